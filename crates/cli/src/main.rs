@@ -1,0 +1,2 @@
+//! The `brakelight` command.
+fn main() {}

@@ -1,0 +1,348 @@
+//! Congestion controllers: the sender's half of an algorithm.
+//!
+//! A controller is told what happened and asked three things: how much may be in flight, how fast to send, and what to
+//! put on the next packet. Loss detection, retransmission, pacing and PRR belong to the host that runs it.
+//!
+//! To add one: a new file here with the head (formulas, symbol table, deviations), a `Config`, `impl Controller`, and
+//! one line in the [`registry`](crate::registry).
+
+use crate::ecn::{Ecn, Encoding};
+use crate::packet::Header;
+use crate::time::{Duration, Time};
+use crate::units::{Bytes, Rate};
+
+pub mod newreno;
+
+/// What a controller must know about its connection when it is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Connection {
+    /// Largest payload of one packet: TCP's MSS. Windows count payload bytes.
+    pub mss: Bytes,
+    /// Bytes of headers added to each payload on the wire.
+    pub overhead: Bytes,
+    /// The window before the first ACK (RFC 6928: 10 packets), unless the algorithm sets its own.
+    pub initial_window: Bytes,
+    /// When the connection starts.
+    pub now: Time,
+}
+
+/// A controller: told what happened, asked for a window, a rate and a codepoint.
+///
+/// Every method that takes a `now` is given a value no smaller than the one before. All sizes are payload bytes.
+pub trait Controller {
+    /// A packet is about to leave. Called for every packet, retransmissions included.
+    fn on_send(&mut self, _event: &SendEvent) -> SendDirective {
+        SendDirective { ecn: self.encoding().sent(), header: Header::None, tag: 0 }
+    }
+
+    /// An ACK that acknowledged, lost or said something.
+    fn on_ack(&mut self, event: &AckEvent<'_>);
+
+    /// A loss starts a congestion episode: at most once per round trip, before `on_ack` of the same ACK. Single losses
+    /// are in [`AckEvent::lost`].
+    fn on_loss(&mut self, event: &LossEvent);
+
+    /// A CE mark starts a congestion episode: at most once per round trip. Single marks are in [`AckEvent::marks`].
+    /// Classic controllers treat it as a loss (RFC 3168 section 6.1.2).
+    fn on_ce(&mut self, event: &LossEvent) {
+        self.on_loss(event);
+    }
+
+    /// A timer of the host's loss recovery fired.
+    fn on_timeout(&mut self, event: &TimeoutEvent);
+
+    /// The last episode was a mistake: nothing was lost. Undo it.
+    fn on_spurious_loss(&mut self, _event: &SpuriousEvent) {}
+
+    /// Every packet sent in the recovery period has been acknowledged.
+    fn on_recovery_exit(&mut self, _now: Time) {}
+
+    /// The flow sends again after nothing was in flight for longer than its RTO.
+    fn on_idle_restart(&mut self, _event: &IdleEvent) {}
+
+    /// The path's packet size changed.
+    fn on_mtu_change(&mut self, _mss: Bytes) {}
+
+    /// A timer the controller asked for by [`next_timer`](Controller::next_timer) is due.
+    fn on_timer(&mut self, _now: Time) {}
+
+    /// When the controller wants `on_timer`.
+    fn next_timer(&self) -> Option<Time> {
+        None
+    }
+
+    /// How much may be in flight. Never below one packet.
+    fn cwnd(&self) -> Bytes;
+
+    /// Where slow start ends, if the algorithm has one.
+    fn ssthresh(&self) -> Option<Bytes> {
+        None
+    }
+
+    /// How fast to send; `None` leaves it to the host, which sends in bursts as ACKs come.
+    fn pacing_rate(&self) -> Option<Rate> {
+        None
+    }
+
+    /// Whether the host's PRR shapes the window while losses are repaired (RFC 6937). A controller that models the
+    /// path itself says no, and its `cwnd` holds throughout.
+    fn recovery(&self) -> Recovery {
+        Recovery::Prr
+    }
+
+    /// What the flow means by its ECN bits.
+    fn encoding(&self) -> Encoding {
+        Encoding::None
+    }
+
+    /// State worth plotting, by name, in the unit the name ends in. At most a handful.
+    fn inspect(&self, _visit: &mut dyn FnMut(&'static str, f64)) {}
+}
+
+/// Who shapes the window during recovery.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Recovery {
+    /// The host, by proportional rate reduction towards the controller's window.
+    Prr,
+    /// Nobody: the controller's own window holds.
+    Own,
+}
+
+/// A packet about to leave.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SendEvent {
+    /// When it leaves.
+    pub now: Time,
+    /// Its payload.
+    pub size: Bytes,
+    /// Its number; each transmission has its own, rising by one.
+    pub number: u64,
+    /// Whether its payload was sent before.
+    pub retransmission: bool,
+    /// Bytes in flight without it.
+    pub inflight: Bytes,
+    /// Whether there was nothing else to send, so that the window was not the limit.
+    pub app_limited: bool,
+    /// Smoothed RTT, once there is a sample.
+    pub srtt: Option<Duration>,
+}
+
+/// What to put on a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Default)]
+pub struct SendDirective {
+    /// Its ECN field.
+    pub ecn: Ecn,
+    /// Its explicit header.
+    pub header: Header,
+    /// Comes back in [`PacketInfo::tag`] when the packet is acknowledged or lost.
+    pub tag: u64,
+}
+
+/// One packet that was acknowledged or lost, with what was known when it was sent.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PacketInfo {
+    /// Its number.
+    pub number: u64,
+    /// Its payload.
+    pub size: Bytes,
+    /// When it was sent.
+    pub sent_at: Time,
+    /// Bytes the flow had delivered when it was sent.
+    pub delivered: Bytes,
+    /// When the last of those was acknowledged.
+    pub delivered_at: Time,
+    /// When the first packet of that delivery's flight was sent (draft-ietf-ccwg-bbr, 4.1.1.2).
+    pub first_sent_at: Time,
+    /// Bytes in flight when it was sent, itself included.
+    pub inflight: Bytes,
+    /// Bytes the flow had lost when it was sent.
+    pub lost: Bytes,
+    /// Whether the flow was limited by its application when it was sent.
+    pub app_limited: bool,
+    /// Whether it was a retransmission: its RTT is ambiguous where numbers do not tell (TCP without timestamps).
+    pub retransmission: bool,
+    /// What [`SendDirective::tag`] said.
+    pub tag: u64,
+}
+
+/// Packets and bytes that came back with one kind of mark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct MarkCount {
+    /// Packets.
+    pub packets: u64,
+    /// Payload bytes.
+    pub bytes: Bytes,
+}
+
+/// Which of the two counts of a [`MarkCount`] was carried by the ACK; the other is derived from the packet size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Exact {
+    /// Packets: QUIC's ACK frame.
+    Packets,
+    /// Bytes: Accurate ECN.
+    #[default]
+    Bytes,
+    /// Both.
+    Both,
+    /// Neither: one echoed state stands for everything the ACK newly covers (the NS and ECE flags).
+    Neither,
+}
+
+/// New marks reported by one ACK.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Marks {
+    /// ABC's accelerates.
+    pub accelerate: MarkCount,
+    /// ABC's brakes.
+    pub brake: MarkCount,
+    /// Congestion experienced.
+    pub ce: MarkCount,
+    /// Which of the counts is exact.
+    pub exact: Exact,
+}
+
+/// An RTT sample and the filters over it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rtt {
+    /// This ACK's sample, if it gave one, with the receiver's reported delay left in.
+    pub sample: Option<Duration>,
+    /// Smoothed (RFC 6298; RFC 9002 5.3). The initial RTT before the first sample.
+    pub smoothed: Duration,
+    /// Mean deviation.
+    pub variation: Duration,
+    /// The smallest sample of the connection.
+    pub min: Duration,
+}
+
+/// When one packet arrived, on the receiver's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReceiveTime {
+    /// The packet's number.
+    pub number: u64,
+    /// When it was sent, on the sender's clock.
+    pub sent_at: Time,
+    /// When it arrived, on the receiver's clock, whose offset and skew are unknown.
+    pub received_at: Time,
+}
+
+/// What a scheme's receiver sends back besides marks.
+#[derive(Clone, Copy, Debug, PartialEq, Default)]
+pub enum Report {
+    /// Nothing.
+    #[default]
+    None,
+    /// The explicit header of the newest packet, as it arrived.
+    Header(Header),
+    /// BMCC's estimate of the load factor, in 1/65535 of the scheme's maximum.
+    LoadFactor(u16),
+    /// Sprout's forecast: bytes that may be in flight in each of the next eight 20 ms ticks, cumulative, with the
+    /// number of bytes the receiver has counted.
+    Forecast {
+        /// Cumulative deliverable bytes at ticks 1 to 8, in units of one MSS.
+        packets: [u16; 8],
+        /// Bytes received or known lost, counted by the receiver.
+        received: Bytes,
+    },
+}
+
+/// Everything one ACK says, to the controller.
+#[derive(Clone, Copy, Debug)]
+pub struct AckEvent<'a> {
+    /// When the ACK arrived.
+    pub now: Time,
+    /// Packets it newly acknowledged, oldest first.
+    pub acked: &'a [PacketInfo],
+    /// Packets declared lost since the last event, oldest first.
+    pub lost: &'a [PacketInfo],
+    /// Bytes newly acknowledged.
+    pub newly_acked: Bytes,
+    /// Bytes newly declared lost.
+    pub newly_lost: Bytes,
+    /// Bytes in flight just before the ACK.
+    pub inflight_before: Bytes,
+    /// Bytes in flight after it.
+    pub inflight: Bytes,
+    /// Bytes delivered since the connection began, these included.
+    pub delivered: Bytes,
+    /// Bytes lost since the connection began.
+    pub total_lost: Bytes,
+    /// RTT.
+    pub rtt: Rtt,
+    /// How long the receiver held the ACK back, where it says so.
+    pub ack_delay: Duration,
+    /// Round trips so far: one more each time a packet sent after the last round's end is acknowledged.
+    pub round: u64,
+    /// Whether this ACK began a new round.
+    pub round_start: bool,
+    /// New marks.
+    pub marks: Marks,
+    /// Receive times of newly reported packets, where the receiver sends them.
+    pub receive_times: &'a [ReceiveTime],
+    /// What else the scheme's receiver said.
+    pub report: Report,
+    /// Whether the window was the limit in the last round trip. A window that was not needed must not grow.
+    pub cwnd_limited: bool,
+    /// Whether losses are being repaired.
+    pub in_recovery: bool,
+}
+
+/// The start of a congestion episode.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LossEvent {
+    /// When it was noticed.
+    pub now: Time,
+    /// When the newest lost or marked packet was sent.
+    pub sent_at: Time,
+    /// Bytes in flight when it was noticed, the lost ones included.
+    pub inflight: Bytes,
+    /// Bytes declared lost in this event; zero for a CE mark.
+    pub lost: Bytes,
+    /// Smoothed RTT.
+    pub srtt: Duration,
+    /// Smallest RTT of the connection.
+    pub min_rtt: Duration,
+}
+
+/// Which timer fired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Timeout {
+    /// TCP's retransmission timeout: everything in flight counts as lost (RFC 6298, RFC 5681 section 3.1).
+    Rto,
+    /// QUIC's probe timeout: by itself no sign of congestion (RFC 9002 section 6.2).
+    Pto,
+    /// Nothing arrived for so long that the window starts over (RFC 9002 section 7.6).
+    PersistentCongestion,
+}
+
+/// A timer of loss recovery fired.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TimeoutEvent {
+    /// When.
+    pub now: Time,
+    /// Which.
+    pub kind: Timeout,
+    /// Bytes in flight before.
+    pub inflight: Bytes,
+    /// Whether the same data already timed out before.
+    pub repeated: bool,
+}
+
+/// An episode that turned out to be a mistake.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SpuriousEvent {
+    /// When it was noticed.
+    pub now: Time,
+    /// Whether the episode began with a timeout rather than a loss.
+    pub timeout: bool,
+}
+
+/// The end of an idle period.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct IdleEvent {
+    /// When sending resumes.
+    pub now: Time,
+    /// How long nothing was in flight.
+    pub idle: Duration,
+    /// The retransmission timeout at that moment.
+    pub rto: Duration,
+}

@@ -1,0 +1,1 @@
+//! Filters and estimators: one per file.

@@ -1,0 +1,77 @@
+//! What path elements and queues need to know of a packet, be it a struct in memory or bytes on a wire.
+
+use crate::ecn::{Ecn, Encoding};
+use crate::time::Time;
+
+/// Unique within a run; what conservation is checked by.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash, Default)]
+pub struct PacketId(pub u64);
+
+/// The flow a packet belongs to: an index in simulation, a hash of the 5-tuple on real packets.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash, Default)]
+pub struct FlowId(pub u32);
+
+/// A packet as queues and path elements see it.
+pub trait Packet {
+    /// Its identity.
+    fn id(&self) -> PacketId;
+    /// Its flow.
+    fn flow(&self) -> FlowId;
+    /// Its size at the IP layer, in bytes.
+    fn size(&self) -> u32;
+    /// Its ECN field.
+    fn ecn(&self) -> Ecn;
+    /// Rewrites its ECN field.
+    fn set_ecn(&mut self, ecn: Ecn);
+    /// What its flow means by its ECN field. Real packets do not say: an emulator answers from its configuration.
+    fn encoding(&self) -> Encoding;
+    /// When its sender sent it, where known.
+    fn sent_at(&self) -> Option<Time> {
+        None
+    }
+    /// The explicit header it carries.
+    fn header(&self) -> Header {
+        Header::None
+    }
+    /// Rewrites the explicit header.
+    fn set_header(&mut self, _header: Header) {}
+    /// 16 bits that differ from packet to packet: the IPv4 identification, or a hash of the payload.
+    fn hash16(&self) -> u16 {
+        self.id().0 as u16
+    }
+}
+
+/// A packet of which a path element can make a second one. The copy gets an identity of its own.
+pub trait Duplicate: Packet {
+    /// The same packet under another identity.
+    fn duplicate(&self, id: PacketId) -> Self;
+}
+
+/// A congestion header of a scheme that needs more than two bits. It rides in simulated packets, 16 bytes at most.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub enum Header {
+    /// None.
+    #[default]
+    None,
+    /// XCP's congestion header (katabi02 section 3.1).
+    Xcp {
+        /// The sender's window, bytes.
+        cwnd_bytes: f32,
+        /// The sender's RTT estimate, seconds; zero while unknown.
+        rtt_s: f32,
+        /// In: the change of window the sender asks for; out: the change it is granted, bytes.
+        feedback_bytes: f32,
+    },
+    /// A rate that routers lower to their own: RCP and E-ABC.
+    Rate {
+        /// The lowest rate granted so far, bit/s; infinite when sent.
+        bps: f32,
+        /// The sender's RTT estimate, seconds; zero while unknown.
+        rtt_s: f32,
+    },
+    /// A quantised load factor that routers raise to their own: VCP, MLCP.
+    Load {
+        /// The code of the highest load so far.
+        code: u8,
+    },
+}

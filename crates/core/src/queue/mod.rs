@@ -1,0 +1,150 @@
+//! Queue disciplines: the router's half of an algorithm.
+//!
+//! A queue never reads a clock and never knows whether its link is simulated. It is owned by a link (see
+//! [`path`](crate::path)), which calls `enqueue` when a packet arrives and `dequeue` when it can send one, each with the
+//! time at which that was due, and lends a [`LinkView`].
+//!
+//! To add one: a new file here with the head (formulas, symbol table, deviations), a `Config`, `impl Queue`, and one
+//! line in the [`registry`](crate::registry).
+
+use alloc::vec::Vec;
+
+use crate::ecn::{Encoding, Mark};
+use crate::packet::Packet;
+use crate::random::Random;
+use crate::time::{Duration, Time};
+use crate::units::{Bytes, Limit, Rate};
+
+pub mod droptail;
+
+/// What a queue may know of the link that serves it, at the `now` of the call it is lent to.
+///
+/// `&mut` because a link answers in O(1) by moving cursors forward; asking changes nothing that can be seen.
+pub trait LinkView {
+    /// What the link could have carried in the last `window`, used or not, as a rate. With less history than `window`,
+    /// the part before the start counts as the nominal rate.
+    fn capacity(&mut self, window: Duration) -> Rate;
+
+    /// Delivery opportunities, in bytes, that passed since the last dequeue because the queue was empty.
+    fn unused(&mut self) -> Bytes;
+
+    /// The bytes of one delivery opportunity: what a slot of the link carries.
+    fn opportunity(&self) -> Bytes;
+
+    /// The rate the link will have around `now + ahead`, averaged over `window` from there, where the link knows its
+    /// future: PK-ABC alone asks.
+    fn lookahead(&mut self, ahead: Duration, window: Duration) -> Option<Rate>;
+}
+
+/// Why a packet was dropped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum Reason {
+    /// The buffer was full.
+    Overflow,
+    /// The discipline chose to.
+    Early,
+    /// A lossy path element.
+    Lost,
+}
+
+/// A packet that will not arrive.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Dropped<P> {
+    /// When it was dropped.
+    pub at: Time,
+    /// The packet.
+    pub packet: P,
+    /// Why.
+    pub reason: Reason,
+}
+
+/// A packet that leaves a queue.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Dequeued<P> {
+    /// The packet, with its marks.
+    pub packet: P,
+    /// When it was enqueued.
+    pub arrived: Time,
+    /// The mark the queue decided on: what this router said, whatever the packet carried before.
+    pub mark: Mark,
+}
+
+/// Packets a queue gave up during one call, in order; the caller empties it.
+pub type Drops<P> = Vec<Dropped<P>>;
+
+/// A queue discipline.
+pub trait Queue<P: Packet> {
+    /// A packet arrives at `now`. It, or another, may go to `drops`.
+    fn enqueue(&mut self, now: Time, packet: P, link: &mut impl LinkView, drops: &mut Drops<P>);
+
+    /// The link can send a packet at `now`: which? `None` only when nothing is left. Packets that the discipline drops
+    /// on the way go to `drops`.
+    fn dequeue(&mut self, now: Time, link: &mut impl LinkView, drops: &mut Drops<P>) -> Option<Dequeued<P>>;
+
+    /// Packets and bytes held.
+    fn backlog(&self) -> Backlog;
+
+    /// Internal state worth plotting, by name, in the unit the name ends in.
+    fn inspect(&self, _visit: &mut dyn FnMut(&'static str, f64)) {}
+
+    /// Calls `visit` with every packet held, in no particular order: conservation is checked by it.
+    fn for_each(&self, visit: &mut dyn FnMut(&P));
+}
+
+/// How much a queue holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Backlog {
+    /// Packets.
+    pub packets: u32,
+    /// Bytes at the IP layer.
+    pub bytes: Bytes,
+}
+
+impl Backlog {
+    /// Counts a packet of `size` bytes in.
+    pub fn add(&mut self, size: u32) {
+        self.packets += 1;
+        self.bytes.0 += u64::from(size);
+    }
+
+    /// Counts a packet of `size` bytes out.
+    pub fn remove(&mut self, size: u32) {
+        self.packets -= 1;
+        self.bytes.0 -= u64::from(size);
+    }
+
+    /// Whether one more packet of `size` bytes stays within `limit`.
+    pub fn admits(&self, limit: Limit, size: u32) -> bool {
+        match limit {
+            Limit::Packets(most) => self.packets < most,
+            Limit::Bytes(most) => self.bytes.0 + u64::from(size) <= most.0,
+        }
+    }
+
+    /// Whether nothing is held.
+    pub fn is_empty(&self) -> bool {
+        self.packets == 0
+    }
+}
+
+/// What a queue must know of its place when it is made.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// The buffer's limit, unless the queue's own options set one.
+    pub limit: Limit,
+    /// The link's nominal rate: the mean of its trace, or its fixed rate.
+    pub nominal: Rate,
+    /// The queue's own stream of random numbers.
+    pub random: Random,
+}
+
+/// The encodings a queue speaks; see [`Encoding`]. Queues that only drop speak all of them.
+pub const SPEAKS_ALL: &[Encoding] = &[
+    Encoding::None,
+    Encoding::Classic,
+    Encoding::Abc,
+    Encoding::AbcProxied,
+    Encoding::Bmcc,
+    Encoding::L4s,
+    Encoding::Load,
+];

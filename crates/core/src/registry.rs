@@ -1,0 +1,344 @@
+//! The tables: one line per algorithm. Everything that lists algorithms (factories, dispatch on the packet path, names,
+//! docs, command line, conformance suite) is generated from these lines.
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+
+use crate::controller::{self, Connection, Controller};
+use crate::ecn::Encoding;
+use crate::feedback::{self, Feedback};
+use crate::packet::Packet;
+use crate::parameters::{Parameter, ParameterError, Parameters};
+use crate::queue::{self, Place, Queue};
+
+/// An option as given: name and text.
+pub type Options<'a> = &'a [(&'a str, &'a str)];
+
+/// Why something could not be built.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BuildError {
+    /// No such algorithm.
+    Unknown {
+        /// `controller`, `feedback` or `queue`.
+        kind: &'static str,
+        /// The name as given.
+        name: String,
+        /// The names that exist.
+        known: String,
+    },
+    /// An option was refused.
+    Option {
+        /// The algorithm.
+        name: &'static str,
+        /// What was wrong.
+        error: ParameterError,
+    },
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BuildError::Unknown { kind, name, known } => {
+                write!(f, "unknown {kind} `{name}`: valid are {known}")
+            }
+            BuildError::Option { name, error } => write!(f, "{name}: {error}"),
+        }
+    }
+}
+
+impl core::error::Error for BuildError {}
+
+/// One line of a table, for people and for generic tests.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// The name used in files and on the command line.
+    pub name: &'static str,
+    /// Other names for it.
+    pub aliases: &'static [&'static str],
+    /// One line: what it is, and where it comes from.
+    pub summary: &'static str,
+    /// Its parameters.
+    pub parameters: fn() -> Vec<Parameter>,
+}
+
+/// What a controller brings with it when nothing else is said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Companions {
+    /// The feedback its receiver runs.
+    pub feedback: &'static str,
+    /// The queue it cannot do without, if there is one.
+    pub queue: Option<&'static str>,
+    /// The host profile it was written for.
+    pub host: Host,
+}
+
+/// The two profiles of the modelled host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Host {
+    /// SACK, RACK-TLP, PRR, RTO with F-RTO, delayed ACKs of 40 ms.
+    Tcp,
+    /// RFC 9002, delayed ACKs of 25 ms.
+    Quic,
+}
+
+fn names(entries: &[Entry]) -> String {
+    entries.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", ")
+}
+
+macro_rules! registry {
+    (
+        controllers { $( $(#[$cm:meta])* $CVar:ident($cmod:ident :: $CTy:ident) = $cname:literal $(| $calias:literal)*,
+            feedback $cfeed:literal, queue $cqueue:expr, host $chost:ident, $csum:literal; )* }
+        feedbacks { $( $FVar:ident($fmod:ident :: $FTy:ident) = $fname:literal, $fsum:literal; )* }
+        queues { $( $QVar:ident($qmod:ident :: $QTy:ident) = $qname:literal $(| $qalias:literal)*,
+            speaks $qspeaks:expr, $qsum:literal; )* }
+    ) => {
+        /// Every controller, by name.
+        pub const CONTROLLERS: &[Entry] = &[$( Entry {
+            name: $cname, aliases: &[$($calias),*], summary: $csum,
+            parameters: <controller::$cmod::Config as Parameters>::describe,
+        }, )*];
+
+        /// Every feedback, by name.
+        pub const FEEDBACKS: &[Entry] = &[$( Entry {
+            name: $fname, aliases: &[], summary: $fsum,
+            parameters: <feedback::$fmod::Config as Parameters>::describe,
+        }, )*];
+
+        /// Every queue, by name.
+        pub const QUEUES: &[Entry] = &[$( Entry {
+            name: $qname, aliases: &[$($qalias),*], summary: $qsum,
+            parameters: <queue::$qmod::Config as Parameters>::describe,
+        }, )*];
+
+        /// A controller of any kind, dispatched by `match`.
+        #[derive(Clone, Debug)]
+        #[allow(clippy::large_enum_variant)]
+        pub enum AnyController { $( #[doc = $csum] $CVar(controller::$cmod::$CTy), )* }
+
+        /// A controller's settings, checked, ready to build any number of instances.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum ControllerConfig { $( #[doc = $csum] $CVar(controller::$cmod::Config), )* }
+
+        impl ControllerConfig {
+            /// Finds the controller and applies its options.
+            pub fn new(name: &str, options: Options<'_>) -> Result<Self, BuildError> {
+                $( if name == $cname $(|| name == $calias)* {
+                    return controller::$cmod::Config::from_options(options.iter().copied())
+                        .map(ControllerConfig::$CVar)
+                        .map_err(|error| BuildError::Option { name: $cname, error });
+                } )*
+                Err(BuildError::Unknown { kind: "controller", name: name.to_string(), known: names(CONTROLLERS) })
+            }
+
+            /// The registered name.
+            pub const fn name(&self) -> &'static str {
+                match self { $( ControllerConfig::$CVar(_) => $cname, )* }
+            }
+
+            /// What it brings with it.
+            pub const fn companions(&self) -> Companions {
+                match self { $( ControllerConfig::$CVar(_) => Companions {
+                    feedback: $cfeed, queue: $cqueue, host: Host::$chost,
+                }, )* }
+            }
+
+            /// An instance for a new connection.
+            pub fn build(&self, connection: &Connection) -> AnyController {
+                match self { $( ControllerConfig::$CVar(config) => {
+                    AnyController::$CVar(controller::$cmod::$CTy::new(config.clone(), connection))
+                } )* }
+            }
+        }
+
+        impl Controller for AnyController {
+            dispatch_controller! { $($CVar)* }
+        }
+
+        /// A feedback of any kind, dispatched by `match`.
+        #[derive(Clone, Debug)]
+        pub enum AnyFeedback { $( #[doc = $fsum] $FVar(feedback::$fmod::$FTy), )* }
+
+        /// A feedback's settings, checked.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum FeedbackConfig { $( #[doc = $fsum] $FVar(feedback::$fmod::Config), )* }
+
+        impl FeedbackConfig {
+            /// Finds the feedback and applies its options.
+            pub fn new(name: &str, options: Options<'_>) -> Result<Self, BuildError> {
+                $( if name == $fname {
+                    return feedback::$fmod::Config::from_options(options.iter().copied())
+                        .map(FeedbackConfig::$FVar)
+                        .map_err(|error| BuildError::Option { name: $fname, error });
+                } )*
+                Err(BuildError::Unknown { kind: "feedback", name: name.to_string(), known: names(FEEDBACKS) })
+            }
+
+            /// The registered name.
+            pub const fn name(&self) -> &'static str {
+                match self { $( FeedbackConfig::$FVar(_) => $fname, )* }
+            }
+
+            /// An instance for a new connection.
+            pub fn build(&self, receiver: &feedback::Receiver) -> AnyFeedback {
+                match self { $( FeedbackConfig::$FVar(config) => {
+                    AnyFeedback::$FVar(feedback::$fmod::$FTy::new(config.clone(), receiver))
+                } )* }
+            }
+        }
+
+        impl Feedback for AnyFeedback {
+            fn on_packet(&mut self, arrival: &feedback::Arrival) -> feedback::AckAction {
+                match self { $( AnyFeedback::$FVar(inner) => inner.on_packet(arrival), )* }
+            }
+            fn on_ack_sent(&mut self, now: crate::time::Time, flush: bool) -> feedback::Echo {
+                match self { $( AnyFeedback::$FVar(inner) => inner.on_ack_sent(now, flush), )* }
+            }
+            fn next_report(&self) -> Option<crate::time::Time> {
+                match self { $( AnyFeedback::$FVar(inner) => inner.next_report(), )* }
+            }
+        }
+
+        /// A queue of any kind, dispatched by `match`.
+        #[derive(Clone, Debug)]
+        #[allow(clippy::large_enum_variant)]
+        pub enum AnyQueue<P> { $( #[doc = $qsum] $QVar(queue::$qmod::$QTy<P>), )* }
+
+        /// A queue's settings, checked.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum QueueConfig { $( #[doc = $qsum] $QVar(queue::$qmod::Config), )* }
+
+        impl QueueConfig {
+            /// Finds the queue and applies its options.
+            pub fn new(name: &str, options: Options<'_>) -> Result<Self, BuildError> {
+                $( if name == $qname $(|| name == $qalias)* {
+                    return queue::$qmod::Config::from_options(options.iter().copied())
+                        .map(QueueConfig::$QVar)
+                        .map_err(|error| BuildError::Option { name: $qname, error });
+                } )*
+                Err(BuildError::Unknown { kind: "queue", name: name.to_string(), known: names(QUEUES) })
+            }
+
+            /// The registered name.
+            pub const fn name(&self) -> &'static str {
+                match self { $( QueueConfig::$QVar(_) => $qname, )* }
+            }
+
+            /// Whether flows of this encoding may pass it.
+            pub fn speaks(&self, encoding: Encoding) -> bool {
+                match self { $( QueueConfig::$QVar(_) => <[Encoding]>::contains($qspeaks, &encoding), )* }
+            }
+
+            /// An empty queue.
+            pub fn build<P: Packet>(&self, place: &Place) -> AnyQueue<P> {
+                match self { $( QueueConfig::$QVar(config) => {
+                    AnyQueue::$QVar(queue::$qmod::$QTy::new(config, place))
+                } )* }
+            }
+        }
+
+        impl<P: Packet> Queue<P> for AnyQueue<P> {
+            fn enqueue(
+                &mut self,
+                now: crate::time::Time,
+                packet: P,
+                link: &mut impl queue::LinkView,
+                drops: &mut queue::Drops<P>,
+            ) {
+                match self { $( AnyQueue::$QVar(inner) => inner.enqueue(now, packet, link, drops), )* }
+            }
+            fn dequeue(
+                &mut self,
+                now: crate::time::Time,
+                link: &mut impl queue::LinkView,
+                drops: &mut queue::Drops<P>,
+            ) -> Option<queue::Dequeued<P>> {
+                match self { $( AnyQueue::$QVar(inner) => inner.dequeue(now, link, drops), )* }
+            }
+            fn backlog(&self) -> queue::Backlog {
+                match self { $( AnyQueue::$QVar(inner) => inner.backlog(), )* }
+            }
+            fn inspect(&self, visit: &mut dyn FnMut(&'static str, f64)) {
+                match self { $( AnyQueue::$QVar(inner) => inner.inspect(visit), )* }
+            }
+            fn for_each(&self, visit: &mut dyn FnMut(&P)) {
+                match self { $( AnyQueue::$QVar(inner) => inner.for_each(visit), )* }
+            }
+        }
+    };
+}
+
+/// Forwards every method of [`Controller`] to the variant's own.
+macro_rules! dispatch_controller {
+    (@method $self:ident, $call:ident $args:tt, $($Var:ident)*) => {
+        match $self { $( AnyController::$Var(inner) => inner.$call $args, )* }
+    };
+    ($($Var:ident)*) => {
+        fn on_send(&mut self, event: &controller::SendEvent) -> controller::SendDirective {
+            dispatch_controller!(@method self, on_send(event), $($Var)*)
+        }
+        fn on_ack(&mut self, event: &controller::AckEvent<'_>) {
+            dispatch_controller!(@method self, on_ack(event), $($Var)*)
+        }
+        fn on_loss(&mut self, event: &controller::LossEvent) {
+            dispatch_controller!(@method self, on_loss(event), $($Var)*)
+        }
+        fn on_ce(&mut self, event: &controller::LossEvent) {
+            dispatch_controller!(@method self, on_ce(event), $($Var)*)
+        }
+        fn on_timeout(&mut self, event: &controller::TimeoutEvent) {
+            dispatch_controller!(@method self, on_timeout(event), $($Var)*)
+        }
+        fn on_spurious_loss(&mut self, event: &controller::SpuriousEvent) {
+            dispatch_controller!(@method self, on_spurious_loss(event), $($Var)*)
+        }
+        fn on_recovery_exit(&mut self, now: crate::time::Time) {
+            dispatch_controller!(@method self, on_recovery_exit(now), $($Var)*)
+        }
+        fn on_idle_restart(&mut self, event: &controller::IdleEvent) {
+            dispatch_controller!(@method self, on_idle_restart(event), $($Var)*)
+        }
+        fn on_mtu_change(&mut self, mss: crate::units::Bytes) {
+            dispatch_controller!(@method self, on_mtu_change(mss), $($Var)*)
+        }
+        fn on_timer(&mut self, now: crate::time::Time) {
+            dispatch_controller!(@method self, on_timer(now), $($Var)*)
+        }
+        fn next_timer(&self) -> Option<crate::time::Time> {
+            dispatch_controller!(@method self, next_timer(), $($Var)*)
+        }
+        fn cwnd(&self) -> crate::units::Bytes {
+            dispatch_controller!(@method self, cwnd(), $($Var)*)
+        }
+        fn ssthresh(&self) -> Option<crate::units::Bytes> {
+            dispatch_controller!(@method self, ssthresh(), $($Var)*)
+        }
+        fn pacing_rate(&self) -> Option<crate::units::Rate> {
+            dispatch_controller!(@method self, pacing_rate(), $($Var)*)
+        }
+        fn recovery(&self) -> controller::Recovery {
+            dispatch_controller!(@method self, recovery(), $($Var)*)
+        }
+        fn encoding(&self) -> Encoding {
+            dispatch_controller!(@method self, encoding(), $($Var)*)
+        }
+        fn inspect(&self, visit: &mut dyn FnMut(&'static str, f64)) {
+            dispatch_controller!(@method self, inspect(visit), $($Var)*)
+        }
+    };
+}
+
+registry! {
+    controllers {
+        NewReno(newreno::NewReno) = "newreno" | "reno", feedback "delayed", queue None, host Tcp,
+            "NewReno: additive increase, multiplicative decrease (RFC 5681, RFC 6582)";
+    }
+    feedbacks {
+        Delayed(delayed::Delayed) = "delayed", "Delayed ACKs with the mark-change state machine (RFC 8257, ABC section 6)";
+    }
+    queues {
+        DropTail(droptail::DropTail) = "droptail" | "fifo", speaks queue::SPEAKS_ALL,
+            "First in, first out; what does not fit is dropped";
+    }
+}
