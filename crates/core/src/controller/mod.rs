@@ -8,13 +8,14 @@
 
 use crate::ecn::{Ecn, Encoding};
 use crate::packet::Header;
+use crate::random::Random;
 use crate::time::{Duration, Time};
 use crate::units::{Bytes, Rate};
 
 pub mod newreno;
 
 /// What a controller must know about its connection when it is made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Connection {
     /// Largest payload of one packet: TCP's MSS. Windows count payload bytes.
     pub mss: Bytes,
@@ -24,6 +25,8 @@ pub struct Connection {
     pub initial_window: Bytes,
     /// When the connection starts.
     pub now: Time,
+    /// The controller's own stream of random numbers.
+    pub random: Random,
 }
 
 /// A controller: told what happened, asked for a window, a rate and a codepoint.
