@@ -156,7 +156,7 @@ impl Sum for Bytes {
 
 fn show(f: &mut fmt::Formatter<'_>, value: u64, units: &[(u64, &str)], base: &str) -> fmt::Result {
     for &(scale, unit) in units {
-        if value >= scale && value % (scale / 1000) == 0 {
+        if value >= scale && value.is_multiple_of(scale / 1000) {
             return write!(f, "{}{unit}", value as f64 / scale as f64);
         }
     }
