@@ -1,0 +1,108 @@
+//! Double-entry bookkeeping of packets: what went in came out or is still inside, by identity.
+
+use core::fmt;
+
+use brakelight_core::packet::PacketId;
+
+/// A multiset of packet identities, kept as its size and the sum of a hash of each member: O(1) in memory, and two
+/// different multisets of the same size collide with probability 2^-64.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Bag {
+    packets: u64,
+    hashes: u64,
+}
+
+impl Bag {
+    #[inline]
+    fn add(&mut self, id: PacketId) {
+        self.packets += 1;
+        self.hashes = self.hashes.wrapping_add(mix(id.0));
+    }
+}
+
+/// Everything that entered the world and everything that left it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Ledger {
+    entered: Bag,
+    left: Bag,
+}
+
+/// Packets were lost or made up by a bug.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unbalanced {
+    /// Packets that were sent or duplicated.
+    pub entered: u64,
+    /// Packets that were delivered or dropped.
+    pub left: u64,
+    /// Packets found inside elements.
+    pub inside: u64,
+}
+
+impl Ledger {
+    /// A packet was sent, or made by duplication.
+    #[inline]
+    pub fn entered(&mut self, id: PacketId) {
+        self.entered.add(id);
+    }
+
+    /// A packet was delivered or dropped.
+    #[inline]
+    pub fn left(&mut self, id: PacketId) {
+        self.left.add(id);
+    }
+
+    /// Checks this ledger against what is `inside`, listed as entered.
+    pub fn balance(&self, inside: &Ledger) -> Result<(), Unbalanced> {
+        let accounted = Bag {
+            packets: self.left.packets + inside.entered.packets,
+            hashes: self.left.hashes.wrapping_add(inside.entered.hashes),
+        };
+        if accounted == self.entered {
+            return Ok(());
+        }
+        Err(Unbalanced {
+            entered: self.entered.packets,
+            left: self.left.packets,
+            inside: inside.entered.packets,
+        })
+    }
+}
+
+impl fmt::Display for Unbalanced {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "packets are not conserved: {} entered, {} left, {} are inside",
+            self.entered, self.left, self.inside
+        )
+    }
+}
+
+impl std::error::Error for Unbalanced {}
+
+/// The finaliser of SplitMix64.
+#[inline]
+fn mix(id: u64) -> u64 {
+    let id = (id ^ (id >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let id = (id ^ (id >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    id ^ (id >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notices_a_packet_swapped_for_another() {
+        let mut ledger = Ledger::default();
+        ledger.entered(PacketId(1));
+        ledger.entered(PacketId(2));
+        ledger.left(PacketId(1));
+        let mut inside = Ledger::default();
+        inside.entered(PacketId(3));
+        assert!(ledger.balance(&inside).is_err());
+        let mut inside = Ledger::default();
+        inside.entered(PacketId(2));
+        assert_eq!(ledger.balance(&inside), Ok(()));
+    }
+}

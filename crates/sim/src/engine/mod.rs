@@ -1,0 +1,256 @@
+//! The discrete-event engine: moves packets between endpoints and path elements, in a total order of events.
+//!
+//! It knows neither hosts nor queues nor statistics: it is generic over the packet, the elements, the endpoints and an
+//! observer, so the modelled host and a real QUIC stack run in the same engine.
+
+mod ledger;
+mod schedule;
+
+use brakelight_core::endpoint::Endpoint;
+use brakelight_core::packet::Packet;
+use brakelight_core::path::{Departed, Output, PathElement};
+use brakelight_core::queue::Dropped;
+use brakelight_core::time::{Duration, Time};
+
+pub use ledger::{Ledger, Unbalanced};
+use schedule::{Component, Schedule};
+
+/// Which way a packet travels.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Direction {
+    /// From the sender to the receiver.
+    Forward,
+    /// From the receiver to the sender.
+    Reverse,
+}
+
+/// A packet that knows its place on its flow's route.
+pub trait Routed: Packet + Copy {
+    /// Which way it travels.
+    fn direction(&self) -> Direction;
+    /// How many elements it has entered.
+    fn hop(&self) -> u8;
+    /// Moves it on.
+    fn set_hop(&mut self, hop: u8);
+    /// Counts time spent in a queue.
+    fn add_queued(&mut self, queued: Duration);
+    /// Time spent in queues so far.
+    fn queued(&self) -> Duration;
+    /// Whether it carries data, rather than only an acknowledgement.
+    fn is_data(&self) -> bool;
+}
+
+/// What may be watched while packets move. Every method is called once per packet, in order of time.
+pub trait Observer<P> {
+    /// An endpoint sent a packet.
+    fn sent(&mut self, _now: Time, _packet: &P) {}
+    /// A packet arrived at the element at position `element`.
+    fn entered(&mut self, _element: usize, _now: Time, _packet: &P) {}
+    /// A packet left the element at position `element`.
+    fn departed(&mut self, _element: usize, _departed: &Departed<P>) {}
+    /// A packet died in the element at position `element`.
+    fn dropped(&mut self, _element: usize, _dropped: &Dropped<P>) {}
+    /// A packet is about to be given to its endpoint.
+    fn delivered(&mut self, _now: Time, _packet: &P) {}
+}
+
+/// The elements each flow passes, both ways. Flows with the same route share it.
+#[derive(Clone, Debug, Default)]
+pub struct Routes {
+    /// All routes, one after the other, each ended by [`Routes::END`].
+    hops: Vec<u32>,
+    /// Where the two routes of each flow begin.
+    starts: Vec<[u32; 2]>,
+}
+
+impl Routes {
+    const END: u32 = u32::MAX;
+
+    /// Adds a route through `elements` and returns its handle.
+    pub fn add(&mut self, elements: &[usize]) -> u32 {
+        let start = self.hops.len() as u32;
+        self.hops.extend(elements.iter().map(|&element| element as u32));
+        self.hops.push(Self::END);
+        start
+    }
+
+    /// Adds the next flow, which passes the given routes.
+    pub fn assign(&mut self, forward: u32, reverse: u32) {
+        self.starts.push([forward, reverse]);
+    }
+
+    #[inline]
+    fn element<P: Routed>(&self, packet: &P) -> u32 {
+        let start = self.starts[packet.flow().0 as usize][packet.direction() as usize];
+        self.hops[start as usize + usize::from(packet.hop())]
+    }
+}
+
+/// A run in progress.
+pub struct Engine<P, L, E, O> {
+    now: Time,
+    elements: Vec<L>,
+    endpoints: Vec<E>,
+    routes: Routes,
+    schedule: Schedule,
+    ledger: Ledger,
+    observer: O,
+    packets: core::marker::PhantomData<P>,
+}
+
+impl<P, L, E, O> Engine<P, L, E, O>
+where
+    P: Routed,
+    L: PathElement<P>,
+    E: Endpoint<P>,
+    O: Observer<P>,
+{
+    /// A run at time zero. Endpoint `i` owns the packets of flow `i`.
+    pub fn new(elements: Vec<L>, endpoints: Vec<E>, routes: Routes, observer: O) -> Self {
+        let mut engine = Engine {
+            now: Time::ZERO,
+            schedule: Schedule::new(elements.len() + endpoints.len()),
+            elements,
+            endpoints,
+            routes,
+            ledger: Ledger::default(),
+            observer,
+            packets: core::marker::PhantomData,
+        };
+        for element in 0..engine.elements.len() {
+            engine.rearm_element(element);
+        }
+        for endpoint in 0..engine.endpoints.len() {
+            engine.rearm_endpoint(endpoint);
+        }
+        engine
+    }
+
+    /// Performs every event due before `end`, or at it.
+    pub fn run_until(&mut self, end: Time) {
+        while let Some((at, component)) = self.schedule.next() {
+            if at > end {
+                break;
+            }
+            debug_assert!(at >= self.now, "time runs forward");
+            self.now = at;
+            self.schedule.fire(component);
+            self.wake(component);
+        }
+        self.now = end;
+    }
+
+    /// The time of the last event.
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// The elements, in the order they were given.
+    pub fn elements(&self) -> &[L] {
+        &self.elements
+    }
+
+    /// The elements, for cursors that move when asked.
+    pub fn elements_mut(&mut self) -> &mut [L] {
+        &mut self.elements
+    }
+
+    /// The endpoints, in the order they were given.
+    pub fn endpoints(&self) -> &[E] {
+        &self.endpoints
+    }
+
+    /// The observer.
+    pub fn observer(&self) -> &O {
+        &self.observer
+    }
+
+    /// The observer, the elements and the endpoints, for a look from outside while the run stands still.
+    pub fn parts_mut(&mut self) -> (&mut O, &mut [L], &[E]) {
+        (&mut self.observer, &mut self.elements, &self.endpoints)
+    }
+
+    /// Checks that every packet sent was delivered, was dropped, or is still inside an element.
+    pub fn audit(&self) -> Result<(), Unbalanced> {
+        let mut inside = Ledger::default();
+        for element in &self.elements {
+            element.for_each(&mut |packet| inside.entered(packet.id()));
+        }
+        self.ledger.balance(&inside)
+    }
+
+    /// Takes the run apart.
+    pub fn into_parts(self) -> (Vec<L>, Vec<E>, O) {
+        (self.elements, self.endpoints, self.observer)
+    }
+
+    fn wake(&mut self, component: Component) {
+        let index = component as usize;
+        if index < self.elements.len() {
+            self.drain_element(index);
+        } else {
+            self.drain_endpoint(index - self.elements.len());
+        }
+    }
+
+    /// Carries everything that left `element` onwards, and asks it when it wants to be woken.
+    fn drain_element(&mut self, element: usize) {
+        while let Some(output) = self.elements[element].poll(self.now) {
+            match output {
+                Output::Departed(mut departed) => {
+                    departed.packet.add_queued(departed.queued);
+                    self.observer.departed(element, &departed);
+                    let mut packet = departed.packet;
+                    packet.set_hop(packet.hop() + 1);
+                    self.carry(packet);
+                }
+                Output::Dropped(dropped) => {
+                    self.ledger.left(dropped.packet.id());
+                    self.observer.dropped(element, &dropped);
+                    self.endpoints[dropped.packet.flow().0 as usize].release(dropped.packet);
+                }
+            }
+        }
+        self.rearm_element(element);
+    }
+
+    /// Sends everything `endpoint` has to send, and asks it when it wants to be woken.
+    fn drain_endpoint(&mut self, endpoint: usize) {
+        while let Some(mut packet) = self.endpoints[endpoint].poll_transmit(self.now) {
+            packet.set_hop(0);
+            self.ledger.entered(packet.id());
+            self.observer.sent(self.now, &packet);
+            self.carry(packet);
+        }
+        self.rearm_endpoint(endpoint);
+    }
+
+    /// Brings `packet` into the next element of its route, or to its endpoint.
+    #[inline]
+    fn carry(&mut self, packet: P) {
+        let element = self.routes.element(&packet);
+        if element == Routes::END {
+            let endpoint = packet.flow().0 as usize;
+            self.ledger.left(packet.id());
+            self.observer.delivered(self.now, &packet);
+            self.endpoints[endpoint].accept(self.now, packet);
+            self.drain_endpoint(endpoint);
+        } else {
+            let element = element as usize;
+            self.observer.entered(element, self.now, &packet);
+            self.elements[element].accept(self.now, packet);
+            self.drain_element(element);
+        }
+    }
+
+    #[inline]
+    fn rearm_element(&mut self, element: usize) {
+        self.schedule.arm(element as Component, self.elements[element].next_wakeup());
+    }
+
+    #[inline]
+    fn rearm_endpoint(&mut self, endpoint: usize) {
+        let component = (self.elements.len() + endpoint) as Component;
+        self.schedule.arm(component, self.endpoints[endpoint].next_wakeup());
+    }
+}

@@ -1,0 +1,98 @@
+//! A streamed distribution of delays: mean and maximum exact, quantiles within 0.8 %.
+
+use brakelight_core::time::Duration;
+use hdrhistogram::Histogram;
+
+/// Delays seen so far, in a histogram of microseconds whose size does not grow with their number.
+#[derive(Clone, Debug)]
+pub struct Distribution {
+    micros: Histogram<u32>,
+    count: u64,
+    sum_nanos: u128,
+    max: Duration,
+}
+
+impl Default for Distribution {
+    fn default() -> Self {
+        // Two significant digits: 128 buckets an octave, so a bucket spans at most 1/128 of its value. Below 256 us
+        // every microsecond has its own.
+        let micros = Histogram::new(2).expect("two significant digits are within the histogram's range");
+        Distribution { micros, count: 0, sum_nanos: 0, max: Duration::ZERO }
+    }
+}
+
+impl Distribution {
+    /// Counts one delay.
+    #[inline]
+    pub fn record(&mut self, delay: Duration) {
+        self.count += 1;
+        self.sum_nanos += u128::from(delay.as_nanos());
+        self.max = self.max.max(delay);
+        let micros = (delay.as_nanos() + 500) / 1_000;
+        self.micros.record(micros).expect("a histogram that resizes takes any value");
+    }
+
+    /// How many were counted.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Takes in everything that `other` counted.
+    pub fn merge(&mut self, other: &Distribution) {
+        self.micros.add(&other.micros).expect("a histogram that resizes takes any other");
+        self.count += other.count;
+        self.sum_nanos += other.sum_nanos;
+        self.max = self.max.max(other.max);
+    }
+
+    /// The exact mean; zero when nothing was counted.
+    pub fn mean_ms(&self) -> f64 {
+        if self.count == 0 { 0.0 } else { self.sum_nanos as f64 / self.count as f64 * 1e-6 }
+    }
+
+    /// The smallest value that a share `q` of the delays does not exceed, within 0.8 %; zero when nothing was counted.
+    pub fn quantile_ms(&self, q: f64) -> f64 {
+        if self.count == 0 {
+            return 0.0;
+        }
+        let micros = self.micros.value_at_quantile(q);
+        // A bucket's upper edge may lie beyond the largest value.
+        (self.micros.median_equivalent(micros) as f64 * 1e-3).min(self.max_ms())
+    }
+
+    /// The exact maximum.
+    pub fn max_ms(&self) -> f64 {
+        self.max.as_millis_f64()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn an_empty_distribution_is_all_zero() {
+        let empty = Distribution::default();
+        assert_eq!((empty.mean_ms(), empty.quantile_ms(0.95), empty.max_ms()), (0.0, 0.0, 0.0));
+    }
+
+    proptest! {
+        #[test]
+        fn quantiles_lie_within_one_percent_of_the_sorted_list(
+            mut nanos in prop::collection::vec(100_000_u64..20_000_000_000, 1..500), q in 0.01_f64..0.999
+        ) {
+            let mut distribution = Distribution::default();
+            for &value in &nanos {
+                distribution.record(Duration::from_nanos(value));
+            }
+            nanos.sort_unstable();
+            let rank = ((q * nanos.len() as f64).ceil() as usize).clamp(1, nanos.len());
+            let exact = nanos[rank - 1] as f64 * 1e-6;
+            let estimate = distribution.quantile_ms(q);
+            prop_assert!((estimate - exact).abs() <= 0.01 * exact + 0.001, "{} against {}", estimate, exact);
+            let mean = nanos.iter().sum::<u64>() as f64 / nanos.len() as f64 * 1e-6;
+            prop_assert!((distribution.mean_ms() - mean).abs() <= 1e-9 * mean);
+        }
+    }
+}

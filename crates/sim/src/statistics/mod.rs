@@ -1,0 +1,217 @@
+//! What a run is watched for. Everything is streamed: memory does not depend on the simulated duration.
+//!
+//! The definitions are those of Mahimahi's throughput graph, so that numbers can be laid beside real runs:
+//!
+//! - a link's *capacity* counts every delivery opportunity, used or not; its *throughput* every byte that left it,
+//!   headers, link overhead and retransmissions included; *utilisation* is their ratio;
+//! - a packet's *queueing delay* at a link is departure minus arrival, its own transmission included, of packets that
+//!   left; over a path it is the sum over its links; propagation is not in it;
+//! - *one-way delay* is arrival at the receiver minus the moment the packet left its sender.
+
+mod distribution;
+mod series;
+mod signal;
+
+use brakelight_core::ecn::Mark;
+use brakelight_core::path::Departed;
+use brakelight_core::queue::Dropped;
+use brakelight_core::time::{Duration, Time};
+
+use crate::engine::{Direction, Observer, Routed};
+
+pub use distribution::Distribution;
+pub use series::{LinkBin, LinkSeries};
+pub use signal::SignalDelay;
+
+/// Marks that one router, or one flow's receiver, counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MarkTally {
+    /// ABC's accelerates.
+    pub accelerate: u64,
+    /// ABC's brakes.
+    pub brake: u64,
+    /// Congestion experienced.
+    pub ce: u64,
+}
+
+impl MarkTally {
+    #[inline]
+    fn count(&mut self, mark: Mark) {
+        match mark {
+            Mark::None => {}
+            Mark::Accelerate => self.accelerate += 1,
+            Mark::Brake => self.brake += 1,
+            Mark::Ce => self.ce += 1,
+        }
+    }
+}
+
+/// What one link did in the measured interval.
+#[derive(Clone, Debug, Default)]
+pub struct LinkStatistics {
+    /// Bytes the link spends on each packet beyond its IP size.
+    pub overhead: u32,
+    /// Bytes that left, overhead included.
+    pub bytes: u64,
+    /// Packets that left.
+    pub packets: u64,
+    /// Packets its queue dropped.
+    pub dropped: u64,
+    /// Its queue's marks.
+    pub marks: MarkTally,
+    /// Per-packet queueing delay.
+    pub queueing: Distribution,
+    /// Signal delay.
+    pub signal: SignalDelay,
+    /// Its time series, if one is recorded.
+    pub series: Option<LinkSeries>,
+}
+
+/// What one flow's data packets did in the measured interval.
+#[derive(Clone, Debug)]
+pub struct FlowStatistics {
+    /// The last link on the way forward, where throughput is counted; `None` on a path without links.
+    pub last_link: Option<usize>,
+    /// Whether the flow belongs to the row, rather than to the cross traffic.
+    pub counted: bool,
+    /// Bytes that left the last link, its overhead included; bytes delivered on a path without links.
+    pub bytes: u64,
+    /// Packets delivered.
+    pub delivered: u64,
+    /// Packets dropped on the way.
+    pub dropped: u64,
+    /// Marks on delivered packets.
+    pub marks: MarkTally,
+}
+
+impl FlowStatistics {
+    /// A flow that was not heard of yet.
+    pub fn new(last_link: Option<usize>, counted: bool) -> Self {
+        FlowStatistics { last_link, counted, bytes: 0, delivered: 0, dropped: 0, marks: MarkTally::default() }
+    }
+}
+
+/// The observer of a measured run.
+#[derive(Clone, Debug)]
+pub struct Recorder {
+    /// Nothing before this counts.
+    pub measure_from: Time,
+    /// By element; `None` for elements that are not links.
+    pub links: Vec<Option<Box<LinkStatistics>>>,
+    /// By flow.
+    pub flows: Vec<FlowStatistics>,
+    /// Queueing delay over the path, per data packet of the counted flows.
+    pub queueing: Distribution,
+    /// One-way delay, likewise.
+    pub one_way: Distribution,
+}
+
+impl Recorder {
+    /// A recorder of the given elements and flows.
+    pub fn new(
+        measure_from: Time,
+        links: Vec<Option<Box<LinkStatistics>>>,
+        flows: Vec<FlowStatistics>,
+    ) -> Self {
+        Recorder {
+            measure_from,
+            links,
+            flows,
+            queueing: Distribution::default(),
+            one_way: Distribution::default(),
+        }
+    }
+
+    #[inline]
+    fn is_forward_data<P: Routed>(packet: &P) -> bool {
+        packet.is_data() && packet.direction() == Direction::Forward
+    }
+}
+
+impl<P: Routed> Observer<P> for Recorder {
+    #[inline]
+    fn departed(&mut self, element: usize, departed: &Departed<P>) {
+        let Some(link) = &mut self.links[element] else { return };
+        let packet = &departed.packet;
+        let bytes = u64::from(packet.size() + link.overhead);
+        if let Some(series) = &mut link.series {
+            series.departed(bytes, departed.queued, departed.mark);
+        }
+        if departed.at < self.measure_from {
+            return;
+        }
+        link.bytes += bytes;
+        link.packets += 1;
+        link.marks.count(departed.mark);
+        link.queueing.record(departed.queued);
+        link.signal.record(departed.at - departed.queued, departed.queued);
+        if Self::is_forward_data(packet) {
+            let flow = &mut self.flows[packet.flow().0 as usize];
+            if flow.last_link == Some(element) {
+                flow.bytes += bytes;
+                if flow.counted {
+                    self.queueing.record(packet.queued());
+                }
+            }
+        }
+    }
+
+    fn dropped(&mut self, element: usize, dropped: &Dropped<P>) {
+        if dropped.at < self.measure_from {
+            return;
+        }
+        if let Some(link) = &mut self.links[element] {
+            link.dropped += 1;
+        }
+        if Self::is_forward_data(&dropped.packet) {
+            self.flows[dropped.packet.flow().0 as usize].dropped += 1;
+        }
+    }
+
+    #[inline]
+    fn delivered(&mut self, now: Time, packet: &P) {
+        if now < self.measure_from || !Self::is_forward_data(packet) {
+            return;
+        }
+        let flow = &mut self.flows[packet.flow().0 as usize];
+        flow.delivered += 1;
+        flow.marks.count(packet.encoding().mark(packet.ecn()));
+        if flow.last_link.is_none() {
+            flow.bytes += u64::from(packet.size());
+        }
+        if flow.counted {
+            let sent_at = packet.sent_at().unwrap_or(now);
+            self.one_way.record(now.since(sent_at));
+        }
+    }
+}
+
+/// Jain's fairness index (jain84): (sum x)^2 / (n sum x^2), 1 when all are equal, 1/n when one has everything. `None` for
+/// an empty or all-zero list.
+pub fn jain(rates: impl IntoIterator<Item = f64>) -> Option<f64> {
+    let (mut n, mut sum, mut squares) = (0.0, 0.0, 0.0);
+    for rate in rates {
+        n += 1.0;
+        sum += rate;
+        squares += rate * rate;
+    }
+    (squares > 0.0).then(|| sum * sum / (n * squares))
+}
+
+/// `bytes` in `time` as Mbit/s; zero for no time.
+pub fn mbps(bytes: u64, time: Duration) -> f64 {
+    if time.is_zero() { 0.0 } else { bytes as f64 * 8e-6 / time.as_secs_f64() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jain_is_one_for_equal_shares_and_one_over_n_for_one_winner() {
+        assert_eq!(jain([3.0, 3.0, 3.0]), Some(1.0));
+        assert_eq!(jain([8.0, 0.0, 0.0, 0.0]), Some(0.25));
+        assert_eq!(jain([]), None);
+        assert_eq!(jain([0.0]), None);
+    }
+}

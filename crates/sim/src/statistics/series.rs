@@ -1,0 +1,71 @@
+//! Time series in bins of equal width: what a link carried and how long packets waited.
+
+use brakelight_core::ecn::Mark;
+use brakelight_core::time::Duration;
+
+/// What left a link in one bin.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct LinkBin {
+    /// Bytes the link could have carried.
+    pub capacity: u64,
+    /// Bytes that left, overhead included.
+    pub bytes: u64,
+    /// Packets that left.
+    pub packets: u32,
+    /// Sum of their queueing delays, in nanoseconds.
+    pub queued_nanos: u64,
+    /// The largest of them.
+    pub queued_max: Duration,
+    /// Packets its queue marked accelerate.
+    pub accelerate: u32,
+    /// Packets its queue marked brake.
+    pub brake: u32,
+}
+
+impl LinkBin {
+    /// Mean queueing delay of the packets that left; `None` when none did.
+    pub fn mean_queueing(&self) -> Option<Duration> {
+        (self.packets > 0).then(|| Duration::from_nanos(self.queued_nanos / u64::from(self.packets)))
+    }
+
+    /// The share of marked packets that were accelerates; `None` when none was marked.
+    pub fn accelerate_fraction(&self) -> Option<f64> {
+        let marked = self.accelerate + self.brake;
+        (marked > 0).then(|| f64::from(self.accelerate) / f64::from(marked))
+    }
+}
+
+/// A link's bins so far. Whoever steps the run closes a bin at its end.
+#[derive(Clone, Debug, Default)]
+pub struct LinkSeries {
+    current: LinkBin,
+    closed: Vec<LinkBin>,
+}
+
+impl LinkSeries {
+    /// A packet of `bytes` left after `queued`.
+    #[inline]
+    pub fn departed(&mut self, bytes: u64, queued: Duration, mark: Mark) {
+        let bin = &mut self.current;
+        bin.bytes += bytes;
+        bin.packets += 1;
+        bin.queued_nanos += queued.as_nanos();
+        bin.queued_max = bin.queued_max.max(queued);
+        match mark {
+            Mark::Accelerate => bin.accelerate += 1,
+            Mark::Brake => bin.brake += 1,
+            Mark::None | Mark::Ce => {}
+        }
+    }
+
+    /// Ends the current bin, in which the link could have carried `capacity` bytes.
+    pub fn close(&mut self, capacity: u64) {
+        self.current.capacity = capacity;
+        self.closed.push(std::mem::take(&mut self.current));
+    }
+
+    /// The bins closed so far.
+    pub fn bins(&self) -> &[LinkBin] {
+        &self.closed
+    }
+}
