@@ -205,8 +205,8 @@ impl fmt::Display for Duration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (scale, unit) = match self.0 {
             0 => (1_000_000_000, "s"),
-            n if n % 1_000_000_000 == 0 => (1_000_000_000, "s"),
-            n if n >= 1_000_000_000 && n % 1_000_000 != 0 => (1_000_000_000, "s"),
+            n if n.is_multiple_of(1_000_000_000) => (1_000_000_000, "s"),
+            n if n >= 1_000_000_000 && !n.is_multiple_of(1_000_000) => (1_000_000_000, "s"),
             n if n >= 1_000_000 => (1_000_000, "ms"),
             n if n >= 1_000 => (1_000, "us"),
             _ => (1, "ns"),
