@@ -1,0 +1,320 @@
+//! What came out of a run. Field names carry their unit; the shapes are part of the command line's interface: add,
+//! never rename.
+//!
+//! Definitions: capacity is every delivery opportunity of the measured interval, used or not; throughput is what left
+//! the link, headers and retransmissions included; utilisation is their ratio; goodput is payload delivered to
+//! applications, once. Delays are of delivered packets only. The row's `queueing_delay_ms` is the sum over the path's
+//! queues, per packet, without propagation.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// Everything a run gave.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Outcome {
+    /// The summary.
+    pub run: Run,
+    /// Time series, where the scenario asked for them.
+    pub series: Option<Series>,
+    /// Every link's log, in the scenario's order, where it asked for them.
+    pub link_logs: Vec<LinkLog>,
+}
+
+/// The summary of one run, or the median of several.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+pub struct Run {
+    /// What was compared; the scenario's name where no scheme was.
+    pub scheme: String,
+    /// The trace of the first link of the first flow's path, or that link's rate.
+    pub trace: String,
+    /// The seed.
+    pub seed: u64,
+    /// Length of the measured interval.
+    pub duration_s: f64,
+    /// What the first link of the first flow's path could have carried.
+    pub capacity_mbps: f64,
+    /// What left that link.
+    pub throughput_mbps: f64,
+    /// Payload delivered to applications, all flows together.
+    pub goodput_mbps: f64,
+    /// Throughput over capacity of that link.
+    pub utilization: f64,
+    /// Queueing delay, summed over the path; none when nothing was delivered.
+    pub queueing_delay_ms: Option<Summary>,
+    /// From leaving the sender to arriving at the receiver.
+    pub one_way_delay_ms: Option<Summary>,
+    /// RTT samples of all senders.
+    pub rtt_ms: Option<Summary>,
+    /// Mahimahi's signal delay at the same link.
+    pub signal_delay_ms: Option<SignalDelay>,
+    /// Dropped data packets over data packets that left the queues or were dropped.
+    pub loss_percent: f64,
+    /// Data packets delivered end to end.
+    pub delivered_packets: u64,
+    /// Data packets dropped anywhere.
+    pub dropped_packets: u64,
+    /// Data packets sent again.
+    pub retransmitted_packets: u64,
+    /// Marks on delivered data packets.
+    pub marks: MarkCounts,
+    /// Jain's index over the flows' throughputs; none with fewer than two flows.
+    pub jain: Option<f64>,
+    /// Every link, in the scenario's order.
+    pub links: Vec<LinkOutcome>,
+    /// Every flow, in the scenario's order.
+    pub flows: Vec<FlowOutcome>,
+    /// How far repeated runs lie apart, where there were several.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub spread: Option<Spread>,
+    /// Whether the machine could not keep up, so that the numbers are not to be trusted; never in simulation.
+    pub unreliable: bool,
+}
+
+/// A distribution in five numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Default, Serialize, Deserialize)]
+pub struct Summary {
+    /// Mean.
+    pub mean: f64,
+    /// Median.
+    pub p50: f64,
+    /// 95th percentile: `sorted[floor(0.95 N)]`.
+    pub p95: f64,
+    /// 99th percentile.
+    pub p99: f64,
+    /// Largest.
+    pub max: f64,
+}
+
+/// Mahimahi's signal delay: over every millisecond between the first and the last arrival, how long a packet that
+/// arrived then took.
+#[derive(Clone, Copy, Debug, PartialEq, Default, Serialize, Deserialize)]
+pub struct SignalDelay {
+    /// 95th percentile.
+    pub p95: f64,
+}
+
+/// Packets by mark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct MarkCounts {
+    /// ABC's accelerates.
+    pub accelerate: u64,
+    /// ABC's brakes.
+    pub brake: u64,
+    /// Congestion experienced.
+    pub ce: u64,
+}
+
+/// One link.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+pub struct LinkOutcome {
+    /// Its name.
+    pub name: String,
+    /// The registered name of its queue.
+    pub queue: String,
+    /// What it could have carried.
+    pub capacity_mbps: f64,
+    /// What it carried, data and ACKs of all flows.
+    pub throughput_mbps: f64,
+    /// Throughput over capacity.
+    pub utilization: f64,
+    /// Time in its queue, transmission included.
+    pub queueing_delay_ms: Option<Summary>,
+    /// Packets its queue dropped.
+    pub dropped_packets: u64,
+    /// Marks its queue made.
+    pub marks: MarkCounts,
+}
+
+/// One flow.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+pub struct FlowOutcome {
+    /// Its name.
+    pub name: String,
+    /// The registered name of its controller.
+    pub controller: String,
+    /// IP bytes delivered to its receiver over the part of the measured interval in which it was active.
+    pub throughput_mbps: f64,
+    /// Payload delivered to its application over the same time.
+    pub goodput_mbps: f64,
+    /// RTT samples of its sender.
+    pub rtt_ms: Option<Summary>,
+    /// Dropped data packets over sent ones.
+    pub loss_percent: f64,
+    /// Data packets sent again.
+    pub retransmitted_packets: u64,
+    /// What its application saw.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub application: Option<Application>,
+}
+
+/// What an application saw.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Application {
+    /// One transfer.
+    Transfer {
+        /// From its start to its last byte's arrival; none when it did not finish.
+        completion_s: Option<f64>,
+    },
+    /// Short connections.
+    ShortFlows {
+        /// How many began.
+        started: u64,
+        /// How many finished.
+        completed: u64,
+        /// From start to last byte, of those that finished.
+        completion_ms: Option<Summary>,
+    },
+    /// Requests and responses.
+    RequestResponse {
+        /// Responses that arrived in full.
+        completed: u64,
+        /// From request to the response's last byte.
+        response_ms: Option<Summary>,
+    },
+    /// A stream of small messages.
+    Game {
+        /// Messages sent.
+        sent: u64,
+        /// Messages that arrived.
+        delivered: u64,
+        /// From sending to arrival, retransmission included.
+        delay_ms: Option<Summary>,
+    },
+    /// Adaptive-bitrate video.
+    Video {
+        /// Mean encoded rate of the segments fetched.
+        bitrate_mbps: f64,
+        /// Times playback stood still after it had begun.
+        stalls: u64,
+        /// For how long, altogether.
+        stall_s: f64,
+        /// From the first request to the first picture; none when there was none.
+        startup_s: Option<f64>,
+        /// Changes of encoded rate.
+        switches: u64,
+    },
+    /// A real-time call.
+    Call {
+        /// Mean encoded rate.
+        bitrate_mbps: f64,
+        /// Frames captured.
+        frames: u64,
+        /// Frames that arrived too late or never.
+        frozen_frames: u64,
+        /// Time for which the picture stood still.
+        freeze_s: f64,
+        /// From capture to arrival, of frames that arrived.
+        frame_delay_ms: Option<Summary>,
+    },
+}
+
+/// How far repeated runs lie apart.
+#[derive(Clone, Copy, Debug, PartialEq, Default, Serialize, Deserialize)]
+pub struct Spread {
+    /// How many there were.
+    pub n: u64,
+    /// Lowest and highest throughput.
+    pub throughput_mbps: [f64; 2],
+    /// Lowest and highest 95th percentile of the queueing delay.
+    pub p95_ms: [f64; 2],
+}
+
+/// Time series of a run: one point per bin.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+pub struct Series {
+    /// Width of a bin.
+    pub bin_s: f64,
+    /// One per link of the scenario.
+    pub links: Vec<LinkSeries>,
+    /// One per flow.
+    pub flows: Vec<FlowSeries>,
+}
+
+/// One link over time. All columns are equally long; bin `i` begins at `time_s[i]`.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+pub struct LinkSeries {
+    /// The link.
+    pub name: String,
+    /// When the bin begins.
+    pub time_s: Vec<f64>,
+    /// What the link could have carried.
+    pub capacity_mbps: Vec<f64>,
+    /// What it carried.
+    pub throughput_mbps: Vec<f64>,
+    /// Mean time in the queue of packets that left it in the bin; none where none left.
+    pub queueing_delay_mean_ms: Vec<Option<f64>>,
+    /// 95th percentile of the same.
+    pub queueing_delay_p95_ms: Vec<Option<f64>>,
+    /// Share of accelerates among ABC's marks; none where there were none.
+    pub accelerate_fraction: Vec<Option<f64>>,
+}
+
+/// One flow over time. All columns are equally long; bin `i` begins at `time_s[i]`.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+pub struct FlowSeries {
+    /// The flow.
+    pub name: String,
+    /// When the bin begins.
+    pub time_s: Vec<f64>,
+    /// IP bytes that arrived at the receiver.
+    pub throughput_mbps: Vec<f64>,
+    /// The window at the end of the bin.
+    pub cwnd_pkts: Vec<f64>,
+    /// Mean RTT sample; none where there was none.
+    pub rtt_ms: Vec<Option<f64>>,
+    /// What else the controller shows of itself ([`inspect`](brakelight_core::controller::Controller::inspect)), at the
+    /// end of the bin.
+    pub state: BTreeMap<String, Vec<f64>>,
+}
+
+/// The log of one link.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct LinkLog {
+    /// The link.
+    pub name: String,
+    /// Its trace, or its rate in words.
+    pub service: String,
+    /// Its queue in words.
+    pub queue: String,
+    /// What happened, in order.
+    pub events: Vec<LinkEvent>,
+}
+
+/// One event of a link, at a whole millisecond as Mahimahi logs it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkEvent {
+    /// A delivery opportunity.
+    Opportunity {
+        /// When, ms.
+        ms: u32,
+        /// What it could have carried.
+        bytes: u32,
+    },
+    /// A packet arrived.
+    Arrival {
+        /// When, ms.
+        ms: u32,
+        /// Its size, the link's overhead included.
+        bytes: u32,
+    },
+    /// A packet left.
+    Departure {
+        /// When, ms.
+        ms: u32,
+        /// Its size, the link's overhead included.
+        bytes: u32,
+        /// How long it was there, ms.
+        delay_ms: u32,
+    },
+    /// Packets were dropped.
+    Drop {
+        /// When, ms.
+        ms: u32,
+        /// How many.
+        packets: u32,
+        /// Their size together, the link's overhead included.
+        bytes: u32,
+    },
+}

@@ -1,0 +1,296 @@
+//! What to run: links with their queues, flows with their controllers, and the paths between them.
+//!
+//! A scenario is complete: every number that decides a run is in it, so the same scenario and seed give the same
+//! outcome. Names of traces are resolved by whoever runs it; the scenario of a file keeps them as they were written.
+
+use brakelight_core::controller::{Connection, Controller};
+use brakelight_core::ecn::Encoding;
+use brakelight_core::random::Random;
+use brakelight_core::registry::{ControllerConfig, FeedbackConfig, Host, QueueConfig};
+use brakelight_core::time::{Duration, Time};
+use brakelight_core::units::{Bytes, Limit, Rate};
+
+use crate::spelled::{Spelled, Words};
+use crate::traffic::Traffic;
+
+/// Everything that decides a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scenario {
+    /// What people call it.
+    pub name: String,
+    /// Decides every random draw of the run.
+    pub seed: u64,
+    /// When the run ends.
+    pub duration: Duration,
+    /// When measuring begins; what happened before is warm-up.
+    pub measure_from: Duration,
+    /// Where in its period every trace starts.
+    pub trace_offset: TraceOffset,
+    /// The links, each with a queue.
+    pub links: Vec<LinkSpec>,
+    /// The flows.
+    pub flows: Vec<FlowSpec>,
+    /// What to keep besides the summary.
+    pub record: Record,
+}
+
+/// Where in its period a trace starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TraceOffset {
+    /// This far into it.
+    At(Duration),
+    /// Anywhere, drawn from the run's seed for each link.
+    Random,
+}
+
+/// What to keep besides the summary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Whether to keep time series.
+    pub series: bool,
+    /// Width of a bin of the time series.
+    pub bin: Duration,
+    /// Whether to keep every link's log of opportunities, arrivals, departures and drops.
+    pub link_logs: bool,
+}
+
+/// A link: a queue and what serves it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkSpec {
+    /// Paths refer to it by this name.
+    pub name: String,
+    /// When it can send.
+    pub service: Service,
+    /// What its queue holds at most, unless the queue's own options say otherwise.
+    pub buffer: Limit,
+    /// Its queue.
+    pub queue: Spelled<QueueConfig>,
+    /// Bytes one delivery opportunity carries, for a service by trace; what a slot is taken to carry otherwise.
+    pub opportunity: Bytes,
+    /// Bytes the link counts for every packet beyond its IP size: Mahimahi's 4 bytes of TUN header.
+    pub overhead: Bytes,
+}
+
+/// When a link can send.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Service {
+    /// By the delivery opportunities of a trace: the name of a known one, or the path of a Mahimahi file.
+    Trace(String),
+    /// At a constant rate.
+    Fixed(Rate),
+    /// At rates that change by a schedule.
+    Steps(Steps),
+}
+
+/// A schedule of rates, each held for a while.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Steps {
+    /// How long, and how fast. A rate of zero is an outage.
+    pub steps: Vec<(Duration, Rate)>,
+    /// Whether to start over after the last step; otherwise its rate stays.
+    pub repeat: bool,
+}
+
+/// One flow, or several alike.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlowSpec {
+    /// What people call it; with `count` above 1, a number follows.
+    pub name: String,
+    /// How many flows of this kind there are.
+    pub count: u32,
+    /// The sender's controller.
+    pub controller: Spelled<ControllerConfig>,
+    /// The receiver's feedback.
+    pub feedback: Spelled<FeedbackConfig>,
+    /// The profile of the hosts at both ends.
+    pub host: Host,
+    /// How many packets one ACK stands for: m.
+    pub ack_every: u32,
+    /// Largest payload of one packet.
+    pub mss: Bytes,
+    /// Bytes of headers added to each payload, IP included.
+    pub overhead: Bytes,
+    /// The window before the first ACK, in packets, unless the controller sets its own.
+    pub initial_window: u32,
+    /// What the application sends.
+    pub traffic: Traffic,
+    /// When the flow may start, at the earliest.
+    pub start: Duration,
+    /// Its start is drawn from the seed, uniform in `start` to `start + start_within`, for each of `count` flows.
+    pub start_within: Duration,
+    /// When it stops, if before the run does.
+    pub stop: Option<Duration>,
+    /// Propagation delay of the round trip, without queues and transmission. Half of it is added after the last hop of
+    /// each direction, except where [`FlowSpec::propagation`] says otherwise.
+    pub rtt: Duration,
+    /// What its data packets pass, in order.
+    pub path: Vec<Hop>,
+    /// What its ACKs pass, in order; empty for a way back without limits.
+    pub reverse: Vec<Hop>,
+    /// Every host action is late by a draw from 0 to this, uniform.
+    pub jitter: Duration,
+}
+
+/// A station on a path.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Hop {
+    /// The link of this name, shared with every other path through it.
+    Link(String),
+    /// A path element of the flow's own: `delay`, `loss`, `jitter` and so on, by name and options.
+    Element(Words),
+}
+
+/// One of the two ways of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// From sender to receiver: data.
+    Forward,
+    /// From receiver to sender: ACKs.
+    Reverse,
+}
+
+/// The path element that takes the place of a direction's half of the RTT.
+pub const DELAY: &str = "delay";
+
+impl Scenario {
+    /// The place of the link called `name` in [`Scenario::links`].
+    pub fn link(&self, name: &str) -> Option<usize> {
+        self.links.iter().position(|link| link.name == name)
+    }
+
+    /// How many flows there are, each of [`FlowSpec::count`] counted.
+    pub fn flow_count(&self) -> u64 {
+        self.flows.iter().map(|flow| u64::from(flow.count)).sum()
+    }
+}
+
+impl Record {
+    /// Only the summary; the bin width is the default for `duration`.
+    pub fn summary(duration: Duration) -> Self {
+        Record { series: false, bin: default_bin(duration), link_logs: false }
+    }
+}
+
+/// The bin width of time series: 600 bins, none shorter than 20 ms.
+pub fn default_bin(duration: Duration) -> Duration {
+    (duration / 600).max(Duration::from_millis(20))
+}
+
+impl LinkSpec {
+    /// Mahimahi's delivery opportunity: 1500 bytes and the 4-byte TUN header it counts.
+    pub const MAHIMAHI_OPPORTUNITY: Bytes = Bytes(1504);
+    /// What Mahimahi counts for every packet beyond its IP size.
+    pub const MAHIMAHI_OVERHEAD: Bytes = Bytes(4);
+
+    /// A link served by a trace, counting as Mahimahi does.
+    pub fn trace(name: &str, trace: &str, buffer: Limit, queue: Spelled<QueueConfig>) -> Self {
+        LinkSpec {
+            name: name.to_string(),
+            service: Service::Trace(trace.to_string()),
+            buffer,
+            queue,
+            opportunity: Self::MAHIMAHI_OPPORTUNITY,
+            overhead: Self::MAHIMAHI_OVERHEAD,
+        }
+    }
+
+    /// A link of constant rate that counts IP bytes.
+    pub fn fixed(name: &str, rate: Rate, buffer: Limit, queue: Spelled<QueueConfig>) -> Self {
+        LinkSpec {
+            name: name.to_string(),
+            service: Service::Fixed(rate),
+            buffer,
+            queue,
+            opportunity: Bytes(1500),
+            overhead: Bytes::ZERO,
+        }
+    }
+}
+
+impl FlowSpec {
+    /// Default jitter of a host's timing.
+    pub const JITTER: Duration = Duration::from_micros(200);
+    /// RFC 6928's initial window, packets.
+    pub const INITIAL_WINDOW: u32 = 10;
+
+    /// A backlogged flow of `controller` over `path`, with the feedback and the host that the controller brings, m = 2,
+    /// 1500-byte packets, started within the first RTT, acknowledged over an unlimited way back.
+    pub fn new(name: &str, controller: Spelled<ControllerConfig>, rtt: Duration, path: Vec<Hop>) -> Self {
+        let companions = controller.companions();
+        let feedback = Spelled::new(companions.feedback, &[]).expect("a controller's feedback is registered");
+        let (mss, overhead) = packet_sizes(companions.host);
+        FlowSpec {
+            name: name.to_string(),
+            count: 1,
+            controller,
+            feedback,
+            host: companions.host,
+            ack_every: 2,
+            mss,
+            overhead,
+            initial_window: Self::INITIAL_WINDOW,
+            traffic: Traffic::Backlogged,
+            start: Duration::ZERO,
+            start_within: rtt,
+            stop: None,
+            rtt,
+            path,
+            reverse: Vec::new(),
+            jitter: Self::JITTER,
+        }
+    }
+
+    /// What the flow means by its ECN bits.
+    pub fn encoding(&self) -> Encoding {
+        self.controller.build(&self.connection(Time::ZERO, Random::stream(0, &self.name))).encoding()
+    }
+
+    /// What a controller of this flow must know when its connection starts at `now`, with its own stream of random
+    /// numbers.
+    pub fn connection(&self, now: Time, random: Random) -> Connection {
+        Connection {
+            mss: self.mss,
+            overhead: self.overhead,
+            initial_window: Bytes(self.mss.0 * u64::from(self.initial_window)),
+            now,
+            random,
+        }
+    }
+
+    /// The hops of one direction.
+    pub fn hops(&self, direction: Direction) -> &[Hop] {
+        match direction {
+            Direction::Forward => &self.path,
+            Direction::Reverse => &self.reverse,
+        }
+    }
+
+    /// The delay to add after the last hop of `direction`: half the RTT, or nothing where the path holds a `delay`
+    /// element of its own and so places its propagation itself.
+    pub fn propagation(&self, direction: Direction) -> Duration {
+        let own = |hop: &Hop| matches!(hop, Hop::Element(words) if words.name == DELAY);
+        if self.hops(direction).iter().any(own) {
+            return Duration::ZERO;
+        }
+        match direction {
+            Direction::Forward => self.rtt / 2,
+            Direction::Reverse => self.rtt - self.rtt / 2,
+        }
+    }
+
+    /// The name of flow `index` of [`FlowSpec::count`].
+    pub fn name_of(&self, index: u32) -> String {
+        if self.count == 1 { self.name.clone() } else { format!("{}-{}", self.name, index + 1) }
+    }
+}
+
+/// Payload and headers of a full packet, 1500 bytes together.
+///
+/// TCP: 20 bytes of IPv4, 20 of TCP, 12 of timestamps. QUIC: 20 of IPv4, 8 of UDP, 13 of short header with an 8-byte
+/// connection ID and a 4-byte number, 16 of AEAD tag, 8 of STREAM frame header.
+pub fn packet_sizes(host: Host) -> (Bytes, Bytes) {
+    match host {
+        Host::Tcp => (Bytes(1448), Bytes(52)),
+        Host::Quic => (Bytes(1435), Bytes(65)),
+    }
+}

@@ -1,0 +1,172 @@
+//! What an application asks of its flow.
+
+use brakelight_core::time::Duration;
+use brakelight_core::units::{Bytes, Rate};
+
+/// The application at the sender's end of a flow.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub enum Traffic {
+    /// Always more to send.
+    #[default]
+    Backlogged,
+    /// One transfer of so many payload bytes, then silence.
+    Size(Bytes),
+    /// Sends during `on`, is silent during `off`, and so on.
+    OnOff(OnOff),
+    /// Short connections that arrive as a Poisson process, each with a controller of its own, each gone once its bytes
+    /// are acknowledged.
+    ShortFlows(ShortFlows),
+    /// Payload offered at a constant rate, in packets of the flow's MSS.
+    RateLimited(Rate),
+    /// A request travels back, a response travels forward, the client thinks, and so on.
+    RequestResponse(RequestResponse),
+    /// Small packets at a fixed beat, one a message of its own: a game's state updates.
+    Game(Game),
+    /// Adaptive-bitrate video: segments fetched one after the other into a playback buffer.
+    Video(Video),
+    /// A real-time call: frames at a fixed beat, encoded at a rate that follows the controller.
+    Call(Call),
+}
+
+/// Periods of sending and of silence, beginning with sending.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct OnOff {
+    /// How long it sends.
+    pub on: Duration,
+    /// How long it is silent.
+    pub off: Duration,
+    /// Payload rate while it sends; backlogged without one.
+    pub rate: Option<Rate>,
+    /// Whether `on` and `off` are means of exponential laws rather than fixed lengths.
+    pub random: bool,
+}
+
+/// Short connections.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ShortFlows {
+    /// How often one arrives.
+    pub arrivals: Arrivals,
+    /// How many payload bytes it carries.
+    pub size: SizeLaw,
+}
+
+/// The intensity of a Poisson process of arrivals.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Arrivals {
+    /// Mean number of arrivals per second.
+    PerSecond(f64),
+    /// Mean payload offered: the arrivals per second follow from the mean size.
+    Load(Rate),
+}
+
+/// The law of a short connection's size.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum SizeLaw {
+    /// Always the same.
+    Fixed(Bytes),
+    /// Pareto with this mean and shape; the shape is above 1, or there would be no mean.
+    Pareto {
+        /// Mean size.
+        mean: Bytes,
+        /// Exponent of the tail.
+        shape: f64,
+    },
+}
+
+/// A client that asks and waits.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RequestResponse {
+    /// Payload of a request; it travels on the reverse path.
+    pub request: Bytes,
+    /// Payload of a response; it travels on the forward path, under the flow's controller.
+    pub response: Bytes,
+    /// Mean of the exponential pause between a response and the next request; zero for none.
+    pub think: Duration,
+}
+
+/// A game's stream of state updates.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Game {
+    /// Payload of one update.
+    pub size: Bytes,
+    /// Time between updates.
+    pub interval: Duration,
+}
+
+/// A player of adaptive-bitrate video.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Video {
+    /// The encoded rates on offer, ascending.
+    pub ladder: Vec<Rate>,
+    /// Playing time of a segment.
+    pub segment: Duration,
+    /// How much playing time the player holds at most.
+    pub buffer: Duration,
+    /// Playing time that must be there before playback starts, and starts again after a stall.
+    pub startup: Duration,
+}
+
+/// A real-time video call.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Call {
+    /// The encoder's lowest rate.
+    pub min_rate: Rate,
+    /// The encoder's highest rate.
+    pub max_rate: Rate,
+    /// Frames per second.
+    pub fps: u32,
+    /// A frame that arrives later than this after its capture is not shown.
+    pub deadline: Duration,
+}
+
+impl SizeLaw {
+    /// Mean size in bytes.
+    pub fn mean(&self) -> Bytes {
+        match *self {
+            SizeLaw::Fixed(size) => size,
+            SizeLaw::Pareto { mean, .. } => mean,
+        }
+    }
+}
+
+impl ShortFlows {
+    /// Mean arrivals per second.
+    pub fn per_second(&self) -> f64 {
+        match self.arrivals {
+            Arrivals::PerSecond(rate) => rate,
+            Arrivals::Load(load) => load.as_bps_f64() / (8.0 * self.size.mean().as_f64()),
+        }
+    }
+}
+
+impl Default for Video {
+    /// Six rungs from 300 kbit/s to 5.8 Mbit/s, segments of 2 s, 30 s of buffer, playback from 4 s on.
+    fn default() -> Self {
+        let ladder = [300, 750, 1_200, 1_850, 2_850, 5_800];
+        Video {
+            ladder: ladder.iter().map(|kbps| Rate::from_bps(kbps * 1_000)).collect(),
+            segment: Duration::from_secs(2),
+            buffer: Duration::from_secs(30),
+            startup: Duration::from_secs(4),
+        }
+    }
+}
+
+impl Default for Call {
+    /// 150 kbit/s to 2.5 Mbit/s, 30 frames a second, shown when they arrive within 400 ms (ITU-T G.114's limit).
+    fn default() -> Self {
+        Call {
+            min_rate: Rate::from_bps(150_000),
+            max_rate: Rate::from_bps(2_500_000),
+            fps: 30,
+            deadline: Duration::from_millis(400),
+        }
+    }
+}
+
+impl Default for Game {
+    /// 100 bytes 30 times a second.
+    fn default() -> Self {
+        Game { size: Bytes(100), interval: Duration::from_nanos(33_333_333) }
+    }
+}
