@@ -1,0 +1,38 @@
+# Two commands are all a newcomer needs: `make run` and `make test`. Each installs what is missing first.
+
+export PATH := $(HOME)/.cargo/bin:$(PATH)
+
+.PHONY: help run test quick prove bench book
+
+help:
+	@echo 'make run     compare every scheme on the embedded traces; table here, report in brakelight-report/'
+	@echo 'make test    everything the gate checks: format, lints, docs, all tests'
+	@echo 'make quick   format, lints and unit tests only'
+	@echo 'make prove   the long bars: 10 million inputs for each fuzzed parser'
+	@echo 'make bench   simulator speed and queue cost'
+	@echo 'make book    the documentation as a book, in docs/book/'
+
+run:
+	@scripts/setup run
+	cargo run --release --locked -- compare --out brakelight-report
+
+test:
+	@scripts/setup test
+	@scripts/check
+
+quick:
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+	cargo test --workspace --lib
+
+prove:
+	@scripts/setup test
+	scripts/prove
+
+bench:
+	@scripts/setup run
+	cargo run --release --locked -- bench
+
+book:
+	command -v mdbook >/dev/null || cargo install --locked mdbook
+	mdbook build docs
