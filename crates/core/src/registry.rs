@@ -299,6 +299,9 @@ macro_rules! dispatch_controller {
         fn on_idle_restart(&mut self, event: &controller::IdleEvent) {
             dispatch_controller!(@method self, on_idle_restart(event), $($Var)*)
         }
+        fn clip(&mut self, most: crate::units::Bytes) {
+            dispatch_controller!(@method self, clip(most), $($Var)*)
+        }
         fn on_mtu_change(&mut self, mss: crate::units::Bytes) {
             dispatch_controller!(@method self, on_mtu_change(mss), $($Var)*)
         }

@@ -35,7 +35,7 @@ pub struct Connection {
 pub trait Controller {
     /// A packet is about to leave. Called for every packet, retransmissions included.
     fn on_send(&mut self, _event: &SendEvent) -> SendDirective {
-        SendDirective { ecn: self.encoding().sent(), header: Header::None, tag: 0 }
+        SendDirective { ecn: self.encoding().sent(), header: Header::None, tag: 0, cwr: false }
     }
 
     /// An ACK that acknowledged, lost or said something.
@@ -63,6 +63,10 @@ pub trait Controller {
     /// The flow sends again after nothing was in flight for longer than its RTO.
     fn on_idle_restart(&mut self, _event: &IdleEvent) {}
 
+    /// Lowers the window to `most`, which is at least one packet, and keeps everything the window is computed from, so
+    /// that it can rise again at once. A controller that holds others within a bound calls it on them.
+    fn clip(&mut self, _most: Bytes) {}
+
     /// The path's packet size changed.
     fn on_mtu_change(&mut self, _mss: Bytes) {}
 
@@ -87,7 +91,8 @@ pub trait Controller {
         None
     }
 
-    /// Whether the host's PRR shapes the window while losses are repaired (RFC 6937). A controller that models the
+    /// Whether the host's PRR shapes the window while losses are repaired, asked when an episode starts: it lowers what
+    /// is in flight step by step to the `cwnd` that the controller has then (RFC 6937). A controller that models the
     /// path itself says no, and its `cwnd` holds throughout.
     fn recovery(&self) -> Recovery {
         Recovery::Prr
@@ -139,6 +144,9 @@ pub struct SendDirective {
     pub header: Header,
     /// Comes back in [`PacketInfo::tag`] when the packet is acknowledged or lost.
     pub tag: u64,
+    /// Sets CWR on the packet whether or not a reaction to CE is to be reported: a receiver of RFC 3168 then stops
+    /// echoing. After `on_ce` the host sets CWR on the next new packet by itself (RFC 3168 section 6.1.2).
+    pub cwr: bool,
 }
 
 /// One packet that was acknowledged or lost, with what was known when it was sent.
@@ -285,7 +293,8 @@ pub struct AckEvent<'a> {
     pub report: Report,
     /// Whether the window was the limit in the last round trip. A window that was not needed must not grow.
     pub cwnd_limited: bool,
-    /// Whether losses are being repaired.
+    /// Whether a fast recovery is going on, in which the window must not grow. After a timeout slow start goes on while
+    /// losses are repaired (RFC 5681 section 3.1), so there it is false.
     pub in_recovery: bool,
 }
 

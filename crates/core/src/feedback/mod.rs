@@ -22,6 +22,8 @@ pub struct Arrival {
     pub size: Bytes,
     /// Its ECN field.
     pub ecn: Ecn,
+    /// Whether it carries CWR: the sender has reacted to CE (RFC 3168 section 6.1.3).
+    pub cwr: bool,
     /// Its explicit header.
     pub header: Header,
     /// 16 bits that differ from packet to packet, the same at every router.
