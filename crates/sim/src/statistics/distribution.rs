@@ -32,6 +32,14 @@ impl Distribution {
         self.micros.record(micros).expect("a histogram that resizes takes any value");
     }
 
+    /// Forgets everything, and keeps the memory.
+    pub fn clear(&mut self) {
+        self.micros.reset();
+        self.count = 0;
+        self.sum_nanos = 0;
+        self.max = Duration::ZERO;
+    }
+
     /// How many were counted.
     pub fn count(&self) -> u64 {
         self.count

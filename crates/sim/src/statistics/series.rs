@@ -3,6 +3,8 @@
 use brakelight_core::ecn::Mark;
 use brakelight_core::time::Duration;
 
+use super::distribution::Distribution;
+
 /// What left a link in one bin.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LinkBin {
@@ -12,10 +14,10 @@ pub struct LinkBin {
     pub bytes: u64,
     /// Packets that left.
     pub packets: u32,
-    /// Sum of their queueing delays, in nanoseconds.
-    pub queued_nanos: u64,
-    /// The largest of them.
-    pub queued_max: Duration,
+    /// Mean of their queueing delays; zero when none left.
+    pub queueing_mean_ms: f64,
+    /// 95th percentile of the same.
+    pub queueing_p95_ms: f64,
     /// Packets its queue marked accelerate.
     pub accelerate: u32,
     /// Packets its queue marked brake.
@@ -23,11 +25,6 @@ pub struct LinkBin {
 }
 
 impl LinkBin {
-    /// Mean queueing delay of the packets that left; `None` when none did.
-    pub fn mean_queueing(&self) -> Option<Duration> {
-        (self.packets > 0).then(|| Duration::from_nanos(self.queued_nanos / u64::from(self.packets)))
-    }
-
     /// The share of marked packets that were accelerates; `None` when none was marked.
     pub fn accelerate_fraction(&self) -> Option<f64> {
         let marked = self.accelerate + self.brake;
@@ -39,6 +36,8 @@ impl LinkBin {
 #[derive(Clone, Debug, Default)]
 pub struct LinkSeries {
     current: LinkBin,
+    /// Queueing delays of the current bin.
+    queueing: Distribution,
     closed: Vec<LinkBin>,
 }
 
@@ -49,8 +48,7 @@ impl LinkSeries {
         let bin = &mut self.current;
         bin.bytes += bytes;
         bin.packets += 1;
-        bin.queued_nanos += queued.as_nanos();
-        bin.queued_max = bin.queued_max.max(queued);
+        self.queueing.record(queued);
         match mark {
             Mark::Accelerate => bin.accelerate += 1,
             Mark::Brake => bin.brake += 1,
@@ -61,6 +59,11 @@ impl LinkSeries {
     /// Ends the current bin, in which the link could have carried `capacity` bytes.
     pub fn close(&mut self, capacity: u64) {
         self.current.capacity = capacity;
+        if self.current.packets > 0 {
+            self.current.queueing_mean_ms = self.queueing.mean_ms();
+            self.current.queueing_p95_ms = self.queueing.quantile_ms(0.95);
+            self.queueing.clear();
+        }
         self.closed.push(std::mem::take(&mut self.current));
     }
 
