@@ -11,6 +11,13 @@ use crate::packet::Packet;
 use crate::queue::Dropped;
 use crate::time::{Duration, Time};
 
+pub mod delay;
+pub mod link;
+pub mod trace;
+
+#[cfg(test)]
+mod sample;
+
 /// What happened inside an element.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Output<P> {
@@ -18,6 +25,24 @@ pub enum Output<P> {
     Departed(Departed<P>),
     /// A packet died in it.
     Dropped(Dropped<P>),
+}
+
+impl<P> Output<P> {
+    /// When it happened.
+    pub fn at(&self) -> Time {
+        match self {
+            Output::Departed(departed) => departed.at,
+            Output::Dropped(dropped) => dropped.at,
+        }
+    }
+
+    /// The packet it happened to.
+    pub fn packet(&self) -> &P {
+        match self {
+            Output::Departed(departed) => &departed.packet,
+            Output::Dropped(dropped) => &dropped.packet,
+        }
+    }
 }
 
 /// A packet that left an element.
@@ -31,6 +56,13 @@ pub struct Departed<P> {
     pub queued: Duration,
     /// The mark the element's queue decided on.
     pub mark: Mark,
+}
+
+impl<P> Departed<P> {
+    /// A packet that left an element without a queue.
+    pub fn passed(at: Time, packet: P) -> Self {
+        Departed { at, packet, queued: Duration::ZERO, mark: Mark::None }
+    }
 }
 
 /// An element of a path.

@@ -1,0 +1,269 @@
+//! The link: it owns a queue and serves it, by whatever [`Service`] it is given.
+//!
+//! ```text
+//! arrival      at t: finish what is due by t; queue.enqueue(t)
+//! service      at the service's ready time r: queue.dequeue(r), the packet leaves at service.begin(r, size)
+//! departure    at that time f: Departed { at: f, queued: f - arrival }
+//! ```
+//!
+//! `queued` is the time from arrival to departure, so the packet's own transmission is in it: this is what Mahimahi
+//! logs. A queue that holds nothing is not asked. An idle link keeps no timer: what it could have carried meanwhile is
+//! counted when the next packet comes.
+//!
+//! | service | file |
+//! |---|---|
+//! | a trace of delivery opportunities | [`traced`] |
+//! | a fixed rate | [`fixed`] |
+
+use alloc::collections::VecDeque;
+
+use super::{Departed, Output, PathElement};
+use crate::packet::Packet;
+use crate::queue::{Backlog, Dequeued, Drops, LinkView, Queue};
+use crate::time::{Duration, Time};
+use crate::units::{Bytes, Rate};
+
+pub mod fixed;
+pub mod traced;
+
+/// How a link serves its queue: when it can take a packet, and when that packet has left.
+///
+/// All times are scheduled ones. The calls come in this order: `wake` when a packet arrives at the idle link, then
+/// `ready` and `begin` for each packet, then `idle`.
+pub trait Service {
+    /// A packet arrives at `now` and finds the link idle.
+    fn wake(&mut self, now: Time);
+
+    /// When the next packet can be taken.
+    fn ready(&self) -> Time;
+
+    /// A packet of `size` bytes at the IP layer is taken at [`ready`](Self::ready). Returns when its last byte leaves;
+    /// [`Time::MAX`] if it never does.
+    fn begin(&mut self, size: u32) -> Time;
+
+    /// The queue holds nothing at `now`: what is left of the present opportunity is lost.
+    fn idle(&mut self, now: Time);
+
+    /// What a packet of `size` bytes at the IP layer takes of the link's capacity.
+    fn cost(&self, size: u32) -> Bytes;
+
+    /// The mean rate of the whole trace or schedule, in the bytes that [`cost`](Self::cost) counts.
+    fn nominal(&self) -> Rate;
+
+    /// What the link can carry in `from <= t < to`, used or not, in the bytes that [`cost`](Self::cost) counts.
+    /// Adjacent intervals add up exactly.
+    fn capacity_between(&self, from: Time, to: Time) -> Bytes;
+
+    /// [`LinkView::capacity`] at `now`.
+    fn capacity(&mut self, now: Time, window: Duration) -> Rate;
+
+    /// [`LinkView::unused`] as of the last `wake` or `idle`.
+    fn unused(&self) -> Bytes;
+
+    /// [`LinkView::opportunity`].
+    fn opportunity(&self) -> Bytes;
+
+    /// [`LinkView::lookahead`] at `now`.
+    fn lookahead(&mut self, now: Time, ahead: Duration, window: Duration) -> Option<Rate>;
+}
+
+/// A link between a queue `Q` and a service `S`.
+#[derive(Clone, Debug)]
+pub struct Link<P, Q, S> {
+    queue: Q,
+    service: S,
+    /// When something happens next: the departure of the packet being sent, else the next packet's turn.
+    /// [`Time::MAX`] while idle.
+    due: Time,
+    sending: Option<Dequeued<P>>,
+    /// What happened and has not been polled yet. Empty unless the queue drops or calls come late.
+    happened: VecDeque<Output<P>>,
+    drops: Drops<P>,
+}
+
+impl<P: Packet, Q: Queue<P>, S: Service> Link<P, Q, S> {
+    /// An idle link.
+    pub fn new(service: S, queue: Q) -> Self {
+        Link { queue, service, due: Time::MAX, sending: None, happened: VecDeque::new(), drops: Drops::new() }
+    }
+
+    /// Its queue.
+    pub fn queue(&self) -> &Q {
+        &self.queue
+    }
+
+    /// Its service.
+    pub fn service(&self) -> &S {
+        &self.service
+    }
+
+    /// What waits in its queue; the packet being sent is not in it.
+    pub fn backlog(&self) -> Backlog {
+        self.queue.backlog()
+    }
+
+    /// What the link can carry in `from <= t < to`, used or not; see [`Service::capacity_between`].
+    pub fn capacity_between(&self, from: Time, to: Time) -> Bytes {
+        self.service.capacity_between(from, to)
+    }
+
+    /// What a packet of `size` bytes takes of that capacity.
+    pub fn cost(&self, size: u32) -> Bytes {
+        self.service.cost(size)
+    }
+
+    /// Whether nothing waits and nothing is being sent.
+    fn is_idle(&self) -> bool {
+        self.due == Time::MAX && self.sending.is_none()
+    }
+
+    /// Moves the queue's drops to where they are polled from.
+    #[cold]
+    fn report_drops(&mut self) {
+        self.happened.extend(self.drops.drain(..).map(Output::Dropped));
+    }
+
+    /// Does the next thing due at or before `now` that can be seen from outside. Drops are found in `happened`, and
+    /// come before the departure that follows them.
+    fn serve(&mut self, now: Time) -> Option<Departed<P>> {
+        while self.due <= now {
+            let at = self.due;
+            if let Some(sent) = self.sending.take() {
+                if self.queue.backlog().is_empty() {
+                    self.service.idle(at);
+                    self.due = Time::MAX;
+                } else {
+                    self.due = self.service.ready();
+                }
+                let queued = at.since(sent.arrived);
+                return Some(Departed { at, packet: sent.packet, queued, mark: sent.mark });
+            }
+            let mut view = View { service: &mut self.service, now: at };
+            match self.queue.dequeue(at, &mut view, &mut self.drops) {
+                Some(next) => {
+                    self.due = self.service.begin(next.packet.size());
+                    self.sending = Some(next);
+                }
+                None => {
+                    self.service.idle(at);
+                    self.due = Time::MAX;
+                }
+            }
+            if !self.drops.is_empty() {
+                self.report_drops();
+                return None;
+            }
+        }
+        None
+    }
+
+    /// Does everything due by `now` and keeps it for `poll`.
+    #[cold]
+    fn catch_up(&mut self, now: Time) {
+        while self.due <= now {
+            if let Some(departed) = self.serve(now) {
+                self.happened.push_back(Output::Departed(departed));
+            }
+        }
+    }
+}
+
+impl<P: Packet, Q: Queue<P>, S: Service> PathElement<P> for Link<P, Q, S> {
+    fn accept(&mut self, now: Time, packet: P) {
+        if self.due <= now {
+            self.catch_up(now);
+        }
+        let idle = self.is_idle();
+        if idle {
+            self.service.wake(now);
+        }
+        let mut view = View { service: &mut self.service, now };
+        self.queue.enqueue(now, packet, &mut view, &mut self.drops);
+        if !self.drops.is_empty() {
+            self.report_drops();
+        }
+        if idle {
+            if self.queue.backlog().is_empty() {
+                self.service.idle(now);
+            } else {
+                self.due = self.service.ready();
+            }
+        }
+    }
+
+    fn poll(&mut self, now: Time) -> Option<Output<P>> {
+        if let Some(output) = self.happened.pop_front() {
+            return Some(output);
+        }
+        if self.due > now {
+            return None;
+        }
+        match self.serve(now) {
+            Some(departed) => Some(Output::Departed(departed)),
+            None => self.happened.pop_front(),
+        }
+    }
+
+    fn next_wakeup(&self) -> Option<Time> {
+        match self.happened.front() {
+            Some(output) => Some(output.at()),
+            None if self.due == Time::MAX => None,
+            None => Some(self.due),
+        }
+    }
+
+    fn for_each(&self, visit: &mut dyn FnMut(&P)) {
+        self.queue.for_each(visit);
+        if let Some(sending) = &self.sending {
+            visit(&sending.packet);
+        }
+        for output in &self.happened {
+            visit(output.packet());
+        }
+    }
+}
+
+/// The link as its queue sees it.
+#[derive(Debug)]
+pub struct View<'a, S> {
+    service: &'a mut S,
+    now: Time,
+}
+
+impl<'a, S> View<'a, S> {
+    /// The view at `now`.
+    pub fn new(service: &'a mut S, now: Time) -> Self {
+        View { service, now }
+    }
+}
+
+impl<S: Service> LinkView for View<'_, S> {
+    fn capacity(&mut self, window: Duration) -> Rate {
+        self.service.capacity(self.now, window)
+    }
+
+    fn unused(&mut self) -> Bytes {
+        self.service.unused()
+    }
+
+    fn opportunity(&self) -> Bytes {
+        self.service.opportunity()
+    }
+
+    fn lookahead(&mut self, ahead: Duration, window: Duration) -> Option<Rate> {
+        self.service.lookahead(self.now, ahead, window)
+    }
+}
+
+/// The rate of `bytes` within the last `window` at `now`, where the part before the run counts as `nominal`.
+fn rate_in_window(bytes: Bytes, now: Time, window: Duration, nominal: Rate) -> Rate {
+    let missing = window.saturating_sub(now.since(Time::ZERO));
+    if missing.is_zero() {
+        return Rate::over(bytes, window);
+    }
+    let bits = bytes.as_f64() * 8.0 + nominal.as_bps_f64() * missing.as_secs_f64();
+    Rate::from_bps_f64(bits / window.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests;

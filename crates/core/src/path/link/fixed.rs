@@ -1,0 +1,138 @@
+//! Service at a fixed rate: store and forward, one packet after the other.
+//!
+//! ```text
+//! a packet of s bytes taken at t leaves at t + (s + H) * 8 / R
+//! ```
+//!
+//! Departures are the exact times rounded down to nanoseconds: the fraction is carried to the next packet, so a busy
+//! link does not drift.
+//!
+//! | symbol | field | unit | default | source |
+//! |---|---|---|---|---|
+//! | R | `rate` | bit/s | 12 Mbit/s | abc20 Fig. 19 |
+//! | H | `overhead` | bytes | 0 | rates are meant at the IP layer |
+//! | - | `opportunity` | bytes | 1500 | what a queue that counts in opportunities is told one is |
+
+use super::Service;
+use crate::time::{Duration, Time};
+use crate::units::{Bytes, Rate};
+
+parameters! {
+    /// The settings of a link of fixed rate.
+    pub struct Config {
+        /// The rate.
+        rate: Rate = Rate::from_mbps(12), in Rate::from_bps(1)..=Rate::from_mbps(1_000_000), from "abc20 Fig. 19";
+        /// What every packet costs beyond its size at the IP layer.
+        overhead: Bytes = Bytes(0), in Bytes(0)..=Bytes(1 << 16), from "rates at the IP layer";
+        /// What one delivery opportunity is said to carry.
+        opportunity: Bytes = Bytes(1500), in Bytes(1)..=Bytes(1 << 20), from "an Ethernet packet";
+    }
+}
+
+/// Bits per byte times nanoseconds per second: (bytes * this) / (bit/s) is in nanoseconds.
+pub(super) const BIT_NANOS: u64 = 8_000_000_000;
+
+/// A transmitter of fixed rate.
+#[derive(Clone, Debug)]
+pub struct Fixed {
+    config: Config,
+    rate: u64,
+    /// When the transmitter is free, rounded down; the fraction is `carry / rate` nanoseconds.
+    free_at: Time,
+    carry: u64,
+    /// Time spent idle since the last packet was taken.
+    idle: Duration,
+    /// The size last sent, and its time on the link: whole nanoseconds, and the rest in 1 / rate nanoseconds.
+    size: u32,
+    nanos: u64,
+    rest: u64,
+}
+
+impl Fixed {
+    /// An idle transmitter.
+    pub fn new(config: &Config) -> Self {
+        let mut fixed = Fixed {
+            config: config.clone(),
+            rate: config.rate.bps(),
+            free_at: Time::ZERO,
+            carry: 0,
+            idle: Duration::ZERO,
+            size: 0,
+            nanos: 0,
+            rest: 0,
+        };
+        fixed.measure(0);
+        fixed
+    }
+
+    /// Packets of one size come in rows, and a division costs more than all else here.
+    fn measure(&mut self, size: u32) {
+        let scaled = u128::from(self.cost(size).0) * u128::from(BIT_NANOS);
+        let rate = u128::from(self.rate);
+        self.size = size;
+        (self.nanos, self.rest) = match u64::try_from(scaled) {
+            Ok(small) => (small / self.rate, small % self.rate),
+            Err(_) => ((scaled / rate) as u64, (scaled % rate) as u64),
+        };
+    }
+}
+
+impl Service for Fixed {
+    fn wake(&mut self, now: Time) {
+        self.idle += now.since(self.free_at);
+        // A packet that arrives in the very nanosecond of the last departure still waits for the fraction.
+        if now > self.free_at {
+            self.carry = 0;
+            self.free_at = now;
+        }
+    }
+
+    fn ready(&self) -> Time {
+        self.free_at
+    }
+
+    fn begin(&mut self, size: u32) -> Time {
+        if size != self.size {
+            self.measure(size);
+        }
+        self.idle = Duration::ZERO;
+        self.free_at += Duration::from_nanos(self.nanos);
+        self.carry += self.rest;
+        if self.carry >= self.rate {
+            self.carry -= self.rate;
+            self.free_at += Duration::from_nanos(1);
+        }
+        self.free_at
+    }
+
+    fn idle(&mut self, _now: Time) {}
+
+    fn cost(&self, size: u32) -> Bytes {
+        Bytes(u64::from(size) + self.config.overhead.0)
+    }
+
+    fn nominal(&self) -> Rate {
+        self.config.rate
+    }
+
+    fn capacity_between(&self, from: Time, to: Time) -> Bytes {
+        let since_start = |t: Time| self.config.rate.bytes_in(t.since(Time::ZERO));
+        since_start(to).saturating_sub(since_start(from))
+    }
+
+    fn capacity(&mut self, _now: Time, _window: Duration) -> Rate {
+        self.config.rate
+    }
+
+    fn unused(&self) -> Bytes {
+        self.config.rate.bytes_in(self.idle)
+    }
+
+    fn opportunity(&self) -> Bytes {
+        self.config.opportunity
+    }
+
+    fn lookahead(&mut self, _now: Time, _ahead: Duration, _window: Duration) -> Option<Rate> {
+        Some(self.config.rate)
+    }
+}

@@ -1,0 +1,47 @@
+//! The packet of this folder's tests.
+
+use crate::ecn::{Ecn, Encoding};
+use crate::packet::{Duplicate, FlowId, Packet, PacketId};
+
+/// A packet of nothing but its facts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Sample {
+    pub(super) id: u64,
+    pub(super) flow: u32,
+    pub(super) size: u32,
+    pub(super) ecn: Ecn,
+    pub(super) encoding: Encoding,
+}
+
+impl Sample {
+    pub(super) fn new(id: u64, size: u32) -> Self {
+        Sample { id, flow: 0, size, ecn: Ecn::NotEct, encoding: Encoding::None }
+    }
+}
+
+impl Packet for Sample {
+    fn id(&self) -> PacketId {
+        PacketId(self.id)
+    }
+    fn flow(&self) -> FlowId {
+        FlowId(self.flow)
+    }
+    fn size(&self) -> u32 {
+        self.size
+    }
+    fn ecn(&self) -> Ecn {
+        self.ecn
+    }
+    fn set_ecn(&mut self, ecn: Ecn) {
+        self.ecn = ecn;
+    }
+    fn encoding(&self) -> Encoding {
+        self.encoding
+    }
+}
+
+impl Duplicate for Sample {
+    fn duplicate(&self, id: PacketId) -> Self {
+        Sample { id: id.0, ..*self }
+    }
+}

@@ -1,0 +1,345 @@
+//! A trace of delivery opportunities, in Mahimahi's format: one line is one opportunity, given as a whole number of
+//! milliseconds since the start; lines never decrease; after the last one the trace starts again, so its period is the
+//! last timestamp.
+//!
+//! ```text
+//! opportunity i of cycle k happens at k * period + ms(i)
+//! ```
+//!
+//! An opportunity at the period of one cycle and one at 0 of the next therefore happen at the same instant.
+
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+
+use crate::time::{Duration, Time};
+use crate::units::{Bytes, Rate};
+
+/// The latest timestamp a trace may have: 49 days.
+pub const MAX_MILLIS: u64 = u32::MAX as u64;
+
+/// The most opportunities a trace may have: as many lines make a file of several gigabytes.
+pub const MAX_OPPORTUNITIES: usize = 1 << 30;
+
+const NANOS_PER_MILLI: u64 = 1_000_000;
+
+/// All opportunities of one millisecond.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Slot {
+    /// The millisecond within the cycle.
+    ms: u32,
+    /// Opportunities of the cycle before this millisecond.
+    before: u32,
+}
+
+/// A parsed trace. Cloning shares the data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trace {
+    /// One per millisecond that has an opportunity, and a last one that only ends the count.
+    slots: Arc<[Slot]>,
+}
+
+/// Why a trace was refused. Lines count from 1.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TraceError {
+    /// There is no line at all.
+    Empty,
+    /// A line without a number.
+    Blank {
+        /// The line.
+        line: usize,
+    },
+    /// A line that is not a whole number.
+    NotANumber {
+        /// The line.
+        line: usize,
+        /// Its text, shortened.
+        text: String,
+    },
+    /// A negative number.
+    Negative {
+        /// The line.
+        line: usize,
+        /// Its text, shortened.
+        text: String,
+    },
+    /// A number above [`MAX_MILLIS`].
+    TooLate {
+        /// The line.
+        line: usize,
+        /// Its text, shortened.
+        text: String,
+    },
+    /// A number below the one of the line before.
+    Decreasing {
+        /// The line.
+        line: usize,
+        /// Its number.
+        value: u64,
+        /// The number of the line before.
+        previous: u64,
+    },
+    /// The last timestamp, which is the period, is zero.
+    ZeroPeriod {
+        /// The last line.
+        line: usize,
+    },
+    /// More lines than a trace may have.
+    TooLong {
+        /// The first line too many.
+        line: usize,
+        /// How many are valid.
+        most: usize,
+    },
+}
+
+impl fmt::Display for TraceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const EXPECTED: &str =
+            "expected a whole number of milliseconds from 0 to 4294967295, one per delivery opportunity";
+        match self {
+            TraceError::Empty => write!(f, "the trace is empty: {EXPECTED}, one a line"),
+            TraceError::Blank { line } => write!(f, "line {line}: the line is empty: {EXPECTED}"),
+            TraceError::NotANumber { line, text } => {
+                write!(f, "line {line}: `{text}` is not a whole number: {EXPECTED}")
+            }
+            TraceError::Negative { line, text } => {
+                write!(f, "line {line}: `{text}` is negative: {EXPECTED}")
+            }
+            TraceError::TooLate { line, text } => {
+                write!(f, "line {line}: `{text}` is too large: {EXPECTED}")
+            }
+            TraceError::Decreasing { line, value, previous } => write!(
+                f,
+                "line {line}: `{value}` is less than `{previous}` on the line before: timestamps must not decrease"
+            ),
+            TraceError::ZeroPeriod { line } => write!(
+                f,
+                "line {line}: the last timestamp is `0`, but it is the trace's period: it must be at least 1"
+            ),
+            TraceError::TooLong { line, most } => {
+                write!(f, "line {line}: the trace is too long: at most {most} opportunities are valid")
+            }
+        }
+    }
+}
+
+impl core::error::Error for TraceError {}
+
+impl Trace {
+    /// Reads a Mahimahi trace. Spaces around a number, CR LF line ends and blank lines at the very end are accepted.
+    pub fn parse(bytes: &[u8]) -> Result<Self, TraceError> {
+        Trace::parse_at_most(bytes, MAX_OPPORTUNITIES)
+    }
+
+    fn parse_at_most(bytes: &[u8], most: usize) -> Result<Self, TraceError> {
+        let bytes = bytes.trim_ascii_end();
+        if bytes.is_empty() {
+            return Err(TraceError::Empty);
+        }
+        let lines = bytes.split(|&byte| byte == b'\n').enumerate();
+        Trace::collect(lines.map(|(index, line)| parse_line(index + 1, line)), most)
+    }
+
+    /// A trace of these timestamps in milliseconds. Errors count the first as line 1.
+    pub fn from_millis(timestamps: impl IntoIterator<Item = u64>) -> Result<Self, TraceError> {
+        let checked = timestamps.into_iter().enumerate().map(|(index, value)| match value {
+            0..=MAX_MILLIS => Ok(value),
+            _ => Err(TraceError::TooLate { line: index + 1, text: alloc::format!("{value}") }),
+        });
+        Trace::collect(checked, MAX_OPPORTUNITIES)
+    }
+
+    fn collect(
+        timestamps: impl Iterator<Item = Result<u64, TraceError>>,
+        most: usize,
+    ) -> Result<Self, TraceError> {
+        let mut slots: Vec<Slot> = Vec::new();
+        let mut line = 0;
+        for value in timestamps {
+            let value = value?;
+            if line == most {
+                return Err(TraceError::TooLong { line: line + 1, most });
+            }
+            let ms = value as u32;
+            match slots.last() {
+                Some(last) if last.ms > ms => {
+                    let previous = u64::from(last.ms);
+                    return Err(TraceError::Decreasing { line: line + 1, value, previous });
+                }
+                Some(last) if last.ms == ms => {}
+                _ => slots.push(Slot { ms, before: line as u32 }),
+            }
+            line += 1;
+        }
+        let Some(last) = slots.last().copied() else {
+            return Err(TraceError::Empty);
+        };
+        if last.ms == 0 {
+            return Err(TraceError::ZeroPeriod { line });
+        }
+        slots.push(Slot { ms: last.ms, before: line as u32 });
+        Ok(Trace { slots: slots.into() })
+    }
+
+    /// The time after which the trace repeats: its last timestamp.
+    pub fn period(&self) -> Duration {
+        Duration::from_nanos(self.period_nanos())
+    }
+
+    /// Opportunities in one period.
+    pub fn opportunities(&self) -> u64 {
+        u64::from(self.end().before)
+    }
+
+    /// The mean rate when an opportunity carries `opportunity` bytes.
+    pub fn mean_rate(&self, opportunity: Bytes) -> Rate {
+        Rate::over(Bytes(self.opportunities() * opportunity.0), self.period())
+    }
+
+    /// The timestamps of one period in milliseconds, as the file lists them.
+    pub fn millis(&self) -> impl Iterator<Item = u64> + '_ {
+        self.slots.windows(2).flat_map(|pair| {
+            core::iter::repeat_n(u64::from(pair[0].ms), (pair[1].before - pair[0].before) as usize)
+        })
+    }
+
+    /// Opportunities in `from <= t < to`, in O(log n).
+    pub fn count_between(&self, from: Time, to: Time) -> u64 {
+        self.before(to).saturating_sub(self.before(from))
+    }
+
+    /// Opportunities before `t`.
+    pub fn before(&self, t: Time) -> u64 {
+        match t.as_nanos().checked_sub(1) {
+            Some(nanos) => self.position(self.locate(nanos)),
+            None => 0,
+        }
+    }
+
+    /// Opportunities at or before `t`. O(1) amortised when successive calls with one cursor ask for times close to each
+    /// other, O(log n) at worst.
+    pub fn through(&self, cursor: &mut Cursor, t: Time) -> u64 {
+        self.seek(cursor, t.as_nanos());
+        self.position(*cursor)
+    }
+
+    fn end(&self) -> Slot {
+        self.slots[self.slots.len() - 1]
+    }
+
+    fn period_nanos(&self) -> u64 {
+        u64::from(self.end().ms) * NANOS_PER_MILLI
+    }
+
+    /// The instant of the cursor's slot, in nanoseconds of trace time.
+    pub(super) fn instant(&self, cursor: Cursor) -> u64 {
+        cursor.cycle_start + u64::from(self.slots[cursor.slot].ms) * NANOS_PER_MILLI
+    }
+
+    /// Opportunities before the cursor's slot.
+    pub(super) fn position(&self, cursor: Cursor) -> u64 {
+        cursor.cycle_before + u64::from(self.slots[cursor.slot].before)
+    }
+
+    /// Opportunities in the cursor's slot.
+    pub(super) fn width(&self, cursor: Cursor) -> u32 {
+        self.slots[cursor.slot + 1].before - self.slots[cursor.slot].before
+    }
+
+    /// Moves the cursor to the next slot.
+    pub(super) fn step(&self, cursor: &mut Cursor) {
+        cursor.slot += 1;
+        if cursor.slot + 1 == self.slots.len() {
+            cursor.slot = 0;
+            cursor.cycle_start += self.period_nanos();
+            cursor.cycle_before += self.opportunities();
+        }
+    }
+
+    /// Moves the cursor to the first slot after `nanos` of trace time.
+    pub(super) fn seek(&self, cursor: &mut Cursor, nanos: u64) {
+        // Nearly every call moves on by a few slots; a jump is searched for.
+        for _ in 0..8 {
+            if self.instant(*cursor) > nanos {
+                if self.starts_before(*cursor, nanos) {
+                    return;
+                }
+                break;
+            }
+            self.step(cursor);
+        }
+        *cursor = self.locate(nanos);
+    }
+
+    /// Whether no earlier slot than the cursor's is after `nanos`.
+    fn starts_before(&self, cursor: Cursor, nanos: u64) -> bool {
+        match cursor.slot.checked_sub(1) {
+            Some(previous) => {
+                cursor.cycle_start + u64::from(self.slots[previous].ms) * NANOS_PER_MILLI <= nanos
+            }
+            // The last slot of the cycle before happened at the start of this one.
+            None => cursor.cycle_start <= nanos,
+        }
+    }
+
+    /// The first slot after `nanos` of trace time.
+    pub(super) fn locate(&self, nanos: u64) -> Cursor {
+        let cycle = nanos / self.period_nanos();
+        let ms = (nanos % self.period_nanos() / NANOS_PER_MILLI) as u32;
+        // The last slot is at the period, which no remainder reaches: the search ends before it.
+        let slot = self.slots[..self.slots.len() - 1].partition_point(|slot| slot.ms <= ms);
+        Cursor { cycle_start: cycle * self.period_nanos(), cycle_before: cycle * self.opportunities(), slot }
+    }
+}
+
+/// A place in a trace that repeats for ever; see [`Trace::through`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cursor {
+    /// When its cycle began, in nanoseconds.
+    cycle_start: u64,
+    /// Opportunities before its cycle.
+    cycle_before: u64,
+    /// Index of the slot in the cycle.
+    slot: usize,
+}
+
+fn parse_line(line: usize, bytes: &[u8]) -> Result<u64, TraceError> {
+    let text = bytes.trim_ascii();
+    if text.is_empty() {
+        return Err(TraceError::Blank { line });
+    }
+    let mut value = 0_u64;
+    for &byte in text {
+        if !byte.is_ascii_digit() {
+            let negative = text[0] == b'-' && text.len() > 1 && text[1..].iter().all(u8::is_ascii_digit);
+            let text = shorten(text);
+            return Err(if negative {
+                TraceError::Negative { line, text }
+            } else {
+                TraceError::NotANumber { line, text }
+            });
+        }
+        // Above the limit it only has to stay above it.
+        value = (value * 10 + u64::from(byte - b'0')).min(MAX_MILLIS + 1);
+    }
+    if value > MAX_MILLIS {
+        return Err(TraceError::TooLate { line, text: shorten(text) });
+    }
+    Ok(value)
+}
+
+/// At most 40 characters of the line, printable.
+fn shorten(text: &[u8]) -> String {
+    const MOST: usize = 40;
+    let mut shown: String =
+        text.iter().take(MOST).flat_map(|byte| byte.escape_ascii()).map(char::from).collect();
+    if text.len() > MOST {
+        shown.push_str("...");
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests;
