@@ -7,10 +7,17 @@
 //! | [`spelled`] | an algorithm's settings together with the words they were given in |
 //! | [`outcome`] | what came out: one row per run, time series, link logs |
 //! | [`documents`] | the JSON documents of the command line, and where a result came from |
+//! | [`file`] | scenario files: TOML in, TOML out |
+//! | [`problem`] | what can be wrong with an input |
 #![forbid(unsafe_code)]
 
 pub mod documents;
+pub mod file;
 pub mod outcome;
+pub mod problem;
 pub mod scenario;
 pub mod spelled;
+#[cfg(test)]
+mod testing;
 pub mod traffic;
+mod validate;

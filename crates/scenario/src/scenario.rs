@@ -6,7 +6,7 @@
 use brakelight_core::controller::{Connection, Controller};
 use brakelight_core::ecn::Encoding;
 use brakelight_core::random::Random;
-use brakelight_core::registry::{ControllerConfig, FeedbackConfig, Host, QueueConfig};
+use brakelight_core::registry::{BuildError, ControllerConfig, FeedbackConfig, Host, QueueConfig};
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Limit, Rate};
 
@@ -152,6 +152,23 @@ pub enum Direction {
 /// The path element that takes the place of a direction's half of the RTT.
 pub const DELAY: &str = "delay";
 
+/// The path elements there are.
+pub const ELEMENTS: &[&str] =
+    &["delay", "loss", "jitter", "reorder", "duplicate", "rewrite", "bleach", "ack-loss", "ack-thin"];
+
+impl Hop {
+    /// The element that `words` name; without options, and when no element has the name, the link.
+    pub fn from_words(words: Words) -> Result<Self, BuildError> {
+        if ELEMENTS.contains(&words.name.as_str()) {
+            return Ok(Hop::Element(words));
+        }
+        if words.options.is_empty() {
+            return Ok(Hop::Link(words.name));
+        }
+        Err(BuildError::Unknown { kind: "path element", name: words.name, known: ELEMENTS.join(", ") })
+    }
+}
+
 impl Scenario {
     /// The place of the link called `name` in [`Scenario::links`].
     pub fn link(&self, name: &str) -> Option<usize> {
@@ -182,6 +199,9 @@ impl LinkSpec {
     /// What Mahimahi counts for every packet beyond its IP size.
     pub const MAHIMAHI_OVERHEAD: Bytes = Bytes(4);
 
+    /// What a slot of any other link is taken to carry: a full packet.
+    pub const PLAIN_OPPORTUNITY: Bytes = Bytes(1500);
+
     /// A link served by a trace, counting as Mahimahi does.
     pub fn trace(name: &str, trace: &str, buffer: Limit, queue: Spelled<QueueConfig>) -> Self {
         LinkSpec {
@@ -201,7 +221,7 @@ impl LinkSpec {
             service: Service::Fixed(rate),
             buffer,
             queue,
-            opportunity: Bytes(1500),
+            opportunity: Self::PLAIN_OPPORTUNITY,
             overhead: Bytes::ZERO,
         }
     }

@@ -1,6 +1,7 @@
 //! An algorithm's settings together with the words they were given in, so that a scenario can be written out again as
 //! it was read, and defaults that change later do not creep into the file.
 
+use std::fmt;
 use std::ops::Deref;
 
 use brakelight_core::registry::{BuildError, ControllerConfig, FeedbackConfig, QueueConfig};
@@ -22,6 +23,34 @@ impl Words {
     pub fn new(name: &str, options: &[(&str, &str)]) -> Self {
         let own = |&(name, text): &(&str, &str)| (name.to_string(), text.to_string());
         Words { name: name.to_string(), options: options.iter().map(own).collect() }
+    }
+
+    /// Reads `name` or `name:option=value,option=value`. White space around each part does not count.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (name, options) = match text.split_once(':') {
+            Some((name, options)) => (name, Some(options)),
+            None => (text, None),
+        };
+        let option = |item: &str| {
+            let (name, value) = item.split_once('=')?;
+            let (name, value) = (name.trim(), value.trim());
+            (!name.is_empty() && !value.is_empty()).then(|| (name.to_string(), value.to_string()))
+        };
+        let options = options.map_or(Some(Vec::new()), |list| list.split(',').map(option).collect())?;
+        let name = name.trim();
+        let plain = |name: &str| !name.is_empty() && !name.contains(['=', ',', ':']);
+        plain(name).then(|| Words { name: name.to_string(), options })
+    }
+}
+
+/// As [`Words::parse`] reads it.
+impl fmt::Display for Words {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)?;
+        for (index, (name, value)) in self.options.iter().enumerate() {
+            write!(f, "{}{name}={value}", if index == 0 { ':' } else { ',' })?;
+        }
+        Ok(())
     }
 }
 

@@ -1,0 +1,380 @@
+//! Files are read as written, refused with a message that helps, and never make the reader panic.
+
+use std::fmt::Write;
+
+use brakelight_core::random::Random;
+use brakelight_core::registry::{CONTROLLERS, Host, QUEUES};
+use brakelight_core::time::Duration;
+use brakelight_core::units::{Bytes, Limit, Rate};
+
+use super::{read, write};
+use crate::scenario::{FlowSpec, Hop, LinkSpec, Record, Scenario, Service, Steps, TraceOffset, default_bin};
+use crate::spelled::{Spelled, Words};
+use crate::testing::fuzz_inputs;
+use crate::traffic::{Arrivals, Call, Game, OnOff, RequestResponse, ShortFlows, SizeLaw, Traffic, Video};
+
+const FULL: &str = r#"
+name = "everything"
+seed = 18446744073709551615
+duration = "2min"
+measure_from = "2s"
+trace_offset = "random"
+record = { series = true, bin = "50ms", link_logs = true }
+
+[[link]]
+name = "up"
+trace = "lte-driving"
+buffer = "250pkt"
+queue = "droptail:limit=100pkt"
+
+[[link]]
+name = "down"
+rate = "12Mbps"
+buffer = "1.5MB"
+opportunity = "1504B"
+overhead = "4B"
+
+[[link]]
+name = "wired"
+steps = [["500ms", "12Mbps"], ["0.5s", "24Mbit/s"]]
+repeat = false
+
+[[flow]]
+name = "main"
+count = 3
+controller = "reno:beta=0.7,abc_limit=3"
+feedback = "delayed:echo=exact"
+host = "quic"
+ack_every = 1
+mss = "1200B"
+overhead = "65B"
+initial_window = 32
+traffic = { kind = "on-off", on = "1s", off = "500ms", rate = "1Mbps", random = true }
+start = "1s"
+start_within = "10ms"
+stop = "60s"
+rtt = "80ms"
+path = ["up", "loss:rate=0.01", "wired"]
+reverse = ["ack-loss:rate=0.1", "down"]
+jitter = "0s"
+
+[[flow]]
+controller = "newreno"
+path = ["wired"]
+traffic = "video"
+"#;
+
+#[test]
+fn reads_every_field() {
+    let scenario = read("dir/file.toml", FULL).unwrap();
+    assert_eq!(scenario.name, "everything");
+    assert_eq!(scenario.seed, u64::MAX);
+    assert_eq!(scenario.duration, Duration::from_secs(120));
+    assert_eq!(scenario.measure_from, Duration::from_secs(2));
+    assert_eq!(scenario.trace_offset, TraceOffset::Random);
+    let record = Record { series: true, bin: Duration::from_millis(50), link_logs: true };
+    assert_eq!(scenario.record, record);
+    let [up, down, wired] = scenario.links.as_slice() else { panic!("three links") };
+    assert_eq!(up.service, Service::Trace("lte-driving".to_string()));
+    assert_eq!((up.opportunity, up.overhead), (Bytes(1504), Bytes(4)));
+    assert_eq!(up.queue.words(), &Words::new("droptail", &[("limit", "100pkt")]));
+    assert_eq!(down.service, Service::Fixed(Rate::from_mbps(12)));
+    assert_eq!(down.buffer, Limit::Bytes(Bytes(1_500_000)));
+    let half = Duration::from_millis(500);
+    let steps = vec![(half, Rate::from_mbps(12)), (half, Rate::from_mbps(24))];
+    assert_eq!(wired.service, Service::Steps(Steps { steps, repeat: false }));
+    let [main, other] = scenario.flows.as_slice() else { panic!("two flows") };
+    assert_eq!((main.count, main.ack_every, main.initial_window), (3, 1, 32));
+    assert_eq!(main.controller.name(), "newreno");
+    assert_eq!(main.host, Host::Quic);
+    assert_eq!(main.stop, Some(Duration::from_secs(60)));
+    let lossy = Hop::Element(Words::new("loss", &[("rate", "0.01")]));
+    assert_eq!(main.path, [Hop::Link("up".to_string()), lossy, Hop::Link("wired".to_string())]);
+    assert_eq!(main.name_of(2), "main-3");
+    assert_eq!(other.name_of(0), "flow2");
+    assert_eq!(other.traffic, Traffic::Video(Video::default()));
+    assert_eq!((other.rtt, other.start_within), (Duration::from_millis(100), Duration::from_millis(100)));
+    assert_eq!((other.mss, other.overhead), (Bytes(1448), Bytes(52)));
+}
+
+#[test]
+fn a_file_without_a_name_is_called_by_its_stem() {
+    let text = FULL.replace("name = \"everything\"", "");
+    assert_eq!(read("dir/two flows.toml", &text).unwrap().name, "two flows");
+}
+
+/// The least that runs; every bad input below is one edit away from it.
+const LEAST: &str = r#"duration = "60s"
+[[link]]
+name = "up"
+rate = "12Mbps"
+[[flow]]
+name = "main"
+controller = "newreno"
+path = ["up"]
+"#;
+
+#[test]
+fn refuses_bad_inputs_in_the_users_words() {
+    let add = |line: &str| format!("{LEAST}{line}\n");
+    let top = |line: &str| format!("{line}\n{LEAST}");
+    let swap = |from: &str, to: &str| {
+        assert!(LEAST.contains(from), "{from}");
+        LEAST.replace(from, to)
+    };
+    let traffic = |table: &str| add(&format!("traffic = {table}"));
+    let inputs = [
+        String::new(),
+        "duration =".to_string(),
+        "duration = \"60s\"\nduration = \"60s\"".to_string(),
+        "\u{0}".to_string(),
+        top("durations = \"60s\""),
+        top("link_log = 1"),
+        swap("60s", "0s"),
+        swap("60s", "-5s"),
+        swap("60s", "60"),
+        swap("\"60s\"", "60"),
+        swap("60s", "sixty seconds"),
+        swap("60s", "1e99h"),
+        swap("60s", "99999999h"),
+        top("measure_from = \"60s\""),
+        top("seed = -1"),
+        top("seed = 1.5"),
+        top("seed = 18446744073709551616"),
+        top("trace_offset = \"-1s\""),
+        top("trace_offset = 5"),
+        top("record = true"),
+        top("record = { bin = \"0s\" }"),
+        top("record = { bin = \"61s\" }"),
+        top("record = { bins = \"1s\" }"),
+        swap("[[link]]", "[link]"),
+        swap("rate = \"12Mbps\"", ""),
+        swap("rate = \"12Mbps\"", "rate = \"0bps\""),
+        swap("rate = \"12Mbps\"", "rate = \"12\""),
+        swap("rate = \"12Mbps\"", "rate = \"12 MB/s\""),
+        swap("rate = \"12Mbps\"", "rate = \"12Mbps\"\ntrace = \"lte\""),
+        swap("rate = \"12Mbps\"", "steps = []"),
+        swap("rate = \"12Mbps\"", "steps = [[\"1s\"]]"),
+        swap("rate = \"12Mbps\"", "steps = [[\"0s\", \"1Mbps\"]]"),
+        swap("rate = \"12Mbps\"", "steps = [[\"1s\", \"0bps\"]]"),
+        swap("rate = \"12Mbps\"", "trace = \"\""),
+        swap("name = \"up\"", ""),
+        swap("name = \"up\"", "name = \"up:1\""),
+        swap("name = \"up\"", "name = \"loss\""),
+        swap("rate = \"12Mbps\"", "rate = \"12Mbps\"\n[[link]]\nname = \"up\"\nrate = \"1Mbps\""),
+        swap("rate = \"12Mbps\"", "rate = \"12Mbps\"\nbuffer = \"0pkt\""),
+        swap("rate = \"12Mbps\"", "rate = \"12Mbps\"\nbuffer = \"-1pkt\""),
+        swap("rate = \"12Mbps\"", "rate = \"12Mbps\"\nbuffer = 250"),
+        swap("rate = \"12Mbps\"", "rate = \"12Mbps\"\nbuffer = \"1kB\""),
+        swap("rate = \"12Mbps\"", "rate = \"12Mbps\"\nqueue = \"droptale\""),
+        swap("rate = \"12Mbps\"", "rate = \"12Mbps\"\nqueue = \"droptail:target=5ms\""),
+        swap("rate = \"12Mbps\"", "rate = \"12Mbps\"\nqueue = \"droptail:limit\""),
+        swap("newreno", "newrino"),
+        swap("newreno", "newreno:beta=2"),
+        swap("newreno", "newreno:beta=much"),
+        swap("controller = \"newreno\"", ""),
+        swap("controller = \"newreno\"", "controller = [\"newreno\"]"),
+        swap("path = [\"up\"]", ""),
+        swap("path = [\"up\"]", "path = []"),
+        swap("path = [\"up\"]", "path = \"up\""),
+        swap("path = [\"up\"]", "path = [\"uplink\"]"),
+        swap("path = [\"up\"]", "path = [\"lost:rate=0.1\"]"),
+        swap("path = [\"up\"]", "path = [\"up\", \"up\"]"),
+        add("reverse = [\"down\"]"),
+        add("rtt = \"0ms\""),
+        add("rtt = \"2h\""),
+        add("count = 0"),
+        add("count = 5000000000"),
+        add("count = \"two\""),
+        add("ack_every = 0"),
+        add("mss = \"10B\""),
+        add("mss = \"65500B\""),
+        add("host = \"sctp\""),
+        add("feedback = \"delayed:echo=loud\""),
+        add("start = \"60s\""),
+        add("start = \"10s\"\nstop = \"5s\""),
+        add("stop = \"50ms\""),
+        add("jitter = \"2s\""),
+        add("[[flow]]\nname = \"main\"\ncontroller = \"newreno\"\npath = [\"up\"]"),
+        traffic("\"torrent\""),
+        traffic("\"size\""),
+        traffic("{ size = \"1MB\" }"),
+        traffic("{ kind = \"size\" }"),
+        traffic("{ kind = \"size\", size = \"0B\" }"),
+        traffic("{ kind = \"size\", rate = \"1Mbps\" }"),
+        traffic("{ kind = \"on-off\", on = \"0s\", off = \"1s\" }"),
+        traffic("{ kind = \"short-flows\", size = \"10kB\" }"),
+        traffic("{ kind = \"short-flows\", size = \"10kB\", load = \"1Mbps\", per_second = 1 }"),
+        traffic("{ kind = \"short-flows\", size = \"1B\", load = \"1Tbps\" }"),
+        traffic("{ kind = \"short-flows\", size = \"1B\", load = \"1Gbps\" }"),
+        traffic("{ kind = \"short-flows\", size = \"10kB\", per_second = nan }"),
+        traffic("{ kind = \"short-flows\", size = \"10kB\", per_second = 1, pareto_shape = 1.0 }"),
+        traffic("{ kind = \"video\", ladder = [\"2Mbps\", \"1Mbps\"] }"),
+        traffic("{ kind = \"video\", startup = \"31s\" }"),
+        traffic("{ kind = \"call\", min_rate = \"9Mbps\" }"),
+        traffic("{ kind = \"call\", fps = 0 }"),
+    ];
+    let mut table = String::new();
+    for input in &inputs {
+        let edit = input.lines().filter(|line| !LEAST.lines().any(|known| known == *line));
+        let edit = edit.collect::<Vec<_>>().join(" / ");
+        let mut error = read("in.toml", input).expect_err(input).to_string();
+        for (list, stand_in) in [(CONTROLLERS, "(controllers)"), (QUEUES, "(queues)")] {
+            let names: Vec<&str> = list.iter().map(|entry| entry.name).collect();
+            error =
+                error.replace(&format!("valid are {}", names.join(", ")), &format!("valid are {stand_in}"));
+        }
+        writeln!(table, "{}\n    {error}\n", if edit.is_empty() { input.trim() } else { &edit }).unwrap();
+    }
+    insta::assert_snapshot!(table);
+}
+
+#[test]
+fn numbers_a_line_even_when_the_field_is_absent() {
+    let text = format!(
+        "{LEAST}\n[[flow]]\nname = \"late\"\ncontroller = \"newreno\"\npath = [\"up\"]\nstop = \"1ms\"\n"
+    );
+    assert_eq!(read("a.toml", &text).unwrap_err().line, Some(14));
+    let text = text.replace("stop = \"1ms\"", "overhead = \"65500B\"\nmss = \"64B\"");
+    assert_eq!(read("a.toml", &text).unwrap_err().line, Some(14));
+}
+
+/// Draws a scenario that uses every part of the language.
+fn draw(random: &mut Random) -> Scenario {
+    fn below(random: &mut Random, n: u64) -> u64 {
+        random.bits() % n
+    }
+    fn time(random: &mut Random) -> Duration {
+        let most = [1_000, 1_000_000, 1_000_000_000, 60_000_000_000][below(random, 4) as usize];
+        Duration::from_nanos(1 + below(random, most))
+    }
+    fn rate(random: &mut Random) -> Rate {
+        let most = [10_000, 10_000_000, 10_000_000_000][below(random, 3) as usize];
+        Rate::from_bps(1 + below(random, most))
+    }
+    fn size(random: &mut Random) -> Bytes {
+        Bytes(1 + below(random, 65_000))
+    }
+    let duration = Duration::from_secs(1 + below(random, 1000));
+    let links: Vec<LinkSpec> = (0..1 + below(random, 4))
+        .map(|index| {
+            let service = match below(random, 3) {
+                0 => Service::Trace("a \"quoted\" \\ name\n".to_string()),
+                1 => Service::Fixed(rate(random)),
+                _ => Service::Steps(Steps {
+                    steps: (0..1 + below(random, 5)).map(|_| (time(random), rate(random))).collect(),
+                    repeat: random.chance(0.5),
+                }),
+            };
+            let buffer = match below(random, 2) {
+                0 => Limit::Packets(1 + below(random, 1000) as u32),
+                _ => Limit::Bytes(Bytes(70_000 + below(random, 1_000_000_000))),
+            };
+            let queue = match below(random, 2) {
+                0 => Spelled::new("fifo", &[]),
+                _ => Spelled::new("droptail", &[("limit", "30kB")]),
+            };
+            LinkSpec {
+                name: format!("link {index}"),
+                service,
+                buffer,
+                queue: queue.unwrap(),
+                opportunity: size(random),
+                overhead: Bytes(below(random, 50)),
+            }
+        })
+        .collect();
+    let flows = (0..1 + below(random, 3)).map(|index| {
+        let mut path: Vec<Hop> = links.iter().map(|link| Hop::Link(link.name.clone())).collect();
+        if random.chance(0.5) {
+            path.push(Hop::Element(Words::new("jitter", &[("max", "5ms"), ("order", "keep")])));
+        }
+        let controller = Spelled::new("newreno", &[("beta", "0.7")]).unwrap();
+        let mut flow = FlowSpec::new(&format!("flow.{index}"), controller, time(random), path);
+        flow.count = 1 + below(random, 100) as u32;
+        flow.start = Duration::from_nanos(below(random, duration.as_nanos()));
+        flow.start_within = time(random);
+        flow.stop = random.chance(0.5).then(|| flow.start + flow.start_within + time(random));
+        flow.traffic = match below(random, 9) {
+            0 => Traffic::Backlogged,
+            1 => Traffic::Size(size(random)),
+            2 => Traffic::OnOff(OnOff {
+                on: time(random),
+                off: time(random),
+                rate: random.chance(0.5).then(|| rate(random)),
+                random: random.chance(0.5),
+            }),
+            3 => Traffic::ShortFlows(ShortFlows {
+                arrivals: match below(random, 2) {
+                    0 => Arrivals::PerSecond(0.1 + 100.0 * random.uniform()),
+                    _ => Arrivals::Load(Rate::from_bps(1 + below(random, 1000))),
+                },
+                size: match below(random, 2) {
+                    0 => SizeLaw::Fixed(size(random)),
+                    _ => SizeLaw::Pareto { mean: size(random), shape: 1.1 + random.uniform() },
+                },
+            }),
+            4 => Traffic::RateLimited(rate(random)),
+            5 => Traffic::RequestResponse(RequestResponse {
+                request: size(random),
+                response: size(random),
+                think: time(random),
+            }),
+            6 => Traffic::Game(Game { size: size(random), interval: Duration::from_millis(7) }),
+            7 => Traffic::Video(Video { ladder: vec![rate(random)], ..Video::default() }),
+            _ => Traffic::Call(Call { max_rate: Rate::from_mbps(20), fps: 25, ..Call::default() }),
+        };
+        flow
+    });
+    let flows = flows.collect();
+    Scenario {
+        name: "drawn \u{7}\u{1F6A6}".to_string(),
+        seed: random.bits(),
+        duration,
+        measure_from: Duration::from_nanos(below(random, duration.as_nanos())),
+        trace_offset: match below(random, 2) {
+            0 => TraceOffset::Random,
+            _ => TraceOffset::At(time(random)),
+        },
+        links,
+        flows,
+        record: Record { series: random.chance(0.5), bin: default_bin(duration), link_logs: false },
+    }
+}
+
+#[test]
+fn what_is_written_reads_back_the_same() {
+    let mut random = Random::stream(1, "scenarios");
+    for _ in 0..2_000 {
+        let scenario = draw(&mut random);
+        let text = write(&scenario);
+        assert_eq!(scenario.validate(), Ok(()), "{text}");
+        let again = read("drawn.toml", &text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        assert_eq!(again, scenario, "{text}");
+        assert_eq!(write(&again), text);
+    }
+}
+
+#[test]
+fn never_panics_and_what_it_accepts_reads_back() {
+    let mut random = Random::stream(2, "scenario files");
+    let mut accepted = 0;
+    let inputs = fuzz_inputs();
+    let corpus = [FULL.to_string(), LEAST.to_string(), write(&draw(&mut random)), write(&draw(&mut random))];
+    for _ in 0..inputs {
+        let text = crate::testing::mutate(&corpus, &mut random);
+        match read("fuzz.toml", &text) {
+            Ok(scenario) => {
+                accepted += 1;
+                let again = write(&scenario);
+                assert_eq!(read("fuzz.toml", &again).as_ref(), Ok(&scenario), "{again}");
+            }
+            Err(error) => {
+                assert!(error.line.is_some(), "{error}");
+                assert!(!error.to_string().contains('\n'), "{error}");
+            }
+        }
+    }
+    // The mutations must leave enough alive that the deeper checks are reached.
+    assert!(accepted > inputs / 20, "{accepted} of {inputs} accepted");
+}

@@ -1,0 +1,307 @@
+//! What makes a scenario runnable: ranges, names that refer to something, queues that speak their flows' encodings.
+
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+
+use brakelight_core::time::Duration;
+use brakelight_core::units::{Bytes, Limit, Rate};
+
+use crate::problem::{Invalid, Place, Problem};
+use crate::scenario::{ELEMENTS, FlowSpec, Hop, LinkSpec, Scenario, Service, TraceOffset};
+use crate::traffic::{Arrivals, SizeLaw, Traffic};
+
+/// The smallest time that is not none.
+const NS: Duration = Duration::from_nanos(1);
+/// The longest run: 30 days. Sums of a few times stay far inside 64 bits of nanoseconds.
+const RUN: Duration = Duration::from_secs(30 * 24 * 3600);
+/// The longest round trip and the longest delay of anything on the way.
+const TRIP: Duration = Duration::from_secs(3600);
+/// The fastest link.
+const FASTEST: Rate = Rate::from_bps(10_000_000_000_000);
+/// The largest IP packet.
+const PACKET: Bytes = Bytes(65_535);
+/// The largest transfer.
+const TRANSFER: Bytes = Bytes(1_000_000_000_000_000);
+/// The most flows of a run, and the most short connections.
+const FLOWS: u64 = 1_000_000;
+/// The most bins of a time series.
+const BINS: u64 = 1_000_000;
+
+/// One table of the scenario, under validation.
+struct Check {
+    place: Place,
+    owner: String,
+}
+
+impl Scenario {
+    /// Checks that the scenario can be run. What a trace's name refers to is not looked at.
+    pub fn validate(&self) -> Result<(), Invalid> {
+        let check = Check { place: Place::Scenario, owner: String::new() };
+        check.within("duration", self.duration, NS..=RUN)?;
+        if self.measure_from >= self.duration {
+            return check.range("measure_from", self.measure_from, "less than the duration");
+        }
+        if let TraceOffset::At(offset) = self.trace_offset {
+            check.within("trace_offset", offset, Duration::ZERO..=RUN)?;
+        }
+        self.validate_record()?;
+        if self.links.is_empty() {
+            return check.fail("link", missing("link", "at least one link"));
+        }
+        for (index, link) in self.links.iter().enumerate() {
+            self.validate_link(index, link)?;
+        }
+        if self.flows.is_empty() {
+            return check.fail("flow", missing("flow", "at least one flow"));
+        }
+        for (index, flow) in self.flows.iter().enumerate() {
+            self.validate_flow(index, flow)?;
+        }
+        if self.flow_count() > FLOWS {
+            let reason = format!("{} flows are more than the {FLOWS} a run can have", self.flow_count());
+            return check.contradiction("flow", reason);
+        }
+        Ok(())
+    }
+
+    fn validate_record(&self) -> Result<(), Invalid> {
+        let check = Check { place: Place::Record, owner: "record".to_string() };
+        let shortest = Duration::from_nanos(self.duration.as_nanos().div_ceil(BINS)).max(NS);
+        check.within("bin", self.record.bin, shortest..=self.duration)
+    }
+
+    fn validate_link(&self, index: usize, link: &LinkSpec) -> Result<(), Invalid> {
+        let check = Check { place: Place::Link(index), owner: format!("link `{}`", link.name) };
+        check.name(&link.name)?;
+        if ELEMENTS.contains(&link.name.as_str()) {
+            return check.contradiction("name", "a path element has this name: choose another".to_string());
+        }
+        if self.links[..index].iter().any(|other| other.name == link.name) {
+            return check.duplicate("link", &link.name);
+        }
+        match &link.service {
+            Service::Trace(trace) if trace.is_empty() => {
+                return check.range("trace", trace, "the name or file of a trace");
+            }
+            Service::Trace(_) => {}
+            Service::Fixed(rate) => check.within("rate", *rate, Rate::from_bps(1)..=FASTEST)?,
+            Service::Steps(steps) => {
+                for (time, rate) in &steps.steps {
+                    check.within("steps", *time, NS..=RUN)?;
+                    check.within("steps", *rate, Rate::ZERO..=FASTEST)?;
+                }
+                if steps.steps.iter().all(|(_, rate)| *rate == Rate::ZERO) {
+                    let reason = "the link never sends: give at least one step with a rate above zero";
+                    return check.contradiction("steps", reason.to_string());
+                }
+                if steps.steps.len() as u64 > BINS {
+                    return check.contradiction("steps", format!("more than {BINS} steps"));
+                }
+            }
+        }
+        match link.buffer {
+            Limit::Packets(0) => check.range("buffer", link.buffer, "1pkt or more")?,
+            Limit::Bytes(size) => check.within("buffer", size, Bytes(1)..=TRANSFER)?,
+            Limit::Packets(_) => {}
+        }
+        check.within("opportunity", link.opportunity, Bytes(1)..=Bytes(1_000_000))?;
+        check.within("overhead", link.overhead, Bytes::ZERO..=Bytes(10_000))
+    }
+
+    fn validate_flow(&self, index: usize, flow: &FlowSpec) -> Result<(), Invalid> {
+        let check = Check { place: Place::Flow(index), owner: format!("flow `{}`", flow.name) };
+        check.name(&flow.name)?;
+        if self.flows[..index].iter().any(|other| other.name == flow.name) {
+            return check.duplicate("flow", &flow.name);
+        }
+        check.within("count", u64::from(flow.count), 1..=FLOWS)?;
+        check.within("ack_every", u64::from(flow.ack_every), 1..=1_000)?;
+        check.within("mss", flow.mss, Bytes(64)..=PACKET)?;
+        // The IPv4 header is the least a packet carries.
+        check.within("overhead", flow.overhead, Bytes(20)..=Bytes(1_000))?;
+        if flow.mss + flow.overhead > PACKET {
+            let reason = format!("a full packet of {} with headers is larger than {PACKET}", flow.mss);
+            return check.contradiction("mss", reason);
+        }
+        check.within("initial_window", u64::from(flow.initial_window), 1..=10_000)?;
+        check.within("rtt", flow.rtt, NS..=TRIP)?;
+        check.within("jitter", flow.jitter, Duration::ZERO..=Duration::from_secs(1))?;
+        if flow.start >= self.duration {
+            return check.range("start", flow.start, "less than the duration");
+        }
+        check.within("start_within", flow.start_within, Duration::ZERO..=RUN)?;
+        if let Some(stop) = flow.stop {
+            check.within("stop", stop, NS..=RUN)?;
+            let latest = flow.start + flow.start_within;
+            if stop <= latest {
+                let valid = format!("later than the latest start, {latest} (`start` plus `start_within`)");
+                return check.range("stop", stop, &valid);
+            }
+        }
+        self.validate_path(&check, "path", flow)?;
+        self.validate_path(&check, "reverse", flow)?;
+        check.traffic(&flow.traffic, self.duration)
+    }
+
+    fn validate_path(&self, check: &Check, key: &'static str, flow: &FlowSpec) -> Result<(), Invalid> {
+        let forward = key == "path";
+        let hops = if forward { &flow.path } else { &flow.reverse };
+        let mut seen: Vec<&str> = Vec::new();
+        for hop in hops {
+            let Hop::Link(name) = hop else { continue };
+            let Some(index) = self.link(name) else {
+                let links: Vec<&str> = self.links.iter().map(|link| link.name.as_str()).collect();
+                let valid = format!("{}; or a path element: {}", links.join(", "), ELEMENTS.join(", "));
+                let (what, name, key_text) = ("link".to_string(), name.clone(), key.to_string());
+                return check.fail(key, Problem::UnknownName { key: key_text, what, name, valid });
+            };
+            if seen.contains(&name.as_str()) {
+                return check.contradiction(key, format!("passes link `{name}` twice"));
+            }
+            seen.push(name);
+            let link = &self.links[index];
+            let encoding = flow.encoding();
+            if forward && !link.queue.speaks(encoding) {
+                let reason = format!(
+                    "queue `{}` of link `{name}` does not speak the ECN encoding `{encoding}` of controller `{}`: \
+                     give them links of their own",
+                    link.queue.name(),
+                    flow.controller.name()
+                );
+                return check.contradiction(key, reason);
+            }
+            let packet = flow.mss + flow.overhead;
+            if let (true, Limit::Bytes(buffer)) = (forward, link.buffer)
+                && buffer < packet
+            {
+                let reason =
+                    format!("a full packet of {packet} does not fit the buffer of link `{name}`, {buffer}");
+                return check.contradiction(key, reason);
+            }
+        }
+        if forward && seen.is_empty() {
+            return check.contradiction(key, "holds no link: give at least one".to_string());
+        }
+        Ok(())
+    }
+}
+
+impl Check {
+    fn fail(&self, key: &'static str, problem: Problem) -> Result<(), Invalid> {
+        Err(Invalid { place: self.place, key, owner: self.owner.clone(), problem })
+    }
+
+    fn range(&self, key: &'static str, value: impl Display, valid: &str) -> Result<(), Invalid> {
+        let (value, valid) = (value.to_string(), valid.to_string());
+        self.fail(key, Problem::OutOfRange { key: key.to_string(), value, valid })
+    }
+
+    fn within<T: PartialOrd + Display>(
+        &self,
+        key: &'static str,
+        value: T,
+        range: RangeInclusive<T>,
+    ) -> Result<(), Invalid> {
+        if range.contains(&value) {
+            return Ok(());
+        }
+        self.range(key, value, &format!("{} to {}", range.start(), range.end()))
+    }
+
+    fn contradiction(&self, key: &'static str, reason: String) -> Result<(), Invalid> {
+        self.fail(key, Problem::Contradiction { key: key.to_string(), reason })
+    }
+
+    fn duplicate(&self, what: &str, name: &str) -> Result<(), Invalid> {
+        let (key, what, name) = ("name".to_string(), what.to_string(), name.to_string());
+        self.fail("name", Problem::Duplicate { key, what, name })
+    }
+
+    fn name(&self, name: &str) -> Result<(), Invalid> {
+        let valid = |c: char| c.is_alphanumeric() || "-_.+ ".contains(c);
+        let trimmed = !name.is_empty() && name.trim() == name;
+        if trimmed && name.len() <= 100 && name.chars().all(valid) {
+            return Ok(());
+        }
+        self.range("name", name, "1 to 100 letters, digits, inner spaces and `-_.+`")
+    }
+
+    fn traffic(&self, traffic: &Traffic, run: Duration) -> Result<(), Invalid> {
+        const KEY: &str = "traffic";
+        let some = Rate::from_bps(1)..=FASTEST;
+        let size = Bytes(1)..=TRANSFER;
+        match traffic {
+            Traffic::Backlogged => Ok(()),
+            Traffic::Size(bytes) => self.part("size", *bytes, size),
+            Traffic::OnOff(on_off) => {
+                self.part("on", on_off.on, NS..=RUN)?;
+                self.part("off", on_off.off, NS..=RUN)?;
+                on_off.rate.map_or(Ok(()), |rate| self.part("rate", rate, some))
+            }
+            Traffic::ShortFlows(short) => {
+                self.part("size", short.size.mean(), size)?;
+                match short.arrivals {
+                    Arrivals::Load(load) => self.part("load", load, some)?,
+                    Arrivals::PerSecond(rate) => self.part("per_second", rate, 1e-6..=1e6)?,
+                }
+                if let SizeLaw::Pareto { shape, .. } = short.size {
+                    self.part("pareto_shape", shape, 1.001..=100.0)?;
+                }
+                let total = short.per_second() * run.as_secs_f64();
+                // NaN cannot come here: both factors are finite and checked.
+                if total > FLOWS as f64 {
+                    let reason =
+                        format!("about {total:.0} short flows are more than the {FLOWS} a run can have");
+                    return self.contradiction(KEY, reason);
+                }
+                Ok(())
+            }
+            Traffic::RateLimited(rate) => self.part("rate", *rate, some),
+            Traffic::RequestResponse(exchange) => {
+                self.part("request", exchange.request, size.clone())?;
+                self.part("response", exchange.response, size)?;
+                self.part("think", exchange.think, Duration::ZERO..=RUN)
+            }
+            Traffic::Game(game) => {
+                self.part("size", game.size, Bytes(1)..=PACKET)?;
+                self.part("interval", game.interval, Duration::from_micros(100)..=TRIP)
+            }
+            Traffic::Video(video) => {
+                if video.ladder.is_empty() || video.ladder.windows(2).any(|pair| pair[0] >= pair[1]) {
+                    let reason = "`ladder` must hold at least one rate, each higher than the one before";
+                    return self.contradiction(KEY, reason.to_string());
+                }
+                for rate in &video.ladder {
+                    self.part("ladder", *rate, some.clone())?;
+                }
+                self.part("segment", video.segment, Duration::from_millis(100)..=TRIP)?;
+                self.part("buffer", video.buffer, video.segment..=RUN)?;
+                self.part("startup", video.startup, NS..=video.buffer)
+            }
+            Traffic::Call(call) => {
+                self.part("max_rate", call.max_rate, some)?;
+                self.part("min_rate", call.min_rate, Rate::from_bps(1)..=call.max_rate)?;
+                self.part("fps", call.fps, 1..=240)?;
+                self.part("deadline", call.deadline, NS..=TRIP)
+            }
+        }
+    }
+
+    /// A part of a flow's traffic.
+    fn part<T: PartialOrd + Display>(
+        &self,
+        name: &str,
+        value: T,
+        range: RangeInclusive<T>,
+    ) -> Result<(), Invalid> {
+        if range.contains(&value) {
+            return Ok(());
+        }
+        let (value, valid) = (value.to_string(), format!("{} to {}", range.start(), range.end()));
+        self.fail("traffic", Problem::OutOfRange { key: format!("traffic.{name}"), value, valid })
+    }
+}
+
+fn missing(key: &str, expected: &str) -> Problem {
+    Problem::MissingKey { key: key.to_string(), expected: expected.to_string() }
+}
