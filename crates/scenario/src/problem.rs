@@ -16,7 +16,7 @@ pub struct InputError {
     /// What the field belongs to: `` flow `main` ``; empty at the top level.
     pub owner: String,
     /// What is wrong.
-    pub problem: Problem,
+    pub problem: Box<Problem>,
 }
 
 /// What is wrong.
@@ -127,7 +127,7 @@ pub struct Invalid {
     /// What the field belongs to, in words.
     pub owner: String,
     /// What is wrong.
-    pub problem: Problem,
+    pub problem: Box<Problem>,
 }
 
 impl From<Invalid> for InputError {

@@ -188,7 +188,7 @@ impl Scenario {
 
 impl Check {
     fn fail(&self, key: &'static str, problem: Problem) -> Result<(), Invalid> {
-        Err(Invalid { place: self.place, key, owner: self.owner.clone(), problem })
+        Err(Invalid { place: self.place, key, owner: self.owner.clone(), problem: Box::new(problem) })
     }
 
     fn range(&self, key: &'static str, value: impl Display, valid: &str) -> Result<(), Invalid> {

@@ -95,7 +95,7 @@ fn locate(source: &Source<'_>, table: &Table<'_>, invalid: Invalid) -> InputErro
         Place::Link(index) => inner("link", index),
         Place::Flow(index) => inner("flow", index),
     };
-    source.error(span.unwrap_or(0..0), &invalid.owner, invalid.problem)
+    source.error(span.unwrap_or(0..0), &invalid.owner, *invalid.problem)
 }
 
 fn stem(file: &str) -> &str {

@@ -72,7 +72,7 @@ impl<'a> Source<'a> {
             file: Some(self.file.to_string()),
             line: Some(self.line(span.start)),
             owner: owner.to_string(),
-            problem,
+            problem: Box::new(problem),
         }
     }
 }
