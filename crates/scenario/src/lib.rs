@@ -7,7 +7,7 @@
 //! | [`spelled`] | an algorithm's settings together with the words they were given in |
 //! | [`outcome`] | what came out: one row per run, time series, link logs |
 //! | [`documents`] | the JSON documents of the command line, and where a result came from |
-//! | [`file`] | scenario files: TOML in, TOML out |
+//! | [`mod@file`] | scenario files: TOML in, TOML out |
 //! | [`problem`] | what can be wrong with an input |
 #![forbid(unsafe_code)]
 

@@ -217,7 +217,7 @@ fn refuses_bad_inputs_in_the_users_words() {
     let mut table = String::new();
     for input in &inputs {
         let edit = input.lines().filter(|line| !LEAST.lines().any(|known| known == *line));
-        let edit = edit.collect::<Vec<_>>().join(" / ");
+        let edit = edit.collect::<Vec<_>>().join(" / ").replace('\0', "(a zero byte)");
         let mut error = read("in.toml", input).expect_err(input).to_string();
         for (list, stand_in) in [(CONTROLLERS, "(controllers)"), (QUEUES, "(queues)")] {
             let names: Vec<&str> = list.iter().map(|entry| entry.name).collect();
