@@ -336,6 +336,8 @@ registry! {
     controllers {
         NewReno(newreno::NewReno) = "newreno" | "reno", feedback "delayed", queue None, host Tcp,
             "NewReno: additive increase, multiplicative decrease (RFC 5681, RFC 6582)";
+        Bbr(bbr::Bbr) = "bbr" | "bbr1", feedback "delayed", queue None, host Tcp,
+            "BBR version 1: paced at the measured bandwidth, as Linux tcp_bbr.c";
     }
     feedbacks {
         Delayed(delayed::Delayed) = "delayed", "Delayed ACKs with the mark-change state machine (RFC 8257, ABC section 6)";

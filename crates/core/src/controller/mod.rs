@@ -12,6 +12,7 @@ use crate::random::Random;
 use crate::time::{Duration, Time};
 use crate::units::{Bytes, Rate};
 
+pub mod bbr;
 pub mod newreno;
 
 /// What a controller must know about its connection when it is made.

@@ -1,1 +1,4 @@
 //! Filters and estimators: one per file.
+
+pub mod delivery_rate;
+pub mod windowed_max;

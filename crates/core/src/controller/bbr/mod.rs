@@ -1,0 +1,23 @@
+//! BBR, in its three versions. All of them pace at a gain times the estimated bandwidth and bound what is in flight by
+//! a gain times the estimated bandwidth-delay product; they differ in how they probe and in what loss means to them.
+//!
+//! | version | registry | file | probing | loss |
+//! |---|---|---|---|---|
+//! | 1 | `bbr` | `v1.rs` | eight phases of one RTT each: 5/4, 3/4, six of 1 | no signal, but for policers |
+//! | 2 | `bbr2` | `v2.rs` | down, cruise, refill, up, every 2 to 3 s or at Reno's pace | bounds what is in flight |
+//! | 3 | `bbr3` | `v3.rs` | as version 2, upwards until the bandwidth stops growing | as version 2 |
+//!
+//! Version 1 is a machine of its own; versions 2 and 3 are settings of one machine, spread over the files by concept.
+//!
+//! | file | concept |
+//! |---|---|
+//! | `round.rs` | packet-timed round trips |
+//! | `model.rs` | bandwidth-delay product, send quantum, pacing rate, ACK aggregation |
+//! | `policer.rs` | version 1's long-term bandwidth |
+
+mod model;
+mod policer;
+mod round;
+pub mod v1;
+
+pub use v1::{Bbr, Config};
