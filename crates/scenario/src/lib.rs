@@ -8,14 +8,17 @@
 //! | [`outcome`] | what came out: one row per run, time series, link logs |
 //! | [`documents`] | the JSON documents of the command line, and where a result came from |
 //! | [`mod@file`] | scenario files: TOML in, TOML out |
+//! | [`scheme`], [`compare`] | the shorthand of the command line, and the scenario behind it |
 //! | [`problem`] | what can be wrong with an input |
 #![forbid(unsafe_code)]
 
+pub mod compare;
 pub mod documents;
 pub mod file;
 pub mod outcome;
 pub mod problem;
 pub mod scenario;
+pub mod scheme;
 pub mod spelled;
 #[cfg(test)]
 mod testing;

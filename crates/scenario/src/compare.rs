@@ -1,0 +1,121 @@
+//! The scenario behind one row of `compare`: the setup of the ABC paper's cellular runs and of the reference
+//! measurements. One backlogged flow, RTT 100 ms, the trace in the direction of the data, a 250-packet buffer, 12 Mbit/s
+//! back, the flow started within its first RTT by a draw from the seed.
+
+use brakelight_core::time::Duration;
+use brakelight_core::units::{Limit, Rate};
+
+use crate::problem::{InputError, Invalid, Problem};
+use crate::scenario::{FlowSpec, Hop, LinkSpec, Record, Scenario, TraceOffset};
+use crate::scheme::Scheme;
+use crate::spelled::Spelled;
+
+/// The link that carries the data.
+pub const FORWARD: &str = "forward";
+/// The link that carries the ACKs.
+pub const REVERSE: &str = "reverse";
+/// The flow that is measured.
+pub const MEASURED: &str = "main";
+/// The flow it competes with.
+pub const COMPETITOR: &str = "against";
+
+/// The rate of the way back.
+const REVERSE_RATE: Rate = Rate::from_mbps(12);
+/// Its buffer, which never fills: at 12 Mbit/s 10,000 ACKs are a third of a second.
+const REVERSE_BUFFER: Limit = Limit::Packets(10_000);
+
+/// One scheme on one trace.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Compare {
+    /// The scheme.
+    pub scheme: Scheme,
+    /// The name or file of the trace.
+    pub trace: String,
+    /// Propagation delay of the round trip.
+    pub rtt: Duration,
+    /// The bottleneck's buffer.
+    pub buffer: Limit,
+    /// Length of the run.
+    pub duration: Duration,
+    /// The seed.
+    pub seed: u64,
+    /// Where in its period the trace starts.
+    pub trace_offset: TraceOffset,
+    /// The scheme of one competing flow at the same queue.
+    pub against: Option<Scheme>,
+    /// What to keep besides the summary.
+    pub record: Record,
+}
+
+impl Compare {
+    /// `scheme` on `trace` in the reference setup.
+    pub fn new(scheme: Scheme, trace: &str) -> Self {
+        let duration = Duration::from_secs(60);
+        Compare {
+            scheme,
+            trace: trace.to_string(),
+            rtt: Duration::from_millis(100),
+            buffer: Limit::Packets(250),
+            duration,
+            seed: 1,
+            trace_offset: TraceOffset::At(Duration::ZERO),
+            against: None,
+            record: Record::summary(duration),
+        }
+    }
+
+    /// The scenario, checked.
+    pub fn scenario(&self) -> Result<Scenario, InputError> {
+        let droptail = Spelled::new("droptail", &[]).expect("droptail is registered");
+        let forward = LinkSpec::trace(FORWARD, &self.trace, self.buffer, self.scheme.queue().clone());
+        let reverse = LinkSpec {
+            overhead: LinkSpec::MAHIMAHI_OVERHEAD,
+            ..LinkSpec::fixed(REVERSE, REVERSE_RATE, REVERSE_BUFFER, droptail)
+        };
+        let mut flows = vec![self.flow(MEASURED, &self.scheme)];
+        if let Some(against) = &self.against {
+            if against.queue_named() {
+                let reason = format!(
+                    "`{against}` names a queue, but the competing flow shares the queue of `{}`: leave it out",
+                    self.scheme
+                );
+                return Err(contradiction("against", reason));
+            }
+            flows.push(self.flow(COMPETITOR, against));
+        }
+        let scenario = Scenario {
+            name: format!("{} on {}", self.scheme, self.trace),
+            seed: self.seed,
+            duration: self.duration,
+            measure_from: Duration::ZERO,
+            trace_offset: self.trace_offset,
+            links: vec![forward, reverse],
+            flows,
+            record: self.record,
+        };
+        scenario.validate().map_err(|invalid| self.explain(invalid))?;
+        Ok(scenario)
+    }
+
+    fn flow(&self, name: &str, scheme: &Scheme) -> FlowSpec {
+        let mut flow = scheme.flow(name, self.rtt);
+        flow.path = vec![Hop::Link(FORWARD.to_string())];
+        flow.reverse = vec![Hop::Link(REVERSE.to_string())];
+        flow
+    }
+
+    /// Puts a complaint about the scenario in the words of `compare`'s arguments, which have the fields' names.
+    fn explain(&self, invalid: Invalid) -> InputError {
+        let owner = format!("{} on {}", self.scheme, self.trace);
+        InputError { file: None, line: None, owner, problem: invalid.problem }
+    }
+}
+
+fn contradiction(key: &str, reason: String) -> InputError {
+    let problem = Box::new(Problem::Contradiction { key: key.to_string(), reason });
+    InputError { file: None, line: None, owner: String::new(), problem }
+}
+
+#[cfg(test)]
+#[path = "compare_tests.rs"]
+mod tests;

@@ -1,0 +1,68 @@
+//! `compare`'s scenario is the reference setup.
+
+use brakelight_core::time::Duration;
+use brakelight_core::units::{Bytes, Limit, Rate};
+
+use super::Compare;
+use crate::file::{read, write};
+use crate::scenario::{Direction, Hop, Service};
+use crate::scheme::Scheme;
+
+fn newreno() -> Compare {
+    Compare::new(Scheme::parse("newreno").unwrap(), "some-trace")
+}
+
+#[test]
+fn is_the_reference_setup() {
+    let scenario = newreno().scenario().unwrap();
+    assert_eq!(scenario.duration, Duration::from_secs(60));
+    assert_eq!(scenario.measure_from, Duration::ZERO);
+    let [forward, reverse] = scenario.links.as_slice() else { panic!("two links") };
+    assert_eq!(forward.service, Service::Trace("some-trace".to_string()));
+    assert_eq!(forward.buffer, Limit::Packets(250));
+    assert_eq!((forward.opportunity, forward.overhead), (Bytes(1504), Bytes(4)));
+    assert_eq!(forward.queue.name(), "droptail");
+    assert_eq!(reverse.service, Service::Fixed(Rate::from_mbps(12)));
+    assert_eq!(reverse.queue.name(), "droptail");
+    let [flow] = scenario.flows.as_slice() else { panic!("one flow") };
+    assert_eq!((flow.start, flow.start_within), (Duration::ZERO, Duration::from_millis(100)));
+    assert_eq!(flow.propagation(Direction::Forward), Duration::from_millis(50));
+    assert_eq!(flow.propagation(Direction::Reverse), Duration::from_millis(50));
+    assert_eq!(flow.path, [Hop::Link("forward".to_string())]);
+    assert_eq!(flow.reverse, [Hop::Link("reverse".to_string())]);
+    assert_eq!((flow.mss, flow.overhead, flow.ack_every), (Bytes(1448), Bytes(52), 2));
+}
+
+#[test]
+fn can_be_written_as_a_scenario_file() {
+    let scenario = newreno().scenario().unwrap();
+    assert_eq!(read("x.toml", &write(&scenario)).unwrap(), scenario);
+}
+
+#[test]
+fn a_competitor_shares_the_queue() {
+    let against = Some(Scheme::parse("newreno:beta=0.7").unwrap());
+    let scenario = Compare { against, ..newreno() }.scenario().unwrap();
+    assert_eq!(scenario.flows[1].path, scenario.flows[0].path);
+    assert_eq!(scenario.flows[1].controller.words().to_string(), "newreno:beta=0.7");
+}
+
+#[test]
+fn refuses_what_cannot_run() {
+    let zero = Duration::ZERO;
+    let errors = [
+        Compare { rtt: zero, ..newreno() },
+        Compare { duration: zero, ..newreno() },
+        Compare { buffer: Limit::Packets(0), ..newreno() },
+        Compare { buffer: Limit::Bytes(Bytes(1499)), ..newreno() },
+        Compare { trace: String::new(), ..newreno() },
+    ]
+    .map(|compare| compare.scenario().unwrap_err().to_string());
+    insta::assert_snapshot!(errors.join("\n"), @r"
+    newreno on some-trace: rtt = `0s` is out of range: valid is 1ns to 3600s
+    newreno on some-trace: duration = `0s` is out of range: valid is 1ns to 2592000s
+    newreno on some-trace: buffer = `0pkt` is out of range: valid is 1pkt or more
+    newreno on some-trace: path: a full packet of 1.5kB does not fit the buffer of link `forward`, 1.499kB
+    newreno on : trace = `` is out of range: valid is the name or file of a trace
+    ");
+}

@@ -1,0 +1,282 @@
+//! Schemes: the shorthand of `compare` for a controller with its feedback and its queue.
+//!
+//! ```text
+//! scheme = controller [ "+" queue ] [ ":" option "=" value { "," option "=" value } ]
+//! list   = scheme { "," scheme }        an item that contains "=" and no ":" continues the scheme before it
+//! ```
+//!
+//! An option goes to every one of controller, feedback and queue that declares its name. A controller that cannot do
+//! without its router brings it; otherwise the queue is drop-tail.
+
+use std::fmt;
+
+use brakelight_core::ecn::Encoding;
+use brakelight_core::parameters::Parameter;
+use brakelight_core::registry::{
+    CONTROLLERS, ControllerConfig, Entry, FEEDBACKS, FeedbackConfig, Host, QUEUES, QueueConfig,
+};
+use brakelight_core::time::Duration;
+
+use crate::problem::{InputError, Problem};
+use crate::scenario::FlowSpec;
+use crate::spelled::{ByName, Options, Spelled, Words};
+
+/// A controller with its feedback, its queue and its host.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scheme {
+    /// The canonical spelling: registered names, the queue only where it was asked for.
+    text: String,
+    controller: Spelled<ControllerConfig>,
+    feedback: Spelled<FeedbackConfig>,
+    queue: Spelled<QueueConfig>,
+    /// Whether the queue was asked for by name.
+    queue_named: bool,
+    notes: Vec<String>,
+}
+
+/// What schemes use instead of a registry's default.
+struct Preset {
+    /// The queue.
+    queue: &'static str,
+    /// The options, unless told otherwise.
+    options: &'static [(&'static str, &'static str)],
+    /// Why, for people.
+    why: &'static str,
+}
+
+/// The settings of the ABC paper's emulator for paths of 100 ms, and of the reference runs.
+const PRESETS: &[Preset] = &[
+    Preset {
+        queue: "codel",
+        options: &[("target", "50ms"), ("interval", "100ms")],
+        why: "as in the ABC paper's emulator on paths of 100 ms; RFC 8289's defaults are 5ms and 100ms",
+    },
+    Preset {
+        queue: "pie",
+        options: &[("target", "50ms")],
+        why: "as in the ABC paper's emulator on paths of 100 ms; RFC 8033's default is 15ms",
+    },
+];
+
+/// Options that an option brings along in another part of the scheme.
+struct Implied {
+    controller: &'static str,
+    option: (&'static str, &'static str),
+    brings: (&'static str, &'static str),
+}
+
+/// The real ABC runs echoed every packet's mark exactly (Accurate ECN).
+const IMPLIED: &[Implied] =
+    &[Implied { controller: "abc", option: ("variant", "prototype"), brings: ("echo", "exact") }];
+
+impl Scheme {
+    /// Reads one scheme.
+    pub fn parse(text: &str) -> Result<Self, InputError> {
+        let text = text.trim();
+        let key = || format!("scheme `{text}`");
+        let words = Words::parse(text).ok_or_else(|| {
+            refuse(Problem::Malformed {
+                key: "scheme".to_string(),
+                value: text.to_string(),
+                expected: "a scheme such as `cubic`, `cubic+codel` or `abc:delta=133ms,eta=0.98`".to_string(),
+            })
+        })?;
+        let (controller, queue) = match words.name.split_once('+') {
+            Some((controller, queue)) => (controller.trim(), Some(queue.trim())),
+            None => (words.name.as_str(), None),
+        };
+        let unknown = |kind: &str, name: &str, entries: &[Entry]| {
+            refuse(Problem::UnknownName {
+                key: key(),
+                what: kind.to_string(),
+                name: name.to_string(),
+                valid: entries.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", "),
+            })
+        };
+        let controller =
+            find(CONTROLLERS, controller).ok_or_else(|| unknown("controller", controller, CONTROLLERS))?;
+        let companions = ControllerConfig::new(controller.name, &[])
+            .expect("a registered controller is built from its defaults")
+            .companions();
+        let brought = companions.queue.unwrap_or("droptail");
+        let queue_name = queue.unwrap_or(brought);
+        let queue = find(QUEUES, queue_name).ok_or_else(|| unknown("queue", queue_name, QUEUES))?;
+        let feedback = find(FEEDBACKS, companions.feedback).expect("a controller's feedback is registered");
+        let parts = [controller, feedback, queue].map(Part::of);
+        let mut options = [const { Options::new() }; 3];
+        let preset = PRESETS.iter().find(|preset| preset.queue == queue.name);
+        let mut notes = Vec::new();
+        if let Some(preset) = preset {
+            let given = |name: &str| words.options.iter().any(|(option, _)| option == name);
+            let missing: Vec<_> = preset.options.iter().filter(|(name, _)| !given(name)).collect();
+            if !missing.is_empty() {
+                let list: Vec<String> =
+                    missing.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+                notes.push(format!("{}: {}, {}", queue.name, list.join(", "), preset.why));
+            }
+            options[2].extend(missing.iter().map(|(name, value)| (name.to_string(), value.to_string())));
+        }
+        for implied in IMPLIED.iter().filter(|implied| implied.controller == controller.name) {
+            let (name, value) = implied.option;
+            if words.options.iter().any(|(option, text)| option == name && text == value) {
+                let (name, value) = implied.brings;
+                options[1].push((name.to_string(), value.to_string()));
+            }
+        }
+        for (name, value) in &words.options {
+            let mut takers = 0;
+            for (part, options) in parts.iter().zip(&mut options) {
+                if part.declares(name) {
+                    options.push((name.clone(), value.clone()));
+                    takers += 1;
+                }
+            }
+            if takers == 0 {
+                let valid: Vec<String> = parts.iter().filter_map(Part::list).collect();
+                return Err(refuse(Problem::UnknownName {
+                    key: key(),
+                    what: "option".to_string(),
+                    name: name.clone(),
+                    valid: if valid.is_empty() { "none".to_string() } else { valid.join("; ") },
+                }));
+            }
+        }
+        let [for_controller, for_feedback, for_queue] = options;
+        let queue_named = queue.name != brought;
+        let name = if queue_named {
+            format!("{}+{}", controller.name, queue.name)
+        } else {
+            controller.name.to_string()
+        };
+        let scheme = Scheme {
+            text: Words { name, options: words.options.clone() }.to_string(),
+            controller: build(key(), controller.name, for_controller)?,
+            feedback: build(key(), feedback.name, for_feedback)?,
+            queue: build(key(), queue.name, for_queue)?,
+            queue_named,
+            notes,
+        };
+        let encoding = scheme.encoding();
+        if !scheme.queue.speaks(encoding) {
+            let reason = format!(
+                "queue `{}` does not speak the ECN encoding `{encoding}` of controller `{}`",
+                queue.name, controller.name
+            );
+            return Err(refuse(Problem::Contradiction { key: key(), reason }));
+        }
+        Ok(scheme)
+    }
+
+    /// Reads a list of schemes, of which no two are the same.
+    pub fn parse_list(text: &str) -> Result<Vec<Self>, InputError> {
+        let mut items: Vec<String> = Vec::new();
+        for item in text.split(',') {
+            match items.last_mut() {
+                Some(last) if item.contains('=') && !item.contains(':') => {
+                    last.push(if last.contains(':') { ',' } else { ':' });
+                    last.push_str(item);
+                }
+                _ => items.push(item.to_string()),
+            }
+        }
+        let mut schemes: Vec<Scheme> = Vec::new();
+        for item in &items {
+            let scheme = Scheme::parse(item.trim())?;
+            if schemes.iter().any(|other| other.text == scheme.text) {
+                let reason = format!("`{scheme}` is there twice");
+                return Err(refuse(Problem::Contradiction { key: format!("schemes `{text}`"), reason }));
+            }
+            schemes.push(scheme);
+        }
+        Ok(schemes)
+    }
+
+    /// The sender's controller.
+    pub fn controller(&self) -> &Spelled<ControllerConfig> {
+        &self.controller
+    }
+
+    /// The receiver's feedback.
+    pub fn feedback(&self) -> &Spelled<FeedbackConfig> {
+        &self.feedback
+    }
+
+    /// The router's queue.
+    pub fn queue(&self) -> &Spelled<QueueConfig> {
+        &self.queue
+    }
+
+    /// Whether the queue was asked for by name and is not what the controller would have brought.
+    pub fn queue_named(&self) -> bool {
+        self.queue_named
+    }
+
+    /// The profile of the hosts.
+    pub fn host(&self) -> Host {
+        self.controller.companions().host
+    }
+
+    /// What a reader of the results should know of the settings.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// What flows of this scheme mean by their ECN bits.
+    pub fn encoding(&self) -> Encoding {
+        self.flow("encoding", Duration::from_millis(100)).encoding()
+    }
+
+    /// A backlogged flow of this scheme, with an empty path.
+    pub fn flow(&self, name: &str, rtt: Duration) -> FlowSpec {
+        let mut flow = FlowSpec::new(name, self.controller.clone(), rtt, Vec::new());
+        flow.feedback = self.feedback.clone();
+        flow
+    }
+}
+
+/// The canonical spelling; [`Scheme::parse`] reads it back as the same scheme.
+impl fmt::Display for Scheme {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// One of controller, feedback and queue, and what it takes.
+struct Part {
+    name: &'static str,
+    parameters: Vec<Parameter>,
+}
+
+impl Part {
+    fn of(entry: &Entry) -> Self {
+        Part { name: entry.name, parameters: (entry.parameters)() }
+    }
+
+    fn declares(&self, option: &str) -> bool {
+        self.parameters.iter().any(|parameter| parameter.name == option)
+    }
+
+    /// The options in words, if there are any.
+    fn list(&self) -> Option<String> {
+        let names: Vec<&str> = self.parameters.iter().map(|parameter| parameter.name).collect();
+        (!names.is_empty()).then(|| format!("{} for {}", names.join(", "), self.name))
+    }
+}
+
+/// The entry called `name`, by its own name or an alias.
+fn find(entries: &'static [Entry], name: &str) -> Option<&'static Entry> {
+    entries.iter().find(|entry| entry.name == name || entry.aliases.contains(&name))
+}
+
+fn build<C: ByName>(key: String, name: &str, options: Options) -> Result<Spelled<C>, InputError> {
+    Spelled::from_words(Words { name: name.to_string(), options })
+        .map_err(|error| refuse(Problem::Algorithm { key, error }))
+}
+
+fn refuse(problem: Problem) -> InputError {
+    InputError { file: None, line: None, owner: String::new(), problem: Box::new(problem) }
+}
+
+#[cfg(test)]
+#[path = "scheme_tests.rs"]
+mod tests;

@@ -1,0 +1,127 @@
+//! The grammar of schemes, and where their options go.
+
+use std::fmt::Write;
+
+use brakelight_core::random::Random;
+use brakelight_core::registry::{CONTROLLERS, QUEUES};
+
+use super::{PRESETS, Scheme};
+use crate::testing::{fuzz_inputs, mutate};
+
+#[test]
+fn every_controller_and_every_queue_makes_a_scheme_that_reads_back() {
+    for controller in CONTROLLERS {
+        let scheme = Scheme::parse(controller.name).unwrap();
+        assert_eq!(scheme.to_string(), controller.name);
+        for alias in controller.aliases {
+            assert_eq!(Scheme::parse(alias).unwrap(), scheme);
+        }
+        for queue in QUEUES {
+            let text = format!("{}+{}", controller.name, queue.name);
+            match Scheme::parse(&text) {
+                Ok(scheme) => {
+                    assert_eq!(scheme.queue().name(), queue.name);
+                    assert_eq!(Scheme::parse(&scheme.to_string()).unwrap(), scheme);
+                }
+                // Only a queue that does not speak the controller's encoding may refuse.
+                Err(error) => assert!(error.to_string().contains("does not speak"), "{error}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn an_alias_becomes_the_registered_name() {
+    let scheme = Scheme::parse(" reno + fifo : beta = 0.7 , limit = 100pkt ").unwrap();
+    assert_eq!(scheme.to_string(), "newreno:beta=0.7,limit=100pkt");
+    assert_eq!(scheme.controller().words().to_string(), "newreno:beta=0.7");
+    assert_eq!(scheme.queue().words().to_string(), "droptail:limit=100pkt");
+}
+
+#[test]
+fn an_option_goes_to_the_part_that_declares_it() {
+    let scheme = Scheme::parse("newreno:echo=exact,abc_limit=3").unwrap();
+    assert_eq!(scheme.feedback().words().to_string(), "delayed:echo=exact");
+    assert_eq!(scheme.controller().words().to_string(), "newreno:abc_limit=3");
+    assert_eq!(scheme.queue().words().to_string(), "droptail");
+}
+
+#[test]
+fn an_item_with_an_option_and_no_colon_continues_the_scheme_before_it() {
+    let list = Scheme::parse_list("reno:beta=0.7,limit=9pkt,newreno,newreno:beta=0.6,echo=exact").unwrap();
+    let list: Vec<String> = list.iter().map(Scheme::to_string).collect();
+    assert_eq!(list, ["newreno:beta=0.7,limit=9pkt", "newreno", "newreno:beta=0.6,echo=exact"]);
+    let bare = Scheme::parse_list("newreno,beta=0.7").unwrap();
+    assert_eq!(bare[0].to_string(), "newreno:beta=0.7");
+}
+
+#[test]
+fn presets_name_registered_options_and_are_told() {
+    for preset in PRESETS.iter().filter(|preset| QUEUES.iter().any(|queue| queue.name == preset.queue)) {
+        let text = format!("newreno+{}", preset.queue);
+        let scheme = Scheme::parse(&text).unwrap();
+        assert_eq!(scheme.notes().len(), 1);
+        assert_eq!(scheme.to_string(), text);
+        let words = scheme.queue().words();
+        for (name, value) in preset.options {
+            assert!(words.options.contains(&(name.to_string(), value.to_string())), "{words}");
+        }
+        let told = Scheme::parse(&format!("{text}:target=20ms,interval=90ms"));
+        if let Ok(told) = told {
+            assert_eq!(told.notes(), &[] as &[String]);
+            assert!(told.queue().words().to_string().contains("target=20ms"));
+        }
+    }
+}
+
+#[test]
+fn refuses_bad_schemes_in_the_users_words() {
+    let mut table = String::new();
+    let singles = [
+        "",
+        "+",
+        "newreno+",
+        "+droptail",
+        "newrino",
+        "newreno+droptale",
+        "newreno+droptail+droptail",
+        "newreno:",
+        "newreno:beta",
+        "newreno:beta=",
+        "newreno:gamma=1",
+        "newreno:beta=2",
+        "newreno:beta=much",
+        "newreno:echo=loud",
+        "newreno:limit=0",
+        "newreno beta=1",
+    ];
+    for text in singles {
+        writeln!(table, "{text:?}\n    {}", Scheme::parse(text).unwrap_err()).unwrap();
+    }
+    for text in ["", "newreno,,newreno", "beta=0.7", "newreno,reno", "newreno,beta=0.7,beta=3"] {
+        writeln!(table, "list {text:?}\n    {}", Scheme::parse_list(text).unwrap_err()).unwrap();
+    }
+    for (list, stand_in) in [(CONTROLLERS, "(controllers)"), (QUEUES, "(queues)")] {
+        let names: Vec<&str> = list.iter().map(|entry| entry.name).collect();
+        table =
+            table.replace(&format!("valid are {}\n", names.join(", ")), &format!("valid are {stand_in}\n"));
+    }
+    insta::assert_snapshot!(table);
+}
+
+#[test]
+fn never_panics_and_what_it_accepts_reads_back() {
+    let mut random = Random::stream(3, "schemes");
+    let corpus = ["newreno", "reno+fifo:beta=0.7,limit=100pkt", "newreno:abc_limit=3,newreno,echo=exact"];
+    let corpus = corpus.map(String::from);
+    let mut accepted = 0;
+    for _ in 0..fuzz_inputs() {
+        if let Ok(list) = Scheme::parse_list(&mutate(&corpus, &mut random)) {
+            accepted += 1;
+            for scheme in list {
+                assert_eq!(Scheme::parse(&scheme.to_string()).as_ref(), Ok(&scheme), "{scheme}");
+            }
+        }
+    }
+    assert!(accepted > fuzz_inputs() / 20, "{accepted} accepted");
+}
