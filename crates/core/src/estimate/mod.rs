@@ -1,4 +1,5 @@
 //! Filters and estimators: one per file.
 
 pub mod delivery_rate;
+pub mod rtt;
 pub mod windowed_max;
