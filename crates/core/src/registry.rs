@@ -338,6 +338,8 @@ registry! {
             "NewReno: additive increase, multiplicative decrease (RFC 5681, RFC 6582)";
         Bbr(bbr::Bbr) = "bbr" | "bbr1", feedback "delayed", queue None, host Tcp,
             "BBR version 1: paced at the measured bandwidth, as Linux tcp_bbr.c";
+        Cubic(cubic::Cubic) = "cubic", feedback "delayed", queue None, host Tcp,
+            "CUBIC with HyStart: window growth as a cubic function of time (RFC 9438)";
     }
     feedbacks {
         Delayed(delayed::Delayed) = "delayed", "Delayed ACKs with the mark-change state machine (RFC 8257, ABC section 6)";

@@ -13,7 +13,13 @@ use crate::time::{Duration, Time};
 use crate::units::{Bytes, Rate};
 
 pub mod bbr;
+pub mod cubic;
+mod hystart;
 pub mod newreno;
+mod window;
+
+#[cfg(test)]
+pub(crate) mod events;
 
 /// What a controller must know about its connection when it is made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -323,7 +329,8 @@ pub enum Timeout {
     Rto,
     /// QUIC's probe timeout: by itself no sign of congestion (RFC 9002 section 6.2).
     Pto,
-    /// Nothing arrived for so long that the window starts over (RFC 9002 section 7.6).
+    /// Nothing arrived for so long that the window starts over (RFC 9002 section 7.6). The loss that showed it came as
+    /// `on_loss` just before, if it began an episode, so the threshold has been dealt with.
     PersistentCongestion,
 }
 

@@ -1,10 +1,11 @@
 //! NewReno (RFC 5681 section 3.1, RFC 6582; byte counting by RFC 3465).
 //!
 //! ```text
-//! slow start, cwnd < ssthresh:   cwnd += min(acked, L * MSS)                    rfc3465 2.2, rfc5681 eq.2
-//! congestion avoidance:          cwnd += MSS for each cwnd of acked bytes       rfc3465 2.1, rfc5681 eq.3
-//! loss or CE:                    ssthresh = max(flight / 2, 2 MSS), cwnd = ssthresh    rfc5681 eq.4
-//! timeout:                       the same ssthresh, cwnd = 1 MSS                       rfc5681 eq.4
+//! slow start, cwnd < ssthresh:   cwnd += min(acked, L * MSS)                      rfc3465 2.2, rfc5681 eq.2
+//!                                L = 1 in the slow start after a timeout          rfc3465 2.3
+//! congestion avoidance:          cwnd += MSS for each cwnd of acked bytes         rfc3465 2.1, rfc5681 eq.3
+//! loss or CE:                    ssthresh = max(beta cwnd, 2 MSS), cwnd = ssthresh    rfc5681 eq.4, rfc6582 3.2
+//! timeout:                       the same ssthresh, cwnd = 1 MSS                      rfc5681 eq.4
 //! ```
 //!
 //! | symbol | field | unit | default | source |
@@ -12,10 +13,14 @@
 //! | L | `abc_limit` | packets | 2 | rfc3465 2.2 |
 //! | beta | `beta` | 1 | 0.5 | rfc5681 eq.4 |
 //!
-//! Deviations: D1 the window does not grow while it is not the limit (RFC 7661's aim, as Linux does it): otherwise a
-//! flow held back by its application would burst later.
+//! Deviations:
+//! D1 the window does not grow while it is not the limit (RFC 7661's aim, as Linux does it): otherwise a flow held back
+//!    by its application would burst later.
+//! D2 a reduction starts from cwnd, not from the bytes in flight, as Linux does: D1 keeps the two close.
+//! D3 NewReno's partial ACKs and its inflated window (rfc6582 3.2, steps 2 to 4) are the host's loss recovery.
 
-use super::{AckEvent, Connection, Controller, LossEvent, SpuriousEvent, Timeout, TimeoutEvent};
+use super::window::{self, AdditiveIncrease};
+use super::{AckEvent, Connection, Controller, IdleEvent, LossEvent, SpuriousEvent, Timeout, TimeoutEvent};
 use crate::ecn::Encoding;
 use crate::time::Time;
 use crate::units::Bytes;
@@ -39,8 +44,10 @@ pub struct NewReno {
     mss: Bytes,
     cwnd: Bytes,
     ssthresh: Bytes,
-    /// Acknowledged bytes not yet turned into growth.
-    credit: Bytes,
+    initial_window: Bytes,
+    increase: AdditiveIncrease,
+    /// Whether the current slow start follows a timeout.
+    after_timeout: bool,
     /// Window and threshold before the last episode.
     before: Option<(Bytes, Bytes)>,
 }
@@ -53,7 +60,9 @@ impl NewReno {
             mss: connection.mss,
             cwnd: connection.initial_window,
             ssthresh: Bytes(u64::MAX),
-            credit: Bytes::ZERO,
+            initial_window: connection.initial_window,
+            increase: AdditiveIncrease::default(),
+            after_timeout: false,
             before: None,
         }
     }
@@ -71,46 +80,47 @@ impl Controller for NewReno {
         }
         let mut acked = event.newly_acked;
         if self.cwnd < self.ssthresh {
-            // rfc3465 2.2
-            let limit = Bytes(u64::from(self.config.abc_limit) * self.mss.0);
-            let growth = acked.min(limit).min(self.ssthresh - self.cwnd);
-            self.cwnd += growth;
-            acked = acked.saturating_sub(growth);
+            // rfc3465 2.2, 2.3
+            let limit_pkts = if self.after_timeout { 1 } else { u64::from(self.config.abc_limit) };
+            let limited = acked.min(Bytes(limit_pkts * self.mss.0));
+            acked = window::slow_start(&mut self.cwnd, self.ssthresh, limited);
             if self.cwnd < self.ssthresh {
                 return;
             }
+            self.after_timeout = false;
         }
-        // rfc3465 2.1
-        self.credit += acked;
-        while self.credit >= self.cwnd {
-            self.credit -= self.cwnd;
-            self.cwnd += self.mss;
-        }
+        self.increase.grow(&mut self.cwnd, self.mss, acked);
     }
 
     fn on_loss(&mut self, _event: &LossEvent) {
         self.before = Some((self.cwnd, self.ssthresh));
         self.ssthresh = self.reduced();
         self.cwnd = self.ssthresh;
-        self.credit = Bytes::ZERO;
+        self.increase.reset();
     }
 
     fn on_timeout(&mut self, event: &TimeoutEvent) {
-        if event.kind == Timeout::Pto {
-            return;
+        match event.kind {
+            Timeout::Pto => return,
+            Timeout::Rto => {
+                if !event.repeated {
+                    self.before = Some((self.cwnd, self.ssthresh));
+                    self.ssthresh = self.reduced();
+                }
+                self.cwnd = self.mss;
+                self.after_timeout = true;
+            }
+            // rfc9002 7.6.2
+            Timeout::PersistentCongestion => self.cwnd = self.cwnd.min(Bytes(2 * self.mss.0)),
         }
-        if !event.repeated {
-            self.before = Some((self.cwnd, self.ssthresh));
-            self.ssthresh = self.reduced();
-        }
-        self.cwnd = self.mss;
-        self.credit = Bytes::ZERO;
+        self.increase.reset();
     }
 
     fn on_spurious_loss(&mut self, _event: &SpuriousEvent) {
         if let Some((cwnd, ssthresh)) = self.before.take() {
             self.cwnd = self.cwnd.max(cwnd);
             self.ssthresh = ssthresh;
+            self.after_timeout = false;
         }
     }
 
@@ -118,9 +128,20 @@ impl Controller for NewReno {
         self.before = None;
     }
 
+    fn on_idle_restart(&mut self, event: &IdleEvent) {
+        (self.cwnd, self.ssthresh) = window::restarted(self.cwnd, self.ssthresh, self.initial_window, event);
+        self.cwnd = self.cwnd.max(self.mss);
+        self.increase.reset();
+    }
+
+    fn clip(&mut self, most: Bytes) {
+        self.cwnd = self.cwnd.min(most).max(self.mss);
+    }
+
     fn on_mtu_change(&mut self, mss: Bytes) {
         self.mss = mss;
         self.cwnd = self.cwnd.max(mss);
+        self.ssthresh = self.ssthresh.max(Bytes(2 * mss.0));
     }
 
     fn cwnd(&self) -> Bytes {
@@ -135,3 +156,6 @@ impl Controller for NewReno {
         if self.config.ecn { Encoding::Classic } else { Encoding::None }
     }
 }
+
+#[cfg(test)]
+mod tests;
