@@ -2,7 +2,7 @@
 
 use alloc::collections::VecDeque;
 
-use super::{Departed, Output, PathElement};
+use super::{Departed, Output, PathElement, Site};
 use crate::packet::Packet;
 use crate::time::{Duration, Time};
 
@@ -23,7 +23,7 @@ pub struct Delay<P> {
 
 impl<P: Packet> Delay<P> {
     /// An empty line.
-    pub fn new(config: &Config) -> Self {
+    pub fn new(config: &Config, _site: Site) -> Self {
         Delay { delay: config.delay, under_way: VecDeque::new() }
     }
 }

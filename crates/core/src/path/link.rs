@@ -14,6 +14,7 @@
 //! |---|---|
 //! | a trace of delivery opportunities | [`traced`] |
 //! | a fixed rate | [`fixed`] |
+//! | rates that change in steps | [`steps`] |
 
 use alloc::collections::VecDeque;
 
@@ -24,6 +25,7 @@ use crate::time::{Duration, Time};
 use crate::units::{Bytes, Rate};
 
 pub mod fixed;
+pub mod steps;
 pub mod traced;
 
 /// How a link serves its queue: when it can take a packet, and when that packet has left.
@@ -255,14 +257,14 @@ impl<S: Service> LinkView for View<'_, S> {
     }
 }
 
-/// The rate of `bytes` within the last `window` at `now`, where the part before the run counts as `nominal`.
-fn rate_in_window(bytes: Bytes, now: Time, window: Duration, nominal: Rate) -> Rate {
-    let missing = window.saturating_sub(now.since(Time::ZERO));
-    if missing.is_zero() {
-        return Rate::over(bytes, window);
+/// The rate of `bits` within the last `window` at `now`, where the part before the run counts as `nominal`.
+fn rate_in_window(bits: f64, now: Time, window: Duration, nominal: Rate) -> Rate {
+    if window.is_zero() {
+        return Rate::ZERO;
     }
-    let bits = bytes.as_f64() * 8.0 + nominal.as_bps_f64() * missing.as_secs_f64();
-    Rate::from_bps_f64(bits / window.as_secs_f64())
+    let missing = window.saturating_sub(now.since(Time::ZERO));
+    let before = if missing.is_zero() { 0.0 } else { nominal.as_bps_f64() * missing.as_secs_f64() };
+    Rate::from_bps_f64((bits + before) / window.as_secs_f64())
 }
 
 #[cfg(test)]

@@ -7,22 +7,46 @@
 //! same drops, marks and scheduled departures whether polled exactly or late.
 
 use crate::ecn::Mark;
-use crate::packet::Packet;
+use crate::packet::{Packet, PacketId};
 use crate::queue::Dropped;
+use crate::random::Random;
 use crate::time::{Duration, Time};
 
+pub mod ack_loss;
+pub mod ack_thin;
 pub mod delay;
+pub mod duplicate;
+pub mod elements;
+pub mod gilbert_elliott;
+pub mod jitter;
 pub mod link;
+pub mod loss;
+mod outbox;
+pub mod reorder;
+pub mod rewrite;
 pub mod trace;
 
 #[cfg(test)]
 mod sample;
+#[cfg(test)]
+mod tests;
+
+/// What an element must know of its place when it is made.
+#[derive(Clone, Debug)]
+pub struct Site {
+    /// Its own stream of random numbers.
+    pub random: Random,
+    /// The first of the identities that are its own to give to packets it makes.
+    pub ids: PacketId,
+}
 
 /// What happened inside an element.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Output<P> {
     /// A packet left it.
     Departed(Departed<P>),
+    /// A packet left it that had not entered it: a copy of one that had.
+    Duplicated(Departed<P>),
     /// A packet died in it.
     Dropped(Dropped<P>),
 }
@@ -31,7 +55,7 @@ impl<P> Output<P> {
     /// When it happened.
     pub fn at(&self) -> Time {
         match self {
-            Output::Departed(departed) => departed.at,
+            Output::Departed(departed) | Output::Duplicated(departed) => departed.at,
             Output::Dropped(dropped) => dropped.at,
         }
     }
@@ -39,7 +63,7 @@ impl<P> Output<P> {
     /// The packet it happened to.
     pub fn packet(&self) -> &P {
         match self {
-            Output::Departed(departed) => &departed.packet,
+            Output::Departed(departed) | Output::Duplicated(departed) => &departed.packet,
             Output::Dropped(dropped) => &dropped.packet,
         }
     }

@@ -197,12 +197,10 @@ where
     fn drain_element(&mut self, element: usize) {
         while let Some(output) = self.elements[element].poll(self.now) {
             match output {
-                Output::Departed(mut departed) => {
-                    departed.packet.add_queued(departed.queued);
-                    self.observer.departed(element, &departed);
-                    let mut packet = departed.packet;
-                    packet.set_hop(packet.hop() + 1);
-                    self.carry(packet);
+                Output::Departed(departed) => self.pass_on(element, departed),
+                Output::Duplicated(departed) => {
+                    self.ledger.entered(departed.packet.id());
+                    self.pass_on(element, departed);
                 }
                 Output::Dropped(dropped) => {
                     self.ledger.left(dropped.packet.id());
@@ -212,6 +210,16 @@ where
             }
         }
         self.rearm_element(element);
+    }
+
+    /// Carries a packet that left `element` onwards.
+    #[inline]
+    fn pass_on(&mut self, element: usize, mut departed: Departed<P>) {
+        departed.packet.add_queued(departed.queued);
+        self.observer.departed(element, &departed);
+        let mut packet = departed.packet;
+        packet.set_hop(packet.hop() + 1);
+        self.carry(packet);
     }
 
     /// Sends everything `endpoint` has to send, and asks it when it wants to be woken.

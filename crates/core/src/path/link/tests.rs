@@ -1,7 +1,9 @@
+use alloc::string::ToString;
 use alloc::vec;
 use alloc::vec::Vec;
 
 use super::fixed::Fixed;
+use super::steps::Steps;
 use super::traced::Traced;
 use super::*;
 use crate::parameters::Parameters;
@@ -239,4 +241,106 @@ fn a_fixed_rate_link_counts_what_it_could_have_carried() {
     assert_eq!(service.unused(), Bytes(2000));
     assert_eq!(service.capacity_between(ms(1.0), ms(3.5)), Bytes(2500));
     assert_eq!(service.capacity(ms(3.0), Duration::from_millis(1)), Rate::from_mbps(8));
+}
+
+fn steps(options: &[(&str, &str)]) -> Steps {
+    Steps::new(&steps::Config::from_options(options.iter().copied()).unwrap())
+}
+
+/// 12 Mbit/s sends a packet of 1500 bytes in 1 ms, 6 Mbit/s in 2 ms.
+#[test]
+fn a_packet_under_way_goes_on_at_the_new_rate() {
+    let schedule = [("schedule", "2500us:12Mbps 4ms:6Mbps")];
+    let mut link = Link::new(steps(&schedule), droptail(250));
+    let departures = run(&mut link, &[(0.0, 1500); 8]);
+    // The third is half sent at 2.5 ms: 1 ms more. The fifth ends at 5.5; the sixth has 1 ms of 6 Mbit/s, half of it,
+    // and 0.5 ms of the next cycle; the eighth is half sent at 9 ms.
+    assert_eq!(departures.iter().map(|d| d.1).collect::<Vec<_>>(), [1.0, 2.0, 3.5, 5.5, 7.0, 8.0, 9.0, 11.0]);
+}
+
+/// The link is on from 0 to 1.5, 11.5 to 13 and 23 to 24.5 ms.
+#[test]
+fn nothing_moves_in_an_outage() {
+    let schedule = [("schedule", "1500us:12Mbps 10ms:0bps")];
+    let mut link = Link::new(steps(&schedule), droptail(250));
+    assert_eq!(
+        run(&mut link, &[(0.0, 1500), (0.0, 1500), (5.0, 750), (13.9, 1500)]),
+        [(0, 1.0, 1.0), (1, 12.0, 12.0), (2, 12.5, 7.5), (3, 24.0, 10.1)]
+    );
+}
+
+#[test]
+fn the_last_rate_stays_when_the_schedule_does_not_repeat() {
+    let schedule = [("schedule", "1ms:24Mbps 1ms:12Mbps"), ("repeat", "false")];
+    let mut link = Link::new(steps(&schedule), droptail(250));
+    let departures = run(&mut link, &[(0.0, 1500); 6]);
+    assert_eq!(departures.iter().map(|d| d.1).collect::<Vec<_>>(), [0.5, 1.0, 2.0, 3.0, 4.0, 5.0]);
+    assert_eq!(link.capacity_between(Time::ZERO, ms(10.0)), Bytes(3000 + 9 * 1500));
+}
+
+#[test]
+fn a_packet_caught_in_a_last_outage_stays_inside() {
+    let schedule = [("schedule", "1500us:12Mbps 1ms:0bps"), ("repeat", "false")];
+    let mut link = Link::new(steps(&schedule), droptail(250));
+    assert_eq!(run(&mut link, &[(0.0, 1500); 3]).len(), 1);
+    assert_eq!(link.next_wakeup(), None);
+    link.accept(ms(9.0), Sample::new(9, 100));
+    assert_eq!((link.poll(ms(1e6)), link.next_wakeup()), (None, None));
+    let mut inside = 0;
+    link.for_each(&mut |_| inside += 1);
+    assert_eq!(inside, 3);
+}
+
+#[test]
+fn a_packet_that_takes_many_cycles_is_not_walked_through_them() {
+    // 8 bit a cycle of 2 ms at 8 kbit/s for 1 ms: a byte each.
+    let schedule = [("schedule", "1ms:8kbps 1ms:0bps")];
+    let mut link = Link::new(steps(&schedule), droptail(250));
+    assert_eq!(run(&mut link, &[(0.0, 4_000_000)]), [(0, 7_999_999.0, 7_999_999.0)]);
+}
+
+#[test]
+fn one_step_is_a_fixed_rate() {
+    let arrivals: Vec<(f64, u32)> =
+        (0..500).map(|i| (f64::from(i * i % 97 + 60 * i) * 0.01, 40 + i * 7 % 1461)).collect();
+    let mut stepped = Link::new(steps(&[("schedule", "3ms:7Mbps")]), droptail(250));
+    let mut constant = Link::new(fixed(&[("rate", "7Mbps")]), droptail(250));
+    let mut sorted = arrivals.clone();
+    sorted.sort_by(|a, b| a.0.total_cmp(&b.0));
+    assert_eq!(run(&mut stepped, &sorted), run(&mut constant, &sorted));
+}
+
+#[test]
+fn steps_count_what_they_could_have_carried() {
+    let mut service = steps(&[("schedule", "10ms:8Mbps 10ms:16Mbps"), ("offset", "25ms")]);
+    // From 5 ms of the schedule on: 5 ms at 1000, 10 ms at 2000, 10 ms at 1000 bytes/ms ...
+    assert_eq!(service.capacity_between(Time::ZERO, ms(20.0)), Bytes(5_000 + 20_000 + 5_000));
+    assert_eq!(service.capacity_between(ms(4.0), ms(6.0)), Bytes(3_000));
+    assert_eq!(service.capacity(ms(6.0), Duration::from_millis(2)), Rate::from_mbps(12));
+    assert_eq!(
+        service.lookahead(ms(1.0), Duration::from_millis(3), Duration::from_millis(2)),
+        Some(Rate::from_mbps(12))
+    );
+    // Half the window is before the run, where the mean of 12 Mbit/s is assumed.
+    assert_eq!(service.capacity(ms(1.0), Duration::from_millis(2)), Rate::from_mbps(10));
+    service.wake(ms(6.0));
+    assert_eq!(service.unused(), Bytes(7_000));
+    assert_eq!(service.begin(2_000), ms(7.0));
+    service.wake(ms(16.0));
+    assert_eq!(service.unused(), Bytes(8 * 2000 + 1000));
+}
+
+#[test]
+fn a_schedule_is_spelled_as_it_is_shown() {
+    use super::steps::Schedule;
+    use crate::parameters::Value;
+    let schedule = Schedule::parse(" 500ms:12Mbps  1.5s:0bps ").unwrap();
+    assert_eq!(Schedule::parse(&schedule.show()).unwrap(), schedule);
+    let refusal = |text: &str| steps::Config::from_options([("schedule", text)]).unwrap_err().to_string();
+    assert!(refusal("12Mbps").contains("`12Mbps` has no `:`"), "{}", refusal("12Mbps"));
+    assert!(refusal("5x:12Mbps").contains("`5x` is not a time"), "{}", refusal("5x:12Mbps"));
+    assert!(refusal("").contains("one step or more"));
+    assert!(refusal("0s:1Mbps").contains("a step longer than 0s"));
+    assert!(refusal("1s:0bps").contains("at least one step with a rate above zero"));
+    assert!(refusal("1s:2000Gbps").contains("a rate from 0bps to 1000Gbps"), "{}", refusal("1s:2000Gbps"));
 }

@@ -120,6 +120,10 @@ impl Traced {
         self.trace.position(self.next) + u64::from(self.trace.width(self.next) - self.left_in_slot)
     }
 
+    fn bits(&self, opportunities: u64) -> f64 {
+        self.bytes(opportunities).as_f64() * 8.0
+    }
+
     fn bytes(&self, opportunities: u64) -> Bytes {
         Bytes(opportunities * u64::from(self.opportunity))
     }
@@ -177,7 +181,7 @@ impl Service for Traced {
         } else {
             self.skipped
         };
-        rate_in_window(self.bytes(through - before), now, window, self.nominal)
+        rate_in_window(self.bits(through - before), now, window, self.nominal)
     }
 
     fn unused(&self) -> Bytes {
@@ -192,6 +196,6 @@ impl Service for Traced {
         let start = self.in_trace(now) + ahead;
         let before = self.trace.through(&mut self.ahead_start, start);
         let through = self.trace.through(&mut self.ahead_end, start + window);
-        Some(Rate::over(self.bytes(through - before), window))
+        Some(rate_in_window(self.bits(through - before), now + ahead + window, window, self.nominal))
     }
 }

@@ -1,0 +1,220 @@
+//! The tables of path elements and of links' services: one line each. Scenario files and the command line name them by
+//! it, and the conformance suite runs over it.
+
+use alloc::string::ToString;
+use alloc::vec::Vec;
+
+use super::link::{Link, Service, fixed, steps, traced};
+use super::{Output, PathElement, Site};
+use super::{ack_loss, ack_thin, delay, duplicate, gilbert_elliott, jitter, loss, reorder, rewrite};
+use crate::packet::Duplicate;
+use crate::parameters::{Parameter, Parameters};
+use crate::registry::{AnyQueue, BuildError, Entry, Options};
+use crate::time::{Duration, Time};
+use crate::units::{Bytes, Rate};
+
+/// A link of any kind: any queue, any service.
+pub type AnyLink<P> = Link<P, AnyQueue<P>, AnyService>;
+
+/// Which packets leave an element in the order in which they entered it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// All.
+    Kept,
+    /// Those of the same flow.
+    PerFlow,
+    /// None are sure to.
+    Free,
+}
+
+macro_rules! elements {
+    ($( $Var:ident($mod:ident :: $Ty:ident) = $name:literal $(| $alias:literal)*, order $order:expr, $sum:literal; )*) => {
+        /// Every path element but links, by name.
+        pub const ELEMENTS: &[Entry] = &[$( Entry {
+            name: $name, aliases: &[$($alias),*], summary: $sum,
+            parameters: <$mod::Config as Parameters>::describe,
+        }, )*];
+
+        /// An element's settings, checked, ready to build any number of instances.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum ElementConfig { $( #[doc = $sum] $Var($mod::Config), )* }
+
+        impl ElementConfig {
+            /// Finds the element and applies its options.
+            pub fn new(name: &str, options: Options<'_>) -> Result<Self, BuildError> {
+                $( if name == $name $(|| name == $alias)* {
+                    return $mod::Config::from_options(options.iter().copied())
+                        .map(ElementConfig::$Var)
+                        .map_err(|error| BuildError::Option { name: $name, error });
+                } )*
+                Err(unknown("path element", name, ELEMENTS))
+            }
+
+            /// The registered name.
+            pub const fn name(&self) -> &'static str {
+                match self { $( ElementConfig::$Var(_) => $name, )* }
+            }
+
+            /// Which packets keep their order.
+            pub fn order(&self) -> Order {
+                match self { $( ElementConfig::$Var(config) => {
+                    let order: fn(&$mod::Config) -> Order = $order;
+                    order(config)
+                } )* }
+            }
+
+            /// An element without packets.
+            pub fn build<P: Duplicate>(&self, site: Site) -> AnyElement<P> {
+                match self { $( ElementConfig::$Var(config) => AnyElement::$Var($mod::$Ty::new(config, site)), )* }
+            }
+        }
+
+        /// A path element of any kind, dispatched by `match`.
+        #[derive(Clone, Debug)]
+        #[allow(clippy::large_enum_variant)]
+        pub enum AnyElement<P> {
+            /// A link with its queue.
+            Link(AnyLink<P>),
+            $( #[doc = $sum] $Var($mod::$Ty<P>), )*
+        }
+
+        impl<P: Duplicate> PathElement<P> for AnyElement<P> {
+            #[inline]
+            fn accept(&mut self, now: Time, packet: P) {
+                match self {
+                    AnyElement::Link(inner) => inner.accept(now, packet),
+                    $( AnyElement::$Var(inner) => inner.accept(now, packet), )*
+                }
+            }
+            #[inline]
+            fn poll(&mut self, now: Time) -> Option<Output<P>> {
+                match self {
+                    AnyElement::Link(inner) => inner.poll(now),
+                    $( AnyElement::$Var(inner) => inner.poll(now), )*
+                }
+            }
+            #[inline]
+            fn next_wakeup(&self) -> Option<Time> {
+                match self {
+                    AnyElement::Link(inner) => inner.next_wakeup(),
+                    $( AnyElement::$Var(inner) => inner.next_wakeup(), )*
+                }
+            }
+            fn for_each(&self, visit: &mut dyn FnMut(&P)) {
+                match self {
+                    AnyElement::Link(inner) => inner.for_each(visit),
+                    $( AnyElement::$Var(inner) => inner.for_each(visit), )*
+                }
+            }
+        }
+    };
+}
+
+elements! {
+    Delay(delay::Delay) = "delay", order |_| Order::Kept,
+        "Delay line: what enters leaves a fixed time later";
+    Loss(loss::Loss) = "loss", order |_| Order::Kept,
+        "Independent loss";
+    GilbertElliott(gilbert_elliott::GilbertElliott) = "gilbert-elliott" | "burst-loss", order |_| Order::Kept,
+        "Loss in bursts: a Markov chain of a good and a bad state (Gilbert 1960, Elliott 1963)";
+    Jitter(jitter::Jitter) = "jitter", order |config| if config.keep_order { Order::Kept } else { Order::Free },
+        "Random delay, with or without keeping the order";
+    Reorder(reorder::Reorder) = "reorder", order |_| Order::Free,
+        "Some packets are held back while others overtake them";
+    Duplicate(duplicate::Duplicate) = "duplicate", order |_| Order::Kept,
+        "Some packets arrive twice";
+    Rewrite(rewrite::Rewrite) = "rewrite" | "bleach", order |_| Order::Kept,
+        "Middleboxes and cheaters that rewrite the ECN field; bleaching by default";
+    AckLoss(ack_loss::AckLoss) = "ack-loss", order |_| Order::Kept,
+        "Loss of acknowledgements alone";
+    AckThin(ack_thin::AckThin) = "ack-thin", order |_| Order::PerFlow,
+        "Thinning of acknowledgements: every n-th passes, or the newest of those that wait (RFC 3449 section 5.2)";
+}
+
+impl<P: Duplicate> AnyElement<P> {
+    /// The link, if it is one.
+    pub fn as_link(&self) -> Option<&AnyLink<P>> {
+        match self {
+            AnyElement::Link(link) => Some(link),
+            _ => None,
+        }
+    }
+}
+
+/// Every way to serve a queue, by name.
+pub const SERVICES: &[Entry] = &[
+    service("trace", "A trace of delivery opportunities, as Mahimahi replays it", traced::Config::describe),
+    service("fixed", "A fixed rate", fixed::Config::describe),
+    service("steps", "Rates that change in steps", steps::Config::describe),
+];
+
+const fn service(name: &'static str, summary: &'static str, parameters: fn() -> Vec<Parameter>) -> Entry {
+    Entry { name, aliases: &[], summary, parameters }
+}
+
+/// A link's service of any kind, dispatched by `match`.
+#[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant)]
+pub enum AnyService {
+    /// A trace of delivery opportunities.
+    Traced(traced::Traced),
+    /// A fixed rate.
+    Fixed(fixed::Fixed),
+    /// Rates that change in steps.
+    Steps(steps::Steps),
+}
+
+macro_rules! dispatch {
+    ($self:ident, $call:ident($($arg:ident),*)) => {
+        match $self {
+            AnyService::Traced(inner) => inner.$call($($arg),*),
+            AnyService::Fixed(inner) => inner.$call($($arg),*),
+            AnyService::Steps(inner) => inner.$call($($arg),*),
+        }
+    };
+}
+
+impl Service for AnyService {
+    #[inline]
+    fn wake(&mut self, now: Time) {
+        dispatch!(self, wake(now))
+    }
+    #[inline]
+    fn ready(&self) -> Time {
+        dispatch!(self, ready())
+    }
+    #[inline]
+    fn begin(&mut self, size: u32) -> Time {
+        dispatch!(self, begin(size))
+    }
+    #[inline]
+    fn idle(&mut self, now: Time) {
+        dispatch!(self, idle(now))
+    }
+    fn cost(&self, size: u32) -> Bytes {
+        dispatch!(self, cost(size))
+    }
+    fn nominal(&self) -> Rate {
+        dispatch!(self, nominal())
+    }
+    fn capacity_between(&self, from: Time, to: Time) -> Bytes {
+        dispatch!(self, capacity_between(from, to))
+    }
+    fn capacity(&mut self, now: Time, window: Duration) -> Rate {
+        dispatch!(self, capacity(now, window))
+    }
+    fn unused(&self) -> Bytes {
+        dispatch!(self, unused())
+    }
+    fn opportunity(&self) -> Bytes {
+        dispatch!(self, opportunity())
+    }
+    fn lookahead(&mut self, now: Time, ahead: Duration, window: Duration) -> Option<Rate> {
+        dispatch!(self, lookahead(now, ahead, window))
+    }
+}
+
+fn unknown(kind: &'static str, name: &str, entries: &[Entry]) -> BuildError {
+    let known = entries.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", ");
+    BuildError::Unknown { kind, name: name.to_string(), known }
+}

@@ -1,0 +1,70 @@
+//! What happened in an element and has not been polled yet.
+
+use alloc::collections::VecDeque;
+
+use super::{Departed, Output};
+use crate::packet::Packet;
+use crate::queue::{Dropped, Reason};
+use crate::time::Time;
+
+/// Outputs in the order they happened. Polled after each packet, it holds one or two.
+#[derive(Clone, Debug)]
+pub(super) struct Outbox<P>(VecDeque<Output<P>>);
+
+impl<P: Packet> Outbox<P> {
+    /// Nothing happened yet.
+    pub(super) fn new() -> Self {
+        Outbox(VecDeque::new())
+    }
+
+    /// The packet left at `at`.
+    pub(super) fn pass(&mut self, at: Time, packet: P) {
+        self.0.push_back(Output::Departed(Departed::passed(at, packet)));
+    }
+
+    /// The packet left at `at` and had never entered.
+    pub(super) fn make(&mut self, at: Time, packet: P) {
+        self.0.push_back(Output::Duplicated(Departed::passed(at, packet)));
+    }
+
+    /// The packet died at `at`.
+    pub(super) fn lose(&mut self, at: Time, packet: P, reason: Reason) {
+        self.0.push_back(Output::Dropped(Dropped { at, packet, reason }));
+    }
+
+    /// The oldest output, if it happened by `now`.
+    pub(super) fn poll(&mut self, now: Time) -> Option<Output<P>> {
+        if self.0.front()?.at() > now {
+            return None;
+        }
+        self.0.pop_front()
+    }
+
+    /// When the oldest output happened.
+    pub(super) fn next_wakeup(&self) -> Option<Time> {
+        self.0.front().map(Output::at)
+    }
+
+    /// Calls `visit` with every packet in it.
+    pub(super) fn for_each(&self, visit: &mut dyn FnMut(&P)) {
+        self.0.iter().for_each(|output| visit(output.packet()));
+    }
+}
+
+/// [`PathElement`](super::PathElement) but for `accept`, for elements that decide at once what becomes of a packet.
+macro_rules! immediate {
+    () => {
+        fn poll(&mut self, now: Time) -> Option<Output<P>> {
+            self.outbox.poll(now)
+        }
+
+        fn next_wakeup(&self) -> Option<Time> {
+            self.outbox.next_wakeup()
+        }
+
+        fn for_each(&self, visit: &mut dyn FnMut(&P)) {
+            self.outbox.for_each(visit);
+        }
+    };
+}
+pub(super) use immediate;
