@@ -101,6 +101,6 @@ pub trait PathElement<P: Packet> {
     /// When something is due next. `None` while nothing will happen without another packet.
     fn next_wakeup(&self) -> Option<Time>;
 
-    /// Calls `visit` with every packet inside, in no particular order.
+    /// Calls `visit` with every packet inside, in no particular order. A copy counts from the moment `poll` reports it.
     fn for_each(&self, visit: &mut dyn FnMut(&P));
 }

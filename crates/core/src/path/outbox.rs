@@ -45,9 +45,10 @@ impl<P: Packet> Outbox<P> {
         self.0.front().map(Output::at)
     }
 
-    /// Calls `visit` with every packet in it.
+    /// Calls `visit` with every packet in it that had entered the element.
     pub(super) fn for_each(&self, visit: &mut dyn FnMut(&P)) {
-        self.0.iter().for_each(|output| visit(output.packet()));
+        let entered = |output: &&Output<P>| !matches!(output, Output::Duplicated(_));
+        self.0.iter().filter(entered).for_each(|output| visit(output.packet()));
     }
 }
 
