@@ -340,9 +340,12 @@ registry! {
             "BBR version 1: paced at the measured bandwidth, as Linux tcp_bbr.c";
         Cubic(cubic::Cubic) = "cubic", feedback "delayed", queue None, host Tcp,
             "CUBIC with HyStart: window growth as a cubic function of time (RFC 9438)";
+        Abc(abc::Abc) = "abc", feedback "delayed", queue Some("abc"), host Tcp,
+            "ABC: accelerate or brake on every packet, with Cubic as second window (NSDI 2020)";
     }
     feedbacks {
         Delayed(delayed::Delayed) = "delayed", "Delayed ACKs with the mark-change state machine (RFC 8257, ABC section 6)";
+        Rfc3168(rfc3168::Rfc3168) = "rfc3168", "The ordinary TCP receiver: delayed ACKs, CE echoed until CWR (RFC 3168)";
     }
     queues {
         DropTail(droptail::DropTail) = "droptail" | "fifo", speaks queue::SPEAKS_ALL,

@@ -12,6 +12,7 @@ use crate::random::Random;
 use crate::time::{Duration, Time};
 use crate::units::{Bytes, Rate};
 
+pub mod abc;
 pub mod bbr;
 pub mod cubic;
 mod hystart;

@@ -10,6 +10,10 @@ use crate::time::Time;
 use crate::units::Bytes;
 
 pub mod delayed;
+pub mod rfc3168;
+
+#[cfg(test)]
+pub(crate) mod arrivals;
 
 /// A data packet that arrived.
 #[derive(Clone, Copy, Debug, PartialEq)]

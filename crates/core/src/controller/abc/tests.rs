@@ -1,0 +1,241 @@
+use super::*;
+use crate::controller::events::{MSS, ack, connection, idle, loss, packet, packets, send, spurious, timeout};
+use crate::controller::{MarkCount, Marks};
+use crate::ecn::Ecn;
+use crate::parameters::Parameters;
+
+const RTT: Duration = Duration::from_millis(100);
+
+fn abc(options: &[(&str, &str)], initial_pkts: u64) -> Abc {
+    let config = Config::from_options(options.iter().copied()).expect("valid options");
+    Abc::new(config, &connection(initial_pkts))
+}
+
+/// What this many packets of each mark say.
+fn marks(accelerate: u64, brake: u64, ce: u64) -> Marks {
+    let count = |count| MarkCount { packets: count, bytes: packets(count) };
+    Marks { accelerate: count(accelerate), brake: count(brake), ce: count(ce), ..Marks::default() }
+}
+
+/// One ACK with these marks, while `inflight` is on its way.
+fn marked(abc: &mut Abc, marks: Marks, inflight: Bytes) {
+    let count = marks.accelerate.packets + marks.brake.packets + marks.ce.packets;
+    let acked: std::vec::Vec<_> = (0..count).map(|number| packet(number, Time::ZERO)).collect();
+    abc.on_ack(&AckEvent { marks, inflight_before: inflight, ..ack(Time::from_secs(1), &acked, RTT) });
+}
+
+/// One round trip of `window` packets, one ACK each, of which `accelerate` in a hundred accelerate, spread evenly.
+fn round(abc: &mut Abc, window: u64, accelerate: u64) {
+    for index in 1..=window {
+        let up = index * accelerate / 100 > (index - 1) * accelerate / 100;
+        marked(abc, if up { marks(1, 0, 0) } else { marks(0, 1, 0) }, packets(1_000));
+    }
+}
+
+const PLAIN: &[(&str, &str)] = &[("additive_increase", "false"), ("second_window", "false")];
+
+/// ABC-U1, HN-U2: w becomes 2 w f in one RTT.
+#[test]
+fn a_round_trip_with_fraction_f_makes_the_window_2wf() {
+    for (percent, expected_pkts) in [(100, 200), (75, 150), (50, 100), (25, 50), (10, 20), (0, 2)] {
+        let mut abc = abc(PLAIN, 100);
+        round(&mut abc, 100, percent);
+        assert_eq!(abc.cwnd(), packets(expected_pkts), "f = {percent} %");
+    }
+}
+
+/// ABC-U5: with a share p of the ACKs the change is (2f - 1) p w, of the same sign.
+#[test]
+fn lost_acks_slow_the_change_and_keep_its_sign() {
+    for (percent, share, change_pkts) in [(80, 2, 30), (80, 4, 15), (20, 2, -30), (20, 4, -15), (50, 2, 0)] {
+        let mut abc = abc(PLAIN, 100);
+        // One ACK in `share` arrives: (2 * 0.8 - 1) * 100 / 2 = 30.
+        round(&mut abc, 100 / share, percent);
+        assert_eq!(abc.cwnd().0 as i64, 100_000 + change_pkts * 1000, "f = {percent} %, p = 1/{share}");
+    }
+}
+
+/// ABC-U6: 2f + 1/w = 1.
+#[test]
+fn windows_settle_where_additive_increase_balances_the_brakes() {
+    for initial_pkts in [20, 200] {
+        let mut abc = abc(&[("second_window", "false")], initial_pkts);
+        for _ in 0..500 {
+            let window_pkts = abc.cwnd().0 / MSS.0;
+            // f = 0.49 exactly: fractions of a packet, so that rounding hides nothing.
+            for _ in 0..window_pkts {
+                let mark = |share: f64| MarkCount { packets: 1, bytes: Bytes((share * MSS.as_f64()) as u64) };
+                let marks = Marks { accelerate: mark(0.49), brake: mark(0.51), ..Marks::default() };
+                marked(&mut abc, marks, packets(1_000));
+            }
+        }
+        let window_pkts = abc.w_abc_bytes / MSS.as_f64();
+        assert!((window_pkts - 50.0).abs() < 0.5, "1 / (1 - 0.98) = 50, not {window_pkts}");
+    }
+}
+
+/// Section 6, X-18: one packet per RTT whether an ACK covers one packet or two.
+#[test]
+fn additive_increase_counts_bytes_not_acks() {
+    let mut single = abc(&[("second_window", "false")], 100);
+    round(&mut single, 100, 50);
+    let mut delayed = abc(&[("second_window", "false")], 100);
+    for index in 0..50 {
+        marked(&mut delayed, if index % 2 == 0 { marks(2, 0, 0) } else { marks(0, 2, 0) }, packets(1_000));
+    }
+    for abc in [single, delayed] {
+        let gain_pkts = abc.w_abc_bytes / MSS.as_f64() - 100.0;
+        assert!((gain_pkts - 1.0).abs() < 0.02, "{gain_pkts}");
+    }
+}
+
+/// M-4: half-sized packets count half.
+#[test]
+fn bytes_count_not_packets() {
+    let mut abc = abc(PLAIN, 100);
+    let half = MarkCount { packets: 1, bytes: Bytes(500) };
+    for _ in 0..10 {
+        marked(&mut abc, Marks { accelerate: half, ..Marks::default() }, packets(1_000));
+    }
+    assert_eq!(abc.cwnd(), packets(105));
+}
+
+/// ABC-U13, X-14.
+#[test]
+fn both_windows_stay_within_twice_the_packets_in_flight() {
+    let mut abc = abc(&[], 100);
+    for _ in 0..50 {
+        marked(&mut abc, marks(10, 0, 0), packets(60));
+        assert!(abc.w_abc_bytes <= packets(120).as_f64());
+        assert!(abc.second.as_ref().unwrap().cwnd() <= packets(120));
+    }
+    assert_eq!(abc.cwnd(), packets(120), "and they reach it");
+    marked(&mut abc, marks(1, 0, 0), packets(2));
+    assert_eq!(abc.cwnd(), packets(10), "the floor of the cap");
+}
+
+/// Section 4.1: w_nonabc rises at once when w_abc lets more into flight.
+#[test]
+fn the_capped_window_follows_within_one_round_trip() {
+    let mut abc = abc(&[], 10);
+    for pkts in [10, 20, 40] {
+        for _ in 0..pkts {
+            marked(&mut abc, marks(1, 0, 0), packets(pkts));
+        }
+        assert_eq!(abc.cwnd(), packets(2 * pkts));
+    }
+}
+
+/// M-11, X-9.
+#[test]
+fn ce_and_drops_touch_the_second_window_alone() {
+    let mut abc = abc(&[], 100);
+    marked(&mut abc, marks(0, 0, 5), packets(100));
+    assert_eq!(abc.w_abc_bytes, packets(100).as_f64(), "no change, and no additive increase");
+    abc.on_ce(&loss(Time::from_secs(1)));
+    let after_ce = abc.second.as_ref().unwrap().cwnd();
+    assert!(after_ce < packets(75) && abc.w_abc_bytes == packets(100).as_f64());
+    assert_eq!((abc.cwnd(), abc.recovery()), (after_ce, Recovery::Prr));
+    abc.on_loss(&loss(Time::from_secs(2)));
+    assert!(abc.cwnd() < packets(55) && abc.w_abc_bytes == packets(100).as_f64());
+    abc.on_spurious_loss(&spurious(Time::from_secs(2), false));
+    assert_eq!(abc.cwnd(), after_ce);
+}
+
+#[test]
+fn a_loss_is_no_episode_while_marks_govern() {
+    let mut abc = abc(&[], 100);
+    for _ in 0..30 {
+        marked(&mut abc, marks(0, 1, 0), packets(100));
+    }
+    assert_eq!((abc.cwnd().0 / MSS.0, abc.recovery()), (70, Recovery::Own));
+}
+
+#[test]
+fn brakes_stop_at_the_floor() {
+    for (options, floor_pkts) in [(&[][..], 2), (&[("variant", "prototype")], 5), (&[("floor", "3")], 3)] {
+        let mut abc = abc(options, 10);
+        for _ in 0..20 {
+            marked(&mut abc, marks(0, 1, 0), packets(100));
+        }
+        assert_eq!(abc.cwnd(), packets(floor_pkts));
+    }
+}
+
+#[test]
+fn a_timeout_is_cubics_affair_or_takes_the_only_window() {
+    let mut paper = abc(&[], 100);
+    paper.on_timeout(&timeout(Time::ZERO, Timeout::Rto));
+    assert_eq!((paper.cwnd(), paper.w_abc_bytes), (packets(1), packets(100).as_f64()));
+    let mut prototype = abc(&[("variant", "prototype"), ("initial_window", "100")], 10);
+    prototype.on_timeout(&timeout(Time::ZERO, Timeout::Pto));
+    assert_eq!(prototype.cwnd(), packets(100));
+    prototype.on_timeout(&timeout(Time::ZERO, Timeout::Rto));
+    prototype.on_timeout(&TimeoutEvent { repeated: true, ..timeout(Time::ZERO, Timeout::Rto) });
+    assert_eq!(prototype.cwnd(), packets(1));
+    // A brake does not lift the window to the floor; accelerates do.
+    marked(&mut prototype, marks(0, 1, 0), packets(1));
+    assert!(prototype.cwnd() <= packets(1));
+    prototype.on_spurious_loss(&spurious(Time::ZERO, true));
+    assert_eq!(prototype.cwnd(), packets(100));
+}
+
+#[test]
+fn the_prototype_is_a_set_of_options_that_explicit_ones_override_in_any_order() {
+    let prototype = Rules::from(&Config { variant: Variant::Prototype, ..Config::default() });
+    assert!(!prototype.second_window && prototype.additive_increase);
+    assert_eq!((prototype.encoding, prototype.floor_pkts, prototype.pacing), (Encoding::AbcProxied, 5, 2.0));
+    assert_eq!(prototype.initial_pkts, Some(10));
+    for options in [
+        [
+            ("variant", "prototype"),
+            ("encoding", "abc"),
+            ("second_window", "true"),
+            ("floor", "7"),
+            ("pacing", "0"),
+        ],
+        [
+            ("pacing", "0"),
+            ("floor", "7"),
+            ("second_window", "true"),
+            ("encoding", "abc"),
+            ("variant", "prototype"),
+        ],
+    ] {
+        let rules = Rules::from(&Config::from_options(options).unwrap());
+        assert_eq!((rules.encoding, rules.floor_pkts, rules.pacing), (Encoding::Abc, 7, 0.0));
+        assert!(rules.second_window);
+    }
+}
+
+#[test]
+fn every_packet_leaves_as_an_accelerate_and_asks_stock_receivers_not_to_repeat_brakes() {
+    let mut paper = abc(&[], 10);
+    let directive = paper.on_send(&send(Time::ZERO, 0, Bytes::ZERO));
+    assert_eq!((directive.ecn, directive.cwr), (Ecn::Ect1, false));
+    let mut proxied = abc(&[("encoding", "proxied")], 10);
+    let directive = proxied.on_send(&send(Time::ZERO, 0, Bytes::ZERO));
+    assert_eq!((directive.ecn, directive.cwr), (Ecn::Ect1, true));
+}
+
+#[test]
+fn paces_at_its_gain_times_the_window_per_round_trip_once_there_is_one() {
+    let mut abc = abc(&[("pacing", "2")], 10);
+    assert_eq!(abc.pacing_rate(), None);
+    marked(&mut abc, marks(0, 0, 0), packets(10));
+    // 2 * 10 packets * 8000 bits / 0.1 s = 1.6 Mbit/s.
+    assert_eq!(abc.pacing_rate(), Some(Rate::from_bps(1_600_000)));
+    assert_eq!(self::abc(&[], 10).pacing_rate(), None);
+}
+
+#[test]
+fn an_idle_period_decays_both_windows() {
+    let mut abc = abc(&[], 10);
+    for pkts in [10, 20, 40] {
+        for _ in 0..pkts {
+            marked(&mut abc, marks(1, 0, 0), packets(pkts));
+        }
+    }
+    abc.on_idle_restart(&idle(Time::from_secs(2), Duration::from_millis(700)));
+    assert_eq!((abc.cwnd(), abc.w_abc_bytes), (packets(20), packets(20).as_f64()));
+}
