@@ -1,0 +1,138 @@
+//! Several runs of one scenario under different seeds, as one row: medians, and how far the runs lie apart.
+
+use serde_json::{Map, Number, Value};
+
+use crate::outcome::{Run, Spread};
+
+/// The middle of `values`; the mean of the middle two of an even number. None without values.
+pub fn median(values: &mut [f64]) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    match values.len() {
+        0 => None,
+        n if n % 2 == 1 => Some(values[middle]),
+        _ => Some(f64::midpoint(values[middle - 1], values[middle])),
+    }
+}
+
+impl Run {
+    /// Every number the median over `runs` of the same scenario, everything else as in the first of them. A value that
+    /// half of the runs or more do not have is not in the row either. None without runs.
+    pub fn median(runs: &[Run]) -> Option<Run> {
+        let first = runs.first()?;
+        if runs.len() == 1 {
+            return Some(first.clone());
+        }
+        let values: Vec<Value> = runs.iter().map(Run::value).collect();
+        let merged = merge(&values.iter().collect::<Vec<_>>());
+        let mut run: Run = serde_json::from_value(merged).expect("a merge of rows is a row");
+        run.seed = first.seed;
+        run.unreliable = runs.iter().any(|run| run.unreliable);
+        let p95 = runs.iter().filter_map(|run| Some(run.queueing_delay_ms?.p95));
+        run.spread = Some(Spread {
+            n: runs.len() as u64,
+            throughput_mbps: extremes(runs.iter().map(|run| run.throughput_mbps)),
+            p95_ms: extremes(p95),
+        });
+        Some(run)
+    }
+
+    /// The row as JSON.
+    pub(crate) fn value(&self) -> Value {
+        serde_json::to_value(self).expect("a row is plain data")
+    }
+}
+
+fn extremes(values: impl Iterator<Item = f64>) -> [f64; 2] {
+    let (low, high) = values
+        .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
+    if low <= high { [low, high] } else { [0.0, 0.0] }
+}
+
+/// Merges values of equal shape: numbers to their median, containers part by part, everything else to the first.
+fn merge(values: &[&Value]) -> Value {
+    let present: Vec<&Value> = values.iter().copied().filter(|value| !value.is_null()).collect();
+    if present.len() * 2 <= values.len() {
+        return Value::Null;
+    }
+    match present[0] {
+        Value::Number(number) => {
+            let mut numbers: Vec<f64> = present.iter().filter_map(|value| value.as_f64()).collect();
+            let middle = median(&mut numbers).expect("more than half are present");
+            if number.is_u64() && present.iter().all(|value| value.is_u64()) {
+                // Counts stay whole.
+                return Value::from(libm::round(middle) as u64);
+            }
+            Number::from_f64(middle).map_or(Value::Null, Value::Number)
+        }
+        Value::Array(first) => {
+            let part =
+                |index| merge(&present.iter().filter_map(|value| value.get(index)).collect::<Vec<_>>());
+            Value::Array((0..first.len()).map(part).collect())
+        }
+        Value::Object(first) => {
+            let part = |key: &String| {
+                let parts: Vec<&Value> =
+                    present.iter().map(|value| value.get(key).unwrap_or(&Value::Null)).collect();
+                (key.clone(), merge(&parts))
+            };
+            Value::Object(first.keys().map(part).collect::<Map<_, _>>())
+        }
+        other => other.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outcome::{Application, FlowOutcome, Summary};
+
+    fn run(seed: u64, throughput: f64, p95: Option<f64>) -> Run {
+        Run {
+            scheme: "cubic".to_string(),
+            seed,
+            throughput_mbps: throughput,
+            queueing_delay_ms: p95.map(|p95| Summary { p95, ..Summary::default() }),
+            delivered_packets: seed,
+            flows: vec![FlowOutcome {
+                name: "main".to_string(),
+                application: Some(Application::Transfer { completion_s: Some(throughput) }),
+                ..FlowOutcome::default()
+            }],
+            ..Run::default()
+        }
+    }
+
+    #[test]
+    fn takes_the_median_of_every_number_and_the_extremes_of_two() {
+        let runs = [run(7, 3.0, Some(30.0)), run(8, 1.0, Some(10.0)), run(10, 2.5, None)];
+        let row = Run::median(&runs).unwrap();
+        assert_eq!((row.scheme.as_str(), row.seed, row.throughput_mbps), ("cubic", 7, 2.5));
+        assert_eq!(row.queueing_delay_ms.unwrap().p95, 20.0);
+        assert_eq!(row.delivered_packets, 8);
+        assert_eq!(row.flows[0].application, Some(Application::Transfer { completion_s: Some(2.5) }));
+        let spread = Spread { n: 3, throughput_mbps: [1.0, 3.0], p95_ms: [10.0, 30.0] };
+        assert_eq!(row.spread, Some(spread));
+    }
+
+    #[test]
+    fn a_value_that_most_runs_lack_is_lacking() {
+        let runs = [run(1, 3.0, None), run(2, 1.0, Some(10.0)), run(3, 2.0, None)];
+        assert_eq!(Run::median(&runs).unwrap().queueing_delay_ms, None);
+    }
+
+    #[test]
+    fn one_run_is_its_own_median_without_spread() {
+        let only = run(5, 2.0, Some(1.0));
+        assert_eq!(Run::median(std::slice::from_ref(&only)), Some(only));
+        assert_eq!(Run::median(&[]), None);
+    }
+
+    #[test]
+    fn a_full_row_has_the_interfaces_shape() {
+        let mut runs = [run(7, 3.0, Some(30.0)), run(8, 1.0, Some(10.0))];
+        runs[0].rtt_ms = Some(Summary::default());
+        let text = serde_json::to_string_pretty(&Run::median(&runs).unwrap()).unwrap();
+        insta::assert_snapshot!(text);
+    }
+}
