@@ -5,6 +5,7 @@
 
 use brakelight_core::controller::{Connection, Controller};
 use brakelight_core::ecn::Encoding;
+use brakelight_core::path::elements::{ELEMENTS, ElementConfig};
 use brakelight_core::random::Random;
 use brakelight_core::registry::{BuildError, ControllerConfig, FeedbackConfig, Host, QueueConfig};
 use brakelight_core::time::{Duration, Time};
@@ -137,7 +138,7 @@ pub enum Hop {
     /// The link of this name, shared with every other path through it.
     Link(String),
     /// A path element of the flow's own: `delay`, `loss`, `jitter` and so on, by name and options.
-    Element(Words),
+    Element(Spelled<ElementConfig>),
 }
 
 /// One of the two ways of a flow.
@@ -149,24 +150,19 @@ pub enum Direction {
     Reverse,
 }
 
-/// The path element that takes the place of a direction's half of the RTT.
-pub const DELAY: &str = "delay";
-
-/// The path elements there are.
-pub const ELEMENTS: &[&str] =
-    &["delay", "loss", "jitter", "reorder", "duplicate", "rewrite", "bleach", "ack-loss", "ack-thin"];
-
 impl Hop {
     /// The element that `words` name; without options, and when no element has the name, the link.
     pub fn from_words(words: Words) -> Result<Self, BuildError> {
-        if ELEMENTS.contains(&words.name.as_str()) {
-            return Ok(Hop::Element(words));
-        }
-        if words.options.is_empty() {
+        if words.options.is_empty() && !is_element(&words.name) {
             return Ok(Hop::Link(words.name));
         }
-        Err(BuildError::Unknown { kind: "path element", name: words.name, known: ELEMENTS.join(", ") })
+        Spelled::from_words(words).map(Hop::Element)
     }
+}
+
+/// Whether a path element has this name or alias.
+pub fn is_element(name: &str) -> bool {
+    ELEMENTS.iter().any(|entry| entry.name == name || entry.aliases.contains(&name))
 }
 
 impl Scenario {
@@ -288,7 +284,7 @@ impl FlowSpec {
     /// The delay to add after the last hop of `direction`: half the RTT, or nothing where the path holds a `delay`
     /// element of its own and so places its propagation itself.
     pub fn propagation(&self, direction: Direction) -> Duration {
-        let own = |hop: &Hop| matches!(hop, Hop::Element(words) if words.name == DELAY);
+        let own = |hop: &Hop| matches!(hop, Hop::Element(element) if matches!(element.config(), ElementConfig::Delay(_)));
         if self.hops(direction).iter().any(own) {
             return Duration::ZERO;
         }

@@ -3,11 +3,12 @@
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
+use brakelight_core::path::elements::ELEMENTS;
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Bytes, Limit, Rate};
 
 use crate::problem::{Invalid, Place, Problem};
-use crate::scenario::{ELEMENTS, FlowSpec, Hop, LinkSpec, Scenario, Service, TraceOffset};
+use crate::scenario::{FlowSpec, Hop, LinkSpec, Scenario, Service, TraceOffset, is_element};
 use crate::traffic::{Arrivals, SizeLaw, Traffic};
 
 /// The smallest time that is not none.
@@ -73,7 +74,7 @@ impl Scenario {
     fn validate_link(&self, index: usize, link: &LinkSpec) -> Result<(), Invalid> {
         let check = Check { place: Place::Link(index), owner: format!("link `{}`", link.name) };
         check.name(&link.name)?;
-        if ELEMENTS.contains(&link.name.as_str()) {
+        if is_element(&link.name) {
             return check.contradiction("name", "a path element has this name: choose another".to_string());
         }
         if self.links[..index].iter().any(|other| other.name == link.name) {
@@ -151,7 +152,8 @@ impl Scenario {
             let Hop::Link(name) = hop else { continue };
             let Some(index) = self.link(name) else {
                 let links: Vec<&str> = self.links.iter().map(|link| link.name.as_str()).collect();
-                let valid = format!("{}; or a path element: {}", links.join(", "), ELEMENTS.join(", "));
+                let elements: Vec<&str> = ELEMENTS.iter().map(|entry| entry.name).collect();
+                let valid = format!("{}; or a path element: {}", links.join(", "), elements.join(", "));
                 let (what, name, key_text) = ("link".to_string(), name.clone(), key.to_string());
                 return check.fail(key, Problem::UnknownName { key: key_text, what, name, valid });
             };

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use brakelight_core::path::elements::ELEMENTS;
 use brakelight_core::random::Random;
 use brakelight_core::registry::{CONTROLLERS, Host, QUEUES};
 use brakelight_core::time::Duration;
@@ -88,7 +89,7 @@ fn reads_every_field() {
     assert_eq!(main.controller.name(), "newreno");
     assert_eq!(main.host, Host::Quic);
     assert_eq!(main.stop, Some(Duration::from_secs(60)));
-    let lossy = Hop::Element(Words::new("loss", &[("rate", "0.01")]));
+    let lossy = Hop::Element(Spelled::new("loss", &[("rate", "0.01")]).unwrap());
     assert_eq!(main.path, [Hop::Link("up".to_string()), lossy, Hop::Link("wired".to_string())]);
     assert_eq!(main.name_of(2), "main-3");
     assert_eq!(other.name_of(0), "flow2");
@@ -179,6 +180,8 @@ fn refuses_bad_inputs_in_the_users_words() {
         swap("path = [\"up\"]", "path = \"up\""),
         swap("path = [\"up\"]", "path = [\"uplink\"]"),
         swap("path = [\"up\"]", "path = [\"lost:rate=0.1\"]"),
+        swap("path = [\"up\"]", "path = [\"up\", \"loss:rate=2\"]"),
+        swap("path = [\"up\"]", "path = [\"up\", \"loss:odds=2\"]"),
         swap("path = [\"up\"]", "path = [\"up\", \"up\"]"),
         add("reverse = [\"down\"]"),
         add("rtt = \"0ms\""),
@@ -219,10 +222,13 @@ fn refuses_bad_inputs_in_the_users_words() {
         let edit = input.lines().filter(|line| !LEAST.lines().any(|known| known == *line));
         let edit = edit.collect::<Vec<_>>().join(" / ").replace('\0', "(a zero byte)");
         let mut error = read("in.toml", input).expect_err(input).to_string();
-        for (list, stand_in) in [(CONTROLLERS, "(controllers)"), (QUEUES, "(queues)")] {
+        for (list, stand_in) in
+            [(CONTROLLERS, "(controllers)"), (QUEUES, "(queues)"), (ELEMENTS, "(elements)")]
+        {
             let names: Vec<&str> = list.iter().map(|entry| entry.name).collect();
-            error =
-                error.replace(&format!("valid are {}", names.join(", ")), &format!("valid are {stand_in}"));
+            for lead in ["valid are ", "a path element: "] {
+                error = error.replace(&format!("{lead}{}", names.join(", ")), &format!("{lead}{stand_in}"));
+            }
         }
         writeln!(table, "{}\n    {error}\n", if edit.is_empty() { input.trim() } else { &edit }).unwrap();
     }
@@ -287,7 +293,8 @@ fn draw(random: &mut Random) -> Scenario {
     let flows = (0..1 + below(random, 3)).map(|index| {
         let mut path: Vec<Hop> = links.iter().map(|link| Hop::Link(link.name.clone())).collect();
         if random.chance(0.5) {
-            path.push(Hop::Element(Words::new("jitter", &[("max", "5ms"), ("order", "keep")])));
+            let jitter = Spelled::new("jitter", &[("max", "5ms"), ("keep_order", "false")]);
+            path.push(Hop::Element(jitter.unwrap()));
         }
         let controller = Spelled::new("newreno", &[("beta", "0.7")]).unwrap();
         let mut flow = FlowSpec::new(&format!("flow.{index}"), controller, time(random), path);

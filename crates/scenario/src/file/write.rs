@@ -109,7 +109,7 @@ fn list(items: impl Iterator<Item = String>) -> String {
 fn hops(hops: &[Hop]) -> String {
     list(hops.iter().map(|hop| match hop {
         Hop::Link(name) => quoted(name),
-        Hop::Element(words) => quoted(words),
+        Hop::Element(element) => quoted(element.words()),
     }))
 }
 
