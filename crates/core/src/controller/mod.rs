@@ -19,6 +19,8 @@ mod hystart;
 pub mod newreno;
 mod window;
 
+pub use bbr::{v2 as bbr2, v3 as bbr3};
+
 #[cfg(test)]
 pub(crate) mod events;
 

@@ -14,10 +14,23 @@
 //! | `round.rs` | packet-timed round trips |
 //! | `model.rs` | bandwidth-delay product, send quantum, pacing rate, ACK aggregation |
 //! | `policer.rs` | version 1's long-term bandwidth |
+//! | `machine.rs` | versions 2 and 3: state, events, window and pacing rate |
+//! | `startup.rs`, `drain.rs`, `probe_bw.rs`, `probe_rtt.rs` | its states |
+//! | `bounds.rs` | what losses teach it |
+//! | `settings.rs` | what distinguishes the versions |
 
+mod bounds;
+mod drain;
+pub mod machine;
 mod model;
 mod policer;
+mod probe_bw;
+mod probe_rtt;
 mod round;
+pub mod settings;
+mod startup;
 pub mod v1;
+pub mod v2;
+pub mod v3;
 
 pub use v1::{Bbr, Config};
