@@ -5,6 +5,7 @@
 //! whose rate and delay are known exactly can be checked against arithmetic here.
 #![allow(dead_code, unreachable_pub)]
 
+pub mod page;
 mod sender;
 
 use std::cmp::Reverse;
