@@ -338,14 +338,14 @@ registry! {
             "NewReno: additive increase, multiplicative decrease (RFC 5681, RFC 6582)";
         Bbr(bbr::Bbr) = "bbr" | "bbr1", feedback "delayed", queue None, host Tcp,
             "BBR version 1: paced at the measured bandwidth, as Linux tcp_bbr.c";
-        Cubic(cubic::Cubic) = "cubic", feedback "delayed", queue None, host Tcp,
-            "CUBIC with HyStart: window growth as a cubic function of time (RFC 9438)";
-        Abc(abc::Abc) = "abc", feedback "delayed", queue Some("abc"), host Tcp,
-            "ABC: accelerate or brake on every packet, with Cubic as second window (NSDI 2020)";
         Bbr2(bbr2::Bbr2) = "bbr2", feedback "delayed", queue None, host Tcp,
             "BBR version 2: bounded by the losses of its probes, as Linux tcp_bbr2.c";
         Bbr3(bbr3::Bbr3) = "bbr3", feedback "delayed", queue None, host Tcp,
             "BBR version 3 (draft-ietf-ccwg-bbr)";
+        Cubic(cubic::Cubic) = "cubic", feedback "delayed", queue None, host Tcp,
+            "CUBIC with HyStart: window growth as a cubic function of time (RFC 9438)";
+        Abc(abc::Abc) = "abc", feedback "delayed", queue Some("abc"), host Tcp,
+            "ABC: accelerate or brake on every packet, with Cubic as second window (NSDI 2020)";
     }
     feedbacks {
         Delayed(delayed::Delayed) = "delayed", "Delayed ACKs with the mark-change state machine (RFC 8257, ABC section 6)";
