@@ -335,7 +335,8 @@ impl Controller for Machine {
     }
 
     fn cwnd(&self) -> Bytes {
-        self.cwnd
+        // A window saved before the packet size grew may be below one packet of the new size.
+        self.cwnd.max(self.mss)
     }
 
     fn pacing_rate(&self) -> Option<Rate> {
