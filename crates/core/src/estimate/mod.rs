@@ -3,3 +3,4 @@
 pub mod delivery_rate;
 pub mod rtt;
 pub mod windowed_max;
+pub mod sliding_rate;
