@@ -2,5 +2,5 @@
 
 pub mod delivery_rate;
 pub mod rtt;
-pub mod windowed_max;
 pub mod sliding_rate;
+pub mod windowed_max;

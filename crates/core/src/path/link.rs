@@ -252,6 +252,10 @@ impl<S: Service> LinkView for View<'_, S> {
         self.service.opportunity()
     }
 
+    fn cost(&self, size: u32) -> Bytes {
+        self.service.cost(size)
+    }
+
     fn lookahead(&mut self, ahead: Duration, window: Duration) -> Option<Rate> {
         self.service.lookahead(self.now, ahead, window)
     }

@@ -27,7 +27,7 @@ pub mod rewrite;
 pub mod trace;
 
 #[cfg(test)]
-mod sample;
+pub(crate) mod sample;
 #[cfg(test)]
 mod tests;
 

@@ -1,20 +1,20 @@
-//! The packet of this folder's tests.
+//! The packet of the tests of this folder and of queues.
 
 use crate::ecn::{Ecn, Encoding};
 use crate::packet::{Duplicate, FlowId, Packet, PacketId};
 
 /// A packet of nothing but its facts.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Sample {
-    pub(super) id: u64,
-    pub(super) flow: u32,
-    pub(super) size: u32,
-    pub(super) ecn: Ecn,
-    pub(super) encoding: Encoding,
+pub(crate) struct Sample {
+    pub(crate) id: u64,
+    pub(crate) flow: u32,
+    pub(crate) size: u32,
+    pub(crate) ecn: Ecn,
+    pub(crate) encoding: Encoding,
 }
 
 impl Sample {
-    pub(super) fn new(id: u64, size: u32) -> Self {
+    pub(crate) fn new(id: u64, size: u32) -> Self {
         Sample { id, flow: 0, size, ecn: Ecn::NotEct, encoding: Encoding::None }
     }
 }

@@ -1,8 +1,7 @@
 //! Drop-tail: first in, first out; a packet that does not fit is dropped.
 
-use alloc::collections::VecDeque;
-
-use super::{Backlog, Dequeued, Dropped, Drops, LinkView, Place, Queue, Reason};
+use super::fifo::Fifo;
+use super::{Backlog, Dequeued, Drops, LinkView, Place, Queue};
 use crate::ecn::Mark;
 use crate::packet::Packet;
 use crate::time::Time;
@@ -20,29 +19,19 @@ parameters! {
 #[derive(Clone, Debug)]
 pub struct DropTail<P> {
     limit: Limit,
-    packets: VecDeque<(P, Time)>,
-    backlog: Backlog,
+    packets: Fifo<P>,
 }
 
-impl<P> DropTail<P> {
+impl<P: Packet> DropTail<P> {
     /// An empty queue.
     pub fn new(config: &Config, place: &Place) -> Self {
-        DropTail {
-            limit: config.limit.unwrap_or(place.limit),
-            packets: VecDeque::new(),
-            backlog: Backlog::default(),
-        }
+        DropTail { limit: config.limit.unwrap_or(place.limit), packets: Fifo::default() }
     }
 }
 
 impl<P: Packet> Queue<P> for DropTail<P> {
     fn enqueue(&mut self, now: Time, packet: P, _link: &mut impl LinkView, drops: &mut Drops<P>) {
-        if !self.backlog.admits(self.limit, packet.size()) {
-            drops.push(Dropped { at: now, packet, reason: Reason::Overflow });
-            return;
-        }
-        self.backlog.add(packet.size());
-        self.packets.push_back((packet, now));
+        self.packets.push_within(self.limit, now, packet, drops);
     }
 
     fn dequeue(
@@ -51,16 +40,15 @@ impl<P: Packet> Queue<P> for DropTail<P> {
         _link: &mut impl LinkView,
         _drops: &mut Drops<P>,
     ) -> Option<Dequeued<P>> {
-        let (packet, arrived) = self.packets.pop_front()?;
-        self.backlog.remove(packet.size());
+        let (packet, arrived) = self.packets.pop()?;
         Some(Dequeued { packet, arrived, mark: Mark::None })
     }
 
     fn backlog(&self) -> Backlog {
-        self.backlog
+        self.packets.backlog()
     }
 
     fn for_each(&self, visit: &mut dyn FnMut(&P)) {
-        self.packets.iter().for_each(|(packet, _)| visit(packet));
+        self.packets.for_each(visit);
     }
 }

@@ -16,6 +16,8 @@ use crate::time::{Duration, Time};
 use crate::units::{Bytes, Limit, Rate};
 
 pub mod droptail;
+pub mod fifo;
+
 
 /// What a queue may know of the link that serves it, at the `now` of the call it is lent to.
 ///
@@ -30,6 +32,12 @@ pub trait LinkView {
 
     /// The bytes of one delivery opportunity: what a slot of the link carries.
     fn opportunity(&self) -> Bytes;
+
+    /// What a packet of `size` bytes at the IP layer takes of [`capacity`](Self::capacity): a queue that compares its
+    /// own rates with the link's counts in these bytes.
+    fn cost(&self, size: u32) -> Bytes {
+        Bytes(u64::from(size))
+    }
 
     /// The rate the link will have around `now + ahead`, averaged over `window` from there, where the link knows its
     /// future: PK-ABC alone asks.
@@ -138,6 +146,12 @@ pub struct Place {
     pub random: Random,
 }
 
+/// Whether a queue that knows only RFC 3168 may mark `packet` CE instead of dropping it. Behind ABC's proxy CE means
+/// brake and nothing else, so such a packet is dropped (abc20 section 4.2, last paragraph).
+pub fn may_mark_ce(packet: &impl Packet) -> bool {
+    packet.ecn().is_capable() && packet.encoding() != Encoding::AbcProxied
+}
+
 /// The encodings a queue speaks; see [`Encoding`]. Queues that only drop speak all of them.
 pub const SPEAKS_ALL: &[Encoding] = &[
     Encoding::None,
@@ -148,3 +162,7 @@ pub const SPEAKS_ALL: &[Encoding] = &[
     Encoding::L4s,
     Encoding::Load,
 ];
+
+/// What ABC's router speaks: its own encodings, and flows that it leaves alone.
+pub const SPEAKS_ABC: &[Encoding] =
+    &[Encoding::None, Encoding::Classic, Encoding::Abc, Encoding::AbcProxied, Encoding::Load];
