@@ -352,6 +352,10 @@ registry! {
         Rfc3168(rfc3168::Rfc3168) = "rfc3168", "The ordinary TCP receiver: delayed ACKs, CE echoed until CWR (RFC 3168)";
     }
     queues {
+        Abc(abc::Abc) = "abc", speaks queue::SPEAKS_ABC,
+            "The ABC router: accelerate or brake on every packet (NSDI 2020)";
+        CoDel(codel::CoDel) = "codel", speaks queue::SPEAKS_ALL,
+            "CoDel: drops or marks at the head by sojourn time (RFC 8289)";
         DropTail(droptail::DropTail) = "droptail" | "fifo", speaks queue::SPEAKS_ALL,
             "First in, first out; what does not fit is dropped";
     }

@@ -15,9 +15,13 @@ use crate::random::Random;
 use crate::time::{Duration, Time};
 use crate::units::{Bytes, Limit, Rate};
 
+pub mod abc;
+pub mod codel;
 pub mod droptail;
 pub mod fifo;
 
+#[cfg(test)]
+mod scripted;
 
 /// What a queue may know of the link that serves it, at the `now` of the call it is lent to.
 ///

@@ -1,0 +1,425 @@
+//! The router of Accel-Brake Control (Goyal et al., NSDI 2020, `abc20`; its first form, HotNets 2017, `abc17`).
+//!
+//! Every packet that leaves says whether its sender may send two packets for its ACK (accelerate) or none (brake):
+//!
+//! ```text
+//! tr = eta mu - (mu / delta) max(x - d_t, 0)          abc20 eq.1     target rate
+//! f  = min(tr / (2 cr), 1), and 0 where tr <= 0       abc20 eq.2     share of accelerates
+//!
+//! on every packet that leaves as accelerate or brake:                abc20 Algorithm 1
+//!   token = min(token + f, tokenLimit)
+//!   accelerate and token > 1:   token = token - 1, the packet stays accelerate
+//!   accelerate otherwise:       the packet becomes brake
+//!   brake:                      the packet stays brake: the share along a path is the least of its routers'
+//! ```
+//!
+//! mu is what the link could have carried in the last T, used or not; cr is what left this queue in the last T.
+//! Dividing by the rate that leaves, not by the one that arrives, is the point: ACK clocking turns the rate that leaves
+//! now into the rate that arrives one round trip later.
+//!
+//! | symbol | field | unit | default | source |
+//! |---|---|---|---|---|
+//! | eta | `eta` | 1 | 0.98 | abc20 7.2 |
+//! | delta | `delta` | s | 133 ms | abc20 7.2; abc17: 100 ms / 0.75 |
+//! | d_t | `target` | s | 50 ms | abc17 5; not stated in abc20 (D1) |
+//! | T | `window` | s | 20 ms | abc17 5; not stated in abc20 for cellular links (D1) |
+//! | tokenLimit | `token_limit` | tokens | 5 | abc17 5, MAXSPARE; not stated in abc20 (D1) |
+//! | mu, cr | - | bit/s | measured | in the link's bytes: what it charges for a packet, framing included |
+//! | x | `x` | s | backlog / mu | abc20 C: x = q / mu (D2) |
+//!
+//! # The three rules
+//!
+//! `marking` chooses the bucket's rule, `variant` that and the target rate's too. An option given by itself wins over both.
+//!
+//! | part | option | `nsdi` (`variant=paper`) | `hotnets` | `prototype` (`variant=prototype`) |
+//! |---|---|---|---|---|
+//! | level at the start | `token_start` | 0 | 0 | tokenLimit |
+//! | cap | `token_cap` | before the test | after it | after it |
+//! | the queue ran empty | `token_idle` | nothing | token = 0 | eta / 2 per opportunity not used |
+//! | eta multiplies | `eta_of` | mu | - | cr |
+//! | x | `x` | bytes that wait / mu | - | (packets that wait + 1) opportunities / mu |
+//!
+//! `prototype` is the authors' own router in their emulator (<https://github.com/prateshg/ABC-NSDI2020>, mechanisms M-50).
+//!
+//! # Deviations
+//!
+//! - D1. Values that abc20 does not state are those of abc17, which the authors' router uses too (mechanisms X-2, X-5, X-6).
+//! - D2. "Observed queuing delay" is read as q / mu, q being what waits behind the packet that leaves; `x=sojourn` takes the time
+//!   that packet waited instead (X-46).
+//! - D3. Eq. 2 has no lower bound, and none for cr = 0: f is 0 where tr <= 0, and 1 where nothing was measured (X-8).
+//! - D4. Algorithm 1 speaks of "each outgoing packet". Here CE packets, packets of flows that do not speak ABC, and
+//!   Not-ECT packets, ACKs among them, leave the bucket alone: counting CE would turn it into a gain (X-7). They do
+//!   count in cr, for they use the link. The authors' router counts Not-ECT packets in neither rate.
+//! - D5. The authors' router measures in whole milliseconds and credits a whole opportunity when a packet used a part of one;
+//!   here time is exact and the credit goes by the bytes not used.
+//! - D6. `encoding`: a packet is read as its flow's encoding says, so accelerate and brake are told apart in either. The authors'
+//!   router speaks the proxied one only, where brake is CE.
+//! - D7. `lookahead` is abc20's PK-ABC, for links that know their future: eta mu(t + RTT) in the first term, the
+//!   present mu in the second (X-20).
+
+use super::fifo::Fifo;
+use super::{Backlog, Dequeued, Drops, LinkView, Place, Queue};
+use crate::ecn::{Ecn, Encoding, Mark};
+use crate::estimate::sliding_rate::SlidingRate;
+use crate::packet::Packet;
+use crate::parameters::{OrNone, ParameterError};
+use crate::time::{Duration, Time};
+use crate::units::{Bytes, Limit};
+
+choices! {
+    /// Whose rules all parts follow.
+    pub enum Variant {
+        /// abc20 as printed.
+        Paper = "paper",
+        /// The authors' router.
+        Prototype = "prototype",
+    }
+}
+
+choices! {
+    /// Whose rule the token bucket follows.
+    pub enum Marking {
+        /// abc20 Algorithm 1.
+        Nsdi = "nsdi",
+        /// abc17 section 4.
+        Hotnets = "hotnets",
+        /// The authors' router.
+        Prototype = "prototype",
+    }
+}
+
+choices! {
+    /// The rate that eq.2 divides by.
+    pub enum Feedback {
+        /// What left the queue: cr.
+        Dequeue = "dequeue",
+        /// What entered it: the comparison of abc20 Fig. 2b.
+        Enqueue = "enqueue",
+    }
+}
+
+choices! {
+    /// The rate that eta multiplies in eq.1.
+    pub enum EtaOf {
+        /// The link's.
+        Mu = "mu",
+        /// The one eq.2 divides by.
+        Cr = "cr",
+    }
+}
+
+choices! {
+    /// What the queueing delay is read from.
+    pub enum DelayOf {
+        /// The bytes that wait, over mu.
+        Backlog = "backlog",
+        /// The packets that wait, and the one that leaves, each one opportunity, over mu.
+        Packets = "packets",
+        /// The time the packet that leaves has waited.
+        Sojourn = "sojourn",
+    }
+}
+
+choices! {
+    /// When the bucket is cut to its limit.
+    pub enum Cap {
+        /// Before the packet is tested.
+        Before = "before",
+        /// After it.
+        After = "after",
+    }
+}
+
+choices! {
+    /// What happens to the bucket when the queue ran empty.
+    pub enum Idle {
+        /// Nothing.
+        Keep = "keep",
+        /// It is emptied.
+        Reset = "reset",
+        /// It is given eta / 2 per opportunity not used.
+        Credit = "credit",
+    }
+}
+
+choices! {
+    /// What a bucket must hold to let an accelerate through.
+    pub enum Test {
+        /// More than one token, as printed.
+        Above = "above",
+        /// One token: a lasting f = 1 never brakes.
+        AtLeast = "at-least",
+    }
+}
+
+choices! {
+    /// The ECN encoding of all packets.
+    pub enum Codes {
+        /// 01 accelerate, 10 brake, 11 congestion.
+        Abc = "abc",
+        /// 01 and 10 accelerate, 11 brake.
+        Proxied = "proxied",
+    }
+}
+
+parameters! {
+    /// The ABC router's settings.
+    pub struct Config {
+        check consistent;
+        /// Share of the link's rate to aim at.
+        eta: f64 = 0.98, in 0.1..=1.0, from "abc20 7.2";
+        /// Time in which a queue above the target is drained.
+        delta: Duration = Duration::from_millis(133), in Duration::from_micros(1)..=Duration::from_secs(100), from "abc20 7.2";
+        /// Queueing delay below which nothing is drained (d_t).
+        target: Duration = Duration::from_millis(50), in Duration::ZERO..=Duration::from_secs(100), from "abc17 5";
+        /// Window over which rates are measured (T).
+        window: Duration = Duration::from_millis(20), in Duration::from_micros(1)..=Duration::from_secs(10), from "abc17 5";
+        /// The most tokens the bucket holds.
+        token_limit: f64 = 5.0, in 1.0..=1e6, from "abc17 5, MAXSPARE";
+        /// Whose rules every part below follows unless it is given by itself.
+        variant: Variant = Variant::Paper, in .., from "abc20 3.1.2";
+        /// Whose rule the token bucket follows; none: the variant's.
+        marking: Option<Marking> = None, in .., from "abc20 Algorithm 1";
+        /// The rate that the share of accelerates is computed with.
+        feedback: Feedback = Feedback::Dequeue, in .., from "abc20 eq.2, Fig. 2";
+        /// The rate that eta multiplies; none: the variant's.
+        eta_of: Option<EtaOf> = None, in .., from "abc20 eq.1";
+        /// What the queueing delay is read from; none: the variant's.
+        x: Option<DelayOf> = None, in .., from "abc20 eq.1";
+        /// Tokens at the start; none: the marking's.
+        token_start: Option<f64> = None, in OrNone(0.0..=1e6), from "abc20 Algorithm 1: 0";
+        /// When the bucket is cut to its limit; none: the marking's.
+        token_cap: Option<Cap> = None, in .., from "abc20 Algorithm 1: before";
+        /// What an empty queue does to the bucket; none: the marking's.
+        token_idle: Option<Idle> = None, in .., from "abc20 Algorithm 1: keep";
+        /// What the bucket must hold.
+        token_test: Test = Test::Above, in .., from "abc20 Algorithm 1";
+        /// The encoding all packets are read in; none: each as its flow says.
+        encoding: Option<Codes> = None, in .., from "abc20 4.2";
+        /// PK-ABC: how far ahead the link's rate is taken for the first term, one RTT; none: the present rate.
+        lookahead: Option<Duration> = None, in .., from "abc20 7.3, PK-ABC";
+        /// The buffer, drop-tail, in packets or bytes; none takes the link's.
+        limit: Option<Limit> = None, in .., from "abc20 7.2: 250 packets";
+    }
+}
+
+fn consistent(config: &Config) -> Result<(), ParameterError> {
+    let refuse = |reason: &str| Err(ParameterError::Conflict { reason: reason.into() });
+    if config.token_test == Test::Above && config.token_limit <= 1.0 {
+        return refuse("token_limit must exceed 1 with token_test=above: no packet would ever accelerate");
+    }
+    if config.lookahead.is_some() && config.rules().eta_of == EtaOf::Cr {
+        return refuse("lookahead replaces mu in the first term of eq.1: it needs eta_of=mu");
+    }
+    Ok(())
+}
+
+/// The parts that the variants differ in, resolved.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Rules {
+    eta_of: EtaOf,
+    x: DelayOf,
+    start: f64,
+    cap: Cap,
+    idle: Idle,
+}
+
+impl Config {
+    fn rules(&self) -> Rules {
+        let (variant_marking, eta_of, x) = match self.variant {
+            Variant::Paper => (Marking::Nsdi, EtaOf::Mu, DelayOf::Backlog),
+            Variant::Prototype => (Marking::Prototype, EtaOf::Cr, DelayOf::Packets),
+        };
+        let (start, cap, idle) = match self.marking.unwrap_or(variant_marking) {
+            Marking::Nsdi => (0.0, Cap::Before, Idle::Keep),
+            Marking::Hotnets => (0.0, Cap::After, Idle::Reset),
+            Marking::Prototype => (self.token_limit, Cap::After, Idle::Credit),
+        };
+        Rules {
+            eta_of: self.eta_of.unwrap_or(eta_of),
+            x: self.x.unwrap_or(x),
+            start: self.token_start.unwrap_or(start),
+            cap: self.token_cap.unwrap_or(cap),
+            idle: self.token_idle.unwrap_or(idle),
+        }
+    }
+}
+
+/// ABC's router.
+#[derive(Clone, Debug)]
+pub struct Abc<P> {
+    config: Config,
+    rules: Rules,
+    limit: Limit,
+    encoding: Option<Encoding>,
+    target_s: f64,
+    per_delta: f64,
+    bps_per_byte: f64,
+    packets: Fifo<P>,
+    /// What the packets held will take of the link.
+    waiting: Bytes,
+    /// cr, or with `feedback=enqueue` the rate that enters.
+    measured: SlidingRate,
+    token: f64,
+    last: Control,
+}
+
+/// The control law's values at the last packet that it was computed for.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Control {
+    mu_bps: f64,
+    cr_bps: f64,
+    tr_bps: f64,
+    f: f64,
+}
+
+impl<P: Packet> Abc<P> {
+    /// An empty queue.
+    pub fn new(config: &Config, place: &Place) -> Self {
+        let rules = config.rules();
+        Abc {
+            rules,
+            limit: config.limit.unwrap_or(place.limit),
+            encoding: config.encoding.map(|codes| match codes {
+                Codes::Abc => Encoding::Abc,
+                Codes::Proxied => Encoding::AbcProxied,
+            }),
+            target_s: config.target.as_secs_f64(),
+            per_delta: 1.0 / config.delta.as_secs_f64(),
+            bps_per_byte: 8.0 / config.window.as_secs_f64(),
+            packets: Fifo::default(),
+            waiting: Bytes::ZERO,
+            measured: SlidingRate::new(config.window),
+            token: rules.start,
+            last: Control::default(),
+            config: config.clone(),
+        }
+    }
+
+    /// Eq. 1 and 2 for the packet that leaves at `now` and arrived at `arrived`.
+    fn control(&mut self, now: Time, arrived: Time, link: &mut impl LinkView) -> Control {
+        let mu_bps = link.capacity(self.config.window).as_bps_f64();
+        let cr_bps = self.measured.bytes(now).as_f64() * self.bps_per_byte;
+        // x mu: what waits, in bits. mu (x - d_t) then needs no division by a mu that may be 0.
+        let waiting_bits = match self.rules.x {
+            DelayOf::Backlog => self.waiting.bits() as f64,
+            DelayOf::Packets => {
+                (u64::from(self.packets.backlog().packets + 1) * link.opportunity().bits()) as f64
+            }
+            DelayOf::Sojourn => now.since(arrived).as_secs_f64() * mu_bps,
+        };
+        let aim_bps = match (self.rules.eta_of, self.config.lookahead) {
+            (EtaOf::Cr, _) => cr_bps,
+            (EtaOf::Mu, None) => mu_bps,
+            (EtaOf::Mu, Some(ahead)) => {
+                link.lookahead(ahead, self.config.window).map_or(mu_bps, |rate| rate.as_bps_f64())
+            }
+        };
+        // abc20 eq.1
+        let drain_bps = (waiting_bits - mu_bps * self.target_s).max(0.0) * self.per_delta;
+        let tr_bps = self.config.eta * aim_bps - drain_bps;
+        // abc20 eq.2; mechanisms X-8
+        let f = if tr_bps > 0.0 { (0.5 * tr_bps / cr_bps).min(1.0) } else { 0.0 };
+        Control { mu_bps, cr_bps, tr_bps, f }
+    }
+
+    /// What the time without packets since the last dequeue does to the bucket.
+    fn credit_idle_time(&mut self, link: &mut impl LinkView) {
+        match self.rules.idle {
+            Idle::Keep => {}
+            Idle::Reset => {
+                // abc17 4: on each idle period
+                if link.unused() > Bytes::ZERO {
+                    self.token = 0.0;
+                }
+            }
+            Idle::Credit => {
+                let unused = link.unused();
+                if unused > Bytes::ZERO {
+                    self.token += 0.5 * self.config.eta * unused.as_f64() / link.opportunity().as_f64();
+                }
+            }
+        }
+    }
+
+    /// Algorithm 1: fills the bucket for one packet and, where that packet may accelerate, says whether it does.
+    fn take_token(&mut self, f: f64, accelerates: bool) -> bool {
+        // abc20 Algorithm 1
+        self.token += f;
+        if self.rules.cap == Cap::Before {
+            self.token = self.token.min(self.config.token_limit);
+        }
+        let enough = match self.config.token_test {
+            Test::Above => self.token > 1.0,
+            Test::AtLeast => self.token >= 1.0,
+        };
+        let taken = accelerates && enough;
+        if taken {
+            self.token -= 1.0;
+        }
+        if self.rules.cap == Cap::After {
+            self.token = self.token.min(self.config.token_limit);
+        }
+        taken
+    }
+
+    fn mark(&mut self, f: f64, packet: &mut P) -> Mark {
+        let encoding = self.encoding.unwrap_or(packet.encoding());
+        match encoding.mark(packet.ecn()) {
+            Mark::Accelerate if self.take_token(f, true) => Mark::Accelerate,
+            Mark::Accelerate => {
+                packet.set_ecn(if encoding == Encoding::AbcProxied { Ecn::Ce } else { Ecn::Ect0 });
+                Mark::Brake
+            }
+            Mark::Brake => {
+                self.take_token(f, false);
+                Mark::None
+            }
+            Mark::Ce | Mark::None => Mark::None,
+        }
+    }
+}
+
+impl<P: Packet> Queue<P> for Abc<P> {
+    fn enqueue(&mut self, now: Time, packet: P, link: &mut impl LinkView, drops: &mut Drops<P>) {
+        let cost = link.cost(packet.size());
+        if self.packets.push_within(self.limit, now, packet, drops) {
+            self.waiting += cost;
+            if self.config.feedback == Feedback::Enqueue {
+                self.measured.add(now, cost);
+            }
+        }
+    }
+
+    fn dequeue(&mut self, now: Time, link: &mut impl LinkView, _drops: &mut Drops<P>) -> Option<Dequeued<P>> {
+        let (mut packet, arrived) = self.packets.pop()?;
+        let cost = link.cost(packet.size());
+        self.waiting -= cost;
+        if self.config.feedback == Feedback::Dequeue {
+            self.measured.add(now, cost);
+        }
+        self.credit_idle_time(link);
+        self.last = self.control(now, arrived, link);
+        let mark = self.mark(self.last.f, &mut packet);
+        Some(Dequeued { packet, arrived, mark })
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.packets.backlog()
+    }
+
+    fn inspect(&self, visit: &mut dyn FnMut(&'static str, f64)) {
+        visit("f", self.last.f);
+        visit("tokens", self.token);
+        visit("target_rate_bps", self.last.tr_bps);
+        visit("capacity_bps", self.last.mu_bps);
+        visit("measured_rate_bps", self.last.cr_bps);
+    }
+
+    fn for_each(&self, visit: &mut dyn FnMut(&P)) {
+        self.packets.for_each(visit);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,374 @@
+//! What every queue discipline must keep, whatever it does: run over the registry with default options, and over the
+//! options that switch other behaviour on. A new line in the registry is tested without a line here.
+//!
+//! | property | where |
+//! |---|---|
+//! | packets are conserved by id, and the right one is reported as dropped | `Tester::take`, `check_conserved` |
+//! | packets of one flow leave in the order they came | `Tester::dequeue` |
+//! | the counters are the sums over what is held, within the limit | `Tester::check_conserved` |
+//! | a mark is reported where and only where the ECN field says so, and only legal changes are made | `check_mark` |
+//! | the same operations give the same decisions | `same_operations_give_the_same_decisions` |
+//! | no panic, and `None` only from an empty queue | everywhere |
+
+use std::collections::BTreeMap;
+
+use brakelight_core::ecn::{Ecn, Encoding, Mark};
+use brakelight_core::packet::{FlowId, Packet, PacketId};
+use brakelight_core::queue::{Dropped, Drops, LinkView, Place, Queue, Reason};
+use brakelight_core::random::Random;
+use brakelight_core::registry::{AnyQueue, Options, QUEUES, QueueConfig};
+use brakelight_core::time::{Duration, Time};
+use brakelight_core::units::{Bytes, Limit, Rate};
+use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
+
+/// Options that switch on what the defaults leave off; each is tested like a queue of its own.
+const VARIATIONS: &[(&str, Options<'_>)] = &[
+    ("abc", &[("variant", "prototype")]),
+    ("abc", &[("marking", "hotnets"), ("x", "sojourn"), ("feedback", "enqueue")]),
+    ("codel", &[("ecn", "true")]),
+    ("codel", &[("drop", "behind-head")]),
+];
+
+const ENCODINGS: [Encoding; 7] = [
+    Encoding::None,
+    Encoding::Classic,
+    Encoding::Abc,
+    Encoding::AbcProxied,
+    Encoding::Bmcc,
+    Encoding::L4s,
+    Encoding::Load,
+];
+
+#[derive(Clone, Copy, Debug)]
+enum Operation {
+    Enqueue { flow: u32, size: u32, ecn: u8 },
+    Dequeue,
+    Wait { micros: u64 },
+}
+
+fn operation() -> impl Strategy<Value = Operation> {
+    prop_oneof![
+        5 => (0..8_u32, 40..1501_u32, 0..4_u8)
+            .prop_map(|(flow, size, ecn)| Operation::Enqueue { flow, size, ecn }),
+        3 => Just(Operation::Dequeue),
+        3 => prop_oneof![0..3_000_u64, 0..3_000_u64, 0..300_000_u64]
+            .prop_map(|micros| Operation::Wait { micros }),
+    ]
+}
+
+/// Bursts, so that queues fill and disciplines get to act: single operations rarely build a backlog.
+fn operations() -> impl Strategy<Value = Vec<Operation>> {
+    let burst = (operation(), 1..40_usize).prop_map(|(operation, times)| vec![operation; times]);
+    prop::collection::vec(burst, 1..40).prop_map(|bursts| bursts.concat())
+}
+
+fn limit() -> impl Strategy<Value = Limit> {
+    prop_oneof![
+        (1..60_u32).prop_map(Limit::Packets),
+        (0..90_000_u64).prop_map(|bytes| Limit::Bytes(Bytes(bytes))),
+        Just(Limit::Packets(1000)),
+    ]
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct TestPacket {
+    id: u64,
+    flow: u32,
+    size: u32,
+    ecn: Ecn,
+    encoding: Encoding,
+}
+
+impl Packet for TestPacket {
+    fn id(&self) -> PacketId {
+        PacketId(self.id)
+    }
+    fn flow(&self) -> FlowId {
+        FlowId(self.flow)
+    }
+    fn size(&self) -> u32 {
+        self.size
+    }
+    fn ecn(&self) -> Ecn {
+        self.ecn
+    }
+    fn set_ecn(&mut self, ecn: Ecn) {
+        self.ecn = ecn;
+    }
+    fn encoding(&self) -> Encoding {
+        self.encoding
+    }
+}
+
+/// A link of 12 Mbit/s that is out for 40 of every 200 ms.
+struct TestLink {
+    now: Time,
+    unused: Bytes,
+}
+
+impl TestLink {
+    fn rate_at(&self, at: Time, window: Duration) -> Rate {
+        let out = at.as_nanos() / 1_000_000 % 200 < 40;
+        if out && window < Duration::from_millis(100) { Rate::ZERO } else { Rate::from_mbps(12) }
+    }
+}
+
+impl LinkView for TestLink {
+    fn capacity(&mut self, window: Duration) -> Rate {
+        self.rate_at(self.now, window)
+    }
+    fn unused(&mut self) -> Bytes {
+        self.unused
+    }
+    fn opportunity(&self) -> Bytes {
+        Bytes(1504)
+    }
+    fn cost(&self, size: u32) -> Bytes {
+        Bytes(u64::from(size) + 4)
+    }
+    fn lookahead(&mut self, ahead: Duration, window: Duration) -> Option<Rate> {
+        Some(self.rate_at(self.now + ahead, window))
+    }
+}
+
+/// Whether a router may turn `before` into `after` on a packet of a flow that reads `encoding`. Nothing ever leaves
+/// CE, nothing is written into Not-ECT, and a brake never becomes an accelerate.
+fn legal(encoding: Encoding, before: Ecn, after: Ecn) -> bool {
+    use Ecn::{Ce, Ect0, Ect1};
+    match (before, after) {
+        _ if before == after => true,
+        (Ect1, Ect0) => encoding == Encoding::Abc,
+        (Ect0, Ect1) => encoding == Encoding::Bmcc,
+        (Ect0 | Ect1, Ce) => !matches!(encoding, Encoding::None | Encoding::Load),
+        _ => false,
+    }
+}
+
+/// What a queue decided: the packet's id, and its mark or the reason of its drop.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Decision {
+    Delivered(u64, Mark),
+    Dropped(u64, Reason),
+}
+
+struct Tester {
+    queue: AnyQueue<TestPacket>,
+    encodings: Vec<Encoding>,
+    limit: Limit,
+    link: TestLink,
+    now: Time,
+    idle_since: Option<Time>,
+    next_id: u64,
+    /// Every packet inside, as it entered, and when.
+    inside: BTreeMap<u64, (TestPacket, Time)>,
+    last_of_flow: BTreeMap<u32, u64>,
+    drops: Drops<TestPacket>,
+    decisions: Vec<Decision>,
+    operations: u64,
+}
+
+impl Tester {
+    fn new(config: &QueueConfig, limit: Limit, seed: u64) -> Self {
+        let random = Random::stream(seed, "queue");
+        let place = Place { limit, nominal: Rate::from_mbps(12), random };
+        Tester {
+            queue: config.build(&place),
+            encodings: ENCODINGS.into_iter().filter(|&encoding| config.speaks(encoding)).collect(),
+            limit,
+            link: TestLink { now: Time::ZERO, unused: Bytes::ZERO },
+            now: Time::ZERO,
+            idle_since: Some(Time::ZERO),
+            next_id: 0,
+            inside: BTreeMap::new(),
+            last_of_flow: BTreeMap::new(),
+            drops: Drops::new(),
+            decisions: Vec::new(),
+            operations: 0,
+        }
+    }
+
+    fn apply(&mut self, operation: Operation) {
+        self.link.now = self.now;
+        match operation {
+            Operation::Wait { micros } => self.now += Duration::from_micros(micros),
+            Operation::Enqueue { flow, size, ecn } => self.enqueue(flow, size, ecn),
+            Operation::Dequeue => self.dequeue(),
+        }
+        assert_eq!(self.queue.backlog().packets as usize, self.inside.len());
+        // Looking at every packet costs more than all else.
+        self.operations += 1;
+        if self.operations.is_multiple_of(8) || self.inside.len() < 3 {
+            self.check_conserved();
+        }
+    }
+
+    fn enqueue(&mut self, flow: u32, size: u32, ecn: u8) {
+        // A flow speaks one encoding; what does not speak ECN sends Not-ECT.
+        let encoding = self.encodings[flow as usize % self.encodings.len()];
+        let ecn = match encoding {
+            Encoding::None | Encoding::Load => Ecn::NotEct,
+            _ => Ecn::from_bits(ecn),
+        };
+        let packet = TestPacket { id: self.next_id, flow, size, ecn, encoding };
+        self.next_id += 1;
+        if let Some(since) = self.idle_since.take() {
+            self.link.unused = Rate::from_mbps(12).bytes_in(self.now.since(since));
+        }
+        self.inside.insert(packet.id, (packet, self.now));
+        self.queue.enqueue(self.now, packet, &mut self.link, &mut self.drops);
+        self.take_drops();
+    }
+
+    fn dequeue(&mut self) {
+        let left = self.queue.dequeue(self.now, &mut self.link, &mut self.drops);
+        self.take_drops();
+        match left {
+            None => assert!(self.inside.is_empty(), "nothing came out of a queue that holds something"),
+            Some(left) => {
+                self.link.unused = Bytes::ZERO;
+                let (entered, at) = self.take(&left.packet);
+                assert_eq!(left.arrived, at, "arrival time of packet {}", left.packet.id);
+                check_mark(&entered, &left.packet, left.mark);
+                if let Some(last) = self.last_of_flow.insert(entered.flow, entered.id) {
+                    assert!(last < entered.id, "flow {} is reordered: {last}, {}", entered.flow, entered.id);
+                }
+                self.decisions.push(Decision::Delivered(entered.id, left.mark));
+            }
+        }
+        if self.inside.is_empty() {
+            self.idle_since.get_or_insert(self.now);
+        }
+    }
+
+    fn take_drops(&mut self) {
+        for Dropped { at, packet, reason } in std::mem::take(&mut self.drops) {
+            assert_eq!(at, self.now, "time of a drop");
+            assert_ne!(reason, Reason::Lost, "a queue loses nothing");
+            let (entered, _) = self.take(&packet);
+            assert!(legal(entered.encoding, entered.ecn, packet.ecn));
+            self.decisions.push(Decision::Dropped(entered.id, reason));
+        }
+    }
+
+    /// Takes the packet that left, one way or the other, out of those inside.
+    fn take(&mut self, left: &TestPacket) -> (TestPacket, Time) {
+        let (entered, at) = self.inside.remove(&left.id).expect("left twice, or never entered");
+        assert_eq!(TestPacket { ecn: entered.ecn, ..*left }, entered, "a packet was altered");
+        (entered, at)
+    }
+
+    fn check_conserved(&self) {
+        let mut held = BTreeMap::new();
+        self.queue.for_each(&mut |packet| {
+            assert!(held.insert(packet.id, *packet).is_none(), "packet {} is held twice", packet.id);
+        });
+        assert!(held.keys().eq(self.inside.keys()), "held: {:?}", held.keys());
+        let backlog = self.queue.backlog();
+        assert_eq!(backlog.packets as usize, held.len());
+        assert_eq!(backlog.bytes.0, held.values().map(|packet| u64::from(packet.size)).sum::<u64>());
+        match self.limit {
+            Limit::Packets(most) => assert!(backlog.packets <= most),
+            Limit::Bytes(most) => assert!(backlog.bytes <= most),
+        }
+    }
+}
+
+fn check_mark(entered: &TestPacket, left: &TestPacket, mark: Mark) {
+    let (encoding, before, after) = (entered.encoding, entered.ecn, left.ecn);
+    assert!(legal(encoding, before, after), "{encoding}: {before:?} became {after:?}");
+    if mark == Mark::None {
+        assert_eq!(before, after, "{encoding}: a change that no mark reports");
+    } else if encoding != Encoding::Bmcc {
+        assert_eq!(encoding.mark(after), mark, "{encoding}: a mark that the packet does not carry");
+    }
+}
+
+fn configs() -> Vec<(String, QueueConfig)> {
+    let defaults = QUEUES.iter().map(|entry| (entry.name, &[][..]));
+    defaults
+        .chain(VARIATIONS.iter().copied())
+        .map(|(name, options)| (format!("{name} {options:?}"), QueueConfig::new(name, options).unwrap()))
+        .collect()
+}
+
+/// Applies the operations, then empties the queue.
+fn run(config: &QueueConfig, limit: Limit, seed: u64, operations: &[Operation]) -> Vec<Decision> {
+    let mut tester = Tester::new(config, limit, seed);
+    for &operation in operations {
+        tester.apply(operation);
+    }
+    while !tester.inside.is_empty() {
+        tester.apply(Operation::Wait { micros: 1000 });
+        tester.apply(Operation::Dequeue);
+    }
+    tester.apply(Operation::Dequeue);
+    tester.decisions
+}
+
+/// Runs `property` on every queue with `cases` random inputs each.
+fn for_every_queue(
+    cases: u32,
+    property: impl Fn(&QueueConfig, Limit, u64, &[Operation]) -> Result<(), TestCaseError>,
+) {
+    for (name, config) in configs() {
+        let mut runner = TestRunner::new(ProptestConfig {
+            failure_persistence: None,
+            ..ProptestConfig::with_cases(cases)
+        });
+        let outcome = runner.run(&(operations(), limit(), any::<u64>()), |(operations, limit, seed)| {
+            property(&config, limit, seed, &operations)
+        });
+        if let Err(error) = outcome {
+            panic!("{name}: {error}");
+        }
+    }
+}
+
+#[test]
+fn every_queue_keeps_what_a_queue_must_keep() {
+    for_every_queue(300, |config, limit, seed, operations| {
+        run(config, limit, seed, operations);
+        Ok(())
+    });
+}
+
+#[test]
+fn same_operations_give_the_same_decisions() {
+    for_every_queue(100, |config, limit, seed, operations| {
+        prop_assert_eq!(run(config, limit, seed, operations), run(config, limit, seed, operations));
+        Ok(())
+    });
+}
+
+/// A queue that stands for five seconds: every discipline that controls delay must have dropped or marked. Without this
+/// the properties above could hold for want of any decision.
+#[test]
+fn every_queue_that_controls_delay_acts_on_a_standing_queue() {
+    for (name, config) in configs() {
+        let mut tester = Tester::new(&config, Limit::Packets(1000), 1);
+        for round in 0..5000 {
+            for flow in 0..if round < 100 { 3 } else { 1 } {
+                tester.apply(Operation::Enqueue { flow: flow + round % 3, size: 1500, ecn: 1 });
+            }
+            tester.apply(Operation::Dequeue);
+            tester.apply(Operation::Wait { micros: 1000 });
+        }
+        let acted = tester.decisions.iter().any(|decision| match decision {
+            Decision::Delivered(_, mark) => *mark != Mark::None,
+            Decision::Dropped(_, reason) => *reason == Reason::Early,
+        });
+        assert_eq!(acted, config.name() != "droptail", "{name}");
+    }
+}
+
+#[test]
+fn every_entry_says_what_it_is_and_where_its_numbers_come_from() {
+    for entry in QUEUES {
+        assert!(!entry.summary.is_empty());
+        for parameter in (entry.parameters)() {
+            assert!(!parameter.meaning.is_empty(), "{}: {}", entry.name, parameter.name);
+            assert!(!parameter.source.is_empty(), "{}: {}", entry.name, parameter.name);
+        }
+    }
+}
