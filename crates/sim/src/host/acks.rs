@@ -1,0 +1,88 @@
+//! What ACKs carry, kept by the host while the packets that stand for them travel.
+//!
+//! A packet names its slot and the generation of its use. Whoever frees the slot (delivery, or the packet's death on
+//! the path) ends the generation, so a copy that arrives later finds nothing and says nothing: it could only have
+//! repeated the original. A copy that arrives first reads the slot and leaves it. An original that dies after it was
+//! copied takes what the copy would have said with it; the next ACK says it again.
+
+use brakelight_core::controller::ReceiveTime;
+use brakelight_core::feedback::Echo;
+use brakelight_core::time::{Duration, Time};
+
+use super::ranges::Range;
+
+/// The contents of one ACK.
+#[derive(Clone, Debug, Default)]
+pub(super) struct AckBody {
+    /// TCP: the first segment that is missing.
+    pub(super) cumulative: u32,
+    /// TCP: SACK blocks of segments, the most recently changed first. QUIC: ranges of packet numbers, the highest first.
+    pub(super) ranges: Vec<Range>,
+    /// TCP: segments that arrived though they were there already (RFC 2883).
+    pub(super) duplicate: Option<Range>,
+    /// TCP: the echoed timestamp (RFC 7323).
+    pub(super) echoed: Time,
+    /// QUIC: how long the newest packet waited for this ACK.
+    pub(super) delay: Duration,
+    /// What the scheme's receiver says.
+    pub(super) echo: Echo,
+    /// When packets arrived, where the scheme's receiver reports it.
+    pub(super) receive_times: Vec<ReceiveTime>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Slot {
+    generation: u32,
+    body: AckBody,
+}
+
+/// The ACKs in flight of one connection. Slots and the memory inside them are used again.
+#[derive(Clone, Debug, Default)]
+pub(super) struct AckArena {
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+}
+
+impl AckArena {
+    /// A slot for a new ACK, its lists empty.
+    #[inline]
+    pub(super) fn claim(&mut self) -> (u32, u32, &mut AckBody) {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot::default());
+            (self.slots.len() - 1) as u32
+        });
+        let entry = &mut self.slots[slot as usize];
+        entry.body.ranges.clear();
+        entry.body.receive_times.clear();
+        (slot, entry.generation, &mut entry.body)
+    }
+
+    /// Takes the contents out for reading, unless they are gone. [`AckArena::put_back`] returns them.
+    #[inline]
+    pub(super) fn take(&mut self, slot: u32, generation: u32) -> Option<AckBody> {
+        let entry = self.slots.get_mut(slot as usize)?;
+        (entry.generation == generation).then(|| std::mem::take(&mut entry.body))
+    }
+
+    /// Returns what [`AckArena::take`] took.
+    #[inline]
+    pub(super) fn put_back(&mut self, slot: u32, body: AckBody) {
+        self.slots[slot as usize].body = body;
+    }
+
+    /// Ends this use of the slot.
+    #[inline]
+    pub(super) fn release(&mut self, slot: u32, generation: u32) {
+        if let Some(entry) = self.slots.get_mut(slot as usize)
+            && entry.generation == generation
+        {
+            entry.generation = entry.generation.wrapping_add(1);
+            self.free.push(slot);
+        }
+    }
+
+    /// How many ACKs are in flight.
+    pub(super) fn in_use(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+}

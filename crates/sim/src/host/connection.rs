@@ -1,0 +1,235 @@
+//! One connection: both ends, the ACKs between them, and the packets waiting to leave.
+
+use std::collections::VecDeque;
+
+use brakelight_core::controller::{Connection as Opening, Controller};
+use brakelight_core::ecn::{Ecn, Encoding};
+use brakelight_core::feedback;
+use brakelight_core::packet::{FlowId, PacketId};
+use brakelight_core::random::Random;
+use brakelight_core::registry::Host;
+use brakelight_core::time::{Duration, Time};
+use brakelight_core::units::Bytes;
+
+use super::FlowConfig;
+use super::acks::AckArena;
+use super::receiver::{Receiver, Wish};
+use super::sender::Sender;
+use crate::engine::Direction;
+use crate::packet::{Kind, SimPacket};
+
+/// Bytes that QUIC's STREAM frame header takes in a data packet, and an ACK frame with one range in an ACK packet.
+const STREAM_FRAME: u32 = 8;
+const ACK_FRAME: u32 = 6;
+
+/// What every connection of a flow shares.
+#[derive(Clone, Debug)]
+pub(super) struct Shared {
+    pub(super) host: Host,
+    pub(super) flow: FlowId,
+    pub(super) overhead: u16,
+    pub(super) ack_size: u16,
+    pub(super) jitter: Duration,
+    pub(super) random: Random,
+    pub(super) next_packet: u64,
+    /// When the last ACK left, or will leave.
+    pub(super) last_ack_at: Time,
+}
+
+impl Shared {
+    pub(super) fn new(config: &FlowConfig) -> Self {
+        let overhead = config.overhead.0 as u32;
+        let ack_size = match config.host {
+            Host::Tcp => overhead,
+            Host::Quic => overhead.saturating_sub(STREAM_FRAME) + ACK_FRAME,
+        };
+        Shared {
+            host: config.host,
+            flow: config.flow,
+            overhead: overhead as u16,
+            ack_size: ack_size as u16,
+            jitter: config.jitter,
+            random: config.random.clone(),
+            next_packet: 0,
+            last_ack_at: Time::ZERO,
+        }
+    }
+
+    /// An identity: the flow and a count.
+    fn identity(&mut self) -> PacketId {
+        self.next_packet += 1;
+        PacketId(u64::from(self.flow.0) << 40 | self.next_packet)
+    }
+
+    /// When something that is ready now leaves a real host: a little later, and not before what was ready earlier.
+    fn leave_at(&mut self, now: Time) -> Time {
+        if self.jitter.is_zero() {
+            return now;
+        }
+        let late = self.jitter.mul_f64(self.random.uniform());
+        self.last_ack_at = self.last_ack_at.max(now + late);
+        self.last_ack_at
+    }
+}
+
+/// Both ends of one connection.
+#[derive(Clone, Debug)]
+pub(super) struct Connection {
+    pub(super) number: u32,
+    pub(super) encoding: Encoding,
+    pub(super) sender: Sender,
+    pub(super) receiver: Receiver,
+    acks: AckArena,
+    /// ACKs and datagrams on their way out, in the order they leave.
+    outbox: VecDeque<(Time, SimPacket)>,
+}
+
+impl Connection {
+    pub(super) fn open(config: &FlowConfig, shared: &mut Shared, number: u32, now: Time) -> Self {
+        let random = if number == 0 {
+            config.controller_random.clone()
+        } else {
+            Random::stream(config.controller_random.clone().bits(), &format!("connection {number}"))
+        };
+        let opening = Opening {
+            mss: config.mss,
+            overhead: config.overhead,
+            initial_window: Bytes(config.mss.0 * u64::from(config.initial_window)),
+            now,
+            random,
+        };
+        let controller = Box::new(config.controller.build(&opening));
+        let encoding = controller.encoding();
+        let feedback = Box::new(config.feedback.build(&feedback::Receiver {
+            encoding,
+            ack_every: config.ack_every,
+            mss: config.mss,
+        }));
+        Connection {
+            number,
+            encoding,
+            sender: Sender::new(shared.host, controller, &opening),
+            receiver: Receiver::new(shared.host, feedback),
+            acks: AckArena::default(),
+            outbox: VecDeque::new(),
+        }
+    }
+
+    /// The earliest thing that must happen though no packet arrives.
+    #[inline]
+    pub(super) fn deadline(&self) -> Time {
+        let outbox = self.outbox.front().map_or(Time::MAX, |&(at, _)| at);
+        self.sender.deadline().min(self.receiver.deadline()).min(outbox)
+    }
+
+    /// Whether nothing is left to send or to hear.
+    pub(super) fn is_finished(&self) -> bool {
+        self.sender.is_done() && self.outbox.is_empty() && self.acks.in_use() == 0
+    }
+
+    #[inline]
+    pub(super) fn accept(&mut self, shared: &mut Shared, now: Time, packet: &SimPacket) {
+        match packet.kind {
+            Kind::Data { number, segment, .. } => {
+                let payload = packet.size.saturating_sub(shared.overhead);
+                let Connection { receiver, acks, outbox, number: connection, .. } = self;
+                let wish = receiver.on_data(now, packet, number, segment, payload, |receiver| {
+                    post_ack(receiver, acks, outbox, shared, *connection, now, true);
+                });
+                if wish == Wish::Ack {
+                    post_ack(receiver, acks, outbox, shared, *connection, now, false);
+                }
+            }
+            Kind::Ack { slot, generation } => {
+                let Some(body) = self.acks.take(slot, generation) else { return };
+                self.sender.on_ack(now, &body);
+                self.acks.put_back(slot, body);
+                if !packet.copy {
+                    self.acks.release(slot, generation);
+                }
+            }
+            Kind::Datagram { .. } => {}
+        }
+    }
+
+    /// A packet died on the way.
+    pub(super) fn release(&mut self, packet: &SimPacket) {
+        if let (Kind::Ack { slot, generation }, false) = (packet.kind, packet.copy) {
+            self.acks.release(slot, generation);
+        }
+    }
+
+    /// Acts on every deadline due by `now`.
+    pub(super) fn on_deadline(&mut self, shared: &mut Shared, now: Time) {
+        if self.sender.deadline() <= now {
+            self.sender.on_deadline(now);
+        }
+        if self.receiver.is_due(now) {
+            let Connection { receiver, acks, outbox, number, .. } = self;
+            post_ack(receiver, acks, outbox, shared, *number, now, false);
+        }
+    }
+
+    #[inline]
+    pub(super) fn poll(&mut self, shared: &mut Shared, now: Time) -> Option<SimPacket> {
+        if let Some(&(at, mut packet)) = self.outbox.front()
+            && at <= now
+        {
+            self.outbox.pop_front();
+            packet.sent_at = now;
+            return Some(packet);
+        }
+        let outgoing = self.sender.poll(now)?;
+        Some(SimPacket {
+            id: shared.identity(),
+            sent_at: now,
+            queued: Duration::ZERO,
+            kind: Kind::Data {
+                number: outgoing.number,
+                segment: outgoing.segment,
+                header: outgoing.directive.header,
+            },
+            flow: shared.flow,
+            connection: self.number,
+            size: outgoing.size + shared.overhead,
+            ecn: outgoing.directive.ecn,
+            encoding: self.encoding,
+            hop: 0,
+            direction: Direction::Forward,
+            cwr: outgoing.directive.cwr,
+            copy: false,
+        })
+    }
+}
+
+/// Writes an ACK and puts it where it will leave from.
+#[inline]
+fn post_ack(
+    receiver: &mut Receiver,
+    acks: &mut AckArena,
+    outbox: &mut VecDeque<(Time, SimPacket)>,
+    shared: &mut Shared,
+    connection: u32,
+    now: Time,
+    flush: bool,
+) {
+    let (slot, generation, body) = acks.claim();
+    let lists = receiver.write_ack(now, flush, body);
+    let packet = SimPacket {
+        id: shared.identity(),
+        sent_at: now,
+        queued: Duration::ZERO,
+        kind: Kind::Ack { slot, generation },
+        flow: shared.flow,
+        connection,
+        size: shared.ack_size + lists as u16,
+        // rfc3168 6.1.4: pure ACKs are not ECN-capable.
+        ecn: Ecn::NotEct,
+        encoding: Encoding::None,
+        hop: 0,
+        direction: Direction::Reverse,
+        cwr: false,
+        copy: false,
+    };
+    outbox.push_back((shared.leave_at(now), packet));
+}

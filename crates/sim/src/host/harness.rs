@@ -1,0 +1,199 @@
+//! A path for tests: two delay lines and a fixed-rate link with a short queue, on a clock that jumps from event to
+//! event. What happens to each packet is decided by a closure.
+
+use std::collections::BTreeMap;
+
+use brakelight_core::endpoint::Endpoint;
+use brakelight_core::packet::{Duplicate, FlowId, PacketId};
+use brakelight_core::random::Random;
+use brakelight_core::registry::{ControllerConfig, FeedbackConfig, Host};
+use brakelight_core::time::{Duration, Time};
+use brakelight_core::units::{Bytes, Rate};
+use brakelight_scenario::traffic::Traffic;
+
+use super::{FlowConfig, FlowHost};
+use crate::engine::Direction;
+use crate::packet::{Kind, SimPacket};
+
+/// What the path does to a packet.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) enum Fate {
+    Deliver,
+    Drop,
+    /// Delivered after the others that were sent up to this much later.
+    Late(Duration),
+    /// Delivered twice, the copy this much later.
+    Twice(Duration),
+}
+
+/// One packet as it was sent, for traces.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sent {
+    pub(super) at: Time,
+    pub(super) packet: SimPacket,
+}
+
+impl Sent {
+    pub(super) fn segment(&self) -> Option<u32> {
+        match self.packet.kind {
+            Kind::Data { segment, .. } => Some(segment),
+            _ => None,
+        }
+    }
+    pub(super) fn millis(&self) -> f64 {
+        self.at.as_nanos() as f64 * 1e-6
+    }
+}
+
+/// A host and its path.
+pub(super) struct World<F> {
+    pub(super) host: FlowHost,
+    pub(super) now: Time,
+    pub(super) sent: Vec<Sent>,
+    delay: Duration,
+    rate: Option<Rate>,
+    limit: u64,
+    busy_until: Time,
+    flying: BTreeMap<(Time, u64), SimPacket>,
+    sequence: u64,
+    fate: F,
+}
+
+pub(super) fn config(host: Host, traffic: Traffic) -> FlowConfig {
+    let (mss, overhead) = brakelight_scenario::scenario::packet_sizes(host);
+    FlowConfig {
+        flow: FlowId(0),
+        host,
+        controller: ControllerConfig::new("newreno", &[]).unwrap(),
+        feedback: FeedbackConfig::new("delayed", &[]).unwrap(),
+        ack_every: 2,
+        mss,
+        overhead,
+        initial_window: 10,
+        traffic,
+        start: Time::ZERO,
+        stop: None,
+        jitter: Duration::ZERO,
+        random: Random::stream(1, "host"),
+        controller_random: Random::stream(1, "controller"),
+    }
+}
+
+/// So many full segments.
+pub(super) fn segments(host: Host, count: u64) -> Traffic {
+    let (mss, _) = brakelight_scenario::scenario::packet_sizes(host);
+    Traffic::Size(Bytes(mss.0 * count))
+}
+
+impl<F: FnMut(Time, &SimPacket) -> Fate> World<F> {
+    /// A path of `rtt` without a bottleneck.
+    pub(super) fn new(config: FlowConfig, rtt: Duration, fate: F) -> Self {
+        World {
+            host: FlowHost::new(config),
+            now: Time::ZERO,
+            sent: Vec::new(),
+            delay: rtt / 2,
+            rate: None,
+            limit: u64::MAX,
+            busy_until: Time::ZERO,
+            flying: BTreeMap::new(),
+            sequence: 0,
+            fate,
+        }
+    }
+
+    /// Puts data through a link of `rate` that holds at most `limit` bytes.
+    pub(super) fn bottleneck(mut self, rate: Rate, limit: u64) -> Self {
+        self.rate = Some(rate);
+        self.limit = limit;
+        self
+    }
+
+    fn fly(&mut self, at: Time, packet: SimPacket) {
+        self.sequence += 1;
+        self.flying.insert((at, self.sequence), packet);
+    }
+
+    fn carry(&mut self, packet: SimPacket) {
+        self.sent.push(Sent { at: self.now, packet });
+        let fate = (self.fate)(self.now, &packet);
+        if fate == Fate::Drop {
+            return self.host.release(packet);
+        }
+        let mut leaves = self.now;
+        if let (Some(rate), Direction::Forward) = (self.rate, packet.direction) {
+            let start = self.busy_until.max(self.now);
+            if rate.bytes_in(start.since(self.now)).0 + u64::from(packet.size) > self.limit {
+                return self.host.release(packet);
+            }
+            self.busy_until = start + rate.time_for(Bytes(u64::from(packet.size)));
+            leaves = self.busy_until;
+        }
+        let arrives = leaves + self.delay;
+        match fate {
+            Fate::Late(extra) => self.fly(arrives + extra, packet),
+            Fate::Twice(extra) => {
+                self.fly(arrives, packet);
+                let copy = packet.duplicate(PacketId(u64::MAX - self.sequence));
+                self.fly(arrives + extra, copy);
+            }
+            _ => self.fly(arrives, packet),
+        }
+    }
+
+    fn drain(&mut self) {
+        while let Some(packet) = self.host.poll_transmit(self.now) {
+            self.carry(packet);
+        }
+    }
+
+    /// Runs until `end`, or until nothing can happen any more.
+    pub(super) fn run(&mut self, end: Time) {
+        self.drain();
+        loop {
+            let arrival = self.flying.first_key_value().map_or(Time::MAX, |(&(at, _), _)| at);
+            let wakeup = self.host.next_wakeup().unwrap_or(Time::MAX);
+            let next = arrival.min(wakeup);
+            if next > end || next == Time::MAX {
+                return;
+            }
+            assert!(next >= self.now, "time runs forward: {next:?} after {:?}", self.now);
+            self.now = next;
+            if arrival <= wakeup {
+                let (_, packet) = self.flying.pop_first().unwrap();
+                self.host.accept(self.now, packet);
+            }
+            self.drain();
+        }
+    }
+
+    pub(super) fn data(&self) -> impl Iterator<Item = &Sent> {
+        self.sent.iter().filter(|sent| sent.segment().is_some())
+    }
+
+    pub(super) fn acks(&self) -> impl Iterator<Item = &Sent> {
+        self.sent.iter().filter(|sent| matches!(sent.packet.kind, Kind::Ack { .. }))
+    }
+
+    /// When each segment was sent the second time.
+    pub(super) fn retransmissions(&self) -> Vec<(u32, f64)> {
+        let mut seen = std::collections::BTreeSet::new();
+        self.data()
+            .filter_map(|sent| {
+                let segment = sent.segment()?;
+                (!seen.insert(segment)).then(|| (segment, sent.millis()))
+            })
+            .collect()
+    }
+
+    /// What the application says of itself.
+    pub(super) fn outcome(&self, name: &str) -> Option<f64> {
+        let mut found = None;
+        self.host.application(self.now, &mut |key, value| {
+            if key == name {
+                found = Some(value);
+            }
+        });
+        found
+    }
+}

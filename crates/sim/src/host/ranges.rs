@@ -1,0 +1,169 @@
+//! A set of numbers kept as sorted ranges: what has been received, what has been acknowledged.
+
+use std::collections::VecDeque;
+
+/// Numbers from `start` up to but not including `end`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Range {
+    pub(super) start: u32,
+    pub(super) end: u32,
+}
+
+impl Range {
+    pub(super) fn len(self) -> u32 {
+        self.end - self.start
+    }
+
+    /// The part of this range that lies within `start..end`, if there is any.
+    pub(super) fn clip(self, start: u32, end: u32) -> Option<Range> {
+        let clipped = Range { start: self.start.max(start), end: self.end.min(end) };
+        (clipped.start < clipped.end).then_some(clipped)
+    }
+}
+
+/// Sorted, disjoint, non-adjacent ranges. The usual change is at the upper end, the usual removal at the lower.
+#[derive(Clone, Debug, Default)]
+pub(super) struct RangeSet {
+    ranges: VecDeque<Range>,
+    count: u32,
+}
+
+impl RangeSet {
+    /// How many numbers are in the set.
+    pub(super) fn count(&self) -> u32 {
+        self.count
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// The ranges, ascending.
+    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = Range> + '_ {
+        self.ranges.iter().copied()
+    }
+
+    /// How many ranges there are.
+    pub(super) fn len(&self) -> usize {
+        self.ranges.len()
+    }
+
+    /// The range that holds `number`.
+    pub(super) fn find(&self, number: u32) -> Option<Range> {
+        let at = self.ranges.partition_point(|range| range.end <= number);
+        self.ranges.get(at).copied().filter(|range| range.start <= number)
+    }
+
+    /// Adds `range` and calls `fresh` with each part of it that was not there, ascending.
+    #[inline]
+    pub(super) fn insert(&mut self, range: Range, mut fresh: impl FnMut(Range)) {
+        if range.start >= range.end {
+            return;
+        }
+        match self.ranges.back_mut() {
+            // The usual cases: beyond everything, or extending the last range.
+            None => {}
+            Some(last) if range.start > last.end => {}
+            Some(last) if range.start >= last.start => {
+                if range.end > last.end {
+                    fresh(Range { start: last.end, end: range.end });
+                    self.count += range.end - last.end;
+                    last.end = range.end;
+                }
+                return;
+            }
+            Some(_) => return self.insert_inside(range, fresh),
+        }
+        fresh(range);
+        self.count += range.len();
+        self.ranges.push_back(range);
+    }
+
+    fn insert_inside(&mut self, range: Range, mut fresh: impl FnMut(Range)) {
+        // Everything in `first..past` overlaps `range` or touches it.
+        let first = self.ranges.partition_point(|other| other.end < range.start);
+        let mut past = first;
+        let mut merged = range;
+        let mut next = range.start;
+        while let Some(&other) = self.ranges.get(past) {
+            if other.start > range.end {
+                break;
+            }
+            if other.start > next {
+                fresh(Range { start: next, end: other.start });
+                self.count += other.start - next;
+            }
+            next = next.max(other.end);
+            merged = Range { start: merged.start.min(other.start), end: merged.end.max(other.end) };
+            past += 1;
+        }
+        if next < range.end {
+            fresh(Range { start: next, end: range.end });
+            self.count += range.end - next;
+        }
+        if first == past {
+            self.ranges.insert(first, merged);
+        } else {
+            self.ranges[first] = merged;
+            self.ranges.drain(first + 1..past);
+        }
+    }
+
+    /// Removes every number below `limit`.
+    pub(super) fn remove_below(&mut self, limit: u32) {
+        while let Some(first) = self.ranges.front_mut() {
+            if first.end <= limit {
+                self.count -= first.len();
+                self.ranges.pop_front();
+            } else {
+                if first.start < limit {
+                    self.count -= limit - first.start;
+                    first.start = limit;
+                }
+                return;
+            }
+        }
+    }
+
+    /// Removes the lowest range.
+    pub(super) fn pop_front(&mut self) -> Option<Range> {
+        let first = self.ranges.pop_front()?;
+        self.count -= first.len();
+        Some(first)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn agrees_with_a_set_of_numbers(steps in proptest::collection::vec((0_u32..60, 1_u32..12, 0_u32..10), 1..60)) {
+            let mut ranges = RangeSet::default();
+            let mut model = BTreeSet::new();
+            for (start, length, remove) in steps {
+                let mut fresh = Vec::new();
+                ranges.insert(Range { start, end: start + length }, |part| fresh.extend(part.start..part.end));
+                let expected: Vec<u32> = (start..start + length).filter(|n| model.insert(*n)).collect();
+                prop_assert_eq!(fresh, expected);
+                if remove == 0 {
+                    ranges.remove_below(start);
+                    model.retain(|n| *n >= start);
+                }
+                let listed: Vec<u32> = ranges.iter().flat_map(|range| range.start..range.end).collect();
+                prop_assert_eq!(&listed, &model.iter().copied().collect::<Vec<_>>());
+                prop_assert_eq!(ranges.count() as usize, model.len());
+                let pairs: Vec<Range> = ranges.iter().collect();
+                prop_assert!(pairs.windows(2).all(|pair| pair[0].end < pair[1].start));
+                for probe in 0..72 {
+                    prop_assert_eq!(ranges.find(probe).is_some(), model.contains(&probe));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! The receiving end of a connection: reassembly, what an ACK says, and when it leaves.
+//!
+//! TCP acknowledges at once what arrives out of order, twice, or fills a gap (RFC 5681 4.2), and the first 16 segments
+//! and 16 after a pause (Linux, quick ACKs); otherwise every m-th packet, or after 40 ms (Linux, TCP_DELACK_MIN). QUIC
+//! acknowledges at once what is out of order (RFC 9000 13.2.1); otherwise every m-th packet, or after 25 ms.
+//!
+//! Deviations:
+//! - D1 The delayed-ACK timer is fixed; Linux adapts it between 40 ms and 200 ms to the time between packets.
+//! - D2 No SACK compression: Linux may hold back a fourth and later duplicate ACK by 5 % of the RTT, 1 ms at most.
+//! - D3 The receiver's window is without limit, and the application reads at once.
+
+use brakelight_core::controller::ReceiveTime;
+use brakelight_core::ecn::Ecn;
+use brakelight_core::feedback::{AckAction, Arrival, Feedback};
+use brakelight_core::packet::Packet;
+use brakelight_core::registry::{AnyFeedback, Host};
+use brakelight_core::time::{Duration, Time};
+use brakelight_core::units::Bytes;
+
+use super::acks::AckBody;
+use super::ranges::{Range, RangeSet};
+use super::ring::Ring;
+use crate::packet::SimPacket;
+
+/// Linux, TCP_DELACK_MIN
+const TCP_DELAY: Duration = Duration::from_millis(40);
+/// rfc9000 18.2, max_ack_delay
+const QUIC_DELAY: Duration = Duration::from_millis(25);
+/// Linux, TCP_MAX_QUICKACKS
+const QUICK_ACKS: u32 = 16;
+/// Silence after which quick ACKs start over: Linux takes the RTO, of which a receiver knows the floor.
+const QUICK_AGAIN: Duration = Duration::from_millis(200);
+/// rfc2018 3: blocks that fit beside a timestamp.
+const SACK_BLOCKS: usize = 3;
+/// Blocks remembered for the order of reporting.
+const RECENT: usize = 4;
+/// ACK ranges that QUIC reports and remembers.
+const QUIC_RANGES: usize = 32;
+/// Receive times kept for a report.
+const RECEIVE_TIMES: usize = 256;
+
+/// What the receiver wants after a packet arrived.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Wish {
+    /// No ACK for now.
+    Wait,
+    /// One ACK that covers everything.
+    Ack,
+}
+
+/// The receiving end of one connection.
+#[derive(Clone, Debug)]
+pub(super) struct Receiver {
+    host: Host,
+    feedback: Box<AnyFeedback>,
+    /// The first segment that has not arrived.
+    next: u32,
+    /// Segments above it that have.
+    beyond: RangeSet,
+    /// Their sizes, from `next` on; empty while nothing lies beyond.
+    sizes: Ring<u16>,
+    /// QUIC: packet numbers that have arrived.
+    numbers: RangeSet,
+    /// TCP: a segment in each block that changed last, the newest first.
+    recent: [u32; RECENT],
+    duplicate: Option<Range>,
+    /// TCP: the timestamp to echo, and the left edge of the last ACK.
+    echoed: Time,
+    acked_edge: u32,
+    /// Quick ACKs left.
+    quick: u32,
+    last_arrival: Time,
+    /// QUIC: when the largest number arrived.
+    largest_at: Time,
+    /// When the delayed ACK is due.
+    ack_at: Time,
+    report_at: Time,
+    receive_times: Vec<ReceiveTime>,
+    /// Payload that arrived for the first time, and payload handed to the application in order.
+    received: u64,
+    in_order: u64,
+}
+
+impl Receiver {
+    pub(super) fn new(host: Host, feedback: Box<AnyFeedback>) -> Self {
+        let report_at = feedback.next_report().unwrap_or(Time::MAX);
+        Receiver {
+            host,
+            feedback,
+            next: 0,
+            beyond: RangeSet::default(),
+            sizes: Ring::default(),
+            numbers: RangeSet::default(),
+            recent: [u32::MAX; RECENT],
+            duplicate: None,
+            echoed: Time::ZERO,
+            acked_edge: 0,
+            quick: QUICK_ACKS,
+            last_arrival: Time::ZERO,
+            largest_at: Time::ZERO,
+            ack_at: Time::MAX,
+            report_at,
+            receive_times: Vec::new(),
+            received: 0,
+            in_order: 0,
+        }
+    }
+
+    /// Payload that arrived, each byte counted once.
+    pub(super) fn received(&self) -> Bytes {
+        Bytes(self.received)
+    }
+
+    /// Payload that arrived with nothing missing before it.
+    pub(super) fn in_order(&self) -> Bytes {
+        Bytes(self.in_order)
+    }
+
+    #[inline]
+    pub(super) fn deadline(&self) -> Time {
+        self.ack_at.min(self.report_at)
+    }
+
+    /// Whether an ACK is due by the clock.
+    pub(super) fn is_due(&self, now: Time) -> bool {
+        self.deadline() <= now
+    }
+
+    /// A segment arrived. `flush` is called, before the segment is taken in, if an ACK for what came before must leave.
+    #[inline]
+    pub(super) fn on_data(
+        &mut self,
+        now: Time,
+        packet: &SimPacket,
+        number: u32,
+        segment: u32,
+        payload: u16,
+        flush: impl FnOnce(&mut Self),
+    ) -> Wish {
+        let urgent = match self.host {
+            Host::Tcp => self.is_urgent_tcp(now, segment),
+            Host::Quic => self.is_urgent_quic(number, packet.ecn),
+        };
+        let action = self.feedback.on_packet(&Arrival {
+            now,
+            number: u64::from(number),
+            size: Bytes(u64::from(payload)),
+            ecn: packet.ecn,
+            cwr: packet.cwr,
+            header: packet.header(),
+            hash16: packet.hash16(),
+            sent_at: packet.sent_at,
+            urgent,
+        });
+        if matches!(action, AckAction::FlushThenDelay | AckAction::FlushThenNow) {
+            flush(self);
+        }
+        self.last_arrival = now;
+        if self.receive_times.len() < RECEIVE_TIMES {
+            self.receive_times.push(ReceiveTime {
+                number: u64::from(number),
+                sent_at: packet.sent_at,
+                received_at: now,
+            });
+        }
+        if self.host == Host::Quic {
+            self.take_number(now, number);
+        } else if segment <= self.acked_edge {
+            // rfc7323 4.3
+            self.echoed = packet.sent_at;
+        }
+        self.take_segment(segment, payload);
+        self.report_at = self.feedback.next_report().unwrap_or(Time::MAX);
+        match action {
+            AckAction::Now | AckAction::FlushThenNow => Wish::Ack,
+            AckAction::Delay | AckAction::FlushThenDelay => {
+                if self.ack_at == Time::MAX {
+                    self.ack_at = now + if self.host == Host::Tcp { TCP_DELAY } else { QUIC_DELAY };
+                }
+                Wish::Wait
+            }
+        }
+    }
+
+    fn is_urgent_tcp(&mut self, now: Time, segment: u32) -> bool {
+        if self.quick == 0 && now.since(self.last_arrival) > QUICK_AGAIN {
+            self.quick = QUICK_ACKS;
+        }
+        let quick = self.quick > 0;
+        self.quick = self.quick.saturating_sub(1);
+        quick || segment != self.next || !self.beyond.is_empty()
+    }
+
+    fn is_urgent_quic(&self, number: u32, ecn: Ecn) -> bool {
+        let expected = self.numbers.iter().next_back().map_or(0, |last| last.end);
+        // rfc9000 13.2.1: out of order, behind a gap, or marked.
+        number != expected || ecn == Ecn::Ce
+    }
+
+    fn take_number(&mut self, now: Time, number: u32) {
+        if self.numbers.iter().next_back().is_none_or(|last| number >= last.end) {
+            self.largest_at = now;
+        }
+        self.numbers.insert(Range { start: number, end: number + 1 }, |_| {});
+        while self.numbers.len() > QUIC_RANGES {
+            self.numbers.pop_front();
+        }
+    }
+
+    #[inline]
+    fn take_segment(&mut self, segment: u32, payload: u16) {
+        if segment == self.next && self.beyond.is_empty() {
+            self.next += 1;
+            self.received += u64::from(payload);
+            self.in_order += u64::from(payload);
+            return;
+        }
+        if segment < self.next || self.beyond.find(segment).is_some() {
+            self.duplicate = Some(Range { start: segment, end: segment + 1 });
+            return;
+        }
+        self.received += u64::from(payload);
+        if self.sizes.is_empty() {
+            self.sizes.restart(self.next);
+        }
+        while self.sizes.end() <= segment {
+            self.sizes.push(0);
+        }
+        self.sizes[segment] = payload;
+        self.beyond.insert(Range { start: segment, end: segment + 1 }, |_| {});
+        if self.host == Host::Tcp {
+            self.touch(segment);
+        }
+        if segment == self.next {
+            let edge = self.beyond.iter().next().map_or(self.next, |first| first.end);
+            self.beyond.remove_below(edge);
+            while self.next < edge {
+                self.in_order += u64::from(self.sizes.pop_front().unwrap_or(0));
+                self.next += 1;
+            }
+        }
+    }
+
+    /// rfc2018 4: the block that changed last is reported first.
+    fn touch(&mut self, segment: u32) {
+        let block = self.beyond.find(segment);
+        let mut place = 1;
+        let mut recent = [u32::MAX; RECENT];
+        recent[0] = segment;
+        for &other in &self.recent {
+            let same = block.is_some_and(|block| block.start <= other && other < block.end);
+            if other != u32::MAX && !same && place < RECENT {
+                recent[place] = other;
+                place += 1;
+            }
+        }
+        self.recent = recent;
+    }
+
+    /// Writes an ACK that leaves now into `body`, and returns how many bytes its lists add to it.
+    pub(super) fn write_ack(&mut self, now: Time, flush: bool, body: &mut AckBody) -> u32 {
+        self.ack_at = Time::MAX;
+        body.echo = self.feedback.on_ack_sent(now, flush);
+        self.report_at = self.feedback.next_report().unwrap_or(Time::MAX);
+        if body.echo.receive_times {
+            std::mem::swap(&mut body.receive_times, &mut self.receive_times);
+        }
+        self.receive_times.clear();
+        body.duplicate = None;
+        match self.host {
+            Host::Tcp => {
+                body.cumulative = self.next;
+                body.echoed = self.echoed;
+                body.duplicate = self.duplicate.take();
+                self.acked_edge = self.next;
+                let room = SACK_BLOCKS - usize::from(body.duplicate.is_some());
+                if !self.beyond.is_empty() {
+                    self.write_blocks(room, body);
+                }
+                let blocks = body.ranges.len() + usize::from(body.duplicate.is_some());
+                // rfc2018 3: two bytes, eight per block, padded to four.
+                if blocks == 0 { 0 } else { 4 + 8 * blocks as u32 }
+            }
+            Host::Quic => {
+                body.ranges.extend(self.numbers.iter().rev());
+                body.delay = now.since(self.largest_at);
+                // rfc9000 19.3.1: a gap and a length, a byte or two each.
+                4 * (body.ranges.len() as u32).saturating_sub(1)
+            }
+        }
+    }
+
+    fn write_blocks(&mut self, room: usize, body: &mut AckBody) {
+        for &segment in &self.recent {
+            if body.ranges.len() == room {
+                return;
+            }
+            if segment == u32::MAX || segment < self.next {
+                continue;
+            }
+            if let Some(block) = self.beyond.find(segment)
+                && !body.ranges.contains(&block)
+            {
+                body.ranges.push(block);
+            }
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! What an ACK does: common to both profiles, with the events it makes for the controller.
+
+use brakelight_core::controller::{AckEvent, Controller, Exact, MarkCount, Marks, Recovery, Report};
+use brakelight_core::ecn::Mark;
+use brakelight_core::registry::Host;
+use brakelight_core::time::{Duration, Time};
+use brakelight_core::units::Bytes;
+
+use super::super::acks::AckBody;
+use super::scoreboard::State;
+use super::{Phase, Sender};
+
+/// What one ACK newly says, added up while the scoreboard takes it in.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Acked {
+    pub(super) bytes: u64,
+    /// Newest transmission acknowledged, by number.
+    pub(super) newest: Option<u32>,
+    /// When the oldest and the newest packet that left only once were sent.
+    pub(super) fresh: Option<(Time, Time)>,
+    /// TCP: whether the left edge moved.
+    pub(super) advanced: bool,
+    /// TCP: whether a segment was newly SACKed.
+    pub(super) sacked: bool,
+    /// Whether a segment that left only once arrived after one that left later (RFC 8985 6.2, step 3).
+    pub(super) reordered: bool,
+    /// TCP: whether a segment arrived that left once, before the episode (RFC 5682).
+    pub(super) original: bool,
+    /// QUIC: packets that arrived though they had been declared lost.
+    pub(super) late: u32,
+    /// QUIC: when the largest newly acknowledged packet was sent, if the ACK's largest is new.
+    pub(super) largest_sent_at: Option<Time>,
+    /// The largest `delivered` noted on an acknowledged packet.
+    delivered_mark: Option<u64>,
+    sorted: bool,
+}
+
+impl Sender {
+    /// An ACK arrived.
+    pub(in super::super) fn on_ack(&mut self, now: Time, ack: &AckBody) {
+        let inflight_before = self.inflight;
+        let una_before = self.segments.base();
+        let mut sum = Acked {
+            bytes: 0,
+            newest: None,
+            fresh: None,
+            advanced: false,
+            sacked: false,
+            reordered: false,
+            original: false,
+            late: 0,
+            largest_sent_at: None,
+            delivered_mark: None,
+            sorted: true,
+        };
+        self.acked.clear();
+        match self.host {
+            Host::Tcp => self.acknowledge_segments(ack, &mut sum),
+            Host::Quic => self.acknowledge_numbers(ack, &mut sum),
+        }
+        if !sum.sorted {
+            self.acked.sort_unstable_by_key(|info| info.number);
+        }
+        self.delivered += sum.bytes;
+        self.counters.acked_packets += self.acked.len() as u64;
+        if let Some(newest) = sum.newest {
+            self.delivered_at = now;
+            self.first_sent_at = self.transmissions[newest].sent_at;
+        }
+        let round_start = sum.delivered_mark.is_some_and(|mark| mark >= self.round_end);
+        if round_start {
+            self.round += 1;
+            self.round_end = self.delivered;
+        }
+        let (sample, ack_delay) = self.sample_rtt(now, ack, &sum, una_before);
+        if sample.is_some() {
+            self.rtt_sample = sample;
+        }
+
+        let lost_before = self.total_lost;
+        match self.host {
+            Host::Tcp => self.recover_tcp(now, ack, &sum),
+            Host::Quic => self.recover_quic(now, &sum),
+        }
+        let marks = self.new_marks(ack, sum.bytes);
+        self.answer_marks(now, &marks);
+
+        let says = marks != Marks::default()
+            || ack.echo.report != Report::None
+            || !ack.receive_times.is_empty()
+            || !self.acked.is_empty()
+            || !self.lost.is_empty();
+        if says {
+            let newly_lost: Bytes = self.lost.iter().map(|info| info.size).sum();
+            let in_recovery = match self.phase {
+                Phase::Recovery => true,
+                // Linux: the window does not grow while PRR brings it down.
+                Phase::Reduced => self.prr.is_some(),
+                Phase::Open | Phase::Loss => false,
+            };
+            let event = AckEvent {
+                now,
+                acked: &self.acked,
+                lost: &self.lost,
+                newly_acked: Bytes(sum.bytes),
+                newly_lost,
+                inflight_before: Bytes(inflight_before),
+                inflight: Bytes(self.inflight),
+                delivered: Bytes(self.delivered),
+                total_lost: Bytes(self.total_lost),
+                rtt: self.rtt(sample),
+                ack_delay,
+                round: self.round,
+                round_start,
+                marks,
+                receive_times: &ack.receive_times,
+                report: ack.echo.report,
+                cwnd_limited: self.is_cwnd_limited(),
+                in_recovery,
+            };
+            self.controller.on_ack(&event);
+            self.lost.clear();
+            self.note_controller_timer();
+        }
+        if let Some(prr) = &mut self.prr {
+            let target = self.controller.cwnd().0;
+            let safe = sum.advanced && self.total_lost == lost_before;
+            prr.acked(sum.bytes, self.inflight, target, self.mss, safe);
+        }
+        self.retire();
+        match self.host {
+            Host::Tcp => self.rearm_tcp(now, &sum),
+            Host::Quic => self.rearm_quic(),
+        }
+    }
+
+    /// Takes transmission `number` out of flight as acknowledged.
+    #[inline]
+    pub(super) fn deliver(&mut self, number: u32, sum: &mut Acked) {
+        let entry = &mut self.transmissions[number];
+        let size = u64::from(entry.size);
+        match entry.state {
+            State::Acked => return,
+            State::Outstanding => self.inflight -= size,
+            State::Lost => sum.late += 1,
+            State::Superseded => {}
+        }
+        let was_out = entry.state == State::Outstanding;
+        entry.state = State::Acked;
+        sum.bytes += size;
+        sum.delivered_mark = sum.delivered_mark.max(Some(entry.delivered));
+        let sent_at = entry.sent_at;
+        let retransmission = entry.retransmission;
+        if !retransmission {
+            sum.fresh = Some(match sum.fresh {
+                None => (sent_at, sent_at),
+                Some((first, last)) => (first.min(sent_at), last.max(sent_at)),
+            });
+        }
+        match sum.newest {
+            Some(newest) if newest > number => sum.sorted = false,
+            _ => sum.newest = Some(number),
+        }
+        self.acked.push(entry.info(number));
+        if was_out && self.host == Host::Tcp {
+            self.tcp.left_flight(retransmission);
+        }
+    }
+
+    /// Feeds the filters and returns the sample for the controller, with the receiver's delay.
+    fn sample_rtt(
+        &mut self,
+        now: Time,
+        ack: &AckBody,
+        sum: &Acked,
+        una: u32,
+    ) -> (Option<Duration>, Duration) {
+        match self.host {
+            Host::Tcp => {
+                // Linux, tcp_clean_rtx_queue: the filters see the oldest packet, congestion control the newest.
+                let (filtered, sample) = match sum.fresh {
+                    Some((first, last)) => (now.since(first), now.since(last)),
+                    // rfc7323 4.1: only retransmissions were acknowledged; the timestamp tells which.
+                    None if sum.advanced => (now.since(ack.echoed), now.since(ack.echoed)),
+                    None => return (None, Duration::ZERO),
+                };
+                self.rtt.sample_tcp(filtered, una.max(self.segments.base()), self.segments.end());
+                self.rtt.note_min(sample);
+                self.tcp.backoff_ends();
+                (Some(sample), Duration::ZERO)
+            }
+            Host::Quic => {
+                let Some(sent_at) = sum.largest_sent_at else { return (None, ack.delay) };
+                let sample = now.since(sent_at);
+                self.rtt.sample_quic(sample, ack.delay.min(super::quic::MAX_ACK_DELAY));
+                (Some(sample), ack.delay)
+            }
+        }
+    }
+
+    /// The marks that this ACK adds to those before it.
+    fn new_marks(&mut self, ack: &AckBody, bytes: u64) -> Marks {
+        let mut marks = Marks::default();
+        let Some(totals) = ack.echo.totals else {
+            marks.exact = Exact::Neither;
+            let count = MarkCount { packets: self.acked.len() as u64, bytes: Bytes(bytes) };
+            if count.bytes.0 > 0 {
+                match ack.echo.state {
+                    Mark::None => {}
+                    Mark::Accelerate => marks.accelerate = count,
+                    Mark::Brake => marks.brake = count,
+                    Mark::Ce => marks.ce = count,
+                }
+            }
+            self.count_marks(&marks);
+            return if marks.accelerate == marks.brake && marks.brake == marks.ce {
+                Marks::default()
+            } else {
+                marks
+            };
+        };
+        let mut counts = [MarkCount::default(); 3];
+        for (kind, count) in counts.iter_mut().enumerate() {
+            // An ACK that was overtaken carries older counters: it adds nothing.
+            let packets = totals.packets[kind].saturating_sub(self.marks.packets[kind]);
+            let bytes = totals.bytes[kind].saturating_sub(self.marks.bytes[kind]);
+            self.marks.packets[kind] += packets;
+            self.marks.bytes[kind] += bytes;
+            *count = match self.host {
+                // Accurate ECN counts bytes, QUIC packets; the other follows from the packet size.
+                Host::Tcp => MarkCount { packets: bytes.div_ceil(self.mss), bytes: Bytes(bytes) },
+                Host::Quic => {
+                    MarkCount { packets: u64::from(packets), bytes: Bytes(u64::from(packets) * self.mss) }
+                }
+            };
+        }
+        [marks.accelerate, marks.brake, marks.ce] = counts;
+        self.count_marks(&marks);
+        if counts.iter().any(|count| count.packets > 0) {
+            marks.exact = if self.host == Host::Tcp { Exact::Bytes } else { Exact::Packets };
+        }
+        marks
+    }
+
+    fn count_marks(&mut self, marks: &Marks) {
+        self.counters.accelerate_packets += marks.accelerate.packets;
+        self.counters.brake_packets += marks.brake.packets;
+        self.counters.ce_packets += marks.ce.packets;
+    }
+
+    /// CE starts an episode unless one is going on.
+    fn answer_marks(&mut self, now: Time, marks: &Marks) {
+        if marks.ce.packets == 0 || self.phase != Phase::Open {
+            return;
+        }
+        self.begin_episode(now, true, 0);
+        self.phase = Phase::Reduced;
+        self.recovery_end = match self.host {
+            Host::Tcp => self.segments.end(),
+            Host::Quic => self.transmissions.end(),
+        };
+        if self.controller.recovery() == Recovery::Own {
+            self.prr = None;
+        }
+    }
+}

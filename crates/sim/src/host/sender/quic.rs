@@ -1,0 +1,259 @@
+//! QUIC's loss recovery (RFC 9002).
+//!
+//! ```text
+//! lost:   three newer packets acknowledged, or out for 9/8 max(srtt, latest rtt) and a newer one acknowledged   rfc9002 6.1
+//! PTO:    srtt + max(4 rttvar, 1 ms) + max_ack_delay, doubled per timeout; two probes each                      rfc9002 6.2
+//! persistent congestion: all packets sent over 3 (srtt + max(4 rttvar, 1 ms) + max_ack_delay) are lost          rfc9002 7.6
+//! ```
+//!
+//! Deviations:
+//! - D1 No handshake: the connection starts with its 1-RTT keys and kInitialRtt.
+//! - D2 Packets declared lost are remembered until their payload is acknowledged; if every packet of an episode arrives
+//!   late, the episode is undone (RFC 9002 leaves this open; as quinn and mvfst do it).
+//! - D3 Where RFC 9002 sends a PING because all that is in flight is payload that arrived in other packets, those packets
+//!   are taken out of flight.
+
+use brakelight_core::controller::{Controller, SpuriousEvent, Timeout, TimeoutEvent};
+use brakelight_core::time::{Duration, Time};
+use brakelight_core::units::Bytes;
+
+use super::super::acks::AckBody;
+use super::super::rtt::GRANULARITY;
+use super::ack::Acked;
+use super::scoreboard::State;
+use super::{Forced, Phase, Sender};
+
+/// rfc9002 6.1.1
+const PACKET_THRESHOLD: u32 = 3;
+/// rfc9000 18.2: the default of max_ack_delay.
+pub(super) const MAX_ACK_DELAY: Duration = Duration::from_millis(25);
+/// rfc9002 6.2.4
+const PROBES: u8 = 2;
+/// rfc9002 7.6.1
+const PERSISTENT: u64 = 3;
+
+/// State of QUIC's loss recovery.
+#[derive(Clone, Debug)]
+pub(super) struct Quic {
+    largest: Option<u32>,
+    loss_at: Time,
+    pto_at: Time,
+    backoff: u32,
+    /// When the last packet left.
+    last_sent_at: Time,
+    /// When the first RTT sample was taken.
+    first_sample_at: Option<Time>,
+    /// Packets declared lost in this episode that have not arrived late.
+    missing: u32,
+}
+
+impl Default for Quic {
+    fn default() -> Self {
+        Quic {
+            largest: None,
+            loss_at: Time::MAX,
+            pto_at: Time::MAX,
+            backoff: 0,
+            last_sent_at: Time::ZERO,
+            first_sample_at: None,
+            missing: 0,
+        }
+    }
+}
+
+impl Quic {
+    #[inline]
+    pub(super) fn deadline(&self) -> Time {
+        // rfc9002 6.2.1: no probe while a loss timer runs.
+        if self.loss_at == Time::MAX { self.pto_at } else { self.loss_at }
+    }
+}
+
+impl Sender {
+    /// The probe timeout with its backoff.
+    pub(super) fn pto(&self) -> Duration {
+        let base = self.rtt.pto(MAX_ACK_DELAY);
+        Duration::from_nanos(base.as_nanos().saturating_mul(1 << self.quic.backoff.min(20)))
+    }
+
+    /// Marks the packet numbers that the ACK covers.
+    pub(super) fn acknowledge_numbers(&mut self, ack: &AckBody, sum: &mut Acked) {
+        let base = self.transmissions.base();
+        let end = self.transmissions.end();
+        let Some(first) = ack.ranges.first() else { return };
+        let largest = first.end - 1;
+        let mut fresh = std::mem::take(&mut self.fresh);
+        // Oldest first, as the controller sees them.
+        for block in ack.ranges.iter().rev() {
+            if let Some(block) = block.clip(base, end) {
+                self.known.insert(block, |part| fresh.push(part));
+            }
+        }
+        for part in fresh.drain(..) {
+            for number in part.start..part.end {
+                let segment = self.transmissions[number].segment;
+                if let Some(segment) = self.segments.get_mut(segment) {
+                    segment.delivered = true;
+                }
+                self.deliver(number, sum);
+                if number == largest {
+                    // rfc9002 5.1
+                    sum.largest_sent_at = Some(self.transmissions[number].sent_at);
+                }
+            }
+        }
+        self.fresh = fresh;
+        self.quic.largest = self.quic.largest.max(sum.newest);
+    }
+
+    pub(super) fn recover_quic(&mut self, now: Time, sum: &Acked) {
+        let Some(newest) = sum.newest else { return };
+        self.quic.backoff = 0;
+        if self.rtt.has_sample() {
+            self.quic.first_sample_at.get_or_insert(now);
+        }
+        if sum.late > 0 && self.quic.missing > 0 {
+            self.quic.missing = self.quic.missing.saturating_sub(sum.late);
+            if self.quic.missing == 0 {
+                self.counters.undone_episodes += 1;
+                self.controller.on_spurious_loss(&SpuriousEvent { now, timeout: false });
+                if self.phase != Phase::Open {
+                    self.end_episode(now);
+                }
+            }
+        }
+        // rfc9002 7.3.2: recovery ends when a packet sent during it is acknowledged.
+        if self.phase != Phase::Open && newest >= self.recovery_end {
+            self.end_episode(now);
+        }
+        self.detect_quic_losses(now);
+    }
+
+    fn detect_quic_losses(&mut self, now: Time) {
+        self.quic.loss_at = Time::MAX;
+        let Some(largest) = self.quic.largest else { return };
+        let longest = self.rtt.smoothed().max(self.rtt.latest());
+        // rfc9002 6.1.2
+        let delay = (longest * 9 / 8).max(GRANULARITY);
+        let lost_before = self.total_lost;
+        let listed = self.lost.len();
+        let mut newest_lost = None;
+        let mut number = self.oldest.max(self.transmissions.base());
+        while number < largest {
+            let entry = &self.transmissions[number];
+            if entry.state == State::Outstanding {
+                let at = entry.sent_at + delay;
+                if largest - number < PACKET_THRESHOLD && at > now {
+                    self.quic.loss_at = at;
+                    break;
+                }
+                self.mark_lost(number);
+                newest_lost = Some(number);
+            }
+            number += 1;
+        }
+        self.oldest = number;
+        let Some(newest_lost) = newest_lost else { return };
+        // rfc9002 7.3.2: one reduction per round trip.
+        if self.phase == Phase::Open || newest_lost >= self.recovery_end {
+            self.quic.missing = 0;
+            if self.phase != Phase::Open {
+                self.end_episode(now);
+            }
+            self.begin_episode(now, false, self.total_lost - lost_before);
+            self.phase = Phase::Recovery;
+            self.recovery_end = self.transmissions.end();
+            // One packet leaves ahead of the reduction: the lost data.
+            if self.forced == Forced::None {
+                self.forced = Forced::Head;
+            }
+        }
+        self.quic.missing += (self.lost.len() - listed) as u32;
+        if self.is_persistent(listed) {
+            self.controller.on_timeout(&TimeoutEvent {
+                now,
+                kind: Timeout::PersistentCongestion,
+                inflight: Bytes(self.inflight),
+                repeated: false,
+            });
+            self.counters.timeouts += 1;
+        }
+    }
+
+    /// Whether the packets newly lost, from place `listed` in the list on, are a run without an acknowledged packet in
+    /// between that lasts too long (rfc9002 7.6.2).
+    fn is_persistent(&self, listed: usize) -> bool {
+        let Some(first_sample_at) = self.quic.first_sample_at else { return false };
+        let spread = (self.rtt.variation() * 4).max(GRANULARITY);
+        let limit = (self.rtt.smoothed() + spread + MAX_ACK_DELAY) * PERSISTENT;
+        let mut run: Option<(u64, Time)> = None;
+        let mut before = None;
+        for info in &self.lost[listed..] {
+            let joined = before.is_some_and(|before| {
+                (before + 1..info.number)
+                    .all(|number| self.transmissions[number as u32].state != State::Acked)
+            });
+            if info.sent_at <= first_sample_at {
+                continue;
+            }
+            if !joined || run.is_none() {
+                run = Some((info.number, info.sent_at));
+            }
+            before = Some(info.number);
+            if run.is_some_and(|(_, start)| info.sent_at.since(start) > limit) {
+                return true;
+            }
+        }
+        false
+    }
+
+    #[inline]
+    pub(super) fn sent_quic(&mut self, now: Time) {
+        self.quic.last_sent_at = now;
+        self.quic.pto_at = now + self.pto();
+    }
+
+    pub(super) fn rearm_quic(&mut self) {
+        if self.inflight == 0 {
+            self.quic.pto_at = Time::MAX;
+            self.quic.loss_at = Time::MAX;
+        } else {
+            self.quic.pto_at = self.quic.last_sent_at + self.pto();
+        }
+    }
+
+    pub(super) fn on_quic_deadline(&mut self, now: Time) {
+        if self.quic.loss_at <= now {
+            self.detect_quic_losses(now);
+        } else if self.quic.loss_at == Time::MAX && self.quic.pto_at <= now {
+            if self.segments.is_empty() && self.unsent == 0 {
+                self.abandon();
+                return;
+            }
+            // rfc9002 6.2.4
+            self.controller.on_timeout(&TimeoutEvent {
+                now,
+                kind: Timeout::Pto,
+                inflight: Bytes(self.inflight),
+                repeated: self.quic.backoff > 0,
+            });
+            self.counters.tail_probes += 1;
+            self.quic.backoff += 1;
+            self.forced = Forced::Probes(PROBES);
+            self.quic.pto_at = now + self.pto();
+        }
+    }
+
+    /// Takes everything out of flight: its payload has arrived in other packets.
+    fn abandon(&mut self) {
+        for number in self.transmissions.base()..self.transmissions.end() {
+            let entry = &mut self.transmissions[number];
+            if entry.state == State::Outstanding {
+                entry.state = State::Superseded;
+                self.inflight -= u64::from(entry.size);
+            }
+        }
+        self.retire();
+        self.rearm_quic();
+    }
+}

@@ -1,0 +1,574 @@
+//! TCP's loss recovery: RACK-TLP (RFC 8985), the retransmission timeout (RFC 6298) with F-RTO (RFC 5682), and undoing
+//! what turns out to be a mistake (Eifel, RFC 3522 and 4015; DSACK, RFC 3708), in the shape Linux 6 gave them.
+//!
+//! ```text
+//! lost:       sent before the newest delivered packet, and sent_at + rack_rtt + reo_wnd <= now            rfc8985 6.2
+//! reo_wnd:    0 while no reordering was seen and (>= 3 segments are SACKed or losses are being repaired),
+//!             else min(mult * min_rtt / 4, srtt); a DSACK per round trip raises mult by 1, 16 recoveries
+//!             without one return it to 1                                                                  rfc8985 6.2
+//! probe:      2 srtt (+ 200 ms while one packet is out, + 2 ms else) after the last send, at most the RTO,
+//!             while nothing is SACKed and no losses are repaired                                          rfc8985 7.2
+//! RTO:        srtt + rttvar, doubled per timeout, 120 s at most; 1 s before the first sample              rfc6298 2, 5
+//! ```
+//!
+//! Deviations:
+//! - D1 The reordering timer runs to the first segment that will count as lost, not to the last: each is declared at its
+//!   own moment, at most the spread of their sending times earlier than RFC 8985 has it.
+//! - D2 A tail loss probe that repeats a segment replaces it in the count of bytes in flight; Linux counts both.
+//! - D3 A receiver never discards what it SACKed (no reneging).
+
+use brakelight_core::controller::{Controller, SpuriousEvent, Timeout, TimeoutEvent};
+use brakelight_core::time::{Duration, Time};
+use brakelight_core::units::Bytes;
+
+use super::super::acks::AckBody;
+use super::super::ranges::Range;
+use super::ack::Acked;
+use super::scoreboard::State;
+use super::{Forced, Phase, Sender};
+
+/// The floor of what an RTO adds to srtt (Linux, TCP_RTO_MIN).
+pub(super) const MIN_RTO: Duration = Duration::from_millis(200);
+/// rfc6298 2.4; Linux, TCP_RTO_MAX
+const MAX_RTO: Duration = Duration::from_secs(120);
+/// rfc6298 2.1
+const INITIAL_RTO: Duration = Duration::from_secs(1);
+/// rfc8985 7.2: room for a delayed ACK; Linux takes its smallest RTO.
+const PROBE_ACK_DELAY: Duration = Duration::from_millis(200);
+/// rfc8985 7.2; Linux, TCP_TIMEOUT_MIN at 1000 Hz
+const PROBE_SLACK: Duration = Duration::from_millis(2);
+/// rfc5681 2
+const DUP_THRESHOLD: u32 = 3;
+/// rfc8985 6.2: recoveries for which a widened reordering window is kept.
+const REO_PERSIST: u8 = 16;
+
+/// State of TCP's loss recovery.
+#[derive(Clone, Debug)]
+pub(super) struct Tcp {
+    /// The packet sent last among those delivered, and its RTT.
+    rack: Option<u32>,
+    rack_rtt: Duration,
+    /// One past the highest segment delivered.
+    fack: u32,
+    reordering_seen: bool,
+    reo_mult: u64,
+    reo_persist: u8,
+    /// While a DSACK's round trip lasts: the segment that ends it.
+    dsack_round: Option<u32>,
+    reorder_at: Time,
+
+    rto_at: Time,
+    backoff: u32,
+    /// Timeouts since the left edge moved last.
+    timeouts: u32,
+    probe_at: Time,
+    /// While a tail loss probe is out: the segment count when it left, and the segment it repeated.
+    probe: Option<(u32, Option<u32>)>,
+
+    /// Whether the episode can still be undone.
+    undoable: bool,
+    /// Retransmissions of the episode that no DSACK has called needless; negative when there was none yet.
+    undo_retransmits: i32,
+    undo_timeout: bool,
+    /// When the episode's first retransmission left.
+    retransmit_stamp: Option<Time>,
+    /// Retransmissions in flight.
+    retransmits_out: u32,
+    frto: bool,
+    /// F-RTO's second step: new data before retransmissions.
+    prefer_new: bool,
+}
+
+impl Default for Tcp {
+    fn default() -> Self {
+        Tcp {
+            rack: None,
+            rack_rtt: Duration::ZERO,
+            fack: 0,
+            reordering_seen: false,
+            reo_mult: 1,
+            reo_persist: 0,
+            dsack_round: None,
+            reorder_at: Time::MAX,
+            rto_at: Time::MAX,
+            backoff: 0,
+            timeouts: 0,
+            probe_at: Time::MAX,
+            probe: None,
+            undoable: false,
+            undo_retransmits: -1,
+            undo_timeout: false,
+            retransmit_stamp: None,
+            retransmits_out: 0,
+            frto: false,
+            prefer_new: false,
+        }
+    }
+}
+
+impl Tcp {
+    #[inline]
+    pub(super) fn deadline(&self) -> Time {
+        self.reorder_at.min(self.rto_at).min(self.probe_at)
+    }
+
+    #[inline]
+    pub(super) fn prefers_new(&self) -> bool {
+        self.prefer_new
+    }
+
+    /// A segment leaves again.
+    pub(super) fn retransmitted(&mut self, now: Time) {
+        self.retransmit_stamp.get_or_insert(now);
+        self.undo_retransmits = self.undo_retransmits.max(0) + 1;
+        self.retransmits_out += 1;
+    }
+
+    /// A packet was delivered, lost or replaced.
+    #[inline]
+    pub(super) fn left_flight(&mut self, retransmission: bool) {
+        if retransmission {
+            self.retransmits_out -= 1;
+        }
+    }
+
+    /// A tail loss probe leaves: `segment` again, or new data.
+    pub(super) fn probe_sent(&mut self, segment: Option<u32>, next: u32) {
+        self.probe = Some((next, segment));
+    }
+
+    pub(super) fn backoff_ends(&mut self) {
+        self.backoff = 0;
+    }
+
+    /// Whether an undo is due: each retransmission was needless, or the ACK answers what was sent before any of them.
+    fn may_undo(&self, ack: &AckBody) -> bool {
+        self.undoable && (self.undo_retransmits == 0 || self.answers_original(ack))
+    }
+
+    /// Eifel (rfc3522 3.2): the echoed timestamp is older than the first retransmission.
+    fn answers_original(&self, ack: &AckBody) -> bool {
+        self.retransmit_stamp.is_some_and(|stamp| ack.echoed < stamp)
+    }
+}
+
+impl Sender {
+    /// The retransmission timeout with its backoff.
+    pub(super) fn rto(&self) -> Duration {
+        let base = self.rtt.rto().unwrap_or(INITIAL_RTO);
+        // 2^20 seconds is beyond every cap.
+        Duration::from_nanos(base.as_nanos().saturating_mul(1 << self.tcp.backoff.min(20))).min(MAX_RTO)
+    }
+
+    // Taking an ACK in.
+
+    /// Marks what the ACK covers: everything below its left edge, and its SACK blocks.
+    pub(super) fn acknowledge_segments(&mut self, ack: &AckBody, sum: &mut Acked) {
+        let fack = self.tcp.fack;
+        let una = self.segments.base();
+        let next = self.segments.end();
+        while self.segments.base() < ack.cumulative {
+            let number = self.segments.base();
+            let Some(segment) = self.segments.pop_front() else { break };
+            if !segment.delivered {
+                self.deliver_segment(number, segment.latest, segment.retransmitted, fack, sum);
+            }
+        }
+        let base = self.segments.base();
+        if base > una {
+            sum.advanced = true;
+            self.tcp.fack = self.tcp.fack.max(base);
+            self.known.remove_below(base);
+        }
+        for index in 0..ack.ranges.len() {
+            let Some(block) = ack.ranges[index].clip(base, next) else { continue };
+            let mut fresh = std::mem::take(&mut self.fresh);
+            self.known.insert(block, |part| fresh.push(part));
+            for part in fresh.drain(..) {
+                sum.sacked = true;
+                for number in part.start..part.end {
+                    let segment = &mut self.segments[number];
+                    segment.delivered = true;
+                    let (latest, retransmitted) = (segment.latest, segment.retransmitted);
+                    self.deliver_segment(number, latest, retransmitted, fack, sum);
+                }
+                self.tcp.fack = self.tcp.fack.max(part.end);
+            }
+            self.fresh = fresh;
+        }
+    }
+
+    #[inline]
+    fn deliver_segment(
+        &mut self,
+        segment: u32,
+        latest: u32,
+        retransmitted: bool,
+        fack: u32,
+        sum: &mut Acked,
+    ) {
+        if !retransmitted {
+            // rfc8985 6.2, step 3
+            sum.reordered |= segment + 1 < fack;
+            sum.original |= segment < self.recovery_end;
+        }
+        self.deliver(latest, sum);
+    }
+
+    // Judging it.
+
+    /// What follows from an ACK: undo, losses, the beginning and the end of episodes.
+    pub(super) fn recover_tcp(&mut self, now: Time, ack: &AckBody, sum: &Acked) {
+        self.tcp.prefer_new = false;
+        if sum.advanced {
+            self.tcp.timeouts = 0;
+        }
+        self.update_rack(now, sum);
+        self.note_duplicate(ack);
+        self.end_probe(now, ack, sum);
+        match self.phase {
+            Phase::Loss => self.repair_timeout(now, ack, sum),
+            Phase::Recovery => self.repair_losses(now, ack, sum),
+            Phase::Reduced if self.segments.base() >= self.recovery_end => self.end_episode(now),
+            Phase::Open | Phase::Reduced => {}
+        }
+        // rfc3708: every retransmission of the last episode was needless.
+        if self.tcp.undoable && self.tcp.undo_retransmits == 0 && ack.duplicate.is_some() {
+            self.undo(now);
+        }
+        self.detect_losses(now);
+    }
+
+    /// rfc8985 6.2, step 2
+    fn update_rack(&mut self, now: Time, sum: &Acked) {
+        self.tcp.reordering_seen |= sum.reordered;
+        for info in self.acked.iter().rev() {
+            let number = info.number as u32;
+            if self.tcp.rack.is_some_and(|rack| number <= rack) {
+                break;
+            }
+            let rtt = now.since(info.sent_at);
+            // The ACK of a retransmission may answer the original.
+            if info.retransmission && rtt < self.rtt.min() {
+                continue;
+            }
+            self.tcp.rack = Some(number);
+            self.tcp.rack_rtt = rtt;
+            break;
+        }
+    }
+
+    /// Takes in a DSACK (rfc2883, rfc8985 6.2 step 4).
+    fn note_duplicate(&mut self, ack: &AckBody) {
+        let Some(Range { start, .. }) = ack.duplicate else {
+            if self.tcp.dsack_round.is_some_and(|end| self.segments.base() >= end) {
+                self.tcp.dsack_round = None;
+            }
+            return;
+        };
+        if self.tcp.undo_retransmits > 0 && start < self.segments.end() {
+            self.tcp.undo_retransmits -= 1;
+        }
+        if self.tcp.dsack_round.is_none_or(|end| self.segments.base() >= end) {
+            self.tcp.dsack_round = Some(self.segments.end());
+            self.tcp.reo_mult += 1;
+            self.tcp.reo_persist = REO_PERSIST;
+        }
+    }
+
+    /// Whether a tail loss probe repaired a loss (rfc8985 7.4).
+    fn end_probe(&mut self, now: Time, ack: &AckBody, sum: &Acked) {
+        let Some((end, repeated)) = self.tcp.probe else { return };
+        if ack.cumulative < end {
+            return;
+        }
+        match repeated {
+            None => self.tcp.probe = None,
+            // Both the original and the probe arrived.
+            Some(segment) if ack.duplicate.is_some_and(|range| range.start == segment) => {
+                self.tcp.probe = None
+            }
+            Some(_) if ack.cumulative > end => {
+                self.tcp.probe = None;
+                if self.phase == Phase::Open {
+                    self.begin_episode(now, false, self.mss);
+                    self.end_episode(now);
+                }
+            }
+            // A plain repetition of the ACK.
+            Some(_) if !sum.advanced && !sum.sacked => self.tcp.probe = None,
+            Some(_) => {}
+        }
+    }
+
+    fn repair_losses(&mut self, now: Time, ack: &AckBody, sum: &Acked) {
+        if self.segments.base() >= self.recovery_end {
+            if self.tcp.may_undo(ack) {
+                self.undo(now);
+            } else {
+                self.leave_recovery(now);
+            }
+        } else if sum.advanced
+            && self.tcp.retransmits_out == 0
+            && self.tcp.undoable
+            && self.tcp.answers_original(ack)
+        {
+            // The hole was filled by a late packet, not by a retransmission.
+            self.undo(now);
+        }
+    }
+
+    /// rfc5682 2.1 and Linux, tcp_process_loss
+    fn repair_timeout(&mut self, now: Time, ack: &AckBody, sum: &Acked) {
+        let recovered = self.segments.base() >= self.recovery_end;
+        if sum.advanced && self.tcp.undoable && self.tcp.answers_original(ack) {
+            self.undo(now);
+            return;
+        }
+        if self.tcp.frto {
+            // Step 3b: something arrived that was never sent again.
+            if sum.original && self.tcp.undoable {
+                self.undo(now);
+                return;
+            }
+            if self.segments.end() > self.recovery_end {
+                // Step 3a: the new data was answered by a duplicate ACK; the loss was real.
+                if sum.sacked || !sum.advanced {
+                    self.tcp.frto = false;
+                }
+            } else if sum.advanced && !recovered {
+                // Step 2b
+                self.recovery_end = self.segments.end();
+                if self.unsent > 0 {
+                    self.tcp.prefer_new = true;
+                    return;
+                }
+                self.tcp.frto = false;
+            }
+        }
+        if recovered {
+            if self.tcp.may_undo(ack) { self.undo(now) } else { self.leave_recovery(now) }
+        }
+    }
+
+    fn leave_recovery(&mut self, now: Time) {
+        // rfc8985 6.2, step 4
+        if self.phase == Phase::Recovery && self.tcp.dsack_round.is_none() && self.tcp.reo_persist > 0 {
+            self.tcp.reo_persist -= 1;
+            if self.tcp.reo_persist == 0 {
+                self.tcp.reo_mult = 1;
+            }
+        }
+        self.tcp.frto = false;
+        if self.tcp.undo_timeout {
+            self.tcp.undoable = false;
+        }
+        self.end_episode(now);
+    }
+
+    /// Takes the last episode back.
+    fn undo(&mut self, now: Time) {
+        self.controller.on_spurious_loss(&SpuriousEvent { now, timeout: self.tcp.undo_timeout });
+        self.counters.undone_episodes += 1;
+        self.tcp.undoable = false;
+        self.tcp.frto = false;
+        self.tcp.backoff = 0;
+        // What is still missing was declared lost by mistake: it is on its way.
+        for number in self.transmissions.base()..self.transmissions.end() {
+            let entry = &mut self.transmissions[number];
+            if entry.state == State::Lost && entry.segment >= self.segments.base() {
+                let segment = self.segments[entry.segment];
+                if !segment.delivered && segment.latest == number {
+                    entry.state = State::Outstanding;
+                    self.inflight += u64::from(entry.size);
+                    self.total_lost -= u64::from(entry.size);
+                    if entry.retransmission {
+                        self.tcp.retransmits_out += 1;
+                    }
+                    self.oldest = self.oldest.min(number);
+                }
+            }
+        }
+        self.lost_queue.clear();
+        if self.phase != Phase::Open {
+            self.end_episode(now);
+        }
+    }
+
+    fn reordering_window(&self) -> Duration {
+        if !self.tcp.reordering_seen
+            && (matches!(self.phase, Phase::Recovery | Phase::Loss) || self.known.count() >= DUP_THRESHOLD)
+        {
+            return Duration::ZERO;
+        }
+        (self.rtt.min() * self.tcp.reo_mult / 4).min(self.rtt.smoothed())
+    }
+
+    /// rfc8985 6.2, step 5
+    fn detect_losses(&mut self, now: Time) {
+        self.tcp.reorder_at = Time::MAX;
+        let Some(rack) = self.tcp.rack else { return };
+        if self.oldest >= rack {
+            return;
+        }
+        let allowance = self.tcp.rack_rtt + self.reordering_window();
+        let lost_before = self.total_lost;
+        let mut number = self.oldest.max(self.transmissions.base());
+        while number < rack {
+            let entry = &self.transmissions[number];
+            if entry.state == State::Outstanding {
+                let at = entry.sent_at + allowance;
+                if at > now {
+                    self.tcp.reorder_at = at;
+                    break;
+                }
+                self.mark_lost(number);
+            }
+            number += 1;
+        }
+        self.oldest = number;
+        let newly_lost = self.total_lost - lost_before;
+        if newly_lost > 0 && matches!(self.phase, Phase::Open | Phase::Reduced) {
+            self.enter_recovery(now, newly_lost);
+        }
+    }
+
+    fn enter_recovery(&mut self, now: Time, lost: u64) {
+        self.begin_undo(false);
+        // A window that CE has already reduced in this round trip is not reduced again (Linux, tcp_enter_recovery).
+        if self.phase == Phase::Open {
+            self.begin_episode(now, false, lost);
+        }
+        self.phase = Phase::Recovery;
+        self.recovery_end = self.segments.end();
+        self.tcp.probe = None;
+    }
+
+    fn begin_undo(&mut self, timeout: bool) {
+        self.tcp.undoable = true;
+        self.tcp.undo_timeout = timeout;
+        self.tcp.retransmit_stamp = None;
+        let probes = u32::from(matches!(self.tcp.probe, Some((_, Some(_)))));
+        let out = self.tcp.retransmits_out.max(probes);
+        // Nothing sent again yet is not the same as everything sent again in vain.
+        self.tcp.undo_retransmits = if out == 0 { -1 } else { out as i32 };
+    }
+
+    // Timers.
+
+    /// A packet left.
+    #[inline]
+    pub(super) fn sent_tcp(&mut self, now: Time) {
+        if self.tcp.rto_at == Time::MAX {
+            self.tcp.rto_at = now + self.rto();
+        }
+    }
+
+    /// Sets the tail loss probe after a burst (rfc8985 7.2).
+    pub(super) fn schedule_probe(&mut self, now: Time) {
+        let wanted = matches!(self.phase, Phase::Open | Phase::Reduced)
+            && self.known.is_empty()
+            && self.tcp.probe.is_none()
+            && !self.segments.is_empty();
+        if !wanted {
+            self.tcp.probe_at = Time::MAX;
+            return;
+        }
+        let one = self.segments.end() - self.segments.base() == 1;
+        let wait = match self.smoothed_rtt() {
+            Some(srtt) => srtt * 2 + if one { PROBE_ACK_DELAY } else { PROBE_SLACK },
+            None => INITIAL_RTO,
+        };
+        let at = now + wait;
+        // Not later than the timeout, which would find everything lost.
+        self.tcp.probe_at = if at < self.tcp.rto_at { at } else { Time::MAX };
+    }
+
+    pub(super) fn rearm_tcp(&mut self, now: Time, sum: &Acked) {
+        if self.segments.is_empty() {
+            self.tcp.rto_at = Time::MAX;
+            self.tcp.probe_at = Time::MAX;
+            self.tcp.reorder_at = Time::MAX;
+            return;
+        }
+        // rfc6298 5.3
+        if sum.advanced {
+            self.tcp.rto_at = now + self.rto();
+        }
+        if sum.advanced || sum.sacked {
+            self.schedule_probe(now);
+        }
+    }
+
+    pub(super) fn on_tcp_deadline(&mut self, now: Time) {
+        if self.tcp.reorder_at <= now {
+            self.detect_losses(now);
+        }
+        if self.tcp.rto_at <= now {
+            self.on_rto(now);
+        } else if self.tcp.probe_at <= now {
+            self.tcp.probe_at = Time::MAX;
+            self.forced = Forced::Tail;
+            self.counters.tail_probes += 1;
+            // rfc8985 7.3: the timeout starts over from the probe.
+            self.tcp.rto_at = now + self.rto();
+        }
+    }
+
+    /// rfc6298 5.4 to 5.7, rfc5681 3.1, rfc8985 6.3
+    fn on_rto(&mut self, now: Time) {
+        let inflight = self.inflight;
+        // Linux, tcp_enter_loss: an episode that already reduced the threshold is not reduced again.
+        let reduced = match self.phase {
+            Phase::Open => false,
+            Phase::Reduced | Phase::Recovery => self.segments.base() < self.recovery_end,
+            Phase::Loss => self.segments.base() < self.recovery_end || self.tcp.timeouts > 0,
+        };
+        let repeated = reduced && (self.phase != Phase::Loss || self.tcp.timeouts > 0);
+        let fresh = matches!(self.phase, Phase::Open | Phase::Reduced);
+        let first = self.segments.base();
+        for number in self.oldest.max(self.transmissions.base())..self.transmissions.end() {
+            let entry = &self.transmissions[number];
+            // rfc8985 6.3: the first segment, and what has been out for a round trip.
+            let expired = entry.segment == first || entry.sent_at + self.tcp.rack_rtt <= now;
+            if entry.state == State::Outstanding && expired {
+                self.mark_lost(number);
+            }
+        }
+        self.requeue_lost();
+        if !repeated {
+            self.begin_undo(true);
+        }
+        self.controller.on_timeout(&TimeoutEvent {
+            now,
+            kind: Timeout::Rto,
+            inflight: Bytes(inflight),
+            repeated,
+        });
+        self.note_controller_timer();
+        self.counters.timeouts += 1;
+        self.tcp.frto = fresh || self.tcp.timeouts > 0;
+        self.tcp.timeouts += 1;
+        self.tcp.backoff += 1;
+        self.phase = Phase::Loss;
+        self.prr = None;
+        self.recovery_end = self.segments.end();
+        self.tcp.probe = None;
+        self.tcp.prefer_new = false;
+        self.tcp.probe_at = Time::MAX;
+        self.tcp.reorder_at = Time::MAX;
+        self.tcp.rto_at = now + self.rto();
+        self.forced = Forced::Head;
+    }
+
+    /// After a timeout the stream is repaired from its left edge.
+    fn requeue_lost(&mut self) {
+        self.lost_queue.clear();
+        for segment in self.segments.base()..self.segments.end() {
+            let entry = self.segments[segment];
+            if !entry.delivered && self.transmissions[entry.latest].state == State::Lost {
+                self.lost_queue.push_back(segment);
+            }
+        }
+    }
+}

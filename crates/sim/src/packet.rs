@@ -1,0 +1,151 @@
+//! The simulated packet: a plain value of 64 bytes that moves through rings.
+//!
+//! What does not fit (the contents of an ACK) stays with the host and is addressed by slot; see
+//! [`host`](crate::host).
+
+use brakelight_core::ecn::{Ecn, Encoding};
+use brakelight_core::packet::{Duplicate, FlowId, Header, Packet, PacketId};
+use brakelight_core::time::{Duration, Time};
+
+use crate::engine::{Direction, Routed};
+
+/// A packet of the modelled host.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct SimPacket {
+    /// Its identity, unique within a run.
+    pub id: PacketId,
+    /// When its sender sent it.
+    pub sent_at: Time,
+    /// Time spent in queues so far.
+    pub queued: Duration,
+    /// What it carries.
+    pub kind: Kind,
+    /// The flow, which is the endpoint that owns it.
+    pub flow: FlowId,
+    /// Which of the flow's connections it belongs to; a flow of short connections has many, one after the other.
+    pub connection: u32,
+    /// IP bytes.
+    pub size: u16,
+    /// Its ECN field.
+    pub ecn: Ecn,
+    /// What its flow means by that field.
+    pub encoding: Encoding,
+    /// How many elements it has entered. The engine's.
+    pub hop: u8,
+    /// Which way it travels.
+    pub direction: Direction,
+    /// TCP's CWR: the sender has reacted to CE.
+    pub cwr: bool,
+    /// Whether a path element made it out of another packet.
+    pub copy: bool,
+}
+
+/// What a packet carries. Numbers count packets, so a connection may send 2^32 of them: 6 TB.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Kind {
+    /// A segment of the stream.
+    Data {
+        /// The transmission: each has its own number, rising by one.
+        number: u32,
+        /// The segment of the stream it carries.
+        segment: u32,
+        /// The scheme's explicit header.
+        header: Header,
+    },
+    /// An acknowledgement, whose contents lie in the host.
+    Ack {
+        /// Where.
+        slot: u32,
+        /// Which use of that place.
+        generation: u32,
+    },
+    /// A message of an application that needs no acknowledgement.
+    Datagram {
+        /// Its number.
+        number: u32,
+        /// The number of the newest message from the other side.
+        echo: u32,
+        /// How long ago that one had arrived, in microseconds.
+        held_us: u32,
+    },
+}
+
+// Budget: a packet is one cache line.
+const _: () = assert!(size_of::<SimPacket>() <= 64);
+
+impl Packet for SimPacket {
+    #[inline]
+    fn id(&self) -> PacketId {
+        self.id
+    }
+    #[inline]
+    fn flow(&self) -> FlowId {
+        self.flow
+    }
+    #[inline]
+    fn size(&self) -> u32 {
+        u32::from(self.size)
+    }
+    #[inline]
+    fn ecn(&self) -> Ecn {
+        self.ecn
+    }
+    #[inline]
+    fn set_ecn(&mut self, ecn: Ecn) {
+        self.ecn = ecn;
+    }
+    #[inline]
+    fn encoding(&self) -> Encoding {
+        self.encoding
+    }
+    #[inline]
+    fn sent_at(&self) -> Option<Time> {
+        Some(self.sent_at)
+    }
+    #[inline]
+    fn header(&self) -> Header {
+        match self.kind {
+            Kind::Data { header, .. } => header,
+            _ => Header::None,
+        }
+    }
+    #[inline]
+    fn set_header(&mut self, new: Header) {
+        if let Kind::Data { header, .. } = &mut self.kind {
+            *header = new;
+        }
+    }
+}
+
+impl Duplicate for SimPacket {
+    fn duplicate(&self, id: PacketId) -> Self {
+        SimPacket { id, copy: true, ..*self }
+    }
+}
+
+impl Routed for SimPacket {
+    #[inline]
+    fn direction(&self) -> Direction {
+        self.direction
+    }
+    #[inline]
+    fn hop(&self) -> u8 {
+        self.hop
+    }
+    #[inline]
+    fn set_hop(&mut self, hop: u8) {
+        self.hop = hop;
+    }
+    #[inline]
+    fn add_queued(&mut self, queued: Duration) {
+        self.queued += queued;
+    }
+    #[inline]
+    fn queued(&self) -> Duration {
+        self.queued
+    }
+    #[inline]
+    fn is_data(&self) -> bool {
+        !matches!(self.kind, Kind::Ack { .. })
+    }
+}
