@@ -125,25 +125,36 @@ impl<P: Packet, Q: Queue<P>, S: Service> Link<P, Q, S> {
         self.happened.extend(self.drops.drain(..).map(Output::Dropped));
     }
 
-    /// Does the next thing due at or before `now` that can be seen from outside. Drops are found in `happened`, and
-    /// come before the departure that follows them.
-    fn serve(&mut self, now: Time) -> Option<Departed<P>> {
+    /// The packet being sent leaves at `at`.
+    #[inline]
+    fn depart(&mut self, at: Time, sent: Dequeued<P>) -> Output<P> {
+        if self.queue.backlog().is_empty() {
+            self.service.idle(at);
+            self.due = Time::MAX;
+        } else {
+            self.due = self.service.ready();
+        }
+        let queued = at.since(sent.arrived);
+        Output::Departed(Departed { at, packet: sent.packet, queued, mark: sent.mark })
+    }
+
+    /// Does things due at or before `now` until a packet leaves. Drops are found in `happened`; they come before the
+    /// departure that follows them, so they end it too.
+    #[inline]
+    fn serve(&mut self, now: Time) -> Option<Output<P>> {
         while self.due <= now {
             let at = self.due;
             if let Some(sent) = self.sending.take() {
-                if self.queue.backlog().is_empty() {
-                    self.service.idle(at);
-                    self.due = Time::MAX;
-                } else {
-                    self.due = self.service.ready();
-                }
-                let queued = at.since(sent.arrived);
-                return Some(Departed { at, packet: sent.packet, queued, mark: sent.mark });
+                return Some(self.depart(at, sent));
             }
             let mut view = View { service: &mut self.service, now: at };
             match self.queue.dequeue(at, &mut view, &mut self.drops) {
                 Some(next) => {
-                    self.due = self.service.begin(next.packet.size());
+                    let leaves = self.service.begin(next.packet.size());
+                    if leaves <= now && self.drops.is_empty() {
+                        return Some(self.depart(leaves, next));
+                    }
+                    self.due = leaves;
                     self.sending = Some(next);
                 }
                 None => {
@@ -163,8 +174,8 @@ impl<P: Packet, Q: Queue<P>, S: Service> Link<P, Q, S> {
     #[cold]
     fn catch_up(&mut self, now: Time) {
         while self.due <= now {
-            if let Some(departed) = self.serve(now) {
-                self.happened.push_back(Output::Departed(departed));
+            if let Some(output) = self.serve(now) {
+                self.happened.push_back(output);
             }
         }
     }
@@ -200,10 +211,7 @@ impl<P: Packet, Q: Queue<P>, S: Service> PathElement<P> for Link<P, Q, S> {
         if self.due > now {
             return None;
         }
-        match self.serve(now) {
-            Some(departed) => Some(Output::Departed(departed)),
-            None => self.happened.pop_front(),
-        }
+        self.serve(now).or_else(|| self.happened.pop_front())
     }
 
     fn next_wakeup(&self) -> Option<Time> {
