@@ -6,6 +6,7 @@
 //! | [`traffic`] | what an application asks of its flow |
 //! | [`spelled`] | an algorithm's settings together with the words they were given in |
 //! | [`outcome`] | what came out: one row per run, time series, link logs |
+//! | [`link_log`] | link logs as text, as Mahimahi writes them |
 //! | [`median`] | several runs as one row |
 //! | [`documents`] | the JSON documents of the command line, and where a result came from |
 //! | [`mod@file`] | scenario files: TOML in, TOML out |
@@ -16,6 +17,7 @@
 pub mod compare;
 pub mod documents;
 pub mod file;
+pub mod link_log;
 pub mod median;
 pub mod outcome;
 pub mod problem;
