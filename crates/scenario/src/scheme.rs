@@ -58,17 +58,6 @@ const PRESETS: &[Preset] = &[
     },
 ];
 
-/// Options that an option brings along in another part of the scheme.
-struct Implied {
-    controller: &'static str,
-    option: (&'static str, &'static str),
-    brings: (&'static str, &'static str),
-}
-
-/// The real ABC runs echoed every packet's mark exactly (Accurate ECN).
-const IMPLIED: &[Implied] =
-    &[Implied { controller: "abc", option: ("variant", "prototype"), brings: ("echo", "exact") }];
-
 impl Scheme {
     /// Reads one scheme.
     pub fn parse(text: &str) -> Result<Self, InputError> {
@@ -115,13 +104,6 @@ impl Scheme {
                 notes.push(format!("{}: {}, {}", queue.name, list.join(", "), preset.why));
             }
             options[2].extend(missing.iter().map(|(name, value)| (name.to_string(), value.to_string())));
-        }
-        for implied in IMPLIED.iter().filter(|implied| implied.controller == controller.name) {
-            let (name, value) = implied.option;
-            if words.options.iter().any(|(option, text)| option == name && text == value) {
-                let (name, value) = implied.brings;
-                options[1].push((name.to_string(), value.to_string()));
-            }
         }
         for (name, value) in &words.options {
             let mut takers = 0;
