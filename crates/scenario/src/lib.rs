@@ -11,11 +11,13 @@
 //! | [`documents`] | the JSON documents of the command line, and where a result came from |
 //! | [`mod@file`] | scenario files: TOML in, TOML out |
 //! | [`scheme`], [`compare`] | the shorthand of the command line, and the scenario behind it |
+//! | [`experiment`] | a paper's figure as a matrix to run and checks to pass |
 //! | [`problem`] | what can be wrong with an input |
 #![forbid(unsafe_code)]
 
 pub mod compare;
 pub mod documents;
+pub mod experiment;
 pub mod file;
 pub mod link_log;
 pub mod median;

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use brakelight_core::registry::BuildError;
 use brakelight_core::units::ParseError;
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeString, DeTable, DeValue};
 
 use crate::problem::{InputError, Problem};
 
@@ -136,6 +136,11 @@ impl<'a> Table<'a> {
         self.source.error(self.span.clone(), &self.owner, problem)
     }
 
+    /// A complaint about a part of the table that `place` describes.
+    pub(crate) fn located(&self, problem: Problem, place: &str) -> InputError {
+        self.source.error(self.span.clone(), place, problem)
+    }
+
     /// Where `key` stands, or the table if it does not.
     pub(crate) fn span_of(&self, key: &str) -> Range<usize> {
         self.table.get(key).map_or(self.span.clone(), Spanned::span)
@@ -174,6 +179,11 @@ impl<'a> Field<'a> {
     /// The text of a string.
     pub(crate) fn text(&self, expected: &str) -> Result<&'a str, InputError> {
         self.value.get_ref().as_str().ok_or_else(|| self.malformed(&format!("{expected}, in quotes")))
+    }
+
+    /// The text of a string, owned.
+    pub(crate) fn string(&self, expected: &str) -> Result<String, InputError> {
+        self.text(expected).map(str::to_string)
     }
 
     /// A quantity with its unit, as a string.
@@ -226,6 +236,33 @@ impl<'a> Field<'a> {
         Table::open(self.source, owner, keys, table, self.value.span())
     }
 
+    /// The keys and values of the table under this key, in the order of the file.
+    pub(crate) fn pairs(&self, expected: &str) -> Result<Vec<(&'a str, Field<'a>)>, InputError> {
+        let table = self.value.get_ref().as_table().ok_or_else(|| self.malformed(expected))?;
+        let mut pairs: Vec<_> = table.iter().collect();
+        pairs.sort_by_key(|(key, _)| key.span().start);
+        let field = |(key, value): (&'a Spanned<DeString<'a>>, &'a Spanned<DeValue<'a>>)| {
+            let key: &'a str = key.get_ref();
+            (key, Field { key, value, ..*self })
+        };
+        Ok(pairs.into_iter().map(field).collect())
+    }
+
+    /// A value that is to stand in a text: a string's text, a number as the file spells it.
+    pub(crate) fn label(&self) -> Result<String, InputError> {
+        let value = self.value.get_ref();
+        match value.as_str() {
+            Some(text) => Ok(text.to_string()),
+            None if value.is_integer() || value.is_float() || value.is_bool() => Ok(self.shown()),
+            None => Err(self.malformed("a text, a number or a truth value")),
+        }
+    }
+
+    /// A complaint about the part of this value that `place` describes.
+    pub(crate) fn located(&self, problem: Problem, place: &str) -> InputError {
+        self.source.error(self.value.span(), place, problem)
+    }
+
     /// The string under `key` of the table this field holds, if it is a table with such a string.
     pub(crate) fn peek(&self, key: &str) -> Option<&'a str> {
         self.value.get_ref().as_table()?.get(key)?.get_ref().as_str()
@@ -234,6 +271,16 @@ impl<'a> Field<'a> {
     /// Whether the value is a string.
     pub(crate) fn is_text(&self) -> bool {
         self.value.get_ref().is_str()
+    }
+
+    /// Whether the value is a table.
+    pub(crate) fn is_table(&self) -> bool {
+        self.value.get_ref().is_table()
+    }
+
+    /// The key.
+    pub(crate) fn key(&self) -> &'a str {
+        self.key
     }
 
     /// What the field belongs to.

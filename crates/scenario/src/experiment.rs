@@ -1,0 +1,197 @@
+//! Experiments: a paper's figure or claim as a file, with the matrix to run and the checks that its measurements must
+//! pass. `reproduce` runs the jobs, fills a [`Table`] and judges.
+//!
+//! ```toml
+//! id = "ABC-F15"
+//! title = "The target utilisation trades delay for throughput"
+//! source = "abc20 appendix B"
+//! schemes = ["abc:eta={eta}"]              # or a table: label = "scheme"
+//! traces = ["Verizon-LTE-short.down"]
+//! seeds = 10                               # seeds 1 to 10; a metric is their median
+//! rtt = "100ms"                            # also: buffer, duration, trace_offset, against
+//!
+//! [sweep]                                  # every combination of these; {eta} stands for the value
+//! eta = [0.85, 0.9, 0.95, 0.98]
+//!
+//! [[claim]]
+//! claim = "A larger eta gives more utilisation and more delay"
+//! paper = "monotone"
+//! check = "increasing(utilization, eta) and increasing(queueing_delay_ms.mean, eta)"
+//! ```
+//!
+//! `[[case]]` tables, each with a label under `case`, name combinations one by one instead. `scenario = '''...'''` holds
+//! the text of a scenario file in place of `compare`'s setup; in it `{controller}`, `{feedback}`, `{queue}` and `{trace}`
+//! stand for the row's. `check = "builtin:NAME"` asks the program for a check of its own, `check = "not-checkable"` says
+//! that the paper does not state enough, with a `note` why.
+
+use crate::documents::{Claim, Verdict};
+use crate::scenario::{Scenario, Service};
+
+mod expression;
+mod read;
+mod table;
+
+pub use expression::{Expression, ExpressionError, Fault, Grid, PARETO_MARGIN, TOLERANCE, Value};
+pub use read::read;
+pub use table::{Dimension, Point, Table, metrics};
+
+/// A figure, table or claim of a paper, ready to run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Experiment {
+    /// Its name in the list of experiments.
+    pub id: String,
+    /// What it is about.
+    pub title: String,
+    /// Where it comes from.
+    pub source: String,
+    /// What a reader should know of the setup.
+    pub note: String,
+    /// The directions of its matrix.
+    pub dimensions: Vec<Dimension>,
+    /// What to run, in order.
+    pub jobs: Vec<Job>,
+    /// What must hold.
+    pub claims: Vec<Assertion>,
+}
+
+/// One run of an experiment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Job {
+    /// Its place in the matrix.
+    pub point: Point,
+    /// What to run; the seed is in it.
+    pub scenario: Scenario,
+}
+
+/// A claim and how to check it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Assertion {
+    /// The id it is reported under.
+    pub id: String,
+    /// What is claimed.
+    pub claim: String,
+    /// The paper's number or shape.
+    pub paper: String,
+    /// What a reader should know besides.
+    pub note: String,
+    /// How to check it.
+    pub check: Check,
+}
+
+/// How to check a claim.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Check {
+    /// By the measurements.
+    Expression {
+        /// What must hold.
+        check: Expression,
+        /// What to show as measured, where it is not what stands left of the comparisons.
+        show: Option<Expression>,
+    },
+    /// By a check of this name in the program.
+    Builtin(String),
+    /// The paper does not say enough.
+    NotCheckable,
+}
+
+/// What a check of the program found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// Whether the claim holds.
+    pub holds: bool,
+    /// What was measured.
+    pub measured: String,
+    /// What a reader should know besides.
+    pub note: String,
+}
+
+impl Experiment {
+    /// The names of all traces it runs on, each once, in order of use.
+    pub fn traces(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = Vec::new();
+        let links = self.jobs.iter().flat_map(|job| &job.scenario.links);
+        for link in links {
+            match &link.service {
+                Service::Trace(name) if !names.contains(&name.as_str()) => names.push(name),
+                _ => {}
+            }
+        }
+        names
+    }
+
+    /// The names of the program's own checks that it asks for.
+    pub fn builtins(&self) -> impl Iterator<Item = &str> {
+        self.claims.iter().filter_map(|assertion| match &assertion.check {
+            Check::Builtin(name) => Some(name.as_str()),
+            _ => None,
+        })
+    }
+
+    /// Judges every claim. `table` holds the measurements of all jobs, or is none when recordings that they need are
+    /// not there; `builtin` runs a check of the program, and knows it.
+    pub fn judge(
+        &self,
+        table: Option<&Table>,
+        builtin: &mut dyn FnMut(&str) -> Option<Finding>,
+    ) -> Vec<Claim> {
+        self.claims.iter().map(|assertion| assertion.judge(table, builtin)).collect()
+    }
+}
+
+impl Assertion {
+    fn judge(&self, table: Option<&Table>, builtin: &mut dyn FnMut(&str) -> Option<Finding>) -> Claim {
+        match (&self.check, table) {
+            (Check::NotCheckable, _) => self.row(Verdict::NotCheckable, String::new(), String::new()),
+            (Check::Builtin(name), _) => match builtin(name) {
+                Some(found) => self.row(verdict(found.holds), found.measured, found.note),
+                None => self.row(Verdict::Fails, String::new(), format!("there is no check `{name}`")),
+            },
+            (Check::Expression { .. }, None) => {
+                self.row(Verdict::NeedsRecordings, String::new(), String::new())
+            }
+            (Check::Expression { check, show }, Some(table)) => {
+                let measured = match show {
+                    Some(show) => show.evaluate(table).map(|value| vec![value]),
+                    None => check.measured(table),
+                };
+                let measured = measured.map(|values| {
+                    values.iter().map(|value| value.show(table)).collect::<Vec<_>>().join("; ")
+                });
+                match (check.check(table), measured) {
+                    (Ok(points), Ok(measured)) => {
+                        let failures = points.failures(table);
+                        let note = match failures.is_empty() {
+                            true => String::new(),
+                            false => format!("not at {}", failures.join(", ")),
+                        };
+                        self.row(verdict(points.holds()), measured, note)
+                    }
+                    // A measurement that is not there proves nothing, so the claim does not hold.
+                    (Err(error), _) | (_, Err(error)) => {
+                        self.row(Verdict::Fails, String::new(), error.to_string())
+                    }
+                }
+            }
+        }
+    }
+
+    fn row(&self, verdict: Verdict, measured: String, found: String) -> Claim {
+        let notes = [self.note.as_str(), found.as_str()];
+        let notes: Vec<&str> = notes.into_iter().filter(|note| !note.is_empty()).collect();
+        Claim {
+            id: self.id.clone(),
+            claim: self.claim.clone(),
+            paper: self.paper.clone(),
+            measured,
+            verdict,
+            note: notes.join("; "),
+        }
+    }
+}
+
+fn verdict(holds: bool) -> Verdict {
+    if holds { Verdict::Holds } else { Verdict::Fails }
+}
+
+#[cfg(test)]
+mod tests;

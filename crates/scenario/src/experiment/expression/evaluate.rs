@@ -1,0 +1,434 @@
+//! From a tree and a table of measurements to numbers or truth, point by point.
+
+use std::collections::BTreeMap;
+
+use super::{
+    At, Expression, ExpressionError, Fault, Function, Link, Node, Operator, PARETO_MARGIN, Selector,
+    TOLERANCE,
+};
+use crate::experiment::table::{Dimension, Point, Table};
+use crate::median::median;
+
+/// The dimension of schemes.
+const SCHEME: &str = "scheme";
+/// What a Pareto comparison looks at.
+const THROUGHPUT: &str = "throughput_mbps";
+const DELAY: &str = "queueing_delay_ms.p95";
+
+/// What an expression gives.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// Numbers.
+    Number(Grid<f64>),
+    /// Truth values.
+    Truth(Grid<bool>),
+}
+
+/// A value for every point of some of the dimensions.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Grid<T> {
+    /// Indices of the dimensions, ascending.
+    dimensions: Vec<usize>,
+    cells: BTreeMap<Point, T>,
+}
+
+impl Expression {
+    /// Evaluates the expression.
+    pub fn evaluate(&self, table: &Table) -> Result<Value, ExpressionError> {
+        Evaluator { table }.value(&self.root)
+    }
+
+    /// Evaluates a check: the points at which it holds.
+    pub fn check(&self, table: &Table) -> Result<Grid<bool>, ExpressionError> {
+        Evaluator { table }.truth(&self.root)
+    }
+
+    /// Evaluates what the check is about; see [`Expression::subjects`].
+    pub(crate) fn measured(&self, table: &Table) -> Result<Vec<Value>, ExpressionError> {
+        self.subjects().into_iter().map(|node| Evaluator { table }.value(node)).collect()
+    }
+}
+
+impl Value {
+    /// The value in words: one number, or one for every point with its labels.
+    pub fn show(&self, table: &Table) -> String {
+        match self {
+            Value::Number(grid) => grid.show(table, |number| short(*number)),
+            Value::Truth(grid) => grid.show(table, |truth| truth.to_string()),
+        }
+    }
+}
+
+impl Grid<bool> {
+    /// Whether it is true at every point.
+    pub fn holds(&self) -> bool {
+        !self.cells.is_empty() && self.cells.values().all(|truth| *truth)
+    }
+
+    /// The points at which it is false, in words; empty for a single value.
+    pub fn failures(&self, table: &Table) -> Vec<String> {
+        let failing = self.cells.iter().filter(|(point, truth)| !**truth && !point.is_empty());
+        failing.map(|(point, _)| self.label(table, point)).collect()
+    }
+}
+
+/// `number` with four significant digits.
+pub(crate) fn short(number: f64) -> String {
+    if number == 0.0 || !number.is_finite() {
+        return number.to_string();
+    }
+    let magnitude = libm::floor(libm::log10(number.abs())) as i32;
+    let decimals = (3 - magnitude).clamp(0, 12) as usize;
+    let text = format!("{number:.decimals$}");
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_string(),
+        false => text,
+    }
+}
+
+impl<T> Grid<T> {
+    fn single(value: T) -> Self {
+        Grid { dimensions: Vec::new(), cells: BTreeMap::from([(Point::new(), value)]) }
+    }
+
+    /// A point in words.
+    fn label(&self, table: &Table, point: &Point) -> String {
+        let label = |(&dimension, &index): (&usize, &usize)| {
+            let Dimension { name, labels } = &table.dimensions()[dimension];
+            let label = labels.get(index).map_or("?", String::as_str);
+            if name == SCHEME || name == "trace" { label.to_string() } else { format!("{name} {label}") }
+        };
+        self.dimensions.iter().zip(point).map(label).collect::<Vec<_>>().join(" ")
+    }
+
+    fn show(&self, table: &Table, show: impl Fn(&T) -> String) -> String {
+        let cell = |(point, value): (&Point, &T)| match point.is_empty() {
+            true => show(value),
+            false => format!("{}: {}", self.label(table, point), show(value)),
+        };
+        self.cells.iter().map(cell).collect::<Vec<_>>().join(", ")
+    }
+
+    fn map<U>(&self, f: impl Fn(&T) -> U) -> Grid<U> {
+        let cells = self.cells.iter().map(|(point, value)| (point.clone(), f(value))).collect();
+        Grid { dimensions: self.dimensions.clone(), cells }
+    }
+
+    /// The value at the point whose coordinates in `dimensions` are `point`.
+    fn at(&self, dimensions: &[usize], point: &Point) -> Option<&T> {
+        let own = |dimension: &usize| Some(point[dimensions.iter().position(|other| other == dimension)?]);
+        self.cells.get(&self.dimensions.iter().map(own).collect::<Option<Point>>()?)
+    }
+
+    /// Combines two grids point by point; one that lacks a dimension of the other counts the same all along it.
+    fn zip<U, V>(&self, other: &Grid<U>, f: impl Fn(&T, &U) -> V) -> Grid<V> {
+        let mut dimensions: Vec<usize> = self.dimensions.iter().chain(&other.dimensions).copied().collect();
+        dimensions.sort_unstable();
+        dimensions.dedup();
+        let mut cells = BTreeMap::new();
+        for (left, mine) in &self.cells {
+            for (right, theirs) in &other.cells {
+                let side = |dimension: &usize, own: &[usize], point: &Point| {
+                    own.iter().position(|mine| mine == dimension).map(|index| point[index])
+                };
+                let joined: Option<Point> = dimensions
+                    .iter()
+                    .map(|dimension| {
+                        let left = side(dimension, &self.dimensions, left);
+                        let right = side(dimension, &other.dimensions, right);
+                        match (left, right) {
+                            (Some(left), Some(right)) => (left == right).then_some(left),
+                            (one, two) => one.or(two),
+                        }
+                    })
+                    .collect();
+                if let Some(point) = joined {
+                    cells.insert(point, f(mine, theirs));
+                }
+            }
+        }
+        Grid { dimensions, cells }
+    }
+
+    /// The grid without `dimension`: the values along it, in order, for each remaining point.
+    fn along(&self, dimension: usize) -> Grid<Vec<&T>> {
+        let place = self.dimensions.iter().position(|own| *own == dimension);
+        let mut cells: BTreeMap<Point, Vec<&T>> = BTreeMap::new();
+        for (point, value) in &self.cells {
+            let mut rest = point.clone();
+            place.map(|place| rest.remove(place));
+            cells.entry(rest).or_default().push(value);
+        }
+        let dimensions = self.dimensions.iter().copied().filter(|own| *own != dimension).collect();
+        Grid { dimensions, cells }
+    }
+}
+
+struct Evaluator<'t> {
+    table: &'t Table,
+}
+
+impl Evaluator<'_> {
+    fn value(&self, node: &Node) -> Result<Value, ExpressionError> {
+        match node {
+            Node::Comparison(..) | Node::Not(_) | Node::And(_) | Node::Or(_) => {
+                self.truth(node).map(Value::Truth)
+            }
+            Node::Call(_, Function::Increasing | Function::Decreasing | Function::Pareto, _) => {
+                self.truth(node).map(Value::Truth)
+            }
+            _ => self.number(node).map(Value::Number),
+        }
+    }
+
+    fn number(&self, node: &Node) -> Result<Grid<f64>, ExpressionError> {
+        let kind = |at: usize, found| {
+            Err(ExpressionError { at, fault: Fault::Kind { expected: "a number", found } })
+        };
+        match node {
+            Node::Number(number) => Ok(Grid::single(*number)),
+            Node::Text(at, _) => kind(at.0, "a label"),
+            Node::Metric(at, name, selectors) => self.metric(*at, name, selectors),
+            Node::Negative(inner) => Ok(self.number(inner)?.map(|number| -number)),
+            Node::Arithmetic(left, operator, right) => {
+                let (left, right) = (self.number(left)?, self.number(right)?);
+                Ok(left.zip(&right, |left, right| match operator {
+                    Operator::Plus => left + right,
+                    Operator::Minus => left - right,
+                    Operator::Times => left * right,
+                    Operator::Over => left / right,
+                }))
+            }
+            Node::Call(at, function, arguments) => match function {
+                Function::Increasing | Function::Decreasing | Function::Pareto => kind(at.0, "a truth value"),
+                Function::Abs => Ok(self.number(&arguments[0])?.map(|number| number.abs())),
+                Function::Log10 => Ok(self.number(&arguments[0])?.map(|number| libm::log10(*number))),
+                _ => self.reduce(*function, arguments),
+            },
+            Node::Comparison(at, ..) => kind(at.0, "a truth value"),
+            Node::Not(_) | Node::And(_) | Node::Or(_) => kind(1, "a truth value"),
+        }
+    }
+
+    fn truth(&self, node: &Node) -> Result<Grid<bool>, ExpressionError> {
+        match node {
+            Node::Comparison(_, first, links) => {
+                let mut left = self.number(first)?;
+                let mut holds: Option<Grid<bool>> = None;
+                for link in links {
+                    let (link_holds, next) = self.link(&left, link)?;
+                    holds = Some(match holds {
+                        Some(holds) => holds.zip(&link_holds, |one, two| *one && *two),
+                        None => link_holds,
+                    });
+                    left = next;
+                }
+                Ok(holds.expect("a comparison has a link"))
+            }
+            Node::Not(inner) => Ok(self.truth(inner)?.map(|truth| !truth)),
+            Node::And(parts) => self.junction(parts, |one, two| one && two),
+            Node::Or(parts) => self.junction(parts, |one, two| one || two),
+            Node::Call(at, function @ (Function::Increasing | Function::Decreasing), arguments) => {
+                let (grid, dimension) = (self.number(&arguments[0])?, self.dimension(&arguments[1])?);
+                if !grid.dimensions.contains(&dimension) {
+                    let fault =
+                        Fault::Kind { expected: "a dimension along which it varies", found: "one it lacks" };
+                    return Err(ExpressionError { at: at.0, fault });
+                }
+                let ordered = |pair: &[&f64]| match function {
+                    Function::Increasing => pair[0] < pair[1],
+                    _ => pair[0] > pair[1],
+                };
+                Ok(grid.along(dimension).map(|values| values.windows(2).all(ordered)))
+            }
+            Node::Call(_, Function::Pareto, arguments) => self.pareto(&arguments[0]),
+            Node::Metric(at, ..) | Node::Call(at, ..) | Node::Text(at, _) => {
+                let fault = Fault::Kind { expected: "a comparison", found: "a value" };
+                Err(ExpressionError { at: at.0, fault })
+            }
+            Node::Number(_) | Node::Negative(_) | Node::Arithmetic(..) => Err(ExpressionError {
+                at: 1,
+                fault: Fault::Kind { expected: "a comparison", found: "a number" },
+            }),
+        }
+    }
+
+    fn junction(
+        &self,
+        parts: &[Node],
+        join: impl Fn(bool, bool) -> bool,
+    ) -> Result<Grid<bool>, ExpressionError> {
+        let mut holds = self.truth(&parts[0])?;
+        for part in &parts[1..] {
+            holds = holds.zip(&self.truth(part)?, |one, two| join(*one, *two));
+        }
+        Ok(holds)
+    }
+
+    /// Whether one link of a chain holds, and what stands to the left of the next.
+    fn link(&self, left: &Grid<f64>, link: &Link) -> Result<(Grid<bool>, Grid<f64>), ExpressionError> {
+        let pair = |right: &Node, test: fn(f64, f64) -> bool| {
+            let right = self.number(right)?;
+            Ok((left.zip(&right, |left, right| test(*left, *right)), right))
+        };
+        match link {
+            Link::Less(right) => pair(right, |left, right| left < right),
+            Link::AtMost(right) => pair(right, |left, right| left <= right),
+            Link::More(right) => pair(right, |left, right| left > right),
+            Link::AtLeast(right) => pair(right, |left, right| left >= right),
+            Link::About(right) => pair(right, |left, right| (left - right).abs() <= TOLERANCE * right.abs()),
+            Link::Between(low, high) => {
+                let (low, high) = (self.number(low)?, self.number(high)?);
+                let above = left.zip(&low, |left, low| left >= low);
+                let below = left.zip(&high, |left, high| left <= high);
+                Ok((above.zip(&below, |one, two| *one && *two), high))
+            }
+            Link::Around(centre, tolerance, relative) => {
+                let (centre, tolerance) = (self.number(centre)?, self.number(tolerance)?);
+                let width = centre.zip(&tolerance, |centre, tolerance| match relative {
+                    true => centre.abs() * tolerance / 100.0,
+                    false => *tolerance,
+                });
+                let off = left.zip(&centre, |left, centre| (left - centre).abs());
+                Ok((off.zip(&width, |off, width| off <= width), centre))
+            }
+        }
+    }
+
+    fn reduce(&self, function: Function, arguments: &[Node]) -> Result<Grid<f64>, ExpressionError> {
+        let grid = self.number(&arguments[0])?;
+        let values = match arguments.get(1) {
+            Some(dimension) => grid.along(self.dimension(dimension)?),
+            None => Grid::single(grid.cells.values().collect()),
+        };
+        Ok(values.map(|values| {
+            let values = values.iter().map(|value| **value);
+            match function {
+                Function::Count => values.count() as f64,
+                Function::Sum => values.sum(),
+                Function::Min => values.fold(f64::INFINITY, f64::min),
+                Function::Max => values.fold(f64::NEG_INFINITY, f64::max),
+                Function::Median => median(&mut values.collect::<Vec<_>>()).unwrap_or(f64::NAN),
+                _ => {
+                    let count = values.len() as f64;
+                    values.sum::<f64>() / count
+                }
+            }
+        }))
+    }
+
+    /// The dimension that an argument names.
+    fn dimension(&self, node: &Node) -> Result<usize, ExpressionError> {
+        match node {
+            Node::Metric(at, name, selectors) if selectors.is_empty() => self.find_dimension(*at, name),
+            Node::Metric(at, ..) | Node::Text(at, _) | Node::Call(at, ..) | Node::Comparison(at, ..) => {
+                let fault = Fault::Kind { expected: "the name of a dimension", found: "an expression" };
+                Err(ExpressionError { at: at.0, fault })
+            }
+            _ => Err(ExpressionError {
+                at: 1,
+                fault: Fault::Kind { expected: "the name of a dimension", found: "an expression" },
+            }),
+        }
+    }
+
+    fn find_dimension(&self, at: At, name: &str) -> Result<usize, ExpressionError> {
+        let dimensions = self.table.dimensions();
+        dimensions.iter().position(|dimension| dimension.name == name).ok_or_else(|| {
+            let valid = list(dimensions.iter().map(|dimension| dimension.name.as_str()));
+            ExpressionError {
+                at: at.0,
+                fault: Fault::Unknown { what: "dimension", name: name.to_string(), valid },
+            }
+        })
+    }
+
+    fn find_label(&self, at: At, dimension: usize, label: &str) -> Result<usize, ExpressionError> {
+        let Dimension { labels, .. } = &self.table.dimensions()[dimension];
+        labels.iter().position(|other| other == label).ok_or_else(|| {
+            let valid = list(labels.iter().map(String::as_str));
+            ExpressionError {
+                at: at.0,
+                fault: Fault::Unknown { what: "label", name: label.to_string(), valid },
+            }
+        })
+    }
+
+    /// The metric at every point that the selectors leave, without the dimensions that have but one point.
+    fn metric(&self, at: At, name: &str, selectors: &[Selector]) -> Result<Grid<f64>, ExpressionError> {
+        let dimensions = self.table.dimensions();
+        let mut fixed = vec![None; dimensions.len()];
+        for selector in selectors {
+            let dimension = self.find_dimension(selector.at, &selector.dimension)?;
+            fixed[dimension] = Some(self.find_label(selector.at, dimension, &selector.label)?);
+        }
+        let known = self.table.metrics();
+        if !known.contains(&name) {
+            let fault =
+                Fault::Unknown { what: "metric", name: name.to_string(), valid: list(known.into_iter()) };
+            return Err(ExpressionError { at: at.0, fault });
+        }
+        let free: Vec<usize> = (0..dimensions.len())
+            .filter(|&dimension| fixed[dimension].is_none() && dimensions[dimension].labels.len() > 1)
+            .collect();
+        let mut cells = BTreeMap::new();
+        for point in self.table.points() {
+            if point.iter().zip(&fixed).any(|(index, fixed)| fixed.is_some_and(|fixed| fixed != *index)) {
+                continue;
+            }
+            let value = self.table.median(point, name).ok_or_else(|| {
+                let all =
+                    Grid { dimensions: (0..dimensions.len()).collect(), cells: BTreeMap::<Point, ()>::new() };
+                let point = all.label(self.table, point);
+                ExpressionError { at: at.0, fault: Fault::NoValue { metric: name.to_string(), point } }
+            })?;
+            cells.insert(free.iter().map(|&dimension| point[dimension]).collect(), value);
+        }
+        if cells.is_empty() {
+            let fault = Fault::NoValue { metric: name.to_string(), point: "any point".to_string() };
+            return Err(ExpressionError { at: at.0, fault });
+        }
+        Ok(Grid { dimensions: free, cells })
+    }
+
+    /// For every point of the other dimensions: no other scheme is better in both throughput and delay.
+    fn pareto(&self, scheme: &Node) -> Result<Grid<bool>, ExpressionError> {
+        let Node::Text(at, label) = scheme else {
+            let fault = Fault::Arguments { function: "pareto", expected: "the label of a scheme, in quotes" };
+            return Err(ExpressionError { at: 1, fault });
+        };
+        let dimension = self.find_dimension(*at, SCHEME)?;
+        let index = self.find_label(*at, dimension, label)?;
+        let throughput = self.metric(*at, THROUGHPUT, &[])?;
+        let delay = self.metric(*at, DELAY, &[])?;
+        let Some(place) = throughput.dimensions.iter().position(|own| *own == dimension) else {
+            let fault = Fault::Kind { expected: "other schemes to compare with", found: "one scheme" };
+            return Err(ExpressionError { at: at.0, fault });
+        };
+        let better = |point: &Point, own: &Point| {
+            let (Some(more), Some(than)) = (throughput.cells.get(point), throughput.cells.get(own)) else {
+                return false;
+            };
+            let (less, of) = (delay.at(&throughput.dimensions, point), delay.at(&throughput.dimensions, own));
+            let less = less.zip(of).is_some_and(|(less, of)| *less < of * (1.0 - PARETO_MARGIN));
+            less && *more > than * (1.0 + PARETO_MARGIN)
+        };
+        let mut cells = BTreeMap::new();
+        for own in throughput.cells.keys().filter(|point| point[place] == index) {
+            let rivals = throughput.cells.keys().filter(|point| {
+                let same =
+                    |(position, (one, two)): (usize, (&usize, &usize))| position == place || one == two;
+                point.iter().zip(own.iter()).enumerate().all(same)
+            });
+            let mut rest = own.clone();
+            rest.remove(place);
+            cells.insert(rest, !rivals.into_iter().any(|point| better(point, own)));
+        }
+        let dimensions = throughput.dimensions.iter().copied().filter(|own| *own != dimension).collect();
+        Ok(Grid { dimensions, cells })
+    }
+}
+
+fn list<'n>(names: impl Iterator<Item = &'n str>) -> String {
+    names.collect::<Vec<_>>().join(", ")
+}

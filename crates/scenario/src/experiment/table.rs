@@ -1,0 +1,103 @@
+//! Measurements by their place in an experiment's matrix.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::median::median;
+use crate::outcome::Run;
+
+/// One direction of the matrix: `scheme`, `trace`, or something swept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dimension {
+    /// Its name.
+    pub name: String,
+    /// Its points, in the order of the file.
+    pub labels: Vec<String>,
+}
+
+/// A point of the matrix: an index into each dimension's labels.
+pub type Point = Vec<usize>;
+
+/// The numbers of every run, by point. Runs of one point differ in their seed.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Table {
+    dimensions: Vec<Dimension>,
+    /// For each point, the runs' numbers by name.
+    cells: BTreeMap<Point, Vec<BTreeMap<String, f64>>>,
+}
+
+impl Table {
+    /// An empty table.
+    pub fn new(dimensions: &[Dimension]) -> Self {
+        Table { dimensions: dimensions.to_vec(), cells: BTreeMap::new() }
+    }
+
+    /// Adds a run at `point`. The order of adding does not matter.
+    pub fn add(&mut self, point: &[usize], run: &Run) {
+        debug_assert_eq!(point.len(), self.dimensions.len());
+        self.cells.entry(point.to_vec()).or_default().push(metrics(run));
+    }
+
+    /// The directions of the matrix.
+    pub fn dimensions(&self) -> &[Dimension] {
+        &self.dimensions
+    }
+
+    /// The points that have runs.
+    pub(crate) fn points(&self) -> impl Iterator<Item = &Point> {
+        self.cells.keys()
+    }
+
+    /// The median of `metric` over the runs at `point`; none when half of them or more do not have it.
+    pub(crate) fn median(&self, point: &Point, metric: &str) -> Option<f64> {
+        let runs = self.cells.get(point)?;
+        let mut values: Vec<f64> = runs.iter().filter_map(|run| run.get(metric).copied()).collect();
+        if values.len() * 2 <= runs.len() { None } else { median(&mut values) }
+    }
+
+    /// The names of all numbers that any run has.
+    pub(crate) fn metrics(&self) -> Vec<&str> {
+        let mut names: Vec<&str> =
+            self.cells.values().flatten().flat_map(BTreeMap::keys).map(String::as_str).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+}
+
+/// Every number of a row, by the path of its JSON, dots between the parts. Elements of `links` and `flows` go by their
+/// names, with an underscore for every character that is not a letter or a digit.
+pub fn metrics(run: &Run) -> BTreeMap<String, f64> {
+    let mut metrics = BTreeMap::new();
+    flatten(String::new(), &run.value(), &mut metrics);
+    metrics.remove("seed");
+    metrics
+}
+
+fn flatten(path: String, value: &Value, metrics: &mut BTreeMap<String, f64>) {
+    let below = |part: &str| if path.is_empty() { part.to_string() } else { format!("{path}.{part}") };
+    match value {
+        Value::Number(number) => {
+            metrics.extend(number.as_f64().map(|number| (path, number)));
+        }
+        Value::Object(map) => {
+            for (key, value) in map.iter().filter(|(key, _)| *key != "spread") {
+                flatten(below(key), value, metrics);
+            }
+        }
+        Value::Array(list) => {
+            for value in list {
+                if let Some(name) = value.get("name").and_then(Value::as_str) {
+                    flatten(below(&word(name)), value, metrics);
+                }
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::String(_) => {}
+    }
+}
+
+/// `name` as a part of a metric's path.
+fn word(name: &str) -> String {
+    name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
+}

@@ -1,0 +1,246 @@
+//! Experiments are laid out as their files say, judged by what was measured, and refused with a message that helps.
+
+use std::fmt::Write;
+
+use brakelight_core::random::Random;
+use brakelight_core::time::Duration;
+use brakelight_core::units::{Limit, Rate};
+
+use super::{Experiment, Finding, Table, read};
+use crate::documents::Verdict;
+use crate::outcome::{Run, Summary};
+use crate::scenario::Service;
+use crate::testing::{fuzz_inputs, mutate};
+
+const MATRIX: &str = r#"
+id = "X-1"
+title = "A matrix"
+source = "nowhere 1"
+note = "made up"
+schemes = { fast = "newreno:beta={beta}", slow = "newreno:beta=0.5" }
+traces = ["one", "two"]
+seeds = 3
+rtt = "{rtt}"
+buffer = "100pkt"
+duration = "30s"
+trace_offset = "random"
+
+[sweep]
+beta = [0.6, 0.7]
+rtt = ["20ms", "200ms"]
+
+[[claim]]
+claim = "fast is faster"
+paper = "1.5x"
+check = "throughput_mbps['fast', beta = 0.7, rtt = '20ms'] / throughput_mbps['slow', beta = 0.7, rtt = '20ms'] ~ 1.5"
+
+[[claim]]
+id = "X-1b"
+claim = "a longer way is slower"
+check = "decreasing(throughput_mbps, rtt)"
+show = "mean(throughput_mbps, trace)"
+
+[[claim]]
+claim = "an algorithm does as it says"
+check = "builtin:algorithm"
+
+[[claim]]
+claim = "the curve of a lost figure"
+check = "not-checkable"
+note = "the figure is lost"
+"#;
+
+const CASES: &str = r#"
+id = "X-2"
+title = "A scenario of its own"
+source = "nowhere 2"
+schemes = ["newreno", "newreno:beta=0.7,limit=9pkt"]
+seeds = 2
+scenario = '''
+duration = "{until}"
+[[link]]
+name = "up"
+rate = "24Mbps"
+queue = "{queue}"
+[[flow]]
+name = "a"
+controller = "{controller}"
+feedback = "{feedback}"
+traffic = { kind = "size", size = "1MB" }
+rtt = "20ms"
+path = ["up"]
+'''
+
+[[case]]
+case = "short"
+until = "10s"
+
+[[case]]
+case = "long"
+until = "20s"
+
+[[claim]]
+claim = "it finishes"
+check = "flows.a.application.completion_s < 10"
+"#;
+
+fn experiment(text: &str) -> Experiment {
+    read("x.toml", text).unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn a_matrix_has_a_job_for_every_point_and_seed() {
+    let experiment = experiment(MATRIX);
+    let names: Vec<&str> = experiment.dimensions.iter().map(|dimension| dimension.name.as_str()).collect();
+    assert_eq!(names, ["scheme", "trace", "beta", "rtt"]);
+    assert_eq!(experiment.jobs.len(), 2 * 2 * 2 * 2 * 3);
+    assert_eq!(experiment.traces(), ["one", "two"]);
+    assert_eq!(experiment.builtins().collect::<Vec<_>>(), ["algorithm"]);
+    let job = &experiment.jobs[22];
+    assert_eq!((job.point.as_slice(), job.scenario.seed), ([0, 1, 1, 1].as_slice(), 2));
+    let job = &job.scenario;
+    assert_eq!(job.flows[0].controller.words().to_string(), "newreno:beta=0.7");
+    assert_eq!(job.flows[0].rtt, Duration::from_millis(200));
+    assert_eq!(job.links[0].service, Service::Trace("two".to_string()));
+    assert_eq!(job.links[0].buffer, Limit::Packets(100));
+    assert_eq!(job.duration, Duration::from_secs(30));
+    assert_eq!(experiment.jobs[47].scenario.flows[0].controller.words().to_string(), "newreno:beta=0.5");
+}
+
+#[test]
+fn a_scenario_of_its_own_takes_the_parts_of_the_scheme_and_the_values_of_the_case() {
+    let experiment = experiment(CASES);
+    assert_eq!(experiment.jobs.len(), 2 * 2 * 2);
+    let last = &experiment.jobs[7].scenario;
+    assert_eq!((last.duration, last.seed), (Duration::from_secs(20), 2));
+    assert_eq!(last.links[0].service, Service::Fixed(Rate::from_mbps(24)));
+    assert_eq!(last.links[0].queue.words().to_string(), "droptail:limit=9pkt");
+    assert_eq!(last.flows[0].controller.words().to_string(), "newreno:beta=0.7");
+}
+
+/// Measurements in which `fast` has `ratio` times the throughput of `slow`, and a longer way is slower.
+fn measured(experiment: &Experiment, ratio: f64) -> Table {
+    let mut table = Table::new(&experiment.dimensions);
+    for job in &experiment.jobs {
+        let base = if job.point[0] == 0 { ratio } else { 1.0 };
+        let throughput = base / (1 + job.point[3]) as f64;
+        let queueing_delay_ms = Some(Summary::default());
+        table.add(&job.point, &Run { throughput_mbps: throughput, queueing_delay_ms, ..Run::default() });
+    }
+    table
+}
+
+#[test]
+fn judges_every_claim_by_what_was_measured() {
+    let experiment = experiment(MATRIX);
+    let mut builtin = |name: &str| {
+        assert_eq!(name, "algorithm");
+        Some(Finding { holds: false, measured: "0.4".to_string(), note: "by hand".to_string() })
+    };
+    let claims = experiment.judge(Some(&measured(&experiment, 1.6)), &mut builtin);
+    let verdicts: Vec<Verdict> = claims.iter().map(|claim| claim.verdict).collect();
+    assert_eq!(verdicts, [Verdict::Holds, Verdict::Holds, Verdict::Fails, Verdict::NotCheckable]);
+    assert_eq!((claims[0].id.as_str(), claims[1].id.as_str()), ("X-1", "X-1b"));
+    assert_eq!(claims[0].measured, "one: 1.6, two: 1.6");
+    assert!(claims[1].measured.starts_with("fast beta 0.6 rtt 20ms: 1.6, "), "{}", claims[1].measured);
+    assert_eq!((claims[2].measured.as_str(), claims[2].note.as_str()), ("0.4", "by hand"));
+    assert_eq!(claims[3].note, "the figure is lost");
+    let claims = experiment.judge(Some(&measured(&experiment, 1.8)), &mut builtin);
+    assert_eq!(claims[0].verdict, Verdict::Fails);
+    assert_eq!(claims[0].note, "not at one, two");
+}
+
+#[test]
+fn without_its_recordings_a_claim_needs_them() {
+    let experiment = experiment(MATRIX);
+    let claims = experiment.judge(None, &mut |_| None);
+    let verdicts: Vec<Verdict> = claims.iter().map(|claim| claim.verdict).collect();
+    use Verdict::{Fails, NeedsRecordings, NotCheckable};
+    assert_eq!(verdicts, [NeedsRecordings, NeedsRecordings, Fails, NotCheckable]);
+    assert_eq!(claims[2].note, "there is no check `algorithm`");
+}
+
+#[test]
+fn a_missing_measurement_fails_the_claim() {
+    let experiment = experiment(CASES);
+    let mut table = Table::new(&experiment.dimensions);
+    for job in &experiment.jobs {
+        table.add(&job.point, &Run::default());
+    }
+    let claims = experiment.judge(Some(&table), &mut |_| None);
+    assert_eq!(claims[0].verdict, Verdict::Fails);
+    assert!(
+        claims[0].note.contains("unknown metric `flows.a.application.completion_s`"),
+        "{}",
+        claims[0].note
+    );
+}
+
+#[test]
+fn refuses_bad_files_in_the_users_words() {
+    let mut shown = String::new();
+    let swaps = [
+        (MATRIX, "id = \"X-1\"", ""),
+        (MATRIX, "seeds = 3", "seeds = 0"),
+        (MATRIX, "seeds = 3", "seeds = 100000"),
+        (MATRIX, "seeds = 3", "seed = 3"),
+        (MATRIX, "traces = [\"one\", \"two\"]", ""),
+        (MATRIX, "traces = [\"one\", \"two\"]", "traces = [\"one\", \"one\"]"),
+        (MATRIX, "{beta}", "{gamma}"),
+        (MATRIX, "[0.6, 0.7]", "[0.6, 7]"),
+        (MATRIX, "[0.6, 0.7]", "[]"),
+        (MATRIX, "[0.6, 0.7]", "[[0.6]]"),
+        (MATRIX, "[0.6, 0.7]", "0.6"),
+        (MATRIX, "beta = [0.6, 0.7]", "trace = [0.6, 0.7]"),
+        (MATRIX, "\"20ms\", ", "\"0ms\", "),
+        (MATRIX, "buffer = \"100pkt\"", "buffer = 100"),
+        (MATRIX, "newreno:beta=0.5", "newrino"),
+        (MATRIX, "beta = 0.7, rtt = '20ms'", "beta = 0.8, rtt = '20ms'"),
+        (MATRIX, "decreasing(throughput_mbps, rtt)", "decreasing(throughput, rtt"),
+        (MATRIX, "decreasing(throughput_mbps, rtt)", "throughput_mbps"),
+        (MATRIX, "\"mean(throughput_mbps, trace)\"", "\"mean(speed, trace)\""),
+        (MATRIX, "note = \"the figure is lost\"", ""),
+        (MATRIX, "claim = \"fast is faster\"", ""),
+        (CASES, "24Mbps", "24"),
+        (CASES, "\"{controller}\"", "\"{control}\""),
+        (CASES, "case = \"short\"", ""),
+        (CASES, "case = \"short\"", "case = \"long\""),
+        (CASES, "until = \"10s\"", ""),
+        (CASES, "seeds = 2", "seeds = 2\nrtt = \"1s\""),
+        (CASES, "flows.a.", "flows.b."),
+    ];
+    for (text, from, to) in swaps {
+        assert!(text.contains(from), "{from}");
+        let error = read("x.toml", &text.replacen(from, to, 1)).expect_err(to).to_string();
+        let error = match error.find("valid are capacity_mbps") {
+            Some(at) => format!("{}valid are (metrics)", &error[..at]),
+            None => error,
+        };
+        let error = match error.find("unknown controller") {
+            Some(at) => format!("{}unknown controller ...", &error[..at]),
+            None => error,
+        };
+        writeln!(shown, "{from} -> {to}\n    {error}").unwrap();
+    }
+    insta::assert_snapshot!(shown);
+}
+
+#[test]
+fn never_panics() {
+    let mut random = Random::stream(5, "experiments");
+    let corpus = [MATRIX.to_string(), CASES.to_string()];
+    let mut accepted = 0;
+    // A file is worth many expressions, and takes as long.
+    let inputs = fuzz_inputs() / 4;
+    for _ in 0..inputs {
+        let text = mutate(&corpus, &mut random);
+        match read("fuzz.toml", &text) {
+            Ok(experiment) => {
+                accepted += 1;
+                experiment.judge(None, &mut |_| None);
+            }
+            Err(error) => assert!(error.line.is_some() && !error.to_string().contains('\n'), "{error}"),
+        }
+    }
+    assert!(accepted > inputs / 20, "{accepted} of {inputs} accepted");
+}
