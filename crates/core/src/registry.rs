@@ -346,6 +346,8 @@ registry! {
             "CUBIC with HyStart: window growth as a cubic function of time (RFC 9438)";
         Abc(abc::Abc) = "abc", feedback "delayed", queue Some("abc"), host Tcp,
             "ABC: accelerate or brake on every packet, with Cubic as second window (NSDI 2020)";
+        Vivace(vivace::Vivace) = "vivace" | "pcc", feedback "delayed", queue None, host Tcp,
+            "PCC Vivace-latency: rates chosen by online learning (NSDI 2018)";
     }
     feedbacks {
         Delayed(delayed::Delayed) = "delayed", "Delayed ACKs with the mark-change state machine (RFC 8257, ABC section 6)";

@@ -23,3 +23,8 @@ fn bbr2() {
 fn bbr3() {
     page("bbr3");
 }
+
+#[test]
+fn vivace() {
+    page("vivace");
+}

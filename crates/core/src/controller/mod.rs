@@ -17,6 +17,7 @@ pub mod bbr;
 pub mod cubic;
 mod hystart;
 pub mod newreno;
+pub mod vivace;
 mod window;
 
 pub use bbr::{v2 as bbr2, v3 as bbr3};
