@@ -11,16 +11,18 @@ use brakelight_core::registry::Host;
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::Bytes;
 
-use super::FlowConfig;
 use super::acks::AckArena;
 use super::receiver::{Receiver, Wish};
 use super::sender::Sender;
+use super::{Counters, FlowConfig};
 use crate::engine::Direction;
 use crate::packet::{Kind, SimPacket};
 
 /// Bytes that QUIC's STREAM frame header takes in a data packet, and an ACK frame with one range in an ACK packet.
 const STREAM_FRAME: u32 = 8;
 const ACK_FRAME: u32 = 6;
+/// IPv4 and UDP headers of a datagram.
+pub(super) const DATAGRAM_OVERHEAD: u16 = 28;
 
 /// What every connection of a flow shares.
 #[derive(Clone, Debug)]
@@ -122,6 +124,11 @@ impl Connection {
         self.sender.deadline().min(self.receiver.deadline()).min(outbox)
     }
 
+    /// What the connection did so far.
+    pub(super) fn counters(&self) -> Counters {
+        Counters { goodput_bytes: self.receiver.received().0, ..*self.sender.counters() }
+    }
+
     /// Whether nothing is left to send or to hear.
     pub(super) fn is_finished(&self) -> bool {
         self.sender.is_done() && self.outbox.is_empty() && self.acks.in_use() == 0
@@ -148,6 +155,7 @@ impl Connection {
                     self.acks.release(slot, generation);
                 }
             }
+            // The application's, not the connection's.
             Kind::Datagram { .. } => {}
         }
     }
@@ -199,6 +207,34 @@ impl Connection {
             cwr: outgoing.directive.cwr,
             copy: false,
         })
+    }
+
+    /// Sends a message of the application.
+    pub(super) fn post_datagram(
+        &mut self,
+        shared: &mut Shared,
+        now: Time,
+        direction: Direction,
+        payload: u16,
+        kind: Kind,
+    ) {
+        let packet = SimPacket {
+            id: shared.identity(),
+            sent_at: now,
+            queued: Duration::ZERO,
+            kind,
+            flow: shared.flow,
+            connection: self.number,
+            size: payload + DATAGRAM_OVERHEAD,
+            ecn: Ecn::NotEct,
+            encoding: Encoding::None,
+            hop: 0,
+            direction,
+            cwr: false,
+            copy: false,
+        };
+        let at = shared.leave_at(now);
+        self.outbox.push_back((at, packet));
     }
 }
 

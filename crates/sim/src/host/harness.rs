@@ -17,7 +17,7 @@ use crate::packet::{Kind, SimPacket};
 
 /// What the path does to a packet.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) enum Fate {
+pub(crate) enum Fate {
     Deliver,
     Drop,
     /// Delivered after the others that were sent up to this much later.
@@ -28,28 +28,28 @@ pub(super) enum Fate {
 
 /// One packet as it was sent, for traces.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sent {
-    pub(super) at: Time,
-    pub(super) packet: SimPacket,
+pub(crate) struct Sent {
+    pub(crate) at: Time,
+    pub(crate) packet: SimPacket,
 }
 
 impl Sent {
-    pub(super) fn segment(&self) -> Option<u32> {
+    pub(crate) fn segment(&self) -> Option<u32> {
         match self.packet.kind {
             Kind::Data { segment, .. } => Some(segment),
             _ => None,
         }
     }
-    pub(super) fn millis(&self) -> f64 {
+    pub(crate) fn millis(&self) -> f64 {
         self.at.as_nanos() as f64 * 1e-6
     }
 }
 
 /// A host and its path.
-pub(super) struct World<F> {
-    pub(super) host: FlowHost,
-    pub(super) now: Time,
-    pub(super) sent: Vec<Sent>,
+pub(crate) struct World<F> {
+    pub(crate) host: FlowHost,
+    pub(crate) now: Time,
+    pub(crate) sent: Vec<Sent>,
     delay: Duration,
     rate: Option<Rate>,
     limit: u64,
@@ -59,7 +59,7 @@ pub(super) struct World<F> {
     fate: F,
 }
 
-pub(super) fn config(host: Host, traffic: Traffic) -> FlowConfig {
+pub(crate) fn config(host: Host, traffic: Traffic) -> FlowConfig {
     let (mss, overhead) = brakelight_scenario::scenario::packet_sizes(host);
     FlowConfig {
         flow: FlowId(0),
@@ -80,14 +80,14 @@ pub(super) fn config(host: Host, traffic: Traffic) -> FlowConfig {
 }
 
 /// So many full segments.
-pub(super) fn segments(host: Host, count: u64) -> Traffic {
+pub(crate) fn segments(host: Host, count: u64) -> Traffic {
     let (mss, _) = brakelight_scenario::scenario::packet_sizes(host);
     Traffic::Size(Bytes(mss.0 * count))
 }
 
 impl<F: FnMut(Time, &SimPacket) -> Fate> World<F> {
     /// A path of `rtt` without a bottleneck.
-    pub(super) fn new(config: FlowConfig, rtt: Duration, fate: F) -> Self {
+    pub(crate) fn new(config: FlowConfig, rtt: Duration, fate: F) -> Self {
         World {
             host: FlowHost::new(config),
             now: Time::ZERO,
@@ -103,7 +103,7 @@ impl<F: FnMut(Time, &SimPacket) -> Fate> World<F> {
     }
 
     /// Puts data through a link of `rate` that holds at most `limit` bytes.
-    pub(super) fn bottleneck(mut self, rate: Rate, limit: u64) -> Self {
+    pub(crate) fn bottleneck(mut self, rate: Rate, limit: u64) -> Self {
         self.rate = Some(rate);
         self.limit = limit;
         self
@@ -148,7 +148,7 @@ impl<F: FnMut(Time, &SimPacket) -> Fate> World<F> {
     }
 
     /// Runs until `end`, or until nothing can happen any more.
-    pub(super) fn run(&mut self, end: Time) {
+    pub(crate) fn run(&mut self, end: Time) {
         self.drain();
         loop {
             let arrival = self.flying.first_key_value().map_or(Time::MAX, |(&(at, _), _)| at);
@@ -167,16 +167,16 @@ impl<F: FnMut(Time, &SimPacket) -> Fate> World<F> {
         }
     }
 
-    pub(super) fn data(&self) -> impl Iterator<Item = &Sent> {
+    pub(crate) fn data(&self) -> impl Iterator<Item = &Sent> {
         self.sent.iter().filter(|sent| sent.segment().is_some())
     }
 
-    pub(super) fn acks(&self) -> impl Iterator<Item = &Sent> {
+    pub(crate) fn acks(&self) -> impl Iterator<Item = &Sent> {
         self.sent.iter().filter(|sent| matches!(sent.packet.kind, Kind::Ack { .. }))
     }
 
     /// When each segment was sent the second time.
-    pub(super) fn retransmissions(&self) -> Vec<(u32, f64)> {
+    pub(crate) fn retransmissions(&self) -> Vec<(u32, f64)> {
         let mut seen = std::collections::BTreeSet::new();
         self.data()
             .filter_map(|sent| {
@@ -187,7 +187,7 @@ impl<F: FnMut(Time, &SimPacket) -> Fate> World<F> {
     }
 
     /// What the application says of itself.
-    pub(super) fn outcome(&self, name: &str) -> Option<f64> {
+    pub(crate) fn outcome(&self, name: &str) -> Option<f64> {
         let mut found = None;
         self.host.application(self.now, &mut |key, value| {
             if key == name {

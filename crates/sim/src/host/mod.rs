@@ -5,6 +5,7 @@
 //!
 //! | file | holds |
 //! |---|---|
+//! | `bundle` | a flow of many short connections |
 //! | `connection` | one connection: both ends, the ACKs in flight, the packets waiting to leave |
 //! | `sender` | what to send and when; loss recovery |
 //! | `receiver` | reassembly, what an ACK says and when it leaves |
@@ -15,6 +16,7 @@
 //! overtakes another; without it, flows of equal RTT lock into each other's rhythm, which no real network shows.
 
 mod acks;
+mod bundle;
 mod connection;
 mod pacer;
 mod ranges;
@@ -30,13 +32,14 @@ use brakelight_core::packet::FlowId;
 use brakelight_core::random::Random;
 use brakelight_core::registry::{AnyController, ControllerConfig, FeedbackConfig, Host};
 use brakelight_core::time::{Duration, Time};
-use brakelight_core::units::{Bytes, Rate};
+use brakelight_core::units::Bytes;
 use brakelight_scenario::traffic::Traffic;
 
-use crate::packet::SimPacket;
+use crate::packet::{Kind, SimPacket};
 use crate::traffic::{AnyApplication, Application};
-use connection::{Connection, Shared};
-pub(crate) use socket::Socket;
+use bundle::Bundle;
+use connection::{Connection, DATAGRAM_OVERHEAD, Shared};
+pub(crate) use socket::{Datagram, Socket};
 
 /// What a flow is made of.
 #[derive(Clone, Debug)]
@@ -102,17 +105,45 @@ pub struct Counters {
     pub goodput_bytes: u64,
 }
 
+impl Counters {
+    /// Both together.
+    pub fn plus(&self, other: &Counters) -> Counters {
+        Counters {
+            sent_packets: self.sent_packets + other.sent_packets,
+            sent_bytes: self.sent_bytes + other.sent_bytes,
+            retransmitted_packets: self.retransmitted_packets + other.retransmitted_packets,
+            retransmitted_bytes: self.retransmitted_bytes + other.retransmitted_bytes,
+            acked_packets: self.acked_packets + other.acked_packets,
+            lost_packets: self.lost_packets + other.lost_packets,
+            timeouts: self.timeouts + other.timeouts,
+            tail_probes: self.tail_probes + other.tail_probes,
+            undone_episodes: self.undone_episodes + other.undone_episodes,
+            accelerate_packets: self.accelerate_packets + other.accelerate_packets,
+            brake_packets: self.brake_packets + other.brake_packets,
+            ce_packets: self.ce_packets + other.ce_packets,
+            goodput_bytes: self.goodput_bytes + other.goodput_bytes,
+        }
+    }
+}
+
 /// Both ends of one flow.
 #[derive(Debug)]
 pub struct FlowHost {
     shared: Shared,
-    connection: Option<Connection>,
-    application: AnyApplication,
+    life: Life,
     config: Box<FlowConfig>,
     start_at: Time,
     stop_at: Time,
-    application_at: Time,
-    delivered_seen: u64,
+}
+
+/// What a flow consists of.
+#[derive(Debug)]
+#[allow(clippy::large_enum_variant)]
+enum Life {
+    /// One connection and its application.
+    One(Single),
+    /// Short connections that come and go.
+    Many(Box<Bundle>),
 }
 
 // Budget: ten thousand flows in a few tens of megabytes, rings aside.
@@ -121,134 +152,239 @@ const _: () = assert!(size_of::<FlowHost>() <= 2048);
 impl FlowHost {
     /// A flow that has not started.
     pub fn new(config: FlowConfig) -> Self {
+        let life = match &config.traffic {
+            Traffic::ShortFlows(law) => Life::Many(Box::new(Bundle::new(*law))),
+            traffic => Life::One(Single::new(traffic, config.mss)),
+        };
         FlowHost {
             shared: Shared::new(&config),
-            connection: None,
-            application: AnyApplication::new(&config.traffic).expect("backlogged or of a given size"),
+            life,
             start_at: config.start,
             stop_at: config.stop.unwrap_or(Time::MAX),
-            application_at: Time::MAX,
-            delivered_seen: 0,
             config: Box::new(config),
         }
     }
 
     /// What the flow did so far.
     pub fn counters(&self) -> Counters {
-        let Some(connection) = &self.connection else { return Counters::default() };
-        Counters { goodput_bytes: connection.receiver.received().0, ..*connection.sender.counters() }
+        match &self.life {
+            Life::One(single) => single.connection.as_ref().map_or(Counters::default(), Connection::counters),
+            Life::Many(bundle) => bundle.counters(),
+        }
     }
 
     /// The newest RTT sample that was not taken yet.
+    #[inline]
     pub fn take_rtt_sample(&mut self) -> Option<Duration> {
-        self.connection.as_mut()?.sender.take_rtt_sample()
+        match &mut self.life {
+            Life::One(single) => single.connection.as_mut()?.sender.take_rtt_sample(),
+            Life::Many(bundle) => bundle.take_rtt_sample(),
+        }
     }
 
-    /// The controller of the connection that is open.
+    /// The controller, of a flow that is one connection and has started.
     pub fn controller(&self) -> Option<&AnyController> {
-        self.connection.as_ref().map(|connection| connection.sender.controller())
+        match &self.life {
+            Life::One(single) => single.connection.as_ref().map(|connection| connection.sender.controller()),
+            Life::Many(_) => None,
+        }
     }
 
     /// Bytes in flight.
     pub fn inflight(&self) -> Bytes {
-        self.connection.as_ref().map_or(Bytes::ZERO, |connection| connection.sender.inflight())
+        match &self.life {
+            Life::One(Single { connection: Some(connection), .. }) => connection.sender.inflight(),
+            Life::One(_) => Bytes::ZERO,
+            Life::Many(bundle) => bundle.inflight(),
+        }
     }
 
     /// Calls `visit` with state worth plotting: window, bytes in flight, smoothed RTT, and what the controller shows.
     pub fn inspect(&self, visit: &mut dyn FnMut(&'static str, f64)) {
-        let Some(connection) = &self.connection else { return };
-        let sender = &connection.sender;
-        visit("cwnd_bytes", sender.controller().cwnd().as_f64());
-        visit("inflight_bytes", sender.inflight().as_f64());
-        if let Some(srtt) = sender.smoothed_rtt() {
-            visit("srtt_ms", srtt.as_millis_f64());
+        visit("inflight_bytes", self.inflight().as_f64());
+        match &self.life {
+            Life::Many(bundle) => visit("connections", bundle.open_count() as f64),
+            Life::One(single) => {
+                let Some(connection) = &single.connection else { return };
+                let sender = &connection.sender;
+                visit("cwnd_bytes", sender.controller().cwnd().as_f64());
+                if let Some(srtt) = sender.smoothed_rtt() {
+                    visit("srtt_ms", srtt.as_millis_f64());
+                }
+                if let Some(rate) = sender.controller().pacing_rate() {
+                    visit("pacing_rate_bps", rate.as_bps_f64());
+                }
+                sender.controller().inspect(visit);
+            }
         }
-        if let Some(rate) = sender.controller().pacing_rate().map(Rate::as_bps_f64) {
-            visit("pacing_rate_bps", rate);
-        }
-        sender.controller().inspect(visit);
     }
 
-    /// Calls `visit` with what the application made of it, by name, in the unit the name ends in.
+    /// Calls `visit` with what the application made of it until `now`, by name, in the unit the name ends in.
     pub fn application(&self, now: Time, visit: &mut dyn FnMut(&'static str, f64)) {
-        self.application.outcome(now, visit);
+        match &self.life {
+            Life::One(single) => single.application.outcome(now, visit),
+            Life::Many(bundle) => bundle.outcome(visit),
+        }
     }
 
-    /// Whether the application has all it wanted.
+    /// Whether the application has all it wanted, and nothing of the flow is on the way.
     pub fn is_complete(&self) -> bool {
-        self.connection
-            .as_ref()
-            .is_some_and(|connection| connection.is_finished() && self.application.is_over())
+        self.start_at == Time::MAX
+            && match &self.life {
+                Life::One(single) => single.is_complete(),
+                Life::Many(bundle) => bundle.is_over(),
+            }
     }
 
     #[inline]
     fn deadline(&self) -> Time {
-        let connection = self.connection.as_ref().map_or(Time::MAX, Connection::deadline);
-        connection.min(self.application_at).min(self.start_at).min(self.stop_at)
-    }
-
-    /// Lets the application act, and notes when it wants to act again.
-    fn with_application(&mut self, now: Time, act: impl FnOnce(&mut AnyApplication, &mut Socket<'_>)) {
-        let Some(connection) = &mut self.connection else { return };
-        let mut socket = Socket::new(now, connection);
-        act(&mut self.application, &mut socket);
-        self.application_at = self.application.next_timer();
+        let life = match &self.life {
+            Life::One(single) => single.deadline(),
+            Life::Many(bundle) => bundle.deadline(),
+        };
+        life.min(self.start_at).min(self.stop_at)
     }
 
     fn on_deadline(&mut self, now: Time) {
         if self.start_at <= now {
             self.start_at = Time::MAX;
-            self.connection = Some(Connection::open(&self.config, &mut self.shared, 0, now));
-            self.with_application(now, |application, socket| application.start(socket));
+            match &mut self.life {
+                Life::One(single) => single.start(&self.config, &mut self.shared, now),
+                Life::Many(bundle) => bundle.start(&mut self.shared, now),
+            }
         }
         if self.stop_at <= now {
             self.stop_at = Time::MAX;
-            self.with_application(now, |application, socket| application.stop(socket));
+            match &mut self.life {
+                Life::One(single) => single.stop(&mut self.shared, now),
+                Life::Many(bundle) => bundle.stop(),
+            }
         }
-        if self.application_at <= now {
-            self.with_application(now, |application, socket| application.on_timer(socket));
-        }
-        if let Some(connection) = &mut self.connection
-            && connection.deadline() <= now
-        {
-            connection.on_deadline(&mut self.shared, now);
+        if let Life::One(single) = &mut self.life {
+            single.on_deadline(&mut self.shared, now);
         }
     }
 }
 
 impl Endpoint<SimPacket> for FlowHost {
+    #[inline]
     fn accept(&mut self, now: Time, packet: SimPacket) {
-        let Some(connection) = &mut self.connection else { return };
-        connection.accept(&mut self.shared, now, &packet);
-        if self.application.listens() {
-            let delivered = connection.receiver.in_order().0;
-            if delivered > self.delivered_seen {
-                self.delivered_seen = delivered;
-                self.with_application(now, |application, socket| application.on_delivered(socket));
-            }
+        match &mut self.life {
+            Life::One(single) => single.accept(&mut self.shared, now, &packet),
+            Life::Many(bundle) => bundle.accept(&mut self.shared, now, &packet),
         }
     }
 
+    #[inline]
     fn poll_transmit(&mut self, now: Time) -> Option<SimPacket> {
         if self.deadline() <= now {
             self.on_deadline(now);
         }
-        self.connection.as_mut()?.poll(&mut self.shared, now)
+        match &mut self.life {
+            Life::One(single) => single.connection.as_mut()?.poll(&mut self.shared, now),
+            Life::Many(bundle) => bundle.poll(&self.config, &mut self.shared, now),
+        }
     }
 
+    #[inline]
     fn next_wakeup(&self) -> Option<Time> {
         let at = self.deadline();
         (at != Time::MAX).then_some(at)
     }
 
     fn release(&mut self, packet: SimPacket) {
-        if let Some(connection) = &mut self.connection {
-            connection.release(&packet);
+        match &mut self.life {
+            Life::One(single) => {
+                if let Some(connection) = &mut single.connection {
+                    connection.release(&packet);
+                }
+            }
+            Life::Many(bundle) => bundle.release(&packet),
+        }
+    }
+}
+
+/// One connection and its application.
+#[derive(Debug)]
+struct Single {
+    connection: Option<Connection>,
+    application: AnyApplication,
+    application_at: Time,
+    /// Payload whose arrival the application knows of.
+    heard: u64,
+}
+
+impl Single {
+    fn new(traffic: &Traffic, mss: Bytes) -> Self {
+        Single {
+            connection: None,
+            application: AnyApplication::new(traffic, mss),
+            application_at: Time::MAX,
+            heard: 0,
+        }
+    }
+
+    fn is_complete(&self) -> bool {
+        self.application.is_over() && self.connection.as_ref().is_some_and(Connection::is_finished)
+    }
+
+    #[inline]
+    fn deadline(&self) -> Time {
+        self.connection.as_ref().map_or(Time::MAX, Connection::deadline).min(self.application_at)
+    }
+
+    /// Lets the application act, and notes when it wants to act again.
+    fn act(
+        &mut self,
+        shared: &mut Shared,
+        now: Time,
+        act: impl FnOnce(&mut AnyApplication, &mut Socket<'_>),
+    ) {
+        let Some(connection) = &mut self.connection else { return };
+        act(&mut self.application, &mut Socket::new(now, connection, shared));
+        self.application_at = self.application.next_timer();
+    }
+
+    fn start(&mut self, config: &FlowConfig, shared: &mut Shared, now: Time) {
+        self.connection = Some(Connection::open(config, shared, 0, now));
+        self.act(shared, now, |application, socket| application.start(socket));
+    }
+
+    fn stop(&mut self, shared: &mut Shared, now: Time) {
+        self.act(shared, now, |application, socket| application.stop(socket));
+    }
+
+    fn on_deadline(&mut self, shared: &mut Shared, now: Time) {
+        if self.application_at <= now {
+            self.act(shared, now, |application, socket| application.on_timer(socket));
+        }
+        if let Some(connection) = &mut self.connection
+            && connection.deadline() <= now
+        {
+            connection.on_deadline(shared, now);
+        }
+    }
+
+    #[inline]
+    fn accept(&mut self, shared: &mut Shared, now: Time, packet: &SimPacket) {
+        let Some(connection) = &mut self.connection else { return };
+        if let Kind::Datagram { number, echo, held_us } = packet.kind {
+            let payload = packet.size - DATAGRAM_OVERHEAD;
+            let datagram = Datagram { direction: packet.direction, payload, number, echo, held_us };
+            return self.act(shared, now, |application, socket| application.on_datagram(&datagram, socket));
+        }
+        connection.accept(shared, now, packet);
+        if self.application.listens() {
+            let delivered = connection.receiver.in_order().0;
+            if delivered > self.heard {
+                self.heard = delivered;
+                self.act(shared, now, |application, socket| application.on_delivered(socket));
+            }
         }
     }
 }
 
 #[cfg(test)]
-mod harness;
+pub(crate) mod harness;
 #[cfg(test)]
 mod tests;

@@ -3,13 +3,28 @@
 //! | file | the application |
 //! |---|---|
 //! | `bulk` | backlogged, or one transfer of a given size |
+//! | `paced` | at a constant rate; in periods of sending and silence |
+//! | `request_response` | a client that asks and waits |
+//! | `game` | small messages both ways at a fixed beat |
+//! | `video` | adaptive-bitrate video |
+//! | `call` | a real-time video call |
+//!
+//! Short connections that come and go are not one application but many: see `host::bundle`.
 
 mod bulk;
+mod call;
+mod game;
+mod paced;
+mod request_response;
+mod requests;
+mod video;
 
 use brakelight_core::time::Time;
+use brakelight_core::units::Bytes;
 use brakelight_scenario::traffic::Traffic;
 
-use crate::host::Socket;
+use crate::host::{Datagram, Socket};
+use crate::statistics::Distribution;
 
 /// An application. Each method may use the socket.
 pub(crate) trait Application {
@@ -36,6 +51,9 @@ pub(crate) trait Application {
 
     /// More payload arrived in order at the other end.
     fn on_delivered(&mut self, _socket: &mut Socket<'_>) {}
+
+    /// A message arrived at its end, which [`Datagram::direction`] tells.
+    fn on_datagram(&mut self, _datagram: &Datagram, _socket: &mut Socket<'_>) {}
 
     /// Whether it will never ask for anything again.
     fn is_over(&self) -> bool {
@@ -72,6 +90,9 @@ macro_rules! applications {
             fn on_delivered(&mut self, socket: &mut Socket<'_>) {
                 match self { $(AnyApplication::$Variant(inner) => inner.on_delivered(socket)),* }
             }
+            fn on_datagram(&mut self, datagram: &Datagram, socket: &mut Socket<'_>) {
+                match self { $(AnyApplication::$Variant(inner) => inner.on_datagram(datagram, socket)),* }
+            }
             fn is_over(&self) -> bool {
                 match self { $(AnyApplication::$Variant(inner) => inner.is_over()),* }
             }
@@ -84,15 +105,46 @@ macro_rules! applications {
 
 applications! {
     Bulk(bulk::Bulk),
+    Paced(paced::Paced),
+    RequestResponse(Box<request_response::RequestResponse>),
+    Game(Box<game::Game>),
+    Video(Box<video::Video>),
+    Call(Box<call::Call>),
 }
 
 impl AnyApplication {
-    /// The application that `traffic` describes, as far as this host knows it.
-    pub(crate) fn new(traffic: &Traffic) -> Option<Self> {
+    /// The application that `traffic` describes, over packets of `mss`. Short connections are many: each is a transfer.
+    pub(crate) fn new(traffic: &Traffic, mss: Bytes) -> Self {
         match traffic {
-            Traffic::Backlogged => Some(AnyApplication::Bulk(bulk::Bulk::new(Socket::ENDLESS))),
-            Traffic::Size(size) => Some(AnyApplication::Bulk(bulk::Bulk::new(*size))),
-            _ => None,
+            Traffic::Backlogged => AnyApplication::Bulk(bulk::Bulk::new(Socket::ENDLESS)),
+            Traffic::Size(size) => AnyApplication::Bulk(bulk::Bulk::new(*size)),
+            Traffic::OnOff(periods) => AnyApplication::Paced(paced::Paced::on_off(*periods, mss)),
+            Traffic::RateLimited(rate) => AnyApplication::Paced(paced::Paced::constant(*rate, mss)),
+            Traffic::RequestResponse(config) => AnyApplication::RequestResponse(Box::new(
+                request_response::RequestResponse::new(*config, mss),
+            )),
+            Traffic::Game(config) => AnyApplication::Game(Box::new(game::Game::new(*config))),
+            Traffic::Video(config) => AnyApplication::Video(Box::new(video::Video::new(config.clone(), mss))),
+            Traffic::Call(config) => AnyApplication::Call(Box::new(call::Call::new(*config))),
+            Traffic::ShortFlows(law) => AnyApplication::Bulk(bulk::Bulk::new(law.size.mean())),
         }
     }
 }
+
+/// Calls `visit` with mean, median, p95 and p99 under the given names, unless nothing was counted.
+pub(crate) fn visit_distribution(
+    times: &Distribution,
+    names: [&'static str; 4],
+    visit: &mut dyn FnMut(&'static str, f64),
+) {
+    if times.count() == 0 {
+        return;
+    }
+    visit(names[0], times.mean_ms());
+    for (name, q) in names[1..].iter().zip([0.5, 0.95, 0.99]) {
+        visit(name, times.quantile_ms(q));
+    }
+}
+
+#[cfg(test)]
+mod tests;

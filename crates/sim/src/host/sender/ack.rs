@@ -202,22 +202,19 @@ impl Sender {
     fn new_marks(&mut self, ack: &AckBody, bytes: u64) -> Marks {
         let mut marks = Marks::default();
         let Some(totals) = ack.echo.totals else {
-            marks.exact = Exact::Neither;
             let count = MarkCount { packets: self.acked.len() as u64, bytes: Bytes(bytes) };
-            if count.bytes.0 > 0 {
-                match ack.echo.state {
-                    Mark::None => {}
-                    Mark::Accelerate => marks.accelerate = count,
-                    Mark::Brake => marks.brake = count,
-                    Mark::Ce => marks.ce = count,
-                }
-            }
-            self.count_marks(&marks);
-            return if marks.accelerate == marks.brake && marks.brake == marks.ce {
-                Marks::default()
-            } else {
-                marks
+            let kind = match ack.echo.state {
+                Mark::Accelerate => &mut marks.accelerate,
+                Mark::Brake => &mut marks.brake,
+                Mark::Ce => &mut marks.ce,
+                Mark::None => return marks,
             };
+            if bytes > 0 {
+                *kind = count;
+                marks.exact = Exact::Neither;
+                self.count_marks(&marks);
+            }
+            return marks;
         };
         let mut counts = [MarkCount::default(); 3];
         for (kind, count) in counts.iter_mut().enumerate() {

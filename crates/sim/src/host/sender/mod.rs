@@ -206,9 +206,21 @@ impl Sender {
         self.rtt_sample.take()
     }
 
+    /// How fast the controller lets the flow send: its pacing rate, or its window per smoothed RTT.
+    pub(super) fn rate(&self) -> Option<Rate> {
+        self.controller
+            .pacing_rate()
+            .or_else(|| Some(Rate::over(self.controller.cwnd(), self.smoothed_rtt()?)))
+    }
+
     /// Adds payload to send.
     pub(super) fn write(&mut self, size: Bytes) {
         self.unsent = self.unsent.saturating_add(size.0);
+    }
+
+    /// Payload that was written and never sent.
+    pub(super) fn unsent(&self) -> Bytes {
+        Bytes(self.unsent)
     }
 
     /// Forgets what was never sent.

@@ -229,7 +229,9 @@ impl Sender {
         match self.phase {
             Phase::Loss => self.repair_timeout(now, ack, sum),
             Phase::Recovery => self.repair_losses(now, ack, sum),
-            Phase::Reduced if self.segments.base() >= self.recovery_end => self.end_episode(now),
+            // Something above must be acknowledged: until CWR has reached the receiver, it goes on echoing CE (Linux,
+            // tcp_fastretrans_alert).
+            Phase::Reduced if self.segments.base() > self.recovery_end => self.end_episode(now),
             Phase::Open | Phase::Reduced => {}
         }
         // rfc3708: every retransmission of the last episode was needless.

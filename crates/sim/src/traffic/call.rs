@@ -1,0 +1,211 @@
+//! A real-time video call: a camera takes frames at a fixed beat, an encoder follows the controller, and the other side
+//! shows each frame when it is there.
+//!
+//! ```text
+//! encoder rate = clamp(share * rate * (1 - waiting / patience), min, max)
+//! rate: what the controller lets the flow send;  waiting: how long the oldest unsent byte will wait at that rate
+//! a frame is skipped while waiting > patience
+//! freeze: two shown frames at least max(3 d, d + 150 ms) apart, d the mean gap of the last 30       webrtc-stats freezeCount
+//! ```
+//!
+//! | symbol | field | unit | default | source |
+//! |---|---|---|---|---|
+//! | min, max | `min_rate`, `max_rate` | rate | 150 kbit/s, 2.5 Mbit/s | scenario |
+//! | - | `fps` | 1/s | 30 | scenario |
+//! | deadline | `deadline` | time | 400 ms | ITU-T G.114 |
+//! | share | - | 1 | 0.95 | room for headers |
+//! | patience | - | time | deadline / 2 | own choice |
+//!
+//! Outcome: `bitrate_mbps` (of shown frames), `frames_shown`, `frames_late_percent` (of those that arrived),
+//! `frames_skipped_percent` (of those taken), `frame_delay_ms_mean`, `_p50`, `_p95`, `_p99` (capture to arrival of all
+//! that arrived), `freezes`, `freeze_ms` (total length of the gaps that count as freezes), `freeze_percent` of the call.
+//!
+//! Deviations: D1 frames travel in one stream, in order, also under QUIC, and are sent again when lost; a media transport
+//! would give up on late ones. D2 all frames of a rate have the same size: no key frames.
+
+use std::collections::VecDeque;
+
+use brakelight_core::time::{Duration, Time};
+use brakelight_core::units::{Bytes, Rate};
+use brakelight_scenario::traffic::Call as Config;
+
+use super::{Application, visit_distribution};
+use crate::host::Socket;
+use crate::statistics::Distribution;
+
+const SHARE: f64 = 0.95;
+/// webrtc-stats, freezeCount
+const FREEZE_GAPS: usize = 30;
+const FREEZE_FACTOR: u64 = 3;
+const FREEZE_ADDED: Duration = Duration::from_millis(150);
+
+/// A frame on its way.
+#[derive(Clone, Copy, Debug)]
+struct Frame {
+    taken_at: Time,
+    /// Payload that must have arrived for the frame to be whole.
+    due: u64,
+    size: u64,
+}
+
+/// Both ends of a call.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    config: Config,
+    beat_at: Time,
+    taken: u64,
+    skipped: u64,
+    written: u64,
+    flying: VecDeque<Frame>,
+    started_at: Time,
+    stopped_at: Option<Time>,
+    shown_at: Option<Time>,
+    gaps: VecDeque<Duration>,
+    shown: u64,
+    shown_bytes: u64,
+    late: u64,
+    freezes: u64,
+    frozen: Duration,
+    delays: Distribution,
+}
+
+impl Call {
+    /// A call that has not started.
+    pub(crate) fn new(config: Config) -> Self {
+        Call {
+            config,
+            beat_at: Time::MAX,
+            taken: 0,
+            skipped: 0,
+            written: 0,
+            flying: VecDeque::new(),
+            started_at: Time::ZERO,
+            stopped_at: None,
+            shown_at: None,
+            gaps: VecDeque::new(),
+            shown: 0,
+            shown_bytes: 0,
+            late: 0,
+            freezes: 0,
+            frozen: Duration::ZERO,
+            delays: Distribution::default(),
+        }
+    }
+
+    /// The encoder's rate for the next frame; `None` to skip it.
+    fn encode(&self, socket: &Socket<'_>) -> Option<Rate> {
+        let Some(rate) = socket.rate().filter(|&rate| rate > Rate::ZERO) else {
+            // Nothing is known of the path: the first frame goes out small, the rest wait for its answer.
+            return (socket.unsent() == Bytes::ZERO).then_some(self.config.min_rate);
+        };
+        let patience = self.config.deadline.as_secs_f64() / 2.0;
+        let waiting = rate.time_for(socket.unsent()).as_secs_f64();
+        if waiting > patience {
+            return None;
+        }
+        let wanted = rate.mul_f64(SHARE * (1.0 - waiting / patience));
+        Some(wanted.clamp(self.config.min_rate, self.config.max_rate))
+    }
+
+    fn take_frame(&mut self, socket: &mut Socket<'_>) {
+        let now = socket.now();
+        self.taken += 1;
+        match self.encode(socket) {
+            Some(rate) => {
+                let size = Bytes((rate.bps() / 8 / u64::from(self.config.fps)).max(1));
+                self.written += size.0;
+                self.flying.push_back(Frame { taken_at: now, due: self.written, size: size.0 });
+                socket.write(size);
+            }
+            None => self.skipped += 1,
+        }
+        let since_start = Duration::from_nanos(self.taken * 1_000_000_000 / u64::from(self.config.fps));
+        self.beat_at = self.started_at + since_start;
+    }
+
+    fn show(&mut self, now: Time, size: u64) {
+        self.shown += 1;
+        self.shown_bytes += size;
+        let Some(before) = self.shown_at.replace(now) else { return };
+        let gap = now.since(before);
+        if self.gaps.len() == FREEZE_GAPS {
+            let mean = self.gaps.iter().fold(Duration::ZERO, |sum, &gap| sum + gap) / FREEZE_GAPS as u64;
+            if gap >= (mean * FREEZE_FACTOR).max(mean + FREEZE_ADDED) {
+                self.freezes += 1;
+                self.frozen += gap;
+            }
+            self.gaps.pop_front();
+        }
+        self.gaps.push_back(gap);
+    }
+}
+
+impl Application for Call {
+    fn start(&mut self, socket: &mut Socket<'_>) {
+        self.started_at = socket.now();
+        self.take_frame(socket);
+    }
+
+    fn stop(&mut self, socket: &mut Socket<'_>) {
+        self.beat_at = Time::MAX;
+        self.stopped_at = Some(socket.now());
+        socket.discard_unsent();
+    }
+
+    fn on_timer(&mut self, socket: &mut Socket<'_>) {
+        self.take_frame(socket);
+    }
+
+    fn next_timer(&self) -> Time {
+        self.beat_at
+    }
+
+    fn listens(&self) -> bool {
+        true
+    }
+
+    fn on_delivered(&mut self, socket: &mut Socket<'_>) {
+        let now = socket.now();
+        let delivered = socket.delivered().0;
+        while let Some(&frame) = self.flying.front() {
+            if frame.due > delivered {
+                break;
+            }
+            self.flying.pop_front();
+            let delay = now.since(frame.taken_at);
+            self.delays.record(delay);
+            if delay > self.config.deadline {
+                self.late += 1;
+            } else {
+                self.show(now, frame.size);
+            }
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.stopped_at.is_some()
+    }
+
+    fn outcome(&self, now: Time, visit: &mut dyn FnMut(&'static str, f64)) {
+        let length = self.stopped_at.unwrap_or(now).since(self.started_at);
+        visit("bitrate_mbps", Rate::over(Bytes(self.shown_bytes), length).as_mbps_f64());
+        visit("frames_shown", self.shown as f64);
+        let arrived = self.delays.count();
+        if arrived > 0 {
+            visit("frames_late_percent", 100.0 * self.late as f64 / arrived as f64);
+        }
+        if self.taken > 0 {
+            visit("frames_skipped_percent", 100.0 * self.skipped as f64 / self.taken as f64);
+        }
+        visit_distribution(
+            &self.delays,
+            ["frame_delay_ms_mean", "frame_delay_ms_p50", "frame_delay_ms_p95", "frame_delay_ms_p99"],
+            visit,
+        );
+        visit("freezes", self.freezes as f64);
+        visit("freeze_ms", self.frozen.as_millis_f64());
+        if !length.is_zero() {
+            visit("freeze_percent", 100.0 * self.frozen.as_secs_f64() / length.as_secs_f64());
+        }
+    }
+}
