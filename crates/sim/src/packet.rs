@@ -78,9 +78,11 @@ impl Packet for SimPacket {
     fn id(&self) -> PacketId {
         self.id
     }
+    /// Each connection of a flow is a flow to the queues it passes; the first one has the flow's own identity.
     #[inline]
     fn flow(&self) -> FlowId {
-        self.flow
+        // Fibonacci hashing spreads the others over the rest of the numbers.
+        FlowId(self.flow.0.wrapping_add(self.connection.wrapping_mul(0x9e37_79b1)))
     }
     #[inline]
     fn size(&self) -> u32 {
@@ -124,6 +126,10 @@ impl Duplicate for SimPacket {
 }
 
 impl Routed for SimPacket {
+    #[inline]
+    fn endpoint(&self) -> usize {
+        self.flow.0 as usize
+    }
     #[inline]
     fn direction(&self) -> Direction {
         self.direction

@@ -26,6 +26,12 @@ pub enum Direction {
 
 /// A packet that knows its place on its flow's route.
 pub trait Routed: Packet + Copy {
+    /// The endpoint that owns it. Its flow, where an endpoint is one flow; one that opens many connections gives each a
+    /// flow of its own, so that queues can tell them apart.
+    #[inline]
+    fn endpoint(&self) -> usize {
+        self.flow().0 as usize
+    }
     /// Which way it travels.
     fn direction(&self) -> Direction;
     /// How many elements it has entered.
@@ -59,7 +65,7 @@ pub trait Observer<P> {
 pub struct Routes {
     /// All routes, one after the other, each ended by [`Routes::END`].
     hops: Vec<u32>,
-    /// Where the two routes of each flow begin.
+    /// Where the two routes of each endpoint begin.
     starts: Vec<[u32; 2]>,
 }
 
@@ -74,14 +80,14 @@ impl Routes {
         start
     }
 
-    /// Adds the next flow, which passes the given routes.
+    /// Adds the next endpoint, whose packets pass the given routes.
     pub fn assign(&mut self, forward: u32, reverse: u32) {
         self.starts.push([forward, reverse]);
     }
 
     #[inline]
     fn element<P: Routed>(&self, packet: &P) -> u32 {
-        let start = self.starts[packet.flow().0 as usize][packet.direction() as usize];
+        let start = self.starts[packet.endpoint()][packet.direction() as usize];
         self.hops[start as usize + usize::from(packet.hop())]
     }
 }
@@ -105,7 +111,7 @@ where
     E: Endpoint<P>,
     O: Observer<P>,
 {
-    /// A run at time zero. Endpoint `i` owns the packets of flow `i`.
+    /// A run at time zero. Route `i` is that of endpoint `i`.
     pub fn new(elements: Vec<L>, endpoints: Vec<E>, routes: Routes, observer: O) -> Self {
         let mut engine = Engine {
             now: Time::ZERO,
@@ -205,7 +211,7 @@ where
                 Output::Dropped(dropped) => {
                     self.ledger.left(dropped.packet.id());
                     self.observer.dropped(element, &dropped);
-                    self.endpoints[dropped.packet.flow().0 as usize].release(dropped.packet);
+                    self.endpoints[dropped.packet.endpoint()].release(dropped.packet);
                 }
             }
         }
@@ -238,7 +244,7 @@ where
     fn carry(&mut self, packet: P) {
         let element = self.routes.element(&packet);
         if element == Routes::END {
-            let endpoint = packet.flow().0 as usize;
+            let endpoint = packet.endpoint();
             self.ledger.left(packet.id());
             self.observer.delivered(self.now, &packet);
             self.endpoints[endpoint].accept(self.now, packet);

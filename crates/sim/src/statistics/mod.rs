@@ -146,7 +146,7 @@ impl<P: Routed> Observer<P> for Recorder {
         link.queueing.record(departed.queued);
         link.signal.record(departed.at - departed.queued, departed.queued);
         if Self::is_forward_data(packet) {
-            let flow = &mut self.flows[packet.flow().0 as usize];
+            let flow = &mut self.flows[packet.endpoint()];
             if flow.last_link == Some(element) {
                 flow.bytes += bytes;
                 if flow.counted {
@@ -164,7 +164,7 @@ impl<P: Routed> Observer<P> for Recorder {
             link.dropped += 1;
         }
         if Self::is_forward_data(&dropped.packet) {
-            self.flows[dropped.packet.flow().0 as usize].dropped += 1;
+            self.flows[dropped.packet.endpoint()].dropped += 1;
         }
     }
 
@@ -173,7 +173,7 @@ impl<P: Routed> Observer<P> for Recorder {
         if now < self.measure_from || !Self::is_forward_data(packet) {
             return;
         }
-        let flow = &mut self.flows[packet.flow().0 as usize];
+        let flow = &mut self.flows[packet.endpoint()];
         flow.delivered += 1;
         flow.marks.count(packet.encoding().mark(packet.ecn()));
         if flow.last_link.is_none() {
