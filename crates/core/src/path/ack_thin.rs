@@ -82,7 +82,7 @@ impl<P: Packet> AckThin<P> {
         self.waiting.get_mut(place as usize).map(|(_, _, packet)| packet)
     }
 
-    /// Lets go what has waited for long enough.
+    /// Lets go what has waited for long enough, and forgets empty places in front: they need no wake-up.
     fn release(&mut self, now: Time) {
         while self.waiting.front().is_some_and(|(due, _, packet)| *due <= now || packet.is_none()) {
             let Some((due, id, packet)) = self.waiting.pop_front() else { return };
@@ -133,8 +133,6 @@ impl<P: Packet> PathElement<P> for AckThin<P> {
             self.outbox.pass(now, before);
         }
         self.outbox.pass(now, packet);
-        // A place that was emptied in front must not ask for a wake-up.
-        self.release(now);
     }
 
     fn poll(&mut self, now: Time) -> Option<Output<P>> {

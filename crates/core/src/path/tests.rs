@@ -318,6 +318,16 @@ fn jitter_keeps_the_order_when_told_to_and_only_then() {
 }
 
 #[test]
+fn packets_held_until_the_same_instant_leave_in_the_order_they_came() {
+    let mut stretch = element("jitter", &[("keep_order", "false"), ("spread", "0s")]);
+    for id in 0..100 {
+        stretch.accept(ms(id / 50), Sample::new(id, 100));
+    }
+    let left = departures(&drain(&mut stretch, ms(100)));
+    assert!(left.is_sorted_by_key(|(id, _)| *id) && left.len() == 100, "{left:?}");
+}
+
+#[test]
 fn a_refused_option_names_the_element_and_what_would_be_valid() {
     let refusal = |name, options| ElementConfig::new(name, options).unwrap_err().to_string();
     assert_eq!(refusal("loss", &[("rate", "1.5")]), "loss: rate = `1.5` is out of range: valid is 0 to 1");

@@ -290,9 +290,6 @@ impl Service for Steps {
                 };
                 self.free_at += nanos;
                 self.carry = carry;
-                if self.free_at == end {
-                    self.advance();
-                }
                 return self.ready();
             }
             if end == u64::MAX {

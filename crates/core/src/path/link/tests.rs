@@ -185,6 +185,11 @@ fn capacity_counts_the_window_with_its_end_and_without_its_start() {
     // 4 of 10 ms are before the run: they count as the nominal 4 per 10 ms; (0, 6] has three.
     let mixed = Rate::from_bps_f64((3.0 * 1504.0 * 8.0 + 4_812_800.0 * 0.004) / 0.010);
     assert_eq!(service.capacity(ms(6.0), window), mixed);
+    // An opportunity at the very start is in no window that begins there, but in one that begins before.
+    let mut service = traced(&[0, 10], &[]);
+    assert_eq!(service.capacity(ms(4.0), Duration::from_millis(4)), Rate::ZERO);
+    let longer = Rate::from_bps_f64((1504.0 * 8.0 + 2_406_400.0 * 0.001) / 0.005);
+    assert_eq!(service.capacity(ms(4.0), Duration::from_millis(5)), longer);
 }
 
 #[test]
