@@ -27,10 +27,12 @@
 use crate::documents::{Claim, Verdict};
 use crate::scenario::{Scenario, Service};
 
+mod embedded;
 mod expression;
 mod read;
 mod table;
 
+pub use embedded::EMBEDDED;
 pub use expression::{Expression, ExpressionError, Fault, Grid, PARETO_MARGIN, TOLERANCE, Value};
 pub use read::read;
 pub use table::{Dimension, Point, Table, metrics};

@@ -241,7 +241,9 @@ impl<'a> Plan<'a> {
             values.push(("feedback".to_string(), scheme.feedback().words().to_string()));
             values.push(("queue".to_string(), scheme.queue().words().to_string()));
         }
+        // Twice: what a case stands for may hold placeholders of its own.
         let text = fill(field.text("the text of a scenario file")?, &values, field)?;
+        let text = fill(&text, &values, field)?;
         let mut scenario = crate::file::read("scenario", &text).map_err(|error| {
             let line = error.line.map_or(String::new(), |line| format!("line {line}, "));
             let owner = match error.owner.as_str() {

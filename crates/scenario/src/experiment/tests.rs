@@ -6,7 +6,7 @@ use brakelight_core::random::Random;
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Limit, Rate};
 
-use super::{Experiment, Finding, Table, read};
+use super::{EMBEDDED, Experiment, Finding, Table, read};
 use crate::documents::Verdict;
 use crate::outcome::{Run, Summary};
 use crate::scenario::Service;
@@ -223,6 +223,28 @@ fn refuses_bad_files_in_the_users_words() {
         writeln!(shown, "{from} -> {to}\n    {error}").unwrap();
     }
     insta::assert_snapshot!(shown);
+}
+
+#[test]
+fn every_file_of_the_project_is_embedded_and_reads() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments");
+    let mut names: Vec<String> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.ends_with(".toml"))
+        .collect();
+    names.sort();
+    assert_eq!(names, EMBEDDED.iter().map(|(name, _)| *name).collect::<Vec<_>>());
+    let mut ids = Vec::new();
+    for (file, text) in EMBEDDED {
+        let experiment = read(file, text).unwrap_or_else(|error| panic!("{error}"));
+        assert!(!ids.contains(&experiment.id), "{file}: the id {} is taken", experiment.id);
+        assert!(
+            experiment.jobs.is_empty() || experiment.jobs.len().is_multiple_of(10),
+            "{file}: not 10 seeds"
+        );
+        ids.push(experiment.id);
+    }
 }
 
 #[test]
