@@ -3,6 +3,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`scenario`] | what to run: links, flows, paths, what to record |
+//! | [`trace`] | traces: embedded ones, names, statistics, generator |
 //! | [`traffic`] | what an application asks of its flow |
 //! | [`spelled`] | an algorithm's settings together with the words they were given in |
 //! | [`outcome`] | what came out: one row per run, time series, link logs |
@@ -28,5 +29,6 @@ pub mod scheme;
 pub mod spelled;
 #[cfg(test)]
 mod testing;
+pub mod trace;
 pub mod traffic;
 mod validate;

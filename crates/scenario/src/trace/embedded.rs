@@ -1,0 +1,58 @@
+//! The traces that come with the program: recipes of synthetic links, made into traces when asked for. None is a
+//! recording, nor derived from one beyond the parameters that its recipe shows.
+
+use brakelight_core::path::trace::Trace;
+
+use super::recipe::Recipe;
+
+/// A trace of the program's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Embedded {
+    /// Its name.
+    pub name: &'static str,
+    /// Its recipe, as TOML.
+    pub recipe: &'static str,
+    /// Whether `compare` takes it when no trace is named.
+    pub default: bool,
+}
+
+macro_rules! embedded {
+    ($($name:literal $default:literal;)*) => {
+        /// Every embedded trace, in the order in which lists show them.
+        pub const EMBEDDED: &[Embedded] = &[$(Embedded {
+            name: $name,
+            recipe: include_str!(concat!("../../../../traces/", $name, ".toml")),
+            default: $default,
+        }),*];
+    };
+}
+
+embedded! {
+    "lte-driving" true;
+    "lte-walking" true;
+    "3g" true;
+    "5g" true;
+    "satellite" true;
+    "step" true;
+    "fixed" true;
+}
+
+impl Embedded {
+    /// The embedded trace called `name`.
+    pub fn find(name: &str) -> Option<&'static Embedded> {
+        EMBEDDED.iter().find(|embedded| embedded.name == name)
+    }
+
+    /// Its recipe.
+    pub fn recipe(&self) -> Recipe {
+        self.recipe.parse().expect("a test reads every embedded recipe")
+    }
+
+    /// The trace, made afresh: a few milliseconds of work.
+    pub fn trace(&self) -> Trace {
+        self.recipe().generate().expect("a test makes every embedded trace")
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,25 @@
+//! Traces of delivery opportunities: the embedded ones, where names lead, what a trace is like, and how to make one.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`embedded`] | the synthetic traces that come with the program |
+//! | [`names`] | from what a scenario calls a trace to the trace itself |
+//! | [`statistics`] | mean, variation, autocorrelation, outages |
+//! | [`recipe`] | what a synthetic trace is made of, as a TOML file |
+//! | [`synth`] | the seeded generator |
+//! | [`fit`] | from a recording to a recipe |
+//!
+//! The trace itself, and the one parser of Mahimahi's format, is [`brakelight_core::path::trace::Trace`].
+
+use brakelight_core::units::Bytes;
+
+pub mod embedded;
+pub mod fit;
+pub mod names;
+pub mod recipe;
+pub mod statistics;
+pub mod synth;
+
+/// What one opportunity carries where a rate is made into opportunities or opportunities into a rate: one full IP
+/// packet, so that one opportunity a millisecond is 12 Mbit/s. A link that counts as Mahimahi does adds 4 bytes.
+pub const OPPORTUNITY: Bytes = Bytes(1500);

@@ -1,0 +1,187 @@
+//! From what a scenario calls a trace to the trace itself.
+//!
+//! A name is looked for among the embedded traces, then in the folder of the user's own traces, and is otherwise taken
+//! for the path of a file in Mahimahi's format. Files of that folder go by their file name, with or without its last
+//! extension.
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use brakelight_core::path::trace::{Trace, TraceError};
+
+use super::embedded::{EMBEDDED, Embedded};
+
+/// The environment variable that names the folder of the user's own traces.
+pub const FOLDER_VARIABLE: &str = "BRAKELIGHT_TRACES";
+
+/// Where a name leads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// To an embedded trace.
+    Embedded(&'static Embedded),
+    /// To a file.
+    File(PathBuf),
+}
+
+/// The traces that names can lead to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Names {
+    folder: Option<PathBuf>,
+    /// Files of the folder, by name.
+    files: Vec<PathBuf>,
+}
+
+/// Why a name leads to no trace.
+#[derive(Debug, thiserror::Error)]
+pub enum NameError {
+    /// There is no such name, nor such a file.
+    #[error("unknown trace `{name}`: no such file, and the known traces are {}", List(known))]
+    Unknown {
+        /// The name.
+        name: String,
+        /// What would be valid.
+        known: Vec<String>,
+    },
+    /// Two files of the folder answer to the name.
+    #[error("trace `{name}` is ambiguous in {}: {} both match; give the extension", folder.display(), List(matches))]
+    Ambiguous {
+        /// The name.
+        name: String,
+        /// The folder.
+        folder: PathBuf,
+        /// The files.
+        matches: Vec<String>,
+    },
+    /// The folder of the user's own traces cannot be read.
+    #[error("{FOLDER_VARIABLE}={}: {error}; it must name a folder that can be read", folder.display())]
+    Folder {
+        /// The folder.
+        folder: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// The file cannot be read.
+    #[error("{}: {error}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// The file holds no trace.
+    #[error("{}: {error}", path.display())]
+    Trace {
+        /// The file.
+        path: PathBuf,
+        /// Which line, and what is wrong with it.
+        error: TraceError,
+    },
+}
+
+struct List<'a>(&'a [String]);
+
+impl fmt::Display for List<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().enumerate().try_for_each(|(index, name)| {
+            let comma = if index == 0 { "" } else { ", " };
+            write!(f, "{comma}`{name}`")
+        })
+    }
+}
+
+impl Names {
+    /// The embedded traces, and those of the folder that [`FOLDER_VARIABLE`] names, if it is set and not empty.
+    pub fn from_environment() -> Result<Self, NameError> {
+        match std::env::var_os(FOLDER_VARIABLE) {
+            Some(folder) if !folder.is_empty() => Names::with_folder(Path::new(&folder)),
+            _ => Ok(Names::default()),
+        }
+    }
+
+    /// The embedded traces and those of `folder`: its files that are not hidden.
+    pub fn with_folder(folder: &Path) -> Result<Self, NameError> {
+        let list = || -> io::Result<Vec<PathBuf>> {
+            let mut files = Vec::new();
+            for entry in fs::read_dir(folder)? {
+                let path = entry?.path();
+                let hidden = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
+                if !hidden && path.is_file() {
+                    files.push(path);
+                }
+            }
+            files.sort();
+            Ok(files)
+        };
+        let files = list().map_err(|error| NameError::Folder { folder: folder.to_path_buf(), error })?;
+        Ok(Names { folder: Some(folder.to_path_buf()), files })
+    }
+
+    /// Every name, embedded ones first.
+    pub fn list(&self) -> Vec<String> {
+        let embedded = EMBEDDED.iter().map(|embedded| embedded.name.to_string());
+        embedded.chain(self.files.iter().map(|file| file_name(file))).collect()
+    }
+
+    /// The files of the folder.
+    pub fn files(&self) -> &[PathBuf] {
+        &self.files
+    }
+
+    /// Where `name` leads.
+    pub fn find(&self, name: &str) -> Result<Source, NameError> {
+        if let Some(embedded) = Embedded::find(name) {
+            return Ok(Source::Embedded(embedded));
+        }
+        if let Some(file) = self.files.iter().find(|file| file_name(file) == name) {
+            return Ok(Source::File(file.clone()));
+        }
+        let stem = |file: &&PathBuf| file.file_stem().is_some_and(|stem| stem.to_string_lossy() == name);
+        let matches: Vec<&PathBuf> = self.files.iter().filter(stem).collect();
+        match (matches.as_slice(), &self.folder) {
+            ([file], _) => return Ok(Source::File((*file).clone())),
+            ([_, _, ..], Some(folder)) => {
+                return Err(NameError::Ambiguous {
+                    name: name.to_string(),
+                    folder: folder.clone(),
+                    matches: matches.iter().map(|file| file_name(file)).collect(),
+                });
+            }
+            _ => {}
+        }
+        let path = Path::new(name);
+        if path.exists() {
+            return Ok(Source::File(path.to_path_buf()));
+        }
+        Err(NameError::Unknown { name: name.to_string(), known: self.list() })
+    }
+
+    /// The trace that `name` leads to.
+    pub fn load(&self, name: &str) -> Result<Trace, NameError> {
+        self.find(name)?.load()
+    }
+}
+
+impl Source {
+    /// The trace.
+    pub fn load(&self) -> Result<Trace, NameError> {
+        match self {
+            Source::Embedded(embedded) => Ok(embedded.trace()),
+            Source::File(path) => read(path),
+        }
+    }
+}
+
+/// Reads a file in Mahimahi's format.
+pub fn read(path: &Path) -> Result<Trace, NameError> {
+    let bytes = fs::read(path).map_err(|error| NameError::Read { path: path.to_path_buf(), error })?;
+    Trace::parse(&bytes).map_err(|error| NameError::Trace { path: path.to_path_buf(), error })
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,82 @@
+use super::*;
+
+/// A folder with traces in it, gone at the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str, files: &[(&str, &str)]) -> Self {
+        let path = std::env::temp_dir().join(format!("brakelight-names-{name}-{}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        for (file, text) in files {
+            fs::write(path.join(file), text).unwrap();
+        }
+        Folder(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn an_embedded_name_leads_to_the_embedded_trace() {
+    let names = Names::default();
+    assert_eq!(names.load("fixed").unwrap(), Embedded::find("fixed").unwrap().trace());
+    assert_eq!(names.list().len(), EMBEDDED.len());
+}
+
+#[test]
+fn files_of_the_folder_go_by_name_with_or_without_extension() {
+    let folder =
+        Folder::new("folder", &[("b.up", "1\n"), ("a.down", "2\n"), (".hidden", "3\n"), ("plain", "4\n")]);
+    let names = Names::with_folder(&folder.0).unwrap();
+    assert_eq!(names.list()[EMBEDDED.len()..], ["a.down", "b.up", "plain"]);
+    for (name, ms) in [("a.down", 2), ("a", 2), ("b", 1), ("plain", 4)] {
+        assert_eq!(names.load(name).unwrap().millis().collect::<Vec<_>>(), [ms], "{name}");
+    }
+}
+
+#[test]
+fn a_path_is_read_whatever_the_folder() {
+    let folder = Folder::new("path", &[("t", "7\n")]);
+    let path = folder.0.join("t");
+    assert_eq!(Names::default().load(path.to_str().unwrap()).unwrap().millis().collect::<Vec<_>>(), [7]);
+}
+
+#[test]
+fn an_unknown_name_is_answered_with_the_known_ones() {
+    let folder = Folder::new("unknown", &[("mine.trace", "1\n")]);
+    let refusal = Names::with_folder(&folder.0).unwrap().load("lte-drivign").unwrap_err().to_string();
+    assert!(
+        refusal.starts_with(
+            "unknown trace `lte-drivign`: no such file, and the known traces are `lte-driving`, "
+        )
+    );
+    assert!(refusal.ends_with(", `mine.trace`"), "{refusal}");
+}
+
+#[test]
+fn a_name_that_two_files_answer_to_is_refused() {
+    let folder = Folder::new("ambiguous", &[("x.down", "1\n"), ("x.up", "1\n")]);
+    let refusal = Names::with_folder(&folder.0).unwrap().find("x").unwrap_err();
+    assert!(refusal.to_string().ends_with("`x.down`, `x.up` both match; give the extension"), "{refusal}");
+}
+
+#[test]
+fn a_file_that_is_no_trace_is_refused_by_file_and_line() {
+    let folder = Folder::new("wrong", &[("bad", "1\nx\n"), ("empty", "")]);
+    let names = Names::with_folder(&folder.0).unwrap();
+    let refusal = names.load("bad").unwrap_err().to_string();
+    assert!(refusal.contains("/bad: line 2: `x` is not a whole number"), "{refusal}");
+    assert!(names.load("empty").unwrap_err().to_string().contains("/empty: the trace is empty"));
+    let directory = names.load(folder.0.to_str().unwrap()).unwrap_err();
+    assert!(matches!(directory, NameError::Read { .. }), "{directory}");
+}
+
+#[test]
+fn a_folder_that_is_not_there_is_named() {
+    let refusal = Names::with_folder(Path::new("/no/such/folder")).unwrap_err().to_string();
+    assert!(refusal.starts_with("BRAKELIGHT_TRACES=/no/such/folder: "), "{refusal}");
+}
