@@ -160,14 +160,22 @@ fn services() -> Vec<(&'static str, AnyService)> {
 }
 
 fn link_cases() -> Vec<Case> {
+    // What defaults leave off; above all what asks the link for more.
+    const OTHER: &[(&str, Options<'_>)] = &[
+        ("abc", &[("variant", "prototype")]),
+        ("abc", &[("marking", "hotnets"), ("x", "sojourn"), ("feedback", "enqueue")]),
+        ("codel", &[("ecn", "true")]),
+        ("codel", &[("drop", "behind-head")]),
+    ];
     let mut cases = Vec::new();
-    for entry in QUEUES {
-        let config = QueueConfig::new(entry.name, &[]).unwrap();
+    let defaults = QUEUES.iter().map(|entry| (entry.name, &[] as Options<'_>));
+    for (queue, options) in defaults.chain(OTHER.iter().copied()) {
+        let config = QueueConfig::new(queue, options).unwrap();
         for (name, service) in services() {
             let speaks = ALL.into_iter().filter(|encoding| config.speaks(*encoding)).collect();
             let config = config.clone();
             cases.push(Case {
-                name: format!("{} on {name}", entry.name),
+                name: format!("{queue} {options:?} on {name}"),
                 order: Order::PerFlow,
                 speaks,
                 build: Box::new(move || {

@@ -2,7 +2,8 @@
 
 mod support;
 
-use support::page::{check, measured, parameters};
+use brakelight_core::path::elements::{ELEMENTS, SERVICES};
+use support::page::{check, measured, parameters, table_of};
 
 fn page(controller: &str) {
     check(controller, "parameters", &parameters(controller));
@@ -27,4 +28,21 @@ fn bbr3() {
 #[test]
 fn vivace() {
     page("vivace");
+}
+
+#[test]
+fn links() {
+    for entry in SERVICES {
+        check("links", entry.name, &table_of(entry));
+    }
+}
+
+#[test]
+fn path_elements() {
+    let list: String =
+        ELEMENTS.iter().map(|entry| format!("| `{}` | {} |\n", entry.name, entry.summary)).collect();
+    check("path-elements", "elements", &format!("| element | what it does |\n|---|---|\n{list}"));
+    for entry in ELEMENTS {
+        check("path-elements", entry.name, &table_of(entry));
+    }
 }

@@ -14,7 +14,7 @@ parameters! {
         /// Probability that an ACK is lost.
         rate: f64 = 0.01, in 0.0..=1.0, from "1 % of the ACKs";
         /// The largest packet that is taken for an ACK.
-        max_size: Bytes = Bytes(128), in Bytes(0).., from "IPv6, TCP with SACK and timestamps: 112 bytes";
+        max_size: Bytes = Bytes(128), in Bytes(0).., from "above IPv6 with the longest TCP header, 100 bytes";
     }
 }
 

@@ -16,7 +16,7 @@
 //! | - | `distribution` | choice | uniform | netem's default |
 //! | mean | `mean` | time | 5 ms | - |
 //! | spread | `spread` | time | 5 ms | - |
-//! | shape | `shape` | 1 | 3 | finite variance; netem's pareto table |
+//! | shape | `shape` | 1 | 3 | netem's `pareto` table |
 //! | max | `max` | time | 100 ms | - |
 
 use alloc::collections::{BinaryHeap, VecDeque};
@@ -54,11 +54,11 @@ parameters! {
         /// Half the width of the uniform, standard deviation of the normal distribution.
         spread: Duration = Duration::from_millis(5), in Duration::ZERO..=Duration::from_secs(60), from "0 to 10 ms";
         /// Exponent of the Pareto distribution.
-        shape: f64 = 3.0, in 1.01..=100.0, from "finite variance";
+        shape: f64 = 3.0, in 1.01..=100.0, from "netem's pareto table";
         /// The longest time.
         max: Duration = Duration::from_millis(100), in Duration::ZERO..=Duration::from_secs(600), from "beyond any jitter buffer";
         /// Whether packets keep their order.
-        keep_order: bool = true, in .., from "RFC 3393: most paths do";
+        keep_order: bool = true, in .., from "a queue keeps it";
     }
 }
 

@@ -37,7 +37,7 @@ parameters! {
     /// The settings of a rewriter.
     pub struct Config {
         /// What happens to the ECN field.
-        action: Action = Action::Bleach, in .., from "RFC 9331 appendix A: bleaching is the commonest";
+        action: Action = Action::Bleach, in .., from "the alias `bleach`";
         /// Probability that it happens to a packet.
         rate: f64 = 1.0, in 0.0..=1.0, from "a middlebox touches all packets";
     }

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use brakelight_core::registry::CONTROLLERS;
+use brakelight_core::registry::{CONTROLLERS, Entry};
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::Rate;
 
@@ -33,7 +33,11 @@ pub fn check(page: &str, part: &str, content: &str) {
 
 /// The table of a controller's parameters, from the registry.
 pub fn parameters(controller: &str) -> String {
-    let entry = CONTROLLERS.iter().find(|entry| entry.name == controller).expect("a known controller");
+    table_of(CONTROLLERS.iter().find(|entry| entry.name == controller).expect("a known controller"))
+}
+
+/// The table of an entry's parameters.
+pub fn table_of(entry: &Entry) -> String {
     let mut table = String::from(
         "| parameter | meaning | unit | default | range | source |\n|---|---|---|---|---|---|\n",
     );
