@@ -35,35 +35,12 @@
 //! Deviations: D1 whether the host paces is not known here: classic HyStart takes it as unpaced, which is what the
 //! kernel does without `fq`; a paced flow sets `train` to 1.
 
+use super::rounds::Rounds;
 use crate::time::{Duration, Time};
 use crate::units::Bytes;
 
 /// RTT samples of a round that must have gone before its minimum counts.
 const MIN_SAMPLES: u32 = 8;
-
-/// Rounds as HyStart counts them: one ends when a packet sent after its start is acknowledged.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Rounds {
-    /// The number after the newest packet sent.
-    next: u64,
-    /// The first packet number of the next round.
-    end: u64,
-}
-
-impl Rounds {
-    pub(super) fn sent(&mut self, number: u64) {
-        self.next = number + 1;
-    }
-
-    /// Whether the ACK of `newest` begins a new round, which lasts until what is now on its way is acknowledged.
-    pub(super) fn acked(&mut self, newest: u64) -> bool {
-        if newest < self.end {
-            return false;
-        }
-        self.end = self.next.max(newest + 1);
-        true
-    }
-}
 
 /// One ACK with an RTT sample, in slow start.
 #[derive(Clone, Copy, Debug)]
@@ -131,7 +108,7 @@ impl Classic {
     /// Ready for another slow start.
     pub(super) fn rearm(&mut self, now: Time) {
         self.start_round(now);
-        self.rounds.end = self.rounds.next;
+        self.rounds.restart();
         self.found = false;
     }
 

@@ -4,3 +4,4 @@ pub mod delivery_rate;
 pub mod rtt;
 pub mod sliding_rate;
 pub mod windowed_max;
+pub mod windowed_min;

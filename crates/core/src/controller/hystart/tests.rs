@@ -83,17 +83,6 @@ fn the_cushion_shrinks_with_the_rate() {
     assert_eq!(cushion(Bytes(62_500_000), ms(100)).as_micros(), 209);
 }
 
-#[test]
-fn a_round_lasts_until_what_was_sent_in_it_is_acknowledged() {
-    let mut rounds = Rounds::default();
-    rounds.sent(9);
-    assert!(rounds.acked(0));
-    rounds.sent(19);
-    assert!((1..10).all(|newest| !rounds.acked(newest)));
-    assert!(rounds.acked(10));
-    assert!(!rounds.acked(19) && rounds.acked(20));
-}
-
 /// A round of `count` ACKs with this RTT; whether slow start ended in it.
 fn round(plus: &mut PlusPlus, number: &mut u64, count: u64, rtt: Duration) -> bool {
     let mut found = false;
