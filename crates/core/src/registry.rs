@@ -344,6 +344,14 @@ registry! {
             "BBR version 3 (draft-ietf-ccwg-bbr)";
         Cubic(cubic::Cubic) = "cubic", feedback "delayed", queue None, host Tcp,
             "CUBIC with HyStart: window growth as a cubic function of time (RFC 9438)";
+        Vegas(vegas::Vegas) = "vegas", feedback "delayed", queue None, host Tcp,
+            "Vegas: keeps two to four packets in the queue (Brakmo and Peterson 1995, as Linux)";
+        Westwood(westwood::Westwood) = "westwood" | "westwood+", feedback "delayed", queue None, host Tcp,
+            "Westwood+: after a loss the window is the bandwidth estimate times the smallest RTT (Mascolo 2001, as Linux)";
+        Ctcp(ctcp::Ctcp) = "ctcp" | "compound", feedback "delayed", queue None, host Tcp,
+            "Compound TCP: Reno's window plus one that follows the delay (Tan 2006)";
+        Copa(copa::Copa) = "copa", feedback "delayed", queue None, host Tcp,
+            "Copa: aims at the rate 1/(delta * queueing delay), with a competitive mode (NSDI 2018)";
         Abc(abc::Abc) = "abc", feedback "delayed", queue Some("abc"), host Tcp,
             "ABC: accelerate or brake on every packet, with Cubic as second window (NSDI 2020)";
         Vivace(vivace::Vivace) = "vivace" | "pcc", feedback "delayed", queue None, host Tcp,

@@ -24,6 +24,8 @@ use proptest::prelude::*;
 const VARIANTS: &[(&str, &[(&str, &str)])] = &[
     ("abc", &[("variant", "prototype")]),
     ("abc", &[("encoding", "proxied"), ("additive_increase", "false")]),
+    ("westwood", &[("reduction", "linux")]),
+    ("vegas", &[("slow_start", "every")]),
     ("cubic", &[("hystart", "plusplus"), ("ecn", "true"), ("horizon", "min_rtt")]),
 ];
 

@@ -14,10 +14,15 @@ use crate::units::{Bytes, Rate};
 
 pub mod abc;
 pub mod bbr;
+pub mod copa;
+pub mod ctcp;
 pub mod cubic;
 mod hystart;
 pub mod newreno;
+mod rounds;
+pub mod vegas;
 pub mod vivace;
+pub mod westwood;
 mod window;
 
 pub use bbr::{v2 as bbr2, v3 as bbr3};

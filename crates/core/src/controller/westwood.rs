@@ -1,0 +1,228 @@
+//! Westwood+ (Mascolo et al. 2001; Grieco and Mascolo 2004), with the bandwidth filter of Linux `tcp_westwood.c`.
+//!
+//! ```text
+//! every Delta = max(RTT, 50 ms):  b = bytes acknowledged / Delta                              mechanisms M-94
+//!                                 n = w n + (1 - w) b;  BWE = w BWE + (1 - w) n               both stages
+//! loss:     ssthresh = max(BWE RTT_min, 2 MSS), cwnd = min(cwnd, ssthresh)                    mechanisms M-93
+//! timeout:  the same ssthresh, cwnd = 1 MSS
+//! growth:   as NewReno
+//! ```
+//!
+//! | symbol | field | unit | default | source |
+//! |---|---|---|---|---|
+//! | w | `weight` | 1 | 7/8 | linux westwood_do_filter |
+//! | Delta | `interval` | time | 50 ms | linux TCP_WESTWOOD_RTT_MIN |
+//! | n | `n_bytes_per_s` | bytes/s | first sample | linux westwood_filter |
+//! | BWE | `bwe_bytes_per_s` | bytes/s | first sample | linux westwood_filter |
+//! | RTT_min | `rtt_min` | time | - | linux update_rtt_min |
+//!
+//! Deviations:
+//! D1 the window is set when the episode starts, as Mascolo has it. Linux halves it there and sets it when recovery ends:
+//!    `reduction=linux`. By then the filter has seen another round trip, which matters after slow start.
+//! D2 what counts as acknowledged is what the host says, SACKed packets included: that is what Linux reconstructs from
+//!    duplicate ACKs.
+//! D3 after a timeout RTT_min starts over with the next sample, as in Linux.
+
+use super::window::{self, AdditiveIncrease};
+use super::{AckEvent, Connection, Controller, IdleEvent, LossEvent, SpuriousEvent, Timeout, TimeoutEvent};
+use crate::ecn::Encoding;
+use crate::time::{Duration, Time};
+use crate::units::Bytes;
+
+choices! {
+    /// When the window becomes BWE times RTT_min.
+    pub enum Reduction {
+        /// When the episode starts.
+        Mascolo = "mascolo",
+        /// When it ends; half the window until then.
+        Linux = "linux",
+    }
+}
+
+parameters! {
+    /// Westwood+'s settings.
+    pub struct Config {
+        /// Weight of the old value in both stages of the filter.
+        weight: f64 = 0.875, in 0.0..=0.999, from "linux westwood_do_filter";
+        /// Shortest interval of one bandwidth sample.
+        interval: Duration = Duration::from_millis(50), in Duration::from_millis(1)..=Duration::from_secs(10), from "linux TCP_WESTWOOD_RTT_MIN";
+        /// When the window becomes the bandwidth estimate times the smallest RTT.
+        reduction: Reduction = Reduction::Mascolo, in .., from "mechanisms M-93";
+        /// Whether to send ECT(0) and treat CE as a loss.
+        ecn: bool = false, in .., from "rfc3168 6.1.2";
+    }
+}
+
+/// The two-stage low-pass filter over the rate of ACKs.
+#[derive(Clone, Copy, Debug)]
+struct Bandwidth {
+    since: Time,
+    acked: Bytes,
+    /// First and second stage, once there is a sample.
+    stages: Option<(f64, f64)>,
+}
+
+/// Westwood+'s window.
+#[derive(Clone, Debug)]
+pub struct Westwood {
+    config: Config,
+    mss: Bytes,
+    cwnd: Bytes,
+    ssthresh: Bytes,
+    initial_window: Bytes,
+    increase: AdditiveIncrease,
+    bandwidth: Bandwidth,
+    rtt: Option<Duration>,
+    rtt_min: Option<Duration>,
+    /// Whether the next sample replaces `rtt_min` rather than lowering it.
+    reset_rtt_min: bool,
+    /// Window and threshold before the last episode.
+    before: Option<(Bytes, Bytes)>,
+}
+
+impl Bandwidth {
+    /// Counts an ACK; a sample is complete when more than `interval` has passed.
+    // linux westwood_update_window: the ACK that completes a sample belongs to the next one.
+    fn on_ack(&mut self, now: Time, acked: Bytes, interval: Duration, weight: f64) {
+        let delta = now.since(self.since);
+        if delta > interval {
+            let sample = self.acked.as_f64() / delta.as_secs_f64();
+            self.stages = Some(match self.stages {
+                // linux westwood_filter
+                None => (sample, sample),
+                Some((first, second)) => {
+                    let first = weight * first + (1.0 - weight) * sample;
+                    (first, weight * second + (1.0 - weight) * first)
+                }
+            });
+            self.since = now;
+            self.acked = Bytes::ZERO;
+        }
+        self.acked += acked;
+    }
+}
+
+impl Westwood {
+    /// A controller at the start of its connection.
+    pub fn new(config: Config, connection: &Connection) -> Self {
+        Westwood {
+            config,
+            mss: connection.mss,
+            cwnd: connection.initial_window,
+            ssthresh: Bytes(u64::MAX),
+            initial_window: connection.initial_window,
+            increase: AdditiveIncrease::default(),
+            bandwidth: Bandwidth { since: connection.now, acked: Bytes::ZERO, stages: None },
+            rtt: None,
+            rtt_min: None,
+            reset_rtt_min: false,
+            before: None,
+        }
+    }
+
+    /// What the path holds without a queue: BWE times RTT_min.
+    fn pipe(&self) -> Bytes {
+        let bwe_bytes_per_s = self.bandwidth.stages.map_or(0.0, |(_, second)| second);
+        let pipe_bytes = self.rtt_min.map_or(0.0, |rtt_min| bwe_bytes_per_s * rtt_min.as_secs_f64());
+        Bytes(pipe_bytes as u64).max(Bytes(2 * self.mss.0))
+    }
+
+    fn reduce_to(&mut self, ssthresh: Bytes) {
+        self.before = Some((self.cwnd, self.ssthresh));
+        self.ssthresh = ssthresh;
+        self.increase.reset();
+    }
+}
+
+impl Controller for Westwood {
+    fn on_ack(&mut self, event: &AckEvent<'_>) {
+        let interval = self.rtt.map_or(Duration::MAX, |rtt| rtt.max(self.config.interval));
+        self.bandwidth.on_ack(event.now, event.newly_acked, interval, self.config.weight);
+        if let Some(sample) = event.rtt.sample {
+            self.rtt = Some(sample);
+            // linux update_rtt_min
+            let min = self.rtt_min.filter(|_| !self.reset_rtt_min);
+            self.rtt_min = Some(min.map_or(sample, |min| min.min(sample)));
+            self.reset_rtt_min = false;
+        }
+        if event.in_recovery || !event.cwnd_limited {
+            return;
+        }
+        let left = window::slow_start(&mut self.cwnd, self.ssthresh, event.newly_acked);
+        self.increase.grow(&mut self.cwnd, self.mss, left);
+    }
+
+    // mechanisms M-93
+    fn on_loss(&mut self, _event: &LossEvent) {
+        let ssthresh = match self.config.reduction {
+            Reduction::Mascolo => self.pipe(),
+            Reduction::Linux => Bytes(self.cwnd.0 / 2).max(Bytes(2 * self.mss.0)),
+        };
+        self.reduce_to(ssthresh);
+        self.cwnd = self.cwnd.min(self.ssthresh);
+    }
+
+    fn on_timeout(&mut self, event: &TimeoutEvent) {
+        match event.kind {
+            Timeout::Pto => return,
+            Timeout::Rto => {
+                if !event.repeated {
+                    self.reduce_to(self.pipe());
+                }
+                self.cwnd = self.mss;
+            }
+            // rfc9002 7.6.2
+            Timeout::PersistentCongestion => self.cwnd = self.cwnd.min(Bytes(2 * self.mss.0)),
+        }
+        self.reset_rtt_min = true;
+    }
+
+    fn on_spurious_loss(&mut self, _event: &SpuriousEvent) {
+        if let Some((cwnd, ssthresh)) = self.before.take() {
+            self.cwnd = self.cwnd.max(cwnd);
+            self.ssthresh = ssthresh;
+        }
+    }
+
+    fn on_recovery_exit(&mut self, _now: Time) {
+        // linux CA_EVENT_COMPLETE_CWR
+        if self.before.take().is_some() && self.config.reduction == Reduction::Linux {
+            self.ssthresh = self.pipe();
+            self.cwnd = self.ssthresh;
+        }
+    }
+
+    fn on_idle_restart(&mut self, event: &IdleEvent) {
+        (self.cwnd, self.ssthresh) = window::restarted(self.cwnd, self.ssthresh, self.initial_window, event);
+        self.cwnd = self.cwnd.max(self.mss);
+        // Silence is not the path's bandwidth.
+        self.bandwidth.since = event.now;
+        self.bandwidth.acked = Bytes::ZERO;
+    }
+
+    fn clip(&mut self, most: Bytes) {
+        self.cwnd = self.cwnd.min(most).max(self.mss);
+    }
+
+    fn on_mtu_change(&mut self, mss: Bytes) {
+        self.mss = mss;
+        self.cwnd = self.cwnd.max(mss);
+    }
+
+    fn cwnd(&self) -> Bytes {
+        self.cwnd
+    }
+
+    fn ssthresh(&self) -> Option<Bytes> {
+        Some(self.ssthresh)
+    }
+
+    fn encoding(&self) -> Encoding {
+        if self.config.ecn { Encoding::Classic } else { Encoding::None }
+    }
+
+    fn inspect(&self, visit: &mut dyn FnMut(&'static str, f64)) {
+        visit("bwe_bps", self.bandwidth.stages.map_or(0.0, |(_, second)| 8.0 * second));
+        visit("rtt_min_ms", self.rtt_min.map_or(0.0, Duration::as_millis_f64));
+    }
+}
