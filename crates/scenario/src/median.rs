@@ -85,7 +85,9 @@ fn merge(values: &[&Value]) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::outcome::{Application, FlowOutcome, Summary};
+    use std::collections::BTreeMap;
+
+    use crate::outcome::{FlowOutcome, Summary};
 
     fn run(seed: u64, throughput: f64, p95: Option<f64>) -> Run {
         Run {
@@ -96,7 +98,7 @@ mod tests {
             delivered_packets: seed,
             flows: vec![FlowOutcome {
                 name: "main".to_string(),
-                application: Some(Application::Transfer { completion_s: Some(throughput) }),
+                application: Some(BTreeMap::from([("completion_s".to_string(), throughput)])),
                 ..FlowOutcome::default()
             }],
             ..Run::default()
@@ -110,7 +112,7 @@ mod tests {
         assert_eq!((row.scheme.as_str(), row.seed, row.throughput_mbps), ("cubic", 7, 2.5));
         assert_eq!(row.queueing_delay_ms.unwrap().p95, 20.0);
         assert_eq!(row.delivered_packets, 8);
-        assert_eq!(row.flows[0].application, Some(Application::Transfer { completion_s: Some(2.5) }));
+        assert_eq!(row.flows[0].application, Some(BTreeMap::from([("completion_s".to_string(), 2.5)])));
         let spread = Spread { n: 3, throughput_mbps: [1.0, 3.0], p95_ms: [10.0, 30.0] };
         assert_eq!(row.spread, Some(spread));
     }

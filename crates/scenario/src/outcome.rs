@@ -143,71 +143,9 @@ pub struct FlowOutcome {
     pub loss_percent: f64,
     /// Data packets sent again.
     pub retransmitted_packets: u64,
-    /// What its application saw.
+    /// What its application saw, where it is more than a stream of bytes: numbers by name, each name ending in its unit.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub application: Option<Application>,
-}
-
-/// What an application saw.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
-pub enum Application {
-    /// One transfer.
-    Transfer {
-        /// From its start to its last byte's arrival; none when it did not finish.
-        completion_s: Option<f64>,
-    },
-    /// Short connections.
-    ShortFlows {
-        /// How many began.
-        started: u64,
-        /// How many finished.
-        completed: u64,
-        /// From start to last byte, of those that finished.
-        completion_ms: Option<Summary>,
-    },
-    /// Requests and responses.
-    RequestResponse {
-        /// Responses that arrived in full.
-        completed: u64,
-        /// From request to the response's last byte.
-        response_ms: Option<Summary>,
-    },
-    /// A stream of small messages.
-    Game {
-        /// Messages sent.
-        sent: u64,
-        /// Messages that arrived.
-        delivered: u64,
-        /// From sending to arrival, retransmission included.
-        delay_ms: Option<Summary>,
-    },
-    /// Adaptive-bitrate video.
-    Video {
-        /// Mean encoded rate of the segments fetched.
-        bitrate_mbps: f64,
-        /// Times playback stood still after it had begun.
-        stalls: u64,
-        /// For how long, altogether.
-        stall_s: f64,
-        /// From the first request to the first picture; none when there was none.
-        startup_s: Option<f64>,
-        /// Changes of encoded rate.
-        switches: u64,
-    },
-    /// A real-time call.
-    Call {
-        /// Mean encoded rate.
-        bitrate_mbps: f64,
-        /// Frames captured.
-        frames: u64,
-        /// Frames that arrived too late or never.
-        frozen_frames: u64,
-        /// Time for which the picture stood still.
-        freeze_s: f64,
-        /// From capture to arrival, of frames that arrived.
-        frame_delay_ms: Option<Summary>,
-    },
+    pub application: Option<BTreeMap<String, f64>>,
 }
 
 /// How far repeated runs lie apart.

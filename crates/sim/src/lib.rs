@@ -2,16 +2,27 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | [`simulation`] | one run |
+//! | [`network`] | a scenario's links and paths as elements and routes |
 //! | [`engine`] | events in a total order; moves packets between endpoints and path elements |
 //! | [`packet`] | the simulated packet |
 //! | [`host`] | the modelled host: both ends of a flow |
 //! | `traffic` | applications |
-//! | [`statistics`] | streamed measurements |
+//! | [`statistics`], [`link_log`], [`report`] | what is watched |
+//! | [`bench`] | the scenarios by which speed is measured |
 
 #![forbid(unsafe_code)]
 
+pub mod bench;
 pub mod engine;
 pub mod host;
+pub mod link_log;
+pub mod network;
 pub mod packet;
+pub mod report;
+pub mod simulation;
 pub mod statistics;
 mod traffic;
+
+pub use network::{SetupError, Traces};
+pub use simulation::{RunError, Simulation, run};

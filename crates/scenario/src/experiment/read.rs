@@ -7,7 +7,9 @@ use super::table::{Dimension, Point, Table as Measurements};
 use super::{Assertion, Check, Experiment, Expression, Job};
 use crate::compare::Compare;
 use crate::file::table::{Field, Source, Table};
-use crate::outcome::{Application, FlowOutcome, LinkOutcome, Run, SignalDelay, Summary};
+use std::collections::BTreeMap;
+
+use crate::outcome::{FlowOutcome, LinkOutcome, Run, SignalDelay, Summary};
 use crate::problem::{InputError, Problem};
 use crate::scenario::{Record, Scenario, TraceOffset};
 use crate::scheme::Scheme;
@@ -393,7 +395,7 @@ fn template_run(scenario: &Scenario) -> Run {
         (0..flow.count.min(NAMED)).map(move |index| FlowOutcome {
             name: flow.name_of(index),
             rtt_ms: one,
-            application: application(&flow.traffic, one),
+            application: application(&flow.traffic),
             ..FlowOutcome::default()
         })
     });
@@ -414,28 +416,42 @@ fn template_run(scenario: &Scenario) -> Run {
     }
 }
 
-fn application(traffic: &Traffic, one: Option<Summary>) -> Option<Application> {
-    match traffic {
-        Traffic::Backlogged | Traffic::OnOff(_) | Traffic::RateLimited(_) => None,
-        Traffic::Size(_) => Some(Application::Transfer { completion_s: Some(1.0) }),
-        Traffic::ShortFlows(_) => {
-            Some(Application::ShortFlows { started: 1, completed: 1, completion_ms: one })
+/// The numbers an application may report, by name, as the simulated applications name them.
+fn application(traffic: &Traffic) -> Option<BTreeMap<String, f64>> {
+    let names: &[&str] = match traffic {
+        Traffic::Backlogged => return None,
+        Traffic::Size(_) => &["completion_ms"],
+        Traffic::OnOff(_) | Traffic::RateLimited(_) => &["offered_mbps", "backlog_kb", "delivered_mbps"],
+        Traffic::ShortFlows(_) => &[
+            "flows_started",
+            "flows_completed",
+            "completion_ms_mean",
+            "completion_ms_p50",
+            "completion_ms_p95",
+            "completion_ms_p99",
+        ],
+        Traffic::RequestResponse(_) => {
+            &["responses", "response_ms_mean", "response_ms_p50", "response_ms_p95", "response_ms_p99"]
         }
-        Traffic::RequestResponse(_) => Some(Application::RequestResponse { completed: 1, response_ms: one }),
-        Traffic::Game(_) => Some(Application::Game { sent: 1, delivered: 1, delay_ms: one }),
-        Traffic::Video(_) => Some(Application::Video {
-            bitrate_mbps: 1.0,
-            stalls: 0,
-            stall_s: 0.0,
-            startup_s: Some(1.0),
-            switches: 0,
-        }),
-        Traffic::Call(_) => Some(Application::Call {
-            bitrate_mbps: 1.0,
-            frames: 1,
-            frozen_frames: 0,
-            freeze_s: 0.0,
-            frame_delay_ms: one,
-        }),
-    }
+        Traffic::Game(_) => {
+            &["updates", "updates_lost_percent", "rtt_ms_mean", "rtt_ms_p50", "rtt_ms_p95", "rtt_ms_p99"]
+        }
+        Traffic::Video(_) => {
+            &["bitrate_mbps", "switches", "stalls", "stall_ms", "stall_percent", "startup_ms"]
+        }
+        Traffic::Call(_) => &[
+            "bitrate_mbps",
+            "frames_shown",
+            "frames_late_percent",
+            "frames_skipped_percent",
+            "freezes",
+            "freeze_ms",
+            "freeze_percent",
+            "frame_delay_ms_mean",
+            "frame_delay_ms_p50",
+            "frame_delay_ms_p95",
+            "frame_delay_ms_p99",
+        ],
+    };
+    Some(names.iter().map(|&name| (name.to_string(), 1.0)).collect())
 }

@@ -47,7 +47,7 @@ pub trait Routed: Packet + Copy {
 }
 
 /// What may be watched while packets move. Every method is called once per packet, in order of time.
-pub trait Observer<P> {
+pub trait Observer<P, E> {
     /// An endpoint sent a packet.
     fn sent(&mut self, _now: Time, _packet: &P) {}
     /// A packet arrived at the element at position `element`.
@@ -58,6 +58,8 @@ pub trait Observer<P> {
     fn dropped(&mut self, _element: usize, _dropped: &Dropped<P>) {}
     /// A packet is about to be given to its endpoint.
     fn delivered(&mut self, _now: Time, _packet: &P) {}
+    /// The endpoint at position `endpoint` has taken a packet.
+    fn accepted(&mut self, _now: Time, _endpoint: usize, _taker: &mut E) {}
 }
 
 /// The elements each flow passes, both ways. Flows with the same route share it.
@@ -109,7 +111,7 @@ where
     P: Routed,
     L: PathElement<P>,
     E: Endpoint<P>,
-    O: Observer<P>,
+    O: Observer<P, E>,
 {
     /// A run at time zero. Route `i` is that of endpoint `i`.
     pub fn new(elements: Vec<L>, endpoints: Vec<E>, routes: Routes, observer: O) -> Self {
@@ -156,11 +158,6 @@ where
         &self.elements
     }
 
-    /// The elements, for cursors that move when asked.
-    pub fn elements_mut(&mut self) -> &mut [L] {
-        &mut self.elements
-    }
-
     /// The endpoints, in the order they were given.
     pub fn endpoints(&self) -> &[E] {
         &self.endpoints
@@ -172,8 +169,8 @@ where
     }
 
     /// The observer, the elements and the endpoints, for a look from outside while the run stands still.
-    pub fn parts_mut(&mut self) -> (&mut O, &mut [L], &[E]) {
-        (&mut self.observer, &mut self.elements, &self.endpoints)
+    pub fn parts_mut(&mut self) -> (&mut O, &[L], &mut [E]) {
+        (&mut self.observer, &self.elements, &mut self.endpoints)
     }
 
     /// Checks that every packet sent was delivered, was dropped, or is still inside an element.
@@ -183,11 +180,6 @@ where
             element.for_each(&mut |packet| inside.entered(packet.id()));
         }
         self.ledger.balance(&inside)
-    }
-
-    /// Takes the run apart.
-    pub fn into_parts(self) -> (Vec<L>, Vec<E>, O) {
-        (self.elements, self.endpoints, self.observer)
     }
 
     fn wake(&mut self, component: Component) {
@@ -247,7 +239,9 @@ where
             let endpoint = packet.endpoint();
             self.ledger.left(packet.id());
             self.observer.delivered(self.now, &packet);
-            self.endpoints[endpoint].accept(self.now, packet);
+            let taker = &mut self.endpoints[endpoint];
+            taker.accept(self.now, packet);
+            self.observer.accepted(self.now, endpoint, taker);
             self.drain_endpoint(endpoint);
         } else {
             let element = element as usize;

@@ -45,6 +45,11 @@ impl Distribution {
         self.count
     }
 
+    /// The exact sum, in nanoseconds.
+    pub fn sum_nanos(&self) -> u128 {
+        self.sum_nanos
+    }
+
     /// Takes in everything that `other` counted.
     pub fn merge(&mut self, other: &Distribution) {
         self.micros.add(&other.micros).expect("a histogram that resizes takes any other");

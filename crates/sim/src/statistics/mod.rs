@@ -17,7 +17,11 @@ use brakelight_core::path::Departed;
 use brakelight_core::queue::Dropped;
 use brakelight_core::time::{Duration, Time};
 
+use brakelight_scenario::outcome::LinkEvent;
+
 use crate::engine::{Direction, Observer, Routed};
+use crate::link_log::millisecond;
+use crate::report::Reporting;
 
 pub use distribution::Distribution;
 pub use series::{LinkBin, LinkSeries};
@@ -32,6 +36,17 @@ pub struct MarkTally {
     pub brake: u64,
     /// Congestion experienced.
     pub ce: u64,
+}
+
+impl std::ops::Add for MarkTally {
+    type Output = MarkTally;
+    fn add(self, other: MarkTally) -> MarkTally {
+        MarkTally {
+            accelerate: self.accelerate + other.accelerate,
+            brake: self.brake + other.brake,
+            ce: self.ce + other.ce,
+        }
+    }
 }
 
 impl MarkTally {
@@ -65,6 +80,8 @@ pub struct LinkStatistics {
     pub signal: SignalDelay,
     /// Its time series, if one is recorded.
     pub series: Option<LinkSeries>,
+    /// Its log, if one is kept; of the whole run, not only of the measured interval.
+    pub log: Option<Vec<LinkEvent>>,
 }
 
 /// What one flow's data packets did in the measured interval.
@@ -72,22 +89,32 @@ pub struct LinkStatistics {
 pub struct FlowStatistics {
     /// The last link on the way forward, where throughput is counted; `None` on a path without links.
     pub last_link: Option<usize>,
-    /// Whether the flow belongs to the row, rather than to the cross traffic.
-    pub counted: bool,
     /// Bytes that left the last link, its overhead included; bytes delivered on a path without links.
     pub bytes: u64,
+    /// IP bytes that arrived since the run began, for time series.
+    pub arrived_bytes: u64,
     /// Packets delivered.
     pub delivered: u64,
     /// Packets dropped on the way.
     pub dropped: u64,
     /// Marks on delivered packets.
     pub marks: MarkTally,
+    /// The sender's RTT samples.
+    pub rtt: Distribution,
 }
 
 impl FlowStatistics {
     /// A flow that was not heard of yet.
-    pub fn new(last_link: Option<usize>, counted: bool) -> Self {
-        FlowStatistics { last_link, counted, bytes: 0, delivered: 0, dropped: 0, marks: MarkTally::default() }
+    pub fn new(last_link: Option<usize>) -> Self {
+        FlowStatistics {
+            last_link,
+            bytes: 0,
+            arrived_bytes: 0,
+            delivered: 0,
+            dropped: 0,
+            marks: MarkTally::default(),
+            rtt: Distribution::default(),
+        }
     }
 }
 
@@ -100,7 +127,7 @@ pub struct Recorder {
     pub links: Vec<Option<Box<LinkStatistics>>>,
     /// By flow.
     pub flows: Vec<FlowStatistics>,
-    /// Queueing delay over the path, per data packet of the counted flows.
+    /// Queueing delay over the path, per data packet that left the last one.
     pub queueing: Distribution,
     /// One-way delay, likewise.
     pub one_way: Distribution,
@@ -128,7 +155,16 @@ impl Recorder {
     }
 }
 
-impl<P: Routed> Observer<P> for Recorder {
+impl<P: Routed, E: Reporting> Observer<P, E> for Recorder {
+    #[inline]
+    fn entered(&mut self, element: usize, now: Time, packet: &P) {
+        if let Some(link) = &mut self.links[element]
+            && let Some(log) = &mut link.log
+        {
+            log.push(LinkEvent::Arrival { ms: millisecond(now), bytes: packet.size() + link.overhead });
+        }
+    }
+
     #[inline]
     fn departed(&mut self, element: usize, departed: &Departed<P>) {
         let Some(link) = &mut self.links[element] else { return };
@@ -136,6 +172,11 @@ impl<P: Routed> Observer<P> for Recorder {
         let bytes = u64::from(packet.size() + link.overhead);
         if let Some(series) = &mut link.series {
             series.departed(bytes, departed.queued, departed.mark);
+        }
+        if let Some(log) = &mut link.log {
+            let ms = millisecond(departed.at);
+            let delay_ms = ms - millisecond(departed.at - departed.queued);
+            log.push(LinkEvent::Departure { ms, bytes: bytes as u32, delay_ms });
         }
         if departed.at < self.measure_from {
             return;
@@ -149,14 +190,18 @@ impl<P: Routed> Observer<P> for Recorder {
             let flow = &mut self.flows[packet.endpoint()];
             if flow.last_link == Some(element) {
                 flow.bytes += bytes;
-                if flow.counted {
-                    self.queueing.record(packet.queued());
-                }
+                self.queueing.record(packet.queued());
             }
         }
     }
 
     fn dropped(&mut self, element: usize, dropped: &Dropped<P>) {
+        if let Some(link) = &mut self.links[element]
+            && let Some(log) = &mut link.log
+        {
+            let bytes = dropped.packet.size() + link.overhead;
+            log.push(LinkEvent::Drop { ms: millisecond(dropped.at), packets: 1, bytes });
+        }
         if dropped.at < self.measure_from {
             return;
         }
@@ -170,18 +215,28 @@ impl<P: Routed> Observer<P> for Recorder {
 
     #[inline]
     fn delivered(&mut self, now: Time, packet: &P) {
-        if now < self.measure_from || !Self::is_forward_data(packet) {
+        if !Self::is_forward_data(packet) {
             return;
         }
         let flow = &mut self.flows[packet.endpoint()];
+        flow.arrived_bytes += u64::from(packet.size());
+        if now < self.measure_from {
+            return;
+        }
         flow.delivered += 1;
         flow.marks.count(packet.encoding().mark(packet.ecn()));
         if flow.last_link.is_none() {
             flow.bytes += u64::from(packet.size());
         }
-        if flow.counted {
-            let sent_at = packet.sent_at().unwrap_or(now);
-            self.one_way.record(now.since(sent_at));
+        self.one_way.record(now.since(packet.sent_at().unwrap_or(now)));
+    }
+
+    #[inline]
+    fn accepted(&mut self, now: Time, endpoint: usize, taker: &mut E) {
+        if let Some(sample) = taker.take_rtt_sample()
+            && now >= self.measure_from
+        {
+            self.flows[endpoint].rtt.record(sample);
         }
     }
 }

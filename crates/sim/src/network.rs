@@ -1,0 +1,191 @@
+//! From a scenario's links and paths to the engine's elements and routes.
+//!
+//! Links are shared by everyone who names them; all other elements belong to one flow, except that flows whose
+//! propagation delay is the same share one delay line, since a FIFO is all it is.
+
+use std::collections::BTreeMap;
+
+use brakelight_core::packet::{Duplicate, PacketId};
+use brakelight_core::path::elements::{AnyElement, AnyLink, AnyService, ElementConfig};
+use brakelight_core::path::link::{Link, Service as _, fixed, steps, traced};
+use brakelight_core::path::trace::Trace;
+use brakelight_core::path::{Site, delay};
+use brakelight_core::queue::Place;
+use brakelight_core::random::Random;
+use brakelight_core::time::Duration;
+use brakelight_scenario::scenario::{Direction, FlowSpec, Hop, LinkSpec, Scenario, Service, TraceOffset};
+
+use crate::engine::Routes;
+
+/// The traces a scenario names, resolved.
+pub type Traces = BTreeMap<String, Trace>;
+
+/// Why a scenario could not be set up.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SetupError {
+    /// A link's trace was not among those resolved.
+    #[error("link `{link}`: its trace `{trace}` was not resolved")]
+    MissingTrace {
+        /// The link.
+        link: String,
+        /// The trace.
+        trace: String,
+    },
+    /// A path names a link that does not exist.
+    #[error("flow `{flow}`: its path names the unknown link `{link}`")]
+    UnknownLink {
+        /// The flow.
+        flow: String,
+        /// The link.
+        link: String,
+    },
+}
+
+/// Elements and routes. Links come first, in the scenario's order.
+#[derive(Debug)]
+pub struct Network<P> {
+    /// The path elements.
+    pub elements: Vec<AnyElement<P>>,
+    /// Where each flow's packets go.
+    pub routes: Routes,
+    /// Per flow: the links on its way forward, in order.
+    pub forward_links: Vec<Vec<usize>>,
+}
+
+impl<P: Duplicate> Network<P> {
+    /// Builds what `scenario` describes.
+    pub fn build(scenario: &Scenario, traces: &Traces) -> Result<Self, SetupError> {
+        let links =
+            scenario.links.iter().map(|link| build_link(scenario, link, traces).map(AnyElement::Link));
+        let mut builder = Builder {
+            scenario,
+            elements: links.collect::<Result<_, _>>()?,
+            routes: Routes::default(),
+            delays: BTreeMap::new(),
+            shared: BTreeMap::new(),
+        };
+        let mut forward_links = Vec::new();
+        for flow in &scenario.flows {
+            let links: Vec<usize> = flow
+                .path
+                .iter()
+                .filter_map(|hop| match hop {
+                    Hop::Link(name) => scenario.link(name),
+                    Hop::Element(_) => None,
+                })
+                .collect();
+            for index in 0..flow.count {
+                let forward = builder.route(flow, index, Direction::Forward)?;
+                let reverse = builder.route(flow, index, Direction::Reverse)?;
+                builder.routes.assign(forward, reverse);
+                forward_links.push(links.clone());
+            }
+        }
+        Ok(Network { elements: builder.elements, routes: builder.routes, forward_links })
+    }
+}
+
+fn build_link<P: Duplicate>(
+    scenario: &Scenario,
+    link: &LinkSpec,
+    traces: &Traces,
+) -> Result<AnyLink<P>, SetupError> {
+    let (opportunity, overhead) = (link.opportunity, link.overhead);
+    let service = match &link.service {
+        Service::Trace(name) => {
+            let trace = traces
+                .get(name)
+                .ok_or_else(|| SetupError::MissingTrace { link: link.name.clone(), trace: name.clone() })?;
+            let offset = trace_offset(scenario, link, trace);
+            let config = traced::Config { opportunity, overhead, offset };
+            AnyService::Traced(traced::Traced::new(&config, trace.clone()))
+        }
+        &Service::Fixed(rate) => {
+            AnyService::Fixed(fixed::Fixed::new(&fixed::Config { rate, overhead, opportunity }))
+        }
+        Service::Steps(schedule) => AnyService::Steps(steps::Steps::new(&steps::Config {
+            schedule: steps::Schedule(schedule.steps.clone()),
+            repeat: schedule.repeat,
+            offset: Duration::ZERO,
+            overhead,
+            opportunity,
+        })),
+    };
+    let random = Random::stream(scenario.seed, &format!("queue {}", link.name));
+    let place = Place { limit: link.buffer, nominal: service.nominal(), random };
+    Ok(Link::new(service, link.queue.build(&place)))
+}
+
+fn trace_offset(scenario: &Scenario, link: &LinkSpec, trace: &Trace) -> Duration {
+    match scenario.trace_offset {
+        TraceOffset::At(offset) => offset,
+        TraceOffset::Random => {
+            let mut random = Random::stream(scenario.seed, &format!("trace offset {}", link.name));
+            trace.period().mul_f64(random.uniform())
+        }
+    }
+}
+
+struct Builder<'a, P> {
+    scenario: &'a Scenario,
+    elements: Vec<AnyElement<P>>,
+    routes: Routes,
+    /// Delay lines by their delay and direction.
+    delays: BTreeMap<(Duration, bool), usize>,
+    /// Routes already laid, by the elements they pass.
+    shared: BTreeMap<Vec<usize>, u32>,
+}
+
+impl<P: Duplicate> Builder<'_, P> {
+    /// The route of one direction of flow `index` of `flow`.
+    fn route(&mut self, flow: &FlowSpec, index: u32, direction: Direction) -> Result<u32, SetupError> {
+        let mut elements = Vec::new();
+        for (place, hop) in flow.hops(direction).iter().enumerate() {
+            elements.push(match hop {
+                Hop::Link(name) => self
+                    .scenario
+                    .link(name)
+                    .ok_or_else(|| SetupError::UnknownLink { flow: flow.name.clone(), link: name.clone() })?,
+                Hop::Element(config) => {
+                    let name = format!("{direction:?} {place} {} {}", config.name(), flow.name_of(index));
+                    let element = config.build(self.site(&name));
+                    self.add(element)
+                }
+            });
+        }
+        let delay = flow.propagation(direction);
+        if !delay.is_zero() {
+            elements.push(self.delay(delay, direction == Direction::Forward));
+        }
+        Ok(match self.shared.get(&elements) {
+            Some(&route) => route,
+            None => {
+                let route = self.routes.add(&elements);
+                self.shared.insert(elements, route);
+                route
+            }
+        })
+    }
+
+    fn delay(&mut self, delay: Duration, forward: bool) -> usize {
+        if let Some(&element) = self.delays.get(&(delay, forward)) {
+            return element;
+        }
+        let site = self.site("delay");
+        let element = self.add(ElementConfig::Delay(delay::Config { delay }).build(site));
+        self.delays.insert((delay, forward), element);
+        element
+    }
+
+    /// What the next element gets of its own: a stream of random numbers, and identities for packets it makes. Those have
+    /// the top bit set; a host's never do.
+    fn site(&self, name: &str) -> Site {
+        let ids = PacketId(1 << 63 | (self.elements.len() as u64) << 40);
+        Site { random: Random::stream(self.scenario.seed, name), ids }
+    }
+
+    fn add(&mut self, element: AnyElement<P>) -> usize {
+        self.elements.push(element);
+        self.elements.len() - 1
+    }
+}

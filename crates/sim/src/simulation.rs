@@ -1,0 +1,401 @@
+//! One run: a scenario and its traces in, an outcome out.
+
+use std::collections::BTreeMap;
+
+use brakelight_core::packet::FlowId;
+use brakelight_core::path::elements::AnyElement;
+use brakelight_core::random::Random;
+use brakelight_core::time::{Duration, Time};
+use brakelight_scenario::outcome::{
+    FlowOutcome, FlowSeries, LinkLog, LinkOutcome, LinkSeries, MarkCounts, Outcome, Run, Series, SignalDelay,
+    Summary,
+};
+use brakelight_scenario::scenario::{FlowSpec, Scenario, Service};
+
+use crate::engine::{Engine, Unbalanced};
+use crate::host::{FlowConfig, FlowHost};
+use crate::link_log::with_opportunities;
+use crate::network::{Network, SetupError, Traces};
+use crate::packet::SimPacket;
+use crate::report::{FlowCounters, Reporting};
+use crate::statistics::{Distribution, FlowStatistics, LinkStatistics, MarkTally, Recorder, jain, mbps};
+
+/// Runs `scenario` from beginning to end.
+pub fn run(scenario: &Scenario, traces: &Traces) -> Result<Outcome, RunError> {
+    let mut simulation = Simulation::new(scenario, traces)?;
+    simulation.advance(Time::ZERO + scenario.duration);
+    Ok(simulation.finish()?)
+}
+
+/// Why a run gave no outcome.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RunError {
+    /// The scenario could not be set up.
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+    /// A bug: packets were not conserved.
+    #[error(transparent)]
+    Unbalanced(#[from] Unbalanced),
+}
+
+/// A run in progress, to be advanced in steps of any size; the steps do not change its outcome.
+pub struct Simulation {
+    scenario: Scenario,
+    engine: Engine<SimPacket, AnyElement<SimPacket>, FlowHost, Recorder>,
+    flows: Vec<FlowInstance>,
+    measuring: bool,
+    /// Every flow's counters when measuring began; empty if that was at time zero.
+    at_start: Vec<FlowCounters>,
+    series: Option<SeriesSoFar>,
+}
+
+/// One flow of the run: what it was made from, and when it starts.
+struct FlowInstance {
+    name: String,
+    spec: usize,
+    start: Time,
+}
+
+/// Series of the flows; those of the links are in the recorder.
+struct SeriesSoFar {
+    bin_end: Time,
+    flows: Vec<FlowSeries>,
+    before: Vec<FlowBefore>,
+}
+
+/// What a flow's counters showed at the end of the last bin.
+#[derive(Clone, Copy, Default)]
+struct FlowBefore {
+    /// The payload of a full packet, in bytes.
+    mss: f64,
+    bytes: u64,
+    rtt_count: u64,
+    rtt_sum_nanos: u128,
+}
+
+impl Simulation {
+    /// A run at its beginning.
+    pub fn new(scenario: &Scenario, traces: &Traces) -> Result<Self, SetupError> {
+        let network = Network::build(scenario, traces)?;
+        let mut flows = Vec::new();
+        let mut hosts = Vec::new();
+        let mut statistics = Vec::new();
+        for (spec, flow) in scenario.flows.iter().enumerate() {
+            for index in 0..flow.count {
+                let name = flow.name_of(index);
+                let id = flows.len() as u32;
+                let mut random = Random::stream(scenario.seed, &format!("start {name}"));
+                let start = Time::ZERO + flow.start + flow.start_within.mul_f64(random.uniform());
+                hosts.push(FlowHost::new(FlowConfig {
+                    flow: FlowId(id),
+                    host: flow.host,
+                    controller: flow.controller.config().clone(),
+                    feedback: flow.feedback.config().clone(),
+                    ack_every: flow.ack_every,
+                    mss: flow.mss,
+                    overhead: flow.overhead,
+                    initial_window: flow.initial_window,
+                    traffic: flow.traffic.clone(),
+                    start,
+                    stop: flow.stop.map(|stop| Time::ZERO + stop),
+                    jitter: flow.jitter,
+                    random: Random::stream(scenario.seed, &format!("host {name}")),
+                    controller_random: Random::stream(scenario.seed, &format!("controller {name}")),
+                }));
+                statistics.push(FlowStatistics::new(network.forward_links[id as usize].last().copied()));
+                flows.push(FlowInstance { name, spec, start });
+            }
+        }
+        let links = (0..network.elements.len()).map(|element| {
+            let link = scenario.links.get(element)?;
+            let series = scenario.record.series.then(Default::default);
+            let log = scenario.record.link_logs.then(Default::default);
+            Some(Box::new(LinkStatistics {
+                overhead: link.overhead.0 as u32,
+                series,
+                log,
+                ..Default::default()
+            }))
+        });
+        let measure_from = Time::ZERO + scenario.measure_from;
+        let recorder = Recorder::new(measure_from, links.collect(), statistics);
+        let series = scenario.record.series.then(|| SeriesSoFar {
+            bin_end: Time::ZERO + scenario.record.bin,
+            flows: flows
+                .iter()
+                .map(|flow| FlowSeries { name: flow.name.clone(), ..Default::default() })
+                .collect(),
+            before: flows
+                .iter()
+                .map(|flow| FlowBefore { mss: scenario.flows[flow.spec].mss.as_f64(), ..Default::default() })
+                .collect(),
+        });
+        Ok(Simulation {
+            engine: Engine::new(network.elements, hosts, network.routes, recorder),
+            scenario: scenario.clone(),
+            flows,
+            measuring: scenario.measure_from.is_zero(),
+            at_start: Vec::new(),
+            series,
+        })
+    }
+
+    /// Performs every event up to `until`.
+    pub fn advance(&mut self, until: Time) {
+        let measure_from = Time::ZERO + self.scenario.measure_from;
+        if !self.measuring && until >= measure_from {
+            self.advance_bins(measure_from);
+            self.at_start = self.engine.endpoints().iter().map(Reporting::counters).collect();
+            self.measuring = true;
+        }
+        self.advance_bins(until);
+    }
+
+    /// Data packets delivered so far, in the measured interval.
+    pub fn delivered_packets(&self) -> u64 {
+        self.engine.observer().flows.iter().map(|flow| flow.delivered).sum()
+    }
+
+    /// Where the run stands.
+    pub fn now(&self) -> Time {
+        self.engine.now()
+    }
+
+    fn advance_bins(&mut self, until: Time) {
+        while let Some(series) = &mut self.series
+            && series.bin_end <= until
+        {
+            self.engine.run_until(series.bin_end);
+            series.close(self.scenario.record.bin, &mut self.engine);
+        }
+        self.engine.run_until(until);
+    }
+
+    /// The outcome of a run that was advanced to its end, once its packets have been audited.
+    pub fn finish(mut self) -> Result<Outcome, Unbalanced> {
+        self.engine.audit()?;
+        let from = Time::ZERO + self.scenario.measure_from;
+        let to = Time::ZERO + self.scenario.duration;
+        let bin = self.scenario.record.bin;
+        let series = self.series.take().map(|series| Series {
+            bin_s: bin.as_secs_f64(),
+            links: self
+                .scenario
+                .links
+                .iter()
+                .zip(&self.engine.observer().links)
+                .map(|(spec, link)| {
+                    let bins = link.as_ref().and_then(|link| link.series.as_ref());
+                    link_series(&spec.name, bin, bins.map_or(&[], |series| series.bins()))
+                })
+                .collect(),
+            flows: series.flows,
+        });
+        let run = self.summary(from, to);
+        Ok(Outcome { run, series, link_logs: self.link_logs(to) })
+    }
+
+    fn link_logs(&self, end: Time) -> Vec<LinkLog> {
+        let links =
+            self.scenario.links.iter().zip(self.engine.elements().iter().zip(&self.engine.observer().links));
+        links
+            .filter_map(|(spec, (element, link))| {
+                let events = link.as_ref()?.log.as_ref()?;
+                let link = element.as_link()?;
+                let capacity = |from, to| link.capacity_between(from, to).0;
+                let service = describe_service(&spec.service);
+                Some(with_opportunities(spec, service, spec.queue.words().to_string(), events, end, capacity))
+            })
+            .collect()
+    }
+
+    fn summary(&self, from: Time, to: Time) -> Run {
+        let recorder = self.engine.observer();
+        let length = to.since(from);
+        let links: Vec<LinkOutcome> = self
+            .scenario
+            .links
+            .iter()
+            .zip(self.engine.elements().iter().zip(&recorder.links))
+            .filter_map(|(spec, (element, link))| {
+                let link = link.as_ref()?;
+                let capacity = element.as_link()?.capacity_between(from, to);
+                Some(LinkOutcome {
+                    name: spec.name.clone(),
+                    queue: spec.queue.name().to_string(),
+                    capacity_mbps: mbps(capacity.0, length),
+                    throughput_mbps: mbps(link.bytes, length),
+                    utilization: ratio(link.bytes as f64, capacity.as_f64()),
+                    queueing_delay_ms: summarise(&link.queueing),
+                    dropped_packets: link.dropped,
+                    marks: mark_counts(link.marks),
+                })
+            })
+            .collect();
+        let mut rtt = Distribution::default();
+        let mut flows = Vec::with_capacity(self.flows.len());
+        let (mut goodput, mut retransmitted) = (0, 0);
+        for (index, (instance, statistics)) in self.flows.iter().zip(&recorder.flows).enumerate() {
+            let spec = &self.scenario.flows[instance.spec];
+            let host = &self.engine.endpoints()[index];
+            let (counters, before) = (host.counters(), self.at_start.get(index).copied().unwrap_or_default());
+            let flow_goodput = counters.goodput_bytes - before.goodput_bytes;
+            let flow_retransmitted = counters.retransmitted_packets - before.retransmitted_packets;
+            let active = active(spec, instance.start, from, to);
+            rtt.merge(&statistics.rtt);
+            goodput += flow_goodput;
+            retransmitted += flow_retransmitted;
+            let mut application = BTreeMap::new();
+            host.application(to, &mut |name, value| {
+                application.insert(name.to_string(), value);
+            });
+            flows.push(FlowOutcome {
+                name: instance.name.clone(),
+                controller: spec.controller.name().to_string(),
+                throughput_mbps: mbps(statistics.bytes, active),
+                goodput_mbps: mbps(flow_goodput, active),
+                rtt_ms: summarise(&statistics.rtt),
+                loss_percent: percent(statistics.dropped, statistics.delivered + statistics.dropped),
+                retransmitted_packets: flow_retransmitted,
+                application: (!application.is_empty()).then_some(application),
+            });
+        }
+        let delivered: u64 = recorder.flows.iter().map(|flow| flow.delivered).sum();
+        let dropped: u64 = recorder.flows.iter().map(|flow| flow.dropped).sum();
+        let marks = recorder.flows.iter().fold(MarkTally::default(), |sum, flow| sum + flow.marks);
+        let bottleneck = self.bottleneck(&links);
+        let row = bottleneck.map(|index| &links[index]);
+        let signal = bottleneck.and_then(|index| recorder.links[index].as_ref()).map(|link| &link.signal);
+        Run {
+            scheme: self.scenario.name.clone(),
+            trace: bottleneck
+                .map_or_else(String::new, |index| describe_service(&self.scenario.links[index].service)),
+            seed: self.scenario.seed,
+            duration_s: length.as_secs_f64(),
+            capacity_mbps: row.map_or(0.0, |link| link.capacity_mbps),
+            throughput_mbps: row.map_or_else(
+                || mbps(recorder.flows.iter().map(|flow| flow.bytes).sum(), length),
+                |link| link.throughput_mbps,
+            ),
+            goodput_mbps: mbps(goodput, length),
+            utilization: row.map_or(0.0, |link| link.utilization),
+            queueing_delay_ms: summarise(&recorder.queueing),
+            one_way_delay_ms: summarise(&recorder.one_way),
+            rtt_ms: summarise(&rtt),
+            signal_delay_ms: signal.map(|signal| SignalDelay { p95: signal.p95_ms() }),
+            loss_percent: percent(dropped, delivered + dropped),
+            delivered_packets: delivered,
+            dropped_packets: dropped,
+            retransmitted_packets: retransmitted,
+            marks: mark_counts(marks),
+            jain: (flows.len() > 1).then(|| jain(flows.iter().map(|flow| flow.throughput_mbps))).flatten(),
+            links,
+            flows,
+            spread: None,
+            unreliable: false,
+        }
+    }
+
+    /// The link with the least capacity on the first flow's way forward: the one that a row is about.
+    fn bottleneck(&self, links: &[LinkOutcome]) -> Option<usize> {
+        let path = &self.scenario.flows.first()?.path;
+        let on_path = path.iter().filter_map(|hop| match hop {
+            brakelight_scenario::scenario::Hop::Link(name) => self.scenario.link(name),
+            brakelight_scenario::scenario::Hop::Element(_) => None,
+        });
+        on_path.min_by(|&a, &b| links[a].capacity_mbps.total_cmp(&links[b].capacity_mbps))
+    }
+}
+
+impl SeriesSoFar {
+    /// Ends a bin of every link and every flow.
+    fn close(
+        &mut self,
+        bin: Duration,
+        engine: &mut Engine<SimPacket, AnyElement<SimPacket>, FlowHost, Recorder>,
+    ) {
+        let (from, to) = (self.bin_end.saturating_sub(bin), self.bin_end);
+        let (recorder, elements, hosts) = engine.parts_mut();
+        for (element, link) in elements.iter().zip(&mut recorder.links) {
+            if let Some(series) = link.as_mut().and_then(|link| link.series.as_mut()) {
+                series.close(element.as_link().map_or(0, |link| link.capacity_between(from, to).0));
+            }
+        }
+        let flows = self.flows.iter_mut().zip(&mut self.before).zip(hosts.iter().zip(&recorder.flows));
+        for ((series, before), (host, statistics)) in flows {
+            let after = FlowBefore {
+                mss: before.mss,
+                bytes: statistics.arrived_bytes,
+                rtt_count: statistics.rtt.count(),
+                rtt_sum_nanos: statistics.rtt.sum_nanos(),
+            };
+            series.time_s.push(from.as_secs_f64());
+            series.throughput_mbps.push(mbps(after.bytes - before.bytes, bin));
+            series.cwnd_pkts.push(host.cwnd().as_f64() / before.mss);
+            let samples = after.rtt_count - before.rtt_count;
+            let sum = (after.rtt_sum_nanos - before.rtt_sum_nanos) as f64;
+            series.rtt_ms.push((samples > 0).then(|| sum / samples as f64 * 1e-6));
+            let bins = series.time_s.len();
+            host.inspect(&mut |name, value| {
+                let column = series.state.entry(name.to_string()).or_default();
+                // A value that appears late was not there in the bins before.
+                column.resize(bins - 1, f64::NAN);
+                column.push(value);
+            });
+            *before = after;
+        }
+        self.bin_end += bin;
+    }
+}
+
+/// The part of the measured interval in which a flow existed.
+fn active(spec: &FlowSpec, start: Time, from: Time, to: Time) -> Duration {
+    let stop = spec.stop.map_or(to, |stop| to.min(Time::ZERO + stop));
+    stop.since(start.max(from))
+}
+
+fn link_series(name: &str, bin: Duration, bins: &[crate::statistics::LinkBin]) -> LinkSeries {
+    let delay = |bin: &crate::statistics::LinkBin, value: f64| (bin.packets > 0).then_some(value);
+    LinkSeries {
+        name: name.to_string(),
+        time_s: (0..bins.len() as u64).map(|index| (bin * index).as_secs_f64()).collect(),
+        capacity_mbps: bins.iter().map(|b| mbps(b.capacity, bin)).collect(),
+        throughput_mbps: bins.iter().map(|b| mbps(b.bytes, bin)).collect(),
+        queueing_delay_mean_ms: bins.iter().map(|b| delay(b, b.queueing_mean_ms)).collect(),
+        queueing_delay_p95_ms: bins.iter().map(|b| delay(b, b.queueing_p95_ms)).collect(),
+        accelerate_fraction: bins.iter().map(crate::statistics::LinkBin::accelerate_fraction).collect(),
+    }
+}
+
+fn summarise(delays: &Distribution) -> Option<Summary> {
+    (delays.count() > 0).then(|| Summary {
+        mean: delays.mean_ms(),
+        p50: delays.quantile_ms(0.50),
+        p95: delays.quantile_ms(0.95),
+        p99: delays.quantile_ms(0.99),
+        max: delays.max_ms(),
+    })
+}
+
+fn mark_counts(marks: MarkTally) -> MarkCounts {
+    MarkCounts { accelerate: marks.accelerate, brake: marks.brake, ce: marks.ce }
+}
+
+fn ratio(part: f64, whole: f64) -> f64 {
+    if whole > 0.0 { part / whole } else { 0.0 }
+}
+
+fn percent(part: u64, whole: u64) -> f64 {
+    100.0 * ratio(part as f64, whole as f64)
+}
+
+fn describe_service(service: &Service) -> String {
+    match service {
+        Service::Trace(name) => name.clone(),
+        Service::Fixed(rate) => rate.to_string(),
+        Service::Steps(steps) => {
+            let rates: Vec<String> = steps.steps.iter().map(|(_, rate)| rate.to_string()).collect();
+            rates.join("/")
+        }
+    }
+}

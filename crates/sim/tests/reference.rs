@@ -1,0 +1,141 @@
+//! Against real implementations: kernel TCP and the ABC authors' router, each run once through Mahimahi for 60 s, RTT
+//! 100 ms, 250-packet buffer, 12 Mbit/s back. The median of ten seeds must lie within the tolerance of the range of the
+//! real runs. Tolerances come from how far real runs lie from each other, and were written down before the first run.
+//!
+//! The recordings are not part of the project: they are found by `BRAKELIGHT_SHARED`, by default `../shared` beside it.
+
+use std::path::PathBuf;
+
+use brakelight_core::path::trace::Trace;
+use brakelight_scenario::compare::Compare;
+use brakelight_scenario::scheme::Scheme;
+use brakelight_sim::{Traces, run};
+
+/// Relative tolerances on throughput and on the 95th percentile of the queueing delay.
+struct Tolerance {
+    throughput: f64,
+    p95: f64,
+}
+
+/// A scheme as really run, the scheme that models it, and how close the model must be.
+struct Model {
+    real: &'static str,
+    scheme: &'static str,
+    tolerance: Tolerance,
+}
+
+const MODELS: &[Model] = &[
+    Model {
+        real: "abc",
+        scheme: "abc:variant=prototype",
+        tolerance: Tolerance { throughput: 0.05, p95: 0.20 },
+    },
+    Model { real: "cubic", scheme: "cubic", tolerance: Tolerance { throughput: 0.03, p95: 0.35 } },
+    Model {
+        real: "cubic+codel",
+        scheme: "cubic+codel:target=50ms,interval=100ms,drop=behind-head",
+        tolerance: Tolerance { throughput: 0.08, p95: 0.30 },
+    },
+];
+
+/// Lowest and highest of the real runs.
+struct Real {
+    trace: &'static str,
+    scheme: &'static str,
+    throughput_mbps: [f64; 2],
+    p95_ms: [f64; 2],
+}
+
+const fn real(
+    trace: &'static str,
+    scheme: &'static str,
+    throughput_mbps: [f64; 2],
+    p95_ms: [f64; 2],
+) -> Real {
+    Real { trace, scheme, throughput_mbps, p95_ms }
+}
+
+const REAL: &[Real] = &[
+    real("Verizon-LTE-short.down", "abc", [4.091, 4.091], [114.0, 114.0]),
+    real("Verizon-LTE-short.down", "cubic+codel", [3.230, 3.409], [148.0, 219.0]),
+    real("Verizon-LTE-short.down", "cubic", [4.581, 4.583], [1110.0, 1399.0]),
+    real("Verizon-LTE-short.up", "abc", [5.234, 5.234], [86.0, 86.0]),
+    real("Verizon-LTE-short.up", "cubic+codel", [3.434, 3.434], [124.0, 124.0]),
+    real("Verizon-LTE-short.up", "cubic", [5.589, 5.589], [933.0, 933.0]),
+    real("ATT-LTE-driving-2016.down", "abc", [3.599, 3.599], [117.0, 117.0]),
+    real("ATT-LTE-driving-2016.down", "cubic+codel", [2.981, 3.105], [164.0, 201.0]),
+    real("ATT-LTE-driving-2016.down", "cubic", [3.948, 3.948], [1449.0, 1449.0]),
+    real("ATT-LTE-driving-2016.up", "abc", [1.413, 1.413], [327.0, 327.0]),
+    real("ATT-LTE-driving-2016.up", "cubic+codel", [1.029, 1.029], [208.0, 208.0]),
+    real("ATT-LTE-driving-2016.up", "cubic", [1.688, 1.688], [2573.0, 2573.0]),
+    real("TMobile-LTE-short.down", "abc", [11.984, 11.984], [146.0, 146.0]),
+    real("TMobile-LTE-short.down", "cubic+codel", [6.602, 6.602], [118.0, 118.0]),
+    real("TMobile-LTE-short.down", "cubic", [13.235, 13.235], [354.0, 354.0]),
+    real("TMobile-LTE-short.up", "abc", [5.737, 5.737], [101.0, 101.0]),
+    real("TMobile-LTE-short.up", "cubic+codel", [4.466, 4.466], [65.0, 65.0]),
+    real("TMobile-LTE-short.up", "cubic", [6.356, 6.356], [806.0, 806.0]),
+];
+
+const SEEDS: u64 = 10;
+
+fn recording(name: &str) -> Option<Trace> {
+    let shared = std::env::var_os("BRAKELIGHT_SHARED").map_or_else(
+        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared")),
+        PathBuf::from,
+    );
+    let bytes = std::fs::read(shared.join("traces").join(name)).ok()?;
+    Some(Trace::parse(&bytes).unwrap_or_else(|error| panic!("{name}: {error}")))
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    if values.len().is_multiple_of(2) { (values[middle - 1] + values[middle]) / 2.0 } else { values[middle] }
+}
+
+/// How far `value` lies outside `range`, relative to its nearer end; zero inside.
+fn outside(value: f64, [low, high]: [f64; 2]) -> f64 {
+    ((low - value) / low).max((value - high) / high).max(0.0)
+}
+
+#[test]
+fn simulated_runs_lie_within_the_tolerances_of_the_real_ones() {
+    let mut report = String::new();
+    let mut misses = 0;
+    for row in REAL {
+        let Some(trace) = recording(row.trace) else {
+            eprintln!("not run: the recording {} is not there (BRAKELIGHT_SHARED)", row.trace);
+            continue;
+        };
+        let model = MODELS.iter().find(|model| model.real == row.scheme).expect("every row has a model");
+        let traces = Traces::from([(row.trace.to_string(), trace)]);
+        let scheme = Scheme::parse(model.scheme).expect("the model's scheme is valid");
+        let outcomes: Vec<_> = (1..=SEEDS)
+            .map(|seed| {
+                let compare = Compare { seed, ..Compare::new(scheme.clone(), row.trace) };
+                run(&compare.scenario().expect("a valid scenario"), &traces).expect("a run").run
+            })
+            .collect();
+        let throughput = median(outcomes.iter().map(|run| run.throughput_mbps).collect());
+        let p95s = outcomes.iter().filter_map(|run| run.queueing_delay_ms).map(|delay| delay.p95);
+        let p95 = median(p95s.collect());
+        let throughput_off = outside(throughput, row.throughput_mbps);
+        let p95_off = outside(p95, row.p95_ms);
+        let ok = throughput_off <= model.tolerance.throughput && p95_off <= model.tolerance.p95;
+        misses += usize::from(!ok);
+        report += &format!(
+            "{:<26} {:<12} {:>7.3} of {:?} Mbit/s ({:>4.1} % off), p95 {:>6.1} of {:?} ms ({:>4.1} % off){}\n",
+            row.trace,
+            row.scheme,
+            throughput,
+            row.throughput_mbps,
+            100.0 * throughput_off,
+            p95,
+            row.p95_ms,
+            100.0 * p95_off,
+            if ok { "" } else { "  <- outside" },
+        );
+    }
+    eprintln!("{report}");
+    assert_eq!(misses, 0, "rows outside their tolerance:\n{report}");
+}
