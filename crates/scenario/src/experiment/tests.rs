@@ -81,7 +81,7 @@ until = "20s"
 
 [[claim]]
 claim = "it finishes"
-check = "flows.a.application.completion_s < 10"
+check = "flows.a.application.completion_ms < 10"
 "#;
 
 fn experiment(text: &str) -> Experiment {
@@ -170,7 +170,7 @@ fn a_missing_measurement_fails_the_claim() {
     let claims = experiment.judge(Some(&table), &mut |_| None);
     assert_eq!(claims[0].verdict, Verdict::Fails);
     assert!(
-        claims[0].note.contains("unknown metric `flows.a.application.completion_s`"),
+        claims[0].note.contains("unknown metric `flows.a.application.completion_ms`"),
         "{}",
         claims[0].note
     );
