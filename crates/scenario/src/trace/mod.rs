@@ -8,14 +8,18 @@
 //! | [`recipe`] | what a synthetic trace is made of, as a TOML file |
 //! | [`synth`] | the seeded generator |
 //! | [`fit`] | from a recording to a recipe |
+//! | [`convert`] | from captures, tables and iperf3 to a trace, and back to tables |
+//! | [`plot`] | a picture of a trace in the letters of a terminal |
 //!
 //! The trace itself, and the one parser of Mahimahi's format, is [`brakelight_core::path::trace::Trace`].
 
 use brakelight_core::units::Bytes;
 
+pub mod convert;
 pub mod embedded;
 pub mod fit;
 pub mod names;
+pub mod plot;
 pub mod recipe;
 pub mod statistics;
 pub mod synth;

@@ -85,3 +85,19 @@ fn more_opportunities_than_a_trace_can_hold_are_refused() {
     let refusal = long.parse::<Recipe>().unwrap_err().to_string();
     assert_eq!(refusal, "`mean` is 10Gbps: at most 200 million opportunities in the whole duration is valid");
 }
+
+#[test]
+fn no_recipe_brings_the_reader_down() {
+    let corpus: Vec<String> = super::super::embedded::EMBEDDED.iter().map(|e| e.recipe.to_string()).collect();
+    let mut random = brakelight_core::random::Random::stream(1, "fuzz recipes");
+    for _ in 0..crate::testing::fuzz_inputs() {
+        match crate::testing::mutate(&corpus, &mut random).parse::<Recipe>() {
+            // Making a trace of each would take longer than it teaches; the short ones are cheap.
+            Ok(recipe) if recipe.duration < Duration::from_secs(1) => {
+                let _ = recipe.generate().map(|trace| assert_eq!(trace.period(), recipe.duration));
+            }
+            Ok(recipe) => assert!(recipe.check().is_ok()),
+            Err(error) => assert!(!error.to_string().is_empty()),
+        }
+    }
+}

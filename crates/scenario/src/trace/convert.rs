@@ -1,0 +1,256 @@
+//! Traces from and to other files.
+//!
+//! | format | read | written | what becomes an opportunity |
+//! |---|---|---|---|
+//! | Mahimahi | yes | yes | a line |
+//! | CSV | yes | yes | `opportunity` bytes at the rate of an interval, as soon as they are complete |
+//! | pcap, pcapng | yes | - | `opportunity` bytes of arrived IP packets |
+//! | iperf3's JSON | yes | - | `opportunity` bytes at the rate of an interval |
+//!
+//! A capture is taken as one direction of a saturated link: filter it first, with `tcpdump -r all.pcap -w down.pcap dst
+//! host ...` for example. What arrived is not what could have arrived wherever the sender had nothing to send.
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use brakelight_core::path::trace::{Trace, TraceError};
+use brakelight_core::time::Duration;
+use brakelight_core::units::{Bytes, Rate};
+use thiserror::Error;
+
+use super::OPPORTUNITY;
+
+mod csv;
+mod iperf3;
+mod pcap;
+
+pub use csv::to_csv;
+
+/// A file format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Milliseconds, one opportunity a line.
+    Mahimahi,
+    /// `start_s,mbps`, one interval a line.
+    Csv,
+    /// A packet capture, classic or pcapng.
+    Pcap,
+    /// What `iperf3 --json` prints.
+    Iperf3,
+}
+
+/// A trace that was another file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Converted {
+    /// The trace.
+    pub trace: Trace,
+    /// What the user should know about it, a sentence each.
+    pub notes: Vec<String>,
+}
+
+/// Why a file did not become a trace.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum ConvertError {
+    /// As a Mahimahi trace.
+    #[error("{0}")]
+    Trace(#[from] TraceError),
+    /// As CSV.
+    #[error("line {line}: {field} is `{value}`: {expected}")]
+    Csv {
+        /// The line, counted from 1.
+        line: usize,
+        /// The column.
+        field: &'static str,
+        /// Its text, shortened.
+        value: String,
+        /// What would be valid.
+        expected: &'static str,
+    },
+    /// As a capture.
+    #[error("packet {packet}: {problem}")]
+    Pcap {
+        /// The packet, counted from 1.
+        packet: u64,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// As iperf3's JSON.
+    #[error("`{field}`: {problem}")]
+    Iperf3 {
+        /// The path of the field.
+        field: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// It holds nothing.
+    #[error("the file holds no {0}")]
+    Empty(&'static str),
+    /// It is of no known format.
+    #[error("the file is neither {0}")]
+    Unrecognized(&'static str),
+    /// It lasts longer, or carries more, than a trace may.
+    #[error(
+        "the file lasts {seconds:.0} s and carries {opportunities:.0} opportunities: valid are up to 86400 s and 200 million"
+    )]
+    TooLong {
+        /// Its length.
+        seconds: f64,
+        /// What it carries.
+        opportunities: f64,
+    },
+    /// Not one opportunity comes together.
+    #[error("all of the file makes no delivery opportunity of {0}")]
+    Silent(Bytes),
+}
+
+/// The same, with the file.
+#[derive(Debug, Error)]
+pub enum FileError {
+    /// The file cannot be read.
+    #[error("{}: {error}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// The file cannot be converted.
+    #[error("{}: {error}", path.display())]
+    Convert {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: ConvertError,
+    },
+}
+
+impl FromStr for Format {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "mahimahi" => Ok(Format::Mahimahi),
+            "csv" => Ok(Format::Csv),
+            "pcap" | "pcapng" => Ok(Format::Pcap),
+            "iperf3" => Ok(Format::Iperf3),
+            _ => Err(format!("unknown format `{text}`: valid are `mahimahi`, `csv`, `pcap`, `iperf3`")),
+        }
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Format::Mahimahi => "mahimahi",
+            Format::Csv => "csv",
+            Format::Pcap => "pcap",
+            Format::Iperf3 => "iperf3",
+        })
+    }
+}
+
+impl Format {
+    /// What a file seems to be, by its first bytes: the magic numbers of captures, the brace of JSON, the comma or the
+    /// header of a table, and Mahimahi's format otherwise.
+    pub fn detect(bytes: &[u8]) -> Self {
+        if pcap::is_capture(bytes) {
+            return Format::Pcap;
+        }
+        let text = bytes.trim_ascii_start();
+        let line = text.split(|&byte| byte == b'\n').next().unwrap_or_default();
+        match text.first() {
+            Some(b'{') => Format::Iperf3,
+            Some(first) if line.contains(&b',') || first.is_ascii_alphabetic() => Format::Csv,
+            _ => Format::Mahimahi,
+        }
+    }
+}
+
+/// Makes a trace of the contents of a file.
+pub fn convert(bytes: &[u8], format: Format, opportunity: Bytes) -> Result<Converted, ConvertError> {
+    match format {
+        Format::Mahimahi => Ok(Converted { trace: Trace::parse(bytes)?, notes: Vec::new() }),
+        Format::Csv => csv::from_csv(bytes, opportunity),
+        Format::Pcap => pcap::from_capture(bytes, opportunity),
+        Format::Iperf3 => iperf3::from_iperf3(bytes, opportunity),
+    }
+}
+
+/// Makes a trace of a file; its format is what it seems to be, unless one is given. Opportunities are of
+/// [`OPPORTUNITY`] bytes.
+pub fn convert_file(path: &Path, format: Option<Format>) -> Result<Converted, FileError> {
+    let path = path.to_path_buf();
+    match fs::read(&path) {
+        Err(error) => Err(FileError::Read { path, error }),
+        Ok(bytes) => {
+            let format = format.unwrap_or_else(|| Format::detect(&bytes));
+            convert(&bytes, format, OPPORTUNITY).map_err(|error| FileError::Convert { path, error })
+        }
+    }
+}
+
+/// The trace as a Mahimahi file.
+pub fn to_mahimahi(trace: &Trace) -> String {
+    let mut text = String::new();
+    for ms in trace.millis() {
+        text.push_str(&ms.to_string());
+        text.push('\n');
+    }
+    text
+}
+
+/// The longest file that becomes a trace, and the most it may carry.
+const MOST: (Duration, f64) = (Duration::from_secs(86_400), 200e6);
+
+/// Opportunities at the rates of successive stretches of whole milliseconds, each as soon as its bits are there. The
+/// period is the whole length: its last millisecond gets an opportunity even where none is due.
+fn at_rates(stretches: &[(u64, Rate)], opportunity: Bytes) -> Result<Trace, ConvertError> {
+    let length: u64 = stretches.iter().map(|(ms, _)| ms).sum();
+    let bits: f64 = stretches.iter().map(|(ms, rate)| *ms as f64 * 1e-3 * rate.as_bps_f64()).sum();
+    let opportunities = bits / opportunity.bits() as f64;
+    check_size(length as f64 * 1e-3, opportunities)?;
+    if opportunities < 1.0 {
+        return Err(ConvertError::Silent(opportunity));
+    }
+    let whole = opportunity.bits() * 1_000;
+    let (mut start, mut milli_bits) = (0, 0);
+    let stamps = stretches.iter().flat_map(|&(ms, rate)| {
+        let (from, carried, rate) = (start, milli_bits, rate.bps());
+        let due = (carried + ms * rate) / whole;
+        start += ms;
+        milli_bits = (carried + ms * rate) % whole;
+        (1..=due).map(move |k| from + (k * whole - carried).div_ceil(rate))
+    });
+    // The end of the trace, unless something comes then anyway.
+    let mut last = 0;
+    let stamps = stamps.map(Some).chain([None]).filter_map(|stamp| match stamp {
+        Some(ms) => {
+            last = ms;
+            Some(ms)
+        }
+        None => (last < length).then_some(length),
+    });
+    Ok(Trace::from_millis(stamps)?)
+}
+
+fn check_size(seconds: f64, opportunities: f64) -> Result<(), ConvertError> {
+    if seconds > MOST.0.as_secs_f64() || opportunities > MOST.1 {
+        return Err(ConvertError::TooLong { seconds, opportunities });
+    }
+    Ok(())
+}
+
+/// At most 40 characters of some text.
+fn shorten(text: &str) -> String {
+    const MOST: usize = 40;
+    match text.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests;
