@@ -74,4 +74,9 @@ pub enum Header {
         /// The code of the highest load so far.
         code: u8,
     },
+    /// Sprout's time-to-next (winstein13 section 3.2).
+    Flight {
+        /// How long the sender pauses after this packet, milliseconds; zero in the middle of a flight.
+        pause_ms: u16,
+    },
 }

@@ -356,10 +356,13 @@ registry! {
             "ABC: accelerate or brake on every packet, with Cubic as second window (NSDI 2020)";
         Vivace(vivace::Vivace) = "vivace" | "pcc", feedback "delayed", queue None, host Tcp,
             "PCC Vivace-latency: rates chosen by online learning (NSDI 2018)";
+        Sprout(sprout::Sprout) = "sprout", feedback "sprout", queue None, host Tcp,
+            "Sprout: no more in flight than the receiver forecasts for 100 ms (NSDI 2013)";
     }
     feedbacks {
         Delayed(delayed::Delayed) = "delayed", "Delayed ACKs with the mark-change state machine (RFC 8257, ABC section 6)";
         Rfc3168(rfc3168::Rfc3168) = "rfc3168", "The ordinary TCP receiver: delayed ACKs, CE echoed until CWR (RFC 3168)";
+        Sprout(sprout::Sprout) = "sprout", "Sprout's receiver: a forecast of the link every 20 ms (NSDI 2013)";
     }
     queues {
         Abc(abc::Abc) = "abc", speaks queue::SPEAKS_ABC,

@@ -292,6 +292,10 @@ impl Host {
             }
             Header::Rate { rtt_s, .. } => Report::Header(Header::Rate { bps: salt as f32 * 1000.0, rtt_s }),
             Header::Load { .. } => Report::Header(Header::Load { code: (salt % 16) as u8 }),
+            Header::Flight { .. } => {
+                let packets = std::array::from_fn(|tick| (salt % 64) as u16 * (tick as u16 + 1) / 8);
+                Report::Forecast { packets, received: self.delivered + self.lost }
+            }
         }
     }
 

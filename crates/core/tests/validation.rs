@@ -3,6 +3,7 @@
 mod support;
 
 use brakelight_core::path::elements::{ELEMENTS, SERVICES};
+use brakelight_core::registry::FEEDBACKS;
 use support::page::{check, measured, parameters, table_of};
 
 fn page(controller: &str) {
@@ -45,4 +46,11 @@ fn path_elements() {
     for entry in ELEMENTS {
         check("path-elements", entry.name, &table_of(entry));
     }
+}
+
+#[test]
+fn sprout() {
+    page("sprout");
+    let receiver = FEEDBACKS.iter().find(|entry| entry.name == "sprout").expect("a registered name");
+    check("sprout", "receiver", &table_of(receiver));
 }

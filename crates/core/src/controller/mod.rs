@@ -20,6 +20,7 @@ pub mod cubic;
 mod hystart;
 pub mod newreno;
 mod rounds;
+pub mod sprout;
 pub mod vegas;
 pub mod vivace;
 pub mod westwood;

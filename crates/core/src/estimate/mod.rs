@@ -1,6 +1,7 @@
 //! Filters and estimators: one per file.
 
 pub mod delivery_rate;
+pub mod poisson_brownian;
 pub mod rtt;
 pub mod sliding_rate;
 pub mod windowed_max;

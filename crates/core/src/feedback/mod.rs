@@ -11,6 +11,7 @@ use crate::units::Bytes;
 
 pub mod delayed;
 pub mod rfc3168;
+pub mod sprout;
 
 #[cfg(test)]
 pub(crate) mod arrivals;

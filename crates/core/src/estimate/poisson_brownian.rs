@@ -1,0 +1,334 @@
+//! The rate of a link that delivers packets as a Poisson process whose rate wanders (winstein13 section 3): a Bayesian
+//! filter over 256 rates, and cautious forecasts of what will be delivered.
+//!
+//! ```text
+//! rate_i = i max_rate / 255;   all equally likely at first.  Every tick of tau:
+//! evolve    P(j) = sum_i P(i) A(i, j)        A: Brownian motion, N(0, sigma^2 tau); rate 0 sticks, and is left with
+//!                                            probability 1 - exp(-escape_rate tau)
+//! observe   P(i) = P(i) (rate_i tau)^k exp(-rate_i tau) / k!, normalised;   k: packets of the tick
+//! forecast  the x-quantile of the packets delivered in the next h ticks, h = 1 to 8, if no more is observed
+//! ```
+//!
+//! The distribution of the packets of h ticks, given the rate now, is a table made once:
+//!
+//! ```text
+//! joint        T_h(i, .) = Poisson(rate_i tau) * sum_j A(i, j) T_{h-1}(j, .)       (* is convolution)
+//! independent  T_h(i, .) = D_0(i, .) * ... * D_{h-1}(i, .),    D_t(i, .) = sum_j A^t(i, j) Poisson(rate_j tau)
+//! ```
+//!
+//! The first follows the rate from tick to tick; the second, in the authors' code, treats the ticks as independent and
+//! so is a little bolder. A forecast is then, for each h, a search over sums of 256 products.
+
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use crate::time::Duration;
+
+/// Rates that are told apart.
+pub const RATES: usize = 256;
+/// Ticks forecast.
+pub const HORIZON: usize = 8;
+/// Most packets told apart in one tick when forecasting: a Poisson count of mean 20 exceeds it once in 10^4 ticks.
+const MOST: usize = 40;
+/// Most packets told apart when observing.
+const MOST_OBSERVED: usize = 64;
+/// Brownian steps are cut off here, in standard deviations (the authors' code).
+const CUT_OFF: f64 = 5.0;
+
+choices! {
+    /// How the packets of successive ticks hang together in a forecast.
+    pub enum Ticks {
+        /// Independently, given the present rate: the authors' code.
+        Independent = "independent",
+        /// Through the rate that wanders: the model itself.
+        Joint = "joint",
+    }
+}
+
+/// The numbers of the model.
+#[derive(Clone, Copy, Debug)]
+pub struct Model {
+    /// Length of a tick.
+    pub tick: Duration,
+    /// Highest rate, packets per second.
+    pub max_rate: f64,
+    /// Noise power of the rate, packets per second and root second.
+    pub sigma: f64,
+    /// Rate at which outages end, per second.
+    pub escape_rate: f64,
+    /// The quantile forecast.
+    pub quantile: f64,
+    /// How ticks hang together.
+    pub ticks: Ticks,
+}
+
+/// The filter and its tables: a megabyte and a half.
+#[derive(Clone, Debug)]
+pub struct PoissonBrownian {
+    quantile: f64,
+    probability: Box<[f64; RATES]>,
+    scratch: Box<[f64; RATES]>,
+    transition: Transition,
+    /// Likelihood of k packets at rate i, at `k * RATES + i`.
+    likelihood: Vec<f64>,
+    /// For each horizon, the probability of at most c packets at rate i, at `c * RATES + i`.
+    tables: Vec<Vec<f32>>,
+}
+
+impl PoissonBrownian {
+    /// A filter that knows nothing yet.
+    pub fn new(model: &Model) -> Self {
+        let transition = Transition::new(model);
+        let mean = |i: usize| rate(model, i) * model.tick.as_secs_f64();
+        let mut likelihood = vec![0.0; (MOST_OBSERVED + 1) * RATES];
+        for i in 0..RATES {
+            for (k, probability) in poisson(mean(i)).take(MOST_OBSERVED + 1).enumerate() {
+                likelihood[k * RATES + i] = probability;
+            }
+        }
+        let first: Vec<Vec<f64>> = (0..RATES).map(|i| capped_poisson(mean(i))).collect();
+        let tables = tables(model.ticks, &transition, &first);
+        PoissonBrownian {
+            quantile: model.quantile,
+            probability: Box::new([1.0 / RATES as f64; RATES]),
+            scratch: Box::new([0.0; RATES]),
+            transition,
+            likelihood,
+            tables,
+        }
+    }
+
+    /// A tick passes.
+    pub fn evolve(&mut self) {
+        self.transition.apply(&self.probability, &mut self.scratch);
+        core::mem::swap(&mut self.probability, &mut self.scratch);
+        self.normalise();
+    }
+
+    /// `packets` arrived in the tick that passed.
+    pub fn observe(&mut self, packets: usize) {
+        let row = packets.min(MOST_OBSERVED) * RATES;
+        let likelihood = &self.likelihood[row..row + RATES];
+        for (probability, likelihood) in self.probability.iter_mut().zip(likelihood) {
+            *probability *= likelihood;
+        }
+        self.normalise();
+    }
+
+    fn normalise(&mut self) {
+        let sum: f64 = self.probability.iter().sum();
+        if sum > 0.0 {
+            self.probability.iter_mut().for_each(|probability| *probability /= sum);
+        } else {
+            // What was observed is impossible at every rate thought possible: begin anew.
+            *self.probability = [1.0 / RATES as f64; RATES];
+        }
+    }
+
+    /// Packets that will be delivered within 1, 2, ... ticks, each exceeded with probability `1 - quantile`.
+    pub fn forecast(&self) -> [u16; HORIZON] {
+        let mut weights = [0.0_f32; RATES];
+        for (weight, probability) in weights.iter_mut().zip(self.probability.iter()) {
+            *weight = *probability as f32;
+        }
+        let mut least = 0;
+        let mut forecast = [0; HORIZON];
+        for (packets, table) in forecast.iter_mut().zip(&self.tables) {
+            // More ticks deliver no less, so the search starts where the last one ended.
+            let (mut low, mut high) = (least, table.len() / RATES - 1);
+            while low < high {
+                let middle = (low + high) / 2;
+                if dot(&weights, &table[middle * RATES..][..RATES]) >= self.quantile as f32 {
+                    high = middle;
+                } else {
+                    low = middle + 1;
+                }
+            }
+            least = low;
+            *packets = low as u16;
+        }
+        forecast
+    }
+
+    /// The probability of each rate.
+    pub fn probabilities(&self) -> &[f64; RATES] {
+        &self.probability
+    }
+
+    /// The mean of the rate, packets per second.
+    pub fn mean_rate(&self, model: &Model) -> f64 {
+        self.probability.iter().enumerate().map(|(i, p)| p * rate(model, i)).sum()
+    }
+}
+
+/// The i-th rate, packets per second.
+fn rate(model: &Model, i: usize) -> f64 {
+    model.max_rate * i as f64 / (RATES - 1) as f64
+}
+
+/// P(k) for k = 0, 1, 2, ...
+fn poisson(mean: f64) -> impl Iterator<Item = f64> {
+    let mut probability = libm::exp(-mean);
+    (0..).map(move |k: u32| {
+        if k > 0 {
+            probability *= mean / f64::from(k);
+        }
+        probability
+    })
+}
+
+/// P(0) to P(MOST - 1), and the rest as P(MOST).
+fn capped_poisson(mean: f64) -> Vec<f64> {
+    let mut counts: Vec<f64> = poisson(mean).take(MOST).collect();
+    let rest = 1.0 - counts.iter().sum::<f64>();
+    counts.push(rest.max(0.0));
+    counts
+}
+
+/// Eight sums side by side, so that the machine can add them in one instruction; the order is fixed.
+fn dot(weights: &[f32; RATES], row: &[f32]) -> f32 {
+    let mut sums = [0.0_f32; 8];
+    for (weights, row) in weights.chunks_exact(8).zip(row.chunks_exact(8)) {
+        for ((sum, weight), value) in sums.iter_mut().zip(weights).zip(row) {
+            *sum += weight * value;
+        }
+    }
+    sums.iter().sum()
+}
+
+/// What a tick does to the rate.
+#[derive(Clone, Debug)]
+struct Transition {
+    /// Probability of a step of d - reach rates, at d.
+    kernel: Vec<f64>,
+    /// Largest step.
+    reach: usize,
+    /// Probability of ending at the lowest rate, and at the highest, by distance.
+    edge: Vec<f64>,
+    /// Where an outage leads.
+    escape: Box<[f64; RATES]>,
+}
+
+impl Transition {
+    fn new(model: &Model) -> Self {
+        let tick_s = model.tick.as_secs_f64();
+        let width = rate(model, 1);
+        let deviation = model.sigma * libm::sqrt(tick_s) / width;
+        let below = |distance: f64| 0.5 * libm::erfc(-distance / deviation / core::f64::consts::SQRT_2);
+        let reach = (libm::ceil(CUT_OFF * deviation) as usize).min(RATES - 1);
+        let kernel = (0..=2 * reach)
+            .map(|d| {
+                let step = d as f64 - reach as f64;
+                below(step + 0.5) - below(step - 0.5)
+            })
+            .collect();
+        let edge: Vec<f64> = (0..RATES).map(|distance| below(0.5 - distance as f64)).collect();
+        let mut escape = Box::new([0.0; RATES]);
+        let stay = libm::exp(-model.escape_rate * tick_s);
+        for (j, probability) in escape.iter_mut().enumerate().take(reach + 1).skip(1) {
+            *probability = below(j as f64 + 0.5) - below(j as f64 - 0.5);
+        }
+        let leaving: f64 = escape.iter().sum();
+        escape.iter_mut().for_each(|probability| *probability *= (1.0 - stay) / leaving);
+        escape[0] = stay;
+        Transition { kernel, reach, edge, escape }
+    }
+
+    /// Probability of going from rate i to rate j.
+    fn at(&self, i: usize, j: usize) -> f64 {
+        if i == 0 {
+            self.escape[j]
+        } else if i.abs_diff(j) > self.reach {
+            0.0
+        } else if j == 0 || j == RATES - 1 {
+            self.edge[i.abs_diff(j)]
+        } else {
+            self.kernel[j + self.reach - i]
+        }
+    }
+
+    /// One tick, from where the rate may be to where it may be then.
+    fn apply(&self, from: &[f64; RATES], to: &mut [f64; RATES]) {
+        let outage = from[0];
+        for (j, to) in to.iter_mut().enumerate() {
+            let (low, high) = (j.saturating_sub(self.reach).max(1), (j + self.reach).min(RATES - 1));
+            let sources = &from[low..=high];
+            let sum: f64 = if j == 0 || j == RATES - 1 {
+                sources.iter().enumerate().map(|(n, p)| p * self.edge[(low + n).abs_diff(j)]).sum()
+            } else {
+                // The kernel is symmetric: it may be read forwards.
+                let start = low + self.reach - j;
+                sources.iter().zip(&self.kernel[start..]).map(|(p, k)| p * k).sum()
+            };
+            *to = sum + outage * self.escape[j];
+        }
+    }
+
+    /// For each rate, the mean of `rows` over where the rate may be a tick later.
+    fn expect(&self, rows: &[Vec<f64>]) -> Vec<Vec<f64>> {
+        (0..RATES)
+            .map(|i| {
+                let mut mean = vec![0.0; rows[0].len()];
+                let (low, high) = (i.saturating_sub(self.reach), (i + self.reach).min(RATES - 1));
+                let mut total = 0.0;
+                for (j, row) in rows.iter().enumerate().take(high + 1).skip(low) {
+                    let probability = self.at(i, j);
+                    total += probability;
+                    for (mean, value) in mean.iter_mut().zip(row) {
+                        *mean += probability * value;
+                    }
+                }
+                // What the cut-off lost.
+                mean.iter_mut().for_each(|mean| *mean /= total);
+                mean
+            })
+            .collect()
+    }
+}
+
+fn convolve(a: &[f64], b: &[f64]) -> Vec<f64> {
+    let mut sum = vec![0.0; a.len() + b.len() - 1];
+    for (i, a) in a.iter().enumerate() {
+        for (sum, b) in sum[i..].iter_mut().zip(b) {
+            *sum += a * b;
+        }
+    }
+    sum
+}
+
+/// The cumulative distributions for every horizon, by count and rate.
+fn tables(ticks: Ticks, transition: &Transition, first: &[Vec<f64>]) -> Vec<Vec<f32>> {
+    let mut total: Vec<Vec<f64>> = first.to_vec();
+    let mut tick: Vec<Vec<f64>> = first.to_vec();
+    let mut tables = Vec::with_capacity(HORIZON);
+    for horizon in 1..=HORIZON {
+        if horizon > 1 {
+            let later;
+            let ahead = match ticks {
+                Ticks::Joint => {
+                    later = transition.expect(&total);
+                    (first, &later)
+                }
+                Ticks::Independent => {
+                    tick = transition.expect(&tick);
+                    (&tick[..], &total)
+                }
+            };
+            total = ahead.0.iter().zip(ahead.1).map(|(a, b)| convolve(b, a)).collect();
+        }
+        let mut table = vec![0.0; total[0].len() * RATES];
+        for (i, counts) in total.iter().enumerate() {
+            let mut sum = 0.0;
+            for (c, probability) in counts.iter().enumerate() {
+                sum += probability;
+                table[c * RATES + i] = sum as f32;
+            }
+        }
+        tables.push(table);
+    }
+    tables
+}
+
+#[cfg(test)]
+mod tests;
