@@ -68,8 +68,9 @@ impl Shared {
         if self.jitter.is_zero() {
             return now;
         }
-        let late = self.jitter.mul_f64(self.random.uniform());
-        self.last_ack_at = self.last_ack_at.max(now + late);
+        // 32 random bits times the length: uniform to a quarter of a billionth of it.
+        let late = (u128::from(self.random.bits() >> 32) * u128::from(self.jitter.as_nanos())) >> 32;
+        self.last_ack_at = self.last_ack_at.max(now + Duration::from_nanos(late as u64));
         self.last_ack_at
     }
 }
@@ -84,6 +85,8 @@ pub(super) struct Connection {
     acks: AckArena,
     /// ACKs and datagrams on their way out, in the order they leave.
     outbox: VecDeque<(Time, SimPacket)>,
+    /// QUIC: (a, b): once packet a has arrived, the receiver knows that the sender knows which packets below b arrived.
+    heard: VecDeque<(u32, u32)>,
 }
 
 impl Connection {
@@ -114,6 +117,7 @@ impl Connection {
             receiver: Receiver::new(shared.host, feedback),
             acks: AckArena::default(),
             outbox: VecDeque::new(),
+            heard: VecDeque::new(),
         }
     }
 
@@ -139,6 +143,12 @@ impl Connection {
         match packet.kind {
             Kind::Data { number, segment, .. } => {
                 let payload = packet.size.saturating_sub(shared.overhead);
+                while let Some(&(after, below)) = self.heard.front()
+                    && after <= number
+                {
+                    self.heard.pop_front();
+                    self.receiver.forget_below(below);
+                }
                 let Connection { receiver, acks, outbox, number: connection, .. } = self;
                 let wish = receiver.on_data(now, packet, number, segment, payload, |receiver| {
                     post_ack(receiver, acks, outbox, shared, *connection, now, true);
@@ -150,6 +160,9 @@ impl Connection {
             Kind::Ack { slot, generation } => {
                 let Some(body) = self.acks.take(slot, generation) else { return };
                 self.sender.on_ack(now, &body);
+                if body.ranges.len() > 1 && shared.host == Host::Quic {
+                    self.note_heard(body.ranges[0].start);
+                }
                 self.acks.put_back(slot, body);
                 if !packet.copy {
                     self.acks.release(slot, generation);
@@ -157,6 +170,14 @@ impl Connection {
             }
             // The application's, not the connection's.
             Kind::Datagram { .. } => {}
+        }
+    }
+
+    /// rfc9000 13.2.4: the sender has seen an ACK of everything below `below`; the next packet it sends says so. (A real
+    /// receiver learns it by sending a PING with the ACK.)
+    fn note_heard(&mut self, below: u32) {
+        if self.heard.back().is_none_or(|&(_, before)| before < below) {
+            self.heard.push_back((self.sender.next_number(), below));
         }
     }
 

@@ -134,6 +134,8 @@ pub struct FlowHost {
     config: Box<FlowConfig>,
     start_at: Time,
     stop_at: Time,
+    /// The earliest deadline as of the last time there was nothing to send.
+    wake_at: Time,
 }
 
 /// What a flow consists of.
@@ -161,6 +163,7 @@ impl FlowHost {
             life,
             start_at: config.start,
             stop_at: config.stop.unwrap_or(Time::MAX),
+            wake_at: config.start,
             config: Box::new(config),
         }
     }
@@ -277,19 +280,27 @@ impl Endpoint<SimPacket> for FlowHost {
 
     #[inline]
     fn poll_transmit(&mut self, now: Time) -> Option<SimPacket> {
-        if self.deadline() <= now {
+        if self.wake_at <= now {
             self.on_deadline(now);
+            self.wake_at = Time::MAX;
         }
-        match &mut self.life {
-            Life::One(single) => single.connection.as_mut()?.poll(&mut self.shared, now),
+        let packet = match &mut self.life {
+            Life::One(single) => match &mut single.connection {
+                Some(connection) => connection.poll(&mut self.shared, now),
+                None => None,
+            },
             Life::Many(bundle) => bundle.poll(&self.config, &mut self.shared, now),
+        };
+        // Deadlines move with every packet; they are compared once, when the moment is over.
+        if packet.is_none() {
+            self.wake_at = self.deadline();
         }
+        packet
     }
 
     #[inline]
     fn next_wakeup(&self) -> Option<Time> {
-        let at = self.deadline();
-        (at != Time::MAX).then_some(at)
+        (self.wake_at != Time::MAX).then_some(self.wake_at)
     }
 
     fn release(&mut self, packet: SimPacket) {

@@ -76,6 +76,8 @@ pub(super) struct Receiver {
     ack_at: Time,
     report_at: Time,
     receive_times: Vec<ReceiveTime>,
+    /// Whether the scheme's receiver reports them: unknown, so yes, before the first ACK.
+    keeps_times: bool,
     /// Payload that arrived for the first time, and payload handed to the application in order.
     received: u64,
     in_order: u64,
@@ -101,6 +103,7 @@ impl Receiver {
             ack_at: Time::MAX,
             report_at,
             receive_times: Vec::new(),
+            keeps_times: true,
             received: 0,
             in_order: 0,
         }
@@ -119,6 +122,11 @@ impl Receiver {
     #[inline]
     pub(super) fn deadline(&self) -> Time {
         self.ack_at.min(self.report_at)
+    }
+
+    /// QUIC: the sender knows which packets below `limit` arrived; no ACK needs to repeat it.
+    pub(super) fn forget_below(&mut self, limit: u32) {
+        self.numbers.remove_below(limit);
     }
 
     /// Whether an ACK is due by the clock.
@@ -156,7 +164,7 @@ impl Receiver {
             flush(self);
         }
         self.last_arrival = now;
-        if self.receive_times.len() < RECEIVE_TIMES {
+        if self.keeps_times && self.receive_times.len() < RECEIVE_TIMES {
             self.receive_times.push(ReceiveTime {
                 number: u64::from(number),
                 sent_at: packet.sent_at,
@@ -262,7 +270,8 @@ impl Receiver {
         self.ack_at = Time::MAX;
         body.echo = self.feedback.on_ack_sent(now, flush);
         self.report_at = self.feedback.next_report().unwrap_or(Time::MAX);
-        if body.echo.receive_times {
+        self.keeps_times = body.echo.receive_times;
+        if self.keeps_times {
             std::mem::swap(&mut body.receive_times, &mut self.receive_times);
         }
         self.receive_times.clear();

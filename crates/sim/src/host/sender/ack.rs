@@ -30,14 +30,13 @@ pub(super) struct Acked {
     pub(super) late: u32,
     /// QUIC: when the largest newly acknowledged packet was sent, if the ACK's largest is new.
     pub(super) largest_sent_at: Option<Time>,
-    /// The largest `delivered` noted on an acknowledged packet.
-    delivered_mark: Option<u64>,
     sorted: bool,
 }
 
 impl Sender {
     /// An ACK arrived.
     pub(in super::super) fn on_ack(&mut self, now: Time, ack: &AckBody) {
+        self.halted = false;
         let inflight_before = self.inflight;
         let una_before = self.segments.base();
         let mut sum = Acked {
@@ -50,7 +49,6 @@ impl Sender {
             original: false,
             late: 0,
             largest_sent_at: None,
-            delivered_mark: None,
             sorted: true,
         };
         self.acked.clear();
@@ -63,14 +61,17 @@ impl Sender {
         }
         self.delivered += sum.bytes;
         self.counters.acked_packets += self.acked.len() as u64;
+        let mut round_start = false;
         if let Some(newest) = sum.newest {
+            let newest = &self.transmissions[newest];
             self.delivered_at = now;
-            self.first_sent_at = self.transmissions[newest].sent_at;
-        }
-        let round_start = sum.delivered_mark.is_some_and(|mark| mark >= self.round_end);
-        if round_start {
-            self.round += 1;
-            self.round_end = self.delivered;
+            self.first_sent_at = newest.sent_at;
+            // draft-ietf-ccwg-bbr 4.1.1.3
+            round_start = newest.delivered >= self.round_end;
+            if round_start {
+                self.round += 1;
+                self.round_end = self.delivered;
+            }
         }
         let (sample, ack_delay) = self.sample_rtt(now, ack, &sum, una_before);
         if sample.is_some() {
@@ -148,7 +149,6 @@ impl Sender {
         let was_out = entry.state == State::Outstanding;
         entry.state = State::Acked;
         sum.bytes += size;
-        sum.delivered_mark = sum.delivered_mark.max(Some(entry.delivered));
         let sent_at = entry.sent_at;
         let retransmission = entry.retransmission;
         if !retransmission {

@@ -117,6 +117,8 @@ pub(super) struct Sender {
     usage_end: u32,
     /// Whether something was sent since the sender last had to stop.
     burst: bool,
+    /// Whether nothing changed since the sender last had to stop.
+    halted: bool,
     pace_at: Time,
     controller_at: Time,
 
@@ -169,6 +171,7 @@ impl Sender {
             max_inflight: 0,
             usage_end: 0,
             burst: false,
+            halted: false,
             pace_at: Time::MAX,
             controller_at: Time::MAX,
             tcp: tcp::Tcp::default(),
@@ -193,6 +196,11 @@ impl Sender {
         &self.counters
     }
 
+    /// The number the next packet will have.
+    pub(super) fn next_number(&self) -> u32 {
+        self.transmissions.end()
+    }
+
     pub(super) fn inflight(&self) -> Bytes {
         Bytes(self.inflight)
     }
@@ -215,6 +223,7 @@ impl Sender {
 
     /// Adds payload to send.
     pub(super) fn write(&mut self, size: Bytes) {
+        self.halted = false;
         self.unsent = self.unsent.saturating_add(size.0);
     }
 
@@ -247,6 +256,7 @@ impl Sender {
 
     /// Acts on every timer due by `now`, except pacing, which [`Sender::poll`] looks at.
     pub(super) fn on_deadline(&mut self, now: Time) {
+        self.halted = false;
         // A controller's timer that asks for the past again would never end; it gets one call per moment.
         if self.controller_at <= now {
             self.controller.on_timer(now);
@@ -291,6 +301,15 @@ impl Sender {
     /// The next packet, if one may leave now.
     #[inline]
     pub(super) fn poll(&mut self, now: Time) -> Option<Outgoing> {
+        if self.halted {
+            return None;
+        }
+        let outgoing = self.poll_unhalted(now);
+        self.halted = outgoing.is_none();
+        outgoing
+    }
+
+    fn poll_unhalted(&mut self, now: Time) -> Option<Outgoing> {
         self.pace_at = Time::MAX;
         if self.forced != Forced::None
             && let Some(outgoing) = self.poll_forced(now)
@@ -318,7 +337,8 @@ impl Sender {
             self.stopped(now, true);
             return None;
         }
-        if let Some(rate) = self.pacing_rate() {
+        let rate = self.pacing_rate();
+        if let Some(rate) = rate {
             let at = self.pacer.ready_at(size, rate);
             if at > now {
                 self.pace_at = at;
@@ -330,9 +350,9 @@ impl Sender {
         Some(match retransmission {
             Some(segment) => {
                 self.lost_queue.pop_front();
-                self.emit(now, Some(segment), size)
+                self.emit(now, Some(segment), size, rate)
             }
-            None => self.emit(now, None, size),
+            None => self.emit(now, None, size, rate),
         })
     }
 
@@ -362,7 +382,8 @@ impl Sender {
         if forced == Forced::Tail {
             self.tcp.probe_sent(segment, self.segments.end());
         }
-        Some(self.emit(now, segment, size))
+        let rate = self.pacing_rate();
+        Some(self.emit(now, segment, size, rate))
     }
 
     /// The first segment that is lost and not yet sent again.
@@ -388,8 +409,8 @@ impl Sender {
         (self.segments.base()..self.segments.end()).find(|&segment| !self.segments[segment].delivered)
     }
 
-    /// Sends `segment` again, or `size` new bytes.
-    fn emit(&mut self, now: Time, segment: Option<u32>, size: u64) -> Outgoing {
+    /// Sends `segment` again, or `size` new bytes, paced at `rate`.
+    fn emit(&mut self, now: Time, segment: Option<u32>, size: u64, rate: Option<Rate>) -> Outgoing {
         let number = self.transmissions.end();
         let retransmission = segment.is_some();
         if self.inflight == 0 {
@@ -408,7 +429,7 @@ impl Sender {
             app_limited,
             srtt: self.smoothed_rtt(),
         });
-        if let Some(rate) = self.pacing_rate() {
+        if let Some(rate) = rate {
             self.pacer.sent(now, size, rate);
         }
         let segment = match segment {
