@@ -1,2 +1,15 @@
-//! The `brakelight` command.
-fn main() {}
+//! The `brakelight` command. Exit codes: 0 done, 1 a check or a run failed, 2 the input was wrong.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match brakelight::main() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            if !failure.message.is_empty() {
+                brakelight::text::say(&format!("error: {failure}"));
+            }
+            ExitCode::from(failure.code)
+        }
+    }
+}

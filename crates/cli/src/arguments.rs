@@ -1,0 +1,409 @@
+//! What can be said on the command line. The names are an interface: add, never rename.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use brakelight_core::time::Duration;
+use brakelight_core::units::{Bytes, Limit};
+use brakelight_scenario::scenario::TraceOffset;
+use clap::builder::styling::{AnsiColor, Styles};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::failure::Failure;
+
+const STYLES: Styles = Styles::styled()
+    .header(AnsiColor::Blue.on_default().bold())
+    .usage(AnsiColor::Blue.on_default().bold())
+    .literal(AnsiColor::Cyan.on_default())
+    .placeholder(AnsiColor::Green.on_default());
+
+/// Congestion control for links whose rate will not hold still.
+#[derive(Debug, Parser)]
+#[command(name = "brakelight", version = crate::origin::VERSION, styles = STYLES, max_term_width = 110)]
+#[command(disable_help_subcommand = true, subcommand_required = true, arg_required_else_help = true)]
+#[command(after_help = "Exit codes: 0 done, 1 a check or run failed, 2 the input was wrong.\n\
+    Begin with `brakelight compare --out report` and open report/report.html.")]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run every scheme on every trace, and show how they compare
+    Compare(Box<Compare>),
+    /// Run one scenario file
+    Run(Run),
+    /// Judge the papers' claims: run, compare with the paper, say what holds
+    Reproduce(Reproduce),
+    /// Show what there is: schemes, controllers, queues, traces
+    List(List),
+    /// Look at traces, make them, convert them
+    #[command(subcommand)]
+    Trace(Trace),
+}
+
+/// How results are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people
+    Table,
+    /// One JSON document
+    Json,
+    /// Rows for other programs
+    Csv,
+}
+
+/// How judgements are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ClaimFormat {
+    /// For people
+    Table,
+    /// One JSON document
+    Json,
+    /// A table for a document
+    Markdown,
+}
+
+/// How speeds are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum BenchFormat {
+    /// For people
+    Table,
+    /// One JSON document
+    Json,
+}
+
+/// The file format of time series.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SeriesFormat {
+    /// Text
+    Csv,
+    /// Columns, compressed
+    #[cfg(feature = "parquet")]
+    Parquet,
+}
+
+/// Logs on request.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub struct Logs {
+    /// Write the time series of every run into DIR/series
+    #[arg(long, value_name = "FORMAT", requires = "out", value_enum)]
+    pub series: Option<SeriesFormat>,
+    /// Write every link's log of opportunities, arrivals, departures and drops into DIR/links, as Mahimahi would
+    #[arg(long, requires = "out")]
+    pub link_logs: bool,
+}
+
+/// `compare`.
+#[derive(Clone, Debug, Args)]
+pub struct Compare {
+    /// A Mahimahi trace file, or the name of a trace that `list traces` shows; may be repeated [default: the embedded traces]
+    #[arg(long = "trace", value_name = "FILE-or-NAME")]
+    pub traces: Vec<String>,
+    /// Schemes, with commas between: `abc,cubic+codel,cubic:hystart=off` [default: all that `list schemes` shows]
+    #[arg(long, value_name = "LIST")]
+    pub schemes: Option<String>,
+    /// The scheme of one competing flow at the same queue
+    #[arg(long, value_name = "SCHEME")]
+    pub against: Option<String>,
+    /// Propagation delay of the round trip
+    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = positive_time, allow_hyphen_values = true)]
+    pub rtt: Duration,
+    /// The bottleneck's buffer, in packets or bytes
+    #[arg(long, value_name = "SIZE", default_value = "250pkt", value_parser = positive_buffer, allow_hyphen_values = true)]
+    pub buffer: Limit,
+    /// Length of a run
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = positive_time, allow_hyphen_values = true)]
+    pub duration: Duration,
+    /// Seeds to run; rows are medians, with their spread
+    #[arg(long, value_name = "N", default_value = "1", value_parser = count, allow_hyphen_values = true)]
+    pub runs: u32,
+    /// The first seed
+    #[arg(long, value_name = "N", default_value = "1", value_parser = seed, allow_hyphen_values = true)]
+    pub seed: u64,
+    /// Where in its period a trace starts: a time, or `random` to draw it from the seed
+    #[arg(long, value_name = "TIME|random", default_value = "0s", value_parser = offset, allow_hyphen_values = true)]
+    pub trace_offset: TraceOffset,
+    /// Write report.html, runs.json and runs.csv into this folder
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Logs on request
+    #[command(flatten)]
+    pub logs: Logs,
+    /// How to print the results
+    #[arg(long, default_value = "table", value_enum)]
+    pub format: Format,
+}
+
+/// Where a scenario runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Arena {
+    /// In simulated time
+    Simulator,
+}
+
+/// The profile of a flow's hosts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum HostName {
+    /// SACK, RACK-TLP, PRR, RTO with F-RTO, delayed ACKs of 40 ms
+    Tcp,
+    /// RFC 9002, delayed ACKs of 25 ms
+    Quic,
+}
+
+/// `run`.
+#[derive(Clone, Debug, Args)]
+pub struct Run {
+    /// The scenario file
+    #[arg(value_name = "SCENARIO.toml")]
+    pub scenario: PathBuf,
+    /// Where to run it
+    #[arg(long, default_value = "simulator", value_enum)]
+    pub on: Arena,
+    /// The host profile of every flow [default: the file's]
+    #[arg(long, value_enum)]
+    pub host: Option<HostName>,
+    /// Seeds to run, from the file's own upwards; rows are medians, with their spread
+    #[arg(long, value_name = "N", default_value = "1", value_parser = count, allow_hyphen_values = true)]
+    pub runs: u32,
+    /// Write report.html, runs.json and runs.csv into this folder, and the logs that the scenario asks for
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Logs on request
+    #[command(flatten)]
+    pub logs: Logs,
+    /// How to print the results
+    #[arg(long, default_value = "table", value_enum)]
+    pub format: Format,
+}
+
+/// `reproduce`.
+#[derive(Clone, Debug, Args)]
+pub struct Reproduce {
+    /// Claims by their ids, such as `ABC-F1`; a beginning stands for all that begin so [default: all]
+    #[arg(value_name = "ID")]
+    pub ids: Vec<String>,
+    /// How to print the judgements
+    #[arg(long, default_value = "table", value_enum)]
+    pub format: ClaimFormat,
+}
+
+/// What `list` shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Kind {
+    /// What `compare` runs when no scheme is named
+    Schemes,
+    /// Senders
+    Controllers,
+    /// Routers' queues
+    Queues,
+    /// Traces by name
+    Traces,
+}
+
+/// `list`.
+#[derive(Clone, Debug, Args)]
+pub struct List {
+    /// What to show
+    #[arg(value_enum)]
+    pub kind: Kind,
+    /// How to print it
+    #[arg(long, default_value = "table", value_enum)]
+    pub format: Format,
+}
+
+/// `trace`.
+#[derive(Clone, Debug, Subcommand)]
+pub enum Trace {
+    /// Show what a trace is like: its rate over time, variation, outages
+    Show(Show),
+    /// Make a trace from a recipe, the same one for the same seed
+    Synth(Synth),
+    /// Make a trace of another file: CSV of Mbit/s, a packet capture, iperf3's JSON; or a trace into CSV
+    Convert(Convert),
+}
+
+/// `trace show`.
+#[derive(Clone, Debug, Args)]
+pub struct Show {
+    /// A Mahimahi trace file, or the name of a trace
+    #[arg(value_name = "FILE-or-NAME")]
+    pub trace: String,
+    /// How to print it: statistics in words or as JSON, or the rate over time as CSV
+    #[arg(long, default_value = "table", value_enum)]
+    pub format: Format,
+}
+
+/// What a file is that becomes a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ConvertFrom {
+    /// Milliseconds, one delivery opportunity a line
+    Mahimahi,
+    /// `start_s,mbps`, one interval a line
+    Csv,
+    /// A packet capture, classic or pcapng
+    Pcap,
+    /// What `iperf3 --json` prints
+    Iperf3,
+}
+
+/// What a trace becomes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ConvertTo {
+    /// Milliseconds, one delivery opportunity a line
+    Mahimahi,
+    /// `start_s,mbps`, one bin a line
+    Csv,
+}
+
+/// `trace convert`.
+#[derive(Clone, Debug, Args)]
+pub struct Convert {
+    /// The file
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// What it is [default: what it seems to be by its first bytes]
+    #[arg(long, value_name = "FORMAT", value_enum)]
+    pub from: Option<ConvertFrom>,
+    /// What to make of it
+    #[arg(long, value_name = "FORMAT", default_value = "mahimahi", value_enum)]
+    pub to: ConvertTo,
+    /// Width of a bin of `--to csv`
+    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = positive_time, allow_hyphen_values = true)]
+    pub bin: Duration,
+    /// Write to this file [default: standard output]
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+}
+
+/// `trace synth`.
+#[derive(Clone, Debug, Args)]
+pub struct Synth {
+    /// A recipe file, or the name of an embedded trace, whose recipe is taken
+    #[arg(value_name = "RECIPE.toml-or-NAME")]
+    pub recipe: String,
+    /// The seed [default: the recipe's]
+    #[arg(long, value_name = "N", value_parser = seed, allow_hyphen_values = true)]
+    pub seed: Option<u64>,
+    /// Length of the trace [default: the recipe's]
+    #[arg(long, value_name = "TIME", value_parser = positive_time, allow_hyphen_values = true)]
+    pub duration: Option<Duration>,
+    /// Write the trace to this file, in Mahimahi's format [default: standard output]
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+}
+
+/// `bench`.
+#[derive(Clone, Debug, Args)]
+pub struct Bench {
+    /// Run S1 and S2 in ns-3 too, where Debian's ns-3 is installed, and print the ratio
+    #[arg(long)]
+    pub with_ns3: bool,
+    /// How to print the speeds
+    #[arg(long, default_value = "table", value_enum)]
+    pub format: BenchFormat,
+    /// One row in this process: what `bench` runs as a process of its own
+    #[arg(long, hide = true)]
+    pub row: Option<String>,
+}
+
+/// Reads the command line. Help and the version are printed here.
+pub fn parse() -> Result<Option<Cli>, Failure> {
+    match Cli::try_parse() {
+        Ok(cli) => Ok(Some(cli)),
+        Err(error) if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {
+            error.print().map_err(Failure::run)?;
+            Ok(None)
+        }
+        Err(error) if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            // The whole help, because whoever says nothing wants to know what can be said.
+            let _ = error.print();
+            Err(Failure { code: 2, message: String::new() })
+        }
+        Err(error) => Err(Failure::input(explain(&error))),
+    }
+}
+
+/// A complaint of clap's in one line.
+fn explain(error: &clap::Error) -> String {
+    if error.kind() == ErrorKind::ValueValidation
+        && let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg)
+        && let Some(source) = std::error::Error::source(error)
+    {
+        let name = argument.split_whitespace().next().unwrap_or(argument);
+        return format!("{name}: {source}");
+    }
+    let text = error.to_string();
+    let parts: Vec<&str> = text
+        .split("\n\n")
+        .map(str::trim)
+        .filter(|part| !part.is_empty() && !part.starts_with("For more information"))
+        .collect();
+    parts.join("; ").trim_start_matches("error: ").to_string()
+}
+
+fn human<T: FromStr>(text: &str) -> Result<T, String>
+where
+    T::Err: ToString,
+{
+    text.parse().map_err(|error: T::Err| error.to_string())
+}
+
+fn out_of_range(text: &str, valid: &str) -> String {
+    format!("`{text}` is out of range: valid is {valid}")
+}
+
+/// A time above zero.
+pub fn positive_time(text: &str) -> Result<Duration, String> {
+    let time: Duration = human(text)?;
+    if time.is_zero() {
+        Err(out_of_range(text, "any time above 0, such as `100ms` or `60s`"))
+    } else {
+        Ok(time)
+    }
+}
+
+fn positive_buffer(text: &str) -> Result<Limit, String> {
+    let limit: Limit = human(text)?;
+    match limit {
+        Limit::Packets(0) | Limit::Bytes(Bytes::ZERO) => {
+            Err(out_of_range(text, "any size above 0, such as `250pkt` or `1.5MB`"))
+        }
+        _ => Ok(limit),
+    }
+}
+
+fn offset(text: &str) -> Result<TraceOffset, String> {
+    if text == "random" {
+        return Ok(TraceOffset::Random);
+    }
+    text.parse()
+        .map(TraceOffset::At)
+        .map_err(|_| format!("`{text}` is not a time such as `1.5s`, nor `random`"))
+}
+
+fn count(text: &str) -> Result<u32, String> {
+    const VALID: &str = "a whole number from 1 to 10000";
+    let count: u32 = text.parse().map_err(|_| format!("`{text}` is not {VALID}"))?;
+    if (1..=10_000).contains(&count) { Ok(count) } else { Err(out_of_range(text, VALID)) }
+}
+
+/// A whole number.
+pub fn seed(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("`{text}` is not a whole number from 0 to {}", u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_commands_are_consistent() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,56 @@
+//! How a command ends when it does not end well: one line and an exit code.
+
+use std::fmt;
+
+use brakelight_scenario::problem::InputError;
+
+/// What went wrong, and the exit code that says so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// 1: a check or a run failed. 2: the input was wrong.
+    pub code: u8,
+    /// One line for people; nothing where all has been said.
+    pub message: String,
+}
+
+impl Failure {
+    /// The input was wrong.
+    pub fn input(message: impl fmt::Display) -> Self {
+        Failure { code: 2, message: one_line(&message.to_string()) }
+    }
+
+    /// A check or a run failed.
+    pub fn run(message: impl fmt::Display) -> Self {
+        Failure { code: 1, message: one_line(&message.to_string()) }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+impl From<InputError> for Failure {
+    fn from(error: InputError) -> Self {
+        Failure::input(error)
+    }
+}
+
+/// Lines joined, and what a terminal would obey made visible: the text may quote a hostile file.
+fn one_line(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    lines.join(" ").chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_one_line_that_a_terminal_can_print() {
+        assert_eq!(Failure::input("a\n\n  b\x1b[2Jc").message, "a b\u{fffd}[2Jc");
+    }
+}

@@ -1,0 +1,52 @@
+//! The `brakelight` command: it parses, calls, prints and writes; what it calls lives in the other crates.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`arguments`] | what can be said on the command line |
+//! | [`compare`], [`run`], [`reproduce`], [`list`], [`trace`] | one command each |
+//! | [`simulate`] | many runs at once |
+//! | [`claims`] | checks of the papers' claims that are not about measurements |
+//! | [`schemes`] | what `compare` runs when no scheme is named |
+//! | [`summary`] | which scheme is best, and by how much |
+//! | [`text`] | tables, drawings and CSV for standard output |
+//! | [`report`] | the HTML report |
+//! | [`output`], [`folder`], [`logs`] | the files of `--out`: all of them, or none |
+//! | [`origin`], [`progress`], [`failure`] | where results come from, how far the work is, how it ends |
+#![forbid(unsafe_code)]
+
+pub mod arguments;
+pub mod claims;
+pub mod compare;
+pub mod failure;
+pub mod folder;
+pub mod list;
+pub mod logs;
+pub mod origin;
+pub mod output;
+pub mod progress;
+pub mod report;
+pub mod reproduce;
+pub mod run;
+pub mod schemes;
+pub mod simulate;
+pub mod summary;
+#[cfg(test)]
+mod testing;
+pub mod text;
+pub mod trace;
+
+use arguments::Command;
+use failure::Failure;
+
+/// Does what the command line says.
+pub fn main() -> Result<(), Failure> {
+    let Some(cli) = arguments::parse()? else { return Ok(()) };
+    folder::clean_up_on_interrupt();
+    match &cli.command {
+        Command::Compare(arguments) => compare::execute(arguments),
+        Command::Run(arguments) => run::execute(arguments),
+        Command::List(arguments) => list::execute(arguments),
+        Command::Reproduce(arguments) => reproduce::execute(arguments),
+        Command::Trace(arguments) => trace::execute(arguments),
+    }
+}

@@ -1,0 +1,77 @@
+//! Where a result came from.
+
+use brakelight_scenario::documents::Origin;
+
+/// The commit the program was built from, where known.
+pub const GIT: Option<&str> = option_env!("BRAKELIGHT_GIT");
+
+/// The version, and the commit where known.
+pub const VERSION: &str = env!("BRAKELIGHT_VERSION");
+
+/// This program, this command line, this machine.
+pub fn origin(seed: u64) -> Origin {
+    Origin {
+        version: env!("CARGO_PKG_VERSION").to_string(),
+        git: GIT.map(str::to_string),
+        command: command(std::env::args_os().map(|argument| argument.to_string_lossy().into_owned())),
+        seed,
+        host: host(),
+    }
+}
+
+/// The command line as a shell would take it, the program by its name alone.
+fn command(arguments: impl Iterator<Item = String>) -> String {
+    let arguments = arguments.skip(1).map(|argument| quote(&argument));
+    std::iter::once("brakelight".to_string()).chain(arguments).collect::<Vec<_>>().join(" ")
+}
+
+fn quote(argument: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "-_./:,=+@%".contains(c);
+    if !argument.is_empty() && argument.chars().all(plain) {
+        argument.to_string()
+    } else {
+        format!("'{}'", argument.replace('\'', "'\\''"))
+    }
+}
+
+/// Processor, cores and system, as far as they can be known.
+pub fn host() -> String {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let plural = if cores == 1 { "" } else { "s" };
+    let processor = processor().unwrap_or_else(|| format!("unknown {} processor", std::env::consts::ARCH));
+    format!("{processor}, {cores} core{plural}, {}", system())
+}
+
+fn processor() -> Option<String> {
+    let text = std::fs::read_to_string("/proc/cpuinfo").ok()?;
+    let line = text.lines().find(|line| line.starts_with("model name"))?;
+    let (_, name) = line.split_once(':')?;
+    Some(name.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+fn system() -> String {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    format!("{} {}", std::env::consts::OS, release.trim()).trim().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_can_be_pasted_into_a_shell() {
+        let arguments = [
+            "/somewhere/brakelight",
+            "compare",
+            "--trace",
+            "my trace's",
+            "--schemes",
+            "abc:delta=133ms,cubic+codel",
+            "",
+        ];
+        assert_eq!(
+            command(arguments.into_iter().map(String::from)),
+            "brakelight compare --trace 'my trace'\\''s' --schemes abc:delta=133ms,cubic+codel ''"
+        );
+    }
+}

@@ -1,0 +1,265 @@
+//! One HTML file that needs no network: the page, its style, its script and the charting library, with the results as
+//! JSON inside. The script draws; this module only decides what it gets.
+
+use brakelight_scenario::documents::Origin;
+use brakelight_scenario::outcome::{FlowSeries, LinkSeries, Run, Series, Summary};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::summary;
+
+#[cfg(test)]
+mod tests;
+
+const PAGE: &str = include_str!("page.html");
+const STYLE: &str = include_str!("style.css");
+const SCRIPT: &str = include_str!("report.js");
+const PLOTLY: &str = include_str!("../../vendor/plotly/plotly-basic.min.js");
+
+/// Most points of one line: more than a wide screen has pixels would only make the file heavy.
+const MOST_POINTS: usize = 1200;
+
+/// Most flows of one run whose lines are drawn.
+const MOST_FLOWS: usize = 12;
+
+/// Everything a report shows.
+#[derive(Debug)]
+pub struct Report<'a> {
+    /// The heading.
+    pub title: String,
+    /// What was the same for every run: name and value.
+    pub setting: Vec<(String, String)>,
+    /// What a reader should know.
+    pub notes: Vec<String>,
+    /// Where it came from.
+    pub origin: &'a Origin,
+    /// The rows.
+    pub runs: &'a [Run],
+    /// Time series.
+    pub series: Vec<Recorded<'a>>,
+    /// The scheme that ratios are to, where it is among the rows.
+    pub reference: Option<&'a str>,
+}
+
+/// The time series of one row.
+#[derive(Clone, Copy, Debug)]
+pub struct Recorded<'a> {
+    /// Index of the row.
+    pub run: usize,
+    /// Its series.
+    pub series: &'a Series,
+    /// How many of its links are shown.
+    pub links: usize,
+}
+
+/// The results as the page's script reads them.
+#[derive(Serialize)]
+struct Data<'a> {
+    title: &'a str,
+    setting: &'a [(String, String)],
+    notes: &'a [String],
+    origin: Vec<(&'static str, String)>,
+    schemes: Vec<&'a str>,
+    traces: Vec<&'a str>,
+    reference: Option<&'a str>,
+    overall: Vec<summary::Overall>,
+    runs: Vec<Value>,
+    pictures: Vec<Picture<'a>>,
+}
+
+/// The time series of one link in one run.
+#[derive(Serialize)]
+struct Picture<'a> {
+    /// Index of the row.
+    run: usize,
+    scheme: &'a str,
+    /// What the choice above the charts is between.
+    group: &'a str,
+    label: String,
+    start_s: f64,
+    bin_s: f64,
+    capacity: Vec<Value>,
+    throughput: Vec<Value>,
+    lower: Vec<Line>,
+    flows: Vec<Flow<'a>>,
+}
+
+#[derive(Serialize)]
+struct Flow<'a> {
+    name: &'a str,
+    throughput: Vec<Value>,
+    lower: Vec<Line>,
+}
+
+/// One quantity over time, for the chart below.
+#[derive(Serialize)]
+struct Line {
+    name: String,
+    unit: &'static str,
+    values: Vec<Value>,
+}
+
+impl Report<'_> {
+    /// The file.
+    pub fn html(&self) -> String {
+        let data = serde_json::to_string(&self.data()).expect("plain data is always JSON");
+        // Inside a script element only `</` could end it early, and `<!--` confuse it.
+        let data = data.replace('<', "\\u003c");
+        let parts = [
+            ("{{title}}", escape(&format!("Brakelight: {}", self.title))),
+            ("{{style}}", STYLE.to_string()),
+            ("{{data}}", data),
+            ("{{plotly}}", PLOTLY.to_string()),
+            ("{{script}}", SCRIPT.to_string()),
+        ];
+        let mut html =
+            String::with_capacity(parts.iter().map(|(_, text)| text.len()).sum::<usize>() + PAGE.len());
+        let mut rest = PAGE;
+        // Left to right, so that nothing inside one part is taken for the place of another.
+        for (place, text) in &parts {
+            let (before, after) =
+                rest.split_once(place).expect("the page has a place for every part, in this order");
+            html.push_str(before);
+            html.push_str(text);
+            rest = after;
+        }
+        html.push_str(rest);
+        html
+    }
+
+    fn data(&self) -> Data<'_> {
+        Data {
+            title: &self.title,
+            setting: &self.setting,
+            notes: &self.notes,
+            origin: origin_rows(self.origin),
+            schemes: summary::distinct(self.runs, |run| &run.scheme),
+            traces: summary::distinct(self.runs, |run| &run.trace),
+            reference: self.reference,
+            overall: summary::overall(self.runs, self.reference),
+            runs: self.runs.iter().map(row).collect(),
+            pictures: self.series.iter().flat_map(|recorded| self.pictures(recorded)).collect(),
+        }
+    }
+
+    fn pictures<'a>(&'a self, recorded: &Recorded<'a>) -> impl Iterator<Item = Picture<'a>> {
+        let Recorded { run: index, series, links } = *recorded;
+        let run = &self.runs[index];
+        let links = &series.links[..links.min(series.links.len())];
+        let several = links.len() > 1;
+        // A flow belongs to no single link; its lines go with the first.
+        links.iter().enumerate().map(move |(place, link)| Picture {
+            run: index,
+            scheme: &run.scheme,
+            group: &run.trace,
+            label: if several { format!("{} · {}", run.scheme, link.name) } else { run.scheme.clone() },
+            start_s: link.time_s.first().copied().unwrap_or(0.0),
+            bin_s: series.bin_s * factor(link.time_s.len()) as f64,
+            capacity: thin(&link.capacity_mbps, mean),
+            throughput: thin(&link.throughput_mbps, mean),
+            lower: link_lines(link),
+            flows: if place == 0 && series.flows.len() <= MOST_FLOWS {
+                series.flows.iter().map(flow).collect()
+            } else {
+                Vec::new()
+            },
+        })
+    }
+}
+
+/// The origin as names and texts.
+pub fn origin_rows(origin: &Origin) -> Vec<(&'static str, String)> {
+    vec![
+        ("command", origin.command.clone()),
+        ("seed", origin.seed.to_string()),
+        ("version", format!("brakelight {}", origin.version)),
+        ("commit", origin.git.clone().unwrap_or_else(|| "unknown".into())),
+        ("host", origin.host.clone()),
+    ]
+}
+
+fn row(run: &Run) -> Value {
+    let summary = |delay: Option<Summary>| {
+        delay.map(|d| json!({ "mean": d.mean, "p50": d.p50, "p95": d.p95, "p99": d.p99, "max": d.max }))
+    };
+    json!({
+        "scheme": run.scheme, "trace": run.trace, "capacity_mbps": run.capacity_mbps,
+        "throughput_mbps": run.throughput_mbps, "goodput_mbps": run.goodput_mbps, "utilization": run.utilization,
+        "queueing": summary(run.queueing_delay_ms), "one_way": summary(run.one_way_delay_ms), "rtt": summary(run.rtt_ms),
+        "loss_percent": run.loss_percent, "retransmitted_packets": run.retransmitted_packets, "jain": run.jain,
+        "spread": run.spread,
+    })
+}
+
+fn link_lines(link: &LinkSeries) -> Vec<Line> {
+    let mut lines = vec![
+        Line {
+            name: "queueing delay, p95".into(),
+            unit: "ms",
+            values: thin_some(&link.queueing_delay_p95_ms, most),
+        },
+        Line {
+            name: "queueing delay, mean".into(),
+            unit: "ms",
+            values: thin_some(&link.queueing_delay_mean_ms, mean),
+        },
+    ];
+    if link.accelerate_fraction.iter().any(Option::is_some) {
+        let values = thin_some(&link.accelerate_fraction, mean);
+        lines.push(Line { name: "accelerates among the marks".into(), unit: "share", values });
+    }
+    lines
+}
+
+fn flow(flow: &FlowSeries) -> Flow<'_> {
+    let mut lower = vec![
+        Line { name: "window".into(), unit: "packets", values: thin(&flow.cwnd_pkts, mean) },
+        Line { name: "RTT".into(), unit: "ms", values: thin_some(&flow.rtt_ms, mean) },
+    ];
+    for (name, values) in &flow.state {
+        lower.push(Line { name: name.clone(), unit: "", values: thin(values, mean) });
+    }
+    Flow { name: &flow.name, throughput: thin(&flow.throughput_mbps, mean), lower }
+}
+
+/// How many bins become one.
+fn factor(bins: usize) -> usize {
+    bins.div_ceil(MOST_POINTS).max(1)
+}
+
+fn thin(values: &[f64], fold: fn(&[f64]) -> f64) -> Vec<Value> {
+    values.chunks(factor(values.len())).map(|bins| number(fold(bins))).collect()
+}
+
+fn thin_some(values: &[Option<f64>], fold: fn(&[f64]) -> f64) -> Vec<Value> {
+    let fold_some = |bins: &[Option<f64>]| {
+        let there: Vec<f64> = bins.iter().flatten().copied().collect();
+        if there.is_empty() { Value::Null } else { number(fold(&there)) }
+    };
+    values.chunks(factor(values.len())).map(fold_some).collect()
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+fn most(values: &[f64]) -> f64 {
+    values.iter().copied().fold(f64::NEG_INFINITY, f64::max)
+}
+
+/// Four significant digits: more than a chart can show, at half the size.
+fn number(value: f64) -> Value {
+    if !value.is_finite() {
+        return Value::Null;
+    }
+    if value == 0.0 {
+        return json!(0);
+    }
+    let scale = 10f64.powi(3 - value.abs().log10().floor() as i32);
+    let rounded = (value * scale).round() / scale;
+    if rounded.fract() == 0.0 && rounded.abs() < 1e15 { json!(rounded as i64) } else { json!(rounded) }
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}

@@ -1,0 +1,485 @@
+// Draws the report from the JSON in #data. No network, no state beyond this page.
+(() => {
+  'use strict';
+  const data = JSON.parse(document.getElementById('data').textContent);
+  const $ = (id) => document.getElementById(id);
+
+  // Okabe and Ito's palette, safe for colour-blind readers; black turns light on a dark page. Every scheme also has a
+  // symbol and a dash of its own, so that no chart depends on colour.
+  const COLOURS = ['#0072B2', '#D55E00', '#009E73', '#CC79A7', '#E69F00', '#56B4E9', 'ink', '#B8A800'];
+  const SYMBOLS = ['circle', 'square', 'diamond', 'triangle-up', 'triangle-down', 'cross', 'x', 'star', 'pentagon'];
+  const DASHES = ['solid', '7px,3px', '2px,2px', '9px,3px,2px,3px', '12px,4px'];
+  const OUTLINES = {
+    square: '2,2 12,2 12,12 2,12', diamond: '7,0.5 13.5,7 7,13.5 0.5,7', 'triangle-up': '7,1 13.5,12.5 0.5,12.5',
+    'triangle-down': '7,13 13.5,1.5 0.5,1.5', cross: '5,1 9,1 9,5 13,5 13,9 9,9 9,13 5,13 5,9 1,9 1,5 5,5',
+    x: '3.5,0.8 7,4.2 10.5,0.8 13.2,3.5 9.8,7 13.2,10.5 10.5,13.2 7,9.8 3.5,13.2 0.8,10.5 4.2,7 0.8,3.5',
+    star: '7,0.5 8.7,5 13.5,5.2 9.7,8.2 11,12.9 7,10.2 3,12.9 4.3,8.2 0.5,5.2 5.3,5',
+    pentagon: '7,0.8 13.3,5.4 10.9,12.8 3.1,12.8 0.7,5.4',
+  };
+
+  const hidden = new Set();
+  const narrow = () => window.innerWidth < 640;
+  const coarse = window.matchMedia('(pointer: coarse)').matches;
+  const place = (scheme) => Math.max(0, data.schemes.indexOf(scheme));
+  const symbol = (scheme) => SYMBOLS[place(scheme) % SYMBOLS.length];
+  const dash = (scheme) => DASHES[Math.floor(place(scheme) / COLOURS.length) % DASHES.length];
+
+  let theme = {};
+  function readTheme() {
+    const style = getComputedStyle(document.documentElement);
+    for (const name of ['card', 'ink', 'soft', 'line', 'grid', 'capacity', 'accent']) {
+      theme[name] = style.getPropertyValue('--' + name).trim();
+    }
+  }
+  function colour(scheme) {
+    const chosen = COLOURS[place(scheme) % COLOURS.length];
+    return chosen === 'ink' ? theme.ink : chosen;
+  }
+
+  // Numbers for people: three digits that matter.
+  function show(value, unit = '') {
+    if (value === null || value === undefined) return '–';
+    const size = Math.abs(value);
+    const digits = size >= 100 ? 0 : size >= 10 ? 1 : 2;
+    return value.toFixed(digits) + unit;
+  }
+  const percent = (share) => (share === null || share === undefined ? '–' : (100 * share).toFixed(1));
+
+  function element(tag, attributes = {}, ...children) {
+    const made = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes)) {
+      if (name === 'onclick') made.onclick = value;
+      else if (value !== null && value !== undefined) made.setAttribute(name, value);
+    }
+    made.append(...children);
+    return made;
+  }
+  function icon(scheme) {
+    const space = 'http://www.w3.org/2000/svg';
+    const svg = document.createElementNS(space, 'svg');
+    for (const [name, value] of [['width', 14], ['height', 14], ['viewBox', '0 0 14 14'], ['aria-hidden', 'true']]) {
+      svg.setAttribute(name, value);
+    }
+    const points = OUTLINES[symbol(scheme)];
+    const shape = document.createElementNS(space, points ? 'polygon' : 'circle');
+    if (points) shape.setAttribute('points', points);
+    else for (const [name, value] of [['cx', 7], ['cy', 7], ['r', 6]]) shape.setAttribute(name, value);
+    shape.setAttribute('fill', colour(scheme));
+    svg.append(shape);
+    return svg;
+  }
+
+  // --- Plotly, set up once -------------------------------------------------------------------------------------
+
+  const config = () => ({
+    responsive: true, displaylogo: false, displayModeBar: coarse || narrow() ? false : 'hover',
+    modeBarButtonsToRemove: ['select2d', 'lasso2d', 'autoScale2d', 'toggleSpikelines'],
+    doubleClick: 'reset', scrollZoom: false,
+    toImageButtonOptions: { format: 'svg', filename: 'brakelight' },
+  });
+  const font = () => ({ family: getComputedStyle(document.body).fontFamily, size: 13, color: theme.ink });
+  const base = () => ({
+    paper_bgcolor: 'rgba(0,0,0,0)', plot_bgcolor: 'rgba(0,0,0,0)', font: font(), showlegend: false,
+    hoverlabel: { bgcolor: theme.card, bordercolor: theme.line, font: { color: theme.ink, size: 13 } },
+    dragmode: coarse ? false : 'zoom', modebar: { bgcolor: 'rgba(0,0,0,0)', color: theme.soft, activecolor: theme.accent },
+  });
+  const axis = (more) => ({
+    gridcolor: theme.grid, linecolor: theme.line, zerolinecolor: theme.line, tickcolor: theme.line, automargin: true,
+    ...more, title: { text: more.title || '', standoff: 8, font: { size: 13, color: theme.soft } },
+  });
+  // Ticks of a logarithmic axis at 1, 2 and 5, so that a short range still shows a few.
+  function logTicks(low, high, steps = [1, 2, 5]) {
+    const ticks = [];
+    for (let power = -4; power < 8; power++) {
+      for (const step of steps) {
+        const tick = step * 10 ** power;
+        if (tick >= low && tick <= high) ticks.push(tick);
+      }
+    }
+    const few = ticks.length > 9 ? ticks.filter((tick) => Math.abs(Math.log10(tick) % 1) < 1e-9) : ticks;
+    return { tickmode: 'array', tickvals: few, ticktext: few.map((tick) => String(+tick.toPrecision(3))) };
+  }
+  const draw = (id, traces, layout) => Plotly.react($(id), traces, { ...base(), ...layout }, config());
+
+  // An empty chart rather than none: Plotly may still be busy with the one before.
+  const drawNothing = (id) => draw(id, [], {
+    height: 90, margin: { l: 10, r: 10, t: 10, b: 10 }, xaxis: { visible: false }, yaxis: { visible: false },
+    annotations: [{ text: 'Every scheme is hidden.', showarrow: false, xref: 'paper', yref: 'paper', x: 0.5, y: 0.5, font: { color: theme.soft } }],
+  });
+
+  // --- Scatter -------------------------------------------------------------------------------------------------
+
+  const DELAYS = {
+    queueing: { label: 'queueing, p95', axis: '95th percentile of the queueing delay, ms', short: 'p95 queueing delay, ms', of: (run) => run.queueing && run.queueing.p95 },
+    one_way: { label: 'one-way, p95', axis: '95th percentile of the one-way delay, ms', short: 'p95 one-way delay, ms', of: (run) => run.one_way && run.one_way.p95 },
+    mean: { label: 'queueing, mean', axis: 'Mean queueing delay, ms', short: 'mean queueing delay, ms', of: (run) => run.queueing && run.queueing.mean },
+  };
+  const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
+
+  function points(trace, delay) {
+    return data.schemes.filter((scheme) => !hidden.has(scheme)).flatMap((scheme) => {
+      const runs = data.runs.filter((run) => run.scheme === scheme && (trace === null || run.trace === trace) && delay.of(run));
+      if (!runs.length) return [];
+      return [{ scheme, runs, x: Math.max(0.01, mean(runs.map(delay.of))), y: 100 * mean(runs.map((run) => run.utilization)) }];
+    });
+  }
+  function frontier(all) {
+    const best = all.filter((a) => !all.some((b) => b !== a && b.x <= a.x && b.y >= a.y && (b.x < a.x || b.y > a.y)));
+    return best.sort((a, b) => a.x - b.x);
+  }
+  // Puts each name where it covers neither a point nor another name.
+  function label(all, across, down, width) {
+    const boxes = all.map((p) => ({ l: across(p.x) - 8, r: across(p.x) + 8, t: down(p.y) - 8, b: down(p.y) + 8 }));
+    return all.map((p) => {
+      const x = across(p.x), y = down(p.y), w = 7.4 * p.scheme.length + 4, h = 16;
+      const options = [
+        ['middle right', x + 10, y - h / 2], ['middle left', x - 10 - w, y - h / 2], ['top center', x - w / 2, y - 10 - h],
+        ['bottom center', x - w / 2, y + 10], ['top right', x + 4, y - 8 - h], ['top left', x - 4 - w, y - 8 - h],
+        ['bottom right', x + 4, y + 8], ['bottom left', x - 4 - w, y + 8],
+      ];
+      const cost = ([, l, t]) => {
+        const covered = boxes.reduce((sum, box) => sum
+          + Math.max(0, Math.min(l + w, box.r) - Math.max(l, box.l)) * Math.max(0, Math.min(t + h, box.b) - Math.max(t, box.t)), 0);
+        return covered + (l < 0 || l + w > width ? 1000 : 0);
+      };
+      const best = options.reduce((a, b) => (cost(b) < cost(a) ? b : a));
+      boxes.push({ l: best[1], r: best[1] + w, t: best[2], b: best[2] + h });
+      return best[0];
+    });
+  }
+
+  function drawScatter() {
+    const chosen = $('scatter-trace').value;
+    const trace = /^\d+$/.test(chosen) ? data.traces[+chosen] : null;
+    const delay = DELAYS[$('scatter-delay').value];
+    const all = points(trace, delay);
+    const small = chosen === 'every'
+      ? all.flatMap((p) => p.runs.map((run) => ({ scheme: p.scheme, trace: run.trace, x: Math.max(0.01, delay.of(run)), y: 100 * run.utilization })))
+      : [];
+    const xs = [...all, ...small].map((p) => p.x), ys = [...all, ...small].map((p) => p.y);
+    if (!xs.length) { drawNothing('scatter'); return; }
+    let low = Math.min(...xs), high = Math.max(...xs);
+    const spare = Math.max(1.25, (high / low) ** 0.1);
+    low /= spare; high *= spare;
+    const room = Math.max(3, 0.12 * (Math.max(...ys) - Math.min(...ys)));
+    const bottom = Math.max(0, Math.min(...ys) - room), top = Math.min(104, Math.max(...ys) + room);
+    const height = narrow() ? 380 : 500;
+    const width = $('scatter').clientWidth - 80;
+    const across = (x) => (width * (Math.log(high) - Math.log(x))) / (Math.log(high) - Math.log(low));
+    const down = (y) => ((height - 70) * (top - y)) / (top - bottom);
+    const line = frontier(all);
+    const marker = (scheme, size, opacity) => ({
+      symbol: symbol(scheme), size, color: colour(scheme), opacity, line: { width: size > 8 ? 1 : 0, color: theme.card },
+    });
+    const traces = [{
+      x: line.map((p) => p.x), y: line.map((p) => p.y), mode: 'lines', hoverinfo: 'skip', name: 'frontier',
+      line: { color: theme.soft, width: 1.5, dash: 'dash' },
+    }];
+    for (const scheme of new Set(small.map((p) => p.scheme))) {
+      const own = small.filter((p) => p.scheme === scheme);
+      traces.push({
+        x: own.map((p) => p.x), y: own.map((p) => p.y), mode: 'markers', marker: marker(scheme, 7, 0.35), name: scheme,
+        text: own.map((p) => `${scheme} on ${p.trace}`), hovertemplate: '%{text}<br>%{y:.1f} %, %{x:.1f} ms<extra></extra>',
+      });
+    }
+    const where = label(all, across, down, width);
+    traces.push({
+      x: all.map((p) => p.x), y: all.map((p) => p.y), mode: 'markers+text', name: 'schemes', cliponaxis: false,
+      text: all.map((p) => p.scheme), textposition: where, textfont: { size: 13, color: all.map((p) => theme.ink) },
+      marker: {
+        symbol: all.map((p) => symbol(p.scheme)), size: 14, color: all.map((p) => colour(p.scheme)),
+        line: { width: 1, color: theme.card },
+      },
+      hovertemplate: '<b>%{text}</b><br>%{y:.1f} % of the capacity<br>%{x:.1f} ms<extra></extra>',
+    });
+    draw('scatter', traces, {
+      height, margin: { l: 60, r: 20, t: 16, b: 54 },
+      xaxis: axis({ title: narrow() ? delay.short + ' → less' : delay.axis + ' (less is to the right)', type: 'log', range: [Math.log10(high), Math.log10(low)], fixedrange: coarse, zeroline: false, ...logTicks(low, high) }),
+      yaxis: axis({ title: 'Utilisation, %', range: [bottom, top], fixedrange: coarse, zeroline: false }),
+      annotations: [{ text: 'better ↗', x: 1, y: 1, xref: 'paper', yref: 'paper', xanchor: 'right', yanchor: 'top', showarrow: false, font: { color: theme.soft, size: 13 } }],
+    });
+  }
+
+  // --- Bars ----------------------------------------------------------------------------------------------------
+
+  const shorten = (name) => (name.length > 18 ? name.slice(0, 17) + '…' : name);
+
+  function drawBars() {
+    const shown = data.schemes.filter((scheme) => !hidden.has(scheme));
+    const phone = narrow();
+    const find = (scheme, trace) => data.runs.find((run) => run.scheme === scheme && run.trace === trace);
+    const panel = (scheme, value, template, number) => {
+      const values = data.traces.map((trace) => { const run = find(scheme, trace); return run ? value(run) : null; });
+      const names = data.traces.map(shorten);
+      const across = phone ? { x: values, y: names, orientation: 'h' } : { x: names, y: values };
+      return {
+        type: 'bar', ...across, name: scheme, offsetgroup: scheme, customdata: data.traces,
+        xaxis: phone ? 'x' + number : 'x', yaxis: phone ? 'y' : 'y' + number,
+        marker: { color: colour(scheme), line: { width: 0 } },
+        hovertemplate: `<b>${scheme}</b> on %{customdata}<br>${template}<extra></extra>`,
+      };
+    };
+    const delays = data.runs.map((run) => run.queueing && run.queueing.p95).filter((delay) => delay > 0);
+    const low = Math.max(0.01, Math.min(...delays) / 1.5), high = Math.max(...delays) * 1.2;
+    const log = { type: 'log', range: [Math.log10(low), Math.log10(high)], ...logTicks(low, high, phone ? [1] : [1, 2, 5]) };
+    const value = phone ? '%{x:.1f}' : '%{y:.1f}';
+    const shownTraces = shown.flatMap((scheme) => [
+      panel(scheme, (run) => 100 * run.utilization, value + ' % of the capacity', ''),
+      panel(scheme, (run) => run.queueing && run.queueing.p95, 'p95 queueing delay ' + value + ' ms', '2'),
+    ]);
+    const share = { title: 'Utilisation, %', range: [0, 100], fixedrange: coarse };
+    const wait = { title: 'p95 queueing delay, ms', fixedrange: coarse, ...log };
+    const names = { type: 'category', fixedrange: true, showgrid: false };
+    const layout = phone
+      ? {
+          height: 90 + data.traces.length * Math.max(60, 13 * shown.length + 14), barmode: 'group', bargap: 0.18,
+          margin: { l: 10, r: 8, t: 10, b: 44 },
+          yaxis: axis({ ...names, autorange: 'reversed', tickangle: -90 }),
+          xaxis: axis({ ...share, domain: [0, 0.46], title: 'Utilisation, %' }),
+          xaxis2: axis({ ...wait, domain: [0.54, 1], title: 'p95 delay, ms' }),
+        }
+      : {
+          height: 520, barmode: 'group', bargap: 0.2, margin: { l: 64, r: 16, t: 10, b: 40 },
+          xaxis: axis({ ...names, anchor: 'y2' }),
+          yaxis: axis({ ...share, domain: [0.54, 1] }),
+          yaxis2: axis({ ...wait, domain: [0, 0.46] }),
+        };
+    draw('bars', shownTraces, layout);
+  }
+
+  // --- Over time -----------------------------------------------------------------------------------------------
+
+  const pictures = data.pictures;
+  const groups = [...new Set(pictures.map((picture) => picture.group))];
+  let range = null, listening = false;
+
+  function chosenPictures() {
+    const group = groups[+$('series-trace').value] ?? groups[0];
+    return pictures.filter((picture) => picture.group === group && !hidden.has(picture.scheme));
+  }
+  function fillLower() {
+    const select = $('series-lower'), before = select.value;
+    const names = [...new Set(pictures.flatMap((p) => [...p.lower, ...p.flows.flatMap((flow) => flow.lower)]).map((line) => line.name))];
+    select.replaceChildren(...names.map((name) => element('option', { value: name }, name)));
+    if (names.includes(before)) select.value = before;
+  }
+  const times = (picture) => picture.capacity.map((_, i) => +(picture.start_s + i * picture.bin_s).toFixed(4));
+  const spanOf = (shown) => [
+    Math.min(...shown.map((p) => p.start_s)),
+    +Math.max(...shown.map((p) => p.start_s + p.bin_s * p.capacity.length)).toFixed(3),
+  ];
+
+  function drawSeries() {
+    const shown = chosenPictures();
+    if (!shown.length) { drawNothing('series'); return; }
+    const lower = $('series-lower').value;
+    const phone = narrow();
+    const upperHeight = phone ? 96 : 118, lowerHeight = phone ? 60 : 72, inner = 10, outer = phone ? 46 : 40, bottom = 46, head = 28;
+    const rows = shown.length;
+    const plotHeight = rows * (upperHeight + inner + lowerHeight) + (rows - 1) * outer;
+    const traces = [], layout = {
+      height: head + plotHeight + bottom, margin: { l: phone ? 46 : 62, r: phone ? 6 : 14, t: head, b: bottom }, annotations: [], hovermode: 'x',
+    };
+    const peak = Math.max(...shown.flatMap((p) => [...p.capacity, ...p.throughput]));
+    const linesOf = (p) => {
+      const own = p.lower.filter((line) => line.name === lower);
+      return own.length ? own.map((line) => ({ ...line, flow: '' }))
+        : p.flows.flatMap((flow, i) => flow.lower.filter((line) => line.name === lower).map((line) => ({ ...line, flow: flow.name, i })));
+    };
+    const values = shown.flatMap(linesOf).flatMap((line) => line.values).filter((value) => value !== null && Number.isFinite(value));
+    const unit = (shown.flatMap(linesOf)[0] || { unit: '' }).unit;
+    const log = unit === 'ms';
+    const positive = values.filter((value) => value > 0);
+    const low = log && positive.length ? Math.max(0.5, Math.min(...positive) / 1.2) : Math.min(0, ...values);
+    const high = (values.length ? Math.max(...values) : 1) * 1.1 || 1;
+    const lowerAxis = log
+      ? { type: 'log', range: [Math.log10(Math.min(low, high / 10)), Math.log10(high)], tickmode: 'array', tickvals: [1, 10, 100, 1000, 10000], ticktext: ['1', '10', '100', '1000', '10⁴'] }
+      : { range: [low, high], nticks: 3 };
+    shown.forEach((p, row) => {
+      const top = plotHeight - row * (upperHeight + inner + lowerHeight + outer);
+      const upper = row === 0 ? '' : 2 * row + 1, under = 2 * row + 2;
+      const time = times(p), ink = colour(p.scheme), run = data.runs[p.run];
+      const line = (y, name, extra) => ({ x: time, y, name, mode: 'lines', line: { width: 1.4, color: ink, shape: 'hv' }, ...extra });
+      traces.push(line(p.capacity, 'capacity', {
+        yaxis: 'y' + upper, fill: 'tozeroy', fillcolor: theme.capacity, line: { width: 0, color: theme.capacity, shape: 'hv' },
+        hovertemplate: 'capacity %{y:.2f}<extra></extra>',
+      }));
+      const several = p.flows.length > 1;
+      if (!several) {
+        traces.push(line(p.throughput, 'throughput', { yaxis: 'y' + upper, hovertemplate: 'throughput %{y:.2f}<extra></extra>' }));
+      } else {
+        p.flows.forEach((flow, i) => traces.push(line(flow.throughput, flow.name, {
+          yaxis: 'y' + upper, hovertemplate: flow.name + ' %{y:.2f}<extra></extra>',
+          line: { width: 1.4, color: flowColour(i), dash: flowDash(i), shape: 'hv' },
+        })));
+      }
+      for (const part of linesOf(p)) {
+        const own = part.flow && several;
+        traces.push(line(part.values, lower, {
+          yaxis: 'y' + under, connectgaps: false, hovertemplate: `${own ? part.flow + ' ' : ''}%{y:.3~g} ${part.unit}<extra></extra>`,
+          line: { width: 1.4, color: own ? flowColour(part.i) : ink, dash: own ? flowDash(part.i) : 'solid', shape: 'hv' },
+        }));
+      }
+      layout['yaxis' + upper] = axis({ domain: [(top - upperHeight) / plotHeight, top / plotHeight], range: [0, peak * 1.05], nticks: 4, fixedrange: true, title: 'Mbit/s', zeroline: false });
+      layout['yaxis' + under] = axis({ domain: [(top - upperHeight - inner - lowerHeight) / plotHeight, (top - upperHeight - inner) / plotHeight], fixedrange: true, title: unit, zeroline: false, ...lowerAxis });
+      const facts = `${show(run.throughput_mbps)} Mbit/s · ${percent(run.utilization)} % · p95 ${show(run.queueing && run.queueing.p95)} ms`;
+      const flows = several && !phone ? ' · ' + p.flows.map((flow, i) => `<span style="color:${flowColour(i)}">${flow.name}</span>`).join(' ') : '';
+      layout.annotations.push({
+        text: `<b><span style="color:${ink}">${p.label}</span></b>  <span style="color:${theme.soft}">${facts}</span>${flows}`,
+        x: 0, y: top / plotHeight, xref: 'paper', yref: 'paper', xanchor: 'left', yanchor: 'bottom', yshift: 3, showarrow: false, align: 'left', font: { size: phone ? 12 : 13 },
+      });
+    });
+    layout.xaxis = axis({ title: 'Time, s', anchor: 'y' + 2 * rows, range: range || spanOf(shown), showspikes: !coarse, spikemode: 'across', spikethickness: 1, spikedash: 'dot', spikecolor: theme.soft, zeroline: false, fixedrange: coarse, hoverformat: '.2f' });
+    draw('series', traces, layout);
+    if (listening) return;
+    listening = true;
+    // A zoom by dragging lives on when schemes are hidden or another quantity is chosen.
+    $('series').on('plotly_relayout', (change) => {
+      if ('xaxis.range[0]' in change) range = [+change['xaxis.range[0]'], +change['xaxis.range[1]']];
+      if ('xaxis.range' in change) range = change['xaxis.range'].map(Number);
+    });
+  }
+  const flowColour = (i) => { const c = COLOURS[i % COLOURS.length]; return c === 'ink' ? theme.ink : c; };
+  const flowDash = (i) => DASHES[Math.floor(i / COLOURS.length) % DASHES.length];
+
+  function zoom(change) {
+    const shown = chosenPictures();
+    if (!shown.length) return;
+    const [first, last] = spanOf(shown);
+    const [from, to] = range || [first, last];
+    let [a, b] = change(from, to);
+    if (b - a >= last - first) { range = null; } else {
+      if (a < first) { b += first - a; a = first; }
+      if (b > last) { a -= b - last; b = last; }
+      range = [a, b];
+    }
+    Plotly.relayout($('series'), { 'xaxis.range': range || [first, last] });
+  }
+
+  // --- Tables --------------------------------------------------------------------------------------------------
+
+  function fillTable(id, columns, rows, sorted) {
+    let order = sorted;
+    const body = element('tbody');
+    const heads = columns.map((column, i) => element('th', { class: [column.text ? 'text' : '', i === 0 ? 'first' : ''].join(' ').trim() || null, scope: 'col' },
+      element('button', { onclick: () => { order = { by: i, up: order.by === i ? !order.up : !!column.up }; fill(); } }, column.title),
+      column.unit ? element('small', {}, column.unit) : ''));
+    function fill() {
+      const key = columns[order.by].key;
+      const sign = order.up ? 1 : -1;
+      const last = (value) => value === null || value === undefined;
+      const inOrder = rows.map((row, i) => [row, i]).sort(([a, i], [b, j]) => {
+        const x = key(a), y = key(b);
+        if (last(x) || last(y)) return last(x) - last(y) || i - j;
+        return (typeof x === 'string' ? x.localeCompare(y) : x - y) * sign || i - j;
+      });
+      heads.forEach((head, i) => (i === order.by ? head.setAttribute('aria-sort', order.up ? 'ascending' : 'descending') : head.removeAttribute('aria-sort')));
+      body.replaceChildren(...inOrder.map(([row]) => element('tr', {}, ...columns.map((column, i) => {
+        const cell = element('td', { class: [column.text ? 'text' : '', i === 0 ? 'first' : ''].join(' ').trim() || null });
+        if (column.scheme) cell.append(icon(row.scheme));
+        cell.append(column.show ? column.show(row) : show(column.key(row)));
+        if (column.bar) {
+          const share = column.bar(row);
+          cell.append(element('span', { class: 'bar' }, element('i', { style: `width:${Math.max(0, Math.min(100, share)).toFixed(1)}%;background:${colour(row.scheme)}` })));
+        }
+        return cell;
+      }))));
+    }
+    fill();
+    $(id).replaceChildren(element('thead', {}, element('tr', {}, ...heads)), body);
+  }
+
+  function tables() {
+    const worst = Math.max(...data.overall.map((row) => row.p95_ms || 0));
+    const reference = data.reference;
+    if (data.overall.length > 1 || data.traces.length > 1) {
+      $('answer-section').hidden = false;
+      $('answer-lead').textContent = `Means over ${data.traces.length} trace${data.traces.length === 1 ? '' : 's'}, best power first. `
+        + (reference ? `Ratios to ${reference} on the same trace; their geometric mean.` : '');
+      fillTable('answer', [
+        { title: 'scheme', text: true, scheme: true, up: true, key: (r) => r.scheme, show: (r) => r.scheme },
+        { title: 'utilisation', unit: '%', key: (r) => r.utilization, show: (r) => percent(r.utilization), bar: (r) => 100 * r.utilization },
+        { title: 'queueing p95', unit: 'ms', up: true, key: (r) => r.p95_ms, bar: (r) => (100 * (r.p95_ms || 0)) / worst },
+        { title: 'power', unit: 'best = 1', key: (r) => r.power },
+        { title: 'one-way p95', unit: 'ms', up: true, key: (r) => r.one_way_p95_ms },
+        ...(reference ? [
+          { title: 'throughput', unit: `÷ ${reference}`, key: (r) => r.throughput_ratio },
+          { title: 'p95', unit: `÷ ${reference}`, up: true, key: (r) => r.p95_ratio },
+        ] : []),
+        { title: 'loss', unit: '%', up: true, key: (r) => r.loss_percent },
+        { title: 'Pareto', unit: 'frontier', text: true, key: (r) => (r.pareto ? 1 : 0), show: (r) => (r.pareto ? 'yes' : '') },
+      ], data.overall, { by: 3, up: false });
+    }
+    const spread = data.runs.some((run) => run.spread);
+    const between = (pair) => (pair ? `${show(pair[0])} – ${show(pair[1])}` : '–');
+    $('table-section').hidden = !data.runs.length;
+    fillTable('table', [
+      { title: 'scheme', text: true, scheme: true, up: true, key: (r) => r.scheme, show: (r) => r.scheme },
+      { title: 'trace', text: true, up: true, key: (r) => r.trace, show: (r) => r.trace },
+      { title: 'capacity', unit: 'Mbit/s', key: (r) => r.capacity_mbps },
+      { title: 'throughput', unit: 'Mbit/s', key: (r) => r.throughput_mbps },
+      ...(spread ? [{ title: 'throughput', unit: 'low – high', key: (r) => r.spread && r.spread.throughput_mbps[0], show: (r) => between(r.spread && r.spread.throughput_mbps) }] : []),
+      { title: 'goodput', unit: 'Mbit/s', key: (r) => r.goodput_mbps },
+      { title: 'utilisation', unit: '%', key: (r) => r.utilization, show: (r) => percent(r.utilization) },
+      ...['mean', 'p50', 'p95', 'p99', 'max'].map((name) => ({ title: 'queueing', unit: name + ', ms', up: true, key: (r) => r.queueing && r.queueing[name] })),
+      ...(spread ? [{ title: 'p95', unit: 'low – high', up: true, key: (r) => r.spread && r.spread.p95_ms[0], show: (r) => between(r.spread && r.spread.p95_ms) }] : []),
+      { title: 'one-way', unit: 'p95, ms', up: true, key: (r) => r.one_way && r.one_way.p95 },
+      { title: 'RTT', unit: 'p95, ms', up: true, key: (r) => r.rtt && r.rtt.p95 },
+      { title: 'loss', unit: '%', up: true, key: (r) => r.loss_percent },
+      { title: 'sent again', unit: 'packets', up: true, key: (r) => r.retransmitted_packets, show: (r) => String(r.retransmitted_packets) },
+      ...(data.runs.some((run) => run.jain !== null) ? [{ title: 'Jain', key: (r) => r.jain, show: (r) => (r.jain === null ? '–' : r.jain.toFixed(3)) }] : []),
+    ], data.runs, { by: 1, up: true });
+  }
+
+  // --- The page ------------------------------------------------------------------------------------------------
+
+  function chips() {
+    if (data.schemes.length < 2) return;
+    $('schemes').hidden = false;
+    $('schemes').replaceChildren(...data.schemes.map((scheme) => element('button', {
+      class: 'chip', 'aria-pressed': String(!hidden.has(scheme)), title: 'Hide or show',
+      onclick: () => { if (!hidden.delete(scheme)) hidden.add(scheme); chips(); charts(); },
+    }, icon(scheme), scheme)));
+  }
+  function charts() {
+    if (!$('scatter-section').hidden) drawScatter();
+    if (!$('bars-section').hidden) drawBars();
+    if (!$('series-section').hidden) drawSeries();
+  }
+  const options = (select, names) => select.replaceChildren(...names.map(([value, name]) => element('option', { value }, name)));
+
+  function begin() {
+    readTheme();
+    $('title').textContent = data.title;
+    $('setting').replaceChildren(...data.setting.map(([name, value]) => element('li', {}, name + ' ', element('b', {}, value))));
+    $('notes-section').hidden = !data.notes.length;
+    $('notes').replaceChildren(...data.notes.map((note) => element('li', {}, note)));
+    $('origin').replaceChildren(...data.origin.flatMap(([name, value]) => [element('dt', {}, name), element('dd', {}, value)]));
+    const several = data.schemes.length > 1;
+    $('scatter-section').hidden = !several;
+    $('bars-section').hidden = !(several && data.traces.length > 1);
+    $('series-section').hidden = !pictures.length;
+    options($('scatter-trace'), [...(data.traces.length > 1 ? [['mean', 'all, means'], ['every', 'all, every run']] : []), ...data.traces.map((trace, i) => [String(i), trace])]);
+    options($('scatter-delay'), Object.entries(DELAYS).map(([value, { label: name }]) => [value, name]));
+    options($('series-trace'), groups.map((group, i) => [String(i), group]));
+    $('series-trace-label').hidden = groups.length < 2;
+    fillLower();
+    chips();
+    tables();
+    charts();
+
+    $('scatter-trace').onchange = $('scatter-delay').onchange = drawScatter;
+    $('series-trace').onchange = () => { range = null; drawSeries(); };
+    $('series-lower').onchange = drawSeries;
+    $('in').onclick = () => zoom((a, b) => [a + (b - a) / 4, b - (b - a) / 4]);
+    $('out').onclick = () => zoom((a, b) => [a - (b - a) / 2, b + (b - a) / 2]);
+    $('earlier').onclick = () => zoom((a, b) => [a - (b - a) / 2, b - (b - a) / 2]);
+    $('later').onclick = () => zoom((a, b) => [a + (b - a) / 2, b + (b - a) / 2]);
+    $('whole').onclick = () => zoom(() => [-Infinity, Infinity]);
+    let wasNarrow = narrow();
+    window.addEventListener('resize', () => { if (narrow() !== wasNarrow) { wasNarrow = narrow(); charts(); } });
+    window.matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => { readTheme(); chips(); tables(); charts(); });
+    document.documentElement.dataset.ready = 'yes';
+  }
+  begin();
+})();

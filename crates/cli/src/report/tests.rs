@@ -1,0 +1,94 @@
+//! What goes into the file. How it looks is the browser test's business.
+
+use serde_json::Value;
+
+use super::*;
+use crate::testing;
+
+fn sample(title: &str, bins: usize) -> String {
+    let outcomes = testing::outcomes(bins);
+    let runs: Vec<Run> = outcomes.iter().map(|outcome| outcome.run.clone()).collect();
+    let report = Report {
+        title: title.into(),
+        setting: vec![("RTT".into(), "100ms".into())],
+        notes: vec!["codel: target = 50ms".into()],
+        origin: &testing::origin(),
+        runs: &runs,
+        series: outcomes
+            .iter()
+            .enumerate()
+            .map(|(run, outcome)| Recorded { run, series: outcome.series.as_ref().unwrap(), links: 1 })
+            .collect(),
+        reference: Some("abc"),
+    };
+    report.html()
+}
+
+fn data(html: &str) -> Value {
+    let (_, rest) = html.split_once("id=\"data\">").unwrap();
+    let (json, _) = rest.split_once("</script>").unwrap();
+    serde_json::from_str(json).unwrap()
+}
+
+#[test]
+fn fills_every_place_once_and_needs_no_network() {
+    let html = sample("six schemes", 600);
+    assert!(!html.contains("{{"), "a place was left open");
+    for tag in ["<script src", "<link rel=\"stylesheet\"", "@import", "url("] {
+        let own = html.replace(PLOTLY, "");
+        assert!(!own.contains(tag), "{tag} would reach for the network");
+    }
+    let data = data(&html);
+    assert_eq!(data["schemes"].as_array().unwrap().len(), 6);
+    assert_eq!(data["pictures"].as_array().unwrap().len(), 30);
+    assert_eq!(data["overall"][0]["power"], 1.0);
+    if let Ok(path) = std::env::var("BRAKELIGHT_SAMPLE_REPORT") {
+        std::fs::write(path, html).unwrap();
+    }
+}
+
+#[test]
+fn text_cannot_break_out_of_its_place() {
+    let html = sample("</script><script>alert(1)</script>{{script}}<!-- & >", 10);
+    assert_eq!(html.matches("alert(1)").count(), 2, "once as the page's title, once as data");
+    assert!(!html.contains("<script>alert"));
+    assert_eq!(data(&html)["title"], "</script><script>alert(1)</script>{{script}}<!-- & >");
+}
+
+#[test]
+fn five_traces_of_six_schemes_stay_below_8_megabytes_however_long_the_run() {
+    for bins in [600, 30_000] {
+        let html = sample("six schemes", bins);
+        assert!(html.len() < 8_000_000, "{} bytes for {bins} bins", html.len());
+        let data = data(&html);
+        let picture = &data["pictures"][0];
+        let points = picture["capacity"].as_array().unwrap().len();
+        assert!(points <= MOST_POINTS, "{points} points");
+        let seconds = picture["bin_s"].as_f64().unwrap() * points as f64;
+        assert!((seconds - bins as f64 * 0.1).abs() < 1e-6, "{seconds} s");
+    }
+}
+
+#[test]
+fn thinning_keeps_means_peaks_and_gaps() {
+    let values: Vec<Option<f64>> = (0..2400).map(|i| if i < 2 { None } else { Some(f64::from(i)) }).collect();
+    let thinned = thin_some(&values, most);
+    assert_eq!(thinned.len(), 1200);
+    assert_eq!((&thinned[0], &thinned[1]), (&Value::Null, &json!(3)));
+    assert_eq!(thin(&[1.0, 2.0], mean), [json!(1), json!(2)]);
+}
+
+#[test]
+fn numbers_keep_four_digits() {
+    for (value, text) in [
+        (0.0, "0"),
+        (1234.56, "1235"),
+        (0.012345678, "0.01235"),
+        (-99.999, "-100"),
+        (1e-9, "1e-9"),
+        (2.0, "2"),
+    ] {
+        assert_eq!(number(value).to_string(), text);
+    }
+    assert_eq!(number(f64::NAN), Value::Null);
+}

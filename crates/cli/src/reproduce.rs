@@ -1,0 +1,207 @@
+//! `reproduce`: the papers' claims, run and judged. The experiments are files; this runs their jobs, all seeds of all
+//! experiments at once, and prints the verdicts.
+
+use brakelight_scenario::documents::{Claim, Claims, Verdict};
+use brakelight_scenario::experiment::{self, EMBEDDED, Experiment, Table};
+use brakelight_scenario::trace::names::{NameError, Names};
+use brakelight_sim::Traces;
+use rayon::prelude::*;
+
+use crate::arguments::{ClaimFormat, Reproduce};
+use crate::failure::Failure;
+use crate::progress::Progress;
+use crate::text::table::{self, Column};
+use crate::text::{self, Screen};
+use crate::{claims, origin};
+
+/// Runs the command. A claim that fails makes the command fail, after everything has been printed.
+pub fn execute(arguments: &Reproduce) -> Result<(), Failure> {
+    let experiments = chosen(&all()?, &arguments.ids)?;
+    let names = Names::from_environment().map_err(Failure::input)?;
+    let claims = judge(&experiments, &names, &arguments.ids)?;
+    let document = Claims { origin: origin::origin(1), claims };
+    match arguments.format {
+        ClaimFormat::Json => text::print_json(&document)?,
+        ClaimFormat::Markdown => text::print(&markdown(&document.claims))?,
+        ClaimFormat::Table => text::print(&in_words(&document.claims, &Screen::standard_output()))?,
+    }
+    let failing = document.claims.iter().filter(|claim| claim.verdict == Verdict::Fails).count();
+    match failing {
+        0 => Ok(()),
+        _ => {
+            let (of, all) = (text::count(failing, "claim fails", "claims fail"), document.claims.len());
+            Err(Failure::run(format!("{of}, of {all}")))
+        }
+    }
+}
+
+/// Every experiment that the program ships.
+fn all() -> Result<Vec<Experiment>, Failure> {
+    EMBEDDED.iter().map(|(file, text)| experiment::read(file, text).map_err(Failure::from)).collect()
+}
+
+/// Those with a claim that one of `ids` names; all where none is named.
+fn chosen(all: &[Experiment], ids: &[String]) -> Result<Vec<Experiment>, Failure> {
+    for id in ids {
+        if !all.iter().flat_map(|experiment| &experiment.claims).any(|claim| names(id, &claim.id)) {
+            let mut known: Vec<&str> = Vec::new();
+            for claim in all.iter().flat_map(|experiment| &experiment.claims) {
+                if !known.contains(&claim.id.as_str()) {
+                    known.push(&claim.id);
+                }
+            }
+            return Err(Failure::input(format!("unknown claim `{id}`: valid are {}", known.join(", "))));
+        }
+    }
+    let wanted = |experiment: &&Experiment| experiment.claims.iter().any(|claim| is_wanted(&claim.id, ids));
+    Ok(all.iter().filter(wanted).cloned().collect())
+}
+
+fn is_wanted(claim: &str, ids: &[String]) -> bool {
+    ids.is_empty() || ids.iter().any(|id| names(id, claim))
+}
+
+/// Whether `id` names `claim`: in full, or up to a hyphen.
+fn names(id: &str, claim: &str) -> bool {
+    let (id, claim) = (id.to_ascii_lowercase(), claim.to_ascii_lowercase());
+    claim.strip_prefix(&id).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+}
+
+/// The traces of an experiment; none where a recording is not there.
+fn traces(experiment: &Experiment, names: &Names) -> Result<Option<Traces>, Failure> {
+    let mut traces = Traces::new();
+    for name in experiment.traces() {
+        match names.load(name) {
+            Ok(trace) => traces.insert(name.to_string(), trace),
+            Err(NameError::Unknown { .. }) => return Ok(None),
+            Err(error) => return Err(Failure::input(error)),
+        };
+    }
+    Ok(Some(traces))
+}
+
+fn judge(experiments: &[Experiment], names: &Names, ids: &[String]) -> Result<Vec<Claim>, Failure> {
+    let traces: Vec<Option<Traces>> =
+        experiments.iter().map(|experiment| traces(experiment, names)).collect::<Result<_, _>>()?;
+    let jobs: Vec<(usize, usize)> = experiments
+        .iter()
+        .enumerate()
+        .filter(|(index, _)| traces[*index].is_some())
+        .flat_map(|(index, experiment)| (0..experiment.jobs.len()).map(move |job| (index, job)))
+        .collect();
+    let progress = Progress::new("reproducing", jobs.len());
+    let outcomes = jobs
+        .par_iter()
+        .map(|&(index, job)| {
+            let experiment = &experiments[index];
+            let traces = traces[index].as_ref().expect("only experiments with their traces have jobs here");
+            let outcome = brakelight_sim::run(&experiment.jobs[job].scenario, traces);
+            progress.step(&experiment.id);
+            outcome.map_err(|error| Failure::run(format!("{}: {error}", experiment.id)))
+        })
+        .collect::<Result<Vec<_>, _>>()?;
+    drop(progress);
+    let mut tables: Vec<Option<Table>> = experiments
+        .iter()
+        .zip(&traces)
+        .map(|(experiment, traces)| traces.as_ref().map(|_| Table::new(&experiment.dimensions)))
+        .collect();
+    for (&(index, job), outcome) in jobs.iter().zip(&outcomes) {
+        if let Some(table) = &mut tables[index] {
+            table.add(&experiments[index].jobs[job].point, &outcome.run);
+        }
+    }
+    let judged = experiments.iter().zip(&tables);
+    let claims =
+        judged.flat_map(|(experiment, table)| experiment.judge(table.as_ref(), &mut claims::builtin));
+    Ok(claims.filter(|claim| is_wanted(&claim.id, ids)).collect())
+}
+
+fn verdict(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Holds => "holds",
+        Verdict::Fails => "fails",
+        Verdict::NeedsRecordings => "needs-recordings",
+        Verdict::NotCheckable => "not-checkable",
+    }
+}
+
+fn tally(claims: &[Claim]) -> String {
+    let verdicts = [Verdict::Holds, Verdict::Fails, Verdict::NeedsRecordings, Verdict::NotCheckable];
+    let counts = verdicts.map(|which| (claims.iter().filter(|claim| claim.verdict == which).count(), which));
+    let counts = counts.iter().filter(|(count, _)| *count > 0);
+    counts.map(|(count, which)| format!("{count} {}", verdict(*which))).collect::<Vec<_>>().join(", ")
+}
+
+/// One block per claim: a row would be wider than any screen.
+fn in_words(claims: &[Claim], screen: &Screen) -> String {
+    let mut text = String::new();
+    for claim in claims {
+        text += &format!(
+            "{}  {}\n",
+            screen.bold(&format!("{:<8} {:<16}", claim.id, verdict(claim.verdict))),
+            claim.claim
+        );
+        let rows: Vec<Vec<String>> =
+            [("paper", &claim.paper), ("measured", &claim.measured), ("note", &claim.note)]
+                .into_iter()
+                .filter(|(_, value)| !value.is_empty())
+                .map(|(name, value)| vec!["  ".to_string(), name.to_string(), value.clone()])
+                .collect();
+        text += &table::plain(&[Column::text(""), Column::text(""), Column::text("")], &rows, screen);
+    }
+    text + &format!("\n{}: {}\n", text::count(claims.len(), "claim", "claims"), tally(claims))
+}
+
+fn markdown(claims: &[Claim]) -> String {
+    let mut text =
+        "| id | claim | paper | measured | verdict | note |\n|---|---|---|---|---|---|\n".to_string();
+    for claim in claims {
+        let cells =
+            [&claim.id, &claim.claim, &claim.paper, &claim.measured, verdict(claim.verdict), &claim.note];
+        let cells = cells.map(|cell: &str| cell.replace('|', "\\|").replace('\n', " "));
+        text += &format!("| {} |\n", cells.join(" | "));
+    }
+    text + &format!("\n{}: {}\n", text::count(claims.len(), "claim", "claims"), tally(claims))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_names_a_claim_in_full_or_up_to_a_hyphen() {
+        assert!(names("ABC-F1", "ABC-F1"));
+        assert!(names("abc", "ABC-F1"));
+        assert!(names("ABC-F8", "ABC-F8-UTIL"));
+        assert!(!names("ABC-F1", "ABC-F12"));
+        assert!(!names("ABC-F12", "ABC-F1"));
+    }
+
+    #[test]
+    fn an_unknown_id_is_refused_with_the_known_ones() {
+        let failure = chosen(&all().unwrap(), &["ABC-F99".to_string()]).unwrap_err();
+        assert_eq!(failure.code, 2);
+        assert!(failure.message.starts_with("unknown claim `ABC-F99`: valid are "), "{failure}");
+        assert!(failure.message.contains("ABC-F1"), "{failure}");
+    }
+
+    #[test]
+    fn markdown_cells_cannot_break_the_table() {
+        let claim = Claim {
+            id: "X".into(),
+            claim: "a | b".into(),
+            paper: "1".into(),
+            measured: "2".into(),
+            verdict: Verdict::NeedsRecordings,
+            note: String::new(),
+        };
+        insta::assert_snapshot!(markdown(&[claim]), @r"
+        | id | claim | paper | measured | verdict | note |
+        |---|---|---|---|---|---|
+        | X | a \| b | 1 | 2 | needs-recordings |  |
+
+        1 claim: 1 needs-recordings
+        ");
+    }
+}
