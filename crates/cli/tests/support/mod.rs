@@ -1,0 +1,108 @@
+//! What the tests of the command share.
+#![allow(dead_code, reason = "every test binary uses its own part of this")]
+
+pub mod browser;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// A folder of one test's own, empty at first, gone at the end.
+pub struct Scratch(PathBuf);
+
+impl Scratch {
+    /// A folder called after the test.
+    pub fn new(name: &str) -> Self {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        Scratch(folder)
+    }
+
+    /// The path of something in it.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    /// Writes a file.
+    pub fn write(&self, name: &str, contents: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, contents).unwrap();
+        path
+    }
+
+    /// Everything in it, folders too, sorted, by path from here.
+    pub fn list(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        let mut folders = vec![self.0.clone()];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                found.push(path.strip_prefix(&self.0).unwrap().to_string_lossy().into_owned());
+                if path.is_dir() {
+                    folders.push(path);
+                }
+            }
+        }
+        found.sort();
+        found
+    }
+
+    /// Runs `brakelight` here, with no traces of the user's own.
+    pub fn brakelight(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    /// The same, not yet started.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_brakelight"));
+        command.args(arguments).current_dir(&self.0).env_remove("BRAKELIGHT_TRACES");
+        command
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// What a command printed.
+pub fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// Standard output of a command that must have gone well.
+pub fn ok(output: &Output) -> String {
+    assert!(output.status.success(), "{}: {}", output.status, text(&output.stderr));
+    text(&output.stdout)
+}
+
+/// Two flows over two links.
+pub const TWO_FLOWS: &str = r#"
+name = "two flows"
+duration = "10s"
+
+[[link]]
+name = "first"
+rate = "12Mbps"
+buffer = "100pkt"
+
+[[link]]
+name = "second"
+rate = "10Mbps"
+buffer = "100pkt"
+
+[[flow]]
+name = "early"
+controller = "cubic"
+rtt = "50ms"
+path = ["first", "second"]
+
+[[flow]]
+name = "late"
+controller = "newreno"
+rtt = "50ms"
+path = ["first", "second"]
+start = "4s"
+"#;
