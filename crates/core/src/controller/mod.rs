@@ -308,7 +308,8 @@ pub struct AckEvent<'a> {
     pub receive_times: &'a [ReceiveTime],
     /// What else the scheme's receiver said.
     pub report: Report,
-    /// Whether the window was the limit in the last round trip. A window that was not needed must not grow.
+    /// Whether the window was the limit in the last round trip. A window that was not needed must not grow. False, too,
+    /// where TCP's left edge stands still and the host shapes recovery: duplicate ACKs open no window (RFC 5681).
     pub cwnd_limited: bool,
     /// Whether a fast recovery is going on, in which the window must not grow. After a timeout slow start goes on while
     /// losses are repaired (RFC 5681 section 3.1), so there it is false.
@@ -371,7 +372,7 @@ pub struct SpuriousEvent {
 pub struct IdleEvent {
     /// When sending resumes.
     pub now: Time,
-    /// How long nothing was in flight.
+    /// How long ago the last packet was sent.
     pub idle: Duration,
     /// The retransmission timeout at that moment.
     pub rto: Duration,

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use brakelight_core::controller::Controller;
+use brakelight_core::ecn::Ecn;
 use brakelight_core::endpoint::Endpoint;
 use brakelight_core::packet::{Duplicate, FlowId, PacketId};
 use brakelight_core::random::Random;
@@ -24,6 +26,8 @@ pub(crate) enum Fate {
     Late(Duration),
     /// Delivered twice, the copy this much later.
     Twice(Duration),
+    /// Delivered with CE.
+    Mark,
 }
 
 /// One packet as it was sent, for traces.
@@ -50,6 +54,7 @@ pub(crate) struct World<F> {
     pub(crate) host: FlowHost,
     pub(crate) now: Time,
     pub(crate) sent: Vec<Sent>,
+    profile: Host,
     delay: Duration,
     rate: Option<Rate>,
     limit: u64,
@@ -89,6 +94,7 @@ impl<F: FnMut(Time, &SimPacket) -> Fate> World<F> {
     /// A path of `rtt` without a bottleneck.
     pub(crate) fn new(config: FlowConfig, rtt: Duration, fate: F) -> Self {
         World {
+            profile: config.host,
             host: FlowHost::new(config),
             now: Time::ZERO,
             sent: Vec::new(),
@@ -114,11 +120,14 @@ impl<F: FnMut(Time, &SimPacket) -> Fate> World<F> {
         self.flying.insert((at, self.sequence), packet);
     }
 
-    fn carry(&mut self, packet: SimPacket) {
+    fn carry(&mut self, mut packet: SimPacket) {
         self.sent.push(Sent { at: self.now, packet });
         let fate = (self.fate)(self.now, &packet);
         if fate == Fate::Drop {
             return self.host.release(packet);
+        }
+        if fate == Fate::Mark {
+            packet.ecn = Ecn::Ce;
         }
         let mut leaves = self.now;
         if let (Some(rate), Direction::Forward) = (self.rate, packet.direction) {
@@ -165,6 +174,17 @@ impl<F: FnMut(Time, &SimPacket) -> Fate> World<F> {
             }
             self.drain();
         }
+    }
+
+    /// The window, in full packets.
+    pub(crate) fn cwnd(&self) -> f64 {
+        let (mss, _) = brakelight_scenario::scenario::packet_sizes(self.profile);
+        self.host.controller().unwrap().cwnd().as_f64() / mss.as_f64()
+    }
+
+    /// When `segment` was sent, each time.
+    pub(crate) fn times_of(&self, segment: u32) -> Vec<f64> {
+        self.data().filter(|sent| sent.segment() == Some(segment)).map(Sent::millis).collect()
     }
 
     pub(crate) fn data(&self) -> impl Iterator<Item = &Sent> {

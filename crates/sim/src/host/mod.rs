@@ -398,4 +398,8 @@ impl Single {
 #[cfg(test)]
 pub(crate) mod harness;
 #[cfg(test)]
+mod quic_tests;
+#[cfg(test)]
+mod tcp_tests;
+#[cfg(test)]
 mod tests;

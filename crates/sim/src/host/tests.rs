@@ -46,8 +46,8 @@ fn a_backlogged_flow_fills_a_bottleneck() {
     }
 }
 
-/// Loses the given segments' first transmissions.
-fn losing(lost: &'static [u32]) -> impl FnMut(Time, &SimPacket) -> Fate {
+/// Loses the given segments, each as often as it is listed.
+pub(super) fn losing(lost: &'static [u32]) -> impl FnMut(Time, &SimPacket) -> Fate {
     let mut left: Vec<u32> = lost.to_vec();
     move |_, packet| match packet.kind {
         Kind::Data { segment, .. } => match left.iter().position(|&other| other == segment) {

@@ -116,7 +116,7 @@ impl Sender {
                 marks,
                 receive_times: &ack.receive_times,
                 report: ack.echo.report,
-                cwnd_limited: self.is_cwnd_limited(),
+                cwnd_limited: self.may_grow(&sum),
                 in_recovery,
             };
             self.controller.on_ack(&event);
@@ -165,6 +165,12 @@ impl Sender {
         if was_out && self.host == Host::Tcp {
             self.tcp.left_flight(retransmission);
         }
+    }
+
+    /// Whether the window was needed, and the ACK is one to grow by (Linux, tcp_may_raise_cwnd).
+    fn may_grow(&self, sum: &Acked) -> bool {
+        let in_order = sum.advanced || self.host == Host::Quic || self.controller.recovery() == Recovery::Own;
+        in_order && self.is_cwnd_limited()
     }
 
     /// Feeds the filters and returns the sample for the controller, with the receiver's delay.

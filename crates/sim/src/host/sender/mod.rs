@@ -369,7 +369,7 @@ impl Sender {
             Forced::Tail | Forced::Probes(_) if self.unsent > 0 => None,
             // rfc8985 7.3: the highest segment.
             Forced::Tail => Some(self.highest_unsacked()?),
-            // rfc9002 6.2.4: lost data first, or else the oldest that is not acknowledged.
+            // rfc9002 6.2.4: lost data first, or else what left longest ago.
             Forced::Probes(_) => Some(lost.or_else(|| self.oldest_undelivered())?),
         };
         if segment.is_some() && segment == lost {
@@ -406,7 +406,9 @@ impl Sender {
     }
 
     fn oldest_undelivered(&self) -> Option<u32> {
-        (self.segments.base()..self.segments.end()).find(|&segment| !self.segments[segment].delivered)
+        (self.segments.base()..self.segments.end())
+            .filter(|&segment| !self.segments[segment].delivered)
+            .min_by_key(|&segment| self.segments[segment].latest)
     }
 
     /// Sends `segment` again, or `size` new bytes, paced at `rate`.
@@ -490,7 +492,7 @@ impl Sender {
         self.counters.retransmitted_packets += 1;
         self.counters.retransmitted_bytes += u64::from(entry.size);
         if self.host == Host::Tcp {
-            self.tcp.retransmitted(now);
+            self.retransmitted_tcp(now, segment);
             let old = &mut self.transmissions[before];
             if old.state == State::Outstanding {
                 old.state = State::Superseded;

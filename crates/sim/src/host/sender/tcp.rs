@@ -6,8 +6,9 @@
 //! reo_wnd:    0 while no reordering was seen and (>= 3 segments are SACKed or losses are being repaired),
 //!             else min(mult * min_rtt / 4, srtt); a DSACK per round trip raises mult by 1, 16 recoveries
 //!             without one return it to 1                                                                  rfc8985 6.2
-//! probe:      2 srtt (+ 200 ms while one packet is out, + 2 ms else) after the last send, at most the RTO,
-//!             while nothing is SACKed and no losses are repaired                                          rfc8985 7.2
+//! probe:      2 srtt (+ 200 ms while one packet is out, + 2 ms else) after the last send or ACK, or when the
+//!             RTO of the first segment is due, whichever is earlier; in place of the RTO, while nothing is
+//!             SACKed and no losses are repaired                                                            rfc8985 7.2
 //! RTO:        srtt + rttvar, doubled per timeout, 120 s at most; 1 s before the first sample              rfc6298 2, 5
 //! ```
 //!
@@ -223,7 +224,7 @@ impl Sender {
         if sum.advanced {
             self.tcp.timeouts = 0;
         }
-        self.update_rack(now, sum);
+        self.update_rack(now, ack, sum);
         self.note_duplicate(ack);
         self.end_probe(now, ack, sum);
         match self.phase {
@@ -242,7 +243,7 @@ impl Sender {
     }
 
     /// rfc8985 6.2, step 2
-    fn update_rack(&mut self, now: Time, sum: &Acked) {
+    fn update_rack(&mut self, now: Time, ack: &AckBody, sum: &Acked) {
         self.tcp.reordering_seen |= sum.reordered;
         for info in self.acked.iter().rev() {
             let number = info.number as u32;
@@ -250,8 +251,10 @@ impl Sender {
                 break;
             }
             let rtt = now.since(info.sent_at);
-            // The ACK of a retransmission may answer the original.
-            if info.retransmission && rtt < self.rtt.min() {
+            // The ACK of a retransmission may answer the original: it came too soon, or, where the left edge moved, echoes
+            // an older timestamp. (A SACK's timestamp says nothing: it stays that of the left edge.)
+            let original = rtt < self.rtt.min() || (sum.advanced && ack.echoed < info.sent_at);
+            if info.retransmission && original {
                 continue;
             }
             self.tcp.rack = Some(number);
@@ -315,7 +318,9 @@ impl Sender {
             && self.tcp.undoable
             && self.tcp.answers_original(ack)
         {
-            // The hole was filled by a late packet, not by a retransmission.
+            // The hole was filled by a late packet, not by a retransmission: the path reorders (Linux,
+            // tcp_try_undo_partial).
+            self.tcp.reordering_seen = true;
             self.undo(now);
         }
     }
@@ -461,29 +466,44 @@ impl Sender {
     /// A packet left.
     #[inline]
     pub(super) fn sent_tcp(&mut self, now: Time) {
-        if self.tcp.rto_at == Time::MAX {
+        if self.tcp.rto_at == Time::MAX && self.tcp.probe_at == Time::MAX {
             self.tcp.rto_at = now + self.rto();
         }
     }
 
-    /// Sets the tail loss probe after a burst (rfc8985 7.2).
-    pub(super) fn schedule_probe(&mut self, now: Time) {
+    /// A segment leaves again. The timeout of the left edge starts over (Linux, tcp_xmit_retransmit_queue).
+    pub(super) fn retransmitted_tcp(&mut self, now: Time, segment: u32) {
+        self.tcp.retransmitted(now);
+        if segment == self.segments.base() {
+            self.tcp.rto_at = now + self.rto();
+            self.tcp.probe_at = Time::MAX;
+        }
+    }
+
+    /// When the timeout is due that counts from the last time the left edge was sent.
+    fn timeout_of_first(&self, now: Time) -> Time {
+        let first = self.segments.front().map_or(now, |first| self.transmissions[first.latest].sent_at);
+        (first + self.rto()).max(now + Duration::from_nanos(1))
+    }
+
+    /// Sets the tail loss probe in place of the timeout, where one is allowed (rfc8985 7.2). It says whether it is.
+    pub(super) fn schedule_probe(&mut self, now: Time) -> bool {
         let wanted = matches!(self.phase, Phase::Open | Phase::Reduced)
             && self.known.is_empty()
             && self.tcp.probe.is_none()
             && !self.segments.is_empty();
         if !wanted {
-            self.tcp.probe_at = Time::MAX;
-            return;
+            return false;
         }
         let one = self.segments.end() - self.segments.base() == 1;
         let wait = match self.smoothed_rtt() {
             Some(srtt) => srtt * 2 + if one { PROBE_ACK_DELAY } else { PROBE_SLACK },
             None => INITIAL_RTO,
         };
-        let at = now + wait;
-        // Not later than the timeout, which would find everything lost.
-        self.tcp.probe_at = if at < self.tcp.rto_at { at } else { Time::MAX };
+        // Where the timeout would come first, the probe takes its moment.
+        self.tcp.probe_at = (now + wait).min(self.timeout_of_first(now));
+        self.tcp.rto_at = Time::MAX;
+        true
     }
 
     pub(super) fn rearm_tcp(&mut self, now: Time, sum: &Acked) {
@@ -493,12 +513,20 @@ impl Sender {
             self.tcp.reorder_at = Time::MAX;
             return;
         }
-        // rfc6298 5.3
-        if sum.advanced {
-            self.tcp.rto_at = now + self.rto();
+        if !sum.advanced && !sum.sacked {
+            return;
         }
-        if sum.advanced || sum.sacked {
-            self.schedule_probe(now);
+        let probing = self.tcp.probe_at != Time::MAX;
+        if self.schedule_probe(now) {
+            return;
+        }
+        if probing {
+            // Linux, tcp_rearm_rto: the time that passed under the probe's timer counts.
+            self.tcp.rto_at = self.timeout_of_first(now);
+            self.tcp.probe_at = Time::MAX;
+        } else if sum.advanced {
+            // rfc6298 5.3
+            self.tcp.rto_at = now + self.rto();
         }
     }
 
@@ -508,7 +536,8 @@ impl Sender {
         }
         if self.tcp.rto_at <= now {
             self.on_rto(now);
-        } else if self.tcp.probe_at <= now {
+        }
+        if self.tcp.probe_at <= now {
             self.tcp.probe_at = Time::MAX;
             self.forced = Forced::Tail;
             self.counters.tail_probes += 1;

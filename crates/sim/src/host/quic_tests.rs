@@ -1,0 +1,167 @@
+//! QUIC's loss recovery, by worked traces over a path of 100 ms.
+
+use brakelight_core::registry::Host;
+use brakelight_core::time::{Duration, Time};
+use brakelight_core::units::Rate;
+use brakelight_scenario::traffic::{OnOff, Traffic};
+
+use super::harness::{Fate, World, config, segments};
+use super::tests::losing;
+use crate::engine::Direction;
+use crate::packet::{Kind, SimPacket};
+
+const RTT: Duration = Duration::from_millis(100);
+
+fn quic(count: u64) -> super::FlowConfig {
+    config(Host::Quic, segments(Host::Quic, count))
+}
+
+fn ms(millis: u64) -> Time {
+    Time::from_millis(millis)
+}
+
+#[test]
+fn a_packet_is_lost_when_three_newer_ones_are_acknowledged() {
+    // Packets 0 to 9 leave at 0; 5 is lost; 6, 7 and 8 are acknowledged at 100 ms.
+    let mut world = World::new(quic(10), RTT, losing(&[5]));
+    world.run(Time::from_secs(3));
+    assert_eq!(world.times_of(5), [0.0, 100.0]);
+    let counters = world.host.counters();
+    assert_eq!((counters.lost_packets, counters.tail_probes), (1, 0));
+}
+
+#[test]
+fn a_packet_with_one_newer_one_acknowledged_is_lost_after_nine_eighths_of_the_rtt() {
+    let mut world = World::new(quic(10), RTT, losing(&[8]));
+    world.run(Time::from_secs(3));
+    // Sent at 0; srtt is 100 ms.
+    assert_eq!(world.times_of(8), [0.0, 112.5]);
+    assert_eq!(world.host.counters().tail_probes, 0);
+}
+
+#[test]
+fn a_lost_tail_is_probed_after_the_pto_with_two_packets() {
+    let mut world = World::new(quic(10), RTT, losing(&[8, 9]));
+    world.run(Time::from_secs(3));
+    let counters = world.host.counters();
+    assert_eq!(counters.tail_probes, 1);
+    // Five ACKs of 100 ms: rttvar falls from 50 ms by a quarter each after the first: 50, 37.5, 28.1, 21.1 (four ACKs
+    // cover 0 to 7). PTO = 100 + 4 * 21.09 + 25 = 209.4 ms after the last packet left.
+    let again = world.times_of(8);
+    assert!((again[1] - 209.4).abs() < 0.1, "{again:?}");
+    assert_eq!(world.times_of(8).len() + world.times_of(9).len(), 4);
+    assert!(world.host.is_complete());
+}
+
+#[test]
+fn retransmissions_have_numbers_of_their_own() {
+    let mut world = World::new(quic(40), RTT, losing(&[3, 3, 3]));
+    world.run(Time::from_secs(5));
+    let numbers: Vec<u32> = world
+        .data()
+        .map(|sent| match sent.packet.kind {
+            Kind::Data { number, .. } => number,
+            _ => unreachable!("data"),
+        })
+        .collect();
+    assert_eq!(numbers, (0..numbers.len() as u32).collect::<Vec<_>>());
+    assert_eq!(world.times_of(3).len(), 4);
+    assert!(world.host.is_complete());
+}
+
+#[test]
+fn a_long_silence_is_persistent_congestion() {
+    // From 1 s to 6 s nothing passes.
+    let mut world = World::new(config(Host::Quic, Traffic::Backlogged), RTT, |now: Time, _: &SimPacket| {
+        if now >= ms(1_000) && now < ms(6_000) { Fate::Drop } else { Fate::Deliver }
+    })
+    .bottleneck(Rate::from_mbps(10), 100_000);
+    world.run(Time::from_secs(20));
+    let counters = world.host.counters();
+    assert_eq!(counters.timeouts, 1, "{counters:?}");
+    assert!(counters.tail_probes >= 3, "{counters:?}");
+    // It recovers: half of the 14 s that were left carried data.
+    assert!(counters.goodput_bytes > 10_000_000, "{counters:?}");
+}
+
+#[test]
+fn a_short_silence_is_not_persistent_congestion() {
+    let mut world = World::new(config(Host::Quic, Traffic::Backlogged), RTT, |now: Time, _: &SimPacket| {
+        if now >= ms(1_000) && now < ms(1_150) { Fate::Drop } else { Fate::Deliver }
+    })
+    .bottleneck(Rate::from_mbps(10), 100_000);
+    world.run(Time::from_secs(5));
+    assert_eq!(world.host.counters().timeouts, 0);
+}
+
+#[test]
+fn an_episode_whose_packets_all_arrive_late_is_undone() {
+    // Packet 5 comes 30 ms late, behind more than three others.
+    let mut world = World::new(quic(60), RTT, |_, packet: &SimPacket| match packet.kind {
+        Kind::Data { number: 5, .. } => Fate::Late(Duration::from_millis(30)),
+        _ => Fate::Deliver,
+    });
+    world.run(Time::from_secs(5));
+    let counters = world.host.counters();
+    assert_eq!((counters.lost_packets, counters.undone_episodes), (1, 1));
+    assert!(world.host.is_complete());
+}
+
+#[test]
+fn a_lone_packet_is_acknowledged_after_25_ms_and_every_second_at_once() {
+    let mut world = World::new(quic(9), RTT, |_, _: &SimPacket| Fate::Deliver);
+    world.run(Time::from_secs(2));
+    let times: Vec<f64> = world.acks().map(|sent| sent.millis()).collect();
+    assert_eq!(times, [50.0, 50.0, 50.0, 50.0, 75.0]);
+}
+
+#[test]
+fn the_delay_of_a_held_ack_is_no_part_of_the_smoothed_rtt() {
+    // One packet every 200 ms: each is acknowledged after 25 ms.
+    let periods = OnOff {
+        on: Duration::from_secs(60),
+        off: Duration::from_secs(60),
+        rate: Some(Rate::from_bps(1435 * 8 * 5)),
+        random: false,
+    };
+    let mut early = true;
+    let mut world =
+        World::new(config(Host::Quic, Traffic::OnOff(periods)), RTT, move |_, packet: &SimPacket| {
+            // The first ACK is lost with its delay, so that the second covers two packets at once: a clean minimum.
+            let first = packet.direction == Direction::Reverse && std::mem::take(&mut early);
+            if first { Fate::Drop } else { Fate::Deliver }
+        });
+    world.run(Time::from_secs(30));
+    let mut srtt = 0.0;
+    world.host.inspect(&mut |name, value| {
+        if name == "srtt_ms" {
+            srtt = value;
+        }
+    });
+    // rfc9002 5.3 never subtracts below the minimum: without an undelayed sample it stays at 125 ms.
+    assert!((srtt - 125.0).abs() < 0.1 || (srtt - 100.0).abs() < 0.1, "{srtt}");
+}
+
+#[test]
+fn acks_shrink_again_once_the_sender_has_seen_the_ranges() {
+    let mut world = World::new(config(Host::Quic, Traffic::Backlogged), RTT, losing(&[20, 24, 28]))
+        .bottleneck(Rate::from_mbps(10), 200_000);
+    world.run(Time::from_secs(3));
+    let plain = world.acks().next().unwrap().packet.size;
+    assert!(world.acks().any(|sent| sent.packet.size == plain + 12), "three gaps were reported");
+    assert_eq!(world.acks().last().unwrap().packet.size, plain);
+}
+
+#[test]
+fn pacing_spreads_a_flight_over_four_fifths_of_a_round_trip() {
+    let mut config = config(Host::Quic, Traffic::Backlogged);
+    config.initial_window = 40;
+    let mut world = World::new(config, RTT, |_, _: &SimPacket| Fate::Deliver);
+    world.run(ms(90));
+    // rfc9002 7.7: ten at once; before the first sample at 1.25 * 40 / 333 ms = one per 6.66 ms.
+    let times: Vec<f64> = world.data().map(|sent| sent.millis()).collect();
+    assert_eq!(times[..10], [0.0; 10]);
+    for (n, at) in times[10..].iter().enumerate() {
+        assert!((at - 6.66 * (n + 1) as f64).abs() < 0.1, "{times:?}");
+    }
+}
