@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`simulation`] | one run |
 //! | [`network`] | a scenario's links and paths as elements and routes |
+//! | [`checks`] | what the papers say of the rules themselves, measured on the code |
 //! | [`engine`] | events in a total order; moves packets between endpoints and path elements |
 //! | [`packet`] | the simulated packet |
 //! | [`host`] | the modelled host: both ends of a flow |
@@ -14,6 +15,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bench;
+pub mod checks;
 pub mod engine;
 pub mod host;
 pub mod link_log;

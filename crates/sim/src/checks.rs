@@ -1,0 +1,72 @@
+//! The papers' statements about ABC's rules themselves, measured on the code: what `reproduce` asks for by
+//! `builtin:NAME`. Each check drives the same controller, receiver or router that every run uses, through its trait.
+
+use brakelight_scenario::experiment::Finding;
+
+mod fluid;
+mod router;
+mod sender;
+
+/// A check: its name and what it does.
+type Entry = (&'static str, fn() -> Finding);
+
+/// Every check, by name.
+const CHECKS: &[Entry] = &[
+    ("abc-window-after-one-rtt", sender::window_after_one_rtt),
+    ("abc-token-bucket", router::token_bucket),
+    ("abc-routers-in-series", router::routers_in_series),
+    ("abc-marks-only-fall", router::marks_only_fall),
+    ("abc-lost-acks", sender::lost_acks),
+    ("abc-steady-window", sender::steady_window),
+    ("abc-drain", router::drain),
+    ("abc-stability", fluid::stability),
+    ("vcp-doubling", fluid::vcp_doubling),
+    ("abc-window-cap", sender::window_cap),
+    ("abc-mark-echo", sender::mark_echo),
+    ("abc-extremes", sender::extremes),
+];
+
+/// Runs the check called `name`, if there is one.
+pub fn run(name: &str) -> Option<Finding> {
+    CHECKS.iter().find(|(other, _)| *other == name).map(|(_, check)| check())
+}
+
+/// The names of all checks.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    CHECKS.iter().map(|(name, _)| *name)
+}
+
+fn finding(holds: bool, measured: String) -> Finding {
+    Finding { holds, measured, note: String::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use brakelight_scenario::experiment::{EMBEDDED, read};
+
+    use super::*;
+
+    #[test]
+    fn every_check_that_an_experiment_asks_for_is_there_and_no_other() {
+        let experiments = EMBEDDED.iter().map(|(file, text)| read(file, text).unwrap());
+        let asked: Vec<String> = experiments
+            .flat_map(|experiment| experiment.builtins().map(str::to_string).collect::<Vec<_>>())
+            .collect();
+        for name in names() {
+            assert!(asked.iter().any(|other| other == name), "no experiment asks for `{name}`");
+        }
+        for name in &asked {
+            assert!(names().any(|other| other == name), "there is no check `{name}`");
+        }
+    }
+
+    #[test]
+    fn every_statement_holds_for_the_code_as_it_is() {
+        for name in names() {
+            let found = run(name).unwrap();
+            assert!(found.holds, "{name}: {}", found.measured);
+            assert_eq!(run(name), Some(found), "{name} is not a function of nothing");
+        }
+        assert_eq!(run("no such check"), None);
+    }
+}
