@@ -177,13 +177,14 @@ pub(super) fn window_cap() -> Finding {
             }
             reached &= second == "true" || sender.window_pkts() > 1.99 * inflight_pkts;
         }
-        // The second window alone: a brake at every packet leaves it the larger one, and both are shown.
+        // The smaller window governs; the other one is capped too, and shows itself.
         let mut shown = 0.0_f64;
         sender.controller.inspect(&mut |name, value| {
-            if name.ends_with("pkts") {
-                shown = shown.max(value);
+            if name.starts_with("w_") {
+                shown = shown.max(value / MSS as f64);
             }
         });
+        reached &= shown > 0.0;
         worst = worst.max(shown / 25.0);
     }
     finding(worst <= 2.0 && reached, format!("at most {worst:.3} times what is in flight"))
