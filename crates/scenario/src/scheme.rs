@@ -70,9 +70,12 @@ impl Scheme {
                 expected: "a scheme such as `cubic`, `cubic+codel` or `abc:delta=133ms,eta=0.98`".to_string(),
             })
         })?;
-        let (controller, queue) = match words.name.split_once('+') {
-            Some((controller, queue)) => (controller.trim(), Some(queue.trim())),
-            None => (words.name.as_str(), None),
+        // A controller's own name may hold a plus: `westwood+`.
+        let (controller, queue) = match words.name.rsplit_once('+') {
+            Some((controller, queue)) if find(CONTROLLERS, &words.name).is_none() => {
+                (controller.trim(), Some(queue.trim()))
+            }
+            _ => (words.name.as_str(), None),
         };
         let unknown = |kind: &str, name: &str, entries: &[Entry]| {
             refuse(Problem::UnknownName {
