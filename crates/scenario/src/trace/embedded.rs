@@ -35,7 +35,17 @@ embedded! {
     "satellite" true;
     "step" true;
     "fixed" true;
+    "fit-att-driving-down" false;
+    "fit-att-driving-up" false;
+    "fit-verizon-down" false;
 }
+
+/// The recipes that were fitted to recordings, each with the recording's file name.
+pub const FITTED: &[(&str, &str)] = &[
+    ("fit-att-driving-down", "ATT-LTE-driving-2016.down"),
+    ("fit-att-driving-up", "ATT-LTE-driving-2016.up"),
+    ("fit-verizon-down", "Verizon-LTE-short.down"),
+];
 
 impl Embedded {
     /// The embedded trace called `name`.

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use brakelight_core::path::trace::{Trace, TraceError};
 
 use super::embedded::{EMBEDDED, Embedded};
+use super::recipe::{Recipe, RecipeError};
 
 /// The environment variable that names the folder of the user's own traces.
 pub const FOLDER_VARIABLE: &str = "BRAKELIGHT_TRACES";
@@ -77,6 +78,35 @@ pub enum NameError {
         path: PathBuf,
         /// Which line, and what is wrong with it.
         error: TraceError,
+    },
+}
+
+/// Why a name leads to no recipe.
+#[derive(Debug, thiserror::Error)]
+pub enum RecipeNameError {
+    /// There is no such embedded trace, nor such a file.
+    #[error("unknown recipe `{name}`: no such file, and the embedded recipes are {}", List(known))]
+    Unknown {
+        /// The name.
+        name: String,
+        /// What would be valid.
+        known: Vec<String>,
+    },
+    /// The file cannot be read.
+    #[error("{}: {error}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// The file holds no recipe.
+    #[error("{}: {error}", path.display())]
+    Recipe {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        error: RecipeError,
     },
 }
 
@@ -177,6 +207,22 @@ impl Source {
 pub fn read(path: &Path) -> Result<Trace, NameError> {
     let bytes = fs::read(path).map_err(|error| NameError::Read { path: path.to_path_buf(), error })?;
     Trace::parse(&bytes).map_err(|error| NameError::Trace { path: path.to_path_buf(), error })
+}
+
+/// The recipe of the embedded trace called `name`, or the one in the file of that path.
+pub fn recipe(name: &str) -> Result<Recipe, RecipeNameError> {
+    if let Some(embedded) = Embedded::find(name) {
+        return Ok(embedded.recipe());
+    }
+    let path = PathBuf::from(name);
+    match fs::read_to_string(&path) {
+        Ok(text) => text.parse().map_err(|error| RecipeNameError::Recipe { path, error }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let known = EMBEDDED.iter().map(|embedded| embedded.name.to_string()).collect();
+            Err(RecipeNameError::Unknown { name: name.to_string(), known })
+        }
+        Err(error) => Err(RecipeNameError::Read { path, error }),
+    }
 }
 
 fn file_name(path: &Path) -> String {

@@ -102,6 +102,17 @@ pub struct Quantiles {
     pub max_mbps: f64,
 }
 
+/// A statistic with its name and its unit, for tables.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// What it is.
+    pub name: String,
+    /// How much.
+    pub value: f64,
+    /// Of what; empty for ratios and counts.
+    pub unit: &'static str,
+}
+
 /// The lags of [`Statistics::autocorrelation`], in bins of 100 ms.
 pub const LAGS: [usize; 7] = [1, 2, 5, 10, 20, 50, 100];
 
@@ -135,9 +146,53 @@ impl Statistics {
         }
     }
 
+    /// All of it as rows of a table. Names and order are the same for every trace, but for lags that do not fit.
+    pub fn rows(&self) -> Vec<Row> {
+        let mut rows = Vec::new();
+        let mut row = |name: String, value: f64, unit| rows.push(Row { name, value, unit });
+        row("duration".to_string(), self.duration_s, "s");
+        row("opportunities".to_string(), self.opportunities as f64, "");
+        row("mean rate".to_string(), self.mean_mbps, "Mbit/s");
+        let cv = &self.variation;
+        for (width, value) in [("20 ms", cv.cv_20ms), ("100 ms", cv.cv_100ms), ("1 s", cv.cv_1s)] {
+            row(format!("coefficient of variation, {width} bins"), value, "");
+        }
+        for lag in &self.autocorrelation {
+            row(format!("autocorrelation at {} s", f64::from(lag.lag_ms) / 1e3), lag.value, "");
+        }
+        for (width, quantiles) in [("100 ms", &self.rate_100ms), ("1 s", &self.rate_1s)] {
+            for (name, mbps) in quantiles.named() {
+                row(format!("rate in {width} bins, {name}"), mbps, "Mbit/s");
+            }
+        }
+        for class in &self.outages.at_least {
+            row(format!("outages of at least {} s", class.length_ms as f64 / 1e3), class.count as f64, "");
+        }
+        row("longest gap".to_string(), self.outages.longest_ms as f64, "ms");
+        row("time in outages".to_string(), self.outages.share * 100.0, "%");
+        row("seconds in which the rate doubles".to_string(), self.doubles * 100.0, "%");
+        row("seconds in which the rate halves".to_string(), self.halves * 100.0, "%");
+        rows
+    }
+
     /// The autocorrelation at a lag of `lag_ms`, if it is among [`LAGS`] and fits.
     pub fn autocorrelation_at(&self, lag_ms: u32) -> Option<f64> {
         self.autocorrelation.iter().find(|lag| lag.lag_ms == lag_ms).map(|lag| lag.value)
+    }
+}
+
+impl Quantiles {
+    /// Each with its name.
+    pub fn named(&self) -> [(&'static str, f64); 7] {
+        [
+            ("least", self.min_mbps),
+            ("5 %", self.p5_mbps),
+            ("25 %", self.p25_mbps),
+            ("median", self.p50_mbps),
+            ("75 %", self.p75_mbps),
+            ("95 %", self.p95_mbps),
+            ("most", self.max_mbps),
+        ]
     }
 }
 

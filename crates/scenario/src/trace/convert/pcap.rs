@@ -11,7 +11,7 @@ use pcap_parser::{
 
 use super::{ConvertError, Converted, check_size};
 
-/// Large enough for any packet; grows for larger blocks.
+/// Large enough for nearly any packet; grows for larger blocks.
 const BUFFER: usize = 1 << 18;
 
 /// What a reader may grow to.
@@ -39,11 +39,12 @@ pub(super) fn from_capture(bytes: &[u8], opportunity: Bytes) -> Result<Converted
         return Err(NEITHER);
     }
     let mut arrivals = Arrivals::default();
+    let buffer = BUFFER.min(bytes.len() + 64);
     let whole = if bytes.starts_with(&MAGIC[0]) {
-        let mut reader = PcapNGReader::new(BUFFER, bytes).map_err(|_| NEITHER)?;
+        let mut reader = PcapNGReader::new(buffer, bytes).map_err(|_| NEITHER)?;
         read(&mut reader, &mut arrivals)?
     } else {
-        let mut reader = LegacyPcapReader::new(BUFFER, bytes).map_err(|_| NEITHER)?;
+        let mut reader = LegacyPcapReader::new(buffer, bytes).map_err(|_| NEITHER)?;
         read(&mut reader, &mut arrivals)?
     };
     let mut notes = Vec::new();

@@ -80,3 +80,22 @@ fn a_folder_that_is_not_there_is_named() {
     let refusal = Names::with_folder(Path::new("/no/such/folder")).unwrap_err().to_string();
     assert!(refusal.starts_with("BRAKELIGHT_TRACES=/no/such/folder: "), "{refusal}");
 }
+
+#[test]
+fn a_recipe_is_found_by_name_or_read_from_a_file() {
+    assert_eq!(recipe("3g").unwrap(), Embedded::find("3g").unwrap().recipe());
+    let folder = Folder::new(
+        "recipe",
+        &[("mine.toml", Embedded::find("step").unwrap().recipe), ("bad.toml", "x = 1")],
+    );
+    let path = |name: &str| folder.0.join(name).to_str().unwrap().to_string();
+    assert_eq!(recipe(&path("mine.toml")).unwrap().steps.len(), 2);
+    let refusal = recipe(&path("bad.toml")).unwrap_err().to_string();
+    assert!(refusal.contains("/bad.toml: ") && refusal.contains("unknown field `x`"), "{refusal}");
+    let refusal = recipe("4g").unwrap_err().to_string();
+    assert!(
+        refusal
+            .starts_with("unknown recipe `4g`: no such file, and the embedded recipes are `lte-driving`, ")
+    );
+    assert!(matches!(recipe(folder.0.to_str().unwrap()), Err(RecipeNameError::Read { .. })));
+}

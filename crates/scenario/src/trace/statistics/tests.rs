@@ -106,3 +106,16 @@ fn the_shortest_and_the_longest_trace_have_statistics() {
     let sparse = packets(&Trace::from_millis([0, weeks]).unwrap());
     assert_eq!((sparse.outages.count, sparse.outages.longest_ms), (1, weeks));
 }
+
+#[test]
+fn rows_name_every_statistic_once() {
+    let found = packets(&trace(20_000, |ms| if ms / 1_000 % 2 == 0 { 1 } else { 3 }));
+    let rows = found.rows();
+    let names: std::collections::BTreeSet<&str> = rows.iter().map(|row| row.name.as_str()).collect();
+    assert_eq!(names.len(), rows.len());
+    assert_eq!(rows.len(), 3 + 3 + 7 + 14 + 6 + 4);
+    let value = |name: &str| rows.iter().find(|row| row.name == name).map(|row| (row.value, row.unit));
+    assert_eq!(value("mean rate"), Some((24.0, "Mbit/s")));
+    assert_eq!(value("rate in 1 s bins, 75 %"), Some((36.0, "Mbit/s")));
+    assert_eq!(value("autocorrelation at 10 s"), Some((found.autocorrelation_at(10_000).unwrap(), "")));
+}
