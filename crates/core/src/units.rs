@@ -72,7 +72,8 @@ impl Rate {
 
     /// The nearest rate to `bps` bits per second; negative and NaN give zero.
     pub fn from_bps_f64(bps: f64) -> Self {
-        Rate(libm::round(bps) as u64)
+        // The cast saturates, and sends NaN and what is below zero to zero.
+        Rate((bps + 0.5) as u64)
     }
 
     /// The rate that carries `bytes` in `time`; zero when `time` is zero.

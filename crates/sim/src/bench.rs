@@ -1,11 +1,13 @@
 //! The scenarios by which the simulator's speed is measured: the dumbbells that ns-3 was timed on, and many flows on a
-//! fast link.
+//! fast link. [`queues`] measures queues by themselves.
 
 use brakelight_core::registry::BuildError;
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Limit, Rate};
 use brakelight_scenario::scenario::{FlowSpec, Hop, LinkSpec, Record, Scenario, TraceOffset};
 use brakelight_scenario::spelled::Spelled;
+
+pub mod queues;
 
 /// A scenario to be timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

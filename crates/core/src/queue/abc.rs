@@ -381,6 +381,7 @@ impl<P: Packet> Abc<P> {
 }
 
 impl<P: Packet> Queue<P> for Abc<P> {
+    #[inline]
     fn enqueue(&mut self, now: Time, packet: P, link: &mut impl LinkView, drops: &mut Drops<P>) {
         let cost = link.cost(packet.size());
         if self.packets.push_within(self.limit, now, packet, drops) {

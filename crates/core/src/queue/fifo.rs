@@ -22,12 +22,14 @@ impl<P> Default for Fifo<P> {
 
 impl<P: Packet> Fifo<P> {
     /// Lets `packet` in behind the others.
+    #[inline]
     pub fn push(&mut self, now: Time, packet: P) {
         self.backlog.add(packet.size());
         self.packets.push_back((packet, now));
     }
 
     /// Lets `packet` in if it keeps within `limit`, else drops it. Says whether it is in.
+    #[inline]
     pub fn push_within(&mut self, limit: Limit, now: Time, packet: P, drops: &mut Drops<P>) -> bool {
         let admitted = self.backlog.admits(limit, packet.size());
         if admitted {
@@ -39,6 +41,7 @@ impl<P: Packet> Fifo<P> {
     }
 
     /// Takes the head, with the time it arrived.
+    #[inline]
     pub fn pop(&mut self) -> Option<(P, Time)> {
         let (packet, arrived) = self.packets.pop_front()?;
         self.backlog.remove(packet.size());

@@ -1,0 +1,187 @@
+//! What a packet costs at a queue: one enqueue and one dequeue, on a queue that stands.
+//!
+//! A packet arrives and one leaves every T / n, where T is 20 ms, ABC's window, and n the packets in it; the link is a
+//! trace of that rate, so the queue asks a real [`View`]. The backlog is kept at [`STANDING`] packets of 64 bytes of
+//! memory, the most a packet may take; what a discipline drops is replaced. Disciplines that control delay are set to
+//! a target below the standing delay, so they are measured while they act.
+
+use brakelight_core::ecn::{Ecn, Encoding};
+use brakelight_core::packet::{FlowId, Packet, PacketId};
+use brakelight_core::path::link::View;
+use brakelight_core::path::link::traced::{self, Traced};
+use brakelight_core::path::trace::Trace;
+use brakelight_core::queue::{Drops, Place, Queue};
+use brakelight_core::random::Random;
+use brakelight_core::registry::{AnyQueue, Options, QUEUES, QueueConfig};
+use brakelight_core::time::{Duration, Time};
+use brakelight_core::units::{Limit, Rate};
+
+/// Packets that wait throughout.
+pub const STANDING: u32 = 128;
+
+/// ABC's default window.
+const WINDOW: Duration = Duration::from_millis(20);
+
+/// Packets in the window at 1 Gbit/s.
+const USUAL: u64 = 1667;
+
+/// One queue under load.
+pub struct Workload {
+    name: String,
+    queue: AnyQueue<Load>,
+    link: Traced,
+    drops: Drops<Load>,
+    now: Time,
+    step: Duration,
+    next_id: u64,
+    encoding: Encoding,
+}
+
+impl Workload {
+    /// A standing queue of the discipline `name`, `per_window` packets passing per 20 ms.
+    ///
+    /// # Panics
+    /// If the registry does not know the discipline or its options.
+    pub fn new(name: &str, options: Options<'_>, per_window: u64) -> Self {
+        let config = QueueConfig::new(name, options).unwrap_or_else(|error| panic!("{error}"));
+        let rate = Rate::from_bps(per_window * 1500 * 8 * 50);
+        let place =
+            Place { limit: Limit::Packets(4 * STANDING), nominal: rate, random: Random::stream(1, "bench") };
+        let per_second = 50 * per_window;
+        let trace = Trace::from_millis((1..=per_second).map(|i| (i * 1000).div_ceil(per_second)))
+            .unwrap_or_else(|error| panic!("{error}"));
+        let mut workload = Workload {
+            name: if name == "abc" { format!("abc/{per_window}") } else { name.to_string() },
+            queue: config.build(&place),
+            link: Traced::new(&traced::Config::default(), trace),
+            drops: Drops::new(),
+            now: Time::from_millis(1),
+            step: WINDOW / per_window,
+            next_id: 0,
+            encoding: if name == "abc" { Encoding::Abc } else { Encoding::None },
+        };
+        for _ in 0..STANDING {
+            workload.enqueue();
+        }
+        // Past the first window, and past CoDel's first interval.
+        workload.run((per_window * 10).max(10_000));
+        workload
+    }
+
+    /// Its row's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Lets `packets` pass. The sum over what left keeps the compiler from leaving anything out.
+    pub fn run(&mut self, packets: u64) -> u64 {
+        let mut sum = 0;
+        for _ in 0..packets {
+            self.now += self.step;
+            self.enqueue();
+            let mut view = View::new(&mut self.link, self.now);
+            if let Some(left) = self.queue.dequeue(self.now, &mut view, &mut self.drops) {
+                sum += left.packet.id + left.packet.ecn as u64;
+            }
+            while self.drops.pop().is_some() {
+                self.enqueue();
+            }
+        }
+        sum
+    }
+
+    fn enqueue(&mut self) {
+        let packet = Load {
+            id: self.next_id,
+            flow: (self.next_id % 16) as u32,
+            size: 1500,
+            ecn: self.encoding.sent(),
+            encoding: self.encoding,
+            rest: [0; 5],
+        };
+        self.next_id += 1;
+        let mut view = View::new(&mut self.link, self.now);
+        self.queue.enqueue(self.now, packet, &mut view, &mut self.drops);
+    }
+}
+
+/// Every registered queue, and ABC's with few, usual and many packets in its window.
+pub fn workloads() -> Vec<Workload> {
+    let mut workloads = Vec::new();
+    for entry in QUEUES {
+        // 128 packets stand for 1.5 ms at 1 Gbit/s.
+        let target = (entry.parameters)().iter().any(|parameter| parameter.name == "target");
+        match entry.name {
+            "abc" => workloads.extend([16, USUAL, 16_000].map(|n| Workload::new("abc", &[], n))),
+            name if target => workloads.push(Workload::new(name, &[("target", "500us")], USUAL)),
+            name => workloads.push(Workload::new(name, &[], USUAL)),
+        }
+    }
+    workloads
+}
+
+/// A packet as large in memory as one may be.
+#[derive(Clone, Copy, Debug)]
+struct Load {
+    id: u64,
+    flow: u32,
+    size: u32,
+    ecn: Ecn,
+    encoding: Encoding,
+    rest: [u64; 5],
+}
+
+const _: () = assert!(size_of::<Load>() == 64);
+
+impl Packet for Load {
+    fn id(&self) -> PacketId {
+        PacketId(self.id)
+    }
+    fn flow(&self) -> FlowId {
+        FlowId(self.flow)
+    }
+    fn size(&self) -> u32 {
+        self.size
+    }
+    fn ecn(&self) -> Ecn {
+        self.ecn
+    }
+    fn set_ecn(&mut self, ecn: Ecn) {
+        self.ecn = ecn;
+    }
+    fn encoding(&self) -> Encoding {
+        self.encoding
+    }
+    fn hash16(&self) -> u16 {
+        self.rest[0] as u16 ^ self.id as u16
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_workload_keeps_its_queue_standing() {
+        for mut workload in workloads() {
+            for _ in 0..20 {
+                workload.run(500);
+                let standing = workload.queue.backlog().packets;
+                assert!((100..=STANDING + 1).contains(&standing), "{}: {standing}", workload.name());
+            }
+        }
+    }
+
+    #[test]
+    fn codel_is_measured_while_it_drops() {
+        let mut workload = workloads().into_iter().find(|workload| workload.name() == "codel").unwrap();
+        workload.run(20_000);
+        let mut dropping = 0.0;
+        workload.queue.inspect(&mut |name, value| {
+            if name == "dropping" {
+                dropping = value;
+            }
+        });
+        assert_eq!(dropping, 1.0);
+    }
+}
