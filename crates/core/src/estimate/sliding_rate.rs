@@ -40,6 +40,7 @@ impl SlidingRate {
     }
 
     /// `bytes` pass at `now`, which is no earlier than the last call's.
+    #[inline]
     pub fn add(&mut self, now: Time, bytes: Bytes) {
         self.expire(now);
         self.bytes += bytes.0;
@@ -60,6 +61,7 @@ impl SlidingRate {
         Rate::over(self.bytes(now), self.window)
     }
 
+    #[inline]
     fn expire(&mut self, now: Time) {
         while let Some(first) = self.passed.front() {
             if now.since(first.at) < self.window {

@@ -218,11 +218,22 @@ impl Trace {
         }
     }
 
-    /// Opportunities at or before `t`. O(1) amortised when successive calls with one cursor ask for times close to each
-    /// other, O(log n) at worst.
-    pub fn through(&self, cursor: &mut Cursor, t: Time) -> u64 {
-        self.seek(cursor, t.as_nanos());
-        self.position(*cursor)
+    /// Opportunities at or before `t`. O(1) amortised when successive calls with one count ask for times close to each
+    /// other, O(log n) at worst; between two slots it costs two comparisons.
+    #[inline]
+    pub fn through(&self, count: &mut Count, t: Time) -> u64 {
+        let nanos = t.as_nanos();
+        if nanos < count.from || nanos >= count.until {
+            self.count_anew(count, nanos);
+        }
+        count.opportunities
+    }
+
+    fn count_anew(&self, count: &mut Count, nanos: u64) {
+        self.seek(&mut count.cursor, nanos);
+        count.from = self.previous_instant(count.cursor);
+        count.until = self.instant(count.cursor);
+        count.opportunities = self.position(count.cursor);
     }
 
     fn end(&self) -> Slot {
@@ -263,7 +274,7 @@ impl Trace {
         // Nearly every call moves on by a few slots; a jump is searched for.
         for _ in 0..8 {
             if self.instant(*cursor) > nanos {
-                if self.starts_before(*cursor, nanos) {
+                if self.previous_instant(*cursor) <= nanos {
                     return;
                 }
                 break;
@@ -273,14 +284,12 @@ impl Trace {
         *cursor = self.locate(nanos);
     }
 
-    /// Whether no earlier slot than the cursor's is after `nanos`.
-    fn starts_before(&self, cursor: Cursor, nanos: u64) -> bool {
+    /// The instant of the slot before the cursor's, in nanoseconds of trace time; the origin before the first one.
+    fn previous_instant(&self, cursor: Cursor) -> u64 {
         match cursor.slot.checked_sub(1) {
-            Some(previous) => {
-                cursor.cycle_start + u64::from(self.slots[previous].ms) * NANOS_PER_MILLI <= nanos
-            }
+            Some(previous) => cursor.cycle_start + u64::from(self.slots[previous].ms) * NANOS_PER_MILLI,
             // The last slot of the cycle before happened at the start of this one.
-            None => cursor.cycle_start <= nanos,
+            None => cursor.cycle_start,
         }
     }
 
@@ -294,7 +303,25 @@ impl Trace {
     }
 }
 
-/// A place in a trace that repeats for ever; see [`Trace::through`].
+/// How many opportunities of a trace there were by some time, and for which other times that holds; see
+/// [`Trace::through`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Count {
+    cursor: Cursor,
+    /// `from <= t < until` in nanoseconds of trace time: there is no opportunity between the two.
+    from: u64,
+    until: u64,
+    opportunities: u64,
+}
+
+impl Count {
+    /// To be asked first for a time near the cursor's.
+    pub(super) fn near(cursor: Cursor) -> Self {
+        Count { cursor, ..Count::default() }
+    }
+}
+
+/// A place in a trace that repeats for ever.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cursor {
     /// When its cycle began, in nanoseconds.

@@ -316,10 +316,17 @@ impl<P: Packet> Abc<P> {
             }
         };
         // abc20 eq.1
-        let drain_bps = (waiting_bits - mu_bps * self.target_s).max(0.0) * self.per_delta;
+        let above_bits = waiting_bits - mu_bps * self.target_s;
+        let drain_bps = if above_bits > 0.0 { above_bits * self.per_delta } else { 0.0 };
         let tr_bps = self.config.eta * aim_bps - drain_bps;
         // abc20 eq.2; mechanisms X-8
-        let f = if tr_bps > 0.0 { (0.5 * tr_bps / cr_bps).min(1.0) } else { 0.0 };
+        let f = if tr_bps <= 0.0 {
+            0.0
+        } else if tr_bps < 2.0 * cr_bps {
+            0.5 * tr_bps / cr_bps
+        } else {
+            1.0
+        };
         Control { mu_bps, cr_bps, tr_bps, f }
     }
 
@@ -346,8 +353,8 @@ impl<P: Packet> Abc<P> {
     fn take_token(&mut self, f: f64, accelerates: bool) -> bool {
         // abc20 Algorithm 1
         self.token += f;
-        if self.rules.cap == Cap::Before {
-            self.token = self.token.min(self.config.token_limit);
+        if self.rules.cap == Cap::Before && self.token > self.config.token_limit {
+            self.token = self.config.token_limit;
         }
         let enough = match self.config.token_test {
             Test::Above => self.token > 1.0,
@@ -357,8 +364,8 @@ impl<P: Packet> Abc<P> {
         if taken {
             self.token -= 1.0;
         }
-        if self.rules.cap == Cap::After {
-            self.token = self.token.min(self.config.token_limit);
+        if self.rules.cap == Cap::After && self.token > self.config.token_limit {
+            self.token = self.config.token_limit;
         }
         taken
     }

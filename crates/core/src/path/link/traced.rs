@@ -16,7 +16,7 @@
 //! An opportunity is used before a packet that arrives at the same instant is let in, as there.
 
 use super::{Service, rate_in_window};
-use crate::path::trace::{Cursor, Trace};
+use crate::path::trace::{Count, Cursor, Trace};
 use crate::time::{Duration, Time};
 use crate::units::{Bytes, Rate};
 
@@ -53,10 +53,13 @@ pub struct Traced {
     /// Bytes lost since the last packet was taken.
     unused: u64,
     /// The two ends of the capacity window, and of the one ahead.
-    window_end: Cursor,
-    window_start: Cursor,
-    ahead_end: Cursor,
-    ahead_start: Cursor,
+    window_end: Count,
+    window_start: Count,
+    ahead_end: Count,
+    ahead_start: Count,
+    /// The last capacity that was asked for: the window, its opportunities, the rate. They change less often than
+    /// packets leave.
+    seen: (Duration, u64, Rate),
 }
 
 impl Traced {
@@ -77,10 +80,11 @@ impl Traced {
             current_at: Time::ZERO,
             left: 0,
             unused: 0,
-            window_end: next,
-            window_start: next,
-            ahead_end: next,
-            ahead_start: next,
+            window_end: Count::near(next),
+            window_start: Count::near(next),
+            ahead_end: Count::near(next),
+            ahead_start: Count::near(next),
+            seen: (Duration::ZERO, 0, Rate::ZERO),
             trace,
         }
     }
@@ -176,12 +180,15 @@ impl Service for Traced {
     fn capacity(&mut self, now: Time, window: Duration) -> Rate {
         let until = self.in_trace(now);
         let through = self.trace.through(&mut self.window_end, until);
-        let before = if window <= now.since(Time::ZERO) {
-            self.trace.through(&mut self.window_start, until - window)
-        } else {
-            self.skipped
-        };
-        rate_in_window(self.bits(through - before), now, window, self.nominal)
+        if window > now.since(Time::ZERO) {
+            return rate_in_window(self.bits(through - self.skipped), now, window, self.nominal);
+        }
+        let opportunities = through - self.trace.through(&mut self.window_start, until - window);
+        if (window, opportunities) != (self.seen.0, self.seen.1) {
+            let rate = rate_in_window(self.bits(opportunities), now, window, self.nominal);
+            self.seen = (window, opportunities, rate);
+        }
+        self.seen.2
     }
 
     fn unused(&self) -> Bytes {

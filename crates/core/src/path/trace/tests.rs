@@ -139,13 +139,13 @@ proptest! {
     #[test]
     fn counting_agrees_with_the_definition(timestamps in timestamps(), points in points()) {
         let trace = trace(&timestamps);
-        let mut cursor = Cursor::default();
+        let mut count = Count::default();
         for pair in points.windows(2) {
             let (from, to) = (pair[0], pair[1]);
             let expected = if from < to { counted(&timestamps, from, to) } else { 0 };
             prop_assert_eq!(trace.count_between(Time::from_nanos(from), Time::from_nanos(to)), expected);
-            // The cursor moves forwards and backwards, near and far.
-            prop_assert_eq!(trace.through(&mut cursor, Time::from_nanos(to)), counted(&timestamps, 0, to + 1));
+            // It moves forwards and backwards, near and far.
+            prop_assert_eq!(trace.through(&mut count, Time::from_nanos(to)), counted(&timestamps, 0, to + 1));
         }
     }
 
