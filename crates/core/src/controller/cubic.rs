@@ -78,6 +78,8 @@ parameters! {
         fast_convergence: bool = true, in .., from "rfc9438 4.7";
         /// Whether the window is at least what Reno would have.
         reno_friendly: bool = true, in .., from "rfc9438 4.3";
+        /// Whether W_est grows by a packet per RTT once it has passed the window before the reduction; Linux never does.
+        reno_catch_up: bool = true, in .., from "rfc9438 4.3";
         /// How far ahead the curve is read.
         horizon: Horizon = Horizon::Srtt, in .., from "rfc9438 4.4";
         /// Least growth per RTT, as a share of the window, while no loss has told the maximum.
@@ -281,7 +283,8 @@ impl Cubic {
         let mut grown_pkts = cwnd_pkts + growth_per_rtt * acked_pkts;
         if self.config.reno_friendly {
             // rfc9438 4.3, Figure 4
-            let alpha = if epoch.w_est_pkts < self.model.cwnd_prior_pkts {
+            let below = epoch.w_est_pkts < self.model.cwnd_prior_pkts;
+            let alpha = if below || !self.config.reno_catch_up {
                 3.0 * (1.0 - self.config.beta) / (1.0 + self.config.beta)
             } else {
                 1.0
