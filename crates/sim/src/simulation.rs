@@ -10,7 +10,7 @@ use brakelight_scenario::outcome::{
     FlowOutcome, FlowSeries, LinkLog, LinkOutcome, LinkSeries, MarkCounts, Outcome, Run, Series, SignalDelay,
     Summary,
 };
-use brakelight_scenario::scenario::{FlowSpec, Scenario, Service};
+use brakelight_scenario::scenario::{FlowSpec, Hop, Scenario, Service};
 
 use crate::engine::{Engine, Unbalanced};
 use crate::host::{FlowConfig, FlowHost};
@@ -112,6 +112,7 @@ impl Simulation {
             let log = scenario.record.link_logs.then(Default::default);
             Some(Box::new(LinkStatistics {
                 overhead: link.overhead.0 as u32,
+                is_whole_path: is_whole_path(scenario, element),
                 series,
                 log,
                 ..Default::default()
@@ -279,7 +280,7 @@ impl Simulation {
             ),
             goodput_mbps: mbps(goodput, length),
             utilization: row.map_or(0.0, |link| link.utilization),
-            queueing_delay_ms: summarise(&recorder.queueing),
+            queueing_delay_ms: summarise(&recorder.path_queueing()),
             one_way_delay_ms: summarise(&recorder.one_way),
             rtt_ms: summarise(&rtt),
             signal_delay_ms: signal.map(|signal| SignalDelay { p95: signal.p95_ms() }),
@@ -300,8 +301,8 @@ impl Simulation {
     fn bottleneck(&self, links: &[LinkOutcome]) -> Option<usize> {
         let path = &self.scenario.flows.first()?.path;
         let on_path = path.iter().filter_map(|hop| match hop {
-            brakelight_scenario::scenario::Hop::Link(name) => self.scenario.link(name),
-            brakelight_scenario::scenario::Hop::Element(_) => None,
+            Hop::Link(name) => self.scenario.link(name),
+            Hop::Element(_) => None,
         });
         on_path.min_by(|&a, &b| links[a].capacity_mbps.total_cmp(&links[b].capacity_mbps))
     }
@@ -346,6 +347,22 @@ impl SeriesSoFar {
         }
         self.bin_end += bin;
     }
+}
+
+/// Whether all that link `index` carries are data packets that pass no other link.
+fn is_whole_path(scenario: &Scenario, index: usize) -> bool {
+    let links = |hops: &[Hop]| -> Vec<Option<usize>> {
+        let link = |hop: &Hop| match hop {
+            Hop::Link(name) => Some(scenario.link(name)),
+            Hop::Element(_) => None,
+        };
+        hops.iter().filter_map(link).collect()
+    };
+    scenario.flows.iter().all(|flow| {
+        let forward = links(&flow.path);
+        let alone = forward.len() == 1 || !forward.contains(&Some(index));
+        alone && !links(&flow.reverse).contains(&Some(index))
+    })
 }
 
 /// The part of the measured interval in which a flow existed.

@@ -9,6 +9,9 @@ use brakelight_core::time::Time;
 /// A component: an element or an endpoint, by position.
 pub type Component = u32;
 
+/// Children per node. Four keys lie in two cache lines, so that ten thousand flows are seven steps apart, not fourteen.
+const ARITY: usize = 4;
+
 /// Not in the heap.
 const ABSENT: u32 = u32::MAX;
 
@@ -18,7 +21,7 @@ struct Key {
     sequence: u64,
 }
 
-/// An indexed binary heap of deadlines.
+/// An indexed heap of deadlines.
 #[derive(Clone, Debug)]
 pub struct Schedule {
     /// Heap order; `keys` moves with it, so that sifting stays within one array.
@@ -116,7 +119,7 @@ impl Schedule {
     fn sift_up(&mut self, mut slot: usize) {
         let entry = self.heap[slot];
         while slot > 0 {
-            let parent = (slot - 1) / 2;
+            let parent = (slot - 1) / ARITY;
             if self.heap[parent].0 <= entry.0 {
                 break;
             }
@@ -129,18 +132,17 @@ impl Schedule {
     fn sift_down(&mut self, mut slot: usize) {
         let entry = self.heap[slot];
         loop {
-            let mut child = 2 * slot + 1;
-            if child >= self.heap.len() {
+            let first = ARITY * slot + 1;
+            let Some(children) = self.heap.get(first..(first + ARITY).min(self.heap.len())) else { break };
+            let Some((offset, least)) = children.iter().enumerate().min_by_key(|(_, child)| child.0) else {
+                break;
+            };
+            if entry.0 <= least.0 {
                 break;
             }
-            if child + 1 < self.heap.len() && self.heap[child + 1].0 < self.heap[child].0 {
-                child += 1;
-            }
-            if entry.0 <= self.heap[child].0 {
-                break;
-            }
-            self.place(slot, self.heap[child]);
-            slot = child;
+            let least = *least;
+            self.place(slot, least);
+            slot = first + offset;
         }
         self.place(slot, entry);
     }

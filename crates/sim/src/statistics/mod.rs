@@ -74,6 +74,8 @@ pub struct LinkStatistics {
     pub dropped: u64,
     /// Its queue's marks.
     pub marks: MarkTally,
+    /// Whether all it carries are data packets that pass no other link, so that `queueing` is theirs over the path.
+    pub is_whole_path: bool,
     /// Per-packet queueing delay.
     pub queueing: Distribution,
     /// Signal delay.
@@ -127,8 +129,8 @@ pub struct Recorder {
     pub links: Vec<Option<Box<LinkStatistics>>>,
     /// By flow.
     pub flows: Vec<FlowStatistics>,
-    /// Queueing delay over the path, per data packet that left the last one.
-    pub queueing: Distribution,
+    /// Queueing delay over the path, per data packet that left its last of several links.
+    several_links: Distribution,
     /// One-way delay, likewise.
     pub one_way: Distribution,
 }
@@ -144,9 +146,18 @@ impl Recorder {
             measure_from,
             links,
             flows,
-            queueing: Distribution::default(),
+            several_links: Distribution::default(),
             one_way: Distribution::default(),
         }
+    }
+
+    /// Queueing delay over the path, per data packet that left its last link.
+    pub fn path_queueing(&self) -> Distribution {
+        let mut all = self.several_links.clone();
+        for link in self.links.iter().flatten().filter(|link| link.is_whole_path) {
+            all.merge(&link.queueing);
+        }
+        all
     }
 
     #[inline]
@@ -190,7 +201,9 @@ impl<P: Routed, E: Reporting> Observer<P, E> for Recorder {
             let flow = &mut self.flows[packet.endpoint()];
             if flow.last_link == Some(element) {
                 flow.bytes += bytes;
-                self.queueing.record(packet.queued());
+                if !link.is_whole_path {
+                    self.several_links.record(packet.queued());
+                }
             }
         }
     }
