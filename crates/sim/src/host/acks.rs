@@ -57,17 +57,11 @@ impl AckArena {
         (slot, entry.generation, &mut entry.body)
     }
 
-    /// Takes the contents out for reading, unless they are gone. [`AckArena::put_back`] returns them.
+    /// The contents, unless they are gone.
     #[inline]
-    pub(super) fn take(&mut self, slot: u32, generation: u32) -> Option<AckBody> {
-        let entry = self.slots.get_mut(slot as usize)?;
-        (entry.generation == generation).then(|| std::mem::take(&mut entry.body))
-    }
-
-    /// Returns what [`AckArena::take`] took.
-    #[inline]
-    pub(super) fn put_back(&mut self, slot: u32, body: AckBody) {
-        self.slots[slot as usize].body = body;
+    pub(super) fn get(&self, slot: u32, generation: u32) -> Option<&AckBody> {
+        let entry = self.slots.get(slot as usize)?;
+        (entry.generation == generation).then_some(&entry.body)
     }
 
     /// Ends this use of the slot.

@@ -12,6 +12,7 @@ use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::Bytes;
 
 use super::acks::AckArena;
+use super::ranges::Range;
 use super::receiver::{Receiver, Wish};
 use super::sender::Sender;
 use super::{Counters, FlowConfig};
@@ -158,12 +159,12 @@ impl Connection {
                 }
             }
             Kind::Ack { slot, generation } => {
-                let Some(body) = self.acks.take(slot, generation) else { return };
-                self.sender.on_ack(now, &body);
-                if body.ranges.len() > 1 && shared.host == Host::Quic {
-                    self.note_heard(body.ranges[0].start);
+                let Some(body) = self.acks.get(slot, generation) else { return };
+                self.sender.on_ack(now, body);
+                let gap = if body.ranges.len() > 1 { body.ranges.first() } else { None };
+                if let (Some(&Range { start, .. }), Host::Quic) = (gap, shared.host) {
+                    self.note_heard(start);
                 }
-                self.acks.put_back(slot, body);
                 if !packet.copy {
                     self.acks.release(slot, generation);
                 }

@@ -176,8 +176,9 @@ fn a_second_without_a_path_freezes_a_call_once() {
         .bottleneck(Rate::from_mbps(20), 200_000);
     world.run(Time::from_secs(60));
     expect(&world, "freezes", 1.0, 1.0);
-    // Timeouts at 0.3, 0.9 and 2.1 s into the outage, half a round trip, and what is older than the deadline by then.
-    expect(&world, "freeze_ms", 2_150.0, 3_000.0);
+    // A probe at 0.27 s, timeouts at 0.57 and 1.18 s into the outage, of which the last gets through; then a few round
+    // trips of slow start until a frame is in order that is not too old to be shown.
+    expect(&world, "freeze_ms", 1_230.0, 2_000.0);
 }
 
 #[test]

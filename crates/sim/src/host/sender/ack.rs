@@ -121,10 +121,10 @@ impl Sender {
             };
             self.controller.on_ack(&event);
             self.lost.clear();
-            self.note_controller_timer();
+            self.note_controller();
         }
         if let Some(prr) = &mut self.prr {
-            let target = self.controller.cwnd().0;
+            let target = self.cwnd;
             let safe = sum.advanced && self.total_lost == lost_before;
             prr.acked(sum.bytes, self.inflight, target, self.mss, safe);
         }

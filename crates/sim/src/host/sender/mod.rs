@@ -120,7 +120,11 @@ pub(super) struct Sender {
     /// Whether nothing changed since the sender last had to stop.
     halted: bool,
     pace_at: Time,
+    /// The controller's window and timer, as of its last event.
+    cwnd: u64,
     controller_at: Time,
+    /// TCP: whether the tail loss probe must be set anew once the sender stops.
+    probe_stale: bool,
 
     tcp: tcp::Tcp,
     quic: quic::Quic,
@@ -173,7 +177,9 @@ impl Sender {
             burst: false,
             halted: false,
             pace_at: Time::MAX,
+            cwnd: 0,
             controller_at: Time::MAX,
+            probe_stale: false,
             tcp: tcp::Tcp::default(),
             quic: quic::Quic::default(),
             acked: Vec::new(),
@@ -182,7 +188,7 @@ impl Sender {
             rtt_sample: None,
             counters: Counters::default(),
         };
-        sender.note_controller_timer();
+        sender.note_controller();
         sender
     }
 
@@ -260,7 +266,7 @@ impl Sender {
         // A controller's timer that asks for the past again would never end; it gets one call per moment.
         if self.controller_at <= now {
             self.controller.on_timer(now);
-            self.note_controller_timer();
+            self.note_controller();
             if self.controller_at <= now {
                 self.controller_at = now + Duration::from_nanos(1);
             }
@@ -271,8 +277,10 @@ impl Sender {
         }
     }
 
+    /// Takes over what the controller wants after an event.
     #[inline]
-    fn note_controller_timer(&mut self) {
+    fn note_controller(&mut self) {
+        self.cwnd = self.controller.cwnd().0;
         self.controller_at = self.controller.next_timer().unwrap_or(Time::MAX);
     }
 
@@ -283,7 +291,7 @@ impl Sender {
     fn window(&self) -> u64 {
         match &self.prr {
             Some(prr) => prr.window(),
-            None => self.controller.cwnd().0,
+            None => self.cwnd,
         }
     }
 
@@ -480,7 +488,7 @@ impl Sender {
             Host::Tcp => self.sent_tcp(now),
             Host::Quic => self.sent_quic(now),
         }
-        self.note_controller_timer();
+        self.note_controller();
         Outgoing { number, segment, size: size as u16, directive }
     }
 
@@ -513,25 +521,30 @@ impl Sender {
         // rfc5681 4.1; Linux, tcp_slow_start_after_idle_check: nothing is outstanding at all.
         if self.segments.is_empty() && idle > rto {
             self.controller.on_idle_restart(&IdleEvent { now, idle, rto });
+            self.note_controller();
         }
     }
 
     /// The sender has to stop; `by_window` tells why.
+    #[inline]
     fn stopped(&mut self, now: Time, by_window: bool) {
-        if !self.burst && !by_window {
-            return;
+        if self.burst || by_window {
+            // Linux, tcp_cwnd_validate: what the window was used for is judged over one round trip.
+            let una = self.segments.base();
+            if by_window
+                || una >= self.usage_end
+                || (!self.window_limited && self.inflight > self.max_inflight)
+            {
+                self.window_limited = by_window;
+                self.max_inflight = self.inflight;
+                self.usage_end = self.segments.end();
+            }
         }
-        // Linux, tcp_cwnd_validate: what the window was used for is judged over one round trip.
-        let una = self.segments.base();
-        if una >= self.usage_end || by_window || (!self.window_limited && self.inflight > self.max_inflight) {
-            self.window_limited = by_window;
-            self.max_inflight = self.inflight;
-            self.usage_end = self.segments.end();
-        }
-        if self.burst && self.host == Host::Tcp {
-            self.schedule_probe(now);
+        if (self.burst || self.probe_stale) && self.host == Host::Tcp {
+            self.rearm_probe(now);
         }
         self.burst = false;
+        self.probe_stale = false;
     }
 
     /// Whether the window may grow (Linux, tcp_is_cwnd_limited): in slow start it may be up to twice what was used.
@@ -539,8 +552,8 @@ impl Sender {
         if self.window_limited {
             return true;
         }
-        let cwnd = self.controller.cwnd();
-        self.controller.ssthresh().is_some_and(|ssthresh| cwnd < ssthresh) && cwnd.0 < 2 * self.max_inflight
+        self.cwnd < 2 * self.max_inflight
+            && self.controller.ssthresh().is_some_and(|ssthresh| self.cwnd < ssthresh.0)
     }
 
     // Episodes.
@@ -589,6 +602,7 @@ impl Sender {
         } else {
             self.controller.on_loss(&event);
         }
+        self.note_controller();
         self.prr = prr.then(|| Prr::new(prior, self.inflight));
     }
 
@@ -600,6 +614,7 @@ impl Sender {
         self.phase = Phase::Open;
         self.prr = None;
         self.controller.on_recovery_exit(now);
+        self.note_controller();
     }
 
     fn rtt(&self, sample: Option<Duration>) -> Rtt {

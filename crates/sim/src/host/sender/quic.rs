@@ -117,6 +117,7 @@ impl Sender {
             if self.quic.missing == 0 {
                 self.counters.undone_episodes += 1;
                 self.controller.on_spurious_loss(&SpuriousEvent { now, timeout: false });
+                self.note_controller();
                 if self.phase != Phase::Open {
                     self.end_episode(now);
                 }
@@ -176,6 +177,7 @@ impl Sender {
                 inflight: Bytes(self.inflight),
                 repeated: false,
             });
+            self.note_controller();
             self.counters.timeouts += 1;
         }
     }
@@ -237,6 +239,7 @@ impl Sender {
                 inflight: Bytes(self.inflight),
                 repeated: self.quic.backoff > 0,
             });
+            self.note_controller();
             self.counters.tail_probes += 1;
             self.quic.backoff += 1;
             self.forced = Forced::Probes(PROBES);

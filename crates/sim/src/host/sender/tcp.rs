@@ -376,6 +376,7 @@ impl Sender {
     /// Takes the last episode back.
     fn undo(&mut self, now: Time) {
         self.controller.on_spurious_loss(&SpuriousEvent { now, timeout: self.tcp.undo_timeout });
+        self.note_controller();
         self.counters.undone_episodes += 1;
         self.tcp.undoable = false;
         self.tcp.frto = false;
@@ -486,24 +487,28 @@ impl Sender {
         (first + self.rto()).max(now + Duration::from_nanos(1))
     }
 
-    /// Sets the tail loss probe in place of the timeout, where one is allowed (rfc8985 7.2). It says whether it is.
-    pub(super) fn schedule_probe(&mut self, now: Time) -> bool {
+    /// After an ACK that said something new, or after a burst: sets the tail loss probe in place of the timeout where
+    /// one is allowed (rfc8985 7.2).
+    pub(super) fn rearm_probe(&mut self, now: Time) {
+        let first = self.segments.base();
         let wanted = matches!(self.phase, Phase::Open | Phase::Reduced)
             && self.known.is_empty()
             && self.tcp.probe.is_none()
             && !self.segments.is_empty();
-        if !wanted {
-            return false;
+        if wanted {
+            let one = self.segments.end() - first == 1;
+            let wait = match self.smoothed_rtt() {
+                Some(srtt) => srtt * 2 + if one { PROBE_ACK_DELAY } else { PROBE_SLACK },
+                None => INITIAL_RTO,
+            };
+            // Where the timeout would come first, the probe takes its moment.
+            self.tcp.probe_at = (now + wait).min(self.timeout_of_first(now));
+            self.tcp.rto_at = Time::MAX;
+        } else if self.tcp.probe_at != Time::MAX {
+            // Linux, tcp_rearm_rto: the time that passed under the probe's timer counts.
+            self.tcp.rto_at = self.timeout_of_first(now);
+            self.tcp.probe_at = Time::MAX;
         }
-        let one = self.segments.end() - self.segments.base() == 1;
-        let wait = match self.smoothed_rtt() {
-            Some(srtt) => srtt * 2 + if one { PROBE_ACK_DELAY } else { PROBE_SLACK },
-            None => INITIAL_RTO,
-        };
-        // Where the timeout would come first, the probe takes its moment.
-        self.tcp.probe_at = (now + wait).min(self.timeout_of_first(now));
-        self.tcp.rto_at = Time::MAX;
-        true
     }
 
     pub(super) fn rearm_tcp(&mut self, now: Time, sum: &Acked) {
@@ -513,19 +518,9 @@ impl Sender {
             self.tcp.reorder_at = Time::MAX;
             return;
         }
-        if !sum.advanced && !sum.sacked {
-            return;
-        }
-        let probing = self.tcp.probe_at != Time::MAX;
-        if self.schedule_probe(now) {
-            return;
-        }
-        if probing {
-            // Linux, tcp_rearm_rto: the time that passed under the probe's timer counts.
-            self.tcp.rto_at = self.timeout_of_first(now);
-            self.tcp.probe_at = Time::MAX;
-        } else if sum.advanced {
-            // rfc6298 5.3
+        self.probe_stale |= sum.advanced || sum.sacked;
+        // rfc6298 5.3; while a probe is set it stands for the timeout.
+        if sum.advanced && self.tcp.probe_at == Time::MAX {
             self.tcp.rto_at = now + self.rto();
         }
     }
@@ -576,7 +571,7 @@ impl Sender {
             inflight: Bytes(inflight),
             repeated,
         });
-        self.note_controller_timer();
+        self.note_controller();
         self.counters.timeouts += 1;
         self.tcp.frto = fresh || self.tcp.timeouts > 0;
         self.tcp.timeouts += 1;
