@@ -12,7 +12,7 @@
 //!             k grows by one whenever the bound bites, shrinks to what delta_r needs when it does not, and starts over
 //!             with a new direction;   r += delta_r
 //! Between the end of a pair and its outcome packets leave at r and are not counted.
-//! Timeout:    r is halved and learning starts over
+//! Timeout:    r is halved and learning starts over;  below the lowest rate: Starting from there
 //! ```
 //!
 //! | symbol | field | unit | default | source |
@@ -33,7 +33,9 @@
 //! a regression over fewer means nothing. D3 a pair in which the slower MI lost more is measured once more before it is
 //! believed; the paper gives the idea without a rule, this is the one of the same port. D4 the slope is taken over the
 //! newest packet of each ACK, so that delayed ACKs do not look like queues. D5 nothing bounds what is in flight, as in
-//! the source, whose window is 100,000 packets; a timeout is then the only way out of an outage.
+//! the source, whose window is 100,000 packets; a timeout is then the only way out of an outage. D6 a timeout is one only
+//! if nothing was acknowledged for an RTT. TCP's also fires when a retransmission is lost while ACKs flow; then the
+//! intervals under way, whose losses it misstates, are dropped and the rate stays.
 
 use super::{
     AckEvent, Connection, Controller, LossEvent, PacketInfo, Recovery, SendDirective, SendEvent, Timeout,
@@ -209,6 +211,8 @@ pub struct Vivace {
     bitten: i64,
     last_utility: f64,
     last_gradient: f64,
+    last_ack: Time,
+    srtt: Duration,
 }
 
 impl Vivace {
@@ -227,6 +231,8 @@ impl Vivace {
             bitten: 0,
             last_utility: 0.0,
             last_gradient: 0.0,
+            last_ack: connection.now,
+            srtt: INITIAL_RTT,
             config,
         }
     }
@@ -317,7 +323,16 @@ impl Vivace {
             }
             wanted
         };
-        self.rate_mbps = (self.rate_mbps + change).max(self.config.min_rate.as_mbps_f64());
+        self.set_rate(self.rate_mbps + change);
+    }
+
+    /// PCC-Uspace pcc.h: below the lowest rate it starts again.
+    fn set_rate(&mut self, mbps: f64) {
+        let least = self.config.min_rate.as_mbps_f64();
+        self.rate_mbps = mbps.max(least);
+        if mbps < least {
+            self.phase = Phase::Starting(None);
+        }
     }
 
     fn target_mbps(&self) -> f64 {
@@ -355,6 +370,10 @@ impl Controller for Vivace {
     }
 
     fn on_ack(&mut self, event: &AckEvent<'_>) {
+        if !event.acked.is_empty() {
+            self.last_ack = event.now;
+            self.srtt = event.rtt.smoothed;
+        }
         for packet in event.acked {
             if let Some(interval) = self.interval_of(packet) {
                 interval.settle(packet, false);
@@ -384,13 +403,16 @@ impl Controller for Vivace {
         if event.kind == Timeout::Pto {
             return;
         }
-        // PCC-Uspace pcc.h: onTimeout
-        self.rate_mbps = (self.rate_mbps * 0.5).max(self.config.min_rate.as_mbps_f64());
-        self.phase = Phase::Learning { again: false };
         self.intervals = 0;
         self.sending = None;
+        if event.now.since(self.last_ack) < self.srtt {
+            return;
+        }
+        // PCC-Uspace pcc.h: onTimeout
+        self.phase = Phase::Learning { again: false };
         self.trend = 0;
         self.bitten = 0;
+        self.set_rate(self.rate_mbps * 0.5);
     }
 
     fn on_mtu_change(&mut self, mss: Bytes) {

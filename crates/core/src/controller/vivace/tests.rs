@@ -91,9 +91,28 @@ fn the_bound_widens_while_it_bites() {
 fn a_timeout_halves_the_rate_and_forgets_the_pair() {
     let mut vivace = controller();
     vivace.plan();
-    let event = |kind| TimeoutEvent { now: Time::ZERO, kind, inflight: Bytes::ZERO, repeated: false };
-    vivace.on_timeout(&event(Timeout::Pto));
+    let event = |kind, now| TimeoutEvent { now, kind, inflight: Bytes::ZERO, repeated: false };
+    vivace.on_timeout(&event(Timeout::Pto, Time::from_secs(1)));
     assert_eq!((vivace.rate_mbps, vivace.intervals), (100.0, 2));
-    vivace.on_timeout(&event(Timeout::Rto));
+    vivace.on_timeout(&event(Timeout::Rto, Time::from_secs(1)));
     assert_eq!((vivace.rate_mbps, vivace.intervals), (50.0, 0));
+}
+
+#[test]
+fn a_timeout_while_acks_flow_only_forgets_the_pair() {
+    let mut vivace = controller();
+    vivace.plan();
+    let now = Time::from_millis(99);
+    vivace.on_timeout(&TimeoutEvent { now, kind: Timeout::Rto, inflight: Bytes::ZERO, repeated: true });
+    assert_eq!((vivace.rate_mbps, vivace.intervals), (100.0, 0));
+}
+
+#[test]
+fn below_the_lowest_rate_it_starts_again() {
+    let mut vivace = controller();
+    vivace.rate_mbps = 0.15;
+    let now = Time::from_secs(1);
+    vivace.on_timeout(&TimeoutEvent { now, kind: Timeout::Rto, inflight: Bytes::ZERO, repeated: false });
+    assert!((vivace.rate_mbps - 0.1).abs() < 1e-9);
+    assert!(matches!(vivace.phase, Phase::Starting(None)));
 }
