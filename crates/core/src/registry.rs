@@ -356,6 +356,8 @@ registry! {
             "ABC: accelerate or brake on every packet, with Cubic as second window (NSDI 2020)";
         Vivace(vivace::Vivace) = "vivace" | "pcc", feedback "delayed", queue None, host Tcp,
             "PCC Vivace-latency: rates chosen by online learning (NSDI 2018)";
+        Verus(verus::Verus) = "verus", feedback "delayed", queue None, host Tcp,
+            "Verus: the window that a learnt delay profile allows (SIGCOMM 2015)";
         Sprout(sprout::Sprout) = "sprout", feedback "sprout", queue None, host Tcp,
             "Sprout: no more in flight than the receiver forecasts for 100 ms (NSDI 2013)";
     }

@@ -54,3 +54,8 @@ fn sprout() {
     let receiver = FEEDBACKS.iter().find(|entry| entry.name == "sprout").expect("a registered name");
     check("sprout", "receiver", &table_of(receiver));
 }
+
+#[test]
+fn verus() {
+    page("verus");
+}

@@ -22,6 +22,7 @@ pub mod newreno;
 mod rounds;
 pub mod sprout;
 pub mod vegas;
+pub mod verus;
 pub mod vivace;
 pub mod westwood;
 mod window;
