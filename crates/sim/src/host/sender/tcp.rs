@@ -18,26 +18,21 @@
 //! - D2 A tail loss probe that repeats a segment replaces it in the count of bytes in flight; Linux counts both.
 //! - D3 A receiver never discards what it SACKed (no reneging).
 
-use brakelight_core::controller::{Controller, SpuriousEvent, Timeout, TimeoutEvent};
+use brakelight_core::controller::{Controller, SpuriousEvent};
 use brakelight_core::time::{Duration, Time};
-use brakelight_core::units::Bytes;
 
 use super::super::acks::AckBody;
 use super::super::ranges::Range;
 use super::ack::Acked;
 use super::scoreboard::State;
-use super::{Forced, Phase, Sender};
+use super::{Phase, Sender};
 
 /// The floor of what an RTO adds to srtt (Linux, TCP_RTO_MIN).
 pub(super) const MIN_RTO: Duration = Duration::from_millis(200);
 /// rfc6298 2.4; Linux, TCP_RTO_MAX
 const MAX_RTO: Duration = Duration::from_secs(120);
 /// rfc6298 2.1
-const INITIAL_RTO: Duration = Duration::from_secs(1);
-/// rfc8985 7.2: room for a delayed ACK; Linux takes its smallest RTO.
-const PROBE_ACK_DELAY: Duration = Duration::from_millis(200);
-/// rfc8985 7.2; Linux, TCP_TIMEOUT_MIN at 1000 Hz
-const PROBE_SLACK: Duration = Duration::from_millis(2);
+pub(super) const INITIAL_RTO: Duration = Duration::from_secs(1);
 /// rfc5681 2
 const DUP_THRESHOLD: u32 = 3;
 /// rfc8985 6.2: recoveries for which a widened reordering window is kept.
@@ -47,37 +42,37 @@ const REO_PERSIST: u8 = 16;
 #[derive(Clone, Debug)]
 pub(super) struct Tcp {
     /// The packet sent last among those delivered, and its RTT.
-    rack: Option<u32>,
-    rack_rtt: Duration,
+    pub(super) rack: Option<u32>,
+    pub(super) rack_rtt: Duration,
     /// One past the highest segment delivered.
-    fack: u32,
-    reordering_seen: bool,
-    reo_mult: u64,
-    reo_persist: u8,
+    pub(super) fack: u32,
+    pub(super) reordering_seen: bool,
+    pub(super) reo_mult: u64,
+    pub(super) reo_persist: u8,
     /// While a DSACK's round trip lasts: the segment that ends it.
-    dsack_round: Option<u32>,
-    reorder_at: Time,
+    pub(super) dsack_round: Option<u32>,
+    pub(super) reorder_at: Time,
 
-    rto_at: Time,
-    backoff: u32,
+    pub(super) rto_at: Time,
+    pub(super) backoff: u32,
     /// Timeouts since the left edge moved last.
-    timeouts: u32,
-    probe_at: Time,
+    pub(super) timeouts: u32,
+    pub(super) probe_at: Time,
     /// While a tail loss probe is out: the segment count when it left, and the segment it repeated.
-    probe: Option<(u32, Option<u32>)>,
+    pub(super) probe: Option<(u32, Option<u32>)>,
 
     /// Whether the episode can still be undone.
-    undoable: bool,
+    pub(super) undoable: bool,
     /// Retransmissions of the episode that no DSACK has called needless; negative when there was none yet.
-    undo_retransmits: i32,
-    undo_timeout: bool,
+    pub(super) undo_retransmits: i32,
+    pub(super) undo_timeout: bool,
     /// When the episode's first retransmission left.
-    retransmit_stamp: Option<Time>,
+    pub(super) retransmit_stamp: Option<Time>,
     /// Retransmissions in flight.
-    retransmits_out: u32,
-    frto: bool,
+    pub(super) retransmits_out: u32,
+    pub(super) frto: bool,
     /// F-RTO's second step: new data before retransmissions.
-    prefer_new: bool,
+    pub(super) prefer_new: bool,
 }
 
 impl Default for Tcp {
@@ -413,7 +408,7 @@ impl Sender {
     }
 
     /// rfc8985 6.2, step 5
-    fn detect_losses(&mut self, now: Time) {
+    pub(super) fn detect_losses(&mut self, now: Time) {
         self.tcp.reorder_at = Time::MAX;
         let Some(rack) = self.tcp.rack else { return };
         if self.oldest >= rack {
@@ -452,7 +447,8 @@ impl Sender {
         self.tcp.probe = None;
     }
 
-    fn begin_undo(&mut self, timeout: bool) {
+    /// From here on the episode can be undone.
+    pub(super) fn begin_undo(&mut self, timeout: bool) {
         self.tcp.undoable = true;
         self.tcp.undo_timeout = timeout;
         self.tcp.retransmit_stamp = None;
@@ -460,141 +456,5 @@ impl Sender {
         let out = self.tcp.retransmits_out.max(probes);
         // Nothing sent again yet is not the same as everything sent again in vain.
         self.tcp.undo_retransmits = if out == 0 { -1 } else { out as i32 };
-    }
-
-    // Timers.
-
-    /// A packet left.
-    #[inline]
-    pub(super) fn sent_tcp(&mut self, now: Time) {
-        if self.tcp.rto_at == Time::MAX && self.tcp.probe_at == Time::MAX {
-            self.tcp.rto_at = now + self.rto();
-        }
-    }
-
-    /// A segment leaves again. The timeout of the left edge starts over (Linux, tcp_xmit_retransmit_queue).
-    pub(super) fn retransmitted_tcp(&mut self, now: Time, segment: u32) {
-        self.tcp.retransmitted(now);
-        if segment == self.segments.base() {
-            self.tcp.rto_at = now + self.rto();
-            self.tcp.probe_at = Time::MAX;
-        }
-    }
-
-    /// When the timeout is due that counts from the last time the left edge was sent.
-    fn timeout_of_first(&self, now: Time) -> Time {
-        let first = self.segments.front().map_or(now, |first| self.transmissions[first.latest].sent_at);
-        (first + self.rto()).max(now + Duration::from_nanos(1))
-    }
-
-    /// After an ACK that said something new, or after a burst: sets the tail loss probe in place of the timeout where
-    /// one is allowed (rfc8985 7.2).
-    pub(super) fn rearm_probe(&mut self, now: Time) {
-        let first = self.segments.base();
-        let wanted = matches!(self.phase, Phase::Open | Phase::Reduced)
-            && self.known.is_empty()
-            && self.tcp.probe.is_none()
-            && !self.segments.is_empty();
-        if wanted {
-            let one = self.segments.end() - first == 1;
-            let wait = match self.smoothed_rtt() {
-                Some(srtt) => srtt * 2 + if one { PROBE_ACK_DELAY } else { PROBE_SLACK },
-                None => INITIAL_RTO,
-            };
-            // Where the timeout would come first, the probe takes its moment.
-            self.tcp.probe_at = (now + wait).min(self.timeout_of_first(now));
-            self.tcp.rto_at = Time::MAX;
-        } else if self.tcp.probe_at != Time::MAX {
-            // Linux, tcp_rearm_rto: the time that passed under the probe's timer counts.
-            self.tcp.rto_at = self.timeout_of_first(now);
-            self.tcp.probe_at = Time::MAX;
-        }
-    }
-
-    pub(super) fn rearm_tcp(&mut self, now: Time, sum: &Acked) {
-        if self.segments.is_empty() {
-            self.tcp.rto_at = Time::MAX;
-            self.tcp.probe_at = Time::MAX;
-            self.tcp.reorder_at = Time::MAX;
-            return;
-        }
-        self.probe_stale |= sum.advanced || sum.sacked;
-        // rfc6298 5.3; while a probe is set it stands for the timeout.
-        if sum.advanced && self.tcp.probe_at == Time::MAX {
-            self.tcp.rto_at = now + self.rto();
-        }
-    }
-
-    pub(super) fn on_tcp_deadline(&mut self, now: Time) {
-        if self.tcp.reorder_at <= now {
-            self.detect_losses(now);
-        }
-        if self.tcp.rto_at <= now {
-            self.on_rto(now);
-        }
-        if self.tcp.probe_at <= now {
-            self.tcp.probe_at = Time::MAX;
-            self.forced = Forced::Tail;
-            self.counters.tail_probes += 1;
-            // rfc8985 7.3: the timeout starts over from the probe.
-            self.tcp.rto_at = now + self.rto();
-        }
-    }
-
-    /// rfc6298 5.4 to 5.7, rfc5681 3.1, rfc8985 6.3
-    fn on_rto(&mut self, now: Time) {
-        let inflight = self.inflight;
-        // Linux, tcp_enter_loss: an episode that already reduced the threshold is not reduced again.
-        let reduced = match self.phase {
-            Phase::Open => false,
-            Phase::Reduced | Phase::Recovery => self.segments.base() < self.recovery_end,
-            Phase::Loss => self.segments.base() < self.recovery_end || self.tcp.timeouts > 0,
-        };
-        let repeated = reduced && (self.phase != Phase::Loss || self.tcp.timeouts > 0);
-        let fresh = matches!(self.phase, Phase::Open | Phase::Reduced);
-        let first = self.segments.base();
-        for number in self.oldest.max(self.transmissions.base())..self.transmissions.end() {
-            let entry = &self.transmissions[number];
-            // rfc8985 6.3: the first segment, and what has been out for a round trip.
-            let expired = entry.segment == first || entry.sent_at + self.tcp.rack_rtt <= now;
-            if entry.state == State::Outstanding && expired {
-                self.mark_lost(number);
-            }
-        }
-        self.requeue_lost();
-        if !repeated {
-            self.begin_undo(true);
-        }
-        self.controller.on_timeout(&TimeoutEvent {
-            now,
-            kind: Timeout::Rto,
-            inflight: Bytes(inflight),
-            repeated,
-        });
-        self.note_controller();
-        self.counters.timeouts += 1;
-        self.tcp.frto = fresh || self.tcp.timeouts > 0;
-        self.tcp.timeouts += 1;
-        self.tcp.backoff += 1;
-        self.phase = Phase::Loss;
-        self.prr = None;
-        self.recovery_end = self.segments.end();
-        self.tcp.probe = None;
-        self.tcp.prefer_new = false;
-        self.tcp.probe_at = Time::MAX;
-        self.tcp.reorder_at = Time::MAX;
-        self.tcp.rto_at = now + self.rto();
-        self.forced = Forced::Head;
-    }
-
-    /// After a timeout the stream is repaired from its left edge.
-    fn requeue_lost(&mut self) {
-        self.lost_queue.clear();
-        for segment in self.segments.base()..self.segments.end() {
-            let entry = self.segments[segment];
-            if !entry.delivered && self.transmissions[entry.latest].state == State::Lost {
-                self.lost_queue.push_back(segment);
-            }
-        }
     }
 }

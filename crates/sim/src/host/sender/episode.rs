@@ -1,0 +1,73 @@
+//! The beginning and the end of a reaction to loss or marks, common to both profiles.
+
+use brakelight_core::controller::{Controller, LossEvent, Recovery};
+use brakelight_core::registry::Host;
+use brakelight_core::time::Time;
+use brakelight_core::units::Bytes;
+
+use super::prr::Prr;
+use super::scoreboard::State;
+use super::{Phase, Sender};
+
+impl Sender {
+    /// Takes transmission `number` out of flight as lost, and queues its segment to be sent again.
+    pub(super) fn mark_lost(&mut self, number: u32) {
+        let entry = &mut self.transmissions[number];
+        debug_assert_eq!(entry.state, State::Outstanding);
+        entry.state = State::Lost;
+        let size = u64::from(entry.size);
+        self.inflight -= size;
+        self.total_lost += size;
+        self.counters.lost_packets += 1;
+        let info = entry.info(number);
+        let (segment, retransmission) = (entry.segment, entry.retransmission);
+        self.lost.push(info);
+        if self.host == Host::Tcp {
+            self.tcp.left_flight(retransmission);
+        }
+        if let Some(entry) = self.segments.get(segment)
+            && !entry.delivered
+            && entry.latest == number
+        {
+            self.lost_queue.push_back(segment);
+        }
+    }
+
+    /// Tells the controller that an episode begins, and lets PRR take over where it may.
+    pub(super) fn begin_episode(&mut self, now: Time, by_mark: bool, lost: u64) {
+        let prior = self.controller.cwnd().0;
+        let prr = self.host == Host::Tcp && self.controller.recovery() == Recovery::Prr;
+        let sent_at = match self.lost.last() {
+            Some(info) if !by_mark => info.sent_at,
+            _ => self.last_acked_sent_at(),
+        };
+        let event = LossEvent {
+            now,
+            sent_at,
+            inflight: Bytes(self.inflight + lost),
+            lost: Bytes(lost),
+            srtt: self.rtt.smoothed(),
+            min_rtt: self.rtt.min(),
+        };
+        if by_mark {
+            self.controller.on_ce(&event);
+            self.cwr_pending = true;
+        } else {
+            self.controller.on_loss(&event);
+        }
+        self.note_controller();
+        self.prr = prr.then(|| Prr::new(prior, self.inflight));
+    }
+
+    fn last_acked_sent_at(&self) -> Time {
+        self.acked.last().map_or(self.first_sent_at, |info| info.sent_at)
+    }
+
+    /// Ends the episode.
+    pub(super) fn end_episode(&mut self, now: Time) {
+        self.phase = Phase::Open;
+        self.prr = None;
+        self.controller.on_recovery_exit(now);
+        self.note_controller();
+    }
+}

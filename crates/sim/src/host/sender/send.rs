@@ -1,0 +1,281 @@
+//! The next packet, and what keeps it from leaving: window, pacer, or nothing to send.
+
+use brakelight_core::controller::{Controller, IdleEvent, SendEvent};
+use brakelight_core::registry::Host;
+use brakelight_core::time::Time;
+use brakelight_core::units::{Bytes, Rate};
+
+use super::scoreboard::{Segment, State, Transmission};
+use super::{Forced, Outgoing, Sender};
+
+impl Sender {
+    /// What may be in flight.
+    #[inline]
+    pub(super) fn window(&self) -> u64 {
+        match &self.prr {
+            Some(prr) => prr.window(),
+            None => self.cwnd,
+        }
+    }
+
+    #[inline]
+    fn pacing_rate(&self) -> Option<Rate> {
+        let rate = self.controller.pacing_rate();
+        if rate.is_some() || self.host == Host::Tcp {
+            return rate;
+        }
+        // rfc9002 7.7
+        let bytes = self.controller.cwnd().as_f64();
+        Some(Rate::from_bps_f64(1.25 * 8.0 * bytes / self.rtt.smoothed().as_secs_f64()))
+    }
+
+    /// The next packet, if one may leave now.
+    #[inline]
+    pub(in super::super) fn poll(&mut self, now: Time) -> Option<Outgoing> {
+        if self.halted {
+            return None;
+        }
+        let outgoing = self.poll_unhalted(now);
+        self.halted = outgoing.is_none();
+        outgoing
+    }
+
+    fn poll_unhalted(&mut self, now: Time) -> Option<Outgoing> {
+        self.pace_at = Time::MAX;
+        if self.forced != Forced::None
+            && let Some(outgoing) = self.poll_forced(now)
+        {
+            return Some(outgoing);
+        }
+        let retransmission = match self.next_lost() {
+            Some(segment) if !(self.tcp.prefers_new() && self.unsent > 0) => Some(segment),
+            _ => None,
+        };
+        let size = match retransmission {
+            Some(segment) => u64::from(self.segments[segment].size),
+            None => self.unsent.min(self.mss),
+        };
+        if size == 0 {
+            self.stopped(now, false);
+            if self.inflight < self.window() {
+                // draft-ietf-ccwg-bbr 4.1.2.4: what leaves from now on says little about the path.
+                self.app_limited_until = (self.delivered + self.inflight).max(1);
+            }
+            return None;
+        }
+        // One packet may always be out: a window below one packet would wait for an ACK that never comes.
+        if self.inflight + size > self.window() && self.inflight > 0 {
+            self.stopped(now, true);
+            return None;
+        }
+        let rate = self.pacing_rate();
+        if let Some(rate) = rate {
+            let at = self.pacer.ready_at(size, rate);
+            if at > now {
+                self.pace_at = at;
+                // rfc9002 7.8: a sender that only waits for its pacer counts as limited by its window.
+                self.stopped(now, self.host == Host::Quic);
+                return None;
+            }
+        }
+        Some(match retransmission {
+            Some(segment) => {
+                self.lost_queue.pop_front();
+                self.emit(now, Some(segment), size, rate)
+            }
+            None => self.emit(now, None, size, rate),
+        })
+    }
+
+    fn poll_forced(&mut self, now: Time) -> Option<Outgoing> {
+        let forced = self.forced;
+        self.forced = match forced {
+            Forced::Probes(count) if count > 1 => Forced::Probes(count - 1),
+            _ => Forced::None,
+        };
+        let lost = self.next_lost();
+        let segment = match forced {
+            Forced::None => return None,
+            Forced::Head => Some(lost?),
+            Forced::Tail | Forced::Probes(_) if self.unsent > 0 => None,
+            // rfc8985 7.3: the highest segment.
+            Forced::Tail => Some(self.highest_unsacked()?),
+            // rfc9002 6.2.4: lost data first, or else what left longest ago.
+            Forced::Probes(_) => Some(lost.or_else(|| self.oldest_undelivered())?),
+        };
+        if segment.is_some() && segment == lost {
+            self.lost_queue.pop_front();
+        }
+        let size = match segment {
+            Some(segment) => u64::from(self.segments[segment].size),
+            None => self.unsent.min(self.mss),
+        };
+        if forced == Forced::Tail {
+            self.tcp.probe_sent(segment, self.segments.end());
+        }
+        let rate = self.pacing_rate();
+        Some(self.emit(now, segment, size, rate))
+    }
+
+    /// The first segment that is lost and not yet sent again.
+    #[inline]
+    fn next_lost(&mut self) -> Option<u32> {
+        while let Some(&segment) = self.lost_queue.front() {
+            if let Some(entry) = self.segments.get(segment)
+                && !entry.delivered
+                && self.transmissions[entry.latest].state == State::Lost
+            {
+                return Some(segment);
+            }
+            self.lost_queue.pop_front();
+        }
+        None
+    }
+
+    fn highest_unsacked(&self) -> Option<u32> {
+        (self.segments.base()..self.segments.end()).rev().find(|&segment| !self.segments[segment].delivered)
+    }
+
+    fn oldest_undelivered(&self) -> Option<u32> {
+        (self.segments.base()..self.segments.end())
+            .filter(|&segment| !self.segments[segment].delivered)
+            .min_by_key(|&segment| self.segments[segment].latest)
+    }
+
+    /// Sends `segment` again, or `size` new bytes, paced at `rate`.
+    fn emit(&mut self, now: Time, segment: Option<u32>, size: u64, rate: Option<Rate>) -> Outgoing {
+        let number = self.transmissions.end();
+        let retransmission = segment.is_some();
+        if self.inflight == 0 {
+            self.restart_after_idle(now);
+            // draft-ietf-ccwg-bbr 4.1.2.2
+            self.first_sent_at = now;
+            self.delivered_at = now;
+        }
+        let app_limited = self.app_limited_until > self.delivered;
+        let mut directive = self.controller.on_send(&SendEvent {
+            now,
+            size: Bytes(size),
+            number: u64::from(number),
+            retransmission,
+            inflight: Bytes(self.inflight),
+            app_limited,
+            srtt: self.smoothed_rtt(),
+        });
+        if let Some(rate) = rate {
+            self.pacer.sent(now, size, rate);
+        }
+        let segment = match segment {
+            Some(segment) => {
+                self.supersede(now, segment, number);
+                segment
+            }
+            None => {
+                if self.unsent != u64::MAX {
+                    self.unsent -= size;
+                }
+                directive.cwr |= std::mem::take(&mut self.cwr_pending);
+                let segment = self.segments.end();
+                self.segments.push(Segment {
+                    latest: number,
+                    size: size as u16,
+                    delivered: false,
+                    retransmitted: false,
+                });
+                segment
+            }
+        };
+        self.inflight += size;
+        self.transmissions.push(Transmission {
+            sent_at: now,
+            delivered: self.delivered,
+            delivered_at: self.delivered_at,
+            first_sent_at: self.first_sent_at,
+            lost: self.total_lost,
+            tag: directive.tag,
+            inflight: self.inflight as u32,
+            segment,
+            size: size as u16,
+            state: State::Outstanding,
+            app_limited,
+            retransmission,
+        });
+        if let Some(prr) = &mut self.prr {
+            prr.sent(size);
+        }
+        self.counters.sent_packets += 1;
+        self.counters.sent_bytes += size;
+        self.burst = true;
+        self.last_sent_at = Some(now);
+        match self.host {
+            Host::Tcp => self.sent_tcp(now),
+            Host::Quic => self.sent_quic(now),
+        }
+        self.note_controller();
+        Outgoing { number, segment, size: size as u16, directive }
+    }
+
+    /// Notes that `segment` leaves again as transmission `number`.
+    fn supersede(&mut self, now: Time, segment: u32, number: u32) {
+        let entry = &mut self.segments[segment];
+        let before = std::mem::replace(&mut entry.latest, number);
+        entry.retransmitted = true;
+        self.counters.retransmitted_packets += 1;
+        self.counters.retransmitted_bytes += u64::from(entry.size);
+        if self.host == Host::Tcp {
+            self.retransmitted_tcp(now, segment);
+            let old = &mut self.transmissions[before];
+            if old.state == State::Outstanding {
+                old.state = State::Superseded;
+                self.inflight -= u64::from(old.size);
+                let was_retransmission = old.retransmission;
+                self.tcp.left_flight(was_retransmission);
+            }
+        }
+    }
+
+    fn restart_after_idle(&mut self, now: Time) {
+        let Some(last) = self.last_sent_at else { return };
+        let idle = now.since(last);
+        let rto = match self.host {
+            Host::Tcp => self.rto(),
+            Host::Quic => self.pto(),
+        };
+        // rfc5681 4.1; Linux, tcp_slow_start_after_idle_check: nothing is outstanding at all.
+        if self.segments.is_empty() && idle > rto {
+            self.controller.on_idle_restart(&IdleEvent { now, idle, rto });
+            self.note_controller();
+        }
+    }
+
+    /// The sender has to stop; `by_window` tells why.
+    #[inline]
+    fn stopped(&mut self, now: Time, by_window: bool) {
+        if self.burst || by_window {
+            // Linux, tcp_cwnd_validate: what the window was used for is judged over one round trip.
+            let una = self.segments.base();
+            if by_window
+                || una >= self.usage_end
+                || (!self.window_limited && self.inflight > self.max_inflight)
+            {
+                self.window_limited = by_window;
+                self.max_inflight = self.inflight;
+                self.usage_end = self.segments.end();
+            }
+        }
+        if (self.burst || self.probe_stale) && self.host == Host::Tcp {
+            self.rearm_probe(now);
+        }
+        self.burst = false;
+        self.probe_stale = false;
+    }
+
+    /// Whether the window may grow (Linux, tcp_is_cwnd_limited): in slow start it may be up to twice what was used.
+    pub(super) fn is_cwnd_limited(&self) -> bool {
+        if self.window_limited {
+            return true;
+        }
+        self.cwnd < 2 * self.max_inflight
+            && self.controller.ssthresh().is_some_and(|ssthresh| self.cwnd < ssthresh.0)
+    }
+}
