@@ -334,7 +334,7 @@ macro_rules! dispatch_controller {
 
 registry! {
     controllers {
-        NewReno(newreno::NewReno) = "newreno" | "reno", feedback "delayed", queue None, host Tcp,
+        NewReno(newreno::NewReno) = "newreno" | "reno", feedback "rfc3168", queue None, host Tcp,
             "NewReno: additive increase, multiplicative decrease (RFC 5681, RFC 6582)";
         Bbr(bbr::Bbr) = "bbr" | "bbr1", feedback "delayed", queue None, host Tcp,
             "BBR version 1: paced at the measured bandwidth, as Linux tcp_bbr.c";
@@ -342,13 +342,13 @@ registry! {
             "BBR version 2: bounded by the losses of its probes, as Linux tcp_bbr2.c";
         Bbr3(bbr3::Bbr3) = "bbr3", feedback "delayed", queue None, host Tcp,
             "BBR version 3 (draft-ietf-ccwg-bbr)";
-        Cubic(cubic::Cubic) = "cubic", feedback "delayed", queue None, host Tcp,
+        Cubic(cubic::Cubic) = "cubic", feedback "rfc3168", queue None, host Tcp,
             "CUBIC with HyStart: window growth as a cubic function of time (RFC 9438)";
         Vegas(vegas::Vegas) = "vegas", feedback "delayed", queue None, host Tcp,
             "Vegas: keeps two to four packets in the queue (Brakmo and Peterson 1995, as Linux)";
-        Westwood(westwood::Westwood) = "westwood" | "westwood+", feedback "delayed", queue None, host Tcp,
+        Westwood(westwood::Westwood) = "westwood" | "westwood+", feedback "rfc3168", queue None, host Tcp,
             "Westwood+: after a loss the window is the bandwidth estimate times the smallest RTT (Mascolo 2001, as Linux)";
-        Ctcp(ctcp::Ctcp) = "ctcp" | "compound", feedback "delayed", queue None, host Tcp,
+        Ctcp(ctcp::Ctcp) = "ctcp" | "compound", feedback "rfc3168", queue None, host Tcp,
             "Compound TCP: Reno's window plus one that follows the delay (Tan 2006)";
         Copa(copa::Copa) = "copa", feedback "delayed", queue None, host Tcp,
             "Copa: aims at the rate 1/(delta * queueing delay), with a competitive mode (NSDI 2018)";

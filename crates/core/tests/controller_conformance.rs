@@ -9,10 +9,9 @@ use std::mem::size_of;
 
 use brakelight_core::controller::{
     AckEvent, Connection, Controller, IdleEvent, LossEvent, MarkCount, Marks, PacketInfo, ReceiveTime,
-    Report, SendEvent, SpuriousEvent, Timeout, TimeoutEvent,
+    Report, Rtt, SendEvent, SpuriousEvent, Timeout, TimeoutEvent,
 };
 use brakelight_core::ecn::{Ecn, Mark};
-use brakelight_core::estimate::rtt::RttEstimator;
 use brakelight_core::packet::Header;
 use brakelight_core::random::Random;
 use brakelight_core::registry::{AnyController, CONTROLLERS, ControllerConfig};
@@ -113,7 +112,8 @@ struct Host {
     delivered_at: Time,
     first_sent_at: Time,
     lost: Bytes,
-    rtt: RttEstimator,
+    /// Smoothed and smallest RTT, once there is a sample.
+    rtt: Option<(Duration, Duration)>,
     round: u64,
     round_end: Bytes,
     /// The packet number that ends the recovery under way.
@@ -149,7 +149,7 @@ impl Host {
             delivered_at: now,
             first_sent_at: now,
             lost: Bytes::ZERO,
-            rtt: RttEstimator::new(Duration::from_secs(1)),
+            rtt: None,
             round: 0,
             round_end: Bytes::ZERO,
             recovery: None,
@@ -158,6 +158,12 @@ impl Host {
             timed_out: false,
             sent: None,
         }
+    }
+
+    fn rtt(&self, sample: Option<Duration>) -> Rtt {
+        let initial = Duration::from_secs(1);
+        let (smoothed, min) = self.rtt.unwrap_or((initial, initial));
+        Rtt { sample, smoothed, variation: smoothed / 4, min }
     }
 
     fn inflight(&self) -> Bytes {
@@ -183,7 +189,7 @@ impl Host {
                 retransmission: false,
                 inflight,
                 app_limited: false,
-                srtt: self.rtt.has_sample().then(|| self.rtt.smoothed()),
+                srtt: self.rtt.map(|(smoothed, _)| smoothed),
             });
             self.header = directive.header;
             self.sent = Some((directive.ecn, directive.tag));
@@ -235,7 +241,8 @@ impl Host {
         }
         let newly_acked = acked.iter().map(|(packet, _)| packet.size).sum();
         let sample = self.now.since(newest.sent_at);
-        self.rtt.update(sample, Duration::ZERO);
+        let (smoothed, min) = self.rtt.unwrap_or((sample, sample));
+        self.rtt = Some(((smoothed * 7 + sample) / 8, min.min(sample)));
         self.delivered += newly_acked;
         (self.delivered_at, self.first_sent_at) = (self.now, newest.sent_at);
         let round_start = newest.delivered >= self.round_end;
@@ -263,7 +270,7 @@ impl Host {
             inflight: self.inflight(),
             delivered: self.delivered,
             total_lost: self.lost,
-            rtt: self.rtt.rtt(Some(sample)),
+            rtt: self.rtt(Some(sample)),
             ack_delay: Duration::ZERO,
             round: self.round,
             round_start,
@@ -305,8 +312,8 @@ impl Host {
             sent_at,
             inflight: self.inflight() + lost,
             lost,
-            srtt: self.rtt.smoothed(),
-            min_rtt: self.rtt.min().unwrap_or(self.rtt.smoothed()),
+            srtt: self.rtt(None).smoothed,
+            min_rtt: self.rtt(None).min,
         }
     }
 
@@ -332,7 +339,7 @@ impl Host {
             inflight: self.inflight(),
             delivered: self.delivered,
             total_lost: self.lost,
-            rtt: self.rtt.rtt(None),
+            rtt: self.rtt(None),
             ack_delay: Duration::ZERO,
             round: self.round,
             round_start: false,
@@ -396,7 +403,7 @@ impl Host {
                     let idle = Duration::from_millis(u64::from(ms));
                     self.now += idle;
                     self.fire_timers(name);
-                    let rto = self.rtt.rto(Duration::from_millis(200));
+                    let rto = self.rtt(None).smoothed + Duration::from_millis(200);
                     if idle > rto {
                         self.controller.on_idle_restart(&IdleEvent { now: self.now, idle, rto });
                     }

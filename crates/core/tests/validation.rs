@@ -32,6 +32,43 @@ fn vivace() {
 }
 
 #[test]
+fn newreno() {
+    page("newreno");
+}
+
+#[test]
+fn cubic() {
+    page("cubic");
+}
+
+#[test]
+fn vegas() {
+    page("vegas");
+}
+
+#[test]
+fn westwood() {
+    page("westwood");
+}
+
+#[test]
+fn ctcp() {
+    page("ctcp");
+}
+
+#[test]
+fn copa() {
+    page("copa");
+}
+
+#[test]
+fn abc_sender() {
+    check("abc-sender", "parameters", &parameters("abc"));
+    let delayed = FEEDBACKS.iter().find(|entry| entry.name == "delayed").expect("a registered receiver");
+    check("abc-sender", "delayed", &table_of(delayed));
+}
+
+#[test]
 fn links() {
     for entry in SERVICES {
         check("links", entry.name, &table_of(entry));

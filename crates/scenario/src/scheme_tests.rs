@@ -40,26 +40,26 @@ fn an_alias_becomes_the_registered_name() {
 
 #[test]
 fn an_option_goes_to_the_part_that_declares_it() {
-    let scheme = Scheme::parse("newreno:echo=exact,abc_limit=3").unwrap();
+    let scheme = Scheme::parse("bbr:echo=exact,cwnd_gain=3").unwrap();
     assert_eq!(scheme.feedback().words().to_string(), "delayed:echo=exact");
-    assert_eq!(scheme.controller().words().to_string(), "newreno:abc_limit=3");
+    assert_eq!(scheme.controller().words().to_string(), "bbr:cwnd_gain=3");
     assert_eq!(scheme.queue().words().to_string(), "droptail");
 }
 
 #[test]
 fn an_option_that_no_part_declares_is_refused_with_the_options_of_each() {
-    let error = Scheme::parse("newreno:gamma=1").unwrap_err().to_string();
-    assert!(error.starts_with("scheme `newreno:gamma=1`: unknown option `gamma`: valid are "), "{error}");
-    for part in ["beta", " for newreno; ", " for delayed; ", "limit for droptail"] {
+    let error = Scheme::parse("bbr:gamma=1").unwrap_err().to_string();
+    assert!(error.starts_with("scheme `bbr:gamma=1`: unknown option `gamma`: valid are "), "{error}");
+    for part in ["cwnd_gain", " for bbr; ", " for delayed; ", "limit for droptail"] {
         assert!(error.contains(part), "{error}");
     }
 }
 
 #[test]
 fn an_item_with_an_option_and_no_colon_continues_the_scheme_before_it() {
-    let list = Scheme::parse_list("reno:beta=0.7,limit=9pkt,newreno,newreno:beta=0.6,echo=exact").unwrap();
+    let list = Scheme::parse_list("reno:beta=0.7,limit=9pkt,newreno,bbr:cwnd_gain=3,echo=exact").unwrap();
     let list: Vec<String> = list.iter().map(Scheme::to_string).collect();
-    assert_eq!(list, ["newreno:beta=0.7,limit=9pkt", "newreno", "newreno:beta=0.6,echo=exact"]);
+    assert_eq!(list, ["newreno:beta=0.7,limit=9pkt", "newreno", "bbr:cwnd_gain=3,echo=exact"]);
     let bare = Scheme::parse_list("newreno,beta=0.7").unwrap();
     assert_eq!(bare[0].to_string(), "newreno:beta=0.7");
 }

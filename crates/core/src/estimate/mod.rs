@@ -2,7 +2,6 @@
 
 pub mod delivery_rate;
 pub mod poisson_brownian;
-pub mod rtt;
 pub mod sliding_rate;
 pub mod windowed_max;
 pub mod windowed_min;
