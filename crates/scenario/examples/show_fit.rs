@@ -63,7 +63,7 @@ const WIDTH: f64 = 260.0;
 const HEIGHT: f64 = 150.0;
 const MARGIN: f64 = 46.0;
 
-/// A column a recording: autocorrelation above, quantiles of the rate below; recorded in blue, synthetic in orange.
+/// A column a recording: autocorrelation above, quantiles of the rate in 100 ms below; recorded blue, synthetic orange.
 fn draw(pairs: &[Pair]) -> String {
     let (columns, rows) = (3, pairs.len().div_ceil(3) * 2);
     let (width, height) = (columns as f64 * (WIDTH + MARGIN) + 20.0, rows as f64 * (HEIGHT + MARGIN) + 40.0);
@@ -78,10 +78,10 @@ fn draw(pairs: &[Pair]) -> String {
         let x = (index % columns) as f64 * (WIDTH + MARGIN) + MARGIN;
         let y = (index / columns) as f64 * 2.0 * (HEIGHT + MARGIN) + 40.0;
         let acf = [recorded, synthetic].map(autocorrelation);
-        panel(&mut svg, (x, y), &format!("{name}: autocorrelation, lag in s"), &acf, (10.0, -0.2, 1.0));
+        panel(&mut svg, (x, y), &format!("{name}: autocorrelation by lag, s"), &acf, (10.0, -0.2, 1.0));
         let quantiles = [recorded, synthetic].map(quantiles);
         let top = quantiles.iter().flatten().map(|point| point.1).fold(0.0, f64::max);
-        let title = format!("{name}: Mbit/s in 100 ms, share of bins");
+        let title = format!("{name}: Mbit/s by share of time");
         panel(&mut svg, (x, y + HEIGHT + MARGIN), &title, &quantiles, (1.0, 0.0, top));
     }
     svg.push_str("</svg>\n");
@@ -107,7 +107,7 @@ fn panel(
     for value in [low, high] {
         let (_, y) = place(&(0.0, value));
         let _ =
-            writeln!(svg, "<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{value:.3}</text>", x - 4.0, y + 4.0);
+            writeln!(svg, "<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{value:.1}</text>", x - 4.0, y + 4.0);
     }
     for value in [0.0, right / 2.0, right] {
         let (x, _) = place(&(value, low));

@@ -38,6 +38,7 @@ embedded! {
     "fit-att-driving-down" false;
     "fit-att-driving-up" false;
     "fit-verizon-down" false;
+    "fit-verizon-up" false;
 }
 
 /// The recipes that were fitted to recordings, each with the recording's file name.
@@ -45,6 +46,7 @@ pub const FITTED: &[(&str, &str)] = &[
     ("fit-att-driving-down", "ATT-LTE-driving-2016.down"),
     ("fit-att-driving-up", "ATT-LTE-driving-2016.up"),
     ("fit-verizon-down", "Verizon-LTE-short.down"),
+    ("fit-verizon-up", "Verizon-LTE-short.up"),
 ];
 
 impl Embedded {

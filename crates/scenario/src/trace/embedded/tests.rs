@@ -24,6 +24,7 @@ const CHECKSUMS: &[(&str, u64)] = &[
     ("fit-att-driving-down", 0x25df7774e1e76bf5),
     ("fit-att-driving-up", 0xa57da52ee4a42c30),
     ("fit-verizon-down", 0x66245e541093e85e),
+    ("fit-verizon-up", 0xb47eae15918d9c22),
 ];
 
 #[test]
