@@ -4,9 +4,7 @@ use std::path::Path;
 
 use brakelight_core::path::trace::Trace;
 use brakelight_core::time::Duration;
-use brakelight_scenario::trace::embedded::Embedded;
-use brakelight_scenario::trace::names::Names;
-use brakelight_scenario::trace::recipe::Recipe;
+use brakelight_scenario::trace::names::{self, Names};
 use brakelight_scenario::trace::statistics::{self, Statistics};
 use brakelight_scenario::trace::{OPPORTUNITY, convert, plot};
 use serde_json::json;
@@ -103,7 +101,7 @@ fn in_words(name: &str, trace: &Trace, s: &Statistics, screen: &Screen) -> Strin
 }
 
 fn synth(arguments: &Synth) -> Result<(), Failure> {
-    let mut recipe = recipe(&arguments.recipe)?;
+    let mut recipe = names::recipe(&arguments.recipe).map_err(Failure::input)?;
     if let Some(seed) = arguments.seed {
         recipe.seed = seed;
     }
@@ -113,19 +111,6 @@ fn synth(arguments: &Synth) -> Result<(), Failure> {
     let trace =
         recipe.generate().map_err(|error| Failure::input(format!("{}: {error}", arguments.recipe)))?;
     write(&convert::to_mahimahi(&trace), arguments.out.as_deref())
-}
-
-/// A recipe by the name of an embedded trace, or from a file.
-fn recipe(name: &str) -> Result<Recipe, Failure> {
-    if let Some(embedded) = Embedded::find(name) {
-        return Ok(embedded.recipe());
-    }
-    let known: Vec<&str> =
-        brakelight_scenario::trace::embedded::EMBEDDED.iter().map(|trace| trace.name).collect();
-    let text = std::fs::read_to_string(name).map_err(|error| {
-        Failure::input(format!("{name}: {error}; give a recipe file, or one of {}", known.join(", ")))
-    })?;
-    text.parse().map_err(|error| Failure::input(format!("{name}: {error}")))
 }
 
 fn convert(arguments: &Convert) -> Result<(), Failure> {
