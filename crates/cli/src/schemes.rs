@@ -6,7 +6,7 @@ use brakelight_scenario::scheme::Scheme;
 /// What comes first, where it is registered; the queues that a router of today has, below the controller it has.
 const FIRST: &[&str] = &["abc", "cubic", "cubic+codel", "cubic+pie"];
 
-/// The schemes of [`FIRST`], then every other controller with the queue that it brings.
+/// The schemes of `FIRST`, then every other controller with the queue that it brings.
 pub fn defaults() -> Vec<Scheme> {
     let registered = |name: &&str| {
         let (controller, queue) = name.split_once('+').unwrap_or((name, "droptail"));

@@ -6,7 +6,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`time`], [`units`], [`ecn`], [`packet`], [`random`] | the shared nouns |
-//! | [`parameters`], [`registry`] | configuration structs and the one-line-per-algorithm tables |
+//! | [`mod@parameters`], [`mod@registry`] | configuration structs and the one-line-per-algorithm tables |
 //! | [`estimate`] | filters: one per file |
 //! | [`controller`] | senders: one file per algorithm |
 //! | [`feedback`] | receivers: what an ACK must carry |

@@ -10,7 +10,7 @@
 //! | [`host`] | the modelled host: both ends of a flow |
 //! | `traffic` | applications |
 //! | [`statistics`], [`link_log`], [`report`] | what is watched |
-//! | [`bench`] | what is measured for speed: scenarios, and queues by themselves |
+//! | [`mod@bench`] | what is measured for speed: scenarios, and queues by themselves |
 
 #![forbid(unsafe_code)]
 

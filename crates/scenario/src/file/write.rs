@@ -1,4 +1,4 @@
-//! Writing a scenario as the file that [`read`](super::read) turns back into it. Every field is written, so defaults
+//! Writing a scenario as the file that [`read`](fn@super::read) turns back into it. Every field is written, so defaults
 //! that change later do not change what the file means; the same scenario gives the same bytes.
 
 use std::fmt::{Display, Write};
