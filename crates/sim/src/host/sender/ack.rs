@@ -262,8 +262,5 @@ impl Sender {
             Host::Tcp => self.segments.end(),
             Host::Quic => self.transmissions.end(),
         };
-        if self.controller.recovery() == Recovery::Own {
-            self.prr = None;
-        }
     }
 }

@@ -42,6 +42,10 @@ impl Sender {
 
     fn poll_unhalted(&mut self, now: Time) -> Option<Outgoing> {
         self.pace_at = Time::MAX;
+        if self.transmissions.end() == u32::MAX {
+            // The numbers are used up, 6 TB later: the connection falls silent.
+            return None;
+        }
         if self.forced != Forced::None
             && let Some(outgoing) = self.poll_forced(now)
         {
@@ -97,10 +101,11 @@ impl Sender {
         let segment = match forced {
             Forced::None => return None,
             Forced::Head => Some(lost?),
-            Forced::Tail | Forced::Probes(_) if self.unsent > 0 => None,
-            // rfc8985 7.3: the highest segment.
+            // rfc8985 7.3: new data, or else the highest segment.
+            Forced::Tail if self.unsent > 0 => None,
             Forced::Tail => Some(self.highest_unsacked()?),
-            // rfc9002 6.2.4: lost data first, or else what left longest ago.
+            // rfc9002 6.2.4: lost data, or else new data, or else what left longest ago.
+            Forced::Probes(_) if lost.is_none() && self.unsent > 0 => None,
             Forced::Probes(_) => Some(lost.or_else(|| self.oldest_undelivered())?),
         };
         if segment.is_some() && segment == lost {
