@@ -89,7 +89,7 @@ impl Comparison {
                     against: against.clone(),
                     record: Record {
                         series: arguments.out.is_some(),
-                        bin: default_bin(arguments.duration),
+                        bin: default_bin(arguments.duration).min(arguments.duration),
                         link_logs: arguments.logs.link_logs,
                     },
                     ..Compare::new(scheme.clone(), label)

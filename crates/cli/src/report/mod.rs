@@ -2,11 +2,11 @@
 //! JSON inside. The script draws; this module only decides what it gets.
 
 use brakelight_scenario::documents::Origin;
-use brakelight_scenario::outcome::{FlowSeries, LinkSeries, Run, Series, Summary};
+use brakelight_scenario::outcome::{FlowOutcome, FlowSeries, LinkOutcome, LinkSeries, Run, Series, Summary};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::summary;
+use crate::{summary, text};
 
 #[cfg(test)]
 mod tests;
@@ -21,6 +21,9 @@ const MOST_POINTS: usize = 1200;
 
 /// Most flows of one run whose lines are drawn.
 const MOST_FLOWS: usize = 12;
+
+/// Most flows of one run in the table of flows.
+const MOST_ROWS: usize = 100;
 
 /// Everything a report shows.
 #[derive(Debug)]
@@ -76,6 +79,8 @@ struct Picture<'a> {
     /// What the choice above the charts is between.
     group: &'a str,
     label: String,
+    /// Numbers beside the label.
+    facts: Vec<String>,
     start_s: f64,
     bin_s: f64,
     capacity: Vec<Value>,
@@ -96,6 +101,8 @@ struct Flow<'a> {
 struct Line {
     name: String,
     unit: &'static str,
+    /// How bins are merged into one.
+    fold: &'static str,
     values: Vec<Value>,
 }
 
@@ -152,6 +159,7 @@ impl Report<'_> {
             run: index,
             scheme: &run.scheme,
             group: &run.trace,
+            facts: facts(run.links.get(place)),
             label: if several { format!("{} · {}", run.scheme, link.name) } else { run.scheme.clone() },
             start_s: link.time_s.first().copied().unwrap_or(0.0),
             bin_s: series.bin_s * factor(link.time_s.len()) as f64,
@@ -187,8 +195,32 @@ fn row(run: &Run) -> Value {
         "throughput_mbps": run.throughput_mbps, "goodput_mbps": run.goodput_mbps, "utilization": run.utilization,
         "queueing": summary(run.queueing_delay_ms), "one_way": summary(run.one_way_delay_ms), "rtt": summary(run.rtt_ms),
         "loss_percent": run.loss_percent, "retransmitted_packets": run.retransmitted_packets, "jain": run.jain,
-        "spread": run.spread,
+        "spread": run.spread, "flows": flow_rows(run),
     })
+}
+
+/// The flows, where there is more to them than the row itself says.
+fn flow_rows(run: &Run) -> Vec<Value> {
+    let plain = run.flows.len() < 2 && run.flows.iter().all(|flow| flow.application.is_none());
+    let shown = if plain { &[] } else { &run.flows[..run.flows.len().min(MOST_ROWS)] };
+    let row = |flow: &FlowOutcome| {
+        json!({
+            "name": flow.name, "controller": flow.controller, "throughput_mbps": flow.throughput_mbps,
+            "goodput_mbps": flow.goodput_mbps, "rtt": flow.rtt_ms, "loss_percent": flow.loss_percent,
+            "retransmitted_packets": flow.retransmitted_packets, "application": flow.application,
+        })
+    };
+    shown.iter().map(row).collect()
+}
+
+/// What a link carried, in a few numbers.
+fn facts(link: Option<&LinkOutcome>) -> Vec<String> {
+    let Some(link) = link else { return Vec::new() };
+    vec![
+        format!("{} Mbit/s", text::number(link.throughput_mbps)),
+        format!("{:.1} %", 100.0 * link.utilization),
+        format!("p95 {} ms", text::number_or_dash(link.queueing_delay_ms.map(|delay| delay.p95))),
+    ]
 }
 
 fn link_lines(link: &LinkSeries) -> Vec<Line> {
@@ -196,28 +228,30 @@ fn link_lines(link: &LinkSeries) -> Vec<Line> {
         Line {
             name: "queueing delay, p95".into(),
             unit: "ms",
+            fold: "mean",
             values: thin_some(&link.queueing_delay_p95_ms, most),
         },
         Line {
             name: "queueing delay, mean".into(),
             unit: "ms",
+            fold: "mean",
             values: thin_some(&link.queueing_delay_mean_ms, mean),
         },
     ];
     if link.accelerate_fraction.iter().any(Option::is_some) {
         let values = thin_some(&link.accelerate_fraction, mean);
-        lines.push(Line { name: "accelerates among the marks".into(), unit: "share", values });
+        lines.push(Line { name: "accelerates among the marks".into(), unit: "share", fold: "mean", values });
     }
     lines
 }
 
 fn flow(flow: &FlowSeries) -> Flow<'_> {
     let mut lower = vec![
-        Line { name: "window".into(), unit: "packets", values: thin(&flow.cwnd_pkts, mean) },
-        Line { name: "RTT".into(), unit: "ms", values: thin_some(&flow.rtt_ms, mean) },
+        Line { name: "window".into(), unit: "packets", fold: "mean", values: thin(&flow.cwnd_pkts, mean) },
+        Line { name: "RTT".into(), unit: "ms", fold: "mean", values: thin_some(&flow.rtt_ms, mean) },
     ];
     for (name, values) in &flow.state {
-        lower.push(Line { name: name.clone(), unit: "", values: thin(values, mean) });
+        lower.push(Line { name: name.clone(), unit: "", fold: "mean", values: thin(values, mean) });
     }
     Flow { name: &flow.name, throughput: thin(&flow.throughput_mbps, mean), lower }
 }

@@ -43,6 +43,8 @@
     const digits = size >= 100 ? 0 : size >= 10 ? 1 : 2;
     return value.toFixed(digits) + unit;
   }
+  // Plotly takes labels for a small subset of HTML.
+  const escape = (text) => text.replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/>/g, '&gt;');
   const percent = (share) => (share === null || share === undefined ? '–' : (100 * share).toFixed(1));
 
   function element(tag, attributes = {}, ...children) {
@@ -251,7 +253,7 @@
 
   const pictures = data.pictures;
   const groups = [...new Set(pictures.map((picture) => picture.group))];
-  let range = null, listening = false;
+  let range = null, listening = false, drawn = 1;
 
   function chosenPictures() {
     const group = groups[+$('series-trace').value] ?? groups[0];
@@ -263,7 +265,26 @@
     select.replaceChildren(...names.map((name) => element('option', { value: name }, name)));
     if (names.includes(before)) select.value = before;
   }
-  const times = (picture) => picture.capacity.map((_, i) => +(picture.start_s + i * picture.bin_s).toFixed(4));
+  // A line of more points than a screen has room for is only noise: bins are merged until one takes a few pixels, and
+  // split again when the reader zooms in.
+  function merging(shown) {
+    const [first, last] = range || spanOf(shown);
+    const bins = Math.max(...shown.map((p) => (last - first) / p.bin_s));
+    const room = Math.max(80, ($('series').clientWidth - 80) / 2);
+    return 2 ** Math.max(0, Math.ceil(Math.log2(bins / room)));
+  }
+  const FOLDS = {
+    mean: (values) => mean(values), max: (values) => Math.max(...values),
+  };
+  function merge(values, factor, fold = 'mean') {
+    if (factor === 1) return values;
+    const merged = [];
+    for (let i = 0; i < values.length; i += factor) {
+      const there = values.slice(i, i + factor).filter((value) => value !== null);
+      merged.push(there.length ? FOLDS[fold](there) : null);
+    }
+    return merged;
+  }
   const spanOf = (shown) => [
     Math.min(...shown.map((p) => p.start_s)),
     +Math.max(...shown.map((p) => p.start_s + p.bin_s * p.capacity.length)).toFixed(3),
@@ -274,7 +295,11 @@
     if (!shown.length) { drawNothing('series'); return; }
     const lower = $('series-lower').value;
     const phone = narrow();
-    const upperHeight = phone ? 96 : 118, lowerHeight = phone ? 60 : 72, inner = 10, outer = phone ? 46 : 40, bottom = 46, head = 28;
+    const factor = merging(shown);
+    drawn = factor;
+    const crowded = shown.some((p) => p.flows.length > 1);
+    const legend = crowded ? 20 : 0;
+    const upperHeight = phone ? 96 : 118, lowerHeight = phone ? 60 : 72, inner = 16, outer = (phone ? 46 : 40) + legend, bottom = 46, head = 28 + legend;
     const rows = shown.length;
     const plotHeight = rows * (upperHeight + inner + lowerHeight) + (rows - 1) * outer;
     const traces = [], layout = {
@@ -298,8 +323,11 @@
     shown.forEach((p, row) => {
       const top = plotHeight - row * (upperHeight + inner + lowerHeight + outer);
       const upper = row === 0 ? '' : 2 * row + 1, under = 2 * row + 2;
-      const time = times(p), ink = colour(p.scheme), run = data.runs[p.run];
-      const line = (y, name, extra) => ({ x: time, y, name, mode: 'lines', line: { width: 1.4, color: ink, shape: 'hv' }, ...extra });
+      const ink = colour(p.scheme);
+      const line = (values, name, extra, fold) => ({
+        // The last value holds to the end of its bin.
+        x0: +p.start_s.toFixed(4), dx: p.bin_s * factor, y: held(merge(values, factor, fold)), name, mode: 'lines', line: { width: 1.4, color: ink, shape: 'hv' }, ...extra,
+      });
       traces.push(line(p.capacity, 'capacity', {
         yaxis: 'y' + upper, fill: 'tozeroy', fillcolor: theme.capacity, line: { width: 0, color: theme.capacity, shape: 'hv' },
         hovertemplate: 'capacity %{y:.2f}<extra></extra>',
@@ -318,18 +346,18 @@
         traces.push(line(part.values, lower, {
           yaxis: 'y' + under, connectgaps: false, hovertemplate: `${own ? part.flow + ' ' : ''}%{y:.3~g} ${part.unit}<extra></extra>`,
           line: { width: 1.4, color: own ? flowColour(part.i) : ink, dash: own ? flowDash(part.i) : 'solid', shape: 'hv' },
-        }));
+        }, part.fold));
       }
       layout['yaxis' + upper] = axis({ domain: [(top - upperHeight) / plotHeight, top / plotHeight], range: [0, peak * 1.05], nticks: 4, fixedrange: true, title: 'Mbit/s', zeroline: false });
       layout['yaxis' + under] = axis({ domain: [(top - upperHeight - inner - lowerHeight) / plotHeight, (top - upperHeight - inner) / plotHeight], fixedrange: true, title: unit, zeroline: false, ...lowerAxis });
-      const facts = `${show(run.throughput_mbps)} Mbit/s · ${percent(run.utilization)} % · p95 ${show(run.queueing && run.queueing.p95)} ms`;
-      const flows = several && !phone ? ' · ' + p.flows.map((flow, i) => `<span style="color:${flowColour(i)}">${flow.name}</span>`).join(' ') : '';
-      layout.annotations.push({
-        text: `<b><span style="color:${ink}">${p.label}</span></b>  <span style="color:${theme.soft}">${facts}</span>${flows}`,
-        x: 0, y: top / plotHeight, xref: 'paper', yref: 'paper', xanchor: 'left', yanchor: 'bottom', yshift: 3, showarrow: false, align: 'left', font: { size: phone ? 12 : 13 },
+      const facts = p.facts.filter((_, i) => !phone || i !== 1).join(' · ');
+      const note = (text, yshift) => layout.annotations.push({
+        text, x: 0, y: top / plotHeight, xref: 'paper', yref: 'paper', xanchor: 'left', yanchor: 'bottom', yshift, showarrow: false, align: 'left', font: { size: phone ? 12 : 13 },
       });
+      note(`<b><span style="color:${several ? theme.ink : ink}">${escape(p.label)}</span></b>  <span style="color:${theme.soft}">${facts}</span>`, 3 + (several ? legend : 0));
+      if (several) note(p.flows.map((flow, i) => `<b><span style="color:${flowColour(i)}">— ${escape(flow.name)}</span></b>`).join('   '), 3);
     });
-    layout.xaxis = axis({ title: 'Time, s', anchor: 'y' + 2 * rows, range: range || spanOf(shown), showspikes: !coarse, spikemode: 'across', spikethickness: 1, spikedash: 'dot', spikecolor: theme.soft, zeroline: false, fixedrange: coarse, hoverformat: '.2f' });
+    layout.xaxis = axis({ title: 'Time, s', anchor: 'y' + 2 * rows, range: range || spanOf(shown), autorange: false, showspikes: !coarse, spikemode: 'across', spikethickness: 1, spikedash: 'dot', spikecolor: theme.soft, zeroline: false, fixedrange: coarse, hoverformat: '.2f' });
     draw('series', traces, layout);
     if (listening) return;
     listening = true;
@@ -337,8 +365,11 @@
     $('series').on('plotly_relayout', (change) => {
       if ('xaxis.range[0]' in change) range = [+change['xaxis.range[0]'], +change['xaxis.range[1]']];
       if ('xaxis.range' in change) range = change['xaxis.range'].map(Number);
+      const now = chosenPictures();
+      if (now.length && merging(now) !== drawn) drawSeries();
     });
   }
+  const held = (values) => [...values, values[values.length - 1]];
   const flowColour = (i) => { const c = COLOURS[i % COLOURS.length]; return c === 'ink' ? theme.ink : c; };
   const flowDash = (i) => DASHES[Math.floor(i / COLOURS.length) % DASHES.length];
 
@@ -431,6 +462,30 @@
     ], data.runs, { by: 1, up: true });
   }
 
+  function flowTable() {
+    const flows = data.runs.flatMap((run) => run.flows.map((flow) => ({ ...flow, scheme: run.scheme, trace: run.trace })));
+    $('flows-section').hidden = !flows.length;
+    const several = data.runs.length > 1;
+    fillTable('flows', [
+      { title: 'flow', text: true, up: true, key: (r) => r.name, show: (r) => r.name },
+      ...(several ? [
+        { title: 'scheme', text: true, up: true, key: (r) => r.scheme, show: (r) => r.scheme },
+        { title: 'trace', text: true, up: true, key: (r) => r.trace, show: (r) => r.trace },
+      ] : []),
+      { title: 'controller', text: true, up: true, key: (r) => r.controller, show: (r) => r.controller },
+      { title: 'throughput', unit: 'Mbit/s', key: (r) => r.throughput_mbps },
+      { title: 'goodput', unit: 'Mbit/s', key: (r) => r.goodput_mbps },
+      { title: 'RTT', unit: 'p50, ms', up: true, key: (r) => r.rtt && r.rtt.p50 },
+      { title: 'RTT', unit: 'p95, ms', up: true, key: (r) => r.rtt && r.rtt.p95 },
+      { title: 'loss', unit: '%', up: true, key: (r) => r.loss_percent },
+      { title: 'sent again', unit: 'packets', up: true, key: (r) => r.retransmitted_packets, show: (r) => String(r.retransmitted_packets) },
+      ...(flows.some((flow) => flow.application) ? [{
+        title: 'application', text: true, key: (r) => r.application && JSON.stringify(r.application),
+        show: (r) => (r.application ? Object.entries(r.application).map(([name, value]) => `${name} ${show(value)}`).join(', ') : ''),
+      }] : []),
+    ], flows, { by: 0, up: true });
+  }
+
   // --- The page ------------------------------------------------------------------------------------------------
 
   function chips() {
@@ -466,6 +521,7 @@
     fillLower();
     chips();
     tables();
+    flowTable();
     charts();
 
     $('scatter-trace').onchange = $('scatter-delay').onchange = drawScatter;

@@ -1,0 +1,183 @@
+//! Everything that can be wrong with what a user gives: one line that names it and says what would be valid, exit code 2,
+//! and nothing written.
+
+mod support;
+
+use std::fmt::Write;
+
+use support::{Scratch, text};
+
+/// The command lines, as a shell would split them. Every file they name is in the folder, or is meant not to be.
+const LINES: &[&str] = &[
+    // Traces.
+    "compare --trace missing.down",
+    "compare --trace empty.down",
+    "compare --trace words.down",
+    "compare --trace negative.down",
+    "compare --trace backwards.down",
+    "compare --trace overflow.down",
+    "compare --trace blank.down",
+    "compare --trace binary.down",
+    "compare --trace zero.down",
+    "compare --trace folder",
+    "compare --trace fixed --trace fixed",
+    "trace show missing.down",
+    "trace show words.down",
+    "trace synth missing.toml",
+    "trace synth wrong-recipe.toml",
+    "trace synth fixed --duration 0s",
+    "trace synth fixed --seed -1",
+    "trace synth fixed --out nowhere/fixed.down",
+    "trace synth fixed --out folder",
+    "trace convert missing.csv",
+    "trace convert words.csv",
+    "trace convert empty.down",
+    "trace convert numbers.down --from pcap",
+    "trace convert numbers.down --to csv --bin 0s",
+    // Numbers.
+    "compare --duration 0s",
+    "compare --duration -5s",
+    "compare --duration 60",
+    "compare --duration 60parsec",
+    "compare --duration 99999999999h",
+    "compare --rtt 0ms",
+    "compare --rtt -1ms",
+    "compare --rtt fast",
+    "compare --rtt 2000000h --trace fixed --schemes cubic",
+    "compare --buffer 0pkt",
+    "compare --buffer 0B",
+    "compare --buffer -3pkt",
+    "compare --buffer 250",
+    "compare --buffer 1B --trace fixed --schemes cubic",
+    "compare --buffer 99999999999pkt",
+    "compare --runs 0",
+    "compare --runs many",
+    "compare --seed -1",
+    "compare --trace-offset soon",
+    // Schemes.
+    "compare --schemes cubik",
+    "compare --schemes cubic+coddle",
+    "compare --schemes abc:eta=7",
+    "compare --schemes abc:gamma=1",
+    "compare --schemes abc,abc",
+    "compare --schemes abc+droptail:",
+    "compare --schemes=",
+    "compare --against cubik",
+    "compare --against cubic+codel --trace fixed --schemes cubic",
+    // Output.
+    "compare --out numbers.down",
+    "compare --out numbers.down/below",
+    "compare --series csv",
+    "compare --link-logs",
+    "run good.toml --out numbers.down",
+    // Scenarios.
+    "run missing.toml",
+    "run binary.down",
+    "run broken.toml",
+    "run unknown-key.toml",
+    "run unknown-unit.toml",
+    "run unknown-trace.toml",
+    "run bad-trace.toml",
+    "run unknown-link.toml",
+    "run zero-duration.toml",
+    "run negative-rtt.toml",
+    "run zero-buffer.toml",
+    "run good.toml --runs 0",
+    // Words.
+    "",
+    "compete",
+    "compare --format xml",
+    "compare --colour",
+    "compare extra",
+    "run",
+    "run good.toml --on emulator",
+    "run good.toml --host sctp",
+    "list",
+    "list everything",
+    "reproduce ABC-F99",
+];
+
+fn scenario(change: (&str, &str)) -> String {
+    let good = "duration = \"1s\"\n\n[[link]]\nname = \"up\"\nrate = \"12Mbps\"\nbuffer = \"250pkt\"\n\n\
+        [[flow]]\ncontroller = \"cubic\"\nrtt = \"100ms\"\npath = [\"up\"]\n";
+    assert!(good.contains(change.0));
+    good.replace(change.0, change.1)
+}
+
+fn folder() -> Scratch {
+    let scratch = Scratch::new("bad-input");
+    scratch.write("empty.down", "");
+    scratch.write("words.down", "1\n2\nthree\n");
+    scratch.write("negative.down", "1\n-2\n");
+    scratch.write("backwards.down", "1\n5\n3\n");
+    scratch.write("overflow.down", "1\n99999999999999999999\n");
+    scratch.write("blank.down", "1\n\n3\n");
+    scratch.write("binary.down", b"1\n2\n\xff\xfe\x00\x1b[2J\n");
+    scratch.write("zero.down", "0\n0\n");
+    scratch.write("numbers.down", "1\n2\n3\n");
+    scratch.write("folder/inside", "");
+    scratch.write("words.csv", "start_s,mbps\n0,fast\n");
+    scratch.write("wrong-recipe.toml", "about = \"x\"\nduration = \"5s\"\ncelular = 1\n");
+    scratch.write("good.toml", scenario(("1s", "1s")));
+    scratch.write("broken.toml", scenario(("[[link]]", "[[link]")));
+    scratch.write("unknown-key.toml", scenario(("buffer =", "bufer =")));
+    scratch.write("unknown-unit.toml", scenario(("12Mbps", "12Mbauds")));
+    scratch.write("unknown-trace.toml", scenario(("rate = \"12Mbps\"", "trace = \"missing.down\"")));
+    scratch.write("bad-trace.toml", scenario(("rate = \"12Mbps\"", "trace = \"backwards.down\"")));
+    scratch.write("unknown-link.toml", scenario(("[\"up\"]", "[\"down\"]")));
+    scratch.write("zero-duration.toml", scenario(("1s", "0s")));
+    scratch.write("negative-rtt.toml", scenario(("100ms", "-100ms")));
+    scratch.write("zero-buffer.toml", scenario(("250pkt", "0pkt")));
+    scratch
+}
+
+#[test]
+fn every_bad_input_gets_one_line_exit_code_2_and_leaves_nothing_behind() {
+    let scratch = folder();
+    let before = scratch.list();
+    let mut table = String::new();
+    for line in LINES {
+        let arguments: Vec<&str> = line.split_whitespace().collect();
+        let wants_output = matches!(arguments.first(), Some(&"compare")) && !line.contains("--out");
+        let out = if wants_output { vec!["--out", "report"] } else { Vec::new() };
+        // A series or a link log without a folder is the mistake of that line.
+        let out = if line.contains("--series") || line.contains("--link-logs") { Vec::new() } else { out };
+        let output = scratch.brakelight(&[arguments, out].concat());
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{line}: {said}");
+        assert_eq!(text(&output.stdout), "", "{line}: data although the input was wrong");
+        assert_eq!(scratch.list(), before, "{line}: something was left behind");
+        // Whoever says nothing at all gets the help.
+        if line.is_empty() {
+            assert!(said.contains("Usage: brakelight <COMMAND>"), "{said}");
+            continue;
+        }
+        let complaint = said.strip_suffix('\n').unwrap_or(&said);
+        assert!(
+            complaint.starts_with("error: ") && !complaint.contains('\n'),
+            "{line}: not one line: {said}"
+        );
+        assert!(complaint.chars().all(|c| !c.is_control()), "{line}: not fit for a terminal: {said:?}");
+        writeln!(table, "{line}\n    {complaint}").unwrap();
+    }
+    insta::assert_snapshot!(without_lists(&table));
+}
+
+/// Lists of names change with every new algorithm, option, trace and claim; the messages do not.
+fn without_lists(table: &str) -> String {
+    const NAMED: &[&str] = &["controller", "queue", "option", "claim", "trace", "link"];
+    let shorten = |line: &str| {
+        let unknown = NAMED.iter().any(|what| line.contains(&format!("unknown {what} `")));
+        let list = ["valid are ", "known traces are "]
+            .into_iter()
+            .find_map(|before| line.find(before).map(|at| at + before.len()).filter(|_| unknown));
+        match list {
+            Some(at) => {
+                assert!(line.len() > at, "{line}: a list without names");
+                format!("{}...", &line[..at])
+            }
+            None => line.split(", or one of ").next().unwrap_or(line).to_string(),
+        }
+    };
+    table.lines().map(|line| shorten(line) + "\n").collect()
+}
