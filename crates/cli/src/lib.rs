@@ -5,7 +5,6 @@
 //! | [`arguments`] | what can be said on the command line |
 //! | [`compare`], [`run`], [`reproduce`], [`list`], [`trace`] | one command each |
 //! | [`simulate`] | many runs at once |
-//! | [`claims`] | checks of the papers' claims that are not about measurements |
 //! | [`schemes`] | what `compare` runs when no scheme is named |
 //! | [`summary`] | which scheme is best, and by how much |
 //! | [`text`] | tables, drawings and CSV for standard output |
@@ -15,7 +14,6 @@
 #![forbid(unsafe_code)]
 
 pub mod arguments;
-pub mod claims;
 pub mod compare;
 pub mod failure;
 pub mod folder;

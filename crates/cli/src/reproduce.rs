@@ -9,10 +9,10 @@ use rayon::prelude::*;
 
 use crate::arguments::{ClaimFormat, Reproduce};
 use crate::failure::Failure;
+use crate::origin;
 use crate::progress::Progress;
 use crate::text::table::{self, Column};
 use crate::text::{self, Screen};
-use crate::{claims, origin};
 
 /// Runs the command. A claim that fails makes the command fail, after everything has been printed.
 pub fn execute(arguments: &Reproduce) -> Result<(), Failure> {
@@ -112,8 +112,8 @@ fn judge(experiments: &[Experiment], names: &Names, ids: &[String]) -> Result<Ve
         }
     }
     let judged = experiments.iter().zip(&tables);
-    let claims =
-        judged.flat_map(|(experiment, table)| experiment.judge(table.as_ref(), &mut claims::builtin));
+    let claims = judged
+        .flat_map(|(experiment, table)| experiment.judge(table.as_ref(), &mut brakelight_sim::checks::run));
     Ok(claims.filter(|claim| is_wanted(&claim.id, ids)).collect())
 }
 
