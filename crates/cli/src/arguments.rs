@@ -44,6 +44,8 @@ pub enum Command {
     /// Look at traces, make them, convert them
     #[command(subcommand)]
     Trace(Trace),
+    /// Measure the simulator's speed and what a queue costs
+    Bench(Bench),
 }
 
 /// How results are printed.

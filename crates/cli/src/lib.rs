@@ -3,7 +3,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`arguments`] | what can be said on the command line |
-//! | [`compare`], [`run`], [`reproduce`], [`list`], [`trace`] | one command each |
+//! | [`compare`], [`run`], [`reproduce`], [`list`], [`trace`], [`bench`] | one command each |
 //! | [`simulate`] | many runs at once |
 //! | [`schemes`] | what `compare` runs when no scheme is named |
 //! | [`summary`] | which scheme is best, and by how much |
@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 pub mod arguments;
+pub mod bench;
 pub mod compare;
 pub mod failure;
 pub mod folder;
@@ -46,5 +47,6 @@ pub fn main() -> Result<(), Failure> {
         Command::List(arguments) => list::execute(arguments),
         Command::Reproduce(arguments) => reproduce::execute(arguments),
         Command::Trace(arguments) => trace::execute(arguments),
+        Command::Bench(arguments) => bench::execute(arguments),
     }
 }

@@ -135,20 +135,16 @@ fn tally(claims: &[Claim]) -> String {
 
 /// One block per claim: a row would be wider than any screen.
 fn in_words(claims: &[Claim], screen: &Screen) -> String {
+    let widest = claims.iter().map(|claim| claim.id.len()).max().unwrap_or(0);
     let mut text = String::new();
     for claim in claims {
-        text += &format!(
-            "{}  {}\n",
-            screen.bold(&format!("{:<8} {:<16}", claim.id, verdict(claim.verdict))),
-            claim.claim
-        );
+        let head = format!("{:<widest$}  {:<16}", claim.id, verdict(claim.verdict));
+        text += &format!("{}  {}\n", screen.bold(&head), claim.claim);
+        let parts = [("paper", &claim.paper), ("measured", &claim.measured), ("note", &claim.note)];
+        let parts = parts.into_iter().filter(|(_, value)| !value.is_empty());
         let rows: Vec<Vec<String>> =
-            [("paper", &claim.paper), ("measured", &claim.measured), ("note", &claim.note)]
-                .into_iter()
-                .filter(|(_, value)| !value.is_empty())
-                .map(|(name, value)| vec!["  ".to_string(), name.to_string(), value.clone()])
-                .collect();
-        text += &table::plain(&[Column::text(""), Column::text(""), Column::text("")], &rows, screen);
+            parts.map(|(name, value)| vec![format!("{:widest$}  {name:<8}", ""), value.clone()]).collect();
+        text += &table::plain(&[Column::text(""), Column::text("")], &rows, screen);
     }
     text + &format!("\n{}: {}\n", text::count(claims.len(), "claim", "claims"), tally(claims))
 }
@@ -184,6 +180,28 @@ mod tests {
         assert_eq!(failure.code, 2);
         assert!(failure.message.starts_with("unknown claim `ABC-F99`: valid are "), "{failure}");
         assert!(failure.message.contains("ABC-F1"), "{failure}");
+    }
+
+    #[test]
+    fn words_stand_below_each_other_whatever_a_claim_lacks() {
+        let claim = |id: &str, verdict, note: &str| Claim {
+            id: id.into(),
+            claim: "More is more".into(),
+            paper: "2x".into(),
+            measured: if note.is_empty() { "2.013".into() } else { String::new() },
+            verdict,
+            note: note.into(),
+        };
+        let claims = [
+            claim("ABC-F2", Verdict::Holds, ""),
+            claim(
+                "ABC-ABS-1",
+                Verdict::NeedsRecordings,
+                "a note so long that it does not fit into one line of sixty",
+            ),
+        ];
+        let screen = Screen { width: 60, terminal: false, colour: false };
+        insta::assert_snapshot!(in_words(&claims, &screen));
     }
 
     #[test]

@@ -238,3 +238,39 @@ fn an_unwritable_standard_output_is_said() {
         text(&output.stderr)
     );
 }
+
+#[test]
+fn claims_are_judged_and_those_without_their_recordings_say_so() {
+    let scratch = Scratch::new("command-reproduce");
+    let document = json(&ok(&scratch.brakelight(&["reproduce", "ABC-U1", "abc-f1", "--format", "json"])));
+    let claims = document["claims"].as_array().unwrap();
+    let verdict = |id: &str| {
+        let verdicts: Vec<&str> = claims
+            .iter()
+            .filter(|claim| claim["id"] == id)
+            .map(|claim| claim["verdict"].as_str().unwrap())
+            .collect();
+        assert!(!verdicts.is_empty(), "{id} in {document}");
+        verdicts
+    };
+    assert_eq!(verdict("ABC-U1"), ["holds"]);
+    assert!(verdict("ABC-F1").iter().all(|verdict| *verdict == "needs-recordings"));
+    assert!(claims.iter().all(|claim| claim["id"] != "ABC-F12"), "a beginning ends at a hyphen");
+    let table = ok(&scratch.brakelight(&["reproduce", "ABC-U1"]));
+    assert!(table.contains("1 claim: 1 holds"), "{table}");
+}
+
+#[test]
+fn a_row_of_the_benchmark_is_a_process_of_its_own() {
+    let scratch = Scratch::new("command-bench");
+    let row = json(&ok(&scratch.brakelight(&["bench", "--row", "S1"])));
+    // 12 Mbit/s for 60 s are 60,000 packets of 1500 bytes.
+    let packets = row["packets"].as_f64().unwrap();
+    assert!((57_000.0..60_000.0).contains(&packets), "{row}");
+    assert!(
+        (row["packets_per_s"].as_f64().unwrap() * row["wall_s"].as_f64().unwrap() / packets - 1.0).abs()
+            < 1e-9
+    );
+    assert!(row["peak_rss_mb"].as_f64().unwrap() < 100.0, "{row}");
+    assert_eq!(scratch.brakelight(&["bench", "--row", "S9"]).status.code(), Some(2));
+}
