@@ -165,10 +165,10 @@ fn every_bad_input_gets_one_line_exit_code_2_and_leaves_nothing_behind() {
 
 /// Lists of names change with every new algorithm, option, trace and claim; the messages do not.
 fn without_lists(table: &str) -> String {
-    const NAMED: &[&str] = &["controller", "queue", "option", "claim", "trace", "link"];
+    const NAMED: &[&str] = &["controller", "queue", "option", "claim", "trace", "recipe", "link"];
     let shorten = |line: &str| {
         let unknown = NAMED.iter().any(|what| line.contains(&format!("unknown {what} `")));
-        let list = ["valid are ", "known traces are "]
+        let list = ["valid are ", "known traces are ", "embedded recipes are "]
             .into_iter()
             .find_map(|before| line.find(before).map(|at| at + before.len()).filter(|_| unknown));
         match list {
@@ -176,7 +176,7 @@ fn without_lists(table: &str) -> String {
                 assert!(line.len() > at, "{line}: a list without names");
                 format!("{}...", &line[..at])
             }
-            None => line.split(", or one of ").next().unwrap_or(line).to_string(),
+            None => line.to_string(),
         }
     };
     table.lines().map(|line| shorten(line) + "\n").collect()

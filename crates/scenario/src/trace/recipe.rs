@@ -187,8 +187,11 @@ impl FromStr for Recipe {
 
     /// Reads and checks a recipe.
     fn from_str(text: &str) -> Result<Self, RecipeError> {
-        let recipe: Recipe = toml::from_str(text)
-            .map_err(|error| RecipeError::Toml(error.to_string().trim_end().to_string()))?;
+        let recipe: Recipe = toml::from_str(text).map_err(|error| {
+            let line = error.span().map(|span| 1 + text[..span.start].matches('\n').count());
+            let line = line.map_or_else(String::new, |line| format!("line {line}: "));
+            RecipeError::Toml(format!("{line}{}", error.message().replace('\n', ", ")))
+        })?;
         recipe.check()?;
         Ok(recipe)
     }
