@@ -3,7 +3,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`arguments`] | what can be said on the command line |
-//! | [`compare`], [`run`], [`reproduce`], [`list`], [`trace`], [`bench`] | one command each |
+//! | [`compare`], [`run`], [`reproduce`], [`list`], [`trace`], [`mod@bench`] | one command each |
 //! | [`simulate`] | many runs at once |
 //! | [`schemes`] | what `compare` runs when no scheme is named |
 //! | [`summary`] | which scheme is best, and by how much |
