@@ -166,6 +166,7 @@ impl Assertion {
                             true => String::new(),
                             false => format!("not at {}", failures.join(", ")),
                         };
+                        let measured = if measured.is_empty() { points.tally() } else { measured };
                         self.row(verdict(points.holds()), measured, note)
                     }
                     // A measurement that is not there proves nothing, so the claim does not hold.

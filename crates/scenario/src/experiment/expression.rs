@@ -212,7 +212,8 @@ impl Expression {
         &self.text
     }
 
-    /// The numbers that a check is about: what stands left of each comparison, and what a test of order looks at.
+    /// The numbers that a check is about: both sides of each comparison, where they are measured and not given, and
+    /// what a test of order looks at.
     pub(crate) fn subjects(&self) -> Vec<&Node> {
         let mut subjects = Vec::new();
         collect(&self.root, &mut subjects);
@@ -221,14 +222,44 @@ impl Expression {
 }
 
 fn collect<'n>(node: &'n Node, subjects: &mut Vec<&'n Node>) {
-    match node {
-        Node::Comparison(_, first, _) => subjects.push(first),
-        Node::Call(_, Function::Increasing | Function::Decreasing, arguments) => {
-            subjects.extend(arguments.first());
+    let mut measured = |node: &'n Node| {
+        if is_measured(node) && !subjects.contains(&node) {
+            subjects.push(node);
         }
+    };
+    match node {
+        Node::Comparison(_, first, links) => {
+            measured(first);
+            for link in links {
+                match link {
+                    Link::Less(right)
+                    | Link::AtMost(right)
+                    | Link::More(right)
+                    | Link::AtLeast(right)
+                    | Link::About(right)
+                    | Link::Around(right, ..) => measured(right),
+                    Link::Between(low, high) => {
+                        measured(low);
+                        measured(high);
+                    }
+                }
+            }
+        }
+        Node::Call(_, Function::Increasing | Function::Decreasing, arguments) => measured(&arguments[0]),
         Node::Not(inner) => collect(inner, subjects),
         Node::And(parts) | Node::Or(parts) => parts.iter().for_each(|part| collect(part, subjects)),
         _ => {}
+    }
+}
+
+/// Whether a number comes from the measurements.
+fn is_measured(node: &Node) -> bool {
+    match node {
+        Node::Metric(..) => true,
+        Node::Call(_, _, arguments) => arguments.iter().any(is_measured),
+        Node::Negative(inner) => is_measured(inner),
+        Node::Arithmetic(left, _, right) => is_measured(left) || is_measured(right),
+        _ => false,
     }
 }
 

@@ -65,6 +65,12 @@ impl Grid<bool> {
         !self.cells.is_empty() && self.cells.values().all(|truth| *truth)
     }
 
+    /// At how many points it is true, in words.
+    pub(crate) fn tally(&self) -> String {
+        let points = self.cells.len();
+        format!("at {} of {points} points", self.cells.values().filter(|truth| **truth).count())
+    }
+
     /// The points at which it is false, in words; empty for a single value.
     pub fn failures(&self, table: &Table) -> Vec<String> {
         let failing = self.cells.iter().filter(|(point, truth)| !**truth && !point.is_empty());
