@@ -136,7 +136,15 @@ impl Experiment {
         table: Option<&Table>,
         builtin: &mut dyn FnMut(&str) -> Option<Finding>,
     ) -> Vec<Claim> {
-        self.claims.iter().map(|assertion| assertion.judge(table, builtin)).collect()
+        let judged = self.claims.iter().map(|assertion| {
+            let mut claim = assertion.judge(table, builtin);
+            if !self.note.is_empty() {
+                let separator = if claim.note.is_empty() { "" } else { "; " };
+                claim.note = format!("{}{separator}{}", claim.note, self.note);
+            }
+            claim
+        });
+        judged.collect()
     }
 }
 

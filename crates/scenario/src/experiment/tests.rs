@@ -143,11 +143,11 @@ fn judges_every_claim_by_what_was_measured() {
     assert_eq!((claims[0].id.as_str(), claims[1].id.as_str()), ("X-1", "X-1b"));
     assert_eq!(claims[0].measured, "one: 1.6, two: 1.6");
     assert!(claims[1].measured.starts_with("fast beta 0.6 rtt 20ms: 1.6, "), "{}", claims[1].measured);
-    assert_eq!((claims[2].measured.as_str(), claims[2].note.as_str()), ("0.4", "by hand"));
-    assert_eq!(claims[3].note, "the figure is lost");
+    assert_eq!((claims[2].measured.as_str(), claims[2].note.as_str()), ("0.4", "by hand; made up"));
+    assert_eq!(claims[3].note, "the figure is lost; made up");
     let claims = experiment.judge(Some(&measured(&experiment, 1.8)), &mut builtin);
     assert_eq!(claims[0].verdict, Verdict::Fails);
-    assert_eq!(claims[0].note, "not at one, two");
+    assert_eq!(claims[0].note, "not at one, two; made up");
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn without_its_recordings_a_claim_needs_them() {
     let verdicts: Vec<Verdict> = claims.iter().map(|claim| claim.verdict).collect();
     use Verdict::{Fails, NeedsRecordings, NotCheckable};
     assert_eq!(verdicts, [NeedsRecordings, NeedsRecordings, Fails, NotCheckable]);
-    assert_eq!(claims[2].note, "there is no check `algorithm`");
+    assert_eq!(claims[2].note, "there is no check `algorithm`; made up");
 }
 
 #[test]
