@@ -5,29 +5,77 @@
 //! repeated the original. A copy that arrives first reads the slot and leaves it. An original that dies after it was
 //! copied takes what the copy would have said with it; the next ACK says it again.
 
-use brakelight_core::controller::ReceiveTime;
-use brakelight_core::feedback::Echo;
+use brakelight_core::controller::{ReceiveTime, Report};
+use brakelight_core::ecn::Mark;
+use brakelight_core::feedback::MarkTotals;
 use brakelight_core::time::{Duration, Time};
 
 use super::ranges::Range;
 
-/// The contents of one ACK.
+/// The contents of one ACK. Most ACKs of TCP say nothing beyond these few words, so the rest lies apart.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AckBody {
     /// TCP: the first segment that is missing.
     pub(super) cumulative: u32,
+    /// The mark that stands for all that the ACK newly covers.
+    pub(super) state: Mark,
+    /// Whether `detail` belongs to this ACK; its memory stays.
+    detailed: bool,
+    /// TCP: the echoed timestamp (RFC 7323).
+    pub(super) echoed: Time,
+    detail: Option<Box<Detail>>,
+}
+
+/// What an ACK may say besides.
+#[derive(Clone, Debug)]
+pub(super) struct Detail {
     /// TCP: SACK blocks of segments, the most recently changed first. QUIC: ranges of packet numbers, the highest first.
     pub(super) ranges: Vec<Range>,
     /// TCP: segments that arrived though they were there already (RFC 2883).
     pub(super) duplicate: Option<Range>,
-    /// TCP: the echoed timestamp (RFC 7323).
-    pub(super) echoed: Time,
     /// QUIC: how long the newest packet waited for this ACK.
     pub(super) delay: Duration,
-    /// What the scheme's receiver says.
-    pub(super) echo: Echo,
+    /// Exact counters of marks.
+    pub(super) totals: Option<MarkTotals>,
+    /// What else the scheme's receiver says.
+    pub(super) report: Report,
     /// When packets arrived, where the scheme's receiver reports it.
     pub(super) receive_times: Vec<ReceiveTime>,
+}
+
+/// What an ACK without detail says.
+static NOTHING: Detail = Detail {
+    ranges: Vec::new(),
+    duplicate: None,
+    delay: Duration::ZERO,
+    totals: None,
+    report: Report::None,
+    receive_times: Vec::new(),
+};
+
+impl AckBody {
+    #[inline]
+    pub(super) fn detail(&self) -> &Detail {
+        match &self.detail {
+            Some(detail) if self.detailed => detail,
+            _ => &NOTHING,
+        }
+    }
+
+    /// The detail for writing, empty at first.
+    pub(super) fn detail_mut(&mut self) -> &mut Detail {
+        let detail = self.detail.get_or_insert_with(|| Box::new(NOTHING.clone()));
+        if !self.detailed {
+            self.detailed = true;
+            detail.ranges.clear();
+            detail.receive_times.clear();
+            detail.duplicate = None;
+            detail.delay = Duration::ZERO;
+            detail.totals = None;
+            detail.report = Report::None;
+        }
+        detail
+    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -44,7 +92,7 @@ pub(super) struct AckArena {
 }
 
 impl AckArena {
-    /// A slot for a new ACK, its lists empty.
+    /// A slot for a new ACK, without detail.
     #[inline]
     pub(super) fn claim(&mut self) -> (u32, u32, &mut AckBody) {
         let slot = self.free.pop().unwrap_or_else(|| {
@@ -52,8 +100,7 @@ impl AckArena {
             (self.slots.len() - 1) as u32
         });
         let entry = &mut self.slots[slot as usize];
-        entry.body.ranges.clear();
-        entry.body.receive_times.clear();
+        entry.body.detailed = false;
         (slot, entry.generation, &mut entry.body)
     }
 

@@ -12,7 +12,6 @@ use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::Bytes;
 
 use super::acks::AckArena;
-use super::ranges::Range;
 use super::receiver::{Receiver, Wish};
 use super::sender::Sender;
 use super::{Counters, FlowConfig};
@@ -161,9 +160,9 @@ impl Connection {
             Kind::Ack { slot, generation } => {
                 let Some(body) = self.acks.get(slot, generation) else { return };
                 self.sender.on_ack(now, body);
-                let gap = if body.ranges.len() > 1 { body.ranges.first() } else { None };
-                if let (Some(&Range { start, .. }), Host::Quic) = (gap, shared.host) {
-                    self.note_heard(start);
+                if let (Host::Quic, [first, _, ..]) = (shared.host, body.detail().ranges.as_slice()) {
+                    let below = first.start;
+                    self.note_heard(below);
                 }
                 if !packet.copy {
                     self.acks.release(slot, generation);

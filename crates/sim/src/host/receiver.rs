@@ -9,7 +9,7 @@
 //! - D2 No SACK compression: Linux may hold back a fourth and later duplicate ACK by 5 % of the RTT, 1 ms at most.
 //! - D3 The receiver's window is without limit, and the application reads at once.
 
-use brakelight_core::controller::ReceiveTime;
+use brakelight_core::controller::{ReceiveTime, Report};
 use brakelight_core::ecn::Ecn;
 use brakelight_core::feedback::{AckAction, Arrival, Feedback};
 use brakelight_core::packet::Packet;
@@ -268,49 +268,57 @@ impl Receiver {
     /// Writes an ACK that leaves now into `body`, and returns how many bytes its lists add to it.
     pub(super) fn write_ack(&mut self, now: Time, flush: bool, body: &mut AckBody) -> u32 {
         self.ack_at = Time::MAX;
-        body.echo = self.feedback.on_ack_sent(now, flush);
+        let echo = self.feedback.on_ack_sent(now, flush);
         self.report_at = self.feedback.next_report().unwrap_or(Time::MAX);
-        self.keeps_times = body.echo.receive_times;
-        if self.keeps_times {
-            std::mem::swap(&mut body.receive_times, &mut self.receive_times);
+        body.state = echo.state;
+        self.keeps_times = echo.receive_times;
+        if echo.totals.is_some() || echo.report != Report::None || self.keeps_times {
+            let detail = body.detail_mut();
+            detail.totals = echo.totals;
+            detail.report = echo.report;
+            if self.keeps_times {
+                std::mem::swap(&mut detail.receive_times, &mut self.receive_times);
+            }
         }
         self.receive_times.clear();
-        body.duplicate = None;
         match self.host {
             Host::Tcp => {
                 body.cumulative = self.next;
                 body.echoed = self.echoed;
-                body.duplicate = self.duplicate.take();
                 self.acked_edge = self.next;
-                let room = SACK_BLOCKS - usize::from(body.duplicate.is_some());
-                if !self.beyond.is_empty() {
-                    self.write_blocks(room, body);
+                let duplicate = self.duplicate.take();
+                if duplicate.is_none() && self.beyond.is_empty() {
+                    return 0;
                 }
-                let blocks = body.ranges.len() + usize::from(body.duplicate.is_some());
+                let detail = body.detail_mut();
+                detail.duplicate = duplicate;
+                let room = SACK_BLOCKS - usize::from(duplicate.is_some());
+                self.write_blocks(room, &mut detail.ranges);
                 // rfc2018 3: two bytes, eight per block, padded to four.
-                if blocks == 0 { 0 } else { 4 + 8 * blocks as u32 }
+                4 + 8 * (detail.ranges.len() as u32 + u32::from(duplicate.is_some()))
             }
             Host::Quic => {
-                body.ranges.extend(self.numbers.iter().rev());
-                body.delay = now.since(self.largest_at);
+                let detail = body.detail_mut();
+                detail.ranges.extend(self.numbers.iter().rev());
+                detail.delay = now.since(self.largest_at);
                 // rfc9000 19.3.1: a gap and a length, a byte or two each.
-                4 * (body.ranges.len() as u32).saturating_sub(1)
+                4 * (detail.ranges.len() as u32).saturating_sub(1)
             }
         }
     }
 
-    fn write_blocks(&mut self, room: usize, body: &mut AckBody) {
+    fn write_blocks(&self, room: usize, blocks: &mut Vec<Range>) {
         for &segment in &self.recent {
-            if body.ranges.len() == room {
+            if blocks.len() == room {
                 return;
             }
             if segment == u32::MAX || segment < self.next {
                 continue;
             }
             if let Some(block) = self.beyond.find(segment)
-                && !body.ranges.contains(&block)
+                && !blocks.contains(&block)
             {
-                body.ranges.push(block);
+                blocks.push(block);
             }
         }
     }

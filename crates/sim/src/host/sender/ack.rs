@@ -1,18 +1,23 @@
 //! What an ACK does: common to both profiles, with the events it makes for the controller.
 
-use brakelight_core::controller::{AckEvent, Controller, Exact, MarkCount, Marks, Recovery, Report};
+use brakelight_core::controller::{
+    AckEvent, Controller, Exact, MarkCount, Marks, PacketInfo, Recovery, Report,
+};
 use brakelight_core::ecn::Mark;
 use brakelight_core::registry::Host;
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::Bytes;
+use smallvec::SmallVec;
 
 use super::super::acks::AckBody;
 use super::scoreboard::State;
 use super::{Phase, Sender};
 
 /// What one ACK newly says, added up while the scoreboard takes it in.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Acked {
+    /// What was acknowledged. Few ACKs cover more than eight packets, and those may allocate.
+    pub(super) list: SmallVec<[PacketInfo; 8]>,
     pub(super) bytes: u64,
     /// Newest transmission acknowledged, by number.
     pub(super) newest: Option<u32>,
@@ -39,7 +44,9 @@ impl Sender {
         self.halted = false;
         let inflight_before = self.inflight;
         let una_before = self.segments.base();
+        let detail = ack.detail();
         let mut sum = Acked {
+            list: SmallVec::new(),
             bytes: 0,
             newest: None,
             fresh: None,
@@ -51,16 +58,15 @@ impl Sender {
             largest_sent_at: None,
             sorted: true,
         };
-        self.acked.clear();
         match self.host {
             Host::Tcp => self.acknowledge_segments(ack, &mut sum),
             Host::Quic => self.acknowledge_numbers(ack, &mut sum),
         }
         if !sum.sorted {
-            self.acked.sort_unstable_by_key(|info| info.number);
+            sum.list.sort_unstable_by_key(|info| info.number);
         }
         self.delivered += sum.bytes;
-        self.counters.acked_packets += self.acked.len() as u64;
+        self.counters.acked_packets += sum.list.len() as u64;
         let mut round_start = false;
         if let Some(newest) = sum.newest {
             let newest = &self.transmissions[newest];
@@ -83,13 +89,13 @@ impl Sender {
             Host::Tcp => self.recover_tcp(now, ack, &sum),
             Host::Quic => self.recover_quic(now, &sum),
         }
-        let marks = self.new_marks(ack, sum.bytes);
-        self.answer_marks(now, &marks);
+        let marks = self.new_marks(ack, &sum);
+        self.answer_marks(now, &marks, &sum);
 
         let says = marks != Marks::default()
-            || ack.echo.report != Report::None
-            || !ack.receive_times.is_empty()
-            || !self.acked.is_empty()
+            || detail.report != Report::None
+            || !detail.receive_times.is_empty()
+            || !sum.list.is_empty()
             || !self.lost.is_empty();
         if says {
             let newly_lost: Bytes = self.lost.iter().map(|info| info.size).sum();
@@ -101,7 +107,7 @@ impl Sender {
             };
             let event = AckEvent {
                 now,
-                acked: &self.acked,
+                acked: &sum.list,
                 lost: &self.lost,
                 newly_acked: Bytes(sum.bytes),
                 newly_lost,
@@ -114,8 +120,8 @@ impl Sender {
                 round: self.round,
                 round_start,
                 marks,
-                receive_times: &ack.receive_times,
-                report: ack.echo.report,
+                receive_times: &detail.receive_times,
+                report: detail.report,
                 cwnd_limited: self.may_grow(&sum),
                 in_recovery,
             };
@@ -161,7 +167,7 @@ impl Sender {
             Some(newest) if newest > number => sum.sorted = false,
             _ => sum.newest = Some(number),
         }
-        self.acked.push(entry.info(number));
+        sum.list.push(entry.info(number));
         if was_out && self.host == Host::Tcp {
             self.tcp.left_flight(retransmission);
         }
@@ -196,26 +202,27 @@ impl Sender {
                 (Some(sample), Duration::ZERO)
             }
             Host::Quic => {
-                let Some(sent_at) = sum.largest_sent_at else { return (None, ack.delay) };
+                let delay = ack.detail().delay;
+                let Some(sent_at) = sum.largest_sent_at else { return (None, delay) };
                 let sample = now.since(sent_at);
-                self.rtt.sample_quic(sample, ack.delay.min(super::quic::MAX_ACK_DELAY));
-                (Some(sample), ack.delay)
+                self.rtt.sample_quic(sample, delay.min(super::quic::MAX_ACK_DELAY));
+                (Some(sample), delay)
             }
         }
     }
 
     /// The marks that this ACK adds to those before it.
-    fn new_marks(&mut self, ack: &AckBody, bytes: u64) -> Marks {
+    fn new_marks(&mut self, ack: &AckBody, sum: &Acked) -> Marks {
         let mut marks = Marks::default();
-        let Some(totals) = ack.echo.totals else {
-            let count = MarkCount { packets: self.acked.len() as u64, bytes: Bytes(bytes) };
-            let kind = match ack.echo.state {
+        let Some(totals) = ack.detail().totals else {
+            let count = MarkCount { packets: sum.list.len() as u64, bytes: Bytes(sum.bytes) };
+            let kind = match ack.state {
                 Mark::Accelerate => &mut marks.accelerate,
                 Mark::Brake => &mut marks.brake,
                 Mark::Ce => &mut marks.ce,
                 Mark::None => return marks,
             };
-            if bytes > 0 {
+            if sum.bytes > 0 {
                 *kind = count;
                 marks.exact = Exact::Neither;
                 self.count_marks(&marks);
@@ -252,11 +259,12 @@ impl Sender {
     }
 
     /// CE starts an episode unless one is going on.
-    fn answer_marks(&mut self, now: Time, marks: &Marks) {
+    fn answer_marks(&mut self, now: Time, marks: &Marks, sum: &Acked) {
         if marks.ce.packets == 0 || self.phase != Phase::Open {
             return;
         }
-        self.begin_episode(now, true, 0);
+        let newest = sum.list.last().map_or(self.first_sent_at, |info| info.sent_at);
+        self.begin_episode(now, Some(newest), 0);
         self.phase = Phase::Reduced;
         self.recovery_end = match self.host {
             Host::Tcp => self.segments.end(),

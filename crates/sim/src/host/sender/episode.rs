@@ -33,23 +33,21 @@ impl Sender {
         }
     }
 
-    /// Tells the controller that an episode begins, and lets PRR take over where it may.
-    pub(super) fn begin_episode(&mut self, now: Time, by_mark: bool, lost: u64) {
+    /// Tells the controller that an episode begins, with `lost` bytes lost, or because of a CE mark on a packet sent at
+    /// `marked`, and lets PRR take over where it may.
+    pub(super) fn begin_episode(&mut self, now: Time, marked: Option<Time>, lost: u64) {
         let prior = self.controller.cwnd().0;
         let prr = self.host == Host::Tcp && self.controller.recovery() == Recovery::Prr;
-        let sent_at = match self.lost.last() {
-            Some(info) if !by_mark => info.sent_at,
-            _ => self.last_acked_sent_at(),
-        };
+        let newest_lost = self.lost.last().map_or(self.first_sent_at, |info| info.sent_at);
         let event = LossEvent {
             now,
-            sent_at,
+            sent_at: marked.unwrap_or(newest_lost),
             inflight: Bytes(self.inflight + lost),
             lost: Bytes(lost),
             srtt: self.rtt.smoothed(),
             min_rtt: self.rtt.min(),
         };
-        if by_mark {
+        if marked.is_some() {
             self.controller.on_ce(&event);
             self.cwr_pending = true;
         } else {
@@ -57,10 +55,6 @@ impl Sender {
         }
         self.note_controller();
         self.prr = prr.then(|| Prr::new(prior, self.inflight));
-    }
-
-    fn last_acked_sent_at(&self) -> Time {
-        self.acked.last().map_or(self.first_sent_at, |info| info.sent_at)
     }
 
     /// Ends the episode.

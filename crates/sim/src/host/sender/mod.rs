@@ -133,9 +133,9 @@ pub(super) struct Sender {
     tcp: tcp::Tcp,
     quic: quic::Quic,
 
-    // Lists of the current ACK, kept for their memory.
-    acked: Vec<PacketInfo>,
+    /// Packets declared lost that the controller has not heard of.
     lost: Vec<PacketInfo>,
+    /// Newly covered ranges of the current ACK, kept for its memory.
     fresh: Vec<Range>,
     rtt_sample: Option<Duration>,
     counters: Counters,
@@ -186,7 +186,6 @@ impl Sender {
             probe_stale: false,
             tcp: tcp::Tcp::default(),
             quic: quic::Quic::default(),
-            acked: Vec::new(),
             lost: Vec::new(),
             fresh: Vec::new(),
             rtt_sample: None,

@@ -80,11 +80,11 @@ impl Sender {
     pub(super) fn acknowledge_numbers(&mut self, ack: &AckBody, sum: &mut Acked) {
         let base = self.transmissions.base();
         let end = self.transmissions.end();
-        let Some(first) = ack.ranges.first() else { return };
+        let Some(first) = ack.detail().ranges.first() else { return };
         let largest = first.end - 1;
         let mut fresh = std::mem::take(&mut self.fresh);
         // Oldest first, as the controller sees them.
-        for block in ack.ranges.iter().rev() {
+        for block in ack.detail().ranges.iter().rev() {
             if let Some(block) = block.clip(base, end) {
                 self.known.insert(block, |part| fresh.push(part));
             }
@@ -161,7 +161,7 @@ impl Sender {
             if self.phase != Phase::Open {
                 self.end_episode(now);
             }
-            self.begin_episode(now, false, self.total_lost - lost_before);
+            self.begin_episode(now, None, self.total_lost - lost_before);
             self.phase = Phase::Recovery;
             self.recovery_end = self.transmissions.end();
             // One packet leaves ahead of the reduction: the lost data.

@@ -176,8 +176,8 @@ impl Sender {
             self.tcp.fack = self.tcp.fack.max(base);
             self.known.remove_below(base);
         }
-        for index in 0..ack.ranges.len() {
-            let Some(block) = ack.ranges[index].clip(base, next) else { continue };
+        for block in &ack.detail().ranges {
+            let Some(block) = block.clip(base, next) else { continue };
             let mut fresh = std::mem::take(&mut self.fresh);
             self.known.insert(block, |part| fresh.push(part));
             for part in fresh.drain(..) {
@@ -231,7 +231,7 @@ impl Sender {
             Phase::Open | Phase::Reduced => {}
         }
         // rfc3708: every retransmission of the last episode was needless.
-        if self.tcp.undoable && self.tcp.undo_retransmits == 0 && ack.duplicate.is_some() {
+        if self.tcp.undoable && self.tcp.undo_retransmits == 0 && ack.detail().duplicate.is_some() {
             self.undo(now);
         }
         self.detect_losses(now);
@@ -240,7 +240,7 @@ impl Sender {
     /// rfc8985 6.2, step 2
     fn update_rack(&mut self, now: Time, ack: &AckBody, sum: &Acked) {
         self.tcp.reordering_seen |= sum.reordered;
-        for info in self.acked.iter().rev() {
+        for info in sum.list.iter().rev() {
             let number = info.number as u32;
             if self.tcp.rack.is_some_and(|rack| number <= rack) {
                 break;
@@ -260,7 +260,7 @@ impl Sender {
 
     /// Takes in a DSACK (rfc2883, rfc8985 6.2 step 4).
     fn note_duplicate(&mut self, ack: &AckBody) {
-        let Some(Range { start, .. }) = ack.duplicate else {
+        let Some(Range { start, .. }) = ack.detail().duplicate else {
             if self.tcp.dsack_round.is_some_and(|end| self.segments.base() >= end) {
                 self.tcp.dsack_round = None;
             }
@@ -285,13 +285,13 @@ impl Sender {
         match repeated {
             None => self.tcp.probe = None,
             // Both the original and the probe arrived.
-            Some(segment) if ack.duplicate.is_some_and(|range| range.start == segment) => {
+            Some(segment) if ack.detail().duplicate.is_some_and(|range| range.start == segment) => {
                 self.tcp.probe = None
             }
             Some(_) if ack.cumulative > end => {
                 self.tcp.probe = None;
                 if self.phase == Phase::Open {
-                    self.begin_episode(now, false, self.mss);
+                    self.begin_episode(now, None, self.mss);
                     self.end_episode(now);
                 }
             }
@@ -440,7 +440,7 @@ impl Sender {
         self.begin_undo(false);
         // A window that CE has already reduced in this round trip is not reduced again (Linux, tcp_enter_recovery).
         if self.phase == Phase::Open {
-            self.begin_episode(now, false, lost);
+            self.begin_episode(now, None, lost);
         }
         self.phase = Phase::Recovery;
         self.recovery_end = self.segments.end();
