@@ -51,8 +51,8 @@ pub enum Encoding {
     Bmcc,
     /// L4S: ECT(1) identifies, CE at a shallow threshold (RFC 9331).
     L4s,
-    /// VCP and MLCP: the load factor in bits of its own header.
-    Load,
+    /// A congestion header of the scheme's own, beside an ECN field of Not-ECT: XCP, RCP, E-ABC, VCP, MLCP.
+    Explicit,
 }
 
 impl fmt::Display for Encoding {
@@ -64,7 +64,7 @@ impl fmt::Display for Encoding {
             Encoding::AbcProxied => "abc-proxied",
             Encoding::Bmcc => "bmcc",
             Encoding::L4s => "l4s",
-            Encoding::Load => "load",
+            Encoding::Explicit => "explicit",
         })
     }
 }
@@ -87,7 +87,7 @@ impl Encoding {
     /// The codepoint a sender of this encoding puts on its data.
     pub const fn sent(self) -> Ecn {
         match self {
-            Encoding::None | Encoding::Load => Ecn::NotEct,
+            Encoding::None | Encoding::Explicit => Ecn::NotEct,
             Encoding::Classic | Encoding::Bmcc => Ecn::Ect0,
             Encoding::Abc | Encoding::AbcProxied | Encoding::L4s => Ecn::Ect1,
         }

@@ -363,6 +363,7 @@ registry! {
     }
     feedbacks {
         Delayed(delayed::Delayed) = "delayed", "Delayed ACKs with the mark-change state machine (RFC 8257, ABC section 6)";
+        Explicit(explicit::Explicit) = "explicit", "Delayed ACKs that carry back the scheme's own congestion header";
         Rfc3168(rfc3168::Rfc3168) = "rfc3168", "The ordinary TCP receiver: delayed ACKs, CE echoed until CWR (RFC 3168)";
         Sprout(sprout::Sprout) = "sprout", "Sprout's receiver: a forecast of the link every 20 ms (NSDI 2013)";
     }

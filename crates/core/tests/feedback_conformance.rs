@@ -28,7 +28,7 @@ const ENCODINGS: [Encoding; 7] = [
     Encoding::AbcProxied,
     Encoding::Bmcc,
     Encoding::L4s,
-    Encoding::Load,
+    Encoding::Explicit,
 ];
 
 fn size(index: usize) -> Bytes {

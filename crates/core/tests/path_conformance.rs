@@ -84,7 +84,7 @@ const ALL: [Encoding; 7] = [
     Encoding::AbcProxied,
     Encoding::Bmcc,
     Encoding::L4s,
-    Encoding::Load,
+    Encoding::Explicit,
 ];
 
 /// Each element with its defaults, and with whatever else changes its course.
@@ -217,7 +217,7 @@ fn arrivals(case: &Case, seed: u64) -> Vec<(Time, Probe)> {
             let flow = case.speaks.iter().position(|other| *other == encoding).unwrap() as u32
                 + 8 * (random.bits() % 3) as u32;
             let header = match encoding {
-                Encoding::Load => Header::Load { code: 0 },
+                Encoding::Explicit => Header::Load { code: 0 },
                 Encoding::None if flow >= 16 => Header::Rate { bps: f32::INFINITY, rtt_s: 0.1 },
                 Encoding::None if flow >= 8 => {
                     Header::Xcp { cwnd_bytes: 60_000.0, rtt_s: 0.1, feedback_bytes: 1500.0 }

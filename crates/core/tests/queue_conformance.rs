@@ -37,7 +37,7 @@ const ENCODINGS: [Encoding; 7] = [
     Encoding::AbcProxied,
     Encoding::Bmcc,
     Encoding::L4s,
-    Encoding::Load,
+    Encoding::Explicit,
 ];
 
 #[derive(Clone, Copy, Debug)]
@@ -140,7 +140,7 @@ fn legal(encoding: Encoding, before: Ecn, after: Ecn) -> bool {
         _ if before == after => true,
         (Ect1, Ect0) => encoding == Encoding::Abc,
         (Ect0, Ect1) => encoding == Encoding::Bmcc,
-        (Ect0 | Ect1, Ce) => !matches!(encoding, Encoding::None | Encoding::Load),
+        (Ect0 | Ect1, Ce) => !matches!(encoding, Encoding::None | Encoding::Explicit),
         _ => false,
     }
 }
@@ -207,7 +207,7 @@ impl Tester {
         // A flow speaks one encoding; what does not speak ECN sends Not-ECT.
         let encoding = self.encodings[flow as usize % self.encodings.len()];
         let ecn = match encoding {
-            Encoding::None | Encoding::Load => Ecn::NotEct,
+            Encoding::None | Encoding::Explicit => Ecn::NotEct,
             _ => Ecn::from_bits(ecn),
         };
         let packet = TestPacket { id: self.next_id, flow, size, ecn, encoding };

@@ -164,9 +164,9 @@ pub const SPEAKS_ALL: &[Encoding] = &[
     Encoding::AbcProxied,
     Encoding::Bmcc,
     Encoding::L4s,
-    Encoding::Load,
+    Encoding::Explicit,
 ];
 
 /// What ABC's router speaks: its own encodings, and flows that it leaves alone.
 pub const SPEAKS_ABC: &[Encoding] =
-    &[Encoding::None, Encoding::Classic, Encoding::Abc, Encoding::AbcProxied, Encoding::Load];
+    &[Encoding::None, Encoding::Classic, Encoding::Abc, Encoding::AbcProxied, Encoding::Explicit];
