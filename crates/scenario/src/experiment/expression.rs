@@ -6,18 +6,22 @@
 //! range      = sum ".." sum | sum "+-" sum [ "%" ]                                 a percentage is of the centre
 //! sum        = product { ( "+" | "-" ) product }      product = unary { ( "*" | "/" ) unary }      unary = [ "-" ] atom
 //! atom       = number [ "%" ] | metric [ "[" selector { "," selector } "]" ] | function "(" ... ")" | "(" check ")"
-//! metric     = the path of a number in a row's JSON, by dots; an element of `flows` or `links` goes by its name
+//! metric     = the path of a number in a row's JSON, by dots; an element of `flows` or `links` goes by its name, and
+//!              `*` at its end stands for the rest of any: `links.*.utilization`, `flows.long_*.throughput_mbps`
 //! selector   = "label" of a scheme | dimension "=" ( "label" | number )
 //! ```
 //!
 //! A metric is the median over the seeds, one value for every point of the experiment's matrix that the selectors leave.
 //! Arithmetic and comparisons go point by point; a check holds when it does at every point. `a ~ b` says that a is
-//! within 15 % of b. Functions, with an optional dimension to reduce over (otherwise over all):
+//! within 15 % of b. A metric with `*` has one more dimension, `links` or `flows`. Functions, with an optional dimension
+//! to reduce over (otherwise over all):
 //!
 //! | function | gives |
 //! |---|---|
 //! | `mean(x)`, `median(x)`, `min(x)`, `max(x)`, `sum(x)`, `count(x)` | one number, or one per remaining point |
+//! | `jain(x)` | Jain's index of the values, reduced in the same way |
 //! | `abs(x)`, `log10(x)` | point by point |
+//! | `value(dimension)` | the number that each label of a swept dimension is |
 //! | `increasing(x, dimension)`, `decreasing(x, dimension)` | whether x is strictly so in the order of the file |
 //! | `pareto("scheme")` | whether no other scheme has both more throughput and less p95 queueing delay, by more than 2 % each |
 
@@ -174,23 +178,27 @@ pub(crate) enum Function {
     Max,
     Sum,
     Count,
+    Jain,
     Abs,
     Log10,
+    Value,
     Increasing,
     Decreasing,
     Pareto,
 }
 
 impl Function {
-    pub(crate) const ALL: [(Function, &'static str); 11] = [
+    pub(crate) const ALL: [(Function, &'static str); 13] = [
         (Function::Mean, "mean"),
         (Function::Median, "median"),
         (Function::Min, "min"),
         (Function::Max, "max"),
         (Function::Sum, "sum"),
         (Function::Count, "count"),
+        (Function::Jain, "jain"),
         (Function::Abs, "abs"),
         (Function::Log10, "log10"),
+        (Function::Value, "value"),
         (Function::Increasing, "increasing"),
         (Function::Decreasing, "decreasing"),
         (Function::Pareto, "pareto"),
@@ -256,6 +264,7 @@ fn collect<'n>(node: &'n Node, subjects: &mut Vec<&'n Node>) {
 fn is_measured(node: &Node) -> bool {
     match node {
         Node::Metric(..) => true,
+        Node::Call(_, Function::Value, _) => false,
         Node::Call(_, _, arguments) => arguments.iter().any(is_measured),
         Node::Negative(inner) => is_measured(inner),
         Node::Arithmetic(left, _, right) => is_measured(left) || is_measured(right),

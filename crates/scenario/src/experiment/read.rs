@@ -3,7 +3,7 @@
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Limit, ParseError};
 
-use super::table::{Dimension, Point, Table as Measurements};
+use super::table::{Dimension, LISTS, Point, Table as Measurements};
 use super::{Assertion, Check, Experiment, Expression, Job};
 use crate::compare::Compare;
 use crate::file::table::{Field, Source, Table};
@@ -164,7 +164,8 @@ impl<'a> Plan<'a> {
             if labels.is_empty() {
                 continue;
             }
-            if dimensions.iter().any(|dimension| dimension.name == name) {
+            let taken = dimensions.iter().any(|dimension| dimension.name == name);
+            if taken || LISTS.contains(&name.as_str()) {
                 let reason = format!("`{name}` is the name of another dimension: choose another");
                 return Err(table.error(Problem::Contradiction { key: "sweep".to_string(), reason }));
             }

@@ -19,10 +19,15 @@ pub struct Dimension {
 /// A point of the matrix: an index into each dimension's labels.
 pub type Point = Vec<usize>;
 
+/// The lists of a row whose elements make a dimension of their own in an expression.
+pub(crate) const LISTS: [&str; 2] = ["links", "flows"];
+
 /// The numbers of every run, by point. Runs of one point differ in their seed.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Table {
     dimensions: Vec<Dimension>,
+    /// A dimension for each of [`LISTS`], with the names that any run has, in order of appearance.
+    lists: Vec<Dimension>,
     /// For each point, the runs' numbers by name.
     cells: BTreeMap<Point, Vec<BTreeMap<String, f64>>>,
 }
@@ -30,18 +35,35 @@ pub struct Table {
 impl Table {
     /// An empty table.
     pub fn new(dimensions: &[Dimension]) -> Self {
-        Table { dimensions: dimensions.to_vec(), cells: BTreeMap::new() }
+        let list = |name: &str| Dimension { name: name.to_string(), labels: Vec::new() };
+        let lists = LISTS.map(list).to_vec();
+        Table { dimensions: dimensions.to_vec(), lists, cells: BTreeMap::new() }
     }
 
     /// Adds a run at `point`. The order of adding does not matter.
     pub fn add(&mut self, point: &[usize], run: &Run) {
         debug_assert_eq!(point.len(), self.dimensions.len());
+        note(&mut self.lists[0], run.links.iter().map(|link| link.name.as_str()));
+        note(&mut self.lists[1], run.flows.iter().map(|flow| flow.name.as_str()));
         self.cells.entry(point.to_vec()).or_default().push(metrics(run));
     }
 
     /// The directions of the matrix.
     pub fn dimensions(&self) -> &[Dimension] {
         &self.dimensions
+    }
+
+    /// The directions of the matrix, and those that the elements of a row's lists make.
+    pub(crate) fn all_dimensions(&self) -> impl Iterator<Item = &Dimension> {
+        self.dimensions.iter().chain(&self.lists)
+    }
+
+    /// One of [`Table::all_dimensions`].
+    pub(crate) fn dimension(&self, index: usize) -> &Dimension {
+        match self.dimensions.get(index) {
+            Some(dimension) => dimension,
+            None => &self.lists[index - self.dimensions.len()],
+        }
     }
 
     /// The points that have runs.
@@ -56,6 +78,14 @@ impl Table {
         if values.len() * 2 <= runs.len() { None } else { median(&mut values) }
     }
 
+    /// Whether any run at `point` has a number whose name begins with `prefix`.
+    pub(crate) fn has(&self, point: &Point, prefix: &str) -> bool {
+        let begins = |run: &BTreeMap<String, f64>| {
+            run.range(prefix.to_string()..).next().is_some_and(|(name, _)| name.starts_with(prefix))
+        };
+        self.cells.get(point).is_some_and(|runs| runs.iter().any(begins))
+    }
+
     /// The names of all numbers that any run has.
     pub(crate) fn metrics(&self) -> Vec<&str> {
         let mut names: Vec<&str> =
@@ -63,6 +93,16 @@ impl Table {
         names.sort_unstable();
         names.dedup();
         names
+    }
+}
+
+/// Adds the names that `dimension` does not have yet.
+fn note<'r>(dimension: &mut Dimension, names: impl Iterator<Item = &'r str>) {
+    for (index, name) in names.map(word).enumerate() {
+        // Runs mostly have the same names in the same places.
+        if dimension.labels.get(index) != Some(&name) && !dimension.labels.contains(&name) {
+            dimension.labels.push(name);
+        }
     }
 }
 

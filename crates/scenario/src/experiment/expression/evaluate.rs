@@ -6,7 +6,7 @@ use super::{
     At, Expression, ExpressionError, Fault, Function, Link, Node, Operator, PARETO_MARGIN, Selector,
     TOLERANCE,
 };
-use crate::experiment::table::{Dimension, Point, Table};
+use crate::experiment::table::{Dimension, LISTS, Point, Table};
 use crate::median::median;
 
 /// The dimension of schemes.
@@ -100,9 +100,13 @@ impl<T> Grid<T> {
     /// A point in words.
     fn label(&self, table: &Table, point: &Point) -> String {
         let label = |(&dimension, &index): (&usize, &usize)| {
-            let Dimension { name, labels } = &table.dimensions()[dimension];
+            let Dimension { name, labels } = table.dimension(dimension);
             let label = labels.get(index).map_or("?", String::as_str);
-            if name == SCHEME || name == "trace" { label.to_string() } else { format!("{name} {label}") }
+            if name == SCHEME || name == "trace" || LISTS.contains(&name.as_str()) {
+                label.to_string()
+            } else {
+                format!("{name} {label}")
+            }
         };
         self.dimensions.iter().zip(point).map(label).collect::<Vec<_>>().join(" ")
     }
@@ -209,6 +213,7 @@ impl Evaluator<'_> {
                 Function::Increasing | Function::Decreasing | Function::Pareto => kind(at.0, "a truth value"),
                 Function::Abs => Ok(self.number(&arguments[0])?.map(|number| number.abs())),
                 Function::Log10 => Ok(self.number(&arguments[0])?.map(|number| libm::log10(*number))),
+                Function::Value => self.labels(*at, &arguments[0]),
                 _ => self.reduce(*function, arguments),
             },
             Node::Comparison(at, ..) => kind(at.0, "a truth value"),
@@ -315,6 +320,12 @@ impl Evaluator<'_> {
                 Function::Min => values.fold(f64::INFINITY, f64::min),
                 Function::Max => values.fold(f64::NEG_INFINITY, f64::max),
                 Function::Median => median(&mut values.collect::<Vec<_>>()).unwrap_or(f64::NAN),
+                // jain84
+                Function::Jain => {
+                    let squares: f64 = values.clone().map(|value| value * value).sum();
+                    let (count, sum) = (values.len() as f64, values.sum::<f64>());
+                    sum * sum / (count * squares)
+                }
                 _ => {
                     let count = values.len() as f64;
                     values.sum::<f64>() / count
@@ -339,9 +350,8 @@ impl Evaluator<'_> {
     }
 
     fn find_dimension(&self, at: At, name: &str) -> Result<usize, ExpressionError> {
-        let dimensions = self.table.dimensions();
-        dimensions.iter().position(|dimension| dimension.name == name).ok_or_else(|| {
-            let valid = list(dimensions.iter().map(|dimension| dimension.name.as_str()));
+        self.table.all_dimensions().position(|dimension| dimension.name == name).ok_or_else(|| {
+            let valid = list(self.table.dimensions().iter().map(|dimension| dimension.name.as_str()));
             ExpressionError {
                 at: at.0,
                 fault: Fault::Unknown { what: "dimension", name: name.to_string(), valid },
@@ -350,7 +360,7 @@ impl Evaluator<'_> {
     }
 
     fn find_label(&self, at: At, dimension: usize, label: &str) -> Result<usize, ExpressionError> {
-        let Dimension { labels, .. } = &self.table.dimensions()[dimension];
+        let Dimension { labels, .. } = self.table.dimension(dimension);
         labels.iter().position(|other| other == label).ok_or_else(|| {
             let valid = list(labels.iter().map(String::as_str));
             ExpressionError {
@@ -360,21 +370,39 @@ impl Evaluator<'_> {
         })
     }
 
+    /// The numbers that the labels of a dimension are.
+    fn labels(&self, at: At, node: &Node) -> Result<Grid<f64>, ExpressionError> {
+        let dimension = self.dimension(node)?;
+        let Dimension { labels, .. } = self.table.dimension(dimension);
+        let number = |(index, label): (usize, &String)| match label.parse::<f64>() {
+            Ok(number) if number.is_finite() => Ok((vec![index], number)),
+            _ => {
+                let fault = Fault::Kind { expected: "a dimension of numbers", found: "one of words" };
+                Err(ExpressionError { at: at.0, fault })
+            }
+        };
+        let cells = labels.iter().enumerate().map(number).collect::<Result<BTreeMap<_, _>, _>>()?;
+        Ok(match labels.len() {
+            1 => Grid::single(cells[&vec![0]]),
+            _ => Grid { dimensions: vec![dimension], cells },
+        })
+    }
+
     /// The metric at every point that the selectors leave, without the dimensions that have but one point.
     fn metric(&self, at: At, name: &str, selectors: &[Selector]) -> Result<Grid<f64>, ExpressionError> {
         let dimensions = self.table.dimensions();
         let mut fixed = vec![None; dimensions.len()];
         for selector in selectors {
             let dimension = self.find_dimension(selector.at, &selector.dimension)?;
-            fixed[dimension] = Some(self.find_label(selector.at, dimension, &selector.label)?);
+            let label = self.find_label(selector.at, dimension, &selector.label)?;
+            let Some(fixed) = fixed.get_mut(dimension) else {
+                let fault = Fault::Kind { expected: "a dimension of the matrix", found: "a list of the row" };
+                return Err(ExpressionError { at: selector.at.0, fault });
+            };
+            *fixed = Some(label);
         }
-        let known = self.table.metrics();
-        if !known.contains(&name) {
-            let fault =
-                Fault::Unknown { what: "metric", name: name.to_string(), valid: list(known.into_iter()) };
-            return Err(ExpressionError { at: at.0, fault });
-        }
-        let free: Vec<usize> = (0..dimensions.len())
+        let spread = Spread::of(self.table, name);
+        let mut free: Vec<usize> = (0..dimensions.len())
             .filter(|&dimension| fixed[dimension].is_none() && dimensions[dimension].labels.len() > 1)
             .collect();
         let mut cells = BTreeMap::new();
@@ -382,19 +410,45 @@ impl Evaluator<'_> {
             if point.iter().zip(&fixed).any(|(index, fixed)| fixed.is_some_and(|fixed| fixed != *index)) {
                 continue;
             }
-            let value = self.table.median(point, name).ok_or_else(|| {
-                let all =
-                    Grid { dimensions: (0..dimensions.len()).collect(), cells: BTreeMap::<Point, ()>::new() };
-                let point = all.label(self.table, point);
-                ExpressionError { at: at.0, fault: Fault::NoValue { metric: name.to_string(), point } }
-            })?;
-            cells.insert(free.iter().map(|&dimension| point[dimension]).collect(), value);
+            let base: Point = free.iter().map(|&dimension| point[dimension]).collect();
+            match &spread {
+                None => {
+                    cells.insert(base, self.at_point(at, point, name)?);
+                }
+                Some(spread) => {
+                    for (member, label) in spread.members() {
+                        if self.table.has(point, &format!("{}.{label}.", spread.list)) {
+                            let mut cell = base.clone();
+                            cell.push(member);
+                            cells.insert(cell, self.at_point(at, point, &spread.name_of(label))?);
+                        }
+                    }
+                }
+            }
         }
         if cells.is_empty() {
             let fault = Fault::NoValue { metric: name.to_string(), point: "any point".to_string() };
             return Err(ExpressionError { at: at.0, fault });
         }
+        free.extend(spread.map(|spread| spread.dimension));
         Ok(Grid { dimensions: free, cells })
+    }
+
+    /// The metric at a point.
+    fn at_point(&self, at: At, point: &Point, name: &str) -> Result<f64, ExpressionError> {
+        self.table.median(point, name).ok_or_else(|| {
+            let known = self.table.metrics();
+            let fault = if known.contains(&name) {
+                let all = Grid {
+                    dimensions: (0..self.table.dimensions().len()).collect(),
+                    cells: BTreeMap::<Point, ()>::new(),
+                };
+                Fault::NoValue { metric: name.to_string(), point: all.label(self.table, point) }
+            } else {
+                Fault::Unknown { what: "metric", name: name.to_string(), valid: list(known.into_iter()) }
+            };
+            ExpressionError { at: at.0, fault }
+        })
     }
 
     /// For every point of the other dimensions: no other scheme is better in both throughput and delay.
@@ -432,6 +486,45 @@ impl Evaluator<'_> {
         }
         let dimensions = throughput.dimensions.iter().copied().filter(|own| *own != dimension).collect();
         Ok(Grid { dimensions, cells })
+    }
+}
+
+/// A metric of all elements of a list whose names begin alike.
+struct Spread<'t> {
+    list: &'static str,
+    /// The dimension that the list makes.
+    dimension: usize,
+    labels: &'t [String],
+    /// What the elements' names begin with.
+    prefix: &'t str,
+    /// The rest of the metric's name, with its point.
+    rest: &'t str,
+}
+
+impl<'t> Spread<'t> {
+    /// What `name` spreads over, if there is a star where a list's names end.
+    fn of(table: &'t Table, name: &'t str) -> Option<Self> {
+        let (before, rest) = name.split_once('*')?;
+        let (list, prefix) = before.split_once('.')?;
+        let place = LISTS.iter().position(|known| *known == list)?;
+        let dimension = table.dimensions().len() + place;
+        Some(Spread {
+            list: LISTS[place],
+            dimension,
+            labels: &table.dimension(dimension).labels,
+            prefix,
+            rest,
+        })
+    }
+
+    fn members(&self) -> impl Iterator<Item = (usize, &'t str)> {
+        let prefix = self.prefix;
+        let named = self.labels.iter().map(String::as_str).enumerate();
+        named.filter(move |(_, label)| label.starts_with(prefix))
+    }
+
+    fn name_of(&self, label: &str) -> String {
+        format!("{}.{label}{}", self.list, self.rest)
     }
 }
 

@@ -85,14 +85,20 @@ fn number(rest: &str, at: usize) -> Result<(Kind, usize), ExpressionError> {
     }
 }
 
-/// Letters, digits and underscores; points join them when one of those follows.
+/// Letters, digits and underscores; points join them when one of those follows. A star stands for the rest of a part
+/// when a point and a letter follow, so that `a*.5` and `a*b` stay products.
 fn word(rest: &str) -> usize {
     let bytes = rest.as_bytes();
     let part = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    let star = |at: usize| {
+        bytes.get(at) == Some(&b'*')
+            && bytes.get(at + 1) == Some(&b'.')
+            && bytes.get(at + 2).is_some_and(u8::is_ascii_alphabetic)
+    };
     let mut end = 0;
     while end < bytes.len() {
-        let joins = bytes[end] == b'.' && end > 0 && bytes.get(end + 1).is_some_and(part);
-        if !part(&bytes[end]) && !joins {
+        let joins = bytes[end] == b'.' && end > 0 && (bytes.get(end + 1).is_some_and(part) || star(end + 1));
+        if !part(&bytes[end]) && !joins && !star(end) {
             break;
         }
         end += 1;

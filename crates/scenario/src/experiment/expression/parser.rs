@@ -227,6 +227,7 @@ impl Parser {
         }
         let (most, expected) = match function {
             Function::Abs | Function::Log10 => (1, "one number"),
+            Function::Value => (1, "a dimension"),
             Function::Pareto => (1, "the label of a scheme, in quotes"),
             Function::Increasing | Function::Decreasing => (2, "a metric and a dimension"),
             _ => (2, "a metric and, if not over all, a dimension"),

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::evaluate::short;
 use super::{At, Expression, Function, Link, Node, Operator, Selector, Value};
 use crate::experiment::table::{Dimension, Table};
-use crate::outcome::{FlowOutcome, Run, Summary};
+use crate::outcome::{FlowOutcome, LinkOutcome, Run, Summary};
 use crate::testing::{fuzz_inputs, mutate};
 
 /// Three schemes on two traces, three seeds each; throughput, p95 delay and utilisation as given, the other seeds off
@@ -93,6 +93,65 @@ fn arithmetic_goes_point_by_point_and_reductions_over_what_they_are_told() {
         show("throughput_mbps['abc'] - throughput_mbps[trace = 'up', scheme = 'abc']"),
         "up: 0, down: -3"
     );
+}
+
+/// One scheme at two settings, of which the second has one flow more; two links.
+fn table_of_lists() -> Table {
+    let delta = Dimension { name: "delta".to_string(), labels: vec!["1".to_string(), "5.5".to_string()] };
+    let mut table = Table::new(&[delta]);
+    for (point, rates) in [(0, &[2.0, 2.0, 9.0][..]), (1, &[3.0, 1.0, 9.0, 2.0])] {
+        let names = ["long-1", "long-2", "cross", "long-10"];
+        let flow = |(name, rate): (&&str, &f64)| FlowOutcome {
+            name: name.to_string(),
+            throughput_mbps: *rate,
+            ..FlowOutcome::default()
+        };
+        let link = |name: &str, utilization| LinkOutcome {
+            name: name.to_string(),
+            utilization,
+            ..LinkOutcome::default()
+        };
+        let run = Run {
+            flows: names.iter().zip(rates).map(flow).collect(),
+            links: vec![link("up", 0.9), link("down", 0.5)],
+            ..Run::default()
+        };
+        table.add(&[point], &run);
+    }
+    table
+}
+
+#[test]
+fn a_star_spreads_a_metric_over_the_elements_of_a_list() {
+    let table = table_of_lists();
+    let show = |text: &str| Expression::parse(text).unwrap().evaluate(&table).unwrap().show(&table);
+    assert_eq!(show("links.*.utilization[delta = 1]"), "up: 0.9, down: 0.5");
+    assert_eq!(show("min(links.*.utilization, links)"), "delta 1: 0.5, delta 5.5: 0.5");
+    assert_eq!(show("mean(flows.long_*.throughput_mbps, flows)"), "delta 1: 2, delta 5.5: 2");
+    assert_eq!(show("count(flows.*.throughput_mbps, flows)"), "delta 1: 3, delta 5.5: 4");
+    assert_eq!(show("3*links.up.utilization[delta = 1]"), "2.7");
+    let points = Expression::parse("links.*.utilization > 0.8").unwrap().check(&table).unwrap();
+    assert_eq!(points.failures(&table), ["delta 1 down", "delta 5.5 down"]);
+    for wrong in ["lanes.*.utilization > 0", "links.*.colour > 0", "links.side_*.utilization > 0"] {
+        Expression::parse(wrong).unwrap().check(&table).unwrap_err();
+    }
+}
+
+#[test]
+fn jain_reduces_like_a_mean() {
+    let table = table_of_lists();
+    let show = |text: &str| Expression::parse(text).unwrap().evaluate(&table).unwrap().show(&table);
+    // (3 + 1 + 2)^2 / (3 (9 + 1 + 4)) = 36 / 42
+    assert_eq!(show("jain(flows.long_*.throughput_mbps, flows)"), "delta 1: 1, delta 5.5: 0.8571");
+}
+
+#[test]
+fn the_value_of_a_dimension_is_the_number_that_its_labels_are() {
+    let table = table_of_lists();
+    let show = |text: &str| Expression::parse(text).unwrap().evaluate(&table).unwrap().show(&table);
+    assert_eq!(show("links.up.utilization / value(delta)"), "delta 1: 0.9, delta 5.5: 0.1636");
+    let error = Expression::parse("value(trace) > 1").unwrap().check(&self::table()).unwrap_err();
+    assert_eq!(error.to_string(), "at character 1: expected a dimension of numbers, found one of words");
 }
 
 #[test]
@@ -203,6 +262,9 @@ fn refuses_bad_expressions_in_the_users_words() {
         "pareto(1)",
         "pareto('vegas')",
         "increasing(throughput_mbps, trace) > 1",
+        "flows.*.colour > 1",
+        "throughput_mbps[flows = 'main_1'] > 1",
+        "value(1)",
     ];
     let table = table();
     for text in texts {
@@ -223,6 +285,7 @@ fn never_panics_and_what_it_accepts_reads_back() {
         "mean(throughput_mbps[\"abc\"]) / mean(throughput_mbps[\"cubic+codel\"]) in 1.5 +- 15%",
         "increasing(queueing_delay_ms.p95['abc', eta = 0.98], trace) and not 1 < 2 <= 3 or pareto('abc')",
         "max(flows.main_1.throughput_mbps - 3 * -2e3, scheme) ~ (4 + 5%) / 2 and 1 in 0 .. 1",
+        "jain(flows.*.throughput_mbps, flows) >= value(eta) or min(flows.ma*.throughput_mbps) > 0",
     ];
     let corpus = corpus.map(String::from);
     let table = table();
