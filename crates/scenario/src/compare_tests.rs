@@ -26,8 +26,8 @@ fn is_the_reference_setup() {
     assert_eq!(reverse.queue.name(), "droptail");
     let [flow] = scenario.flows.as_slice() else { panic!("one flow") };
     assert_eq!((flow.start, flow.start_within), (Duration::ZERO, Duration::from_millis(100)));
-    assert_eq!(flow.propagation(Direction::Forward), Duration::from_millis(50));
-    assert_eq!(flow.propagation(Direction::Reverse), Duration::from_millis(50));
+    assert_eq!(flow.propagation(0, Direction::Forward), Duration::from_millis(50));
+    assert_eq!(flow.propagation(0, Direction::Reverse), Duration::from_millis(50));
     assert_eq!(flow.path, [Hop::Link("forward".to_string())]);
     assert_eq!(flow.reverse, [Hop::Link("reverse".to_string())]);
     assert_eq!((flow.mss, flow.overhead, flow.ack_every), (Bytes(1448), Bytes(52), 2));

@@ -124,6 +124,8 @@ pub struct FlowSpec {
     /// Propagation delay of the round trip, without queues and transmission. Half of it is added after the last hop of
     /// each direction, except where [`FlowSpec::propagation`] says otherwise.
     pub rtt: Duration,
+    /// By how much each further flow of `count` has a longer RTT.
+    pub rtt_step: Duration,
     /// What its data packets pass, in order.
     pub path: Vec<Hop>,
     /// What its ACKs pass, in order; empty for a way back without limits.
@@ -250,6 +252,7 @@ impl FlowSpec {
             start_within: rtt,
             stop: None,
             rtt,
+            rtt_step: Duration::ZERO,
             path,
             reverse: Vec::new(),
             jitter: Self::JITTER,
@@ -281,16 +284,22 @@ impl FlowSpec {
         }
     }
 
-    /// The delay to add after the last hop of `direction`: half the RTT, or nothing where the path holds a `delay`
-    /// element of its own and so places its propagation itself.
-    pub fn propagation(&self, direction: Direction) -> Duration {
+    /// The RTT of flow `index` of [`FlowSpec::count`].
+    pub fn rtt_of(&self, index: u32) -> Duration {
+        self.rtt + self.rtt_step * u64::from(index)
+    }
+
+    /// The delay to add after the last hop of `direction` for flow `index` of [`FlowSpec::count`]: half the RTT, or nothing
+    /// where the path holds a `delay` element of its own and so places its propagation itself.
+    pub fn propagation(&self, index: u32, direction: Direction) -> Duration {
         let own = |hop: &Hop| matches!(hop, Hop::Element(element) if matches!(element.config(), ElementConfig::Delay(_)));
         if self.hops(direction).iter().any(own) {
             return Duration::ZERO;
         }
+        let rtt = self.rtt_of(index);
         match direction {
-            Direction::Forward => self.rtt / 2,
-            Direction::Reverse => self.rtt - self.rtt / 2,
+            Direction::Forward => rtt / 2,
+            Direction::Reverse => rtt - rtt / 2,
         }
     }
 

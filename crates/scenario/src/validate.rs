@@ -126,6 +126,8 @@ impl Scenario {
         }
         check.within("initial_window", u64::from(flow.initial_window), 1..=10_000)?;
         check.within("rtt", flow.rtt, NS..=TRIP)?;
+        let most = (TRIP - flow.rtt) / u64::from(flow.count - 1).max(1);
+        check.within("rtt_step", flow.rtt_step, Duration::ZERO..=most)?;
         check.within("jitter", flow.jitter, Duration::ZERO..=Duration::from_secs(1))?;
         if flow.start >= self.duration {
             return check.range("start", flow.start, "less than the duration");

@@ -153,7 +153,7 @@ impl<P: Duplicate> Builder<'_, P> {
                 }
             });
         }
-        let delay = flow.propagation(direction);
+        let delay = flow.propagation(index, direction);
         if !delay.is_zero() {
             elements.push(self.delay(delay, direction == Direction::Forward));
         }

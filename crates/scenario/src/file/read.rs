@@ -33,6 +33,7 @@ const FLOW: &[&str] = &[
     "start_within",
     "stop",
     "rtt",
+    "rtt_step",
     "path",
     "reverse",
     "jitter",
@@ -230,6 +231,7 @@ fn flow(field: Field<'_>, index: usize) -> Result<FlowSpec, InputError> {
     flow.start = table.quantity("start", flow.start)?;
     flow.start_within = table.quantity("start_within", flow.start_within)?;
     flow.stop = table.get("stop").map(|field| field.quantity()).transpose()?;
+    flow.rtt_step = table.quantity("rtt_step", flow.rtt_step)?;
     flow.reverse = table.get("reverse").map_or(Ok(Vec::new()), hops)?;
     flow.jitter = table.quantity("jitter", flow.jitter)?;
     Ok(flow)

@@ -9,7 +9,9 @@ use brakelight_core::time::Duration;
 use brakelight_core::units::{Bytes, Limit, Rate};
 
 use super::{read, write};
-use crate::scenario::{FlowSpec, Hop, LinkSpec, Record, Scenario, Service, Steps, TraceOffset, default_bin};
+use crate::scenario::{
+    Direction, FlowSpec, Hop, LinkSpec, Record, Scenario, Service, Steps, TraceOffset, default_bin,
+};
 use crate::spelled::{Spelled, Words};
 use crate::testing::fuzz_inputs;
 use crate::traffic::{Arrivals, Call, Game, OnOff, RequestResponse, ShortFlows, SizeLaw, Traffic, Video};
@@ -55,6 +57,7 @@ start = "1s"
 start_within = "10ms"
 stop = "60s"
 rtt = "80ms"
+rtt_step = "7ms"
 path = ["up", "loss:rate=0.01", "wired"]
 reverse = ["ack-loss:rate=0.1", "down"]
 jitter = "0s"
@@ -92,6 +95,8 @@ fn reads_every_field() {
     let lossy = Hop::Element(Spelled::new("loss", &[("rate", "0.01")]).unwrap());
     assert_eq!(main.path, [Hop::Link("up".to_string()), lossy, Hop::Link("wired".to_string())]);
     assert_eq!(main.name_of(2), "main-3");
+    assert_eq!((main.rtt_of(0), main.rtt_of(2)), (Duration::from_millis(80), Duration::from_millis(94)));
+    assert_eq!(main.propagation(1, Direction::Reverse), Duration::from_micros(43_500));
     assert_eq!(other.name_of(0), "flow2");
     assert_eq!(other.traffic, Traffic::Video(Video::default()));
     assert_eq!((other.rtt, other.start_within), (Duration::from_millis(100), Duration::from_millis(100)));
@@ -186,6 +191,7 @@ fn refuses_bad_inputs_in_the_users_words() {
         add("reverse = [\"down\"]"),
         add("rtt = \"0ms\""),
         add("rtt = \"2h\""),
+        add("count = 61\nrtt_step = \"60s\""),
         add("count = 0"),
         add("count = 5000000000"),
         add("count = \"two\""),
@@ -305,6 +311,7 @@ fn draw(random: &mut Random) -> Scenario {
         let controller = Spelled::new("newreno", &[("beta", "0.7")]).unwrap();
         let mut flow = FlowSpec::new(&format!("flow.{index}"), controller, time(random), path);
         flow.count = 1 + below(random, 100) as u32;
+        flow.rtt_step = Duration::from_nanos(below(random, 1_000));
         flow.start = Duration::from_nanos(below(random, duration.as_nanos()));
         flow.start_within = time(random);
         flow.stop = random.chance(0.5).then(|| flow.start + flow.start_within + time(random));

@@ -84,6 +84,9 @@ impl File {
             self.text("stop", stop);
         }
         self.text("rtt", flow.rtt);
+        if !flow.rtt_step.is_zero() {
+            self.text("rtt_step", flow.rtt_step);
+        }
         self.plain("path", hops(&flow.path));
         self.plain("reverse", hops(&flow.reverse));
         self.text("jitter", flow.jitter);
