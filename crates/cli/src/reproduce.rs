@@ -1,8 +1,11 @@
 //! `reproduce`: the papers' claims, run and judged. The experiments are files; this runs their jobs, all seeds of all
 //! experiments at once, and prints the verdicts.
 
+use std::collections::BTreeMap;
+
 use brakelight_scenario::documents::{Claim, Claims, Verdict};
-use brakelight_scenario::experiment::{self, EMBEDDED, Experiment, Table};
+use brakelight_scenario::experiment::{self, EMBEDDED, Experiment, Job, Table};
+use brakelight_scenario::scenario::Scenario;
 use brakelight_scenario::trace::names::{NameError, Names};
 use brakelight_sim::Traces;
 use rayon::prelude::*;
@@ -83,14 +86,10 @@ fn traces(experiment: &Experiment, names: &Names) -> Result<Option<Traces>, Fail
 fn judge(experiments: &[Experiment], names: &Names, ids: &[String]) -> Result<Vec<Claim>, Failure> {
     let traces: Vec<Option<Traces>> =
         experiments.iter().map(|experiment| traces(experiment, names)).collect::<Result<_, _>>()?;
-    let jobs: Vec<(usize, usize)> = experiments
-        .iter()
-        .enumerate()
-        .filter(|(index, _)| traces[*index].is_some())
-        .flat_map(|(index, experiment)| (0..experiment.jobs.len()).map(move |job| (index, job)))
-        .collect();
-    let progress = Progress::new("reproducing", jobs.len());
-    let outcomes = jobs
+    let plan = Plan::new(experiments, |index| traces[index].is_some());
+    let progress = Progress::new("reproducing", plan.distinct.len());
+    let outcomes = plan
+        .distinct
         .par_iter()
         .map(|&(index, job)| {
             let experiment = &experiments[index];
@@ -106,15 +105,43 @@ fn judge(experiments: &[Experiment], names: &Names, ids: &[String]) -> Result<Ve
         .zip(&traces)
         .map(|(experiment, traces)| traces.as_ref().map(|_| Table::new(&experiment.dimensions)))
         .collect();
-    for (&(index, job), outcome) in jobs.iter().zip(&outcomes) {
+    for &(index, job, distinct) in &plan.jobs {
         if let Some(table) = &mut tables[index] {
-            table.add(&experiments[index].jobs[job].point, &outcome.run);
+            table.add(&experiments[index].jobs[job].point, &outcomes[distinct].run);
         }
     }
     let judged = experiments.iter().zip(&tables);
     let claims = judged
         .flat_map(|(experiment, table)| experiment.judge(table.as_ref(), &mut brakelight_sim::checks::run));
     Ok(claims.filter(|claim| is_wanted(&claim.id, ids)).collect())
+}
+
+/// What to run. Several figures of a paper show the same runs; each is run once.
+struct Plan {
+    /// An experiment and one of its jobs, for every scenario that differs from all others.
+    distinct: Vec<(usize, usize)>,
+    /// Every experiment and job, and the place in `distinct` of its scenario.
+    jobs: Vec<(usize, usize, usize)>,
+}
+
+impl Plan {
+    /// The jobs of those of `experiments` that `can_run`.
+    fn new(experiments: &[Experiment], can_run: impl Fn(usize) -> bool) -> Self {
+        let mut plan = Plan { distinct: Vec::new(), jobs: Vec::new() };
+        let mut known: BTreeMap<String, usize> = BTreeMap::new();
+        for (index, experiment) in experiments.iter().enumerate().filter(|(index, _)| can_run(*index)) {
+            for (job, Job { scenario, .. }) in experiment.jobs.iter().enumerate() {
+                // A scenario's name says nothing of what happens in it, and its spelling says everything.
+                let scenario = Scenario { name: String::new(), ..scenario.clone() };
+                let place = *known.entry(format!("{scenario:?}")).or_insert_with(|| {
+                    plan.distinct.push((index, job));
+                    plan.distinct.len() - 1
+                });
+                plan.jobs.push((index, job, place));
+            }
+        }
+        plan
+    }
 }
 
 fn verdict(verdict: Verdict) -> &'static str {
@@ -172,6 +199,24 @@ mod tests {
         assert!(names("ABC-F8", "ABC-F8-UTIL"));
         assert!(!names("ABC-F1", "ABC-F12"));
         assert!(!names("ABC-F12", "ABC-F1"));
+    }
+
+    #[test]
+    fn a_scenario_that_two_experiments_share_runs_once() {
+        let text = |id: &str, schemes: &str| {
+            format!(
+                "id = \"{id}\"\ntitle = \"t\"\nsource = \"s\"\nschemes = {schemes}\ntraces = [\"one\"]\nseeds = 3\n\
+                 [[claim]]\nclaim = \"c\"\ncheck = \"utilization > 0\""
+            )
+        };
+        let read = |id, schemes| experiment::read("x.toml", &text(id, schemes)).unwrap();
+        let experiments =
+            [read("X-1", "[\"cubic\", \"vegas\"]"), read("X-2", "{ a = \"newreno\", b = \"vegas\" }")];
+        let plan = Plan::new(&experiments, |_| true);
+        assert_eq!(plan.distinct, [(0, 0), (0, 1), (0, 2), (0, 3), (0, 4), (0, 5), (1, 0), (1, 1), (1, 2)]);
+        assert_eq!(plan.jobs.len(), 12);
+        assert_eq!(plan.jobs[9..], [(1, 3, 3), (1, 4, 4), (1, 5, 5)]);
+        assert_eq!(Plan::new(&experiments, |index| index == 1).distinct.len(), 6);
     }
 
     #[test]
