@@ -4,7 +4,8 @@
 //!
 //! ```text
 //! every 20 ms:   evolve the model (estimate/poisson_brownian.rs), observe the packets of the tick, report a forecast
-//! a tick without packets says nothing when the sender announced a pause: the link may have had nothing to carry
+//! a tick without packets says nothing when it began within a pause that the sender announced: the link may have had
+//! nothing to carry.  A pause counts from the beginning of its packet's tick
 //! counted = packets up to the newest, arrived or lost
 //! ```
 //!
@@ -67,7 +68,7 @@ struct State {
     tick_end: Option<Time>,
     /// Bytes that arrived in it.
     arrived: Bytes,
-    /// Until then an empty tick says nothing.
+    /// An empty tick that begins before says nothing.
     pause_until: Time,
     last_arrival: Time,
     /// Packets up to the newest.
@@ -116,7 +117,8 @@ impl State {
             // winstein13 3.2; receiver.cc: part of a packet is a packet, otherwise the nearest count.
             let packets = self.arrived.as_f64() / self.mss.as_f64();
             let count = if packets > 0.0 { (libm::round(packets) as usize).max(1) } else { 0 };
-            if count > 0 || end > self.pause_until {
+            // receiver.cc: what counts is when the tick began.
+            if count > 0 || end >= self.pause_until + TICK {
                 self.model.observe(count);
             }
             self.arrived = Bytes::ZERO;
@@ -140,7 +142,9 @@ impl Feedback for Sprout {
         state.last_arrival = arrival.now;
         state.counted = state.counted.max(arrival.number + 1);
         if let Header::Flight { pause_ms } = arrival.header {
-            let until = arrival.now + Duration::from_millis(u64::from(pause_ms));
+            // receiver.cc: a pause begins with the tick of its packet.
+            let end = state.tick_end.unwrap_or(arrival.now + TICK);
+            let until = end + Duration::from_millis(u64::from(pause_ms)) - TICK;
             state.pause_until = state.pause_until.max(until);
         }
         self.acks.on_packet(arrival)
@@ -232,6 +236,20 @@ mod tests {
         let unannounced = forecast(&mut unannounced, 100 + 24 * 20 + 120).0;
         assert!(announced[4] >= 20, "{announced:?}");
         assert_eq!(unannounced[4], 0, "{unannounced:?}");
+    }
+
+    /// receiver.cc: the pause of the packet at 580 ms ends at 630 ms. The empty tick from 620 ms began within it and says
+    /// nothing, that from 640 ms does.
+    #[test]
+    fn a_pause_covers_the_ticks_that_begin_within_it() {
+        let mut sprout = receiver();
+        for number in 0..200 {
+            sprout.on_packet(&arrival(number, 100 + number / 8 * 20, if number == 199 { 50 } else { 0 }));
+        }
+        let [busy, paused, silent] = [600, 640, 660].map(|at_ms| forecast(&mut sprout, at_ms).0[4]);
+        // Two ticks without an observation make the forecast more careful, no more.
+        assert!(paused + 8 > busy, "{busy} {paused}");
+        assert!(silent + 5 < paused, "{paused} {silent}");
     }
 
     #[test]
