@@ -374,5 +374,7 @@ registry! {
             "CoDel: drops or marks at the head by sojourn time (RFC 8289)";
         DropTail(droptail::DropTail) = "droptail" | "fifo", speaks queue::SPEAKS_ALL,
             "First in, first out; what does not fit is dropped";
+        DualPi2(dualpi2::DualPi2) = "dualpi2", speaks queue::SPEAKS_L4S,
+            "DualPI2: a queue for L4S flows and one for Classic flows, coupled (RFC 9332)";
     }
 }

@@ -4,7 +4,7 @@
 //! | property | where |
 //! |---|---|
 //! | packets are conserved by id, and the right one is reported as dropped | `Tester::take`, `check_conserved` |
-//! | packets of one flow leave in the order they came | `Tester::dequeue` |
+//! | packets of one flow leave in the order they came, per lane of the queue | `Tester::dequeue`, `lane` |
 //! | the counters are the sums over what is held, within the limit | `Tester::check_conserved` |
 //! | a mark is reported where and only where the ECN field says so, and only legal changes are made | `check_mark` |
 //! | the same operations give the same decisions | `same_operations_give_the_same_decisions` |
@@ -28,6 +28,8 @@ const VARIATIONS: &[(&str, Options<'_>)] = &[
     ("abc", &[("marking", "hotnets"), ("x", "sojourn"), ("feedback", "enqueue")]),
     ("codel", &[("ecn", "true")]),
     ("codel", &[("drop", "behind-head")]),
+    ("dualpi2", &[("rules", "linux")]),
+    ("dualpi2", &[("scheduler", "time-shift"), ("overload", "overflow")]),
 ];
 
 const ENCODINGS: [Encoding; 7] = [
@@ -145,6 +147,12 @@ fn legal(encoding: Encoding, before: Ecn, after: Ecn) -> bool {
     }
 }
 
+/// What keeps its order: a flow, and where a queue keeps two lanes apart by the ECN field, as DualPI2 must, a flow's
+/// packets of one lane (rfc9331 5.1: CE goes with ECT(1), whatever it was before).
+fn lane(queue: &str, packet: &TestPacket) -> (u32, bool) {
+    (packet.flow, queue == "dualpi2" && matches!(packet.ecn, Ecn::Ect1 | Ecn::Ce))
+}
+
 /// What a queue decided: the packet's id, and its mark or the reason of its drop.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Decision {
@@ -153,6 +161,7 @@ enum Decision {
 }
 
 struct Tester {
+    name: &'static str,
     queue: AnyQueue<TestPacket>,
     encodings: Vec<Encoding>,
     limit: Limit,
@@ -162,7 +171,7 @@ struct Tester {
     next_id: u64,
     /// Every packet inside, as it entered, and when.
     inside: BTreeMap<u64, (TestPacket, Time)>,
-    last_of_flow: BTreeMap<u32, u64>,
+    last_of_lane: BTreeMap<(u32, bool), u64>,
     drops: Drops<TestPacket>,
     decisions: Vec<Decision>,
     operations: u64,
@@ -173,6 +182,7 @@ impl Tester {
         let random = Random::stream(seed, "queue");
         let place = Place { limit, nominal: Rate::from_mbps(12), random };
         Tester {
+            name: config.name(),
             queue: config.build(&place),
             encodings: ENCODINGS.into_iter().filter(|&encoding| config.speaks(encoding)).collect(),
             limit,
@@ -181,7 +191,7 @@ impl Tester {
             idle_since: Some(Time::ZERO),
             next_id: 0,
             inside: BTreeMap::new(),
-            last_of_flow: BTreeMap::new(),
+            last_of_lane: BTreeMap::new(),
             drops: Drops::new(),
             decisions: Vec::new(),
             operations: 0,
@@ -230,7 +240,7 @@ impl Tester {
                 let (entered, at) = self.take(&left.packet);
                 assert_eq!(left.arrived, at, "arrival time of packet {}", left.packet.id);
                 check_mark(&entered, &left.packet, left.mark);
-                if let Some(last) = self.last_of_flow.insert(entered.flow, entered.id) {
+                if let Some(last) = self.last_of_lane.insert(lane(self.name, &entered), entered.id) {
                     assert!(last < entered.id, "flow {} is reordered: {last}, {}", entered.flow, entered.id);
                 }
                 self.decisions.push(Decision::Delivered(entered.id, left.mark));

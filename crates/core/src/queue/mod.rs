@@ -18,6 +18,7 @@ use crate::units::{Bytes, Limit, Rate};
 pub mod abc;
 pub mod codel;
 pub mod droptail;
+pub mod dualpi2;
 pub mod fifo;
 
 #[cfg(test)]
@@ -170,3 +171,6 @@ pub const SPEAKS_ALL: &[Encoding] = &[
 /// What ABC's router speaks: its own encodings, and flows that it leaves alone.
 pub const SPEAKS_ABC: &[Encoding] =
     &[Encoding::None, Encoding::Classic, Encoding::Abc, Encoding::AbcProxied, Encoding::Explicit];
+
+/// What an L4S router speaks: ECT(1) of any other encoding would get into the queue of scalable flows (mechanisms X-48).
+pub const SPEAKS_L4S: &[Encoding] = &[Encoding::None, Encoding::Classic, Encoding::L4s, Encoding::Explicit];
