@@ -362,6 +362,7 @@ registry! {
             "Sprout: no more in flight than the receiver forecasts for 100 ms (NSDI 2013)";
     }
     feedbacks {
+        AccEcn(accecn::AccEcn) = "accecn", "Accurate ECN: delayed ACKs with exact counters of marks (RFC 9768)";
         Delayed(delayed::Delayed) = "delayed", "Delayed ACKs with the mark-change state machine (RFC 8257, ABC section 6)";
         Explicit(explicit::Explicit) = "explicit", "Delayed ACKs that carry back the scheme's own congestion header";
         Rfc3168(rfc3168::Rfc3168) = "rfc3168", "The ordinary TCP receiver: delayed ACKs, CE echoed until CWR (RFC 3168)";

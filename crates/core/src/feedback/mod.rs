@@ -9,6 +9,7 @@ use crate::packet::Header;
 use crate::time::Time;
 use crate::units::Bytes;
 
+pub mod accecn;
 pub mod delayed;
 pub mod explicit;
 pub mod rfc3168;
