@@ -19,6 +19,7 @@ pub mod ctcp;
 pub mod cubic;
 mod hystart;
 pub mod newreno;
+pub mod prague;
 mod rounds;
 pub mod sprout;
 pub mod vegas;
