@@ -8,7 +8,7 @@
 //! atom       = number [ "%" ] | metric [ "[" selector { "," selector } "]" ] | function "(" ... ")" | "(" check ")"
 //! metric     = the path of a number in a row's JSON, by dots; an element of `flows` or `links` goes by its name, and
 //!              `*` at its end stands for the rest of any: `links.*.utilization`, `flows.long_*.throughput_mbps`
-//! selector   = "label" of a scheme | dimension "=" ( "label" | number )
+//! selector   = "label" of a scheme | dimension ( "=" | "!=" ) ( "label" | number )
 //! ```
 //!
 //! A metric is the median over the seeds, one value for every point of the experiment's matrix that the selectors leave.
@@ -159,6 +159,8 @@ pub(crate) struct Selector {
     pub(crate) at: At,
     pub(crate) dimension: String,
     pub(crate) label: String,
+    /// Whether the label is left out, rather than all others.
+    pub(crate) except: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -288,7 +290,8 @@ impl fmt::Display for Node {
                 f.write_str(name)?;
                 for (index, selector) in selectors.iter().enumerate() {
                     let open = if index == 0 { "[" } else { ", " };
-                    write!(f, "{open}{} = {}", selector.dimension, quoted(&selector.label))?;
+                    let sign = if selector.except { "!=" } else { "=" };
+                    write!(f, "{open}{} {sign} {}", selector.dimension, quoted(&selector.label))?;
                 }
                 f.write_str(if selectors.is_empty() { "" } else { "]" })
             }

@@ -392,14 +392,18 @@ impl Evaluator<'_> {
     fn metric(&self, at: At, name: &str, selectors: &[Selector]) -> Result<Grid<f64>, ExpressionError> {
         let dimensions = self.table.dimensions();
         let mut fixed = vec![None; dimensions.len()];
+        let mut left_out = vec![Vec::new(); dimensions.len()];
         for selector in selectors {
             let dimension = self.find_dimension(selector.at, &selector.dimension)?;
             let label = self.find_label(selector.at, dimension, &selector.label)?;
-            let Some(fixed) = fixed.get_mut(dimension) else {
+            if dimension >= dimensions.len() {
                 let fault = Fault::Kind { expected: "a dimension of the matrix", found: "a list of the row" };
                 return Err(ExpressionError { at: selector.at.0, fault });
-            };
-            *fixed = Some(label);
+            }
+            match selector.except {
+                true => left_out[dimension].push(label),
+                false => fixed[dimension] = Some(label),
+            }
         }
         let spread = Spread::of(self.table, name);
         let mut free: Vec<usize> = (0..dimensions.len())
@@ -407,7 +411,9 @@ impl Evaluator<'_> {
             .collect();
         let mut cells = BTreeMap::new();
         for point in self.table.points() {
-            if point.iter().zip(&fixed).any(|(index, fixed)| fixed.is_some_and(|fixed| fixed != *index)) {
+            let elsewhere = |(index, fixed): (&usize, &Option<usize>)| fixed.is_some_and(|fixed| fixed != *index);
+            let is_left_out = |(index, labels): (&usize, &Vec<usize>)| labels.contains(index);
+            if point.iter().zip(&fixed).any(elsewhere) || point.iter().zip(&left_out).any(is_left_out) {
                 continue;
             }
             let base: Point = free.iter().map(|&dimension| point[dimension]).collect();

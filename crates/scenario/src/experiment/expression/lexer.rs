@@ -22,7 +22,7 @@ pub(super) enum Kind {
 
 /// Longer signs before their prefixes.
 const SIGNS: &[&str] =
-    &["+-", "<=", ">=", "..", "<", ">", "~", "=", "+", "-", "*", "/", "%", "(", ")", "[", "]", ","];
+    &["+-", "<=", ">=", "!=", "..", "<", ">", "~", "=", "+", "-", "*", "/", "%", "(", ")", "[", "]", ","];
 
 pub(super) fn tokens(text: &str) -> Result<Vec<Token>, ExpressionError> {
     let mut tokens = Vec::new();

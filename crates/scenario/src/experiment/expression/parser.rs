@@ -256,10 +256,14 @@ impl Parser {
 
     fn selector(&mut self) -> Result<Selector, ExpressionError> {
         let at = self.at();
+        let mut except = false;
         let dimension = match self.peek().clone() {
             Kind::Word(word) => {
                 self.advance();
-                self.expect("=", "`=` and a label")?;
+                except = self.take("!=");
+                if !except {
+                    self.expect("=", "`=` or `!=`, and a label")?;
+                }
                 word
             }
             _ => "scheme".to_string(),
@@ -270,6 +274,6 @@ impl Parser {
             _ => return Err(self.unexpected("a label in quotes, or a number")),
         };
         self.advance();
-        Ok(Selector { at, dimension, label })
+        Ok(Selector { at, dimension, label, except })
     }
 }

@@ -79,6 +79,8 @@ fn a_metric_is_the_median_over_seeds_at_every_point_left() {
     assert_eq!(show("queueing_delay_ms.p95[trace = 'down']"), "abc: 110, cubic: 1100, cubic+codel: 100");
     assert_eq!(show("throughput_mbps['abc', eta = 0.98] * 2"), "up: 12, down: 6");
     assert_eq!(show("flows.main_1.throughput_mbps['cubic', trace = 'up']"), "7");
+    assert_eq!(show("throughput_mbps[scheme != 'abc', trace = 'up']"), "cubic: 7, cubic+codel: 4");
+    assert_eq!(show("max(throughput_mbps[scheme != 'abc', scheme != 'cubic'], scheme)"), "up: 4, down: 2");
 }
 
 #[test]
@@ -311,7 +313,10 @@ fn node() -> impl Strategy<Value = Node> {
     let metric = metric
         .prop_filter("not a keyword", |(name, _)| !["and", "or", "not", "in"].contains(&name.as_str()))
         .prop_map(|(name, labels)| {
-            let selector = |label| Selector { at: At(0), dimension: "scheme".to_string(), label };
+            let selector = |label: String| {
+                let except = label.len() % 2 == 0;
+                Selector { at: At(0), dimension: "scheme".to_string(), label, except }
+            };
             Node::Metric(At(0), name, labels.into_iter().map(selector).collect())
         });
     let leaf = prop_oneof![(0.0..1e9).prop_map(Node::Number), metric];
