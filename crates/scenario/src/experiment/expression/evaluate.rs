@@ -411,7 +411,8 @@ impl Evaluator<'_> {
             .collect();
         let mut cells = BTreeMap::new();
         for point in self.table.points() {
-            let elsewhere = |(index, fixed): (&usize, &Option<usize>)| fixed.is_some_and(|fixed| fixed != *index);
+            let elsewhere =
+                |(index, fixed): (&usize, &Option<usize>)| fixed.is_some_and(|fixed| fixed != *index);
             let is_left_out = |(index, labels): (&usize, &Vec<usize>)| labels.contains(index);
             if point.iter().zip(&fixed).any(elsewhere) || point.iter().zip(&left_out).any(is_left_out) {
                 continue;
