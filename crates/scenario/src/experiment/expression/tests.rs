@@ -314,7 +314,7 @@ fn node() -> impl Strategy<Value = Node> {
         .prop_filter("not a keyword", |(name, _)| !["and", "or", "not", "in"].contains(&name.as_str()))
         .prop_map(|(name, labels)| {
             let selector = |label: String| {
-                let except = label.len() % 2 == 0;
+                let except = label.len().is_multiple_of(2);
                 Selector { at: At(0), dimension: "scheme".to_string(), label, except }
             };
             Node::Metric(At(0), name, labels.into_iter().map(selector).collect())
