@@ -4,13 +4,14 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use brakelight_core::time::Duration;
-use brakelight_core::units::{Bytes, Limit};
+use brakelight_core::units::{Bytes, Limit, Rate};
 use brakelight_scenario::scenario::TraceOffset;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::failure::Failure;
+use crate::stability;
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Blue.on_default().bold())
@@ -44,6 +45,8 @@ pub enum Command {
     /// Look at traces, make them, convert them
     #[command(subcommand)]
     Trace(Trace),
+    /// Draw where ABC's router settles and where it oscillates, by the fluid model and by packets
+    Stability(Stability),
     /// Measure the simulator's speed and what a queue costs
     Bench(Bench),
 }
@@ -70,9 +73,9 @@ pub enum ClaimFormat {
     Markdown,
 }
 
-/// How speeds are printed.
+/// How results are printed that are no rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum BenchFormat {
+pub enum DocumentFormat {
     /// For people
     Table,
     /// One JSON document
@@ -299,6 +302,41 @@ pub struct Synth {
     pub out: Option<PathBuf>,
 }
 
+/// `stability`.
+#[derive(Clone, Debug, Args)]
+pub struct Stability {
+    /// The link's rate
+    #[arg(long, value_name = "RATE", default_value = "24Mbps", value_parser = positive_rate, allow_hyphen_values = true)]
+    pub rate: Rate,
+    /// tau, propagation delay of the round trip
+    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = stability::rtt, allow_hyphen_values = true)]
+    pub rtt: Duration,
+    /// Share of the capacity that the router aims at
+    #[arg(long, value_name = "SHARE", default_value = "0.98", value_parser = stability::eta, allow_hyphen_values = true)]
+    pub eta: f64,
+    /// d_t, queueing delay below which the router drains nothing
+    #[arg(long, value_name = "TIME", default_value = "50ms", value_parser = human::<Duration>, allow_hyphen_values = true)]
+    pub target: Duration,
+    /// delta over tau, with commas between; one ratio and one number of flows show the delay over time
+    #[arg(long, value_name = "LIST", default_value = stability::RATIOS, value_parser = stability::ratios, allow_hyphen_values = true)]
+    pub ratios: std::vec::Vec<f64>,
+    /// Numbers of flows, with commas between
+    #[arg(long, value_name = "LIST", default_value = stability::FLOWS, value_parser = stability::flows, allow_hyphen_values = true)]
+    pub flows: std::vec::Vec<u32>,
+    /// Length of a run, of which the second half is looked at
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = positive_time, allow_hyphen_values = true)]
+    pub duration: Duration,
+    /// The seed
+    #[arg(long, value_name = "N", default_value = "1", value_parser = seed, allow_hyphen_values = true)]
+    pub seed: u64,
+    /// Write stability.html and stability.json into this folder
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// How to print the map
+    #[arg(long, default_value = "table", value_enum)]
+    pub format: DocumentFormat,
+}
+
 /// `bench`.
 #[derive(Clone, Debug, Args)]
 pub struct Bench {
@@ -307,7 +345,7 @@ pub struct Bench {
     pub with_ns3: bool,
     /// How to print the speeds
     #[arg(long, default_value = "table", value_enum)]
-    pub format: BenchFormat,
+    pub format: DocumentFormat,
     /// One row in this process: what `bench` runs as a process of its own
     #[arg(long, hide = true)]
     pub row: Option<String>,
@@ -367,6 +405,11 @@ pub fn positive_time(text: &str) -> Result<Duration, String> {
     } else {
         Ok(time)
     }
+}
+
+fn positive_rate(text: &str) -> Result<Rate, String> {
+    let rate: Rate = human(text)?;
+    if rate.bps() == 0 { Err(out_of_range(text, "any rate above 0, such as `12Mbps`")) } else { Ok(rate) }
 }
 
 fn positive_buffer(text: &str) -> Result<Limit, String> {

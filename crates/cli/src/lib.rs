@@ -3,7 +3,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`arguments`] | what can be said on the command line |
-//! | [`compare`], [`run`], [`reproduce`], [`list`], [`trace`], [`mod@bench`] | one command each |
+//! | [`compare`], [`run`], [`reproduce`], [`list`], [`trace`], [`stability`], [`mod@bench`] | one command each |
 //! | [`simulate`] | many runs at once |
 //! | [`schemes`] | what `compare` runs when no scheme is named |
 //! | [`summary`] | which scheme is best, and by how much |
@@ -28,6 +28,7 @@ pub mod reproduce;
 pub mod run;
 pub mod schemes;
 pub mod simulate;
+pub mod stability;
 pub mod summary;
 #[cfg(test)]
 mod testing;
@@ -47,6 +48,7 @@ pub fn main() -> Result<(), Failure> {
         Command::List(arguments) => list::execute(arguments),
         Command::Reproduce(arguments) => reproduce::execute(arguments),
         Command::Trace(arguments) => trace::execute(arguments),
+        Command::Stability(arguments) => stability::execute(arguments),
         Command::Bench(arguments) => bench::execute(arguments),
     }
 }

@@ -180,3 +180,27 @@ fn a_scenario_with_several_links_and_flows_draws_them_all() {
     assert_eq!(browser.complaints, [] as [String; 0]);
     browser.picture(&Path::new(env!("CARGO_TARGET_TMPDIR")).join("report-run.png"));
 }
+
+#[test]
+fn the_stability_map_draws_and_shows_a_point_over_time_when_pressed() {
+    let Some(mut browser) = browser() else { return };
+    let scratch = Scratch::new("browser-stability");
+    let arguments =
+        ["stability", "--flows", "4,32", "--ratios", "0.4,0.7,1.33", "--duration", "10s", "--out", "map"];
+    ok(&scratch.brakelight(&arguments));
+    for (name, width, height, phone) in [("desktop", 1400, 900, false), ("phone", 390, 844, true)] {
+        browser.open(&scratch.path("map/stability.html"), width, height, phone);
+        assert_eq!(count(&mut browser, "#map .scatterlayer .point"), 2 * 6, "{name}");
+        assert_eq!(count(&mut browser, "#series .scatterlayer .js-line"), 2, "{name}");
+        assert_eq!(count(&mut browser, "#table tr"), 1 + 6, "{name}");
+        let within = "document.documentElement.scrollWidth <= document.documentElement.clientWidth";
+        assert_eq!(browser.value(within), json!(true), "{name}: the page is wider than the screen");
+        browser.picture(&Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("stability-{name}.png")));
+        // A choice shows another point.
+        let facts = "document.getElementById('facts').textContent";
+        let before = browser.value(facts);
+        browser.value("(() => { const s = document.getElementById('flows'); s.selectedIndex = 0; s.dispatchEvent(new Event('change')); })()");
+        assert_ne!(browser.value(facts), before, "{name}");
+        assert_eq!(browser.complaints, [] as [String; 0], "{name}");
+    }
+}

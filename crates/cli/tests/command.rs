@@ -56,6 +56,28 @@ fn the_same_seed_gives_the_same_rows_however_many_threads_there_are() {
 }
 
 #[test]
+fn the_stability_map_has_the_model_and_the_packets_at_every_point() {
+    let scratch = Scratch::new("command-stability");
+    let map = ["stability", "--flows", "8,32", "--ratios", "0.2,1.33", "--duration", "20s"];
+    let document =
+        json(&ok(&scratch.brakelight(&[&map[..], &["--format", "json", "--out", "map"]].concat())));
+    let verdicts: Vec<[&str; 2]> = document["points"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|point| ["fluid", "packets"].map(|side| point[side]["verdict"].as_str().unwrap()))
+        .collect();
+    let expected =
+        [["steady", "ripples"], ["steady", "ripples"], ["oscillates", "oscillates"], ["steady", "ripples"]];
+    assert_eq!(verdicts, expected);
+    let page = std::fs::read_to_string(scratch.path("map/stability.html")).unwrap();
+    assert!(page.contains("\"delta_over_tau\":1.33"), "the page has the points");
+    assert!(!page.contains("{{"), "every place of the page is filled");
+    let one = ok(&scratch.brakelight(&["stability", "--flows", "8", "--ratios", "1", "--duration", "5s"]));
+    assert!(one.contains("Model, from an empty queue: rests at 50.7 ms"), "{one}");
+}
+
+#[test]
 fn several_runs_become_medians_with_their_spread() {
     let scratch = Scratch::new("command-runs");
     let document = json(&ok(&scratch.brakelight(&[SMALL, &["--format", "json", "--runs", "5"]].concat())));

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`simulation`] | one run |
 //! | [`network`] | a scenario's links and paths as elements and routes |
+//! | [`analysis`] | the papers' mathematics |
 //! | [`checks`] | what the papers say of the rules themselves, measured on the code |
 //! | [`engine`] | events in a total order; moves packets between endpoints and path elements |
 //! | [`packet`] | the simulated packet |
@@ -14,6 +15,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod analysis;
 pub mod bench;
 pub mod checks;
 pub mod engine;

@@ -14,7 +14,7 @@ use brakelight_sim::bench::queues::{self, Workload};
 use brakelight_sim::bench::{ROWS, Row};
 use brakelight_sim::{Simulation, Traces};
 
-use crate::arguments::{self, BenchFormat};
+use crate::arguments::{self, DocumentFormat};
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::text::table::{self, Column};
@@ -56,16 +56,16 @@ pub fn execute(arguments: &arguments::Bench) -> Result<(), Failure> {
     drop(progress);
     let bench = Bench { sim, queues };
     match arguments.format {
-        BenchFormat::Json => text::print_json(&bench)?,
-        BenchFormat::Table => text::print(&in_words(&bench, &Screen::standard_output()))?,
+        DocumentFormat::Json => text::print_json(&bench)?,
+        DocumentFormat::Table => text::print(&in_words(&bench, &Screen::standard_output()))?,
     }
     // Beside the document, whose shape is fixed.
     let tell = |line: String| match arguments.format {
-        BenchFormat::Json => {
+        DocumentFormat::Json => {
             text::say(&line);
             Ok(())
         }
-        BenchFormat::Table => text::print(&format!("{line}\n")),
+        DocumentFormat::Table => text::print(&format!("{line}\n")),
     };
     for (name, ratio, there) in ratios {
         let (rate, wall) = (text::thousands(there.packets_per_s), number(there.wall_s));

@@ -12,6 +12,7 @@ use crate::{summary, text};
 mod tests;
 
 const PAGE: &str = include_str!("page.html");
+const BODY: &str = include_str!("report.html");
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("report.js");
 const PLOTLY: &str = include_str!("../../vendor/plotly/plotly-basic.min.js");
@@ -109,29 +110,7 @@ struct Line {
 impl Report<'_> {
     /// The file.
     pub fn html(&self) -> String {
-        let data = serde_json::to_string(&self.data()).expect("plain data is always JSON");
-        // Inside a script element only `</` could end it early, and `<!--` confuse it.
-        let data = data.replace('<', "\\u003c");
-        let parts = [
-            ("{{title}}", escape(&format!("Brakelight: {}", self.title))),
-            ("{{style}}", STYLE.to_string()),
-            ("{{data}}", data),
-            ("{{plotly}}", PLOTLY.to_string()),
-            ("{{script}}", SCRIPT.to_string()),
-        ];
-        let mut html =
-            String::with_capacity(parts.iter().map(|(_, text)| text.len()).sum::<usize>() + PAGE.len());
-        let mut rest = PAGE;
-        // Left to right, so that nothing inside one part is taken for the place of another.
-        for (place, text) in &parts {
-            let (before, after) =
-                rest.split_once(place).expect("the page has a place for every part, in this order");
-            html.push_str(before);
-            html.push_str(text);
-            rest = after;
-        }
-        html.push_str(rest);
-        html
+        page(&self.title, BODY, &self.data(), SCRIPT)
     }
 
     fn data(&self) -> Data<'_> {
@@ -173,6 +152,34 @@ impl Report<'_> {
             },
         })
     }
+}
+
+/// A page that needs no network: `body` between heading and origin, `data` for `script`, the style and the charting library.
+pub fn page(title: &str, body: &str, data: &impl Serialize, script: &str) -> String {
+    let data = serde_json::to_string(data).expect("plain data is always JSON");
+    // Inside a script element only `</` could end it early, and `<!--` confuse it.
+    let data = data.replace('<', "\\u003c");
+    let parts = [
+        ("{{title}}", escape(&format!("Brakelight: {title}"))),
+        ("{{style}}", STYLE.to_string()),
+        ("{{body}}", body.to_string()),
+        ("{{data}}", data),
+        ("{{plotly}}", PLOTLY.to_string()),
+        ("{{script}}", script.to_string()),
+    ];
+    let mut html =
+        String::with_capacity(parts.iter().map(|(_, text)| text.len()).sum::<usize>() + PAGE.len());
+    let mut rest = PAGE;
+    // Left to right, so that nothing inside one part is taken for the place of another.
+    for (place, text) in &parts {
+        let (before, after) =
+            rest.split_once(place).expect("the page has a place for every part, in this order");
+        html.push_str(before);
+        html.push_str(text);
+        rest = after;
+    }
+    html.push_str(rest);
+    html
 }
 
 /// The origin as names and texts.

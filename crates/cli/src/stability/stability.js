@@ -1,0 +1,150 @@
+// Draws the stability map from the JSON in #data.
+(() => {
+  'use strict';
+  const data = JSON.parse(document.getElementById('data').textContent);
+  const doc = data.document;
+  const $ = (id) => document.getElementById(id);
+  const css = (name) => getComputedStyle(document.documentElement).getPropertyValue('--' + name).trim();
+  const points = doc.points;
+  const distinct = (values) => [...new Set(values)];
+  const ratios = distinct(points.map((point) => point.delta_over_tau));
+  const flows = distinct(points.map((point) => point.flows));
+  const show = (ms) => (ms >= 100 ? ms.toFixed(0) : ms >= 10 ? ms.toFixed(1) : ms.toFixed(2));
+  const swings = {
+    model: (point) => point.fluid.high_ms - point.fluid.low_ms,
+    packets: (point) => point.packets.p95_ms - point.packets.p5_ms,
+  };
+  const MODEL = '#D55E00', PACKETS = '#0072B2';
+
+  function element(tag, text, className) {
+    const made = document.createElement(tag);
+    if (text !== undefined) made.textContent = text;
+    if (className) made.className = className;
+    return made;
+  }
+
+  $('title').textContent = "ABC's stability, by model and by packets";
+  for (const [name, value] of [
+    ['link', `${doc.rate_mbps} Mbit/s`], ['round trip', `${doc.rtt_ms} ms`], ['eta', doc.eta],
+    ['target', `${doc.target_ms} ms`], ['runs of', `${doc.duration_s} s`]]) {
+    const item = element('li', name + ' ');
+    item.append(element('b', value));
+    $('setting').append(item);
+  }
+  for (const [name, value] of Object.entries(doc.origin)) {
+    $('origin').append(element('dt', name), element('dd', value === null ? '–' : String(value)));
+  }
+
+  const font = () => ({ family: getComputedStyle(document.body).fontFamily, size: 13, color: css('ink') });
+  const axis = (title, more) => ({
+    gridcolor: css('grid'), linecolor: css('line'), zerolinecolor: css('line'), automargin: true,
+    title: { text: title, standoff: 8, font: { size: 13, color: css('soft') } }, ...more,
+  });
+  const base = () => ({
+    paper_bgcolor: 'rgba(0,0,0,0)', plot_bgcolor: 'rgba(0,0,0,0)', font: font(),
+    hoverlabel: { bgcolor: css('card'), bordercolor: css('line'), font: { color: css('ink'), size: 13 } },
+  });
+  const config = { responsive: true, displaylogo: false, displayModeBar: false };
+
+  // Viridis: dark to bright for everyone, colour-blind or not; size says it again.
+  function drawMap() {
+    const most = Math.max(1, ...points.flatMap((point) => Object.values(swings).map((swing) => swing(point)))) / doc.rtt_ms * 100;
+    const panel = (name, swing, number) => {
+      const percent = points.map((point) => 100 * swing(point) / doc.rtt_ms);
+      return {
+        type: 'scatter', mode: 'markers', name, xaxis: 'x' + number, yaxis: 'y' + number,
+        x: points.map((point) => point.delta_over_tau), y: points.map((point) => point.flows),
+        customdata: points.map((_, index) => index),
+        text: points.map((point, index) => `${point.flows} flows, delta ${show(point.delta_ms)} ms<br>swing ${show(swing(point))} ms (${percent[index].toFixed(1)} %)`),
+        hovertemplate: '%{text}<extra>' + name + '</extra>',
+        marker: {
+          size: percent.map((value) => 9 + 21 * Math.sqrt(Math.min(1, value / most))), color: percent, cmin: 0, cmax: most,
+          colorscale: 'Viridis', line: { color: css('ink'), width: 1 }, showscale: number === '2',
+          colorbar: { title: { text: 'swing, %<br>of round trip' }, thickness: 14, outlinewidth: 0 },
+        },
+        showlegend: false,
+      };
+    };
+    const limits = ['x', 'x2'].flatMap((which, index) => [[doc.linear_limit, 'dot'], [doc.theorem_limit, 'dash']].map(([at, dash]) => ({
+      type: 'line', xref: which, yref: index ? 'y2 domain' : 'y domain', x0: at, x1: at, y0: 0, y1: 1, line: { color: css('soft'), width: 1.5, dash },
+    })));
+    const x = { type: 'log', tickmode: 'array', tickvals: ratios, ticktext: ratios.map(String), tickangle: 0 };
+    const y = { type: 'log', tickmode: 'array', tickvals: flows, ticktext: flows.map(String) };
+    // Side by side, or one above the other on a phone.
+    const stacked = window.innerWidth < 700;
+    const places = stacked
+      ? { height: 640, x: [[0, 1], [0, 1]], y: [[0.58, 1], [0, 0.42]] }
+      : { height: 440, x: [[0, 0.46], [0.54, 1]], y: [[0, 1], [0, 1]] };
+    const middle = (panel) => (places.x[panel][0] + places.x[panel][1]) / 2;
+    const heading = (text, panel) => ({ text: `<b>${text}</b>`, showarrow: false, xref: 'paper', yref: 'paper', x: middle(panel), y: places.y[panel][1], yshift: 34, xanchor: 'center' });
+    const note = (which, panel, at, text, place) => ({ text, showarrow: false, xref: which, yref: 'paper', x: Math.log10(at), y: places.y[panel][1], yshift: 16, xanchor: place, font: { size: 11, color: css('soft') } });
+    Plotly.react('map', [panel('model', swings.model, ''), panel('packets', swings.packets, '2')], {
+      ...base(), height: places.height, margin: { l: 56, r: 20, t: 48, b: 50 }, shapes: limits,
+      xaxis: axis('delta / tau', { ...x, domain: places.x[0] }), yaxis: axis('flows', { ...y, domain: places.y[0] }),
+      xaxis2: axis('delta / tau', { ...x, domain: places.x[1], anchor: 'y2' }), yaxis2: axis('flows', { ...y, domain: places.y[1], anchor: 'x2' }),
+      annotations: [heading('Fluid model', 0), heading('Packets', 1),
+        note('x', 0, doc.linear_limit, '2/π ', 'right'), note('x', 0, doc.theorem_limit, ' 2/3', 'left'),
+        note('x2', 1, doc.linear_limit, '2/π ', 'right'), note('x2', 1, doc.theorem_limit, ' 2/3', 'left')],
+    }, config);
+    $('map').removeAllListeners('plotly_click');
+    $('map').on('plotly_click', (event) => {
+      const point = points[event.points[0].customdata];
+      $('flows').value = point.flows;
+      $('ratio').value = point.delta_over_tau;
+      drawSeries();
+    });
+  }
+
+  function drawSeries() {
+    const index = points.findIndex((point) => point.flows === +$('flows').value && point.delta_over_tau === +$('ratio').value);
+    const point = points[index];
+    $('facts').textContent = `The model rests at ${show(point.fluid.rest_ms)} ms and ends between ${show(point.fluid.low_ms)} and ${show(point.fluid.high_ms)} ms; `
+      + `packets: mean ${show(point.packets.mean_ms)} ms, ${show(point.packets.p5_ms)} to ${show(point.packets.p95_ms)} ms, utilisation ${(100 * point.packets.utilization).toFixed(1)} %.`;
+    const line = (name, values, color, dash) => ({
+      type: 'scatter', mode: 'lines', name, x: values.map((_, bin) => bin * data.bin_s), y: values, line: { color, width: 1.6, dash },
+      hovertemplate: '%{y:.1f} ms at %{x:.1f} s<extra>' + name + '</extra>',
+    });
+    const [model, packets] = data.series_ms[index];
+    const end = Math.max(model.length, 1) * data.bin_s;
+    Plotly.react('series', [line('packets', packets, PACKETS, 'solid'), line('model', model, MODEL, 'dash')], {
+      ...base(), height: 320, margin: { l: 56, r: 20, t: 30, b: 48 }, legend: { orientation: 'h', x: 0, y: 1.14 },
+      xaxis: axis('time, s', { range: [0, end] }),
+      yaxis: axis('queueing delay, ms', { rangemode: 'tozero' }),
+    }, config);
+  }
+
+  function fillTable() {
+    const head = element('tr');
+    for (const [name, unit] of [['flows', ''], ['delta / tau', ''], ['delta', 'ms'], ['model rests at', 'ms'], ['model ends between', 'ms'], ['model', ''],
+      ['packets, mean', 'ms'], ['packets, p5 to p95', 'ms'], ['utilisation', '%'], ['packets', '']]) {
+      const cell = element('th', name);
+      cell.append(element('small', unit));
+      head.append(cell);
+    }
+    $('table').append(head);
+    for (const point of points) {
+      const row = element('tr');
+      for (const value of [point.flows, point.delta_over_tau, show(point.delta_ms), show(point.fluid.rest_ms),
+        `${show(point.fluid.low_ms)} – ${show(point.fluid.high_ms)}`, point.fluid.verdict, show(point.packets.mean_ms),
+        `${show(point.packets.p5_ms)} – ${show(point.packets.p95_ms)}`, (100 * point.packets.utilization).toFixed(1), point.packets.verdict]) {
+        row.append(element('td', String(value)));
+      }
+      $('table').append(row);
+    }
+  }
+
+  for (const [id, values, chosen] of [['flows', flows, flows[flows.length - 1]], ['ratio', ratios, ratios.find((ratio) => ratio < doc.linear_limit) ?? ratios[0]]]) {
+    for (const value of values) {
+      const option = element('option', String(value));
+      option.value = value;
+      $(id).append(option);
+    }
+    $(id).value = chosen;
+    $(id).onchange = drawSeries;
+  }
+  drawMap();
+  drawSeries();
+  fillTable();
+  document.documentElement.dataset.ready = 'yes';
+  window.matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => { drawMap(); drawSeries(); });
+})();

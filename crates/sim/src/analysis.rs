@@ -1,0 +1,9 @@
+//! The papers' mathematics as code, to be held against the packets.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`fluid`] | ABC's fluid model: a delay-differential equation, its fixed points, its solver |
+//! | [`stability`] | where that model and the packets settle, and where they oscillate |
+
+pub mod fluid;
+pub mod stability;
