@@ -3,8 +3,9 @@
 mod support;
 
 use brakelight_core::path::elements::{ELEMENTS, SERVICES};
-use brakelight_core::registry::FEEDBACKS;
-use support::page::{check, measured, parameters, table_of};
+use brakelight_core::registry::{FEEDBACKS, QUEUES};
+use support::page::{measured, parameters, table_of};
+use support::part::check;
 
 fn page(controller: &str) {
     check(controller, "parameters", &parameters(controller));
@@ -83,6 +84,19 @@ fn path_elements() {
     for entry in ELEMENTS {
         check("path-elements", entry.name, &table_of(entry));
     }
+}
+
+#[test]
+fn prague() {
+    check("prague", "parameters", &parameters("prague"));
+    let receiver = FEEDBACKS.iter().find(|entry| entry.name == "accecn").expect("a registered name");
+    check("prague", "receiver", &table_of(receiver));
+}
+
+#[test]
+fn dualpi2() {
+    let queue = QUEUES.iter().find(|entry| entry.name == "dualpi2").expect("a registered name");
+    check("dualpi2", "parameters", &table_of(queue));
 }
 
 #[test]

@@ -6,6 +6,7 @@
 #![allow(dead_code, unreachable_pub)]
 
 pub mod page;
+pub mod part;
 mod sender;
 
 use std::cmp::Reverse;

@@ -230,3 +230,39 @@ fn the_buffer_is_shared() {
     let late = scalable(&mut bench, ms(0));
     assert_eq!(bench.dropped(), [late]);
 }
+
+/// Packets of each kind that get through in ten seconds at 12 Mbit/s while so many of each arrive per 100 that could
+/// leave, whatever happens to them; and how long they waited at the end.
+fn unresponsive(options: &[(&str, &str)], low_percent: u64, classic_percent: u64) -> ([f64; 2], [f64; 2]) {
+    let mut bench = dualpi2(options);
+    let (mut passed, mut waited) = ([0_u64; 2], [0.0; 2]);
+    for turn in 0..10_000_u64 {
+        let now = ms(turn);
+        let due = |percent: u64| (turn + 1) * percent / 100 - turn * percent / 100;
+        for _ in 0..due(low_percent) {
+            scalable(&mut bench, now);
+        }
+        for _ in 0..due(classic_percent) {
+            classic(&mut bench, now);
+        }
+        if let Some(left) = bench.leave(now) {
+            let kind = usize::from(left.packet.encoding == Encoding::None);
+            passed[kind] += u64::from(turn >= 5000);
+            waited[kind] = now.since(left.arrived).as_millis_f64();
+        }
+        bench.dropped();
+    }
+    (passed.map(|packets| packets as f64 / 50.0), waited)
+}
+
+/// rfc9332 4.2.3: in overload by unresponsive L4S traffic both kinds lose alike, the Classic queue is not starved and
+/// the L queue keeps its delay under control.
+#[test]
+fn unresponsive_scalable_traffic_does_not_starve_classic() {
+    for rules in ["rfc", "linux"] {
+        // 150 + 30 arrive where 100 can leave: of each kind 100 / 180 = 0.556 gets through, 83.3 and 16.7.
+        let (passed, waited) = unresponsive(&[("rules", rules)], 150, 30);
+        assert!((passed[0] - 83.3).abs() < 4.0 && (passed[1] - 16.7).abs() < 4.0, "{rules}: {passed:?}");
+        assert!(waited.iter().all(|&waited| waited < 45.0), "{rules}: {waited:?}");
+    }
+}
