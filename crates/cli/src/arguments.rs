@@ -189,7 +189,8 @@ pub struct Run {
 /// `reproduce`.
 #[derive(Clone, Debug, Args)]
 pub struct Reproduce {
-    /// Claims by their ids, such as `ABC-F1`; a beginning stands for all that begin so [default: all]
+    /// Claims by their ids, such as `ABC-F1`; a beginning stands for all that begin so, and a name that ends in `.toml`
+    /// for a file of your own [default: all]
     #[arg(value_name = "ID")]
     pub ids: Vec<String>,
     /// How to print the judgements

@@ -2,6 +2,7 @@
 //! experiments at once, and prints the verdicts.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use brakelight_scenario::documents::{Claim, Claims, Verdict};
 use brakelight_scenario::experiment::{self, EMBEDDED, Experiment, Job, Table};
@@ -14,14 +15,23 @@ use crate::arguments::{ClaimFormat, Reproduce};
 use crate::failure::Failure;
 use crate::origin;
 use crate::progress::Progress;
+use crate::run::text_of;
 use crate::text::table::{self, Column};
 use crate::text::{self, Screen};
 
 /// Runs the command. A claim that fails makes the command fail, after everything has been printed.
 pub fn execute(arguments: &Reproduce) -> Result<(), Failure> {
-    let experiments = chosen(&all()?, &arguments.ids)?;
+    let (files, ids): (Vec<String>, Vec<String>) =
+        arguments.ids.iter().cloned().partition(|id| id.ends_with(".toml"));
+    let mut experiments = match (files.is_empty(), ids.is_empty()) {
+        (false, true) => Vec::new(),
+        _ => chosen(&all()?, &ids)?,
+    };
+    for file in &files {
+        experiments.push(experiment::read(file, &text_of(Path::new(file), "an experiment")?)?);
+    }
     let names = Names::from_environment().map_err(Failure::input)?;
-    let claims = judge(&experiments, &names, &arguments.ids)?;
+    let claims = judge(&experiments, &names)?;
     let document = Claims { origin: origin::origin(1), claims };
     match arguments.format {
         ClaimFormat::Json => text::print_json(&document)?,
@@ -43,7 +53,7 @@ fn all() -> Result<Vec<Experiment>, Failure> {
     EMBEDDED.iter().map(|(file, text)| experiment::read(file, text).map_err(Failure::from)).collect()
 }
 
-/// Those with a claim that one of `ids` names; all where none is named.
+/// Those with a claim that one of `ids` names, with these claims only; all where none is named.
 fn chosen(all: &[Experiment], ids: &[String]) -> Result<Vec<Experiment>, Failure> {
     for id in ids {
         if !all.iter().flat_map(|experiment| &experiment.claims).any(|claim| names(id, &claim.id)) {
@@ -56,8 +66,12 @@ fn chosen(all: &[Experiment], ids: &[String]) -> Result<Vec<Experiment>, Failure
             return Err(Failure::input(format!("unknown claim `{id}`: valid are {}", known.join(", "))));
         }
     }
-    let wanted = |experiment: &&Experiment| experiment.claims.iter().any(|claim| is_wanted(&claim.id, ids));
-    Ok(all.iter().filter(wanted).cloned().collect())
+    let mut chosen = all.to_vec();
+    for experiment in &mut chosen {
+        experiment.claims.retain(|claim| is_wanted(&claim.id, ids));
+    }
+    chosen.retain(|experiment| !experiment.claims.is_empty());
+    Ok(chosen)
 }
 
 fn is_wanted(claim: &str, ids: &[String]) -> bool {
@@ -83,7 +97,7 @@ fn traces(experiment: &Experiment, names: &Names) -> Result<Option<Traces>, Fail
     Ok(Some(traces))
 }
 
-fn judge(experiments: &[Experiment], names: &Names, ids: &[String]) -> Result<Vec<Claim>, Failure> {
+fn judge(experiments: &[Experiment], names: &Names) -> Result<Vec<Claim>, Failure> {
     let traces: Vec<Option<Traces>> =
         experiments.iter().map(|experiment| traces(experiment, names)).collect::<Result<_, _>>()?;
     let plan = Plan::new(experiments, |index| traces[index].is_some());
@@ -113,7 +127,7 @@ fn judge(experiments: &[Experiment], names: &Names, ids: &[String]) -> Result<Ve
     let judged = experiments.iter().zip(&tables);
     let claims = judged
         .flat_map(|(experiment, table)| experiment.judge(table.as_ref(), &mut brakelight_sim::checks::run));
-    Ok(claims.filter(|claim| is_wanted(&claim.id, ids)).collect())
+    Ok(claims.collect())
 }
 
 /// What to run. Several figures of a paper show the same runs; each is run once.

@@ -51,16 +51,19 @@ pub fn execute(arguments: &arguments::Run) -> Result<(), Failure> {
 }
 
 fn read(path: &Path) -> Result<Scenario, Failure> {
+    Ok(file::read(&path.display().to_string(), &text_of(path, "a scenario")?)?)
+}
+
+/// The text of the file at `path`, which should be `what`.
+pub(crate) fn text_of(path: &Path, what: &str) -> Result<String, Failure> {
     let shown = path.display();
-    let bytes = std::fs::read(path).map_err(|error| {
-        Failure::input(format!("{shown}: {error}; give a scenario file that can be read"))
-    })?;
-    let text = String::from_utf8(bytes).map_err(|error| {
+    let bytes = std::fs::read(path)
+        .map_err(|error| Failure::input(format!("{shown}: {error}; give {what} file that can be read")))?;
+    String::from_utf8(bytes).map_err(|error| {
         let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = 1 + valid.iter().filter(|byte| **byte == b'\n').count();
-        Failure::input(format!("{shown}:{line}: not UTF-8 text; a scenario is a TOML file"))
-    })?;
-    Ok(file::read(&shown.to_string(), &text)?)
+        Failure::input(format!("{shown}:{line}: not UTF-8 text; {what} is a TOML file"))
+    })
 }
 
 /// Gives every flow the other profile, with its sizes of payload and headers.

@@ -104,6 +104,8 @@ const LINES: &[&str] = &[
     "list",
     "list everything",
     "reproduce ABC-F99",
+    "reproduce missing.toml",
+    "reproduce good.toml",
 ];
 
 fn scenario(change: (&str, &str)) -> String {

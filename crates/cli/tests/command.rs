@@ -280,6 +280,14 @@ fn claims_are_judged_and_those_without_their_recordings_say_so() {
     assert!(claims.iter().all(|claim| claim["id"] != "ABC-F12"), "a beginning ends at a hyphen");
     let table = ok(&scratch.brakelight(&["reproduce", "ABC-U1"]));
     assert!(table.contains("1 claim: 1 holds"), "{table}");
+    scratch.write(
+        "mine.toml",
+        "id = \"MINE\"\ntitle = \"Mine\"\nsource = \"me\"\nschemes = [\"vegas\"]\ntraces = [\"fixed\"]\nseeds = 1\n\
+         duration = \"5s\"\n[[claim]]\nclaim = \"it sends\"\ncheck = \"utilization > 0.1\"\n",
+    );
+    let document = json(&ok(&scratch.brakelight(&["reproduce", "mine.toml", "--format", "json"])));
+    let claims = document["claims"].as_array().unwrap();
+    assert_eq!((claims.len(), &claims[0]["id"], &claims[0]["verdict"]), (1, &"MINE".into(), &"holds".into()));
 }
 
 #[test]
