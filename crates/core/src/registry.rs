@@ -362,6 +362,14 @@ registry! {
             "Verus: the window that a learnt delay profile allows (SIGCOMM 2015)";
         Sprout(sprout::Sprout) = "sprout", feedback "sprout", queue None, host Tcp,
             "Sprout: no more in flight than the receiver forecasts for 100 ms (NSDI 2013)";
+        Xcp(xcp::Xcp) = "xcp", feedback "explicit", queue Some("xcp"), host Tcp,
+            "XCP: routers say by how much the window changes (SIGCOMM 2002)";
+        XcpW(xcpw::XcpW) = "xcpw", feedback "explicit", queue Some("xcpw"), host Tcp,
+            "XCPw: XCP with a router that decides anew on every packet (NSDI 2020)";
+        Rcp(rcp::Rcp) = "rcp", feedback "explicit", queue Some("rcp"), host Tcp,
+            "RCP: routers say at which rate to send (Dukkipati 2006)";
+        EAbc(eabc::EAbc) = "e-abc" | "eabc", feedback "explicit", queue Some("eabc"), host Tcp,
+            "E-ABC: ABC's router says its target rate outright (HotNets 2017)";
     }
     feedbacks {
         AccEcn(accecn::AccEcn) = "accecn", "Accurate ECN: delayed ACKs with exact counters of marks (RFC 9768)";
@@ -379,5 +387,13 @@ registry! {
             "First in, first out; what does not fit is dropped";
         DualPi2(dualpi2::DualPi2) = "dualpi2", speaks queue::SPEAKS_L4S,
             "DualPI2: a queue for L4S flows and one for Classic flows, coupled (RFC 9332)";
+        EAbc(eabc::EAbc) = "eabc", speaks queue::SPEAKS_ALL,
+            "E-ABC's router: writes ABC's target rate into every packet (HotNets 2017)";
+        Rcp(rcp::Rcp) = "rcp", speaks queue::SPEAKS_ALL,
+            "RCP's router: one rate for every flow, moved once per RTT (Dukkipati 2006)";
+        Xcp(xcp::Xcp) = "xcp", speaks queue::SPEAKS_ALL,
+            "XCP's router: shares out what is spare once per RTT (SIGCOMM 2002)";
+        XcpW(xcpw::XcpW) = "xcpw", speaks queue::SPEAKS_ALL,
+            "XCPw's router: XCP's formulas anew for every packet, for links that vary (NSDI 2020)";
     }
 }

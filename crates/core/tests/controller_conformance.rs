@@ -23,9 +23,11 @@ use proptest::prelude::*;
 const VARIANTS: &[(&str, &[(&str, &str)])] = &[
     ("abc", &[("variant", "prototype")]),
     ("abc", &[("encoding", "proxied"), ("additive_increase", "false")]),
+    ("rcp", &[("cap", "1")]),
     ("westwood", &[("reduction", "linux")]),
     ("vegas", &[("slow_start", "every")]),
     ("cubic", &[("hystart", "plusplus"), ("ecn", "true"), ("horizon", "min_rtt")]),
+    ("xcp", &[("demand", "5Mbps")]),
 ];
 
 /// Every controller with its defaults, and the variants.

@@ -7,13 +7,14 @@
 //! | packets of one flow leave in the order they came, per lane of the queue | `Tester::dequeue`, `lane` |
 //! | the counters are the sums over what is held, within the limit | `Tester::check_conserved` |
 //! | a mark is reported where and only where the ECN field says so, and only legal changes are made | `check_mark` |
+//! | an explicit header keeps its kind and is made no more generous | `check_header` |
 //! | the same operations give the same decisions | `same_operations_give_the_same_decisions` |
 //! | no panic, and `None` only from an empty queue | everywhere |
 
 use std::collections::BTreeMap;
 
 use brakelight_core::ecn::{Ecn, Encoding, Mark};
-use brakelight_core::packet::{FlowId, Packet, PacketId};
+use brakelight_core::packet::{FlowId, Header, Packet, PacketId};
 use brakelight_core::queue::{Dropped, Drops, LinkView, Place, Queue, Reason};
 use brakelight_core::random::Random;
 use brakelight_core::registry::{AnyQueue, Options, QUEUES, QueueConfig};
@@ -30,6 +31,10 @@ const VARIATIONS: &[(&str, Options<'_>)] = &[
     ("codel", &[("drop", "behind-head")]),
     ("dualpi2", &[("rules", "linux")]),
     ("dualpi2", &[("scheduler", "time-shift"), ("overload", "overflow")]),
+    ("eabc", &[("flows_window", "1ms"), ("floor", "0.01")]),
+    ("rcp", &[("period", "1ms"), ("ceiling", "false")]),
+    ("xcp", &[("residues", "false")]),
+    ("xcpw", &[("residues", "false"), ("gamma", "0")]),
 ];
 
 const ENCODINGS: [Encoding; 7] = [
@@ -80,6 +85,20 @@ struct TestPacket {
     size: u32,
     ecn: Ecn,
     encoding: Encoding,
+    header: Header,
+}
+
+/// What a sender might write, sense or nonsense: by the packet's number, so that every kind is met.
+fn header(id: u64) -> Header {
+    const NUMBERS: [f32; 8] = [15e3, 0.1, 0.0, -1.0, 1e30, f32::INFINITY, f32::NAN, 1e-30];
+    let number = |skip: u64| NUMBERS[(id / skip % 8) as usize];
+    match id % 8 {
+        0 => Header::Load { code: (id / 8) as u8 },
+        1 => Header::Xcp { cwnd_bytes: number(8), rtt_s: number(64), feedback_bytes: number(512) },
+        2 => Header::Rate { bps: number(8), rtt_s: number(64) },
+        3 | 4 => Header::Rate { bps: f32::INFINITY, rtt_s: 0.1 },
+        _ => Header::Xcp { cwnd_bytes: 15e3, rtt_s: 0.1, feedback_bytes: f32::INFINITY },
+    }
 }
 
 impl Packet for TestPacket {
@@ -100,6 +119,12 @@ impl Packet for TestPacket {
     }
     fn encoding(&self) -> Encoding {
         self.encoding
+    }
+    fn header(&self) -> Header {
+        self.header
+    }
+    fn set_header(&mut self, header: Header) {
+        self.header = header;
     }
 }
 
@@ -153,10 +178,10 @@ fn lane(queue: &str, packet: &TestPacket) -> (u32, bool) {
     (packet.flow, queue == "dualpi2" && matches!(packet.ecn, Ecn::Ect1 | Ecn::Ce))
 }
 
-/// What a queue decided: the packet's id, and its mark or the reason of its drop.
+/// What a queue decided: the packet's id, and its mark and what it wrote into its header, or the reason of its drop.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Decision {
-    Delivered(u64, Mark),
+    Delivered(u64, Mark, Option<u32>),
     Dropped(u64, Reason),
 }
 
@@ -220,7 +245,8 @@ impl Tester {
             Encoding::None | Encoding::Explicit => Ecn::NotEct,
             _ => Ecn::from_bits(ecn),
         };
-        let packet = TestPacket { id: self.next_id, flow, size, ecn, encoding };
+        let header = if encoding == Encoding::Explicit { header(self.next_id) } else { Header::None };
+        let packet = TestPacket { id: self.next_id, flow, size, ecn, encoding, header };
         self.next_id += 1;
         if let Some(since) = self.idle_since.take() {
             self.link.unused = Rate::from_mbps(12).bytes_in(self.now.since(since));
@@ -240,10 +266,11 @@ impl Tester {
                 let (entered, at) = self.take(&left.packet);
                 assert_eq!(left.arrived, at, "arrival time of packet {}", left.packet.id);
                 check_mark(&entered, &left.packet, left.mark);
+                let said = check_header(entered.header, left.packet.header);
                 if let Some(last) = self.last_of_lane.insert(lane(self.name, &entered), entered.id) {
                     assert!(last < entered.id, "flow {} is reordered: {last}, {}", entered.flow, entered.id);
                 }
-                self.decisions.push(Decision::Delivered(entered.id, left.mark));
+                self.decisions.push(Decision::Delivered(entered.id, left.mark, said));
             }
         }
         if self.inside.is_empty() {
@@ -264,7 +291,9 @@ impl Tester {
     /// Takes the packet that left, one way or the other, out of those inside.
     fn take(&mut self, left: &TestPacket) -> (TestPacket, Time) {
         let (entered, at) = self.inside.remove(&left.id).expect("left twice, or never entered");
-        assert_eq!(TestPacket { ecn: entered.ecn, ..*left }, entered, "a packet was altered");
+        // Headers may hold what is no number, and equals nothing: `check_header` looks at them.
+        let plain = |packet: TestPacket| TestPacket { ecn: entered.ecn, header: Header::None, ..packet };
+        assert_eq!(plain(*left), plain(entered), "a packet was altered");
         (entered, at)
     }
 
@@ -291,6 +320,40 @@ fn check_mark(entered: &TestPacket, left: &TestPacket, mark: Mark) {
         assert_eq!(before, after, "{encoding}: a change that no mark reports");
     } else if encoding != Encoding::Bmcc {
         assert_eq!(encoding.mark(after), mark, "{encoding}: a mark that the packet does not carry");
+    }
+}
+
+/// What a router wrote into a header, if it wrote anything.
+fn check_header(entered: Header, left: Header) -> Option<u32> {
+    // What is no number asks for nothing that could be exceeded.
+    let within =
+        |after: f32, before: f32| assert!(before.is_nan() || after <= before, "{before} became {after}");
+    let changed = |after: f32, before: f32| (after.to_bits() != before.to_bits()).then_some(after.to_bits());
+    match (entered, left) {
+        (
+            Header::Xcp { cwnd_bytes, rtt_s, feedback_bytes: before },
+            Header::Xcp { cwnd_bytes: same_cwnd, rtt_s: same_rtt, feedback_bytes: after },
+        ) => {
+            assert_eq!((cwnd_bytes.to_bits(), rtt_s.to_bits()), (same_cwnd.to_bits(), same_rtt.to_bits()));
+            // Whoever knows neither window nor RTT is told to change nothing.
+            if cwnd_bytes > 0.0 && rtt_s > 0.0 && cwnd_bytes.is_finite() && rtt_s.is_finite() {
+                within(after, before);
+            }
+            changed(after, before)
+        }
+        (Header::Rate { bps: before, rtt_s }, Header::Rate { bps: after, rtt_s: same }) => {
+            assert_eq!(rtt_s.to_bits(), same.to_bits());
+            within(after, before);
+            changed(after, before)
+        }
+        (Header::Load { code: before }, Header::Load { code: after }) => {
+            assert!(after >= before, "load {before} became {after}");
+            (after != before).then_some(u32::from(after))
+        }
+        (before, after) => {
+            assert_eq!(before, after, "a header became another");
+            None
+        }
     }
 }
 
@@ -351,21 +414,21 @@ fn same_operations_give_the_same_decisions() {
     });
 }
 
-/// A queue that stands for five seconds: every discipline that controls delay must have dropped or marked. Without this
-/// the properties above could hold for want of any decision.
+/// A queue that stands for five seconds: every discipline that controls delay must have dropped, marked or said something.
+/// Without this the properties above could hold for want of any decision.
 #[test]
 fn every_queue_that_controls_delay_acts_on_a_standing_queue() {
     for (name, config) in configs() {
         let mut tester = Tester::new(&config, Limit::Packets(1000), 1);
         for round in 0..5000 {
             for flow in 0..if round < 100 { 3 } else { 1 } {
-                tester.apply(Operation::Enqueue { flow: flow + round % 3, size: 1500, ecn: 1 });
+                tester.apply(Operation::Enqueue { flow: flow + round % 7, size: 1500, ecn: 1 });
             }
             tester.apply(Operation::Dequeue);
             tester.apply(Operation::Wait { micros: 1000 });
         }
         let acted = tester.decisions.iter().any(|decision| match decision {
-            Decision::Delivered(_, mark) => *mark != Mark::None,
+            Decision::Delivered(_, mark, said) => *mark != Mark::None || said.is_some(),
             Decision::Dropped(_, reason) => *reason == Reason::Early,
         });
         assert_eq!(acted, config.name() != "droptail", "{name}");

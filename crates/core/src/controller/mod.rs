@@ -17,9 +17,11 @@ pub mod bbr;
 pub mod copa;
 pub mod ctcp;
 pub mod cubic;
+pub mod eabc;
 mod hystart;
 pub mod newreno;
 pub mod prague;
+pub mod rcp;
 mod rounds;
 pub mod sprout;
 pub mod vegas;
@@ -27,6 +29,8 @@ pub mod verus;
 pub mod vivace;
 pub mod westwood;
 mod window;
+pub mod xcp;
+pub mod xcpw;
 
 pub use bbr::{v2 as bbr2, v3 as bbr3};
 

@@ -2,6 +2,7 @@
 
 pub mod delivery_rate;
 pub mod poisson_brownian;
+pub mod sliding_min;
 pub mod sliding_rate;
 pub mod windowed_max;
 pub mod windowed_min;

@@ -39,6 +39,12 @@ impl SlidingRate {
         self.window
     }
 
+    /// Changes T. A wider one does not bring back what a narrower one forgot.
+    pub fn set_window(&mut self, window: Duration) {
+        assert!(!window.is_zero(), "a rate needs a window");
+        self.window = window;
+    }
+
     /// `bytes` pass at `now`, which is no earlier than the last call's.
     #[inline]
     pub fn add(&mut self, now: Time, bytes: Bytes) {

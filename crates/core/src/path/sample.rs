@@ -1,7 +1,7 @@
 //! The packet of the tests of this folder and of queues.
 
 use crate::ecn::{Ecn, Encoding};
-use crate::packet::{Duplicate, FlowId, Packet, PacketId};
+use crate::packet::{Duplicate, FlowId, Header, Packet, PacketId};
 
 /// A packet of nothing but its facts.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -11,11 +11,12 @@ pub(crate) struct Sample {
     pub(crate) size: u32,
     pub(crate) ecn: Ecn,
     pub(crate) encoding: Encoding,
+    pub(crate) header: Header,
 }
 
 impl Sample {
     pub(crate) fn new(id: u64, size: u32) -> Self {
-        Sample { id, flow: 0, size, ecn: Ecn::NotEct, encoding: Encoding::None }
+        Sample { id, flow: 0, size, ecn: Ecn::NotEct, encoding: Encoding::None, header: Header::None }
     }
 }
 
@@ -37,6 +38,12 @@ impl Packet for Sample {
     }
     fn encoding(&self) -> Encoding {
         self.encoding
+    }
+    fn header(&self) -> Header {
+        self.header
+    }
+    fn set_header(&mut self, header: Header) {
+        self.header = header;
     }
 }
 

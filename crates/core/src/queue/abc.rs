@@ -273,6 +273,21 @@ struct Control {
     f: f64,
 }
 
+/// Eq. 1: what the link aims at, less what drains the bits above a target delay at a rate mu. Below zero where the queue is long.
+#[inline]
+pub(super) fn target_rate_bps(
+    aim_bps: f64,
+    mu_bps: f64,
+    waiting_bits: f64,
+    target_s: f64,
+    per_delta: f64,
+) -> f64 {
+    // abc20 eq.1
+    let above_bits = waiting_bits - mu_bps * target_s;
+    let drain_bps = if above_bits > 0.0 { above_bits * per_delta } else { 0.0 };
+    aim_bps - drain_bps
+}
+
 impl<P: Packet> Abc<P> {
     /// An empty queue.
     pub fn new(config: &Config, place: &Place) -> Self {
@@ -315,10 +330,8 @@ impl<P: Packet> Abc<P> {
                 link.lookahead(ahead, self.config.window).map_or(mu_bps, |rate| rate.as_bps_f64())
             }
         };
-        // abc20 eq.1
-        let above_bits = waiting_bits - mu_bps * self.target_s;
-        let drain_bps = if above_bits > 0.0 { above_bits * self.per_delta } else { 0.0 };
-        let tr_bps = self.config.eta * aim_bps - drain_bps;
+        let tr_bps =
+            target_rate_bps(self.config.eta * aim_bps, mu_bps, waiting_bits, self.target_s, self.per_delta);
         // abc20 eq.2; mechanisms X-8
         let f = if tr_bps <= 0.0 {
             0.0

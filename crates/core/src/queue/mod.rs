@@ -19,7 +19,11 @@ pub mod abc;
 pub mod codel;
 pub mod droptail;
 pub mod dualpi2;
+pub mod eabc;
 pub mod fifo;
+pub mod rcp;
+pub mod xcp;
+pub mod xcpw;
 
 #[cfg(test)]
 mod scripted;
