@@ -24,6 +24,7 @@ pub mod link_log;
 pub mod median;
 pub mod outcome;
 pub mod problem;
+mod routers;
 pub mod scenario;
 pub mod scheme;
 pub mod spelled;

@@ -18,6 +18,7 @@ use brakelight_core::registry::{
 use brakelight_core::time::Duration;
 
 use crate::problem::{InputError, Problem};
+use crate::routers;
 use crate::scenario::FlowSpec;
 use crate::spelled::{ByName, Options, Spelled, Words};
 
@@ -147,6 +148,9 @@ impl Scheme {
                 "queue `{}` does not speak the ECN encoding `{encoding}` of controller `{}`",
                 queue.name, controller.name
             );
+            return Err(refuse(Problem::Contradiction { key: key(), reason }));
+        }
+        if let Some(reason) = routers::lacking(&scheme.controller, [("bottleneck", &*scheme.queue)]) {
             return Err(refuse(Problem::Contradiction { key: key(), reason }));
         }
         Ok(scheme)

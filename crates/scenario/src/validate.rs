@@ -8,6 +8,7 @@ use brakelight_core::time::Duration;
 use brakelight_core::units::{Bytes, Limit, Rate};
 
 use crate::problem::{Invalid, Place, Problem};
+use crate::routers;
 use crate::scenario::{FlowSpec, Hop, LinkSpec, Scenario, Service, TraceOffset, is_element};
 use crate::traffic::{Arrivals, SizeLaw, Traffic};
 
@@ -185,6 +186,11 @@ impl Scenario {
         }
         if forward && seen.is_empty() {
             return check.contradiction(key, "holds no link: give at least one".to_string());
+        }
+        let passed = self.links.iter().filter(|link| seen.contains(&link.name.as_str()));
+        let queues = passed.map(|link| (link.name.as_str(), &*link.queue));
+        if let (true, Some(reason)) = (forward, routers::lacking(&flow.controller, queues)) {
+            return check.contradiction(key, reason);
         }
         Ok(())
     }

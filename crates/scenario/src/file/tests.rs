@@ -188,6 +188,8 @@ fn refuses_bad_inputs_in_the_users_words() {
         swap("path = [\"up\"]", "path = [\"up\", \"loss:rate=2\"]"),
         swap("path = [\"up\"]", "path = [\"up\", \"loss:odds=2\"]"),
         swap("path = [\"up\"]", "path = [\"up\", \"up\"]"),
+        swap("newreno", "xcp"),
+        swap("newreno", "rcp"),
         add("reverse = [\"down\"]"),
         add("rtt = \"0ms\""),
         add("rtt = \"2h\""),
