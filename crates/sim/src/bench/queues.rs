@@ -6,7 +6,7 @@
 //! a target below the standing delay, so they are measured while they act.
 
 use brakelight_core::ecn::{Ecn, Encoding};
-use brakelight_core::packet::{FlowId, Packet, PacketId};
+use brakelight_core::packet::{FlowId, Header, Packet, PacketId};
 use brakelight_core::path::link::View;
 use brakelight_core::path::link::traced::{self, Traced};
 use brakelight_core::path::trace::Trace;
@@ -35,6 +35,7 @@ pub struct Workload {
     step: Duration,
     next_id: u64,
     encoding: Encoding,
+    header: Header,
 }
 
 impl Workload {
@@ -50,6 +51,17 @@ impl Workload {
         let per_second = 50 * per_window;
         let trace = Trace::from_millis((1..=per_second).map(|i| (i * 1000).div_ceil(per_second)))
             .unwrap_or_else(|error| panic!("{error}"));
+        let (encoding, header) = match name {
+            "abc" => (Encoding::Abc, Header::None),
+            "dualpi2" => (Encoding::L4s, Header::None),
+            // 16 flows of an RTT of 40 ms share two of the windows.
+            "xcp" | "xcpw" => {
+                let cwnd_bytes = (per_window * 2 * 1500 / 16) as f32;
+                (Encoding::Explicit, Header::Xcp { cwnd_bytes, rtt_s: 0.04, feedback_bytes: f32::INFINITY })
+            }
+            "rcp" | "eabc" => (Encoding::Explicit, Header::Rate { bps: f32::INFINITY, rtt_s: 0.04 }),
+            _ => (Encoding::None, Header::None),
+        };
         let mut workload = Workload {
             name: if name == "abc" { format!("abc/{per_window}") } else { name.to_string() },
             queue: config.build(&place),
@@ -58,11 +70,8 @@ impl Workload {
             now: Time::from_millis(1),
             step: WINDOW / per_window,
             next_id: 0,
-            encoding: match name {
-                "abc" => Encoding::Abc,
-                "dualpi2" => Encoding::L4s,
-                _ => Encoding::None,
-            },
+            encoding,
+            header,
         };
         for _ in 0..STANDING {
             workload.enqueue();
@@ -85,7 +94,7 @@ impl Workload {
             self.enqueue();
             let mut view = View::new(&mut self.link, self.now);
             if let Some(left) = self.queue.dequeue(self.now, &mut view, &mut self.drops) {
-                sum += left.packet.id + left.packet.ecn as u64;
+                sum += left.packet.id + left.packet.ecn as u64 + u64::from(said(left.packet.header));
             }
             while self.drops.pop().is_some() {
                 self.enqueue();
@@ -101,7 +110,8 @@ impl Workload {
             size: 1500,
             ecn: self.encoding.sent(),
             encoding: self.encoding,
-            rest: [0; 5],
+            header: self.header,
+            rest: [0; 3],
         };
         self.next_id += 1;
         let mut view = View::new(&mut self.link, self.now);
@@ -126,6 +136,15 @@ pub fn workloads() -> Vec<Workload> {
     workloads
 }
 
+/// What a router wrote.
+fn said(header: Header) -> u32 {
+    match header {
+        Header::Xcp { feedback_bytes, .. } => feedback_bytes.to_bits(),
+        Header::Rate { bps, .. } => bps.to_bits(),
+        _ => 0,
+    }
+}
+
 /// A packet as large in memory as one may be.
 #[derive(Clone, Copy, Debug)]
 struct Load {
@@ -134,7 +153,8 @@ struct Load {
     size: u32,
     ecn: Ecn,
     encoding: Encoding,
-    rest: [u64; 5],
+    header: Header,
+    rest: [u64; 3],
 }
 
 const _: () = assert!(size_of::<Load>() == 64);
@@ -157,6 +177,12 @@ impl Packet for Load {
     }
     fn encoding(&self) -> Encoding {
         self.encoding
+    }
+    fn header(&self) -> Header {
+        self.header
+    }
+    fn set_header(&mut self, header: Header) {
+        self.header = header;
     }
     fn hash16(&self) -> u16 {
         self.rest[0] as u16 ^ self.id as u16
