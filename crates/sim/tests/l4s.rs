@@ -169,3 +169,27 @@ fn classic_flows_settle_at_the_target() {
     }
     check("dualpi2", "classic", &table);
 }
+
+/// The sources' claim for ECN at a shallow threshold: the same throughput with less queue.
+#[test]
+fn marks_keep_the_queue_of_bbr_short() {
+    for controller in ["bbr2", "bbr3"] {
+        let mut table = String::from(
+            "| `ecn` | used % | queueing delay mean / p50 / p95 ms | marked % |\n|---|---|---|---|\n",
+        );
+        let p95s = ["off", "ect1"].map(|ecn| {
+            let run = share(&[], 120, 4, &[(controller, &[("ecn", ecn)])]);
+            let Summary { mean, p50, p95, .. } = queueing(&run);
+            let used = 100.0 * run.utilization;
+            let marked = 100.0 * run.links[0].marks.ce as f64 / run.delivered_packets as f64;
+            line(
+                &mut table,
+                format_args!("`{ecn}` | {used:.1} | {mean:.2} / {p50:.2} / {p95:.2} | {marked:.1}"),
+            );
+            assert!(used > 95.0, "{controller}, {ecn}: {used} %");
+            p95
+        });
+        assert!(p95s[1] < p95s[0] / 2.0, "{controller}: {p95s:?}");
+        check(controller, "ecn", &table);
+    }
+}

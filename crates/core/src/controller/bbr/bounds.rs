@@ -144,7 +144,7 @@ impl Machine {
     }
 
     /// ccwg-bbr 4.5.10.2: HandleInflightTooHigh.
-    fn on_inflight_too_high(&mut self, event: &AckEvent<'_>, inflight: Bytes, app_limited: bool) {
+    pub(super) fn on_inflight_too_high(&mut self, event: &AckEvent<'_>, inflight: Bytes, app_limited: bool) {
         self.probing.went_too_high = true;
         self.probing.is_sample = false;
         if !app_limited {
@@ -162,7 +162,9 @@ impl Machine {
         if !self.short.round_start {
             return;
         }
-        if self.short.loss_in_round && !self.state.is_accelerating() {
+        let adapts = !self.state.is_accelerating();
+        let after_marks = if adapts { self.inflight_after_marks() } else { UNBOUNDED };
+        if self.short.loss_in_round && adapts {
             let beta = self.settings.beta;
             // ccwg-bbr 4.5.10.3: InitLowerBounds
             if self.short.bandwidth == UNBOUNDED_RATE {
@@ -177,7 +179,9 @@ impl Machine {
             let reduced = Bytes((short.inflight.as_f64() * beta) as u64);
             short.inflight = short.latest_inflight.max(reduced);
         }
+        self.short.inflight = self.short.inflight.min(after_marks);
         self.short.loss_in_round = false;
+        self.ecn.in_round = false;
     }
 
     /// ccwg-bbr 4.3.3.6: InflightWithHeadroom.
@@ -217,7 +221,7 @@ impl Machine {
                     self.enter_startup();
                 }
             }
-            Undo::Up if self.state != State::Up && !probing_rtt => self.start_refill(delivered),
+            Undo::Up if self.state != State::Up && !probing_rtt => self.start_refill(delivered, 0),
             _ => {}
         }
         self.long.undo = Undo::Nothing;

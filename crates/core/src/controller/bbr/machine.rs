@@ -1,6 +1,7 @@
 //! The machine of versions 2 and 3: its state, what each event does to it, and the window and pacing rate it yields.
 
 use super::bounds::{LongTerm, ShortTerm, UNBOUNDED};
+use super::ecn::Ecn;
 use super::model::{Aggregation, Pacing, Spoiled, bdp, send_quantum};
 use super::probe_bw::Probing;
 use super::probe_rtt::MinRtt;
@@ -11,6 +12,7 @@ use crate::controller::{
     AckEvent, Connection, Controller, IdleEvent, LossEvent, Recovery, SendDirective, SendEvent,
     SpuriousEvent, Timeout, TimeoutEvent,
 };
+use crate::ecn::Encoding;
 use crate::estimate::delivery_rate::RateSample;
 use crate::random::Random;
 use crate::time::{Duration, Time};
@@ -89,6 +91,7 @@ pub struct Machine {
     pub(super) probing: Probing,
     pub(super) short: ShortTerm,
     pub(super) long: LongTerm,
+    pub(super) ecn: Ecn,
     aggregation: Aggregation,
     pub(super) spoiled: Spoiled,
     pub(super) idle_restart: bool,
@@ -115,6 +118,7 @@ impl Machine {
             probing: Probing::new(connection.now),
             short: ShortTerm::default(),
             long: LongTerm::default(),
+            ecn: Ecn::default(),
             aggregation: Aggregation::new(connection.now),
             spoiled: Spoiled::default(),
             idle_restart: false,
@@ -258,7 +262,8 @@ impl Controller for Machine {
         if event.inflight == Bytes::ZERO && event.app_limited && self.delivered > Bytes::ZERO {
             self.on_restart(event.now);
         }
-        SendDirective::default()
+        // What had come back marked by then tells a sample its share of marks.
+        SendDirective { ecn: self.encoding().sent(), tag: self.ecn.marked.0, ..SendDirective::default() }
     }
 
     fn on_ack(&mut self, event: &AckEvent<'_>) {
@@ -272,19 +277,28 @@ impl Controller for Machine {
         self.rounds.start = false;
         self.short.round_start = false;
         // ccwg-bbr 4.2.3: UpdateModelAndState
+        self.ecn.marked += event.marks.ce.bytes;
         if let Some(mut sample) = RateSample::of(event) {
             sample.app_limited |= self.spoiled.covers(event);
+            let newest = event.acked.iter().max_by_key(|packet| packet.number);
+            let marked =
+                newest.map_or(Bytes::ZERO, |newest| self.ecn.marked.saturating_sub(Bytes(newest.tag)));
             self.short.note_delivery(&sample, event.delivered);
             self.update_bandwidth(&sample, event.delivered);
+            if self.rounds.start {
+                self.update_ecn_alpha(event.delivered);
+            }
+            self.note_marks(event.marks.ce.bytes);
             self.adapt_short_term();
             self.update_aggregation(event);
             self.check_full_pipe(&sample);
             self.check_startup_done(event, &sample);
             self.check_drain_done(event);
-            self.update_probe_bw(event, &sample);
+            self.update_probe_bw(event, &sample, marked);
             self.update_min_rtt(event);
             self.check_probe_rtt(event, &sample);
             self.short.advance(&sample);
+            self.note_cycle(&sample, marked);
         }
         // ccwg-bbr 4.2.3: UpdateControlParameters
         if event.rtt.sample.is_some() {
@@ -295,11 +309,18 @@ impl Controller for Machine {
     }
 
     fn on_loss(&mut self, _event: &LossEvent) {
+        self.ecn.in_episode = true;
         self.save_cwnd();
         self.save_bounds();
     }
 
-    fn on_ce(&mut self, _event: &LossEvent) {}
+    fn on_ce(&mut self, _event: &LossEvent) {
+        self.ecn.in_episode = true;
+    }
+
+    fn on_recovery_exit(&mut self, _now: Time) {
+        self.ecn.in_episode = false;
+    }
 
     fn on_timeout(&mut self, event: &TimeoutEvent) {
         if event.kind == Timeout::Pto {
@@ -345,6 +366,10 @@ impl Controller for Machine {
 
     fn recovery(&self) -> Recovery {
         Recovery::Own
+    }
+
+    fn encoding(&self) -> Encoding {
+        self.settings.ecn.codepoint.encoding()
     }
 
     fn inspect(&self, visit: &mut dyn FnMut(&'static str, f64)) {

@@ -17,10 +17,12 @@
 //! | `machine.rs` | versions 2 and 3: state, events, window and pacing rate |
 //! | `startup.rs`, `drain.rs`, `probe_bw.rs`, `probe_rtt.rs` | its states |
 //! | `bounds.rs` | what losses teach it |
+//! | `ecn.rs` | what marks teach it, where it is told to use ECN |
 //! | `settings.rs` | what distinguishes the versions |
 
 mod bounds;
 mod drain;
+pub mod ecn;
 pub mod machine;
 mod model;
 mod policer;

@@ -66,6 +66,7 @@ impl Machine {
     /// ccwg-bbr 4.3.3.6: StartProbeBW_DOWN.
     pub(super) fn start_down(&mut self, now: Time, delivered: Bytes) {
         self.short.forget_signals();
+        self.ecn.forget_signals();
         self.probing.acked_per_packet = UNBOUNDED;
         // ccwg-bbr 4.3.3.5.3: PickProbeWait
         self.probing.rounds_since = u32::from(self.random.chance(0.5));
@@ -83,9 +84,9 @@ impl Machine {
     }
 
     /// ccwg-bbr 4.3.3.6: StartProbeBW_REFILL.
-    pub(super) fn start_refill(&mut self, delivered: Bytes) {
+    pub(super) fn start_refill(&mut self, delivered: Bytes, doublings: u32) {
         self.short.reset();
-        self.probing.up_rounds = 0;
+        self.probing.up_rounds = doublings;
         self.probing.acked = Bytes::ZERO;
         self.probing.precautionary = false;
         self.probing.acks = AckPhase::Refilling;
@@ -106,20 +107,24 @@ impl Machine {
     }
 
     /// ccwg-bbr 4.3.3.6: UpdateProbeBWCyclePhase.
-    pub(super) fn update_probe_bw(&mut self, event: &AckEvent<'_>, sample: &RateSample) {
-        if !self.full.reached || self.adapt_long_term(event, sample) {
+    pub(super) fn update_probe_bw(&mut self, event: &AckEvent<'_>, sample: &RateSample, marked: Bytes) {
+        if !self.full.reached || self.adapt_long_term(event, sample, marked) {
             return;
         }
         let go_down = self.state == State::Up && self.is_time_to_go_down(event, sample);
         match self.state {
             State::Down => {
-                if self.is_time_to_probe(event.now) {
-                    self.start_refill(event.delivered);
+                if let Some(doublings) = self.doublings_of_probe(event.now) {
+                    self.start_refill(event.delivered, doublings);
                 } else if self.is_time_to_cruise(event.inflight) {
                     self.start_cruise();
                 }
             }
-            State::Cruise if self.is_time_to_probe(event.now) => self.start_refill(event.delivered),
+            State::Cruise => {
+                if let Some(doublings) = self.doublings_of_probe(event.now) {
+                    self.start_refill(event.delivered, doublings);
+                }
+            }
             State::Refill if self.rounds.start => {
                 self.probing.is_sample = true;
                 self.start_up(event.now, event.delivered, sample);
@@ -130,6 +135,11 @@ impl Machine {
             }
             _ => {}
         }
+    }
+
+    /// Whether to probe now, and after how many doublings of the long-term bound's growth.
+    fn doublings_of_probe(&self, now: Time) -> Option<u32> {
+        self.reprobe_after_marks().or_else(|| self.is_time_to_probe(now).then_some(0))
     }
 
     /// ccwg-bbr 4.3.3.5.3: IsTimeToProbeBW, by the clock or at Reno's pace.
@@ -169,7 +179,7 @@ impl Machine {
 
     /// Follows the probe in the ACKs, moves the bandwidth filter on, and raises the long-term bound where that is safe.
     /// Returns whether it already chose the next state (ccwg-bbr 4.3.3.6: AdaptLongTermModel).
-    fn adapt_long_term(&mut self, event: &AckEvent<'_>, sample: &RateSample) -> bool {
+    fn adapt_long_term(&mut self, event: &AckEvent<'_>, sample: &RateSample, marked: Bytes) -> bool {
         if self.probing.acks == AckPhase::ProbeStarting && self.rounds.start {
             self.probing.acks = AckPhase::ProbeFeedback;
         }
@@ -182,10 +192,16 @@ impl Machine {
                     self.bandwidth = [self.bandwidth[1], Rate::ZERO];
                 }
                 if self.probing.precautionary && !self.probing.went_too_high {
-                    self.start_refill(event.delivered);
+                    self.start_refill(event.delivered, 0);
                     return true;
                 }
             }
+        }
+        if self.is_marked_too_much(sample, marked) {
+            if self.probing.is_sample {
+                self.on_inflight_too_high(event, sample.tx_in_flight, sample.app_limited);
+            }
+            return false;
         }
         if self.long.inflight == UNBOUNDED || self.is_too_high(sample.lost, sample.tx_in_flight) {
             return false;

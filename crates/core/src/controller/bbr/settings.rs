@@ -1,5 +1,6 @@
 //! What distinguishes versions 2 and 3: numbers, and a few rules.
 
+use super::ecn::EcnSettings;
 use crate::time::Duration;
 
 /// Whose rules hold where the two differ in more than a number.
@@ -33,4 +34,5 @@ pub struct Settings {
     pub(super) probe_wait: Duration,
     pub(super) probe_wait_spread: Duration,
     pub(super) probe_rounds: u32,
+    pub(super) ecn: EcnSettings,
 }

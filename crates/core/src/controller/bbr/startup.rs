@@ -67,6 +67,7 @@ impl Machine {
             self.transition(State::Drain { since: self.rounds.count });
             if self.is_version(Version::V2) {
                 self.short.forget_signals();
+                self.ecn.forget_signals();
             }
         }
     }

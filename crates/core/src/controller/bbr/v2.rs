@@ -1,4 +1,4 @@
-//! BBR version 2, as its Linux source has it (github.com/google/bbr, `net/ipv4/tcp_bbr2.c`), without its response to ECN.
+//! BBR version 2, as its Linux source has it (github.com/google/bbr, `net/ipv4/tcp_bbr2.c`).
 //!
 //! The machine is that of version 3, described in `v3.rs`; the two differ by the defaults below and in these rules:
 //!
@@ -19,11 +19,16 @@
 //! | loss_thresh | `loss_threshold` | share | 0.02 | tcp_bbr2.c `bbr_loss_thresh` |
 //! | inflight_headroom | `headroom` | share | 0.15 | tcp_bbr2.c `bbr_inflight_headroom` |
 //! | probe_rtt_win | `probe_rtt_interval` | time | 5 s | tcp_bbr2.c `bbr_probe_rtt_win_ms` |
+//! | ecn_factor | `ecn_factor` | 1 | 1/3 | tcp_bbr2.c `bbr_ecn_factor` |
+//! | ecn_thresh | `ecn_threshold` | share | 0.5 | tcp_bbr2.c `bbr_ecn_thresh` |
+//! | ecn_max_rtt | `ecn_max_rtt` | time | 5 ms | tcp_bbr2.c `bbr_ecn_max_rtt_us` |
 //!
-//! Deviations: those of version 3 (`v3.rs`), and: D7 no response to CE, which the source enables only by hand, for paths
-//! that mark at a shallow threshold. D8 ProbeRTT computes its window once, at its start. D9 the window is restored
+//! Deviations: those of version 3 (`v3.rs`), and: D7 the response to CE (`ecn.rs`) is off by
+//! default as in the source, which wants it for paths that mark at a shallow threshold only; the source sends ECT(0), `ecn`
+//! says which codepoint. D8 ProbeRTT computes its window once, at its start. D9 the window is restored
 //! after fast recovery too, where the source restores it after a timeout only; both stay below the model's bounds.
 
+use super::ecn::{EcnSettings, EcnUse};
 use super::machine::Machine;
 use super::settings::{Settings, Version};
 use crate::time::Duration;
@@ -49,6 +54,15 @@ parameters! {
         /// How old the smallest RTT may become before ProbeRTT looks for it again.
         probe_rtt_interval: Duration = Duration::from_secs(5), in Duration::from_millis(100)..=Duration::from_secs(1000),
             from "tcp_bbr2.c: bbr_probe_rtt_win_ms";
+        /// Whether to use ECN, which is for paths whose queues mark at a shallow threshold only, and under which codepoint.
+        ecn: EcnUse = EcnUse::Off, in .., from "tcp_bbr2.c: bbr_ecn_enable";
+        /// How much of the flight alpha = 1 takes in a round with marks.
+        ecn_factor: f64 = 1.0 / 3.0, in 0.0..=1.0, from "tcp_bbr2.c: bbr_ecn_factor";
+        /// Share of marks from which a probe went too far.
+        ecn_threshold: f64 = 0.5, in 0.001..=1.0, from "tcp_bbr2.c: bbr_ecn_thresh";
+        /// Smallest RTT above which marks are ignored.
+        ecn_max_rtt: Duration = Duration::from_millis(5), in Duration::from_micros(1)..=Duration::from_secs(10),
+            from "tcp_bbr2.c: bbr_ecn_max_rtt_us";
     }
 }
 
@@ -74,6 +88,12 @@ impl From<Config> for Settings {
             probe_wait: Duration::from_secs(2),
             probe_wait_spread: Duration::from_secs(1),
             probe_rounds: 63,
+            ecn: EcnSettings {
+                codepoint: config.ecn,
+                factor: config.ecn_factor,
+                threshold: config.ecn_threshold,
+                max_rtt: config.ecn_max_rtt,
+            },
         }
     }
 }
