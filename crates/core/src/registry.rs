@@ -395,5 +395,7 @@ registry! {
             "XCP's router: shares out what is spare once per RTT (SIGCOMM 2002)";
         XcpW(xcpw::XcpW) = "xcpw", speaks queue::SPEAKS_ALL,
             "XCPw's router: XCP's formulas anew for every packet, for links that vary (NSDI 2020)";
+        Pie(pie::Pie) = "pie", speaks queue::SPEAKS_ALL,
+            "PIE: drops or marks arrivals at random, as the delay lies from a target (RFC 8033, Mahimahi's as an option)";
     }
 }

@@ -166,6 +166,9 @@ fn link_cases() -> Vec<Case> {
         ("abc", &[("marking", "hotnets"), ("x", "sojourn"), ("feedback", "enqueue")]),
         ("codel", &[("ecn", "true")]),
         ("codel", &[("drop", "behind-head")]),
+        ("pie", &[("ecn", "true"), ("delay", "rate"), ("derandomize", "true"), ("max_burst", "0s")]),
+        ("pie", &[("active_above", "0.1"), ("cap", "false"), ("tupdate", "1ms")]),
+        ("pie", &[("variant", "mahimahi"), ("target", "20ms"), ("max_burst", "100ms")]),
     ];
     let mut cases = Vec::new();
     let defaults = QUEUES.iter().map(|entry| (entry.name, &[] as Options<'_>));

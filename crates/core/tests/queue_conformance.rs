@@ -35,6 +35,9 @@ const VARIATIONS: &[(&str, Options<'_>)] = &[
     ("rcp", &[("period", "1ms"), ("ceiling", "false")]),
     ("xcp", &[("residues", "false")]),
     ("xcpw", &[("residues", "false"), ("gamma", "0")]),
+    ("pie", &[("ecn", "true"), ("delay", "rate"), ("derandomize", "true"), ("max_burst", "0s")]),
+    ("pie", &[("active_above", "0.1"), ("cap", "false"), ("tupdate", "1ms")]),
+    ("pie", &[("variant", "mahimahi"), ("target", "20ms"), ("max_burst", "100ms")]),
 ];
 
 const ENCODINGS: [Encoding; 7] = [

@@ -94,9 +94,11 @@ fn prague() {
 }
 
 #[test]
-fn dualpi2() {
-    let queue = QUEUES.iter().find(|entry| entry.name == "dualpi2").expect("a registered name");
-    check("dualpi2", "parameters", &table_of(queue));
+fn queues() {
+    for (name, page) in [("dualpi2", "dualpi2"), ("pie", "pie")] {
+        let queue = QUEUES.iter().find(|entry| entry.name == name).expect("a registered name");
+        check(page, "parameters", &table_of(queue));
+    }
 }
 
 #[test]

@@ -2,7 +2,8 @@
 
 use alloc::collections::VecDeque;
 
-use super::{Backlog, Dropped, Drops, Reason};
+use super::{Backlog, Dequeued, Dropped, Drops, Reason};
+use crate::ecn::{Ecn, Mark};
 use crate::packet::Packet;
 use crate::time::Time;
 use crate::units::Limit;
@@ -73,5 +74,63 @@ impl<P> Fifo<P> {
     /// Calls `visit` with every packet held, the head first.
     pub fn for_each(&self, visit: &mut dyn FnMut(&P)) {
         self.packets.iter().for_each(|(packet, _)| visit(packet));
+    }
+}
+
+/// A FIFO for disciplines that decide when a packet arrives: it remembers which packets were marked on their way in.
+#[derive(Clone, Debug)]
+pub struct MarkingFifo<P> {
+    packets: Fifo<P>,
+    /// How many packets ever entered and left.
+    entered: u64,
+    left: u64,
+    /// The numbers of those inside that were marked, in order of entry. Marks are rare: a flag in every packet would
+    /// cost more.
+    marked: VecDeque<u64>,
+}
+
+impl<P> Default for MarkingFifo<P> {
+    fn default() -> Self {
+        MarkingFifo { packets: Fifo::default(), entered: 0, left: 0, marked: VecDeque::new() }
+    }
+}
+
+impl<P: Packet> MarkingFifo<P> {
+    /// Lets `packet` in behind the others.
+    #[inline]
+    pub fn push(&mut self, now: Time, packet: P) {
+        self.packets.push(now, packet);
+        self.entered += 1;
+    }
+
+    /// Marks `packet` CE and lets it in behind the others.
+    pub fn push_marked(&mut self, now: Time, mut packet: P) {
+        packet.set_ecn(Ecn::Ce);
+        self.marked.push_back(self.entered);
+        self.push(now, packet);
+    }
+
+    /// Takes the head.
+    #[inline]
+    pub fn pop(&mut self) -> Option<Dequeued<P>> {
+        let (packet, arrived) = self.packets.pop()?;
+        let marked = self.marked.front() == Some(&self.left);
+        if marked {
+            self.marked.pop_front();
+        }
+        self.left += 1;
+        Some(Dequeued { packet, arrived, mark: if marked { Mark::Ce } else { Mark::None } })
+    }
+}
+
+impl<P> MarkingFifo<P> {
+    /// Packets and bytes held.
+    pub fn backlog(&self) -> Backlog {
+        self.packets.backlog()
+    }
+
+    /// Calls `visit` with every packet held, the head first.
+    pub fn for_each(&self, visit: &mut dyn FnMut(&P)) {
+        self.packets.for_each(visit);
     }
 }

@@ -24,6 +24,7 @@ pub mod fifo;
 pub mod rcp;
 pub mod xcp;
 pub mod xcpw;
+pub mod pie;
 
 #[cfg(test)]
 mod scripted;

@@ -2,8 +2,8 @@
 //!
 //! A packet arrives and one leaves every T / n, where T is 20 ms, ABC's window, and n the packets in it; the link is a
 //! trace of that rate, so the queue asks a real [`View`]. The backlog is kept at [`STANDING`] packets of 64 bytes of
-//! memory, the most a packet may take; what a discipline drops is replaced. Disciplines that control delay are set to
-//! a target below the standing delay, so they are measured while they act.
+//! memory, the most a packet may take; what a discipline drops is replaced, at once or in the next steps. Disciplines that
+//! control delay are set to a target below the standing delay, so they are measured while they act.
 
 use brakelight_core::ecn::{Ecn, Encoding};
 use brakelight_core::packet::{FlowId, Header, Packet, PacketId};
@@ -96,9 +96,16 @@ impl Workload {
             if let Some(left) = self.queue.dequeue(self.now, &mut view, &mut self.drops) {
                 sum += left.packet.id + left.packet.ecn as u64 + u64::from(said(left.packet.header));
             }
-            while self.drops.pop().is_some() {
+            // A replacement may be dropped as well: what is still missing then comes with the next packets.
+            let dropped = self.drops.len();
+            self.drops.clear();
+            for _ in 0..dropped {
                 self.enqueue();
             }
+            if self.queue.backlog().packets < STANDING {
+                self.enqueue();
+            }
+            self.drops.clear();
         }
         sum
     }
@@ -129,6 +136,7 @@ pub fn workloads() -> Vec<Workload> {
             "abc" => workloads.extend([16, USUAL, 16_000].map(|n| Workload::new("abc", &[], n))),
             // What stands is beyond the threshold of its L queue; a target below it would end in dropping everything.
             "dualpi2" => workloads.push(Workload::new(entry.name, &[], USUAL)),
+            "pie" => workloads.push(Workload::new("pie", &[("target", "500us"), ("max_burst", "0s")], USUAL)),
             name if target => workloads.push(Workload::new(name, &[("target", "500us")], USUAL)),
             name => workloads.push(Workload::new(name, &[], USUAL)),
         }

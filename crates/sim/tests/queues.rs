@@ -1,0 +1,145 @@
+//! The signature behaviour of the queue disciplines under real senders, over a link whose rate is known, and the numbers
+//! on their pages.
+
+#[path = "../../core/tests/support/part.rs"]
+mod part;
+
+use brakelight_core::time::Duration;
+use brakelight_core::units::{Limit, Rate};
+use brakelight_scenario::outcome::{Run, Summary};
+use brakelight_scenario::scenario::{FlowSpec, Hop, LinkSpec, Record, Scenario, Service, Steps, TraceOffset};
+use brakelight_scenario::spelled::{Spelled, Words};
+use brakelight_sim::{Traces, run};
+use part::check;
+
+const LINK: &str = "bottleneck";
+const RTT: Duration = Duration::from_millis(100);
+
+/// Flows over one bottleneck with a buffer of 1000 packets, 60 s of which the first 10 are not measured.
+struct Bottleneck {
+    queue: &'static str,
+    service: Service,
+    flows: Vec<FlowSpec>,
+}
+
+fn flow(controller: &str, count: u32) -> FlowSpec {
+    let words = Words::parse(controller).expect("a spelling");
+    let controller = Spelled::from_words(words).expect("a valid controller");
+    let path = vec![Hop::Link(LINK.to_string())];
+    FlowSpec { count, ..FlowSpec::new("flow", controller, RTT, path) }
+}
+
+fn fixed(queue: &'static str, mbps: u64, controller: &str, count: u32) -> Bottleneck {
+    Bottleneck { queue, service: Service::Fixed(Rate::from_mbps(mbps)), flows: vec![flow(controller, count)] }
+}
+
+impl Bottleneck {
+    fn run(self) -> Run {
+        let words = Words::parse(self.queue).expect("a spelling");
+        let queue = Spelled::from_words(words).expect("a valid queue");
+        let link = LinkSpec {
+            service: self.service,
+            ..LinkSpec::fixed(LINK, Rate::from_mbps(1), Limit::Packets(1000), queue)
+        };
+        let duration = Duration::from_secs(60);
+        let scenario = Scenario {
+            name: self.queue.to_string(),
+            seed: 1,
+            duration,
+            measure_from: Duration::from_secs(10),
+            trace_offset: TraceOffset::At(Duration::ZERO),
+            links: vec![link],
+            flows: self.flows,
+            record: Record::summary(duration),
+        };
+        run(&scenario, &Traces::new()).expect("a run").run
+    }
+}
+
+fn delay(run: &Run) -> Summary {
+    run.queueing_delay_ms.expect("packets")
+}
+
+/// The same table on every page: what the discipline does to Cubic, with each of the spellings.
+fn measured(queues: &[&'static str]) -> String {
+    let mut table = String::from(
+        "| queue | link and flows | used % | queueing delay mean / p50 / p95 ms | dropped % | marked % | Jain |\n\
+         |---|---|---|---|---|---|---|\n",
+    );
+    for queue in queues {
+        let cubic = if queue.contains("ecn=true") { "cubic:ecn=true" } else { "cubic" };
+        let steps =
+            (0..6).map(|i| (Duration::from_secs(10), Rate::from_mbps(if i % 2 == 0 { 6 } else { 24 })));
+        let varying = Bottleneck {
+            queue,
+            service: Service::Steps(Steps { steps: steps.collect(), repeat: true }),
+            flows: vec![flow(cubic, 1)],
+        };
+        for (what, bottleneck) in [
+            ("12 Mbit/s, one", fixed(queue, 12, cubic, 1)),
+            ("12 Mbit/s, ten", fixed(queue, 12, cubic, 10)),
+            ("48 Mbit/s, ten", fixed(queue, 48, cubic, 10)),
+            ("48 Mbit/s, fifty", fixed(queue, 48, cubic, 50)),
+            ("6 and 24 Mbit/s in turn, 10 s each, one", varying),
+        ] {
+            let run = bottleneck.run();
+            let link = &run.links[0];
+            let delay = delay(&run);
+            let passed = (run.delivered_packets + link.dropped_packets) as f64;
+            table += &format!(
+                "| `{queue}` | {what} | {:.1} | {:.1} / {:.1} / {:.1} | {:.2} | {:.2} | {} |\n",
+                100.0 * link.utilization,
+                delay.mean,
+                delay.p50,
+                delay.p95,
+                100.0 * link.dropped_packets as f64 / passed,
+                100.0 * link.marks.ce as f64 / passed,
+                run.jain.map_or_else(|| "-".to_string(), |jain| format!("{jain:.3}")),
+            );
+        }
+    }
+    table
+}
+
+/// However many flows and however fast the link, the delay settles at the target: that is what gains that grow with the
+/// probability are for.
+#[test]
+fn pie_settles_at_its_target() {
+    for (mbps, flows) in [(12, 5), (12, 20), (48, 10), (48, 50)] {
+        for (queue, target_ms) in [("pie", 15.0), ("pie:delay=rate", 15.0), ("pie:target=50ms", 50.0)] {
+            let run = fixed(queue, mbps, "cubic", flows).run();
+            let mean = delay(&run).mean;
+            assert!((mean / target_ms - 1.0).abs() < 0.25, "{queue}, {flows} flows, {mbps}: {mean} ms");
+            assert!(run.links[0].utilization > 0.95, "{queue}, {flows} flows: {}", run.links[0].utilization);
+        }
+    }
+}
+
+/// A classic-ECN flow is held by marks: it loses nothing once it has left slow start, and the delay is what drops give.
+#[test]
+fn classic_ecn_flows_are_marked_instead_of_dropped_by() {
+    for queue in ["codel:ecn=true", "pie:ecn=true"] {
+        for (mbps, flows) in [(12, 1), (48, 10)] {
+            let marked = fixed(queue, mbps, "cubic:ecn=true", flows).run();
+            assert_eq!(marked.links[0].dropped_packets, 0, "{queue}, {flows} flows");
+            assert_eq!(marked.retransmitted_packets, 0, "{queue}, {flows} flows");
+            assert!(marked.links[0].marks.ce > 10, "{queue}, {flows} flows: {:?}", marked.links[0].marks);
+            assert_eq!(marked.marks.ce, marked.links[0].marks.ce, "{queue}: every mark is counted");
+            // A flow that does not speak ECN has its packets dropped by the same queue.
+            let dropped = fixed(queue, mbps, "cubic", flows).run();
+            assert!(dropped.links[0].dropped_packets > 4 && dropped.links[0].marks.ce == 0, "{queue}");
+            let (with, without) = (delay(&marked).mean, delay(&dropped).mean);
+            assert!((0.5..2.0).contains(&(with / without)), "{queue}: {with} and {without} ms");
+            assert!(marked.utilization > 0.85, "{queue}, {flows} flows: {}", marked.utilization);
+        }
+    }
+}
+
+#[test]
+fn page_of_pie() {
+    check(
+        "pie",
+        "measured",
+        &measured(&["pie", "pie:delay=rate", "pie:ecn=true", "pie:variant=mahimahi,max_burst=100ms"]),
+    );
+}
