@@ -389,13 +389,15 @@ registry! {
             "DualPI2: a queue for L4S flows and one for Classic flows, coupled (RFC 9332)";
         EAbc(eabc::EAbc) = "eabc", speaks queue::SPEAKS_ALL,
             "E-ABC's router: writes ABC's target rate into every packet (HotNets 2017)";
+        Pie(pie::Pie) = "pie", speaks queue::SPEAKS_ALL,
+            "PIE: drops or marks arrivals at random, as the delay lies from a target (RFC 8033, Mahimahi's as an option)";
         Rcp(rcp::Rcp) = "rcp", speaks queue::SPEAKS_ALL,
             "RCP's router: one rate for every flow, moved once per RTT (Dukkipati 2006)";
+        Red(red::Red) = "red", speaks queue::SPEAKS_ALL,
+            "RED: drops or marks arrivals by the average length of the queue (Floyd 1993); Adaptive RED as an option";
         Xcp(xcp::Xcp) = "xcp", speaks queue::SPEAKS_ALL,
             "XCP's router: shares out what is spare once per RTT (SIGCOMM 2002)";
         XcpW(xcpw::XcpW) = "xcpw", speaks queue::SPEAKS_ALL,
             "XCPw's router: XCP's formulas anew for every packet, for links that vary (NSDI 2020)";
-        Pie(pie::Pie) = "pie", speaks queue::SPEAKS_ALL,
-            "PIE: drops or marks arrivals at random, as the delay lies from a target (RFC 8033, Mahimahi's as an option)";
     }
 }

@@ -169,6 +169,8 @@ fn link_cases() -> Vec<Case> {
         ("pie", &[("ecn", "true"), ("delay", "rate"), ("derandomize", "true"), ("max_burst", "0s")]),
         ("pie", &[("active_above", "0.1"), ("cap", "false"), ("tupdate", "1ms")]),
         ("pie", &[("variant", "mahimahi"), ("target", "20ms"), ("max_burst", "100ms")]),
+        ("red", &[("ecn", "true"), ("adaptive", "true"), ("wait", "true"), ("interval", "10ms")]),
+        ("red", &[("gentle", "false"), ("wq", "0.2"), ("min_th", "3")]),
     ];
     let mut cases = Vec::new();
     let defaults = QUEUES.iter().map(|entry| (entry.name, &[] as Options<'_>));

@@ -57,6 +57,11 @@ const PRESETS: &[Preset] = &[
         options: &[("target", "50ms")],
         why: "as in the ABC paper's emulator on paths of 100 ms; RFC 8033's default is 15ms",
     },
+    Preset {
+        queue: "red",
+        options: &[("target", "50ms")],
+        why: "the delay that codel and pie are set to; the automatic thresholds of Adaptive RED are made for 5ms",
+    },
 ];
 
 impl Scheme {

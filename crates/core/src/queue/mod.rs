@@ -21,10 +21,11 @@ pub mod droptail;
 pub mod dualpi2;
 pub mod eabc;
 pub mod fifo;
+pub mod pie;
 pub mod rcp;
+pub mod red;
 pub mod xcp;
 pub mod xcpw;
-pub mod pie;
 
 #[cfg(test)]
 mod scripted;

@@ -137,6 +137,7 @@ pub fn workloads() -> Vec<Workload> {
             // What stands is beyond the threshold of its L queue; a target below it would end in dropping everything.
             "dualpi2" => workloads.push(Workload::new(entry.name, &[], USUAL)),
             "pie" => workloads.push(Workload::new("pie", &[("target", "500us"), ("max_burst", "0s")], USUAL)),
+            "red" => workloads.push(Workload::new("red", &[("min_th", "64"), ("max_th", "192")], USUAL)),
             name if target => workloads.push(Workload::new(name, &[("target", "500us")], USUAL)),
             name => workloads.push(Workload::new(name, &[], USUAL)),
         }
