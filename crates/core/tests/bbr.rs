@@ -47,6 +47,11 @@ fn v1_cycles_through_eight_phases() {
     for (index, (_, gain)) in phases[from..].iter().enumerate() {
         assert_eq!(*gain, [1.25, 0.75, 1.0][index % 3], "{phases:?}");
     }
+    // Six of the eight phases cruise, each for one min_rtt of 101 ms and until the next ACK: neither five nor seven.
+    for pair in phases[from..].windows(2).filter(|pair| pair[0].1 == 1.0) {
+        let cruise = pair[1].0.since(pair[0].0).as_secs_f64();
+        assert!((0.595..0.655).contains(&cruise), "{cruise} s of cruising in {phases:?}");
+    }
 }
 
 #[test]
