@@ -1,6 +1,7 @@
 //! TCP's loss recovery, by worked traces over a path of 100 ms.
 
-use brakelight_core::registry::{ControllerConfig, Host};
+use brakelight_core::controller::Controller;
+use brakelight_core::registry::{ControllerConfig, FeedbackConfig, Host};
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Rate};
 use brakelight_scenario::traffic::{OnOff, Traffic};
@@ -245,6 +246,37 @@ fn ce_reduces_the_window_once_per_round_trip_and_sets_cwr() {
     assert_eq!(counters.ce_packets, 10);
     // 40 packets and ten acknowledged before the first mark, halved once.
     assert!((24.0..28.0).contains(&world.cwnd()), "{}", world.cwnd());
+}
+
+/// Accurate ECN: the sender hears of every mark exactly once, whatever becomes of ACKs, and Prague goes on growing in the
+/// round trips in which it answers marks.
+#[test]
+fn accurate_ecn_counts_every_mark_once_though_acks_are_lost() {
+    let mut config = tcp(5_000);
+    config.controller = ControllerConfig::new("prague", &[]).unwrap();
+    config.feedback = FeedbackConfig::new("accecn", &[]).unwrap();
+    let mut acks = 0;
+    let mut world = World::new(config, RTT, move |_, packet: &SimPacket| match packet.kind {
+        Kind::Data { segment, .. } if segment % 5 == 0 => Fate::Mark,
+        Kind::Ack { .. } => {
+            acks += 1;
+            if acks % 3 == 0 { Fate::Drop } else { Fate::Deliver }
+        }
+        _ => Fate::Deliver,
+    });
+    world.run(Time::from_secs(30));
+    assert!(!world.host.is_complete(), "the run looks at the middle of the transfer");
+    let mut shown = std::collections::BTreeMap::new();
+    world.host.controller().unwrap().inspect(&mut |name, value| {
+        shown.insert(name, value);
+    });
+    // A fifth of every round is marked: W p / 2 lost and 1 - p won in each balance at W = 8.
+    assert!((0.15..0.25).contains(&shown["alpha"]), "{shown:?}");
+    assert!((6.0..12.0).contains(&shown["window_packets"]), "{shown:?}");
+    world.run(Time::from_secs(600));
+    assert!(world.host.is_complete());
+    let marked = world.data().filter(|sent| sent.segment().is_some_and(|segment| segment % 5 == 0)).count();
+    assert_eq!(world.host.counters().ce_packets, marked as u64);
 }
 
 #[test]
