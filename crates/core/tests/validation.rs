@@ -112,3 +112,27 @@ fn sprout() {
 fn verus() {
     page("verus");
 }
+
+/// Explicit schemes: sender and router. What they do is measured where there are routers, in the simulator's tests.
+fn explicit(page: &str, controller: &str, queues: &[&str]) {
+    check(page, "sender", &parameters(controller));
+    for queue in queues {
+        let entry = QUEUES.iter().find(|entry| entry.name == *queue).expect("a registered queue");
+        check(page, queue, &table_of(entry));
+    }
+}
+
+#[test]
+fn xcp() {
+    explicit("xcp", "xcp", &["xcp", "xcpw"]);
+}
+
+#[test]
+fn rcp() {
+    explicit("rcp", "rcp", &["rcp"]);
+}
+
+#[test]
+fn e_abc() {
+    explicit("e-abc", "e-abc", &["eabc"]);
+}

@@ -1,5 +1,8 @@
 //! XCP, XCPw, RCP and E-ABC: what their papers show of them, over links whose rate is known.
 
+#[path = "../../core/tests/support/part.rs"]
+mod part;
+
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Limit, Rate};
 use brakelight_scenario::outcome::{FlowSeries, Outcome};
@@ -159,4 +162,71 @@ fn xcp_yields_to_losses_where_the_bottleneck_is_not_its_own() {
     let run = run(&scenario, &Traces::new()).unwrap().run;
     assert!(run.flows[0].loss_percent < 20.0, "{} % lost", run.flows[0].loss_percent);
     assert!(run.goodput_mbps > 6.0, "{} Mbit/s", run.goodput_mbps);
+}
+
+/// What a scheme does over links whose rate and delay are known: a row each.
+fn measured(schemes: &[&str]) -> String {
+    let mut table = String::from(
+        "| link | scheme | throughput Mbit/s | used % | queueing delay mean / p95 ms | lost % |\n|---|---|---|---|---|---|\n",
+    );
+    let mut row = |name: &str, service: Service, buffer: u32, starts: &[u64], seconds: u64, from: u64| {
+        for text in schemes {
+            let scheme = scheme(text);
+            let mut link = link(&scheme, Rate::from_mbps(12), buffer);
+            link.service = service.clone();
+            let flows = starts.iter().enumerate();
+            let flows = flows.map(|(i, at)| flow(&scheme, &format!("{i}"), MS(100), MS(1000 * at))).collect();
+            let run = outcome(link, flows, seconds, from, MS(1000)).run;
+            let shares: Vec<String> =
+                run.flows.iter().map(|flow| format!("{:.2}", flow.throughput_mbps)).collect();
+            let delay = run.queueing_delay_ms.expect("packets left");
+            table += &format!(
+                "| {name} | `{text}` | {} | {:.1} | {:.1} / {:.1} | {:.2} |\n",
+                shares.join(" and "),
+                100.0 * run.utilization,
+                delay.mean,
+                delay.p95,
+                run.loss_percent
+            );
+        }
+    };
+    let mbps = Rate::from_mbps;
+    let turns = |time: Duration, low: u64, high: u64| {
+        Service::Steps(Steps { steps: vec![(time, mbps(low)), (time, mbps(high))], repeat: true })
+    };
+    row("12 Mbit/s, 250 packets, 0 to 60 s", Service::Fixed(mbps(12)), 250, &[0], 60, 0);
+    row("12 Mbit/s, 20 packets, 10 to 60 s", Service::Fixed(mbps(12)), 20, &[0], 60, 10);
+    row("1 Mbit/s, 250 packets, 10 to 60 s", Service::Fixed(mbps(1)), 250, &[0], 60, 10);
+    row(
+        "12 and 24 Mbit/s in turn, 0.5 s each, 250 packets, 0 to 60 s",
+        turns(MS(500), 12, 24),
+        250,
+        &[0],
+        60,
+        0,
+    );
+    row(
+        "6 and 24 Mbit/s in turn, 10 s each, 250 packets, 0 to 60 s",
+        turns(MS(10_000), 6, 24),
+        250,
+        &[0],
+        60,
+        0,
+    );
+    row(
+        "24 Mbit/s, 400 packets, second flow from 5 s, 5 to 15 s",
+        Service::Fixed(mbps(24)),
+        400,
+        &[0, 5],
+        15,
+        5,
+    );
+    table
+}
+
+#[test]
+fn the_pages_say_what_is_measured() {
+    for (page, schemes) in [("xcp", &["xcp", "xcpw"][..]), ("rcp", &["rcp"]), ("e-abc", &["e-abc", "abc"])] {
+        part::check(page, "measured", &measured(schemes));
+    }
 }
