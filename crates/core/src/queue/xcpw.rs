@@ -116,6 +116,14 @@ impl Past {
     }
 }
 
+const SHORTEST: Duration = Duration::from_micros((SHORTEST_S * 1e6) as u64);
+const LONGEST: Duration = Duration::from_micros((LONGEST_S * 1e6) as u64);
+
+/// The number as a float. The language's own conversion of 128 bits is a library call.
+fn as_f64(number: u128) -> f64 {
+    (number >> 64) as u64 as f64 * 18_446_744_073_709_551_616.0 + number as u64 as f64
+}
+
 /// XCPw's router.
 #[derive(Clone, Debug)]
 pub struct XcpW<P> {
@@ -177,9 +185,10 @@ impl<P: Packet> XcpW<P> {
         self.past.expire(now, self.window);
         self.past.add(Left { at: now, bytes: size as u32, rtt_ns, spacing_ns, gain_mbs: 0, loss_mbs: 0 });
         if self.past.spacing_ns > 0 {
-            let mean_ns = self.past.rtt_spacing_ns2 as f64 / self.past.spacing_ns as f64;
-            self.mean_rtt_s = (mean_ns * 1e-9).clamp(SHORTEST_S, LONGEST_S);
-            self.window = Duration::from_nanos((self.mean_rtt_s * 1e9) as u64);
+            let mean_ns = as_f64(self.past.rtt_spacing_ns2) / self.past.spacing_ns as f64;
+            // In whole microseconds: a link remembers the last window it was asked for.
+            self.window = Duration::from_micros((mean_ns * 1e-3) as u64).clamp(SHORTEST, LONGEST);
+            self.mean_rtt_s = self.window.as_secs_f64();
             self.arriving.set_window(self.window);
         }
     }
