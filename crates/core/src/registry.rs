@@ -389,6 +389,8 @@ registry! {
             "DualPI2: a queue for L4S flows and one for Classic flows, coupled (RFC 9332)";
         EAbc(eabc::EAbc) = "eabc", speaks queue::SPEAKS_ALL,
             "E-ABC's router: writes ABC's target rate into every packet (HotNets 2017)";
+        FqCoDel(fq_codel::FqCoDel) = "fq_codel" | "fq-codel", speaks queue::SPEAKS_ALL,
+            "FQ-CoDel: a queue for every flow, each under CoDel, served in turn (RFC 8290)";
         Pie(pie::Pie) = "pie", speaks queue::SPEAKS_ALL,
             "PIE: drops or marks arrivals at random, as the delay lies from a target (RFC 8033, Mahimahi's as an option)";
         Rcp(rcp::Rcp) = "rcp", speaks queue::SPEAKS_ALL,

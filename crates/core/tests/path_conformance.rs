@@ -166,6 +166,8 @@ fn link_cases() -> Vec<Case> {
         ("abc", &[("marking", "hotnets"), ("x", "sojourn"), ("feedback", "enqueue")]),
         ("codel", &[("ecn", "true")]),
         ("codel", &[("drop", "behind-head")]),
+        ("fq_codel", &[("flows", "3"), ("quantum", "300B"), ("ce_threshold", "5ms")]),
+        ("fq_codel", &[("ecn", "false"), ("drop_batch", "1"), ("memory_limit", "30kB")]),
         ("pie", &[("ecn", "true"), ("delay", "rate"), ("derandomize", "true"), ("max_burst", "0s")]),
         ("pie", &[("active_above", "0.1"), ("cap", "false"), ("tupdate", "1ms")]),
         ("pie", &[("variant", "mahimahi"), ("target", "20ms"), ("max_burst", "100ms")]),

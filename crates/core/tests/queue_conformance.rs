@@ -35,6 +35,8 @@ const VARIATIONS: &[(&str, Options<'_>)] = &[
     ("rcp", &[("period", "1ms"), ("ceiling", "false")]),
     ("xcp", &[("residues", "false")]),
     ("xcpw", &[("residues", "false"), ("gamma", "0")]),
+    ("fq_codel", &[("flows", "3"), ("quantum", "300B"), ("ce_threshold", "5ms")]),
+    ("fq_codel", &[("ecn", "false"), ("drop_batch", "1"), ("memory_limit", "30kB")]),
     ("pie", &[("ecn", "true"), ("delay", "rate"), ("derandomize", "true"), ("max_burst", "0s")]),
     ("pie", &[("active_above", "0.1"), ("cap", "false"), ("tupdate", "1ms")]),
     ("pie", &[("variant", "mahimahi"), ("target", "20ms"), ("max_burst", "100ms")]),

@@ -95,7 +95,7 @@ fn prague() {
 
 #[test]
 fn queues() {
-    for (name, page) in [("dualpi2", "dualpi2"), ("pie", "pie"), ("red", "red")] {
+    for (name, page) in [("dualpi2", "dualpi2"), ("fq_codel", "fq-codel"), ("pie", "pie"), ("red", "red")] {
         let queue = QUEUES.iter().find(|entry| entry.name == name).expect("a registered name");
         check(page, "parameters", &table_of(queue));
     }

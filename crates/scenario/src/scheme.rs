@@ -53,6 +53,11 @@ const PRESETS: &[Preset] = &[
         why: "as in the ABC paper's emulator on paths of 100 ms; RFC 8289's defaults are 5ms and 100ms",
     },
     Preset {
+        queue: "fq_codel",
+        options: &[("target", "50ms"), ("interval", "100ms")],
+        why: "as for codel, so that the two differ in their queues alone; RFC 8290's defaults are 5ms and 100ms",
+    },
+    Preset {
         queue: "pie",
         options: &[("target", "50ms")],
         why: "as in the ABC paper's emulator on paths of 100 ms; RFC 8033's default is 15ms",

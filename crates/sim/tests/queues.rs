@@ -9,6 +9,7 @@ use brakelight_core::units::{Limit, Rate};
 use brakelight_scenario::outcome::{Run, Summary};
 use brakelight_scenario::scenario::{FlowSpec, Hop, LinkSpec, Record, Scenario, Service, Steps, TraceOffset};
 use brakelight_scenario::spelled::{Spelled, Words};
+use brakelight_scenario::traffic::Traffic;
 use brakelight_sim::{Traces, run};
 use part::check;
 
@@ -118,7 +119,7 @@ fn pie_settles_at_its_target() {
 /// A classic-ECN flow is held by marks: it loses nothing once it has left slow start, and the delay is what drops give.
 #[test]
 fn classic_ecn_flows_are_marked_instead_of_dropped_by() {
-    for queue in ["codel:ecn=true", "pie:ecn=true", "red:ecn=true,target=50ms"] {
+    for queue in ["codel:ecn=true", "fq_codel:ecn=true", "pie:ecn=true", "red:ecn=true,target=50ms"] {
         for (mbps, flows) in [(12, 1), (48, 10)] {
             let marked = fixed(queue, mbps, "cubic:ecn=true", flows).run();
             assert_eq!(marked.links[0].dropped_packets, 0, "{queue}, {flows} flows");
@@ -171,6 +172,45 @@ fn red_holds_the_average_queue_between_its_thresholds() {
 fn page_of_red() {
     let queues = ["red", "red:target=50ms", "red:target=50ms,ecn=true", "red:target=50ms,adaptive=true"];
     check("red", "measured", &measured(&queues));
+}
+
+/// A flow that sends little does not see the queues of those that fill the link.
+#[test]
+fn fq_codel_isolates_a_sparse_flow() {
+    let sparse_rtt_ms = |queue| {
+        let mut sparse = FlowSpec { name: "sparse".to_string(), ack_every: 1, ..flow("cubic", 1) };
+        sparse.traffic = Traffic::RateLimited(Rate::from_bps(60_000));
+        let service = Service::Fixed(Rate::from_mbps(12));
+        let run = Bottleneck { queue, service, flows: vec![flow("cubic", 5), sparse] }.run();
+        let sparse = run.flows.iter().find(|flow| flow.name == "sparse").expect("the sparse flow");
+        assert!(queue != "fq_codel" || sparse.loss_percent == 0.0, "{queue}: {} %", sparse.loss_percent);
+        sparse.rtt_ms.expect("round trips").p95
+    };
+    // 100 ms, its own transmission, at most one packet of another before it, and the hosts' jitter.
+    let alone = sparse_rtt_ms("fq_codel");
+    assert!(alone < 104.0, "{alone} ms");
+    for (queue, more_ms) in [("codel", 5.0), ("codel:target=50ms", 30.0)] {
+        let shared = sparse_rtt_ms(queue);
+        assert!(shared > alone + more_ms, "{queue}: {shared} ms, FQ-CoDel: {alone} ms");
+    }
+}
+
+/// Flows get equal shares, however far apart their round trips lie.
+#[test]
+fn fq_codel_shares_the_link_whatever_the_round_trip() {
+    let jain = |queue| {
+        let near = FlowSpec { rtt: Duration::from_millis(20), ..flow("cubic", 1) };
+        let far = FlowSpec { name: "far".to_string(), rtt: Duration::from_millis(200), ..flow("cubic", 1) };
+        let service = Service::Fixed(Rate::from_mbps(24));
+        Bottleneck { queue, service, flows: vec![near, far] }.run().jain.expect("two flows")
+    };
+    let (fair, unfair) = (jain("fq_codel:target=20ms"), jain("codel:target=20ms"));
+    assert!(fair > 0.99 && unfair < 0.9, "FQ-CoDel {fair}, CoDel {unfair}");
+}
+
+#[test]
+fn page_of_fq_codel() {
+    check("fq-codel", "measured", &measured(&["fq_codel", "fq_codel:target=50ms"]));
 }
 
 #[test]

@@ -152,6 +152,11 @@ pub(super) struct State {
 }
 
 impl State {
+    /// Packets that were dropped for want of room count as well.
+    pub(super) fn overflowed(&mut self, packets: u32) {
+        self.count = self.count.saturating_add(packets);
+    }
+
     /// Takes the next packet out of `fifo` that is not to be dropped.
     pub(super) fn dequeue<P: Packet>(
         &mut self,

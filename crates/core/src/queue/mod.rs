@@ -21,6 +21,7 @@ pub mod droptail;
 pub mod dualpi2;
 pub mod eabc;
 pub mod fifo;
+pub mod fq_codel;
 pub mod pie;
 pub mod rcp;
 pub mod red;
