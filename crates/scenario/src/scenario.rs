@@ -5,7 +5,7 @@
 
 use brakelight_core::controller::{Connection, Controller};
 use brakelight_core::ecn::Encoding;
-use brakelight_core::path::elements::{ELEMENTS, ElementConfig};
+use brakelight_core::path::elements::{ELEMENTS, ElementConfig, RadioConfig};
 use brakelight_core::random::Random;
 use brakelight_core::registry::{BuildError, ControllerConfig, FeedbackConfig, Host, QueueConfig};
 use brakelight_core::time::{Duration, Time};
@@ -81,6 +81,8 @@ pub enum Service {
     Fixed(Rate),
     /// At rates that change by a schedule.
     Steps(Steps),
+    /// By a radio, which has queues of its own: an access point.
+    Radio(Spelled<RadioConfig>),
 }
 
 /// A schedule of rates, each held for a while.

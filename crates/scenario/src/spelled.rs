@@ -4,7 +4,7 @@
 use std::fmt;
 use std::ops::Deref;
 
-use brakelight_core::path::elements::ElementConfig;
+use brakelight_core::path::elements::{ElementConfig, RadioConfig};
 use brakelight_core::registry::{BuildError, ControllerConfig, FeedbackConfig, QueueConfig};
 
 /// Options as given: name and text, in order.
@@ -116,4 +116,4 @@ macro_rules! by_name {
     };
 }
 
-by_name!(ControllerConfig, FeedbackConfig, QueueConfig, ElementConfig);
+by_name!(ControllerConfig, FeedbackConfig, QueueConfig, ElementConfig, RadioConfig);

@@ -85,7 +85,7 @@ impl Scenario {
             Service::Trace(trace) if trace.is_empty() => {
                 return check.range("trace", trace, "the name or file of a trace");
             }
-            Service::Trace(_) => {}
+            Service::Trace(_) | Service::Radio(_) => {}
             Service::Fixed(rate) => check.within("rate", *rate, Rate::from_bps(1)..=FASTEST)?,
             Service::Steps(steps) => {
                 for (time, rate) in &steps.steps {

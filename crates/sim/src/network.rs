@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use brakelight_core::packet::{Duplicate, PacketId};
-use brakelight_core::path::elements::{AnyElement, AnyLink, AnyService, ElementConfig};
+use brakelight_core::path::elements::{AnyElement, AnyService, ElementConfig};
 use brakelight_core::path::link::{Link, Service as _, fixed, steps, traced};
 use brakelight_core::path::trace::Trace;
 use brakelight_core::path::{Site, delay};
@@ -56,7 +56,7 @@ impl<P: Duplicate> Network<P> {
     /// Builds what `scenario` describes.
     pub fn build(scenario: &Scenario, traces: &Traces) -> Result<Self, SetupError> {
         let links =
-            scenario.links.iter().map(|link| build_link(scenario, link, traces).map(AnyElement::Link));
+            scenario.links.iter().enumerate().map(|(index, link)| build_link(scenario, index, link, traces));
         let mut builder = Builder {
             scenario,
             elements: links.collect::<Result<_, _>>()?,
@@ -87,9 +87,10 @@ impl<P: Duplicate> Network<P> {
 
 fn build_link<P: Duplicate>(
     scenario: &Scenario,
+    index: usize,
     link: &LinkSpec,
     traces: &Traces,
-) -> Result<AnyLink<P>, SetupError> {
+) -> Result<AnyElement<P>, SetupError> {
     let (opportunity, overhead) = (link.opportunity, link.overhead);
     let service = match &link.service {
         Service::Trace(name) => {
@@ -110,10 +111,14 @@ fn build_link<P: Duplicate>(
             overhead,
             opportunity,
         })),
+        Service::Radio(radio) => {
+            let site = site(scenario.seed, &format!("radio {}", link.name), index);
+            return Ok(AnyElement::Radio(radio.build(&link.queue, link.buffer, site)));
+        }
     };
     let random = Random::stream(scenario.seed, &format!("queue {}", link.name));
     let place = Place { limit: link.buffer, nominal: service.nominal(), random };
-    Ok(Link::new(service, link.queue.build(&place)))
+    Ok(AnyElement::Link(Link::new(service, link.queue.build(&place))))
 }
 
 fn trace_offset(scenario: &Scenario, link: &LinkSpec, trace: &Trace) -> Duration {
@@ -124,6 +129,12 @@ fn trace_offset(scenario: &Scenario, link: &LinkSpec, trace: &Trace) -> Duration
             trace.period().mul_f64(random.uniform())
         }
     }
+}
+
+/// What element number `index` gets of its own: a stream of random numbers, and identities for packets it makes. Those have
+/// the top bit set; a host's never do.
+fn site(seed: u64, name: &str, index: usize) -> Site {
+    Site { random: Random::stream(seed, name), ids: PacketId(1 << 63 | (index as u64) << 40) }
 }
 
 struct Builder<'a, P> {
@@ -177,11 +188,9 @@ impl<P: Duplicate> Builder<'_, P> {
         element
     }
 
-    /// What the next element gets of its own: a stream of random numbers, and identities for packets it makes. Those have
-    /// the top bit set; a host's never do.
+    /// What the next element gets of its own.
     fn site(&self, name: &str) -> Site {
-        let ids = PacketId(1 << 63 | (self.elements.len() as u64) << 40);
-        Site { random: Random::stream(self.scenario.seed, name), ids }
+        site(self.scenario.seed, name, self.elements.len())
     }
 
     fn add(&mut self, element: AnyElement<P>) -> usize {

@@ -202,8 +202,7 @@ impl Simulation {
         links
             .filter_map(|(spec, (element, link))| {
                 let events = link.as_ref()?.log.as_ref()?;
-                let link = element.as_link()?;
-                let capacity = |from, to| link.capacity_between(from, to).0;
+                let capacity = |from, to| element.capacity_between(from, to).map_or(0, |bytes| bytes.0);
                 let service = describe_service(&spec.service);
                 Some(with_opportunities(spec, service, spec.queue.words().to_string(), events, end, capacity))
             })
@@ -220,7 +219,7 @@ impl Simulation {
             .zip(self.engine.elements().iter().zip(&recorder.links))
             .filter_map(|(spec, (element, link))| {
                 let link = link.as_ref()?;
-                let capacity = element.as_link()?.capacity_between(from, to);
+                let capacity = element.capacity_between(from, to)?;
                 Some(LinkOutcome {
                     name: spec.name.clone(),
                     queue: spec.queue.name().to_string(),
@@ -319,7 +318,7 @@ impl SeriesSoFar {
         let (recorder, elements, hosts) = engine.parts_mut();
         for (element, link) in elements.iter().zip(&mut recorder.links) {
             if let Some(series) = link.as_mut().and_then(|link| link.series.as_mut()) {
-                series.close(element.as_link().map_or(0, |link| link.capacity_between(from, to).0));
+                series.close(element.capacity_between(from, to).map_or(0, |bytes| bytes.0));
             }
         }
         let flows = self.flows.iter_mut().zip(&mut self.before).zip(hosts.iter().zip(&recorder.flows));
@@ -414,5 +413,6 @@ fn describe_service(service: &Service) -> String {
             let rates: Vec<String> = steps.steps.iter().map(|(_, rate)| rate.to_string()).collect();
             rates.join("/")
         }
+        Service::Radio(radio) => radio.words().to_string(),
     }
 }

@@ -1,4 +1,4 @@
-//! The tables of path elements and of links' services: one line each. Scenario files and the command line name them by
+//! The tables of path elements, of links' services and of radios: one line each. Scenario files and the command line name them by
 //! it, and the conformance suite runs over it.
 
 use alloc::string::ToString;
@@ -6,12 +6,12 @@ use alloc::vec::Vec;
 
 use super::link::{Link, Service, fixed, steps, traced};
 use super::{Output, PathElement, Site};
-use super::{ack_loss, ack_thin, delay, duplicate, gilbert_elliott, jitter, loss, reorder, rewrite};
+use super::{ack_loss, ack_thin, delay, duplicate, gilbert_elliott, jitter, loss, reorder, rewrite, wifi};
 use crate::packet::Duplicate;
 use crate::parameters::{Parameter, Parameters};
-use crate::registry::{AnyQueue, BuildError, Entry, Options};
+use crate::registry::{AnyQueue, BuildError, Entry, Options, QueueConfig};
 use crate::time::{Duration, Time};
-use crate::units::{Bytes, Rate};
+use crate::units::{Bytes, Limit, Rate};
 
 /// A link of any kind: any queue, any service.
 pub type AnyLink<P> = Link<P, AnyQueue<P>, AnyService>;
@@ -75,6 +75,8 @@ macro_rules! elements {
         pub enum AnyElement<P> {
             /// A link with its queue.
             Link(AnyLink<P>),
+            /// A radio with its queues.
+            Radio(AnyRadio<P>),
             $( #[doc = $sum] $Var($mod::$Ty<P>), )*
         }
 
@@ -83,6 +85,7 @@ macro_rules! elements {
             fn accept(&mut self, now: Time, packet: P) {
                 match self {
                     AnyElement::Link(inner) => inner.accept(now, packet),
+                    AnyElement::Radio(inner) => inner.accept(now, packet),
                     $( AnyElement::$Var(inner) => inner.accept(now, packet), )*
                 }
             }
@@ -90,6 +93,7 @@ macro_rules! elements {
             fn poll(&mut self, now: Time) -> Option<Output<P>> {
                 match self {
                     AnyElement::Link(inner) => inner.poll(now),
+                    AnyElement::Radio(inner) => inner.poll(now),
                     $( AnyElement::$Var(inner) => inner.poll(now), )*
                 }
             }
@@ -97,12 +101,14 @@ macro_rules! elements {
             fn next_wakeup(&self) -> Option<Time> {
                 match self {
                     AnyElement::Link(inner) => inner.next_wakeup(),
+                    AnyElement::Radio(inner) => inner.next_wakeup(),
                     $( AnyElement::$Var(inner) => inner.next_wakeup(), )*
                 }
             }
             fn for_each(&self, visit: &mut dyn FnMut(&P)) {
                 match self {
                     AnyElement::Link(inner) => inner.for_each(visit),
+                    AnyElement::Radio(inner) => inner.for_each(visit),
                     $( AnyElement::$Var(inner) => inner.for_each(visit), )*
                 }
             }
@@ -132,13 +138,82 @@ elements! {
 }
 
 impl<P: Duplicate> AnyElement<P> {
-    /// The link, if it is one.
-    pub fn as_link(&self) -> Option<&AnyLink<P>> {
+    /// What it can carry in `from <= t < to`, used or not, if it is a link or a radio.
+    pub fn capacity_between(&self, from: Time, to: Time) -> Option<Bytes> {
         match self {
-            AnyElement::Link(link) => Some(link),
+            AnyElement::Link(link) => Some(link.capacity_between(from, to)),
+            AnyElement::Radio(radio) => Some(radio.capacity_between(from, to)),
             _ => None,
         }
     }
+}
+
+macro_rules! radios {
+    ($( $Var:ident($mod:ident :: $Ty:ident) = $name:literal, $sum:literal; )*) => {
+        /// Every radio, by name.
+        pub const RADIOS: &[Entry] = &[$( Entry {
+            name: $name, aliases: &[], summary: $sum, parameters: <$mod::Config as Parameters>::describe,
+        }, )*];
+
+        /// A radio's settings, checked.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum RadioConfig { $( #[doc = $sum] $Var($mod::Config), )* }
+
+        impl RadioConfig {
+            /// Finds the radio and applies its options.
+            pub fn new(name: &str, options: Options<'_>) -> Result<Self, BuildError> {
+                $( if name == $name {
+                    return $mod::Config::from_options(options.iter().copied())
+                        .map(RadioConfig::$Var)
+                        .map_err(|error| BuildError::Option { name: $name, error });
+                } )*
+                Err(unknown("radio", name, RADIOS))
+            }
+
+            /// The registered name.
+            pub const fn name(&self) -> &'static str {
+                match self { $( RadioConfig::$Var(_) => $name, )* }
+            }
+
+            /// A radio without packets, whose queues hold at most `limit` each.
+            pub fn build<P: Duplicate>(&self, queue: &QueueConfig, limit: Limit, site: Site) -> AnyRadio<P> {
+                match self { $( RadioConfig::$Var(config) => {
+                    AnyRadio::$Var($mod::$Ty::new(config, queue, limit, site))
+                } )* }
+            }
+        }
+
+        /// A radio of any kind, dispatched by `match`.
+        #[derive(Clone, Debug)]
+        #[allow(clippy::large_enum_variant)]
+        pub enum AnyRadio<P> { $( #[doc = $sum] $Var($mod::$Ty<P>), )* }
+
+        impl<P: Duplicate> AnyRadio<P> {
+            /// What it can carry in `from <= t < to`, used or not.
+            pub fn capacity_between(&self, from: Time, to: Time) -> Bytes {
+                match self { $( AnyRadio::$Var(inner) => inner.capacity_between(from, to), )* }
+            }
+        }
+
+        impl<P: Duplicate> PathElement<P> for AnyRadio<P> {
+            fn accept(&mut self, now: Time, packet: P) {
+                match self { $( AnyRadio::$Var(inner) => inner.accept(now, packet), )* }
+            }
+            fn poll(&mut self, now: Time) -> Option<Output<P>> {
+                match self { $( AnyRadio::$Var(inner) => inner.poll(now), )* }
+            }
+            fn next_wakeup(&self) -> Option<Time> {
+                match self { $( AnyRadio::$Var(inner) => inner.next_wakeup(), )* }
+            }
+            fn for_each(&self, visit: &mut dyn FnMut(&P)) {
+                match self { $( AnyRadio::$Var(inner) => inner.for_each(visit), )* }
+            }
+        }
+    };
+}
+
+radios! {
+    Wifi(wifi::Wifi) = "wifi", "An 802.11n access point: batches, contention, losses, block ACKs, several stations";
 }
 
 /// Every way to serve a queue, by name.

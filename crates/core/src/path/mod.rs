@@ -25,6 +25,7 @@ mod outbox;
 pub mod reorder;
 pub mod rewrite;
 pub mod trace;
+pub mod wifi;
 
 #[cfg(test)]
 pub(crate) mod sample;

@@ -17,7 +17,7 @@ const SCENARIO: &[&str] =
     &["name", "seed", "duration", "measure_from", "trace_offset", "record", "link", "flow"];
 const RECORD: &[&str] = &["series", "bin", "link_logs"];
 const LINK: &[&str] =
-    &["name", "trace", "rate", "steps", "repeat", "buffer", "queue", "opportunity", "overhead"];
+    &["name", "trace", "rate", "steps", "radio", "repeat", "buffer", "queue", "opportunity", "overhead"];
 const FLOW: &[&str] = &[
     "name",
     "count",
@@ -163,21 +163,22 @@ fn link(field: Field<'_>, index: usize) -> Result<LinkSpec, InputError> {
 }
 
 fn service(table: &Table<'_>) -> Result<Service, InputError> {
-    const ONE: &str = "give one of `trace`, `rate` and `steps`";
-    match (table.get("trace"), table.get("rate"), table.get("steps")) {
-        (Some(trace), None, None) => {
+    const ONE: &str = "give one of `trace`, `rate`, `steps` and `radio`";
+    match (table.get("trace"), table.get("rate"), table.get("steps"), table.get("radio")) {
+        (Some(trace), None, None, None) => {
             Ok(Service::Trace(trace.text("the name or file of a trace")?.to_string()))
         }
-        (None, Some(rate), None) => Ok(Service::Fixed(rate.quantity()?)),
-        (None, None, Some(steps)) => {
+        (None, Some(rate), None, None) => Ok(Service::Fixed(rate.quantity()?)),
+        (None, None, Some(steps), None) => {
             Ok(Service::Steps(Steps { steps: schedule(steps)?, repeat: table.boolean("repeat", true)? }))
         }
-        (None, None, None) => Err(table.error(Problem::Contradiction {
+        (None, None, None, Some(radio)) => spelled(radio, "radio").map(Service::Radio),
+        (None, None, None, None) => Err(table.error(Problem::Contradiction {
             key: "service".to_string(),
             reason: format!("nothing says when the link can send: {ONE}"),
         })),
-        (trace, rate, steps) => {
-            let extra = steps.or(rate).or(trace).expect("two of the three are there");
+        (trace, rate, steps, radio) => {
+            let extra = radio.or(steps).or(rate).or(trace).expect("two of the four are there");
             let reason = format!("the link's service is given twice: {ONE}");
             Err(extra.contradiction(reason))
         }

@@ -278,7 +278,8 @@ fn draw(random: &mut Random) -> Scenario {
     let duration = Duration::from_secs(1 + below(random, 1000));
     let links: Vec<LinkSpec> = (0..1 + below(random, 4))
         .map(|index| {
-            let service = match below(random, 3) {
+            let service = match below(random, 4) {
+                3 => Service::Radio(Spelled::new("wifi", &[("mcs", "1/7"), ("stations", "2")]).unwrap()),
                 0 => Service::Trace("a \"quoted\" \\ name\n".to_string()),
                 1 => Service::Fixed(rate(random)),
                 _ => Service::Steps(Steps {

@@ -59,6 +59,9 @@ impl File {
                 self.plain("steps", steps_text);
                 self.plain("repeat", steps.repeat);
             }
+            Service::Radio(radio) => {
+                self.text("radio", radio.words());
+            }
         }
         self.text("buffer", link.buffer);
         self.text("queue", link.queue.words());
