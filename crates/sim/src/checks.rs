@@ -6,6 +6,7 @@ use brakelight_scenario::experiment::Finding;
 mod fluid;
 mod router;
 mod sender;
+mod wifi;
 
 /// A check: its name and what it does.
 type Entry = (&'static str, fn() -> Finding);
@@ -24,6 +25,9 @@ const CHECKS: &[Entry] = &[
     ("abc-window-cap", sender::window_cap),
     ("abc-mark-echo", sender::mark_echo),
     ("abc-extremes", sender::extremes),
+    ("wifi-inter-ack-time", wifi::inter_ack_time),
+    ("wifi-estimate", wifi::estimate),
+    ("wifi-estimate-cap", wifi::estimate_cap),
 ];
 
 /// Runs the check called `name`, if there is one.

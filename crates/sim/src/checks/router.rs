@@ -16,10 +16,17 @@ const SIZE: u32 = 1500;
 const FULL: Rate = Rate::from_mbps(12);
 
 #[derive(Clone, Copy, Debug)]
-struct Marked {
+pub(super) struct Marked {
     id: u64,
     ecn: Ecn,
     encoding: Encoding,
+}
+
+impl Marked {
+    /// A packet of a flow that means nothing by its ECN field.
+    pub(super) fn plain(id: u64, ecn: Ecn) -> Self {
+        Marked { id, ecn, encoding: Encoding::None }
+    }
 }
 
 impl Packet for Marked {
