@@ -239,10 +239,9 @@ fn every_file_of_the_project_is_embedded_and_reads() {
     for (file, text) in EMBEDDED {
         let experiment = read(file, text).unwrap_or_else(|error| panic!("{error}"));
         assert!(!ids.contains(&experiment.id), "{file}: the id {} is taken", experiment.id);
-        assert!(
-            experiment.jobs.is_empty() || experiment.jobs.len().is_multiple_of(10),
-            "{file}: not 10 seeds"
-        );
+        let seeds = experiment.jobs.iter().map(|job| job.scenario.seed).max().unwrap_or(10);
+        // Long runs may have fewer than the rules' ten, and then say so.
+        assert!(seeds == 10 || experiment.note.contains("of the paper's ten"), "{file}: {seeds} seeds");
         ids.push(experiment.id);
     }
 }
