@@ -1,6 +1,8 @@
 //! Filters and estimators: one per file.
 
+pub mod adpm;
 pub mod delivery_rate;
+pub mod load_factor;
 pub mod poisson_brownian;
 pub mod sliding_min;
 pub mod sliding_rate;
