@@ -370,6 +370,10 @@ registry! {
             "RCP: routers say at which rate to send (Dukkipati 2006)";
         EAbc(eabc::EAbc) = "e-abc" | "eabc", feedback "explicit", queue Some("eabc"), host Tcp,
             "E-ABC: ABC's router says its target rate outright (HotNets 2017)";
+        Vcp(vcp::Vcp) = "vcp", feedback "explicit", queue Some("vcp"), host Tcp,
+            "VCP: three control laws, chosen by two bits of load (SIGCOMM 2005)";
+        Mlcp(mlcp::Mlcp) = "mlcp", feedback "explicit", queue Some("mlcp"), host Tcp,
+            "MLCP: VCP with the load in four bits (INFOCOM 2008)";
     }
     feedbacks {
         AccEcn(accecn::AccEcn) = "accecn", "Accurate ECN: delayed ACKs with exact counters of marks (RFC 9768)";
@@ -401,5 +405,9 @@ registry! {
             "XCP's router: shares out what is spare once per RTT (SIGCOMM 2002)";
         XcpW(xcpw::XcpW) = "xcpw", speaks queue::SPEAKS_ALL,
             "XCPw's router: XCP's formulas anew for every packet, for links that vary (NSDI 2020)";
+        Mlcp(mlcp::Mlcp) = "mlcp", speaks queue::SPEAKS_ALL,
+            "The MLCP router: the load factor in four bits (INFOCOM 2008)";
+        Vcp(vcp::Vcp) = "vcp", speaks queue::SPEAKS_ALL,
+            "The VCP router: low load, high load or overload on every packet (SIGCOMM 2005)";
     }
 }

@@ -27,6 +27,7 @@ const VARIANTS: &[(&str, &[(&str, &str)])] = &[
     ("bbr2", &[("ecn", "ect0"), ("ecn_max_rtt", "1s")]),
     ("bbr3", &[("ecn", "ect1"), ("ecn_max_rtt", "1s")]),
     ("prague", &[("transition", "0"), ("initial_alpha", "0")]),
+    ("vcp", &[("freeze", "overload"), ("ai_rtt", "100ms")]),
     ("westwood", &[("reduction", "linux")]),
     ("vegas", &[("slow_start", "every")]),
     ("cubic", &[("hystart", "plusplus"), ("ecn", "true"), ("horizon", "min_rtt")]),

@@ -42,6 +42,7 @@ const VARIATIONS: &[(&str, Options<'_>)] = &[
     ("pie", &[("variant", "mahimahi"), ("target", "20ms"), ("max_burst", "100ms")]),
     ("red", &[("ecn", "true"), ("adaptive", "true"), ("wait", "true"), ("interval", "10ms")]),
     ("red", &[("gentle", "false"), ("wq", "0.2"), ("min_th", "3")]),
+    ("vcp", &[("load", "busy-time"), ("interval", "20ms")]),
 ];
 
 const ENCODINGS: [Encoding; 7] = [

@@ -136,3 +136,13 @@ fn rcp() {
 fn e_abc() {
     explicit("e-abc", "e-abc", &["eabc"]);
 }
+
+#[test]
+fn vcp() {
+    explicit("vcp", "vcp", &["vcp"]);
+}
+
+#[test]
+fn mlcp() {
+    explicit("mlcp", "mlcp", &["mlcp"]);
+}

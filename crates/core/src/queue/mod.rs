@@ -27,6 +27,9 @@ pub mod rcp;
 pub mod red;
 pub mod xcp;
 pub mod xcpw;
+mod measured;
+pub mod mlcp;
+pub mod vcp;
 
 #[cfg(test)]
 mod scripted;

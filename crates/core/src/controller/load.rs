@@ -1,0 +1,234 @@
+//! The window of schemes that follow a load factor by multiplicative increase, additive increase and multiplicative decrease: VCP, MLCP
+//! and BMCC. Increases are spread over the ACKs of a window; what a loss or a timeout does is Reno's.
+//!
+//! ```text
+//! growth by a factor g per round trip:    w += (g - 1) acked           each byte acknowledged once per round trip
+//! growth by b packets per round trip:     w += b MSS acked / w
+//! decrease:                               w = beta w
+//! loss:                                   w = w / 2                    rfc5681 3.1
+//! timeout:                                w = 1 MSS                    rfc5681 3.1
+//! ```
+
+use super::window;
+use super::{AckEvent, Connection, IdleEvent, SpuriousEvent, Timeout, TimeoutEvent};
+use crate::time::Duration;
+use crate::units::Bytes;
+
+/// The window, and the RTT that its growth is scaled by.
+#[derive(Clone, Debug)]
+pub(super) struct LoadWindow {
+    mss: Bytes,
+    initial_window: Bytes,
+    cwnd_bytes: f64,
+    /// `cwnd_bytes` before the last episode.
+    before_bytes: Option<f64>,
+    srtt: Option<Duration>,
+}
+
+impl LoadWindow {
+    pub(super) fn new(connection: &Connection) -> Self {
+        LoadWindow {
+            mss: connection.mss,
+            initial_window: connection.initial_window,
+            cwnd_bytes: connection.initial_window.as_f64(),
+            before_bytes: None,
+            srtt: None,
+        }
+    }
+
+    /// Takes the RTT from an ACK.
+    pub(super) fn hear(&mut self, event: &AckEvent<'_>) {
+        if event.rtt.sample.is_some() {
+            self.srtt = Some(event.rtt.smoothed);
+        }
+    }
+
+    /// T over `interval`; 1 before the first sample.
+    pub(super) fn rtts_of(&self, interval: Duration) -> f64 {
+        self.srtt.map_or(1.0, |srtt| srtt.as_secs_f64() / interval.as_secs_f64())
+    }
+
+    /// T; `interval` before the first sample.
+    pub(super) fn rtt_or(&self, interval: Duration) -> Duration {
+        self.srtt.unwrap_or(interval)
+    }
+
+    /// The window, packets.
+    #[cfg(test)]
+    pub(super) fn packets(&self) -> f64 {
+        self.cwnd_bytes / self.mss.as_f64()
+    }
+
+    /// Grows by what `event` acknowledges of a growth by `factor` per round trip.
+    pub(super) fn multiply(&mut self, event: &AckEvent<'_>, factor: f64) {
+        if grows(event) {
+            self.cwnd_bytes += (factor - 1.0) * event.newly_acked.as_f64();
+        }
+    }
+
+    /// Grows by what `event` acknowledges of a growth by `pkts` per round trip.
+    pub(super) fn add(&mut self, event: &AckEvent<'_>, pkts: f64) {
+        if grows(event) {
+            self.cwnd_bytes += pkts * self.mss.as_f64() * event.newly_acked.as_f64() / self.cwnd_bytes;
+        }
+    }
+
+    /// Multiplies by `beta`.
+    pub(super) fn decrease(&mut self, beta: f64) {
+        self.cwnd_bytes = (self.cwnd_bytes * beta).max(self.mss.as_f64());
+    }
+
+    // rfc5681 3.1
+    pub(super) fn on_loss(&mut self) {
+        self.before_bytes = Some(self.cwnd_bytes);
+        self.decrease(0.5);
+    }
+
+    pub(super) fn on_timeout(&mut self, event: &TimeoutEvent) {
+        let left = match event.kind {
+            Timeout::Pto => return,
+            Timeout::Rto => self.mss,
+            // rfc9002 7.6.2
+            Timeout::PersistentCongestion => Bytes(2 * self.mss.0),
+        };
+        if !event.repeated {
+            self.before_bytes = Some(self.cwnd_bytes);
+        }
+        self.cwnd_bytes = self.cwnd_bytes.min(left.as_f64());
+    }
+
+    pub(super) fn on_spurious_loss(&mut self, _event: &SpuriousEvent) {
+        if let Some(before_bytes) = self.before_bytes.take() {
+            self.cwnd_bytes = self.cwnd_bytes.max(before_bytes);
+        }
+    }
+
+    pub(super) fn on_recovery_exit(&mut self) {
+        self.before_bytes = None;
+    }
+
+    pub(super) fn on_idle_restart(&mut self, event: &IdleEvent) {
+        let (left, _) = window::restarted(self.cwnd(), Bytes::ZERO, self.initial_window, event);
+        self.cwnd_bytes = left.max(self.mss).as_f64();
+    }
+
+    pub(super) fn clip(&mut self, most: Bytes) {
+        self.cwnd_bytes = self.cwnd_bytes.min(most.as_f64()).max(self.mss.as_f64());
+    }
+
+    pub(super) fn on_mtu_change(&mut self, mss: Bytes) {
+        self.mss = mss;
+        self.cwnd_bytes = self.cwnd_bytes.max(mss.as_f64());
+    }
+
+    pub(super) fn cwnd(&self) -> Bytes {
+        // Half a byte, because sums of fractions may lie just below a whole one.
+        Bytes((self.cwnd_bytes + 0.5) as u64).max(self.mss)
+    }
+}
+
+/// A window that was not the limit must not grow, nor one under repair.
+fn grows(event: &AckEvent<'_>) -> bool {
+    event.cwnd_limited && !event.in_recovery
+}
+
+/// The rule by which MLCP and BMCC read a load factor.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Law {
+    /// t_p.
+    pub(super) interval: Duration,
+    /// kappa_2.
+    pub(super) kappa: f64,
+    pub(super) beta_max: f64,
+    pub(super) beta_min: f64,
+    pub(super) u: f64,
+    /// The most that a window grows by in one round trip.
+    pub(super) most: f64,
+}
+
+impl Law {
+    /// The growth by multiplicative increase in a round trip of `rtts` intervals at load `f`.
+    pub(super) fn factor(&self, f: f64, rtts: f64) -> f64 {
+        // bmcc eq.3
+        libm::pow(1.0 + self.kappa * (1.0 - f) / f, rtts).min(self.most)
+    }
+
+    /// What a decrease at load `f` leaves.
+    pub(super) fn beta(&self, f: f64) -> f64 {
+        // bmcc eq.6
+        let over = ((f - 1.0) / (self.u - 1.0)).clamp(0.0, 1.0);
+        self.beta_max - (self.beta_max - self.beta_min) * over
+    }
+}
+
+/// Forwards what every controller of this kind does alike to its field `window`.
+macro_rules! window_methods {
+    () => {
+        fn on_timeout(&mut self, event: &$crate::controller::TimeoutEvent) {
+            self.window.on_timeout(event);
+        }
+
+        fn on_spurious_loss(&mut self, event: &$crate::controller::SpuriousEvent) {
+            self.window.on_spurious_loss(event);
+        }
+
+        fn on_recovery_exit(&mut self, _now: $crate::time::Time) {
+            self.window.on_recovery_exit();
+        }
+
+        fn clip(&mut self, most: $crate::units::Bytes) {
+            self.window.clip(most);
+        }
+
+        fn on_mtu_change(&mut self, mss: $crate::units::Bytes) {
+            self.window.on_mtu_change(mss);
+        }
+
+        fn cwnd(&self) -> $crate::units::Bytes {
+            self.window.cwnd()
+        }
+    };
+}
+pub(super) use window_methods;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LAW: Law = Law {
+        interval: Duration::from_millis(200),
+        kappa: 0.35,
+        beta_max: 0.875,
+        beta_min: 0.65,
+        u: 1.2,
+        most: 4.0,
+    };
+
+    /// B-U1: 1 + 0.35 * 0.85 / 0.15 = 2.983; at half load 1.35.
+    #[test]
+    fn idle_capacity_triples_the_window_per_interval() {
+        assert!((LAW.factor(0.15, 1.0) - 2.98333).abs() < 1e-4);
+        assert!((LAW.factor(0.5, 1.0) - 1.35).abs() < 1e-12);
+        assert!((LAW.factor(1.0, 1.0) - 1.0).abs() < 1e-12);
+    }
+
+    /// bmcc eq.3: two round trips of half an interval grow like one of a whole; mechanisms X-38 bounds the long ones.
+    #[test]
+    fn growth_per_time_does_not_depend_on_the_round_trip_up_to_a_bound() {
+        let half = LAW.factor(0.5, 0.5);
+        assert!((half * half - LAW.factor(0.5, 1.0)).abs() < 1e-12);
+        assert_eq!(LAW.factor(0.15, 10.0), 4.0);
+    }
+
+    /// B-U4, B-U3: 0.875 at 1, 0.65 at 1.2, linear; a decrease never takes the load below 0.78, so never below eta = 0.75.
+    #[test]
+    fn the_decrease_is_linear_in_the_overload() {
+        for (f, beta) in [(1.0, 0.875), (1.1, 0.7625), (1.2, 0.65), (0.5, 0.875), (7.0, 0.65)] {
+            assert!((LAW.beta(f) - beta).abs() < 1e-12, "{f}");
+        }
+        let least = (0..=200).map(|step| 1.0 + f64::from(step) * 0.001).map(|f| f * LAW.beta(f));
+        let least = least.fold(f64::INFINITY, f64::min);
+        // mechanisms X-32: the text prints 0.723.
+        assert!((least - 0.78).abs() < 1e-12, "{least}");
+    }
+}
