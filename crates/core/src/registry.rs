@@ -370,6 +370,8 @@ registry! {
             "RCP: routers say at which rate to send (Dukkipati 2006)";
         EAbc(eabc::EAbc) = "e-abc" | "eabc", feedback "explicit", queue Some("eabc"), host Tcp,
             "E-ABC: ABC's router says its target rate outright (HotNets 2017)";
+        Bmcc(bmcc::Bmcc) = "bmcc", feedback "bmcc", queue Some("bmcc"), host Tcp,
+            "BMCC: the load factor to 16 bits, from single bits of many packets (Qazi, Andrew and Znati)";
         Vcp(vcp::Vcp) = "vcp", feedback "explicit", queue Some("vcp"), host Tcp,
             "VCP: three control laws, chosen by two bits of load (SIGCOMM 2005)";
         Mlcp(mlcp::Mlcp) = "mlcp", feedback "explicit", queue Some("mlcp"), host Tcp,
@@ -377,6 +379,7 @@ registry! {
     }
     feedbacks {
         AccEcn(accecn::AccEcn) = "accecn", "Accurate ECN: delayed ACKs with exact counters of marks (RFC 9768)";
+        Bmcc(bmcc::Bmcc) = "bmcc", "BMCC's receiver: an estimate of the load factor, in an option on ACKs 1, 3, 6, ...";
         Delayed(delayed::Delayed) = "delayed", "Delayed ACKs with the mark-change state machine (RFC 8257, ABC section 6)";
         Explicit(explicit::Explicit) = "explicit", "Delayed ACKs that carry back the scheme's own congestion header";
         Rfc3168(rfc3168::Rfc3168) = "rfc3168", "The ordinary TCP receiver: delayed ACKs, CE echoed until CWR (RFC 3168)";
@@ -385,6 +388,8 @@ registry! {
     queues {
         Abc(abc::Abc) = "abc", speaks queue::SPEAKS_ABC,
             "The ABC router: accelerate or brake on every packet (NSDI 2020)";
+        Bmcc(bmcc::Bmcc) = "bmcc", speaks queue::SPEAKS_BMCC,
+            "The BMCC router: the load factor in single ECN bits (Qazi, Andrew and Znati)";
         CoDel(codel::CoDel) = "codel", speaks queue::SPEAKS_ALL,
             "CoDel: drops or marks at the head by sojourn time (RFC 8289)";
         DropTail(droptail::DropTail) = "droptail" | "fifo", speaks queue::SPEAKS_ALL,

@@ -11,7 +11,7 @@ use brakelight_core::controller::{
     AckEvent, Connection, Controller, IdleEvent, LossEvent, MarkCount, Marks, PacketInfo, ReceiveTime,
     Report, Rtt, SendEvent, SpuriousEvent, Timeout, TimeoutEvent,
 };
-use brakelight_core::ecn::{Ecn, Mark};
+use brakelight_core::ecn::{Ecn, Encoding, Mark};
 use brakelight_core::packet::Header;
 use brakelight_core::random::Random;
 use brakelight_core::registry::{AnyController, CONTROLLERS, ControllerConfig};
@@ -27,6 +27,8 @@ const VARIANTS: &[(&str, &[(&str, &str)])] = &[
     ("bbr2", &[("ecn", "ect0"), ("ecn_max_rtt", "1s")]),
     ("bbr3", &[("ecn", "ect1"), ("ecn_max_rtt", "1s")]),
     ("prague", &[("transition", "0"), ("initial_alpha", "0")]),
+    ("bmcc", &[("coexist", "true")]),
+    ("bmcc", &[("increase", "power"), ("fallback", "false"), ("new_flow", "false")]),
     ("vcp", &[("freeze", "overload"), ("ai_rtt", "100ms")]),
     ("westwood", &[("reduction", "linux")]),
     ("vegas", &[("slow_start", "every")]),
@@ -241,7 +243,7 @@ impl Host {
         };
         for (index, (packet, ecn)) in acked.iter().enumerate() {
             // ABC's brake is the other ECT codepoint, the brake of all others is CE.
-            let worse = if encoding == brakelight_core::ecn::Encoding::Abc { Ecn::Ect0 } else { Ecn::Ce };
+            let worse = if encoding == Encoding::Abc { Ecn::Ect0 } else { Ecn::Ce };
             let arrives = if index % 8 < usize::from(braked) && ecn.is_capable() { worse } else { *ecn };
             count(encoding.mark(arrives), packet.size);
         }
@@ -298,6 +300,9 @@ impl Host {
     /// What a receiver of the controller's scheme could report.
     fn report(&self, salt: u32) -> Report {
         match self.header {
+            Header::None if self.controller.encoding() == Encoding::Bmcc => {
+                Report::LoadFactor((salt % 65_536) as u16)
+            }
             Header::None => Report::None,
             Header::Xcp { cwnd_bytes, rtt_s, .. } => {
                 let feedback_bytes = (salt % 20_001) as f32 - 10_000.0;

@@ -146,3 +146,10 @@ fn vcp() {
 fn mlcp() {
     explicit("mlcp", "mlcp", &["mlcp"]);
 }
+
+#[test]
+fn bmcc() {
+    explicit("bmcc", "bmcc", &["bmcc"]);
+    let receiver = FEEDBACKS.iter().find(|entry| entry.name == "bmcc").expect("a registered receiver");
+    check("bmcc", "receiver", &table_of(receiver));
+}

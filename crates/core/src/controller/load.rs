@@ -12,7 +12,7 @@
 use super::window;
 use super::{AckEvent, Connection, IdleEvent, SpuriousEvent, Timeout, TimeoutEvent};
 use crate::time::Duration;
-use crate::units::Bytes;
+use crate::units::{Bytes, Rate};
 
 /// The window, and the RTT that its growth is scaled by.
 #[derive(Clone, Debug)]
@@ -53,8 +53,14 @@ impl LoadWindow {
         self.srtt.unwrap_or(interval)
     }
 
+    /// The window, `gain` times per round trip; none without a gain or a sample.
+    pub(super) fn pacing_rate(&self, gain: f64) -> Option<Rate> {
+        let srtt = self.srtt.filter(|srtt| gain > 0.0 && !srtt.is_zero())?;
+        // At least one bit per second: a rate of zero would never send again.
+        Some(Rate::over(self.cwnd(), srtt).mul_f64(gain).max(Rate::from_bps(1)))
+    }
+
     /// The window, packets.
-    #[cfg(test)]
     pub(super) fn packets(&self) -> f64 {
         self.cwnd_bytes / self.mss.as_f64()
     }

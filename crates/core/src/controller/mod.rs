@@ -14,6 +14,7 @@ use crate::units::{Bytes, Rate};
 
 pub mod abc;
 pub mod bbr;
+pub mod bmcc;
 pub mod copa;
 pub mod ctcp;
 pub mod cubic;

@@ -90,15 +90,16 @@ impl Estimate {
         self.value = self.layout.eta_0;
     }
 
-    /// A packet arrived. With `ce_is_overload` 11 says that the value is at least u; without, it says nothing of the value.
+    /// A packet arrived. With `ce_is_overload` 11 says that the value is at least u; without, that it is at least 1.
     pub fn on_packet(&mut self, ecn: Ecn, hash16: u16, ce_is_overload: bool) {
         let h = self.layout.hash(hash16);
         // bmcc II-B
         match ecn {
             Ecn::Ce if ce_is_overload => self.value = self.layout.u,
+            Ecn::Ce => self.value = self.value.max(1.0),
             Ecn::Ect0 => self.value = self.value.min(h),
             Ecn::Ect1 => self.value = self.value.max(h),
-            Ecn::Ce | Ecn::NotEct => {}
+            Ecn::NotEct => {}
         }
     }
 }
@@ -212,6 +213,8 @@ mod tests {
         assert!((estimate.value() - 1.1).abs() < 1e-12);
         estimate.reset();
         assert_eq!(estimate.value(), 0.15);
+        estimate.on_packet(Ecn::Ce, 0, false);
+        assert_eq!(estimate.value(), 1.0);
     }
 
     #[test]

@@ -129,11 +129,6 @@ impl LoadFactor {
         }
     }
 
-    /// A packet that costs `cost` is dropped after it was let in.
-    pub fn discard(&mut self, cost: Bytes) {
-        self.waiting -= cost;
-    }
-
     /// f of the last whole interval; 0 before the first.
     #[inline]
     pub fn load(&self) -> f64 {

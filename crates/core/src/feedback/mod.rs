@@ -10,6 +10,7 @@ use crate::time::Time;
 use crate::units::Bytes;
 
 pub mod accecn;
+pub mod bmcc;
 pub mod delayed;
 pub mod explicit;
 pub mod rfc3168;

@@ -28,6 +28,12 @@ impl<P: Packet> Measured<P> {
         self.load.arrive(cost, admitted);
     }
 
+    /// A packet arrives and is turned away.
+    pub(super) fn refuse(&mut self, now: Time, packet: &P, link: &mut impl LinkView) {
+        self.load.advance(now, link);
+        self.load.arrive(link.cost(packet.size()), false);
+    }
+
     #[inline]
     pub(super) fn dequeue(&mut self, now: Time, link: &mut impl LinkView) -> Option<(P, Time)> {
         self.load.advance(now, link);

@@ -16,20 +16,21 @@ use crate::time::{Duration, Time};
 use crate::units::{Bytes, Limit, Rate};
 
 pub mod abc;
+pub mod bmcc;
 pub mod codel;
 pub mod droptail;
 pub mod dualpi2;
 pub mod eabc;
 pub mod fifo;
 pub mod fq_codel;
+mod measured;
+pub mod mlcp;
 pub mod pie;
 pub mod rcp;
 pub mod red;
+pub mod vcp;
 pub mod xcp;
 pub mod xcpw;
-mod measured;
-pub mod mlcp;
-pub mod vcp;
 
 #[cfg(test)]
 mod scripted;
@@ -184,3 +185,6 @@ pub const SPEAKS_ABC: &[Encoding] =
 
 /// What an L4S router speaks: ECT(1) of any other encoding would get into the queue of scalable flows (mechanisms X-48).
 pub const SPEAKS_L4S: &[Encoding] = &[Encoding::None, Encoding::Classic, Encoding::L4s, Encoding::Explicit];
+
+/// What BMCC's router speaks: its own encoding, ordinary ECN, and flows that it leaves alone.
+pub const SPEAKS_BMCC: &[Encoding] = &[Encoding::None, Encoding::Classic, Encoding::Bmcc, Encoding::Explicit];

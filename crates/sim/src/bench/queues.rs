@@ -59,6 +59,7 @@ impl Workload {
                 let cwnd_bytes = (per_window * 2 * 1500 / 16) as f32;
                 (Encoding::Explicit, Header::Xcp { cwnd_bytes, rtt_s: 0.04, feedback_bytes: f32::INFINITY })
             }
+            "bmcc" => (Encoding::Bmcc, Header::None),
             "vcp" | "mlcp" => (Encoding::Explicit, Header::Load { code: 0 }),
             "rcp" | "eabc" => (Encoding::Explicit, Header::Rate { bps: f32::INFINITY, rtt_s: 0.04 }),
             _ => (Encoding::None, Header::None),

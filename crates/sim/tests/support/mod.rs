@@ -2,6 +2,8 @@
 #![allow(dead_code)]
 
 pub mod page;
+#[path = "../../../core/tests/support/part.rs"]
+pub mod part;
 
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Bytes, Limit, Rate};
@@ -52,6 +54,40 @@ impl Dumbbell {
         self
     }
 
+    /// As many flows each way as `count`, which start within 2 s: data of one direction shares a link with the ACKs of the other.
+    pub fn two_way(mut self, count: u32) -> Self {
+        let mut back = self.scenario.links[0].clone();
+        back.name = "back".into();
+        self.scenario.links.push(back);
+        let (there, back) = (Hop::Link("bottleneck".into()), Hop::Link("back".into()));
+        let names = [("forward", there.clone(), back.clone()), ("backward", back, there)];
+        for (flow, (name, path, reverse)) in self.scenario.flows.iter_mut().zip(names) {
+            flow.name = name.into();
+            flow.count = count;
+            flow.start = Duration::ZERO;
+            flow.start_within = Duration::from_secs(2);
+            (flow.path, flow.reverse) = (vec![path], vec![reverse]);
+        }
+        self
+    }
+
+    /// The second flow under another controller, and the link under another queue.
+    pub fn against(mut self, controller: &str, queue: &str) -> Self {
+        let other = Scheme::parse(controller).expect("a scheme");
+        let queue = Scheme::parse(&queue_of(queue)).expect("a queue").queue().clone();
+        let ours = &self.scenario.flows[1];
+        let theirs = FlowSpec {
+            mss: ours.mss,
+            ack_every: ours.ack_every,
+            start: ours.start,
+            path: ours.path.clone(),
+            ..other.flow("second", ours.rtt)
+        };
+        self.scenario.flows[1] = theirs;
+        self.scenario.links[0].queue = queue;
+        self
+    }
+
     /// Changes every flow.
     pub fn each(mut self, change: impl Fn(usize, &mut FlowSpec)) -> Self {
         for (index, flow) in self.scenario.flows.iter_mut().enumerate() {
@@ -79,40 +115,46 @@ impl Dumbbell {
 /// The window of one new flow on an idle link of 2 Gbit/s, T = 200 ms, with a bandwidth-delay product of 50,000 packets and as much
 /// buffer: figure 5 of the BMCC paper.
 pub struct Growth {
+    start_s: f64,
     series: FlowSeries,
     pub lost: u64,
 }
 
 impl Growth {
-    pub fn of(scheme: &str) -> Self {
+    /// The flow starts so long after an interval of the router began.
+    pub fn starting(scheme: &str, start: Duration) -> Self {
         let mut growth = Dumbbell::new(scheme, Rate::from_mbps(2000), Duration::from_millis(200)).alone();
         growth.scenario.measure_from = Duration::ZERO;
         growth.scenario.duration = Duration::from_millis(7000);
         growth.scenario.record.bin = Duration::from_millis(20);
         let growth = growth.each(|_, flow| {
             flow.initial_window = 1;
+            flow.start = start;
             flow.start_within = Duration::ZERO;
         });
         let outcome = growth.outcome();
         let series = outcome.series.expect("series were asked for").flows.remove(0);
-        Growth { series, lost: outcome.run.dropped_packets }
+        Growth { start_s: start.as_secs_f64(), series, lost: outcome.run.dropped_packets }
     }
 
-    /// Packets at `seconds`.
-    pub fn at(&self, seconds: f64) -> f64 {
-        let bin =
-            self.series.time_s.iter().rposition(|start| start + 0.02 <= seconds + 1e-9).expect("in the run");
+    /// Packets `seconds` after the start.
+    pub fn after(&self, seconds: f64) -> f64 {
+        let until = self.start_s + seconds + 1e-9;
+        let bin = self.series.time_s.iter().rposition(|start| start + 0.02 <= until).expect("in the run");
         self.series.cwnd_pkts[bin]
-    }
-
-    /// When the window is first at least `packets`.
-    pub fn reaches(&self, packets: f64) -> Option<f64> {
-        let bin = self.series.cwnd_pkts.iter().position(|window| *window >= packets)?;
-        Some(self.series.time_s[bin] + 0.02)
     }
 
     /// Its largest window.
     pub fn most(&self) -> f64 {
         self.series.cwnd_pkts.iter().copied().fold(0.0, f64::max)
+    }
+}
+
+/// A queue, spelled as a scheme that has it.
+fn queue_of(queue: &str) -> String {
+    match queue.split_once(':') {
+        _ if queue.starts_with("bmcc") => queue.to_string(),
+        None => format!("newreno+{queue}"),
+        Some((name, options)) => format!("newreno+{name}:{options}"),
     }
 }

@@ -1,8 +1,4 @@
-//! Keeps the measured part of a validation page true: what stands between `<!-- measured -->` and `<!-- end -->` must be what the code
-//! does. With `BRAKELIGHT_BLESS=1` in the environment it is rewritten instead.
-
-use std::fs;
-use std::path::PathBuf;
+//! The measured parts of the validation pages of schemes that bring a router.
 
 use brakelight_core::time::Duration;
 use brakelight_core::units::Rate;
@@ -12,23 +8,6 @@ use brakelight_scenario::trace::embedded::Embedded;
 use brakelight_sim::{Traces, run};
 
 use super::{Dumbbell, Growth};
-
-/// Compares a part of a page with what it should say.
-pub fn check(page: &str, part: &str, content: &str) {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("../../docs/validation/{page}.md"));
-    let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    let (open, close) = (format!("<!-- {part} -->\n"), "<!-- end -->");
-    let start = text.find(&open).unwrap_or_else(|| panic!("{page}: no part `{part}`")) + open.len();
-    let end = start + text[start..].find(close).unwrap_or_else(|| panic!("{page}: `{part}` has no end"));
-    if &text[start..end] == content {
-        return;
-    }
-    assert!(
-        std::env::var_os("BRAKELIGHT_BLESS").is_some(),
-        "{page}: the part `{part}` is stale. It should read:\n{content}"
-    );
-    fs::write(&path, format!("{}{content}{}", &text[..start], &text[end..])).expect("a writable page");
-}
 
 /// What a scheme does over links whose rate and delay are known, and over synthetic cellular links.
 pub fn measured(scheme: &str) -> String {
@@ -68,15 +47,22 @@ pub fn measured(scheme: &str) -> String {
     table
 }
 
-/// The window of one new flow on the idle link of the BMCC paper's figure 5.
-pub fn growth(scheme: &str) -> String {
-    let growth = Growth::of(scheme);
-    let windows: Vec<_> =
-        [1.0, 2.0, 3.0, 4.0, 6.5].map(|seconds| format!("{:.0}", growth.at(seconds))).into();
-    format!(
-        "| | 1 s | 2 s | 3 s | 4 s | 6.5 s | largest | lost |\n|---|---|---|---|---|---|---|---|\n| window, packets | {} | {:.0} | {} |\n",
-        windows.join(" | "),
-        growth.most(),
-        growth.lost
-    )
+/// The window of one new flow on the idle link of the BMCC paper's figure 5, started at several times after an interval of the router
+/// began.
+pub fn growth(scheme: &str, starts_ms: &[u64]) -> String {
+    let mut table = String::from(
+        "| start after an interval's beginning | 1 s | 2 s | 3 s | 4 s | 6.5 s | largest | lost |\n|---|---|---|---|---|---|---|---|\n",
+    );
+    for &start_ms in starts_ms {
+        let growth = Growth::starting(scheme, Duration::from_millis(start_ms));
+        let windows: Vec<_> =
+            [1.0, 2.0, 3.0, 4.0, 6.5].map(|seconds| format!("{:.0}", growth.after(seconds))).into();
+        table += &format!(
+            "| {start_ms} ms | {} | {:.0} | {} |\n",
+            windows.join(" | "),
+            growth.most(),
+            growth.lost
+        );
+    }
+    table
 }

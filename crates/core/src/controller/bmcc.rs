@@ -1,0 +1,266 @@
+//! BMCC, Binary Marking Congestion Control (Qazi, Andrew and Znati, `bmcc`): a load factor known to 16 bits, gathered from single bits
+//! of many packets, decides how far the window grows and how far it falls.
+//!
+//! ```text
+//! f^ < eta:        w(t + T) = w(t) (1 + kappa_2 (1 - f^) / f^)^(T / t_p)                 bmcc eq.2, 3
+//! eta <= f^ < 1:   w(t + T) = w(t) + alpha,  alpha = (T / t_p)^2                          bmcc eq.4
+//! f^ >= 1:         w(t+)    = w(t) beta(f^), once per max(T, t_p)                         bmcc eq.5
+//!                  beta(f)  = beta_max - (beta_max - beta_min) (f - 1) / (u - 1)          bmcc eq.6
+//!
+//! a new flow starts at f^ = eta_0 and stays with the first law until f^ first reaches 1   bmcc II-C, III-a, III-d
+//! ```
+//!
+//! | symbol | field | unit | default | source |
+//! |---|---|---|---|---|
+//! | t_p | `interval` | s | 200 ms | bmcc table I |
+//! | kappa_2 | `kappa` | 1 | 0.35 | bmcc table I |
+//! | eta_0, eta, u | `eta_0`, `eta`, `u` | 1 | 0.15, 0.75, 1.2 | bmcc table I, II-D |
+//! | beta_max, beta_min | `beta_max`, `beta_min` | 1 | 0.875, 0.65 | bmcc table I |
+//! | - | `growth_most` | 1 | 4 | mechanisms X-38 |
+//!
+//! # Variants
+//!
+//! `coexist` (bmcc VI): 11 is the mark of an AQM. The window falls when it is echoed and only then, by beta(f^); at f^ >= 1 without it the
+//! window grows as in medium load. So TCP and BMCC fall together and BMCC by less.
+//!
+//! `increase=power` (bmcc VII): one law for all loads below 1, from growth in proportion to the window at none to additive growth at 1.
+//! The paper says "proportional to w^(1-f)"; read as a rate in packets per t_p, and with alpha at f^ = 1:
+//!
+//! ```text
+//! y = w t_p / T;   y(t + t_p) = y(t) + y(t)^(1 - f^)    so    w(t + T) = w(t) + (T / t_p)^2 y^(1 - f^)
+//! ```
+//!
+//! # Deviations
+//!
+//! - D1. Equations 2 to 5 change the window once per T. Increases are spread over the ACKs of a window; a decrease happens at once, and
+//!   not again within max(T, t_p), the time until the router has measured what it did (X-37).
+//! - D2. The exponent T / t_p makes 2.98^10 of a round trip of 2 s. No round trip grows a window by more than `growth_most` (X-38).
+//! - D3. f^ = 1 is overload, as in II-C3; II-C says f > 1 (X-36).
+//! - D4. Losses halve, timeouts leave one packet: Reno's, of which the paper says nothing (X-57).
+//! - D5. `fallback`: a path whose bottleneck does not mark must be met as TCP would. The heuristics of bmcc's reference 42 are not
+//!   described (M-77); here a loss while f^ is below eta and the flow is not new, or while it is new and f^ still eta_0, is
+//!   taken for the loss of a bottleneck that does not mark. From then on the window grows by one packet per T, until f^ reaches 1.
+//! - D6. A CE mark counts as f^ = u, with `coexist` as f^ >= 1, even if the option that says so is lost.
+//! - D7. `pacing` spreads a window over its round trip; the paper says nothing of pacing, so it is off. Beside data of the other direction
+//!   ACKs come in bursts, and at a window of thousands of packets the bursts of one interval look like overload and the gap of the next
+//!   like low load (see the page).
+
+use super::load::{Law, LoadWindow, window_methods};
+use super::{AckEvent, Connection, Controller, IdleEvent, LossEvent, Recovery, Report};
+use crate::ecn::Encoding;
+use crate::estimate::adpm::Layout;
+use crate::parameters::ParameterError;
+use crate::time::{Duration, Time};
+use crate::units::Rate;
+
+choices! {
+    /// How the window grows below a load of 1.
+    pub enum Increase {
+        /// By a factor at low load, by packets at medium load.
+        Modes = "modes",
+        /// In proportion to w^(1-f).
+        Power = "power",
+    }
+}
+
+parameters! {
+    /// BMCC's settings.
+    pub struct Config {
+        check ordered;
+        /// The routers' interval (t_p).
+        interval: Duration = Duration::from_millis(200), in Duration::from_millis(1)..=Duration::from_secs(10), from "bmcc table I";
+        /// Gain of the multiplicative increase (kappa_2).
+        kappa: f64 = 0.35, in 0.01..=10.0, from "bmcc table I";
+        /// Load factor below which loads are not told apart, and that new flows assume.
+        eta_0: f64 = 0.15, in 0.001..=0.9, from "bmcc table I";
+        /// Load factor from which load is medium.
+        eta: f64 = 0.75, in 0.01..=0.99, from "bmcc table I";
+        /// Load factor from which load is severe.
+        u: f64 = 1.2, in 1.01..=3.0, from "bmcc II-D";
+        /// What a decrease leaves at a load factor of 1.
+        beta_max: f64 = 0.875, in 0.1..=0.99, from "bmcc table I";
+        /// What a decrease leaves at a load factor of u.
+        beta_min: f64 = 0.65, in 0.1..=0.99, from "bmcc table I";
+        /// The most that a window grows by in one round trip.
+        growth_most: f64 = 4.0, in 1.1..=1e6, from "mechanisms X-38";
+        /// How the window grows below a load of 1.
+        increase: Increase = Increase::Modes, in .., from "bmcc II-C; VII";
+        /// Whether a new flow stays with the law of low load until the load first reaches 1.
+        new_flow: bool = true, in .., from "bmcc III-d";
+        /// Whether 11 is the mark of an AQM, and not overload.
+        coexist: bool = false, in .., from "bmcc VI";
+        /// Windows per round trip at which packets are paced, 0 for none.
+        pacing: f64 = 0.0, in 0.0..=100.0, from "not in bmcc";
+        /// Whether a loss that no load announced makes the window grow as TCP's.
+        fallback: bool = true, in .., from "bmcc VI; mechanisms M-77";
+    }
+}
+
+fn ordered(config: &Config) -> Result<(), ParameterError> {
+    let refuse = |reason: &str| Err(ParameterError::Conflict { reason: reason.into() });
+    if config.eta_0 >= config.eta {
+        return refuse("eta_0 must be below eta: low load lies between them");
+    }
+    if config.beta_min > config.beta_max {
+        return refuse("beta_min must not exceed beta_max: a higher load leaves less");
+    }
+    Ok(())
+}
+
+/// BMCC's window.
+#[derive(Clone, Debug)]
+pub struct Bmcc {
+    law: Law,
+    layout: Layout,
+    eta: f64,
+    increase: Increase,
+    coexist: bool,
+    fallback: bool,
+    pacing: f64,
+    window: LoadWindow,
+    /// f^ as the receiver last said it.
+    load: f64,
+    /// Whether f^ has never reached 1.
+    new: bool,
+    /// Whether the bottleneck seems not to mark.
+    reno: bool,
+    /// No decrease before this.
+    hold_until: Time,
+    /// ACKs, ACKs with an option, and options that said something new.
+    acks: u64,
+    options: u64,
+    changes: u64,
+}
+
+impl Bmcc {
+    /// A controller at the start of its connection.
+    pub fn new(config: Config, connection: &Connection) -> Self {
+        let Config { interval, kappa, eta_0, eta, u, beta_max, beta_min, growth_most, .. } = config;
+        Bmcc {
+            law: Law { interval, kappa, beta_max, beta_min, u, most: growth_most },
+            layout: Layout { eta_0, eta, u, bits: 16 },
+            eta,
+            increase: config.increase,
+            coexist: config.coexist,
+            fallback: config.fallback,
+            pacing: config.pacing,
+            window: LoadWindow::new(connection),
+            load: eta_0,
+            new: config.new_flow,
+            reno: false,
+            hold_until: connection.now,
+            acks: 0,
+            options: 0,
+            changes: 0,
+        }
+    }
+
+    fn hear(&mut self, load: f64) {
+        if load >= 1.0 {
+            self.new = false;
+            self.reno = false;
+        }
+        self.load = load;
+    }
+
+    /// Falls, unless it fell lately.
+    fn decrease(&mut self, now: Time) {
+        if now >= self.hold_until {
+            self.window.decrease(self.law.beta(self.load));
+            self.hold(now);
+        }
+    }
+
+    // mechanisms X-37
+    fn hold(&mut self, now: Time) {
+        let interval = self.law.interval;
+        self.hold_until = now + interval.max(self.window.rtt_or(interval));
+    }
+
+    fn grow(&mut self, event: &AckEvent<'_>) {
+        let rtts = self.window.rtts_of(self.law.interval);
+        let alpha_pkts = rtts * rtts;
+        if self.reno {
+            // bmcc VI: as SACK
+            self.window.add(event, 1.0);
+        } else if self.load >= 1.0 {
+            self.window.add(event, alpha_pkts);
+        } else if self.increase == Increase::Power {
+            // bmcc VII
+            let w_pkts = self.window.packets();
+            let gained_pkts = alpha_pkts * libm::pow((w_pkts / rtts).max(1.0), 1.0 - self.load);
+            self.window.add(event, gained_pkts.min((self.law.most - 1.0) * w_pkts));
+        } else if self.new || self.load < self.eta {
+            self.window.multiply(event, self.law.factor(self.load, rtts));
+        } else {
+            // bmcc eq.4
+            self.window.add(event, alpha_pkts);
+        }
+    }
+}
+
+impl Controller for Bmcc {
+    fn on_ack(&mut self, event: &AckEvent<'_>) {
+        self.window.hear(event);
+        self.acks += u64::from(!event.acked.is_empty());
+        if let Report::LoadFactor(option) = event.report {
+            let load = self.layout.from_option(option);
+            self.options += 1;
+            self.changes += u64::from(load != self.load);
+            self.hear(load);
+        }
+        if self.load >= 1.0 && !self.coexist {
+            if !event.in_recovery {
+                self.decrease(event.now);
+            }
+        } else {
+            self.grow(event);
+        }
+    }
+
+    fn on_loss(&mut self, event: &LossEvent) {
+        // mechanisms M-77
+        let lowest = self.layout.from_option(self.layout.to_option(self.layout.eta_0));
+        let unannounced = self.load <= lowest || (!self.new && self.load < self.eta);
+        self.reno |= self.fallback && unannounced;
+        self.window.on_loss();
+        self.hold(event.now);
+    }
+
+    fn on_ce(&mut self, event: &LossEvent) {
+        self.hear(if self.coexist { self.load.max(1.0) } else { self.layout.u });
+        self.decrease(event.now);
+    }
+
+    fn on_idle_restart(&mut self, event: &IdleEvent) {
+        self.window.on_idle_restart(event);
+        // mechanisms X-52
+        self.load = self.layout.eta_0;
+    }
+
+    /// The window after a mark holds: no host lowers it step by step.
+    fn recovery(&self) -> Recovery {
+        if self.load >= 1.0 || self.coexist { Recovery::Own } else { Recovery::Prr }
+    }
+
+    fn pacing_rate(&self) -> Option<Rate> {
+        self.window.pacing_rate(self.pacing)
+    }
+
+    window_methods!();
+
+    fn encoding(&self) -> Encoding {
+        Encoding::Bmcc
+    }
+
+    fn inspect(&self, visit: &mut dyn FnMut(&'static str, f64)) {
+        visit("load_factor", self.load);
+        visit("acks", self.acks as f64);
+        visit("options", self.options as f64);
+        visit("changes", self.changes as f64);
+        visit("reno", f64::from(u8::from(self.reno)));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,224 @@
+//! The router of BMCC, Binary Marking Congestion Control (Qazi, Andrew and Znati, `bmcc`): the load factor in single ECN bits, by
+//! adaptive deterministic packet marking.
+//!
+//! ```text
+//! f >= u, or the packet carries 11:     11                                    bmcc II-A
+//! else f > h(packet):                   01
+//! else:                                 as it is, 10 or 01
+//! ```
+//!
+//! f is computed in `estimate/load_factor.rs`, every t_p; h in `estimate/adpm.rs`, the same function at the receiver.
+//!
+//! With `coexist` 11 is not overload but what it is to everyone else, the mark of an AQM, so that BMCC and TCP answer the same signal and
+//! BMCC's bits only say how much (bmcc VI). The AQM is RED (floyd93) on the average queue that the load factor needs anyway:
+//!
+//! ```text
+//! q_av < min:    p_b = 0
+//! q_av < max:    p_b = red_max_p (q_av - min) / (max - min)
+//! else:          p_b = 1
+//! mark or drop with probability p_b / (1 - count p_b), count packets after the last one            floyd93 4
+//! min = max(5 packets, red_target C / 2),  max = 3 min                                             ns-2 red.cc
+//! ```
+//!
+//! | symbol | field | unit | default | source |
+//! |---|---|---|---|---|
+//! | t_p | `interval` | s | 200 ms | bmcc table I |
+//! | t_q | `sample` | s | 10 ms | bmcc II-A |
+//! | a | `weight` | 1 | 0.875 | bmcc II-A |
+//! | kappa_1 | `queue_weight` | 1 | 0.5 | bmcc table I |
+//! | gamma_l | `gamma` | 1 | 0.98 | mechanisms X-33 |
+//! | eta_0, eta, u | `eta_0`, `eta`, `u` | 1 | 0.15, 0.75, 1.2 | bmcc table I, II-D |
+//! | - | `bits` | bits | 16 | bmcc II-E |
+//!
+//! # Deviations
+//!
+//! - D1. gamma_l is "at most 1" in the paper; 0.98 as in the VCP router of abc20, and 1 in the paper's analysis (X-33).
+//! - D2. 11 is written at f >= u, as in II-A; III-b says f > u (X-36).
+//! - D3. A flow that speaks RFC 3168's ECN gets 11 where a BMCC flow would, but never 01: a real router could not tell the two apart,
+//!   and 01 means the same as 10 to such a flow.
+//! - D4. Packets that cannot be marked are never dropped but by overflow; with `coexist` RED drops them early.
+//! - D5. RED's average is the load factor's, sampled every t_q, not once per packet; the paper says "standard AQM (such as RED/ECN)".
+
+use super::measured::Measured;
+use super::{Backlog, Dequeued, Dropped, Drops, LinkView, Place, Queue, Reason, may_mark_ce};
+use crate::ecn::{Ecn, Encoding, Mark};
+use crate::estimate::adpm::Layout;
+use crate::estimate::load_factor::{CapacityOf, Settings};
+use crate::packet::Packet;
+use crate::parameters::ParameterError;
+use crate::random::Random;
+use crate::time::{Duration, Time};
+use crate::units::Limit;
+
+parameters! {
+    /// The BMCC router's settings.
+    pub struct Config {
+        check ordered;
+        /// Interval over which the load factor is measured (t_p).
+        interval: Duration = Duration::from_millis(200), in Duration::from_millis(1)..=Duration::from_secs(10), from "bmcc table I";
+        /// How often the queue is sampled (t_q).
+        sample: Duration = Duration::from_millis(10), in Duration::from_micros(10)..=Duration::from_secs(10), from "bmcc II-A";
+        /// Weight of the old average of the queue (a).
+        weight: f64 = 0.875, in 0.0..=0.999, from "bmcc II-A";
+        /// Share of the average queue that counts as load (kappa_1).
+        queue_weight: f64 = 0.5, in 0.0..=1.0, from "bmcc table I";
+        /// Share of the capacity to aim at (gamma_l).
+        gamma: f64 = 0.98, in 0.1..=1.0, from "mechanisms X-33";
+        /// Load factor below which loads are not told apart.
+        eta_0: f64 = 0.15, in 0.001..=0.9, from "bmcc table I";
+        /// Load factor from which load is medium.
+        eta: f64 = 0.75, in 0.01..=0.99, from "bmcc table I";
+        /// Load factor from which load is severe.
+        u: f64 = 1.2, in 1.01..=3.0, from "bmcc II-D";
+        /// Bits of the packet that make its hash: 16, or 3 for the resolution of UNO.
+        bits: u32 = 16, in 1..=16, from "bmcc II-E";
+        /// What the capacity of an interval is; busy-time needs to know none.
+        load: CapacityOf = CapacityOf::Link, in .., from "bmcc VII";
+        /// Whether 11 is the mark of an AQM, as TCP understands it, and not overload.
+        coexist: bool = false, in .., from "bmcc VI";
+        /// RED's target delay: its thresholds lie at half and one and a half of it.
+        red_target: Duration = Duration::from_millis(5), in Duration::from_micros(1)..=Duration::from_secs(10), from "ns-2 red.cc";
+        /// RED's probability at the upper threshold.
+        red_max_p: f64 = 0.1, in 0.001..=1.0, from "ns-2 red.cc";
+        /// The buffer, drop-tail, in packets or bytes; none takes the link's.
+        limit: Option<Limit> = None, in .., from "abc20 7.2: 250 packets";
+    }
+}
+
+fn ordered(config: &Config) -> Result<(), ParameterError> {
+    if config.eta_0 < config.eta {
+        return Ok(());
+    }
+    Err(ParameterError::Conflict { reason: "eta_0 must be below eta: low load lies between them".into() })
+}
+
+/// RED, for what TCP understands.
+#[derive(Clone, Debug)]
+struct Red {
+    min_bytes: f64,
+    max_bytes: f64,
+    max_p: f64,
+    /// Packets since the last one that was chosen.
+    count: u32,
+    random: Random,
+}
+
+impl Red {
+    /// ns-2 red.cc: a threshold is at least five packets.
+    const LEAST_BYTES: f64 = 5.0 * 1500.0;
+
+    fn new(config: &Config, place: &Place) -> Self {
+        let target_bytes = place.nominal.as_bps_f64() / 8.0 * config.red_target.as_secs_f64();
+        let min_bytes = (target_bytes / 2.0).max(Self::LEAST_BYTES);
+        Red {
+            min_bytes,
+            max_bytes: 3.0 * min_bytes,
+            max_p: config.red_max_p,
+            count: 0,
+            random: place.random.clone(),
+        }
+    }
+
+    /// Whether the next packet is marked or dropped at this average queue.
+    fn chooses(&mut self, average_bytes: f64) -> bool {
+        // floyd93 4
+        let p_b = self.max_p * (average_bytes - self.min_bytes) / (self.max_bytes - self.min_bytes);
+        let chosen = if average_bytes < self.min_bytes {
+            self.count = 0;
+            return false;
+        } else if average_bytes >= self.max_bytes {
+            true
+        } else {
+            let spread = 1.0 - f64::from(self.count) * p_b;
+            spread <= p_b || self.random.chance(p_b / spread)
+        };
+        self.count = if chosen { 0 } else { self.count.saturating_add(1) };
+        chosen
+    }
+}
+
+/// BMCC's router.
+#[derive(Clone, Debug)]
+pub struct Bmcc<P> {
+    measured: Measured<P>,
+    layout: Layout,
+    red: Option<Red>,
+}
+
+impl<P: Packet> Bmcc<P> {
+    /// An empty queue.
+    pub fn new(config: &Config, place: &Place) -> Self {
+        let settings = Settings {
+            interval: config.interval,
+            sample: config.sample,
+            weight: config.weight,
+            queue_weight: config.queue_weight,
+            gamma: config.gamma,
+            capacity: config.load,
+        };
+        Bmcc {
+            measured: Measured::new(config.limit.unwrap_or(place.limit), settings),
+            layout: Layout { eta_0: config.eta_0, eta: config.eta, u: config.u, bits: config.bits },
+            red: config.coexist.then(|| Red::new(config, place)),
+        }
+    }
+
+    fn stamp(&mut self, packet: &mut P) -> Mark {
+        if packet.ecn() == Ecn::Ce || !may_mark_ce(packet) {
+            return Mark::None;
+        }
+        let f = self.measured.load();
+        let congested = match &mut self.red {
+            // bmcc VI
+            Some(red) => red.chooses(self.measured.queue_bytes()),
+            // bmcc II-A
+            None => f >= self.layout.u,
+        };
+        if congested {
+            packet.set_ecn(Ecn::Ce);
+            return Mark::Ce;
+        }
+        if packet.encoding() == Encoding::Bmcc && f > self.layout.hash(packet.hash16()) {
+            packet.set_ecn(Ecn::Ect1);
+        }
+        Mark::None
+    }
+}
+
+impl<P: Packet> Queue<P> for Bmcc<P> {
+    #[inline]
+    fn enqueue(&mut self, now: Time, packet: P, link: &mut impl LinkView, drops: &mut Drops<P>) {
+        if let Some(red) = &mut self.red
+            && !may_mark_ce(&packet)
+            && red.chooses(self.measured.queue_bytes())
+        {
+            self.measured.refuse(now, &packet, link);
+            drops.push(Dropped { at: now, packet, reason: Reason::Early });
+            return;
+        }
+        self.measured.enqueue(now, packet, link, drops);
+    }
+
+    #[inline]
+    fn dequeue(&mut self, now: Time, link: &mut impl LinkView, _drops: &mut Drops<P>) -> Option<Dequeued<P>> {
+        let (mut packet, arrived) = self.measured.dequeue(now, link)?;
+        let mark = self.stamp(&mut packet);
+        Some(Dequeued { packet, arrived, mark })
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.measured.backlog()
+    }
+
+    fn inspect(&self, visit: &mut dyn FnMut(&'static str, f64)) {
+        visit("load_factor", self.measured.load());
+        visit("average_queue_bytes", self.measured.queue_bytes());
+    }
+
+    fn for_each(&self, visit: &mut dyn FnMut(&P)) {
+        self.measured.for_each(visit);
+    }
+}
+
+#[cfg(test)]
+mod tests;
