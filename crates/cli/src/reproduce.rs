@@ -35,7 +35,7 @@ pub fn execute(arguments: &Reproduce) -> Result<(), Failure> {
     let document = Claims { origin: origin::origin(1), claims };
     match arguments.format {
         ClaimFormat::Json => text::print_json(&document)?,
-        ClaimFormat::Markdown => text::print(&markdown(&document.claims))?,
+        ClaimFormat::Markdown => text::print(&markdown(&experiments, &document.claims))?,
         ClaimFormat::Table => text::print(&in_words(&document.claims, &Screen::standard_output()))?,
     }
     let failing = document.claims.iter().filter(|claim| claim.verdict == Verdict::Fails).count();
@@ -190,16 +190,29 @@ fn in_words(claims: &[Claim], screen: &Screen) -> String {
     text + &format!("\n{}: {}\n", text::count(claims.len(), "claim", "claims"), tally(claims))
 }
 
-fn markdown(claims: &[Claim]) -> String {
-    let mut text =
-        "| id | claim | paper | measured | verdict | note |\n|---|---|---|---|---|---|\n".to_string();
-    for claim in claims {
-        let cells =
-            [&claim.id, &claim.claim, &claim.paper, &claim.measured, verdict(claim.verdict), &claim.note];
-        let cells = cells.map(|cell: &str| cell.replace('|', "\\|").replace('\n', " "));
-        text += &format!("| {} |\n", cells.join(" | "));
+/// A section with a table for every experiment, whose own note stands above it once.
+fn markdown(experiments: &[Experiment], claims: &[Claim]) -> String {
+    let mut text = String::new();
+    let mut rest = claims;
+    for experiment in experiments {
+        let (own, others) = rest.split_at(experiment.claims.len());
+        rest = others;
+        text += &format!("### {}: {}\n\n{}.", experiment.id, experiment.title, experiment.source);
+        if !experiment.note.is_empty() {
+            text += &format!(" Setup: {}.", experiment.note);
+        }
+        text += "\n\n| id | claim | paper | measured | verdict | note |\n|---|---|---|---|---|---|\n";
+        for claim in own {
+            let note = claim.note.strip_suffix(&experiment.note).unwrap_or(&claim.note);
+            let note = note.strip_suffix("; ").unwrap_or(note);
+            let cells =
+                [&claim.id, &claim.claim, &claim.paper, &claim.measured, verdict(claim.verdict), note];
+            let cells = cells.map(|cell: &str| cell.replace('|', "\\|").replace('\n', " "));
+            text += &format!("| {} |\n", cells.join(" | "));
+        }
+        text += "\n";
     }
-    text + &format!("\n{}: {}\n", text::count(claims.len(), "claim", "claims"), tally(claims))
+    text + &format!("{}: {}\n", text::count(claims.len(), "claim", "claims"), tally(claims))
 }
 
 #[cfg(test)]
@@ -264,21 +277,21 @@ mod tests {
     }
 
     #[test]
-    fn markdown_cells_cannot_break_the_table() {
-        let claim = Claim {
-            id: "X".into(),
-            claim: "a | b".into(),
-            paper: "1".into(),
-            measured: "2".into(),
-            verdict: Verdict::NeedsRecordings,
-            note: String::new(),
-        };
-        insta::assert_snapshot!(markdown(&[claim]), @r"
+    fn markdown_says_the_setup_once_and_its_cells_cannot_break_the_table() {
+        let text = "id = \"X\"\ntitle = \"t\"\nsource = \"s 1\"\nnote = \"made up\"\n\
+                    [[claim]]\nclaim = \"a | b\"\npaper = \"1\"\ncheck = \"not-checkable\"\nnote = \"lost\"";
+        let experiment = experiment::read("x.toml", text).unwrap();
+        let claims = experiment.judge(None, &mut |_| None);
+        insta::assert_snapshot!(markdown(&[experiment], &claims), @r"
+        ### X: t
+
+        s 1. Setup: made up.
+
         | id | claim | paper | measured | verdict | note |
         |---|---|---|---|---|---|
-        | X | a \| b | 1 | 2 | needs-recordings |  |
+        | X | a \| b | 1 |  | not-checkable | lost |
 
-        1 claim: 1 needs-recordings
+        1 claim: 1 not-checkable
         ");
     }
 }
