@@ -105,7 +105,6 @@ const REAL: &[Real] = &[
 
 /// Rows that lie outside their tolerance, by trace and scheme.
 const OUTSIDE: &[(&str, &str)] = &[
-    ("Verizon-LTE-short.up", "cubic+codel"),
     ("TMobile-LTE-short.down", "cubic+codel"),
     ("ATT-LTE-driving-2016.up", "abc"),
     ("ATT-LTE-driving-2016.up", "bbr"),

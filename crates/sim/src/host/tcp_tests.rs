@@ -74,6 +74,21 @@ fn recovery_sends_in_proportion_to_what_is_delivered() {
     assert!((40.0..43.0).contains(&world.cwnd()), "{}", world.cwnd());
 }
 
+/// Linux, tcp_time_to_recover: segment 85 leaves during the episode that 0 began, and its loss is known before that
+/// episode ends, because the retransmission of 0 is lost as well. It halves the window once more, though by then it has
+/// been sent again.
+#[test]
+fn what_an_episode_sent_and_lost_begins_the_next_one() {
+    let mut config = config(Host::Tcp, Traffic::Backlogged);
+    config.initial_window = 80;
+    let mut world = World::new(config, RTT, losing(&[0, 0, 85]));
+    world.run(ms(290));
+    assert_eq!(world.cwnd(), 40.0);
+    assert_eq!(world.times_of(85).len(), 2);
+    world.run(ms(330));
+    assert_eq!(world.cwnd(), 20.0);
+}
+
 #[test]
 fn a_packet_two_places_late_is_no_loss() {
     let mut world = World::new(tcp(100), RTT, |_, packet: &SimPacket| match packet.kind {

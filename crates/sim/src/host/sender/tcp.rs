@@ -6,6 +6,8 @@
 //! reo_wnd:    0 while no reordering was seen and (>= 3 segments are SACKed or losses are being repaired),
 //!             else min(mult * min_rtt / 4, srtt); a DSACK per round trip raises mult by 1, 16 recoveries
 //!             without one return it to 1                                                                  rfc8985 6.2
+//! episode:    ends when all that was sent before it is acknowledged; where a segment sent since is known to be lost, the
+//!             next begins at once                                                     Linux, tcp_time_to_recover
 //! probe:      2 srtt (+ 200 ms while one packet is out, + 2 ms else) after the last send or ACK, or when the
 //!             RTO of the first segment is due, whichever is earlier; in place of the RTO, while nothing is
 //!             SACKed and no losses are repaired                                                            rfc8985 7.2
@@ -70,6 +72,8 @@ pub(super) struct Tcp {
     pub(super) retransmit_stamp: Option<Time>,
     /// Retransmissions in flight.
     pub(super) retransmits_out: u32,
+    /// Whether an episode ended while segments sent after its beginning were already known to be lost.
+    pub(super) lost_since: bool,
     pub(super) frto: bool,
     /// F-RTO's second step: new data before retransmissions.
     pub(super) prefer_new: bool,
@@ -96,6 +100,7 @@ impl Default for Tcp {
             undo_timeout: false,
             retransmit_stamp: None,
             retransmits_out: 0,
+            lost_since: false,
             frto: false,
             prefer_new: false,
         }
@@ -365,7 +370,18 @@ impl Sender {
         if self.tcp.undo_timeout {
             self.tcp.undoable = false;
         }
+        // What was sent during the episode and is lost is the next one's to answer (Linux, tcp_time_to_recover: lost_out).
+        self.tcp.lost_since = self.is_any_lost();
         self.end_episode(now);
+    }
+
+    /// Whether a segment has been declared lost and has not arrived, sent again or not.
+    fn is_any_lost(&self) -> bool {
+        (self.segments.base()..self.segments.end()).any(|number| {
+            let segment = &self.segments[number];
+            let latest = &self.transmissions[segment.latest];
+            !segment.delivered && (latest.retransmission || latest.state == State::Lost)
+        })
     }
 
     /// Takes the last episode back.
@@ -410,12 +426,21 @@ impl Sender {
     /// rfc8985 6.2, step 5
     pub(super) fn detect_losses(&mut self, now: Time) {
         self.tcp.reorder_at = Time::MAX;
+        let lost_before = self.total_lost;
+        self.mark_lost_by_time(now);
+        let newly_lost = self.total_lost - lost_before;
+        let lost_since = std::mem::take(&mut self.tcp.lost_since);
+        if (newly_lost > 0 || lost_since) && matches!(self.phase, Phase::Open | Phase::Reduced) {
+            self.enter_recovery(now, newly_lost);
+        }
+    }
+
+    fn mark_lost_by_time(&mut self, now: Time) {
         let Some(rack) = self.tcp.rack else { return };
         if self.oldest >= rack {
             return;
         }
         let allowance = self.tcp.rack_rtt + self.reordering_window();
-        let lost_before = self.total_lost;
         let mut number = self.oldest.max(self.transmissions.base());
         while number < rack {
             let entry = &self.transmissions[number];
@@ -430,10 +455,6 @@ impl Sender {
             number += 1;
         }
         self.oldest = number;
-        let newly_lost = self.total_lost - lost_before;
-        if newly_lost > 0 && matches!(self.phase, Phase::Open | Phase::Reduced) {
-            self.enter_recovery(now, newly_lost);
-        }
     }
 
     fn enter_recovery(&mut self, now: Time, lost: u64) {
