@@ -3,6 +3,7 @@
 
 use brakelight_scenario::experiment::Finding;
 
+mod bmcc;
 mod fluid;
 mod router;
 mod sender;
@@ -25,6 +26,15 @@ const CHECKS: &[Entry] = &[
     ("abc-window-cap", sender::window_cap),
     ("abc-mark-echo", sender::mark_echo),
     ("abc-extremes", sender::extremes),
+    ("bmcc-new-flow", bmcc::new_flow),
+    ("bmcc-mode-threshold", bmcc::mode_threshold),
+    ("bmcc-decrease", bmcc::decrease),
+    ("bmcc-options", bmcc::options),
+    ("bmcc-resolution", bmcc::resolution),
+    ("bmcc-mean-cut", bmcc::mean_cut),
+    ("bmcc-theorem-1", bmcc::theorem_1),
+    ("bmcc-backoff-over-u", bmcc::backoff_over_u),
+    ("bmcc-growth-model", bmcc::growth_model),
     ("wifi-inter-ack-time", wifi::inter_ack_time),
     ("wifi-estimate", wifi::estimate),
     ("wifi-estimate-cap", wifi::estimate_cap),
