@@ -3,6 +3,7 @@
 pub mod adpm;
 pub mod delivery_rate;
 pub mod load_factor;
+pub mod one_way_queueing;
 pub mod poisson_brownian;
 pub mod sliding_min;
 pub mod sliding_rate;
