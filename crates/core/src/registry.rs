@@ -348,6 +348,8 @@ registry! {
             "Vegas: keeps two to four packets in the queue (Brakmo and Peterson 1995, as Linux)";
         Westwood(westwood::Westwood) = "westwood" | "westwood+", feedback "rfc3168", queue None, host Tcp,
             "Westwood+: after a loss the window is the bandwidth estimate times the smallest RTT (Mascolo 2001, as Linux)";
+        QuicDc(quicdc::QuicDc) = "quicdc" | "quic-dc", feedback "receive_times", queue None, host Quic,
+            "QUIC-DC: Westwood+ that reacts, too, when the one-way queueing delay reaches a threshold";
         Ctcp(ctcp::Ctcp) = "ctcp" | "compound", feedback "rfc3168", queue None, host Tcp,
             "Compound TCP: Reno's window plus one that follows the delay (Tan 2006)";
         Copa(copa::Copa) = "copa", feedback "delayed", queue None, host Tcp,
@@ -382,6 +384,7 @@ registry! {
         Bmcc(bmcc::Bmcc) = "bmcc", "BMCC's receiver: an estimate of the load factor, in an option on ACKs 1, 3, 6, ...";
         Delayed(delayed::Delayed) = "delayed", "Delayed ACKs with the mark-change state machine (RFC 8257, ABC section 6)";
         Explicit(explicit::Explicit) = "explicit", "Delayed ACKs that carry back the scheme's own congestion header";
+        ReceiveTimes(receive_times::ReceiveTimes) = "receive_times", "QUIC's ordinary receiver, which says when each packet arrived";
         Rfc3168(rfc3168::Rfc3168) = "rfc3168", "The ordinary TCP receiver: delayed ACKs, CE echoed until CWR (RFC 3168)";
         Sprout(sprout::Sprout) = "sprout", "Sprout's receiver: a forecast of the link every 20 ms (NSDI 2013)";
     }

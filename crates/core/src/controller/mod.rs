@@ -24,6 +24,7 @@ mod load;
 pub mod mlcp;
 pub mod newreno;
 pub mod prague;
+pub mod quicdc;
 pub mod rcp;
 mod rounds;
 pub mod sprout;

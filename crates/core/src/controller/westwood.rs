@@ -10,7 +10,7 @@
 //!
 //! | symbol | field | unit | default | source |
 //! |---|---|---|---|---|
-//! | w | `weight` | 1 | 7/8 | linux westwood_do_filter |
+//! | w | `weight` | 1 | 7/8 (filter=fast: 2/8) | linux westwood_do_filter; quicdc eq.7 |
 //! | Delta | `interval` | time | 50 ms | linux TCP_WESTWOOD_RTT_MIN |
 //! | n | `n_bytes_per_s` | bytes/s | first sample | linux westwood_filter |
 //! | BWE | `bwe_bytes_per_s` | bytes/s | first sample | linux westwood_filter |
@@ -22,12 +22,37 @@
 //! D2 what counts as acknowledged is what the host says, SACKed packets included: that is what Linux reconstructs from
 //!    duplicate ACKs.
 //! D3 after a timeout RTT_min starts over with the next sample, as in Linux.
+//! D4 the filter of the QUIC-DC authors is `filter=fast`. The paper's formula is lost; the weights are those of code that
+//!    seems to be theirs (mechanisms X-60).
 
 use super::window::{self, AdditiveIncrease};
 use super::{AckEvent, Connection, Controller, IdleEvent, LossEvent, SpuriousEvent, Timeout, TimeoutEvent};
 use crate::ecn::Encoding;
+use crate::parameters::OrNone;
 use crate::time::{Duration, Time};
 use crate::units::Bytes;
+
+choices! {
+    /// Whose weight of the old value the filter has.
+    pub enum Filter {
+        /// 7/8, as Linux.
+        Linux = "linux",
+        /// 2/8, so that the estimate keeps up with slow start.
+        Fast = "fast",
+    }
+}
+
+impl Filter {
+    /// The weight of the old value.
+    const fn weight(self) -> f64 {
+        match self {
+            // linux westwood_do_filter
+            Filter::Linux => 0.875,
+            // mechanisms X-60
+            Filter::Fast => 0.25,
+        }
+    }
+}
 
 choices! {
     /// When the window becomes BWE times RTT_min.
@@ -42,8 +67,10 @@ choices! {
 parameters! {
     /// Westwood+'s settings.
     pub struct Config {
-        /// Weight of the old value in both stages of the filter.
-        weight: f64 = 0.875, in 0.0..=0.999, from "linux westwood_do_filter";
+        /// Whose weight of the old value both stages of the bandwidth filter have: 7/8 or 2/8.
+        filter: Filter = Filter::Linux, in .., from "linux westwood_do_filter";
+        /// Weight of the old value in both stages of the filter, in place of the one that `filter` says.
+        weight: Option<f64> = None, in OrNone(0.0..=0.999), from "linux westwood_do_filter";
         /// Shortest interval of one bandwidth sample.
         interval: Duration = Duration::from_millis(50), in Duration::from_millis(1)..=Duration::from_secs(10), from "linux TCP_WESTWOOD_RTT_MIN";
         /// When the window becomes the bandwidth estimate times the smallest RTT.
@@ -127,6 +154,13 @@ impl Westwood {
         Bytes(pipe_bytes as u64).max(Bytes(2 * self.mss.0))
     }
 
+    /// Reacts to congestion that is no loss, and so never a mistake to be taken back: the window becomes the pipe.
+    pub(super) fn reduce(&mut self) {
+        self.reduce_to(self.pipe());
+        self.cwnd = self.cwnd.min(self.ssthresh);
+        self.before = None;
+    }
+
     fn reduce_to(&mut self, ssthresh: Bytes) {
         self.before = Some((self.cwnd, self.ssthresh));
         self.ssthresh = ssthresh;
@@ -137,7 +171,8 @@ impl Westwood {
 impl Controller for Westwood {
     fn on_ack(&mut self, event: &AckEvent<'_>) {
         let interval = self.rtt.map_or(Duration::MAX, |rtt| rtt.max(self.config.interval));
-        self.bandwidth.on_ack(event.now, event.newly_acked, interval, self.config.weight);
+        let weight = self.config.weight.unwrap_or(self.config.filter.weight());
+        self.bandwidth.on_ack(event.now, event.newly_acked, interval, weight);
         if let Some(sample) = event.rtt.sample {
             self.rtt = Some(sample);
             // linux update_rtt_min
@@ -224,5 +259,30 @@ impl Controller for Westwood {
     fn inspect(&self, visit: &mut dyn FnMut(&'static str, f64)) {
         visit("bwe_bps", self.bandwidth.stages.map_or(0.0, |(_, second)| 8.0 * second));
         visit("rtt_min_ms", self.rtt_min.map_or(0.0, Duration::as_millis_f64));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 10 packets in each 100 ms, then 20: the rate doubles from 100 to 200 packets/s.
+    #[test]
+    fn a_doubled_rate_passes_both_stages_by_the_new_values_share_squared() {
+        let interval = Duration::from_millis(60);
+        let estimate = |filter: Filter| {
+            let mut bandwidth = Bandwidth { since: Time::ZERO, acked: Bytes::ZERO, stages: None };
+            let mut sample = |ms: u64, packets: u64| {
+                bandwidth.on_ack(Time::from_millis(ms), Bytes(1000 * packets), interval, filter.weight());
+                bandwidth.stages.map(|(_, second)| second / 1000.0)
+            };
+            // The ACK that completes a sample counts for the next one.
+            [sample(0, 10), sample(100, 10), sample(200, 20), sample(300, 20), sample(400, 20)]
+        };
+        // 0.25 * 100 + 0.75 * 175, then 0.25 * 156.25 + 0.75 * 193.75.
+        assert_eq!(estimate(Filter::Fast), [None, Some(100.0), Some(100.0), Some(156.25), Some(184.375)]);
+        // 7/8 * 100 + 1/8 * 112.5, then 7/8 * 101.5625 + 1/8 * 123.4375.
+        let linux = [None, Some(100.0), Some(100.0), Some(101.5625), Some(104.296875)];
+        assert_eq!(estimate(Filter::Linux), linux);
     }
 }

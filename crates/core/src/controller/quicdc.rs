@@ -1,0 +1,255 @@
+//! QUIC-DC (quicdc): Westwood+ that reacts, besides, when packets begin to queue for too long on their way forward.
+//!
+//! ```text
+//! OWQD_i  from the receiver's timestamps, see `estimate::one_way_queueing`                    quicdc eq.3 to eq.5
+//! delay event:  OWQD_i >= theta, of a packet sent after the last reaction                     quicdc eq.6, D2
+//! theta  = a time, or a share of RTT_max - RTT_min                                            quicdc 5, D3
+//! delay event, loss:       ssthresh = max(BWE RTT_min, 2 MSS), cwnd = min(cwnd, ssthresh)     quicdc 3
+//! persistent congestion:   as Westwood+ after a timeout                                       mechanisms X-64
+//! BWE    = Westwood+'s filter, with the weights 2/8 old and 6/8 new in both stages            quicdc eq.7, mechanisms X-60
+//! growth = Westwood+'s: slow start below ssthresh, one packet per round trip above            mechanisms M-95
+//! pacing = pacing_gain cwnd / srtt                                                            D4
+//! ```
+//!
+//! | symbol | field | unit | default | source |
+//! |---|---|---|---|---|
+//! | theta | `threshold` | share or time | 50 % | quicdc 5.2 |
+//! | RTT_max | `rtt_max` | time | - | quicdc eq.2 |
+//! | RTT_min | `OneWayQueueing::rtt_min` | time | - | quicdc eq.1 |
+//! | BWE, cwnd | `westwood` | bytes/s, bytes | - | quicdc 3 |
+//! | - | `baseline`, `horizon` | choice, time | bounded, none | `estimate::one_way_queueing` |
+//! | - | `pacing_gain` | 1 | 1 | mvfst calculatePacingRate |
+//!
+//! # Deviations
+//!
+//! - D1. The paper's equations are lost in the text at hand; they are what its words say (mechanisms M-88 to M-96).
+//! - D2. One reaction per round trip, whatever it is to: a packet sent before the last reaction says nothing new. The
+//!   paper does not say; without this the window would be set again by every ACK until the queue is gone, while the
+//!   estimate falls (mechanisms X-62).
+//! - D3. A share needs RTT_max, which the paper measured beforehand. Here it is the largest round trip as of the last
+//!   loss, which is what a full buffer shows; before the first loss there is no threshold and no delay event.
+//! - D4. mvfst spaces bursts of at least five packets at cwnd / srtt, checked every 200 us in the testbed; the modelled
+//!   host's QUIC spaces packets at that rate with a credit of ten. Public code that seems to be the authors' never sets
+//!   mvfst's pacing rate, so their Westwood+ may have been unpaced: that is not modelled.
+//! - D5. Linux's and mvfst's Westwood forget RTT_min after a timeout only, and after 20 s; here `horizon` does it for the
+//!   threshold, and the window's RTT_min starts over after a timeout only.
+
+use super::westwood::{self, Filter, Westwood};
+use super::{AckEvent, Connection, Controller, IdleEvent, LossEvent, SpuriousEvent, Timeout, TimeoutEvent};
+use crate::ecn::Encoding;
+use crate::estimate::one_way_queueing::{Baseline, OneWayQueueing};
+use crate::parameters::{Domain, OrNone, Value};
+use crate::time::{Duration, Time};
+use crate::units::{Bytes, Rate};
+use alloc::format;
+use alloc::string::{String, ToString};
+
+/// How long packets may queue.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Threshold {
+    /// A share of RTT_max - RTT_min.
+    Share(f64),
+    /// A time.
+    Time(Duration),
+}
+
+/// What a threshold may be.
+struct ThresholdRange;
+
+parameters! {
+    /// QUIC-DC's settings.
+    pub struct Config {
+        /// One-way queueing delay that counts as congestion: a time, or a share of the largest less the smallest RTT.
+        threshold: Threshold = Threshold::Share(0.5), in ThresholdRange, from "quicdc 5.2";
+        /// Whose weight of the old value both stages of the bandwidth filter have: 7/8 or 2/8.
+        filter: Filter = Filter::Fast, in .., from "quicdc eq.7";
+        /// What the one-way delay is compared with.
+        baseline: Baseline = Baseline::Bounded, in .., from "quicdc eq.5";
+        /// For how long the smallest RTT is remembered that the threshold and the baseline start from.
+        horizon: Option<Duration> = None, in OrNone(Duration::from_millis(100)..=Duration::from_secs(3600)), from "not in quicdc";
+        /// Pacing rate over window per smoothed RTT.
+        pacing_gain: f64 = 1.0, in 0.5..=10.0, from "mvfst calculatePacingRate";
+    }
+}
+
+/// QUIC-DC's window.
+#[derive(Clone, Debug)]
+pub struct QuicDc {
+    config: Config,
+    westwood: Westwood,
+    delay: OneWayQueueing,
+    /// The largest round trip so far, and as of the last loss.
+    largest_rtt: Duration,
+    rtt_max: Option<Duration>,
+    srtt: Option<Duration>,
+    /// When the window was last reduced.
+    reacted_at: Option<Time>,
+    delay_events: u64,
+}
+
+impl QuicDc {
+    /// A controller at the start of its connection.
+    pub fn new(config: Config, connection: &Connection) -> Self {
+        let westwood = westwood::Config { filter: config.filter, ..westwood::Config::default() };
+        QuicDc {
+            westwood: Westwood::new(westwood, connection),
+            delay: OneWayQueueing::new(config.baseline, config.horizon),
+            largest_rtt: Duration::ZERO,
+            rtt_max: None,
+            srtt: None,
+            reacted_at: None,
+            delay_events: 0,
+            config,
+        }
+    }
+
+    /// How long packets may queue, once it is known.
+    fn threshold(&self) -> Option<Duration> {
+        match self.config.threshold {
+            Threshold::Time(time) => Some(time),
+            Threshold::Share(share) => {
+                let room = self.rtt_max?.saturating_sub(self.delay.rtt_min()?);
+                // Where the buffer shows no delay there is none to bound.
+                (!room.is_zero()).then(|| room.mul_f64(share))
+            }
+        }
+    }
+
+    /// Whether something that happened to a packet sent at `sent_at` is news.
+    fn is_news(&self, sent_at: Time) -> bool {
+        self.reacted_at.is_none_or(|reacted_at| sent_at > reacted_at)
+    }
+}
+
+impl Controller for QuicDc {
+    fn on_ack(&mut self, event: &AckEvent<'_>) {
+        self.westwood.on_ack(event);
+        if let Some(sample) = event.rtt.sample {
+            self.largest_rtt = self.largest_rtt.max(sample.saturating_sub(event.ack_delay));
+            self.srtt = Some(event.rtt.smoothed);
+        }
+        let (threshold, reacted_at) = (self.threshold(), self.reacted_at);
+        let mut late = false;
+        self.delay.on_ack(event, |packet, queueing| {
+            // quicdc eq.6
+            let exceeds = threshold.is_some_and(|threshold| queueing >= threshold);
+            late |= exceeds && reacted_at.is_none_or(|reacted_at| packet.sent_at > reacted_at);
+        });
+        if late {
+            self.westwood.reduce();
+            self.reacted_at = Some(event.now);
+            self.delay_events += 1;
+        }
+    }
+
+    fn on_loss(&mut self, event: &LossEvent) {
+        self.rtt_max = (!self.largest_rtt.is_zero()).then_some(self.largest_rtt);
+        self.on_ce(event);
+    }
+
+    fn on_ce(&mut self, event: &LossEvent) {
+        // mechanisms X-62
+        if self.is_news(event.sent_at) {
+            self.westwood.on_loss(event);
+            self.reacted_at = Some(event.now);
+        }
+    }
+
+    fn on_timeout(&mut self, event: &TimeoutEvent) {
+        self.westwood.on_timeout(event);
+        if event.kind != Timeout::Pto {
+            self.reacted_at = Some(event.now);
+        }
+    }
+
+    fn on_spurious_loss(&mut self, event: &SpuriousEvent) {
+        self.westwood.on_spurious_loss(event);
+    }
+
+    fn on_recovery_exit(&mut self, now: Time) {
+        self.westwood.on_recovery_exit(now);
+    }
+
+    fn on_idle_restart(&mut self, event: &IdleEvent) {
+        self.westwood.on_idle_restart(event);
+    }
+
+    fn clip(&mut self, most: Bytes) {
+        self.westwood.clip(most);
+    }
+
+    fn on_mtu_change(&mut self, mss: Bytes) {
+        self.westwood.on_mtu_change(mss);
+    }
+
+    fn cwnd(&self) -> Bytes {
+        self.westwood.cwnd()
+    }
+
+    fn ssthresh(&self) -> Option<Bytes> {
+        self.westwood.ssthresh()
+    }
+
+    fn pacing_rate(&self) -> Option<Rate> {
+        let bits = 8.0 * self.config.pacing_gain * self.cwnd().as_f64();
+        // A smoothed RTT of nothing paces nothing.
+        self.srtt.filter(|srtt| !srtt.is_zero()).map(|srtt| Rate::from_bps_f64(bits / srtt.as_secs_f64()))
+    }
+
+    fn encoding(&self) -> Encoding {
+        self.westwood.encoding()
+    }
+
+    fn inspect(&self, visit: &mut dyn FnMut(&'static str, f64)) {
+        self.westwood.inspect(visit);
+        visit("owqd_ms", self.delay.queueing().as_millis_f64());
+        if let Some(threshold) = self.threshold() {
+            visit("threshold_ms", threshold.as_millis_f64());
+        }
+        visit("delay_events", self.delay_events as f64);
+    }
+}
+
+impl Value for Threshold {
+    fn unit() -> String {
+        "share or time".to_string()
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        let read = match text.strip_suffix('%') {
+            Some(percent) => percent
+                .trim()
+                .parse()
+                .ok()
+                .filter(|p: &f64| p.is_finite())
+                .map(|p| Threshold::Share(p / 100.0)),
+            None => text.parse().ok().map(Threshold::Time),
+        };
+        read.ok_or_else(|| "a share such as `20%` or a time such as `20ms`".to_string())
+    }
+
+    fn show(&self) -> String {
+        match self {
+            // A share that was read from hundredths shows as them.
+            Threshold::Share(share) => format!("{}%", libm::round(share * 1e10) / 1e8),
+            Threshold::Time(time) => time.to_string(),
+        }
+    }
+}
+
+impl Domain<Threshold> for ThresholdRange {
+    fn admits(&self, value: &Threshold) -> bool {
+        match value {
+            Threshold::Share(share) => (0.01..=1.0).contains(share),
+            Threshold::Time(time) => (Duration::from_micros(100)..=Duration::from_secs(10)).contains(time),
+        }
+    }
+
+    fn describe(&self) -> String {
+        "1% to 100%, or 100us to 10s".to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests;
