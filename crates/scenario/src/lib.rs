@@ -3,6 +3,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`scenario`] | what to run: links, flows, paths, what to record |
+//! | [`clock`] | a receiver's clock |
 //! | [`trace`] | traces: embedded ones, names, statistics, generator |
 //! | [`traffic`] | what an application asks of its flow |
 //! | [`spelled`] | an algorithm's settings together with the words they were given in |
@@ -16,6 +17,7 @@
 //! | [`problem`] | what can be wrong with an input |
 #![forbid(unsafe_code)]
 
+pub mod clock;
 pub mod compare;
 pub mod documents;
 pub mod experiment;

@@ -11,6 +11,7 @@ use brakelight_core::registry::{BuildError, ControllerConfig, FeedbackConfig, Ho
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Limit, Rate};
 
+use crate::clock::Clock;
 use crate::spelled::{Spelled, Words};
 use crate::traffic::Traffic;
 
@@ -134,6 +135,8 @@ pub struct FlowSpec {
     pub reverse: Vec<Hop>,
     /// Every host action is late by a draw from 0 to this, uniform.
     pub jitter: Duration,
+    /// The clock by which the receiver says when packets arrived.
+    pub receiver_clock: Clock,
 }
 
 /// A station on a path.
@@ -258,6 +261,7 @@ impl FlowSpec {
             path,
             reverse: Vec::new(),
             jitter: Self::JITTER,
+            receiver_clock: Clock::default(),
         }
     }
 

@@ -3,10 +3,13 @@
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
+use brakelight_core::controller::quicdc::Threshold;
 use brakelight_core::path::elements::ELEMENTS;
+use brakelight_core::registry::{ControllerConfig, QueueConfig};
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Bytes, Limit, Rate};
 
+use crate::clock::Clock;
 use crate::problem::{Invalid, Place, Problem};
 use crate::routers;
 use crate::scenario::{FlowSpec, Hop, LinkSpec, Scenario, Service, TraceOffset, is_element};
@@ -142,9 +145,30 @@ impl Scenario {
                 return check.range("stop", stop, &valid);
             }
         }
+        check.clock(&flow.receiver_clock)?;
+        self.validate_threshold(&check, flow)?;
         self.validate_path(&check, "path", flow)?;
         self.validate_path(&check, "reverse", flow)?;
         check.traffic(&flow.traffic, self.duration)
+    }
+
+    /// A threshold that no queue on the path can reach is a mistake, where the scenario says what the queues hold.
+    fn validate_threshold(&self, check: &Check, flow: &FlowSpec) -> Result<(), Invalid> {
+        let ControllerConfig::QuicDc(config) = flow.controller.config() else { return Ok(()) };
+        let Threshold::Time(threshold) = config.threshold else { return Ok(()) };
+        let links = flow.path.iter().filter_map(|hop| match hop {
+            Hop::Link(name) => self.link(name).map(|index| &self.links[index]),
+            Hop::Element(_) => None,
+        });
+        let room = links
+            .map(|link| longest_wait(link, flow))
+            .try_fold(Duration::ZERO, |sum, wait| Some(sum + wait?));
+        if let Some(room) = room.filter(|room| threshold > *room) {
+            let valid = format!("up to {room}, which is all that the buffers on the path hold");
+            let (key, value) = ("controller.threshold".to_string(), threshold.to_string());
+            return check.fail("controller", Problem::OutOfRange { key, value, valid });
+        }
+        Ok(())
     }
 
     fn validate_path(&self, check: &Check, key: &'static str, flow: &FlowSpec) -> Result<(), Invalid> {
@@ -196,6 +220,19 @@ impl Scenario {
     }
 }
 
+/// How long a full packet of `flow` can wait in the link's queue, where that follows from the scenario.
+fn longest_wait(link: &LinkSpec, flow: &FlowSpec) -> Option<Duration> {
+    let (Service::Fixed(rate), QueueConfig::DropTail(config)) = (&link.service, link.queue.config()) else {
+        return None;
+    };
+    let packet = flow.mss + flow.overhead;
+    let packets = match config.limit.unwrap_or(link.buffer) {
+        Limit::Packets(packets) => packets as f64,
+        Limit::Bytes(size) => size.as_f64() / packet.as_f64(),
+    };
+    Some(rate.time_for(packet + link.overhead).mul_f64(packets))
+}
+
 impl Check {
     fn fail(&self, key: &'static str, problem: Problem) -> Result<(), Invalid> {
         Err(Invalid { place: self.place, key, owner: self.owner.clone(), problem: Box::new(problem) })
@@ -234,6 +271,21 @@ impl Check {
             return Ok(());
         }
         self.range("name", name, "1 to 100 letters, digits, inner spaces and `-_.+`")
+    }
+
+    fn clock(&self, clock: &Clock) -> Result<(), Invalid> {
+        let within = |name: &str, value: f64, most: f64| {
+            if value.abs() <= most {
+                return Ok(());
+            }
+            let key = format!("receiver_clock.{name}");
+            let (value, valid) = (value.to_string(), format!("{} to {most}", -most));
+            self.fail("receiver_clock", Problem::OutOfRange { key, value, valid })
+        };
+        within("skew_ppm", clock.skew_ppm, Clock::MOST_PPM)?;
+        within("step_ms", clock.step_ms, Clock::MOST_STEP_MS)?;
+        self.within("receiver_clock", clock.offset, Duration::ZERO..=RUN)?;
+        self.within("receiver_clock", clock.step_at.unwrap_or(Duration::ZERO), Duration::ZERO..=RUN)
     }
 
     fn traffic(&self, traffic: &Traffic, run: Duration) -> Result<(), Invalid> {

@@ -98,6 +98,7 @@ impl Simulation {
                     traffic: flow.traffic.clone(),
                     start,
                     stop: flow.stop.map(|stop| Time::ZERO + stop),
+                    receiver_clock: flow.receiver_clock,
                     jitter: flow.jitter,
                     random: Random::stream(scenario.seed, &format!("host {name}")),
                     controller_random: Random::stream(scenario.seed, &format!("controller {name}")),

@@ -6,6 +6,7 @@ use brakelight_core::units::{Bytes, Limit, Rate};
 
 use super::table::{Field, Source, Table};
 use super::traffic;
+use crate::clock::Clock;
 use crate::problem::{InputError, Invalid, Place, Problem};
 use crate::scenario::{
     FlowSpec, Hop, LinkSpec, Record, Scenario, Service, Steps, TraceOffset, default_bin, packet_sizes,
@@ -37,7 +38,9 @@ const FLOW: &[&str] = &[
     "path",
     "reverse",
     "jitter",
+    "receiver_clock",
 ];
+const CLOCK: &[&str] = &["offset", "skew_ppm", "step_at", "step_ms"];
 
 /// What a scenario has where its file says nothing.
 const DURATION: Duration = Duration::from_secs(60);
@@ -235,7 +238,20 @@ fn flow(field: Field<'_>, index: usize) -> Result<FlowSpec, InputError> {
     flow.rtt_step = table.quantity("rtt_step", flow.rtt_step)?;
     flow.reverse = table.get("reverse").map_or(Ok(Vec::new()), hops)?;
     flow.jitter = table.quantity("jitter", flow.jitter)?;
+    flow.receiver_clock = table.get("receiver_clock").map_or(Ok(Clock::default()), clock)?;
     Ok(flow)
+}
+
+fn clock(field: Field<'_>) -> Result<Clock, InputError> {
+    let owner = format!("{}, receiver_clock", field.owner());
+    let table = field.table(owner, CLOCK, "a table such as `{ offset = \"3s\", skew_ppm = 50 }`")?;
+    let number = |key| table.get(key).map_or(Ok(0.0), |field: Field<'_>| field.number());
+    Ok(Clock {
+        offset: table.quantity("offset", Duration::ZERO)?,
+        skew_ppm: number("skew_ppm")?,
+        step_at: table.get("step_at").map(|field| field.quantity()).transpose()?,
+        step_ms: number("step_ms")?,
+    })
 }
 
 /// The stations of a path. Names of links and of elements are told apart when the scenario is validated: here every

@@ -9,6 +9,7 @@ use brakelight_core::time::Duration;
 use brakelight_core::units::{Bytes, Limit, Rate};
 
 use super::{read, write};
+use crate::clock::Clock;
 use crate::scenario::{
     Direction, FlowSpec, Hop, LinkSpec, Record, Scenario, Service, Steps, TraceOffset, default_bin,
 };
@@ -61,6 +62,7 @@ rtt_step = "7ms"
 path = ["up", "loss:rate=0.01", "wired"]
 reverse = ["ack-loss:rate=0.1", "down"]
 jitter = "0s"
+receiver_clock = { offset = "1h", skew_ppm = -50, step_at = "20s", step_ms = 2.5 }
 
 [[flow]]
 controller = "newreno"
@@ -97,6 +99,13 @@ fn reads_every_field() {
     assert_eq!(main.name_of(2), "main-3");
     assert_eq!((main.rtt_of(0), main.rtt_of(2)), (Duration::from_millis(80), Duration::from_millis(94)));
     assert_eq!(main.propagation(1, Direction::Reverse), Duration::from_micros(43_500));
+    let clock = Clock {
+        offset: Duration::from_secs(3600),
+        skew_ppm: -50.0,
+        step_at: Some(Duration::from_secs(20)),
+        step_ms: 2.5,
+    };
+    assert_eq!((main.receiver_clock, other.receiver_clock), (clock, Clock::default()));
     assert_eq!(other.name_of(0), "flow2");
     assert_eq!(other.traffic, Traffic::Video(Video::default()));
     assert_eq!((other.rtt, other.start_within), (Duration::from_millis(100), Duration::from_millis(100)));
@@ -178,6 +187,9 @@ fn refuses_bad_inputs_in_the_users_words() {
         swap("newreno", "newrino"),
         swap("newreno", "newreno:beta=2"),
         swap("newreno", "newreno:beta=much"),
+        swap("newreno", "quicdc:threshold=20"),
+        swap("newreno", "quicdc:threshold=150%"),
+        swap("newreno", "quicdc:threshold=251ms"),
         swap("controller = \"newreno\"", ""),
         swap("controller = \"newreno\"", "controller = [\"newreno\"]"),
         swap("path = [\"up\"]", ""),
@@ -206,6 +218,10 @@ fn refuses_bad_inputs_in_the_users_words() {
         add("start = \"10s\"\nstop = \"5s\""),
         add("stop = \"50ms\""),
         add("jitter = \"2s\""),
+        add("receiver_clock = \"fast\""),
+        add("receiver_clock = { drift = 1 }"),
+        add("receiver_clock = { skew_ppm = 6000 }"),
+        add("receiver_clock = { step_ms = nan }"),
         add("[[flow]]\nname = \"main\"\ncontroller = \"newreno\"\npath = [\"up\"]"),
         traffic("\"torrent\""),
         traffic("\"size\""),
@@ -318,6 +334,14 @@ fn draw(random: &mut Random) -> Scenario {
         flow.start = Duration::from_nanos(below(random, duration.as_nanos()));
         flow.start_within = time(random);
         flow.stop = random.chance(0.5).then(|| flow.start + flow.start_within + time(random));
+        if random.chance(0.5) {
+            flow.receiver_clock = Clock {
+                offset: time(random),
+                skew_ppm: 200.0 * random.uniform() - 100.0,
+                step_at: random.chance(0.5).then(|| time(random)),
+                step_ms: 2e3 * random.uniform() - 1e3,
+            };
+        }
         flow.traffic = match below(random, 9) {
             0 => Traffic::Backlogged,
             1 => Traffic::Size(size(random)),

@@ -5,6 +5,7 @@ use std::fmt::{Display, Write};
 
 use brakelight_core::registry::Host;
 
+use crate::clock::Clock;
 use crate::scenario::{FlowSpec, Hop, LinkSpec, Scenario, Service, TraceOffset};
 use crate::traffic::{Arrivals, SizeLaw, Traffic};
 
@@ -93,6 +94,9 @@ impl File {
         self.plain("path", hops(&flow.path));
         self.plain("reverse", hops(&flow.reverse));
         self.text("jitter", flow.jitter);
+        if flow.receiver_clock != Clock::default() {
+            self.plain("receiver_clock", clock(&flow.receiver_clock));
+        }
     }
 }
 
@@ -106,6 +110,12 @@ fn host(host: Host) -> &'static str {
 /// A TOML string.
 fn quoted(value: impl Display) -> String {
     toml::Value::String(value.to_string()).to_string()
+}
+
+fn clock(clock: &Clock) -> String {
+    let step = clock.step_at.map_or(String::new(), |at| format!(", step_at = {}", quoted(at)));
+    let Clock { offset, skew_ppm, step_ms, .. } = clock;
+    format!("{{ offset = {}, skew_ppm = {skew_ppm}{step}, step_ms = {step_ms} }}", quoted(offset))
 }
 
 fn list(items: impl Iterator<Item = String>) -> String {

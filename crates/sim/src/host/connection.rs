@@ -114,7 +114,7 @@ impl Connection {
             number,
             encoding,
             sender: Sender::new(shared.host, controller, &opening),
-            receiver: Receiver::new(shared.host, feedback),
+            receiver: Receiver::new(shared.host, feedback, config.receiver_clock),
             acks: AckArena::default(),
             outbox: VecDeque::new(),
             heard: VecDeque::new(),

@@ -11,6 +11,7 @@ use brakelight_core::random::Random;
 use brakelight_core::registry::{ControllerConfig, FeedbackConfig, Host};
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Rate};
+use brakelight_scenario::clock::Clock;
 use brakelight_scenario::traffic::Traffic;
 
 use super::{FlowConfig, FlowHost};
@@ -78,6 +79,7 @@ pub(crate) fn config(host: Host, traffic: Traffic) -> FlowConfig {
         traffic,
         start: Time::ZERO,
         stop: None,
+        receiver_clock: Clock::default(),
         jitter: Duration::ZERO,
         random: Random::stream(1, "host"),
         controller_random: Random::stream(1, "controller"),

@@ -33,6 +33,7 @@ use brakelight_core::random::Random;
 use brakelight_core::registry::{AnyController, ControllerConfig, FeedbackConfig, Host};
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::Bytes;
+use brakelight_scenario::clock::Clock;
 use brakelight_scenario::traffic::Traffic;
 
 use crate::packet::{Kind, SimPacket};
@@ -66,6 +67,8 @@ pub struct FlowConfig {
     pub start: Time,
     /// When it stops: nothing that was not sent by then is sent, except again.
     pub stop: Option<Time>,
+    /// The clock by which the receiver says when packets arrived.
+    pub receiver_clock: Clock,
     /// Largest delay of an ACK in the host.
     pub jitter: Duration,
     /// The host's own stream of random numbers.

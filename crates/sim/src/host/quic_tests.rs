@@ -1,11 +1,17 @@
 //! QUIC's loss recovery, by worked traces over a path of 100 ms.
 
-use brakelight_core::registry::Host;
+use brakelight_core::ecn::{Ecn, Encoding};
+use brakelight_core::feedback;
+use brakelight_core::packet::{FlowId, Header, PacketId};
+use brakelight_core::registry::{FeedbackConfig, Host};
 use brakelight_core::time::{Duration, Time};
-use brakelight_core::units::Rate;
+use brakelight_core::units::{Bytes, Rate};
+use brakelight_scenario::clock::Clock;
 use brakelight_scenario::traffic::{OnOff, Traffic};
 
+use super::acks::AckBody;
 use super::harness::{Fate, World, config, segments};
+use super::receiver::{Receiver, Wish};
 use super::tests::losing;
 use crate::engine::Direction;
 use crate::packet::{Kind, SimPacket};
@@ -150,6 +156,57 @@ fn acks_shrink_again_once_the_sender_has_seen_the_ranges() {
     let plain = world.acks().next().unwrap().packet.size;
     assert!(world.acks().any(|sent| sent.packet.size == plain + 12), "three gaps were reported");
     assert_eq!(world.acks().last().unwrap().packet.size, plain);
+}
+
+/// Whatever order packets arrive in, and however often, each arrival is reported once, by the receiver's clock.
+#[test]
+fn receive_times_are_reported_for_every_packet_in_the_order_of_arrival() {
+    let clock = Clock { offset: Duration::from_secs(5), ..Clock::default() };
+    let feedback = FeedbackConfig::new("receive_times", &[]).unwrap();
+    let role = feedback::Receiver { encoding: Encoding::None, ack_every: 2, mss: Bytes(1000) };
+    let mut receiver = Receiver::new(Host::Quic, Box::new(feedback.build(&role)), clock);
+    let mut reported: Vec<(u64, u64, u64)> = Vec::new();
+    // Packets 2 and 7 come late, 5 never, 6 twice; 40 gaps in a row are more than an ACK has ranges for.
+    let order = [0, 1, 3, 4, 2, 6, 6, 8, 9, 7, 10, 11].into_iter().chain((12..92).step_by(2));
+    let order: Vec<u32> = order.collect();
+    for (index, &number) in order.iter().enumerate() {
+        let packet = data(number, ms(u64::from(number)));
+        let now = ms(100 + index as u64);
+        let flush = |_: &mut Receiver| unreachable!("this feedback never flushes");
+        if receiver.on_data(now, &packet, number, number, 1000, flush) == Wish::Ack {
+            let mut body = AckBody::default();
+            receiver.write_ack(now, false, &mut body);
+            let times = body.detail().receive_times.iter();
+            reported.extend(times.map(|time| {
+                let millis = |at: Time| at.as_nanos() / 1_000_000;
+                (time.number, millis(time.sent_at), millis(time.received_at))
+            }));
+        }
+    }
+    let expected: Vec<(u64, u64, u64)> = order
+        .iter()
+        .enumerate()
+        .map(|(index, &number)| (u64::from(number), u64::from(number), 5_100 + index as u64))
+        .collect();
+    assert_eq!(reported, expected);
+}
+
+fn data(number: u32, sent_at: Time) -> SimPacket {
+    SimPacket {
+        id: PacketId(u64::from(number)),
+        sent_at,
+        queued: Duration::ZERO,
+        kind: Kind::Data { number, segment: number, header: Header::None },
+        flow: FlowId(0),
+        connection: 0,
+        size: 1065,
+        ecn: Ecn::NotEct,
+        encoding: Encoding::None,
+        hop: 0,
+        direction: Direction::Forward,
+        cwr: false,
+        copy: false,
+    }
 }
 
 #[test]

@@ -16,6 +16,7 @@ use brakelight_core::packet::Packet;
 use brakelight_core::registry::{AnyFeedback, Host};
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::Bytes;
+use brakelight_scenario::clock::Clock;
 
 use super::acks::AckBody;
 use super::ranges::{Range, RangeSet};
@@ -75,6 +76,8 @@ pub(super) struct Receiver {
     /// When the delayed ACK is due.
     ack_at: Time,
     report_at: Time,
+    /// What arrival times are written by.
+    clock: Clock,
     receive_times: Vec<ReceiveTime>,
     /// Whether the scheme's receiver reports them: unknown, so yes, before the first ACK.
     keeps_times: bool,
@@ -84,7 +87,7 @@ pub(super) struct Receiver {
 }
 
 impl Receiver {
-    pub(super) fn new(host: Host, feedback: Box<AnyFeedback>) -> Self {
+    pub(super) fn new(host: Host, feedback: Box<AnyFeedback>, clock: Clock) -> Self {
         let report_at = feedback.next_report().unwrap_or(Time::MAX);
         Receiver {
             host,
@@ -102,6 +105,7 @@ impl Receiver {
             largest_at: Time::ZERO,
             ack_at: Time::MAX,
             report_at,
+            clock,
             receive_times: Vec::new(),
             keeps_times: true,
             received: 0,
@@ -168,7 +172,7 @@ impl Receiver {
             self.receive_times.push(ReceiveTime {
                 number: u64::from(number),
                 sent_at: packet.sent_at,
-                received_at: now,
+                received_at: self.clock.read(now),
             });
         }
         if self.host == Host::Quic {
