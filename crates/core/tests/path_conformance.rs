@@ -93,6 +93,7 @@ fn element_cases() -> Vec<Case> {
         ("delay", &[("delay", "0s")]),
         ("gilbert-elliott", &[("p", "0.1"), ("r", "0.3"), ("loss_good", "0.05"), ("loss_bad", "0.9")]),
         ("jitter", &[("keep_order", "false")]),
+        ("jitter", &[("hold", "300ms")]),
         ("jitter", &[("distribution", "normal"), ("spread", "10ms")]),
         ("jitter", &[("distribution", "exponential"), ("keep_order", "false")]),
         ("jitter", &[("distribution", "pareto"), ("shape", "1.2")]),

@@ -9,7 +9,8 @@
 //!
 //! Every distribution is cut to 0 .. `max`: it is the distribution given that the value lies there, not one with a
 //! heap of packets at the ends. With `keep_order` a packet leaves no earlier than the one before it, so a large value
-//! holds back those that follow; the mean is then larger than the distribution's.
+//! holds back those that follow; the mean is then larger than the distribution's. With `hold` one time is drawn for every
+//! packet that arrives within a period of that length, counted from the first packet: a route that changes.
 //!
 //! | symbol | field | unit | default | source |
 //! |---|---|---|---|---|
@@ -18,6 +19,7 @@
 //! | spread | `spread` | time | 5 ms | - |
 //! | shape | `shape` | 1 | 3 | netem's `pareto` table |
 //! | max | `max` | time | 100 ms | - |
+//! | - | `hold` | time | 0 s | - |
 
 use alloc::collections::{BinaryHeap, VecDeque};
 use alloc::format;
@@ -57,6 +59,8 @@ parameters! {
         shape: f64 = 3.0, in 1.01..=100.0, from "netem's pareto table";
         /// The longest time.
         max: Duration = Duration::from_millis(100), in Duration::ZERO..=Duration::from_secs(600), from "beyond any jitter buffer";
+        /// For how long one drawn time holds for every packet; 0 s draws for each: a route that changes on a beat.
+        hold: Duration = Duration::ZERO, in Duration::ZERO..=Duration::from_secs(3600), from "-";
         /// Whether packets keep their order.
         keep_order: bool = true, in .., from "a queue keeps it";
     }
@@ -75,6 +79,9 @@ fn check(config: &Config) -> Result<(), ParameterError> {
 #[derive(Clone, Debug)]
 pub struct Jitter<P> {
     draw: Draw,
+    hold: Duration,
+    /// The time that holds, and until when.
+    held_time: (Duration, Time),
     random: Random,
     held: Held<P>,
 }
@@ -122,13 +129,30 @@ impl<P: Packet> Jitter<P> {
             true => Held::InOrder(VecDeque::new()),
             false => Held::ByTime(BinaryHeap::new(), 0),
         };
-        Jitter { draw: Draw::new(config), random: site.random, held }
+        let held_time = (Duration::ZERO, Time::ZERO);
+        Jitter { draw: Draw::new(config), hold: config.hold, held_time, random: site.random, held }
+    }
+
+    fn next_time(&mut self, now: Time) -> Duration {
+        if self.hold.is_zero() {
+            return self.draw.next(&mut self.random);
+        }
+        let (time, until) = &mut self.held_time;
+        if now >= *until {
+            *time = self.draw.next(&mut self.random);
+            // Periods without packets draw nothing.
+            let into = now.since(*until).as_nanos() % self.hold.as_nanos();
+            let start =
+                if *until == Time::ZERO { now } else { now.saturating_sub(Duration::from_nanos(into)) };
+            *until = start.saturating_add(self.hold);
+        }
+        *time
     }
 }
 
 impl<P: Packet> PathElement<P> for Jitter<P> {
     fn accept(&mut self, now: Time, packet: P) {
-        let at = now + self.draw.next(&mut self.random);
+        let at = now + self.next_time(now);
         match &mut self.held {
             Held::InOrder(line) => {
                 let earliest = line.back().map_or(Time::ZERO, |&(at, _)| at);

@@ -290,6 +290,24 @@ fn jitter_is_cut_without_heaping_up_at_its_ends() {
 }
 
 #[test]
+fn jitter_that_holds_draws_once_a_period() {
+    let mut jitter =
+        element("jitter", &[("mean", "5ms"), ("spread", "5ms"), ("max", "10ms"), ("hold", "1s")]);
+    // The first packet comes at 2.5 s: periods end at 3.5 s, 4.5 s and so on.
+    let mut times = Vec::new();
+    for tenth in 25..95 {
+        let now = Time::from_millis(100 * tenth);
+        jitter.accept(now, Sample::new(tenth, 1000));
+        let at = jitter.next_wakeup().expect("a packet");
+        jitter.poll(at);
+        times.push(at.since(now));
+    }
+    let periods: Vec<_> = times.chunks(10).collect();
+    assert!(periods.iter().all(|period| period.iter().all(|time| time == &period[0])), "{times:?}");
+    assert!(periods.windows(2).all(|pair| pair[0][0] != pair[1][0]), "{times:?}");
+}
+
+#[test]
 fn jitter_of_no_width_or_no_length_is_a_delay_line() {
     for options in [
         [("distribution", "uniform"), ("mean", "5ms"), ("spread", "0s")],
