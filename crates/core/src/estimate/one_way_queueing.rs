@@ -6,6 +6,7 @@
 //!        = OWD_i - B_i,   B_i = min(B_(i-1), OWD_i)            the same sum, by what it started from
 //! bounded:         B_i = clamp(B_(i-1), OWD_i - (RTT_i - RTT_min), OWD_i)                           D2
 //! RTT_i  = (now - s_i) - ack_delay - (r_n - r_i)               n: the packet that the ACK's delay is about
+//! RTT_min = min RTT_n
 //! ```
 //!
 //! | symbol | field | unit | default | source |
@@ -87,8 +88,6 @@ impl OneWayQueueing {
 
     /// Takes in what an ACK reports, and calls `visit` with each packet that arrived in order and its queueing delay.
     pub fn on_ack(&mut self, event: &AckEvent<'_>, mut visit: impl FnMut(&ReceiveTime, Duration)) {
-        let known = self.newest;
-        let fresh = |packet: &&ReceiveTime| known.is_none_or(|newest| packet.number > newest);
         // The ACK's delay is that of the largest packet newly acknowledged, and there is a sample only if it is.
         let reference =
             event.rtt.sample.and(event.acked.last()).and_then(|largest| {
@@ -98,11 +97,10 @@ impl OneWayQueueing {
             let waited = reference?.received_at.since(packet.received_at);
             Some(event.now.since(packet.sent_at).saturating_sub(event.ack_delay).saturating_sub(waited))
         };
-        // The smallest first: it bounds the packets of this ACK, too.
-        for packet in event.receive_times.iter().filter(fresh) {
-            if let Some(rtt) = round_trip(packet) {
-                self.note_rtt(event.now.as_nanos(), rtt.as_nanos());
-            }
+        // It bounds the packets of this ACK, too. No other packet's round trip may count: the receiver's clock is in the
+        // time it waited, and a clock set forward in between would make it the smallest for good.
+        if let Some(rtt) = reference.and_then(round_trip) {
+            self.note_rtt(event.now.as_nanos(), rtt.as_nanos());
         }
         for packet in event.receive_times {
             if self.newest.is_some_and(|newest| packet.number <= newest) {

@@ -225,6 +225,24 @@ fn packets_that_share_an_ack_are_bounded_each_by_its_own_round_trip() {
 }
 
 #[test]
+fn a_clock_that_is_set_between_two_packets_of_an_ack_leaves_the_smallest_rtt_alone() {
+    let mut estimate = OneWayQueueing::new(Baseline::Bounded, None);
+    let report = |number, sent_ms, received_ms| ReceiveTime {
+        number,
+        sent_at: Time::from_millis(sent_ms),
+        received_at: Time::from_millis(received_ms),
+    };
+    // One ACK for packets 1 ms apart; the clock is set forward by 100 ms between them.
+    let reports = [report(0, 0, 25), report(1, 1, 126)];
+    let acked = reports.map(|report| packet(report.number, report.sent_at));
+    let event =
+        AckEvent { receive_times: &reports, ..ack(Time::from_millis(51), &acked, Duration::from_millis(50)) };
+    estimate.on_ack(&event, |_, _| {});
+    assert_eq!(estimate.rtt_min(), Some(Duration::from_millis(50)));
+    assert_eq!(estimate.queueing(), Duration::ZERO);
+}
+
+#[test]
 fn a_longer_route_is_learnt_after_the_horizon() {
     let horizon = Duration::from_secs(5);
     let mut path = Path::new(Baseline::Bounded, TRUE);
