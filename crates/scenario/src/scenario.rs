@@ -116,6 +116,8 @@ pub struct FlowSpec {
     pub overhead: Bytes,
     /// The window before the first ACK, in packets, unless the controller sets its own.
     pub initial_window: u32,
+    /// QUIC: packets that may leave back to back after a pause, whatever the pacing rate.
+    pub pacing_burst: u32,
     /// What the application sends.
     pub traffic: Traffic,
     /// When the flow may start, at the earliest.
@@ -235,6 +237,8 @@ impl FlowSpec {
     pub const JITTER: Duration = Duration::from_micros(200);
     /// RFC 6928's initial window, packets.
     pub const INITIAL_WINDOW: u32 = 10;
+    /// RFC 9002 7.7: the initial window, packets.
+    pub const PACING_BURST: u32 = 10;
 
     /// A backlogged flow of `controller` over `path`, with the feedback and the host that the controller brings, m = 2,
     /// 1500-byte packets, started within the first RTT, acknowledged over an unlimited way back.
@@ -252,6 +256,7 @@ impl FlowSpec {
             mss,
             overhead,
             initial_window: Self::INITIAL_WINDOW,
+            pacing_burst: Self::PACING_BURST,
             traffic: Traffic::Backlogged,
             start: Duration::ZERO,
             start_within: rtt,

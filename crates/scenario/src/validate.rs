@@ -129,6 +129,7 @@ impl Scenario {
             return check.contradiction("mss", reason);
         }
         check.within("initial_window", u64::from(flow.initial_window), 1..=10_000)?;
+        check.within("pacing_burst", u64::from(flow.pacing_burst), 1..=10_000)?;
         check.within("rtt", flow.rtt, NS..=TRIP)?;
         let most = (TRIP - flow.rtt) / u64::from(flow.count - 1).max(1);
         check.within("rtt_step", flow.rtt_step, Duration::ZERO..=most)?;

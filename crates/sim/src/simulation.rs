@@ -95,6 +95,7 @@ impl Simulation {
                     mss: flow.mss,
                     overhead: flow.overhead,
                     initial_window: flow.initial_window,
+                    pacing_burst: flow.pacing_burst,
                     traffic: flow.traffic.clone(),
                     start,
                     stop: flow.stop.map(|stop| Time::ZERO + stop),

@@ -29,6 +29,7 @@ const FLOW: &[&str] = &[
     "mss",
     "overhead",
     "initial_window",
+    "pacing_burst",
     "traffic",
     "start",
     "start_within",
@@ -231,6 +232,7 @@ fn flow(field: Field<'_>, index: usize) -> Result<FlowSpec, InputError> {
     flow.mss = table.quantity("mss", flow.mss)?;
     flow.overhead = table.quantity("overhead", flow.overhead)?;
     flow.initial_window = table.integer("initial_window", flow.initial_window)?;
+    flow.pacing_burst = table.integer("pacing_burst", flow.pacing_burst)?;
     flow.traffic = table.get("traffic").map_or(Ok(Traffic::Backlogged), traffic::read)?;
     flow.start = table.quantity("start", flow.start)?;
     flow.start_within = table.quantity("start_within", flow.start_within)?;

@@ -53,6 +53,7 @@ ack_every = 1
 mss = "1200B"
 overhead = "65B"
 initial_window = 32
+pacing_burst = 5
 traffic = { kind = "on-off", on = "1s", off = "500ms", rate = "1Mbps", random = true }
 start = "1s"
 start_within = "10ms"
@@ -90,7 +91,7 @@ fn reads_every_field() {
     let steps = vec![(half, Rate::from_mbps(12)), (half, Rate::from_mbps(24))];
     assert_eq!(wired.service, Service::Steps(Steps { steps, repeat: false }));
     let [main, other] = scenario.flows.as_slice() else { panic!("two flows") };
-    assert_eq!((main.count, main.ack_every, main.initial_window), (3, 1, 32));
+    assert_eq!((main.count, main.ack_every, main.initial_window, main.pacing_burst), (3, 1, 32, 5));
     assert_eq!(main.controller.name(), "newreno");
     assert_eq!(main.host, Host::Quic);
     assert_eq!(main.stop, Some(Duration::from_secs(60)));
@@ -210,6 +211,7 @@ fn refuses_bad_inputs_in_the_users_words() {
         add("count = 5000000000"),
         add("count = \"two\""),
         add("ack_every = 0"),
+        add("pacing_burst = 0"),
         add("mss = \"10B\""),
         add("mss = \"65500B\""),
         add("host = \"sctp\""),

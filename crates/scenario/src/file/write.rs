@@ -81,6 +81,9 @@ impl File {
         self.text("mss", flow.mss);
         self.text("overhead", flow.overhead);
         self.plain("initial_window", flow.initial_window);
+        if flow.pacing_burst != FlowSpec::PACING_BURST {
+            self.plain("pacing_burst", flow.pacing_burst);
+        }
         self.plain("traffic", traffic(&flow.traffic));
         self.text("start", flow.start);
         self.text("start_within", flow.start_within);

@@ -113,7 +113,7 @@ impl Connection {
         Connection {
             number,
             encoding,
-            sender: Sender::new(shared.host, controller, &opening),
+            sender: Sender::new(shared.host, controller, &opening, config.pacing_burst),
             receiver: Receiver::new(shared.host, feedback, config.receiver_clock),
             acks: AckArena::default(),
             outbox: VecDeque::new(),

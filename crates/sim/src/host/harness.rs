@@ -76,6 +76,7 @@ pub(crate) fn config(host: Host, traffic: Traffic) -> FlowConfig {
         mss,
         overhead,
         initial_window: 10,
+        pacing_burst: 10,
         traffic,
         start: Time::ZERO,
         stop: None,

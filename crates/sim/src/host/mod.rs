@@ -61,6 +61,8 @@ pub struct FlowConfig {
     pub overhead: Bytes,
     /// The window before the first ACK, in packets.
     pub initial_window: u32,
+    /// QUIC: packets that may leave back to back after a pause, whatever the pacing rate.
+    pub pacing_burst: u32,
     /// What the application sends.
     pub traffic: Traffic,
     /// When the flow starts.

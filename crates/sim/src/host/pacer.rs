@@ -2,11 +2,12 @@
 //!
 //! ```text
 //! TCP:   a packet may leave at `due`;  due = max(due, t) + size / rate, less at most half of that for time lost
-//! QUIC:  a packet may leave while there are tokens for it; they fill at `rate`, up to ten packets        rfc9002 7.7
+//! QUIC:  a packet may leave while there are tokens for it; they fill at `rate`, up to `burst` packets    rfc9002 7.7
 //! ```
 //!
 //! TCP paces as Linux does without fq: no bursts, the first ten packets of a connection unpaced, and a packet that leaves
-//! late lets the next one leave up to half an interval earlier. QUIC allows a burst of ten packets after a pause.
+//! late lets the next one leave up to half an interval earlier. QUIC allows a burst after a pause: of ten packets, the initial
+//! window, unless the flow says otherwise.
 //!
 //! Deviations: D1 Linux hands segments to the device in bursts of up to 64 kB at high rates (TSO autosizing: about 1 ms
 //! of data, two segments at least); here each packet is spaced by itself.
@@ -16,8 +17,6 @@ use brakelight_core::units::{Bytes, Rate};
 
 /// Packets at the start of a TCP connection that are not paced (Linux, `tcp_update_skb_after_send`).
 const UNPACED: u32 = 10;
-/// Packets that QUIC may send back to back after a pause (rfc9002 7.7: the initial window).
-const QUIC_BURST: u64 = 10;
 
 /// When the next packet may leave.
 #[derive(Clone, Debug)]
@@ -37,8 +36,9 @@ impl Pacer {
         Pacer::Spaced { due: Time::ZERO, unpaced: UNPACED }
     }
 
-    pub(super) fn quic(mss: u64) -> Self {
-        Pacer::Bucket { tokens: QUIC_BURST * mss, size: QUIC_BURST * mss, filled_at: Time::ZERO }
+    pub(super) fn quic(mss: u64, burst: u32) -> Self {
+        let size = u64::from(burst) * mss;
+        Pacer::Bucket { tokens: size, size, filled_at: Time::ZERO }
     }
 
     /// When a packet of `size` bytes may leave at `rate`: now or earlier means at once.
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn quic_sends_a_burst_of_ten_then_one_per_interval() {
-        let left = departures(Pacer::quic(1000), 13);
+        let left = departures(Pacer::quic(1000, 10), 13);
         assert_eq!(left[..10], [0; 10]);
         assert_eq!(left[10..], [1_000, 2_000, 3_000]);
     }

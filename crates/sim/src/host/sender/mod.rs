@@ -142,11 +142,18 @@ pub(super) struct Sender {
 }
 
 impl Sender {
-    pub(super) fn new(host: Host, controller: Box<AnyController>, connection: &Connection) -> Self {
+    pub(super) fn new(
+        host: Host,
+        controller: Box<AnyController>,
+        connection: &Connection,
+        pacing_burst: u32,
+    ) -> Self {
         let mss = connection.mss.0;
         let (rtt, pacer) = match host {
             Host::Tcp => (RttEstimator::new(TCP_INITIAL_RTT, tcp::MIN_RTO), Pacer::tcp()),
-            Host::Quic => (RttEstimator::new(QUIC_INITIAL_RTT, Duration::ZERO), Pacer::quic(mss)),
+            Host::Quic => {
+                (RttEstimator::new(QUIC_INITIAL_RTT, Duration::ZERO), Pacer::quic(mss, pacing_burst))
+            }
         };
         let mut sender = Sender {
             host,
