@@ -1,8 +1,9 @@
-//! The papers' statements about ABC's rules themselves, measured on the code: what `reproduce` asks for by
+//! The papers' statements about the rules themselves, measured on the code: what `reproduce` asks for by
 //! `builtin:NAME`. Each check drives the same controller, receiver or router that every run uses, through its trait.
 
 use brakelight_scenario::experiment::Finding;
 
+mod bias;
 mod bmcc;
 mod fluid;
 mod router;
@@ -38,6 +39,7 @@ const CHECKS: &[Entry] = &[
     ("wifi-inter-ack-time", wifi::inter_ack_time),
     ("wifi-estimate", wifi::estimate),
     ("wifi-estimate-cap", wifi::estimate_cap),
+    ("quicdc-rtt-bias", bias::rtt_bias),
 ];
 
 /// Runs the check called `name`, if there is one.

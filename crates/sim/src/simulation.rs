@@ -86,24 +86,7 @@ impl Simulation {
                 let id = flows.len() as u32;
                 let mut random = Random::stream(scenario.seed, &format!("start {name}"));
                 let start = Time::ZERO + flow.start + flow.start_within.mul_f64(random.uniform());
-                hosts.push(FlowHost::new(FlowConfig {
-                    flow: FlowId(id),
-                    host: flow.host,
-                    controller: flow.controller.config().clone(),
-                    feedback: flow.feedback.config().clone(),
-                    ack_every: flow.ack_every,
-                    mss: flow.mss,
-                    overhead: flow.overhead,
-                    initial_window: flow.initial_window,
-                    pacing_burst: flow.pacing_burst,
-                    traffic: flow.traffic.clone(),
-                    start,
-                    stop: flow.stop.map(|stop| Time::ZERO + stop),
-                    receiver_clock: flow.receiver_clock,
-                    jitter: flow.jitter,
-                    random: Random::stream(scenario.seed, &format!("host {name}")),
-                    controller_random: Random::stream(scenario.seed, &format!("controller {name}")),
-                }));
+                hosts.push(FlowHost::new(flow_config(scenario, flow, id, &name, start)));
                 statistics.push(FlowStatistics::new(network.forward_links[id as usize].last().copied()));
                 flows.push(FlowInstance { name, spec, start });
             }
@@ -347,6 +330,34 @@ impl SeriesSoFar {
             *before = after;
         }
         self.bin_end += bin;
+    }
+}
+
+/// What flow `id` of the run, called `name`, is made of.
+pub(crate) fn flow_config(
+    scenario: &Scenario,
+    flow: &FlowSpec,
+    id: u32,
+    name: &str,
+    start: Time,
+) -> FlowConfig {
+    FlowConfig {
+        flow: FlowId(id),
+        host: flow.host,
+        controller: flow.controller.config().clone(),
+        feedback: flow.feedback.config().clone(),
+        ack_every: flow.ack_every,
+        mss: flow.mss,
+        overhead: flow.overhead,
+        initial_window: flow.initial_window,
+        pacing_burst: flow.pacing_burst,
+        traffic: flow.traffic.clone(),
+        start,
+        stop: flow.stop.map(|stop| Time::ZERO + stop),
+        receiver_clock: flow.receiver_clock,
+        jitter: flow.jitter,
+        random: Random::stream(scenario.seed, &format!("host {name}")),
+        controller_random: Random::stream(scenario.seed, &format!("controller {name}")),
     }
 }
 
