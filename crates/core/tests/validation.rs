@@ -53,6 +53,11 @@ fn westwood() {
 }
 
 #[test]
+fn quicdc() {
+    page("quicdc");
+}
+
+#[test]
 fn ctcp() {
     page("ctcp");
 }
