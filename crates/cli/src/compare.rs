@@ -2,13 +2,16 @@
 
 use std::path::Path;
 
+use brakelight_core::path::trace::Trace;
 use brakelight_core::registry::Host;
 use brakelight_core::time::Duration;
+use brakelight_core::units::Limit;
 use brakelight_scenario::compare::Compare;
 use brakelight_scenario::documents::{Origin, Runs};
 use brakelight_scenario::outcome::Run;
 use brakelight_scenario::scenario::{Record, default_bin};
 use brakelight_scenario::scheme::Scheme;
+use brakelight_scenario::trace::OPPORTUNITY;
 use brakelight_scenario::trace::embedded::EMBEDDED;
 use brakelight_scenario::trace::names::Names;
 use brakelight_sim::Traces;
@@ -76,8 +79,10 @@ impl Comparison {
         let labels = labels(&given)?;
         let mut traces = Traces::new();
         let mut jobs = Vec::new();
+        let mut shallow = Vec::new();
         for (name, label) in given.iter().zip(&labels) {
             let trace = names.load(name).map_err(|error| Failure::input(format!("--trace: {error}")))?;
+            shallow.extend(shallow_buffer(label, &trace, arguments));
             traces.insert(label.clone(), trace);
             for scheme in &schemes {
                 let compare = Compare {
@@ -101,7 +106,8 @@ impl Comparison {
                 });
             }
         }
-        let notes = notes(&schemes, against.as_ref());
+        let mut notes = notes(&schemes, against.as_ref());
+        notes.extend(shallow);
         Ok(Comparison { schemes, jobs, traces, notes })
     }
 
@@ -193,6 +199,26 @@ fn notes(schemes: &[Scheme], against: Option<&Scheme>) -> Vec<String> {
         notes.push(format!("every scheme shares its queue with one flow of `{against}`"));
     }
     notes
+}
+
+/// Below this share of a path's bandwidth-delay product a buffer decides more than any scheme.
+const SHALLOW: f64 = 0.5;
+
+/// A remark on a buffer that is small for its trace.
+fn shallow_buffer(label: &str, trace: &Trace, arguments: &arguments::Compare) -> Option<String> {
+    let product = trace.mean_rate(OPPORTUNITY).bytes_in(arguments.rtt).as_f64();
+    let buffer = match arguments.buffer {
+        Limit::Packets(packets) => f64::from(packets) * OPPORTUNITY.as_f64(),
+        Limit::Bytes(bytes) => bytes.as_f64(),
+    };
+    (buffer < SHALLOW * product).then(|| {
+        format!(
+            "{label}: a buffer of {} is {:.2} of the bandwidth-delay product; every scheme that probes by losses, and ABC's second window, starves: --buffer {}kB would hold one",
+            arguments.buffer,
+            buffer / product,
+            (product / 1e3).ceil()
+        )
+    })
 }
 
 /// The drawing, a table per trace, the table over all traces, the notes.

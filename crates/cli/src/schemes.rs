@@ -4,7 +4,7 @@ use brakelight_core::registry::{CONTROLLERS, QUEUES};
 use brakelight_scenario::scheme::Scheme;
 
 /// What comes first, where it is registered; the queues that a router of today has, below the controller it has.
-const FIRST: &[&str] = &["abc", "cubic", "cubic+codel", "cubic+pie"];
+const FIRST: &[&str] = &["abc", "cubic", "cubic+codel", "cubic+fq_codel", "cubic+pie", "cubic+red"];
 
 /// The schemes of `FIRST`, then every other controller with the queue that it brings.
 pub fn defaults() -> Vec<Scheme> {

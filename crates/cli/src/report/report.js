@@ -210,14 +210,22 @@
     const shown = data.schemes.filter((scheme) => !hidden.has(scheme));
     const phone = narrow();
     const find = (scheme, trace) => data.runs.find((run) => run.scheme === scheme && run.trace === trace);
+    // Bars have only colours to be told apart by: with more schemes than those, marks stand beside each other instead.
+    const crowded = shown.length > COLOURS.length;
+    const beside = (scheme, across) => {
+      const shift = ((shown.indexOf(scheme) + 0.5) / shown.length - 0.5) * 0.86;
+      const places = data.traces.map((_, index) => index + shift);
+      return phone ? { x: across.x, y: places } : { x: places, y: across.y };
+    };
     const panel = (scheme, value, template, number) => {
       const values = data.traces.map((trace) => { const run = find(scheme, trace); return run ? value(run) : null; });
       const names = data.traces.map(shorten);
       const across = phone ? { x: values, y: names, orientation: 'h' } : { x: names, y: values };
+      const kind = crowded
+        ? { type: 'scatter', mode: 'markers', ...beside(scheme, across), marker: { color: colour(scheme), symbol: symbol(scheme), size: 9 } }
+        : { type: 'bar', ...across, offsetgroup: scheme, marker: { color: colour(scheme), line: { width: 0 } } };
       return {
-        type: 'bar', ...across, name: scheme, offsetgroup: scheme, customdata: data.traces,
-        xaxis: phone ? 'x' + number : 'x', yaxis: phone ? 'y' : 'y' + number,
-        marker: { color: colour(scheme), line: { width: 0 } },
+        ...kind, name: scheme, customdata: data.traces, xaxis: phone ? 'x' + number : 'x', yaxis: phone ? 'y' : 'y' + number,
         hovertemplate: `<b>${scheme}</b> on %{customdata}<br>${template}<extra></extra>`,
       };
     };
@@ -229,14 +237,24 @@
       panel(scheme, (run) => 100 * run.utilization, value + ' % of the capacity', ''),
       panel(scheme, (run) => run.queueing && run.queueing.p95, 'p95 queueing delay ' + value + ' ms', '2'),
     ]);
-    const share = { title: 'Utilisation, %', range: [0, 100], fixedrange: coarse };
+    const share = { title: 'Utilisation, %', range: [0, crowded ? 104 : 100], fixedrange: coarse };
     const wait = { title: 'p95 queueing delay, ms', fixedrange: coarse, ...log };
-    const names = { type: 'category', fixedrange: true, showgrid: false };
+    const names = crowded
+      ? {
+          type: 'linear', fixedrange: true, showgrid: false, zeroline: false, tickmode: 'array',
+          tickvals: data.traces.map((_, index) => index), ticktext: data.traces.map(shorten), range: [-0.5, data.traces.length - 0.5],
+        }
+      : { type: 'category', fixedrange: true, showgrid: false };
+    const separators = crowded
+      ? data.traces.slice(1).map((_, index) => (phone
+        ? { type: 'line', xref: 'paper', yref: 'y', x0: 0, x1: 1, y0: index + 0.5, y1: index + 0.5, line: { color: theme.line, width: 1 } }
+        : { type: 'line', xref: 'x', yref: 'paper', x0: index + 0.5, x1: index + 0.5, y0: 0, y1: 1, line: { color: theme.line, width: 1 } }))
+      : [];
     const layout = phone
       ? {
           height: 90 + data.traces.length * Math.max(60, 13 * shown.length + 14), barmode: 'group', bargap: 0.18,
           margin: { l: 10, r: 8, t: 10, b: 44 },
-          yaxis: axis({ ...names, autorange: 'reversed', tickangle: -90 }),
+          yaxis: axis({ ...names, ...(crowded ? { range: [data.traces.length - 0.5, -0.5] } : { autorange: 'reversed' }), tickangle: -90 }),
           xaxis: axis({ ...share, domain: [0, 0.46], title: 'Utilisation, %' }),
           xaxis2: axis({ ...wait, domain: [0.54, 1], title: 'p95 delay, ms' }),
         }
@@ -246,7 +264,7 @@
           yaxis: axis({ ...share, domain: [0.54, 1] }),
           yaxis2: axis({ ...wait, domain: [0, 0.46] }),
         };
-    draw('bars', shownTraces, layout);
+    draw('bars', shownTraces, { ...layout, shapes: separators });
   }
 
   // --- Over time -----------------------------------------------------------------------------------------------
