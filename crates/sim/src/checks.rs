@@ -5,6 +5,7 @@ use brakelight_scenario::experiment::Finding;
 
 mod bias;
 mod bmcc;
+mod coexistence;
 mod fluid;
 mod router;
 mod sender;
@@ -40,6 +41,8 @@ const CHECKS: &[Entry] = &[
     ("wifi-estimate", wifi::estimate),
     ("wifi-estimate-cap", wifi::estimate_cap),
     ("quicdc-rtt-bias", bias::rtt_bias),
+    ("abc-governing-window", coexistence::governing_window),
+    ("abc-window-rises", coexistence::window_rises),
 ];
 
 /// Runs the check called `name`, if there is one.

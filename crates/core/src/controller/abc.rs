@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! each byte ACKed:  w_abc += 1 + MSS/w_abc if accelerate, -1 + MSS/w_abc if brake, 0 if CE      abc20 eq.3, section 6
-//! w_nonabc:         Cubic, which answers drops and CE                                           abc20 4.1
+//! w_nonabc:         Cubic or another, which answers drops, CE and delay                         abc20 4.1
 //! cwnd = min(w_abc, w_nonabc), each at most 2 x the packets in flight before the ACK            abc20 4.1
 //! ```
 //!
@@ -10,6 +10,7 @@
 //! |---|---|---|---|---|---|
 //! | w_abc | `w_abc_bytes` | bytes | 10 packets | 10 packets | mechanisms X-16 |
 //! | w_nonabc | `second_window` | choice | true | false | abc20 4.1 |
+//! | - | `other` | choice | cubic | cubic | abc20 4.1, note 6 |
 //! | 1/w | `additive_increase` | choice | true | true | abc20 eq.3 |
 //! | 2 | `cap` | 1 | 2 | 2 | abc20 4.1 |
 //! | - | `cap_floor` | packets | 10 | 10 | mechanisms X-14 |
@@ -20,6 +21,21 @@
 //! Marks are counted in bytes, whatever the ACK carries: exact counts where the flow has them, otherwise everything the
 //! ACK newly covers under the one state it echoes. So delayed, stretched and lost ACKs need no case of their own.
 //!
+//! # The two windows
+//!
+//! w_abc starts at the initial window, has no slow start (accelerates double it per round trip), and ignores losses
+//! (mechanisms X-16). w_nonabc is a whole controller of its own, slow start and timeouts included, that hears every
+//! event. The cap is applied at the end of every ACK, to what was in flight just before it, so that an ACK which empties
+//! the pipe does not empty the windows, and it clips the stored windows: Cubic keeps its W_max and its epoch, so it can
+//! rise at once when more comes into flight (X-14). The cap's floor is the initial window of RFC 6928, for the same
+//! reason: a flow that its application held back starts again as a new one would. No ACK, no cap: neither a loss nor a
+//! timeout clips. A window that brakes shrink stops at two packets, which one delayed ACK answers (X-15).
+//!
+//! `other` puts any controller of the registry that works by drops, CE and delay in Cubic's place. One that paces counts
+//! as a window of its rate times srtt where that is less than its cwnd, and its rate is the flow's. Packets sent while
+//! w_abc was the lesser are shown to it as limited by the application: what came of them says how fast ABC's routers
+//! let the flow go, and nothing about the others.
+//!
 //! Deviations:
 //! D1 the window has a floor: at f = 0 Equation 3 goes to zero, and a sender without packets in flight hears no ACK.
 //! D2 the cap has a floor: a flow held back by its application would otherwise be left without a window.
@@ -28,13 +44,20 @@
 //! D5 the second window does without HyStart: it would read the delay of a queue that the other window fills.
 //! D6 idle periods longer than the retransmission timeout decay both windows, as Linux does for every controller.
 
-use super::cubic::{self, Cubic};
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
 use super::{
-    AckEvent, Connection, Controller, IdleEvent, LossEvent, Recovery, SendDirective, SendEvent,
+    AckEvent, Connection, Controller, IdleEvent, LossEvent, PacketInfo, Recovery, SendDirective, SendEvent,
     SpuriousEvent, Timeout, TimeoutEvent, window,
 };
 use crate::ecn::Encoding;
 use crate::packet::Header;
+use crate::parameters::Value;
+use crate::random::Random;
+use crate::registry::{AnyController, CONTROLLERS, ControllerConfig};
 use crate::time::{Duration, Time};
 use crate::units::{Bytes, Rate};
 
@@ -58,6 +81,62 @@ choices! {
     }
 }
 
+/// A controller that hears only drops, CE and delay, by its registered name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Other(&'static str);
+
+impl Other {
+    /// Cubic, as in the paper.
+    pub const CUBIC: Other = Other("cubic");
+
+    /// Every one there is: those that bring neither a queue nor a receiver of their own, and give the ECN field no
+    /// meaning of their own either.
+    pub fn all() -> impl Iterator<Item = Other> {
+        let mss = Bytes(1448);
+        let anywhere = Connection {
+            mss,
+            overhead: Bytes(52),
+            initial_window: Bytes(10 * mss.0),
+            now: Time::ZERO,
+            random: Random::stream(0, "other"),
+        };
+        let ordinary = move |name: &&'static str| {
+            ControllerConfig::new(name, &[]).is_ok_and(|config| {
+                let brings = config.companions();
+                brings.queue.is_none()
+                    && matches!(brings.feedback, "delayed" | "rfc3168")
+                    && matches!(config.build(&anywhere).encoding(), Encoding::None | Encoding::Classic)
+            })
+        };
+        CONTROLLERS.iter().map(|entry| entry.name).filter(ordinary).map(Other)
+    }
+
+    fn build(self, connection: &Connection) -> Box<AnyController> {
+        // D5
+        let options: &[_] = if self == Other::CUBIC { &[("hystart", "off")] } else { &[] };
+        let config = ControllerConfig::new(self.0, options).expect("the name comes from the registry");
+        Box::new(config.build(connection))
+    }
+}
+
+impl Value for Other {
+    fn unit() -> String {
+        Other::all().map(|other| other.0).collect::<Vec<_>>().join(" | ")
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        let known = |entry: &&crate::registry::Entry| entry.name == text || entry.aliases.contains(&text);
+        let name = CONTROLLERS.iter().find(known).map(|entry| entry.name);
+        Other::all().find(|other| Some(other.0) == name).ok_or_else(|| {
+            format!("one of {}", Other::all().map(|other| other.0).collect::<Vec<_>>().join(", "))
+        })
+    }
+
+    fn show(&self) -> String {
+        self.0.to_string()
+    }
+}
+
 parameters! {
     /// ABC's settings. What is `none` follows the variant.
     pub struct Config {
@@ -65,8 +144,10 @@ parameters! {
         variant: Variant = Variant::Paper, in .., from "abc20";
         /// How marks are written: abc in the paper, proxied in the prototype.
         encoding: Option<Wire> = None, in .., from "abc20 4.2";
-        /// Whether Cubic guards against drops and CE beside the marks: true in the paper, false in the prototype.
+        /// Whether a second window answers drops and CE beside the marks: true in the paper, false in the prototype.
         second_window: Option<bool> = None, in .., from "abc20 4.1";
+        /// The controller of that window.
+        other: Other = Other::CUBIC, in .., from "abc20 4.1";
         /// Whether the window gains one packet per RTT besides; without it shares do not converge.
         additive_increase: bool = true, in .., from "abc20 3.1.3";
         /// Packets below which braking does not go: 2 in the paper, 5 in the prototype.
@@ -116,6 +197,10 @@ impl From<&Config> for Rules {
     }
 }
 
+/// In the tag of a packet that was sent while w_abc was the lesser window and the other controller paces: those are the
+/// controllers that model the path's rate. They number far fewer intervals than this.
+const MARKS_GOVERNED: u64 = 1 << 63;
+
 /// ABC's windows.
 #[derive(Clone, Debug)]
 pub struct Abc {
@@ -123,8 +208,10 @@ pub struct Abc {
     mss: Bytes,
     initial_window: Bytes,
     w_abc_bytes: f64,
-    /// w_nonabc: reached through [`Controller`] alone, so that any other controller could take its place.
-    second: Option<Cubic>,
+    /// w_nonabc.
+    second: Option<Box<AnyController>>,
+    /// Packets as the second window is shown them; kept for its allocation.
+    shown: [Vec<PacketInfo>; 2],
     /// `w_abc_bytes` before a timeout took it, where there is no second window.
     before_bytes: Option<f64>,
     srtt: Option<Duration>,
@@ -137,16 +224,16 @@ impl Abc {
         let initial_window = rules
             .initial_pkts
             .map_or(connection.initial_window, |pkts| Bytes(u64::from(pkts) * connection.mss.0));
-        let second = rules.second_window.then(|| {
-            let config = cubic::Config { hystart: cubic::HyStart::Off, ..cubic::Config::default() };
-            Cubic::new(config, &Connection { initial_window, ..connection.clone() })
-        });
+        let second = rules
+            .second_window
+            .then(|| config.other.build(&Connection { initial_window, ..connection.clone() }));
         Abc {
             rules,
             mss: connection.mss,
             initial_window,
             w_abc_bytes: initial_window.as_f64(),
             second,
+            shown: [Vec::new(), Vec::new()],
             before_bytes: None,
             srtt: None,
         }
@@ -158,7 +245,38 @@ impl Abc {
 
     /// Whether marks rather than drops decide how much may be in flight.
     fn marks_govern(&self) -> bool {
-        self.second.as_ref().is_none_or(|second| self.w_abc_bytes <= second.cwnd().as_f64())
+        self.nonabc().is_none_or(|w_nonabc| self.w_abc_bytes <= w_nonabc.as_f64())
+    }
+
+    /// w_nonabc: of a controller that paces, what its rate keeps in flight where that is less.
+    fn nonabc(&self) -> Option<Bytes> {
+        let second = self.second.as_ref()?;
+        let cwnd = second.cwnd();
+        let paced = second.pacing_rate().zip(self.srtt).map(|(rate, srtt)| rate.bytes_in(srtt));
+        Some(paced.map_or(cwnd, |paced| paced.max(self.mss).min(cwnd)))
+    }
+
+    fn pacing_rate_of_other(&self) -> Option<Rate> {
+        self.second.as_ref()?.pacing_rate()
+    }
+
+    /// What the second window is shown of an ACK.
+    fn show(&mut self, event: &AckEvent<'_>) {
+        let Some(second) = &mut self.second else { return };
+        let flagged = |packets: &[PacketInfo]| packets.iter().any(|packet| packet.tag & MARKS_GOVERNED != 0);
+        if !flagged(event.acked) && !flagged(event.lost) {
+            second.on_ack(event);
+            return;
+        }
+        for (shown, packets) in self.shown.iter_mut().zip([event.acked, event.lost]) {
+            shown.clear();
+            shown.extend(packets.iter().map(|packet| PacketInfo {
+                tag: packet.tag & !MARKS_GOVERNED,
+                app_limited: packet.app_limited || packet.tag & MARKS_GOVERNED != 0,
+                ..*packet
+            }));
+        }
+        second.on_ack(&AckEvent { acked: &self.shown[0], lost: &self.shown[1], ..*event });
     }
 
     // abc20 eq.3
@@ -175,13 +293,14 @@ impl Abc {
 
 impl Controller for Abc {
     fn on_send(&mut self, event: &SendEvent) -> SendDirective {
-        if let Some(second) = &mut self.second {
-            second.on_send(event);
+        let mut tag = self.second.as_mut().map_or(0, |second| second.on_send(event).tag);
+        if self.pacing_rate_of_other().is_some() && self.marks_govern() {
+            tag |= MARKS_GOVERNED;
         }
         SendDirective {
             ecn: self.rules.encoding.sent(),
             header: Header::None,
-            tag: 0,
+            tag,
             // A stock receiver echoes a brake until it sees CWR: on every packet, so that each brake is echoed once.
             cwr: self.rules.encoding == Encoding::AbcProxied,
         }
@@ -192,9 +311,7 @@ impl Controller for Abc {
             self.srtt = Some(event.rtt.smoothed);
         }
         self.on_marks(event.marks.accelerate.bytes, event.marks.brake.bytes);
-        if let Some(second) = &mut self.second {
-            second.on_ack(event);
-        }
+        self.show(event);
         // abc20 4.1: the window that does not govern must not run away.
         let inflight = Bytes((event.inflight_before.as_f64() * self.rules.cap) as u64);
         let most = inflight.max(self.packets(self.rules.cap_floor_pkts));
@@ -276,7 +393,7 @@ impl Controller for Abc {
     }
 
     fn next_timer(&self) -> Option<Time> {
-        self.second.as_ref().and_then(Controller::next_timer)
+        self.second.as_ref()?.next_timer()
     }
 
     fn cwnd(&self) -> Bytes {
@@ -286,18 +403,23 @@ impl Controller for Abc {
     }
 
     fn ssthresh(&self) -> Option<Bytes> {
-        self.second.as_ref().and_then(Controller::ssthresh)
+        self.second.as_ref()?.ssthresh()
     }
 
     fn pacing_rate(&self) -> Option<Rate> {
-        let srtt = self.srtt.filter(|srtt| self.rules.pacing > 0.0 && !srtt.is_zero())?;
+        let others = self.pacing_rate_of_other();
+        let Some(srtt) = self.srtt.filter(|srtt| self.rules.pacing > 0.0 && !srtt.is_zero()) else {
+            return others;
+        };
         // At least one bit per second: a rate of zero would never send again.
-        Some(Rate::over(self.cwnd(), srtt).mul_f64(self.rules.pacing).max(Rate::from_bps(1)))
+        let own = Rate::over(self.cwnd(), srtt).mul_f64(self.rules.pacing).max(Rate::from_bps(1));
+        Some(others.map_or(own, |others| others.min(own)))
     }
 
-    /// A loss changes nothing for w_abc; when w_nonabc governs, it is Cubic's episode.
+    /// A loss changes nothing for w_abc; when w_nonabc governs, it is the other controller's episode.
     fn recovery(&self) -> Recovery {
-        if self.marks_govern() { Recovery::Own } else { Recovery::Prr }
+        let others = self.second.as_ref().map_or(Recovery::Own, |second| second.recovery());
+        if self.marks_govern() { Recovery::Own } else { others }
     }
 
     fn encoding(&self) -> Encoding {
@@ -306,8 +428,8 @@ impl Controller for Abc {
 
     fn inspect(&self, visit: &mut dyn FnMut(&'static str, f64)) {
         visit("w_abc_bytes", self.w_abc_bytes);
-        if let Some(second) = &self.second {
-            visit("w_nonabc_bytes", second.cwnd().as_f64());
+        if let Some(w_nonabc) = self.nonabc() {
+            visit("w_nonabc_bytes", w_nonabc.as_f64());
         }
     }
 }

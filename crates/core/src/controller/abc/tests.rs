@@ -239,3 +239,74 @@ fn an_idle_period_decays_both_windows() {
     abc.on_idle_restart(&idle(Time::from_secs(2), Duration::from_millis(700)));
     assert_eq!((abc.cwnd(), abc.w_abc_bytes), (packets(20), packets(20).as_f64()));
 }
+
+#[test]
+fn any_controller_that_hears_drops_ce_and_delay_can_take_cubics_place() {
+    let names: std::vec::Vec<_> = Other::all().map(|other| other.show()).collect();
+    for name in ["cubic", "newreno", "bbr", "copa", "vegas"] {
+        assert!(names.iter().any(|other| other == name), "{name} is not among {names:?}");
+    }
+    for other in Other::all() {
+        let built = other.build(&connection(10));
+        assert!(matches!(built.encoding(), Encoding::None | Encoding::Classic), "{}", other.show());
+        assert!(Other::parse(&other.show()) == Ok(other) && built.cwnd() > Bytes::ZERO);
+    }
+    assert_eq!(Other::parse("reno").map(|other| other.show()), Ok("newreno".into()));
+    for refused in ["abc", "sprout", "nobody"] {
+        let error = Config::from_options([("other", refused)]).unwrap_err().to_string();
+        assert!(error.contains("one of ") && error.contains("cubic"), "{error}");
+    }
+}
+
+/// What one ACK of `count` packets, numbered from `first`, makes of it: sent 100 ms ago, 8 Mbit/s.
+fn delivered(abc: &mut Abc, first: u64, marks: Marks, inflight: Bytes) {
+    let tag = abc.on_send(&send(Time::ZERO, first, inflight)).tag;
+    let info = PacketInfo { tag, ..packet(first, Time::from_millis(900)) };
+    abc.on_ack(&AckEvent { marks, inflight_before: inflight, ..ack(Time::from_secs(1), &[info], RTT) });
+}
+
+#[test]
+fn a_controller_that_paces_is_told_that_marks_were_the_limit_and_gets_its_tags_back() {
+    let mut abc = abc(&[("other", "bbr")], 10);
+    delivered(&mut abc, 0, marks(0, 1, 0), packets(10));
+    // w_abc 9, BBR's first window 10: marks govern, and from now on packets say so.
+    assert!(abc.marks_govern());
+    let tag = abc.on_send(&send(Time::from_secs(1), 1, Bytes::ZERO)).tag;
+    assert_eq!(tag & MARKS_GOVERNED, MARKS_GOVERNED);
+    delivered(&mut abc, 2, marks(0, 1, 0), packets(10));
+    assert!(
+        abc.shown[0].iter().all(|packet| packet.app_limited && packet.tag == 0) && abc.shown[0].len() == 1
+    );
+    // Cubic does not ask, so its packets go without.
+    let mut plain = self::abc(&[], 10);
+    delivered(&mut plain, 0, marks(0, 1, 0), packets(10));
+    assert!(plain.marks_govern() && plain.on_send(&send(Time::ZERO, 1, Bytes::ZERO)).tag == 0);
+}
+
+#[test]
+fn the_rate_of_a_controller_that_paces_is_the_flows_and_counts_as_a_window() {
+    let mut abc = abc(&[("other", "bbr")], 10);
+    let others = abc.second.as_ref().unwrap().pacing_rate();
+    assert!(others.is_some() && abc.pacing_rate() == others);
+    delivered(&mut abc, 0, marks(1, 0, 0), packets(10));
+    let rate = abc.pacing_rate().unwrap();
+    let second = abc.second.as_ref().unwrap();
+    assert_eq!(abc.nonabc(), Some(rate.bytes_in(RTT).max(MSS).min(second.cwnd())));
+    assert_eq!(abc.recovery(), if abc.marks_govern() { Recovery::Own } else { second.recovery() });
+    // Its own pacing, where that is slower.
+    let mut both = self::abc(&[("other", "bbr"), ("pacing", "0.01")], 10);
+    delivered(&mut both, 0, marks(1, 0, 0), packets(10));
+    assert!(both.pacing_rate() < both.second.as_ref().unwrap().pacing_rate());
+}
+
+/// the cap follows every ACK and nothing else.
+#[test]
+fn neither_a_loss_nor_a_timeout_clips() {
+    let mut abc = abc(&[], 100);
+    abc.on_loss(&LossEvent { inflight: packets(2), ..loss(Time::from_secs(1)) });
+    abc.on_timeout(&timeout(Time::from_secs(1), Timeout::Rto));
+    assert_eq!(abc.w_abc_bytes, packets(100).as_f64());
+    // The ACK that empties the pipe counts what it found there.
+    marked(&mut abc, marks(0, 0, 40), packets(40));
+    assert_eq!(abc.w_abc_bytes, packets(80).as_f64());
+}

@@ -350,6 +350,10 @@ impl Controller for Machine {
         self.on_restart(event.now);
     }
 
+    fn clip(&mut self, most: Bytes) {
+        self.cwnd = self.cwnd.min(most).max(self.mss);
+    }
+
     fn on_mtu_change(&mut self, mss: Bytes) {
         self.mss = mss;
         self.cwnd = self.cwnd.max(mss);

@@ -472,6 +472,10 @@ impl Controller for Bbr {
         self.on_restart(event.now);
     }
 
+    fn clip(&mut self, most: Bytes) {
+        self.cwnd = self.cwnd.min(most).max(self.mss);
+    }
+
     fn on_mtu_change(&mut self, mss: Bytes) {
         self.mss = mss;
         self.cwnd = self.cwnd.max(mss);
