@@ -73,11 +73,14 @@ pub(super) fn governing_window() -> Finding {
             (worst, worst_at) = (right, step.from);
         }
     }
-    let measured = format!(
-        "the right one in {:.0} % of the bins of the worst step, the one at {:.0} s",
-        100.0 * worst,
-        worst_at.as_secs_f64()
-    );
+    let measured = match worst < 1.0 {
+        true => format!(
+            "in {:.0} % of the bins of the step at {}, and in more elsewhere",
+            100.0 * worst,
+            worst_at
+        ),
+        false => "in every bin".to_string(),
+    };
     finding(worst >= 0.9, measured)
 }
 
