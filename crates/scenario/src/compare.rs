@@ -2,13 +2,15 @@
 //! measurements. One backlogged flow, RTT 100 ms, the trace in the direction of the data, a 250-packet buffer, 12 Mbit/s
 //! back, the flow started within its first RTT by a draw from the seed.
 
+use brakelight_core::ecn::Encoding;
+use brakelight_core::registry::QueueConfig;
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Limit, Rate};
 
 use crate::problem::{InputError, Invalid, Problem};
 use crate::scenario::{FlowSpec, Hop, LinkSpec, Record, Scenario, TraceOffset};
 use crate::scheme::Scheme;
-use crate::spelled::Spelled;
+use crate::spelled::{Spelled, Words};
 
 /// The link that carries the data.
 pub const FORWARD: &str = "forward";
@@ -41,7 +43,7 @@ pub struct Compare {
     pub seed: u64,
     /// Where in its period the trace starts.
     pub trace_offset: TraceOffset,
-    /// The scheme of one competing flow at the same queue.
+    /// The scheme of one competing flow at the same queue; at ABC's, one that does not speak ABC is given a second one.
     pub against: Option<Scheme>,
     /// What to keep besides the summary.
     pub record: Record,
@@ -67,7 +69,7 @@ impl Compare {
     /// The scenario, checked.
     pub fn scenario(&self) -> Result<Scenario, InputError> {
         let droptail = Spelled::new("droptail", &[]).expect("droptail is registered");
-        let forward = LinkSpec::trace(FORWARD, &self.trace, self.buffer, self.scheme.queue().clone());
+        let forward = LinkSpec::trace(FORWARD, &self.trace, self.buffer, self.queue());
         let reverse = LinkSpec {
             overhead: LinkSpec::MAHIMAHI_OVERHEAD,
             ..LinkSpec::fixed(REVERSE, REVERSE_RATE, REVERSE_BUFFER, droptail)
@@ -95,6 +97,21 @@ impl Compare {
         };
         scenario.validate().map_err(|invalid| self.explain(invalid))?;
         Ok(scenario)
+    }
+
+    /// The bottleneck's queue: the scheme's. An ABC router that other traffic passes has a second queue for it (abc20
+    /// section 4.3), so beside a competitor that does not speak ABC it is that one.
+    fn queue(&self) -> Spelled<QueueConfig> {
+        let own = self.scheme.queue();
+        let speaks_abc = |scheme: &Scheme| {
+            matches!(self.flow(COMPETITOR, scheme).encoding(), Encoding::Abc | Encoding::AbcProxied)
+        };
+        let beside_others = self.against.as_ref().is_some_and(|against| !speaks_abc(against));
+        if own.name() != "abc" || !beside_others {
+            return own.clone();
+        }
+        let words = Words { name: "abc_dual".to_string(), options: own.words().options.clone() };
+        Spelled::from_words(words).expect("the dual queue takes all options of ABC's")
     }
 
     fn flow(&self, name: &str, scheme: &Scheme) -> FlowSpec {

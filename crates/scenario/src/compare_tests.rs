@@ -48,6 +48,19 @@ fn a_competitor_shares_the_queue() {
 }
 
 #[test]
+fn beside_other_traffic_abcs_router_has_a_second_queue() {
+    let queue = |scheme: &str, against: &str| {
+        let against = Some(Scheme::parse(against).unwrap());
+        let compare = Compare { against, ..Compare::new(Scheme::parse(scheme).unwrap(), "some-trace") };
+        compare.scenario().unwrap().links[0].queue.words().to_string()
+    };
+    assert_eq!(queue("abc:delta=200ms,eta=0.9", "cubic"), "abc_dual:delta=200ms,eta=0.9");
+    assert_eq!(queue("abc", "abc:variant=prototype"), "abc");
+    assert_eq!(queue("abc+abc_dual:weights=zombie", "cubic"), "abc_dual:weights=zombie");
+    assert_eq!(queue("cubic", "newreno"), "droptail");
+}
+
+#[test]
 fn refuses_what_cannot_run() {
     let zero = Duration::ZERO;
     let errors = [

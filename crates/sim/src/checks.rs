@@ -43,6 +43,8 @@ const CHECKS: &[Entry] = &[
     ("quicdc-rtt-bias", bias::rtt_bias),
     ("abc-governing-window", coexistence::governing_window),
     ("abc-window-rises", coexistence::window_rises),
+    ("abc-weight-unfairness", coexistence::weight_unfairness),
+    ("abc-heavy-flows", coexistence::heavy_flows),
 ];
 
 /// Runs the check called `name`, if there is one.

@@ -57,6 +57,8 @@
 //! - D7. `lookahead` is abc20's PK-ABC, for links that know their future: eta mu(t + RTT) in the first term, the
 //!   present mu in the second.
 
+pub mod dual;
+
 use super::fifo::Fifo;
 use super::{Backlog, Dequeued, Drops, LinkView, Place, Queue};
 use crate::ecn::{Ecn, Encoding, Mark};

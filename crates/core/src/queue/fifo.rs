@@ -49,6 +49,13 @@ impl<P: Packet> Fifo<P> {
         Some((packet, arrived))
     }
 
+    /// Takes the newest out again: whoever came last makes room.
+    pub fn pop_back(&mut self) -> Option<(P, Time)> {
+        let (packet, arrived) = self.packets.pop_back()?;
+        self.backlog.remove(packet.size());
+        Some((packet, arrived))
+    }
+
     /// When the head arrived.
     pub fn head_arrived(&self) -> Option<Time> {
         self.packets.front().map(|(_, arrived)| *arrived)

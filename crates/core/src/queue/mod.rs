@@ -32,6 +32,8 @@ pub mod vcp;
 pub mod xcp;
 pub mod xcpw;
 
+pub use abc::dual as abc_dual;
+
 #[cfg(test)]
 mod scripted;
 

@@ -13,13 +13,14 @@
 //!
 //! A metric is the median over the seeds, one value for every point of the experiment's matrix that the selectors leave.
 //! Arithmetic and comparisons go point by point; a check holds when it does at every point. `a ~ b` says that a is
-//! within 15 % of b. A metric with `*` has one more dimension, `links` or `flows`. Functions, with an optional dimension
-//! to reduce over (otherwise over all):
+//! within 15 % of b. A metric with `*` has one more dimension, `links` or `flows`. Functions, with the dimensions to reduce
+//! over, up to three (otherwise over all). `seeds` is one of these: what is reduced over it is each run's number instead of
+//! the median.
 //!
 //! | function | gives |
 //! |---|---|
 //! | `mean(x)`, `median(x)`, `min(x)`, `max(x)`, `sum(x)`, `count(x)` | one number, or one per remaining point |
-//! | `jain(x)` | Jain's index of the values, reduced in the same way |
+//! | `deviation(x)`, `jain(x)` | their standard deviation and Jain's index, reduced in the same way |
 //! | `abs(x)`, `log10(x)` | point by point |
 //! | `value(dimension)` | the number that each label of a swept dimension is |
 //! | `increasing(x, dimension)`, `decreasing(x, dimension)` | whether x is strictly so in the order of the file |
@@ -180,6 +181,7 @@ pub(crate) enum Function {
     Max,
     Sum,
     Count,
+    Deviation,
     Jain,
     Abs,
     Log10,
@@ -190,13 +192,14 @@ pub(crate) enum Function {
 }
 
 impl Function {
-    pub(crate) const ALL: [(Function, &'static str); 13] = [
+    pub(crate) const ALL: [(Function, &'static str); 14] = [
         (Function::Mean, "mean"),
         (Function::Median, "median"),
         (Function::Min, "min"),
         (Function::Max, "max"),
         (Function::Sum, "sum"),
         (Function::Count, "count"),
+        (Function::Deviation, "deviation"),
         (Function::Jain, "jain"),
         (Function::Abs, "abs"),
         (Function::Log10, "log10"),

@@ -74,8 +74,13 @@ impl Table {
     /// The median of `metric` over the runs at `point`; none when half of them or more do not have it.
     pub(crate) fn median(&self, point: &Point, metric: &str) -> Option<f64> {
         let runs = self.cells.get(point)?;
-        let mut values: Vec<f64> = runs.iter().filter_map(|run| run.get(metric).copied()).collect();
+        let mut values: Vec<f64> = self.values(point, metric).collect();
         if values.len() * 2 <= runs.len() { None } else { median(&mut values) }
+    }
+
+    /// `metric` of every run at `point` that has it.
+    pub(crate) fn values(&self, point: &Point, metric: &str) -> impl Iterator<Item = f64> {
+        self.cells.get(point).into_iter().flatten().filter_map(move |run| run.get(metric).copied())
     }
 
     /// Whether any run at `point` has a number whose name begins with `prefix`.

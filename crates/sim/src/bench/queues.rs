@@ -34,16 +34,26 @@ pub struct Workload {
     now: Time,
     step: Duration,
     next_id: u64,
-    encoding: Encoding,
+    flows: u64,
+    /// Of even flows and of odd ones.
+    encodings: [Encoding; 2],
     header: Header,
 }
 
 impl Workload {
-    /// A standing queue of the discipline `name`, `per_window` packets passing per 20 ms.
+    /// A standing queue of the discipline `name`, `per_window` packets of 16 flows passing per 20 ms.
     ///
     /// # Panics
     /// If the registry does not know the discipline or its options.
     pub fn new(name: &str, options: Options<'_>, per_window: u64) -> Self {
+        Workload::with_flows(name, options, per_window, 16)
+    }
+
+    /// The same with so many flows, one packet of each after the other.
+    ///
+    /// # Panics
+    /// If the registry does not know the discipline or its options.
+    pub fn with_flows(name: &str, options: Options<'_>, per_window: u64, flows: u64) -> Self {
         let config = QueueConfig::new(name, options).unwrap_or_else(|error| panic!("{error}"));
         let rate = Rate::from_bps(per_window * 1500 * 8 * 50);
         let place =
@@ -52,7 +62,7 @@ impl Workload {
         let trace = Trace::from_millis((1..=per_second).map(|i| (i * 1000).div_ceil(per_second)))
             .unwrap_or_else(|error| panic!("{error}"));
         let (encoding, header) = match name {
-            "abc" => (Encoding::Abc, Header::None),
+            "abc" | "abc_dual" => (Encoding::Abc, Header::None),
             "dualpi2" => (Encoding::L4s, Header::None),
             // 16 flows of an RTT of 40 ms share two of the windows.
             "xcp" | "xcpw" => {
@@ -64,15 +74,21 @@ impl Workload {
             "rcp" | "eabc" => (Encoding::Explicit, Header::Rate { bps: f32::INFINITY, rtt_s: 0.04 }),
             _ => (Encoding::None, Header::None),
         };
+        let encodings = [encoding, if name == "abc_dual" { Encoding::None } else { encoding }];
         let mut workload = Workload {
-            name: if name == "abc" { format!("abc/{per_window}") } else { name.to_string() },
+            name: match name {
+                "abc" => format!("abc/{per_window}"),
+                "abc_dual" => format!("abc_dual/{flows} flows"),
+                _ => name.to_string(),
+            },
             queue: config.build(&place),
             link: Traced::new(&traced::Config::default(), trace),
             drops: Drops::new(),
             now: Time::from_millis(1),
             step: WINDOW / per_window,
             next_id: 0,
-            encoding,
+            flows,
+            encodings,
             header,
         };
         for _ in 0..STANDING {
@@ -113,12 +129,14 @@ impl Workload {
     }
 
     fn enqueue(&mut self) {
+        let flow = self.next_id % self.flows;
+        let encoding = self.encodings[(flow % 2) as usize];
         let packet = Load {
             id: self.next_id,
-            flow: (self.next_id % 16) as u32,
+            flow: flow as u32,
             size: 1500,
-            ecn: self.encoding.sent(),
-            encoding: self.encoding,
+            ecn: encoding.sent(),
+            encoding,
             header: self.header,
             rest: [0; 3],
         };
@@ -128,7 +146,8 @@ impl Workload {
     }
 }
 
-/// Every registered queue, and ABC's with few, usual and many packets in its window.
+/// Every registered queue, ABC's with few, usual and many packets in its window, the one with a second queue also with
+/// many flows.
 pub fn workloads() -> Vec<Workload> {
     let mut workloads = Vec::new();
     for entry in QUEUES {
@@ -136,6 +155,8 @@ pub fn workloads() -> Vec<Workload> {
         let target = (entry.parameters)().iter().any(|parameter| parameter.name == "target");
         match entry.name {
             "abc" => workloads.extend([16, USUAL, 16_000].map(|n| Workload::new("abc", &[], n))),
+            "abc_dual" => workloads
+                .extend([16, 100_000].map(|flows| Workload::with_flows(entry.name, &[], USUAL, flows))),
             // What stands is beyond the threshold of its L queue; a target below it would end in dropping everything.
             "dualpi2" => workloads.push(Workload::new(entry.name, &[], USUAL)),
             "pie" => workloads.push(Workload::new("pie", &[("target", "500us"), ("max_burst", "0s")], USUAL)),

@@ -1,11 +1,14 @@
-//! ABC beside routers that are not its own: figure 4 of abc20, bin by bin.
+//! ABC beside routers that are not its own, bin by bin (abc20, figure 4), and beside flows that are not its own.
 
-use brakelight_core::time::Duration;
+use brakelight_core::ecn::{Ecn, Encoding};
+use brakelight_core::estimate::space_saving::SpaceSaving;
+use brakelight_core::time::{Duration, Time};
 use brakelight_scenario::experiment::{EMBEDDED, Finding, read};
 use brakelight_scenario::outcome::Series;
 use brakelight_scenario::scenario::{Record, Service};
 
 use super::finding;
+use super::router::{Marked, Router};
 use crate::{Traces, run};
 
 /// The experiment whose setup this is.
@@ -103,4 +106,74 @@ pub(super) fn window_rises() -> Finding {
         shares.iter().map(|(at, share)| format!("{:.0} % at {:.0} s", 100.0 * share, at.as_secs_f64()));
     let measured = words.collect::<Vec<_>>().join(", ");
     finding(shares.len() == 4 && shares.iter().all(|(_, share)| *share >= 0.9), measured)
+}
+
+/// One flow that passes the router: Mbit/s, number, encoding.
+type Passing = (f64, u32, Encoding);
+
+/// ABC's share of 96 Mbit/s after `seconds` of these flows, packets of one flow evenly spaced.
+fn share_after(seconds: u64, flows: &[Passing]) -> f64 {
+    const LINK_MBPS: u64 = 96;
+    let mut router = Router::dual(LINK_MBPS);
+    let mut id = 0;
+    let mut due: Vec<f64> = (0..flows.len()).map(|index| index as f64 / flows.len() as f64).collect();
+    for step in 0..seconds * 10_000 {
+        let now = Time::ZERO + Duration::from_micros(100 * step);
+        for (&(mbps, flow, encoding), due) in flows.iter().zip(&mut due) {
+            // Packets of 12,000 bits.
+            *due += mbps * 100.0 / 12_000.0;
+            while *due >= 1.0 {
+                *due -= 1.0;
+                id += 1;
+                let ecn = if encoding == Encoding::Abc { Ecn::Ect1 } else { Ecn::NotEct };
+                router.arrive(now, Marked { id, flow, ecn, encoding });
+                router.leave(now);
+            }
+        }
+    }
+    router.shown("abc_share")
+}
+
+/// ABC-U9: beside two ABC flows and two others that would take more, one of the other queue that would not.
+pub(super) fn weight_unfairness() -> Finding {
+    const HEADROOM: f64 = 0.1;
+    let mut worst = 0.0_f64;
+    for limited_mbps in [1.0, 5.0, 10.0, 15.0] {
+        let each = (96.0 - limited_mbps) / 4.0;
+        let flows = [
+            (each, 1, Encoding::Abc),
+            (each, 2, Encoding::Abc),
+            (each, 3, Encoding::None),
+            (each, 4, Encoding::None),
+            (limited_mbps, 5, Encoding::None),
+        ];
+        // Exactly fair is 2 each for ABC.
+        let missing_mbps = 2.0 * each - 96.0 * share_after(5, &flows);
+        worst = worst.max(missing_mbps / limited_mbps);
+    }
+    let measured = format!("{:.1} % of the limited flow's rate at most, X being 10 %", 100.0 * worst);
+    finding(worst <= HEADROOM + 0.005, measured)
+}
+
+/// ABC-U11: Space-Saving finds the heaviest ten of many thousand flows with 64 counters.
+pub(super) fn heavy_flows() -> Finding {
+    const COUNTERS: usize = 64;
+    let mut holds = true;
+    let mut most = 0;
+    for flows in [1_000_u32, 10_000, 100_000] {
+        let mut summary = SpaceSaving::new(COUNTERS);
+        for round in 0..flows {
+            summary.add(1000 + round, 1500.0);
+            // Ten flows have a hundredth of the bytes each.
+            if round % 10 == 0 {
+                (0..10).for_each(|heavy| summary.add(heavy, 1500.0 / 9.0));
+            }
+        }
+        most = most.max(summary.counters().len());
+        let mut found: Vec<_> = summary.counters().to_vec();
+        found.sort_by(|one, other| other.certain().total_cmp(&one.certain()));
+        holds &= found[..10].iter().all(|counter| counter.key < 10);
+    }
+    let measured = format!("{most} counters for 1,000, 10,000 and 100,000 flows, the ten heaviest found");
+    finding(holds && most <= COUNTERS, measured)
 }

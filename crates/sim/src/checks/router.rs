@@ -20,6 +20,10 @@ pub(super) struct Marked {
     id: u64,
     ecn: Ecn,
     encoding: Encoding,
+    pub(super) id: u64,
+    pub(super) flow: u32,
+    pub(super) ecn: Ecn,
+    pub(super) encoding: Encoding,
 }
 
 impl Marked {
@@ -34,7 +38,7 @@ impl Packet for Marked {
         PacketId(self.id)
     }
     fn flow(&self) -> FlowId {
-        FlowId(0)
+        FlowId(self.flow)
     }
     fn size(&self) -> u32 {
         SIZE
@@ -68,7 +72,7 @@ impl LinkView for Told {
     }
 }
 
-struct Router {
+pub(super) struct Router {
     queue: AnyQueue<Marked>,
     link: Told,
     drops: Drops<Marked>,
@@ -82,15 +86,23 @@ impl Router {
         Router { queue: config.build(&place), link: Told(FULL), drops: Drops::new() }
     }
 
-    fn arrive(&mut self, now: Time, packet: Marked) {
+    /// The router with a second queue, at a link of this rate.
+    pub(super) fn dual(mbps: u64) -> Self {
+        let place =
+            Place { limit: Limit::Packets(10_000), nominal: FULL, random: Random::stream(1, "router") };
+        let config = QueueConfig::new("abc_dual", &[]).expect("a registered queue");
+        Router { queue: config.build(&place), link: Told(Rate::from_mbps(mbps)), drops: Drops::new() }
+    }
+
+    pub(super) fn arrive(&mut self, now: Time, packet: Marked) {
         self.queue.enqueue(now, packet, &mut self.link, &mut self.drops);
     }
 
-    fn leave(&mut self, now: Time) -> Option<Marked> {
+    pub(super) fn leave(&mut self, now: Time) -> Option<Marked> {
         Some(self.queue.dequeue(now, &mut self.link, &mut self.drops)?.packet)
     }
 
-    fn shown(&self, name: &str) -> f64 {
+    pub(super) fn shown(&self, name: &str) -> f64 {
         let mut shown = f64::NAN;
         self.queue.inspect(&mut |other, value| {
             if other == name {
@@ -102,7 +114,7 @@ impl Router {
 }
 
 fn accelerate(id: u64) -> Marked {
-    Marked { id, ecn: Ecn::Ect1, encoding: Encoding::Abc }
+    Marked { id, flow: 0, ecn: Ecn::Ect1, encoding: Encoding::Abc }
 }
 
 fn is(mark: Mark, packet: &Marked) -> bool {
@@ -190,7 +202,7 @@ pub(super) fn marks_only_fall() -> Finding {
             }
             let ecn = Ecn::from_bits(random.bits() as u8);
             let now = Time::from_millis(id);
-            router.arrive(now, Marked { id, ecn, encoding });
+            router.arrive(now, Marked { id, flow: 0, ecn, encoding });
             let Some(packet) = router.leave(now) else { continue };
             total += 1;
             let (was, is) = (encoding.mark(ecn), encoding.mark(packet.ecn));

@@ -9,6 +9,8 @@ use super::{
 use crate::experiment::table::{Dimension, LISTS, Point, Table};
 use crate::median::median;
 
+/// The dimension that the runs of one point make, where a function reduces over it.
+const SEEDS: &str = "seeds";
 /// The dimension of schemes.
 const SCHEME: &str = "scheme";
 /// What a Pareto comparison looks at.
@@ -35,17 +37,17 @@ pub struct Grid<T> {
 impl Expression {
     /// Evaluates the expression.
     pub fn evaluate(&self, table: &Table) -> Result<Value, ExpressionError> {
-        Evaluator { table }.value(&self.root)
+        Evaluator { table, by_seed: false }.value(&self.root)
     }
 
     /// Evaluates a check: the points at which it holds.
     pub fn check(&self, table: &Table) -> Result<Grid<bool>, ExpressionError> {
-        Evaluator { table }.truth(&self.root)
+        Evaluator { table, by_seed: false }.truth(&self.root)
     }
 
     /// Evaluates what the check is about; see [`Expression::subjects`].
     pub(crate) fn measured(&self, table: &Table) -> Result<Vec<Value>, ExpressionError> {
-        self.subjects().into_iter().map(|node| Evaluator { table }.value(node)).collect()
+        self.subjects().into_iter().map(|node| Evaluator { table, by_seed: false }.value(node)).collect()
     }
 }
 
@@ -160,22 +162,23 @@ impl<T> Grid<T> {
         Grid { dimensions, cells }
     }
 
-    /// The grid without `dimension`: the values along it, in order, for each remaining point.
-    fn along(&self, dimension: usize) -> Grid<Vec<&T>> {
-        let place = self.dimensions.iter().position(|own| *own == dimension);
+    /// The grid without `dimensions`: the values along them, in order, for each remaining point.
+    fn along(&self, dimensions: &[usize]) -> Grid<Vec<&T>> {
+        let stays = |place: &usize| !dimensions.contains(&self.dimensions[*place]);
+        let places: Vec<usize> = (0..self.dimensions.len()).filter(stays).collect();
         let mut cells: BTreeMap<Point, Vec<&T>> = BTreeMap::new();
         for (point, value) in &self.cells {
-            let mut rest = point.clone();
-            place.map(|place| rest.remove(place));
+            let rest = places.iter().map(|&place| point[place]).collect();
             cells.entry(rest).or_default().push(value);
         }
-        let dimensions = self.dimensions.iter().copied().filter(|own| *own != dimension).collect();
-        Grid { dimensions, cells }
+        Grid { dimensions: places.iter().map(|&place| self.dimensions[place]).collect(), cells }
     }
 }
 
 struct Evaluator<'t> {
     table: &'t Table,
+    /// Whether a metric is every run's number, along [`SEEDS`], instead of their median.
+    by_seed: bool,
 }
 
 impl Evaluator<'_> {
@@ -250,7 +253,7 @@ impl Evaluator<'_> {
                     Function::Increasing => pair[0] < pair[1],
                     _ => pair[0] > pair[1],
                 };
-                Ok(grid.along(dimension).map(|values| values.windows(2).all(ordered)))
+                Ok(grid.along(&[dimension]).map(|values| values.windows(2).all(ordered)))
             }
             Node::Call(_, Function::Pareto, arguments) => self.pareto(&arguments[0]),
             Node::Metric(at, ..) | Node::Call(at, ..) | Node::Text(at, _) => {
@@ -307,10 +310,14 @@ impl Evaluator<'_> {
     }
 
     fn reduce(&self, function: Function, arguments: &[Node]) -> Result<Grid<f64>, ExpressionError> {
-        let grid = self.number(&arguments[0])?;
-        let values = match arguments.get(1) {
-            Some(dimension) => grid.along(self.dimension(dimension)?),
-            None => Grid::single(grid.cells.values().collect()),
+        let is_seeds = |node: &Node| matches!(node, Node::Metric(_, name, _) if name == SEEDS);
+        let by_seed = self.by_seed || arguments[1..].iter().any(is_seeds);
+        let grid = Evaluator { table: self.table, by_seed }.number(&arguments[0])?;
+        let dimension = |node: &Node| if is_seeds(node) { Ok(self.seeds()) } else { self.dimension(node) };
+        let dimensions = arguments[1..].iter().map(dimension).collect::<Result<Vec<_>, _>>()?;
+        let values = match dimensions.is_empty() {
+            true => Grid::single(grid.cells.values().collect()),
+            false => grid.along(&dimensions),
         };
         Ok(values.map(|values| {
             let values = values.iter().map(|value| **value);
@@ -320,6 +327,11 @@ impl Evaluator<'_> {
                 Function::Min => values.fold(f64::INFINITY, f64::min),
                 Function::Max => values.fold(f64::NEG_INFINITY, f64::max),
                 Function::Median => median(&mut values.collect::<Vec<_>>()).unwrap_or(f64::NAN),
+                Function::Deviation => {
+                    let count = values.len() as f64;
+                    let mean = values.clone().sum::<f64>() / count;
+                    libm::sqrt(values.map(|value| (value - mean) * (value - mean)).sum::<f64>() / count)
+                }
                 // jain84
                 Function::Jain => {
                     let squares: f64 = values.clone().map(|value| value * value).sum();
@@ -332,6 +344,11 @@ impl Evaluator<'_> {
                 }
             }
         }))
+    }
+
+    /// The dimension of the seeds: behind all others.
+    fn seeds(&self) -> usize {
+        self.table.all_dimensions().count()
     }
 
     /// The dimension that an argument names.
@@ -419,15 +436,13 @@ impl Evaluator<'_> {
             }
             let base: Point = free.iter().map(|&dimension| point[dimension]).collect();
             match &spread {
-                None => {
-                    cells.insert(base, self.at_point(at, point, name)?);
-                }
+                None => self.fill(&mut cells, base, at, point, name)?,
                 Some(spread) => {
                     for (member, label) in spread.members() {
                         if self.table.has(point, &format!("{}.{label}.", spread.list)) {
                             let mut cell = base.clone();
                             cell.push(member);
-                            cells.insert(cell, self.at_point(at, point, &spread.name_of(label))?);
+                            self.fill(&mut cells, cell, at, point, &spread.name_of(label))?;
                         }
                     }
                 }
@@ -438,7 +453,29 @@ impl Evaluator<'_> {
             return Err(ExpressionError { at: at.0, fault });
         }
         free.extend(spread.map(|spread| spread.dimension));
+        free.extend(self.by_seed.then(|| self.seeds()));
         Ok(Grid { dimensions: free, cells })
+    }
+
+    /// Puts the metric at a point into a cell, or each run's number into one of its own.
+    fn fill(
+        &self,
+        cells: &mut BTreeMap<Point, f64>,
+        cell: Point,
+        at: At,
+        point: &Point,
+        name: &str,
+    ) -> Result<(), ExpressionError> {
+        let median = self.at_point(at, point, name)?;
+        if !self.by_seed {
+            cells.insert(cell, median);
+            return Ok(());
+        }
+        for (run, value) in self.table.values(point, name).enumerate() {
+            let own = cell.iter().copied().chain([run]).collect();
+            cells.insert(own, value);
+        }
+        Ok(())
     }
 
     /// The metric at a point.

@@ -230,7 +230,7 @@ impl Parser {
             Function::Value => (1, "a dimension"),
             Function::Pareto => (1, "the label of a scheme, in quotes"),
             Function::Increasing | Function::Decreasing => (2, "a metric and a dimension"),
-            _ => (2, "a metric and, if not over all, a dimension"),
+            _ => (4, "a metric and, if not over all, up to three dimensions"),
         };
         let least = if matches!(function, Function::Increasing | Function::Decreasing) { 2 } else { 1 };
         if !(least..=most).contains(&arguments.len()) {

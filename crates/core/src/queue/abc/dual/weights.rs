@@ -1,0 +1,128 @@
+//! Rates of a queue's heaviest flows, and max-min fair weights by them (abc20 section 4.3).
+
+use alloc::vec::Vec;
+
+use super::{Settings, key};
+use crate::estimate::space_saving::SpaceSaving;
+use crate::packet::FlowId;
+use crate::units::Bytes;
+
+/// What left one queue, lately: the past counts less by a factor d = exp(-T / tau) for every period.
+///
+/// A flow of steady rate r then weighs r T / (1 - d) at the end of a period.
+#[derive(Clone, Debug)]
+pub(super) struct Meter {
+    heavy: SpaceSaving,
+    /// Bytes of all flows.
+    total: f64,
+    /// d, and what turns a weight into bit/s.
+    decay: f64,
+    bps_per_byte: f64,
+    /// ABC's f over packets, and those, aged alike.
+    f: [f64; 2],
+    /// Heavy flows' rates at the last update, bit/s, the heaviest first.
+    rates: Vec<f64>,
+}
+
+impl Meter {
+    pub(super) fn new(settings: &Settings) -> Self {
+        let period_s = settings.period.as_secs_f64();
+        let decay = libm::exp(-period_s / settings.averaging.as_secs_f64());
+        Meter {
+            heavy: SpaceSaving::new(settings.counters as usize),
+            total: 0.0,
+            decay,
+            bps_per_byte: 8.0 * (1.0 - decay) / period_s,
+            f: [0.0; 2],
+            rates: Vec::with_capacity(settings.counters as usize),
+        }
+    }
+
+    /// `cost` bytes of `flow` leave.
+    pub(super) fn add(&mut self, flow: FlowId, cost: Bytes) {
+        self.heavy.add(key(flow), cost.as_f64());
+        self.total += cost.as_f64();
+    }
+
+    /// A packet was marked under this f.
+    pub(super) fn note_f(&mut self, f: f64) {
+        self.f[0] += f;
+        self.f[1] += 1.0;
+    }
+
+    /// The mean of f.
+    pub(super) fn mean_f(&self) -> Option<f64> {
+        (self.f[1] > 0.0).then(|| self.f[0] / self.f[1])
+    }
+
+    /// `periods` go by.
+    pub(super) fn age(&mut self, periods: u64) {
+        let factor = if periods == 1 { self.decay } else { libm::pow(self.decay, periods as f64) };
+        self.heavy.scale(factor);
+        self.total *= factor;
+        self.f = self.f.map(|sum| sum * factor);
+    }
+
+    /// The rate of all flows together, bit/s, at the end of a period.
+    #[cfg(test)]
+    pub(super) fn total_bps(&self) -> f64 {
+        self.total * self.bps_per_byte
+    }
+
+    /// The rates of the `top` heaviest flows, the heaviest first, and what all others have together; bit/s.
+    fn rates(&mut self, top: usize) -> (&[f64], f64) {
+        self.rates.clear();
+        self.rates.extend(self.heavy.counters().iter().map(|counter| counter.certain() * self.bps_per_byte));
+        self.rates.sort_unstable_by(|one, other| other.total_cmp(one));
+        self.rates.truncate(top);
+        let heavy: f64 = self.rates.iter().sum();
+        (&self.rates, (self.total * self.bps_per_byte - heavy).max(0.0))
+    }
+}
+
+/// Max-min fair weights.
+#[derive(Clone, Debug)]
+pub(super) struct Shares {
+    top: usize,
+    growth: f64,
+    /// Demands of heavy flows of both queues, while they are sorted.
+    demands: Vec<f64>,
+}
+
+impl Shares {
+    pub(super) fn new(settings: &Settings) -> Self {
+        let top = settings.top as usize;
+        Shares { top, growth: 1.0 + settings.headroom, demands: Vec::with_capacity(2 * top) }
+    }
+
+    /// ABC's part of the allocations; none while nobody has sent anything.
+    pub(super) fn abc_weight(&mut self, meters: &mut [Meter; 2], capacity_bps: f64) -> Option<f64> {
+        let [abc, other] = meters;
+        let growth = self.growth;
+        let (abc_rates, abc_short) = abc.rates(self.top);
+        let (other_rates, other_short) = other.rates(self.top);
+        self.demands.clear();
+        self.demands.extend(abc_rates.iter().chain(other_rates).map(|rate| growth * rate));
+        // D2: short flows first.
+        let level = level(&mut self.demands, (capacity_bps - abc_short - other_short).max(0.0));
+        let granted = |rates: &[f64]| rates.iter().map(|rate| (growth * rate).min(level)).sum::<f64>();
+        let (abc_bps, other_bps) = (granted(abc_rates) + abc_short, granted(other_rates) + other_short);
+        let sum_bps = abc_bps + other_bps;
+        (sum_bps > 0.0).then(|| abc_bps / sum_bps)
+    }
+}
+
+/// Max-min fairness: what no demand may exceed so that all fit `capacity`, or infinity where they fit as they are.
+pub(super) fn level(demands: &mut [f64], capacity: f64) -> f64 {
+    demands.sort_unstable_by(f64::total_cmp);
+    let mut left = capacity;
+    let count = demands.len();
+    for (index, demand) in demands.iter().enumerate() {
+        let equal = left / (count - index) as f64;
+        if *demand > equal {
+            return equal;
+        }
+        left -= demand;
+    }
+    f64::INFINITY
+}
