@@ -37,16 +37,19 @@
 //!   a flow's rate is what it certainly has, count less error, so that a short flow that inherited a large count is not
 //!   taken for a long one. Memory stays O(K).
 //! - D2. Short flows are granted what they have before heavy flows share the rest: they are many, and taken as one flow
-//!   they would starve. What nobody demands goes to both in proportion.
-//! - D3. The authors' router picks the queue of each packet at random by weight, knows long flows by their ports, takes the
+//!   they would starve.
+//! - D3. What nobody demands goes to both queues in halves. Shared in proportion to the demands it would hold ABC
+//!   back where it starts: averages lag behind a flow that doubles every round trip, and ABC, unlike Cubic, sends no
+//!   more than its share even while the link is idle.
+//! - D4. The authors' router picks the queue of each packet at random by weight, knows long flows by their ports, takes the
 //!   sum of all measured rates for the capacity, and keeps a weight within 20 % of the queue's actual share.
-//! - D4. Scheduler: start-time fair queueing between the two queues. Deficit round robin would give the same shares; with
+//! - D5. Scheduler: start-time fair queueing between the two queues. Deficit round robin would give the same shares; with
 //!   a weight of 5 % its round is 20 packets, which on a slow link is a delay of its own.
-//! - D5. No weight falls below `least`, so a queue that fell silent can speak up again. While the other queue has nothing at
+//! - D6. No weight falls below `least`, so a queue that fell silent can speak up again. While the other queue has nothing at
 //!   all to send, ABC's share is not reduced for it.
-//! - D6. One buffer for both: when it is full, the queue that holds more for its weight loses its newest packet (abc20 says
+//! - D7. One buffer for both: when it is full, the queue that holds more for its weight loses its newest packet (abc20 says
 //!   nothing about buffers).
-//! - D7. `classify=ect1` sends accelerates to ABC's queue and everything else to the other one. It is there to show why it does
+//! - D8. `classify=ect1` sends accelerates to ABC's queue and everything else to the other one. It is there to show why it does
 //!   not do: a packet that an earlier router braked looks like ordinary ECN.
 
 use alloc::vec::Vec;

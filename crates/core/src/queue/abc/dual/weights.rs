@@ -107,8 +107,12 @@ impl Shares {
         let level = level(&mut self.demands, (capacity_bps - abc_short - other_short).max(0.0));
         let granted = |rates: &[f64]| rates.iter().map(|rate| (growth * rate).min(level)).sum::<f64>();
         let (abc_bps, other_bps) = (granted(abc_rates) + abc_short, granted(other_rates) + other_short);
-        let sum_bps = abc_bps + other_bps;
-        (sum_bps > 0.0).then(|| abc_bps / sum_bps)
+        if other_bps == 0.0 {
+            return (abc_bps > 0.0).then_some(1.0);
+        }
+        // D3
+        let spare_bps = (capacity_bps - abc_bps - other_bps).max(0.0);
+        Some((abc_bps + 0.5 * spare_bps) / (abc_bps + other_bps + spare_bps))
     }
 }
 
