@@ -2,10 +2,15 @@
 
 mod support;
 
+use brakelight_core::controller::abc;
+use brakelight_core::parameters::Value;
 use brakelight_core::path::elements::{ELEMENTS, SERVICES};
 use brakelight_core::registry::{FEEDBACKS, QUEUES};
+use brakelight_core::time::{Duration, Time};
+use brakelight_core::units::Rate;
 use support::page::{measured, parameters, table_of};
 use support::part::check;
+use support::{FlowSpec, Link, World};
 
 fn page(controller: &str) {
     check(controller, "parameters", &parameters(controller));
@@ -72,6 +77,34 @@ fn abc_sender() {
     check("abc-sender", "parameters", &parameters("abc"));
     let delayed = FEEDBACKS.iter().find(|entry| entry.name == "delayed").expect("a registered receiver");
     check("abc-sender", "delayed", &table_of(delayed));
+    check("abc-sender", "others", &others());
+}
+
+/// ABC behind a drop-tail bottleneck, for everything that can stand in Cubic's place, and that by itself.
+fn others() -> String {
+    let mut table = String::from(
+        "| `other` | throughput Mbit/s | queueing delay mean / p95 ms | lost % | by itself |\n|---|---|---|---|---|\n",
+    );
+    let alone = |controller: &str, options: &[(&str, &str)]| {
+        let flow = FlowSpec { options, ..FlowSpec::bulk(controller, Duration::from_millis(100)) };
+        let mut world = World::new(Link::fixed(Rate::from_mbps(12), 250), &[flow]);
+        let (from, to) = (Time::from_secs(10), Time::from_secs(60));
+        world.run(to, |_, _, _| {});
+        let sojourns = world.sojourns(from, to);
+        let mean_ms = sojourns.iter().map(|delay| delay.as_millis_f64()).sum::<f64>() / sojourns.len() as f64;
+        let p95_ms = world.sojourn_quantile(from, to, 0.95).as_millis_f64();
+        let drops = world.drops.iter().filter(|(at, _)| *at > from && *at <= to).count();
+        let lost = 100.0 * drops as f64 / (drops + sojourns.len()) as f64;
+        let mbps = world.throughput(0, from, to).as_mbps_f64();
+        (format!("{mbps:.2}"), format!("{mean_ms:.1} / {p95_ms:.1}"), format!("{lost:.2}"))
+    };
+    for other in abc::Other::all() {
+        let name = other.show();
+        let (mbps, delay, lost) = alone("abc", &[("other", &name)]);
+        let (own_mbps, own_delay, own_lost) = alone(&name, &[]);
+        table += &format!("| `{name}` | {mbps} | {delay} | {lost} | {own_mbps}; {own_delay}; {own_lost} |\n");
+    }
+    table
 }
 
 #[test]
@@ -101,6 +134,7 @@ fn prague() {
 #[test]
 fn queues() {
     for (name, page) in [("dualpi2", "dualpi2"), ("fq_codel", "fq-codel"), ("pie", "pie"), ("red", "red")] {
+    for (name, page) in [("abc_dual", "abc-dual"), ("dualpi2", "dualpi2"), ("pie", "pie"), ("red", "red")] {
         let queue = QUEUES.iter().find(|entry| entry.name == name).expect("a registered name");
         check(page, "parameters", &table_of(queue));
     }

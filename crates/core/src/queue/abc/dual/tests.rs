@@ -198,8 +198,16 @@ fn while_nobody_else_sends_the_whole_link_is_abcs() {
     pass(&mut bench, 0, 1, &[(24.0, abc(1))]);
     assert_eq!(bench.shown("abc_share"), 1.0);
     // And a silent ABC keeps the least weight, to be able to come back.
-    pass(&mut bench, 1, 60, &[(24.0, other(2))]);
+    pass(&mut bench, 1, 10, &[(96.0, other(2))]);
     assert_eq!(bench.shown("abc_share"), 0.05);
+}
+
+#[test]
+fn what_nobody_demands_goes_to_both_in_halves() {
+    let mut bench = dual(&[]);
+    // Demands of 11 and 33 of 96 Mbit/s leave 52.
+    pass(&mut bench, 0, 5, &[(10.0, abc(1)), (30.0, other(2))]);
+    near(bench.shown("abc_share"), (11.0 + 26.0) / 96.0, 0.003);
 }
 
 #[test]
