@@ -133,8 +133,14 @@ fn prague() {
 
 #[test]
 fn queues() {
-    for (name, page) in [("dualpi2", "dualpi2"), ("fq_codel", "fq-codel"), ("pie", "pie"), ("red", "red")] {
-    for (name, page) in [("abc_dual", "abc-dual"), ("dualpi2", "dualpi2"), ("pie", "pie"), ("red", "red")] {
+    let pages = [
+        ("abc_dual", "abc-dual"),
+        ("dualpi2", "dualpi2"),
+        ("fq_codel", "fq-codel"),
+        ("pie", "pie"),
+        ("red", "red"),
+    ];
+    for (name, page) in pages {
         let queue = QUEUES.iter().find(|entry| entry.name == name).expect("a registered name");
         check(page, "parameters", &table_of(queue));
     }

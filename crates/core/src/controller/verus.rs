@@ -317,10 +317,6 @@ impl Controller for Verus {
         }
     }
 
-    fn clip(&mut self, most: Bytes) {
-        self.window = self.window.min(most.as_f64() / self.mss.as_f64()).max(1.0);
-    }
-
     fn on_mtu_change(&mut self, mss: Bytes) {
         self.mss = mss;
     }

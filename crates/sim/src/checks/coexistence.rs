@@ -41,7 +41,7 @@ fn figure() -> (Vec<Step>, Series) {
         match &link.service {
             Service::Fixed(rate) => wired_mbps = rate.as_mbps_f64(),
             Service::Steps(steps) => rates.clone_from(&steps.steps),
-            Service::Trace(_) => {}
+            _ => {}
         }
     }
     let mut from = Duration::ZERO;

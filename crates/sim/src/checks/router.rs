@@ -17,9 +17,6 @@ const FULL: Rate = Rate::from_mbps(12);
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Marked {
-    id: u64,
-    ecn: Ecn,
-    encoding: Encoding,
     pub(super) id: u64,
     pub(super) flow: u32,
     pub(super) ecn: Ecn,
@@ -29,7 +26,7 @@ pub(super) struct Marked {
 impl Marked {
     /// A packet of a flow that means nothing by its ECN field.
     pub(super) fn plain(id: u64, ecn: Ecn) -> Self {
-        Marked { id, ecn, encoding: Encoding::None }
+        Marked { id, flow: 0, ecn, encoding: Encoding::None }
     }
 }
 
