@@ -391,10 +391,10 @@ registry! {
     queues {
         Abc(abc::Abc) = "abc", speaks queue::SPEAKS_ABC,
             "The ABC router: accelerate or brake on every packet (NSDI 2020)";
-        Bmcc(bmcc::Bmcc) = "bmcc", speaks queue::SPEAKS_BMCC,
-            "The BMCC router: the load factor in single ECN bits (Qazi, Andrew and Znati)";
         AbcDual(abc_dual::AbcDual) = "abc_dual", speaks queue::SPEAKS_ABC,
             "The ABC router with a second queue for other traffic, max-min fair (NSDI 2020, section 4.3)";
+        Bmcc(bmcc::Bmcc) = "bmcc", speaks queue::SPEAKS_BMCC,
+            "The BMCC router: the load factor in single ECN bits (Qazi, Andrew and Znati)";
         CoDel(codel::CoDel) = "codel", speaks queue::SPEAKS_ALL,
             "CoDel: drops or marks at the head by sojourn time (RFC 8289)";
         DropTail(droptail::DropTail) = "droptail" | "fifo", speaks queue::SPEAKS_ALL,

@@ -90,7 +90,8 @@ impl Other {
     pub const CUBIC: Other = Other("cubic");
 
     /// Every one there is: those that bring neither a queue nor a receiver of their own, and give the ECN field no
-    /// meaning of their own either.
+    /// meaning of their own either. Not Verus, whose cwnd is what it means to send in its next epoch rather than a bound: in
+    /// Cubic's place it loses three packets of four, where by itself it loses none, and why is not settled.
     pub fn all() -> impl Iterator<Item = Other> {
         let mss = Bytes(1448);
         let anywhere = Connection {
@@ -104,6 +105,7 @@ impl Other {
             ControllerConfig::new(name, &[]).is_ok_and(|config| {
                 let brings = config.companions();
                 brings.queue.is_none()
+                    && *name != "verus"
                     && matches!(brings.feedback, "delayed" | "rfc3168")
                     && matches!(config.build(&anywhere).encoding(), Encoding::None | Encoding::Classic)
             })
