@@ -43,7 +43,6 @@ const VARIANTS: &[(&str, &[(&str, &str)])] = &[
     ("abc", &[("other", "westwood")]),
     ("abc", &[("other", "ctcp")]),
     ("abc", &[("other", "vivace")]),
-    ("westwood", &[("reduction", "linux")]),
     ("vegas", &[("slow_start", "every")]),
     ("cubic", &[("hystart", "plusplus"), ("ecn", "true"), ("horizon", "min_rtt")]),
     ("xcp", &[("demand", "5Mbps")]),
