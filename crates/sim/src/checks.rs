@@ -5,6 +5,7 @@ use brakelight_scenario::experiment::Finding;
 
 mod bias;
 mod bmcc;
+mod cellular;
 mod coexistence;
 mod fluid;
 mod router;
@@ -37,6 +38,10 @@ const CHECKS: &[Entry] = &[
     ("bmcc-theorem-1", bmcc::theorem_1),
     ("bmcc-backoff-over-u", bmcc::backoff_over_u),
     ("bmcc-growth-model", bmcc::growth_model),
+    ("cellular-hypothetical", cellular::hypothetical),
+    ("cellular-truth", cellular::truth),
+    ("cellular-naive", cellular::naive),
+    ("cellular-fairness", cellular::fairness),
     ("wifi-inter-ack-time", wifi::inter_ack_time),
     ("wifi-estimate", wifi::estimate),
     ("wifi-estimate-cap", wifi::estimate_cap),

@@ -6,7 +6,9 @@ use alloc::vec::Vec;
 
 use super::link::{Link, Service, fixed, steps, traced};
 use super::{Output, PathElement, Site};
-use super::{ack_loss, ack_thin, delay, duplicate, gilbert_elliott, jitter, loss, reorder, rewrite, wifi};
+use super::{
+    ack_loss, ack_thin, cellular, delay, duplicate, gilbert_elliott, jitter, loss, reorder, rewrite, wifi,
+};
 use crate::packet::Duplicate;
 use crate::parameters::{Parameter, Parameters};
 use crate::registry::{AnyQueue, BuildError, Entry, Options, QueueConfig};
@@ -213,6 +215,7 @@ macro_rules! radios {
 }
 
 radios! {
+    Cellular(cellular::Cellular) = "cellular", "A cellular base station: users with channels and queues of their own, proportionally fair";
     Wifi(wifi::Wifi) = "wifi", "An 802.11n access point: batches, contention, losses, block ACKs, several stations";
 }
 

@@ -14,6 +14,7 @@ use crate::time::{Duration, Time};
 
 pub mod ack_loss;
 pub mod ack_thin;
+pub mod cellular;
 pub mod delay;
 pub mod duplicate;
 pub mod elements;

@@ -1,0 +1,104 @@
+//! What all users of a base station together are given when all are backlogged, over time: it repeats as the channels' draws do.
+
+use alloc::vec::Vec;
+
+use super::channel::Channel;
+use super::scheduler::{BACKLOGGED, Request, Scheduler};
+use super::{Config, SUBFRAME};
+use crate::time::{Duration, Time};
+use crate::units::{Bytes, Rate};
+
+/// A share of one, in parts.
+const ONE: u128 = 1_000_000;
+
+/// Bits given, summed from the start of a loop.
+#[derive(Clone, Debug)]
+pub struct Capacity {
+    /// Between two sums.
+    step: Duration,
+    /// One more than steps in a loop.
+    sums: Vec<u64>,
+    /// 1 - bler, in parts of [`ONE`].
+    received: u128,
+}
+
+impl Capacity {
+    /// Lets the scheduler share out one loop of `channels`.
+    pub fn new(config: &Config, channels: &[Channel]) -> Self {
+        let mut scheduler = Scheduler::new(config.scheduler, config.time_constant, channels.len());
+        let per_step = config.report.as_nanos() / SUBFRAME.as_nanos();
+        let mut requests = Vec::with_capacity(channels.len());
+        let (mut sum, mut sums) = (0, Vec::new());
+        for subframe in 0..channels[0].subframes() {
+            if subframe % per_step == 0 {
+                sums.push(sum);
+                requests.clear();
+                requests.extend(
+                    channels.iter().map(|channel| Request {
+                        bits_per_block: channel.bits(subframe),
+                        waiting: BACKLOGGED,
+                    }),
+                );
+            }
+            let granted = scheduler.share_out(&requests, config.blocks);
+            let given = granted.iter().zip(&requests);
+            sum += given.map(|(&blocks, of)| u64::from(blocks) * u64::from(of.bits_per_block)).sum::<u64>();
+        }
+        sums.push(sum);
+        Capacity { step: config.report, sums, received: ((1.0 - config.bler) * ONE as f64 + 0.5) as u128 }
+    }
+
+    /// Bytes in `from <= t < to`. Adjacent intervals add up exactly.
+    pub fn between(&self, from: Time, to: Time) -> Bytes {
+        Bytes(self.until(to).saturating_sub(self.until(from)))
+    }
+
+    /// The mean rate.
+    pub fn nominal(&self) -> Rate {
+        let end = self.step * (self.sums.len() as u64 - 1);
+        Rate::over(self.between(Time::ZERO, Time::ZERO + end), end)
+    }
+
+    /// Bytes before `t`.
+    fn until(&self, t: Time) -> u64 {
+        let steps = self.sums.len() as u64 - 1;
+        let nanos = t.since(Time::ZERO).as_nanos();
+        let (whole, rest) = (nanos / self.step.as_nanos(), nanos % self.step.as_nanos());
+        let (loops, step) = (u128::from(whole / steps), (whole % steps) as usize);
+        let (before, after) = (u128::from(self.sums[step]), u128::from(self.sums[step + 1]));
+        let within = (after - before) * u128::from(rest) / u128::from(self.step.as_nanos());
+        let bits = loops * u128::from(self.sums[steps as usize]) + before + within;
+        (bits * self.received / (8 * ONE)) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Random;
+
+    #[test]
+    fn adjacent_intervals_add_up_across_the_loop() {
+        let config = Config { users: 3, ..Config::default() };
+        let mut random = Random::stream(1, "channels");
+        let channels: Vec<Channel> = (0..3).map(|index| Channel::new(&config, index, &mut random)).collect();
+        let capacity = Capacity::new(&config, &channels);
+        let cuts = [0, 1, 4_999_999, 5_000_000, 7_654_321, 119_999_999_999, 121_000_000_001, 500_000_000_000];
+        let parts: u64 = cuts
+            .windows(2)
+            .map(|pair| capacity.between(Time::from_nanos(pair[0]), Time::from_nanos(pair[1])).0)
+            .sum();
+        assert_eq!(parts, capacity.between(Time::ZERO, Time::from_nanos(500_000_000_000)).0);
+        let second = |s: u64| capacity.between(Time::from_secs(s), Time::from_secs(s + 1)).0;
+        assert!(second(7).abs_diff(second(127)) <= 1, "the draws repeat");
+    }
+
+    #[test]
+    fn a_steady_channel_carries_its_index() {
+        // 30 dB: index 15, 666 bits; 50 of them a millisecond, 10 % not received.
+        let config =
+            Config { snr: 30.0, shadow: 0.0, fading: super::super::Fading::None, ..Config::default() };
+        let channel = Channel::new(&config, 0, &mut Random::stream(1, "channel"));
+        assert_eq!(Capacity::new(&config, &[channel]).nominal(), Rate::from_bps(50 * 666 * 900));
+    }
+}
