@@ -120,16 +120,10 @@ impl Sender {
 
 /// The two sums that a router shares out: throughput to be gained and to be lost, bytes/s per control interval.
 ///
-/// katabi02 eq.1 and eq.2, divided by d.
-pub(super) fn sums(
-    config: [f64; 3],
-    spare: f64,
-    arriving: f64,
-    persistent_bytes: f64,
-    d_s: f64,
-) -> (f64, f64) {
+/// katabi02 eq.1 and eq.2, divided by d; so is `persistent`, Q.
+pub(super) fn sums(config: [f64; 3], spare: f64, arriving: f64, persistent: f64) -> (f64, f64) {
     let [alpha, beta, gamma] = config;
-    let change = alpha * spare - beta * persistent_bytes / d_s;
+    let change = alpha * spare - beta * persistent;
     let shuffled = (gamma * arriving - libm::fabs(change)).max(0.0);
     (change.max(0.0) + shuffled, (-change).max(0.0) + shuffled)
 }
@@ -256,7 +250,7 @@ impl<P: Packet> Xcp<P> {
             let gains = [self.config.alpha, self.config.beta, self.config.gamma];
             let spare = self.capacity - arriving;
             (self.gain_left, self.loss_left) =
-                sums(gains, spare, arriving, self.persistent.as_f64(), self.mean_rtt_s);
+                sums(gains, spare, arriving, self.persistent.as_f64() / self.mean_rtt_s);
             // katabi02 eq.6, eq.9
             if interval.spacing_s > 0.0 {
                 self.gain_per_spacing = self.gain_left / interval.spacing_s;

@@ -84,23 +84,24 @@ struct Past {
 }
 
 impl Past {
-    fn add(&mut self, packet: Left) {
+    /// Counts a packet that has not been granted anything yet.
+    #[inline]
+    fn count(&mut self, packet: &Left) {
         self.bytes += u64::from(packet.bytes);
         self.spacing_ns += packet.spacing_ns;
         self.rtt_spacing_ns2 += u128::from(packet.spacing_ns) * u128::from(packet.rtt_ns);
+    }
+
+    /// Remembers a packet that was counted, and counts what it was granted.
+    #[inline]
+    fn remember(&mut self, packet: Left) {
+        self.gain_mbs += packet.gain_mbs;
+        self.loss_mbs += packet.loss_mbs;
         self.left.push_back(packet);
     }
 
-    /// Notes what the newest packet was granted.
-    fn grant(&mut self, gain_mbs: u64, loss_mbs: u64) {
-        if let Some(newest) = self.left.back_mut() {
-            (newest.gain_mbs, newest.loss_mbs) = (gain_mbs, loss_mbs);
-            self.gain_mbs += gain_mbs;
-            self.loss_mbs += loss_mbs;
-        }
-    }
-
     /// Forgets what left at or before `now - window`.
+    #[inline]
     fn expire(&mut self, now: Time, window: Duration) {
         while let Some(first) = self.left.front() {
             if now.since(first.at) < window {
@@ -119,9 +120,10 @@ impl Past {
 const SHORTEST: Duration = Duration::from_micros((SHORTEST_S * 1e6) as u64);
 const LONGEST: Duration = Duration::from_micros((LONGEST_S * 1e6) as u64);
 
-/// The number as a float. The language's own conversion of 128 bits is a library call.
+/// The number, below 2^127, as a float. The language's own conversion of 128 bits is a library call.
+#[inline]
 fn as_f64(number: u128) -> f64 {
-    (number >> 64) as u64 as f64 * 18_446_744_073_709_551_616.0 + number as u64 as f64
+    (number >> 64) as i64 as f64 * 18_446_744_073_709_551_616.0 + number as u64 as f64
 }
 
 /// XCPw's router.
@@ -138,9 +140,13 @@ pub struct XcpW<P> {
     past: Past,
     /// Q.
     least: SlidingMin,
-    /// d, and the same as a window.
+    /// d, the same as a window, and 1 / d. Packets are many and divisions slow: the sums of the packet path are multiplied by
+    /// reciprocals, which are taken once per packet at most.
     mean_rtt_s: f64,
     window: Duration,
+    per_rtt: f64,
+    /// 1 / sum(rtt s / cwnd), 1/ns; zero where there is no sum.
+    per_spacing: f64,
     last: Control,
 }
 
@@ -169,54 +175,61 @@ impl<P: Packet> XcpW<P> {
             least: SlidingMin::default(),
             mean_rtt_s: INITIAL_S,
             window,
+            per_rtt: 1.0 / INITIAL_S,
+            per_spacing: 0.0,
             last: Control::default(),
         }
     }
 
     /// Counts the packet that leaves, and brings d up to date.
-    fn count(&mut self, now: Time, sender: Option<&Sender>, size: f64) {
-        let (spacing_ns, rtt_ns) = match sender {
-            // No packet stands for more than the longest RTT: windows are no smaller than a packet.
-            Some(sender) => {
-                ((sender.spacing_s(size).min(LONGEST_S) * 1e9) as u64, (sender.counted_rtt_s() * 1e9) as u32)
-            }
-            None => (0, 0),
-        };
+    #[inline]
+    fn count(&mut self, now: Time, packet: &Left) {
         self.past.expire(now, self.window);
-        self.past.add(Left { at: now, bytes: size as u32, rtt_ns, spacing_ns, gain_mbs: 0, loss_mbs: 0 });
-        if self.past.spacing_ns > 0 {
-            let mean_ns = as_f64(self.past.rtt_spacing_ns2) / self.past.spacing_ns as f64;
-            // In whole microseconds: a link remembers the last window it was asked for.
-            self.window = Duration::from_micros((mean_ns * 1e-3) as u64).clamp(SHORTEST, LONGEST);
-            self.mean_rtt_s = self.window.as_secs_f64();
-            self.arriving.set_window(self.window);
+        self.past.count(packet);
+        if self.past.spacing_ns == 0 {
+            self.per_spacing = 0.0;
+            return;
+        }
+        self.per_spacing = 1.0 / self.past.spacing_ns as f64;
+        let mean_us = as_f64(self.past.rtt_spacing_ns2) * self.per_spacing * 1e-3;
+        // In whole microseconds: a link remembers the last window it was asked for. A nanosecond above, so that the mean of
+        // equal RTTs is not rounded below them.
+        let window = Duration::from_micros((mean_us + 1e-3) as u64).clamp(SHORTEST, LONGEST);
+        if window != self.window {
+            self.window = window;
+            self.mean_rtt_s = window.as_secs_f64();
+            self.per_rtt = 1.0 / self.mean_rtt_s;
+            self.arriving.set_window(window);
         }
     }
 
     /// The two sums at `now`, and what they are computed from.
+    #[inline]
     fn control(&mut self, now: Time, link: &mut impl LinkView) -> Control {
-        let capacity = link.capacity(self.window).as_bps_f64() / 8.0;
-        let arriving = self.arriving.bytes(now).as_f64() / self.mean_rtt_s;
+        let capacity = link.capacity(self.window).as_bps_f64() * 0.125;
+        let arriving = self.arriving.bytes(now).as_f64() * self.per_rtt;
         let persistent_bytes = self.least.update(self.window, now, self.waiting.0) as f64;
-        let (gain, loss) = sums(self.gains, capacity - arriving, arriving, persistent_bytes, self.mean_rtt_s);
+        let (gain, loss) = sums(self.gains, capacity - arriving, arriving, persistent_bytes * self.per_rtt);
         Control { capacity, arriving, persistent_bytes, gain, loss }
     }
 
-    /// What the packet just counted may change its sender's window by, bytes.
-    fn grant(&mut self, sender: &Sender, size: f64) -> f64 {
+    /// What the packet just counted may change its sender's window by, bytes; noted in `packet`.
+    #[inline]
+    fn grant(&self, sender: &Sender, spacing_s: f64, size: f64, packet: &mut Left) -> f64 {
         // katabi02 eq.4, eq.7, divided by rtt
-        let mut gain = match self.past.spacing_ns {
-            0 => 0.0,
-            sum_ns => self.last.gain * (sender.spacing_s(size) * 1e9 / sum_ns as f64).min(1.0),
-        };
+        let mut gain = self.last.gain * (spacing_s * 1e9 * self.per_spacing).min(1.0);
         let mut loss = self.last.loss * size / self.past.bytes as f64;
         if self.residues {
             gain = gain.min(self.last.gain - self.past.gain_mbs as f64 * 1e-3).max(0.0);
             loss = loss.min(self.last.loss - self.past.loss_mbs as f64 * 1e-3).max(0.0);
         }
-        gain = gain.min((sender.asked_bytes / sender.rtt_s + loss).max(0.0));
-        self.past.grant((gain * 1e3) as u64, (loss * 1e3) as u64);
-        ((gain - loss) * sender.rtt_s).min(sender.asked_bytes)
+        let mut granted_bytes = (gain - loss) * sender.rtt_s;
+        if granted_bytes > sender.asked_bytes {
+            gain = (sender.asked_bytes / sender.rtt_s + loss).max(0.0);
+            granted_bytes = sender.asked_bytes;
+        }
+        (packet.gain_mbs, packet.loss_mbs) = ((gain * 1e3) as u64, (loss * 1e3) as u64);
+        granted_bytes
     }
 }
 
@@ -235,11 +248,22 @@ impl<P: Packet> Queue<P> for XcpW<P> {
         self.waiting -= cost;
         let header = packet.header();
         let sender = Sender::of(header);
-        self.count(now, sender.as_ref(), cost.as_f64());
+        let size = cost.as_f64();
+        let spacing_s = sender.as_ref().map_or(0.0, |sender| sender.spacing_s(size));
+        let mut left = Left {
+            at: now,
+            bytes: cost.0 as u32,
+            rtt_ns: sender.as_ref().map_or(0, |sender| (sender.counted_rtt_s() * 1e9) as u32),
+            // No packet stands for more than the longest RTT: windows are no smaller than a packet.
+            spacing_ns: (spacing_s.min(LONGEST_S) * 1e9) as u64,
+            gain_mbs: 0,
+            loss_mbs: 0,
+        };
+        self.count(now, &left);
         self.last = self.control(now, link);
         match sender {
             Some(sender) => {
-                let granted_bytes = self.grant(&sender, cost.as_f64());
+                let granted_bytes = self.grant(&sender, spacing_s, size, &mut left);
                 packet.set_header(sender.header(granted_bytes));
             }
             None => {
@@ -249,6 +273,7 @@ impl<P: Packet> Queue<P> for XcpW<P> {
                 }
             }
         }
+        self.past.remember(left);
         Some(Dequeued { packet, arrived, mark: Mark::None })
     }
 
