@@ -1,15 +1,19 @@
 //! RCP's sender (Dukkipati and McKeown, CCR 2006, `dukkipati06`): packets leave at the rate that the routers say.
 //!
 //! ```text
-//! each packet carries:  rate = infinity, rtt = srtt (0 at first)         routers lower the rate to their own
+//! each packet carries:  rate = infinity, rtt = last sample (0 at first)  routers lower the rate to their own
 //! each ACK:             R = the rate it brings; packets leave at R, evenly
 //! in flight:            at most cap R srtt                               D1
+//!
+//! The last sample, not srtt: `rtt_` of the authors' ns-2 sender, `rcp-host.cc`.
 //! ```
 //!
 //! | symbol | field | unit | default | source |
 //! |---|---|---|---|---|
 //! | R | `rate_bps` | bit/s | - | dukkipati06 |
 //! | cap | `cap` | 1 | 2 | D1 |
+//! | srtt | `rtt` | choice | smoothed | D1 |
+//! | evenly | `pacing` | choice | true | dukkipati06 |
 //!
 //! Rates count bytes at the IP layer, for that is what routers see; pacing counts payload.
 //!
@@ -20,6 +24,8 @@
 //! D3 a loss changes nothing: the routers know. After a timeout one packet is in flight until an ACK brings a rate again.
 //! D4 a header that comes back as sent, with no limit, met no router of RCP's: it changes nothing. Such paths are refused
 //!    before a scenario runs, for nobody would slow this sender down on them.
+//! D5 a flow of `rcp-host.cc` whose packets are further apart than its least RTT asks for the rate once per RTT with a packet of 40
+//!    bytes. Here the router's floor of one packet per RTT takes care of that.
 
 use super::{
     AckEvent, Connection, Controller, LossEvent, Recovery, Report, SendDirective, SendEvent, SpuriousEvent,
@@ -30,11 +36,25 @@ use crate::packet::Header;
 use crate::time::Duration;
 use crate::units::{Bytes, Rate};
 
+choices! {
+    /// Which RTT the window is a multiple of.
+    pub enum RttOf {
+        /// The smoothed one.
+        Smoothed = "smoothed",
+        /// The least of the connection.
+        Least = "least",
+    }
+}
+
 parameters! {
     /// The settings of RCP's and E-ABC's sender.
     pub struct Config {
         /// What may be in flight, in products of the rate and the smoothed RTT.
         cap: f64 = 2.0, in 1.0..=100.0, from "D1";
+        /// Which RTT that is.
+        rtt: RttOf = RttOf::Smoothed, in .., from "D1";
+        /// Whether packets leave evenly, or as the window lets them.
+        pacing: bool = true, in .., from "dukkipati06";
     }
 }
 
@@ -48,6 +68,8 @@ pub struct Rcp {
     /// R at the IP layer, once a router has said one.
     rate_bps: Option<f64>,
     srtt: Duration,
+    /// The last RTT sample.
+    rtt: Option<Duration>,
     /// Whether one packet at a time looks for a sign of life.
     silent: bool,
     /// What the window may be at most, where somebody holds this controller within a bound.
@@ -64,6 +86,7 @@ impl Rcp {
             initial_window: connection.initial_window,
             rate_bps: None,
             srtt: Duration::ZERO,
+            rtt: None,
             silent: false,
             most: Bytes(u64::MAX),
         }
@@ -77,17 +100,19 @@ impl Rcp {
 }
 
 impl Controller for Rcp {
-    fn on_send(&mut self, event: &SendEvent) -> SendDirective {
-        let header = Header::Rate {
-            bps: f32::INFINITY,
-            rtt_s: event.srtt.map_or(0.0, |srtt| srtt.as_secs_f64()) as f32,
-        };
+    fn on_send(&mut self, _event: &SendEvent) -> SendDirective {
+        let header =
+            Header::Rate { bps: f32::INFINITY, rtt_s: self.rtt.map_or(0.0, |rtt| rtt.as_secs_f64()) as f32 };
         SendDirective { ecn: self.encoding().sent(), header, tag: 0, cwr: false }
     }
 
     fn on_ack(&mut self, event: &AckEvent<'_>) {
         if event.rtt.sample.is_some() {
-            self.srtt = event.rtt.smoothed;
+            self.rtt = event.rtt.sample;
+            self.srtt = match self.config.rtt {
+                RttOf::Smoothed => event.rtt.smoothed,
+                RttOf::Least => event.rtt.min,
+            };
         }
         self.most = Bytes(u64::MAX);
         if let Report::Header(Header::Rate { bps, .. }) = event.report
@@ -133,7 +158,9 @@ impl Controller for Rcp {
 
     fn pacing_rate(&self) -> Option<Rate> {
         // At least one bit per second: a rate of zero would never send again.
-        self.payload_bps().map(|bps| Rate::from_bps_f64(bps).max(Rate::from_bps(1)))
+        self.payload_bps()
+            .filter(|_| self.config.pacing)
+            .map(|bps| Rate::from_bps_f64(bps).max(Rate::from_bps(1)))
     }
 
     fn recovery(&self) -> Recovery {
@@ -169,12 +196,30 @@ mod tests {
     }
 
     #[test]
-    fn packets_ask_for_any_rate_and_say_the_rtt_once_known() {
-        let header = |event: &SendEvent| rcp().on_send(event).header;
-        let later = send(Time::ZERO, 1, Bytes::ZERO);
-        assert_eq!(header(&later), Header::Rate { bps: f32::INFINITY, rtt_s: 0.1 });
-        let first = SendEvent { srtt: None, ..later };
-        assert_eq!(header(&first), Header::Rate { bps: f32::INFINITY, rtt_s: 0.0 });
+    fn packets_ask_for_any_rate_and_say_the_last_rtt_once_known() {
+        let mut rcp = rcp();
+        let header = |rcp: &mut Rcp| rcp.on_send(&send(Time::ZERO, 1, Bytes::ZERO)).header;
+        assert_eq!(header(&mut rcp), Header::Rate { bps: f32::INFINITY, rtt_s: 0.0 });
+        told(&mut rcp, 1e6);
+        let sent = [packet(1, Time::from_millis(100))];
+        let slower = ack(Time::from_millis(400), &sent, Duration::from_millis(300));
+        rcp.on_ack(&slower);
+        assert_eq!(header(&mut rcp), Header::Rate { bps: f32::INFINITY, rtt_s: 0.3 });
+    }
+
+    #[test]
+    fn the_window_may_count_the_least_rtt_and_go_unpaced() {
+        let config = Config { cap: 1.0, rtt: RttOf::Least, pacing: false };
+        let mut rcp = Rcp::new(config, &connection(10));
+        let sent = [packet(1, Time::from_millis(100))];
+        let mut event = AckEvent {
+            report: Report::Header(Header::Rate { bps: 8.416e6, rtt_s: 0.1 }),
+            ..ack(Time::from_millis(400), &sent, Duration::from_millis(300))
+        };
+        event.rtt.min = Duration::from_millis(100);
+        rcp.on_ack(&event);
+        // 1 MB/s of payload for 0.1 s in packets of 1000 bytes.
+        assert_eq!((rcp.pacing_rate(), rcp.cwnd()), (None, packets(100)));
     }
 
     #[test]

@@ -21,7 +21,7 @@
 //! | floor | `floor` | packets of an RTT | 1 | D2 |
 //! | R(0) | `start` | of g C | 0.05 | rcp.cc |
 //! | d0 | `rtt_s` | s | 200 ms at first | rcp.cc |
-//! | C | - | bytes/s | measured | what the link could have carried in the period, used or not (D3) |
+//! | C | `counted` | bytes/s | measured | what the link could have carried in the period, used or not (D3, D6) |
 //! | y | - | bytes/s | measured | what arrived in the period |
 //! | q | - | bytes | measured | what waits when the period ends |
 //!
@@ -33,7 +33,11 @@
 //! - D3. RCP knows its link's capacity; here C is what passed of the delivery opportunities in T. All rates are in the link's bytes,
 //!   framing included. Where none passed, R goes to the floor.
 //! - D4. Timers are looked at when a packet arrives or leaves, and act as at the time they were due: nothing happens between.
-//! - D5. The ABC authors' code bounds R from below only (`ceiling=false`), and its d0 is 100 ms plus the mean queueing delay.
+//! - D5. The ABC authors' code bounds R from below only (`ceiling=false,floor=5`: 0.05 packets per ms), and its d0 is 100 ms plus
+//!   the mean queueing delay of what just left (`propagation=100ms`). d0 of `rcp.cc` comes down by R / C of the difference only, so a
+//!   link that has slowed down keeps R low for as long as R is low; the page has what that costs.
+//! - D6. The ABC authors' code counts calls of its dequeue as capacity, and Mahimahi calls it once more where a packet of 1500
+//!   bytes leaves four of an opportunity and nothing waits: C is too high by what leaves the queue empty (`counted=dequeues`).
 
 use super::fifo::Fifo;
 use super::xcp::{capacity_before, skip};
@@ -42,6 +46,16 @@ use crate::ecn::Mark;
 use crate::packet::{Header, Packet};
 use crate::time::{Duration, Time};
 use crate::units::{Bytes, Limit};
+
+choices! {
+    /// What counts as the capacity of a period.
+    pub enum Counted {
+        /// What the link could have carried.
+        Link = "link",
+        /// That, and one delivery opportunity more for each packet that leaves the queue empty.
+        Dequeues = "dequeues",
+    }
+}
 
 parameters! {
     /// The settings of RCP's router.
@@ -58,6 +72,11 @@ parameters! {
         floor: f64 = 1.0, in 0.01..=1000.0, from "D2";
         /// Whether the rate stays below g C.
         ceiling: bool = true, in .., from "rcp.cc";
+        /// What counts as the capacity; `dequeues` is what the ABC authors' code counts (D6).
+        counted: Counted = Counted::Link, in .., from "D6";
+        /// d0 less the mean queueing delay of the period; none takes d0 from the headers.
+        propagation: Option<Duration> = None,
+            in crate::parameters::OrNone(Duration::from_millis(1)..=Duration::from_secs(10)), from "ABC-NSDI2020: 100 ms";
         /// The first rate, as a share of g C.
         start: f64 = 0.05, in 0.001..=1.0, from "rcp.cc";
         /// The buffer, drop-tail, in packets or bytes; none takes the link's.
@@ -89,6 +108,10 @@ pub struct Rcp<P> {
     arrived: u64,
     timed_bytes: f64,
     rtt_bytes: f64,
+    /// What left in it, how long that had waited in all, and what of it left the queue empty.
+    left: u32,
+    waited_s: f64,
+    emptied: u32,
     /// C and y of the last period, bytes/s.
     capacity: f64,
     arriving: f64,
@@ -110,6 +133,9 @@ impl<P: Packet> Rcp<P> {
             arrived: 0,
             timed_bytes: 0.0,
             rtt_bytes: 0.0,
+            left: 0,
+            waited_s: 0.0,
+            emptied: 0,
             capacity,
             arriving: 0.0,
             config: config.clone(),
@@ -135,8 +161,13 @@ impl<P: Packet> Rcp<P> {
     fn update(&mut self, now: Time, link: &mut impl LinkView) {
         let t_s = self.period.as_secs_f64();
         self.capacity = capacity_before(link, now.since(self.due), self.period);
+        if self.config.counted == Counted::Dequeues {
+            self.capacity += f64::from(self.emptied) * link.opportunity().as_f64() / t_s;
+        }
         self.arriving = self.arrived as f64 / t_s;
-        if self.timed_bytes > 0.0 {
+        if let Some(propagation) = self.config.propagation {
+            self.rtt_s = propagation.as_secs_f64() + self.waited_s / f64::from(self.left.max(1));
+        } else if self.timed_bytes > 0.0 {
             let mean_s = self.rtt_bytes / self.timed_bytes;
             let gain = if mean_s >= self.rtt_s || self.capacity <= 0.0 {
                 1.0
@@ -158,6 +189,7 @@ impl<P: Packet> Rcp<P> {
             floor
         };
         (self.arrived, self.timed_bytes, self.rtt_bytes) = (0, 0.0, 0.0);
+        (self.left, self.waited_s, self.emptied) = (0, 0.0, 0);
         self.period = self.config.period.min(Duration::from_secs_f64(self.rtt_s));
     }
 }
@@ -199,6 +231,9 @@ impl<P: Packet> Queue<P> for Rcp<P> {
         let size = packet.size();
         let cost = link.cost(size);
         self.waiting -= cost;
+        self.left += 1;
+        self.waited_s += now.since(arrived).as_secs_f64();
+        self.emptied += u32::from(self.packets.backlog().is_empty());
         lower(&mut packet, self.rate * 8.0 * f64::from(size) / cost.as_f64());
         Some(Dequeued { packet, arrived, mark: Mark::None })
     }

@@ -70,6 +70,21 @@ fn a_queue_lowers_the_rate_and_a_dead_link_takes_it_to_the_floor() {
 }
 
 #[test]
+fn the_abc_authors_count_what_empties_the_queue_as_capacity_and_know_the_propagation_delay() {
+    let mut bench = rcp(&[("start", "0.1"), ("counted", "dequeues"), ("propagation", "100ms")]);
+    // A packet each 2 ms; each waits for 1 ms and leaves nothing behind.
+    for now in (0..101).step_by(2) {
+        bench.arrive_as(ms(now), packet(0.3));
+        bench.leave(ms(now + 1)).unwrap();
+    }
+    near(bench.shown("mean_rtt_s"), 0.101);
+    // 12 Mbit/s, and 50 packets of 1500 bytes in 100 ms: 6 Mbit/s.
+    near(bench.shown("capacity_bps"), 18e6);
+    // y = 6 Mbit/s, g C = 17.1: R (1 + (T / d0) 0.5 * 11.1 / 17.1).
+    near(bench.shown("rate_bps"), 1.14e6 * (1.0 + 0.1 / 0.101 * 0.5 * 11.1 / 17.1));
+}
+
+#[test]
 fn a_lower_rate_on_the_packet_stays() {
     let mut bench = rcp(&[]);
     pass(&mut bench, 0, 500, 1);
