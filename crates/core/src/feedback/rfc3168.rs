@@ -59,6 +59,8 @@ impl Feedback for Rfc3168 {
         }
         match arrival.ecn {
             Ecn::Ce => self.echoing = true,
+            // Behind the proxy an ACK without ECE stands for an accelerate, whatever arrived: the flag has two values.
+            _ if self.encoding == Encoding::AbcProxied => {}
             other => self.unmarked = other,
         }
         self.pending += 1;
@@ -108,6 +110,15 @@ mod tests {
             let ecn = if braked { Ecn::Ce } else { Ecn::Ect1 };
             assert_eq!(echo(&mut receiver, ecn, true), if braked { Mark::Brake } else { Mark::Accelerate });
         }
+    }
+
+    /// A receiver that knows RFC 3168 and nothing more cannot tell that its marks were bleached.
+    #[test]
+    fn an_ack_without_ece_is_an_accelerate_behind_the_proxy_even_for_a_bleached_packet() {
+        let mut receiver = receiver(Encoding::AbcProxied, 1);
+        assert_eq!(echo(&mut receiver, Ecn::NotEct, true), Mark::Accelerate);
+        assert_eq!(echo(&mut receiver, Ecn::Ce, true), Mark::Brake);
+        assert_eq!(echo(&mut receiver, Ecn::NotEct, true), Mark::Accelerate);
     }
 
     /// with two packets per ACK a brake in front is overwritten, and one behind speaks for both.
