@@ -358,7 +358,7 @@ registry! {
             "ABC: accelerate or brake on every packet, with Cubic as second window (NSDI 2020)";
         Prague(prague::Prague) = "prague", feedback "accecn", queue Some("dualpi2"), host Tcp,
             "TCP Prague: reacts to the share of marks of an L4S queue (draft-briscoe-iccrg-prague-congestion-control)";
-        Vivace(vivace::Vivace) = "vivace" | "pcc", feedback "delayed", queue None, host Tcp,
+        Vivace(vivace::Vivace) = "vivace" | "pcc", feedback "rfc3168", queue None, host Tcp,
             "PCC Vivace-latency: rates chosen by online learning (NSDI 2018)";
         Verus(verus::Verus) = "verus", feedback "delayed", queue None, host Tcp,
             "Verus: the window that a learnt delay profile allows (SIGCOMM 2015)";

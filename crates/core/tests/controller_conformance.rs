@@ -44,6 +44,7 @@ const VARIANTS: &[(&str, &[(&str, &str)])] = &[
     ("abc", &[("other", "ctcp")]),
     ("abc", &[("other", "vivace")]),
     ("vegas", &[("slow_start", "every")]),
+    ("vivace", &[("variant", "kernel")]),
     ("cubic", &[("hystart", "plusplus"), ("ecn", "true"), ("horizon", "min_rtt")]),
     ("xcp", &[("demand", "5Mbps")]),
 ];

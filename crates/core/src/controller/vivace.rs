@@ -28,23 +28,39 @@
 //! | - | `initial_rate` | rate | 1.2 Mbit/s | PCC-Uspace `pcc.h` |
 //! | - | `min_rate` | rate | 100 kbit/s | PCC-Uspace `pcc.h` |
 //!
-//! Deviations: D1 falling RTTs are not rewarded (`gradient=signed` does): the utility of the authors' later code, which
+//! Deviations: D1 falling RTTs are not rewarded (`gradient=signed` does that): the utility of the authors' later code, which
 //! treats a negative slope as none. D2 an MI lasts until it has at least 10 packets, as in the authors' WebRTC port:
 //! a regression over fewer means nothing. D3 a pair in which the slower MI lost more is measured once more before it is
 //! believed; the paper gives the idea without a rule, this is the one of the same port. D4 the slope is taken over the
 //! newest packet of each ACK, so that delayed ACKs do not look like queues. D5 nothing bounds what is in flight, as in
 //! the source, whose window is 100,000 packets; a timeout is then the only way out of an outage. D6 a timeout is one only
 //! if nothing was acknowledged for an RTT. TCP's also fires when a retransmission is lost while ACKs flow; then the
-//! intervals under way, whose losses it misstates, are dropped and the rate stays.
+//! intervals under way, whose losses it misstates, are dropped and the rate stays. D7 `variant=kernel` is another
+//! controller, imitated in `vivace/kernel.rs`, where K1 to K11 say how it differs; the table above is for the default.
 
 use super::{
-    AckEvent, Connection, Controller, LossEvent, PacketInfo, Recovery, SendDirective, SendEvent, Timeout,
+    AckEvent, Connection, Controller, LossEvent, Recovery, SendDirective, SendEvent, SpuriousEvent,
     TimeoutEvent,
 };
-use crate::packet::Header;
-use crate::random::Random;
-use crate::time::{Duration, Time};
+use crate::parameters::OrNone;
+use crate::time::Time;
 use crate::units::{Bytes, Rate};
+
+mod kernel;
+mod uspace;
+
+use kernel::Kernel;
+use uspace::Uspace;
+
+choices! {
+    /// Whose Vivace.
+    pub enum Variant {
+        /// The paper's, as the UDP program has it.
+        Uspace = "uspace",
+        /// The Linux module's.
+        Kernel = "kernel",
+    }
+}
 
 choices! {
     /// What falling RTTs are worth.
@@ -56,375 +72,160 @@ choices! {
     }
 }
 
+/// The range of a rate.
+const RATES: core::ops::RangeInclusive<Rate> = Rate::from_bps(1_000)..=Rate::from_mbps(10_000);
+
 parameters! {
-    /// Vivace's settings.
+    /// Vivace's settings. What is `none` follows the variant.
     pub struct Config {
-        /// Exponent of the rate's worth.
-        exponent: f64 = 0.9, in 0.1..=1.0, from "vivace18 3.1";
+        /// Whose Vivace; options given besides win.
+        variant: Variant = Variant::Uspace, in .., from "vivace18";
+        /// Exponent of the rate's worth; none: the variant's.
+        exponent: Option<f64> = None, in OrNone(0.1..=1.0), from "vivace18 3.1: 0.9; PCC-Kernel: 1";
         /// Cost of a rising RTT.
         latency_weight: f64 = 900.0, in 0.0..=100000.0, from "vivace18 3.1";
-        /// Cost of losses.
-        loss_weight: f64 = 11.35, in 0.0..=10000.0, from "vivace18 3.1";
-        /// What falling RTTs are worth.
-        gradient: Gradient = Gradient::Positive, in .., from "mechanisms M-104";
+        /// Cost of losses; none: the variant's.
+        loss_weight: Option<f64> = None, in OrNone(0.0..=10000.0), from "vivace18 3.1: 11.35; PCC-Kernel: 11";
+        /// What falling RTTs are worth; none: the variant's.
+        gradient: Option<Gradient> = None, in .., from "mechanisms M-104: positive; PCC-Kernel: signed";
         /// By how much the rates of a pair differ from the rate.
         probe_step: f64 = 0.05, in 0.001..=0.5, from "vivace18 4";
-        /// Rate change for a unit of gradient, Mbit/s.
-        step: f64 = 1.0, in 0.001..=100.0, from "vivace18 4";
-        /// Bound of a change, as a share of the rate.
-        bound: f64 = 0.05, in 0.001..=1.0, from "vivace18 4";
-        /// By how much the bound grows each time it bites.
-        bound_increment: f64 = 0.1, in 0.0..=1.0, from "vivace18 4";
-        /// Slopes of the RTT below this count as none.
-        gradient_filter: f64 = 0.01, in 0.0..=1.0, from "vivace18 4";
-        /// Rate of the first monitor interval.
-        initial_rate: Rate = Rate::from_bps(1_200_000), in Rate::from_bps(10_000)..=Rate::from_mbps(10_000),
-            from "PCC-Uspace pcc.h";
-        /// The rate never falls below this.
-        min_rate: Rate = Rate::from_bps(100_000), in Rate::from_bps(1_000)..=Rate::from_mbps(1_000),
-            from "PCC-Uspace pcc.h";
+        /// Rate change for a unit of gradient, Mbit/s; none: the variant's.
+        step: Option<f64> = None, in OrNone(0.001..=100.0), from "vivace18 4: 1; PCC-Kernel: 0.2";
+        /// Bound of a change, as a share of the rate; none: the variant's.
+        bound: Option<f64> = None, in OrNone(0.001..=1.0), from "vivace18 4: 0.05; PCC-Kernel: 0.1";
+        /// By how much the bound grows each time it bites; none: the variant's.
+        bound_increment: Option<f64> = None, in OrNone(0.0..=1.0), from "vivace18 4: 0.1; PCC-Kernel: 0.07";
+        /// Slopes of the RTT below this count as none; none: the variant's.
+        gradient_filter: Option<f64> = None, in OrNone(0.0..=1.0), from "vivace18 4: 0.01; PCC-Kernel: 0.03";
+        /// Rate of the first monitor interval; none: the variant's.
+        initial_rate: Option<Rate> = None, in OrNone(RATES), from "PCC-Uspace pcc.h: 1.2Mbps; PCC-Kernel: 4.194304Mbps";
+        /// The rate never falls below this; none: the variant's.
+        min_rate: Option<Rate> = None, in OrNone(RATES), from "PCC-Uspace pcc.h: 100kbps; PCC-Kernel: 8.192kbps";
     }
 }
 
-/// Fewest packets of a monitor interval (D2).
-const MIN_PACKETS: u64 = 10;
-/// Length of a monitor interval before there is an RTT sample.
-const INITIAL_RTT: Duration = Duration::from_millis(100);
-/// PCC-Uspace: a window of 100,000 packets bounds nothing (D5).
-const WINDOW_PACKETS: u64 = 100_000;
-
-/// One monitor interval: packets sent at one rate, and what became of them.
-#[derive(Clone, Copy, Debug, Default)]
-struct Interval {
-    /// Mbit/s at which to send.
-    rate_mbps: f64,
-    start: Time,
-    /// When it may end.
-    due: Time,
-    /// Whether its last packet was sent.
-    closed: bool,
-    last_sent: Time,
-    sent: u64,
-    sent_bytes: u64,
-    /// Packets acknowledged or lost.
-    settled: u64,
-    lost_bytes: u64,
-    regression: Regression,
-}
-
-/// Slope of the RTT over the time of sending, by least squares.
-#[derive(Clone, Copy, Debug, Default)]
-struct Regression {
-    count: f64,
-    sum_x: f64,
-    sum_y: f64,
-    sum_xx: f64,
-    sum_xy: f64,
-}
-
-impl Regression {
-    fn add(&mut self, x: f64, y: f64) {
-        self.count += 1.0;
-        self.sum_x += x;
-        self.sum_y += y;
-        self.sum_xx += x * x;
-        self.sum_xy += x * y;
-    }
-
-    /// Zero where there are too few points.
-    fn slope(&self) -> f64 {
-        let spread = self.count * self.sum_xx - self.sum_x * self.sum_x;
-        if self.count < 2.0 || spread <= 0.0 {
-            return 0.0;
-        }
-        (self.count * self.sum_xy - self.sum_x * self.sum_y) / spread
-    }
-}
-
-impl Interval {
-    fn settle(&mut self, packet: &PacketInfo, lost: bool) {
-        self.settled += 1;
-        if lost {
-            self.lost_bytes += packet.size.0;
-        }
-    }
-
-    fn is_known(&self) -> bool {
-        self.closed && self.settled >= self.sent
-    }
-
-    /// Mbit/s actually sent: the last packet's own time at the rate included.
-    fn sent_mbps(&self) -> f64 {
-        let bits = self.sent_bytes as f64 * 8.0;
-        let last = bits / self.sent as f64 / (self.rate_mbps * 1e6);
-        bits * 1e-6 / (self.last_sent.since(self.start).as_secs_f64() + last)
-    }
-
-    fn loss(&self) -> f64 {
-        self.lost_bytes as f64 / self.sent_bytes as f64
-    }
-
-    /// vivace18 eq.1
-    fn utility(&self, config: &Config) -> f64 {
-        let slope = self.regression.slope();
-        let gradient = match config.gradient {
-            _ if slope.abs() < config.gradient_filter => 0.0,
-            Gradient::Positive => slope.max(0.0),
-            Gradient::Signed => slope,
-        };
-        let x = self.sent_mbps();
-        libm::pow(x, config.exponent)
-            - config.latency_weight * x * gradient
-            - config.loss_weight * x * self.loss()
-    }
-}
-
+/// The settings with the variant worked in.
 #[derive(Clone, Copy, Debug)]
-enum Phase {
-    /// The rate and the utility of the last interval, in Mbit/s.
-    Starting(Option<(f64, f64)>),
-    Learning {
-        /// Whether the present pair is measured for the second time.
-        again: bool,
-    },
+struct Rules {
+    exponent: f64,
+    latency_weight: f64,
+    loss_weight: f64,
+    gradient: Gradient,
+    probe_step: f64,
+    step: f64,
+    bound: f64,
+    bound_increment: f64,
+    gradient_filter: f64,
+    initial_mbps: f64,
+    min_mbps: f64,
+}
+
+impl From<&Config> for Rules {
+    fn from(config: &Config) -> Self {
+        let kernel = config.variant == Variant::Kernel;
+        let or = |given: Option<f64>, uspace: f64, module: f64| {
+            given.unwrap_or(if kernel { module } else { uspace })
+        };
+        let falling = if kernel { Gradient::Signed } else { Gradient::Positive };
+        Rules {
+            exponent: or(config.exponent, 0.9, 1.0),
+            latency_weight: config.latency_weight,
+            loss_weight: or(config.loss_weight, 11.35, 11.0),
+            gradient: config.gradient.unwrap_or(falling),
+            probe_step: config.probe_step,
+            step: or(config.step, 1.0, 0.2),
+            bound: or(config.bound, 0.05, 0.1),
+            bound_increment: or(config.bound_increment, 0.1, 0.07),
+            gradient_filter: or(config.gradient_filter, 0.01, 0.03),
+            // PCC-Kernel: 512 kB/s and 1 kB/s
+            initial_mbps: or(config.initial_rate.map(Rate::as_mbps_f64), 1.2, 4.194_304),
+            min_mbps: or(config.min_rate.map(Rate::as_mbps_f64), 0.1, 0.008_192),
+        }
+    }
+}
+
+impl Rules {
+    /// vivace18 eq.1
+    fn utility(&self, mbps: f64, gradient: f64, loss: f64) -> f64 {
+        libm::pow(mbps, self.exponent)
+            - self.latency_weight * mbps * gradient
+            - self.loss_weight * mbps * loss
+    }
+}
+
+#[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant)]
+enum Control {
+    Uspace(Uspace),
+    Kernel(Kernel),
 }
 
 /// PCC Vivace-latency.
 #[derive(Clone, Debug)]
 pub struct Vivace {
-    config: Config,
-    mss: Bytes,
-    random: Random,
-    phase: Phase,
-    /// Mbit/s around which pairs are measured.
-    rate_mbps: f64,
-    /// The intervals whose outcome decides next: one in Starting, two in Learning.
-    block: [Interval; 2],
-    intervals: usize,
-    /// The interval whose packets are leaving.
-    sending: Option<usize>,
-    /// Which block: packets of earlier ones no longer count.
-    serial: u64,
-    /// Decisions in one direction, signed.
-    trend: i64,
-    /// Bounds that bit in one direction, signed.
-    bitten: i64,
-    last_utility: f64,
-    last_gradient: f64,
-    last_ack: Time,
-    srtt: Duration,
+    control: Control,
 }
 
 impl Vivace {
     /// A controller at the start of its connection.
     pub fn new(config: Config, connection: &Connection) -> Self {
-        Vivace {
-            mss: connection.mss,
-            random: connection.random.clone(),
-            phase: Phase::Starting(None),
-            rate_mbps: config.initial_rate.as_mbps_f64(),
-            block: [Interval::default(); 2],
-            intervals: 0,
-            sending: None,
-            serial: 0,
-            trend: 0,
-            bitten: 0,
-            last_utility: 0.0,
-            last_gradient: 0.0,
-            last_ack: connection.now,
-            srtt: INITIAL_RTT,
-            config,
-        }
-    }
-
-    /// Plans the next intervals.
-    fn plan(&mut self) {
-        self.serial += 1;
-        let rate = self.rate_mbps;
-        let step = match self.phase {
-            Phase::Starting(_) => 0.0,
-            Phase::Learning { .. } if self.random.chance(0.5) => self.config.probe_step,
-            Phase::Learning { .. } => -self.config.probe_step,
+        let rules = Rules::from(&config);
+        let control = match config.variant {
+            Variant::Uspace => Control::Uspace(Uspace::new(rules, connection)),
+            Variant::Kernel => Control::Kernel(Kernel::new(rules, connection)),
         };
-        self.intervals = if step == 0.0 { 1 } else { 2 };
-        self.block =
-            [1.0, -1.0].map(|sign| Interval { rate_mbps: rate * (1.0 + sign * step), ..Interval::default() });
+        Vivace { control }
     }
 
-    fn begin(&mut self, index: usize, now: Time, srtt: Option<Duration>) {
-        let interval = &mut self.block[index];
-        interval.start = now;
-        interval.due = now + srtt.unwrap_or(INITIAL_RTT);
-        self.sending = Some(index);
-    }
-
-    /// The tag of a packet of an interval: which block, which of its intervals.
-    fn tag(&self, index: usize) -> u64 {
-        self.serial * 2 + index as u64
-    }
-
-    fn interval_of(&mut self, packet: &PacketInfo) -> Option<&mut Interval> {
-        let index = (packet.tag % 2) as usize;
-        (packet.tag > 0 && packet.tag / 2 == self.serial).then(|| &mut self.block[index])
-    }
-
-    /// All outcomes of the block are known.
-    fn decide(&mut self) {
-        let [first, second] = self.block;
-        let utility = first.utility(&self.config);
-        self.last_utility = utility;
-        match self.phase {
-            Phase::Starting(Some((rate, best))) if utility <= best => {
-                self.rate_mbps = rate;
-                self.phase = Phase::Learning { again: false };
-            }
-            Phase::Starting(_) => {
-                self.phase = Phase::Starting(Some((self.rate_mbps, utility)));
-                self.rate_mbps *= 2.0;
-            }
-            Phase::Learning { again } => {
-                let rates = first.rate_mbps - second.rate_mbps;
-                if !again && rates * (first.loss() - second.loss()) < 0.0 {
-                    self.phase = Phase::Learning { again: true };
-                    return;
-                }
-                self.phase = Phase::Learning { again: false };
-                let change = first.sent_mbps() - second.sent_mbps();
-                if change * rates > 0.0 {
-                    self.climb((utility - second.utility(&self.config)) / change);
-                }
-            }
+    fn control(&self) -> &dyn Controller {
+        match &self.control {
+            Control::Uspace(control) => control,
+            Control::Kernel(control) => control,
         }
     }
 
-    /// Moves the rate along the gradient.
-    fn climb(&mut self, gradient: f64) {
-        self.last_gradient = gradient;
-        let sign = if gradient > 0.0 { 1 } else { -1 };
-        // vivace18 4: confidence amplifier
-        self.trend = if self.trend * sign > 0 { self.trend + sign } else { sign };
-        let tau = self.trend.abs();
-        let amplifier = if tau <= 3 { tau } else { 2 * tau - 3 };
-        let wanted = amplifier as f64 * self.config.step * gradient;
-        // vivace18 4: dynamic change boundary
-        if self.bitten * sign < 0 {
-            self.bitten = 0;
+    fn control_mut(&mut self) -> &mut dyn Controller {
+        match &mut self.control {
+            Control::Uspace(control) => control,
+            Control::Kernel(control) => control,
         }
-        let bound = |bitten: i64| {
-            self.rate_mbps * (self.config.bound + bitten.abs() as f64 * self.config.bound_increment)
-        };
-        let most = bound(self.bitten);
-        let change = if wanted.abs() > most {
-            self.bitten += sign;
-            most * sign as f64
-        } else {
-            while self.bitten != 0 && wanted.abs() <= bound(self.bitten - sign) {
-                self.bitten -= sign;
-            }
-            wanted
-        };
-        self.set_rate(self.rate_mbps + change);
-    }
-
-    /// PCC-Uspace pcc.h: below the lowest rate it starts again.
-    fn set_rate(&mut self, mbps: f64) {
-        let least = self.config.min_rate.as_mbps_f64();
-        self.rate_mbps = mbps.max(least);
-        if mbps < least {
-            self.phase = Phase::Starting(None);
-        }
-    }
-
-    fn target_mbps(&self) -> f64 {
-        self.sending.map_or(self.rate_mbps, |index| self.block[index].rate_mbps)
     }
 }
 
 impl Controller for Vivace {
     fn on_send(&mut self, event: &SendEvent) -> SendDirective {
-        match self.sending {
-            None if self.intervals == 0 => {
-                self.plan();
-                self.begin(0, event.now, event.srtt);
-            }
-            Some(index) => {
-                let interval = &mut self.block[index];
-                if event.now >= interval.due && interval.sent >= MIN_PACKETS {
-                    interval.closed = true;
-                    self.sending = None;
-                    if index + 1 < self.intervals {
-                        self.begin(index + 1, event.now, event.srtt);
-                    }
-                }
-            }
-            None => {}
-        }
-        let tag = self.sending.map_or(0, |index| {
-            let interval = &mut self.block[index];
-            interval.sent += 1;
-            interval.sent_bytes += event.size.0;
-            interval.last_sent = event.now;
-            self.tag(index)
-        });
-        SendDirective { ecn: self.encoding().sent(), header: Header::None, tag, cwr: false }
+        self.control_mut().on_send(event)
     }
 
     fn on_ack(&mut self, event: &AckEvent<'_>) {
-        if !event.acked.is_empty() {
-            self.last_ack = event.now;
-            self.srtt = event.rtt.smoothed;
-        }
-        for packet in event.acked {
-            if let Some(interval) = self.interval_of(packet) {
-                interval.settle(packet, false);
-            }
-        }
-        for packet in event.lost {
-            if let Some(interval) = self.interval_of(packet) {
-                interval.settle(packet, true);
-            }
-        }
-        if let (Some(newest), Some(rtt)) = (event.acked.last(), event.rtt.sample)
-            && !newest.retransmission
-            && let Some(interval) = self.interval_of(newest)
-        {
-            let sent = newest.sent_at.since(interval.start).as_secs_f64();
-            interval.regression.add(sent, rtt.as_secs_f64());
-        }
-        if self.intervals > 0 && self.block[..self.intervals].iter().all(Interval::is_known) {
-            self.decide();
-            self.intervals = 0;
-        }
+        self.control_mut().on_ack(event);
     }
 
     fn on_loss(&mut self, _event: &LossEvent) {}
 
     fn on_timeout(&mut self, event: &TimeoutEvent) {
-        if event.kind == Timeout::Pto {
-            return;
-        }
-        self.intervals = 0;
-        self.sending = None;
-        if event.now.since(self.last_ack) < self.srtt {
-            return;
-        }
-        // PCC-Uspace pcc.h: onTimeout
-        self.phase = Phase::Learning { again: false };
-        self.trend = 0;
-        self.bitten = 0;
-        self.set_rate(self.rate_mbps * 0.5);
+        self.control_mut().on_timeout(event);
+    }
+
+    fn on_spurious_loss(&mut self, event: &SpuriousEvent) {
+        self.control_mut().on_spurious_loss(event);
+    }
+
+    fn on_recovery_exit(&mut self, now: Time) {
+        self.control_mut().on_recovery_exit(now);
     }
 
     fn on_mtu_change(&mut self, mss: Bytes) {
-        self.mss = mss;
+        self.control_mut().on_mtu_change(mss);
     }
 
     fn cwnd(&self) -> Bytes {
-        Bytes(WINDOW_PACKETS * self.mss.0)
+        self.control().cwnd()
     }
 
     fn pacing_rate(&self) -> Option<Rate> {
-        Some(Rate::from_bps_f64(self.target_mbps() * 1e6))
+        self.control().pacing_rate()
     }
 
     fn recovery(&self) -> Recovery {
@@ -432,12 +233,6 @@ impl Controller for Vivace {
     }
 
     fn inspect(&self, visit: &mut dyn FnMut(&'static str, f64)) {
-        visit("rate_bps", self.rate_mbps * 1e6);
-        visit("utility", self.last_utility);
-        visit("gradient", self.last_gradient);
-        visit("starting", f64::from(u8::from(matches!(self.phase, Phase::Starting(_)))));
+        self.control().inspect(visit);
     }
 }
-
-#[cfg(test)]
-mod tests;

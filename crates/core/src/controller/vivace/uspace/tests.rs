@@ -1,6 +1,11 @@
 use super::*;
+use crate::controller::vivace::Config;
 
-fn controller() -> Vivace {
+fn rules() -> Rules {
+    Rules::from(&Config::default())
+}
+
+fn controller() -> Uspace {
     let connection = Connection {
         mss: Bytes(1448),
         overhead: Bytes(52),
@@ -8,7 +13,7 @@ fn controller() -> Vivace {
         now: Time::ZERO,
         random: Random::stream(1, "vivace"),
     };
-    let mut vivace = Vivace::new(Config::default(), &connection);
+    let mut vivace = Uspace::new(rules(), &connection);
     vivace.phase = Phase::Learning { again: false };
     vivace.rate_mbps = 100.0;
     vivace
@@ -28,30 +33,30 @@ fn interval() -> Interval {
 
 #[test]
 fn utility_is_rate_to_the_power_less_latency_and_loss() {
-    let config = Config::default();
+    let rules = rules();
     let mut known = interval();
     assert!((known.sent_mbps() - 10.0).abs() < 1e-9);
     // 10^0.9 = 7.9433
-    assert!((known.utility(&config) - 7.943_282_347).abs() < 1e-6);
+    assert!((known.utility(&rules) - 7.943_282_347).abs() < 1e-6);
     // 2 % lost cost 11.35 * 10 * 0.02 = 2.27
     known.lost_bytes = 2_500;
-    assert!((known.utility(&config) - 5.673_282_347).abs() < 1e-6);
+    assert!((known.utility(&rules) - 5.673_282_347).abs() < 1e-6);
     // RTTs that grow by 20 ms a second cost 900 * 10 * 0.02 = 180
     for i in 0..100 {
         known.regression.add(f64::from(i) * 0.001, 0.1 + f64::from(i) * 0.000_02);
     }
-    assert!((known.utility(&config) + 174.326_717_65).abs() < 1e-6);
+    assert!((known.utility(&rules) + 174.326_717_65).abs() < 1e-6);
 }
 
 #[test]
 fn slopes_below_the_filter_and_falling_rtts_cost_nothing() {
-    let config = Config::default();
+    let rules = rules();
     for slope in [0.009, -0.009, -0.5] {
         let mut known = interval();
         for i in 0..100 {
             known.regression.add(f64::from(i) * 0.001, 0.1 + f64::from(i) * 0.001 * slope);
         }
-        assert!((known.utility(&config) - 7.943_282_347).abs() < 1e-6, "slope {slope}");
+        assert!((known.utility(&rules) - 7.943_282_347).abs() < 1e-6, "slope {slope}");
     }
 }
 
