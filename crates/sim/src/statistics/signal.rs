@@ -1,4 +1,4 @@
-//! Signal delay: how old the newest thing is that a receiver could know, for every millisecond (sprout13 section 5.1; the
+//! Signal delay: how old the newest thing is that a receiver could know, for every millisecond (winstein13 section 5.1; the
 //! definition of Mahimahi's throughput graph).
 //!
 //! For each millisecond between the first and the last arrival at the link: the least queueing delay among the packets
