@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::ops::RangeInclusive;
 
 use brakelight_core::controller::quicdc::Threshold;
+use brakelight_core::estimate::load_factor::CapacityOf;
 use brakelight_core::path::elements::ELEMENTS;
 use brakelight_core::registry::{ControllerConfig, QueueConfig};
 use brakelight_core::time::Duration;
@@ -88,7 +89,17 @@ impl Scenario {
             Service::Trace(trace) if trace.is_empty() => {
                 return check.range("trace", trace, "the name or file of a trace");
             }
-            Service::Trace(_) | Service::Radio(_) => {}
+            Service::Trace(_) => {}
+            Service::Radio(radio) => {
+                if let Some(option) = asks_for_unused(link.queue.config()) {
+                    let (queue, radio) = (link.queue.name(), radio.name());
+                    let reason = format!(
+                        "`{queue}:{option}` asks the link what it left unused, which `{radio}` does not say: leave the \
+                         option out"
+                    );
+                    return check.contradiction("queue", reason);
+                }
+            }
             Service::Fixed(rate) => check.within("rate", *rate, Rate::from_bps(1)..=FASTEST)?,
             Service::Steps(steps) => {
                 for (time, rate) in &steps.steps {
@@ -219,6 +230,17 @@ impl Scenario {
         }
         Ok(())
     }
+}
+
+/// The option by which a queue cannot do without `LinkView::unused`; a radio has no opportunities that pass unused.
+fn asks_for_unused(queue: &QueueConfig) -> Option<&'static str> {
+    let load = match queue {
+        QueueConfig::Bmcc(config) => config.load,
+        QueueConfig::Mlcp(config) => config.load,
+        QueueConfig::Vcp(config) => config.load,
+        _ => return None,
+    };
+    (load == CapacityOf::BusyTime).then_some("load=busy-time")
 }
 
 /// How long a full packet of `flow` can wait in the link's queue, where that follows from the scenario.

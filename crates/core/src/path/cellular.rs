@@ -39,6 +39,8 @@
 //! - D4. Headers of RLC, PDCP and MAC, transport block sizes and the time to decode are not modelled: a packet is there when the subframe
 //!   ends that completes it.
 //! - D5. Only this direction: the way back is the flow's own.
+//! - D6. Blocks that a user had no use for are others', so its queue is told of no unused opportunity: ABC's bucket is kept while nothing
+//!   waits, whatever `token_idle` says, and `load=busy-time` is refused.
 
 use alloc::collections::VecDeque;
 use alloc::format;

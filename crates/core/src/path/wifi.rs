@@ -40,6 +40,8 @@
 //! - D5. The stations' TCP ACKs take airtime here; the packets themselves travel on the flow's way back as the scenario says.
 //! - D6. The shared queue feeds a staging area of M frames per station, as the driver's per-station queues do; frames leave the queue
 //!   discipline, and are marked, when they enter it, which is when the medium was won.
+//! - D7. No opportunity passes unused here, so the queue is told of none: ABC's bucket is kept while nothing waits, whatever `token_idle`
+//!   says, and `load=busy-time` is refused.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;

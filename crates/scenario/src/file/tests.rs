@@ -169,6 +169,7 @@ fn refuses_bad_inputs_in_the_users_words() {
         swap("rate = \"12Mbps\"", "rate = \"12\""),
         swap("rate = \"12Mbps\"", "rate = \"12 MB/s\""),
         swap("rate = \"12Mbps\"", "rate = \"12Mbps\"\ntrace = \"lte\""),
+        swap("rate = \"12Mbps\"", "radio = \"wifi\"\nqueue = \"vcp:load=busy-time\""),
         swap("rate = \"12Mbps\"", "steps = []"),
         swap("rate = \"12Mbps\"", "steps = [[\"1s\"]]"),
         swap("rate = \"12Mbps\"", "steps = [[\"0s\", \"1Mbps\"]]"),
