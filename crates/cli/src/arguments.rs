@@ -40,7 +40,7 @@ pub enum Command {
     Run(Run),
     /// Judge the papers' claims: run, compare with the paper, say what holds
     Reproduce(Reproduce),
-    /// Show what there is: schemes, controllers, queues, traces
+    /// Show what there is: schemes, controllers, queues, feedbacks, path elements, radios, traces
     List(List),
     /// Look at traces, make them, convert them
     #[command(subcommand)]
@@ -207,6 +207,12 @@ pub enum Kind {
     Controllers,
     /// Routers' queues
     Queues,
+    /// What receivers send back: a flow's `feedback` in a scenario file
+    Feedbacks,
+    /// What else may stand on a path beside links: a flow's `path` and `reverse` in a scenario file
+    Elements,
+    /// Wireless links: a link's `radio` in a scenario file
+    Radios,
     /// Traces by name
     Traces,
 }

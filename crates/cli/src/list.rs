@@ -1,6 +1,8 @@
 //! `list`: the registry, with defaults and sources.
 
-use brakelight_core::registry::{CONTROLLERS, Entry, Host, QUEUES};
+use brakelight_core::parameters::Parameter;
+use brakelight_core::path::elements::{ELEMENTS, RADIOS};
+use brakelight_core::registry::{CONTROLLERS, Entry, FEEDBACKS, Host, QUEUES};
 use brakelight_scenario::trace::OPPORTUNITY;
 use brakelight_scenario::trace::embedded::EMBEDDED;
 use brakelight_scenario::trace::names::Names;
@@ -19,6 +21,9 @@ pub fn execute(arguments: &List) -> Result<(), Failure> {
         Kind::Schemes => all_schemes(),
         Kind::Controllers => entries("controllers", CONTROLLERS),
         Kind::Queues => entries("queues", QUEUES),
+        Kind::Feedbacks => entries("feedbacks", FEEDBACKS),
+        Kind::Elements => entries("elements", ELEMENTS),
+        Kind::Radios => entries("radios", RADIOS),
         Kind::Traces => all_traces()?,
     };
     match arguments.format {
@@ -110,7 +115,7 @@ fn entries(key: &'static str, entries: &'static [Entry]) -> Listing {
             }
             let rows: Vec<Vec<String>> = parameters
                 .iter()
-                .map(|p| [p.name, &p.default, &p.range, p.source, p.meaning].map(String::from).to_vec())
+                .map(|p| [p.name, &p.default, valid(p), p.source, p.meaning].map(String::from).to_vec())
                 .collect();
             head + &table::render(
                 &["option", "default", "valid", "source", "meaning"].map(Column::text),
@@ -121,6 +126,11 @@ fn entries(key: &'static str, entries: &'static [Entry]) -> Listing {
         blocks.collect::<Vec<_>>().join("\n")
     };
     Listing { key, json: json.collect(), heading, rows, table: Box::new(table) }
+}
+
+/// What may be given: the choices, where every value of a kind is as good as another.
+fn valid(parameter: &Parameter) -> &str {
+    if parameter.range == "any" { &parameter.unit } else { &parameter.range }
 }
 
 fn all_traces() -> Result<Listing, Failure> {

@@ -190,14 +190,20 @@ fn lists_show_what_the_registry_holds() {
     for (kind, entries) in [
         ("controllers", brakelight_core::registry::CONTROLLERS),
         ("queues", brakelight_core::registry::QUEUES),
+        ("feedbacks", brakelight_core::registry::FEEDBACKS),
+        ("elements", brakelight_core::path::elements::ELEMENTS),
+        ("radios", brakelight_core::path::elements::RADIOS),
     ] {
         let document = json(&ok(&scratch.brakelight(&["list", kind, "--format", "json"])));
         let table = ok(&scratch.brakelight(&["list", kind]));
-        for (entry, listed) in entries.iter().zip(document[kind].as_array().unwrap()) {
+        let listed = document[kind].as_array().unwrap();
+        assert_eq!(listed.len(), entries.len(), "{kind}");
+        for (entry, listed) in entries.iter().zip(listed) {
             assert_eq!(listed["name"], entry.name);
             assert_eq!(listed["parameters"].as_array().unwrap().len(), (entry.parameters)().len());
             assert!(table.contains(entry.summary.split(' ').next().unwrap()), "{}", entry.name);
         }
+        assert!(!table.contains("  any  "), "choices are named: {table}");
     }
     scratch.write("mine/commute.down", "10\n20\n");
     scratch.write("mine/readme.txt", "not a trace");
