@@ -72,13 +72,23 @@ pub enum NameError {
         error: io::Error,
     },
     /// The file holds no trace.
-    #[error("{}: {error}", path.display())]
+    #[error("{}: {error}{}", path.display(), hint(path))]
     Trace {
         /// The file.
         path: PathBuf,
         /// Which line, and what is wrong with it.
         error: TraceError,
     },
+}
+
+/// What to do with a file whose name says that it can become a trace.
+fn hint(path: &Path) -> &'static str {
+    let extension = path.extension().unwrap_or_default().to_ascii_lowercase();
+    if ["csv", "json", "pcap", "pcapng"].iter().any(|known| extension == *known) {
+        "; `brakelight trace convert` makes a trace of such a file"
+    } else {
+        ""
+    }
 }
 
 /// Why a name leads to no recipe.

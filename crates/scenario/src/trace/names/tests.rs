@@ -71,6 +71,9 @@ fn a_file_that_is_no_trace_is_refused_by_file_and_line() {
     let refusal = names.load("bad").unwrap_err().to_string();
     assert!(refusal.contains("/bad: line 2: `x` is not a whole number"), "{refusal}");
     assert!(names.load("empty").unwrap_err().to_string().contains("/empty: the trace is empty"));
+    let table = Folder::new("table", &[("rates.CSV", "start_s,mbps\n0,5\n")]);
+    let refusal = names.load(table.0.join("rates.CSV").to_str().unwrap()).unwrap_err().to_string();
+    assert!(refusal.ends_with("`brakelight trace convert` makes a trace of such a file"), "{refusal}");
     let directory = names.load(folder.0.to_str().unwrap()).unwrap_err();
     assert!(matches!(directory, NameError::Read { .. }), "{directory}");
 }
