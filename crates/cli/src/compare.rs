@@ -142,7 +142,7 @@ impl Comparison {
             // The way back is not what the comparison is about.
             series: series
                 .filter_map(|(run, result)| {
-                    Some(Recorded { run, series: result.first.series.as_ref()?, links: 1 })
+                    Some(Recorded { run, series: result.first.series.as_ref()?, links: 1, paths: Vec::new() })
                 })
                 .collect(),
             reference: runs.first().map(|run| run.scheme.as_str()).filter(|_| self.schemes.len() > 1),

@@ -6,7 +6,7 @@ use std::path::Path;
 use brakelight_core::registry::Host;
 use brakelight_scenario::documents::{Origin, Runs};
 use brakelight_scenario::outcome::Run;
-use brakelight_scenario::scenario::{Scenario, Service};
+use brakelight_scenario::scenario::{FlowSpec, Hop, Scenario, Service};
 use brakelight_scenario::trace::names::Names;
 use brakelight_scenario::{file, scenario};
 use brakelight_sim::Traces;
@@ -123,7 +123,7 @@ fn report<'a>(
     ];
     let recorded = results.iter().enumerate().filter_map(|(run, result)| {
         let series = result.first.series.as_ref()?;
-        Some(Recorded { run, series, links: series.links.len() })
+        Some(Recorded { run, series, links: series.links.len(), paths: paths(scenario) })
     });
     Report {
         title: scenario.name.clone(),
@@ -134,6 +134,18 @@ fn report<'a>(
         series: recorded.collect(),
         reference: None,
     }
+}
+
+/// For every flow, the places of the links that its data pass.
+fn paths(scenario: &Scenario) -> Vec<Vec<usize>> {
+    let path = |flow: &FlowSpec| {
+        let links = flow.path.iter().filter_map(|hop| match hop {
+            Hop::Link(name) => scenario.link(name),
+            Hop::Element(_) => None,
+        });
+        links.collect::<Vec<_>>()
+    };
+    scenario.flows.iter().flat_map(|flow| vec![path(flow); flow.count as usize]).collect()
 }
 
 /// A table of the links, one of the flows, and what applications saw.

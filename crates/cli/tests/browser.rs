@@ -174,8 +174,8 @@ fn a_scenario_with_several_links_and_flows_draws_them_all() {
     scratch.write("two.toml", support::TWO_FLOWS);
     ok(&scratch.brakelight(&["run", "two.toml", "--out", "report"]));
     browser.open(&scratch.path("report/report.html"), 390, 844, true);
-    // Two links: the first with capacity, two flows' throughput and its delay, the second with its own three lines.
-    assert_eq!(count(&mut browser, "#series .scatterlayer .trace"), 4 + 3);
+    // Two links, each with its capacity, the throughput of the two flows that pass it, and its delay.
+    assert_eq!(count(&mut browser, "#series .scatterlayer .trace"), 4 + 4);
     assert_eq!(browser.value("document.getElementById('scatter-section').hidden"), json!(true));
     assert_eq!(browser.complaints, [] as [String; 0]);
     browser.picture(&Path::new(env!("CARGO_TARGET_TMPDIR")).join("report-run.png"));

@@ -46,7 +46,7 @@ pub struct Report<'a> {
 }
 
 /// The time series of one row.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Recorded<'a> {
     /// Index of the row.
     pub run: usize,
@@ -54,6 +54,8 @@ pub struct Recorded<'a> {
     pub series: &'a Series,
     /// How many of its links are shown.
     pub links: usize,
+    /// For every flow, the places of the links that its data pass; of flows beyond these, the first.
+    pub paths: Vec<Vec<usize>>,
 }
 
 /// The results as the page's script reads them.
@@ -80,6 +82,9 @@ struct Picture<'a> {
     /// What the choice above the charts is between.
     group: &'a str,
     label: String,
+    /// Which of the run's links it is, and of how many.
+    place: usize,
+    links: usize,
     /// Numbers beside the label.
     facts: Vec<String>,
     start_s: f64,
@@ -93,6 +98,8 @@ struct Picture<'a> {
 #[derive(Serialize)]
 struct Flow<'a> {
     name: &'a str,
+    /// Which of the run's flows it is: the same colour on every link.
+    place: usize,
     throughput: Vec<Value>,
     lower: Vec<Line>,
 }
@@ -129,24 +136,31 @@ impl Report<'_> {
     }
 
     fn pictures<'a>(&'a self, recorded: &Recorded<'a>) -> impl Iterator<Item = Picture<'a>> {
-        let Recorded { run: index, series, links } = *recorded;
+        let Recorded { run: index, series, links, ref paths } = *recorded;
+        let paths = paths.clone();
         let run = &self.runs[index];
         let links = &series.links[..links.min(series.links.len())];
         let several = links.len() > 1;
-        // A flow belongs to no single link; its lines go with the first.
+        let passes = move |flow: usize, link: usize| match paths.get(flow) {
+            Some(path) => path.contains(&link),
+            None => link == 0,
+        };
         links.iter().enumerate().map(move |(place, link)| Picture {
             run: index,
             scheme: &run.scheme,
             group: &run.trace,
             facts: facts(run.links.get(place)),
             label: if several { format!("{} · {}", run.scheme, link.name) } else { run.scheme.clone() },
+            place,
+            links: links.len(),
             start_s: link.time_s.first().copied().unwrap_or(0.0),
             bin_s: series.bin_s * factor(link.time_s.len()) as f64,
             capacity: thin(&link.capacity_mbps, mean),
             throughput: thin(&link.throughput_mbps, mean),
             lower: link_lines(link),
-            flows: if place == 0 && series.flows.len() <= MOST_FLOWS {
-                series.flows.iter().map(flow).collect()
+            flows: if series.flows.len() <= MOST_FLOWS {
+                let flows = series.flows.iter().enumerate();
+                flows.filter(|(index, _)| passes(*index, place)).map(|(index, it)| flow(index, it)).collect()
             } else {
                 Vec::new()
             },
@@ -252,7 +266,7 @@ fn link_lines(link: &LinkSeries) -> Vec<Line> {
     lines
 }
 
-fn flow(flow: &FlowSeries) -> Flow<'_> {
+fn flow(place: usize, flow: &FlowSeries) -> Flow<'_> {
     let mut lower = vec![
         Line { name: "window".into(), unit: "packets", fold: "mean", values: thin(&flow.cwnd_pkts, mean) },
         Line { name: "RTT".into(), unit: "ms", fold: "mean", values: thin_some(&flow.rtt_ms, mean) },
@@ -260,7 +274,7 @@ fn flow(flow: &FlowSeries) -> Flow<'_> {
     for (name, values) in &flow.state {
         lower.push(Line { name: name.clone(), unit: "", fold: "mean", values: thin(values, mean) });
     }
-    Flow { name: &flow.name, throughput: thin(&flow.throughput_mbps, mean), lower }
+    Flow { name: &flow.name, place, throughput: thin(&flow.throughput_mbps, mean), lower }
 }
 
 /// How many bins become one.

@@ -315,7 +315,9 @@
     const phone = narrow();
     const factor = merging(shown);
     drawn = factor;
-    const crowded = shown.some((p) => p.flows.length > 1);
+    // A flow is named where there are others, on its link or elsewhere.
+    const named = (p) => p.flows.length > 1 || (p.links > 1 && p.flows.length > 0);
+    const crowded = shown.some(named);
     const legend = crowded ? 20 : 0;
     const upperHeight = phone ? 96 : 118, lowerHeight = phone ? 60 : 72, inner = 16, outer = (phone ? 46 : 40) + legend, bottom = 46, head = 28 + legend;
     const rows = shown.length;
@@ -323,11 +325,12 @@
     const traces = [], layout = {
       height: head + plotHeight + bottom, margin: { l: phone ? 46 : 62, r: phone ? 6 : 14, t: head, b: bottom }, annotations: [], hovermode: 'x',
     };
-    const peak = Math.max(...shown.flatMap((p) => [...p.capacity, ...p.throughput]));
+    // One scale for all runs of a link; another link may be a hundred times as fast.
+    const peakOf = (place) => Math.max(...shown.filter((p) => p.place === place).flatMap((p) => [...p.capacity, ...p.throughput]));
     const linesOf = (p) => {
       const own = p.lower.filter((line) => line.name === lower);
       return own.length ? own.map((line) => ({ ...line, flow: '' }))
-        : p.flows.flatMap((flow, i) => flow.lower.filter((line) => line.name === lower).map((line) => ({ ...line, flow: flow.name, i })));
+        : p.flows.flatMap((flow) => flow.lower.filter((line) => line.name === lower).map((line) => ({ ...line, flow: flow.name, i: flow.place })));
     };
     const values = shown.flatMap(linesOf).flatMap((line) => line.values).filter((value) => value !== null && Number.isFinite(value));
     const unit = (shown.flatMap(linesOf)[0] || { unit: '' }).unit;
@@ -350,13 +353,13 @@
         yaxis: 'y' + upper, fill: 'tozeroy', fillcolor: theme.capacity, line: { width: 0, color: theme.capacity, shape: 'hv' },
         hovertemplate: 'capacity %{y:.2f}<extra></extra>',
       }));
-      const several = p.flows.length > 1;
+      const several = named(p);
       if (!several) {
         traces.push(line(p.throughput, 'throughput', { yaxis: 'y' + upper, hovertemplate: 'throughput %{y:.2f}<extra></extra>' }));
       } else {
-        p.flows.forEach((flow, i) => traces.push(line(flow.throughput, flow.name, {
+        p.flows.forEach((flow) => traces.push(line(flow.throughput, flow.name, {
           yaxis: 'y' + upper, hovertemplate: flow.name + ' %{y:.2f}<extra></extra>',
-          line: { width: 1.4, color: flowColour(i), dash: flowDash(i), shape: 'hv' },
+          line: { width: 1.4, color: flowColour(flow.place), dash: flowDash(flow.place), shape: 'hv' },
         })));
       }
       for (const part of linesOf(p)) {
@@ -366,14 +369,14 @@
           line: { width: 1.4, color: own ? flowColour(part.i) : ink, dash: own ? flowDash(part.i) : 'solid', shape: 'hv' },
         }, part.fold));
       }
-      layout['yaxis' + upper] = axis({ domain: [(top - upperHeight) / plotHeight, top / plotHeight], range: [0, peak * 1.05], nticks: 4, fixedrange: true, title: 'Mbit/s', zeroline: false });
+      layout['yaxis' + upper] = axis({ domain: [(top - upperHeight) / plotHeight, top / plotHeight], range: [0, peakOf(p.place) * 1.05], nticks: 4, fixedrange: true, title: 'Mbit/s', zeroline: false });
       layout['yaxis' + under] = axis({ domain: [(top - upperHeight - inner - lowerHeight) / plotHeight, (top - upperHeight - inner) / plotHeight], fixedrange: true, title: unit, zeroline: false, ...lowerAxis });
       const facts = p.facts.filter((_, i) => !phone || i !== 1).join(' · ');
       const note = (text, yshift) => layout.annotations.push({
         text, x: 0, y: top / plotHeight, xref: 'paper', yref: 'paper', xanchor: 'left', yanchor: 'bottom', yshift, showarrow: false, align: 'left', font: { size: phone ? 12 : 13 },
       });
       note(`<b><span style="color:${several ? theme.ink : ink}">${escape(p.label)}</span></b>  <span style="color:${theme.soft}">${facts}</span>`, 3 + (several ? legend : 0));
-      if (several) note(p.flows.map((flow, i) => `<b><span style="color:${flowColour(i)}">— ${escape(flow.name)}</span></b>`).join('   '), 3);
+      if (several) note(p.flows.map((flow) => `<b><span style="color:${flowColour(flow.place)}">— ${escape(flow.name)}</span></b>`).join('   '), 3);
     });
     layout.xaxis = axis({ title: 'Time, s', anchor: 'y' + 2 * rows, range: range || spanOf(shown), autorange: false, showspikes: !coarse, spikemode: 'across', spikethickness: 1, spikedash: 'dot', spikecolor: theme.soft, zeroline: false, fixedrange: coarse, hoverformat: '.2f' });
     draw('series', traces, layout);

@@ -17,7 +17,12 @@ fn sample(title: &str, bins: usize) -> String {
         series: outcomes
             .iter()
             .enumerate()
-            .map(|(run, outcome)| Recorded { run, series: outcome.series.as_ref().unwrap(), links: 1 })
+            .map(|(run, outcome)| Recorded {
+                run,
+                series: outcome.series.as_ref().unwrap(),
+                links: 1,
+                paths: Vec::new(),
+            })
             .collect(),
         reference: Some("abc"),
     };
@@ -45,6 +50,30 @@ fn fills_every_place_once_and_needs_no_network() {
     if let Ok(path) = std::env::var("BRAKELIGHT_SAMPLE_REPORT") {
         std::fs::write(path, html).unwrap();
     }
+}
+
+#[test]
+fn a_flow_is_drawn_on_the_links_that_its_data_pass() {
+    let outcome = &testing::outcomes(10)[0];
+    let mut series = outcome.series.clone().unwrap();
+    series.links.truncate(1);
+    series.links.push(series.links[0].clone());
+    series.flows.truncate(1);
+    series.flows.push(series.flows[0].clone());
+    let recorded = Recorded { run: 0, series: &series, links: 2, paths: vec![vec![1], vec![0, 1]] };
+    let runs = [outcome.run.clone()];
+    let report = Report {
+        title: "paths".into(),
+        setting: Vec::new(),
+        notes: Vec::new(),
+        origin: &testing::origin(),
+        runs: &runs,
+        series: vec![recorded],
+        reference: None,
+    };
+    let places: Vec<Vec<usize>> =
+        report.data().pictures.iter().map(|it| it.flows.iter().map(|flow| flow.place).collect()).collect();
+    assert_eq!(places, [vec![1], vec![0, 1]]);
 }
 
 #[test]
