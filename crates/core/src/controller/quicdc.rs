@@ -29,8 +29,9 @@
 //! - D3. A share needs RTT_max, which the paper measured beforehand. Here it is the largest round trip as of the last
 //!   loss, which is what a full buffer shows; before the first loss there is no threshold and no delay event.
 //! - D4. mvfst spaces bursts of at least five packets at cwnd / srtt, checked every 200 us in the testbed; the modelled
-//!   host's QUIC spaces packets at that rate with a credit of ten, or of what the flow's `pacing_burst` says. Public code that seems to be the authors' never sets
-//!   mvfst's pacing rate, so their Westwood+ may have been unpaced: that is not modelled.
+//!   host's QUIC spaces packets at that rate with a credit of ten, or of what the flow's `pacing_burst` says. Public code
+//!   that seems to be the authors' never sets mvfst's pacing rate, so their Westwood+ may have been unpaced: that is not
+//!   modelled.
 //! - D5. Linux's and mvfst's Westwood forget RTT_min after a timeout only, and after 20 s; here `horizon` does it for the
 //!   threshold, and the window's RTT_min starts over after a timeout only.
 

@@ -9,6 +9,7 @@
 //! |---|---|---|---|---|
 //! | t_p | `interval` | s | 200 ms | bmcc table I |
 //! | t_q | `sample` | s | 10 ms | bmcc II-A |
+//! | a | `weight` | 1 | 0.875 | bmcc II-A |
 //! | kappa_1 | `queue_weight` | 1 | 0.5 | bmcc table I |
 //! | gamma | `gamma` | 1 | 0.98 | as VCP's |
 //! | eta_0, eta, u | `eta_0`, `eta`, `u` | 1 | 0.15, 0.8, 1.2 | D1 |

@@ -13,6 +13,7 @@
 //! |---|---|---|---|---|
 //! | t_rho | `interval` | s | 200 ms | xia05 3.1 |
 //! | t_q | `sample` | s | 10 ms | bmcc II-A, "similar to" xia05 |
+//! | a | `weight` | 1 | 0.875 | bmcc II-A |
 //! | kappa_q | `queue_weight` | 1 | 0.5 | xia05 3.1 |
 //! | gamma | `gamma` | 1 | 0.98 | the ABC authors' VCP router (D2) |
 //! | - | `low_load` | 1 | 0.8 | xia05 3.1 |
