@@ -445,7 +445,9 @@ fn every_queue_that_controls_delay_acts_on_a_standing_queue() {
             Decision::Delivered(_, mark, said) => *mark != Mark::None || said.is_some(),
             Decision::Dropped(_, reason) => *reason == Reason::Early,
         });
-        assert_eq!(acted, config.name() != "droptail", "{name}");
+        let expected = config.name() != "droptail";
+        let what = if acted { "acts on" } else { "neither drops early nor marks nor says anything in" };
+        assert_eq!(acted, expected, "{name} {what} a queue that stands for five seconds");
     }
 }
 
