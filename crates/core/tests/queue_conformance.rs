@@ -26,6 +26,7 @@ use proptest::test_runner::TestRunner;
 /// Options that switch on what the defaults leave off; each is tested like a queue of its own.
 const VARIATIONS: &[(&str, Options<'_>)] = &[
     ("abc", &[("variant", "prototype")]),
+    ("abc", &[("integral", "1s"), ("target", "10ms")]),
     ("abc", &[("marking", "hotnets"), ("x", "sojourn"), ("feedback", "enqueue")]),
     ("bmcc", &[("coexist", "true")]),
     ("bmcc", &[("load", "busy-time"), ("interval", "20ms"), ("bits", "3")]),

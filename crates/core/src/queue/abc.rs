@@ -56,6 +56,10 @@
 //!   router speaks the proxied one only, where brake is CE.
 //! - D7. `lookahead` is abc20's PK-ABC, for links that know their future: eta mu(t + RTT) in the first term, the
 //!   present mu in the second (X-20).
+//! - D8. `integral` is what abc17 section 6 proposes and gives no formula for, "a penalty based on the integral of the queuing
+//!   delay", as in a PI controller (rfc8033 4.2), against the queue that additive increase of many flows keeps:
+//!   `tr -= mu I`, `I' = (x - d_t) / (delta T_i)`, held within 0 and 1/2. In steady state I takes the place of `(x - d_t) / delta`, so
+//!   x rests at d_t however many flows there are.
 
 pub mod dual;
 
@@ -200,6 +204,8 @@ parameters! {
         encoding: Option<Codes> = None, in .., from "abc20 4.2";
         /// PK-ABC: how far ahead the link's rate is taken for the first term, one RTT; none: the present rate.
         lookahead: Option<Duration> = None, in .., from "abc20 7.3, PK-ABC";
+        /// T_i: time constant of a penalty on the integral of the queueing delay; none: no penalty.
+        integral: Option<Duration> = None, in OrNone(Duration::from_millis(10)..=Duration::from_secs(100)), from "abc17 6 (D8)";
         /// The buffer, drop-tail, in packets or bytes; none takes the link's.
         limit: Option<Limit> = None, in .., from "abc20 7.2: 250 packets";
     }
@@ -263,7 +269,40 @@ pub struct Abc<P> {
     /// cr, or with `feedback=enqueue` the rate that enters.
     measured: SlidingRate,
     token: f64,
+    integral: Option<Integral>,
     last: Control,
+}
+
+/// The penalty on the integral of the queueing delay; D8.
+#[derive(Clone, Copy, Debug)]
+struct Integral {
+    /// 1 / (delta T_i), 1/s^2.
+    per_time: f64,
+    /// I: share of mu taken off the target rate.
+    share: f64,
+    /// Up to when it has been summed.
+    at: Time,
+}
+
+impl Integral {
+    /// The most that may be taken off.
+    const MOST: f64 = 0.5;
+
+    fn new(integral: Duration, delta: Duration) -> Self {
+        Integral {
+            per_time: 1.0 / (delta.as_secs_f64() * integral.as_secs_f64()),
+            share: 0.0,
+            at: Time::ZERO,
+        }
+    }
+
+    /// Sums up to `now` with a delay that is `above_s` above the target.
+    fn update(&mut self, now: Time, above_s: f64) -> f64 {
+        let passed_s = now.since(self.at).as_secs_f64();
+        self.at = now;
+        self.share = (self.share + above_s * passed_s * self.per_time).clamp(0.0, Self::MOST);
+        self.share
+    }
 }
 
 /// The control law's values at the last packet that it was computed for.
@@ -308,6 +347,7 @@ impl<P: Packet> Abc<P> {
             waiting: Bytes::ZERO,
             measured: SlidingRate::new(config.window),
             token: rules.start,
+            integral: config.integral.map(|integral| Integral::new(integral, config.delta)),
             last: Control::default(),
             config: config.clone(),
         }
@@ -332,8 +372,13 @@ impl<P: Packet> Abc<P> {
                 link.lookahead(ahead, self.config.window).map_or(mu_bps, |rate| rate.as_bps_f64())
             }
         };
-        let tr_bps =
+        let mut tr_bps =
             target_rate_bps(self.config.eta * aim_bps, mu_bps, waiting_bits, self.target_s, self.per_delta);
+        if let Some(integral) = &mut self.integral
+            && mu_bps > 0.0
+        {
+            tr_bps -= mu_bps * integral.update(now, waiting_bits / mu_bps - self.target_s);
+        }
         // abc20 eq.2; mechanisms X-8
         let f = if tr_bps <= 0.0 {
             0.0
@@ -437,6 +482,9 @@ impl<P: Packet> Queue<P> for Abc<P> {
         visit("target_rate_bps", self.last.tr_bps);
         visit("capacity_bps", self.last.mu_bps);
         visit("measured_rate_bps", self.last.cr_bps);
+        if let Some(integral) = &self.integral {
+            visit("integral_share", integral.share);
+        }
     }
 
     fn for_each(&self, visit: &mut dyn FnMut(&P)) {

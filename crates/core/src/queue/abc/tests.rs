@@ -59,6 +59,28 @@ fn a_queue_above_the_target_is_drained_within_delta() {
 }
 
 #[test]
+fn the_integral_takes_a_share_that_grows_while_the_queue_is_above_the_target_and_falls_below_it() {
+    let mut bench = abc(&[("integral", "1s")]);
+    for _ in 0..151 {
+        bench.arrive(ms(0), Encoding::Abc, Ecn::Ect1);
+    }
+    // 150 packets behind: x = 150 ms, 100 ms above the target for 10 ms, over 133 ms times 1 s.
+    bench.leave(ms(10)).unwrap();
+    near(bench.shown("integral_share"), 0.1 * 0.01 / 0.133);
+    near(bench.shown("target_rate_bps"), 12.0 * MBPS * (0.98 - 100.0 / 133.0 - 0.1 * 0.01 / 0.133));
+    // It never takes more than half, and an empty queue, 50 ms below the target, gives it back.
+    bench.leave(ms(100_000)).unwrap();
+    near(bench.shown("integral_share"), 0.5);
+    while bench.leave(ms(100_000)).is_some() {}
+    bench.arrive(ms(100_100), Encoding::Abc, Ecn::Ect1);
+    bench.leave(ms(100_100)).unwrap();
+    near(bench.shown("integral_share"), 0.5 - 0.05 * 0.1 / 0.133);
+    bench.arrive(ms(200_000), Encoding::Abc, Ecn::Ect1);
+    bench.leave(ms(200_000)).unwrap();
+    near(bench.shown("integral_share"), 0.0);
+}
+
+#[test]
 fn with_sojourn_the_delay_is_what_the_packet_waited() {
     let mut bench = abc(&[("x", "sojourn")]);
     bench.arrive(ms(0), Encoding::Abc, Ecn::Ect1);
