@@ -174,6 +174,27 @@ fn a_legacy_router_behind_is_filled_and_kept_short() {
     }
 }
 
+/// A path that clears the field, or makes every mark a brake, leaves the flow to its second window.
+#[test]
+fn spoiled_marks_leave_the_flow_to_its_second_window() {
+    let rewrite = |case: &Case, action: &'static [(&'static str, &'static str)]| Case {
+        behind: vec![("rewrite", action)],
+        ..case.clone()
+    };
+    for ack_every in [1, 2] {
+        let legacy = Case { ack_every, ..legacy_compatible() };
+        let proxied = Case { ack_every, ..proxied() };
+        for case in [
+            rewrite(&legacy, &[("action", "bleach")]),
+            rewrite(&legacy, &[("action", "ect1-to-ect0")]),
+            rewrite(&proxied, &[("action", "mark-ce")]),
+        ] {
+            let run = case.run();
+            assert!(run.throughput_mbps > 0.9 * 12.0, "{:?}: {} Mbit/s", case.behind, run.throughput_mbps);
+        }
+    }
+}
+
 /// Behind the proxy ECT(0) and ECT(1) are one.
 #[test]
 fn the_proxied_encoding_survives_ect1_made_ect0() {

@@ -36,6 +36,18 @@
 //! w_abc was the lesser are shown to it as limited by the application: what came of them says how fast ABC's routers
 //! let the flow go, and nothing about the others.
 //!
+//! # Paths that spoil the marks
+//!
+//! | what comes back | what may have done it | what the sender does |
+//! |---|---|---|
+//! | CE | a router of RFC 3168 | w_nonabc answers; those bytes say nothing to w_abc |
+//! | no mark on `SILENT` packets in a row | a path element that clears the ECN field | w_abc goes along with the cap |
+//! | at the floor, `STUCK` brakes in a row and no queue in the RTT | one that rewrites ECT(1) to ECT(0) | the same |
+//!
+//! The first accelerate ends both, and in the middle case the first brake. No ABC router brakes `STUCK` packets in a row
+//! without a queue of delta and more behind it (x - d_t > eta delta, where f = 0); at a share f it happens by chance
+//! (1 - f)^64 of the time, once in 800 at f = 0.1. Without a second window nothing could take over, so nothing is done.
+//!
 //! Deviations:
 //! D1 the window has a floor: at f = 0 Equation 3 goes to zero, and a sender without packets in flight hears no ACK.
 //! D2 the cap has a floor: a flow held back by its application would otherwise be left without a window.
@@ -203,6 +215,13 @@ impl From<&Config> for Rules {
 /// controllers that model the path's rate. They number far fewer intervals than this.
 const MARKS_GOVERNED: u64 = 1 << 63;
 
+/// Packets without a mark after which marks do not come: an initial window.
+const SILENT: u64 = 10;
+/// Brakes without an accelerate after which they are nobody's word.
+const STUCK: u64 = 64;
+/// The smoothed RTT, in smallest ones, below which there is no queue to speak of.
+const NO_QUEUE: f64 = 1.25;
+
 /// ABC's windows.
 #[derive(Clone, Debug)]
 pub struct Abc {
@@ -217,6 +236,9 @@ pub struct Abc {
     /// `w_abc_bytes` before a timeout took it, where there is no second window.
     before_bytes: Option<f64>,
     srtt: Option<Duration>,
+    /// Packets acknowledged without a mark since the last one, and with a brake at the floor since the last accelerate.
+    unmarked: u64,
+    braked: u64,
 }
 
 impl Abc {
@@ -238,6 +260,8 @@ impl Abc {
             shown: [Vec::new(), Vec::new()],
             before_bytes: None,
             srtt: None,
+            unmarked: 0,
+            braked: 0,
         }
     }
 
@@ -281,6 +305,30 @@ impl Abc {
         second.on_ack(&AckEvent { acked: &self.shown[0], lost: &self.shown[1], ..*event });
     }
 
+    /// Counts what speaks against the marks.
+    fn doubt_marks(&mut self, event: &AckEvent<'_>) {
+        let marks = &event.marks;
+        let (accelerates, brakes) = (marks.accelerate.bytes, marks.brake.bytes);
+        if accelerates + brakes + marks.ce.bytes > Bytes::ZERO {
+            self.unmarked = 0;
+        } else {
+            self.unmarked = self.unmarked.saturating_add(event.acked.len() as u64);
+        }
+        let at_floor =
+            self.w_abc_bytes <= self.packets(self.rules.floor_pkts).as_f64() || self.braked >= STUCK;
+        let queue = event.rtt.smoothed.as_secs_f64() > NO_QUEUE * event.rtt.min.as_secs_f64();
+        if accelerates > Bytes::ZERO || !at_floor || (queue && self.braked < STUCK) {
+            self.braked = 0;
+        } else if brakes > Bytes::ZERO {
+            self.braked = self.braked.saturating_add(event.acked.len() as u64);
+        }
+    }
+
+    /// Whether the path has been found to spoil the marks, and there is a window to go by instead.
+    fn marks_are_spoiled(&self) -> bool {
+        self.second.is_some() && (self.unmarked >= SILENT || self.braked >= STUCK)
+    }
+
     // abc20 eq.3
     fn on_marks(&mut self, accelerate: Bytes, brake: Bytes) {
         let mut change_bytes = accelerate.as_f64() - brake.as_f64();
@@ -312,11 +360,17 @@ impl Controller for Abc {
         if event.rtt.sample.is_some() {
             self.srtt = Some(event.rtt.smoothed);
         }
-        self.on_marks(event.marks.accelerate.bytes, event.marks.brake.bytes);
+        self.doubt_marks(event);
+        if !self.marks_are_spoiled() {
+            self.on_marks(event.marks.accelerate.bytes, event.marks.brake.bytes);
+        }
         self.show(event);
         // abc20 4.1: the window that does not govern must not run away.
         let inflight = Bytes((event.inflight_before.as_f64() * self.rules.cap) as u64);
         let most = inflight.max(self.packets(self.rules.cap_floor_pkts));
+        if self.marks_are_spoiled() {
+            self.w_abc_bytes = most.as_f64();
+        }
         self.clip(most);
     }
 
@@ -430,6 +484,7 @@ impl Controller for Abc {
 
     fn inspect(&self, visit: &mut dyn FnMut(&'static str, f64)) {
         visit("w_abc_bytes", self.w_abc_bytes);
+        visit("marks_spoiled", f64::from(u8::from(self.marks_are_spoiled())));
         if let Some(w_nonabc) = self.nonabc() {
             visit("w_nonabc_bytes", w_nonabc.as_f64());
         }

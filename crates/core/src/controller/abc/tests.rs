@@ -310,3 +310,61 @@ fn neither_a_loss_nor_a_timeout_clips() {
     marked(&mut abc, marks(0, 0, 40), packets(40));
     assert_eq!(abc.w_abc_bytes, packets(80).as_f64());
 }
+
+/// One ACK of one packet with these marks, an RTT of 100 ms times `queue` with the smallest at 100 ms.
+fn heard(abc: &mut Abc, marks: Marks, inflight: Bytes, queue: u64) {
+    let acked = [packet(0, Time::ZERO)];
+    let mut event = AckEvent { marks, inflight_before: inflight, ..ack(Time::from_secs(1), &acked, RTT) };
+    event.rtt.smoothed = RTT * queue;
+    abc.on_ack(&event);
+}
+
+#[test]
+fn where_no_marks_come_the_other_window_governs_until_they_do() {
+    let mut abc = abc(&[], 10);
+    for _ in 0..9 {
+        heard(&mut abc, marks(0, 0, 0), packets(100), 1);
+    }
+    assert_eq!(abc.w_abc_bytes, packets(10).as_f64());
+    heard(&mut abc, marks(0, 0, 0), packets(100), 1);
+    assert_eq!(abc.w_abc_bytes, packets(200).as_f64());
+    assert_eq!(abc.cwnd(), abc.second.as_ref().unwrap().cwnd());
+    heard(&mut abc, marks(0, 1, 0), packets(100), 1);
+    assert!(abc.w_abc_bytes < packets(200).as_f64(), "a brake is heard again");
+    // CE is a mark: an ordinary router between ABC's does not make marks doubtful.
+    for _ in 0..20 {
+        heard(&mut abc, marks(0, 0, 1), packets(100), 1);
+    }
+    assert!(!abc.marks_are_spoiled());
+    // Nobody else to go by.
+    let mut alone = self::abc(&[("second_window", "false")], 10);
+    for _ in 0..20 {
+        heard(&mut alone, marks(0, 0, 0), packets(100), 1);
+    }
+    assert_eq!(alone.w_abc_bytes, packets(10).as_f64());
+}
+
+#[test]
+fn brakes_without_end_and_without_a_queue_are_nobodys_word() {
+    let brakes = |queue| {
+        let mut abc = abc(&[("additive_increase", "false")], 10);
+        // Eight to the floor of two packets, then as many as it takes.
+        for _ in 0..8 + 63 {
+            heard(&mut abc, marks(0, 1, 0), packets(2), queue);
+        }
+        assert_eq!(abc.w_abc_bytes, packets(2).as_f64());
+        heard(&mut abc, marks(0, 1, 0), packets(2), queue);
+        heard(&mut abc, marks(0, 1, 0), packets(2), queue);
+        abc
+    };
+    let mut spoiled = brakes(1);
+    assert_eq!(spoiled.w_abc_bytes, packets(10).as_f64(), "the cap's floor");
+    // It stays so although a queue may now stand, until an accelerate shows that somebody tells the two apart.
+    heard(&mut spoiled, marks(0, 1, 0), packets(50), 2);
+    assert_eq!(spoiled.w_abc_bytes, packets(100).as_f64());
+    heard(&mut spoiled, marks(1, 0, 0), packets(50), 2);
+    heard(&mut spoiled, marks(0, 1, 0), packets(50), 2);
+    assert!(!spoiled.marks_are_spoiled() && spoiled.w_abc_bytes <= packets(100).as_f64());
+    // With a queue behind them brakes are what an ABC router says.
+    assert_eq!(brakes(2).w_abc_bytes, packets(2).as_f64());
+}
