@@ -44,7 +44,7 @@
 //! |---|---|---|---|
 //! | how a packet is chosen with p | `choice` | recur: evenly spaced | a random number; two for p'^2 |
 //! | native L marking | `range` | ramp, combined by max | step, or else the coupled choice |
-//! | too little to act on | `threshold_packets`, - | the native AQM, with no more than Th_len behind | PI2, with less than two packets of 1500 bytes held |
+//! | too little to act on | `threshold_packets`, - | the native AQM, with no more than Th_len behind | PI2, with less than two packets of 1500 bytes behind |
 //!
 //! # Deviations
 //!
@@ -164,7 +164,7 @@ struct Law {
     classic_weight: f64,
     shift: Duration,
     overload: Overload,
-    /// Bytes held below which PI2 leaves a packet alone.
+    /// Bytes behind a packet below which PI2 leaves it alone.
     floor_bytes: u64,
 }
 
@@ -400,7 +400,6 @@ impl<P: Packet> Queue<P> for DualPi2<P> {
     fn dequeue(&mut self, now: Time, _link: &mut impl LinkView, drops: &mut Drops<P>) -> Option<Dequeued<P>> {
         self.advance(now);
         loop {
-            let held = self.backlog().bytes.0;
             let from_low = self.turn_of_low(now);
             let (fifo, other) =
                 if from_low { (&mut self.low, &self.classic) } else { (&mut self.classic, &self.low) };
@@ -409,6 +408,8 @@ impl<P: Packet> Queue<P> for DualPi2<P> {
                 self.credit = self.law.initial_credit();
                 return None;
             };
+            // Linux: without the packet that leaves
+            let held = self.backlog().bytes.0;
             let verdict = if from_low {
                 self.judge_low(now.since(arrived), held)
             } else {

@@ -167,6 +167,18 @@ fn random_choice_has_the_same_means() {
 }
 
 #[test]
+fn linux_lets_pass_what_leaves_less_than_two_packets_behind() {
+    // p' = 1 drops every packet but those.
+    let mut bench = with_base(&[("rules", "linux")], 1.0);
+    for _ in 0..4 {
+        classic(&mut bench, us(1));
+    }
+    let left = [bench.leave(us(2)), bench.leave(us(2))].map(|left| left.unwrap().packet.id);
+    assert_eq!(left, [2, 3]);
+    assert_eq!(bench.dropped(), [0, 1]);
+}
+
+#[test]
 fn overload_drops_from_both_queues_alike_and_disables_ecn() {
     // p' = 0.6: p_CL = 1.2 >= 1, p_C = 0.36 of 2000 is 720.
     for rules in ["rfc", "linux"] {
@@ -176,7 +188,7 @@ fn overload_drops_from_both_queues_alike_and_disables_ecn() {
         {
             let (marked, dropped) = fates(with_base(&options, 0.6), encoding, ecn);
             assert!(dropped.abs_diff(720) < 86, "{rules} {encoding}: {dropped}");
-            // What is left of a scalable flow is marked, but for the last of all, which Linux's floor lets pass.
+            // What is left of a scalable flow is marked, but for the last two, which Linux's floor lets pass.
             let expected = if encoding == Encoding::L4s { 2000 - dropped } else { 0 };
             assert!(marked.abs_diff(expected) <= 2, "{rules} {encoding}: {marked}");
         }
