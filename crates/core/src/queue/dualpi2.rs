@@ -44,7 +44,7 @@
 //! |---|---|---|---|
 //! | how a packet is chosen with p | `choice` | recur: evenly spaced | a random number; two for p'^2 |
 //! | native L marking | `range` | ramp, combined by max | step, or else the coupled choice |
-//! | too little to act on | `threshold_packets`, - | the native AQM, with no more than Th_len behind | PI2, with less than two packets of 1500 bytes behind |
+//! | too little to act on | `threshold_packets`, - | the native AQM, with fewer than Th_len behind | PI2, with less than two packets of 1500 bytes behind |
 //!
 //! # Deviations
 //!
@@ -126,7 +126,7 @@ parameters! {
         threshold: Option<Duration> = None, in OrNone(Duration::ZERO..=Duration::from_secs(10)), from "rfc9332 A.1: 800 us";
         /// From there to where all of them are; none: the rules'.
         range: Option<Duration> = None, in OrNone(Duration::ZERO..=Duration::from_secs(10)), from "rfc9332 A.1: 400 us";
-        /// What must wait behind an L packet for its delay to count, packets less one; none: the rules'.
+        /// Packets that must wait behind an L packet for its delay to count; none: the rules'.
         threshold_packets: Option<u32> = None, in .., from "rfc9332 A.1: 1";
         /// How a packet is chosen; none: the rules'.
         choice: Option<Choice> = None, in .., from "rfc9332 A.1: recur";
