@@ -68,6 +68,16 @@ const LINES: &[&str] = &[
     "compare --schemes cubic+coddle",
     "compare --schemes abc:eta=7",
     "compare --schemes abc:gamma=1",
+    "compare --schemes bmcc:eta=1.3",
+    "compare --schemes bmcc:u=0.7",
+    "compare --schemes bmcc:eta_0=0.8",
+    "compare --schemes bmcc:beta_max=1",
+    "compare --schemes bmcc:beta_max=0",
+    "compare --schemes bmcc:beta_min=1",
+    "compare --schemes bmcc:beta_min=0",
+    "compare --schemes bmcc:beta_min=0.9",
+    "compare --schemes bmcc:interval=0s",
+    "compare --schemes mlcp:beta_min=0.9",
     "compare --schemes abc,abc",
     "compare --schemes abc+droptail:",
     "compare --schemes=",
@@ -91,6 +101,9 @@ const LINES: &[&str] = &[
     "run zero-duration.toml",
     "run negative-rtt.toml",
     "run zero-buffer.toml",
+    "run long-red-target.toml",
+    "run high-red-threshold.toml",
+    "run high-quicdc-threshold.toml",
     "run good.toml --runs 0",
     // Words.
     "",
@@ -138,6 +151,11 @@ fn folder() -> Scratch {
     scratch.write("unknown-link.toml", scenario(("[\"up\"]", "[\"down\"]")));
     scratch.write("zero-duration.toml", scenario(("1s", "0s")));
     scratch.write("negative-rtt.toml", scenario(("100ms", "-100ms")));
+    let queue =
+        |name: &str| scenario(("buffer = \"250pkt\"", &format!("buffer = \"250pkt\"\nqueue = \"{name}\"")));
+    scratch.write("long-red-target.toml", queue("bmcc:coexist=true,red_target=600ms"));
+    scratch.write("high-red-threshold.toml", queue("red:min_th=300"));
+    scratch.write("high-quicdc-threshold.toml", scenario(("\"cubic\"", "\"quicdc:threshold=300ms\"")));
     scratch.write("zero-buffer.toml", scenario(("250pkt", "0pkt")));
     scratch
 }

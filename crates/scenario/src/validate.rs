@@ -120,6 +120,7 @@ impl Scenario {
             Limit::Bytes(size) => check.within("buffer", size, Bytes(1)..=TRANSFER)?,
             Limit::Packets(_) => {}
         }
+        check.red_threshold(link)?;
         check.within("opportunity", link.opportunity, Bytes(1)..=Bytes(1_000_000))?;
         check.within("overhead", link.overhead, Bytes::ZERO..=Bytes(10_000))
     }
@@ -257,6 +258,41 @@ fn longest_wait(link: &LinkSpec, flow: &FlowSpec) -> Option<Duration> {
 }
 
 impl Check {
+    /// RED whose lower threshold no queue in the buffer reaches never marks, which is a mistake where the scenario gives both.
+    fn red_threshold(&self, link: &LinkSpec) -> Result<(), Invalid> {
+        let packets = |limit: Limit, size: f64| match limit {
+            Limit::Packets(packets) => packets as f64,
+            Limit::Bytes(bytes) => bytes.as_f64() / size,
+        };
+        let (key, value, valid) = match (link.queue.config(), &link.service) {
+            (QueueConfig::Red(config), _) => {
+                let room = packets(config.limit.unwrap_or(link.buffer), 1500.0);
+                match config.min_th {
+                    Some(min_th) if min_th > room => {
+                        ("min_th", min_th.to_string(), format!("up to {room} packets"))
+                    }
+                    _ => return Ok(()),
+                }
+            }
+            (QueueConfig::Bmcc(config), Service::Fixed(rate)) if config.coexist => {
+                // The thresholds lie at half and one and a half of the target.
+                let room = rate
+                    .time_for(Bytes(1500))
+                    .mul_f64(2.0 * packets(config.limit.unwrap_or(link.buffer), 1500.0));
+                match config.red_target {
+                    target if target > room => ("red_target", target.to_string(), format!("up to {room}")),
+                    _ => return Ok(()),
+                }
+            }
+            _ => return Ok(()),
+        };
+        let key = format!("queue.{key}");
+        self.fail(
+            "queue",
+            Problem::OutOfRange { key, value, valid: format!("{valid}, which is all that the buffer holds") },
+        )
+    }
+
     fn fail(&self, key: &'static str, problem: Problem) -> Result<(), Invalid> {
         Err(Invalid { place: self.place, key, owner: self.owner.clone(), problem: Box::new(problem) })
     }

@@ -97,12 +97,14 @@ parameters! {
 }
 
 fn ordered(config: &Config) -> Result<(), ParameterError> {
-    let refuse = |reason: &str| Err(ParameterError::Conflict { reason: reason.into() });
+    let refuse = |name, value: f64, range| {
+        Err(ParameterError::OutOfRange { name, value: alloc::format!("{value}"), range })
+    };
     if config.eta_0 >= config.eta {
-        return refuse("eta_0 must be below eta: low load lies between them");
+        return refuse("eta_0", config.eta_0, alloc::format!("0.001 to below eta = {}", config.eta));
     }
     if config.beta_min > config.beta_max {
-        return refuse("beta_min must not exceed beta_max: a higher load leaves less");
+        return refuse("beta_min", config.beta_min, alloc::format!("0.1 to beta_max = {}", config.beta_max));
     }
     Ok(())
 }

@@ -89,7 +89,8 @@ fn ordered(config: &Config) -> Result<(), ParameterError> {
     if config.eta_0 < config.eta {
         return Ok(());
     }
-    Err(ParameterError::Conflict { reason: "eta_0 must be below eta: low load lies between them".into() })
+    let range = alloc::format!("0.001 to below eta = {}", config.eta);
+    Err(ParameterError::OutOfRange { name: "eta_0", value: alloc::format!("{}", config.eta_0), range })
 }
 
 /// RED, for what TCP understands.

@@ -60,7 +60,8 @@ fn ordered(config: &Config) -> Result<(), ParameterError> {
     if config.eta_0 < config.eta {
         return Ok(());
     }
-    Err(ParameterError::Conflict { reason: "eta_0 must be below eta: low load lies between them".into() })
+    let range = alloc::format!("0.001 to below eta = {}", config.eta);
+    Err(ParameterError::OutOfRange { name: "eta_0", value: alloc::format!("{}", config.eta_0), range })
 }
 
 /// MLCP's router.
@@ -127,6 +128,6 @@ mod tests {
     #[test]
     fn levels_in_the_wrong_order_are_refused() {
         let error = Config::from_options([("eta_0", "0.8"), ("eta", "0.5")]).unwrap_err();
-        assert_eq!(error.to_string(), "eta_0 must be below eta: low load lies between them");
+        assert_eq!(error.to_string(), "eta_0 = `0.8` is out of range: valid is 0.001 to below eta = 0.5");
     }
 }
