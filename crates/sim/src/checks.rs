@@ -34,6 +34,7 @@ const CHECKS: &[Entry] = &[
     ("bmcc-decrease", bmcc::decrease),
     ("bmcc-options", bmcc::options),
     ("bmcc-resolution", bmcc::resolution),
+    ("bmcc-estimate-error", bmcc::estimate_error),
     ("bmcc-mean-cut", bmcc::mean_cut),
     ("bmcc-theorem-1", bmcc::theorem_1),
     ("bmcc-backoff-over-u", bmcc::backoff_over_u),

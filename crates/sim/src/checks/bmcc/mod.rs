@@ -12,6 +12,7 @@ use brakelight_core::units::Bytes;
 use brakelight_scenario::experiment::Finding;
 
 use super::finding;
+use crate::analysis::adpm::{Errors, errors};
 
 mod model;
 
@@ -142,6 +143,25 @@ pub(super) fn resolution() -> Finding {
         measured.push(format!("{worst:.1e} after {n}"));
     }
     finding(holds, format!("largest error {}", measured.join(", ")))
+}
+
+/// B-U6: the estimate's error against n and against random marking.
+pub(super) fn estimate_error() -> Finding {
+    let ends = [64, 1024, 1 << 14].map(|n| errors(n, 1));
+    let steps = libm::log2(f64::from(ends[2].n) / f64::from(ends[0].n));
+    let slope = |of: fn(&Errors) -> f64| libm::log2(of(&ends[2]) / of(&ends[0])) / steps;
+    let (adaptive, random) = (slope(|e| e.adaptive), slope(|e| e.random));
+    let below = ends.map(|e| (e.random / e.adaptive) * (e.random / e.adaptive));
+    let holds =
+        below[1] >= 100.0 && below[2] >= 100.0 && (adaptive + 1.0).abs() < 0.1 && (random + 0.5).abs() < 0.1;
+    let [first, second, third] = below.map(|times| format!("{times:.0}"));
+    finding(
+        holds,
+        format!(
+            "mean square error {first}, {second} and {third} times below random marking's after 64, 1024 and 16384 packets; \
+             the error goes with n^{adaptive:.2}, random marking's with n^{random:.2}"
+        ),
+    )
 }
 
 /// Theorem 1: mu, and that rates converge by mu^i. Figure 3's setting: 20 Mbit/s, 1000 bytes, two flows.
