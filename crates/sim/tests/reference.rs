@@ -187,34 +187,120 @@ fn simulated_runs_lie_within_the_tolerances_of_the_real_ones() {
     assert_eq!(surprises, 0, "rows that do not lie where they should:\n{report}");
 }
 
-/// ns-3 3.37: Cubic over PIE at ns-3's defaults (15 ms, 15 ms, burst allowance 15 ms, delay by timestamp), 12 Mbit/s, RTT
-/// 100 ms, 60 s from a cold start gave 11.496 Mbit/s and a mean queueing delay of 11.5 ms. Its p95 of 28.1 ms does not fit
-/// into the 25 packets that the model's own default allows, so the dumbbell's 250 are taken.
+/// A run of ns-3 3.37: a dumbbell of 12 Mbit/s, RTT 100 ms and 250 packets, one flow, 60 s from a cold start; MSS 1448, SACK,
+/// an initial window of 10, at least 200 ms of RTO. Throughput at the IP layer.
+struct Ns3 {
+    controller: &'static str,
+    options: &'static [(&'static str, &'static str)],
+    queue: &'static str,
+    queue_options: &'static [(&'static str, &'static str)],
+    ack_every: u32,
+    throughput_mbps: f64,
+    mean_ms: f64,
+    drops: u64,
+    /// Whether it is known to lie outside the tolerance; docs/fidelity.md says what is known of it.
+    outside: bool,
+}
+
+const NS3: &[Ns3] = &[
+    // Its HyStart leaves slow start later than Linux's, which the option that is nearest here shows.
+    Ns3 {
+        controller: "cubic",
+        options: &[("hystart", "off")],
+        queue: "droptail",
+        queue_options: &[],
+        ack_every: 2,
+        throughput_mbps: 11.772,
+        mean_ms: 145.9,
+        drops: 744,
+        outside: true,
+    },
+    Ns3 {
+        controller: "newreno",
+        options: &[],
+        queue: "droptail",
+        queue_options: &[],
+        ack_every: 2,
+        throughput_mbps: 11.850,
+        mean_ms: 143.7,
+        drops: 353,
+        outside: false,
+    },
+    // Ours keeps the packets in the queue that Vegas is to keep, 2 to 4; ns-3's keeps less than one and leaves 4 % idle.
+    Ns3 {
+        controller: "vegas",
+        options: &[],
+        queue: "droptail",
+        queue_options: &[],
+        ack_every: 1,
+        throughput_mbps: 11.471,
+        mean_ms: 1.07,
+        drops: 0,
+        outside: true,
+    },
+    // PIE at ns-3's defaults: 15 ms, 15 ms, a burst allowance of 15 ms, delay by timestamp. Its p95 of 28.1 ms does not fit
+    // into the 25 packets that the model's own default allows, so the dumbbell's 250 are taken.
+    Ns3 {
+        controller: "cubic",
+        options: &[],
+        queue: "pie",
+        queue_options: &[("max_burst", "15ms")],
+        ack_every: 2,
+        throughput_mbps: 11.496,
+        mean_ms: 11.5,
+        drops: 137,
+        outside: false,
+    },
+];
+
 #[test]
-fn pie_at_the_defaults_of_ns3_does_what_it_did_there() {
+fn dumbbells_do_what_they_did_in_ns3() {
     let duration = Duration::from_secs(60);
-    let runs: Vec<_> = (1..=SEEDS)
-        .map(|seed| {
-            let queue = Spelled::new("pie", &[("max_burst", "15ms")]).expect("a valid queue");
-            let link = LinkSpec::fixed("bottleneck", Rate::from_mbps(12), Limit::Packets(250), queue);
-            let path = vec![Hop::Link("bottleneck".to_string())];
-            let cubic = Spelled::new("cubic", &[]).expect("a registered controller");
-            let scenario = Scenario {
-                name: "ns-3".to_string(),
-                seed,
-                duration,
-                measure_from: Duration::ZERO,
-                trace_offset: TraceOffset::At(Duration::ZERO),
-                links: vec![link],
-                flows: vec![FlowSpec::new("cubic", cubic, Duration::from_millis(100), path)],
-                record: Record::summary(duration),
-            };
-            run(&scenario, &Traces::new()).expect("a run").run
-        })
-        .collect();
-    let throughput = median(runs.iter().map(|run| run.throughput_mbps).collect());
-    let delay = median(runs.iter().filter_map(|run| run.queueing_delay_ms).map(|delay| delay.mean).collect());
-    eprintln!("{throughput:.3} of 11.496 Mbit/s, mean queueing delay {delay:.1} of 11.5 ms");
-    assert!(outside(throughput, [11.496, 11.496]) <= 0.03, "{throughput} Mbit/s");
-    assert!(outside(delay, [11.5, 11.5]) <= 0.15, "{delay} ms");
+    let mut report = String::new();
+    let mut surprises = 0;
+    for row in NS3 {
+        let runs: Vec<_> = (1..=SEEDS)
+            .map(|seed| {
+                let queue = Spelled::new(row.queue, row.queue_options).expect("a valid queue");
+                let link = LinkSpec::fixed("bottleneck", Rate::from_mbps(12), Limit::Packets(250), queue);
+                let path = vec![Hop::Link("bottleneck".to_string())];
+                let controller = Spelled::new(row.controller, row.options).expect("a registered controller");
+                let flow = FlowSpec::new("flow", controller, Duration::from_millis(100), path);
+                let scenario = Scenario {
+                    name: "ns-3".to_string(),
+                    seed,
+                    duration,
+                    measure_from: Duration::ZERO,
+                    trace_offset: TraceOffset::At(Duration::ZERO),
+                    links: vec![link],
+                    flows: vec![FlowSpec { ack_every: row.ack_every, ..flow }],
+                    record: Record::summary(duration),
+                };
+                run(&scenario, &Traces::new()).expect("a run").run
+            })
+            .collect();
+        let throughput = median(runs.iter().map(|run| run.throughput_mbps).collect());
+        let delays = runs.iter().filter_map(|run| run.queueing_delay_ms).map(|delay| delay.mean);
+        let mean = median(delays.collect());
+        let drops = median(runs.iter().map(|run| run.dropped_packets as f64).collect());
+        let ok =
+            outside(throughput, [row.throughput_mbps; 2]) <= 0.03 && outside(mean, [row.mean_ms; 2]) <= 0.15;
+        surprises += usize::from(ok == row.outside);
+        report += &format!(
+            "{:<8} {:<9} {throughput:>7.3} of {:>6.3} Mbit/s, mean queueing delay {mean:>6.2} of {:>6.2} ms, {drops:>4} of {:>3} drops{}\n",
+            row.controller,
+            row.queue,
+            row.throughput_mbps,
+            row.mean_ms,
+            row.drops,
+            match (ok, row.outside) {
+                (true, false) => "",
+                (false, true) => "  outside, as listed",
+                (false, false) => "  <- OUTSIDE",
+                (true, true) => "  <- listed as outside, but is not",
+            },
+        );
+    }
+    eprintln!("{report}");
+    assert_eq!(surprises, 0, "rows that do not lie where they should:\n{report}");
 }
