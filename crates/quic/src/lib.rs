@@ -1,2 +1,11 @@
 //! QUIC endpoints that run the controllers: `quinn` and `quinn-proto`, unmodified, with our congestion control and our
 //! reading of the ECN counts that every receiver sends back (RFC 9000 section 19.3.2).
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`tap`] | the ECN counts, read off the stack's decrypted packets |
+//! | [`stamps`], [`socket`] | the ECN codepoint of each packet, from where it was encrypted to the wire |
+
+pub mod socket;
+pub mod stamps;
+pub mod tap;

@@ -1,0 +1,244 @@
+//! A read-only tap on the stack's cryptography: it sees each 1-RTT packet decrypted just before the stack does, reads
+//! the ECN counts of its ACK frames and publishes them, and it notes which codepoint each outgoing packet is to carry.
+//!
+//! `quinn-proto` counts ECN marks for itself and tells its controllers of CE alone. Its `crypto` traits are public,
+//! though, and `PacketKey::decrypt` is called synchronously before `Controller::on_ack` and `on_end_acks` of the same
+//! packet: what the tap publishes there is in time for them. Nothing is ever changed: every call goes to the wrapped
+//! implementation, every byte comes from it, and the tap looks at the result. All other modules know only [`Listener`],
+//! so that this one can go on the day the stack offers the counts itself.
+//!
+//! Counts are cumulative, so those of an ACK that was overtaken by a newer one would run backwards: an ACK frame is
+//! published only when its largest acknowledged packet is above every one before (RFC 9000 section 13.4.2.1).
+
+use std::any::Any;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::BytesMut;
+use quinn_proto::crypto::{
+    ClientConfig, CryptoError, ExportKeyingMaterialError, HeaderKey, KeyPair, Keys, PacketKey, ServerConfig,
+    Session, UnsupportedVersion,
+};
+use quinn_proto::transport_parameters::TransportParameters;
+use quinn_proto::{ConnectError, ConnectionId, Side, TransportError};
+
+use self::frames::Ack;
+use crate::stamps::Stamps;
+
+pub mod frames;
+
+/// Who is told what passes the tap of one connection. Called from within the stack, so it must return at once.
+pub trait Listener: Send + Sync {
+    /// An ACK frame of the 1-RTT space whose largest acknowledged packet is above that of every one before.
+    fn on_ack(&self, ack: &Ack<'_>);
+
+    /// The 1-RTT packet `number` of `size` bytes, everything but UDP and IP headers, is ready to leave: the codepoint that
+    /// it is to carry, or `None` for the one that the stack chose.
+    fn on_seal(&self, number: u64, size: usize) -> Option<brakelight_core::ecn::Ecn>;
+}
+
+/// Makes the listener of a new connection.
+pub type Open = Arc<dyn Fn() -> Arc<dyn Listener> + Send + Sync>;
+
+/// What the wrapped configurations share.
+#[derive(Clone)]
+pub struct Tap {
+    open: Open,
+    stamps: Arc<Stamps>,
+}
+
+impl Tap {
+    /// A tap that calls `open` as each connection begins, on the thread and before the call that makes its controller,
+    /// and leaves the codepoints of outgoing packets in `stamps`.
+    pub fn new(open: Open, stamps: Arc<Stamps>) -> Self {
+        Tap { open, stamps }
+    }
+
+    /// A client's configuration with the tap.
+    pub fn client(&self, inner: Arc<dyn ClientConfig>) -> Arc<dyn ClientConfig> {
+        Arc::new(Tapped { inner, tap: self.clone() })
+    }
+
+    /// A server's configuration with the tap.
+    pub fn server(&self, inner: Arc<dyn ServerConfig>) -> Arc<dyn ServerConfig> {
+        Arc::new(Tapped { inner, tap: self.clone() })
+    }
+
+    fn session(&self, inner: Box<dyn Session>) -> Box<dyn Session> {
+        let connection =
+            Connection { listener: (self.open)(), stamps: self.stamps.clone(), next: AtomicU64::new(0) };
+        Box::new(TappedSession { inner, connection: Arc::new(connection) })
+    }
+}
+
+impl std::fmt::Debug for Tap {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tap").finish_non_exhaustive()
+    }
+}
+
+/// A configuration with the tap.
+struct Tapped<C: ?Sized> {
+    tap: Tap,
+    inner: Arc<C>,
+}
+
+impl ClientConfig for Tapped<dyn ClientConfig> {
+    fn start_session(
+        self: Arc<Self>,
+        version: u32,
+        server_name: &str,
+        params: &TransportParameters,
+    ) -> Result<Box<dyn Session>, ConnectError> {
+        let session = self.inner.clone().start_session(version, server_name, params)?;
+        Ok(self.tap.session(session))
+    }
+}
+
+impl ServerConfig for Tapped<dyn ServerConfig> {
+    fn initial_keys(&self, version: u32, dst_cid: &ConnectionId) -> Result<Keys, UnsupportedVersion> {
+        self.inner.initial_keys(version, dst_cid)
+    }
+
+    fn retry_tag(&self, version: u32, orig_dst_cid: &ConnectionId, packet: &[u8]) -> [u8; 16] {
+        self.inner.retry_tag(version, orig_dst_cid, packet)
+    }
+
+    fn start_session(self: Arc<Self>, version: u32, params: &TransportParameters) -> Box<dyn Session> {
+        let session = self.inner.clone().start_session(version, params);
+        self.tap.session(session)
+    }
+}
+
+/// One connection, as all keys of its session see it.
+struct Connection {
+    listener: Arc<dyn Listener>,
+    stamps: Arc<Stamps>,
+    /// One above the largest packet number that an ACK has acknowledged.
+    next: AtomicU64,
+}
+
+impl Connection {
+    fn read(&self, payload: &[u8]) {
+        // A malformed payload is the stack's to refuse; what came before the fault was said all the same.
+        let _ = frames::acks(payload, |ack| {
+            let next = ack.largest + 1;
+            if self.next.fetch_max(next, Ordering::Relaxed) < next {
+                self.listener.on_ack(ack);
+            }
+        });
+    }
+}
+
+struct TappedSession {
+    inner: Box<dyn Session>,
+    connection: Arc<Connection>,
+}
+
+impl TappedSession {
+    fn pair(&self, keys: KeyPair<Box<dyn PacketKey>>) -> KeyPair<Box<dyn PacketKey>> {
+        let tap = |inner| Box::new(TappedKey { inner, connection: self.connection.clone() });
+        KeyPair { local: tap(keys.local), remote: tap(keys.remote) }
+    }
+}
+
+impl Session for TappedSession {
+    fn initial_keys(&self, dst_cid: &ConnectionId, side: Side) -> Keys {
+        self.inner.initial_keys(dst_cid, side)
+    }
+
+    fn handshake_data(&self) -> Option<Box<dyn Any>> {
+        self.inner.handshake_data()
+    }
+
+    fn peer_identity(&self) -> Option<Box<dyn Any>> {
+        self.inner.peer_identity()
+    }
+
+    // A 0-RTT packet holds no ACK (rfc9000 12.5), and few enough are sent that they may go as the stack says.
+    fn early_crypto(&self) -> Option<(Box<dyn HeaderKey>, Box<dyn PacketKey>)> {
+        self.inner.early_crypto()
+    }
+
+    fn early_data_accepted(&self) -> Option<bool> {
+        self.inner.early_data_accepted()
+    }
+
+    fn is_handshaking(&self) -> bool {
+        self.inner.is_handshaking()
+    }
+
+    fn read_handshake(&mut self, buf: &[u8]) -> Result<bool, TransportError> {
+        self.inner.read_handshake(buf)
+    }
+
+    fn transport_parameters(&self) -> Result<Option<TransportParameters>, TransportError> {
+        self.inner.transport_parameters()
+    }
+
+    // Handshake keys come this way too; their packets have long headers, by which `TappedKey` tells them.
+    fn write_handshake(&mut self, buf: &mut Vec<u8>) -> Option<Keys> {
+        let keys = self.inner.write_handshake(buf)?;
+        Some(Keys { header: keys.header, packet: self.pair(keys.packet) })
+    }
+
+    fn next_1rtt_keys(&mut self) -> Option<KeyPair<Box<dyn PacketKey>>> {
+        let keys = self.inner.next_1rtt_keys()?;
+        Some(self.pair(keys))
+    }
+
+    fn is_valid_retry(&self, orig_dst_cid: &ConnectionId, header: &[u8], payload: &[u8]) -> bool {
+        self.inner.is_valid_retry(orig_dst_cid, header, payload)
+    }
+
+    fn export_keying_material(
+        &self,
+        output: &mut [u8],
+        label: &[u8],
+        context: &[u8],
+    ) -> Result<(), ExportKeyingMaterialError> {
+        self.inner.export_keying_material(output, label, context)
+    }
+}
+
+/// One direction's key.
+struct TappedKey {
+    inner: Box<dyn PacketKey>,
+    connection: Arc<Connection>,
+}
+
+/// Whether `first` begins a packet of the 1-RTT space (rfc9000 17.3).
+fn is_short(first: Option<&u8>) -> bool {
+    first.is_some_and(|first| first & 0x80 == 0)
+}
+
+impl PacketKey for TappedKey {
+    fn encrypt(&self, packet: u64, buf: &mut [u8], header_len: usize) {
+        self.inner.encrypt(packet, buf, header_len);
+        if is_short(buf.first())
+            && let Some(ecn) = self.connection.listener.on_seal(packet, buf.len())
+        {
+            self.connection.stamps.leave(buf, ecn);
+        }
+    }
+
+    fn decrypt(&self, packet: u64, header: &[u8], payload: &mut BytesMut) -> Result<(), CryptoError> {
+        self.inner.decrypt(packet, header, payload)?;
+        if is_short(header.first()) {
+            self.connection.read(payload);
+        }
+        Ok(())
+    }
+
+    fn tag_len(&self) -> usize {
+        self.inner.tag_len()
+    }
+
+    fn confidentiality_limit(&self) -> u64 {
+        self.inner.confidentiality_limit()
+    }
+
+    fn integrity_limit(&self) -> u64 {
+        self.inner.integrity_limit()
+    }
+}
