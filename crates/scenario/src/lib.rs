@@ -9,6 +9,7 @@
 //! | [`spelled`] | an algorithm's settings together with the words they were given in |
 //! | [`outcome`] | what came out: one row per run, time series, link logs |
 //! | [`link_log`] | link logs as text, as Mahimahi writes them |
+//! | [`measure`] | what links are watched for, simulated or real |
 //! | [`median`] | several runs as one row |
 //! | [`documents`] | the JSON documents of the command line, and where a result came from |
 //! | [`mod@file`] | scenario files: TOML in, TOML out |
@@ -23,6 +24,7 @@ pub mod documents;
 pub mod experiment;
 pub mod file;
 pub mod link_log;
+pub mod measure;
 pub mod median;
 pub mod outcome;
 pub mod problem;

@@ -10,7 +10,7 @@
 //! | [`packet`] | the simulated packet |
 //! | [`host`] | the modelled host: both ends of a flow |
 //! | `traffic` | applications |
-//! | [`statistics`], [`link_log`], [`report`] | what is watched |
+//! | [`statistics`], [`report`] | what is watched |
 //! | [`mod@bench`] | what is measured for speed: scenarios, and queues by themselves |
 
 #![forbid(unsafe_code)]
@@ -20,7 +20,6 @@ pub mod bench;
 pub mod checks;
 pub mod engine;
 pub mod host;
-pub mod link_log;
 pub mod network;
 pub mod packet;
 pub mod report;

@@ -6,19 +6,21 @@ use brakelight_core::packet::FlowId;
 use brakelight_core::path::elements::AnyElement;
 use brakelight_core::random::Random;
 use brakelight_core::time::{Duration, Time};
-use brakelight_scenario::outcome::{
-    FlowOutcome, FlowSeries, LinkLog, LinkOutcome, LinkSeries, MarkCounts, Outcome, Run, Series, SignalDelay,
-    Summary,
+use brakelight_scenario::measure::opportunities::with_opportunities;
+use brakelight_scenario::measure::{
+    Distribution, LinkBins, LinkMeter, describe_service, jain, mbps, percent,
 };
-use brakelight_scenario::scenario::{FlowSpec, Hop, Scenario, Service};
+use brakelight_scenario::outcome::{
+    FlowOutcome, FlowSeries, LinkLog, LinkOutcome, MarkCounts, Outcome, Run, Series, SignalDelay,
+};
+use brakelight_scenario::scenario::{FlowSpec, Hop, Scenario};
 
 use crate::engine::{Engine, Unbalanced};
 use crate::host::{FlowConfig, FlowHost};
-use crate::link_log::with_opportunities;
 use crate::network::{Network, SetupError, Traces};
 use crate::packet::SimPacket;
 use crate::report::{FlowCounters, Reporting};
-use crate::statistics::{Distribution, FlowStatistics, LinkStatistics, MarkTally, Recorder, jain, mbps};
+use crate::statistics::{FlowStatistics, LinkStatistics, Recorder};
 
 /// Runs `scenario` from beginning to end.
 pub fn run(scenario: &Scenario, traces: &Traces) -> Result<Outcome, RunError> {
@@ -91,19 +93,15 @@ impl Simulation {
                 flows.push(FlowInstance { name, spec, start });
             }
         }
+        let measure_from = Time::ZERO + scenario.measure_from;
         let links = (0..network.elements.len()).map(|element| {
             let link = scenario.links.get(element)?;
             let series = scenario.record.series.then(Default::default);
             let log = scenario.record.link_logs.then(Default::default);
-            Some(Box::new(LinkStatistics {
-                overhead: link.overhead.0 as u32,
-                is_whole_path: is_whole_path(scenario, element),
-                series,
-                log,
-                ..Default::default()
-            }))
+            let overhead = link.overhead.0 as u32;
+            let meter = LinkMeter { measure_from, overhead, series, log, ..Default::default() };
+            Some(Box::new(LinkStatistics { meter, is_whole_path: is_whole_path(scenario, element) }))
         });
-        let measure_from = Time::ZERO + scenario.measure_from;
         let recorder = Recorder::new(measure_from, links.collect(), statistics);
         let series = scenario.record.series.then(|| SeriesSoFar {
             bin_end: Time::ZERO + scenario.record.bin,
@@ -171,8 +169,8 @@ impl Simulation {
                 .iter()
                 .zip(&self.engine.observer().links)
                 .map(|(spec, link)| {
-                    let bins = link.as_ref().and_then(|link| link.series.as_ref());
-                    link_series(&spec.name, bin, bins.map_or(&[], |series| series.bins()))
+                    let bins = link.as_ref().and_then(|link| link.meter.series.as_ref());
+                    bins.unwrap_or(&LinkBins::default()).series(&spec.name, bin)
                 })
                 .collect(),
             flows: series.flows,
@@ -186,10 +184,14 @@ impl Simulation {
             self.scenario.links.iter().zip(self.engine.elements().iter().zip(&self.engine.observer().links));
         links
             .filter_map(|(spec, (element, link))| {
-                let events = link.as_ref()?.log.as_ref()?;
+                let events = link.as_ref()?.meter.log.as_ref()?;
                 let capacity = |from, to| element.capacity_between(from, to).map_or(0, |bytes| bytes.0);
-                let service = describe_service(&spec.service);
-                Some(with_opportunities(spec, service, spec.queue.words().to_string(), events, end, capacity))
+                Some(LinkLog {
+                    name: spec.name.clone(),
+                    service: describe_service(&spec.service),
+                    queue: spec.queue.words().to_string(),
+                    events: with_opportunities(spec.opportunity, events, end, capacity),
+                })
             })
             .collect()
     }
@@ -205,16 +207,7 @@ impl Simulation {
             .filter_map(|(spec, (element, link))| {
                 let link = link.as_ref()?;
                 let capacity = element.capacity_between(from, to)?;
-                Some(LinkOutcome {
-                    name: spec.name.clone(),
-                    queue: spec.queue.name().to_string(),
-                    capacity_mbps: mbps(capacity.0, length),
-                    throughput_mbps: mbps(link.bytes, length),
-                    utilization: ratio(link.bytes as f64, capacity.as_f64()),
-                    queueing_delay_ms: summarise(&link.queueing),
-                    dropped_packets: link.dropped,
-                    marks: mark_counts(link.marks),
-                })
+                Some(link.meter.outcome(&spec.name, spec.queue.name(), capacity, length))
             })
             .collect();
         let mut rtt = Distribution::default();
@@ -239,7 +232,7 @@ impl Simulation {
                 controller: spec.controller.name().to_string(),
                 throughput_mbps: mbps(statistics.bytes, active),
                 goodput_mbps: mbps(flow_goodput, active),
-                rtt_ms: summarise(&statistics.rtt),
+                rtt_ms: statistics.rtt.summary(),
                 loss_percent: percent(statistics.dropped, statistics.delivered + statistics.dropped),
                 retransmitted_packets: flow_retransmitted,
                 application: (!application.is_empty()).then_some(application),
@@ -247,10 +240,11 @@ impl Simulation {
         }
         let delivered: u64 = recorder.flows.iter().map(|flow| flow.delivered).sum();
         let dropped: u64 = recorder.flows.iter().map(|flow| flow.dropped).sum();
-        let marks = recorder.flows.iter().fold(MarkTally::default(), |sum, flow| sum + flow.marks);
+        let marks = recorder.flows.iter().fold(MarkCounts::default(), |sum, flow| sum + flow.marks);
         let bottleneck = self.bottleneck(&links);
         let row = bottleneck.map(|index| &links[index]);
-        let signal = bottleneck.and_then(|index| recorder.links[index].as_ref()).map(|link| &link.signal);
+        let signal =
+            bottleneck.and_then(|index| recorder.links[index].as_ref()).map(|link| &link.meter.signal);
         Run {
             scheme: self.scenario.name.clone(),
             trace: bottleneck
@@ -264,15 +258,15 @@ impl Simulation {
             ),
             goodput_mbps: mbps(goodput, length),
             utilization: row.map_or(0.0, |link| link.utilization),
-            queueing_delay_ms: summarise(&recorder.path_queueing()),
-            one_way_delay_ms: summarise(&recorder.one_way),
-            rtt_ms: summarise(&rtt),
+            queueing_delay_ms: recorder.path_queueing().summary(),
+            one_way_delay_ms: recorder.one_way.summary(),
+            rtt_ms: rtt.summary(),
             signal_delay_ms: signal.map(|signal| SignalDelay { p95: signal.p95_ms() }),
             loss_percent: percent(dropped, delivered + dropped),
             delivered_packets: delivered,
             dropped_packets: dropped,
             retransmitted_packets: retransmitted,
-            marks: mark_counts(marks),
+            marks,
             jain: (flows.len() > 1).then(|| jain(flows.iter().map(|flow| flow.throughput_mbps))).flatten(),
             links,
             flows,
@@ -302,7 +296,7 @@ impl SeriesSoFar {
         let (from, to) = (self.bin_end.saturating_sub(bin), self.bin_end);
         let (recorder, elements, hosts) = engine.parts_mut();
         for (element, link) in elements.iter().zip(&mut recorder.links) {
-            if let Some(series) = link.as_mut().and_then(|link| link.series.as_mut()) {
+            if let Some(series) = link.as_mut().and_then(|link| link.meter.series.as_mut()) {
                 series.close(element.capacity_between(from, to).map_or(0, |bytes| bytes.0));
             }
         }
@@ -381,51 +375,4 @@ fn is_whole_path(scenario: &Scenario, index: usize) -> bool {
 fn active(spec: &FlowSpec, start: Time, from: Time, to: Time) -> Duration {
     let stop = spec.stop.map_or(to, |stop| to.min(Time::ZERO + stop));
     stop.since(start.max(from))
-}
-
-fn link_series(name: &str, bin: Duration, bins: &[crate::statistics::LinkBin]) -> LinkSeries {
-    let delay = |bin: &crate::statistics::LinkBin, value: f64| (bin.packets > 0).then_some(value);
-    LinkSeries {
-        name: name.to_string(),
-        time_s: (0..bins.len() as u64).map(|index| (bin * index).as_secs_f64()).collect(),
-        capacity_mbps: bins.iter().map(|b| mbps(b.capacity, bin)).collect(),
-        throughput_mbps: bins.iter().map(|b| mbps(b.bytes, bin)).collect(),
-        queueing_delay_mean_ms: bins.iter().map(|b| delay(b, b.queueing_mean_ms)).collect(),
-        queueing_delay_p95_ms: bins.iter().map(|b| delay(b, b.queueing_p95_ms)).collect(),
-        accelerate_fraction: bins.iter().map(crate::statistics::LinkBin::accelerate_fraction).collect(),
-    }
-}
-
-fn summarise(delays: &Distribution) -> Option<Summary> {
-    (delays.count() > 0).then(|| Summary {
-        mean: delays.mean_ms(),
-        p50: delays.quantile_ms(0.50),
-        p95: delays.quantile_ms(0.95),
-        p99: delays.quantile_ms(0.99),
-        max: delays.max_ms(),
-    })
-}
-
-fn mark_counts(marks: MarkTally) -> MarkCounts {
-    MarkCounts { accelerate: marks.accelerate, brake: marks.brake, ce: marks.ce }
-}
-
-fn ratio(part: f64, whole: f64) -> f64 {
-    if whole > 0.0 { part / whole } else { 0.0 }
-}
-
-fn percent(part: u64, whole: u64) -> f64 {
-    100.0 * ratio(part as f64, whole as f64)
-}
-
-fn describe_service(service: &Service) -> String {
-    match service {
-        Service::Trace(name) => name.clone(),
-        Service::Fixed(rate) => rate.to_string(),
-        Service::Steps(steps) => {
-            let rates: Vec<String> = steps.steps.iter().map(|(_, rate)| rate.to_string()).collect();
-            rates.join("/")
-        }
-        Service::Radio(radio) => radio.words().to_string(),
-    }
 }

@@ -17,8 +17,8 @@ use brakelight_scenario::traffic::{ShortFlows, SizeLaw};
 use super::connection::{Connection, Shared};
 use super::{Counters, FlowConfig};
 use crate::packet::SimPacket;
-use crate::statistics::Distribution;
 use crate::traffic::visit_distribution;
+use brakelight_scenario::measure::Distribution;
 
 /// Larger than any transfer worth waiting for: a cap on Pareto's tail.
 const LARGEST: f64 = 1e12;

@@ -31,7 +31,7 @@ use brakelight_scenario::traffic::Call as Config;
 
 use super::{Application, visit_distribution};
 use crate::host::Socket;
-use crate::statistics::Distribution;
+use brakelight_scenario::measure::Distribution;
 
 const SHARE: f64 = 0.95;
 /// webrtc-stats, freezeCount

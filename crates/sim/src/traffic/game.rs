@@ -11,7 +11,7 @@ use brakelight_scenario::traffic::Game as Config;
 use super::{Application, visit_distribution};
 use crate::engine::Direction;
 use crate::host::{Datagram, Socket};
-use crate::statistics::Distribution;
+use brakelight_scenario::measure::Distribution;
 
 /// Inputs whose sending times the client remembers: half a minute at 30 a second.
 const REMEMBERED: usize = 1024;

@@ -24,7 +24,7 @@ use brakelight_core::units::Bytes;
 use brakelight_scenario::traffic::Traffic;
 
 use crate::host::{Datagram, Socket};
-use crate::statistics::Distribution;
+use brakelight_scenario::measure::Distribution;
 
 /// An application. Each method may use the socket.
 pub(crate) trait Application {

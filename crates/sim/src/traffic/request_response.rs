@@ -10,7 +10,7 @@ use brakelight_scenario::traffic::RequestResponse as Config;
 use super::requests::Requester;
 use super::{Application, visit_distribution};
 use crate::host::{Datagram, Socket};
-use crate::statistics::Distribution;
+use brakelight_scenario::measure::Distribution;
 
 /// A client and its server.
 #[derive(Clone, Debug)]

@@ -3,6 +3,8 @@
 use brakelight_core::time::Duration;
 use hdrhistogram::Histogram;
 
+use crate::outcome::Summary;
+
 /// Delays seen so far, in a histogram of microseconds whose size does not grow with their number.
 #[derive(Clone, Debug)]
 pub struct Distribution {
@@ -76,6 +78,17 @@ impl Distribution {
     /// The exact maximum.
     pub fn max_ms(&self) -> f64 {
         self.max.as_millis_f64()
+    }
+
+    /// In five numbers; none when nothing was counted.
+    pub fn summary(&self) -> Option<Summary> {
+        (self.count > 0).then(|| Summary {
+            mean: self.mean_ms(),
+            p50: self.quantile_ms(0.50),
+            p95: self.quantile_ms(0.95),
+            p99: self.quantile_ms(0.99),
+            max: self.max_ms(),
+        })
     }
 }
 

@@ -4,6 +4,8 @@ use brakelight_core::ecn::Mark;
 use brakelight_core::time::Duration;
 
 use super::distribution::Distribution;
+use super::mbps;
+use crate::outcome::LinkSeries;
 
 /// What left a link in one bin.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -34,14 +36,14 @@ impl LinkBin {
 
 /// A link's bins so far. Whoever steps the run closes a bin at its end.
 #[derive(Clone, Debug, Default)]
-pub struct LinkSeries {
+pub struct LinkBins {
     current: LinkBin,
     /// Queueing delays of the current bin.
     queueing: Distribution,
     closed: Vec<LinkBin>,
 }
 
-impl LinkSeries {
+impl LinkBins {
     /// A packet of `bytes` left after `queued`.
     #[inline]
     pub fn departed(&mut self, bytes: u64, queued: Duration, mark: Mark) {
@@ -70,5 +72,20 @@ impl LinkSeries {
     /// The bins closed so far.
     pub fn bins(&self) -> &[LinkBin] {
         &self.closed
+    }
+
+    /// The series of the link called `name`, whose bins are `bin` wide.
+    pub fn series(&self, name: &str, bin: Duration) -> LinkSeries {
+        let bins = self.bins();
+        let delay = |bin: &LinkBin, value: f64| (bin.packets > 0).then_some(value);
+        LinkSeries {
+            name: name.to_string(),
+            time_s: (0..bins.len() as u64).map(|index| (bin * index).as_secs_f64()).collect(),
+            capacity_mbps: bins.iter().map(|b| mbps(b.capacity, bin)).collect(),
+            throughput_mbps: bins.iter().map(|b| mbps(b.bytes, bin)).collect(),
+            queueing_delay_mean_ms: bins.iter().map(|b| delay(b, b.queueing_mean_ms)).collect(),
+            queueing_delay_p95_ms: bins.iter().map(|b| delay(b, b.queueing_p95_ms)).collect(),
+            accelerate_fraction: bins.iter().map(LinkBin::accelerate_fraction).collect(),
+        }
     }
 }

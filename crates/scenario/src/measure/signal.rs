@@ -13,13 +13,13 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 /// Streamed signal delay. Packets are given in order of arrival, as a FIFO lets them leave; one that arrived earlier
 /// than its predecessor counts in its predecessor's millisecond.
 #[derive(Clone, Debug, Default)]
-pub struct SignalDelay {
+pub struct SignalMeter {
     /// The millisecond being collected, and the least delay in it.
     current: Option<(u64, Duration)>,
     delays: Distribution,
 }
 
-impl SignalDelay {
+impl SignalMeter {
     /// A packet that arrived at `arrived` left after `queued`.
     #[inline]
     pub fn record(&mut self, arrived: Time, queued: Duration) {
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn silence_ages_by_a_millisecond_each_millisecond() {
-        let mut signal = SignalDelay::default();
+        let mut signal = SignalMeter::default();
         signal.record(Time::from_millis(10), Duration::from_millis(2));
         // 11, 12 and 13 ms saw nothing: 3 + 5, 2 + 5 and 1 + 5 ms.
         signal.record(Time::from_millis(14), Duration::from_millis(5));
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn the_least_delay_of_a_millisecond_counts() {
-        let mut signal = SignalDelay::default();
+        let mut signal = SignalMeter::default();
         signal.record(Time::from_nanos(10_100_000), Duration::from_millis(9));
         signal.record(Time::from_nanos(10_900_000), Duration::from_millis(4));
         signal.record(Time::from_millis(11), Duration::from_millis(4));

@@ -1,0 +1,161 @@
+//! The observer of a measured run: every link by its meter, every flow by what its packets met. The definitions are those
+//! of [`measure`](brakelight_scenario::measure).
+
+use brakelight_core::path::Departed;
+use brakelight_core::queue::Dropped;
+use brakelight_core::time::Time;
+use brakelight_scenario::measure::{Distribution, LinkMeter};
+use brakelight_scenario::outcome::MarkCounts;
+
+use crate::engine::{Direction, Observer, Routed};
+use crate::report::Reporting;
+
+/// What one link did in the measured interval.
+#[derive(Clone, Debug, Default)]
+pub struct LinkStatistics {
+    /// Its meter.
+    pub meter: LinkMeter,
+    /// Whether all it carries are data packets that pass no other link, so that its queueing delay is theirs over the path.
+    pub is_whole_path: bool,
+}
+
+/// What one flow's data packets did in the measured interval.
+#[derive(Clone, Debug)]
+pub struct FlowStatistics {
+    /// The last link on the way forward, where throughput is counted; `None` on a path without links.
+    pub last_link: Option<usize>,
+    /// Bytes that left the last link, its overhead included; bytes delivered on a path without links.
+    pub bytes: u64,
+    /// IP bytes that arrived since the run began, for time series.
+    pub arrived_bytes: u64,
+    /// Packets delivered.
+    pub delivered: u64,
+    /// Packets dropped on the way.
+    pub dropped: u64,
+    /// Marks on delivered packets.
+    pub marks: MarkCounts,
+    /// The sender's RTT samples.
+    pub rtt: Distribution,
+}
+
+impl FlowStatistics {
+    /// A flow that was not heard of yet.
+    pub fn new(last_link: Option<usize>) -> Self {
+        FlowStatistics {
+            last_link,
+            bytes: 0,
+            arrived_bytes: 0,
+            delivered: 0,
+            dropped: 0,
+            marks: MarkCounts::default(),
+            rtt: Distribution::default(),
+        }
+    }
+}
+
+/// The observer of a measured run.
+#[derive(Clone, Debug)]
+pub struct Recorder {
+    /// Nothing before this counts.
+    pub measure_from: Time,
+    /// By element; `None` for elements that are not links.
+    pub links: Vec<Option<Box<LinkStatistics>>>,
+    /// By flow.
+    pub flows: Vec<FlowStatistics>,
+    /// Queueing delay over the path, per data packet that left its last of several links.
+    several_links: Distribution,
+    /// One-way delay, likewise.
+    pub one_way: Distribution,
+}
+
+impl Recorder {
+    /// A recorder of the given elements and flows.
+    pub fn new(
+        measure_from: Time,
+        links: Vec<Option<Box<LinkStatistics>>>,
+        flows: Vec<FlowStatistics>,
+    ) -> Self {
+        Recorder {
+            measure_from,
+            links,
+            flows,
+            several_links: Distribution::default(),
+            one_way: Distribution::default(),
+        }
+    }
+
+    /// Queueing delay over the path, per data packet that left its last link.
+    pub fn path_queueing(&self) -> Distribution {
+        let mut all = self.several_links.clone();
+        for link in self.links.iter().flatten().filter(|link| link.is_whole_path) {
+            all.merge(&link.meter.queueing);
+        }
+        all
+    }
+
+    #[inline]
+    fn is_forward_data<P: Routed>(packet: &P) -> bool {
+        packet.is_data() && packet.direction() == Direction::Forward
+    }
+}
+
+impl<P: Routed, E: Reporting> Observer<P, E> for Recorder {
+    #[inline]
+    fn entered(&mut self, element: usize, now: Time, packet: &P) {
+        if let Some(link) = &mut self.links[element] {
+            link.meter.entered(now, packet);
+        }
+    }
+
+    #[inline]
+    fn departed(&mut self, element: usize, departed: &Departed<P>) {
+        let Some(link) = &mut self.links[element] else { return };
+        let Some(bytes) = link.meter.departed(departed) else { return };
+        let packet = &departed.packet;
+        if Self::is_forward_data(packet) {
+            let flow = &mut self.flows[packet.endpoint()];
+            if flow.last_link == Some(element) {
+                flow.bytes += bytes;
+                if !link.is_whole_path {
+                    self.several_links.record(packet.queued());
+                }
+            }
+        }
+    }
+
+    fn dropped(&mut self, element: usize, dropped: &Dropped<P>) {
+        if let Some(link) = &mut self.links[element] {
+            link.meter.dropped(dropped);
+        }
+        if dropped.at >= self.measure_from && Self::is_forward_data(&dropped.packet) {
+            self.flows[dropped.packet.endpoint()].dropped += 1;
+        }
+    }
+
+    #[inline]
+    fn delivered(&mut self, now: Time, packet: &P) {
+        if !Self::is_forward_data(packet) {
+            return;
+        }
+        let flow = &mut self.flows[packet.endpoint()];
+        flow.arrived_bytes += u64::from(packet.size());
+        if now < self.measure_from {
+            return;
+        }
+        flow.delivered += 1;
+        flow.marks.count(packet.encoding().mark(packet.ecn()));
+        if flow.last_link.is_none() {
+            flow.bytes += u64::from(packet.size());
+        }
+        self.one_way.record(now.since(packet.sent_at().unwrap_or(now)));
+    }
+
+    #[inline]
+    fn accepted(&mut self, now: Time, endpoint: usize, taker: &mut E) {
+        if let Some(sample) = taker.take_rtt_sample()
+            && now >= self.measure_from
+        {
+            self.flows[endpoint].rtt.record(sample);
+        }
+    }
+}
