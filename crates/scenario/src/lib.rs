@@ -3,6 +3,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`scenario`] | what to run: links, flows, paths, what to record |
+//! | [`build`] | from a link as data to its path element |
 //! | [`clock`] | a receiver's clock |
 //! | [`trace`] | traces: embedded ones, names, statistics, generator |
 //! | [`traffic`] | what an application asks of its flow |
@@ -15,9 +16,11 @@
 //! | [`mod@file`] | scenario files: TOML in, TOML out |
 //! | [`scheme`], [`compare`] | the shorthand of the command line, and the scenario behind it |
 //! | [`experiment`] | a paper's figure as a matrix to run and checks to pass |
+//! | [`routers`] | what controllers need of the routers on their path |
 //! | [`problem`] | what can be wrong with an input |
 #![forbid(unsafe_code)]
 
+pub mod build;
 pub mod clock;
 pub mod compare;
 pub mod documents;
@@ -28,7 +31,7 @@ pub mod measure;
 pub mod median;
 pub mod outcome;
 pub mod problem;
-mod routers;
+pub mod routers;
 pub mod scenario;
 pub mod scheme;
 pub mod spelled;

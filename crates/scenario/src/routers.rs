@@ -1,7 +1,12 @@
 //! Controllers that cannot do without routers of their own: XCP, RCP and E-ABC. A path without them is refused before it
 //! is run, for nobody would tell such a flow how fast to send.
 
-use brakelight_core::registry::{ControllerConfig, QueueConfig};
+use brakelight_core::controller::{Connection, Controller as _};
+use brakelight_core::ecn::Encoding;
+use brakelight_core::random::Random;
+use brakelight_core::registry::{CONTROLLERS, ControllerConfig, QueueConfig};
+use brakelight_core::time::Time;
+use brakelight_core::units::Bytes;
 
 /// What a kind of controller needs of the routers on its path.
 struct Need {
@@ -44,9 +49,36 @@ pub(crate) fn lacking<'a>(
     })
 }
 
+/// Whether `queue` says what it has to say in a congestion header of its own, which no real packet has room for.
+pub fn writes_header(queue: &QueueConfig) -> bool {
+    CONTROLLERS.iter().any(|entry| {
+        let controller = ControllerConfig::new(entry.name, &[]).expect("defaults are valid");
+        let connection = Connection {
+            mss: Bytes(1448),
+            overhead: Bytes(52),
+            initial_window: Bytes(14_480),
+            now: Time::ZERO,
+            random: Random::stream(0, entry.name),
+        };
+        controller.companions().queue == Some(queue.name())
+            && controller.build(&connection).encoding() == Encoding::Explicit
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use brakelight_core::registry::QUEUES;
+
+    #[test]
+    fn queues_that_need_a_header_are_told_from_those_that_need_two_bits_or_none() {
+        let writing: Vec<&str> = QUEUES
+            .iter()
+            .filter(|entry| writes_header(&QueueConfig::new(entry.name, &[]).unwrap()))
+            .map(|entry| entry.name)
+            .collect();
+        assert_eq!(writing, ["eabc", "rcp", "xcp", "xcpw", "mlcp", "vcp"]);
+    }
 
     fn lacks(controller: &str, queues: &[&str]) -> Option<String> {
         let controller = ControllerConfig::new(controller, &[]).unwrap();

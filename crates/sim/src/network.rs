@@ -5,15 +5,13 @@
 
 use std::collections::BTreeMap;
 
-use brakelight_core::packet::{Duplicate, PacketId};
-use brakelight_core::path::elements::{AnyElement, AnyService, ElementConfig};
-use brakelight_core::path::link::{Link, Service as _, fixed, steps, traced};
+use brakelight_core::packet::Duplicate;
+use brakelight_core::path::elements::{AnyElement, ElementConfig};
 use brakelight_core::path::trace::Trace;
 use brakelight_core::path::{Site, delay};
-use brakelight_core::queue::Place;
-use brakelight_core::random::Random;
 use brakelight_core::time::Duration;
-use brakelight_scenario::scenario::{Direction, FlowSpec, Hop, LinkSpec, Scenario, Service, TraceOffset};
+use brakelight_scenario::build::site;
+use brakelight_scenario::scenario::{Direction, FlowSpec, Hop, LinkSpec, Scenario, Service};
 
 use crate::engine::Routes;
 
@@ -91,50 +89,12 @@ fn build_link<P: Duplicate>(
     link: &LinkSpec,
     traces: &Traces,
 ) -> Result<AnyElement<P>, SetupError> {
-    let (opportunity, overhead) = (link.opportunity, link.overhead);
-    let service = match &link.service {
-        Service::Trace(name) => {
-            let trace = traces
-                .get(name)
-                .ok_or_else(|| SetupError::MissingTrace { link: link.name.clone(), trace: name.clone() })?;
-            let offset = trace_offset(scenario, link, trace);
-            let config = traced::Config { opportunity, overhead, offset };
-            AnyService::Traced(traced::Traced::new(&config, trace.clone()))
-        }
-        &Service::Fixed(rate) => {
-            AnyService::Fixed(fixed::Fixed::new(&fixed::Config { rate, overhead, opportunity }))
-        }
-        Service::Steps(schedule) => AnyService::Steps(steps::Steps::new(&steps::Config {
-            schedule: steps::Schedule(schedule.steps.clone()),
-            repeat: schedule.repeat,
-            offset: Duration::ZERO,
-            overhead,
-            opportunity,
-        })),
-        Service::Radio(radio) => {
-            let site = site(scenario.seed, &format!("radio {}", link.name), index);
-            return Ok(AnyElement::Radio(radio.build(&link.queue, link.buffer, site)));
-        }
+    let name = match &link.service {
+        Service::Trace(name) => name.as_str(),
+        _ => "",
     };
-    let random = Random::stream(scenario.seed, &format!("queue {}", link.name));
-    let place = Place { limit: link.buffer, nominal: service.nominal(), random };
-    Ok(AnyElement::Link(Link::new(service, link.queue.build(&place))))
-}
-
-fn trace_offset(scenario: &Scenario, link: &LinkSpec, trace: &Trace) -> Duration {
-    match scenario.trace_offset {
-        TraceOffset::At(offset) => offset,
-        TraceOffset::Random => {
-            let mut random = Random::stream(scenario.seed, &format!("trace offset {}", link.name));
-            trace.period().mul_f64(random.uniform())
-        }
-    }
-}
-
-/// What element number `index` gets of its own: a stream of random numbers, and identities for packets it makes. Those have
-/// the top bit set; a host's never do.
-fn site(seed: u64, name: &str, index: usize) -> Site {
-    Site { random: Random::stream(seed, name), ids: PacketId(1 << 63 | (index as u64) << 40) }
+    link.build(scenario.seed, index, traces.get(name), scenario.trace_offset)
+        .ok_or_else(|| SetupError::MissingTrace { link: link.name.clone(), trace: name.to_string() })
 }
 
 struct Builder<'a, P> {

@@ -1,0 +1,70 @@
+//! From a link as data to the path element that is it: the one place where simulator and emulator make their links, so that both
+//! draw the same random numbers from the same seed.
+
+use brakelight_core::packet::{Duplicate, PacketId};
+use brakelight_core::path::Site;
+use brakelight_core::path::elements::{AnyElement, AnyService};
+use brakelight_core::path::link::{Link, Service as _, fixed, steps, traced};
+use brakelight_core::path::trace::Trace;
+use brakelight_core::queue::Place;
+use brakelight_core::random::Random;
+use brakelight_core::time::Duration;
+
+use crate::scenario::{LinkSpec, Service, TraceOffset};
+
+/// What element number `index` gets of its own: a stream of random numbers, and identities for packets it makes. Those have
+/// the top bit set; a host's never do.
+pub fn site(seed: u64, name: &str, index: usize) -> Site {
+    Site { random: Random::stream(seed, name), ids: PacketId(1 << 63 | (index as u64) << 40) }
+}
+
+impl LinkSpec {
+    /// The link as element number `index` of a run with this seed, without packets. `trace` is what the service's name of a
+    /// trace led to; a link whose service is another does not look at it.
+    ///
+    /// `None` if the service is a trace and none is given.
+    pub fn build<P: Duplicate>(
+        &self,
+        seed: u64,
+        index: usize,
+        trace: Option<&Trace>,
+        offset: TraceOffset,
+    ) -> Option<AnyElement<P>> {
+        let (opportunity, overhead) = (self.opportunity, self.overhead);
+        let service = match &self.service {
+            Service::Trace(_) => {
+                let trace = trace?;
+                let offset = self.trace_offset(seed, offset, trace);
+                let config = traced::Config { opportunity, overhead, offset };
+                AnyService::Traced(traced::Traced::new(&config, trace.clone()))
+            }
+            &Service::Fixed(rate) => {
+                AnyService::Fixed(fixed::Fixed::new(&fixed::Config { rate, overhead, opportunity }))
+            }
+            Service::Steps(schedule) => AnyService::Steps(steps::Steps::new(&steps::Config {
+                schedule: steps::Schedule(schedule.steps.clone()),
+                repeat: schedule.repeat,
+                offset: Duration::ZERO,
+                overhead,
+                opportunity,
+            })),
+            Service::Radio(radio) => {
+                let site = site(seed, &format!("radio {}", self.name), index);
+                return Some(AnyElement::Radio(radio.build(&self.queue, self.buffer, site)));
+            }
+        };
+        let random = Random::stream(seed, &format!("queue {}", self.name));
+        let place = Place { limit: self.buffer, nominal: service.nominal(), random };
+        Some(AnyElement::Link(Link::new(service, self.queue.build(&place))))
+    }
+
+    fn trace_offset(&self, seed: u64, offset: TraceOffset, trace: &Trace) -> Duration {
+        match offset {
+            TraceOffset::At(offset) => offset,
+            TraceOffset::Random => {
+                let mut random = Random::stream(seed, &format!("trace offset {}", self.name));
+                trace.period().mul_f64(random.uniform())
+            }
+        }
+    }
+}
