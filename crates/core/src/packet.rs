@@ -41,6 +41,22 @@ pub trait Packet {
     }
 }
 
+/// 16 bits of `bytes`, for packets that bring no counter of their own: routers and receivers of BMCC must agree on them, so all
+/// use this. Every bit of the result depends on every byte.
+pub fn payload_hash16(bytes: &[u8]) -> u16 {
+    // SplitMix64's finalizer over words of eight bytes, the length first so that zeros at the end count.
+    let mut hash = bytes.len() as u64;
+    for chunk in bytes.chunks(8) {
+        let word = chunk.iter().fold(0_u64, |word, &byte| word << 8 | u64::from(byte));
+        hash ^= word;
+        hash = hash.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        hash = (hash ^ (hash >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        hash = (hash ^ (hash >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        hash ^= hash >> 31;
+    }
+    hash as u16
+}
+
 /// A packet of which a path element can make a second one. The copy gets an identity of its own.
 pub trait Duplicate: Packet {
     /// The same packet under another identity.

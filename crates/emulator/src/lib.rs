@@ -2,4 +2,22 @@
 //!
 //! A command runs in a network namespace of its own. What it sends comes out of a TUN device there, passes the same
 //! `core::path` elements and `core::queue` disciplines that a simulation runs, and goes into a TUN device on the outer
-//! side; the other direction likewise, each in a thread of its own.
+//! side; the other direction likewise.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`spec`] | one direction as data, and its spelling on the command line |
+//! | [`packet`] | what queues see of an IP packet, and the rewriting of its ECN field |
+//! | [`device`] | where packets are read from and written to: TUN devices |
+//! | [`clock`] | time in nanoseconds, how precisely this thread sleeps, how late it was |
+//! | [`slots`] | the memory packets wait in |
+//! | [`forward`] | the thread that carries packets from device to device through the elements |
+//! | [`watch`] | how measuring hears of what happens on the path |
+
+pub mod clock;
+pub mod device;
+pub mod forward;
+pub mod packet;
+pub mod slots;
+pub mod spec;
+pub mod watch;

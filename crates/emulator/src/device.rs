@@ -1,0 +1,173 @@
+//! Where packets are read from and written to. A [`Port`] is a TUN device, or anything else that keeps packets apart; what is read
+//! and written is an IP packet of at most the MTU, never a buffer that stands for several.
+//!
+//! The device offers the kernel no segmentation, since one marked buffer would stand for many packets. It does offer to leave TCP's
+//! and UDP's checksums open, with a word of ten bytes before each packet that says where it goes (`IFF_VNET_HDR`): the word is handed
+//! on with the packet, so that the receiving side knows as well, and nobody sums up what never left the machine's memory.
+
+use std::fs::OpenOptions;
+use std::io;
+use std::mem;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
+
+use nix::errno::Errno;
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
+use nix::unistd;
+
+/// What a TUN device is to be like.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TunSettings {
+    /// The largest packet: bytes at the IP layer.
+    pub mtu: u32,
+    /// Packets the kernel holds for us before it drops; a thread that was kept from running must find them still there.
+    pub queue: u32,
+}
+
+impl Default for TunSettings {
+    fn default() -> Self {
+        TunSettings { mtu: 1500, queue: 4096 }
+    }
+}
+
+/// Why there is no device.
+#[derive(Debug, thiserror::Error)]
+pub enum DeviceError {
+    /// No /dev/net/tun, or not for this user.
+    #[error("/dev/net/tun: {0}; it needs the kernel's tun driver, and a user who may open it")]
+    Open(io::Error),
+    /// The name is empty, too long or holds a byte that names of interfaces do not.
+    #[error("interface `{0}`: a name has 1 to 15 bytes and no space, `/` or `:`")]
+    Name(String),
+    /// The system refused.
+    #[error("interface `{name}`: {what}: {error}")]
+    Refused {
+        /// The interface.
+        name: String,
+        /// What was asked for.
+        what: &'static str,
+        /// What the system said.
+        error: Errno,
+    },
+}
+
+/// Length of `struct virtio_net_hdr`.
+const OFFLOAD_HEADER: usize = 10;
+
+/// A place that packets are read from and written to, never waiting.
+#[derive(Debug)]
+pub struct Port {
+    fd: OwnedFd,
+    name: String,
+    /// Bytes before each packet.
+    head: usize,
+    mtu: usize,
+}
+
+/// What reading came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Read {
+    /// So many bytes, [`Port::head`] included.
+    Packet(usize),
+    /// Nothing there now.
+    Empty,
+    /// Nothing will ever come: the device or the other end is gone.
+    Closed,
+}
+
+impl Port {
+    /// Makes a TUN device in this thread's network namespace. It goes when the port is dropped. It is down and has no address.
+    pub fn tun(name: &str, settings: &TunSettings) -> Result<Self, DeviceError> {
+        let fd: OwnedFd = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
+            .open("/dev/net/tun")
+            .map_err(DeviceError::Open)?
+            .into();
+        let refused = |what| move |error| DeviceError::Refused { name: name.to_string(), what, error };
+        let mut request = request(name)?;
+        request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI | libc::IFF_VNET_HDR) as libc::c_short;
+        ioctl(&fd, libc::TUNSETIFF as _, &mut request).map_err(refused("cannot be made"))?;
+        // SAFETY: the request takes an integer, not a pointer, and `fd` is open.
+        let done = unsafe {
+            libc::ioctl(fd.as_raw_fd(), libc::TUNSETOFFLOAD as _, libc::TUN_F_CSUM as libc::c_ulong)
+        };
+        Errno::result(done).map_err(refused("checksums cannot be left open"))?;
+        // Any socket will do to name the namespace's interfaces.
+        let any = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)
+            .map_err(refused("no socket"))?;
+        request.ifr_ifru.ifru_mtu = settings.mtu as libc::c_int;
+        ioctl(&any, libc::SIOCSIFMTU as _, &mut request).map_err(refused("the MTU is refused"))?;
+        // The length of the queue has no member of its own in libc's union; the kernel reads it where the MTU is.
+        request.ifr_ifru.ifru_mtu = settings.queue as libc::c_int;
+        ioctl(&any, libc::SIOCSIFTXQLEN as _, &mut request)
+            .map_err(refused("the queue's length is refused"))?;
+        Ok(Port { fd, name: name.to_string(), head: OFFLOAD_HEADER, mtu: settings.mtu as usize })
+    }
+
+    /// A port over `fd`, whose reads and writes must be whole packets and never wait: one end of a pair of sockets.
+    pub fn over(fd: OwnedFd, name: &str, mtu: u32) -> Self {
+        Port { fd, name: name.to_string(), head: 0, mtu: mtu as usize }
+    }
+
+    /// The interface.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Bytes before each packet, which are handed on as they are. Both ends of a path must have as many.
+    pub fn head(&self) -> usize {
+        self.head
+    }
+
+    /// The largest packet: bytes at the IP layer.
+    pub fn mtu(&self) -> usize {
+        self.mtu
+    }
+
+    /// Reads one packet with what stands before it.
+    #[inline]
+    pub fn read(&self, into: &mut [u8]) -> Result<Read, Errno> {
+        match unistd::read(&self.fd, into) {
+            Ok(0) => Ok(Read::Closed),
+            Ok(length) => Ok(Read::Packet(length)),
+            Err(Errno::EAGAIN | Errno::EINTR) => Ok(Read::Empty),
+            // The device was unregistered, or its namespace ended.
+            Err(Errno::EBADFD | Errno::ENODEV | Errno::ECONNRESET) => Ok(Read::Closed),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Writes one packet with what stands before it.
+    #[inline]
+    pub fn write(&self, bytes: &[u8]) -> Result<(), Errno> {
+        unistd::write(&self.fd, bytes).map(drop)
+    }
+}
+
+impl AsFd for Port {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// An empty request about the interface called `name`.
+fn request(name: &str) -> Result<libc::ifreq, DeviceError> {
+    let bytes = name.as_bytes();
+    let valid = |byte: &u8| byte.is_ascii_graphic() && !matches!(byte, b'/' | b':' | b'%');
+    if bytes.is_empty() || bytes.len() >= libc::IFNAMSIZ || !bytes.iter().all(valid) {
+        return Err(DeviceError::Name(name.to_string()));
+    }
+    // SAFETY: all its members are numbers and arrays of them, for which zeros are valid.
+    let mut request: libc::ifreq = unsafe { mem::zeroed() };
+    for (to, &from) in request.ifr_name.iter_mut().zip(bytes) {
+        *to = from as libc::c_char;
+    }
+    Ok(request)
+}
+
+fn ioctl(fd: &impl AsRawFd, what: libc::Ioctl, request: &mut libc::ifreq) -> Result<(), Errno> {
+    // SAFETY: every request made here takes a pointer to an ifreq, which lives through the call.
+    Errno::result(unsafe { libc::ioctl(fd.as_raw_fd(), what, &raw mut *request) }).map(drop)
+}

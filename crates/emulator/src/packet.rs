@@ -1,0 +1,332 @@
+//! What queues see of an IP packet: a small value with its size, ECN bits, flow and hash, read from the header once, and the
+//! rewriting of the ECN field in the bytes when the packet leaves.
+//!
+//! | of the packet | read from |
+//! |---|---|
+//! | size | IPv4's total length, IPv6's payload length and 40 |
+//! | ECN | the two low bits of IPv4's type of service, of IPv6's traffic class (rfc3168 5) |
+//! | flow | hash of addresses, protocol and ports; without the ports for fragments and for protocols that have none |
+//! | 16 bits that differ from packet to packet | IPv4's identification where there is one, else a hash of the payload ([`hash16`](#hash)) |
+//!
+//! # Hash
+//!
+//! BMCC compares loads with a hash of 16 bits that router and receiver compute alike. IPv4's identification is one where the sender
+//! counts it up, as Linux does for TCP; IPv6 has none, and IPv4 need not have one in packets that may not be fragmented (rfc6864 4.1):
+//! they come with 0. IPv6's flow label is the same in all packets of a flow. So the hash is the identification unless that is 0 or
+//! the protocol is UDP, whose receivers are not told it, and otherwise [`payload_hash16`] of bytes that a router on the way does not
+//! change: of TCP the sequence and acknowledgement numbers, of UDP the first 32 bytes of the datagram, of anything else the first 32
+//! bytes behind the IP header.
+
+use brakelight_core::ecn::{Ecn, Encoding};
+use brakelight_core::packet::{Duplicate, FlowId, Packet, PacketId, payload_hash16};
+use brakelight_core::time::Time;
+
+/// An IP packet as queues see it. Its bytes lie in a slot.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct IpPacket {
+    /// Its identity, unique within one direction of a run.
+    pub id: PacketId,
+    /// When it was read.
+    pub arrived: Time,
+    /// The slot its bytes lie in.
+    pub slot: u32,
+    /// What its header says.
+    pub header: Header,
+    /// What its flow means by its ECN bits, as the emulator is configured.
+    pub encoding: Encoding,
+}
+
+// Budget: a packet is at most one cache line.
+const _: () = assert!(size_of::<IpPacket>() <= 64);
+
+/// What the header of a packet says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Header {
+    /// Hash of the 5-tuple.
+    pub flow: FlowId,
+    /// The packet's length, header included: bytes.
+    pub size: u32,
+    /// See the module's words on the hash.
+    pub hash16: u16,
+    /// The ECN field.
+    pub ecn: Ecn,
+}
+
+/// Why bytes are no IP packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Malformed {
+    /// Neither IPv4 nor IPv6.
+    #[error("the IP version is {version}, not 4 or 6")]
+    Version {
+        /// The first four bits.
+        version: u8,
+    },
+    /// Fewer bytes than the header says, or than a header has.
+    #[error("the packet has {have} bytes and should have {need}")]
+    Truncated {
+        /// The bytes there are.
+        have: usize,
+        /// The bytes there should be.
+        need: usize,
+    },
+    /// IPv4's header length is below 20 bytes or beyond the packet.
+    #[error("the header length is {bytes} bytes, not 20 or more within the packet")]
+    HeaderLength {
+        /// The length given.
+        bytes: usize,
+    },
+}
+
+impl Packet for IpPacket {
+    #[inline]
+    fn id(&self) -> PacketId {
+        self.id
+    }
+    #[inline]
+    fn flow(&self) -> FlowId {
+        self.header.flow
+    }
+    #[inline]
+    fn size(&self) -> u32 {
+        self.header.size
+    }
+    #[inline]
+    fn ecn(&self) -> Ecn {
+        self.header.ecn
+    }
+    #[inline]
+    fn set_ecn(&mut self, ecn: Ecn) {
+        self.header.ecn = ecn;
+    }
+    #[inline]
+    fn encoding(&self) -> Encoding {
+        self.encoding
+    }
+    #[inline]
+    fn hash16(&self) -> u16 {
+        self.header.hash16
+    }
+}
+
+impl Duplicate for IpPacket {
+    fn duplicate(&self, id: PacketId) -> Self {
+        IpPacket { id, ..*self }
+    }
+}
+
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+/// Protocols whose first four bytes are two ports: TCP, UDP, DCCP, SCTP, UDP-Lite.
+const WITH_PORTS: [u8; 5] = [TCP, UDP, 33, 132, 136];
+
+const IPV4_HEADER: usize = 20;
+const IPV6_HEADER: usize = 40;
+
+/// IPv4's "more fragments" and its fragment offset.
+const FRAGMENT: u16 = 0x3fff;
+
+/// What lies behind the IP header.
+struct Upper<'a> {
+    protocol: u8,
+    /// The packet is a part of a larger one.
+    fragment: bool,
+    /// IPv4's identification, or 0.
+    identification: u16,
+    bytes: &'a [u8],
+}
+
+impl Header {
+    /// Reads the header of the packet that `bytes` begin with; bytes behind it are padding and do not count.
+    pub fn read(bytes: &[u8]) -> Result<Self, Malformed> {
+        match bytes.first().map(|first| first >> 4) {
+            Some(4) => Self::read_v4(bytes),
+            Some(6) => Self::read_v6(bytes),
+            Some(version) => Err(Malformed::Version { version }),
+            None => Err(Malformed::Truncated { have: 0, need: IPV4_HEADER }),
+        }
+    }
+
+    // rfc791 3.1
+    fn read_v4(bytes: &[u8]) -> Result<Self, Malformed> {
+        let Some(header) = bytes.first_chunk::<IPV4_HEADER>() else {
+            return Err(Malformed::Truncated { have: bytes.len(), need: IPV4_HEADER });
+        };
+        let size = usize::from(u16::from_be_bytes([header[2], header[3]]));
+        let start = usize::from(header[0] & 0x0f) * 4;
+        let packet = bytes.get(..size).ok_or(Malformed::Truncated { have: bytes.len(), need: size })?;
+        let behind = packet.get(start..).filter(|_| start >= IPV4_HEADER);
+        let upper = Upper {
+            protocol: header[9],
+            fragment: u16::from_be_bytes([header[6], header[7]]) & FRAGMENT != 0,
+            identification: u16::from_be_bytes([header[4], header[5]]),
+            bytes: behind.ok_or(Malformed::HeaderLength { bytes: start })?,
+        };
+        let addresses = mix(SEED, u64_of(&header[12..20]));
+        Ok(Self::of(size, Ecn::from_bits(header[1]), addresses, &upper))
+    }
+
+    // rfc8200 3
+    fn read_v6(bytes: &[u8]) -> Result<Self, Malformed> {
+        let Some(header) = bytes.first_chunk::<IPV6_HEADER>() else {
+            return Err(Malformed::Truncated { have: bytes.len(), need: IPV6_HEADER });
+        };
+        let size = IPV6_HEADER + usize::from(u16::from_be_bytes([header[4], header[5]]));
+        let packet = bytes.get(..size).ok_or(Malformed::Truncated { have: bytes.len(), need: size })?;
+        let addresses = header[8..].chunks_exact(8).fold(SEED, |hash, part| mix(hash, u64_of(part)));
+        let upper = skip_extensions(header[6], &packet[IPV6_HEADER..]);
+        Ok(Self::of(size, Ecn::from_bits(header[1] >> 4), addresses, &upper))
+    }
+
+    fn of(size: usize, ecn: Ecn, addresses: u64, upper: &Upper<'_>) -> Self {
+        let ports = match upper.bytes.first_chunk::<4>() {
+            // Only a packet's first fragment has the ports: without them all its fragments are of one flow.
+            Some(ports) if !upper.fragment && WITH_PORTS.contains(&upper.protocol) => {
+                u32::from_be_bytes(*ports)
+            }
+            _ => 0,
+        };
+        let flow = mix(addresses, u64::from(ports) << 8 | u64::from(upper.protocol));
+        let hash16 = match upper.identification {
+            identification if identification != 0 && upper.protocol != UDP => identification,
+            _ => payload_hash16(upper.telling()),
+        };
+        Header { flow: FlowId((flow >> 32) as u32), size: size as u32, hash16, ecn }
+    }
+}
+
+impl<'a> Upper<'a> {
+    /// The bytes that differ from packet to packet and that no router changes.
+    fn telling(&self) -> &'a [u8] {
+        let whole = !self.fragment;
+        let range = match self.protocol {
+            // rfc9293 3.1: sequence and acknowledgement number
+            TCP if whole => 4..12,
+            // rfc768: behind ports, length and checksum
+            UDP if whole => 8..40,
+            _ => 0..32,
+        };
+        let end = range.end.min(self.bytes.len());
+        self.bytes.get(range.start..end).unwrap_or(&[])
+    }
+}
+
+/// Finds what lies behind IPv6's extension headers (rfc8200 4). What ends within one of them has no ports.
+fn skip_extensions(first: u8, bytes: &[u8]) -> Upper<'_> {
+    const HOP_BY_HOP: u8 = 0;
+    const ROUTING: u8 = 43;
+    const FRAGMENT_HEADER: u8 = 44;
+    const AUTHENTICATION: u8 = 51;
+    const DESTINATION: u8 = 60;
+    const MOBILITY: u8 = 135;
+    let mut upper = Upper { protocol: first, fragment: false, identification: 0, bytes };
+    loop {
+        let Some(&[next, length]) = upper.bytes.first_chunk::<2>() else { return upper };
+        let length = match upper.protocol {
+            HOP_BY_HOP | ROUTING | DESTINATION | MOBILITY => (usize::from(length) + 1) * 8,
+            // rfc4302 2.2: in words of four bytes, less two
+            AUTHENTICATION => (usize::from(length) + 2) * 4,
+            FRAGMENT_HEADER => 8,
+            _ => return upper,
+        };
+        let Some(behind) = upper.bytes.get(length..) else { return upper };
+        if upper.protocol == FRAGMENT_HEADER {
+            // rfc8200 4.5: an offset of 13 bits, two reserved, "more fragments"
+            let offset = u16::from_be_bytes([upper.bytes[2], upper.bytes[3]]);
+            upper.fragment = offset & 0xfff9 != 0;
+        }
+        upper.protocol = next;
+        upper.bytes = behind;
+        if upper.fragment {
+            return upper;
+        }
+    }
+}
+
+/// Where the mixing of a flow's hash begins: any odd number.
+const SEED: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// One round of SplitMix64's finalizer over what was and what comes.
+fn mix(hash: u64, value: u64) -> u64 {
+    let mut mixed = hash ^ value;
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+fn u64_of(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0, |value, &byte| value << 8 | u64::from(byte))
+}
+
+/// Makes `ecn` the ECN field of a packet that [`Header::read`] accepted, and mends IPv4's checksum. Says whether there was
+/// anything to do.
+#[inline]
+pub fn write_ecn(bytes: &mut [u8], ecn: Ecn) -> bool {
+    let bits = ecn as u8;
+    if bytes[0] >> 4 == 6 {
+        let old = bytes[1];
+        bytes[1] = old & !0x30 | bits << 4;
+        return bytes[1] != old;
+    }
+    let old = bytes[1];
+    let new = old & !0b11 | bits;
+    if new == old {
+        return false;
+    }
+    bytes[1] = new;
+    // rfc1624 eq.3: HC' = ~(~HC + ~m + m'), of the word that holds the type of service. The other byte of the word is the same
+    // before and after.
+    let word = |low: u8| u32::from(u16::from_be_bytes([bytes[0], low]));
+    let checksum = u16::from_be_bytes([bytes[10], bytes[11]]);
+    let sum = u32::from(!checksum) + u32::from(!(word(old) as u16)) + word(new);
+    let folded = (sum & 0xffff) + (sum >> 16);
+    let folded = (folded & 0xffff) + (folded >> 16);
+    bytes[10..12].copy_from_slice(&(!(folded as u16)).to_be_bytes());
+    true
+}
+
+/// What the flows of one direction mean by their ECN bits. Packets do not say: it follows from the queue they are sent to.
+#[derive(Clone, Debug)]
+pub struct Reading {
+    encoding: Encoding,
+    /// Flows that were seen to accelerate, by their hash, where others pass the same queue.
+    accelerating: Option<Box<[u64]>>,
+}
+
+impl Reading {
+    /// Flows that are told apart, a power of two. Two that fall together are taken for one; of a thousand flows one in 64 shares.
+    const FLOWS: usize = 1 << 16;
+
+    /// All flows that are ECN-capable speak `encoding`.
+    pub fn all(encoding: Encoding) -> Self {
+        Reading { encoding, accelerating: None }
+    }
+
+    /// A flow speaks `encoding` once it sent a packet with ECT(1), and ordinary ECN before and otherwise: no sender of ordinary ECN
+    /// sets ECT(1), and ABC's sets it on all its data (abc20 4.2), which a router before this one may have turned into ECT(0) on
+    /// some.
+    pub fn of_those_that_accelerate(encoding: Encoding) -> Self {
+        Reading { encoding, accelerating: Some(vec![0; Self::FLOWS / 64].into()) }
+    }
+
+    /// The encoding of a packet.
+    #[inline]
+    pub fn of(&mut self, header: &Header) -> Encoding {
+        if header.ecn == Ecn::NotEct {
+            return Encoding::None;
+        }
+        if self.encoding == Encoding::L4s {
+            // rfc9331 4.1: ECT(1) and CE
+            return if header.ecn == Ecn::Ect0 { Encoding::Classic } else { Encoding::L4s };
+        }
+        let Some(seen) = &mut self.accelerating else { return self.encoding };
+        let place = header.flow.0 as usize % Self::FLOWS;
+        let (word, bit) = (&mut seen[place / 64], 1 << (place % 64));
+        if header.ecn == Ecn::Ect1 {
+            *word |= bit;
+        }
+        if *word & bit == 0 { Encoding::Classic } else { self.encoding }
+    }
+}
+
+#[cfg(test)]
+mod tests;

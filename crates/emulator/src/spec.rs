@@ -1,0 +1,281 @@
+//! One direction of the path as data, and its spelling on the command line.
+//!
+//! ```text
+//! SPEC  = rate | steps | trace        12Mbps
+//! steps = time:rate,time:rate,...     500ms:12Mbps,500ms:24Mbps       starts over after the last
+//! trace = a known name, or a Mahimahi trace file
+//! queue = NAME[:option=value,...]     codel:target=20ms
+//! ```
+//!
+//! A packet passes the link, then the path elements, then loss, then the delay line. A trace is counted as Mahimahi counts it, 1504
+//! bytes an opportunity and 4 bytes for each packet's TUN header; rates are meant at the IP layer.
+
+use brakelight_core::ecn::Encoding;
+use brakelight_core::parameters::Value as _;
+use brakelight_core::path::elements::{AnyElement, ElementConfig};
+use brakelight_core::path::link::steps::Schedule;
+use brakelight_core::path::trace::Trace;
+use brakelight_core::path::{delay, loss};
+use brakelight_core::queue::{abc, abc_dual};
+use brakelight_core::registry::{BuildError, QUEUES, QueueConfig};
+use brakelight_core::time::Duration;
+use brakelight_core::units::{Bytes, Limit, Rate};
+use brakelight_scenario::build::site;
+use brakelight_scenario::routers::writes_header;
+use brakelight_scenario::scenario::{LinkSpec, Service, Steps, TraceOffset};
+use brakelight_scenario::spelled::{Spelled, Words};
+use brakelight_scenario::trace::names::{NameError, Names};
+
+use crate::packet::{IpPacket, Reading};
+
+/// One direction of the path: everything its thread must know.
+#[derive(Clone, Debug)]
+pub struct Direction {
+    /// `up` or `down`; random streams go by it.
+    pub name: String,
+    /// The link with its queue; without one nothing limits the direction.
+    pub link: Option<Bottleneck>,
+    /// What packets pass behind the link, in order.
+    pub elements: Vec<ElementConfig>,
+    /// Probability that a packet is lost behind the link.
+    pub loss: f64,
+    /// Propagation delay, behind all else.
+    pub delay: Duration,
+    /// Decides every random draw.
+    pub seed: u64,
+}
+
+/// A link that can be built: its trace is found and its queue needs no more than an IP header.
+#[derive(Clone, Debug)]
+pub struct Bottleneck {
+    spec: LinkSpec,
+    trace: Option<Trace>,
+    /// Where in its period the trace starts.
+    pub offset: TraceOffset,
+}
+
+/// What is wrong with the words for a direction.
+#[derive(Debug, thiserror::Error)]
+pub enum SpecError {
+    /// The service is neither a rate nor steps nor a trace.
+    #[error(
+        "`{text}` is not a link: give a rate (`12Mbps`), steps (`500ms:12Mbps,500ms:24Mbps`), a Mahimahi trace file, or one of the \
+         known traces {known}"
+    )]
+    Service {
+        /// The words.
+        text: String,
+        /// The traces that have a name.
+        known: String,
+    },
+    /// The steps are not right.
+    #[error("steps `{text}`: {reason}")]
+    Steps {
+        /// The words.
+        text: String,
+        /// What is wrong, and what would be valid.
+        reason: String,
+    },
+    /// The rate is out of range.
+    #[error("rate `{rate}` is out of range: valid is 1bps to 1000Gbps")]
+    Rate {
+        /// The rate.
+        rate: Rate,
+    },
+    /// The trace cannot be read.
+    #[error(transparent)]
+    Trace(#[from] NameError),
+    /// The words are not a queue's.
+    #[error("`{text}` is not a queue such as `codel` or `codel:target=20ms,interval=100ms`")]
+    Words {
+        /// The words.
+        text: String,
+    },
+    /// There is no such queue, or not with these options.
+    #[error("queue: {0}")]
+    Queue(#[from] BuildError),
+    /// The queue writes a header that real packets do not have.
+    #[error(
+        "queue `{name}` needs a congestion header of its own, which real packets do not have: valid are {valid}"
+    )]
+    Header {
+        /// The queue.
+        name: &'static str,
+        /// Those that work.
+        valid: String,
+    },
+    /// A scenario's link asks for what only a simulation has.
+    #[error("link `{name}`: {reason}")]
+    Link {
+        /// The link.
+        name: String,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+/// Mahimahi's usual buffer, and this program's.
+pub const BUFFER: Limit = Limit::Packets(250);
+
+impl Direction {
+    /// A direction that nothing limits, delays or loses.
+    pub fn open(name: &str, seed: u64) -> Self {
+        Direction {
+            name: name.to_string(),
+            link: None,
+            elements: Vec::new(),
+            loss: 0.0,
+            delay: Duration::ZERO,
+            seed,
+        }
+    }
+
+    /// Its elements in the order in which packets pass them. The link, if there is one, is the first.
+    pub fn build(&self) -> Vec<AnyElement<IpPacket>> {
+        let mut elements: Vec<_> = self.link.iter().map(|link| link.build(self.seed)).collect();
+        let loss = (self.loss > 0.0).then_some(ElementConfig::Loss(loss::Config { rate: self.loss }));
+        let delay =
+            (!self.delay.is_zero()).then_some(ElementConfig::Delay(delay::Config { delay: self.delay }));
+        for config in self.elements.iter().chain(&loss).chain(&delay) {
+            let index = elements.len();
+            let name = format!("{} {index} {}", self.name, config.name());
+            elements.push(config.build(site(self.seed, &name, index)));
+        }
+        elements
+    }
+
+    /// What its flows mean by their ECN bits.
+    pub fn reading(&self) -> Reading {
+        match &self.link {
+            Some(link) => reading(&link.spec.queue),
+            None => Reading::all(Encoding::Classic),
+        }
+    }
+}
+
+impl Bottleneck {
+    /// A link called `name` of the words for its service and its queue.
+    pub fn parse(
+        name: &str,
+        service: &str,
+        queue: &str,
+        buffer: Limit,
+        names: &Names,
+    ) -> Result<Self, SpecError> {
+        let queue = parse_queue(queue)?;
+        let (service, trace) = parse_service(service, names)?;
+        let spec = match &service {
+            Service::Trace(text) => LinkSpec::trace(name, text, buffer, queue),
+            _ => LinkSpec {
+                name: name.to_string(),
+                service,
+                buffer,
+                queue,
+                opportunity: LinkSpec::PLAIN_OPPORTUNITY,
+                overhead: Bytes::ZERO,
+            },
+        };
+        Ok(Bottleneck { spec, trace, offset: TraceOffset::At(Duration::ZERO) })
+    }
+
+    /// A scenario's link.
+    pub fn of_scenario(spec: LinkSpec, offset: TraceOffset, names: &Names) -> Result<Self, SpecError> {
+        usable(&spec.queue)?;
+        let trace = match &spec.service {
+            Service::Trace(name) => Some(names.load(name)?),
+            _ => None,
+        };
+        Ok(Bottleneck { spec, trace, offset })
+    }
+
+    /// Its data.
+    pub fn spec(&self) -> &LinkSpec {
+        &self.spec
+    }
+
+    /// Its trace, if that is what serves it.
+    pub fn trace(&self) -> Option<&Trace> {
+        self.trace.as_ref()
+    }
+
+    /// The path element, without packets.
+    fn build(&self, seed: u64) -> AnyElement<IpPacket> {
+        self.spec
+            .build(seed, 0, self.trace.as_ref(), self.offset)
+            .expect("a link by trace is only made with its trace")
+    }
+}
+
+/// A queue by name and options, if real packets can carry what it says.
+pub fn parse_queue(text: &str) -> Result<Spelled<QueueConfig>, SpecError> {
+    let words = Words::parse(text).ok_or_else(|| SpecError::Words { text: text.to_string() })?;
+    let queue = Spelled::from_words(words)?;
+    usable(&queue)?;
+    Ok(queue)
+}
+
+fn usable(queue: &QueueConfig) -> Result<(), SpecError> {
+    if !writes_header(queue) {
+        return Ok(());
+    }
+    Err(SpecError::Header { name: queue.name(), valid: usable_queues().join(", ") })
+}
+
+/// The queues that need no header of their own.
+pub fn usable_queues() -> Vec<&'static str> {
+    let usable = |name: &&str| QueueConfig::new(name, &[]).is_ok_and(|queue| !writes_header(&queue));
+    QUEUES.iter().map(|entry| entry.name).filter(usable).collect()
+}
+
+/// When a link can send, and the trace if it goes by one. A known trace's name comes before all else, a file after.
+fn parse_service(text: &str, names: &Names) -> Result<(Service, Option<Trace>), SpecError> {
+    let text = text.trim();
+    if names.list().iter().any(|name| name == text) {
+        return Ok((Service::Trace(text.to_string()), Some(names.load(text)?)));
+    }
+    if let Ok(rate) = text.parse::<Rate>() {
+        if rate < Rate::from_bps(1) || rate > Rate::from_mbps(1_000_000) {
+            return Err(SpecError::Rate { rate });
+        }
+        return Ok((Service::Fixed(rate), None));
+    }
+    match names.load(text) {
+        Ok(trace) => Ok((Service::Trace(text.to_string()), Some(trace))),
+        Err(NameError::Unknown { known, .. }) => match text.contains(':') {
+            true => parse_steps(text).map(|steps| (Service::Steps(steps), None)),
+            false => Err(SpecError::Service { text: text.to_string(), known: known.join(", ") }),
+        },
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn parse_steps(text: &str) -> Result<Steps, SpecError> {
+    let refuse = |reason: String| SpecError::Steps { text: text.to_string(), reason };
+    let spaced = text.replace(',', " ");
+    let schedule = Schedule::parse(&spaced).map_err(|expected| refuse(format!("not {expected}")))?;
+    // The element's own check knows the range.
+    let config = brakelight_core::path::link::steps::Config { schedule, ..Default::default() };
+    brakelight_core::parameters::Parameters::validate(&config).map_err(|error| refuse(error.to_string()))?;
+    Ok(Steps { steps: config.schedule.0, repeat: true })
+}
+
+/// What flows at this queue mean by their ECN bits.
+fn reading(queue: &QueueConfig) -> Reading {
+    let codes = |config: &abc::Config| match config.encoding {
+        Some(abc::Codes::Proxied) => Encoding::AbcProxied,
+        Some(abc::Codes::Abc) | None => Encoding::Abc,
+    };
+    match queue {
+        QueueConfig::Abc(config) => Reading::all(codes(config)),
+        QueueConfig::AbcDual(config) => match config.dual.classify {
+            abc_dual::Classify::Flow => Reading::of_those_that_accelerate(codes(&config.abc)),
+            abc_dual::Classify::Ect1 => Reading::all(codes(&config.abc)),
+        },
+        QueueConfig::Bmcc(_) => Reading::all(Encoding::Bmcc),
+        QueueConfig::DualPi2(_) => Reading::all(Encoding::L4s),
+        _ => Reading::all(Encoding::Classic),
+    }
+}
+
+#[cfg(test)]
+mod tests;
