@@ -7,8 +7,8 @@
 //! implementation, every byte comes from it, and the tap looks at the result. All other modules know only [`Listener`],
 //! so that this one can go on the day the stack offers the counts itself.
 //!
-//! Counts are cumulative, so those of an ACK that was overtaken by a newer one would run backwards: an ACK frame is
-//! published only when its largest acknowledged packet is above every one before (RFC 9000 section 13.4.2.1).
+//! Counts are cumulative, so those of an ACK that was overtaken by a newer one would run backwards: they are published
+//! only when the ACK's largest acknowledged packet is above every one before (RFC 9000 section 13.4.2.1).
 
 use std::any::Any;
 use std::sync::Arc;
@@ -29,12 +29,13 @@ pub mod frames;
 
 /// Who is told what passes the tap of one connection. Called from within the stack, so it must return at once.
 pub trait Listener: Send + Sync {
-    /// An ACK frame of the 1-RTT space whose largest acknowledged packet is above that of every one before.
-    fn on_ack(&self, ack: &Ack<'_>);
+    /// An ACK frame of the 1-RTT space. Only where it is the `newest`, its largest acknowledged packet above that of every
+    /// one before, does it have its counts.
+    fn on_ack(&self, ack: &Ack<'_>, newest: bool);
 
-    /// The 1-RTT packet `number` of `size` bytes, everything but UDP and IP headers, is ready to leave: the codepoint that
-    /// it is to carry, or `None` for the one that the stack chose.
-    fn on_seal(&self, number: u64, size: usize) -> Option<brakelight_core::ecn::Ecn>;
+    /// The 1-RTT packet `number` is encrypted and about to leave, its header not yet protected: the codepoint that it is
+    /// to carry, or `None` for the one that the stack chose.
+    fn on_seal(&self, number: u64, packet: &[u8]) -> Option<brakelight_core::ecn::Ecn>;
 }
 
 /// Makes the listener of a new connection.
@@ -122,10 +123,11 @@ impl Connection {
     fn read(&self, payload: &[u8]) {
         // A malformed payload is the stack's to refuse; what came before the fault was said all the same.
         let _ = frames::acks(payload, |ack| {
+            let mut ack = *ack;
             let next = ack.largest + 1;
-            if self.next.fetch_max(next, Ordering::Relaxed) < next {
-                self.listener.on_ack(ack);
-            }
+            let newest = self.next.fetch_max(next, Ordering::Relaxed) < next;
+            ack.ecn = ack.ecn.filter(|_| newest);
+            self.listener.on_ack(&ack, newest);
         });
     }
 }
@@ -216,7 +218,7 @@ impl PacketKey for TappedKey {
     fn encrypt(&self, packet: u64, buf: &mut [u8], header_len: usize) {
         self.inner.encrypt(packet, buf, header_len);
         if is_short(buf.first())
-            && let Some(ecn) = self.connection.listener.on_seal(packet, buf.len())
+            && let Some(ecn) = self.connection.listener.on_seal(packet, buf)
         {
             self.connection.stamps.leave(buf, ecn);
         }

@@ -1,0 +1,129 @@
+//! Receivers that were never told: quinn and s2n-quic as they come echo ECN marks well enough that the sender knows of
+//! every single packet what happened to it on the way.
+//!
+//! A relay between sender and receiver rewrites the codepoint of each packet at random and keeps account. At every ACK
+//! that has counts, they must be the sums of that account over the packets acknowledged so far, with 5 % loss,
+//! reordering, and key updates from both ends. One kind of packet is counted without ever being acknowledged: a receiver
+//! forgets ranges once it knows that an ACK up to there has come through (RFC 9000 section 13.2.4), and a packet
+//! below that arrived late, between the two, is forgotten with them. So what is counted beyond the acknowledged packets
+//! must be found among those that the relay let pass and no ACK ever named: a handful in 300, most often none.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use brakelight_core::ecn::Ecn;
+use brakelight_quic::tap::Listener;
+use brakelight_quic::tap::frames::{Ack, EcnCounts};
+
+mod support;
+
+use support::relay::{self, Key, Path, Rewrite};
+use support::{Identity, Receiver};
+
+const RUNS: u64 = 10;
+const BYTES: usize = 400_000;
+
+/// Keeps what passes the tap: packets by number, and what was acknowledged up to each published ACK.
+#[derive(Default)]
+struct Ledger(Mutex<Pages>);
+
+#[derive(Default)]
+struct Pages {
+    sent: HashMap<u64, Key>,
+    /// Packets acknowledged since the last of `acks`.
+    acked: Vec<Key>,
+    /// Each newest ACK: its largest packet and counts, with the packets acknowledged for the first time since the one before.
+    acks: Vec<(u64, Option<EcnCounts>, Vec<Key>)>,
+}
+
+impl Listener for Ledger {
+    fn on_ack(&self, ack: &Ack<'_>, newest: bool) {
+        let Pages { sent, acked, acks } = &mut *self.0.lock().unwrap();
+        acked.extend(ack.ranges().flatten().filter_map(|number| sent.remove(&number)));
+        if newest {
+            acks.push((ack.largest, ack.ecn, std::mem::take(acked)));
+        }
+    }
+
+    fn on_seal(&self, number: u64, packet: &[u8]) -> Option<Ecn> {
+        self.0.lock().unwrap().sent.insert(number, relay::key(packet));
+        Some(Ecn::Ect1)
+    }
+}
+
+/// One transfer; gives the final counts.
+async fn transfer(receiver: Receiver, seed: u64) -> EcnCounts {
+    let identity = Identity::new();
+    let server = support::receive(receiver, &identity);
+    let path = Path { rewrite: Rewrite::Mark, loss: 0.05, reordered: 0.03, seed };
+    let (address, account) = relay::start(server, path);
+    let ledger = Arc::new(Ledger::default());
+    let endpoint = support::sender(&identity, quinn::TransportConfig::default(), ledger.clone());
+    let connection = endpoint.connect(address, "localhost").unwrap().await.unwrap();
+    let (mut stream, mut answer) = connection.open_bi().await.unwrap();
+    let piece = vec![0x5a; BYTES / 4];
+    for _ in 0..4 {
+        stream.write_all(&piece).await.unwrap();
+        connection.force_key_update();
+    }
+    stream.finish().unwrap();
+    let answer = answer.read_to_end(100).await.unwrap();
+    assert_eq!(String::from_utf8(answer).unwrap(), BYTES.to_string());
+    connection.close(0u32.into(), b"");
+    endpoint.wait_idle().await;
+
+    let (pages, account) = (ledger.0.lock().unwrap(), account.lock().unwrap());
+    let forgotten = pages.sent.iter().filter_map(|(number, key)| Some((*number, *account.get(key)?)));
+    let forgotten: Vec<(u64, Ecn)> = forgotten.collect();
+    let mut expected = EcnCounts::default();
+    for (at, (largest, counts, new)) in pages.acks.iter().enumerate() {
+        let counts = counts.expect("every ACK has counts");
+        for key in new {
+            add(&mut expected, *account.get(key).expect("the relay let pass what is acknowledged"));
+        }
+        let mut most = expected;
+        forgotten.iter().filter(|(number, _)| number < largest).for_each(|(_, ecn)| add(&mut most, *ecn));
+        let within = |least: u64, count: u64, most: u64| (least..=most).contains(&count);
+        assert!(
+            within(expected.ect0, counts.ect0, most.ect0)
+                && within(expected.ect1, counts.ect1, most.ect1)
+                && within(expected.ce, counts.ce, most.ce),
+            "{receiver:?}, seed {seed}, ACK {at}: {counts:?}, but acknowledged are {expected:?}, and at most {most:?}"
+        );
+    }
+    assert!(forgotten.len() <= 6, "{receiver:?}, seed {seed}: never acknowledged: {forgotten:?}");
+    assert!(pages.acks.len() >= 10, "{} ACKs", pages.acks.len());
+    expected
+}
+
+fn add(counts: &mut EcnCounts, ecn: Ecn) {
+    match ecn {
+        Ecn::NotEct => panic!("the sender sends ECT(1)"),
+        Ecn::Ect0 => counts.ect0 += 1,
+        Ecn::Ect1 => counts.ect1 += 1,
+        Ecn::Ce => counts.ce += 1,
+    }
+}
+
+fn every_mark_is_accounted_for(receiver: Receiver) {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    for seed in 1..=RUNS {
+        let limit = Duration::from_secs(120);
+        let counts = runtime
+            .block_on(async { tokio::time::timeout(limit, transfer(receiver, seed)).await })
+            .expect("the transfer ends");
+        let EcnCounts { ect0, ect1, ce } = counts;
+        assert!(ect1 > 100 && ect0 > 80 && ce > 10, "{receiver:?}, seed {seed}: {counts:?}");
+    }
+}
+
+#[test]
+fn quinn_as_it_comes_echoes_every_mark() {
+    every_mark_is_accounted_for(Receiver::Quinn);
+}
+
+#[test]
+fn s2n_quic_as_it_comes_echoes_every_mark() {
+    every_mark_is_accounted_for(Receiver::S2n);
+}

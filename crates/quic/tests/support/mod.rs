@@ -1,0 +1,145 @@
+//! Endpoints for tests over sockets of this machine: receivers of two stacks as they come, and a sender of ours.
+#![allow(dead_code)]
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use brakelight_quic::socket::StampingSocket;
+use brakelight_quic::stamps::Stamps;
+use brakelight_quic::tap::{Listener, Tap};
+use quinn::crypto::rustls::QuicClientConfig;
+use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
+
+pub mod relay;
+
+/// Protocol name of these tests.
+const ALPN: &[u8] = b"sink";
+
+/// A certificate for `localhost`, made for the test.
+pub struct Identity {
+    certificate: CertificateDer<'static>,
+    key: PrivatePkcs8KeyDer<'static>,
+    pem: (String, String),
+}
+
+impl Identity {
+    /// A fresh one.
+    pub fn new() -> Self {
+        let made = rcgen::generate_simple_self_signed(vec!["localhost".to_string()]).unwrap();
+        Identity {
+            certificate: made.cert.der().clone(),
+            key: PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()),
+            pem: (made.cert.pem(), made.signing_key.serialize_pem()),
+        }
+    }
+}
+
+/// Which stack receives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Receiver {
+    /// quinn, as it comes.
+    Quinn,
+    /// s2n-quic, as it comes.
+    S2n,
+}
+
+/// Starts a receiver on the runtime that reads every stream to its end, and answers with the number of bytes in text.
+pub fn receive(receiver: Receiver, identity: &Identity) -> SocketAddr {
+    match receiver {
+        Receiver::Quinn => receive_with_quinn(identity),
+        Receiver::S2n => receive_with_s2n(identity),
+    }
+}
+
+fn receive_with_quinn(identity: &Identity) -> SocketAddr {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut tls = rustls::ServerConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![identity.certificate.clone()], identity.key.clone_key().into())
+        .unwrap();
+    tls.alpn_protocols = vec![ALPN.to_vec()];
+    let crypto = quinn::crypto::rustls::QuicServerConfig::try_from(tls).unwrap();
+    let config = quinn::ServerConfig::with_crypto(Arc::new(crypto));
+    let endpoint = quinn::Endpoint::server(config, (Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+    let address = endpoint.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Some(incoming) = endpoint.accept().await {
+            let Ok(connection) = incoming.await else { continue };
+            tokio::spawn(async move {
+                while let Ok((mut answer, mut stream)) = connection.accept_bi().await {
+                    let mut total = 0;
+                    while let Ok(Some(chunk)) = stream.read_chunk(usize::MAX, true).await {
+                        total += chunk.bytes.len();
+                    }
+                    // The receiver begins one too, in the middle of things.
+                    connection.force_key_update();
+                    let _ = answer.write_all(total.to_string().as_bytes()).await;
+                    let _ = answer.finish();
+                }
+            });
+        }
+    });
+    address
+}
+
+fn receive_with_s2n(identity: &Identity) -> SocketAddr {
+    let (certificate, key) = &identity.pem;
+    let tls = s2n_quic::provider::tls::rustls::Server::builder()
+        .with_certificate(certificate.as_str(), key.as_str())
+        .unwrap()
+        .with_application_protocols([ALPN].into_iter())
+        .unwrap()
+        .build()
+        .unwrap();
+    let mut server =
+        s2n_quic::Server::builder().with_tls(tls).unwrap().with_io("127.0.0.1:0").unwrap().start().unwrap();
+    let address = server.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Some(mut connection) = server.accept().await {
+            tokio::spawn(async move {
+                while let Ok(Some(stream)) = connection.accept_bidirectional_stream().await {
+                    let (mut stream, mut answer) = stream.split();
+                    let mut total = 0;
+                    while let Ok(Some(chunk)) = stream.receive().await {
+                        total += chunk.len();
+                    }
+                    let _ = answer.send(total.to_string().into_bytes().into()).await;
+                    let _ = answer.finish();
+                }
+            });
+        }
+    });
+    address
+}
+
+/// A client of ours whose connections tell `listener` what passes, and which sends through the stamping socket.
+pub fn sender(
+    identity: &Identity,
+    transport: quinn::TransportConfig,
+    listener: Arc<dyn Listener>,
+) -> quinn::Endpoint {
+    let stamps = Arc::new(Stamps::new());
+    let tap = Tap::new(Arc::new(move || listener.clone()), stamps.clone());
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(identity.certificate.clone()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut tls = rustls::ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    tls.alpn_protocols = vec![ALPN.to_vec()];
+    let crypto = tap.client(Arc::new(QuicClientConfig::try_from(tls).unwrap()));
+    let mut config = quinn::ClientConfig::new(crypto);
+    config.transport_config(Arc::new(transport));
+    let runtime = quinn::default_runtime().unwrap();
+    let socket = std::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let socket = StampingSocket::new(runtime.wrap_udp_socket(socket).unwrap(), stamps);
+    let endpoint_config = quinn::EndpointConfig::default();
+    let mut endpoint =
+        quinn::Endpoint::new_with_abstract_socket(endpoint_config, None, Arc::new(socket), runtime).unwrap();
+    endpoint.set_default_client_config(config);
+    endpoint
+}
