@@ -358,7 +358,9 @@ impl<W: Watch> Carrier<W> {
         let packet = IpPacket { id: PacketId(self.next_id), arrived: now, slot, header, encoding };
         self.next_id += 1;
         self.facts.read_bytes += u64::from(header.size);
-        self.watch.arrived(now, &packet);
+        let head = self.input.head();
+        let bytes = &self.slots.bytes(slot)[head..head + header.size as usize];
+        self.watch.arrived(now, &packet, bytes);
         self.enter(0, now, packet, epoch);
     }
 

@@ -13,11 +13,19 @@
 //! | [`slots`] | the memory packets wait in |
 //! | [`forward`] | the thread that carries packets from device to device through the elements |
 //! | [`watch`] | how measuring hears of what happens on the path |
+//! | [`measure`], [`outcome`] | what one direction is measured by; both as a row of results |
+//! | [`log`], [`meter`] | the link's log while it grows; counters for a display |
+//! | [`tuple`] | a flow's addresses and ports |
 
 pub mod clock;
 pub mod device;
 pub mod forward;
+pub mod log;
+pub mod measure;
+pub mod meter;
+pub mod outcome;
 pub mod packet;
 pub mod slots;
 pub mod spec;
+pub mod tuple;
 pub mod watch;

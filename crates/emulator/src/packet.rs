@@ -114,10 +114,10 @@ impl Duplicate for IpPacket {
     }
 }
 
-const TCP: u8 = 6;
-const UDP: u8 = 17;
+pub(crate) const TCP: u8 = 6;
+pub(crate) const UDP: u8 = 17;
 /// Protocols whose first four bytes are two ports: TCP, UDP, DCCP, SCTP, UDP-Lite.
-const WITH_PORTS: [u8; 5] = [TCP, UDP, 33, 132, 136];
+pub(crate) const WITH_PORTS: [u8; 5] = [TCP, UDP, 33, 132, 136];
 
 const IPV4_HEADER: usize = 20;
 const IPV6_HEADER: usize = 40;
@@ -126,13 +126,13 @@ const IPV6_HEADER: usize = 40;
 const FRAGMENT: u16 = 0x3fff;
 
 /// What lies behind the IP header.
-struct Upper<'a> {
-    protocol: u8,
+pub(crate) struct Upper<'a> {
+    pub(crate) protocol: u8,
     /// The packet is a part of a larger one.
-    fragment: bool,
+    pub(crate) fragment: bool,
     /// IPv4's identification, or 0.
     identification: u16,
-    bytes: &'a [u8],
+    pub(crate) bytes: &'a [u8],
 }
 
 impl Header {
@@ -211,7 +211,7 @@ impl<'a> Upper<'a> {
 }
 
 /// Finds what lies behind IPv6's extension headers (rfc8200 4). What ends within one of them has no ports.
-fn skip_extensions(first: u8, bytes: &[u8]) -> Upper<'_> {
+pub(crate) fn skip_extensions(first: u8, bytes: &[u8]) -> Upper<'_> {
     const HOP_BY_HOP: u8 = 0;
     const ROUTING: u8 = 43;
     const FRAGMENT_HEADER: u8 = 44;

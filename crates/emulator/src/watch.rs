@@ -12,8 +12,8 @@ use crate::packet::IpPacket;
 
 /// What is told of one direction. `()` hears nothing.
 pub trait Watch: Send {
-    /// A packet was read at `now` and is about to enter the first element.
-    fn arrived(&mut self, _now: Time, _packet: &IpPacket) {}
+    /// A packet was read at `now` and is about to enter the first element. `bytes` are its own, IP header first.
+    fn arrived(&mut self, _now: Time, _packet: &IpPacket, _bytes: &[u8]) {}
 
     /// Something happened in the link: a departure or a drop, due at `output.at()` and noticed at `actual`.
     fn output(&mut self, _output: &Output<IpPacket>, _actual: Time) {}

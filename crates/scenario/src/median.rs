@@ -28,6 +28,10 @@ impl Run {
         let mut run: Run = serde_json::from_value(merged).expect("a merge of rows is a row");
         run.seed = first.seed;
         run.unreliable = runs.iter().any(|run| run.unreliable);
+        run.unreliable_because = runs
+            .iter()
+            .flat_map(|one| one.unreliable_because.iter().map(|why| format!("seed {}: {why}", one.seed)))
+            .collect();
         let p95 = runs.iter().filter_map(|run| Some(run.queueing_delay_ms?.p95));
         run.spread = Some(Spread {
             n: runs.len() as u64,

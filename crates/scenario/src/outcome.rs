@@ -67,8 +67,25 @@ pub struct Run {
     /// How far repeated runs lie apart, where there were several.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub spread: Option<Spread>,
+    /// How late the machine was with what it delivered; none in simulation.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub lateness_ms: Option<Lateness>,
     /// Whether the machine could not keep up, so that the numbers are not to be trusted; never in simulation.
     pub unreliable: bool,
+    /// Why, in words; empty where there is nothing to say.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub unreliable_because: Vec<String>,
+}
+
+/// How late deliveries were: from when a packet was due to when it was handed over.
+#[derive(Clone, Copy, Debug, PartialEq, Default, Serialize, Deserialize)]
+pub struct Lateness {
+    /// Median.
+    pub p50: f64,
+    /// 99th percentile.
+    pub p99: f64,
+    /// Largest.
+    pub max: f64,
 }
 
 /// A distribution in five numbers.

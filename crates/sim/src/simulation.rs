@@ -271,7 +271,9 @@ impl Simulation {
             links,
             flows,
             spread: None,
+            lateness_ms: None,
             unreliable: false,
+            unreliable_because: Vec::new(),
         }
     }
 

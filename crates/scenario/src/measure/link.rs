@@ -68,7 +68,7 @@ impl LinkMeter {
     /// Its queue dropped a packet.
     pub fn dropped<P: Packet>(&mut self, dropped: &Dropped<P>) {
         if let Some(log) = &mut self.log {
-            log.push(drop(dropped.at, dropped.packet.size() + self.overhead));
+            log.push(loss(dropped.at, dropped.packet.size() + self.overhead));
         }
         if dropped.at >= self.measure_from {
             self.dropped += 1;
@@ -106,6 +106,6 @@ pub fn departure(at: Time, queued: Duration, bytes: u32) -> LinkEvent {
 
 /// A dropped packet in a log.
 #[inline]
-pub fn drop(at: Time, bytes: u32) -> LinkEvent {
+pub fn loss(at: Time, bytes: u32) -> LinkEvent {
     LinkEvent::Drop { ms: millisecond(at), packets: 1, bytes }
 }

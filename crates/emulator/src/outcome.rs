@@ -1,0 +1,176 @@
+//! Both directions as one row of results, in the shape and by the definitions of the simulator's.
+//!
+//! The row is about the direction that carried more: data go that way, acknowledgements the other. What a simulation knows and
+//! nobody on the path can see, payload and retransmissions, is for whoever knows the application to fill in; until then goodput is
+//! what was handed over at the IP layer.
+
+use brakelight_core::time::{Duration, Time};
+use brakelight_scenario::measure::{describe_service, jain, mbps, percent};
+use brakelight_scenario::outcome::{
+    FlowOutcome, FlowSeries, Lateness, MarkCounts, Outcome, Run, Series, SignalDelay,
+};
+
+use crate::clock;
+use crate::measure::{FlowMeter, Measured};
+
+/// Deliveries later than this by the 99th percentile make a run unreliable.
+pub const LATE_P99: Duration = Duration::from_millis(1);
+
+/// One delivery later than this makes a run unreliable.
+pub const LATE_MOST: Duration = Duration::from_millis(20);
+
+/// Flows of a direction that a row lists.
+const MOST_FLOWS: usize = 100;
+
+/// The two directions of a path.
+#[derive(Debug)]
+pub struct Directions {
+    /// From the command to the outer side.
+    pub up: Measured,
+    /// To the command.
+    pub down: Measured,
+    /// When measuring began.
+    pub measure_from: Duration,
+}
+
+impl Directions {
+    /// The direction that carried more bytes; of those with a link, if only one has one.
+    pub fn main(&self) -> &Measured {
+        let weight = |one: &Measured| (one.link.is_some(), one.facts.written_bytes);
+        if weight(&self.down) > weight(&self.up) { &self.down } else { &self.up }
+    }
+
+    /// The measured interval.
+    pub fn length(&self) -> Duration {
+        let end = self.main().facts.ended;
+        end.since((Time::ZERO + self.measure_from).min(end))
+    }
+
+    /// How late both were.
+    pub fn lateness(&self) -> clock::Lateness {
+        let mut both = self.up.lateness.clone();
+        both.add(&self.down.lateness);
+        both
+    }
+
+    /// The row of a run called `scheme`, and its series.
+    pub fn outcome(&self, scheme: &str, seed: u64) -> Outcome {
+        let main = self.main();
+        let length = self.length();
+        let link = main.link.as_ref();
+        let total = |value: fn(&FlowMeter) -> u64| main.flows.iter().map(value).sum::<u64>();
+        let (bytes, delivered, dropped) =
+            (total(|flow| flow.bytes), total(|flow| flow.delivered), total(|flow| flow.dropped));
+        let row = link.map(|link| link.meter.outcome("", "", link.capacity, length));
+        let flows: Vec<FlowOutcome> =
+            main.flows.iter().take(MOST_FLOWS).map(|flow| flow_row(flow, length)).collect();
+        let lateness = self.lateness();
+        let reasons = self.reasons(&lateness);
+        let run = Run {
+            scheme: scheme.to_string(),
+            trace: link.map_or_else(String::new, |link| describe_service(&link.spec.service)),
+            seed,
+            duration_s: length.as_secs_f64(),
+            capacity_mbps: row.as_ref().map_or(0.0, |row| row.capacity_mbps),
+            throughput_mbps: row.as_ref().map_or_else(|| mbps(bytes, length), |row| row.throughput_mbps),
+            goodput_mbps: mbps(bytes, length),
+            utilization: row.as_ref().map_or(0.0, |row| row.utilization),
+            queueing_delay_ms: row.as_ref().and_then(|row| row.queueing_delay_ms),
+            one_way_delay_ms: main.one_way.summary(),
+            rtt_ms: None,
+            signal_delay_ms: link.map(|link| SignalDelay { p95: link.meter.signal.p95_ms() }),
+            loss_percent: percent(dropped, delivered + dropped),
+            delivered_packets: delivered,
+            dropped_packets: dropped,
+            retransmitted_packets: 0,
+            marks: main.flows.iter().fold(MarkCounts::default(), |sum, flow| sum + flow.marks),
+            jain: (flows.len() > 1).then(|| jain(flows.iter().map(|flow| flow.throughput_mbps))).flatten(),
+            links: self.links(length),
+            flows,
+            spread: None,
+            lateness_ms: Some(Lateness {
+                p50: lateness.quantile(0.50).as_millis_f64(),
+                p99: lateness.quantile(0.99).as_millis_f64(),
+                max: lateness.max().as_millis_f64(),
+            }),
+            unreliable: !reasons.is_empty(),
+            unreliable_because: reasons,
+        };
+        Outcome { run, series: self.series(), link_logs: Vec::new() }
+    }
+
+    fn links(&self, length: Duration) -> Vec<brakelight_scenario::outcome::LinkOutcome> {
+        let links = [&self.up, &self.down].into_iter().filter_map(|direction| {
+            let link = direction.link.as_ref()?;
+            Some(link.meter.outcome(&link.spec.name, link.spec.queue.name(), link.capacity, length))
+        });
+        links.collect()
+    }
+
+    fn series(&self) -> Option<Series> {
+        let main = self.main();
+        let bin = main.bin?;
+        let links = [&self.up, &self.down].into_iter().filter_map(|direction| {
+            let link = direction.link.as_ref()?;
+            Some(link.meter.series.as_ref()?.series(&link.spec.name, bin))
+        });
+        let flows = main.flows.iter().filter(|flow| !flow.bins.is_empty()).map(|flow| FlowSeries {
+            name: name(flow),
+            time_s: (0..flow.bins.len() as u64).map(|index| (bin * index).as_secs_f64()).collect(),
+            throughput_mbps: flow.bins.iter().map(|&bytes| mbps(bytes, bin)).collect(),
+            rtt_ms: vec![None; flow.bins.len()],
+            ..FlowSeries::default()
+        });
+        Some(Series { bin_s: bin.as_secs_f64(), links: links.collect(), flows: flows.collect() })
+    }
+
+    /// Why the numbers are not to be trusted.
+    fn reasons(&self, lateness: &clock::Lateness) -> Vec<String> {
+        let mut reasons = Vec::new();
+        let p99 = lateness.quantile(0.99);
+        if p99 > LATE_P99 {
+            reasons
+                .push(format!("one delivery in a hundred was more than {p99} late; {LATE_P99} is the most"));
+        }
+        let most = lateness.max();
+        if most > LATE_MOST {
+            reasons.push(format!("a delivery was {most} late; {LATE_MOST} is the most"));
+        }
+        for direction in [&self.up, &self.down] {
+            let facts = &direction.facts;
+            if facts.overrun > 0 {
+                reasons.push(format!(
+                    "{}: {} packets found no room in the emulator itself",
+                    direction.name, facts.overrun
+                ));
+            }
+            if facts.refused * 1000 > facts.written {
+                reasons.push(format!(
+                    "{}: the other side's kernel did not take {} packets of {}",
+                    direction.name,
+                    facts.refused,
+                    facts.refused + facts.written
+                ));
+            }
+        }
+        reasons
+    }
+}
+
+fn name(flow: &FlowMeter) -> String {
+    flow.tuple.map_or_else(|| "others".to_string(), |tuple| tuple.to_string())
+}
+
+fn flow_row(flow: &FlowMeter, length: Duration) -> FlowOutcome {
+    let active = flow.last.since(flow.first).max(Duration::from_millis(1)).min(length);
+    FlowOutcome {
+        name: name(flow),
+        controller: "unknown".to_string(),
+        throughput_mbps: mbps(flow.bytes, active),
+        goodput_mbps: mbps(flow.bytes, active),
+        rtt_ms: None,
+        loss_percent: percent(flow.dropped, flow.delivered + flow.dropped),
+        retransmitted_packets: 0,
+        application: None,
+    }
+}
