@@ -49,6 +49,8 @@ pub enum Command {
     Stability(Stability),
     /// Measure the simulator's speed and what a queue costs
     Bench(Bench),
+    /// Run a command behind an emulated link
+    Emulate(Box<crate::emulate::Arguments>),
 }
 
 /// How results are printed.
@@ -414,12 +416,25 @@ pub fn positive_time(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// A time.
+pub fn any_time(text: &str) -> Result<Duration, String> {
+    human(text)
+}
+
+/// A probability.
+pub fn probability(text: &str) -> Result<f64, String> {
+    const VALID: &str = "a number from 0 to 1, such as `0.01`";
+    let probability: f64 = text.parse().map_err(|_| format!("`{text}` is not {VALID}"))?;
+    if (0.0..=1.0).contains(&probability) { Ok(probability) } else { Err(out_of_range(text, VALID)) }
+}
+
 fn positive_rate(text: &str) -> Result<Rate, String> {
     let rate: Rate = human(text)?;
     if rate.bps() == 0 { Err(out_of_range(text, "any rate above 0, such as `12Mbps`")) } else { Ok(rate) }
 }
 
-fn positive_buffer(text: &str) -> Result<Limit, String> {
+/// A buffer above zero.
+pub fn positive_buffer(text: &str) -> Result<Limit, String> {
     let limit: Limit = human(text)?;
     match limit {
         Limit::Packets(0) | Limit::Bytes(Bytes::ZERO) => {

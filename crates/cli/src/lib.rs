@@ -3,7 +3,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`arguments`] | what can be said on the command line |
-//! | [`compare`], [`run`], [`reproduce`], [`list`], [`trace`], [`stability`], [`mod@bench`] | one command each |
+//! | [`compare`], [`run`], [`reproduce`], [`list`], [`trace`], [`stability`], [`mod@bench`], [`emulate`] | one command each |
 //! | [`simulate`] | many runs at once |
 //! | [`schemes`] | what `compare` runs when no scheme is named |
 //! | [`summary`] | which scheme is best, and by how much |
@@ -16,6 +16,7 @@
 pub mod arguments;
 pub mod bench;
 pub mod compare;
+pub mod emulate;
 pub mod failure;
 pub mod folder;
 pub mod list;
@@ -41,6 +42,10 @@ use failure::Failure;
 /// Does what the command line says.
 pub fn main() -> Result<(), Failure> {
     let Some(cli) = arguments::parse()? else { return Ok(()) };
+    if let Command::Emulate(arguments) = &cli.command {
+        // Its processes must be started before there is a thread, and interrupts are its command's to answer.
+        return emulate::execute(arguments);
+    }
     folder::clean_up_on_interrupt();
     match &cli.command {
         Command::Compare(arguments) => compare::execute(arguments),
@@ -50,5 +55,6 @@ pub fn main() -> Result<(), Failure> {
         Command::Trace(arguments) => trace::execute(arguments),
         Command::Stability(arguments) => stability::execute(arguments),
         Command::Bench(arguments) => bench::execute(arguments),
+        Command::Emulate(arguments) => emulate::execute(arguments),
     }
 }

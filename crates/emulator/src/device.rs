@@ -20,7 +20,8 @@ use nix::unistd;
 pub struct TunSettings {
     /// The largest packet: bytes at the IP layer.
     pub mtu: u32,
-    /// Packets the kernel holds for us before it drops; a thread that was kept from running must find them still there.
+    /// Packets the kernel holds for us before it drops; a thread that was kept from running must find them still there. It is set
+    /// over netlink, with the rest, because the ioctl for it is refused in a user namespace.
     pub queue: u32,
 }
 
@@ -99,16 +100,22 @@ impl Port {
             .map_err(refused("no socket"))?;
         request.ifr_ifru.ifru_mtu = settings.mtu as libc::c_int;
         ioctl(&any, libc::SIOCSIFMTU as _, &mut request).map_err(refused("the MTU is refused"))?;
-        // The length of the queue has no member of its own in libc's union; the kernel reads it where the MTU is.
-        request.ifr_ifru.ifru_mtu = settings.queue as libc::c_int;
-        ioctl(&any, libc::SIOCSIFTXQLEN as _, &mut request)
-            .map_err(refused("the queue's length is refused"))?;
         Ok(Port { fd, name: name.to_string(), head: OFFLOAD_HEADER, mtu: settings.mtu as usize })
     }
 
     /// A port over `fd`, whose reads and writes must be whole packets and never wait: one end of a pair of sockets.
     pub fn over(fd: OwnedFd, name: &str, mtu: u32) -> Self {
         Port { fd, name: name.to_string(), head: 0, mtu: mtu as usize }
+    }
+
+    /// The port of a TUN device that [`tun`](Self::tun) made, perhaps in another process, and of which `fd` is the descriptor.
+    pub fn of_tun(fd: OwnedFd, name: &str, mtu: u32) -> Self {
+        Port { fd, name: name.to_string(), head: OFFLOAD_HEADER, mtu: mtu as usize }
+    }
+
+    /// The descriptor, to be handed to another process.
+    pub fn into_fd(self) -> OwnedFd {
+        self.fd
     }
 
     /// The interface.

@@ -16,16 +16,32 @@
 //! | [`measure`], [`outcome`] | what one direction is measured by; both as a row of results |
 //! | [`log`], [`meter`] | the link's log while it grows; counters for a display |
 //! | [`tuple`] | a flow's addresses and ports |
+//! | [`emulation`] | all of it together: a command behind a link |
+//! | [`command`] | programs on both sides: their start, their end, signals |
+//! | [`namespace`], [`address`] | the namespaces, devices and addresses of both sides |
+//! | [`channel`], `init`, `listening`, `capability` | the first process of the namespaces, and what it is told |
+//! | `nat`, `supervisor` | the way to the real network, and how it is undone |
 
+pub mod address;
+mod capability;
+pub mod channel;
 pub mod clock;
+pub mod command;
 pub mod device;
+pub mod emulation;
 pub mod forward;
+mod init;
+mod listening;
 pub mod log;
 pub mod measure;
 pub mod meter;
+pub mod namespace;
+mod nat;
+mod netlink;
 pub mod outcome;
 pub mod packet;
 pub mod slots;
 pub mod spec;
+mod supervisor;
 pub mod tuple;
 pub mod watch;

@@ -1,0 +1,434 @@
+//! Programs in the namespaces, seen from the emulator: the [`House`] they run in, their start, their end, and the signals on the way.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::wait::waitpid;
+use nix::unistd::Pid;
+
+use crate::address::Addresses;
+use crate::channel::{Channel, Order, Program, Report};
+use crate::namespace::{self, Account, Doing, HouseError, Plan};
+use crate::nat::{Forwarding, Table};
+use crate::netlink::Netlink;
+use crate::supervisor::{Supervisor, Turn};
+
+/// How long a server is given until it listens.
+const LISTEN_WITHIN: Duration = Duration::from_secs(30);
+
+/// How long a command that is told to end (SIGTERM, SIGHUP) is given before it is killed.
+const END_WITHIN: Duration = Duration::from_secs(5);
+
+/// How the two sides are to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// The outer side is the present network, which the command reaches by address translation.
+    pub nat: bool,
+    /// The longest packet: bytes at the IP layer.
+    pub mtu: u32,
+}
+
+/// A program that was started, by number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ProgramId(u32);
+
+/// Both sides, with all that runs in them. Dropping it ends everything.
+#[derive(Debug)]
+pub struct House {
+    keeper: Pid,
+    channel: Option<Channel>,
+    devices: Option<[OwnedFd; 2]>,
+    // Before the supervisor, which waits for it to be gone.
+    supervisor: Option<Supervisor>,
+    environment: Vec<(OsString, OsString)>,
+    addresses: Addresses,
+    notes: Vec<String>,
+    programs: u32,
+    started: BTreeSet<u32>,
+    refused: BTreeMap<u32, i32>,
+    listening: BTreeSet<u32>,
+    ended: BTreeMap<u32, i32>,
+}
+
+impl House {
+    /// Builds both sides.
+    pub fn open(setting: &Setting) -> Result<Self, HouseError> {
+        let privileged = namespace::privileged();
+        if setting.nat && !privileged {
+            return Err(HouseError::NatNeedsRoot);
+        }
+        let around = namespace::around();
+        let account = Account::invoking();
+        let has_v6 = Path::new("/proc/net/if_inet6").exists();
+        let mut notes = Vec::new();
+        // Within another emulation, whose networks are ours to change, the paths are joined: the far end stays the same.
+        let attach = setting.nat || (around.is_some() && privileged);
+        let (plan, supervisor) = if attach {
+            let turn = Turn::take().doing("waiting for other emulators to change the network")?;
+            let v6 = has_v6 && v6_can_be_forwarded(&mut notes).doing("reading the routes")?;
+            let table = table(v6).doing("reading the tables of nftables")?;
+            let supervisor = Supervisor::start(&table, turn).doing("starting the supervisor")?;
+            table.before.switch_on().doing("switching forwarding on")?;
+            let addresses = Addresses::choose(around, v6).doing("choosing addresses")?;
+            let plan =
+                Plan { addresses, attach: Some(table), user_namespace: false, account, mtu: setting.mtu };
+            (plan, Some(supervisor))
+        } else {
+            let addresses = Addresses::choose(around, has_v6).doing("choosing addresses")?;
+            let plan =
+                Plan { addresses, attach: None, user_namespace: !privileged, account, mtu: setting.mtu };
+            (plan, None)
+        };
+        let (keeper, channel) = namespace::start(&plan)?;
+        let mut house = House {
+            keeper,
+            channel: Some(channel),
+            devices: None,
+            supervisor,
+            environment: environment(&plan, around.is_some() && attach && !setting.nat),
+            addresses: plan.addresses,
+            notes,
+            programs: 0,
+            started: BTreeSet::new(),
+            refused: BTreeMap::new(),
+            listening: BTreeSet::new(),
+            ended: BTreeMap::new(),
+        };
+        match house.channel().next_report().doing("building the namespaces")? {
+            Some(Report::Ready(devices)) => {
+                house.devices = devices.try_into().ok();
+            }
+            Some(Report::Failed(why)) => return Err(HouseError::Inside(why)),
+            _ => return Err(HouseError::Gone),
+        }
+        // Only now does the table stand that tells other emulators of this one.
+        if let Some(supervisor) = &mut house.supervisor {
+            supervisor.give_way();
+        }
+        if house.devices.is_none() { Err(HouseError::Gone) } else { Ok(house) }
+    }
+
+    /// The addresses of both sides.
+    pub fn addresses(&self) -> Addresses {
+        self.addresses
+    }
+
+    /// What the user should know.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// The two devices, the outer one first; to be taken once.
+    pub fn take_devices(&mut self) -> Option<[OwnedFd; 2]> {
+        self.devices.take()
+    }
+
+    /// Starts a program, with `$BRAKELIGHT_HOST` and `$BRAKELIGHT_HOST6` set.
+    pub fn start(&mut self, mut program: Program) -> Result<ProgramId, HouseError> {
+        let name =
+            program.arguments.first().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+        self.programs += 1;
+        let id = self.programs;
+        let own = std::mem::take(&mut program.environment);
+        program.environment = self.environment.iter().cloned().chain(own).collect();
+        self.channel()
+            .order(&Order::Run(id, program))
+            .map_err(|source| HouseError::NotRun { program: name.clone(), source })?;
+        loop {
+            if self.started.remove(&id) {
+                return Ok(ProgramId(id));
+            }
+            if let Some(errno) = self.refused.remove(&id) {
+                return Err(HouseError::NotRun {
+                    program: name,
+                    source: io::Error::from_raw_os_error(errno),
+                });
+            }
+            self.hear()?;
+        }
+    }
+
+    /// What ends everything from another thread: [`wait_for_the_end`](Self::wait_for_the_end) then says [`HouseError::Gone`].
+    pub fn ender(&self) -> io::Result<Ender> {
+        Ok(Ender(self.channel().try_clone()?))
+    }
+
+    /// Sends a program a signal; one that has ended gets none.
+    pub fn signal(&self, program: ProgramId, signal: Signal) {
+        let _ = self.channel().order(&Order::Signal(program.0, signal as i32));
+    }
+
+    /// Waits until a program that was started with [`Program::listens`] listens.
+    pub fn wait_until_it_listens(&mut self, program: ProgramId, signals: &Signals) -> Result<(), HouseError> {
+        let until = Instant::now() + LISTEN_WITHIN;
+        loop {
+            if self.listening.contains(&program.0) {
+                return Ok(());
+            }
+            if let Some(code) = self.ended.get(&program.0) {
+                return Err(HouseError::ServerEnded { code: *code });
+            }
+            match self.wait(Some(until), signals)? {
+                Event::Reported => {}
+                Event::Signal(signal, _) => return Err(HouseError::Interrupted { signal: signal as i32 }),
+                Event::TimedOut => {
+                    return Err(HouseError::ServerSilent { seconds: LISTEN_WITHIN.as_secs() });
+                }
+            }
+        }
+    }
+
+    /// Waits until a program ends, handing on the signals that the terminal did not. Gives the code that a shell would.
+    pub fn wait_for_the_end(&mut self, program: ProgramId, signals: &Signals) -> Result<i32, HouseError> {
+        let mut kill = None;
+        loop {
+            if let Some(code) = self.ended.get(&program.0) {
+                return Ok(*code);
+            }
+            match self.wait(kill.map(|(until, _)| until), signals)? {
+                Event::Reported => {}
+                // The terminal tells all of its foreground processes, the program among them.
+                Event::Signal(_, Sender::Terminal) => {}
+                Event::Signal(signal, Sender::Process) => {
+                    self.signal(program, signal);
+                    if kill.is_none() && matches!(signal, Signal::SIGTERM | Signal::SIGHUP) {
+                        kill = Some((Instant::now() + END_WITHIN, 128 + signal as i32));
+                    }
+                }
+                Event::TimedOut => return Ok(kill.map_or(0, |(_, code)| code)),
+            }
+        }
+    }
+
+    /// The exit code of a program that has ended by now.
+    pub fn ended(&self, program: ProgramId) -> Option<i32> {
+        self.ended.get(&program.0).copied()
+    }
+
+    /// Ends everything: servers are asked to first, and given a moment.
+    pub fn finish(mut self) {
+        self.close();
+    }
+
+    fn close(&mut self) {
+        let Some(channel) = self.channel.take() else { return };
+        if channel.order(&Order::Finish).is_ok() {
+            while let Ok(Some(_)) = channel.next_report() {}
+        }
+        while waitpid(self.keeper, None) == Err(Errno::EINTR) {}
+        self.supervisor = None;
+    }
+
+    fn channel(&self) -> &Channel {
+        self.channel.as_ref().expect("open until it is closed")
+    }
+
+    /// Waits for a report, a signal or a time.
+    fn wait(&mut self, until: Option<Instant>, signals: &Signals) -> Result<Event, HouseError> {
+        let timeout = match until {
+            None => PollTimeout::NONE,
+            Some(until) => {
+                let left = until.saturating_duration_since(Instant::now()) + Duration::from_millis(1);
+                PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX)
+            }
+        };
+        let (reported, signalled) = {
+            let mut fds = [
+                PollFd::new(self.channel().as_fd(), PollFlags::POLLIN),
+                PollFd::new(signals.fd.as_fd(), PollFlags::POLLIN),
+            ];
+            match poll(&mut fds, timeout) {
+                Err(Errno::EINTR) => return Ok(Event::Reported),
+                other => other.doing("waiting for the command")?,
+            };
+            let ready = |fd: &PollFd<'_>| fd.revents().is_some_and(|events| !events.is_empty());
+            (ready(&fds[0]), ready(&fds[1]))
+        };
+        if signalled && let Some((signal, sender)) = signals.next() {
+            return Ok(Event::Signal(signal, sender));
+        }
+        if reported {
+            self.hear()?;
+            return Ok(Event::Reported);
+        }
+        let late = until.is_some_and(|until| Instant::now() >= until);
+        Ok(if late { Event::TimedOut } else { Event::Reported })
+    }
+
+    /// Takes in one report.
+    fn hear(&mut self) -> Result<(), HouseError> {
+        match self.channel().next_report().doing("listening to the namespaces")? {
+            Some(Report::Started(id)) => {
+                self.started.insert(id);
+            }
+            Some(Report::NotStarted(id, errno)) => {
+                self.refused.insert(id, errno);
+            }
+            Some(Report::Listening(id)) => {
+                self.listening.insert(id);
+            }
+            Some(Report::Ended(id, code)) => {
+                self.ended.insert(id, code);
+            }
+            Some(Report::Failed(why)) => return Err(HouseError::Inside(why)),
+            Some(Report::Ready(_)) | None => return Err(HouseError::Gone),
+        }
+        Ok(())
+    }
+}
+
+impl Drop for House {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// Ends a [`House`] from another thread.
+#[derive(Debug)]
+pub struct Ender(Channel);
+
+impl Ender {
+    /// Ends it.
+    pub fn end(&self) {
+        let _ = self.0.order(&Order::Finish);
+    }
+}
+
+/// Whether there is a program of that name: a path to it, or a name that `PATH` knows.
+pub fn exists(name: &OsStr) -> bool {
+    let executable =
+        |path: &Path| path.is_file() && nix::unistd::access(path, nix::unistd::AccessFlags::X_OK).is_ok();
+    if name.as_bytes().contains(&b'/') {
+        return executable(Path::new(name));
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    !name.is_empty() && std::env::split_paths(&path).any(|folder| executable(&folder.join(name)))
+}
+
+/// What came first.
+enum Event {
+    Reported,
+    Signal(Signal, Sender),
+    TimedOut,
+}
+
+/// Who sent a signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sender {
+    /// The kernel, to all processes in the terminal's foreground.
+    Terminal,
+    /// Some process, to this one.
+    Process,
+}
+
+/// Signals to this thread, held back to be looked at, for as long as this lives.
+#[derive(Debug)]
+pub struct Signals {
+    fd: SignalFd,
+    before: SigSet,
+}
+
+impl Signals {
+    /// Holds back what would end the emulator, or is the command's to know. Threads that are started from now on do the same.
+    pub fn hold() -> io::Result<Self> {
+        let mut held = SigSet::empty();
+        for signal in [
+            Signal::SIGINT,
+            Signal::SIGTERM,
+            Signal::SIGHUP,
+            Signal::SIGQUIT,
+            Signal::SIGUSR1,
+            Signal::SIGUSR2,
+        ] {
+            held.add(signal);
+        }
+        let mut before = SigSet::empty();
+        sigprocmask(SigmaskHow::SIG_BLOCK, Some(&held), Some(&mut before))?;
+        let fd = SignalFd::with_flags(&held, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?;
+        Ok(Signals { fd, before })
+    }
+
+    fn next(&self) -> Option<(Signal, Sender)> {
+        let info = self.fd.read_signal().ok()??;
+        let signal = Signal::try_from(info.ssi_signo as i32).ok()?;
+        let sender = if info.ssi_code == libc::SI_KERNEL { Sender::Terminal } else { Sender::Process };
+        Some((signal, sender))
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        // What is still held back was meant for a command that has ended.
+        while self.next().is_some() {}
+        let _ = sigprocmask(SigmaskHow::SIG_SETMASK, Some(&self.before), None);
+    }
+}
+
+/// The variables of every program. Within another emulation whose path this one joins, the far end is that one's.
+fn environment(plan: &Plan, joined: bool) -> Vec<(OsString, OsString)> {
+    let mut variables: Vec<(OsString, OsString)> = Vec::new();
+    let mut set = |name: &str, value: OsString| variables.push((name.into(), value));
+    if !joined {
+        set("BRAKELIGHT_HOST", plan.addresses.outer().to_string().into());
+        if let Some(address) = plan.addresses.outer6() {
+            set("BRAKELIGHT_HOST6", address.to_string().into());
+        }
+    }
+    if let Some(account) = &plan.account {
+        if let Some(name) = &account.name {
+            set("USER", name.into());
+            set("LOGNAME", name.into());
+        }
+        if let Some(home) = &account.home {
+            set("HOME", home.into());
+        }
+    }
+    variables
+}
+
+/// Whether forwarding IPv6 does the machine no harm: with it, the kernel forgets the routes that routers have advertised.
+fn v6_can_be_forwarded(notes: &mut Vec<String>) -> io::Result<bool> {
+    if namespace::get("net/ipv6/conf/all/disable_ipv6").is_ok_and(|value| value != "0") {
+        return Ok(false);
+    }
+    if namespace::get("net/ipv6/conf/all/forwarding")? != "0" {
+        return Ok(true);
+    }
+    let advertised = Netlink::open()?.routes()?.iter().any(|route| route.advertised);
+    if advertised {
+        notes.push(
+            "IPv4 only: this machine has its IPv6 routes from a router's advertisements, and would lose them if it forwarded IPv6"
+                .to_string(),
+        );
+    }
+    Ok(!advertised)
+}
+
+/// The table of this emulator. What was before the first emulator is known to those that run already.
+fn table(v6: bool) -> io::Result<Table> {
+    let others = Table::all()?;
+    let mut before = Forwarding::read(v6)?;
+    for other in others {
+        before.v4 &= other.before.v4;
+        before.v6 = match (before.v6, other.before.v6) {
+            (Some(now), Some(then)) => Some(now && then),
+            (now, then) => now.or(then),
+        };
+    }
+    let mut token = [0; 8];
+    // SAFETY: the buffer is there, and as long as it says.
+    let filled = unsafe { libc::getrandom(token.as_mut_ptr().cast(), token.len(), 0) };
+    if filled != token.len() as isize {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(Table { token: u64::from_ne_bytes(token), before })
+}

@@ -1,0 +1,146 @@
+//! A command behind an emulated link, from its start to its end: the namespaces, the thread that carries packets, the server on the
+//! outer side, the command on the inner one.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::thread;
+
+use crate::address::Addresses;
+use crate::channel::{Program, Side};
+use crate::clock::{Epoch, Stop};
+use crate::command::{House, Setting, Signals};
+use crate::device::Port;
+use crate::forward::{self, Finished, ForwardError, Lane, Settings};
+use crate::namespace::HouseError;
+use crate::spec::Direction;
+use crate::watch::Watch;
+
+/// What to run, over what.
+#[derive(Debug)]
+pub struct Setup {
+    /// From the command to the outer side.
+    pub up: Direction,
+    /// From the outer side to the command.
+    pub down: Direction,
+    /// How the two sides are.
+    pub setting: Setting,
+    /// How the thread behaves.
+    pub forward: Settings,
+    /// A command line for the shell that is run on the outer side first, and listens.
+    pub server: Option<OsString>,
+    /// The command and its arguments.
+    pub command: Vec<OsString>,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Ended<W> {
+    /// The command's exit code; 128 and the signal's number where a signal ended it.
+    pub code: i32,
+    /// What became of the direction from the command.
+    pub up: Finished<W>,
+    /// What became of the direction to the command.
+    pub down: Finished<W>,
+    /// The addresses that both sides had.
+    pub addresses: Addresses,
+    /// What the user should know.
+    pub notes: Vec<String>,
+}
+
+/// Why a command could not be run to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum EmulationError {
+    /// There was no place to run it in, or no server for it.
+    #[error(transparent)]
+    House(#[from] HouseError),
+    /// Packets could not be carried.
+    #[error(transparent)]
+    Forward(#[from] ForwardError),
+    /// The system refused something else.
+    #[error("{0}")]
+    System(#[from] io::Error),
+}
+
+/// Runs a command and waits for its end. `watches` are told of what happens on the way up and on the way down; `begin` is called with the
+/// clock that they count by, once packets are about to be carried.
+///
+/// Signals to the calling thread are held back and handed on to the command while this runs. The child processes start as copies of the
+/// calling one, which therefore should have no other threads at work.
+pub fn run<W: Watch + 'static>(
+    setup: Setup,
+    watches: [W; 2],
+    begin: impl FnOnce(Epoch),
+) -> Result<Ended<W>, EmulationError>
+where
+    Finished<W>: Send,
+{
+    let signals = Signals::hold()?;
+    let mut house = House::open(&setup.setting)?;
+    let devices = house.take_devices().ok_or(HouseError::Gone)?;
+    let mtu = setup.setting.mtu;
+    let [outer, inner] = devices.map(|fd| Arc::new(Port::of_tun(fd, "brakelight", mtu)));
+    let [watch_up, watch_down] = watches;
+    let lanes = vec![
+        Lane { direction: setup.up, input: inner.clone(), output: outer.clone(), watch: watch_up },
+        Lane { direction: setup.down, input: outer, output: inner, watch: watch_down },
+    ];
+    let stop = Arc::new(Stop::new().map_err(io::Error::from)?);
+    let epoch = Epoch::start();
+    begin(epoch);
+    let carrier = {
+        let (stop, ender, settings) = (stop.clone(), house.ender()?, setup.forward);
+        thread::Builder::new().name("brakelight".to_string()).spawn(move || {
+            let finished = forward::run(lanes, &settings, epoch, &stop);
+            if finished.is_err() {
+                // Without packets nobody would come to an end.
+                ender.end();
+            }
+            finished
+        })?
+    };
+    let ended = run_programs(&mut house, setup.server, setup.command, &signals);
+    let (addresses, notes) = (house.addresses(), house.notes().to_vec());
+    // Servers say goodbye over the path.
+    house.finish();
+    stop.set();
+    let finished =
+        carrier.join().map_err(|_| io::Error::other("the thread that carries packets panicked"))??;
+    let code = ended?;
+    let [up, down] = <[Finished<W>; 2]>::try_from(finished)
+        .map_err(|_| io::Error::other("a direction did not come back"))?;
+    Ok(Ended { code, up, down, addresses, notes })
+}
+
+/// Starts the server if there is one, then the command; waits for the command's end.
+fn run_programs(
+    house: &mut House,
+    server: Option<OsString>,
+    command: Vec<OsString>,
+    signals: &Signals,
+) -> Result<i32, EmulationError> {
+    if let Some(line) = server {
+        let null = std::fs::File::open("/dev/null")?;
+        // Standard output is the command's.
+        let output = io::stderr().as_fd().try_clone_to_owned()?;
+        let server = house.start(Program {
+            side: Side::Outer,
+            arguments: vec!["sh".into(), "-c".into(), line],
+            environment: Vec::new(),
+            listens: true,
+            own_group: true,
+            stdio: [Some(null.into()), Some(output), None],
+        })?;
+        house.wait_until_it_listens(server, signals)?;
+    }
+    let command = house.start(Program {
+        side: Side::Inner,
+        arguments: command,
+        environment: Vec::new(),
+        listens: false,
+        own_group: false,
+        stdio: [None, None, None],
+    })?;
+    Ok(house.wait_for_the_end(command, signals)?)
+}
