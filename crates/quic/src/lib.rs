@@ -3,9 +3,17 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | [`adapter`] | our controllers behind the stack's trait |
+//! | [`validation`] | whether path and peer can be trusted with ECN |
+//! | [`report`] | receive times and marks of single packets, in DATAGRAM frames |
+//! | [`driver`] | the stack without sockets, under a virtual clock or a real one |
 //! | [`tap`] | the ECN counts, read off the stack's decrypted packets |
 //! | [`stamps`], [`socket`] | the ECN codepoint of each packet, from where it was encrypted to the wire |
 
+pub mod adapter;
+pub mod driver;
+pub mod report;
 pub mod socket;
 pub mod stamps;
 pub mod tap;
+pub mod validation;

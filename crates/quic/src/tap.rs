@@ -33,6 +33,12 @@ pub trait Listener: Send + Sync {
     /// one before, does it have its counts.
     fn on_ack(&self, ack: &Ack<'_>, newest: bool);
 
+    /// The 1-RTT packet `number` is about to be encrypted; `eliciting` tells whether it asks for an ACK.
+    fn on_payload(&self, _number: u64, _eliciting: bool) {}
+
+    /// The 1-RTT packet `number` was decrypted. The stack may still drop it as one that it has seen before.
+    fn on_open(&self, _number: u64) {}
+
     /// The 1-RTT packet `number` is encrypted and about to leave, its header not yet protected: the codepoint that it is
     /// to carry, or `None` for the one that the stack chose.
     fn on_seal(&self, number: u64, packet: &[u8]) -> Option<brakelight_core::ecn::Ecn>;
@@ -216,10 +222,14 @@ fn is_short(first: Option<&u8>) -> bool {
 
 impl PacketKey for TappedKey {
     fn encrypt(&self, packet: u64, buf: &mut [u8], header_len: usize) {
+        let short = is_short(buf.first());
+        if short {
+            let end = buf.len().saturating_sub(self.inner.tag_len());
+            let payload = buf.get(header_len..end).unwrap_or_default();
+            self.connection.listener.on_payload(packet, frames::is_eliciting(payload));
+        }
         self.inner.encrypt(packet, buf, header_len);
-        if is_short(buf.first())
-            && let Some(ecn) = self.connection.listener.on_seal(packet, buf)
-        {
+        if short && let Some(ecn) = self.connection.listener.on_seal(packet, buf) {
             self.connection.stamps.leave(buf, ecn);
         }
     }
@@ -227,6 +237,7 @@ impl PacketKey for TappedKey {
     fn decrypt(&self, packet: u64, header: &[u8], payload: &mut BytesMut) -> Result<(), CryptoError> {
         self.inner.decrypt(packet, header, payload)?;
         if is_short(header.first()) {
+            self.connection.listener.on_open(packet);
             self.connection.read(payload);
         }
         Ok(())

@@ -75,6 +75,23 @@ pub fn acks<'a>(payload: &'a [u8], mut visit: impl FnMut(&Ack<'a>)) -> Result<()
     Ok(())
 }
 
+/// Whether the decrypted `payload` of a packet asks for an ACK: whether it has a frame that is neither ACK nor PADDING nor
+/// CONNECTION_CLOSE (rfc9002 2). What cannot be read does.
+pub fn is_eliciting(payload: &[u8]) -> bool {
+    let mut reader = Reader(payload);
+    while !reader.0.is_empty() {
+        let quiet = match reader.varint() {
+            Some(kind @ (0x02 | 0x03)) => reader.ack(kind == 0x03).is_some(),
+            Some(kind @ (0x00 | 0x1c | 0x1d)) => reader.skip(kind).is_ok(),
+            _ => false,
+        };
+        if !quiet {
+            return true;
+        }
+    }
+    false
+}
+
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {

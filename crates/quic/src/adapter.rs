@@ -1,0 +1,371 @@
+//! Our controllers behind the stack's trait: window controllers for any quinn application, all others under our own driver.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `sender` | from the stack's calls to our events |
+//! | `peer` | receive times and marks of single packets |
+//! | `support` | which controllers can run, and where |
+//! | `rtt`, `pacer` | their parts |
+//!
+//! ```text
+//! let factory = Factory::new(settings);                   // one per endpoint, or per connection
+//! let tap = Tap::new(factory.open(), stamps.clone());     // around the TLS configuration
+//! transport.congestion_controller_factory(factory);
+//! ```
+//!
+//! A connection's controller and its tap are one [`Governor`]: the stack makes the session and then the controller of a
+//! connection in one call on one thread, and the factory takes what its tap has just opened. Without the tap a controller
+//! works as every other of quinn does: it hears of CE where the stack's own validation lets it, and of no other mark.
+
+use std::any::Any;
+use std::cell::RefCell;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use brakelight_core::controller::Controller as _;
+use brakelight_core::ecn::Ecn;
+use brakelight_core::random::Random;
+use brakelight_core::registry::ControllerConfig;
+use brakelight_core::time::{Duration, Time};
+use brakelight_core::units::{Bytes, Rate};
+use quinn_proto::RttEstimator;
+use quinn_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
+
+use crate::tap::frames::Ack;
+use crate::tap::{Listener, Open};
+use crate::validation::State;
+
+mod pacer;
+mod peer;
+mod rtt;
+mod sender;
+pub mod support;
+
+pub use peer::Times;
+use sender::Sender;
+pub use sender::{Counters, Gate};
+pub use support::{Path, Place, Unsupported};
+
+/// A window so large that the stack's pacer stands aside (quinn-proto, `Pacer::delay`).
+const OPEN: u64 = 1 << 40;
+/// A window into which nothing fits.
+const SHUT: u64 = 1;
+
+/// The 16 bits by which routers tell packet `wire` from others: as an IPv4 identification that counts packets.
+pub fn hash16(wire: u64) -> u16 {
+    wire as u16
+}
+
+/// What a connection's congestion control is made of.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    controller: ControllerConfig,
+    place: Place,
+    /// The window before the first ACK, in packets, unless the controller sets its own.
+    pub initial_window: u32,
+    /// Packets that may leave back to back after a pause, under our driver.
+    pub pacing_burst: u32,
+    /// Bytes of IP and UDP headers that go with each datagram.
+    pub overhead: u64,
+    /// The controller's stream of random numbers.
+    pub random: Random,
+}
+
+impl Settings {
+    /// Settings with the defaults of RFC 9002, if `controller` can run at `place` on `path`.
+    pub fn new(controller: ControllerConfig, place: Place, path: Path) -> Result<Self, Unsupported> {
+        support::check(&controller, place, path)?;
+        let random = Random::stream(0, "controller");
+        Ok(Settings { controller, place, initial_window: 10, pacing_burst: 10, overhead: 28, random })
+    }
+
+    /// The controller.
+    pub fn controller(&self) -> &ControllerConfig {
+        &self.controller
+    }
+}
+
+/// One connection's congestion control, shared by the stack, the tap, and whoever wants to look.
+#[derive(Debug)]
+pub struct Governor {
+    settings: Settings,
+    tapped: bool,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    base: Option<Instant>,
+    sender: Option<Sender>,
+    open: bool,
+}
+
+impl Governor {
+    /// One that has not begun. With `base` the stack's clock shows that instant at time zero, otherwise the connection's
+    /// first.
+    pub fn new(settings: Settings, tapped: bool, base: Option<Instant>) -> Self {
+        Governor { settings, tapped, inner: Mutex::new(Inner { base, ..Inner::default() }) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&mut Sender) -> T) -> Option<T> {
+        self.lock().sender.as_mut().map(act)
+    }
+
+    /// What the connection did so far.
+    pub fn counters(&self) -> Counters {
+        self.with(|sender| sender.counters()).unwrap_or_default()
+    }
+
+    /// Where ECN stands.
+    pub fn validation(&self) -> State {
+        self.with(|sender| sender.validation()).unwrap_or(State::Testing)
+    }
+
+    /// What receive times are made of.
+    pub fn times(&self) -> Times {
+        self.with(|sender| sender.times()).unwrap_or(Times::Unused)
+    }
+
+    /// The controller's window; zero before the connection begins.
+    pub fn cwnd(&self) -> Bytes {
+        self.with(|sender| sender.controller().cwnd()).unwrap_or(Bytes::ZERO)
+    }
+
+    /// Bytes in flight.
+    pub fn inflight(&self) -> Bytes {
+        self.with(|sender| sender.inflight()).unwrap_or(Bytes::ZERO)
+    }
+
+    /// Smoothed RTT, once there is a sample.
+    pub fn smoothed_rtt(&self) -> Option<Duration> {
+        self.with(|sender| sender.smoothed_rtt()).flatten()
+    }
+
+    /// The newest RTT sample that was not taken yet.
+    pub fn take_rtt_sample(&self) -> Option<Duration> {
+        self.with(Sender::take_rtt_sample).flatten()
+    }
+
+    /// The controller's pacing rate, if it has one.
+    pub fn pacing_rate(&self) -> Option<Rate> {
+        self.with(|sender| sender.controller().pacing_rate()).flatten()
+    }
+
+    /// Calls `visit` with what the controller shows of itself.
+    pub fn inspect(&self, visit: &mut dyn FnMut(&'static str, f64)) {
+        self.with(|sender| sender.controller().inspect(visit));
+    }
+
+    // For the driver.
+
+    /// Opens or shuts the window for the next packet: what keeps it, if it stays shut.
+    pub(crate) fn set_gate(&self, now: Time) -> Gate {
+        let mut inner = self.lock();
+        let gate = inner.sender.as_mut().map_or(Gate::Open, |sender| sender.gate(now));
+        inner.open = gate == Gate::Open;
+        gate
+    }
+
+    /// A datagram came from the peer.
+    pub(crate) fn on_datagram(&self, now: Time, datagram: &[u8]) {
+        self.with(|sender| sender.on_datagram(now, datagram));
+    }
+
+    /// Tells the controller what has been gathered.
+    pub(crate) fn flush(&self) {
+        self.with(Sender::flush);
+    }
+
+    /// The number of the packet that was just sent, if it asks for an ACK, after the handshake.
+    pub(crate) fn last_number(&self) -> Option<u64> {
+        self.with(|sender| sender.last_number()).flatten()
+    }
+
+    /// Whether the peer's reports would be of use, and none has come.
+    pub(crate) fn wants_reports(&self) -> bool {
+        self.with(|sender| sender.wants_reports()).unwrap_or(false)
+    }
+
+    /// When the controller wants to be called.
+    pub(crate) fn next_timer(&self) -> Option<Time> {
+        self.with(|sender| sender.next_timer()).flatten()
+    }
+
+    /// Calls the controller if it wants to be.
+    pub(crate) fn on_timer(&self, now: Time) {
+        self.with(|sender| sender.on_timer(now));
+    }
+}
+
+impl Listener for Governor {
+    fn on_ack(&self, ack: &Ack<'_>, newest: bool) {
+        if newest {
+            self.with(|sender| sender.on_frame(ack));
+        }
+    }
+
+    fn on_payload(&self, _number: u64, eliciting: bool) {
+        self.with(|sender| sender.on_payload(eliciting));
+    }
+
+    fn on_seal(&self, number: u64, packet: &[u8]) -> Option<Ecn> {
+        self.with(|sender| sender.on_seal(number, packet.len() as u64))
+    }
+}
+
+/// The stack's handle on a [`Governor`].
+#[derive(Clone, Debug)]
+pub struct Adapter {
+    governor: Arc<Governor>,
+    initial_window: u64,
+}
+
+impl Adapter {
+    /// What is behind it.
+    pub fn governor(&self) -> &Arc<Governor> {
+        &self.governor
+    }
+
+    fn begin(governor: Arc<Governor>, now: Instant, mtu: u16) -> Self {
+        let mut inner = governor.lock();
+        let base = *inner.base.get_or_insert(now);
+        let now = time(base, now);
+        let sender = Sender::new(&governor.settings, governor.tapped, now, mtu);
+        let initial_window = sender.controller().cwnd().0;
+        inner.sender = Some(sender);
+        drop(inner);
+        Adapter { governor, initial_window }
+    }
+
+    /// Calls `act` with the sender and `at` on its clock.
+    fn at(&self, at: Instant, act: impl FnOnce(&mut Sender, Time)) {
+        let mut inner = self.governor.lock();
+        if let Inner { base: Some(base), sender: Some(sender), .. } = &mut *inner {
+            act(sender, time(*base, at));
+        }
+    }
+
+    fn between(&self, sent: Instant, now: Instant, act: impl FnOnce(&mut Sender, Time, Time)) {
+        let mut inner = self.governor.lock();
+        if let Inner { base: Some(base), sender: Some(sender), .. } = &mut *inner {
+            act(sender, time(*base, now), time(*base, sent));
+        }
+    }
+}
+
+fn time(base: Instant, at: Instant) -> Time {
+    Time::from_nanos(at.saturating_duration_since(base).as_nanos() as u64)
+}
+
+impl Controller for Adapter {
+    fn on_sent(&mut self, now: Instant, bytes: u64, _last_packet_number: u64) {
+        self.at(now, |sender, now| sender.on_sent(now, bytes));
+    }
+
+    fn on_ack(&mut self, now: Instant, sent: Instant, bytes: u64, _app_limited: bool, _rtt: &RttEstimator) {
+        self.between(sent, now, |sender, now, sent| sender.on_acked(now, sent, bytes));
+    }
+
+    fn on_end_acks(&mut self, now: Instant, in_flight: u64, app_limited: bool, _largest: Option<u64>) {
+        self.at(now, |sender, now| sender.on_end_acks(now, in_flight, app_limited));
+    }
+
+    fn on_congestion_event(&mut self, now: Instant, sent: Instant, persistent: bool, lost_bytes: u64) {
+        self.between(sent, now, |sender, now, sent| sender.on_congestion(now, sent, persistent, lost_bytes));
+    }
+
+    fn on_mtu_update(&mut self, new_mtu: u16) {
+        self.governor.with(|sender| sender.on_mtu(new_mtu));
+    }
+
+    fn window(&self) -> u64 {
+        let mut inner = self.governor.lock();
+        let open = inner.open;
+        let Some(sender) = &mut inner.sender else { return SHUT };
+        sender.flush();
+        match self.governor.settings.place {
+            Place::Driver if open => OPEN,
+            Place::Driver => SHUT,
+            // The stack sends while what is in flight with the next packet stays below the window, so a window of exactly
+            // one packet would let none go.
+            Place::Stack => sender.controller().cwnd().0.saturating_add(1),
+        }
+    }
+
+    fn metrics(&self) -> ControllerMetrics {
+        let mut metrics = ControllerMetrics::default();
+        metrics.congestion_window = self.governor.cwnd().0;
+        metrics.ssthresh =
+            self.governor.with(|sender| sender.controller().ssthresh()).flatten().map(|ssthresh| ssthresh.0);
+        metrics.pacing_rate = self.governor.pacing_rate().map(Rate::bps);
+        metrics
+    }
+
+    fn clone_box(&self) -> Box<dyn Controller> {
+        Box::new(self.clone())
+    }
+
+    fn initial_window(&self) -> u64 {
+        self.initial_window
+    }
+
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        self
+    }
+}
+
+thread_local! {
+    /// The governor whose session has just begun on this thread, and for which factory.
+    static OPENED: RefCell<Option<(usize, Arc<Governor>)>> = const { RefCell::new(None) };
+}
+
+/// Makes controllers for a quinn endpoint.
+#[derive(Debug)]
+pub struct Factory {
+    settings: Settings,
+    /// The one connection it is for, if it is for one.
+    only: Option<Arc<Governor>>,
+}
+
+impl Factory {
+    /// A factory for any number of connections.
+    pub fn new(settings: Settings) -> Arc<Self> {
+        Arc::new(Factory { settings, only: None })
+    }
+
+    /// A factory for one connection.
+    pub fn only(governor: Arc<Governor>) -> Arc<Self> {
+        Arc::new(Factory { settings: governor.settings.clone(), only: Some(governor) })
+    }
+
+    /// What a [`Tap`](crate::tap::Tap) calls as a connection begins.
+    pub fn open(self: &Arc<Self>) -> Open {
+        let factory = self.clone();
+        Arc::new(move || {
+            let governor = factory
+                .only
+                .clone()
+                .unwrap_or_else(|| Arc::new(Governor::new(factory.settings.clone(), true, None)));
+            OPENED.set(Some((Arc::as_ptr(&factory) as usize, governor.clone())));
+            governor
+        })
+    }
+}
+
+impl ControllerFactory for Factory {
+    fn build(self: Arc<Self>, now: Instant, current_mtu: u16) -> Box<dyn Controller> {
+        let own = Arc::as_ptr(&self) as usize;
+        let opened = OPENED.take().filter(|(factory, _)| *factory == own).map(|(_, governor)| governor);
+        let governor = opened
+            .or_else(|| self.only.clone())
+            .unwrap_or_else(|| Arc::new(Governor::new(self.settings.clone(), false, None)));
+        Box::new(Adapter::begin(governor, now, current_mtu))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,188 @@
+//! Which controllers can run over QUIC, and where.
+
+use brakelight_core::controller::{Connection, Controller};
+use brakelight_core::ecn::Encoding;
+use brakelight_core::random::Random;
+use brakelight_core::registry::{CONTROLLERS, ControllerConfig};
+use brakelight_core::time::Time;
+use brakelight_core::units::Bytes;
+
+/// Who sends the packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// An application of quinn, whose own pacer sends 1.25 windows per smoothed RTT whatever the controller wants.
+    Stack,
+    /// Our driver, which lets packets go at the controller's rate and reads the peer's reports.
+    Driver,
+}
+
+/// Whose routers lie on the path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Path {
+    /// Anybody's: ECT(1) asks for L4S there (RFC 9331), and nothing else may be meant by it.
+    Public,
+    /// The user's own, who knows what its routers make of ECN.
+    Own,
+}
+
+/// Why a controller cannot run here.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unsupported {
+    /// It decides a rate, which a quinn application cannot honour.
+    #[error(
+        "controller: `{name}` sends at a rate of its own, and quinn paces by its window: valid in a quinn application are {valid}; `run --host quinn` and `perf` run `{name}` too"
+    )]
+    Rate {
+        /// The controller.
+        name: &'static str,
+        /// Those that work.
+        valid: String,
+    },
+    /// It needs a congestion header in every packet.
+    #[error(
+        "controller: `{name}` needs a header that routers write to, which QUIC's packets do not have: valid are {valid}"
+    )]
+    Header {
+        /// The controller.
+        name: &'static str,
+        /// Those that work.
+        valid: String,
+    },
+    /// It needs what only its own receiver knows.
+    #[error(
+        "controller: `{name}` needs {what}, which a QUIC receiver does not send{hint}: valid are {valid}"
+    )]
+    Feedback {
+        /// The controller.
+        name: &'static str,
+        /// What it needs.
+        what: &'static str,
+        /// Where it would work.
+        hint: &'static str,
+        /// Those that work.
+        valid: String,
+    },
+    /// It gives the ECN field a meaning of its own.
+    #[error(
+        "controller: `{name}` writes ECN codepoints that mean something else to routers of others (ECT(1) asks for L4S, RFC 9331): say that the path is your own, or take one of {valid}"
+    )]
+    Marks {
+        /// The controller.
+        name: &'static str,
+        /// Those that work.
+        valid: String,
+    },
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Need {
+    Nothing,
+    Rate,
+    Header,
+    Forecast,
+    EachMark,
+}
+
+fn need(config: &ControllerConfig) -> Need {
+    match (config.name(), config.companions().feedback) {
+        (_, "explicit") => Need::Header,
+        (_, "sprout") => Need::Forecast,
+        (_, "bmcc") => Need::EachMark,
+        ("bbr" | "bbr2" | "bbr3" | "vivace", _) => Need::Rate,
+        _ => Need::Nothing,
+    }
+}
+
+fn encoding(config: &ControllerConfig) -> Encoding {
+    let mss = Bytes(1200);
+    let anywhere = Connection {
+        mss,
+        overhead: Bytes(28),
+        initial_window: Bytes(10 * mss.0),
+        now: Time::ZERO,
+        random: Random::stream(0, "anywhere"),
+    };
+    config.build(&anywhere).encoding()
+}
+
+fn works(config: &ControllerConfig, place: Place, path: Path) -> bool {
+    let needs = match need(config) {
+        Need::Nothing => true,
+        Need::Rate | Need::EachMark => place == Place::Driver,
+        Need::Header | Need::Forecast => false,
+    };
+    let means_its_own = matches!(encoding(config), Encoding::Abc | Encoding::AbcProxied | Encoding::Bmcc);
+    needs && (path == Path::Own || !means_its_own)
+}
+
+/// Every controller that works at `place` on `path` with its default settings, by name.
+pub fn valid(place: Place, path: Path) -> Vec<&'static str> {
+    let works = |name: &&'static str| {
+        ControllerConfig::new(name, &[]).is_ok_and(|config| works(&config, place, path))
+    };
+    CONTROLLERS.iter().map(|entry| entry.name).filter(works).collect()
+}
+
+/// Says why `config` cannot run at `place` on `path`, if it cannot.
+pub fn check(config: &ControllerConfig, place: Place, path: Path) -> Result<(), Unsupported> {
+    if works(config, place, path) {
+        return Ok(());
+    }
+    let name = config.name();
+    let valid = valid(place, path).join(", ");
+    let feedback = |what, hint| Unsupported::Feedback { name, what, hint, valid: valid.clone() };
+    Err(match need(config) {
+        Need::Header => Unsupported::Header { name, valid },
+        Need::Forecast => feedback("its receiver's forecast of the link", ""),
+        Need::EachMark if place == Place::Stack => {
+            feedback("each packet's mark", " (`run --host quinn` sends them)")
+        }
+        Need::Rate if place == Place::Stack => Unsupported::Rate { name, valid },
+        _ => Unsupported::Marks { name, valid },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(name: &str, options: &[(&str, &str)], place: Place, path: Path) -> String {
+        let config = ControllerConfig::new(name, options).unwrap();
+        check(&config, place, path).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn an_application_gets_every_window_controller_and_the_driver_those_with_a_rate_as_well() {
+        let stack = valid(Place::Stack, Path::Own);
+        let driver = valid(Place::Driver, Path::Own);
+        for name in ["cubic", "newreno", "abc", "quicdc", "copa", "vegas"] {
+            assert!(stack.contains(&name) && driver.contains(&name), "{name}");
+        }
+        for name in ["bbr", "bbr3", "vivace", "bmcc"] {
+            assert!(!stack.contains(&name) && driver.contains(&name), "{name}");
+        }
+        for name in ["xcp", "rcp", "sprout", "vcp"] {
+            assert!(!driver.contains(&name), "{name}");
+        }
+    }
+
+    #[test]
+    fn refusals_name_the_controller_the_reason_and_what_works() {
+        let text = refusal("bbr", &[], Place::Stack, Path::Own);
+        assert!(text.contains("`bbr` sends at a rate of its own") && text.contains("cubic"), "{text}");
+        let text = refusal("xcp", &[], Place::Driver, Path::Own);
+        assert!(text.contains("needs a header") && text.contains("quicdc"), "{text}");
+        let text = refusal("sprout", &[], Place::Driver, Path::Own);
+        assert!(text.contains("forecast"), "{text}");
+        let text = refusal("bmcc", &[], Place::Stack, Path::Own);
+        assert!(text.contains("each packet's mark"), "{text}");
+    }
+
+    #[test]
+    fn abc_is_refused_on_a_path_that_is_not_the_users_own() {
+        let text = refusal("abc", &[], Place::Driver, Path::Public);
+        assert!(text.contains("RFC 9331") && !text.contains("abc,"), "{text}");
+        assert!(!valid(Place::Stack, Path::Public).contains(&"abc"));
+        assert!(valid(Place::Stack, Path::Public).contains(&"prague"));
+    }
+}

@@ -1,0 +1,116 @@
+use super::*;
+
+const MTU: u64 = 1200;
+
+fn governor(name: &str, tapped: bool, base: Instant) -> (Arc<Governor>, Box<dyn Controller>) {
+    let config = ControllerConfig::new(name, &[]).unwrap();
+    let settings = Settings::new(config, Place::Stack, Path::Own).unwrap();
+    let governor = Arc::new(Governor::new(settings, tapped, Some(base)));
+    let controller = Factory::only(governor.clone()).build(base, MTU as u16);
+    (governor, controller)
+}
+
+fn ms(base: Instant, ms: u64) -> Instant {
+    base + std::time::Duration::from_millis(ms)
+}
+
+/// Tells `governor` of an ACK of `count` packets of the MTU sent at `sent`.
+fn acknowledge(governor: &Governor, sent: u64, now: u64, count: u64, inflight: u64) {
+    let (sent, now) = (Time::from_millis(sent), Time::from_millis(now));
+    governor.with(|sender| {
+        (0..count).for_each(|_| sender.on_acked(now, sent, MTU));
+        sender.on_end_acks(now, inflight, false);
+    });
+}
+
+#[test]
+fn the_window_of_a_stack_leaves_room_for_what_the_controller_allows() {
+    let base = Instant::now();
+    let (governor, controller) = governor("newreno", false, base);
+    assert_eq!(controller.window(), governor.cwnd().0 + 1);
+    assert_eq!(controller.initial_window(), 10 * MTU);
+}
+
+#[test]
+fn slow_start_doubles_the_window_in_a_round_trip_and_a_loss_halves_it() {
+    let base = Instant::now();
+    let (governor, mut controller) = governor("newreno", false, base);
+    controller.on_sent(ms(base, 0), 10 * MTU, 9);
+    // Two packets per ACK: NewReno takes no more of one into account (rfc3465 2.2).
+    (0..5).for_each(|ack| acknowledge(&governor, 0, 50 + ack, 2, (8 - 2 * ack) * MTU));
+    assert_eq!(controller.window(), 20 * MTU + 1);
+    controller.on_sent(ms(base, 60), 20 * MTU, 29);
+    controller.on_congestion_event(ms(base, 120), ms(base, 60), false, 2 * MTU);
+    assert_eq!(controller.window(), 10 * MTU + 1);
+    // The same episode.
+    controller.on_congestion_event(ms(base, 121), ms(base, 60), false, MTU);
+    assert_eq!(controller.window(), 10 * MTU + 1);
+    let counters = governor.counters();
+    assert_eq!((counters.lost_packets, counters.lost_bytes), (3, 3 * MTU));
+}
+
+#[test]
+fn persistent_congestion_leaves_the_smallest_window() {
+    let base = Instant::now();
+    let (governor, mut controller) = governor("newreno", false, base);
+    controller.on_sent(ms(base, 0), 10 * MTU, 9);
+    acknowledge(&governor, 0, 50, 5, 5 * MTU);
+    controller.on_congestion_event(ms(base, 5000), ms(base, 0), true, 5 * MTU);
+    assert!(controller.window() <= 2 * MTU + 1, "{}", controller.window());
+}
+
+#[test]
+fn a_window_that_the_application_does_not_fill_does_not_grow() {
+    let base = Instant::now();
+    let (governor, mut controller) = governor("newreno", false, base);
+    controller.on_sent(ms(base, 0), 2 * MTU, 1);
+    governor.with(|sender| {
+        (0..2).for_each(|_| sender.on_acked(Time::from_millis(50), Time::ZERO, MTU));
+        sender.on_end_acks(Time::from_millis(50), 0, true);
+    });
+    assert_eq!(controller.window(), 10 * MTU + 1);
+}
+
+#[test]
+fn packets_acknowledged_carry_what_was_known_when_they_were_sent() {
+    let base = Instant::now();
+    let (governor, mut controller) = governor("cubic", true, base);
+    // Three packets and a pure ACK, sealed and sent one by one, as the driver does.
+    for (number, eliciting) in [(0, true), (1, true), (2, false), (3, true)] {
+        governor.on_payload(number, eliciting);
+        let size = if eliciting { MTU } else { 40 };
+        governor.on_seal(number, &vec![0; size as usize]);
+        controller.on_sent(ms(base, number), size, number);
+    }
+    assert_eq!(governor.inflight(), Bytes(3 * MTU));
+    governor.with(|sender| {
+        sender.on_acked(Time::from_millis(60), Time::from_millis(0), MTU);
+        sender.on_acked(Time::from_millis(60), Time::from_millis(3), MTU);
+        sender.on_end_acks(Time::from_millis(60), MTU, false);
+    });
+    governor.flush();
+    assert_eq!(governor.take_rtt_sample(), Some(Duration::from_millis(57)));
+    assert_eq!(governor.inflight(), Bytes(MTU));
+    assert_eq!(governor.counters().sent_packets, 3);
+}
+
+#[test]
+fn each_connection_finds_the_tap_that_was_opened_for_it() {
+    let config = ControllerConfig::new("abc", &[]).unwrap();
+    let factory = Factory::new(Settings::new(config, Place::Stack, Path::Own).unwrap());
+    let other = Factory::new(factory.settings.clone());
+    let governor_of = |controller: Box<dyn Controller>| {
+        let adapter = controller.into_any().downcast::<Adapter>().unwrap();
+        adapter.governor().clone()
+    };
+    let listener = factory.open()();
+    let tapped = governor_of(factory.clone().build(Instant::now(), 1200));
+    assert!(tapped.tapped);
+    listener.on_payload(0, true);
+    assert_eq!(listener.on_seal(0, &[0; 1200]), Some(Ecn::Ect1));
+    assert_eq!(tapped.with(|sender| sender.validation()), Some(State::Testing));
+    // A connection without a tap, or with somebody else's, is on its own.
+    assert!(!governor_of(factory.clone().build(Instant::now(), 1200)).tapped);
+    factory.open()();
+    assert!(!governor_of(other.build(Instant::now(), 1200)).tapped);
+}
