@@ -51,6 +51,9 @@ pub enum Command {
     Bench(Bench),
     /// Run a command behind an emulated link
     Emulate(Box<crate::emulate::Arguments>),
+    /// Let this machine's TCP speak ABC, by eBPF programs in its kernel
+    #[command(subcommand)]
+    Tcp(Tcp),
 }
 
 /// How results are printed.
@@ -358,6 +361,83 @@ pub struct Bench {
     /// One row in this process: what `bench` runs as a process of its own
     #[arg(long, hide = true)]
     pub row: Option<String>,
+}
+
+/// `tcp`.
+#[derive(Clone, Debug, Subcommand)]
+pub enum Tcp {
+    /// Put ABC's controller, its mark and its receiver into the kernel
+    Load(TcpLoad),
+    /// Take out what `load --pin` left in
+    Unload,
+    /// Show what of ours is in the kernel
+    Status(TcpStatus),
+    /// Show the connections that the controller serves: windows, and marks per second
+    Watch(TcpWatch),
+    /// Say what this kernel can do for ABC, and what to do where it cannot
+    Doctor(TcpStatus),
+}
+
+/// How a sender learns of marks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FeedbackName {
+    /// Accurate ECN where the kernel has it, the option otherwise
+    Auto,
+    /// Accurate ECN (RFC 9768)
+    Accecn,
+    /// An experimental TCP option of our own, which both ends must have loaded
+    Option,
+}
+
+/// `tcp load`.
+#[derive(Clone, Debug, Args)]
+pub struct TcpLoad {
+    /// A device on whose way out ABC's packets are marked accelerate; may be repeated
+    #[arg(long = "dev", value_name = "DEV")]
+    pub devices: Vec<String>,
+    /// How the sender learns of marks
+    #[arg(long, default_value = "auto", value_enum)]
+    pub feedback: FeedbackName,
+    /// Load only what a receiver needs, not the controller
+    #[arg(long)]
+    pub receiver: bool,
+    /// Let users other than root choose the controller
+    #[arg(long)]
+    pub unrestricted: bool,
+    /// Pace packets at this many percent of a window per RTT [default: unpaced, as in the paper]
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(50..=1000))]
+    pub pacing: Option<u32>,
+    /// The cgroup whose sockets speak the option [default: where cgroup2 is mounted]
+    #[arg(long, value_name = "DIR")]
+    pub cgroup: Option<PathBuf>,
+    /// Leave everything in the kernel and return
+    #[arg(long, conflicts_with = "duration")]
+    pub pin: bool,
+    /// Take everything out after this time [default: when interrupted]
+    #[arg(long, value_name = "TIME", value_parser = positive_time, allow_hyphen_values = true)]
+    pub duration: Option<Duration>,
+}
+
+/// `tcp status` and `tcp doctor`.
+#[derive(Clone, Debug, Args)]
+pub struct TcpStatus {
+    /// How to print it
+    #[arg(long, default_value = "table", value_enum)]
+    pub format: DocumentFormat,
+}
+
+/// `tcp watch`.
+#[derive(Clone, Debug, Args)]
+pub struct TcpWatch {
+    /// Time between two looks
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = positive_time, allow_hyphen_values = true)]
+    pub interval: Duration,
+    /// How many times to look [default: until interrupted]
+    #[arg(long, value_name = "N", value_parser = count, allow_hyphen_values = true)]
+    pub count: Option<u32>,
+    /// How to print it; JSON is one document a line
+    #[arg(long, default_value = "table", value_enum)]
+    pub format: DocumentFormat,
 }
 
 /// Reads the command line. Help and the version are printed here.

@@ -3,7 +3,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`arguments`] | what can be said on the command line |
-//! | [`compare`], [`run`], [`reproduce`], [`list`], [`trace`], [`stability`], [`mod@bench`], [`emulate`] | one command each |
+//! | [`compare`], [`run`], [`reproduce`], [`list`], [`trace`], [`stability`], [`mod@bench`], [`emulate`], [`tcp`] | one command each |
 //! | [`simulate`] | many runs at once |
 //! | [`schemes`] | what `compare` runs when no scheme is named |
 //! | [`summary`] | which scheme is best, and by how much |
@@ -31,6 +31,7 @@ pub mod schemes;
 pub mod simulate;
 pub mod stability;
 pub mod summary;
+pub mod tcp;
 #[cfg(test)]
 mod testing;
 pub mod text;
@@ -56,5 +57,6 @@ pub fn main() -> Result<(), Failure> {
         Command::Stability(arguments) => stability::execute(arguments),
         Command::Bench(arguments) => bench::execute(arguments),
         Command::Emulate(arguments) => emulate::execute(arguments),
+        Command::Tcp(arguments) => tcp::execute(arguments),
     }
 }

@@ -105,6 +105,14 @@ const LINES: &[&str] = &[
     "run high-red-threshold.toml",
     "run high-quicdc-threshold.toml",
     "run good.toml --runs 0",
+    // The kernel.
+    "tcp load --feedback smoke",
+    "tcp load --pacing 5",
+    "tcp load --duration 0s",
+    "tcp load --pin --duration 5s",
+    "tcp watch --interval 0s",
+    "tcp watch --count 0",
+    "tcp status --format csv",
     // Words.
     "",
     "compete",

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * What is kept for each connection, in maps that outlive one program: the controller writes them, the stamp and the
+ * option read them, `watch` lists them. `src/watch.rs` has the same layouts.
+ */
+#ifndef BRAKELIGHT_CONNECTION_H
+#define BRAKELIGHT_CONNECTION_H
+
+#include "abc.h"
+
+/* Where the counts of marks come from. */
+enum feedback {
+	FEEDBACK_NONE = 0,
+	FEEDBACK_ACCECN = 1,
+	FEEDBACK_OPTION = 2,
+};
+
+/* ECT(1), ECT(0), CE: the order of tcp_sock.delivered_ecn_bytes. */
+enum { ACCELERATE = 0, BRAKE = 1, CE_MARK = 2, KINDS = 3 };
+
+struct connection {
+	struct abc abc;
+	/* Counters as of the last ACK. */
+	__u32 seen[KINDS];
+	__u32 feedback;
+	/* All bytes of each kind so far, payload, signed corrections worked in. */
+	__u64 marked[KINDS];
+	__u64 acked_bytes;
+	__u64 last_ack_ns;
+	__u32 srtt_us;
+	__u32 min_rtt_us;
+	__u32 losses;
+	__u32 timeouts;
+	__u32 ce_episodes;
+	__u32 state;
+};
+
+/* What the experimental option carried, and what is to be put into it. */
+struct reported {
+	/* by the peer: bytes it received */
+	__u32 by_peer[KINDS];
+	/* to the peer: bytes received here */
+	__u32 received[KINDS];
+	/* Whether the peer speaks the option. */
+	__u32 peer_speaks;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct connection);
+} bl_connections SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct reported);
+} bl_reported SEC(".maps");
+
+#endif

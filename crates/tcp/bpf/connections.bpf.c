@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+/* Lists the connections of every network namespace, for `watch`. */
+#include "kernel.h"
+
+#include "connection.h"
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+struct listed {
+	__u32 family;
+	__u16 local_port;
+	__u16 remote_port;
+	__u32 local[4];
+	__u32 remote[4];
+	__u32 snd_cwnd;
+	__u32 w_abc_bytes;
+	__u32 w_nonabc_bytes;
+	__u32 mss;
+	__u32 srtt_us;
+	__u32 min_rtt_us;
+	__u32 feedback;
+	__u32 spoiled;
+	__u32 losses;
+	__u32 timeouts;
+	__u32 ce_episodes;
+	__u32 state;
+	__u64 marked[KINDS];
+	__u64 acked_bytes;
+	__u64 id;
+};
+
+SEC("iter/bpf_sk_storage_map")
+int bl_list(struct bpf_iter__bpf_sk_storage_map *context)
+{
+	struct connection *c = context->value;
+	struct sock *sk = context->sk;
+	struct listed out = {};
+
+	if (!sk || !c)
+		return 0;
+	out.id = (__u64)sk;
+	out.family = sk->__sk_common.skc_family;
+	out.local_port = sk->__sk_common.skc_num;
+	out.remote_port = bpf_ntohs(sk->__sk_common.skc_dport);
+	if (out.family == 2) {
+		out.local[0] = sk->__sk_common.skc_rcv_saddr;
+		out.remote[0] = sk->__sk_common.skc_daddr;
+	} else {
+		bpf_probe_read_kernel(out.local, sizeof(out.local), &sk->__sk_common.skc_v6_rcv_saddr);
+		bpf_probe_read_kernel(out.remote, sizeof(out.remote), &sk->__sk_common.skc_v6_daddr);
+	}
+	out.snd_cwnd = BPF_CORE_READ((struct tcp_sock *)sk, snd_cwnd);
+	out.w_abc_bytes = bytes_of(c->abc.w_abc);
+	out.w_nonabc_bytes = bytes_of(cubic_cwnd(&c->abc.second));
+	out.mss = c->abc.mss;
+	out.srtt_us = c->srtt_us;
+	out.min_rtt_us = c->min_rtt_us;
+	out.feedback = c->feedback;
+	out.spoiled = abc_marks_are_spoiled(&c->abc);
+	out.losses = c->losses;
+	out.timeouts = c->timeouts;
+	out.ce_episodes = c->ce_episodes;
+	out.state = c->state;
+	for (int kind = 0; kind < KINDS; kind++)
+		out.marked[kind] = c->marked[kind];
+	out.acked_bytes = c->acked_bytes;
+	bpf_seq_write(context->meta->seq, &out, sizeof(out));
+	return 0;
+}

@@ -1,0 +1,48 @@
+//! What can only be told by trying: part of what `tcp doctor` says.
+
+use super::{endpoint, objects};
+use crate::doctor::{Check, Verdict, has_accecn, require_root};
+
+/// Loads each program for a moment.
+pub fn attempts() -> Vec<Check> {
+    if require_root().is_err() {
+        return Vec::new();
+    }
+    let mut checks = vec![flag()];
+    let programs = [
+        ("ABC's controller passes the verifier", objects::ABC),
+        ("the mark of accelerate passes the verifier", objects::STAMP),
+        ("the option passes the verifier", objects::OPTION),
+        ("the list of connections passes the verifier", objects::CONNECTIONS),
+    ];
+    checks.extend(programs.map(|(what, bytes)| {
+        let loaded = objects::open("probe", bytes, &[]).and_then(|object| objects::load("loading", object));
+        match loaded {
+            Ok(_) => Check { what, verdict: Verdict::Yes, found: "it loads".into(), advice: None },
+            Err(error) => Check {
+                what,
+                verdict: Verdict::No,
+                found: error.to_string(),
+                advice: Some("a newer kernel; `sch_abc` and QUIC (`brakelight perf`) do without".into()),
+            },
+        }
+    }));
+    checks
+}
+
+fn flag() -> Check {
+    let what = "a congestion control can ask for Accurate ECN for its own connections";
+    let yes = has_accecn() && endpoint::takes_accecn_flag();
+    Check {
+        what,
+        verdict: if yes { Verdict::Yes } else { Verdict::Instead },
+        found: if yes { "TCP_CONG_NEEDS_ACCECN" } else { "no TCP_CONG_NEEDS_ACCECN" }.into(),
+        advice: (!yes).then(|| {
+            if has_accecn() {
+                "`sysctl net.ipv4.tcp_ecn=3` at both ends does it for all connections".into()
+            } else {
+                "the option does not need it".to_string()
+            }
+        }),
+    }
+}

@@ -1,0 +1,233 @@
+//! ABC's endpoints: the controller, the stamp, the option, the receiver shim.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use libbpf_rs::{Link, MapCore, Object, OpenObject};
+
+use super::objects;
+use crate::doctor;
+use crate::error::Error;
+use crate::settings::{Feedback, Load, Loaded, PINS};
+
+/// Where `flags` is in `struct tcp_congestion_ops` of `bpf/kernel.h`: behind six pointers and a name of 16 bytes.
+const FLAGS_AT: usize = 6 * 8 + 16;
+/// `TCP_CONG_NON_RESTRICTED`
+const UNRESTRICTED: u32 = 1;
+/// `TCP_CONG_NEEDS_ECN`
+const NEEDS_ECN: u32 = 2;
+/// `TCP_CONG_NEEDS_ACCECN`
+const NEEDS_ACCECN: u32 = 4;
+/// `FEEDBACK_ACCECN` and `FEEDBACK_OPTION` of `bpf/connection.h`
+const ACCECN: u32 = 1;
+const OPTION: u32 = 2;
+
+/// What is in the kernel as long as this lives, or as long as its pins do.
+#[derive(Debug)]
+pub struct Endpoint {
+    /// What was done.
+    pub loaded: Loaded,
+    /// By the names they are pinned under.
+    links: Vec<(String, Link)>,
+    maps: Vec<(String, OwnedFd)>,
+    _objects: Vec<Object>,
+}
+
+/// Puts the programs into the kernel.
+///
+/// # Errors
+/// Whatever the kernel refuses, in its own words and ours; nothing is left behind then.
+pub fn load(settings: &Load) -> Result<Endpoint, Error> {
+    doctor::require_root()?;
+    if status_is_pinned() {
+        return Err(Error::Input(format!(
+            "{PINS} shows that it is loaded already: `brakelight tcp unload` first"
+        )));
+    }
+    let option = match settings.feedback {
+        Feedback::Option => true,
+        Feedback::AccEcn => false,
+        Feedback::Auto => !doctor::has_accecn(),
+    };
+    let mut loaded =
+        Loaded { feedback: if option { "option" } else { "accecn" }.into(), ..Loaded::default() };
+    let controllers: &[&str] = if settings.receiver { &["accecn_reno"] } else { &["abc"] };
+    // The option needs no help from the kernel: at a receiver it is all.
+    let controllers = if settings.receiver && option { &[] } else { controllers };
+
+    let per_connection = !option && takes_accecn_flag();
+    let object = open_controllers(settings, controllers, option, per_connection)?;
+    let mut object = objects::load("loading the controller", object)?;
+    let maps = objects::shared_maps(&object)?;
+    let mut links = Vec::new();
+    for mut map in object.maps_mut() {
+        let name = map.name().to_string_lossy().into_owned();
+        if controllers.contains(&name.as_str()) {
+            let link = map.attach_struct_ops().map_err(|error| {
+                objects::refused(&format!("registering the congestion control {name}"), &error)
+            })?;
+            links.push((name.clone(), link));
+            loaded.controllers.push(name);
+        }
+    }
+    if !option && !per_connection {
+        loaded.notes.push(
+            "this kernel asks for Accurate ECN only by its sysctl: `sysctl net.ipv4.tcp_ecn=3` at both ends"
+                .into(),
+        );
+    }
+    let mut kept = vec![object];
+    for device in &settings.devices {
+        let (object, link) = stamp(device, &maps)?;
+        links.push((format!("stamp-{device}"), link));
+        kept.push(object);
+        loaded.devices.push(device.clone());
+    }
+    if !settings.receiver && settings.devices.is_empty() {
+        loaded.notes.push(
+            "no device was named: packets leave as brake, so a window can only shrink; give `--dev` the device towards \
+             the router"
+                .into(),
+        );
+    }
+    if option {
+        let (object, cgroup_links) = option_programs(settings, &maps)?;
+        links.extend(cgroup_links);
+        kept.push(object);
+    }
+    let mut endpoint = Endpoint { loaded, links, maps, _objects: kept };
+    if settings.pin {
+        endpoint.pin(Path::new(PINS))?;
+    }
+    Ok(endpoint)
+}
+
+/// Takes out what was pinned; says whether there was anything.
+///
+/// # Errors
+/// If a pin cannot be removed.
+pub fn unload() -> Result<bool, Error> {
+    doctor::require_root()?;
+    let Ok(entries) = std::fs::read_dir(PINS) else { return Ok(false) };
+    for entry in entries.flatten() {
+        let path = entry.path();
+        std::fs::remove_file(&path)
+            .map_err(|error| Error::kernel(format!("removing {}", path.display()), error))?;
+    }
+    std::fs::remove_dir(PINS).map_err(|error| Error::kernel(format!("removing {PINS}"), error))?;
+    Ok(true)
+}
+
+fn status_is_pinned() -> bool {
+    std::fs::read_dir(PINS).is_ok_and(|mut entries| entries.next().is_some())
+}
+
+impl Endpoint {
+    fn pin(&mut self, pins: &Path) -> Result<(), Error> {
+        objects::make_pins(pins)?;
+        for (name, link) in &mut self.links {
+            link.pin(pins.join(&*name)).map_err(|error| objects::refused("pinning", &error))?;
+        }
+        // What watches looks for the maps by name; they live as long as the programs that use them.
+        Ok(())
+    }
+
+    /// How many maps the programs share.
+    pub fn shared_maps(&self) -> usize {
+        self.maps.len()
+    }
+}
+
+/// Whether a controller may ask for Accurate ECN for its own connections.
+pub(super) fn takes_accecn_flag() -> bool {
+    doctor::has_accecn() && try_flags(NEEDS_ECN | NEEDS_ACCECN).is_ok()
+}
+
+/// Registers the shim with those flags for a moment.
+fn try_flags(flags: u32) -> Result<(), Error> {
+    let mut object = objects::open("probe", objects::ABC, &[])?;
+    prepare(&mut object, &["accecn_reno"], |_| flags)?;
+    let mut object = objects::load("probing", object)?;
+    let mut map = object
+        .maps_mut()
+        .find(|map| map.name() == "accecn_reno")
+        .ok_or_else(|| Error::kernel("probing", "there is no shim"))?;
+    map.attach_struct_ops().map(drop).map_err(|error| objects::refused("probing", &error))
+}
+
+fn open_controllers(
+    settings: &Load,
+    controllers: &[&str],
+    option: bool,
+    per_connection: bool,
+) -> Result<OpenObject, Error> {
+    let feedback = if option { OPTION } else { ACCECN };
+    let mut object =
+        objects::open("abc", objects::ABC, &[feedback, settings.pacing_percent.unwrap_or_default()])?;
+    prepare(&mut object, controllers, |mut flags| {
+        if option || !per_connection {
+            flags &= !NEEDS_ACCECN;
+        }
+        if settings.unrestricted {
+            flags |= UNRESTRICTED;
+        }
+        flags
+    })?;
+    Ok(object)
+}
+
+/// Leaves out the controllers that are not wanted, and sets the flags of the others.
+fn prepare(object: &mut OpenObject, wanted: &[&str], flags: impl Fn(u32) -> u32) -> Result<(), Error> {
+    for mut map in object.maps_mut() {
+        let name = map.name().to_string_lossy().into_owned();
+        if !["abc", "accecn_reno"].contains(&name.as_str()) {
+            continue;
+        }
+        if !wanted.contains(&name.as_str()) {
+            map.set_autocreate(false)
+                .map_err(|error| objects::refused("leaving out a controller", &error))?;
+            continue;
+        }
+        let value = map.initial_value_mut().and_then(|value| value.get_mut(FLAGS_AT..FLAGS_AT + 4));
+        let value = value.ok_or_else(|| Error::kernel(&name, "its structure has another shape"))?;
+        let mut word = [0; 4];
+        word.copy_from_slice(value);
+        value.copy_from_slice(&flags(u32::from_ne_bytes(word)).to_ne_bytes());
+    }
+    Ok(())
+}
+
+fn stamp(device: &str, maps: &[(String, OwnedFd)]) -> Result<(Object, Link), Error> {
+    let (index, header) = objects::device(device)?;
+    let mut object = objects::open("stamp", objects::STAMP, &[header])?;
+    objects::share(&mut object, maps)?;
+    let object = objects::load("loading the program that marks accelerate", object)?;
+    let link = objects::attach_tcx(&objects::program(&object, "bl_stamp")?, index)?;
+    Ok((object, link))
+}
+
+fn option_programs(
+    settings: &Load,
+    maps: &[(String, OwnedFd)],
+) -> Result<(Object, Vec<(String, Link)>), Error> {
+    let path = settings.cgroup.clone().or_else(doctor::cgroup2).ok_or_else(|| {
+        Error::kernel("the option", "no cgroup2 is mounted: `mount -t cgroup2 none /sys/fs/cgroup`")
+    })?;
+    let cgroup = open_cgroup(&path)?;
+    let mut object = objects::open("option", objects::OPTION, &[])?;
+    objects::share(&mut object, maps)?;
+    let object = objects::load("loading the option", object)?;
+    let mut links = Vec::new();
+    for name in ["bl_count", "bl_option"] {
+        let link = objects::program(&object, name)?
+            .attach_cgroup(cgroup.as_raw_fd())
+            .map_err(|error| objects::refused(&format!("attaching to {}", path.display()), &error))?;
+        links.push((name.to_string(), link));
+    }
+    Ok((object, links))
+}
+
+fn open_cgroup(path: &PathBuf) -> Result<std::fs::File, Error> {
+    std::fs::File::open(path)
+        .map_err(|error| Error::kernel(format!("opening the cgroup {}", path.display()), error))
+}

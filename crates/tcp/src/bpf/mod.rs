@@ -1,0 +1,18 @@
+//! The programs, how they are loaded, listed and taken out.
+//!
+//! Everything is held by links (struct_ops, tcx, cgroup), so it goes when the process that loaded it ends, however it
+//! ends, unless the links are pinned.
+
+mod attempts;
+#[cfg(test)]
+mod differential;
+mod endpoint;
+mod objects;
+mod status;
+mod watch;
+
+pub use attempts::attempts;
+pub use endpoint::{Endpoint, load, unload};
+pub use objects::bpffs_is_mounted;
+pub use status::{Status, status};
+pub use watch::connections;

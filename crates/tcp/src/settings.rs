@@ -1,0 +1,105 @@
+//! What can be asked for, and what is told.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+/// Where everything of ours that outlives a command is pinned.
+pub const PINS: &str = "/sys/fs/bpf/brakelight";
+
+/// How a sender learns which packets were accelerated and which braked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Feedback {
+    /// Accurate ECN where the kernel has it, the option otherwise.
+    #[default]
+    Auto,
+    /// Accurate ECN, rfc9768.
+    AccEcn,
+    /// Our own experimental TCP option, rfc6994: both ends must be ours.
+    Option,
+}
+
+/// What `tcp load` puts into the kernel.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Load {
+    /// Devices on whose way out ABC's packets are marked accelerate.
+    pub devices: Vec<String>,
+    /// Where counts of marks come from.
+    pub feedback: Feedback,
+    /// Only what a receiver needs, not the controller.
+    pub receiver: bool,
+    /// Whether users other than root may choose the controller.
+    pub unrestricted: bool,
+    /// Percent of a window per RTT at which packets are paced; none: unpaced, as in the paper.
+    pub pacing_percent: Option<u32>,
+    /// Whether all of it stays when the command ends.
+    pub pin: bool,
+    /// The cgroup whose sockets speak the option.
+    pub cgroup: Option<PathBuf>,
+}
+
+/// What `tcp load` did.
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
+pub struct Loaded {
+    /// Names of congestion controls now registered.
+    pub controllers: Vec<String>,
+    /// Devices on whose way out packets are marked accelerate.
+    pub devices: Vec<String>,
+    /// `accecn` or `option`.
+    pub feedback: String,
+    /// What the user should know or do besides.
+    pub notes: Vec<String>,
+}
+
+/// One connection, as `tcp watch` shows it. All sizes are payload bytes since the connection began.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Connection {
+    /// The same as long as the connection lives.
+    pub id: u64,
+    /// This end.
+    pub local: SocketAddr,
+    /// The other end.
+    pub remote: SocketAddr,
+    /// The kernel's window, in packets.
+    pub cwnd_pkts: u32,
+    /// w_abc.
+    pub w_abc_bytes: u32,
+    /// w_nonabc.
+    pub w_nonabc_bytes: u32,
+    /// Largest payload of a packet.
+    pub mss_bytes: u32,
+    /// Smoothed round trip.
+    pub srtt_ms: f64,
+    /// The smallest round trip.
+    pub min_rtt_ms: f64,
+    /// `accecn`, `option` or `none`.
+    pub feedback: &'static str,
+    /// Whether the path was found to spoil the marks, so that the second window governs.
+    pub marks_spoiled: bool,
+    /// Bytes that came back as accelerate.
+    pub accelerate_bytes: u64,
+    /// Bytes that came back as brake.
+    pub brake_bytes: u64,
+    /// Bytes that came back as CE.
+    pub ce_bytes: u64,
+    /// Bytes acknowledged, in packets of one MSS.
+    pub acked_bytes: u64,
+    /// Times that losses began an episode.
+    pub losses: u32,
+    /// Retransmission timeouts.
+    pub timeouts: u32,
+    /// Times that CE began an episode.
+    pub ce_episodes: u32,
+}
+
+/// An address of the kernel's: four or sixteen bytes.
+pub fn address(bytes: [u8; 16], ipv6: bool) -> IpAddr {
+    if ipv6 {
+        let address = std::net::Ipv6Addr::from(bytes);
+        // A listener of both families keeps IPv4 peers so.
+        address.to_ipv4_mapped().map_or(IpAddr::V6(address), IpAddr::V4)
+    } else {
+        IpAddr::from([bytes[0], bytes[1], bytes[2], bytes[3]])
+    }
+}
