@@ -1,19 +1,22 @@
-//! Where packets are read from and written to. A [`Port`] is a TUN device, or anything else that keeps packets apart; what is read
-//! and written is an IP packet of at most the MTU, never a buffer that stands for several.
+//! Where packets are read from and written to. A [`Port`] is a TUN device, or anything else that keeps packets apart.
 //!
-//! The device offers the kernel no segmentation, since one marked buffer would stand for many packets. It does offer to leave TCP's
-//! and UDP's checksums open, with a word of ten bytes before each packet that says where it goes (`IFF_VNET_HDR`): the word is handed
-//! on with the packet, so that the receiving side knows as well, and nobody sums up what never left the machine's memory.
+//! The device leaves TCP's and UDP's checksums open, with a word of ten bytes before each packet that says where it goes
+//! (`IFF_VNET_HDR`): the word is handed on with the packet, so that the receiving side knows as well, and nobody sums up what never
+//! left the machine's memory. It also takes TCP's data in the large buffers that the sending kernel makes, which are cut into their
+//! packets before anything else sees them ([`segment`](crate::segment)).
 
 use std::fs::OpenOptions;
-use std::io;
+use std::io::{self, IoSlice, IoSliceMut};
 use std::mem;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
 use nix::errno::Errno;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
+use nix::sys::uio::{readv, writev};
 use nix::unistd;
+
+use crate::segment::HEAD;
 
 /// What a TUN device is to be like.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,8 +55,11 @@ pub enum DeviceError {
     },
 }
 
-/// Length of `struct virtio_net_hdr`.
-const OFFLOAD_HEADER: usize = 10;
+/// What the device takes from the kernel: open checksums, and TCP's data uncut, of ECN-capable connections too.
+const OFFLOADS: libc::c_uint = libc::TUN_F_CSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO6 | libc::TUN_F_TSO_ECN;
+
+/// The largest buffer that is read, the word before it included.
+pub const LARGEST: usize = 65_535 + HEAD;
 
 /// A place that packets are read from and written to, never waiting.
 #[derive(Debug)]
@@ -91,16 +97,15 @@ impl Port {
         request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI | libc::IFF_VNET_HDR) as libc::c_short;
         ioctl(&fd, libc::TUNSETIFF as _, &mut request).map_err(refused("cannot be made"))?;
         // SAFETY: the request takes an integer, not a pointer, and `fd` is open.
-        let done = unsafe {
-            libc::ioctl(fd.as_raw_fd(), libc::TUNSETOFFLOAD as _, libc::TUN_F_CSUM as libc::c_ulong)
-        };
-        Errno::result(done).map_err(refused("checksums cannot be left open"))?;
+        let done =
+            unsafe { libc::ioctl(fd.as_raw_fd(), libc::TUNSETOFFLOAD as _, libc::c_ulong::from(OFFLOADS)) };
+        Errno::result(done).map_err(refused("checksums cannot be left open, nor data uncut"))?;
         // Any socket will do to name the namespace's interfaces.
         let any = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)
             .map_err(refused("no socket"))?;
         request.ifr_ifru.ifru_mtu = settings.mtu as libc::c_int;
         ioctl(&any, libc::SIOCSIFMTU as _, &mut request).map_err(refused("the MTU is refused"))?;
-        Ok(Port { fd, name: name.to_string(), head: OFFLOAD_HEADER, mtu: settings.mtu as usize })
+        Ok(Port { fd, name: name.to_string(), head: HEAD, mtu: settings.mtu as usize })
     }
 
     /// A port over `fd`, whose reads and writes must be whole packets and never wait: one end of a pair of sockets.
@@ -110,7 +115,7 @@ impl Port {
 
     /// The port of a TUN device that [`tun`](Self::tun) made, perhaps in another process, and of which `fd` is the descriptor.
     pub fn of_tun(fd: OwnedFd, name: &str, mtu: u32) -> Self {
-        Port { fd, name: name.to_string(), head: OFFLOAD_HEADER, mtu: mtu as usize }
+        Port { fd, name: name.to_string(), head: HEAD, mtu: mtu as usize }
     }
 
     /// The descriptor, to be handed to another process.
@@ -133,10 +138,10 @@ impl Port {
         self.mtu
     }
 
-    /// Reads one packet with what stands before it.
+    /// Reads one packet with what stands before it into `into`, and what does not fit there into `rest`.
     #[inline]
-    pub fn read(&self, into: &mut [u8]) -> Result<Read, Errno> {
-        match unistd::read(&self.fd, into) {
+    pub fn read(&self, into: &mut [u8], rest: &mut [u8]) -> Result<Read, Errno> {
+        match readv(&self.fd, &mut [IoSliceMut::new(into), IoSliceMut::new(rest)]) {
             Ok(0) => Ok(Read::Closed),
             Ok(length) => Ok(Read::Packet(length)),
             Err(Errno::EAGAIN | Errno::EINTR) => Ok(Read::Empty),
@@ -144,6 +149,11 @@ impl Port {
             Err(Errno::EBADFD | Errno::ENODEV | Errno::ECONNRESET) => Ok(Read::Closed),
             Err(error) => Err(error),
         }
+    }
+
+    /// Writes one buffer that lies in several pieces.
+    pub fn write_pieces(&self, pieces: &[IoSlice<'_>]) -> Result<(), Errno> {
+        writev(&self.fd, pieces).map(drop)
     }
 
     /// Writes one packet with what stands before it.

@@ -10,6 +10,7 @@
 //! | [`packet`] | what queues see of an IP packet, and the rewriting of its ECN field |
 //! | [`device`] | where packets are read from and written to: TUN devices |
 //! | [`clock`] | time in nanoseconds, how precisely this thread sleeps, how late it was |
+//! | [`segment`] | TCP's large buffers, cut into packets and joined from them |
 //! | [`slots`] | the memory packets wait in |
 //! | [`forward`] | the thread that carries packets from device to device through the elements |
 //! | [`watch`] | how measuring hears of what happens on the path |
@@ -40,6 +41,7 @@ mod nat;
 mod netlink;
 pub mod outcome;
 pub mod packet;
+pub mod segment;
 pub mod slots;
 pub mod spec;
 mod supervisor;

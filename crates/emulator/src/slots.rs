@@ -61,6 +61,12 @@ impl Slots {
         }
     }
 
+    /// The bytes of a slot, to look at.
+    pub fn look(&self, slot: u32) -> &[u8] {
+        let (block, place) = (slot as usize / BLOCK, slot as usize % BLOCK);
+        &self.blocks[block][place * self.size..][..self.size]
+    }
+
     /// The bytes of a slot.
     pub fn bytes(&mut self, slot: u32) -> &mut [u8] {
         let (block, place) = (slot as usize / BLOCK, slot as usize % BLOCK);

@@ -1,0 +1,309 @@
+//! What the data path costs and how precise it is: two namespaces, two TUN devices, the forwarding thread between them, and kernel
+//! TCP (iperf3) and ICMP (ping) over it.
+//!
+//! ```text
+//! cargo bench -p brakelight-emulator --bench path [-- OPTION=VALUE ...]
+//!
+//! measure=rate,processor,latency,lateness   all four
+//! seconds=10                                of each run of TCP
+//! fifo=true                                 whether the thread asks for SCHED_FIFO
+//! threads=1                                 1: both directions in one thread, 2: one each
+//! ```
+//!
+//! It needs root, iperf3 and ping, and prints one JSON document. The machine should be idle: the load average is printed beside.
+
+use std::env;
+use std::io::{self, Write as _};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Output, Stdio};
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+use std::thread;
+use std::time;
+
+use brakelight_core::path::Output as PathOutput;
+use brakelight_core::time::Time;
+use brakelight_core::units::{Limit, Rate};
+use brakelight_emulator::clock::{Epoch, Lateness, Stop};
+use brakelight_emulator::device::{Port, TunSettings};
+use brakelight_emulator::forward::{self, Finished, Lane, Settings};
+use brakelight_emulator::packet::IpPacket;
+use brakelight_emulator::spec::{Bottleneck, Direction};
+use brakelight_emulator::watch::Watch;
+use brakelight_scenario::trace::names::Names;
+use nix::sched::{CloneFlags, unshare};
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// A network namespace, held by a thread that does things in it.
+struct Namespace {
+    jobs: Sender<Job>,
+}
+
+impl Namespace {
+    fn new() -> Self {
+        let (jobs, queue) = channel::<Job>();
+        thread::spawn(move || {
+            unshare(CloneFlags::CLONE_NEWNET).expect("a network namespace needs root");
+            for job in queue {
+                job();
+            }
+        });
+        let namespace = Namespace { jobs };
+        namespace.command("ip link set lo up");
+        namespace
+    }
+
+    fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> T {
+        let (reply, answer) = channel();
+        self.jobs.send(Box::new(move || reply.send(job()).expect("asked for"))).expect("the thread runs");
+        answer.recv().expect("the job ends")
+    }
+
+    /// Runs `line`, which must succeed.
+    fn command(&self, line: &str) -> String {
+        let words: Vec<String> = line.split_whitespace().map(String::from).collect();
+        let output: io::Result<Output> = self.run(move || Command::new(&words[0]).args(&words[1..]).output());
+        let output = output.unwrap_or_else(|error| panic!("{line}: {error}"));
+        assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// Starts `line`; it ends with this process at the latest.
+    fn start(&self, line: &str) -> std::process::Child {
+        let words: Vec<String> = line.split_whitespace().map(String::from).collect();
+        self.run(move || {
+            let mut command = Command::new(&words[0]);
+            command.args(&words[1..]).stdout(Stdio::null()).stderr(Stdio::null());
+            command.process_group(0).spawn().expect("the program is installed")
+        })
+    }
+
+    fn tun(&self, name: &'static str, address: &str, peer: &str) -> Arc<Port> {
+        let port = self.run(move || Port::tun(name, &TunSettings::default()).expect("a TUN device"));
+        self.command(&format!("ip addr add {address} peer {peer} dev {name}"));
+        let queue = TunSettings::default().queue;
+        self.command(&format!("ip link set {name} up txqueuelen {queue}"));
+        Arc::new(port)
+    }
+}
+
+/// Stands for the full log: every event is written down, 32 bytes each, as a log that is kept in memory would.
+struct Log {
+    events: Vec<[u64; 4]>,
+    next: usize,
+}
+
+impl Log {
+    fn new() -> Self {
+        Log { events: vec![[0; 4]; 1 << 20], next: 0 }
+    }
+
+    fn put(&mut self, event: [u64; 4]) {
+        let place = self.next % self.events.len();
+        self.events[place] = event;
+        self.next += 1;
+    }
+}
+
+impl Watch for Log {
+    fn arrived(&mut self, now: Time, packet: &IpPacket, _bytes: &[u8]) {
+        self.put([0, now.as_nanos(), packet.id.0, u64::from(packet.header.size)]);
+    }
+    fn output(&mut self, output: &PathOutput<IpPacket>, actual: Time) {
+        self.put([1, output.at().as_nanos(), output.packet().id.0, actual.as_nanos()]);
+    }
+    fn delivered(&mut self, scheduled: Time, actual: Time, packet: &IpPacket) {
+        self.put([2, scheduled.as_nanos(), packet.id.0, actual.as_nanos()]);
+    }
+}
+
+#[derive(Clone)]
+struct Options {
+    measure: Vec<String>,
+    seconds: u64,
+    threads: usize,
+    settings: Settings,
+}
+
+fn options() -> Options {
+    let mut options = Options {
+        measure: ["rate", "processor", "latency"].map(String::from).to_vec(),
+        seconds: 10,
+        threads: 1,
+        settings: Settings::default(),
+    };
+    for argument in env::args().skip(1).filter(|argument| argument.contains('=')) {
+        let (name, value) = argument.split_once('=').expect("filtered");
+        match name {
+            "measure" => options.measure = value.split(',').map(String::from).collect(),
+            "seconds" => options.seconds = value.parse().expect("seconds=10"),
+            "threads" => options.threads = value.parse().expect("threads=1"),
+            "fifo" => options.settings.fifo = value.parse().expect("fifo=true"),
+            _ => panic!("unknown option `{argument}`"),
+        }
+    }
+    options
+}
+
+const OUTER: &str = "10.177.0.1";
+const INNER: &str = "10.177.0.2";
+
+/// A path between two namespaces that runs until it is stopped.
+struct Running {
+    inner: Namespace,
+    outer: Namespace,
+    stop: Arc<Stop>,
+    threads: Vec<thread::JoinHandle<(Vec<Finished<Log>>, f64)>>,
+}
+
+fn start(options: &Options, up: &str, down: &str, buffer: Limit) -> Running {
+    let (inner, outer) = (Namespace::new(), Namespace::new());
+    let inside = inner.tun("inside", INNER, OUTER);
+    let outside = outer.tun("outside", OUTER, INNER);
+    let lane = |name: &str, service: &str, input: &Arc<Port>, output: &Arc<Port>| {
+        let mut direction = Direction::open(name, 1);
+        direction.link =
+            Some(Bottleneck::parse(name, service, "droptail", buffer, &Names::default()).expect("a rate"));
+        Lane { direction, input: input.clone(), output: output.clone(), watch: Log::new() }
+    };
+    let mut lanes = vec![lane("up", up, &inside, &outside), lane("down", down, &outside, &inside)];
+    let groups = match options.threads {
+        1 => vec![lanes],
+        _ => {
+            let second = lanes.split_off(1);
+            vec![lanes, second]
+        }
+    };
+    let stop = Arc::new(Stop::new().expect("an event descriptor"));
+    let epoch = Epoch::start();
+    let threads = groups
+        .into_iter()
+        .map(|lanes| {
+            let (stop, settings) = (stop.clone(), options.settings.clone());
+            thread::spawn(move || {
+                let finished = forward::run(lanes, &settings, epoch, &stop).expect("the path runs");
+                (finished, processor_seconds())
+            })
+        })
+        .collect();
+    Running { inner, outer, stop, threads }
+}
+
+impl Running {
+    fn end(self) -> (Vec<Finished<Log>>, f64) {
+        self.stop.set();
+        let ended: Vec<_> = self.threads.into_iter().map(|thread| thread.join().expect("it ended")).collect();
+        let seconds = ended.iter().map(|(_, seconds)| seconds).sum();
+        (ended.into_iter().flat_map(|(finished, _)| finished).collect(), seconds)
+    }
+}
+
+/// User and system time of this thread.
+fn processor_seconds() -> f64 {
+    use nix::sys::resource::{UsageWho, getrusage};
+    use nix::sys::time::TimeValLike;
+    let usage = getrusage(UsageWho::RUSAGE_THREAD).expect("a thread's own usage");
+    (usage.user_time().num_microseconds() + usage.system_time().num_microseconds()) as f64 * 1e-6
+}
+
+/// One TCP connection from the outer to the inner side, which is the one that the link of `down` limits.
+fn tcp(options: &Options, rate: &str, buffer: Limit) -> serde_json::Value {
+    let running = start(options, "100Gbps", rate, buffer);
+    let mut server = running.inner.start("iperf3 -s -1");
+    thread::sleep(time::Duration::from_millis(300));
+    let text = running.outer.command(&format!("iperf3 -c {INNER} -t {} -J -Z", options.seconds));
+    let _ = server.wait();
+    let (finished, seconds) = running.end();
+    let report: serde_json::Value = serde_json::from_str(&text).expect("iperf3's JSON");
+    let mut lateness = Lateness::new();
+    finished.iter().for_each(|finished| lateness.add(&finished.lateness));
+    let down = finished.iter().find(|finished| finished.name == "down").expect("two directions");
+    assert!(finished.iter().all(|finished| finished.facts.conserved()));
+    let received = report["end"]["sum_received"]["bits_per_second"].as_f64().unwrap_or(0.0);
+    let rate: Rate = rate.parse().expect("a rate");
+    // What the link carried while TCP ran, over what it could have carried; without the first second, in which TCP starts.
+    let intervals = report["intervals"].as_array().expect("intervals");
+    let steady: Vec<f64> =
+        intervals.iter().skip(1).filter_map(|i| i["sum"]["bits_per_second"].as_f64()).collect();
+    let steady = steady.iter().sum::<f64>() / steady.len().max(1) as f64;
+    serde_json::json!({
+        "rate_mbps": rate.as_mbps_f64(),
+        "goodput_mbps": received * 1e-6,
+        "delivered_percent": steady * (1500.0 / 1448.0) / rate.as_bps_f64() * 100.0,
+        "processor_percent": seconds / options.seconds as f64 * 100.0,
+        "lateness_us": microseconds(&lateness),
+        "down_lateness_us": microseconds(&down.lateness),
+        "packets": finished.iter().map(|finished| finished.facts.written).sum::<u64>(),
+        "writes": finished.iter().map(|finished| finished.facts.writes).sum::<u64>(),
+        "wakeups": down.facts.wakeups,
+        "dropped": finished.iter().map(|finished| finished.facts.dropped).sum::<u64>(),
+        "refused": finished.iter().map(|finished| finished.facts.refused).sum::<u64>(),
+        "events": finished.iter().map(|finished| finished.watch.next as u64).sum::<u64>(),
+        "scheduling": down.facts.scheduling.to_string(),
+    })
+}
+
+fn microseconds(lateness: &Lateness) -> serde_json::Value {
+    let us = |quantile| lateness.quantile(quantile).as_nanos() as f64 * 1e-3;
+    serde_json::json!({"p50": us(0.5), "p99": us(0.99), "p999": us(0.999), "max": lateness.max().as_nanos() as f64 * 1e-3})
+}
+
+/// Round trips of `count` pings, milliseconds, sorted.
+fn round_trips(from: &Namespace, to: &str, count: usize) -> Vec<f64> {
+    let text = from.command(&format!("ping -n -i 0.002 -c {count} {to}"));
+    let time = |line: &str| line.split("time=").nth(1)?.split_whitespace().next()?.parse().ok();
+    let mut times: Vec<f64> = text.lines().filter_map(time).collect();
+    times.sort_by(f64::total_cmp);
+    assert!(times.len() * 100 >= count * 99, "{} of {count} pings were answered", times.len());
+    times
+}
+
+fn quantile(sorted: &[f64], quantile: f64) -> f64 {
+    sorted[((sorted.len() - 1) as f64 * quantile).round() as usize]
+}
+
+/// Half of what the path adds to the round trip of a ping, beside a bare veth.
+fn latency(options: &Options) -> serde_json::Value {
+    const COUNT: usize = 3000;
+    let running = start(options, "1Gbps", "1Gbps", Limit::Packets(1000));
+    let through = round_trips(&running.inner, OUTER, COUNT);
+    let (_, seconds) = running.end();
+    let (left, right) = (Namespace::new(), Namespace::new());
+    let peer = right.run(|| nix::unistd::gettid().as_raw());
+    left.command(&format!("ip link add one type veth peer name two netns {peer}"));
+    for (side, name, address) in [(&left, "one", INNER), (&right, "two", OUTER)] {
+        side.command(&format!("ip addr add {address}/24 dev {name}"));
+        side.command(&format!("ip link set {name} up"));
+    }
+    thread::sleep(time::Duration::from_millis(500));
+    let bare = round_trips(&left, OUTER, COUNT);
+    let added = |q| (quantile(&through, q) - quantile(&bare, q)) / 2.0;
+    serde_json::json!({
+        "round_trip_ms": {"p50": quantile(&through, 0.5), "p99": quantile(&through, 0.99)},
+        "veth_ms": {"p50": quantile(&bare, 0.5), "p99": quantile(&bare, 0.99)},
+        "added_one_way_ms": {"p50": added(0.5), "p99": added(0.99)},
+        "processor_seconds": seconds,
+    })
+}
+
+fn main() {
+    let options = options();
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let mut report = serde_json::Map::new();
+    report.insert("load_average".into(), load.trim().into());
+    report.insert("fifo".into(), options.settings.fifo.into());
+    report.insert("threads".into(), options.threads.into());
+    for what in &options.measure {
+        let result = match what.as_str() {
+            "rate" => tcp(&options, "2Gbps", Limit::Packets(4000)),
+            "processor" => tcp(&options, "100Mbps", Limit::Packets(250)),
+            "latency" => latency(&options),
+            rate if rate.parse::<Rate>().is_ok() => tcp(&options, rate, Limit::Packets(4000)),
+            _ => panic!("unknown measurement `{what}`"),
+        };
+        report.insert(what.clone(), result);
+    }
+    let text = serde_json::to_string_pretty(&report).expect("JSON");
+    writeln!(io::stdout(), "{text}").expect("standard output");
+}

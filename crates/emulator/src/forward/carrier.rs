@@ -1,0 +1,344 @@
+//! A direction while it runs: its elements, the packets in it, and what is written next.
+
+use std::io::IoSlice;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+
+use brakelight_core::packet::PacketId;
+use brakelight_core::path::elements::AnyElement;
+use brakelight_core::path::{Output, PathElement};
+use brakelight_core::time::{Duration, Time};
+use smallvec::SmallVec;
+
+use super::{Crowd, Facts, Finished, ForwardError, Lane, Settings};
+use crate::clock::{Epoch, Lateness};
+use crate::device::{LARGEST, Port, Read};
+use crate::packet::{Header, IpPacket, Reading, write_ecn};
+use crate::segment::{Joined, Large, is_large};
+use crate::slots::Slots;
+use crate::watch::Watch;
+
+/// Buffers read in a row before what is due elsewhere has its turn.
+const BATCH: usize = 32;
+
+/// Packets in one buffer at most: as many of 1448 bytes as fit.
+const COMPANY: usize = 44;
+
+/// How often it is looked how close together packets come.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// A direction that runs.
+pub(super) struct Carrier<W> {
+    name: String,
+    elements: Vec<AnyElement<IpPacket>>,
+    /// Whether the first element is a link.
+    linked: bool,
+    reading: Reading,
+    input: Arc<Port>,
+    output: Arc<Port>,
+    slots: Slots,
+    /// Where the rest of a large buffer is read to, and before it room for what went into the slot.
+    rest: Box<[u8]>,
+    watch: W,
+    lateness: Lateness,
+    facts: Facts,
+    next_id: u64,
+    /// Nothing more will come in.
+    closed: bool,
+    crowd: Crowd,
+    /// When that is looked at next, and how many packets had been read at the last look.
+    look_at: Time,
+    read_then: u64,
+    /// What waits to be written in one buffer, and when each packet was due.
+    company: Option<Joined>,
+    waiting: Vec<(Time, IpPacket)>,
+}
+
+impl<W: Watch> Carrier<W> {
+    pub(super) fn new(lane: Lane<W>, settings: &Settings, facts: Facts) -> Self {
+        let room = lane.input.head() + lane.input.mtu();
+        debug_assert_eq!(lane.input.head(), lane.output.head());
+        Carrier {
+            elements: lane.direction.build(),
+            linked: lane.direction.link.is_some(),
+            reading: lane.direction.reading(),
+            slots: Slots::new(room.next_multiple_of(64), settings.slots),
+            rest: vec![0; room + LARGEST].into(),
+            name: lane.direction.name,
+            input: lane.input,
+            output: lane.output,
+            watch: lane.watch,
+            lateness: Lateness::new(),
+            next_id: 0,
+            closed: false,
+            crowd: if settings.crowded == 0 { Crowd::Crowded } else { Crowd::Calm },
+            look_at: facts.began + LOOK,
+            read_then: 0,
+            company: None,
+            waiting: Vec::with_capacity(COMPANY),
+            facts,
+        }
+    }
+
+    /// Where packets come from; `None` when none will come any more.
+    pub(super) fn input(&self) -> Option<BorrowedFd<'_>> {
+        (!self.closed).then(|| self.input.as_fd())
+    }
+
+    pub(super) fn woken(&mut self) {
+        self.facts.wakeups += 1;
+    }
+
+    /// How close together packets came lately.
+    pub(super) fn crowd(&mut self, now: Time, settings: &Settings) -> Crowd {
+        if now >= self.look_at {
+            let passed = LOOK + now.since(self.look_at);
+            let read = (self.facts.read - self.read_then) as f64 / passed.as_secs_f64();
+            self.crowd = match read {
+                read if read >= settings.crowded as f64 => Crowd::Crowded,
+                read if read >= settings.busy as f64 => Crowd::Busy,
+                _ => Crowd::Calm,
+            };
+            self.look_at = now + LOOK;
+            self.read_then = self.facts.read;
+        }
+        self.crowd
+    }
+
+    /// Does everything that is due, each element up to now before the next. Says whether a packet was delivered.
+    pub(super) fn serve(&mut self, epoch: Epoch) -> bool {
+        let now = epoch.now();
+        let written = self.facts.written;
+        for index in 0..self.elements.len() {
+            while let Some(output) = self.elements[index].poll(now) {
+                self.passed(index, output, now, epoch);
+            }
+        }
+        self.write_waiting(epoch);
+        self.facts.written > written
+    }
+
+    /// Element `index` says what happened.
+    fn passed(&mut self, index: usize, output: Output<IpPacket>, now: Time, epoch: Epoch) {
+        let link = index == 0 && self.linked;
+        if link {
+            self.watch.output(&output, now);
+        }
+        match output {
+            Output::Departed(departed) => self.enter(index + 1, departed.at, departed.packet, epoch),
+            Output::Duplicated(departed) => {
+                self.facts.made += 1;
+                self.slots.share(departed.packet.slot);
+                if !link {
+                    self.watch.duplicated(departed.at, &departed.packet);
+                }
+                self.enter(index + 1, departed.at, departed.packet, epoch);
+            }
+            Output::Dropped(dropped) => {
+                self.facts.dropped += 1;
+                if !link {
+                    self.watch.lost(&dropped, now);
+                }
+                self.slots.give_back(dropped.packet.slot);
+            }
+        }
+    }
+
+    /// A packet enters element `index` at `at`, or leaves the path.
+    #[inline]
+    fn enter(&mut self, index: usize, at: Time, packet: IpPacket, epoch: Epoch) {
+        match self.elements.get_mut(index) {
+            Some(element) => element.accept(at, packet),
+            None => self.deliver(at, packet, epoch),
+        }
+    }
+
+    /// The packet's bytes go to the other side, now or with what follows them.
+    fn deliver(&mut self, due: Time, packet: IpPacket, epoch: Epoch) {
+        let head = self.output.head();
+        let bytes = &mut self.slots.bytes(packet.slot)[..head + packet.header.size as usize];
+        self.facts.rewritten += u64::from(write_ecn(&mut bytes[head..], packet.header.ecn));
+        if let Some(company) = &mut self.company
+            && self.waiting.len() < COMPANY
+            && company.join(bytes)
+        {
+            self.waiting.push((due, packet));
+            return;
+        }
+        let company = if self.crowd == Crowd::Crowded && head > 0 { Joined::begin(bytes) } else { None };
+        self.write_waiting(epoch);
+        self.waiting.push((due, packet));
+        self.company = company;
+        if self.company.is_none() {
+            self.write_waiting(epoch);
+        }
+    }
+
+    /// Writes what waits to be written.
+    #[inline]
+    fn write_waiting(&mut self, epoch: Epoch) {
+        let Some(&(_, first)) = self.waiting.first() else { return };
+        let head = self.output.head();
+        let company = self.company.take().filter(|company| company.packets() > 1);
+        let actual = epoch.now();
+        let written = match company {
+            None => self.output.write(&self.slots.look(first.slot)[..head + first.header.size as usize]),
+            Some(company) => {
+                company.write_headers(self.slots.bytes(first.slot));
+                let mut pieces: SmallVec<[IoSlice<'_>; 64]> = SmallVec::new();
+                for (place, (_, packet)) in self.waiting.iter().enumerate() {
+                    let bytes = &self.slots.look(packet.slot)[..head + packet.header.size as usize];
+                    pieces.push(IoSlice::new(if place == 0 {
+                        bytes
+                    } else {
+                        &bytes[company.data_start()..]
+                    }));
+                }
+                self.output.write_pieces(&pieces)
+            }
+        };
+        self.facts.writes += 1;
+        for (due, packet) in self.waiting.drain(..) {
+            if written.is_ok() {
+                self.facts.written += 1;
+                self.facts.written_bytes += u64::from(packet.header.size);
+                self.lateness.record(actual.since(due));
+                self.watch.delivered(due, actual, &packet);
+            } else {
+                self.facts.refused += 1;
+            }
+            self.slots.give_back(packet.slot);
+        }
+    }
+
+    /// Takes in what has come, a batch of it. Says whether there was any.
+    pub(super) fn read(&mut self, epoch: Epoch) -> Result<bool, ForwardError> {
+        let room = self.input.head() + self.input.mtu();
+        let before = self.facts.read;
+        for _ in 0..BATCH {
+            let Some(slot) = self.slots.take() else {
+                self.overrun()?;
+                break;
+            };
+            let bytes = &mut self.slots.bytes(slot)[..room];
+            let read = self.input.read(bytes, &mut self.rest[room..]);
+            let failed = |error| ForwardError::Read { name: self.input.name().to_string(), error };
+            let length = match read.map_err(failed)? {
+                Read::Packet(length) => length,
+                nothing => {
+                    self.closed = nothing == Read::Closed;
+                    self.slots.give_back(slot);
+                    break;
+                }
+            };
+            let now = epoch.now();
+            if length > room || (self.input.head() > 0 && is_large(bytes)) {
+                self.cut(now, slot, length, epoch);
+            } else {
+                self.arrive(now, slot, length, epoch);
+            }
+        }
+        Ok(self.facts.read > before)
+    }
+
+    /// What was read at `now` holds several packets, which arrive one behind the other. The first keeps the slot.
+    fn cut(&mut self, now: Time, slot: u32, length: usize, epoch: Epoch) {
+        let room = self.input.head() + self.input.mtu();
+        let bytes = &self.slots.look(slot)[..room];
+        let large =
+            if self.input.head() > 0 { Large::read(&bytes[..room.min(length)], length) } else { None };
+        let Some(large) = large else {
+            self.facts.read += 1;
+            self.facts.malformed += 1;
+            self.slots.give_back(slot);
+            return;
+        };
+        if large.data_of(0).end > room {
+            // The kernel cuts to what the interface's MTU allows, so this is none of its buffers.
+            self.facts.read += 1;
+            self.facts.malformed += 1;
+            self.slots.give_back(slot);
+            return;
+        }
+        // The data of all packets but the first lies in one piece: the slot's end goes before the rest.
+        self.rest[..room].copy_from_slice(bytes);
+        let start = large.write_headers(0, self.slots.bytes(slot));
+        self.arrive(now, slot, start + large.data_of(0).len(), epoch);
+        for index in 1..large.packets() {
+            let Some(slot) = self.slots.take() else {
+                self.facts.read += 1;
+                self.facts.overrun += 1;
+                continue;
+            };
+            let bytes = self.slots.bytes(slot);
+            let start = large.write_headers(index, bytes);
+            let data = &self.rest[large.data_of(index)];
+            bytes[start..start + data.len()].copy_from_slice(data);
+            self.arrive(now, slot, start + data.len(), epoch);
+        }
+    }
+
+    /// The packet in `slot`, of `length` bytes with what stands before it, enters the path.
+    fn arrive(&mut self, now: Time, slot: u32, length: usize, epoch: Epoch) {
+        self.facts.read += 1;
+        let bytes = &self.slots.look(slot)[..length];
+        let Some(Ok(header)) = bytes.get(self.input.head()..).map(Header::read) else {
+            self.facts.malformed += 1;
+            self.slots.give_back(slot);
+            return;
+        };
+        let encoding = self.reading.of(&header);
+        let packet = IpPacket { id: PacketId(self.next_id), arrived: now, slot, header, encoding };
+        self.next_id += 1;
+        self.facts.read_bytes += u64::from(header.size);
+        let head = self.input.head();
+        self.watch.arrived(now, &packet, &self.slots.look(slot)[head..head + header.size as usize]);
+        self.enter(0, now, packet, epoch);
+    }
+
+    /// Packets come and there is no room for them: they are taken off the device and lost.
+    #[cold]
+    fn overrun(&mut self) -> Result<(), ForwardError> {
+        let (into, rest) = self.rest.split_at_mut(self.input.head() + self.input.mtu());
+        for _ in 0..BATCH {
+            let failed = |error| ForwardError::Read { name: self.input.name().to_string(), error };
+            match self.input.read(into, rest).map_err(failed)? {
+                Read::Packet(length) => {
+                    let large = Large::read(&into[..length.min(into.len())], length);
+                    let packets = large.filter(|_| is_large(into)).map_or(1, |large| large.packets()) as u64;
+                    self.facts.read += packets;
+                    self.facts.overrun += packets;
+                }
+                nothing => {
+                    self.closed = nothing == Read::Closed;
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Everything due by `now` is done. Returns when something is due next.
+    pub(super) fn rest(&mut self, now: Time) -> Option<Time> {
+        let link = self.elements.first().filter(|_| self.linked);
+        self.watch.rest(now, link);
+        let due = self.elements.iter().filter_map(PathElement::next_wakeup);
+        due.chain(self.watch.next_rest()).min()
+    }
+
+    pub(super) fn finish(mut self, ended: Time) -> Finished<W> {
+        let mut inside = 0;
+        for element in &self.elements {
+            element.for_each(&mut |_| inside += 1);
+        }
+        self.facts.inside = inside;
+        self.facts.ended = ended;
+        Finished {
+            name: self.name,
+            watch: self.watch,
+            lateness: self.lateness,
+            facts: self.facts,
+            link: self.elements.into_iter().next().filter(|_| self.linked),
+        }
+    }
+}
