@@ -42,6 +42,9 @@ struct Sent {
     /// Its packet number, if the tap saw it: the others may not even ask for an ACK.
     number: Option<u64>,
     marked: bool,
+    /// Whether the controller knows of it. Of Initial and Handshake packets it does not: some are never acknowledged, as
+    /// their keys are dropped before, and controllers wait for news of every packet that they were told of.
+    told: bool,
 }
 
 /// A packet that was encrypted, and is about to leave.
@@ -331,16 +334,20 @@ impl Sender {
         }
         let app_limited = self.app_limited_until > self.delivered;
         let own_number = self.next_number;
-        self.next_number += 1;
-        let directive = self.controller.on_send(&SendEvent {
-            now,
-            size: Bytes(size),
-            number: own_number,
-            retransmission: false,
-            inflight: Bytes(self.inflight),
-            app_limited,
-            srtt: self.rtt.measured(),
-        });
+        let mut tag = 0;
+        if number.is_some() || !self.tapped {
+            self.next_number += 1;
+            let directive = self.controller.on_send(&SendEvent {
+                now,
+                size: Bytes(size),
+                number: own_number,
+                retransmission: false,
+                inflight: Bytes(self.inflight),
+                app_limited,
+                srtt: self.rtt.measured(),
+            });
+            tag = directive.tag;
+        }
         self.inflight += size;
         self.last_sent_at = Some(now);
         self.counters.sent_packets += 1;
@@ -360,11 +367,12 @@ impl Sender {
                 lost: Bytes(self.total_lost),
                 app_limited,
                 retransmission: false,
-                tag: directive.tag,
+                tag,
             },
             fate: Fate::Outstanding,
             number,
             marked,
+            told: number.is_some() || !self.tapped,
         });
     }
 
@@ -399,6 +407,10 @@ impl Sender {
             Some(place) => {
                 let sent = &mut self.sent[first + place];
                 sent.fate = Fate::Acked;
+                if !sent.told {
+                    self.rtt.sample(now.since(sent_at), Duration::ZERO);
+                    return;
+                }
                 self.gathered.marked += u64::from(sent.marked);
                 PacketInfo { size: Bytes(size), ..sent.info }
             }
@@ -454,7 +466,9 @@ impl Sender {
             if sent.fate == Fate::Outstanding && sent.info.size.0 <= left {
                 left -= sent.info.size.0;
                 sent.fate = Fate::Lost;
-                self.gathered.lost.push(sent.info);
+                if sent.told {
+                    self.gathered.lost.push(sent.info);
+                }
                 self.counters.lost_packets += 1;
             }
         }

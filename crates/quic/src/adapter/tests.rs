@@ -114,3 +114,89 @@ fn each_connection_finds_the_tap_that_was_opened_for_it() {
     factory.open()();
     assert!(!governor_of(other.build(Instant::now(), 1200)).tapped);
 }
+
+fn inputs() -> u64 {
+    std::env::var("BRAKELIGHT_FUZZ_INPUTS").ok().and_then(|text| text.parse().ok()).unwrap_or(20_000)
+}
+
+/// An ACK frame with these integers, each in eight bytes.
+fn frame(integers: &[u64]) -> Vec<u8> {
+    let mut bytes = vec![0x03];
+    for integer in integers {
+        bytes.extend((integer & (u64::MAX >> 2) | 0b11 << 62).to_be_bytes());
+    }
+    bytes
+}
+
+/// Calls in an order and with values that no stack would use, of which every connection must survive each.
+#[test]
+fn no_input_makes_a_governor_panic_or_shut_its_window() {
+    let names = support::valid(Place::Driver, Path::Own);
+    let base = Instant::now();
+    let mut random = Random::stream(11, "governor");
+    let mut done = 0;
+    while done < inputs() {
+        let name = names[(random.bits() % names.len() as u64) as usize];
+        let settings =
+            Settings::new(ControllerConfig::new(name, &[]).unwrap(), Place::Driver, Path::Own).unwrap();
+        let governor = Arc::new(Governor::new(settings, random.chance(0.8), Some(base)));
+        let mut controller = Factory::only(governor.clone()).build(base, MTU as u16);
+        let mut now_ms = 0;
+        let mut number = 0;
+        for _ in 0..200 {
+            done += 1;
+            now_ms += if random.chance(0.01) { random.bits() % 100_000 } else { random.bits() % 20 };
+            let now = Time::from_millis(now_ms);
+            let past = Time::from_millis(now_ms.saturating_sub(random.bits() % 300));
+            let size = if random.chance(0.9) { MTU } else { random.bits() % 3000 };
+            match random.bits() % 10 {
+                0..=3 => {
+                    governor.on_payload(number, random.chance(0.9));
+                    governor.on_seal(number, &vec![0; size as usize]);
+                    controller.on_sent(ms(base, now_ms), size, number);
+                    number += 1;
+                }
+                4 | 5 => {
+                    let any: Vec<u64> = (0..7).map(|_| random.bits() >> (random.bits() % 64)).collect();
+                    let (largest, counts) = (any[0], [any[4], any[5], any[6]]);
+                    let acked =
+                        frame(&[largest, any[1], 0, any[2] % (largest + 1), counts[0], counts[1], counts[2]]);
+                    let newest = random.chance(0.9);
+                    let read = crate::tap::frames::acks(&acked, |ack| governor.on_ack(ack, newest));
+                    assert!(read.is_ok() || largest > u64::MAX >> 2, "{read:?}");
+                    governor.with(|sender| {
+                        (0..random.bits() % 4).for_each(|_| sender.on_acked(now, past, size));
+                        sender.on_end_acks(now, random.bits() % 100_000, random.chance(0.3));
+                    });
+                }
+                6 => {
+                    let lost = random.bits() % (4 * MTU);
+                    governor.with(|sender| sender.on_congestion(now, past, random.chance(0.1), lost));
+                }
+                7 => {
+                    let mut report = crate::report::Unreported::default();
+                    (0..random.bits() % 20).for_each(|_| {
+                        let at = Time::from_nanos(random.bits() >> 20);
+                        report.on_packet(
+                            number.saturating_sub(random.bits() % 64),
+                            at,
+                            Ecn::from_bits(random.bits() as u8),
+                        );
+                    });
+                    for report in report.take(Time::from_nanos(random.bits() >> 20)) {
+                        let mut bytes = report.encode().to_vec();
+                        let place = (random.bits() % bytes.len() as u64) as usize;
+                        bytes[place] ^= 1 << (random.bits() % 8);
+                        governor.on_datagram(now, &bytes);
+                    }
+                }
+                8 => governor.on_timer(now),
+                _ => {
+                    governor.set_gate(now);
+                }
+            }
+            assert!(controller.window() >= 1);
+            assert!(governor.cwnd() > Bytes::ZERO, "{name}");
+        }
+    }
+}

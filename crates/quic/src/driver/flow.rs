@@ -15,6 +15,7 @@ use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::Bytes;
 use brakelight_scenario::clock::Clock;
 use brakelight_scenario::traffic::Traffic;
+use quinn_proto::crypto::ServerConfig;
 use quinn_proto::{Dir, Event, ReadError, StreamEvent, StreamId};
 
 use super::application::{Application, UnsupportedTraffic};
@@ -89,6 +90,28 @@ pub enum SetupError {
     Identity(#[from] IdentityError),
 }
 
+impl FlowSettings {
+    /// Says why such a flow could not be made, if it could not.
+    pub fn check(&self) -> Result<(), SetupError> {
+        self.parts().map(drop)
+    }
+
+    /// Bytes of a full datagram, the application, and the congestion control.
+    fn parts(&self) -> Result<(u16, Application, Settings), SetupError> {
+        let datagram = self.packet.saturating_sub(HEADERS);
+        if datagram < LEAST {
+            return Err(SetupError::Packet(self.packet));
+        }
+        let application = Application::new(&self.traffic, Bytes(u64::from(datagram)), self.random.clone())?;
+        let mut settings = Settings::new(self.controller.clone(), Place::Driver, Path::Own)?;
+        settings.initial_window = self.initial_window;
+        settings.pacing_burst = self.pacing_burst;
+        settings.overhead = u64::from(HEADERS);
+        settings.random = self.controller_random.clone();
+        Ok((datagram, application, settings))
+    }
+}
+
 /// A packet on its way. Its payload stays with the flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet {
@@ -128,24 +151,23 @@ pub struct Flow {
     written: u64,
     received: u64,
     completed: Option<Time>,
+    closed: Option<String>,
     wake_at: Option<Time>,
 }
 
 impl Flow {
     /// A flow that has not started.
     pub fn new(settings: FlowSettings) -> Result<Self, SetupError> {
-        let datagram = settings.packet.saturating_sub(HEADERS);
-        if datagram < LEAST {
-            return Err(SetupError::Packet(settings.packet));
-        }
+        Self::with_receiver(settings, |crypto| crypto)
+    }
+
+    /// The same, whose receiver's cryptography passes through `wrap`: tests make it lie.
+    fn with_receiver(
+        settings: FlowSettings,
+        wrap: impl FnOnce(Arc<dyn ServerConfig>) -> Arc<dyn ServerConfig>,
+    ) -> Result<Self, SetupError> {
+        let (datagram, application, own) = settings.parts()?;
         let mut random = settings.random.clone();
-        let application =
-            Application::new(&settings.traffic, Bytes(u64::from(datagram)), settings.random.clone())?;
-        let mut own = Settings::new(settings.controller.clone(), Place::Driver, Path::Own)?;
-        own.initial_window = settings.initial_window;
-        own.pacing_burst = settings.pacing_burst;
-        own.overhead = u64::from(HEADERS);
-        own.random = settings.controller_random.clone();
         let base = Instant::now();
         let governor = Arc::new(Governor::new(own, true, Some(base)));
         let identity = Identity::fixed()?;
@@ -158,7 +180,7 @@ impl Flow {
             reports: settings.reports,
         };
         let sender = Side::sending(side(), &identity, governor.clone())?;
-        let receiver = Side::receiving(side(), &identity)?;
+        let receiver = Side::receiving(side(), wrap(identity.server()?));
         Ok(Flow {
             governor,
             encoding: encoding(&settings),
@@ -176,6 +198,7 @@ impl Flow {
             written: 0,
             received: 0,
             completed: None,
+            closed: None,
             wake_at: Some(settings.start),
             settings: FlowSettings { random, ..settings },
         })
@@ -199,6 +222,11 @@ impl Flow {
     /// How long the transfer took, if it had a size and is over.
     pub fn completion(&self) -> Option<Duration> {
         self.completed.map(|at| at.since(self.settings.start))
+    }
+
+    /// Why the sending end's connection is over, if it is.
+    pub fn closed(&self) -> Option<&str> {
+        self.closed.as_deref()
     }
 
     /// Payloads on their way.
@@ -309,11 +337,16 @@ impl Flow {
     /// Lets both ends' applications act.
     fn serve(&mut self, now: Time) {
         while let Some(event) = self.sender.poll_event(now) {
-            if let Event::Connected = event
-                && let Some(connection) = self.sender.connection()
-            {
-                self.stream = connection.streams().open(Dir::Uni);
-                self.application.start(now);
+            match (event, self.sender.connection()) {
+                (Event::Connected, Some(connection)) => {
+                    self.stream = connection.streams().open(Dir::Uni);
+                    self.application.start(now);
+                }
+                (Event::ConnectionLost { reason }, _) => {
+                    self.stream = None;
+                    self.closed = Some(reason.to_string());
+                }
+                _ => {}
             }
         }
         self.write();

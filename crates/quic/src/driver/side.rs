@@ -16,6 +16,7 @@ use bytes::{Bytes, BytesMut};
 use quinn_proto::{
     AckFrequencyConfig, ClientConfig, Connection, ConnectionHandle, DatagramEvent, EcnCodepoint, Endpoint,
     EndpointConfig, Event, HashedConnectionIdGenerator, ServerConfig, Transmit, TransportConfig, VarInt,
+    crypto,
 };
 
 use super::identity::{self, Identity, IdentityError};
@@ -148,8 +149,8 @@ impl Side {
         Ok(Self::new(settings, None, stamps, role))
     }
 
-    /// The end that waits for the connection and receives.
-    pub fn receiving(settings: SideSettings, identity: &Identity) -> Result<Self, IdentityError> {
+    /// The end that waits for the connection and receives, with this cryptography.
+    pub fn receiving(settings: SideSettings, crypto: Arc<dyn crypto::ServerConfig>) -> Self {
         let stamps = Arc::new(Stamps::new());
         let ears = Arc::new(Ears::default());
         let listener = ears.clone();
@@ -158,7 +159,7 @@ impl Side {
         let mut own = quinn_proto::congestion::CubicConfig::default();
         own.initial_window(REPORT_WINDOW);
         transport.congestion_controller_factory(Arc::new(own));
-        let mut server = ServerConfig::with_crypto(tap.server(identity.server()?));
+        let mut server = ServerConfig::with_crypto(tap.server(crypto));
         server.transport_config(Arc::new(transport));
         let role = Role::Receiving {
             ears,
@@ -167,7 +168,7 @@ impl Side {
             report_at: None,
             reported: 0,
         };
-        Ok(Self::new(settings, Some(server), stamps, role))
+        Self::new(settings, Some(server), stamps, role)
     }
 
     fn new(settings: SideSettings, server: Option<ServerConfig>, stamps: Arc<Stamps>, role: Role) -> Self {

@@ -1,6 +1,8 @@
 use super::*;
 use brakelight_core::units::Rate;
 
+mod hostile;
+
 const CONTROLLER: &str = "cubic";
 
 /// A path: a queue before a link, and propagation.
@@ -11,7 +13,11 @@ struct Path {
     /// What a router does to the ECN field of the packet with this place among the forward ones.
     rewrite: fn(u64, Ecn) -> Ecn,
     /// Which of them are lost.
-    lose: fn(u64) -> bool,
+    lose: fn(u64, Ecn) -> bool,
+    /// What is done to the flow after the packet with this place among all that arrive.
+    meddle: fn(u64, &mut Flow),
+    /// What the receiver makes of its own cryptography.
+    wrap: fn(Arc<dyn ServerConfig>) -> Arc<dyn ServerConfig>,
 }
 
 fn keep(_: u64, ecn: Ecn) -> Ecn {
@@ -21,7 +27,15 @@ fn keep(_: u64, ecn: Ecn) -> Ecn {
 impl Default for Path {
     fn default() -> Self {
         let delay = Duration::from_millis(20);
-        Path { rate: Rate::from_mbps(10), limit: 100, delay, rewrite: keep, lose: |_| false }
+        Path {
+            rate: Rate::from_mbps(10),
+            limit: 100,
+            delay,
+            rewrite: keep,
+            lose: |_, _| false,
+            meddle: |_, _| {},
+            wrap: |crypto| crypto,
+        }
     }
 }
 
@@ -51,14 +65,14 @@ fn settings(name: &str, options: &[(&str, &str)]) -> FlowSettings {
 }
 
 fn run(settings: FlowSettings, path: &Path, seconds: u64) -> Seen {
-    let mut flow = Flow::new(settings).unwrap();
+    let mut flow = Flow::with_receiver(settings, path.wrap).unwrap();
     let end = Time::from_secs(seconds);
     let mut left = Vec::new();
     let mut queue: VecDeque<Packet> = VecDeque::new();
     let mut served_at = Time::ZERO;
     let mut transit: VecDeque<(Time, Packet)> = VecDeque::new();
     let mut back: VecDeque<(Time, Packet)> = VecDeque::new();
-    let mut place = 0;
+    let (mut place, mut arrived) = (0, 0);
     let mut now = Time::ZERO;
     loop {
         while let Some(packet) = flow.poll_transmit(now) {
@@ -68,7 +82,7 @@ fn run(settings: FlowSettings, path: &Path, seconds: u64) -> Seen {
                 continue;
             }
             place += 1;
-            if (path.lose)(place) || queue.len() >= path.limit {
+            if (path.lose)(place, packet.ecn) || queue.len() >= path.limit {
                 flow.release(&packet);
             } else {
                 if queue.is_empty() {
@@ -96,6 +110,8 @@ fn run(settings: FlowSettings, path: &Path, seconds: u64) -> Seen {
                 && let Some((_, packet)) = way.pop_front()
             {
                 flow.accept(now, &packet, false);
+                arrived += 1;
+                (path.meddle)(arrived, &mut flow);
             }
         }
     }
@@ -117,7 +133,7 @@ fn a_stream_fills_the_link() {
 
 #[test]
 fn the_same_seed_gives_the_same_packets_at_the_same_times() {
-    let path = Path { lose: |place| place % 97 == 0, limit: 30, ..Path::default() };
+    let path = Path { lose: |place, _| place % 97 == 0, limit: 30, ..Path::default() };
     let [a, b] = [0, 1].map(|_| run(settings("abc", &[]), &path, 3));
     assert_eq!(a.left, b.left);
     assert!(a.left.len() > 1000);
@@ -128,7 +144,7 @@ fn the_same_seed_gives_the_same_packets_at_the_same_times() {
 #[test]
 fn a_transfer_ends_when_its_last_byte_arrives() {
     let traffic = Traffic::Size(Bytes(1_000_000));
-    let path = Path { lose: |place| place % 50 == 0, ..Path::default() };
+    let path = Path { lose: |place, _| place % 50 == 0, ..Path::default() };
     let seen = run(FlowSettings { traffic, ..settings(CONTROLLER, &[]) }, &path, 30);
     assert_eq!(seen.flow.received(), 1_000_000);
     let took = seen.flow.completion().unwrap();
@@ -138,7 +154,7 @@ fn a_transfer_ends_when_its_last_byte_arrives() {
 /// The stack's own pacer would let 1.25 windows per round trip go, in bursts of ten; a controller that paces is obeyed.
 #[test]
 fn a_rate_controller_paces_its_packets_itself() {
-    for name in ["bbr", "bbr3"] {
+    for name in ["bbr", "bbr3", "vivace"] {
         let seen = run(FlowSettings { pacing_burst: 1, ..settings(name, &[]) }, &Path::default(), 10);
         assert!(mbps(&seen, 10) > 7.5, "{name}: {}", mbps(&seen, 10));
         let late = seen.left.iter().filter(|packet| packet.0 > Time::from_secs(8) && packet.2 > 1000);
