@@ -28,4 +28,4 @@ pub mod statistics;
 mod traffic;
 
 pub use network::{SetupError, Traces};
-pub use simulation::{RunError, Simulation, run};
+pub use simulation::{RunError, Simulation, run, run_with};

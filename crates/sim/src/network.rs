@@ -37,6 +37,14 @@ pub enum SetupError {
         /// The link.
         link: String,
     },
+    /// A flow's ends cannot be what they should.
+    #[error("flow `{flow}`: {reason}")]
+    Host {
+        /// The flow.
+        flow: String,
+        /// Why not.
+        reason: String,
+    },
 }
 
 /// Elements and routes. Links come first, in the scenario's order.

@@ -68,6 +68,17 @@ pub enum Kind {
         /// How long ago that one had arrived, in microseconds.
         held_us: u32,
     },
+    /// A packet of a real stack, whose bytes lie in the endpoint.
+    Wire {
+        /// Where.
+        slot: u32,
+        /// Which use of that place.
+        generation: u32,
+        /// What routers take for its hash.
+        hash: u16,
+        /// Whether it carries data, rather than only an acknowledgement.
+        data: bool,
+    },
 }
 
 // Budget: a packet is one cache line.
@@ -123,6 +134,7 @@ impl Packet for SimPacket {
         let number = match self.kind {
             Kind::Data { number, .. } | Kind::Datagram { number, .. } => number,
             Kind::Ack { slot, .. } => slot,
+            Kind::Wire { hash, .. } => return hash,
         };
         let start = Packet::flow(self).0.wrapping_mul(0x9e37_79b1) >> 16;
         number.wrapping_add(start) as u16
@@ -162,6 +174,6 @@ impl Routed for SimPacket {
     }
     #[inline]
     fn is_data(&self) -> bool {
-        !matches!(self.kind, Kind::Ack { .. })
+        !matches!(self.kind, Kind::Ack { .. } | Kind::Wire { data: false, .. })
     }
 }

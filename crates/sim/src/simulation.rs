@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use brakelight_core::endpoint::Endpoint;
 use brakelight_core::packet::FlowId;
 use brakelight_core::path::elements::AnyElement;
 use brakelight_core::random::Random;
@@ -24,9 +25,23 @@ use crate::statistics::{FlowStatistics, LinkStatistics, Recorder};
 
 /// Runs `scenario` from beginning to end.
 pub fn run(scenario: &Scenario, traces: &Traces) -> Result<Outcome, RunError> {
-    let mut simulation = Simulation::new(scenario, traces)?;
+    run_with(scenario, traces, modelled)
+}
+
+/// Runs `scenario` from beginning to end, with both ends of each flow made by `host`, which says why if it cannot.
+pub fn run_with<E: Endpoint<SimPacket> + Reporting>(
+    scenario: &Scenario,
+    traces: &Traces,
+    host: impl FnMut(FlowConfig) -> Result<E, String>,
+) -> Result<Outcome, RunError> {
+    let mut simulation = Simulation::with_hosts(scenario, traces, host)?;
     simulation.advance(Time::ZERO + scenario.duration);
     Ok(simulation.finish()?)
+}
+
+#[allow(clippy::unnecessary_wraps)] // Others may fail.
+fn modelled(config: FlowConfig) -> Result<FlowHost, String> {
+    Ok(FlowHost::new(config))
 }
 
 /// Why a run gave no outcome.
@@ -40,10 +55,11 @@ pub enum RunError {
     Unbalanced(#[from] Unbalanced),
 }
 
-/// A run in progress, to be advanced in steps of any size; the steps do not change its outcome.
-pub struct Simulation {
+/// A run in progress, to be advanced in steps of any size; the steps do not change its outcome. Its flows end in `E`: the
+/// modelled host, or what its user plugs in.
+pub struct Simulation<E = FlowHost> {
     scenario: Scenario,
-    engine: Engine<SimPacket, AnyElement<SimPacket>, FlowHost, Recorder>,
+    engine: Engine<SimPacket, AnyElement<SimPacket>, E, Recorder>,
     flows: Vec<FlowInstance>,
     measuring: bool,
     /// Every flow's counters when measuring began; empty if that was at time zero.
@@ -78,6 +94,17 @@ struct FlowBefore {
 impl Simulation {
     /// A run at its beginning.
     pub fn new(scenario: &Scenario, traces: &Traces) -> Result<Self, SetupError> {
+        Self::with_hosts(scenario, traces, modelled)
+    }
+}
+
+impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
+    /// A run at its beginning, with both ends of each flow made by `host`, which says why if it cannot.
+    pub fn with_hosts(
+        scenario: &Scenario,
+        traces: &Traces,
+        mut host: impl FnMut(FlowConfig) -> Result<E, String>,
+    ) -> Result<Self, SetupError> {
         let network = Network::build(scenario, traces)?;
         let mut flows = Vec::new();
         let mut hosts = Vec::new();
@@ -88,7 +115,8 @@ impl Simulation {
                 let id = flows.len() as u32;
                 let mut random = Random::stream(scenario.seed, &format!("start {name}"));
                 let start = Time::ZERO + flow.start + flow.start_within.mul_f64(random.uniform());
-                hosts.push(FlowHost::new(flow_config(scenario, flow, id, &name, start)));
+                let made = host(flow_config(scenario, flow, id, &name, start));
+                hosts.push(made.map_err(|reason| SetupError::Host { flow: name.clone(), reason })?);
                 statistics.push(FlowStatistics::new(network.forward_links[id as usize].last().copied()));
                 flows.push(FlowInstance { name, spec, start });
             }
@@ -290,10 +318,10 @@ impl Simulation {
 
 impl SeriesSoFar {
     /// Ends a bin of every link and every flow.
-    fn close(
+    fn close<E: Endpoint<SimPacket> + Reporting>(
         &mut self,
         bin: Duration,
-        engine: &mut Engine<SimPacket, AnyElement<SimPacket>, FlowHost, Recorder>,
+        engine: &mut Engine<SimPacket, AnyElement<SimPacket>, E, Recorder>,
     ) {
         let (from, to) = (self.bin_end.saturating_sub(bin), self.bin_end);
         let (recorder, elements, hosts) = engine.parts_mut();

@@ -168,8 +168,8 @@ impl Connection {
                     self.acks.release(slot, generation);
                 }
             }
-            // The application's, not the connection's.
-            Kind::Datagram { .. } => {}
+            // The application's, not the connection's; and a stack's, not this host's.
+            Kind::Datagram { .. } | Kind::Wire { .. } => {}
         }
     }
 
