@@ -163,6 +163,8 @@ pub enum HostName {
     Tcp,
     /// RFC 9002, delayed ACKs of 25 ms
     Quic,
+    /// The real QUIC stack under the simulator's clock
+    Quinn,
 }
 
 /// `run`.
@@ -198,6 +200,9 @@ pub struct Reproduce {
     /// for a file of your own [default: all]
     #[arg(value_name = "ID")]
     pub ids: Vec<String>,
+    /// The host of every flow [default: the claims' own]
+    #[arg(long, value_enum)]
+    pub host: Option<HostName>,
     /// How to print the judgements
     #[arg(long, default_value = "table", value_enum)]
     pub format: ClaimFormat,

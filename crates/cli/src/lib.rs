@@ -5,6 +5,7 @@
 //! | [`arguments`] | what can be said on the command line |
 //! | [`compare`], [`run`], [`reproduce`], [`list`], [`trace`], [`stability`], [`mod@bench`], [`emulate`], [`tcp`] | one command each |
 //! | [`simulate`] | many runs at once |
+//! | [`quinn`] | the real QUIC stack as a host of the simulator |
 //! | [`schemes`] | what `compare` runs when no scheme is named |
 //! | [`summary`] | which scheme is best, and by how much |
 //! | [`text`] | tables, drawings and CSV for standard output |
@@ -24,6 +25,7 @@ pub mod logs;
 pub mod origin;
 pub mod output;
 pub mod progress;
+pub mod quinn;
 pub mod report;
 pub mod reproduce;
 pub mod run;

@@ -15,7 +15,8 @@ use crate::arguments::{ClaimFormat, Reproduce};
 use crate::failure::Failure;
 use crate::origin;
 use crate::progress::Progress;
-use crate::run::text_of;
+use crate::run::{set_host, text_of};
+use crate::simulate::Runner;
 use crate::text::table::{self, Column};
 use crate::text::{self, Screen};
 
@@ -30,8 +31,17 @@ pub fn execute(arguments: &Reproduce) -> Result<(), Failure> {
     for file in &files {
         experiments.push(experiment::read(file, &text_of(Path::new(file), "an experiment")?)?);
     }
+    let mut runner: Runner = brakelight_sim::run;
+    if let Some(host) = arguments.host {
+        for experiment in &mut experiments {
+            for job in &mut experiment.jobs {
+                runner = set_host(&mut job.scenario, host)
+                    .map_err(|fault| Failure::input(format!("{}: {fault}", experiment.id)))?;
+            }
+        }
+    }
     let names = Names::from_environment().map_err(Failure::input)?;
-    let claims = judge(&experiments, &names)?;
+    let claims = judge(runner, &experiments, &names)?;
     let document = Claims { origin: origin::origin(1), claims };
     match arguments.format {
         ClaimFormat::Json => text::print_json(&document)?,
@@ -97,7 +107,7 @@ fn traces(experiment: &Experiment, names: &Names) -> Result<Option<Traces>, Fail
     Ok(Some(traces))
 }
 
-fn judge(experiments: &[Experiment], names: &Names) -> Result<Vec<Claim>, Failure> {
+fn judge(runner: Runner, experiments: &[Experiment], names: &Names) -> Result<Vec<Claim>, Failure> {
     let traces: Vec<Option<Traces>> =
         experiments.iter().map(|experiment| traces(experiment, names)).collect::<Result<_, _>>()?;
     let plan = Plan::new(experiments, |index| traces[index].is_some());
@@ -108,7 +118,7 @@ fn judge(experiments: &[Experiment], names: &Names) -> Result<Vec<Claim>, Failur
         .map(|&(index, job)| {
             let experiment = &experiments[index];
             let traces = traces[index].as_ref().expect("only experiments with their traces have jobs here");
-            let outcome = brakelight_sim::run(&experiment.jobs[job].scenario, traces);
+            let outcome = runner(&experiment.jobs[job].scenario, traces);
             progress.step(&experiment.id);
             outcome.map_err(|error| Failure::run(format!("{}: {error}", experiment.id)))
         })

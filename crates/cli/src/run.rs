@@ -17,17 +17,20 @@ use crate::failure::Failure;
 use crate::folder::Folder;
 use crate::origin;
 use crate::output::{self, Outputs};
+use crate::quinn;
 use crate::report::{Recorded, Report};
-use crate::simulate::{self, Job, Result as JobResult};
+use crate::simulate::{self, Job, Result as JobResult, Runner};
 use crate::text::table::{self, Column};
 use crate::text::{self, Screen, number, number_or_dash};
 
 /// Runs the command.
 pub fn execute(arguments: &arguments::Run) -> Result<(), Failure> {
     let mut scenario = read(&arguments.scenario)?;
-    if let Some(host) = arguments.host {
-        set_host(&mut scenario, host);
-    }
+    let runner = match arguments.host {
+        Some(host) => set_host(&mut scenario, host)
+            .map_err(|fault| Failure::input(format!("{}: {fault}", arguments.scenario.display())))?,
+        None => brakelight_sim::run,
+    };
     let logs = output::merge(arguments.logs, scenario.record.series, scenario.record.link_logs);
     scenario.record.series = arguments.out.is_some();
     scenario.record.link_logs = logs.link_logs && arguments.out.is_some();
@@ -36,7 +39,7 @@ pub fn execute(arguments: &arguments::Run) -> Result<(), Failure> {
     let folder = arguments.out.as_deref().map(Folder::create).transpose()?;
     let seed = scenario.seed;
     let jobs = [Job { label: scenario.name.clone(), scenario, names: None }];
-    let results = simulate::all("running", &jobs, arguments.runs, &traces)?;
+    let results = simulate::all_by(runner, "running", &jobs, arguments.runs, &traces)?;
     let runs: Vec<Run> = results.iter().map(|result| result.run.clone()).collect();
     let document = Runs { origin: origin::origin(seed), runs };
     if let Some(folder) = folder {
@@ -66,21 +69,27 @@ pub(crate) fn text_of(path: &Path, what: &str) -> Result<String, Failure> {
     })
 }
 
-/// Gives every flow the other profile, with its sizes of payload and headers.
-fn set_host(scenario: &mut Scenario, host: HostName) {
-    let host = match host {
+/// Gives every flow another host, with its sizes of payload and headers, and says how to run it; or which flow cannot have
+/// it, and why.
+pub(crate) fn set_host(scenario: &mut Scenario, host: HostName) -> Result<Runner, String> {
+    let profile = match host {
         HostName::Tcp => Host::Tcp,
-        HostName::Quic => Host::Quic,
+        HostName::Quic | HostName::Quinn => Host::Quic,
     };
     for flow in &mut scenario.flows {
-        if flow.host != host {
+        if flow.host != profile {
             let was_default = (flow.mss, flow.overhead) == scenario::packet_sizes(flow.host);
-            flow.host = host;
+            flow.host = profile;
             if was_default {
-                (flow.mss, flow.overhead) = scenario::packet_sizes(host);
+                (flow.mss, flow.overhead) = scenario::packet_sizes(profile);
             }
         }
     }
+    if host != HostName::Quinn {
+        return Ok(brakelight_sim::run);
+    }
+    quinn::check(scenario)?;
+    Ok(quinn::run)
 }
 
 /// Loads the traces that links name: known names, or files, as seen from the scenario's own folder or from here.

@@ -4,7 +4,7 @@
 use brakelight_scenario::outcome::{Outcome, Run};
 use brakelight_scenario::scenario::{Scenario, Service, TraceOffset};
 use brakelight_scenario::trace::names::Names;
-use brakelight_sim::Traces;
+use brakelight_sim::{RunError, Traces};
 use rayon::prelude::*;
 
 use crate::failure::Failure;
@@ -30,8 +30,22 @@ pub struct Result {
     pub first: Outcome,
 }
 
-/// Runs every job with `seeds` seeds.
+/// How a scenario is run.
+pub type Runner = fn(&Scenario, &Traces) -> std::result::Result<Outcome, RunError>;
+
+/// Runs every job with `seeds` seeds, with the modelled host.
 pub fn all(
+    what: &str,
+    jobs: &[Job],
+    seeds: u32,
+    traces: &Traces,
+) -> std::result::Result<Vec<Result>, Failure> {
+    all_by(brakelight_sim::run, what, jobs, seeds, traces)
+}
+
+/// Runs every job with `seeds` seeds by `runner`.
+pub fn all_by(
+    runner: Runner,
     what: &str,
     jobs: &[Job],
     seeds: u32,
@@ -44,7 +58,7 @@ pub fn all(
         .par_iter()
         .map(|&(index, seed)| {
             let job = &jobs[index];
-            let outcome = one(job, seed, traces);
+            let outcome = one(runner, job, seed, traces);
             progress.step(&job.label);
             outcome
         })
@@ -62,7 +76,7 @@ pub fn all(
     results.collect()
 }
 
-fn one(job: &Job, seed: u32, traces: &Traces) -> std::result::Result<Outcome, Failure> {
+fn one(runner: Runner, job: &Job, seed: u32, traces: &Traces) -> std::result::Result<Outcome, Failure> {
     let mut scenario = job.scenario.clone();
     scenario.seed = scenario.seed.wrapping_add(u64::from(seed));
     if seed > 0 {
@@ -70,7 +84,7 @@ fn one(job: &Job, seed: u32, traces: &Traces) -> std::result::Result<Outcome, Fa
         scenario.record.series = false;
         scenario.record.link_logs = false;
     }
-    let mut outcome = brakelight_sim::run(&scenario, traces)
+    let mut outcome = runner(&scenario, traces)
         .map_err(|error| Failure::run(format!("{}, seed {}: {error}", job.label, scenario.seed)))?;
     if let Some((scheme, trace)) = &job.names {
         outcome.run.scheme.clone_from(scheme);

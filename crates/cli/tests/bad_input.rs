@@ -122,6 +122,9 @@ const LINES: &[&str] = &[
     "run",
     "run good.toml --on emulator",
     "run good.toml --host sctp",
+    "run header.toml --host quinn",
+    "run calls.toml --host quinn",
+    "run tiny.toml --host quinn",
     "list",
     "list everything",
     "reproduce ABC-F99",
@@ -151,6 +154,10 @@ fn folder() -> Scratch {
     scratch.write("words.csv", "start_s,mbps\n0,fast\n");
     scratch.write("wrong-recipe.toml", "about = \"x\"\nduration = \"5s\"\ncelular = 1\n");
     scratch.write("good.toml", scenario(("1s", "1s")));
+    scratch.write("header.toml", scenario(("\"cubic\"", "\"sprout\"")));
+    let traffic = |what: &str| scenario(("controller =", &format!("{what}\ncontroller =")));
+    scratch.write("calls.toml", traffic("traffic = \"call\""));
+    scratch.write("tiny.toml", traffic("mss = \"500B\""));
     scratch.write("broken.toml", scenario(("[[link]]", "[[link]")));
     scratch.write("unknown-key.toml", scenario(("buffer =", "bufer =")));
     scratch.write("unknown-unit.toml", scenario(("12Mbps", "12Mbauds")));

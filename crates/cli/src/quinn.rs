@@ -1,0 +1,191 @@
+//! The real QUIC stack as a host of the simulator: `quic`'s flows in `sim`'s engine, which do not know each other.
+
+use brakelight_core::ecn::{Ecn, Encoding};
+use brakelight_core::endpoint::Endpoint;
+use brakelight_core::packet::PacketId;
+use brakelight_core::random::Random;
+use brakelight_core::time::{Duration, Time};
+use brakelight_core::units::Bytes;
+use brakelight_quic::adapter::Times;
+use brakelight_quic::driver::{Direction, Flow, FlowSettings, Handle, Packet, SetupError};
+use brakelight_quic::validation::State;
+use brakelight_scenario::outcome::Outcome;
+use brakelight_scenario::scenario::{FlowSpec, Scenario};
+use brakelight_sim::engine::Direction as Way;
+use brakelight_sim::host::FlowConfig;
+use brakelight_sim::packet::{Kind, SimPacket};
+use brakelight_sim::report::{FlowCounters, Reporting};
+use brakelight_sim::{RunError, Traces};
+
+/// Runs `scenario` from beginning to end with both ends of every flow in the real stack.
+///
+/// The outcome is that of the modelled host, in every field. What a flow of the stack adds to its application's values:
+/// `ecn_failed`, 1 once path or peer could not be trusted with ECN; `times_of_round_trips`, 1 if the receiver's times were
+/// taken from round trips; `closed`, 1 if the connection ended before its time.
+pub fn run(scenario: &Scenario, traces: &Traces) -> Result<Outcome, RunError> {
+    brakelight_sim::run_with(scenario, traces, |config| Host::new(config).map_err(|error| error.to_string()))
+}
+
+/// Says which flow of `scenario` the stack cannot run, and why.
+pub fn check(scenario: &Scenario) -> Result<(), String> {
+    scenario.flows.iter().try_for_each(|flow| {
+        let settings = of_spec(flow);
+        settings.check().map_err(|error| format!("flow `{}`: {error}", flow.name))
+    })
+}
+
+/// What decides whether a flow can be set up; the rest is as good as any.
+fn of_spec(flow: &FlowSpec) -> FlowSettings {
+    FlowSettings {
+        controller: flow.controller.config().clone(),
+        packet: packet(flow.mss, flow.overhead),
+        ack_every: Some(flow.ack_every),
+        initial_window: flow.initial_window,
+        pacing_burst: flow.pacing_burst,
+        traffic: flow.traffic.clone(),
+        start: Time::ZERO,
+        stop: None,
+        receiver_clock: flow.receiver_clock,
+        reports: true,
+        jitter: flow.jitter,
+        random: Random::stream(0, "host"),
+        controller_random: Random::stream(0, "controller"),
+    }
+}
+
+fn packet(mss: Bytes, overhead: Bytes) -> u16 {
+    u16::try_from((mss + overhead).0).unwrap_or(u16::MAX)
+}
+
+fn settings(config: &FlowConfig) -> FlowSettings {
+    FlowSettings {
+        controller: config.controller.clone(),
+        packet: packet(config.mss, config.overhead),
+        ack_every: Some(config.ack_every),
+        initial_window: config.initial_window,
+        pacing_burst: config.pacing_burst,
+        traffic: config.traffic.clone(),
+        start: config.start,
+        stop: config.stop,
+        receiver_clock: config.receiver_clock,
+        // A receiver that reports is what these two are in the model.
+        reports: matches!(config.feedback.name(), "receive_times" | "bmcc"),
+        jitter: config.jitter,
+        random: config.random.clone(),
+        controller_random: config.controller_random.clone(),
+    }
+}
+
+/// Both ends of one flow.
+#[derive(Debug)]
+struct Host {
+    flow: Flow,
+    id: brakelight_core::packet::FlowId,
+    sent: u64,
+}
+
+impl Host {
+    fn new(config: FlowConfig) -> Result<Self, SetupError> {
+        Ok(Host { flow: Flow::new(settings(&config))?, id: config.flow, sent: 0 })
+    }
+}
+
+/// What the stack must know of a packet that it once sent.
+fn back(packet: &SimPacket) -> Option<Packet> {
+    let Kind::Wire { slot, generation, hash, data } = packet.kind else { return None };
+    let direction = match packet.direction {
+        Way::Forward => Direction::Forward,
+        Way::Reverse => Direction::Reverse,
+    };
+    let handle = Handle { slot, generation };
+    Some(Packet { handle, direction, size: packet.size, ecn: packet.ecn, data, hash16: hash })
+}
+
+impl Endpoint<SimPacket> for Host {
+    fn accept(&mut self, now: Time, packet: SimPacket) {
+        if let Some(wire) = back(&packet) {
+            self.flow.accept(now, &wire, packet.copy);
+        }
+    }
+
+    fn poll_transmit(&mut self, now: Time) -> Option<SimPacket> {
+        let packet = self.flow.poll_transmit(now)?;
+        self.sent += 1;
+        let Handle { slot, generation } = packet.handle;
+        let direction = match packet.direction {
+            Direction::Forward => Way::Forward,
+            Direction::Reverse => Way::Reverse,
+        };
+        Some(SimPacket {
+            id: PacketId(u64::from(self.id.0) << 40 | self.sent),
+            sent_at: now,
+            queued: Duration::ZERO,
+            kind: Kind::Wire { slot, generation, hash: packet.hash16, data: packet.data },
+            flow: self.id,
+            connection: 0,
+            size: packet.size,
+            ecn: packet.ecn,
+            // A scheme's queue is told whose packets are whose; those without ECN are everybody's.
+            encoding: if packet.ecn == Ecn::NotEct { Encoding::None } else { self.flow.encoding() },
+            hop: 0,
+            direction,
+            cwr: false,
+            copy: false,
+        })
+    }
+
+    fn next_wakeup(&self) -> Option<Time> {
+        self.flow.next_wakeup()
+    }
+
+    fn release(&mut self, packet: SimPacket) {
+        if let (Some(wire), false) = (back(&packet), packet.copy) {
+            self.flow.release(&wire);
+        }
+    }
+}
+
+impl Reporting for Host {
+    /// The stack does not count packets that carry something for the second time; what was lost is sent again.
+    fn counters(&self) -> FlowCounters {
+        let counters = self.flow.governor().counters();
+        FlowCounters { goodput_bytes: self.flow.received(), retransmitted_packets: counters.lost_packets }
+    }
+
+    fn take_rtt_sample(&mut self) -> Option<Duration> {
+        self.flow.governor().take_rtt_sample()
+    }
+
+    fn cwnd(&self) -> Bytes {
+        self.flow.governor().cwnd()
+    }
+
+    fn inspect(&self, visit: &mut dyn FnMut(&'static str, f64)) {
+        let governor = self.flow.governor();
+        visit("inflight_bytes", governor.inflight().as_f64());
+        visit("cwnd_bytes", governor.cwnd().as_f64());
+        if let Some(srtt) = governor.smoothed_rtt() {
+            visit("srtt_ms", srtt.as_millis_f64());
+        }
+        if let Some(rate) = governor.pacing_rate() {
+            visit("pacing_rate_bps", rate.as_bps_f64());
+        }
+        governor.inspect(visit);
+    }
+
+    fn application(&self, _now: Time, visit: &mut dyn FnMut(&'static str, f64)) {
+        if let Some(took) = self.flow.completion() {
+            visit("completion_ms", took.as_millis_f64());
+        }
+        let governor = self.flow.governor();
+        if let State::Failed(_) = governor.validation() {
+            visit("ecn_failed", 1.0);
+        }
+        if self.flow.closed().is_some() {
+            visit("closed", 1.0);
+        }
+        if governor.times() == Times::RoundTrip {
+            visit("times_of_round_trips", 1.0);
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! `run --host quinn`: the real QUIC stack in the simulator, beside the modelled host.
+
+mod support;
+
+use serde_json::Value;
+use support::{Scratch, ok};
+
+fn scenario(controller: &str, queue: &str, more: &str) -> String {
+    format!(
+        r#"
+name = "one flow"
+duration = "20s"
+measure_from = "2s"
+
+[[link]]
+name = "link"
+rate = "12Mbps"
+buffer = "100pkt"
+queue = "{queue}"
+
+[[flow]]
+name = "main"
+controller = "{controller}"
+rtt = "50ms"
+path = ["link"]
+{more}
+"#
+    )
+}
+
+fn run(scratch: &Scratch, file: &str, host: &str) -> Value {
+    let output = scratch.brakelight(&["run", file, "--host", host, "--format", "json"]);
+    serde_json::from_str(&ok(&output)).unwrap()
+}
+
+fn number(run: &Value, path: &[&str]) -> f64 {
+    path.iter().fold(run, |value, key| &value[*key]).as_f64().unwrap_or_else(|| panic!("{path:?} of {run}"))
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bytes_and_another_seed_does_not() {
+    let scratch = Scratch::new("quinn-seed");
+    scratch.write("a.toml", scenario("abc", "abc", "jitter = \"1ms\""));
+    let arguments = ["run", "a.toml", "--host", "quinn", "--format", "csv"];
+    let [first, second] = [0, 1].map(|_| ok(&scratch.brakelight(&arguments)));
+    assert_eq!(first, second);
+    let text = scenario("abc", "abc", "jitter = \"1ms\"")
+        .replace("name = \"one flow\"", "name = \"one flow\"\nseed = 2");
+    scratch.write("a.toml", text);
+    assert_ne!(ok(&scratch.brakelight(&arguments)), first);
+}
+
+/// The modelled host follows RFC 9002, and so does the stack: what is between them is the handshake and the sizes of
+/// frames. A controller whose marks, rate or receive times did not arrive would be far off.
+#[test]
+fn the_real_stack_does_as_the_modelled_host_does() {
+    let scratch = Scratch::new("quinn-model");
+    for (controller, queue) in [
+        ("cubic", "droptail"),
+        ("newreno", "droptail"),
+        ("abc", "abc"),
+        ("bbr", "droptail"),
+        ("quicdc:threshold=20ms", "droptail"),
+        ("bmcc", "bmcc"),
+        ("prague", "dualpi2"),
+    ] {
+        scratch.write("a.toml", scenario(controller, queue, ""));
+        let [model, real] = ["quic", "quinn"].map(|host| run(&scratch, "a.toml", host)["runs"][0].clone());
+        let rate = |run| number(run, &["throughput_mbps"]);
+        let delay = |run| number(run, &["queueing_delay_ms", "p95"]);
+        let (used, queued) = (rate(&real) / rate(&model), delay(&real) - delay(&model));
+        assert!((0.94..1.06).contains(&used), "{controller}: {} against {}", rate(&real), rate(&model));
+        let slack = 3.0 + 0.3 * delay(&model);
+        assert!(queued.abs() < slack, "{controller}: {} against {} ms", delay(&real), delay(&model));
+    }
+}
+
+#[test]
+fn losses_reordering_and_copies_on_the_way_are_survived() {
+    let scratch = Scratch::new("quinn-damage");
+    let text = scenario("cubic", "droptail", "traffic = { kind = \"size\", size = \"2MB\" }").replace(
+        "path = [\"link\"]",
+        "path = [\"loss:rate=0.01\", \"link\", \"reorder:rate=0.01,hold=5ms\", \"duplicate:rate=0.01\"]",
+    );
+    scratch.write("a.toml", text);
+    let document = run(&scratch, "a.toml", "quinn");
+    let flow = &document["runs"][0]["flows"][0];
+    assert!(number(flow, &["application", "completion_ms"]) < 18_000.0, "{flow}");
+}
+
+#[test]
+fn a_receiver_that_does_not_report_is_said_to_be_one() {
+    let scratch = Scratch::new("quinn-report");
+    scratch.write("a.toml", scenario("quicdc:threshold=20ms", "droptail", "feedback = \"delayed\""));
+    let document = run(&scratch, "a.toml", "quinn");
+    let row = &document["runs"][0];
+    let flow = &row["flows"][0];
+    assert_eq!(number(flow, &["application", "times_of_round_trips"]), 1.0);
+    // The delay is bounded all the same.
+    assert!(number(row, &["queueing_delay_ms", "p95"]) < 40.0, "{row}");
+    scratch.write("a.toml", scenario("quicdc:threshold=20ms", "droptail", ""));
+    let document = run(&scratch, "a.toml", "quinn");
+    assert!(document["runs"][0]["flows"][0]["application"].is_null(), "{document}");
+}
