@@ -4,8 +4,10 @@
 //! ```text
 //! cargo bench -p brakelight-emulator --bench path [-- OPTION=VALUE ...]
 //!
-//! measure=rate,processor,latency,lateness   all four
+//! measure=rate,processor,latency            which: at 2 Gbit/s, at 100 Mbit/s, of an idle link; or rates such as 500Mbps
 //! seconds=10                                of each run of TCP
+//! log=true                                  whether the full log, series and flows are kept, as `emulate --log` keeps them
+//! gather=125us                             how late a delivery may be for the sake of others
 //! fifo=true                                 whether the thread asks for SCHED_FIFO
 //! threads=1                                 1: both directions in one thread, 2: one each
 //! ```
@@ -15,23 +17,24 @@
 use std::env;
 use std::io::{self, Write as _};
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
 use std::time;
 
-use brakelight_core::path::Output as PathOutput;
-use brakelight_core::time::Time;
+use brakelight_core::time::Duration;
 use brakelight_core::units::{Limit, Rate};
 use brakelight_emulator::clock::{Epoch, Lateness, Stop};
 use brakelight_emulator::device::{Port, TunSettings};
-use brakelight_emulator::forward::{self, Finished, Lane, Settings};
-use brakelight_emulator::packet::IpPacket;
+use brakelight_emulator::forward::{self, Facts, Finished, Lane, Settings};
+use brakelight_emulator::measure::{self, Measured, Meter};
 use brakelight_emulator::spec::{Bottleneck, Direction};
-use brakelight_emulator::watch::Watch;
 use brakelight_scenario::trace::names::Names;
 use nix::sched::{CloneFlags, unshare};
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
 
 type Job = Box<dyn FnOnce() + Send>;
 
@@ -88,41 +91,12 @@ impl Namespace {
     }
 }
 
-/// Stands for the full log: every event is written down, 32 bytes each, as a log that is kept in memory would.
-struct Log {
-    events: Vec<[u64; 4]>,
-    next: usize,
-}
-
-impl Log {
-    fn new() -> Self {
-        Log { events: vec![[0; 4]; 1 << 20], next: 0 }
-    }
-
-    fn put(&mut self, event: [u64; 4]) {
-        let place = self.next % self.events.len();
-        self.events[place] = event;
-        self.next += 1;
-    }
-}
-
-impl Watch for Log {
-    fn arrived(&mut self, now: Time, packet: &IpPacket, _bytes: &[u8]) {
-        self.put([0, now.as_nanos(), packet.id.0, u64::from(packet.header.size)]);
-    }
-    fn output(&mut self, output: &PathOutput<IpPacket>, actual: Time) {
-        self.put([1, output.at().as_nanos(), output.packet().id.0, actual.as_nanos()]);
-    }
-    fn delivered(&mut self, scheduled: Time, actual: Time, packet: &IpPacket) {
-        self.put([2, scheduled.as_nanos(), packet.id.0, actual.as_nanos()]);
-    }
-}
-
 #[derive(Clone)]
 struct Options {
     measure: Vec<String>,
     seconds: u64,
     threads: usize,
+    log: bool,
     settings: Settings,
 }
 
@@ -131,6 +105,7 @@ fn options() -> Options {
         measure: ["rate", "processor", "latency"].map(String::from).to_vec(),
         seconds: 10,
         threads: 1,
+        log: true,
         settings: Settings::default(),
     };
     for argument in env::args().skip(1).filter(|argument| argument.contains('=')) {
@@ -139,6 +114,8 @@ fn options() -> Options {
             "measure" => options.measure = value.split(',').map(String::from).collect(),
             "seconds" => options.seconds = value.parse().expect("seconds=10"),
             "threads" => options.threads = value.parse().expect("threads=1"),
+            "log" => options.log = value.parse().expect("log=true"),
+            "gather" => options.settings.gather = value.parse().expect("gather=125us"),
             "fifo" => options.settings.fifo = value.parse().expect("fifo=true"),
             _ => panic!("unknown option `{argument}`"),
         }
@@ -154,18 +131,34 @@ struct Running {
     inner: Namespace,
     outer: Namespace,
     stop: Arc<Stop>,
-    threads: Vec<thread::JoinHandle<(Vec<Finished<Log>>, f64)>>,
+    threads: Vec<thread::JoinHandle<(Vec<Finished<Meter>>, f64)>>,
+    /// Time this process had spent when the path began.
+    spent: f64,
+    folder: Option<PathBuf>,
 }
 
 fn start(options: &Options, up: &str, down: &str, buffer: Limit) -> Running {
     let (inner, outer) = (Namespace::new(), Namespace::new());
     let inside = inner.tun("inside", INNER, OUTER);
     let outside = outer.tun("outside", OUTER, INNER);
+    let folder =
+        options.log.then(|| env::temp_dir().join(format!("brakelight-bench-{}", std::process::id())));
+    if let Some(folder) = &folder {
+        std::fs::create_dir_all(folder).expect("a folder for the log");
+    }
+    let spent = processor_seconds(UsageWho::RUSAGE_SELF);
     let lane = |name: &str, service: &str, input: &Arc<Port>, output: &Arc<Port>| {
         let mut direction = Direction::open(name, 1);
         direction.link =
             Some(Bottleneck::parse(name, service, "droptail", buffer, &Names::default()).expect("a rate"));
-        Lane { direction, input: input.clone(), output: output.clone(), watch: Log::new() }
+        let log = folder.as_ref().map(|folder| (folder.join(format!("{name}.log")), "bench".to_string()));
+        let bin = options.log.then(|| Duration::from_millis(100));
+        let settings = measure::Settings { measure_from: Duration::ZERO, bin, log, live: None };
+        let mut watch = Meter::new(&direction, &settings).expect("the log can be written");
+        if let Some(log) = watch.take_log_thread() {
+            log.start().expect("a thread");
+        }
+        Lane { direction, input: input.clone(), output: output.clone(), watch }
     };
     let mut lanes = vec![lane("up", up, &inside, &outside), lane("down", down, &outside, &inside)];
     let groups = match options.threads {
@@ -183,65 +176,82 @@ fn start(options: &Options, up: &str, down: &str, buffer: Limit) -> Running {
             let (stop, settings) = (stop.clone(), options.settings.clone());
             thread::spawn(move || {
                 let finished = forward::run(lanes, &settings, epoch, &stop).expect("the path runs");
-                (finished, processor_seconds())
+                (finished, processor_seconds(UsageWho::RUSAGE_THREAD))
             })
         })
         .collect();
-    Running { inner, outer, stop, threads }
+    Running { inner, outer, stop, threads, spent, folder }
+}
+
+/// What a run came to.
+struct Ended {
+    lanes: Vec<Finished<Meter>>,
+    /// Seconds of the processor: of the threads that carry packets, and of all of this process, the log's thread included.
+    carrying: f64,
+    all: f64,
 }
 
 impl Running {
-    fn end(self) -> (Vec<Finished<Log>>, f64) {
+    fn end(self) -> Ended {
         self.stop.set();
         let ended: Vec<_> = self.threads.into_iter().map(|thread| thread.join().expect("it ended")).collect();
-        let seconds = ended.iter().map(|(_, seconds)| seconds).sum();
-        (ended.into_iter().flat_map(|(finished, _)| finished).collect(), seconds)
+        let carrying = ended.iter().map(|(_, seconds)| seconds).sum();
+        let all = processor_seconds(UsageWho::RUSAGE_SELF) - self.spent;
+        if let Some(folder) = &self.folder {
+            // The log's threads may still write: the files go with their last descriptor.
+            let _ = std::fs::remove_dir_all(folder);
+        }
+        let lanes = ended.into_iter().flat_map(|(lanes, _)| lanes).collect();
+        Ended { lanes, carrying, all }
     }
 }
 
-/// User and system time of this thread.
-fn processor_seconds() -> f64 {
-    use nix::sys::resource::{UsageWho, getrusage};
-    use nix::sys::time::TimeValLike;
-    let usage = getrusage(UsageWho::RUSAGE_THREAD).expect("a thread's own usage");
+/// User and system time of this thread, or of all threads.
+fn processor_seconds(who: UsageWho) -> f64 {
+    let usage = getrusage(who).expect("one's own usage");
     (usage.user_time().num_microseconds() + usage.system_time().num_microseconds()) as f64 * 1e-6
 }
 
 /// One TCP connection from the outer to the inner side, which is the one that the link of `down` limits.
 fn tcp(options: &Options, rate: &str, buffer: Limit) -> serde_json::Value {
-    let running = start(options, "100Gbps", rate, buffer);
+    let running = start(options, rate, rate, buffer);
     let mut server = running.inner.start("iperf3 -s -1");
     thread::sleep(time::Duration::from_millis(300));
     let text = running.outer.command(&format!("iperf3 -c {INNER} -t {} -J -Z", options.seconds));
     let _ = server.wait();
-    let (finished, seconds) = running.end();
+    let Ended { lanes, carrying, all } = running.end();
     let report: serde_json::Value = serde_json::from_str(&text).expect("iperf3's JSON");
     let mut lateness = Lateness::new();
-    finished.iter().for_each(|finished| lateness.add(&finished.lateness));
-    let down = finished.iter().find(|finished| finished.name == "down").expect("two directions");
-    assert!(finished.iter().all(|finished| finished.facts.conserved()));
-    let received = report["end"]["sum_received"]["bits_per_second"].as_f64().unwrap_or(0.0);
+    lanes.iter().for_each(|lane| lateness.add(&lane.lateness));
+    assert!(lanes.iter().all(|lane| lane.facts.conserved()));
+    let sum = |of: fn(&Facts) -> u64| lanes.iter().map(|lane| of(&lane.facts)).sum::<u64>();
+    let down = lanes.iter().find(|lane| lane.name == "down").expect("two directions");
     let rate: Rate = rate.parse().expect("a rate");
-    // What the link carried while TCP ran, over what it could have carried; without the first second, in which TCP starts.
+    let received = report["end"]["sum_received"]["bits_per_second"].as_f64().unwrap_or(0.0);
+    // The payload of every second but the first, in which TCP starts, with its headers: what the link delivered.
     let intervals = report["intervals"].as_array().expect("intervals");
     let steady: Vec<f64> =
         intervals.iter().skip(1).filter_map(|i| i["sum"]["bits_per_second"].as_f64()).collect();
-    let steady = steady.iter().sum::<f64>() / steady.len().max(1) as f64;
-    serde_json::json!({
+    let steady = steady.iter().sum::<f64>() / steady.len().max(1) as f64 * (1500.0 / 1448.0);
+    let report = serde_json::json!({
         "rate_mbps": rate.as_mbps_f64(),
         "goodput_mbps": received * 1e-6,
-        "delivered_percent": steady * (1500.0 / 1448.0) / rate.as_bps_f64() * 100.0,
-        "processor_percent": seconds / options.seconds as f64 * 100.0,
+        "delivered_percent": steady / rate.as_bps_f64() * 100.0,
+        "processor_percent": all / options.seconds as f64 * 100.0,
+        "carrying_percent": carrying / options.seconds as f64 * 100.0,
         "lateness_us": microseconds(&lateness),
         "down_lateness_us": microseconds(&down.lateness),
-        "packets": finished.iter().map(|finished| finished.facts.written).sum::<u64>(),
-        "writes": finished.iter().map(|finished| finished.facts.writes).sum::<u64>(),
+        "packets": sum(|facts| facts.written),
+        "writes": sum(|facts| facts.writes),
         "wakeups": down.facts.wakeups,
-        "dropped": finished.iter().map(|finished| finished.facts.dropped).sum::<u64>(),
-        "refused": finished.iter().map(|finished| finished.facts.refused).sum::<u64>(),
-        "events": finished.iter().map(|finished| finished.watch.next as u64).sum::<u64>(),
+        "dropped": sum(|facts| facts.dropped),
+        "refused": sum(|facts| facts.refused),
         "scheduling": down.facts.scheduling.to_string(),
-    })
+    });
+    for lane in lanes {
+        Measured::of(lane).expect("the log was written");
+    }
+    report
 }
 
 fn microseconds(lateness: &Lateness) -> serde_json::Value {
@@ -268,7 +278,7 @@ fn latency(options: &Options) -> serde_json::Value {
     const COUNT: usize = 3000;
     let running = start(options, "1Gbps", "1Gbps", Limit::Packets(1000));
     let through = round_trips(&running.inner, OUTER, COUNT);
-    let (_, seconds) = running.end();
+    let seconds = running.end().carrying;
     let (left, right) = (Namespace::new(), Namespace::new());
     let peer = right.run(|| nix::unistd::gettid().as_raw());
     left.command(&format!("ip link add one type veth peer name two netns {peer}"));

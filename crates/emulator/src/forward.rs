@@ -10,16 +10,18 @@
 //! brings about on the other side, an acknowledgement or the next data, is there to be read before the thread sleeps, and so costs
 //! no wake-up of its own.
 //!
-//! What a wake-up costs matters once packets come closer together than the thread is late anyway. So by the rate at which a direction
-//! reads packets it is
+//! A wake-up of this thread, and of the program that what it writes is for, costs more than everything else that is done for a packet.
+//! So several packets share one where that makes none of them later than [`Settings::gather`]:
 //!
-//! | | from, packets/s | packets are read | what is due is written |
-//! |---|---|---|---|
-//! | calm | 0 | when they come | when it is due |
-//! | busy | [`Settings::busy`] | when they come | once every [`Settings::gather`] at most |
-//! | crowded | [`Settings::crowded`] | once every `gather` | once every `gather`, in buffers of several packets where [`segment`](crate::segment) allows it |
+//! - Packets that follow each other at a steady distance below that, as behind a link that is never idle, are expected to go on doing
+//!   so: the thread wakes up for the last of as many as fit. Packets that follow each other at a larger distance, or that come in
+//!   groups as from a trace of milliseconds, are delivered when they are due.
+//! - Before a delay line nothing needs a wake-up of its own: elements keep their own time, so a link that is looked at late says what
+//!   it would have said in time.
+//! - Above [`Settings::crowded`] packets per second a direction does what network cards do at such rates: it looks once in `gather`
+//!   rather than at every packet, and hands data over in buffers of several packets where [`segment`](crate::segment) allows it.
 //!
-//! The last is what network cards do at such rates.
+//! Below that rate every packet is read when it comes and written alone.
 
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -37,13 +39,14 @@ use crate::spec::Direction;
 use crate::watch::Watch;
 
 mod carrier;
+mod pace;
 #[cfg(test)]
 mod tests;
 
 use carrier::Carrier;
 
 /// A wait that is shorter than this is not worth the sleep: falling asleep and waking up take longer.
-const SPIN: Duration = Duration::from_micros(5);
+const SPIN: Duration = Duration::from_micros(8);
 
 /// One direction, ready to run.
 #[derive(Debug)]
@@ -65,33 +68,17 @@ pub struct Settings {
     pub fifo: bool,
     /// The most packets a direction may hold at once.
     pub slots: usize,
-    /// Packets per second from which a direction is busy.
-    pub busy: u64,
-    /// Packets per second from which it is crowded.
+    /// Packets per second from which a direction is crowded.
     pub crowded: u64,
-    /// The time between two wake-ups, at least, once it is busy.
+    /// How late a delivery may be for the sake of others.
     pub gather: Duration,
 }
 
 impl Default for Settings {
-    /// Busy from 180, crowded from 600 Mbit/s in packets of 1500 bytes.
+    /// Two packets of 1500 bytes share a wake-up from 96 Mbit/s; crowded is what is above 600.
     fn default() -> Self {
-        Settings {
-            fifo: true,
-            slots: 1 << 18,
-            busy: 15_000,
-            crowded: 50_000,
-            gather: Duration::from_micros(50),
-        }
+        Settings { fifo: true, slots: 1 << 18, crowded: 50_000, gather: Duration::from_micros(125) }
     }
-}
-
-/// How close together packets come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Crowd {
-    Calm,
-    Busy,
-    Crowded,
 }
 
 /// What became of one direction.
@@ -220,18 +207,18 @@ pub fn run<W: Watch>(
             }
         }
         let now = epoch.now();
-        let mut due: Option<Time> = None;
-        let mut crowd = Crowd::Calm;
+        let mut until: Option<Time> = None;
+        let mut crowded = false;
         for carrier in &mut carriers {
-            due = due.into_iter().chain(carrier.rest(now)).min();
-            crowd = crowd.max(carrier.crowd(now, settings));
+            until = until.into_iter().chain(carrier.rest(now)).min();
+            crowded |= carrier.is_crowded(now, settings);
         }
-        let least = woke + settings.gather;
-        let stopped = match (crowd, due) {
-            (Crowd::Crowded, _) => wait::<W>(&[], &mut ready, Some(least.since(now)), stop)?,
-            (Crowd::Busy, Some(due)) => wait(&carriers, &mut ready, Some(due.max(least).since(now)), stop)?,
-            (_, Some(due)) if due.since(now) < SPIN => continue,
-            (_, due) => wait(&carriers, &mut ready, due.map(|due| due.since(now)), stop)?,
+        let stopped = if crowded {
+            wait::<W>(&[], &mut ready, Some((woke + settings.gather).since(now)), stop)?
+        } else if until.is_some_and(|until| until.since(now) < SPIN) {
+            continue;
+        } else {
+            wait(&carriers, &mut ready, until.map(|until| until.since(now)), stop)?
         };
         if stopped {
             break;

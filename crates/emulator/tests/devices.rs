@@ -134,7 +134,7 @@ fn alone() -> Settings {
 }
 
 fn together() -> Settings {
-    Settings { fifo: false, busy: 0, crowded: 0, ..Settings::default() }
+    Settings { fifo: false, crowded: 0, ..Settings::default() }
 }
 
 #[test]

@@ -10,7 +10,8 @@ use brakelight_core::path::{Output, PathElement};
 use brakelight_core::time::{Duration, Time};
 use smallvec::SmallVec;
 
-use super::{Crowd, Facts, Finished, ForwardError, Lane, Settings};
+use super::pace::Pace;
+use super::{Facts, Finished, ForwardError, Lane, Settings};
 use crate::clock::{Epoch, Lateness};
 use crate::device::{LARGEST, Port, Read};
 use crate::packet::{Header, IpPacket, Reading, write_ecn};
@@ -24,8 +25,11 @@ const BATCH: usize = 32;
 /// Packets in one buffer at most: as many of 1448 bytes as fit.
 const COMPANY: usize = 44;
 
-/// How often it is looked how close together packets come.
+/// How often it is looked whether a direction is crowded.
 const LOOK: Duration = Duration::from_millis(10);
+
+/// How late the elements before a delay line are looked at, at most.
+const SLACK: Duration = Duration::from_millis(1);
 
 /// A direction that runs.
 pub(super) struct Carrier<W> {
@@ -45,7 +49,10 @@ pub(super) struct Carrier<W> {
     next_id: u64,
     /// Nothing more will come in.
     closed: bool,
-    crowd: Crowd,
+    crowded: bool,
+    pace: Pace,
+    /// How late what happens before the last element may be noticed: no longer than the delay line at the end is.
+    slack: Duration,
     /// When that is looked at next, and how many packets had been read at the last look.
     look_at: Time,
     read_then: u64,
@@ -71,7 +78,9 @@ impl<W: Watch> Carrier<W> {
             lateness: Lateness::new(),
             next_id: 0,
             closed: false,
-            crowd: if settings.crowded == 0 { Crowd::Crowded } else { Crowd::Calm },
+            crowded: settings.crowded == 0,
+            pace: Pace::new(settings.gather),
+            slack: lane.direction.delay.min(SLACK),
             look_at: facts.began + LOOK,
             read_then: 0,
             company: None,
@@ -87,22 +96,19 @@ impl<W: Watch> Carrier<W> {
 
     pub(super) fn woken(&mut self) {
         self.facts.wakeups += 1;
+        self.pace.woken();
     }
 
-    /// How close together packets came lately.
-    pub(super) fn crowd(&mut self, now: Time, settings: &Settings) -> Crowd {
+    /// Whether there were more packets lately than can be looked at one by one.
+    pub(super) fn is_crowded(&mut self, now: Time, settings: &Settings) -> bool {
         if now >= self.look_at {
             let passed = LOOK + now.since(self.look_at);
             let read = (self.facts.read - self.read_then) as f64 / passed.as_secs_f64();
-            self.crowd = match read {
-                read if read >= settings.crowded as f64 => Crowd::Crowded,
-                read if read >= settings.busy as f64 => Crowd::Busy,
-                _ => Crowd::Calm,
-            };
+            self.crowded = read >= settings.crowded as f64;
             self.look_at = now + LOOK;
             self.read_then = self.facts.read;
         }
-        self.crowd
+        self.crowded
     }
 
     /// Does everything that is due, each element up to now before the next. Says whether a packet was delivered.
@@ -155,6 +161,7 @@ impl<W: Watch> Carrier<W> {
 
     /// The packet's bytes go to the other side, now or with what follows them.
     fn deliver(&mut self, due: Time, packet: IpPacket, epoch: Epoch) {
+        self.pace.delivered(due);
         let head = self.output.head();
         let bytes = &mut self.slots.bytes(packet.slot)[..head + packet.header.size as usize];
         self.facts.rewritten += u64::from(write_ecn(&mut bytes[head..], packet.header.ecn));
@@ -165,7 +172,7 @@ impl<W: Watch> Carrier<W> {
             self.waiting.push((due, packet));
             return;
         }
-        let company = if self.crowd == Crowd::Crowded && head > 0 { Joined::begin(bytes) } else { None };
+        let company = if self.crowded && head > 0 { Joined::begin(bytes) } else { None };
         self.write_waiting(epoch);
         self.waiting.push((due, packet));
         self.company = company;
@@ -318,12 +325,17 @@ impl<W: Watch> Carrier<W> {
         Ok(())
     }
 
-    /// Everything due by `now` is done. Returns when something is due next.
+    /// Everything due by `now` is done. Returns until when the thread may sleep.
     pub(super) fn rest(&mut self, now: Time) -> Option<Time> {
         let link = self.elements.first().filter(|_| self.linked);
         self.watch.rest(now, link);
-        let due = self.elements.iter().filter_map(PathElement::next_wakeup);
-        due.chain(self.watch.next_rest()).min()
+        let last = self.elements.len().saturating_sub(1);
+        let wait = self.pace.wait();
+        let until = self.elements.iter().enumerate().filter_map(|(index, element)| {
+            let slack = if index < last { self.slack } else { Duration::ZERO };
+            element.next_wakeup().map(|due| due + wait.max(slack))
+        });
+        until.chain(self.watch.next_rest()).min()
     }
 
     pub(super) fn finish(mut self, ended: Time) -> Finished<W> {

@@ -1,0 +1,109 @@
+//! Whether packets follow each other so steadily that a delivery may wait for the next ones.
+
+use brakelight_core::time::{Duration, Time};
+
+/// The distance between deliveries, as far as it is steady.
+#[derive(Clone, Debug)]
+pub(super) struct Pace {
+    /// How late a delivery may be for the sake of others.
+    most: Duration,
+    last: Time,
+    /// Mean distance of the last few.
+    distance: Duration,
+    /// How many in a row were no further apart than `most`.
+    row: u32,
+    /// How often in a row a delivery waited.
+    waited: u32,
+}
+
+/// So many in a row are taken for steady.
+const STEADY: u32 = 16;
+
+/// After so many waits one delivery is made at once: more packets are delivered when they are due than later.
+const WAITS: u32 = 7;
+
+impl Pace {
+    pub(super) fn new(most: Duration) -> Self {
+        Pace { most, last: Time::ZERO, distance: Duration::ZERO, row: 0, waited: 0 }
+    }
+
+    /// A delivery was due at `due`.
+    #[inline]
+    pub(super) fn delivered(&mut self, due: Time) {
+        let distance = due.since(self.last);
+        self.last = due;
+        if distance > self.most {
+            self.row = 0;
+        } else if self.row == 0 {
+            self.row = 1;
+            self.distance = distance;
+        } else {
+            self.row += 1;
+            self.distance = (self.distance * 7 + distance) / 8;
+        }
+    }
+
+    /// How long the delivery that is due next may wait so that the ones after it are due as well.
+    pub(super) fn wait(&self) -> Duration {
+        // A few microseconds for the rounding of the mean.
+        const SLACK: Duration = Duration::from_micros(2);
+        if self.row < STEADY || self.waited == WAITS {
+            return Duration::ZERO;
+        }
+        let distance = self.distance.max(Duration::from_micros(1));
+        let others = self.most.as_nanos() / (distance + SLACK).as_nanos();
+        (distance + SLACK) * others
+    }
+
+    /// The thread woke up for what was due, after a wait or not.
+    pub(super) fn woken(&mut self) {
+        self.waited = if self.waited == WAITS { 0 } else { self.waited + 1 };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pace(distances_us: impl IntoIterator<Item = u64>) -> Pace {
+        let mut pace = Pace::new(Duration::from_micros(125));
+        let mut at = Time::from_secs(1);
+        for distance in distances_us {
+            at += Duration::from_micros(distance);
+            pace.delivered(at);
+        }
+        pace
+    }
+
+    #[test]
+    fn steady_packets_wait_for_as_many_as_the_limit_allows() {
+        assert_eq!(pace([120; 40]).wait(), Duration::from_micros(122));
+        assert_eq!(pace([60; 40]).wait(), Duration::from_micros(124));
+        assert_eq!(pace([24; 40]).wait(), Duration::from_micros(104));
+        assert_eq!(pace([0; 40]).wait(), Duration::from_micros(123));
+    }
+
+    #[test]
+    fn nothing_waits_for_packets_that_are_far_apart_or_come_in_groups() {
+        assert_eq!(pace([130; 40]).wait(), Duration::ZERO);
+        assert_eq!(pace([1000; 40]).wait(), Duration::ZERO);
+        // Five at once, every millisecond.
+        assert_eq!(pace((0..200).map(|n| if n % 5 == 0 { 1000 } else { 0 })).wait(), Duration::ZERO);
+        // Not before it is known that they are steady.
+        assert_eq!(pace([1000, 60, 60, 60]).wait(), Duration::ZERO);
+        assert_eq!(pace([60; 40].into_iter().chain([1000])).wait(), Duration::ZERO);
+    }
+
+    #[test]
+    fn one_delivery_in_eight_does_not_wait() {
+        let mut pace = pace([120; 40]);
+        let waits: Vec<bool> = (0..16)
+            .map(|_| {
+                let waits = !pace.wait().is_zero();
+                pace.woken();
+                waits
+            })
+            .collect();
+        assert_eq!(waits.iter().filter(|waits| !**waits).count(), 2);
+    }
+}
