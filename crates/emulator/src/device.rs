@@ -5,13 +5,15 @@
 //! left the machine's memory. It also takes TCP's data in the large buffers that the sending kernel makes, which are cut into their
 //! packets before anything else sees them ([`segment`](crate::segment)).
 
-use std::fs::OpenOptions;
+use std::fs::{self, OpenOptions};
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
+use std::thread;
 
 use nix::errno::Errno;
+use nix::sched::{CloneFlags, setns};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 use nix::sys::uio::{readv, writev};
 use nix::unistd;
@@ -156,6 +158,29 @@ impl Port {
         writev(&self.fd, pieces).map(drop)
     }
 
+    /// Packets that the kernel had for us and dropped, because nobody read for too long and its queue was full. `None` where that
+    /// cannot be known: not of a TUN device, or of one in a namespace that may not be entered.
+    ///
+    /// A thread of its own enters the device's namespace for it: not to be called where time matters.
+    pub fn missed(&self) -> Option<u64> {
+        if self.head == 0 {
+            return None;
+        }
+        // SAFETY: the request takes no argument; what it returns is a new descriptor or -1.
+        let namespace = unsafe { libc::ioctl(self.fd.as_raw_fd(), SIOCGSKNS) };
+        if namespace < 0 {
+            return None;
+        }
+        // SAFETY: the descriptor is new, and nobody else has it.
+        let namespace = unsafe { OwnedFd::from_raw_fd(namespace) };
+        let read = move || {
+            setns(namespace, CloneFlags::CLONE_NEWNET).ok()?;
+            fs::read_to_string("/proc/thread-self/net/dev").ok()
+        };
+        let table = thread::Builder::new().name("statistics".to_string()).spawn(read).ok()?.join().ok()??;
+        dropped_on_the_way_out(&table, &self.name)
+    }
+
     /// Writes one packet with what stands before it.
     #[inline]
     pub fn write(&self, bytes: &[u8]) -> Result<(), Errno> {
@@ -167,6 +192,16 @@ impl AsFd for Port {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
+}
+
+/// Says in which network namespace a socket or a TUN device is.
+const SIOCGSKNS: libc::Ioctl = 0x894c;
+
+/// What /proc/net/dev says that an interface dropped of what was sent.
+fn dropped_on_the_way_out(table: &str, name: &str) -> Option<u64> {
+    let numbers = table.lines().find_map(|line| line.trim_start().strip_prefix(name)?.strip_prefix(':'))?;
+    // Eight columns of what was received; bytes, packets, errors and drops of what was sent.
+    numbers.split_whitespace().nth(11)?.parse().ok()
 }
 
 /// An empty request about the interface called `name`.
@@ -187,4 +222,28 @@ fn request(name: &str) -> Result<libc::ifreq, DeviceError> {
 fn ioctl(fd: &impl AsRawFd, what: libc::Ioctl, request: &mut libc::ifreq) -> Result<(), Errno> {
     // SAFETY: every request made here takes a pointer to an ifreq, which lives through the call.
     Errno::result(unsafe { libc::ioctl(fd.as_raw_fd(), what, &raw mut *request) }).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drops_are_read_from_their_column() {
+        let table = "Inter-|   Receive                                                |  Transmit\n \
+            face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed\n    \
+            lo: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n\
+            inside: 21 22 23 24 25 26 27 28 29 30 31 32 33 34 35 36\n";
+        assert_eq!(dropped_on_the_way_out(table, "inside"), Some(32));
+        assert_eq!(dropped_on_the_way_out(table, "lo"), Some(12));
+        assert_eq!(dropped_on_the_way_out(table, "in"), None);
+    }
+
+    #[test]
+    fn names_that_no_interface_can_have_are_refused() {
+        for name in ["", "sixteen-bytes-xx", "a b", "a/b", "a:b", "%d"] {
+            assert!(matches!(request(name), Err(DeviceError::Name(_))), "{name}");
+        }
+        assert!(request("fifteen-bytes-x").is_ok());
+    }
 }

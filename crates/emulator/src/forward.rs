@@ -123,6 +123,8 @@ pub struct Facts {
     pub overrun: u64,
     /// Packets that the other side's kernel did not take.
     pub refused: u64,
+    /// Packets that were sent into this direction and dropped by the kernel before they could be read, where that can be known.
+    pub missed: Option<u64>,
     /// Packets whose ECN field left different from how it came.
     pub rewritten: u64,
     /// How often the thread slept and woke up.
@@ -148,6 +150,7 @@ impl Facts {
             malformed: 0,
             overrun: 0,
             refused: 0,
+            missed: None,
             rewritten: 0,
             wakeups: 0,
             writes: 0,

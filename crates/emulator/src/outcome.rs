@@ -144,6 +144,12 @@ impl Directions {
                     direction.name, facts.overrun
                 ));
             }
+            if let Some(missed @ 1..) = facts.missed {
+                reasons.push(format!(
+                    "{}: the kernel dropped {missed} packets before they could be read",
+                    direction.name
+                ));
+            }
             if facts.refused * 1000 > facts.written {
                 reasons.push(format!(
                     "{}: the other side's kernel did not take {} packets of {}",

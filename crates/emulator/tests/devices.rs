@@ -107,6 +107,7 @@ impl Path {
         for facts in &facts {
             assert!(facts.conserved(), "{facts:?}");
             assert_eq!((facts.refused, facts.overrun, facts.malformed), (0, 0, 0), "{facts:?}");
+            assert_eq!(facts.missed, Some(0), "{facts:?}");
         }
         facts
     }
@@ -170,6 +171,27 @@ fn loss_and_marks_harm_no_byte() {
     path.transfer(1, 6_000_000);
     let facts = path.end();
     assert!(facts[1].rewritten > 0, "no packet was marked: {facts:?}");
+}
+
+#[test]
+fn packets_that_the_kernel_dropped_unread_are_known() {
+    let Some(inner) = Namespace::new() else {
+        eprintln!("NOT RUN: packets dropped unread: it needs the right to make network namespaces");
+        return;
+    };
+    let Some(port) = inner.device(INNER, OUTER) else {
+        eprintln!("NOT RUN: packets dropped unread: it needs the right to make TUN devices");
+        return;
+    };
+    inner.ip("link set path txqueuelen 4".to_string());
+    // The kernel's own announcements may lie in the queue before ours.
+    let sender = inner.run(|| UdpSocket::bind((INNER[0], 0))).unwrap();
+    for _ in 0..20 {
+        // It is dropped behind the socket's back, or the socket is told.
+        let _ = sender.send_to(&[0; 100], (OUTER[0], 9));
+    }
+    let missed = port.missed().unwrap();
+    assert!((16..=40).contains(&missed), "{missed} of 20 and a few were dropped from a queue of 4");
 }
 
 #[test]

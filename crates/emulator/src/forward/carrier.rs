@@ -344,6 +344,7 @@ impl<W: Watch> Carrier<W> {
             element.for_each(&mut |_| inside += 1);
         }
         self.facts.inside = inside;
+        self.facts.missed = self.input.missed();
         self.facts.ended = ended;
         Finished {
             name: self.name,
