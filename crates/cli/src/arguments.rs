@@ -54,6 +54,9 @@ pub enum Command {
     /// Let this machine's TCP speak ABC, by eBPF programs in its kernel
     #[command(subcommand)]
     Tcp(Tcp),
+    /// Make this machine an ABC router, by eBPF programs around a shaper
+    #[command(subcommand)]
+    Router(crate::router::Command),
 }
 
 /// How results are printed.
@@ -406,6 +409,9 @@ pub struct TcpLoad {
     /// Load only what a receiver needs, not the controller
     #[arg(long)]
     pub receiver: bool,
+    /// Register the controller under this name [default: abc; accecn_reno with --receiver]
+    #[arg(long, value_name = "NAME", value_parser = controller_name)]
+    pub name: Option<String>,
     /// Let users other than root choose the controller
     #[arg(long)]
     pub unrestricted: bool,
@@ -480,14 +486,14 @@ fn explain(error: &clap::Error) -> String {
     parts.join("; ").trim_start_matches("error: ").to_string()
 }
 
-fn human<T: FromStr>(text: &str) -> Result<T, String>
+pub(crate) fn human<T: FromStr>(text: &str) -> Result<T, String>
 where
     T::Err: ToString,
 {
     text.parse().map_err(|error: T::Err| error.to_string())
 }
 
-fn out_of_range(text: &str, valid: &str) -> String {
+pub(crate) fn out_of_range(text: &str, valid: &str) -> String {
     format!("`{text}` is out of range: valid is {valid}")
 }
 
@@ -513,7 +519,7 @@ pub fn probability(text: &str) -> Result<f64, String> {
     if (0.0..=1.0).contains(&probability) { Ok(probability) } else { Err(out_of_range(text, VALID)) }
 }
 
-fn positive_rate(text: &str) -> Result<Rate, String> {
+pub(crate) fn positive_rate(text: &str) -> Result<Rate, String> {
     let rate: Rate = human(text)?;
     if rate.bps() == 0 { Err(out_of_range(text, "any rate above 0, such as `12Mbps`")) } else { Ok(rate) }
 }
@@ -529,6 +535,16 @@ pub fn positive_buffer(text: &str) -> Result<Limit, String> {
     }
 }
 
+fn controller_name(text: &str) -> Result<String, String> {
+    const VALID: &str = "1 to 15 letters, digits, `_` and `-`";
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if (1..=15).contains(&text.len()) && text.chars().all(plain) {
+        Ok(text.to_string())
+    } else {
+        Err(format!("`{text}` is no name: valid is {VALID}"))
+    }
+}
+
 fn offset(text: &str) -> Result<TraceOffset, String> {
     if text == "random" {
         return Ok(TraceOffset::Random);
@@ -538,7 +554,7 @@ fn offset(text: &str) -> Result<TraceOffset, String> {
         .map_err(|_| format!("`{text}` is not a time such as `1.5s`, nor `random`"))
 }
 
-fn count(text: &str) -> Result<u32, String> {
+pub(crate) fn count(text: &str) -> Result<u32, String> {
     const VALID: &str = "a whole number from 1 to 10000";
     let count: u32 = text.parse().map_err(|_| format!("`{text}` is not {VALID}"))?;
     if (1..=10_000).contains(&count) { Ok(count) } else { Err(out_of_range(text, VALID)) }

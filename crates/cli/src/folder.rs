@@ -105,11 +105,23 @@ pub fn clean_up() {
     }
 }
 
+/// What else an interrupt has to take down.
+static AT_INTERRUPT: Mutex<Option<Box<dyn FnOnce() + Send>>> = Mutex::new(None);
+
+/// Has an interrupt do this before the process ends; in place of what was asked for before.
+pub fn at_interrupt(act: impl FnOnce() + Send + 'static) {
+    *AT_INTERRUPT.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(Box::new(act));
+}
+
 /// From now on an interrupt leaves nothing half-written behind.
 pub fn clean_up_on_interrupt() {
     // A second handler would be refused; there is none.
     let _ = ctrlc::set_handler(|| {
         clean_up();
+        let act = AT_INTERRUPT.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
+        if let Some(act) = act {
+            act();
+        }
         // 128 + SIGINT, as shells count.
         std::process::exit(130);
     });

@@ -3,7 +3,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`arguments`] | what can be said on the command line |
-//! | [`compare`], [`run`], [`reproduce`], [`list`], [`trace`], [`stability`], [`mod@bench`], [`emulate`], [`tcp`] | one command each |
+//! | [`compare`], [`run`], [`reproduce`], [`list`], [`trace`], [`stability`], [`mod@bench`], [`emulate`], [`tcp`], [`router`] | one command each |
 //! | [`simulate`] | many runs at once |
 //! | [`quinn`] | the real QUIC stack as a host of the simulator |
 //! | [`schemes`] | what `compare` runs when no scheme is named |
@@ -28,6 +28,7 @@ pub mod progress;
 pub mod quinn;
 pub mod report;
 pub mod reproduce;
+pub mod router;
 pub mod run;
 pub mod schemes;
 pub mod simulate;
@@ -60,5 +61,6 @@ pub fn main() -> Result<(), Failure> {
         Command::Bench(arguments) => bench::execute(arguments),
         Command::Emulate(arguments) => emulate::execute(arguments),
         Command::Tcp(arguments) => tcp::execute(arguments),
+        Command::Router(command) => router::execute(command),
     }
 }

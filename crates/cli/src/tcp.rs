@@ -49,7 +49,7 @@ fn show(check: &Check) -> String {
 }
 
 #[cfg(feature = "bpf")]
-mod kernel {
+pub(crate) mod kernel {
     use std::collections::HashMap;
     use std::thread;
 
@@ -63,7 +63,7 @@ mod kernel {
     use crate::text::table::{self, Column};
     use crate::text::{self, Screen, number};
 
-    fn failure(error: Error) -> Failure {
+    pub(crate) fn failure(error: Error) -> Failure {
         match error {
             Error::Input(_) => Failure::input(error),
             Error::Kernel { .. } => Failure::run(error),
@@ -79,6 +79,7 @@ mod kernel {
                 FeedbackName::Option => Feedback::Option,
             },
             receiver: arguments.receiver,
+            name: arguments.name.clone(),
             unrestricted: arguments.unrestricted,
             pacing_percent: arguments.pacing,
             pin: arguments.pin,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* The arithmetic of the eBPF programs as plain C, which the tests call. */
 #include "abc.h"
+#include "router.h"
 
 #include <stddef.h>
 
@@ -63,4 +64,22 @@ __u32 bl_abc_w_abc(const struct abc *abc)
 __u32 bl_abc_w_nonabc(const struct abc *abc)
 {
 	return bytes_of(cubic_cwnd(&abc->second));
+}
+
+size_t bl_router_size(void)
+{
+	return sizeof(struct router);
+}
+
+/* Whether an accelerate (or a brake) that leaves now stays, or becomes, an accelerate. */
+__u32 bl_router_depart(struct router *router, const struct router_settings *settings, __u64 now_ns, __u64 x_us, __u32 bytes,
+		       __u32 accelerates)
+{
+	router_depart(router, settings, now_ns, x_us, bytes);
+	return router_take_token(router, settings, accelerates);
+}
+
+__u64 bl_router_f(const struct router *router)
+{
+	return router->f;
 }

@@ -29,6 +29,8 @@ pub struct Load {
     pub feedback: Feedback,
     /// Only what a receiver needs, not the controller.
     pub receiver: bool,
+    /// The name the controller is registered under, at most 15 letters; none: `abc`, or `accecn_reno` at a receiver.
+    pub name: Option<String>,
     /// Whether users other than root may choose the controller.
     pub unrestricted: bool,
     /// Percent of a window per RTT at which packets are paced; none: unpaced, as in the paper.
@@ -102,4 +104,81 @@ pub fn address(bytes: [u8; 16], ipv6: bool) -> IpAddr {
     } else {
         IpAddr::from([bytes[0], bytes[1], bytes[2], bytes[3]])
     }
+}
+
+/// Where the router's rate comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Capacity {
+    /// A shaper of this rate in bit/s is made, behind an ifb.
+    Rate(u64),
+    /// The shaper that stands on this device already; whatever sends packets there goes on to do so.
+    Of(String),
+}
+
+/// What `router attach` puts in place.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Route {
+    /// The device that packets come in by.
+    pub device: String,
+    /// Devices that they leave by; none: all others.
+    pub out: Vec<String>,
+    /// The rate.
+    pub capacity: Capacity,
+    /// The buffer of each queue.
+    pub limit_bytes: u64,
+    /// Whether ABC's packets and others have a queue each.
+    pub dual: bool,
+    /// eta: share of the rate to aim at.
+    pub eta: f64,
+    /// delta: time in which a queue above the target is drained.
+    pub delta: std::time::Duration,
+    /// d_t: delay below which nothing is drained.
+    pub target: std::time::Duration,
+    /// T: window over which the rate that leaves is measured.
+    pub window: std::time::Duration,
+    /// The most tokens the bucket holds.
+    pub token_limit: f64,
+}
+
+/// What the router did in an interval. Bytes and packets are sums since it began, rates and shares of the interval.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Sample {
+    /// What left, link headers included, as the shaper counts.
+    pub mbps: f64,
+    /// mu of the shaper.
+    pub capacity_mbps: f64,
+    /// ABC's share of it.
+    pub abc_share: f64,
+    /// What left of ABC's queue; of the only one.
+    pub abc_mbps: f64,
+    /// What left of the other.
+    pub other_mbps: f64,
+    /// cr at the last packet.
+    pub measured_mbps: f64,
+    /// f at the last packet.
+    pub f: f64,
+    /// Tokens at the last packet.
+    pub tokens: f64,
+    /// Median of the time packets of ABC's queue took, to a millisecond.
+    pub delay_p50_ms: f64,
+    /// Their 95th percentile.
+    pub delay_p95_ms: f64,
+    /// Of the bytes that left with a mark, those of accelerates.
+    pub accelerate_percent: f64,
+    /// Those of brakes.
+    pub brake_percent: f64,
+    /// Those of CE.
+    pub ce_percent: f64,
+    /// Packets.
+    pub packets: u64,
+    /// Accelerates that became brakes here.
+    pub turned_packets: u64,
+    /// Packets without ECN.
+    pub not_ect_packets: u64,
+    /// TCP payload that left as accelerate.
+    pub accelerate_bytes: u64,
+    /// TCP payload that left as brake.
+    pub brake_bytes: u64,
+    /// TCP payload that left as CE.
+    pub ce_bytes: u64,
 }

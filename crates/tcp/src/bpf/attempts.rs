@@ -13,6 +13,7 @@ pub fn attempts() -> Vec<Check> {
         ("ABC's controller passes the verifier", objects::ABC),
         ("the mark of accelerate passes the verifier", objects::STAMP),
         ("the option passes the verifier", objects::OPTION),
+        ("ABC's router passes the verifier", objects::ROUTER),
         ("the list of connections passes the verifier", objects::CONNECTIONS),
     ];
     checks.extend(programs.map(|(what, bytes)| {

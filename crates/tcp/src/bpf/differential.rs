@@ -2,4 +2,5 @@
 //! sender over a link that varies, marks, loses, and times out gives them.
 
 mod path;
+mod router;
 mod window;

@@ -10,8 +10,11 @@ use crate::doctor;
 use crate::error::Error;
 use crate::settings::{Feedback, Load, Loaded, PINS};
 
+/// Where `name` is in `struct tcp_congestion_ops` of `bpf/kernel.h`, and how long it may be, a NUL included.
+const NAME_AT: usize = 6 * 8;
+const NAME_SIZE: usize = 16;
 /// Where `flags` is in `struct tcp_congestion_ops` of `bpf/kernel.h`: behind six pointers and a name of 16 bytes.
-const FLAGS_AT: usize = 6 * 8 + 16;
+const FLAGS_AT: usize = NAME_AT + NAME_SIZE;
 /// `TCP_CONG_NON_RESTRICTED`
 const UNRESTRICTED: u32 = 1;
 /// `TCP_CONG_NEEDS_ECN`
@@ -58,7 +61,7 @@ pub fn load(settings: &Load) -> Result<Endpoint, Error> {
     let per_connection = !option && takes_accecn_flag();
     let object = open_controllers(settings, controllers, option, per_connection)?;
     let mut object = objects::load("loading the controller", object)?;
-    let maps = objects::shared_maps(&object)?;
+    let maps = objects::maps(&object)?;
     let mut links = Vec::new();
     for mut map in object.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
@@ -66,8 +69,8 @@ pub fn load(settings: &Load) -> Result<Endpoint, Error> {
             let link = map.attach_struct_ops().map_err(|error| {
                 objects::refused(&format!("registering the congestion control {name}"), &error)
             })?;
-            links.push((name.clone(), link));
-            loaded.controllers.push(name);
+            loaded.controllers.push(settings.name.clone().unwrap_or_else(|| name.clone()));
+            links.push((name, link));
         }
     }
     if !option && !per_connection {
@@ -146,7 +149,8 @@ pub(super) fn takes_accecn_flag() -> bool {
 /// Registers the shim with those flags for a moment.
 fn try_flags(flags: u32) -> Result<(), Error> {
     let mut object = objects::open("probe", objects::ABC, &[])?;
-    prepare(&mut object, &["accecn_reno"], |_| flags)?;
+    let name = format!("probe{}", std::process::id());
+    prepare(&mut object, &["accecn_reno"], Some(&name), |_| flags)?;
     let mut object = objects::load("probing", object)?;
     let mut map = object
         .maps_mut()
@@ -164,7 +168,7 @@ fn open_controllers(
     let feedback = if option { OPTION } else { ACCECN };
     let mut object =
         objects::open("abc", objects::ABC, &[feedback, settings.pacing_percent.unwrap_or_default()])?;
-    prepare(&mut object, controllers, |mut flags| {
+    prepare(&mut object, controllers, settings.name.as_deref(), |mut flags| {
         if option || !per_connection {
             flags &= !NEEDS_ACCECN;
         }
@@ -176,8 +180,13 @@ fn open_controllers(
     Ok(object)
 }
 
-/// Leaves out the controllers that are not wanted, and sets the flags of the others.
-fn prepare(object: &mut OpenObject, wanted: &[&str], flags: impl Fn(u32) -> u32) -> Result<(), Error> {
+/// Leaves out the controllers that are not wanted, and sets flags and name of the others.
+fn prepare(
+    object: &mut OpenObject,
+    wanted: &[&str],
+    rename: Option<&str>,
+    flags: impl Fn(u32) -> u32,
+) -> Result<(), Error> {
     for mut map in object.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
         if !["abc", "accecn_reno"].contains(&name.as_str()) {
@@ -188,11 +197,17 @@ fn prepare(object: &mut OpenObject, wanted: &[&str], flags: impl Fn(u32) -> u32)
                 .map_err(|error| objects::refused("leaving out a controller", &error))?;
             continue;
         }
-        let value = map.initial_value_mut().and_then(|value| value.get_mut(FLAGS_AT..FLAGS_AT + 4));
+        let value = map.initial_value_mut().and_then(|value| value.get_mut(NAME_AT..FLAGS_AT + 4));
         let value = value.ok_or_else(|| Error::kernel(&name, "its structure has another shape"))?;
-        let mut word = [0; 4];
-        word.copy_from_slice(value);
-        value.copy_from_slice(&flags(u32::from_ne_bytes(word)).to_ne_bytes());
+        let (place, word) = value.split_at_mut(NAME_SIZE);
+        let mut old = [0; 4];
+        old.copy_from_slice(word);
+        word.copy_from_slice(&flags(u32::from_ne_bytes(old)).to_ne_bytes());
+        if let Some(rename) = rename {
+            place.fill(0);
+            let length = rename.len().min(NAME_SIZE - 1);
+            place[..length].copy_from_slice(&rename.as_bytes()[..length]);
+        }
     }
     Ok(())
 }

@@ -8,11 +8,15 @@ mod attempts;
 mod differential;
 mod endpoint;
 mod objects;
+mod router;
+mod shaper;
 mod status;
 mod watch;
+mod weights;
 
 pub use attempts::attempts;
 pub use endpoint::{Endpoint, load, unload};
 pub use objects::bpffs_is_mounted;
+pub use router::Router;
 pub use status::{Status, status};
 pub use watch::connections;

@@ -19,11 +19,10 @@ pub const ABC: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/abc.bpf.o"));
 pub const CONNECTIONS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/connections.bpf.o"));
 /// The experimental option.
 pub const OPTION: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/option.bpf.o"));
+/// ABC's router.
+pub const ROUTER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/router.bpf.o"));
 /// The stamp of accelerate.
 pub const STAMP: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/stamp.bpf.o"));
-
-/// Maps that several objects share.
-pub const SHARED_MAPS: [&str; 2] = ["bl_connections", "bl_reported"];
 
 /// libbpf's last warnings.
 static WARNINGS: Mutex<Vec<String>> = Mutex::new(Vec::new());
@@ -81,12 +80,12 @@ pub fn share(object: &mut OpenObject, maps: &[(String, OwnedFd)]) -> Result<(), 
     Ok(())
 }
 
-/// The shared maps of a loaded object.
-pub fn shared_maps(object: &Object) -> Result<Vec<(String, OwnedFd)>, Error> {
+/// The maps of a loaded object that others may use too: those whose names begin with `bl_`.
+pub fn maps(object: &Object) -> Result<Vec<(String, OwnedFd)>, Error> {
     let mut shared = Vec::new();
     for map in object.maps() {
         let name = map.name().to_string_lossy().into_owned();
-        if SHARED_MAPS.contains(&name.as_str()) {
+        if name.starts_with("bl_") {
             let fd = map.as_fd().try_clone_to_owned();
             shared.push((name, fd.map_err(|error| Error::kernel("sharing a map", error))?));
         }

@@ -27,6 +27,13 @@ pub struct Data {
     sent_at: Time,
 }
 
+impl Data {
+    /// A packet as it is sent.
+    pub fn new(id: u64, ecn: Ecn, sent_at: Time) -> Self {
+        Data { id, ecn, sent_at }
+    }
+}
+
 impl Packet for Data {
     fn id(&self) -> PacketId {
         PacketId(self.id)

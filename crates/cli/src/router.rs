@@ -1,0 +1,196 @@
+//! `router`: this machine as an ABC router.
+
+use brakelight_core::time::Duration;
+use brakelight_core::units::{Limit, Rate};
+use clap::{Args, Subcommand};
+
+use crate::arguments::{
+    DocumentFormat, count, human, out_of_range, positive_buffer, positive_rate, positive_time,
+};
+use crate::failure::Failure;
+
+/// `router`.
+#[derive(Clone, Debug, Subcommand)]
+pub enum Command {
+    /// Shape what comes in by a device, and mark it on its way out by the others
+    Attach(Box<Attach>),
+}
+
+/// `router attach`.
+#[derive(Clone, Debug, Args)]
+pub struct Attach {
+    /// The device that packets come in by
+    #[arg(value_name = "DEV")]
+    pub device: String,
+    /// A shaper of this rate is made for them
+    #[arg(long, value_name = "RATE", value_parser = positive_rate, allow_hyphen_values = true, required_unless_present = "from_qdisc")]
+    pub rate: Option<Rate>,
+    /// The shaper that stands on this device already, tbf or htb; what sends packets there goes on to do so
+    #[arg(long, value_name = "DEV", conflicts_with_all = ["rate", "dual", "buffer"])]
+    pub from_qdisc: Option<String>,
+    /// A device that they leave by; may be repeated [default: every other device]
+    #[arg(long, value_name = "DEV")]
+    pub out: Vec<String>,
+    /// A queue of their own for flows that do not speak ABC
+    #[arg(long)]
+    pub dual: bool,
+    /// The buffer of each queue; packets count 1514 bytes
+    #[arg(long, value_name = "SIZE", default_value = "250pkt", value_parser = positive_buffer, allow_hyphen_values = true)]
+    pub buffer: Limit,
+    /// eta, share of the rate to aim at
+    #[arg(long, value_name = "SHARE", default_value = "0.98", value_parser = eta, allow_hyphen_values = true)]
+    pub eta: f64,
+    /// delta, time in which a queue above the target is drained
+    #[arg(long, value_name = "TIME", default_value = "133ms", value_parser = positive_time, allow_hyphen_values = true)]
+    pub delta: Duration,
+    /// d_t, queueing delay below which nothing is drained
+    #[arg(long, value_name = "TIME", default_value = "50ms", value_parser = human::<Duration>, allow_hyphen_values = true)]
+    pub target: Duration,
+    /// T, window over which the rate that leaves is measured
+    #[arg(long, value_name = "TIME", default_value = "20ms", value_parser = positive_time, allow_hyphen_values = true)]
+    pub window: Duration,
+    /// Time between two lines of statistics
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = positive_time, allow_hyphen_values = true)]
+    pub interval: Duration,
+    /// Lines of statistics after which to take everything out [default: when interrupted]
+    #[arg(long, value_name = "N", value_parser = count, allow_hyphen_values = true)]
+    pub count: Option<u32>,
+    /// How to print the statistics; JSON is one document a line
+    #[arg(long, default_value = "table", value_enum)]
+    pub format: DocumentFormat,
+}
+
+fn eta(text: &str) -> Result<f64, String> {
+    const VALID: &str = "a number from 0.1 to 1";
+    let eta: f64 = text.parse().map_err(|_| format!("`{text}` is not {VALID}"))?;
+    if (0.1..=1.0).contains(&eta) { Ok(eta) } else { Err(out_of_range(text, VALID)) }
+}
+
+/// Runs the command.
+pub fn execute(command: &Command) -> Result<(), Failure> {
+    let Command::Attach(arguments) = command;
+    #[cfg(feature = "bpf")]
+    return kernel::attach(arguments);
+    #[cfg(not(feature = "bpf"))]
+    {
+        let _ = arguments;
+        Err(Failure::run(brakelight_tcp::NOT_BUILT))
+    }
+}
+
+#[cfg(feature = "bpf")]
+mod kernel {
+    use std::sync::{Arc, Mutex, PoisonError};
+    use std::thread;
+    use std::time::{Duration, Instant};
+
+    use brakelight_core::units::Limit;
+    use brakelight_tcp::bpf::Router;
+    use brakelight_tcp::settings::{Capacity, Route, Sample};
+    use serde_json::json;
+
+    use super::Attach;
+    use crate::arguments::DocumentFormat;
+    use crate::failure::Failure;
+    use crate::folder;
+    use crate::tcp::kernel::failure;
+    use crate::text::{self, number};
+
+    /// Between two computations of the weights (mechanisms X-19).
+    const PERIOD: Duration = Duration::from_millis(100);
+
+    fn std_time(time: brakelight_core::time::Duration) -> Duration {
+        Duration::from_nanos(time.as_nanos())
+    }
+
+    pub(super) fn attach(arguments: &Attach) -> Result<(), Failure> {
+        let capacity = match (&arguments.from_qdisc, arguments.rate) {
+            (Some(device), _) => Capacity::Of(device.clone()),
+            (None, Some(rate)) => Capacity::Rate(rate.bps()),
+            (None, None) => return Err(Failure::input("--rate or --from-qdisc must be given")),
+        };
+        let route = Route {
+            device: arguments.device.clone(),
+            out: arguments.out.clone(),
+            capacity,
+            limit_bytes: match arguments.buffer {
+                Limit::Packets(packets) => u64::from(packets) * 1514,
+                Limit::Bytes(bytes) => bytes.0,
+            },
+            dual: arguments.dual,
+            eta: arguments.eta,
+            delta: std_time(arguments.delta),
+            target: std_time(arguments.target),
+            window: std_time(arguments.window),
+            // abc17 5, MAXSPARE
+            token_limit: 5.0,
+        };
+        let router = Router::attach(&route).map_err(failure)?;
+        text::say(&format!(
+            "routing what comes in by {} at {} Mbit/s, marks on the way out by {}",
+            route.device,
+            number(router.rate_bps as f64 / 1e6),
+            router.out.join(", ")
+        ));
+        // Its end takes everything out of the kernel; an interrupt must get there too.
+        let shared = Arc::new(Mutex::new(Some(router)));
+        let at_interrupt = Arc::clone(&shared);
+        folder::at_interrupt(move || {
+            drop(at_interrupt.lock().unwrap_or_else(PoisonError::into_inner).take())
+        });
+        let result = report(arguments, &shared);
+        drop(shared.lock().unwrap_or_else(PoisonError::into_inner).take());
+        result
+    }
+
+    /// Prints lines of statistics and keeps the weights, until enough have been printed.
+    fn report(arguments: &Attach, shared: &Mutex<Option<Router>>) -> Result<(), Failure> {
+        let interval = std_time(arguments.interval);
+        let mut lines = 0;
+        let mut next = Instant::now() + interval;
+        if arguments.format == DocumentFormat::Table {
+            text::print(HEADING)?;
+        }
+        loop {
+            thread::sleep(PERIOD.min(next.saturating_duration_since(Instant::now())));
+            let mut guard = shared.lock().unwrap_or_else(PoisonError::into_inner);
+            // Gone: the interrupt is ending the process.
+            let Some(router) = guard.as_mut() else { return Ok(()) };
+            router.weigh().map_err(failure)?;
+            if Instant::now() < next {
+                continue;
+            }
+            next += interval;
+            let sample = router.sample(interval).map_err(failure)?;
+            drop(guard);
+            match arguments.format {
+                DocumentFormat::Json => text::print(&format!("{}\n", json!(sample)))?,
+                DocumentFormat::Table => text::print(&line(&sample))?,
+            }
+            lines += 1;
+            if arguments.count.is_some_and(|count| lines >= count) {
+                return Ok(());
+            }
+        }
+    }
+
+    const HEADING: &str =
+        "Mbit/s     of  ABC's share   cr Mbit/s     f  tokens  p50 ms  p95 ms  accel  brake     CE\n";
+
+    fn line(s: &Sample) -> String {
+        format!(
+            "{:>6} {:>6} {:>11.0} % {:>11} {:>5.2} {:>7.2} {:>7} {:>7} {:>4.0} % {:>4.0} % {:>4.1} %\n",
+            number(s.mbps),
+            number(s.capacity_mbps),
+            100.0 * s.abc_share,
+            number(s.measured_mbps),
+            s.f,
+            s.tokens,
+            number(s.delay_p50_ms),
+            number(s.delay_p95_ms),
+            s.accelerate_percent,
+            s.brake_percent,
+            s.ce_percent,
+        )
+    }
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0 OR MIT
+/*
+ * ABC's router on an existing shaper. What comes in on a device is stamped with its time of arrival and sent through the
+ * shaper of an intermediate device (ifb); the ifb hands it back, it is forwarded, and on the way out of the next device
+ * it is seen as it departs: its delay is now less the stamp, and the shaper's rate is mu.
+ *
+ * The stamp is skb->mark: a tag of 8 bits, the class, and the time in units of 2^12 ns. Marks without the tag are nobody's
+ * business here. It is taken off on the way out.
+ *
+ * With two queues the shaper is htb with a class for ABC and one for others, chosen by skb->priority. A flow is ABC's
+ * once it has sent ECT(1) (abc20 4.3; mechanisms X-12: the packets of a flow, not each packet by itself).
+ */
+#include "kernel.h"
+
+#include "router.h"
+#include "stamp.h"
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+/* Set before loading; `src/bpf/router.rs` writes it. */
+const volatile struct {
+	/* The ifb's index; 0: others send it through the shaper. */
+	__u32 shaper;
+	/* Bytes of the link header of the device it leaves by. */
+	__u32 link_header;
+	/* skb->priority of the two classes; 0: one queue. */
+	__u32 class_abc;
+	__u32 class_other;
+} place = { .link_header = 14 };
+
+#define TAG 0xabU
+#define TAG_SHIFT 24
+#define TIME_SHIFT 12
+#define TIME_MASK ((1U << 23) - 1)
+#define OTHER_BIT (1U << 23)
+
+/* Delays are counted in milliseconds. */
+#define DELAYS 2048
+
+struct counts {
+	__u64 packets;
+	__u64 bytes;
+	/* IP bytes and payload by what this router sent: ECT(1), ECT(0), CE, and a place that stays 0 */
+	__u64 sent[4];
+	__u64 sent_payload[4];
+	/* accelerates turned into brakes */
+	__u64 turned;
+	__u64 not_ect;
+	__u64 f;
+	__u64 cr;
+	__u64 token;
+	__u64 delay_us;
+	/* by class: ABC's, others' */
+	__u64 class_bytes[2];
+	__u32 delays[DELAYS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct router_settings);
+} bl_settings SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct router);
+} bl_router SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct counts);
+} bl_counts SEC(".maps");
+
+/* Bytes by flow, and whether it is ABC's; the least recently used are forgotten. */
+struct flow {
+	__u64 bytes;
+	__u32 abc;
+	__u32 unused;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, __u32);
+	__type(value, struct flow);
+} bl_flows SEC(".maps");
+
+static __always_inline bool is_abc(struct __sk_buff *skb, __u8 ecn)
+{
+	__u32 hash = bpf_get_hash_recalc(skb);
+	struct flow *known = bpf_map_lookup_elem(&bl_flows, &hash), new = {};
+
+	if (!known) {
+		new.bytes = skb->len;
+		new.abc = ecn == ECN_ECT_1;
+		bpf_map_update_elem(&bl_flows, &hash, &new, BPF_ANY);
+		return new.abc;
+	}
+	__sync_fetch_and_add(&known->bytes, skb->len);
+	if (ecn == ECN_ECT_1)
+		known->abc = 1;
+	return known->abc;
+}
+
+SEC("tcx/ingress")
+int bl_arrive(struct __sk_buff *skb)
+{
+	int version = ip_version(skb);
+	bool other = false;
+	__u8 head[2];
+
+	if (version < 0 || read_ip_head(skb, head))
+		return TC_NEXT;
+	if (place.class_abc) {
+		other = !is_abc(skb, ecn_of(version, head));
+		skb->priority = other ? place.class_other : place.class_abc;
+	}
+	skb->mark = TAG << TAG_SHIFT | (other ? OTHER_BIT : 0) | ((bpf_ktime_get_ns() >> TIME_SHIFT) & TIME_MASK);
+	return place.shaper ? bpf_redirect(place.shaper, 0) : TC_NEXT;
+}
+
+SEC("tcx/egress")
+int bl_depart(struct __sk_buff *skb)
+{
+	__u32 stamp = skb->mark, zero = 0, payload, x_us, bucket, kind;
+	int version = ip_version(skb);
+	struct router_settings *settings;
+	struct counts *counts;
+	struct router *router;
+	__u64 now;
+	__u8 head[2], ecn;
+	bool other;
+
+	if (stamp >> TAG_SHIFT != TAG || version < 0 || read_ip_head(skb, head))
+		return TC_NEXT;
+	skb->mark = 0;
+	settings = bpf_map_lookup_elem(&bl_settings, &zero);
+	router = bpf_map_lookup_elem(&bl_router, &zero);
+	counts = bpf_map_lookup_elem(&bl_counts, &zero);
+	if (!settings || !router || !counts)
+		return TC_NEXT;
+	now = bpf_ktime_get_ns();
+	/* 4.096 us each, modulo 34 s */
+	x_us = ((((now >> TIME_SHIFT) - stamp) & TIME_MASK) * 4096ULL) / 1000;
+	other = stamp & OTHER_BIT;
+	ecn = ecn_of(version, head);
+
+	counts->packets++;
+	counts->bytes += skb->len;
+	counts->class_bytes[other] += skb->len;
+	if (!other) {
+		router_depart(router, settings, now, x_us, skb->len);
+		if (ecn == ECN_ECT_1 && !router_take_token(router, settings, true)) {
+			ecn = ECN_ECT_0;
+			write_ecn(skb, version, place.link_header, head, ecn);
+			counts->turned++;
+		} else if (ecn == ECN_ECT_0) {
+			router_take_token(router, settings, false);
+		}
+		counts->f = router->f;
+		counts->cr = router->cr;
+		counts->token = router->token;
+		counts->delay_us = x_us;
+		bucket = x_us / 1000;
+		if (bucket >= DELAYS)
+			bucket = DELAYS - 1;
+		/* For the verifier, which has lost the bound by now. */
+		asm volatile("" : "+r"(bucket));
+		counts->delays[bucket & (DELAYS - 1)]++;
+	}
+	if (ecn == ECN_NOT_ECT) {
+		counts->not_ect++;
+		return TC_NEXT;
+	}
+	payload = tcp_payload(skb, version, head, place.link_header);
+	kind = ecn == ECN_CE ? 2 : ecn == ECN_ECT_0 ? 1 : 0;
+	asm volatile("" : "+r"(kind));
+	kind &= 3;
+	counts->sent[kind] += skb->len - place.link_header;
+	counts->sent_payload[kind] += payload;
+	return TC_NEXT;
+}
