@@ -1,22 +1,39 @@
 //! `emulate`: a command behind an emulated link.
 
-use std::ffi::OsString;
+mod display;
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use brakelight_core::time::Duration;
 use brakelight_core::units::Limit;
-use brakelight_emulator::clock::Lateness;
 use brakelight_emulator::command::{self, Setting};
 use brakelight_emulator::device::TunSettings;
-use brakelight_emulator::emulation::{self, EmulationError, Ended, Setup};
-use brakelight_emulator::forward::{Finished, Settings};
+use brakelight_emulator::emulation::{self, EmulationError, Setup};
+use brakelight_emulator::forward::Settings;
+use brakelight_emulator::measure::{self, Measured, Meter};
+use brakelight_emulator::meter::Live;
 use brakelight_emulator::namespace::HouseError;
+use brakelight_emulator::outcome::Directions;
 use brakelight_emulator::spec::{Bottleneck, Direction};
+use brakelight_emulator::supervisor::Janitor;
+use brakelight_scenario::documents::Runs;
+use brakelight_scenario::measure::describe_service;
+use brakelight_scenario::outcome::{Outcome, Run};
 use brakelight_scenario::trace::names::Names;
 use clap::Args;
 
-use crate::arguments::{any_time, positive_buffer, probability, seed};
+use crate::arguments::{Logs, SeriesFormat, any_time, positive_buffer, probability, seed};
 use crate::failure::Failure;
-use crate::text;
+use crate::folder::Folder;
+use crate::output::{self, Outputs};
+use crate::report::{Recorded, Report};
+use crate::{logs, origin, simulate, text};
+use display::Display;
+
+/// Width of a bin of the time series.
+const BIN: Duration = Duration::from_millis(100);
 
 /// `emulate`.
 #[derive(Clone, Debug, Args)]
@@ -54,6 +71,12 @@ pub struct Arguments {
     /// Decides which packets are lost, and everything else that is drawn
     #[arg(long, value_name = "N", default_value = "1", value_parser = seed, allow_hyphen_values = true)]
     pub seed: u64,
+    /// Write report.html, runs.json and runs.csv into this folder, with the time series and every link's log, as Mahimahi would
+    #[arg(long, value_name = "DIR")]
+    pub log: Option<PathBuf>,
+    /// Show capacity, throughput, queueing delay, accelerates and lateness of both directions meanwhile
+    #[arg(long)]
+    pub meter: bool,
     /// A command for the shell that runs on the outer side: it is waited for until it listens, and ended after
     #[arg(long, value_name = "CMD")]
     pub server: Option<OsString>,
@@ -68,14 +91,120 @@ pub struct Arguments {
 /// Runs the command. Must be called before there are other threads.
 pub fn execute(arguments: &Arguments) -> Result<(), Failure> {
     let setup = setup(arguments)?;
-    let ended = emulation::run(setup, [(), ()], |_| {}).map_err(failure)?;
-    report(&ended);
+    let folder = arguments.log.as_deref().map(Folder::create).transpose()?;
+    let janitor = folder
+        .as_ref()
+        .map(|folder| Janitor::watch(folder.in_the_making()))
+        .transpose()
+        .map_err(Failure::run)?;
+    let live = [Arc::new(Live::default()), Arc::new(Live::default())];
+    let name = name(&arguments.command[0]);
+    let mut threads = Vec::new();
+    let mut watch = |direction: &Direction, live: &Arc<Live>| {
+        let settings = measure::Settings {
+            measure_from: Duration::ZERO,
+            bin: folder.is_some().then_some(BIN),
+            log: folder
+                .as_ref()
+                .map(|folder| folder.path(&format!("links/{name}.{}.log", direction.name)))
+                .transpose()?
+                .map(|path| (path, origin::origin(arguments.seed).command)),
+            live: arguments.meter.then(|| live.clone()),
+        };
+        let mut meter = Meter::new(direction, &settings).map_err(Failure::run)?;
+        threads.extend(meter.take_log_thread());
+        Ok::<_, Failure>(meter)
+    };
+    let watches = [watch(&setup.up, &live[0])?, watch(&setup.down, &live[1])?];
+    let [up, down] = [&setup.up, &setup.down].map(words);
+    let mut display = None;
+    let ended = emulation::run(setup, watches, |_| {
+        for thread in threads {
+            thread.start()?;
+        }
+        display = arguments.meter.then(|| Display::start(live)).transpose()?;
+        Ok(())
+    });
+    drop(display);
+    let ended = ended.map_err(failure)?;
+    for note in &ended.notes {
+        text::say(&format!("note: {note}"));
+    }
+    let directions = Directions {
+        up: Measured::of(ended.up).map_err(Failure::run)?,
+        down: Measured::of(ended.down).map_err(Failure::run)?,
+        measure_from: Duration::ZERO,
+    };
+    let outcome = directions.outcome(&name, arguments.seed);
+    say(&directions, &outcome.run);
+    if let Some(folder) = folder {
+        write(folder, arguments, &directions, outcome, [up, down])?;
+    }
+    drop(janitor);
     match u8::try_from(ended.code) {
         Ok(0) => Ok(()),
         // It is for the command to say what went wrong.
         Ok(code) => Err(Failure { code, message: String::new() }),
         Err(_) => Err(Failure::run(format!("the command ended with code {}", ended.code))),
     }
+}
+
+/// The name of a program without its folder, fit for a file's name.
+fn name(program: &OsStr) -> String {
+    let name = Path::new(program).file_name().unwrap_or(program).to_string_lossy();
+    logs::file_name(&name)
+}
+
+/// A direction in words.
+fn words(direction: &Direction) -> String {
+    match &direction.link {
+        Some(link) => {
+            let spec = link.spec();
+            format!("{}, {}, {}", describe_service(&spec.service), spec.queue.words(), spec.buffer)
+        }
+        None => "no link".to_string(),
+    }
+}
+
+/// Writes the report and all that belongs to it beside the logs.
+fn write(
+    folder: Folder,
+    arguments: &Arguments,
+    directions: &Directions,
+    outcome: Outcome,
+    words: [String; 2],
+) -> Result<(), Failure> {
+    let runs = vec![outcome.run.clone()];
+    let document = Runs { origin: origin::origin(arguments.seed), runs };
+    // The links of the series are those of both directions; the flows, those of the one that carried more.
+    let main = if directions.main().name == "down" && directions.up.link.is_some() { 1 } else { 0 };
+    let path = if directions.main().link.is_some() { vec![main] } else { Vec::new() };
+    let series = outcome.series.iter().map(|series| Recorded {
+        run: 0,
+        series,
+        links: series.links.len(),
+        paths: vec![path.clone(); series.flows.len()],
+    });
+    let [up, down] = words;
+    let command: Vec<_> = arguments.command.iter().map(|word| word.to_string_lossy()).collect();
+    let report = Report {
+        title: command.join(" "),
+        setting: vec![
+            ("up".to_string(), up),
+            ("down".to_string(), down),
+            ("delay of each direction".to_string(), arguments.delay.to_string()),
+            ("loss in each direction".to_string(), arguments.loss.to_string()),
+            ("seed".to_string(), arguments.seed.to_string()),
+        ],
+        notes: outcome.run.unreliable_because.clone(),
+        origin: &document.origin,
+        runs: &document.runs,
+        series: series.collect(),
+        reference: None,
+    };
+    let results = [simulate::Result { run: outcome.run.clone(), first: outcome.clone() }];
+    let logs = Logs { series: Some(SeriesFormat::Csv), link_logs: false };
+    output::write(folder, &Outputs { document: &document, report: &report, results: &results, logs })
 }
 
 fn setup(arguments: &Arguments) -> Result<Setup, Failure> {
@@ -139,26 +268,24 @@ fn failure(error: EmulationError) -> Failure {
 }
 
 /// What the run was like, on standard error.
-fn report<W>(ended: &Ended<W>) {
-    for note in &ended.notes {
-        text::say(&format!("note: {note}"));
-    }
-    let mut lateness = Lateness::new();
-    lateness.add(&ended.up.lateness);
-    lateness.add(&ended.down.lateness);
-    let passed = |direction: &Finished<W>| {
-        format!(
-            "{} {} delivered, {} dropped",
-            direction.name, direction.facts.written, direction.facts.dropped
-        )
+fn say(directions: &Directions, run: &Run) {
+    let passed = |direction: &Measured| {
+        let facts = &direction.facts;
+        format!("{} {} packets delivered, {} dropped", direction.name, facts.written, facts.dropped)
     };
+    let lateness = directions.lateness();
+    let late = [lateness.quantile(0.5), lateness.quantile(0.99), lateness.max()]
+        .map(|late| format!("{:.3}", late.as_millis_f64()));
     text::say(&format!(
-        "emulated: {}; {}; late by {} (median), {} (p99), {} (most), {}",
-        passed(&ended.up),
-        passed(&ended.down),
-        lateness.quantile(0.5),
-        lateness.quantile(0.99),
-        lateness.max(),
-        ended.up.facts.scheduling,
+        "emulated: {}; {}; late by {} ms (median), {} ms (p99), {} ms (most), {}",
+        passed(&directions.up),
+        passed(&directions.down),
+        late[0],
+        late[1],
+        late[2],
+        directions.up.facts.scheduling,
     ));
+    for reason in &run.unreliable_because {
+        text::say(&format!("unreliable: {reason}"));
+    }
 }

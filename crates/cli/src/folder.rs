@@ -56,6 +56,11 @@ impl Folder {
         Ok(path)
     }
 
+    /// What goes if the work is given up: the folder in the making, or the topmost that had to be made for it.
+    pub fn in_the_making(&self) -> &Path {
+        self.made.as_deref().unwrap_or(&self.staging)
+    }
+
     /// Moves everything into place and says where that is.
     pub fn keep(mut self) -> Result<PathBuf, Failure> {
         let moved = if self.target.is_dir() {

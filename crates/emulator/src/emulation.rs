@@ -64,14 +64,14 @@ pub enum EmulationError {
 }
 
 /// Runs a command and waits for its end. `watches` are told of what happens on the way up and on the way down; `begin` is called with the
-/// clock that they count by, once packets are about to be carried.
+/// clock that they count by, once packets are about to be carried and no more processes are made: the place to start threads.
 ///
 /// Signals to the calling thread are held back and handed on to the command while this runs. The child processes start as copies of the
 /// calling one, which therefore should have no other threads at work.
 pub fn run<W: Watch + 'static>(
     setup: Setup,
     watches: [W; 2],
-    begin: impl FnOnce(Epoch),
+    begin: impl FnOnce(Epoch) -> io::Result<()>,
 ) -> Result<Ended<W>, EmulationError>
 where
     Finished<W>: Send,
@@ -88,7 +88,7 @@ where
     ];
     let stop = Arc::new(Stop::new().map_err(io::Error::from)?);
     let epoch = Epoch::start();
-    begin(epoch);
+    begin(epoch)?;
     let carrier = {
         let (stop, ender, settings) = (stop.clone(), house.ender()?, setup.forward);
         thread::Builder::new().name("brakelight".to_string()).spawn(move || {

@@ -21,7 +21,7 @@
 //! | [`command`] | programs on both sides: their start, their end, signals |
 //! | [`namespace`], [`address`] | the namespaces, devices and addresses of both sides |
 //! | [`channel`], `init`, `listening`, `capability` | the first process of the namespaces, and what it is told |
-//! | `nat`, `supervisor` | the way to the real network, and how it is undone |
+//! | `nat`, [`supervisor`] | the way to the real network; how things are undone when the emulator is killed |
 
 pub mod address;
 mod capability;
@@ -44,6 +44,6 @@ pub mod packet;
 pub mod segment;
 pub mod slots;
 pub mod spec;
-mod supervisor;
+pub mod supervisor;
 pub mod tuple;
 pub mod watch;

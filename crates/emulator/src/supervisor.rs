@@ -1,10 +1,11 @@
-//! A small process that outlives the emulator by a moment, to make the machine's forwarding as it was: it holds a pidfd, and wakes up
-//! when the emulator ends, in whatever way. Only a kill of both leaves forwarding switched on.
+//! Small processes that outlive the emulator by a moment: one makes the machine's forwarding as it was, one removes logs that will never be
+//! whole. They hold a pidfd and wake up when the emulator ends, in whatever way. Only a kill of both leaves something behind.
 
-use std::io::{self, Read};
+use std::io::{self, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -49,46 +50,76 @@ impl Turn {
     }
 }
 
-/// The process that restores.
+/// A process that does something once this one has ended, in whatever way.
+#[derive(Debug)]
+struct Survivor {
+    pid: Pid,
+    /// Says how it went: closed without a word, or one byte where all was well.
+    word: Option<PipeWriter>,
+}
+
+impl Survivor {
+    /// Starts it. `work` is told whether the word was given that all was well.
+    fn start(work: impl FnOnce(bool)) -> io::Result<Self> {
+        let emulator = pidfd(getpid())?;
+        let (mut heard, word) = io::pipe()?;
+        let (mut ready, readied) = io::pipe()?;
+        // SAFETY: the child makes system calls and allocates, takes no lock that another thread may have held, and never returns.
+        match unsafe { fork() }? {
+            ForkResult::Parent { child } => {
+                drop((heard, readied));
+                // One byte once an interrupt no longer reaches it.
+                let _ = ready.read(&mut [0]);
+                Ok(Survivor { pid: child, word: Some(word) })
+            }
+            ForkResult::Child => never_returns(|| {
+                drop((word, ready));
+                let _ = sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::all()), None);
+                let _ = setsid();
+                close_all_but(&[emulator.as_raw_fd(), heard.as_raw_fd(), readied.as_raw_fd()]);
+                leave_standard_streams();
+                let _ = (&readied).write(&[1]);
+                drop(readied);
+                let mut fds = [
+                    PollFd::new(emulator.as_fd(), PollFlags::POLLIN),
+                    PollFd::new(heard.as_fd(), PollFlags::POLLIN),
+                ];
+                while poll(&mut fds, PollTimeout::NONE) == Err(nix::Error::EINTR) {}
+                // All other holders of the writing end are closed or gone with the emulator; so this does not wait.
+                work(matches!(heard.read(&mut [0]), Ok(1)));
+                0
+            }),
+        }
+    }
+
+    fn end(&mut self, well: bool) {
+        if let Some(mut word) = self.word.take() {
+            if well {
+                let _ = word.write(&[1]);
+            }
+            drop(word);
+            while waitpid(self.pid, None) == Err(nix::Error::EINTR) {}
+        }
+    }
+}
+
+/// Makes forwarding as it was.
 #[derive(Debug)]
 pub(crate) struct Supervisor {
-    pid: Pid,
-    /// Closed when it is to restore.
-    release: Option<OwnedFd>,
+    survivor: Survivor,
     /// Held until the network has been changed.
     turn: Option<Turn>,
 }
 
 impl Supervisor {
-    /// Starts the process. From now on the end of this one, or of what is returned, makes forwarding as it was.
+    /// From now on the end of this process, or of what is returned, makes forwarding as it was.
     pub(crate) fn start(table: &Table, turn: Turn) -> io::Result<Self> {
-        let emulator = pidfd(getpid())?;
-        let (released, release) = io::pipe()?;
-        let (mut ready, readied) = io::pipe()?;
-        // SAFETY: the child makes system calls and allocates, takes no lock that another thread may have held, and never returns.
-        match unsafe { fork() }? {
-            ForkResult::Parent { child } => {
-                drop((released, readied));
-                // One byte once an interrupt no longer reaches it.
-                let _ = ready.read(&mut [0]);
-                Ok(Supervisor { pid: child, release: Some(release.into()), turn: Some(turn) })
-            }
-            ForkResult::Child => never_returns(|| {
-                drop((release, ready));
-                let _ = sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::all()), None);
-                let _ = setsid();
-                close_all_but(&[emulator.as_raw_fd(), released.as_raw_fd(), readied.as_raw_fd()]);
-                leave_standard_streams();
-                let _ = io::Write::write(&mut &readied, &[1]);
-                drop(readied);
-                watch(emulator.as_fd(), released.as_fd());
-                i32::from(restore(table).is_err())
-            }),
-        }
+        let survivor = Survivor::start(|_| {
+            let _ = restore(table);
+        })?;
+        Ok(Supervisor { survivor, turn: Some(turn) })
     }
-}
 
-impl Supervisor {
     /// The network has been changed, and the table tells other emulators so.
     pub(crate) fn give_way(&mut self) {
         self.turn = None;
@@ -99,15 +130,32 @@ impl Drop for Supervisor {
     /// Waits until forwarding is as it was.
     fn drop(&mut self) {
         self.give_way();
-        self.release = None;
-        while waitpid(self.pid, None) == Err(nix::Error::EINTR) {}
+        self.survivor.end(true);
     }
 }
 
-/// Waits until the emulator has ended or wants it.
-fn watch(emulator: std::os::fd::BorrowedFd<'_>, released: std::os::fd::BorrowedFd<'_>) {
-    let mut fds = [PollFd::new(emulator, PollFlags::POLLIN), PollFd::new(released, PollFlags::POLLIN)];
-    while poll(&mut fds, PollTimeout::NONE) == Err(nix::Error::EINTR) {}
+/// Removes a folder, or a file, in the making if this process is killed before it is whole.
+#[derive(Debug)]
+pub struct Janitor(Survivor);
+
+impl Janitor {
+    /// From now on, `path` goes when this process is killed. To be called before there are other threads.
+    pub fn watch(path: &Path) -> io::Result<Self> {
+        let survivor = Survivor::start(|well| {
+            if !well {
+                let _ =
+                    if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
+            }
+        })?;
+        Ok(Janitor(survivor))
+    }
+}
+
+impl Drop for Janitor {
+    /// From here on the path is its maker's again.
+    fn drop(&mut self) {
+        self.0.end(true);
+    }
 }
 
 /// Waits until the emulator's own table has gone, and restores unless another emulator still needs forwarding.
