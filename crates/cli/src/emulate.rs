@@ -10,6 +10,7 @@ use brakelight_core::time::Duration;
 use brakelight_core::units::Limit;
 use brakelight_emulator::command::{self, Setting};
 use brakelight_emulator::device::TunSettings;
+use brakelight_emulator::doctor::{self, State};
 use brakelight_emulator::emulation::{self, EmulationError, Setup};
 use brakelight_emulator::forward::Settings;
 use brakelight_emulator::measure::{self, Measured, Meter};
@@ -83,15 +84,22 @@ pub struct Arguments {
     /// Let the outer side be the real network; needs root, and the command runs as the user who called sudo
     #[arg(long)]
     pub nat: bool,
+    /// Say what this machine and this user have of what an emulation needs, and what to do about what is missing
+    #[arg(long)]
+    pub doctor: bool,
     /// The command and its arguments
-    #[arg(last = true, value_name = "CMD", required = true)]
+    #[arg(last = true, value_name = "CMD", required_unless_present = "doctor")]
     pub command: Vec<OsString>,
 }
 
 /// Runs the command. Must be called before there are other threads.
 pub fn execute(arguments: &Arguments) -> Result<(), Failure> {
+    if arguments.doctor {
+        return examine();
+    }
     let setup = setup(arguments)?;
-    let folder = arguments.log.as_deref().map(Folder::create).transpose()?;
+    let folder = arguments.log.as_deref().map(Folder::create).transpose();
+    let folder = folder.map_err(|failure| Failure::input(failure.message.replacen("--out", "--log", 1)))?;
     let janitor = folder
         .as_ref()
         .map(|folder| Janitor::watch(folder.in_the_making()))
@@ -146,6 +154,34 @@ pub fn execute(arguments: &Arguments) -> Result<(), Failure> {
         // It is for the command to say what went wrong.
         Ok(code) => Err(Failure { code, message: String::new() }),
         Err(_) => Err(Failure::run(format!("the command ended with code {}", ended.code))),
+    }
+}
+
+/// `--doctor`.
+fn examine() -> Result<(), Failure> {
+    let findings = doctor::examine();
+    let mut page = String::new();
+    for finding in &findings {
+        let state = match finding.state {
+            State::Good => "ok",
+            State::Limited => "limited",
+            State::Missing => "missing",
+        };
+        page += &format!("{:<20} {:<8} {}\n", finding.what, state, finding.says);
+        if let Some(remedy) = &finding.remedy {
+            page += &format!("{:<29} to do: {remedy}\n", "");
+        }
+    }
+    text::print(&page)?;
+    let missing: Vec<&str> = findings
+        .iter()
+        .filter(|finding| finding.state == State::Missing)
+        .map(|finding| finding.what)
+        .collect();
+    if missing.is_empty() {
+        Ok(())
+    } else {
+        Err(Failure::run(format!("nothing can be emulated here without: {}", missing.join(", "))))
     }
 }
 

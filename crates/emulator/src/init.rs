@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sched::{CloneFlags, setns};
-use nix::sys::signal::{SigSet, Signal, kill, killpg};
+use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, killpg, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
@@ -217,6 +217,8 @@ fn spawn(
         command.pre_exec(move || {
             let network = std::os::fd::BorrowedFd::borrow_raw(network);
             setns(network, CloneFlags::CLONE_NEWNET)?;
+            // What init and the keeper hold back is not for a program to inherit.
+            sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None)?;
             capability::become_account(account.as_ref())
         });
     }

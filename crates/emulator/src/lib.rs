@@ -16,6 +16,7 @@
 //! | [`watch`] | how measuring hears of what happens on the path |
 //! | [`measure`], [`outcome`] | what one direction is measured by; both as a row of results |
 //! | [`log`], [`meter`] | the link's log while it grows; counters for a display |
+//! | [`doctor`] | what is missing on this machine, and what to do about it |
 //! | [`tuple`] | a flow's addresses and ports |
 //! | [`emulation`] | all of it together: a command behind a link |
 //! | [`command`] | programs on both sides: their start, their end, signals |
@@ -29,6 +30,7 @@ pub mod channel;
 pub mod clock;
 pub mod command;
 pub mod device;
+pub mod doctor;
 pub mod emulation;
 pub mod forward;
 mod init;
