@@ -1,11 +1,23 @@
 //! What path elements and queues need to know of a packet, be it a struct in memory or bytes on a wire.
 
+use core::num::NonZeroU8;
+
 use crate::ecn::{Ecn, Encoding};
 use crate::time::Time;
 
 /// Unique within a run; what conservation is checked by.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash, Default)]
 pub struct PacketId(pub u64);
+
+impl PacketId {
+    /// The first identity of those that path elements give to packets they make out of others; hosts stay below it.
+    pub const FIRST_COPY: u64 = 1 << 63;
+
+    /// Whether a path element made the packet out of another.
+    pub const fn is_copy(self) -> bool {
+        self.0 >= Self::FIRST_COPY
+    }
+}
 
 /// The flow a packet belongs to: an index in simulation, a hash of the 5-tuple on real packets.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash, Default)]
@@ -35,6 +47,13 @@ pub trait Packet {
     }
     /// Rewrites the explicit header.
     fn set_header(&mut self, _header: Header) {}
+    /// What a tunnel has put around it.
+    fn tunnel(&self) -> Option<Tunnel> {
+        None
+    }
+    /// Puts an outer header around it, or takes that off: [`size`](Self::size) is then that of both, and the ECN field the
+    /// outer one's, which starts as a copy. A packet that cannot be carried stays as it is.
+    fn set_tunnel(&mut self, _tunnel: Option<Tunnel>) {}
     /// 16 bits that differ from packet to packet: the IPv4 identification, or a hash of the payload.
     fn hash16(&self) -> u16 {
         self.id().0 as u16
@@ -57,8 +76,37 @@ pub fn payload_hash16(bytes: &[u8]) -> u16 {
     hash as u16
 }
 
+/// What an outer header hides and adds: one byte, of which none is zero.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Tunnel(NonZeroU8);
+
+impl Tunnel {
+    /// The largest outer header, in bytes.
+    pub const MOST: u32 = 124;
+
+    /// An outer header of `overhead` bytes, rounded up to whole words of four and cut at [`MOST`](Self::MOST), around a packet
+    /// with this ECN field.
+    pub const fn new(inner: Ecn, overhead: u32) -> Self {
+        let words = if overhead > Self::MOST { Self::MOST / 4 } else { overhead.div_ceil(4) };
+        match NonZeroU8::new(0x80 | (inner as u8) << 5 | words as u8) {
+            Some(bits) => Tunnel(bits),
+            None => unreachable!(),
+        }
+    }
+
+    /// The ECN field of the packet inside.
+    pub const fn inner(self) -> Ecn {
+        Ecn::from_bits(self.0.get() >> 5)
+    }
+
+    /// Bytes of the outer header.
+    pub const fn overhead(self) -> u32 {
+        4 * (self.0.get() & 0x1f) as u32
+    }
+}
+
 /// A packet of which a path element can make a second one. The copy gets an identity of its own.
-pub trait Duplicate: Packet {
+pub trait Duplicate: Packet + Clone {
     /// The same packet under another identity.
     fn duplicate(&self, id: PacketId) -> Self;
 }

@@ -10,9 +10,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use brakelight_core::ecn::{Ecn, Encoding};
-use brakelight_core::packet::{Duplicate, FlowId, Header, Packet, PacketId};
+use brakelight_core::packet::{Duplicate, FlowId, Header, Packet, PacketId, Tunnel};
 use brakelight_core::parameters::Parameters;
 use brakelight_core::path::elements::{AnyElement, AnyService, ELEMENTS, ElementConfig, Order};
+use brakelight_core::path::link::restart::{Restart, Restarting, Waiting};
 use brakelight_core::path::link::{Link, Service, fixed, steps, traced};
 use brakelight_core::path::trace::Trace;
 use brakelight_core::path::{Output, PathElement, Site};
@@ -31,6 +32,7 @@ struct Probe {
     encoding: Encoding,
     header: Header,
     sent_at: Time,
+    tunnel: Option<Tunnel>,
 }
 
 impl Packet for Probe {
@@ -41,7 +43,13 @@ impl Packet for Probe {
         FlowId(self.flow)
     }
     fn size(&self) -> u32 {
-        self.size
+        self.size + self.tunnel.map_or(0, Tunnel::overhead)
+    }
+    fn tunnel(&self) -> Option<Tunnel> {
+        self.tunnel
+    }
+    fn set_tunnel(&mut self, tunnel: Option<Tunnel>) {
+        self.tunnel = tunnel;
     }
     fn ecn(&self) -> Ecn {
         self.ecn
@@ -200,6 +208,44 @@ fn link_cases() -> Vec<Case> {
     cases
 }
 
+/// The routers that keep most in mind, restarted while packets wait, with and without them.
+fn restart_cases() -> Vec<Case> {
+    let restart = |at_ms, down_ms, waiting| Restart {
+        at: Duration::from_millis(at_ms),
+        down: Duration::from_millis(down_ms),
+        waiting,
+    };
+    let both = vec![
+        restart(40, 0, Waiting::Kept),
+        restart(150, 30, Waiting::Lost),
+        restart(151, 0, Waiting::Lost),
+        restart(700, 0, Waiting::Kept),
+        restart(1500, 400, Waiting::Lost),
+    ];
+    let mut cases = Vec::new();
+    for entry in QUEUES {
+        let config = QueueConfig::new(entry.name, &[]).unwrap();
+        for (name, service) in services() {
+            let (config, both) = (config.clone(), both.clone());
+            cases.push(Case {
+                name: format!("{} restarted on {name}", entry.name),
+                order: Order::PerFlow,
+                speaks: ALL.into_iter().filter(|encoding| config.speaks(*encoding)).collect(),
+                build: Box::new(move || {
+                    let place = Place {
+                        limit: Limit::Packets(60),
+                        nominal: service.nominal(),
+                        random: Random::stream(5, "queue"),
+                    };
+                    let link = Restarting::new(service.clone(), config.build(&place), both.clone());
+                    AnyElement::Restarting(Box::new(link))
+                }),
+            });
+        }
+    }
+    cases
+}
+
 /// Bursts above and trickles below any of the links' rates, with idle gaps; many arrivals fall exactly on a millisecond,
 /// where opportunities and deadlines are.
 fn arrivals(case: &Case, seed: u64) -> Vec<(Time, Probe)> {
@@ -240,6 +286,7 @@ fn arrivals(case: &Case, seed: u64) -> Vec<(Time, Probe)> {
                 encoding,
                 header,
                 sent_at: now.saturating_sub(Duration::from_millis(20)),
+                tunnel: None,
             };
             list.push((now, probe));
         }
@@ -349,7 +396,7 @@ fn late<'a>(case: &'a Case, arrivals: &[(Time, Probe)], seed: u64) -> Harness<'a
 }
 
 fn all_cases() -> Vec<Case> {
-    element_cases().into_iter().chain(link_cases()).collect()
+    element_cases().into_iter().chain(link_cases()).chain(restart_cases()).collect()
 }
 
 #[test]

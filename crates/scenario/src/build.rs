@@ -4,6 +4,7 @@
 use brakelight_core::packet::{Duplicate, PacketId};
 use brakelight_core::path::Site;
 use brakelight_core::path::elements::{AnyElement, AnyService};
+use brakelight_core::path::link::restart::Restarting;
 use brakelight_core::path::link::{Link, Service as _, fixed, steps, traced};
 use brakelight_core::path::trace::Trace;
 use brakelight_core::queue::Place;
@@ -15,7 +16,7 @@ use crate::scenario::{LinkSpec, Service, TraceOffset};
 /// What element number `index` gets of its own: a stream of random numbers, and identities for packets it makes. Those have
 /// the top bit set; a host's never do.
 pub fn site(seed: u64, name: &str, index: usize) -> Site {
-    Site { random: Random::stream(seed, name), ids: PacketId(1 << 63 | (index as u64) << 40) }
+    Site { random: Random::stream(seed, name), ids: PacketId(PacketId::FIRST_COPY | (index as u64) << 40) }
 }
 
 impl LinkSpec {
@@ -55,7 +56,11 @@ impl LinkSpec {
         };
         let random = Random::stream(seed, &format!("queue {}", self.name));
         let place = Place { limit: self.buffer, nominal: service.nominal(), random };
-        Some(AnyElement::Link(Link::new(service, self.queue.build(&place))))
+        let queue = self.queue.build(&place);
+        if self.restarts.is_empty() {
+            return Some(AnyElement::Link(Link::new(service, queue)));
+        }
+        Some(AnyElement::Restarting(Box::new(Restarting::new(service, queue, self.restarts.clone()))))
     }
 
     fn trace_offset(&self, seed: u64, offset: TraceOffset, trace: &Trace) -> Duration {

@@ -6,6 +6,7 @@
 use brakelight_core::controller::{Connection, Controller};
 use brakelight_core::ecn::Encoding;
 use brakelight_core::path::elements::{ELEMENTS, ElementConfig, RadioConfig};
+pub use brakelight_core::path::link::restart::{Restart, Waiting};
 use brakelight_core::random::Random;
 use brakelight_core::registry::{BuildError, ControllerConfig, FeedbackConfig, Host, QueueConfig};
 use brakelight_core::time::{Duration, Time};
@@ -71,6 +72,8 @@ pub struct LinkSpec {
     pub opportunity: Bytes,
     /// Bytes the link counts for every packet beyond its IP size: Mahimahi's 4 bytes of TUN header.
     pub overhead: Bytes,
+    /// When its router restarts.
+    pub restarts: Vec<Restart>,
 }
 
 /// When a link can send.
@@ -216,6 +219,7 @@ impl LinkSpec {
             queue,
             opportunity: Self::MAHIMAHI_OPPORTUNITY,
             overhead: Self::MAHIMAHI_OVERHEAD,
+            restarts: Vec::new(),
         }
     }
 
@@ -228,6 +232,7 @@ impl LinkSpec {
             queue,
             opportunity: Self::PLAIN_OPPORTUNITY,
             overhead: Bytes::ZERO,
+            restarts: Vec::new(),
         }
     }
 }

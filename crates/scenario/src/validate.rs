@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 
 use brakelight_core::controller::quicdc::Threshold;
 use brakelight_core::estimate::load_factor::CapacityOf;
-use brakelight_core::path::elements::ELEMENTS;
+use brakelight_core::path::elements::{ELEMENTS, ElementConfig};
 use brakelight_core::registry::{ControllerConfig, QueueConfig};
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Bytes, Limit, Rate};
@@ -13,7 +13,7 @@ use brakelight_core::units::{Bytes, Limit, Rate};
 use crate::clock::Clock;
 use crate::problem::{Invalid, Place, Problem};
 use crate::routers;
-use crate::scenario::{FlowSpec, Hop, LinkSpec, Scenario, Service, TraceOffset, is_element};
+use crate::scenario::{FlowSpec, Hop, LinkSpec, Scenario, Service, TraceOffset, Waiting, is_element};
 use crate::traffic::{Arrivals, SizeLaw, Traffic};
 
 /// The smallest time that is not none.
@@ -121,6 +121,7 @@ impl Scenario {
             Limit::Packets(_) => {}
         }
         check.red_threshold(link)?;
+        check.restarts(link)?;
         check.within("opportunity", link.opportunity, Bytes(1)..=Bytes(1_000_000))?;
         check.within("overhead", link.overhead, Bytes::ZERO..=Bytes(10_000))
     }
@@ -221,6 +222,7 @@ impl Scenario {
                 return check.contradiction(key, reason);
             }
         }
+        check.tunnels(key, hops)?;
         if forward && seen.is_empty() {
             return check.contradiction(key, "holds no link: give at least one".to_string());
         }
@@ -258,6 +260,57 @@ fn longest_wait(link: &LinkSpec, flow: &FlowSpec) -> Option<Duration> {
 }
 
 impl Check {
+    /// Every tunnel that begins ends, one at a time.
+    fn tunnels(&self, key: &'static str, hops: &[Hop]) -> Result<(), Invalid> {
+        let mut inside = false;
+        for hop in hops {
+            let Hop::Element(element) = hop else { continue };
+            let begins = match element.config() {
+                ElementConfig::Encapsulate(_) => true,
+                ElementConfig::Decapsulate(_) => false,
+                _ => continue,
+            };
+            if begins == inside {
+                let reason = match begins {
+                    true => "`encapsulate` inside a tunnel: let the first one end with `decapsulate`",
+                    false => "`decapsulate` without a tunnel: let one begin with `encapsulate`",
+                };
+                return self.contradiction(key, reason.to_string());
+            }
+            inside = begins;
+        }
+        if inside {
+            let reason = "the tunnel that begins with `encapsulate` does not end: add `decapsulate`";
+            return self.contradiction(key, reason.to_string());
+        }
+        Ok(())
+    }
+
+    /// Restarts come one after the other, and a router that is away keeps nothing.
+    fn restarts(&self, link: &LinkSpec) -> Result<(), Invalid> {
+        const KEY: &str = "restarts";
+        if let (Service::Radio(radio), false) = (&link.service, link.restarts.is_empty()) {
+            let reason =
+                format!("`{}` has queues of its own, which do not restart: leave it out", radio.name());
+            return self.contradiction(KEY, reason);
+        }
+        let mut up_at = Duration::ZERO;
+        for restart in &link.restarts {
+            self.within("restarts.at", restart.at, NS..=RUN)?;
+            self.within("restarts.down", restart.down, Duration::ZERO..=RUN)?;
+            if restart.at < up_at {
+                let reason = format!("the restart at {} comes before the router is back, at {up_at}", restart.at);
+                return self.contradiction(KEY, reason);
+            }
+            if restart.waiting == Waiting::Kept && !restart.down.is_zero() {
+                let reason = "a router that is away keeps no packets: give `waiting = \"lost\"`, or no `down`";
+                return self.contradiction(KEY, reason.to_string());
+            }
+            up_at = restart.at + restart.down;
+        }
+        Ok(())
+    }
+
     /// RED whose lower threshold no queue in the buffer reaches never marks, which is a mistake where the scenario gives both.
     fn red_threshold(&self, link: &LinkSpec) -> Result<(), Invalid> {
         let packets = |limit: Limit, size: f64| match limit {

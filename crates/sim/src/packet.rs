@@ -4,7 +4,7 @@
 //! [`host`](crate::host).
 
 use brakelight_core::ecn::{Ecn, Encoding};
-use brakelight_core::packet::{Duplicate, FlowId, Header, Packet, PacketId};
+use brakelight_core::packet::{Duplicate, FlowId, Header, Packet, PacketId, Tunnel};
 use brakelight_core::time::{Duration, Time};
 
 use crate::engine::{Direction, Routed};
@@ -36,8 +36,8 @@ pub struct SimPacket {
     pub direction: Direction,
     /// TCP's CWR: the sender has reacted to CE.
     pub cwr: bool,
-    /// Whether a path element made it out of another packet.
-    pub copy: bool,
+    /// What a tunnel has put around it.
+    pub tunnel: Option<Tunnel>,
 }
 
 /// What a packet carries. Numbers count packets, so a connection may send 2^32 of them: 6 TB.
@@ -97,7 +97,7 @@ impl Packet for SimPacket {
     }
     #[inline]
     fn size(&self) -> u32 {
-        u32::from(self.size)
+        u32::from(self.size) + self.tunnel.map_or(0, Tunnel::overhead)
     }
     #[inline]
     fn ecn(&self) -> Ecn {
@@ -110,6 +110,14 @@ impl Packet for SimPacket {
     #[inline]
     fn encoding(&self) -> Encoding {
         self.encoding
+    }
+    #[inline]
+    fn tunnel(&self) -> Option<Tunnel> {
+        self.tunnel
+    }
+    #[inline]
+    fn set_tunnel(&mut self, tunnel: Option<Tunnel>) {
+        self.tunnel = tunnel;
     }
     #[inline]
     fn sent_at(&self) -> Option<Time> {
@@ -143,7 +151,7 @@ impl Packet for SimPacket {
 
 impl Duplicate for SimPacket {
     fn duplicate(&self, id: PacketId) -> Self {
-        SimPacket { id, copy: true, ..*self }
+        SimPacket { id, ..*self }
     }
 }
 

@@ -1,13 +1,16 @@
 //! The tables of path elements, of links' services and of radios: one line each. Scenario files and the command line name them by
 //! it, and the conformance suite runs over it.
 
+use alloc::boxed::Box;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
+use super::link::restart::Restarting;
 use super::link::{Link, Service, fixed, steps, traced};
 use super::{Output, PathElement, Site};
 use super::{
-    ack_loss, ack_thin, cellular, delay, duplicate, gilbert_elliott, jitter, loss, reorder, rewrite, wifi,
+    ack_loss, ack_thin, cellular, decapsulate, delay, duplicate, encapsulate, gilbert_elliott, jitter, loss,
+    reorder, rewrite, wifi,
 };
 use crate::packet::Duplicate;
 use crate::parameters::{Parameter, Parameters};
@@ -17,6 +20,9 @@ use crate::units::{Bytes, Limit, Rate};
 
 /// A link of any kind: any queue, any service.
 pub type AnyLink<P> = Link<P, AnyQueue<P>, AnyService>;
+
+/// The same, with a router that restarts.
+pub type AnyRestarting<P> = Restarting<P, AnyQueue<P>, AnyService>;
 
 /// Which packets leave an element in the order in which they entered it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +83,8 @@ macro_rules! elements {
         pub enum AnyElement<P> {
             /// A link with its queue.
             Link(AnyLink<P>),
+            /// A link whose router restarts.
+            Restarting(Box<AnyRestarting<P>>),
             /// A radio with its queues.
             Radio(AnyRadio<P>),
             $( #[doc = $sum] $Var($mod::$Ty<P>), )*
@@ -87,6 +95,7 @@ macro_rules! elements {
             fn accept(&mut self, now: Time, packet: P) {
                 match self {
                     AnyElement::Link(inner) => inner.accept(now, packet),
+                    AnyElement::Restarting(inner) => inner.accept(now, packet),
                     AnyElement::Radio(inner) => inner.accept(now, packet),
                     $( AnyElement::$Var(inner) => inner.accept(now, packet), )*
                 }
@@ -95,6 +104,7 @@ macro_rules! elements {
             fn poll(&mut self, now: Time) -> Option<Output<P>> {
                 match self {
                     AnyElement::Link(inner) => inner.poll(now),
+                    AnyElement::Restarting(inner) => inner.poll(now),
                     AnyElement::Radio(inner) => inner.poll(now),
                     $( AnyElement::$Var(inner) => inner.poll(now), )*
                 }
@@ -103,6 +113,7 @@ macro_rules! elements {
             fn next_wakeup(&self) -> Option<Time> {
                 match self {
                     AnyElement::Link(inner) => inner.next_wakeup(),
+                    AnyElement::Restarting(inner) => inner.next_wakeup(),
                     AnyElement::Radio(inner) => inner.next_wakeup(),
                     $( AnyElement::$Var(inner) => inner.next_wakeup(), )*
                 }
@@ -110,6 +121,7 @@ macro_rules! elements {
             fn for_each(&self, visit: &mut dyn FnMut(&P)) {
                 match self {
                     AnyElement::Link(inner) => inner.for_each(visit),
+                    AnyElement::Restarting(inner) => inner.for_each(visit),
                     AnyElement::Radio(inner) => inner.for_each(visit),
                     $( AnyElement::$Var(inner) => inner.for_each(visit), )*
                 }
@@ -133,6 +145,10 @@ elements! {
         "Some packets arrive twice";
     Rewrite(rewrite::Rewrite) = "rewrite" | "bleach", order |_| Order::Kept,
         "Middleboxes and cheaters that rewrite the ECN field; bleaching by default";
+    Encapsulate(encapsulate::Encapsulate) = "encapsulate", order |_| Order::Kept,
+        "Where a tunnel begins: an outer header with an ECN field of its own (RFC 6040)";
+    Decapsulate(decapsulate::Decapsulate) = "decapsulate", order |_| Order::Kept,
+        "Where a tunnel ends: one field out of two (RFC 6040, RFC 3168, RFC 4301)";
     AckLoss(ack_loss::AckLoss) = "ack-loss", order |_| Order::Kept,
         "Loss of acknowledgements alone";
     AckThin(ack_thin::AckThin) = "ack-thin", order |_| Order::PerFlow,
@@ -144,6 +160,7 @@ impl<P: Duplicate> AnyElement<P> {
     pub fn capacity_between(&self, from: Time, to: Time) -> Option<Bytes> {
         match self {
             AnyElement::Link(link) => Some(link.capacity_between(from, to)),
+            AnyElement::Restarting(link) => Some(link.capacity_between(from, to)),
             AnyElement::Radio(radio) => Some(radio.capacity_between(from, to)),
             _ => None,
         }

@@ -25,6 +25,7 @@ use crate::time::{Duration, Time};
 use crate::units::{Bytes, Rate};
 
 pub mod fixed;
+pub mod restart;
 pub mod steps;
 pub mod traced;
 

@@ -1,7 +1,7 @@
 //! The packet of the tests of this folder and of queues.
 
 use crate::ecn::{Ecn, Encoding};
-use crate::packet::{Duplicate, FlowId, Header, Packet, PacketId};
+use crate::packet::{Duplicate, FlowId, Header, Packet, PacketId, Tunnel};
 
 /// A packet of nothing but its facts.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -12,11 +12,12 @@ pub(crate) struct Sample {
     pub(crate) ecn: Ecn,
     pub(crate) encoding: Encoding,
     pub(crate) header: Header,
+    pub(crate) tunnel: Option<Tunnel>,
 }
 
 impl Sample {
     pub(crate) fn new(id: u64, size: u32) -> Self {
-        Sample { id, flow: 0, size, ecn: Ecn::NotEct, encoding: Encoding::None, header: Header::None }
+        Sample { id, flow: 0, size, ecn: Ecn::NotEct, encoding: Encoding::None, header: Header::None, tunnel: None }
     }
 }
 
@@ -28,7 +29,13 @@ impl Packet for Sample {
         FlowId(self.flow)
     }
     fn size(&self) -> u32 {
-        self.size
+        self.size + self.tunnel.map_or(0, Tunnel::overhead)
+    }
+    fn tunnel(&self) -> Option<Tunnel> {
+        self.tunnel
+    }
+    fn set_tunnel(&mut self, tunnel: Option<Tunnel>) {
+        self.tunnel = tunnel;
     }
     fn ecn(&self) -> Ecn {
         self.ecn

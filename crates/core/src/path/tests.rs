@@ -7,7 +7,7 @@ use super::elements::{AnyElement, ElementConfig};
 use super::sample::Sample;
 use super::{Output, PathElement, Site};
 use crate::ecn::{Ecn, Encoding};
-use crate::packet::PacketId;
+use crate::packet::{Packet, PacketId};
 use crate::queue::Reason;
 use crate::random::Random;
 use crate::registry::Options;
@@ -343,6 +343,51 @@ fn packets_held_until_the_same_instant_leave_in_the_order_they_came() {
     }
     let left = departures(&drain(&mut stretch, ms(100)));
     assert!(left.is_sorted_by_key(|(id, _)| *id) && left.len() == 100, "{left:?}");
+}
+
+/// What a tunnel lets through of a field that a router inside it has set to `outer`.
+fn through_tunnel(ingress: Options<'_>, egress: Options<'_>, inner: Ecn, outer: Option<Ecn>) -> Option<Ecn> {
+    let mut packet = Sample { ecn: inner, ..Sample::new(0, 1000) };
+    for (name, options) in [("encapsulate", ingress), ("decapsulate", egress)] {
+        let mut end = element(name, options);
+        end.accept(ms(0), packet);
+        packet = match end.poll(ms(0))? {
+            Output::Departed(departed) => departed.packet,
+            _ => return None,
+        };
+        if name == "encapsulate" {
+            assert_eq!(Packet::size(&packet), 1020);
+            // A router inside marks only what says that it may.
+            if let (true, Some(outer)) = (packet.ecn.is_capable(), outer) {
+                packet.ecn = outer;
+            }
+        }
+    }
+    assert_eq!(Packet::size(&packet), 1000);
+    Some(packet.ecn)
+}
+
+#[test]
+fn a_tunnel_hands_on_what_was_marked_before_it_and_congestion_inside() {
+    for field in [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1, Ecn::Ce] {
+        for ingress in [&[("mode", "normal")], &[("mode", "compatibility")]] {
+            for egress in ["rfc6040", "rfc3168", "rfc4301", "discard"] {
+                assert_eq!(through_tunnel(ingress, &[("mode", egress)], field, None), Some(field));
+            }
+        }
+    }
+    assert_eq!(through_tunnel(&[], &[], Ecn::Ect1, Some(Ecn::Ce)), Some(Ecn::Ce));
+    let hidden: Options<'_> = &[("mode", "compatibility")];
+    assert_eq!(through_tunnel(hidden, &[], Ecn::Ect1, Some(Ecn::Ce)), Some(Ecn::Ect1));
+}
+
+/// RFC 6040 makes ECT(1) the more severe of the two, and ABC's brake is ECT(0).
+#[test]
+fn a_brake_set_inside_a_tunnel_is_lost_at_its_end() {
+    for egress in ["rfc6040", "rfc3168", "rfc4301", "discard"] {
+        let out = through_tunnel(&[], &[("mode", egress)], Ecn::Ect1, Some(Ecn::Ect0));
+        assert_eq!(out, Some(Ecn::Ect1), "{egress}");
+    }
 }
 
 #[test]

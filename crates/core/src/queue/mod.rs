@@ -71,6 +71,8 @@ pub enum Reason {
     Early,
     /// A lossy path element.
     Lost,
+    /// The router restarted, or was not back yet.
+    Restart,
 }
 
 /// A packet that will not arrive.

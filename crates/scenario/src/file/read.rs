@@ -1,5 +1,6 @@
 //! Reading a scenario file.
 
+use brakelight_core::parameters::Value;
 use brakelight_core::registry::Host;
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Bytes, Limit, Rate};
@@ -9,7 +10,8 @@ use super::traffic;
 use crate::clock::Clock;
 use crate::problem::{InputError, Invalid, Place, Problem};
 use crate::scenario::{
-    FlowSpec, Hop, LinkSpec, Record, Scenario, Service, Steps, TraceOffset, default_bin, packet_sizes,
+    FlowSpec, Hop, LinkSpec, Record, Restart, Scenario, Service, Steps, TraceOffset, Waiting, default_bin,
+    packet_sizes,
 };
 use crate::spelled::{ByName, Spelled, Words};
 use crate::traffic::Traffic;
@@ -17,8 +19,20 @@ use crate::traffic::Traffic;
 const SCENARIO: &[&str] =
     &["name", "seed", "duration", "measure_from", "trace_offset", "record", "link", "flow"];
 const RECORD: &[&str] = &["series", "bin", "link_logs"];
-const LINK: &[&str] =
-    &["name", "trace", "rate", "steps", "radio", "repeat", "buffer", "queue", "opportunity", "overhead"];
+const LINK: &[&str] = &[
+    "name",
+    "trace",
+    "rate",
+    "steps",
+    "radio",
+    "repeat",
+    "buffer",
+    "queue",
+    "opportunity",
+    "overhead",
+    "restarts",
+];
+const RESTART: &[&str] = &["at", "down", "waiting"];
 const FLOW: &[&str] = &[
     "name",
     "count",
@@ -163,7 +177,24 @@ fn link(field: Field<'_>, index: usize) -> Result<LinkSpec, InputError> {
         },
         opportunity: table.quantity("opportunity", opportunity)?,
         overhead: table.quantity("overhead", overhead)?,
+        restarts: table.get("restarts").map_or(Ok(Vec::new()), restarts)?,
     })
+}
+
+fn restarts(field: Field<'_>) -> Result<Vec<Restart>, InputError> {
+    const RESTARTS: &str = "a list of tables such as `[{ at = \"20s\", down = \"1s\" }]`";
+    let restart = |field: &Field<'_>| {
+        let table = field.table(format!("{}, restarts", field.owner()), RESTART, RESTARTS)?;
+        let waiting = table.get("waiting").map_or(Ok(Waiting::Lost), |field: Field<'_>| {
+            Waiting::parse(field.text("`lost` or `kept`")?).map_err(|expected| field.malformed(&expected))
+        })?;
+        Ok(Restart {
+            at: table.require("at", "when the router restarts, such as `\"20s\"`")?.quantity()?,
+            down: table.quantity("down", Duration::ZERO)?,
+            waiting,
+        })
+    };
+    field.array(RESTARTS)?.iter().map(restart).collect()
 }
 
 fn service(table: &Table<'_>) -> Result<Service, InputError> {

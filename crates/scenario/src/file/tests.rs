@@ -11,7 +11,8 @@ use brakelight_core::units::{Bytes, Limit, Rate};
 use super::{read, write};
 use crate::clock::Clock;
 use crate::scenario::{
-    Direction, FlowSpec, Hop, LinkSpec, Record, Scenario, Service, Steps, TraceOffset, default_bin,
+    Direction, FlowSpec, Hop, LinkSpec, Record, Restart, Scenario, Service, Steps, TraceOffset, Waiting,
+    default_bin,
 };
 use crate::spelled::{Spelled, Words};
 use crate::testing::fuzz_inputs;
@@ -314,6 +315,13 @@ fn draw(random: &mut Random) -> Scenario {
                 0 => Spelled::new("fifo", &[]),
                 _ => Spelled::new("droptail", &[("limit", "30kB")]),
             };
+            let restarts = match (&service, below(random, 2)) {
+                (Service::Radio(_), _) | (_, 0) => Vec::new(),
+                _ => vec![
+                    Restart { at: time(random), down: Duration::ZERO, waiting: Waiting::Kept },
+                    Restart { at: Duration::from_secs(86_400), down: time(random), waiting: Waiting::Lost },
+                ],
+            };
             LinkSpec {
                 name: format!("link {index}"),
                 service,
@@ -321,6 +329,7 @@ fn draw(random: &mut Random) -> Scenario {
                 queue: queue.unwrap(),
                 opportunity: size(random),
                 overhead: Bytes(below(random, 50)),
+                restarts,
             }
         })
         .collect();

@@ -3,10 +3,11 @@
 
 use std::fmt::{Display, Write};
 
+use brakelight_core::parameters::Value;
 use brakelight_core::registry::Host;
 
 use crate::clock::Clock;
-use crate::scenario::{FlowSpec, Hop, LinkSpec, Scenario, Service, TraceOffset};
+use crate::scenario::{FlowSpec, Hop, LinkSpec, Restart, Scenario, Service, TraceOffset};
 use crate::traffic::{Arrivals, SizeLaw, Traffic};
 
 /// The TOML text of `scenario`.
@@ -68,6 +69,18 @@ impl File {
         self.text("queue", link.queue.words());
         self.text("opportunity", link.opportunity);
         self.text("overhead", link.overhead);
+        if !link.restarts.is_empty() {
+            let restart = |restart: &Restart| {
+                let Restart { at, down, waiting } = restart;
+                format!(
+                    "{{ at = {}, down = {}, waiting = {} }}",
+                    quoted(at),
+                    quoted(down),
+                    quoted(waiting.show())
+                )
+            };
+            self.plain("restarts", list(link.restarts.iter().map(restart)));
+        }
     }
 
     fn flow(&mut self, flow: &FlowSpec) {

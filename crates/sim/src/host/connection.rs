@@ -164,7 +164,7 @@ impl Connection {
                     let below = first.start;
                     self.note_heard(below);
                 }
-                if !packet.copy {
+                if !packet.id.is_copy() {
                     self.acks.release(slot, generation);
                 }
             }
@@ -183,7 +183,7 @@ impl Connection {
 
     /// A packet died on the way.
     pub(super) fn release(&mut self, packet: &SimPacket) {
-        if let (Kind::Ack { slot, generation }, false) = (packet.kind, packet.copy) {
+        if let (Kind::Ack { slot, generation }, false) = (packet.kind, packet.id.is_copy()) {
             self.acks.release(slot, generation);
         }
     }
@@ -226,7 +226,7 @@ impl Connection {
             hop: 0,
             direction: Direction::Forward,
             cwr: outgoing.directive.cwr,
-            copy: false,
+            tunnel: None,
         })
     }
 
@@ -252,7 +252,7 @@ impl Connection {
             hop: 0,
             direction,
             cwr: false,
-            copy: false,
+            tunnel: None,
         };
         let at = shared.leave_at(now);
         self.outbox.push_back((at, packet));
@@ -286,7 +286,7 @@ fn post_ack(
         hop: 0,
         direction: Direction::Reverse,
         cwr: false,
-        copy: false,
+        tunnel: None,
     };
     outbox.push_back((shared.leave_at(now), packet));
 }

@@ -205,7 +205,7 @@ fn data(number: u32, sent_at: Time) -> SimPacket {
         hop: 0,
         direction: Direction::Forward,
         cwr: false,
-        copy: false,
+        tunnel: None,
     }
 }
 
