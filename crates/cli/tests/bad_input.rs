@@ -210,28 +210,19 @@ fn folder() -> Scratch {
     scratch.write("long-red-target.toml", queue("bmcc:coexist=true,red_target=600ms"));
     scratch.write("high-red-threshold.toml", queue("red:min_th=300"));
     scratch.write("high-quicdc-threshold.toml", scenario(("\"cubic\"", "\"quicdc:threshold=300ms\"")));
-    let restarts = |list: &str| {
-        scenario(("buffer = \"250pkt\"", &format!("buffer = \"250pkt\"\nrestarts = [{list}]")))
-    };
+    let restarts =
+        |list: &str| scenario(("buffer = \"250pkt\"", &format!("buffer = \"250pkt\"\nrestarts = [{list}]")));
     let radio = restarts("{ at = \"1s\" }").replace("rate = \"12Mbps\"", "radio = \"wifi\"");
     scratch.write("restart-of-a-radio.toml", radio);
-    scratch.write(
-        "restart-while-away.toml",
-        restarts("{ at = \"1s\", down = \"2s\" }, { at = \"2s\" }"),
-    );
-    scratch.write(
-        "restart-that-keeps.toml",
-        restarts("{ at = \"1s\", down = \"2s\", waiting = \"kept\" }"),
-    );
+    scratch.write("restart-while-away.toml", restarts("{ at = \"1s\", down = \"2s\" }, { at = \"2s\" }"));
+    scratch.write("restart-that-keeps.toml", restarts("{ at = \"1s\", down = \"2s\", waiting = \"kept\" }"));
     scratch.write("restart-never.toml", restarts("{ down = \"2s\" }"));
     scratch.write("restart-burnt.toml", restarts("{ at = \"1s\", waiting = \"burnt\" }"));
     let path = |path: &str| scenario(("[\"up\"]", path));
     scratch.write("tunnel-without-end.toml", path("[\"encapsulate\", \"up\"]"));
     scratch.write("tunnel-without-beginning.toml", path("[\"up\", \"decapsulate:mode=rfc4301\"]"));
-    scratch.write(
-        "tunnel-in-tunnel.toml",
-        path("[\"encapsulate\", \"encapsulate\", \"up\", \"decapsulate\"]"),
-    );
+    scratch
+        .write("tunnel-in-tunnel.toml", path("[\"encapsulate\", \"encapsulate\", \"up\", \"decapsulate\"]"));
     scratch.write("tunnel-header.toml", path("[\"encapsulate:overhead=30\", \"up\", \"decapsulate\"]"));
     scratch.write("zero-buffer.toml", scenario(("250pkt", "0pkt")));
     scratch

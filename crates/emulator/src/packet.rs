@@ -18,7 +18,7 @@
 //! bytes behind the IP header.
 
 use brakelight_core::ecn::{Ecn, Encoding};
-use brakelight_core::packet::{Duplicate, FlowId, Packet, PacketId, payload_hash16};
+use brakelight_core::packet::{Duplicate, FlowId, Packet, PacketId, Tunnel, payload_hash16};
 use brakelight_core::time::Time;
 
 /// An IP packet as queues see it. Its bytes lie in a slot.
@@ -34,6 +34,8 @@ pub struct IpPacket {
     pub header: Header,
     /// What its flow means by its ECN bits, as the emulator is configured.
     pub encoding: Encoding,
+    /// What a tunnel on the path has put around it.
+    pub tunnel: Option<Tunnel>,
 }
 
 // Budget: a packet is at most one cache line.
@@ -88,7 +90,15 @@ impl Packet for IpPacket {
     }
     #[inline]
     fn size(&self) -> u32 {
-        self.header.size
+        self.header.size + self.tunnel.map_or(0, Tunnel::overhead)
+    }
+    #[inline]
+    fn tunnel(&self) -> Option<Tunnel> {
+        self.tunnel
+    }
+    #[inline]
+    fn set_tunnel(&mut self, tunnel: Option<Tunnel>) {
+        self.tunnel = tunnel;
     }
     #[inline]
     fn ecn(&self) -> Ecn {

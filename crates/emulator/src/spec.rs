@@ -173,6 +173,7 @@ impl Bottleneck {
                 queue,
                 opportunity: LinkSpec::PLAIN_OPPORTUNITY,
                 overhead: Bytes::ZERO,
+                restarts: Vec::new(),
             },
         };
         Ok(Bottleneck { spec, trace, offset: TraceOffset::At(Duration::ZERO) })

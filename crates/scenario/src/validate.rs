@@ -299,11 +299,13 @@ impl Check {
             self.within("restarts.at", restart.at, NS..=RUN)?;
             self.within("restarts.down", restart.down, Duration::ZERO..=RUN)?;
             if restart.at < up_at {
-                let reason = format!("the restart at {} comes before the router is back, at {up_at}", restart.at);
+                let reason =
+                    format!("the restart at {} comes before the router is back, at {up_at}", restart.at);
                 return self.contradiction(KEY, reason);
             }
             if restart.waiting == Waiting::Kept && !restart.down.is_zero() {
-                let reason = "a router that is away keeps no packets: give `waiting = \"lost\"`, or no `down`";
+                let reason =
+                    "a router that is away keeps no packets: give `waiting = \"lost\"`, or no `down`";
                 return self.contradiction(KEY, reason.to_string());
             }
             up_at = restart.at + restart.down;

@@ -17,7 +17,15 @@ pub(crate) struct Sample {
 
 impl Sample {
     pub(crate) fn new(id: u64, size: u32) -> Self {
-        Sample { id, flow: 0, size, ecn: Ecn::NotEct, encoding: Encoding::None, header: Header::None, tunnel: None }
+        Sample {
+            id,
+            flow: 0,
+            size,
+            ecn: Ecn::NotEct,
+            encoding: Encoding::None,
+            header: Header::None,
+            tunnel: None,
+        }
     }
 }
 

@@ -295,7 +295,8 @@ impl<W: Watch> Carrier<W> {
             return;
         };
         let encoding = self.reading.of(&header);
-        let packet = IpPacket { id: PacketId(self.next_id), arrived: now, slot, header, encoding };
+        let packet =
+            IpPacket { id: PacketId(self.next_id), arrived: now, slot, header, encoding, tunnel: None };
         self.next_id += 1;
         self.facts.read_bytes += u64::from(header.size);
         let head = self.input.head();

@@ -185,10 +185,7 @@ mod tests {
     }
 
     /// (id, ms) of what left, and of what died.
-    fn fates(
-        link: &mut impl PathElement<Sample>,
-        until: Time,
-    ) -> (Vec<(u64, u64)>, Vec<(u64, u64, Reason)>) {
+    fn fates(link: &mut impl PathElement<Sample>, until: Time) -> (Vec<(u64, u64)>, Vec<(u64, u64, Reason)>) {
         let (mut left, mut died) = (Vec::new(), Vec::new());
         while let Some(output) = link.poll(until) {
             let at = output.at().as_nanos() / 1_000_000;
@@ -232,7 +229,10 @@ mod tests {
         }
         let (left, died) = fates(&mut link, ms(100));
         let away = |id: &u64| (5..8).contains(id) || (30..40).contains(id);
-        assert_eq!(died.iter().map(|dead| dead.0).collect::<Vec<_>>(), (0..50).filter(away).collect::<Vec<_>>());
+        assert_eq!(
+            died.iter().map(|dead| dead.0).collect::<Vec<_>>(),
+            (0..50).filter(away).collect::<Vec<_>>()
+        );
         assert_eq!(left.len() + died.len(), 50);
     }
 
