@@ -144,6 +144,14 @@ macro_rules! registry {
                 }, )* }
             }
 
+            /// Options of the feedback it brings that its own settings ask for.
+            pub fn feedback_options(&self) -> Options<'static> {
+                match self {
+                    ControllerConfig::Abc(config) if config.other.needs_receive_times() => &[("receive_times", "true")],
+                    _ => &[],
+                }
+            }
+
             /// An instance for a new connection.
             pub fn build(&self, connection: &Connection) -> AnyController {
                 match self { $( ControllerConfig::$CVar(config) => {

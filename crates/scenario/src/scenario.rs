@@ -249,7 +249,8 @@ impl FlowSpec {
     /// 1500-byte packets, started within the first RTT, acknowledged over an unlimited way back.
     pub fn new(name: &str, controller: Spelled<ControllerConfig>, rtt: Duration, path: Vec<Hop>) -> Self {
         let companions = controller.companions();
-        let feedback = Spelled::new(companions.feedback, &[]).expect("a controller's feedback is registered");
+        let feedback = Spelled::new(companions.feedback, controller.feedback_options())
+            .expect("a controller's feedback is registered");
         let (mss, overhead) = packet_sizes(companions.host);
         FlowSpec {
             name: name.to_string(),

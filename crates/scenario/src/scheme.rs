@@ -137,16 +137,22 @@ impl Scheme {
                 }));
             }
         }
-        let [for_controller, for_feedback, for_queue] = options;
+        let [for_controller, mut for_feedback, for_queue] = options;
         let queue_named = queue.name != brought;
         let name = if queue_named {
             format!("{}+{}", controller.name, queue.name)
         } else {
             controller.name.to_string()
         };
+        let controller: Spelled<ControllerConfig> = build(key(), controller.name, for_controller)?;
+        for (option, value) in controller.feedback_options() {
+            if for_feedback.iter().all(|(given, _)| given != option) {
+                for_feedback.push((option.to_string(), value.to_string()));
+            }
+        }
         let scheme = Scheme {
             text: Words { name, options: words.options.clone() }.to_string(),
-            controller: build(key(), controller.name, for_controller)?,
+            controller,
             feedback: build(key(), feedback.name, for_feedback)?,
             queue: build(key(), queue.name, for_queue)?,
             queue_named,
@@ -156,7 +162,8 @@ impl Scheme {
         if !scheme.queue.speaks(encoding) {
             let reason = format!(
                 "queue `{}` does not speak the ECN encoding `{encoding}` of controller `{}`",
-                queue.name, controller.name
+                queue.name,
+                scheme.controller.name()
             );
             return Err(refuse(Problem::Contradiction { key: key(), reason }));
         }

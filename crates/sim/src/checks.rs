@@ -7,6 +7,7 @@ mod bias;
 mod bmcc;
 mod cellular;
 mod coexistence;
+mod deployment;
 mod fluid;
 mod router;
 mod sender;
@@ -51,6 +52,11 @@ const CHECKS: &[Entry] = &[
     ("abc-window-rises", coexistence::window_rises),
     ("abc-weight-unfairness", coexistence::weight_unfairness),
     ("abc-heavy-flows", coexistence::heavy_flows),
+    ("abc-brake-echoed-once", deployment::brake_echoed_once),
+    ("abc-leaves-ecn-alone", deployment::leaves_ecn_alone),
+    ("abc-sender-demand", deployment::sender_demand),
+    ("abc-brake-probes", deployment::brake_probes),
+    ("wireless-rate-swings", deployment::rate_doubles_and_halves),
 ];
 
 /// Runs the check called `name`, if there is one.

@@ -8,7 +8,9 @@ use brakelight_core::registry::Options;
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Limit, Rate};
 use brakelight_scenario::outcome::Run;
-use brakelight_scenario::scenario::{FlowSpec, Hop, LinkSpec, Record, Scenario, Service, Steps, TraceOffset};
+use brakelight_scenario::scenario::{
+    FlowSpec, Hop, LinkSpec, Record, Restart, Scenario, Service, Steps, TraceOffset, Waiting,
+};
 use brakelight_scenario::spelled::Spelled;
 use brakelight_sim::{Traces, run};
 
@@ -26,6 +28,7 @@ struct Case {
     back: Vec<(&'static str, Options<'static>)>,
     /// A queue of RFC 3168 behind ABC's, at 9 Mbit/s.
     legacy: Option<Options<'static>>,
+    restarts: Vec<Restart>,
 }
 
 fn legacy_compatible() -> Case {
@@ -37,6 +40,7 @@ fn legacy_compatible() -> Case {
         behind: Vec::new(),
         back: Vec::new(),
         legacy: None,
+        restarts: Vec::new(),
     }
 }
 
@@ -55,6 +59,7 @@ impl Case {
         );
         let turn = |mbps| (Duration::from_secs(2), Rate::from_mbps(mbps));
         link.service = Service::Steps(Steps { steps: vec![turn(6), turn(18)], repeat: true });
+        link.restarts.clone_from(&self.restarts);
         let mut links = vec![link];
         let element = |(name, options): &(&str, Options<'_>)| {
             Hop::Element(Spelled::new(name, options).expect("an element and its options"))
@@ -93,6 +98,18 @@ fn p95(run: &Run) -> f64 {
     run.queueing_delay_ms.expect("packets left").p95
 }
 
+/// The router inside a tunnel.
+fn tunnelled(of: &Case, ingress: Options<'static>, egress: Options<'static>) -> Case {
+    Case { before: vec![("encapsulate", ingress)], behind: vec![("decapsulate", egress)], ..of.clone() }
+}
+
+/// Restarts in the middle of a slow and of a fast turn.
+fn restarted(of: &Case, down_s: u64, waiting: Waiting) -> Case {
+    let restart =
+        |at_s| Restart { at: Duration::from_secs(at_s), down: Duration::from_secs(down_s), waiting };
+    Case { restarts: vec![restart(21), restart(39)], ..of.clone() }
+}
+
 /// What happens on the way, by the name of its row.
 fn mishaps(of: &Case) -> Vec<(&'static str, Case)> {
     let rewrite = |options: Options<'static>| Case { behind: vec![("rewrite", options)], ..of.clone() };
@@ -116,6 +133,17 @@ fn mishaps(of: &Case) -> Vec<(&'static str, Case)> {
         ),
         ("CoDel with ECN behind", Case { legacy: Some(&[("ecn", "true")]), ..of.clone() }),
         ("CoDel that drops behind", Case { legacy: Some(&[]), ..of.clone() }),
+        (
+            "a tunnel before the router",
+            Case { before: vec![("encapsulate", &[]), ("decapsulate", &[])], ..of.clone() },
+        ),
+        ("the router in a tunnel (RFC 6040)", tunnelled(of, &[], &[])),
+        ("the router in a tunnel of IPsec", tunnelled(of, &[("overhead", "60")], &[("mode", "rfc4301")])),
+        ("the router in a tunnel, field hidden", tunnelled(of, &[("mode", "compatibility")], &[])),
+        ("the router in a tunnel, field discarded", tunnelled(of, &[], &[("mode", "discard")])),
+        ("the router restarts, packets kept", restarted(of, 0, Waiting::Kept)),
+        ("the router restarts, packets lost", restarted(of, 0, Waiting::Lost)),
+        ("the router is away for a second", restarted(of, 1, Waiting::Lost)),
     ]
 }
 
@@ -201,4 +229,48 @@ fn the_proxied_encoding_survives_ect1_made_ect0() {
     let case = proxied();
     let rewritten = Case { behind: vec![("rewrite", &[("action", "ect1-to-ect0")])], ..case.clone() };
     assert_eq!(case.run().throughput_mbps, rewritten.run().throughput_mbps);
+}
+
+/// RFC 6040: congestion comes out of a tunnel, ABC's brake does not. Before or behind one, both do.
+#[test]
+fn marks_survive_a_tunnel_or_the_flow_goes_by_its_second_window() {
+    for case in [legacy_compatible(), proxied()] {
+        let plain = case.run();
+        let around = Case { before: vec![("encapsulate", &[]), ("decapsulate", &[])], ..case.clone() };
+        assert_eq!(around.run().throughput_mbps, plain.throughput_mbps, "a tunnel before the router");
+        let survives = case.controller == [("encoding", "proxied")];
+        for (ingress, egress) in [
+            (&[] as Options<'static>, &[] as Options<'static>),
+            (&[], &[("mode", "rfc4301")]),
+            (&[], &[("mode", "discard")]),
+            (&[("mode", "compatibility")], &[]),
+        ] {
+            let run = tunnelled(&case, ingress, egress).run();
+            assert!(
+                run.throughput_mbps > 0.9 * 12.0,
+                "{ingress:?}, {egress:?}: {} Mbit/s",
+                run.throughput_mbps
+            );
+            let forwarded = survives && ingress.is_empty() && egress != [("mode", "discard")];
+            assert_eq!(p95(&run) < 60.0, forwarded, "{ingress:?}, {egress:?}: {} ms", p95(&run));
+        }
+    }
+}
+
+/// What a router knew is learnt again within its window of 20 ms.
+#[test]
+fn a_restart_costs_what_it_loses_and_no_more() {
+    for case in [legacy_compatible(), proxied()] {
+        for (down, waiting, least) in
+            [(0, Waiting::Kept, 0.93), (0, Waiting::Lost, 0.9), (1, Waiting::Lost, 0.85)]
+        {
+            let run = restarted(&case, down, waiting).run();
+            assert!(
+                run.throughput_mbps > least * 12.0,
+                "{down} s, {waiting:?}: {} Mbit/s",
+                run.throughput_mbps
+            );
+            assert!(p95(&run) < 60.0, "{down} s, {waiting:?}: {} ms", p95(&run));
+        }
+    }
 }

@@ -17,6 +17,8 @@
 //! | - | `floor` | packets | 2 | 5 | mechanisms X-15 |
 //! | - | `pacing` | cwnd per RTT | 0 (none) | 2 | mechanisms M-1 |
 //! | - | `encoding` | choice | abc | proxied | abc20 4.2 |
+//! | N | `probe` | packets | none | none | abc17 4, [`probes`] |
+//! | d | `demand` | choice | none | none | abc17 6, [`demand`] |
 //!
 //! Marks are counted in bytes, whatever the ACK carries: exact counts where the flow has them, otherwise everything the
 //! ACK newly covers under the one state it echoes. So delayed, stretched and lost ACKs need no case of their own.
@@ -44,7 +46,9 @@
 //! | no mark on `SILENT` packets in a row | a path element that clears the ECN field | w_abc goes along with the cap |
 //! | at the floor, `STUCK` brakes in a row and no queue in the RTT | one that rewrites ECT(1) to ECT(0) | the same |
 //!
-//! The first accelerate ends both, and in the middle case the first brake. No ABC router brakes `STUCK` packets in a row
+//! | accelerates for its brake probes ([`probes`]) | one that turns brakes into accelerates | the same |
+//!
+//! The first accelerate ends the former two, and the first brake the middle one. No ABC router brakes `STUCK` packets in a row
 //! without a queue of delta and more behind it (x - d_t > eta delta, where f = 0); at a share f it happens by chance
 //! (1 - f)^64 of the time, once in 800 at f = 0.1. Without a second window nothing could take over, so nothing is done.
 //!
@@ -65,13 +69,19 @@ use super::{
     AckEvent, Connection, Controller, IdleEvent, LossEvent, PacketInfo, Recovery, SendDirective, SendEvent,
     SpuriousEvent, Timeout, TimeoutEvent, window,
 };
-use crate::ecn::Encoding;
+use crate::ecn::{Ecn, Encoding};
 use crate::packet::Header;
-use crate::parameters::Value;
+use crate::parameters::{ParameterError, Value};
 use crate::random::Random;
 use crate::registry::{AnyController, CONTROLLERS, ControllerConfig};
 use crate::time::{Duration, Time};
 use crate::units::{Bytes, Rate};
+
+pub mod demand;
+pub mod probes;
+
+use demand::{Asking, Demand};
+use probes::Probes;
 
 choices! {
     /// Whose ABC it is.
@@ -101,7 +111,7 @@ impl Other {
     /// Cubic, as in the paper.
     pub const CUBIC: Other = Other("cubic");
 
-    /// Every one there is: those that bring neither a queue nor a receiver of their own, and give the ECN field no
+    /// Every one there is: those that bring no queue, and a receiver that says no more than losses, CE and times of arrival, and give the ECN field no
     /// meaning of their own either. Not Verus, whose cwnd is what it means to send in its next epoch rather than a bound: in
     /// Cubic's place it loses three packets of four, where by itself it loses none, and why is not settled.
     pub fn all() -> impl Iterator<Item = Other> {
@@ -118,11 +128,17 @@ impl Other {
                 let brings = config.companions();
                 brings.queue.is_none()
                     && *name != "verus"
-                    && matches!(brings.feedback, "delayed" | "rfc3168")
+                    && matches!(brings.feedback, "delayed" | "rfc3168" | "receive_times")
                     && matches!(config.build(&anywhere).encoding(), Encoding::None | Encoding::Classic)
             })
         };
         CONTROLLERS.iter().map(|entry| entry.name).filter(ordinary).map(Other)
+    }
+
+    /// Whether it needs to know when packets arrived.
+    pub(crate) fn needs_receive_times(self) -> bool {
+        let config = ControllerConfig::new(self.0, &[]).expect("the name comes from the registry");
+        config.companions().feedback == "receive_times"
     }
 
     fn build(self, connection: &Connection) -> Box<AnyController> {
@@ -154,6 +170,7 @@ impl Value for Other {
 parameters! {
     /// ABC's settings. What is `none` follows the variant.
     pub struct Config {
+        check consistent;
         /// Whose ABC it is; options given besides win.
         variant: Variant = Variant::Paper, in .., from "abc20";
         /// How marks are written: abc in the paper, proxied in the prototype.
@@ -174,6 +191,25 @@ parameters! {
         cap: f64 = 2.0, in 1.0..=1000.0, from "abc20 4.1";
         /// Packets below which that bound does not go.
         cap_floor: u32 = 10, in 1..=10_000, from "mechanisms X-14";
+        /// Packets from one pair of brake probes to the next; none sends no probes.
+        probe: Option<u32> = None, in crate::parameters::OrNone(8..=1_000_000), from "abc17 4";
+        /// What the sender asks for by its accelerates: what its application sends, or a rate; none asks for all there is.
+        demand: Option<Demand> = None, in .., from "abc17 6";
+    }
+}
+
+/// What asks by the field needs a brake that is not congestion.
+fn consistent(config: &Config) -> Result<(), ParameterError> {
+    if Rules::from(config).encoding == Encoding::Abc {
+        return Ok(());
+    }
+    let given = [("probe", config.probe.is_some()), ("demand", config.demand.is_some())];
+    match given.iter().find(|(_, given)| *given) {
+        None => Ok(()),
+        Some((name, _)) => {
+            let reason = format!("{name} needs encoding=abc: behind a proxy a brake is congestion");
+            Err(ParameterError::Conflict { reason })
+        }
     }
 }
 
@@ -239,6 +275,10 @@ pub struct Abc {
     /// Packets acknowledged without a mark since the last one, and with a brake at the floor since the last accelerate.
     unmarked: u64,
     braked: u64,
+    probes: Probes,
+    asking: Asking,
+    /// Bytes of headers of each packet.
+    overhead: Bytes,
 }
 
 impl Abc {
@@ -262,6 +302,9 @@ impl Abc {
             srtt: None,
             unmarked: 0,
             braked: 0,
+            probes: Probes::new(config.probe),
+            asking: Asking::new(config.demand, connection.now),
+            overhead: connection.overhead,
         }
     }
 
@@ -289,7 +332,8 @@ impl Abc {
     /// What the second window is shown of an ACK.
     fn show(&mut self, event: &AckEvent<'_>) {
         let Some(second) = &mut self.second else { return };
-        let flagged = |packets: &[PacketInfo]| packets.iter().any(|packet| packet.tag & MARKS_GOVERNED != 0);
+        const OWN: u64 = MARKS_GOVERNED | probes::TAGS;
+        let flagged = |packets: &[PacketInfo]| packets.iter().any(|packet| packet.tag & OWN != 0);
         if !flagged(event.acked) && !flagged(event.lost) {
             second.on_ack(event);
             return;
@@ -297,7 +341,7 @@ impl Abc {
         for (shown, packets) in self.shown.iter_mut().zip([event.acked, event.lost]) {
             shown.clear();
             shown.extend(packets.iter().map(|packet| PacketInfo {
-                tag: packet.tag & !MARKS_GOVERNED,
+                tag: packet.tag & !OWN,
                 app_limited: packet.app_limited || packet.tag & MARKS_GOVERNED != 0,
                 ..*packet
             }));
@@ -326,7 +370,8 @@ impl Abc {
 
     /// Whether the path has been found to spoil the marks, and there is a window to go by instead.
     fn marks_are_spoiled(&self) -> bool {
-        self.second.is_some() && (self.unmarked >= SILENT || self.braked >= STUCK)
+        let found = self.unmarked >= SILENT || self.braked >= STUCK || self.probes.path_is_hostile();
+        self.second.is_some() && found
     }
 
     // abc20 eq.3
@@ -347,8 +392,12 @@ impl Controller for Abc {
         if self.pacing_rate_of_other().is_some() && self.marks_govern() {
             tag |= MARKS_GOVERNED;
         }
+        let probe = self.probes.on_send(event.retransmission);
+        tag |= probe;
+        let size = event.size + self.overhead;
+        let brakes = probe != 0 || !self.asking.accelerates(event.now, size, event.app_limited);
         SendDirective {
-            ecn: self.rules.encoding.sent(),
+            ecn: if brakes { Ecn::Ect0 } else { self.rules.encoding.sent() },
             header: Header::None,
             tag,
             // A stock receiver echoes a brake until it sees CWR: on every packet, so that each brake is echoed once.
@@ -361,8 +410,10 @@ impl Controller for Abc {
             self.srtt = Some(event.rtt.smoothed);
         }
         self.doubt_marks(event);
+        // What the sender itself braked to test the path says nothing about its routers.
+        let own = self.probes.on_ack(event);
         if !self.marks_are_spoiled() {
-            self.on_marks(event.marks.accelerate.bytes, event.marks.brake.bytes);
+            self.on_marks(event.marks.accelerate.bytes, event.marks.brake.bytes - own);
         }
         self.show(event);
         // abc20 4.1: the window that does not govern must not run away.
@@ -487,6 +538,10 @@ impl Controller for Abc {
         visit("marks_spoiled", f64::from(u8::from(self.marks_are_spoiled())));
         if let Some(w_nonabc) = self.nonabc() {
             visit("w_nonabc_bytes", w_nonabc.as_f64());
+        }
+        if self.probes.are_sent() {
+            visit("probe_suspicion", self.probes.suspicion());
+            visit("path_hostile", f64::from(u8::from(self.probes.path_is_hostile())));
         }
     }
 }

@@ -54,6 +54,8 @@ parameters! {
         echo: Option<EchoMode> = None, in .., from "abc20 4.2";
         /// What a change of mark sends.
         on_change: OnChange = OnChange::Flush, in .., from "mechanisms X-11";
+        /// Whether the sender is told when each packet arrived, as `receive_times` does: what QUIC-DC needs as ABC's other window.
+        receive_times: bool = false, in .., from "not in abc20";
     }
 }
 
@@ -62,6 +64,7 @@ parameters! {
 pub struct Delayed {
     exact: bool,
     on_change: OnChange,
+    receive_times: bool,
     encoding: Encoding,
     ack_every: u32,
     /// Packets not yet acknowledged.
@@ -85,6 +88,7 @@ impl Delayed {
         Delayed {
             exact: config.echo.unwrap_or(by_variant) == EchoMode::Exact,
             on_change: config.on_change,
+            receive_times: config.receive_times,
             encoding: receiver.encoding,
             ack_every: receiver.ack_every.max(1),
             pending: 0,
@@ -128,7 +132,12 @@ impl Feedback for Delayed {
             self.pending = 0;
             (self.state, self.totals)
         };
-        Echo { state, totals: self.exact.then_some(totals), report: Report::None, receive_times: false }
+        Echo {
+            state,
+            totals: self.exact.then_some(totals),
+            report: Report::None,
+            receive_times: self.receive_times,
+        }
     }
 }
 

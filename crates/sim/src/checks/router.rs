@@ -83,6 +83,15 @@ impl Router {
         Router { queue: config.build(&place), link: Told(FULL), drops: Drops::new() }
     }
 
+    /// ABC's router as it is.
+    pub(super) fn plain() -> Self {
+        Router::new(&[])
+    }
+
+    pub(super) fn set_mbps(&mut self, mbps: f64) {
+        self.link.0 = Rate::from_bps_f64(mbps * 1e6);
+    }
+
     /// The router with a second queue, at a link of this rate.
     pub(super) fn dual(mbps: u64) -> Self {
         let place =

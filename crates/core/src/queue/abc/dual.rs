@@ -24,6 +24,8 @@
 //! | - | `least` | 1 | 0.05 | mechanisms X-19; the authors' router |
 //! | - | `weights` | choice | max-min | abc20 4.3 |
 //! | - | `classify` | choice | flow | mechanisms X-12 |
+//! | - | `demand` | choice | rates | D9 |
+//! | - | `measure`, `buffers` | choice | departures, shared | D4, D7 |
 //!
 //! All options of `abc` are options of this queue too, and mean the same; `limit` is the buffer of both queues together.
 //!
@@ -41,14 +43,17 @@
 //! - D3. What nobody demands goes to both queues in halves. Shared in proportion to the demands it would hold ABC
 //!   back where it starts: averages lag behind a flow that doubles every round trip, and ABC, unlike Cubic, sends no
 //!   more than its share even while the link is idle.
-//! - D4. The authors' router picks the queue of each packet at random by weight, knows long flows by their ports, takes the
-//!   sum of all measured rates for the capacity, and keeps a weight within 20 % of the queue's actual share.
+//! - D4. The authors' router picks the queue of each packet at random by weight, knows long flows by their ports, counts rates where
+//!   packets arrive (`measure=arrivals`), takes the sum of all of them for the capacity, keeps a weight within 20 % of the queue's
+//!   actual share, and has a buffer for each queue (`buffers=own`).
 //! - D5. Scheduler: start-time fair queueing between the two queues. Deficit round robin would give the same shares; with
 //!   a weight of 5 % its round is 20 packets, which on a slow link is a delay of its own.
 //! - D6. No weight falls below `least`, so a queue that fell silent can speak up again. While the other queue has nothing at
 //!   all to send, ABC's share is not reduced for it.
 //! - D7. One buffer for both: when it is full, the queue that holds more for its weight loses its newest packet (abc20 says
 //!   nothing about buffers).
+//! - D9. `demand=marks` is abc17's proposal for schedulers: a sender that marks d/2 packets per second as accelerates wants d, so that
+//!   an ABC flow which its application limits (`abc:demand=measured`) is not taken to want X more than it has.
 //! - D8. `classify=ect1` sends accelerates to ABC's queue and everything else to the other one. It is there to show why it does
 //!   not do: a packet that an earlier router braked looks like ordinary ECN.
 
@@ -85,6 +90,36 @@ choices! {
 }
 
 choices! {
+    /// What a heavy ABC flow is taken to want.
+    pub enum DemandOf {
+        /// X more than it has.
+        Rates = "rates",
+        /// That, and no more than two packets for each accelerate it brings.
+        Marks = "marks",
+    }
+}
+
+choices! {
+    /// Where the rates of flows are measured.
+    pub enum Measured {
+        /// Where packets leave.
+        Departures = "departures",
+        /// Where packets arrive, those that will be dropped among them.
+        Arrivals = "arrivals",
+    }
+}
+
+choices! {
+    /// Whose the buffer is.
+    pub enum Buffers {
+        /// One for both queues.
+        Shared = "shared",
+        /// As large a one for each.
+        Own = "own",
+    }
+}
+
+choices! {
     /// What tells ABC's packets from others.
     pub enum Classify {
         /// The flow's encoding: what a proxy's address, a flow label or an IPID say in a real network.
@@ -106,6 +141,12 @@ parameters! {
         counters: u32 = 64, in 1..=100_000, from "several times K";
         /// By how much a heavy flow's demand exceeds its rate (X).
         headroom: f64 = 0.1, in 0.0..=10.0, from "abc20 4.3";
+        /// What a heavy ABC flow is taken to want.
+        demand: DemandOf = DemandOf::Rates, in .., from "abc20 4.3; marks: abc17 6";
+        /// Where the rates of flows are measured.
+        measure: Measured = Measured::Departures, in .., from "abc20 4.3";
+        /// Whose the buffer is.
+        buffers: Buffers = Buffers::Shared, in .., from "not stated in abc20";
         /// Time between two computations of the weights.
         period: Duration = Duration::from_millis(100), in Duration::from_millis(1)..=Duration::from_secs(100), from "mechanisms X-19";
         /// Time over which rates are averaged.
@@ -190,6 +231,8 @@ pub struct AbcDual<P> {
     /// When the next packet of each queue starts, in bytes per weight after the packet in service.
     starts: [f64; 2],
     meters: [Meter; 2],
+    /// Accelerates that heavy ABC flows brought; counted for `demand=marks`.
+    asked: Meter,
     rule: Rule,
     /// For the scheduler, ABC's first.
     weights: [f64; 2],
@@ -227,6 +270,7 @@ impl<P: Packet> AbcDual<P> {
             other: Fifo::default(),
             starts: [0.0; 2],
             meters: [meter(), meter()],
+            asked: meter(),
             rule,
             weights: [0.5; 2],
             share: 0.5,
@@ -264,6 +308,9 @@ impl<P: Packet> AbcDual<P> {
         link: &mut impl LinkView,
         drops: &mut Drops<P>,
     ) -> bool {
+        if self.settings.buffers == Buffers::Own {
+            return self.backlog_of(class).admits(self.limit, size);
+        }
         while !self.total().admits(self.limit, size) {
             let held = |class: Class, more: u32| {
                 (self.backlog_of(class).bytes.0 + u64::from(more)) as f64 / self.weights[class as usize]
@@ -321,11 +368,13 @@ impl<P: Packet> AbcDual<P> {
         let missed = late.as_nanos() / self.settings.period.as_nanos();
         self.next_update += self.settings.period * (missed + 1);
         if missed > 0 {
-            self.meters.iter_mut().for_each(|meter| meter.age(missed));
+            self.meters.iter_mut().chain([&mut self.asked]).for_each(|meter| meter.age(missed));
         }
         let weight = match &mut self.rule {
             Rule::MaxMin(shares) => {
-                shares.abc_weight(&mut self.meters, link.capacity(self.settings.averaging).as_bps_f64())
+                let capacity_bps = link.capacity(self.settings.averaging).as_bps_f64();
+                let asked = (self.settings.demand == DemandOf::Marks).then_some(&self.asked);
+                shares.abc_weight(&mut self.meters, asked, capacity_bps)
             }
             Rule::Zombie([abc, other]) => {
                 let (abc, other) = (abc.flows(), other.flows());
@@ -334,7 +383,7 @@ impl<P: Packet> AbcDual<P> {
             Rule::Loss(losses) => losses.abc_weight(self.weights[0], self.meters[0].mean_f()),
             Rule::Fixed => None,
         };
-        self.meters.iter_mut().for_each(|meter| meter.age(1));
+        self.meters.iter_mut().chain([&mut self.asked]).for_each(|meter| meter.age(1));
         let Some(weight) = weight else { return };
         let least = self.settings.least;
         self.weights[0] = weight.clamp(least, 1.0 - least);
@@ -354,6 +403,14 @@ impl<P: Packet> Queue<P> for AbcDual<P> {
         }
         if let (Rule::Loss(losses), Class::Other) = (&mut self.rule, class) {
             losses.on_packet();
+        }
+        let cost = link.cost(packet.size());
+        if self.settings.measure == Measured::Arrivals {
+            self.meters[class as usize].add(flow, cost);
+        }
+        if self.settings.demand == DemandOf::Marks && packet.encoding().mark(packet.ecn()) == Mark::Accelerate
+        {
+            self.asked.add(flow, cost);
         }
         if !self.make_room(now, class, packet.size(), link, drops) {
             self.note_drop(now, class);
@@ -384,7 +441,9 @@ impl<P: Packet> Queue<P> for AbcDual<P> {
         };
         let cost = link.cost(left.packet.size());
         self.served(class, cost);
-        self.meters[class as usize].add(left.packet.flow(), cost);
+        if self.settings.measure == Measured::Departures {
+            self.meters[class as usize].add(left.packet.flow(), cost);
+        }
         Some(left)
     }
 

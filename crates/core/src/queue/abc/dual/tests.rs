@@ -270,3 +270,36 @@ fn options_of_both_halves_are_taken_and_contradictions_are_refused() {
     once.dedup();
     assert_eq!(once.len(), names.len(), "a name belongs to one half");
 }
+
+/// HN-U5, ABC-U9: a flow that says it wants what it has is not taken to want a tenth more.
+#[test]
+fn a_flow_that_asks_for_what_it_has_leaves_the_rest_to_others() {
+    // 10 Mbit/s limited by their application, 43 of ABC and 43 others: half of what is left is 43 each.
+    let limited = |number: u64| Sample { ecn: if number % 2 == 0 { Ecn::Ect1 } else { Ecn::Ect0 }, ..abc(3) };
+    let share = |demand| {
+        let mut bench = dual(&[("demand", demand)]);
+        pass(&mut bench, 0, 5, &[(43.0, abc(1)), (43.0, other(2)), (5.0, limited(0)), (5.0, limited(1))]);
+        bench.shown("abc_share")
+    };
+    near(share("marks"), 53.0 / 96.0, 0.002);
+    // (96 - 11) / 2 + 11 with the headroom.
+    near(share("rates"), 53.5 / 96.0, 0.002);
+}
+
+#[test]
+fn arrivals_may_be_measured_in_the_place_of_departures_and_each_queue_may_have_a_buffer() {
+    for measure in ["departures", "arrivals"] {
+        let mut bench = dual(&[("measure", measure)]);
+        pass(&mut bench, 0, 5, &[(48.0, abc(1)), (48.0, other(2))]);
+        near(bench.shown("abc_share"), 0.5, 0.002);
+    }
+    let mut bench = dual(&[("measure", "arrivals"), ("limit", "1pkt"), ("buffers", "own")]);
+    for packet in 0..3 {
+        bench.arrive_as(ms(0), other(2));
+        bench.arrive_as(ms(0), abc(packet));
+    }
+    // Each queue keeps one packet, and all three of each were seen.
+    assert_eq!(bench.queue.backlog().packets, 2);
+    let seen = bench.queue.meters.each_ref().map(|meter| meter.total_bps());
+    assert!(seen[0] == seen[1] && seen[0] > 0.0, "{seen:?}");
+}

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use super::{Settings, key};
-use crate::estimate::space_saving::SpaceSaving;
+use crate::estimate::space_saving::{Counter, SpaceSaving};
 use crate::packet::FlowId;
 use crate::units::Bytes;
 
@@ -20,8 +20,8 @@ pub(super) struct Meter {
     bps_per_byte: f64,
     /// ABC's f over packets, and those, aged alike.
     f: [f64; 2],
-    /// Heavy flows' rates at the last update, bit/s, the heaviest first.
-    rates: Vec<f64>,
+    /// Heavy flows and their rates at the last update, bit/s, the heaviest first.
+    rates: Vec<(u32, f64)>,
 }
 
 impl Meter {
@@ -69,13 +69,19 @@ impl Meter {
         self.total * self.bps_per_byte
     }
 
+    /// What `flow` has at least, bit/s.
+    fn rate_of(&self, flow: u32) -> f64 {
+        self.heavy.get(flow).map_or(0.0, |counter| counter.certain() * self.bps_per_byte)
+    }
+
     /// The rates of the `top` heaviest flows, the heaviest first, and what all others have together; bit/s.
-    fn rates(&mut self, top: usize) -> (&[f64], f64) {
+    fn rates(&mut self, top: usize) -> (&[(u32, f64)], f64) {
         self.rates.clear();
-        self.rates.extend(self.heavy.counters().iter().map(|counter| counter.certain() * self.bps_per_byte));
-        self.rates.sort_unstable_by(|one, other| other.total_cmp(one));
+        let rate = |counter: &Counter| (counter.key, counter.certain() * self.bps_per_byte);
+        self.rates.extend(self.heavy.counters().iter().map(rate));
+        self.rates.sort_unstable_by(|(_, one), (_, other)| other.total_cmp(one));
         self.rates.truncate(top);
-        let heavy: f64 = self.rates.iter().sum();
+        let heavy: f64 = self.rates.iter().map(|(_, rate)| rate).sum();
         (&self.rates, (self.total * self.bps_per_byte - heavy).max(0.0))
     }
 }
@@ -95,18 +101,31 @@ impl Shares {
         Shares { top, growth: 1.0 + settings.headroom, demands: Vec::with_capacity(2 * top) }
     }
 
-    /// ABC's part of the allocations; none while nobody has sent anything.
-    pub(super) fn abc_weight(&mut self, meters: &mut [Meter; 2], capacity_bps: f64) -> Option<f64> {
+    /// ABC's part of the allocations; none while nobody has sent anything. `asked` has the accelerates that its flows brought,
+    /// where they bound what these want.
+    pub(super) fn abc_weight(
+        &mut self,
+        meters: &mut [Meter; 2],
+        asked: Option<&Meter>,
+        capacity_bps: f64,
+    ) -> Option<f64> {
         let [abc, other] = meters;
         let growth = self.growth;
         let (abc_rates, abc_short) = abc.rates(self.top);
         let (other_rates, other_short) = other.rates(self.top);
+        let grown = |(_, rate): &(u32, f64)| growth * rate;
+        // D9: abc17 6, footnote 5
+        let wanted = |heavy: &(u32, f64)| match asked {
+            Some(asked) => grown(heavy).min(2.0 * asked.rate_of(heavy.0)),
+            None => grown(heavy),
+        };
         self.demands.clear();
-        self.demands.extend(abc_rates.iter().chain(other_rates).map(|rate| growth * rate));
+        self.demands.extend(abc_rates.iter().map(wanted).chain(other_rates.iter().map(grown)));
         // D2: short flows first.
         let level = level(&mut self.demands, (capacity_bps - abc_short - other_short).max(0.0));
-        let granted = |rates: &[f64]| rates.iter().map(|rate| (growth * rate).min(level)).sum::<f64>();
-        let (abc_bps, other_bps) = (granted(abc_rates) + abc_short, granted(other_rates) + other_short);
+        let abc_heavy: f64 = abc_rates.iter().map(|heavy| wanted(heavy).min(level)).sum();
+        let other_heavy: f64 = other_rates.iter().map(|heavy| grown(heavy).min(level)).sum();
+        let (abc_bps, other_bps) = (abc_heavy + abc_short, other_heavy + other_short);
         if other_bps == 0.0 {
             return (abc_bps > 0.0).then_some(1.0);
         }
