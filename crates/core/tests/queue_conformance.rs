@@ -5,7 +5,7 @@
 //! |---|---|
 //! | packets are conserved by id, and the right one is reported as dropped | `Tester::take`, `check_conserved` |
 //! | packets of one flow leave in the order they came, per lane of the queue | `Tester::dequeue`, `lane` |
-//! | the counters are the sums over what is held, within the limit | `Tester::check_conserved` |
+//! | the counters are the sums over what is held, within the limit of each buffer | `Tester::check_conserved` |
 //! | a mark is reported where and only where the ECN field says so, and only legal changes are made | `check_mark` |
 //! | an explicit header keeps its kind and is made no more generous | `check_header` |
 //! | the same operations give the same decisions | `same_operations_give_the_same_decisions` |
@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 
 use brakelight_core::ecn::{Ecn, Encoding, Mark};
 use brakelight_core::packet::{FlowId, Header, Packet, PacketId};
+use brakelight_core::queue::abc_dual::Buffers;
 use brakelight_core::queue::{Dropped, Drops, LinkView, Place, Queue, Reason};
 use brakelight_core::random::Random;
 use brakelight_core::registry::{AnyQueue, Options, QUEUES, QueueConfig};
@@ -32,7 +33,8 @@ const VARIATIONS: &[(&str, Options<'_>)] = &[
     ("bmcc", &[("load", "busy-time"), ("interval", "20ms"), ("bits", "3")]),
     ("abc_dual", &[("weights", "zombie"), ("variant", "prototype")]),
     ("abc_dual", &[("weights", "loss"), ("period", "10ms"), ("counters", "2"), ("top", "1")]),
-    ("abc_dual", &[("weights", "fixed")]),
+    ("abc_dual", &[("weights", "fixed"), ("buffers", "shared")]),
+    ("abc_dual", &[("measure", "departures"), ("demand", "marks")]),
     ("codel", &[("ecn", "true")]),
     ("codel", &[("drop", "behind-head")]),
     ("dualpi2", &[("rules", "linux")]),
@@ -204,6 +206,8 @@ struct Tester {
     queue: AnyQueue<TestPacket>,
     encodings: Vec<Encoding>,
     limit: Limit,
+    /// How many buffers of that size it has.
+    buffers: u32,
     link: TestLink,
     now: Time,
     idle_since: Option<Time>,
@@ -225,6 +229,10 @@ impl Tester {
             queue: config.build(&place),
             encodings: ENCODINGS.into_iter().filter(|&encoding| config.speaks(encoding)).collect(),
             limit,
+            buffers: match config {
+                QueueConfig::AbcDual(config) if config.dual.buffers == Buffers::Own => 2,
+                _ => 1,
+            },
             link: TestLink { now: Time::ZERO, unused: Bytes::ZERO },
             now: Time::ZERO,
             idle_since: Some(Time::ZERO),
@@ -321,8 +329,8 @@ impl Tester {
         assert_eq!(backlog.packets as usize, held.len());
         assert_eq!(backlog.bytes.0, held.values().map(|packet| u64::from(packet.size)).sum::<u64>());
         match self.limit {
-            Limit::Packets(most) => assert!(backlog.packets <= most),
-            Limit::Bytes(most) => assert!(backlog.bytes <= most),
+            Limit::Packets(most) => assert!(backlog.packets <= self.buffers * most),
+            Limit::Bytes(most) => assert!(backlog.bytes.0 <= u64::from(self.buffers) * most.0),
         }
     }
 }

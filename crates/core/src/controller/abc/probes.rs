@@ -34,7 +34,7 @@ use crate::units::Bytes;
 /// ln(1/alpha), in steps of ln(q1/q0), which is ln 10.
 const VERDICT: f64 = 6.0;
 /// ln((1-q1)/(1-q0)), in those steps.
-const HEARD: f64 = -0.278_753_600_952_828_96;
+const HEARD: f64 = -0.278_753_600_952_829;
 
 /// In the tag of the first packet of a pair, and of the second.
 pub(super) const FIRST: u64 = 1 << 62;

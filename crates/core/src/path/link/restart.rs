@@ -184,8 +184,11 @@ mod tests {
         Restart { at: Duration::from_millis(at), down: Duration::from_millis(down), waiting }
     }
 
-    /// (id, ms) of what left, and of what died.
-    fn fates(link: &mut impl PathElement<Sample>, until: Time) -> (Vec<(u64, u64)>, Vec<(u64, u64, Reason)>) {
+    /// Id, ms and reason.
+    type Death = (u64, u64, Reason);
+
+    /// (id, ms) of what left, and what died.
+    fn fates(link: &mut impl PathElement<Sample>, until: Time) -> (Vec<(u64, u64)>, Vec<Death>) {
         let (mut left, mut died) = (Vec::new(), Vec::new());
         while let Some(output) = link.poll(until) {
             let at = output.at().as_nanos() / 1_000_000;

@@ -25,9 +25,9 @@
 //! | - | `weights` | choice | max-min | abc20 4.3 |
 //! | - | `classify` | choice | flow | mechanisms X-12 |
 //! | - | `demand` | choice | rates | D9 |
-//! | - | `measure`, `buffers` | choice | departures, shared | D4, D7 |
+//! | - | `measure`, `buffers` | choice | arrivals, own | D4, D7 |
 //!
-//! All options of `abc` are options of this queue too, and mean the same; `limit` is the buffer of both queues together.
+//! All options of `abc` are options of this queue too, and mean the same; `limit` is the buffer of each queue.
 //!
 //! `weights` also offers what abc20 compares with. `zombie` is RCP's way: as many parts for a queue as it has flows, by a
 //! zombie list of SRED (`zombie.rs`). `loss` is XCP's: the weights move until the window that the loss rate of the other
@@ -43,17 +43,17 @@
 //! - D3. What nobody demands goes to both queues in halves. Shared in proportion to the demands it would hold ABC
 //!   back where it starts: averages lag behind a flow that doubles every round trip, and ABC, unlike Cubic, sends no
 //!   more than its share even while the link is idle.
-//! - D4. The authors' router picks the queue of each packet at random by weight, knows long flows by their ports, counts rates where
-//!   packets arrive (`measure=arrivals`), takes the sum of all of them for the capacity, keeps a weight within 20 % of the queue's
-//!   actual share, and has a buffer for each queue (`buffers=own`).
+//! - D4. Rates are counted where packets arrive, those that will be dropped among them, as the authors' router does: what a queue was
+//!   allowed to send says less of what its flows want. `measure=departures` reads abc20's "throughput" by the letter; then a queue that
+//!   bursts of short flows overflow loses weight for it. The authors' router picks the queue of each packet at random by weight,
+//!   knows long flows by their ports, takes the sum of all rates for the capacity, and keeps a weight within 20 % of the queue's
+//!   actual share.
 //! - D5. Scheduler: start-time fair queueing between the two queues. Deficit round robin would give the same shares; with
 //!   a weight of 5 % its round is 20 packets, which on a slow link is a delay of its own.
 //! - D6. No weight falls below `least`, so a queue that fell silent can speak up again. While the other queue has nothing at
 //!   all to send, ABC's share is not reduced for it.
-//! - D7. One buffer for both: when it is full, the queue that holds more for its weight loses its newest packet (abc20 says
-//!   nothing about buffers).
-//! - D9. `demand=marks` is abc17's proposal for schedulers: a sender that marks d/2 packets per second as accelerates wants d, so that
-//!   an ABC flow which its application limits (`abc:demand=measured`) is not taken to want X more than it has.
+//! - D7. Each queue has a buffer of its own, as in the authors' router; abc20 says nothing about buffers. `buffers=shared` has one for
+//!   both: when it is full, the queue that holds more for its weight loses its newest packet.
 //! - D8. `classify=ect1` sends accelerates to ABC's queue and everything else to the other one. It is there to show why it does
 //!   not do: a packet that an earlier router braked looks like ordinary ECN.
 
@@ -144,9 +144,9 @@ parameters! {
         /// What a heavy ABC flow is taken to want.
         demand: DemandOf = DemandOf::Rates, in .., from "abc20 4.3; marks: abc17 6";
         /// Where the rates of flows are measured.
-        measure: Measured = Measured::Departures, in .., from "abc20 4.3";
+        measure: Measured = Measured::Arrivals, in .., from "abc20's code";
         /// Whose the buffer is.
-        buffers: Buffers = Buffers::Shared, in .., from "not stated in abc20";
+        buffers: Buffers = Buffers::Own, in .., from "abc20's code";
         /// Time between two computations of the weights.
         period: Duration = Duration::from_millis(100), in Duration::from_millis(1)..=Duration::from_secs(100), from "mechanisms X-19";
         /// Time over which rates are averaged.
@@ -262,7 +262,7 @@ impl<P: Packet> AbcDual<P> {
             Weights::Loss => Rule::Loss(LossIntervals::default()),
             Weights::Fixed => Rule::Fixed,
         };
-        // The limit is for both, so ABC's own queue has none.
+        // The limit is kept here, so ABC's own queue has none.
         let abc = super::Config { limit: Some(Limit::Packets(u32::MAX)), ..config.abc.clone() };
         AbcDual {
             limit: config.abc.limit.unwrap_or(place.limit),

@@ -161,8 +161,8 @@ fn periods_in_which_nothing_happened_are_one_step() {
 }
 
 #[test]
-fn a_full_buffer_costs_the_queue_that_holds_more_for_its_weight() {
-    let mut bench = dual(&[("limit", "10pkt")]);
+fn a_full_buffer_of_both_costs_the_queue_that_holds_more_for_its_weight() {
+    let mut bench = dual(&[("limit", "10pkt"), ("buffers", "shared")]);
     let others: Vec<u64> = (0..12).map(|_| bench.arrive_as(ms(0), other(2))).collect();
     assert_eq!(bench.dropped(), others[10..], "nobody else is there");
     // Five of ABC's push the newest of the others out; then both hold five, and who comes has to do without.
@@ -275,7 +275,8 @@ fn options_of_both_halves_are_taken_and_contradictions_are_refused() {
 #[test]
 fn a_flow_that_asks_for_what_it_has_leaves_the_rest_to_others() {
     // 10 Mbit/s limited by their application, 43 of ABC and 43 others: half of what is left is 43 each.
-    let limited = |number: u64| Sample { ecn: if number % 2 == 0 { Ecn::Ect1 } else { Ecn::Ect0 }, ..abc(3) };
+    let limited =
+        |number: u64| Sample { ecn: if number.is_multiple_of(2) { Ecn::Ect1 } else { Ecn::Ect0 }, ..abc(3) };
     let share = |demand| {
         let mut bench = dual(&[("demand", demand)]);
         pass(&mut bench, 0, 5, &[(43.0, abc(1)), (43.0, other(2)), (5.0, limited(0)), (5.0, limited(1))]);
@@ -287,13 +288,13 @@ fn a_flow_that_asks_for_what_it_has_leaves_the_rest_to_others() {
 }
 
 #[test]
-fn arrivals_may_be_measured_in_the_place_of_departures_and_each_queue_may_have_a_buffer() {
+fn what_arrives_is_measured_whether_or_not_its_queue_has_room() {
     for measure in ["departures", "arrivals"] {
         let mut bench = dual(&[("measure", measure)]);
         pass(&mut bench, 0, 5, &[(48.0, abc(1)), (48.0, other(2))]);
         near(bench.shown("abc_share"), 0.5, 0.002);
     }
-    let mut bench = dual(&[("measure", "arrivals"), ("limit", "1pkt"), ("buffers", "own")]);
+    let mut bench = dual(&[("limit", "1pkt")]);
     for packet in 0..3 {
         bench.arrive_as(ms(0), other(2));
         bench.arrive_as(ms(0), abc(packet));
