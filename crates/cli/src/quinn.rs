@@ -104,7 +104,7 @@ fn back(packet: &SimPacket) -> Option<Packet> {
 impl Endpoint<SimPacket> for Host {
     fn accept(&mut self, now: Time, packet: SimPacket) {
         if let Some(wire) = back(&packet) {
-            self.flow.accept(now, &wire, packet.copy);
+            self.flow.accept(now, &wire, packet.id.is_copy());
         }
     }
 
@@ -130,7 +130,7 @@ impl Endpoint<SimPacket> for Host {
             hop: 0,
             direction,
             cwr: false,
-            copy: false,
+            tunnel: None,
         })
     }
 
@@ -139,7 +139,7 @@ impl Endpoint<SimPacket> for Host {
     }
 
     fn release(&mut self, packet: SimPacket) {
-        if let (Some(wire), false) = (back(&packet), packet.copy) {
+        if let (Some(wire), false) = (back(&packet), packet.id.is_copy()) {
             self.flow.release(&wire);
         }
     }
