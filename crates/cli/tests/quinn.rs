@@ -1,5 +1,7 @@
 //! `run --host quinn`: the real QUIC stack in the simulator, beside the modelled host.
 
+#[path = "../../core/tests/support/part.rs"]
+mod part;
 mod support;
 
 use serde_json::Value;
@@ -101,4 +103,72 @@ fn a_receiver_that_does_not_report_is_said_to_be_one() {
     scratch.write("a.toml", scenario("quicdc:threshold=20ms", "droptail", ""));
     let document = run(&scratch, "a.toml", "quinn");
     assert!(document["runs"][0]["flows"][0]["application"].is_null(), "{document}");
+}
+
+/// One flow's row of a page: throughput, queueing delay, losses, medians of three seeds.
+fn cells(scratch: &Scratch, text: &str, host: &str) -> String {
+    scratch.write("row.toml", text);
+    let output = scratch.brakelight(&["run", "row.toml", "--host", host, "--runs", "3", "--format", "json"]);
+    let document: Value = serde_json::from_str(&ok(&output)).unwrap();
+    let run = &document["runs"][0];
+    let delay = |name| number(run, &["queueing_delay_ms", name]);
+    let (mbps, lost) = (number(run, &["throughput_mbps"]), number(run, &["loss_percent"]));
+    format!("{mbps:.2} | {:.1} / {:.1} | {lost:.2}", delay("mean"), delay("p95"))
+}
+
+#[test]
+fn the_page_says_what_model_and_stack_do() {
+    let scratch = Scratch::new("quinn-page");
+    let places = [
+        ("12 Mbit/s, 50 ms, 100 packets", "rate = \"12Mbps\"\nbuffer = \"100pkt\"", "50ms", "\"link\""),
+        (
+            "the same, 1 % lost before it",
+            "rate = \"12Mbps\"\nbuffer = \"100pkt\"",
+            "50ms",
+            "\"loss:rate=0.01\", \"link\"",
+        ),
+        ("`lte-driving`, 100 ms, 250 packets", "trace = \"lte-driving\"", "100ms", "\"link\""),
+    ];
+    let mut table = String::from(
+        "| path | controller | modelled: Mbit/s | delay mean / p95 ms | lost % | real: Mbit/s | delay mean / p95 ms | lost % |\n|---|---|---|---|---|---|---|---|\n",
+    );
+    for (place, link, rtt, path) in places {
+        for (controller, queue) in [
+            ("cubic", "droptail"),
+            ("newreno", "droptail"),
+            ("abc", "abc"),
+            ("quicdc", "droptail"),
+            ("bbr", "droptail"),
+        ] {
+            let text = format!(
+                "duration = \"30s\"\n[[link]]\nname = \"link\"\n{link}\nqueue = \"{queue}\"\n[[flow]]\ncontroller = \"{controller}\"\nrtt = \"{rtt}\"\npath = [{path}]\n"
+            );
+            let [model, real] = ["quic", "quinn"].map(|host| cells(&scratch, &text, host));
+            table += &format!("| {place} | `{controller}` | {model} | {real} |\n");
+        }
+    }
+    part::check("../quic", "hosts", &table);
+}
+
+#[test]
+fn the_page_says_what_rare_acks_cost_abc() {
+    let scratch = Scratch::new("quinn-acks");
+    let mut table = String::from(
+        "| link | packets per ACK | modelled, bursts of 10: Mbit/s | delay mean / p95 ms | lost % | real, bursts of 10: Mbit/s | delay mean / p95 ms | lost % | real, bursts of 2: Mbit/s | delay mean / p95 ms | lost % |\n|---|---|---|---|---|---|---|---|---|---|---|\n",
+    );
+    for (name, link, rtt) in [
+        ("12 Mbit/s, 50 ms", "rate = \"12Mbps\"", "50ms"),
+        ("`lte-driving`, 100 ms", "trace = \"lte-driving\"", "100ms"),
+    ] {
+        for every in [1, 2, 10] {
+            let [model, real, smooth] = [("quic", 10), ("quinn", 10), ("quinn", 2)].map(|(host, burst)| {
+                let text = format!(
+                    "duration = \"30s\"\nmeasure_from = \"2s\"\n[[link]]\nname = \"link\"\n{link}\nqueue = \"abc\"\n[[flow]]\ncontroller = \"abc\"\nrtt = \"{rtt}\"\npath = [\"link\"]\nack_every = {every}\npacing_burst = {burst}\n"
+                );
+                cells(&scratch, &text, host)
+            });
+            table += &format!("| {name} | {every} | {model} | {real} | {smooth} |\n");
+        }
+    }
+    part::check("../quic", "acks", &table);
 }

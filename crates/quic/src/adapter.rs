@@ -203,9 +203,7 @@ impl Governor {
 
 impl Listener for Governor {
     fn on_ack(&self, ack: &Ack<'_>, newest: bool) {
-        if newest {
-            self.with(|sender| sender.on_frame(ack));
-        }
+        self.with(|sender| sender.on_frame(ack, newest));
     }
 
     fn on_payload(&self, _number: u64, eliciting: bool) {

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use brakelight_core::controller::{
     AckEvent, Connection, Controller, Exact, IdleEvent, LossEvent, MarkCount, Marks, PacketInfo, ReceiveTime,
-    Report, SendEvent, Timeout, TimeoutEvent,
+    Report, SendEvent, SpuriousEvent, Timeout, TimeoutEvent,
 };
 use brakelight_core::ecn::{Ecn, Encoding, Mark};
 use brakelight_core::registry::{AnyController, ControllerConfig};
@@ -25,6 +25,9 @@ use crate::validation::{State, Validation};
 /// The exponent of two by which the ack delay of a frame is scaled, unless a peer says otherwise, which none does
 /// (rfc9000 18.2).
 const ACK_DELAY_EXPONENT: u32 = 3;
+
+/// Packets lost in one episode that may yet turn out to be late.
+const MOST_MISTAKES: usize = 64;
 
 /// What became of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -73,6 +76,8 @@ struct Gathered {
     inflight_before: u64,
     lost: Vec<PacketInfo>,
     lost_bytes: u64,
+    /// The numbers of those that the tap saw.
+    missing: Vec<u64>,
     /// When the newest packet that was lost had been sent.
     loss_sent_at: Option<Time>,
     persistent: bool,
@@ -96,6 +101,8 @@ pub struct Counters {
     pub lost_packets: u64,
     /// Their bytes.
     pub lost_bytes: u64,
+    /// Episodes taken back as mistakes.
+    pub undone_episodes: u64,
     /// Packets that came back with ABC's accelerate.
     pub accelerate_packets: u64,
     /// Packets that came back with ABC's brake.
@@ -158,6 +165,10 @@ pub(super) struct Sender {
     /// When the last episode began, and whether it repairs losses.
     episode_at: Option<Time>,
     repairing: bool,
+    /// Packets declared lost in this episode that have not arrived late; whether the last of them just has. The stack forgets
+    /// what it declares lost, but an ACK says of late packets what it says of others.
+    missing: Vec<u64>,
+    undone: bool,
     frame: Option<Frame>,
     gathered: Gathered,
     counters: Counters,
@@ -206,6 +217,8 @@ impl Sender {
             largest_acked: None,
             episode_at: None,
             repairing: false,
+            missing: Vec::new(),
+            undone: false,
             frame: None,
             gathered: Gathered::default(),
             counters: Counters::default(),
@@ -386,8 +399,16 @@ impl Sender {
 
     // What comes back.
 
-    pub(super) fn on_frame(&mut self, ack: &Ack<'_>) {
-        self.frame = Some(Frame { delay: ack.delay, counts: ack.ecn });
+    pub(super) fn on_frame(&mut self, ack: &Ack<'_>, newest: bool) {
+        if newest {
+            self.frame = Some(Frame { delay: ack.delay, counts: ack.ecn });
+        }
+        if !self.missing.is_empty() {
+            for range in ack.ranges() {
+                self.missing.retain(|number| !range.contains(number));
+            }
+            self.undone |= self.missing.is_empty();
+        }
     }
 
     pub(super) fn on_acked(&mut self, now: Time, sent_at: Time, size: u64) {
@@ -468,6 +489,7 @@ impl Sender {
                 sent.fate = Fate::Lost;
                 if sent.told {
                     self.gathered.lost.push(sent.info);
+                    self.gathered.missing.extend(sent.number);
                 }
                 self.counters.lost_packets += 1;
             }
@@ -562,6 +584,12 @@ impl Sender {
                 self.rtt_sample = sample;
             }
         }
+        if std::mem::take(&mut self.undone) {
+            // Nobody says what becomes of an episode whose packets all arrive late; the modelled host undoes it.
+            self.counters.undone_episodes += 1;
+            self.controller.on_spurious_loss(&SpuriousEvent { now, timeout: false });
+            self.end_episode(now);
+        }
         let newest_sent_at = gathered.acked.last().map(|info| info.sent_at);
         // rfc9002 7.3.2
         if let (Some(newest), Some(began)) = (newest_sent_at, self.episode_at)
@@ -610,6 +638,13 @@ impl Sender {
             self.controller.on_loss(&event);
             self.episode_at = Some(now);
             self.repairing = true;
+            self.missing.clear();
+        }
+        self.missing.extend(&gathered.missing);
+        if self.missing.len() > MOST_MISTAKES {
+            // Their like would be looked for in every ACK. One that was never sent keeps the list from becoming empty.
+            self.missing.clear();
+            self.missing.push(u64::MAX);
         }
         if gathered.persistent {
             self.controller.on_timeout(&TimeoutEvent {
