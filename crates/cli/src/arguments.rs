@@ -49,6 +49,10 @@ pub enum Command {
     Stability(Stability),
     /// Measure the simulator's speed and what a queue costs
     Bench(Bench),
+    /// Wait for `perf` clients: take and give bytes over QUIC
+    PerfServer(crate::perf::arguments::Server),
+    /// Measure a path over QUIC against a `perf-server`, with any controller that works there
+    Perf(Box<crate::perf::arguments::Client>),
     /// Run a command behind an emulated link
     Emulate(Box<crate::emulate::Arguments>),
     /// Let this machine's TCP speak ABC, by eBPF programs in its kernel

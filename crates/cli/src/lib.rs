@@ -3,7 +3,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`arguments`] | what can be said on the command line |
-//! | [`compare`], [`run`], [`reproduce`], [`list`], [`trace`], [`stability`], [`mod@bench`], [`emulate`], [`tcp`], [`router`] | one command each |
+//! | [`compare`], [`run`], [`reproduce`], [`list`], [`trace`], [`stability`], [`mod@bench`], [`perf`], [`emulate`], [`tcp`], [`router`] | one command each |
 //! | [`simulate`] | many runs at once |
 //! | [`quinn`] | the real QUIC stack as a host of the simulator |
 //! | [`schemes`] | what `compare` runs when no scheme is named |
@@ -24,6 +24,7 @@ pub mod list;
 pub mod logs;
 pub mod origin;
 pub mod output;
+pub mod perf;
 pub mod progress;
 pub mod quinn;
 pub mod report;
@@ -59,6 +60,8 @@ pub fn main() -> Result<(), Failure> {
         Command::Trace(arguments) => trace::execute(arguments),
         Command::Stability(arguments) => stability::execute(arguments),
         Command::Bench(arguments) => bench::execute(arguments),
+        Command::PerfServer(arguments) => perf::serve(arguments),
+        Command::Perf(arguments) => perf::execute(arguments),
         Command::Emulate(arguments) => emulate::execute(arguments),
         Command::Tcp(arguments) => tcp::execute(arguments),
         Command::Router(command) => router::execute(command),

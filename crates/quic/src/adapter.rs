@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use brakelight_core::controller::Controller as _;
-use brakelight_core::ecn::Ecn;
+use brakelight_core::ecn::{Ecn, Encoding};
 use brakelight_core::random::Random;
 use brakelight_core::registry::ControllerConfig;
 use brakelight_core::time::{Duration, Time};
@@ -83,6 +83,11 @@ impl Settings {
     pub fn controller(&self) -> &ControllerConfig {
         &self.controller
     }
+
+    /// What its packets mean by ECN.
+    pub fn encoding(&self) -> Encoding {
+        support::encoding(&self.controller)
+    }
 }
 
 /// One connection's congestion control, shared by the stack, the tap, and whoever wants to look.
@@ -105,6 +110,11 @@ impl Governor {
     /// first.
     pub fn new(settings: Settings, tapped: bool, base: Option<Instant>) -> Self {
         Governor { settings, tapped, inner: Mutex::new(Inner { base, ..Inner::default() }) }
+    }
+
+    /// The registered name of its controller.
+    pub fn controller(&self) -> &'static str {
+        self.settings.controller.name()
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {

@@ -69,9 +69,12 @@ impl AsyncUdpSocket for StampingSocket {
                 // To try all of it again would send the first part twice: the others count as lost on the way.
                 Err(error) if !first && error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) => return Err(error),
-                Ok(()) if after.is_empty() => return Ok(()),
-                Ok(()) => rest = after,
+                Ok(()) => part.chunks(segment).for_each(|datagram| self.stamps.forget(datagram)),
             }
+            if after.is_empty() {
+                return Ok(());
+            }
+            rest = after;
         }
     }
 

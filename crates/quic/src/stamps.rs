@@ -3,25 +3,31 @@
 //! Between the two lies the stack, which passes on bytes and no more. A packet is known again by the end of its
 //! authentication tag, which nothing changes after encryption: header protection touches the header alone.
 
-use std::collections::{HashMap, VecDeque};
-use std::hash::{BuildHasherDefault, Hasher};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use brakelight_core::ecn::Ecn;
 
-/// Packets that may lie between encryption and sending. A connection has one batch there, of ten packets at most in
-/// quinn; what a connection left behind as it ended makes way for what is new.
-const MOST: usize = 4096;
+/// Places of one bucket.
+const WAYS: usize = 4;
 
-/// Codepoints by packet. Shared by the connections of an endpoint and its socket.
-#[derive(Debug, Default)]
-pub struct Stamps(Mutex<Inner>);
+/// Buckets. A connection has one batch between encryption and sending, of ten packets at most in quinn, so that a bucket
+/// is hardly ever full; what a connection left behind as it ended makes way for what is new.
+const BUCKETS: usize = 2048;
 
-#[derive(Debug, Default)]
-struct Inner {
-    codepoints: HashMap<u64, Ecn, BuildHasherDefault<AsIs>>,
-    /// Oldest first, those taken since included.
-    order: VecDeque<u64>,
+/// Set in a place that is taken.
+const TAKEN: u64 = 0b100;
+
+/// The part of a key that is kept.
+const KEPT: u64 = !0b111;
+
+/// Codepoints by packet, without a lock. Shared by the connections of an endpoint and its socket.
+#[derive(Debug)]
+pub struct Stamps(Box<[[AtomicU64; WAYS]]>);
+
+impl Default for Stamps {
+    fn default() -> Self {
+        Stamps((0..BUCKETS).map(|_| [const { AtomicU64::new(0) }; WAYS]).collect())
+    }
 }
 
 impl Stamps {
@@ -33,44 +39,46 @@ impl Stamps {
     /// Notes that the encrypted `packet` is to carry `ecn`.
     pub fn leave(&self, packet: &[u8], ecn: Ecn) {
         let Some(key) = key(packet) else { return };
-        let mut inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        inner.codepoints.insert(key, ecn);
-        inner.order.push_back(key);
-        if inner.order.len() > MOST
-            && let Some(oldest) = inner.order.pop_front()
-        {
-            inner.codepoints.remove(&oldest);
+        let noted = key & KEPT | TAKEN | ecn as u64;
+        let bucket = self.bucket(key);
+        let free = |place: &&AtomicU64| {
+            place.compare_exchange(0, noted, Ordering::Release, Ordering::Relaxed).is_ok()
+        };
+        if !bucket.iter().any(|place| free(&place)) {
+            bucket[key as usize % WAYS].store(noted, Ordering::Release);
         }
     }
 
     /// The codepoint that was noted for the last packet in `datagram`, if one was.
     pub fn find(&self, datagram: &[u8]) -> Option<Ecn> {
-        let inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        inner.codepoints.get(&key(datagram)?).copied()
+        self.place(datagram).map(|(_, noted)| Ecn::from_bits(noted as u8))
+    }
+
+    /// Forgets the last packet in `datagram`, which has been sent.
+    pub fn forget(&self, datagram: &[u8]) {
+        if let Some((place, noted)) = self.place(datagram) {
+            // Unless another packet has taken the place meanwhile.
+            let _ = place.compare_exchange(noted, 0, Ordering::Release, Ordering::Relaxed);
+        }
+    }
+
+    fn place(&self, datagram: &[u8]) -> Option<(&AtomicU64, u64)> {
+        let key = key(datagram)?;
+        self.bucket(key).iter().find_map(|place| {
+            let noted = place.load(Ordering::Acquire);
+            (noted & TAKEN != 0 && noted & KEPT == key & KEPT).then_some((place, noted))
+        })
+    }
+
+    /// By bits of the key that are kept.
+    fn bucket(&self, key: u64) -> &[AtomicU64; WAYS] {
+        &self.0[(key >> 8) as usize % BUCKETS]
     }
 }
 
 /// The last eight bytes of the tag: as good as random, and never the same for two packets that matter.
 fn key(packet: &[u8]) -> Option<u64> {
-    packet.last_chunk().copied().map(u64::from_ne_bytes)
-}
-
-/// Keys are random already.
-#[derive(Default)]
-struct AsIs(u64);
-
-impl Hasher for AsIs {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.0 = self.0 << 8 | u64::from(*byte));
-    }
-
-    fn write_u64(&mut self, key: u64) {
-        self.0 = key;
-    }
+    packet.last_chunk().copied().map(u64::from_be_bytes)
 }
 
 #[cfg(test)]
@@ -84,29 +92,52 @@ mod tests {
     #[test]
     fn a_packet_is_known_again_by_its_end() {
         let stamps = Stamps::new();
-        stamps.leave(&packet(1), Ecn::Ect1);
-        stamps.leave(&packet(2), Ecn::NotEct);
-        let coalesced = [packet(7), packet(1)].concat();
+        stamps.leave(&packet(8), Ecn::Ect1);
+        stamps.leave(&packet(16), Ecn::NotEct);
+        let coalesced = [packet(56), packet(8)].concat();
         assert_eq!(stamps.find(&coalesced), Some(Ecn::Ect1));
-        assert_eq!(stamps.find(&packet(2)), Some(Ecn::NotEct));
-        assert_eq!(stamps.find(&packet(3)), None);
+        assert_eq!(stamps.find(&packet(16)), Some(Ecn::NotEct));
+        assert_eq!(stamps.find(&packet(24)), None);
         assert_eq!(stamps.find(&[]), None);
     }
 
     #[test]
-    fn a_packet_that_could_not_be_sent_at_once_is_found_again() {
+    fn a_packet_is_found_until_it_has_been_sent() {
         let stamps = Stamps::new();
-        stamps.leave(&packet(1), Ecn::Ect1);
-        assert_eq!(stamps.find(&packet(1)), Some(Ecn::Ect1));
-        assert_eq!(stamps.find(&packet(1)), Some(Ecn::Ect1));
+        stamps.leave(&packet(1 << 8), Ecn::Ect1);
+        stamps.leave(&packet(2 << 8), Ecn::Ect0);
+        assert_eq!(stamps.find(&packet(1 << 8)), Some(Ecn::Ect1));
+        assert_eq!(stamps.find(&packet(1 << 8)), Some(Ecn::Ect1));
+        stamps.forget(&packet(1 << 8));
+        assert_eq!(stamps.find(&packet(1 << 8)), None);
+        assert_eq!(stamps.find(&packet(2 << 8)), Some(Ecn::Ect0));
     }
 
     #[test]
     fn what_is_never_sent_makes_way() {
         let stamps = Stamps::new();
-        (0..=MOST as u64).for_each(|number| stamps.leave(&packet(number), Ecn::Ect1));
-        assert_eq!(stamps.find(&packet(0)), None);
-        assert_eq!(stamps.find(&packet(1)), Some(Ecn::Ect1));
-        assert_eq!(stamps.find(&packet(MOST as u64)), Some(Ecn::Ect1));
+        let same_bucket = |number: u64| packet(number << 40);
+        (0..=WAYS as u64).for_each(|number| stamps.leave(&same_bucket(number), Ecn::Ect1));
+        assert_eq!(stamps.find(&same_bucket(0)), None);
+        (1..=WAYS as u64).for_each(|number| assert_eq!(stamps.find(&same_bucket(number)), Some(Ecn::Ect1)));
+    }
+
+    #[test]
+    fn threads_do_not_lose_each_others_packets() {
+        let stamps = Stamps::new();
+        std::thread::scope(|scope| {
+            for thread in 0..4_u64 {
+                let stamps = &stamps;
+                scope.spawn(move || {
+                    for number in 0..20_000_u64 {
+                        // Few buckets, so that threads meet.
+                        let packet = packet((number * 4 + thread) << 32 | (number % 4) << 8);
+                        stamps.leave(&packet, Ecn::Ect1);
+                        assert_eq!(stamps.find(&packet), Some(Ecn::Ect1));
+                        stamps.forget(&packet);
+                    }
+                });
+            }
+        });
     }
 }

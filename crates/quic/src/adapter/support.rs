@@ -30,7 +30,7 @@ pub enum Path {
 pub enum Unsupported {
     /// It decides a rate, which a quinn application cannot honour.
     #[error(
-        "controller: `{name}` sends at a rate of its own, and quinn paces by its window: valid in a quinn application are {valid}; `run --host quinn` and `perf` run `{name}` too"
+        "controller: `{name}` sends at a rate of its own, and quinn paces by its window: valid in a quinn application are {valid}; `run --host quinn` runs `{name}` too"
     )]
     Rate {
         /// The controller.
@@ -93,7 +93,7 @@ fn need(config: &ControllerConfig) -> Need {
     }
 }
 
-fn encoding(config: &ControllerConfig) -> Encoding {
+pub(super) fn encoding(config: &ControllerConfig) -> Encoding {
     let mss = Bytes(1200);
     let anywhere = Connection {
         mss,

@@ -1,0 +1,216 @@
+//! `perf-server` and `perf`: real QUIC endpoints, measured.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+
+use brakelight_core::registry::ControllerConfig;
+use brakelight_quic::adapter::{Path, Place, Settings, Unsupported};
+use brakelight_quic::perf::client::{Measurement, Plan, Until, Work, measure};
+use brakelight_quic::perf::identity::{Fingerprint, Identity, Trust, read_certificates};
+use brakelight_quic::perf::server::{self, Server};
+use brakelight_quic::perf::{Control, Error};
+use brakelight_scenario::documents::Runs;
+use brakelight_scenario::outcome::Run;
+use brakelight_scenario::spelled::{Spelled, Words};
+
+use crate::arguments::DocumentFormat;
+use crate::failure::Failure;
+use crate::origin;
+use crate::progress::Progress;
+use crate::text::table::{self, Column};
+use crate::text::{self, Screen, number, number_or_dash};
+
+pub mod arguments;
+mod outcome;
+mod stock;
+
+/// Where a server listens when nothing else is said.
+const PORT: u16 = 4433;
+
+/// Runs `perf-server`: until it is interrupted.
+pub fn serve(arguments: &arguments::Server) -> Result<(), Failure> {
+    let listen = resolve(&arguments.listen)?.0;
+    let (control, _) = control(&arguments.controller, arguments.own_path)?;
+    let identity = match (&arguments.cert, &arguments.key) {
+        (Some(certificates), Some(key)) => Identity::read(certificates, key)?,
+        _ => Identity::self_signed(),
+    };
+    let server = Server::bind(&server::Settings { listen, control, identity, qlog: arguments.qlog.clone() })?;
+    text::say(&format!("listening on {}; certificate {}", server.address(), server.fingerprint()));
+    server.serve(text::say);
+    Ok(())
+}
+
+/// Runs `perf`.
+pub fn execute(arguments: &arguments::Client) -> Result<(), Failure> {
+    let plan = plan(arguments)?;
+    if arguments.compare_stock {
+        return stock::execute(arguments, &plan);
+    }
+    let measured = measured(&plan, "measuring")?;
+    if let (Trust::Anyone, Some(peer)) = (&plan.trust, measured.peer) {
+        text::say(&format!("the server was taken at its word; --pin {peer} takes no other"));
+    }
+    let run = outcome::run(&plan, &arguments.controller, &arguments.server, &measured);
+    for flow in &measured.flows {
+        flow.report.notes.iter().for_each(|note| text::say(&format!("note: {note}")));
+    }
+    match arguments.format {
+        DocumentFormat::Json => text::print_json(&Runs { origin: origin::origin(0), runs: vec![run] }),
+        DocumentFormat::Table => text::print(&table(&run, &Screen::standard_output())),
+    }
+}
+
+fn plan(arguments: &arguments::Client) -> Result<Plan, Failure> {
+    let (server, server_name) = resolve(&arguments.server)?;
+    let (control, _) = control(&arguments.controller, arguments.own_path)?;
+    let trust = match (&arguments.pin, &arguments.ca) {
+        (Some(pin), _) => Trust::Pinned(Fingerprint::parse(pin).ok_or_else(|| {
+            Failure::input(format!(
+                "--pin: `{pin}` is not a SHA-256: valid is 64 hexadecimal digits, as the server prints them"
+            ))
+        })?),
+        (None, Some(file)) => Trust::Roots(read_certificates(file)?),
+        (None, None) => Trust::Anyone,
+    };
+    let work = if arguments.download {
+        Work::Download
+    } else if arguments.request_response {
+        Work::Exchange { request: arguments.request.0, response: arguments.response.0 }
+    } else {
+        Work::Upload
+    };
+    let until = match arguments.bytes {
+        Some(bytes) => Until::Bytes(bytes.0),
+        None => Until::Time(std::time::Duration::from_nanos(arguments.duration.as_nanos())),
+    };
+    Ok(Plan {
+        server,
+        server_name,
+        trust,
+        control,
+        work,
+        until,
+        connections: arguments.connections,
+        probe: arguments.probe.map(|every| std::time::Duration::from_nanos(every.as_nanos())),
+        qlog: arguments.qlog.clone(),
+    })
+}
+
+/// The address that `text` names, and the name by which its certificate should know it.
+fn resolve(text: &str) -> Result<(SocketAddr, String), Failure> {
+    if let Ok(address) = text.parse::<SocketAddr>() {
+        return Ok((address, address.ip().to_string()));
+    }
+    if let Ok(address) = text.parse() {
+        return Ok((SocketAddr::new(address, PORT), text.to_string()));
+    }
+    let (name, port) = match text.rsplit_once(':') {
+        None => (text, PORT),
+        Some((name, port)) => {
+            let port = port.parse().map_err(|_| {
+                Failure::input(format!("`{text}`: `{port}` is not a port: valid are 0 to 65535"))
+            })?;
+            (name, port)
+        }
+    };
+    let unknown = |reason: String| {
+        Failure::input(format!(
+            "`{text}`: {reason}; valid are `NAME:PORT`, `127.0.0.1:4433` and `[::1]:4433`"
+        ))
+    };
+    let mut found = (name, port).to_socket_addrs().map_err(|error| unknown(error.to_string()))?;
+    let address = found.next().ok_or_else(|| unknown("no address of that name".to_string()))?;
+    Ok((address, name.to_string()))
+}
+
+fn control(text: &str, own_path: bool) -> Result<(Control, String), Failure> {
+    let words = Words::parse(text).ok_or_else(|| {
+        Failure::input(format!("--controller: `{text}` is not `name` or `name:option=value,option=value`"))
+    })?;
+    let config = Spelled::<ControllerConfig>::from_words(words)
+        .map_err(|error| Failure::input(format!("--controller: {error}")))?;
+    let path = if own_path { Path::Own } else { Path::Public };
+    let settings = Settings::new((*config).clone(), Place::Stack, path).map_err(|error| {
+        let hint = if matches!(error, Unsupported::Marks { .. }) { " (--own-path says so)" } else { "" };
+        Failure::input(format!("--{error}{hint}"))
+    })?;
+    Ok((Control::Ours(Box::new(settings)), config.words().to_string()))
+}
+
+/// Measures with a progress bar where somebody watches.
+fn measured(plan: &Plan, what: &str) -> Result<Measurement, Failure> {
+    const STEPS: usize = 100;
+    let progress = Progress::new(what, STEPS);
+    let shown = std::sync::atomic::AtomicUsize::new(0);
+    let measured = measure(plan, |elapsed, bytes| {
+        let share = match plan.until {
+            Until::Time(time) => elapsed.as_secs_f64() / time.as_secs_f64(),
+            Until::Bytes(all) => bytes as f64 / all as f64,
+        };
+        let now = ((share * STEPS as f64) as usize).min(STEPS);
+        let before = shown.fetch_max(now, std::sync::atomic::Ordering::Relaxed);
+        let rate = bytes as f64 * 8e-6 / elapsed.as_secs_f64().max(1e-3);
+        (before..now).for_each(|_| progress.step(&format!("{} Mbit/s", number(rate))));
+    });
+    Ok(measured?)
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::File { .. } => Failure::input(error),
+            Error::Bind { .. } | Error::Connect { .. } | Error::Lost { .. } | Error::System(_) => {
+                Failure::run(error)
+            }
+        }
+    }
+}
+
+fn table(run: &Run, screen: &Screen) -> String {
+    let mut facts = vec![
+        format!("{} Mbit/s for {} s", number(run.throughput_mbps), number(run.duration_s)),
+        format!("goodput {} Mbit/s", number(run.goodput_mbps)),
+    ];
+    if let Some(delay) = run.queueing_delay_ms {
+        facts.push(format!("p95 {} ms above the smallest RTT", number(delay.p95)));
+    }
+    let marks = run.marks;
+    if marks.accelerate + marks.brake + marks.ce > 0 {
+        facts.push(format!("{} accelerate, {} brake, {} CE", marks.accelerate, marks.brake, marks.ce));
+    }
+    facts.extend(run.jain.map(|jain| format!("Jain {jain:.3}")));
+    let mut text = format!("{}  {}\n", screen.bold(&run.scheme), screen.dim(&facts.join(", ")));
+    let columns = [
+        Column::text("flow"),
+        Column::text("controller"),
+        Column::number("throughput", "Mbit/s"),
+        Column::number("goodput", "Mbit/s"),
+        Column::number("RTT", "p50 ms"),
+        Column::number("RTT", "p95 ms"),
+        Column::number("loss", "%"),
+        Column::number("messages", "number"),
+        Column::number("there and back", "p50 ms"),
+        Column::number("there and back", "p95 ms"),
+    ];
+    let rows: Vec<Vec<String>> = run
+        .flows
+        .iter()
+        .map(|flow| {
+            let seen = |name: &str| flow.application.as_ref().and_then(|seen| seen.get(name).copied());
+            vec![
+                flow.name.clone(),
+                flow.controller.clone(),
+                number(flow.throughput_mbps),
+                number(flow.goodput_mbps),
+                number_or_dash(flow.rtt_ms.map(|rtt| rtt.p50)),
+                number_or_dash(flow.rtt_ms.map(|rtt| rtt.p95)),
+                number(flow.loss_percent),
+                seen("responses").map_or_else(|| "–".to_string(), |count| format!("{count}")),
+                number_or_dash(seen("response_ms_p50")),
+                number_or_dash(seen("response_ms_p95")),
+            ]
+        })
+        .collect();
+    text += &table::render(&columns, &rows, screen);
+    text
+}

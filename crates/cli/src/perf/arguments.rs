@@ -1,0 +1,115 @@
+//! What can be said to `perf-server` and `perf`.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use brakelight_core::time::Duration;
+use brakelight_core::units::Bytes;
+use brakelight_quic::perf::wire::MOST_EXCHANGED;
+use clap::Args;
+
+use crate::arguments::{DocumentFormat, positive_time};
+
+/// `perf-server`.
+#[derive(Clone, Debug, Args)]
+pub struct Server {
+    /// Address and port to listen on; port 0 for any that is free
+    #[arg(long, value_name = "ADDR", default_value = "[::]:4433")]
+    pub listen: String,
+    /// The controller of what the server sends
+    #[arg(long, value_name = "NAME", default_value = "cubic")]
+    pub controller: String,
+    /// Say that every router between here and the clients is yours, so that a controller may give ECN a meaning of its own
+    #[arg(long)]
+    pub own_path: bool,
+    /// Certificates in PEM, the server's own first [default: one made now and signed by itself]
+    #[arg(long, value_name = "FILE", requires = "key")]
+    pub cert: Option<PathBuf>,
+    /// The private key in PEM
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    pub key: Option<PathBuf>,
+    /// Write a qlog of every connection into this folder
+    #[arg(long, value_name = "DIR")]
+    pub qlog: Option<PathBuf>,
+}
+
+/// `perf`.
+#[derive(Clone, Debug, Args)]
+#[command(group = clap::ArgGroup::new("work"))]
+pub struct Client {
+    /// The server's name or address, and its port [default port: 4433]
+    #[arg(value_name = "ADDR")]
+    pub server: String,
+    /// The controller of what this end sends, with options after a colon: `abc:delta=100ms`
+    #[arg(long, value_name = "NAME", default_value = "cubic")]
+    pub controller: String,
+    /// How long
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = positive_time, allow_hyphen_values = true)]
+    pub duration: Duration,
+    /// How much instead, all connections together
+    #[arg(long, value_name = "SIZE", value_parser = size, conflicts_with = "duration", allow_hyphen_values = true)]
+    pub bytes: Option<Bytes>,
+    /// Send in bulk; what is done when nothing else is said
+    #[arg(long, group = "work")]
+    pub upload: bool,
+    /// Fetch in bulk: the server's controller decides
+    #[arg(long, group = "work")]
+    pub download: bool,
+    /// Send a request and wait for the response, one after another
+    #[arg(long, group = "work")]
+    pub request_response: bool,
+    /// Size of a request
+    #[arg(long, value_name = "SIZE", default_value = "1kB", value_parser = message, requires = "request_response", allow_hyphen_values = true)]
+    pub request: Bytes,
+    /// Size of a response
+    #[arg(long, value_name = "SIZE", default_value = "10kB", value_parser = message, requires = "request_response", allow_hyphen_values = true)]
+    pub response: Bytes,
+    /// Connections side by side
+    #[arg(long, value_name = "N", default_value = "1", value_parser = count, allow_hyphen_values = true)]
+    pub connections: u32,
+    /// Send a small message there and back so often, on a connection of its own beside the others
+    #[arg(long, value_name = "TIME", num_args = 0..=1, default_missing_value = "100ms", value_parser = positive_time)]
+    pub probe: Option<Duration>,
+    /// Say that every router on the path is yours, so that a controller may give ECN a meaning of its own
+    #[arg(long)]
+    pub own_path: bool,
+    /// Take only the server whose certificate has this SHA-256, as the server prints it
+    #[arg(long, value_name = "SHA256", conflicts_with = "ca")]
+    pub pin: Option<String>,
+    /// Take only a server that a certificate in this PEM file vouches for, under the name given as ADDR
+    #[arg(long, value_name = "FILE")]
+    pub ca: Option<PathBuf>,
+    /// Write a qlog of every connection into this folder
+    #[arg(long, value_name = "DIR")]
+    pub qlog: Option<PathBuf>,
+    /// Upload with the stack's own Cubic in turns, and print the ratios of throughput and of processor time per byte
+    #[arg(long, conflicts_with_all = ["download", "request_response", "probe", "qlog"])]
+    pub compare_stock: bool,
+    /// Pairs of runs of --compare-stock
+    #[arg(long, value_name = "N", default_value = "5", value_parser = count, requires = "compare_stock", allow_hyphen_values = true)]
+    pub runs: u32,
+    /// How to print the results
+    #[arg(long, default_value = "table", value_enum)]
+    pub format: DocumentFormat,
+}
+
+fn size(text: &str) -> Result<Bytes, String> {
+    match Bytes::from_str(text).map_err(|error| error.to_string())? {
+        Bytes::ZERO => Err(format!("`{text}` is out of range: valid is any size above 0, such as `10MB`")),
+        bytes => Ok(bytes),
+    }
+}
+
+fn message(text: &str) -> Result<Bytes, String> {
+    match size(text)? {
+        Bytes(bytes) if bytes > MOST_EXCHANGED => {
+            Err(format!("`{text}` is out of range: valid is any size above 0 and up to 1GiB, such as `10kB`"))
+        }
+        bytes => Ok(bytes),
+    }
+}
+
+fn count(text: &str) -> Result<u32, String> {
+    let valid = |count: &u32| (1..=1000).contains(count);
+    text.parse().ok().filter(valid).ok_or_else(|| format!("`{text}` is not a whole number from 1 to 1000"))
+}

@@ -1,0 +1,109 @@
+//! A measurement as a row of the interface.
+//!
+//! What only a simulator knows is zero or missing: the capacity, the one-way delay, what happened at single links. The
+//! row's queueing delay is that of the round trip: how far the sender's RTT samples lie above the smallest.
+
+use std::collections::BTreeMap;
+
+use brakelight_quic::perf::client::{Flow, Measurement, Plan, Work};
+use brakelight_quic::perf::watch::Report;
+use brakelight_scenario::measure::distribution::Distribution;
+use brakelight_scenario::measure::jain;
+use brakelight_scenario::outcome::{FlowOutcome, MarkCounts, Run};
+
+/// What `measured` says of `controller` towards `server`.
+pub fn run(plan: &Plan, controller: &str, server: &str, measured: &Measurement) -> Run {
+    let (mut rtt, mut above) = (Distribution::default(), Distribution::default());
+    let mut marks = MarkCounts::default();
+    let (mut sent, mut lost, mut micros) = (0, 0, 0);
+    for Flow { received, report, .. } in &measured.flows {
+        let (flow_rtt, flow_above) = report.rtt();
+        rtt.merge(&flow_rtt);
+        above.merge(&flow_above);
+        marks.accelerate += report.marks.accelerate;
+        marks.brake += report.marks.brake;
+        marks.ce += report.marks.ce;
+        sent += report.sent_packets;
+        lost += report.lost_packets;
+        micros = micros.max(received.micros);
+    }
+    let flows: Vec<FlowOutcome> =
+        measured.flows.iter().enumerate().map(|(at, one)| flow(at + 1, one)).collect();
+    // The server's controller sends what is fetched.
+    let scheme = match (plan.work, measured.flows.first()) {
+        (Work::Download, Some(flow)) => flow.report.controller.clone(),
+        _ => controller.to_string(),
+    };
+    Run {
+        scheme,
+        trace: server.to_string(),
+        duration_s: micros as f64 * 1e-6,
+        throughput_mbps: flows.iter().map(|flow| flow.throughput_mbps).sum(),
+        goodput_mbps: flows.iter().map(|flow| flow.goodput_mbps).sum(),
+        queueing_delay_ms: above.summary(),
+        rtt_ms: rtt.summary(),
+        loss_percent: share(lost, sent),
+        delivered_packets: sent.saturating_sub(lost),
+        dropped_packets: lost,
+        retransmitted_packets: lost,
+        marks,
+        jain: jain(flows.iter().map(|flow| flow.throughput_mbps)).filter(|_| flows.len() > 1),
+        flows: flows.into_iter().chain(measured.probe.as_ref().map(|seen| probe(plan, seen))).collect(),
+        ..Run::default()
+    }
+}
+
+fn share(lost: u64, sent: u64) -> f64 {
+    if sent == 0 { 0.0 } else { 100.0 * lost as f64 / sent as f64 }
+}
+
+fn flow(number: usize, Flow { received, report, exchanges }: &Flow) -> FlowOutcome {
+    // Bytes per microsecond are megabytes per second.
+    let mbps =
+        |bytes: u64| if received.micros == 0 { 0.0 } else { 8.0 * bytes as f64 / received.micros as f64 };
+    FlowOutcome {
+        name: number.to_string(),
+        throughput_mbps: mbps(received.wire),
+        goodput_mbps: mbps(received.payload),
+        application: exchanges.as_ref().map(responses),
+        ..sender(report)
+    }
+}
+
+fn sender(report: &Report) -> FlowOutcome {
+    FlowOutcome {
+        controller: report.controller.clone(),
+        rtt_ms: report.rtt().0.summary(),
+        loss_percent: share(report.lost_packets, report.sent_packets),
+        retransmitted_packets: report.lost_packets,
+        ..FlowOutcome::default()
+    }
+}
+
+fn probe(plan: &Plan, seen: &Distribution) -> FlowOutcome {
+    let controller = match &plan.control {
+        brakelight_quic::perf::Control::Ours(settings) => settings.controller().name(),
+        brakelight_quic::perf::Control::StockCubic => "cubic of quinn",
+    };
+    FlowOutcome {
+        name: "probe".to_string(),
+        controller: controller.to_string(),
+        application: Some(responses(seen)),
+        ..FlowOutcome::default()
+    }
+}
+
+fn responses(seen: &Distribution) -> BTreeMap<String, f64> {
+    let mut named = BTreeMap::from([("responses".to_string(), seen.count() as f64)]);
+    if let Some(summary) = seen.summary() {
+        let values = [
+            ("mean", summary.mean),
+            ("p50", summary.p50),
+            ("p95", summary.p95),
+            ("p99", summary.p99),
+            ("max", summary.max),
+        ];
+        named.extend(values.map(|(name, value)| (format!("response_ms_{name}"), value)));
+    }
+    named
+}

@@ -1,0 +1,97 @@
+//! What an application of quinn needs to run one of our controllers: the factory, the tap around its TLS configuration and
+//! the socket that stamps, put together.
+//!
+//! ```no_run
+//! use brakelight_quic::adapter::{Path, Place, Settings};
+//! use brakelight_quic::kit::Kit;
+//! # fn application(crypto: std::sync::Arc<dyn quinn::crypto::ClientConfig>) -> Result<(), Box<dyn std::error::Error>> {
+//! let controller = brakelight_core::registry::ControllerConfig::new("abc", &[])?;
+//! let kit = Kit::new(Settings::new(controller, Place::Stack, Path::Own)?);
+//! let mut endpoint = kit.endpoint(std::net::UdpSocket::bind("[::]:0")?, None)?;
+//! endpoint.set_default_client_config(kit.client(crypto, quinn::TransportConfig::default()));
+//! # Ok(())
+//! # }
+//! ```
+
+use std::io;
+use std::net::UdpSocket;
+use std::sync::Arc;
+
+use brakelight_core::ecn::Encoding;
+use quinn::crypto::{ClientConfig, ServerConfig};
+
+use crate::adapter::{Adapter, Factory, Governor, Settings};
+use crate::socket::StampingSocket;
+use crate::stamps::Stamps;
+use crate::tap::Tap;
+
+/// One controller's parts, for the connections of one endpoint.
+#[derive(Clone, Debug)]
+pub struct Kit {
+    factory: Arc<Factory>,
+    tap: Tap,
+    stamps: Arc<Stamps>,
+    marks: bool,
+}
+
+impl Kit {
+    /// The parts for `settings`.
+    pub fn new(settings: Settings) -> Self {
+        let marks = !matches!(settings.encoding(), Encoding::None | Encoding::Classic);
+        let factory = Factory::new(settings);
+        let stamps = Arc::new(Stamps::new());
+        let tap = Tap::new(factory.open(), stamps.clone());
+        Kit { factory, tap, stamps, marks }
+    }
+
+    /// An endpoint on `socket` that sends what its controllers' packets are to carry; with `server` it accepts connections
+    /// too. Must be called in the runtime of tokio that is to drive it.
+    pub fn endpoint(
+        &self,
+        socket: UdpSocket,
+        server: Option<quinn::ServerConfig>,
+    ) -> io::Result<quinn::Endpoint> {
+        let runtime =
+            quinn::default_runtime().ok_or_else(|| io::Error::other("no async runtime is running"))?;
+        let socket = Arc::new(StampingSocket::new(runtime.wrap_udp_socket(socket)?, self.stamps.clone()));
+        quinn::Endpoint::new_with_abstract_socket(quinn::EndpointConfig::default(), server, socket, runtime)
+    }
+
+    /// The configuration of client connections with `crypto` and `transport`.
+    pub fn client(
+        &self,
+        crypto: Arc<dyn ClientConfig>,
+        transport: quinn::TransportConfig,
+    ) -> quinn::ClientConfig {
+        let mut config = quinn::ClientConfig::new(self.tap.client(crypto));
+        config.transport_config(Arc::new(self.transport(transport)));
+        config
+    }
+
+    /// The configuration of a server's connections with `crypto` and `transport`.
+    pub fn server(
+        &self,
+        crypto: Arc<dyn ServerConfig>,
+        transport: quinn::TransportConfig,
+    ) -> quinn::ServerConfig {
+        let mut config = quinn::ServerConfig::with_crypto(self.tap.server(crypto));
+        config.transport_config(Arc::new(self.transport(transport)));
+        config
+    }
+
+    /// `transport` with the controller in it. Where every mark counts, the peer is asked to acknowledge every other packet,
+    /// if it knows how to be asked (draft-ietf-quic-ack-frequency).
+    fn transport(&self, mut transport: quinn::TransportConfig) -> quinn::TransportConfig {
+        transport.congestion_controller_factory(self.factory.clone());
+        if self.marks {
+            transport.ack_frequency_config(Some(quinn::AckFrequencyConfig::default()));
+        }
+        transport
+    }
+}
+
+/// What controls `connection`, if it is one of ours.
+pub fn governor(connection: &quinn::Connection) -> Option<Arc<Governor>> {
+    let adapter = connection.congestion_state().into_any().downcast::<Adapter>().ok()?;
+    Some(adapter.governor().clone())
+}

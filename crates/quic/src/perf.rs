@@ -1,0 +1,174 @@
+//! Measuring over real sockets: a server that takes and gives bytes, and a client that asks it to.
+//!
+//! | file | holds |
+//! |---|---|
+//! | [`identity`] | certificates, and which of them a client takes |
+//! | [`wire`] | what client and server say to each other |
+//! | [`server`], [`client`] | the two ends |
+//! | [`watch`] | what a sender knows of its connection, sampled |
+//! | [`qlog`] | files for qvis |
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use quinn::TransportConfig;
+
+use crate::adapter::Settings;
+use crate::kit::Kit;
+
+pub mod client;
+pub mod identity;
+pub mod qlog;
+pub mod server;
+pub mod watch;
+pub mod wire;
+
+/// Bytes of a stream that may be on their way: 100 ms at 1.3 Gbit/s, so that no path worth measuring waits for credit.
+const STREAM_WINDOW: u32 = 16 << 20;
+
+/// Bytes of the socket's buffers, as far as the system allows them.
+const SOCKET_BUFFER: usize = 4 << 20;
+
+/// Whose congestion control an endpoint runs.
+#[derive(Clone, Debug)]
+pub enum Control {
+    /// One of ours.
+    Ours(Box<Settings>),
+    /// quinn's Cubic, without any part of ours: what ours are compared with.
+    StockCubic,
+}
+
+/// Why a measurement could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file cannot be used.
+    #[error("{}: {reason}", file.display())]
+    File {
+        /// Which.
+        file: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// No socket there.
+    #[error("{address}: {source}")]
+    Bind {
+        /// Where.
+        address: SocketAddr,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// No connection.
+    #[error("{server}: {reason}")]
+    Connect {
+        /// To whom.
+        server: SocketAddr,
+        /// Why.
+        reason: String,
+    },
+    /// The connection broke.
+    #[error("the connection to {server} broke: {reason}")]
+    Lost {
+        /// To whom.
+        server: SocketAddr,
+        /// Why.
+        reason: String,
+    },
+    /// Something of this machine.
+    #[error("{0}")]
+    System(#[from] std::io::Error),
+}
+
+/// The parts of an endpoint that depend on whose congestion control it runs.
+#[derive(Clone, Debug)]
+pub(crate) enum Parts {
+    Ours(Kit),
+    Stock,
+}
+
+impl Parts {
+    pub(crate) fn new(control: &Control) -> Self {
+        match control {
+            Control::Ours(settings) => Parts::Ours(Kit::new(settings.as_ref().clone())),
+            Control::StockCubic => Parts::Stock,
+        }
+    }
+
+    pub(crate) fn endpoint(
+        &self,
+        address: SocketAddr,
+        server: Option<quinn::ServerConfig>,
+    ) -> Result<quinn::Endpoint, Error> {
+        let bind = || {
+            let socket = std::net::UdpSocket::bind(address)?;
+            let state = quinn_udp::UdpSocketState::new((&socket).into())?;
+            // More than the system allows is cut to what it does.
+            let _ = state.set_send_buffer_size((&socket).into(), SOCKET_BUFFER);
+            let _ = state.set_recv_buffer_size((&socket).into(), SOCKET_BUFFER);
+            match self {
+                Parts::Ours(kit) => kit.endpoint(socket, server),
+                Parts::Stock => {
+                    let runtime = Arc::new(quinn::TokioRuntime);
+                    quinn::Endpoint::new(quinn::EndpointConfig::default(), server, socket, runtime)
+                }
+            }
+        };
+        bind().map_err(|source| Error::Bind { address, source })
+    }
+
+    pub(crate) fn client(
+        &self,
+        crypto: Arc<dyn quinn::crypto::ClientConfig>,
+        transport: TransportConfig,
+    ) -> quinn::ClientConfig {
+        match self {
+            Parts::Ours(kit) => kit.client(crypto, transport),
+            Parts::Stock => {
+                let mut config = quinn::ClientConfig::new(crypto);
+                config.transport_config(Arc::new(transport));
+                config
+            }
+        }
+    }
+
+    pub(crate) fn server(
+        &self,
+        crypto: Arc<dyn quinn::crypto::ServerConfig>,
+        transport: TransportConfig,
+    ) -> quinn::ServerConfig {
+        match self {
+            Parts::Ours(kit) => kit.server(crypto, transport),
+            Parts::Stock => {
+                let mut config = quinn::ServerConfig::with_crypto(crypto);
+                config.transport_config(Arc::new(transport));
+                config
+            }
+        }
+    }
+}
+
+/// The transport's settings at both ends, whoever controls congestion.
+pub(crate) fn transport() -> TransportConfig {
+    let mut transport = TransportConfig::default();
+    transport.stream_receive_window(STREAM_WINDOW.into()).send_window(u64::from(STREAM_WINDOW));
+    transport
+}
+
+/// The runtime that drives an endpoint.
+pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Error> {
+    Ok(tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?)
+}
+
+/// Bytes of IPv4 and UDP headers; of IPv6, 20 more.
+const fn headers(address: SocketAddr) -> u64 {
+    match address {
+        SocketAddr::V4(_) => 28,
+        SocketAddr::V6(_) => 48,
+    }
+}
+
+/// Bytes that have come for `connection`, IP and UDP headers included.
+pub(crate) fn wire_bytes(connection: &quinn::Connection) -> u64 {
+    let received = connection.stats().udp_rx;
+    received.bytes + received.datagrams * headers(connection.remote_address())
+}

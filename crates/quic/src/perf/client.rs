@@ -1,0 +1,413 @@
+//! The end that asks, measures and tells.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use brakelight_core::time::Duration as Span;
+use brakelight_scenario::measure::distribution::Distribution;
+use bytes::Bytes;
+use quinn::{Connection, RecvStream, SendStream};
+use rustix::time::{ClockId, clock_gettime};
+use tokio::time::{Instant, MissedTickBehavior};
+
+use super::identity::{Fingerprint, Trust, peer};
+use super::qlog::{Folder, Role};
+use super::watch::{Report, Watch};
+use super::wire::{RECEIVED_LENGTH, Received, Request};
+use super::{Control, Error, Parts};
+
+/// How long a connection may take to come about.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long the last answer may take after the end.
+const FAREWELL: Duration = Duration::from_secs(10);
+
+/// Payload of either half of a probe.
+const PROBE: u64 = 64;
+
+const PIECE: Bytes = Bytes::from_static(&[0x5a; 1 << 16]);
+
+/// What to measure.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The server.
+    pub server: SocketAddr,
+    /// What its certificate should call it.
+    pub server_name: String,
+    /// Whether that matters.
+    pub trust: Trust,
+    /// Congestion control of what the client sends.
+    pub control: Control,
+    /// What to do.
+    pub work: Work,
+    /// When to stop.
+    pub until: Until,
+    /// Connections that do it side by side.
+    pub connections: u32,
+    /// How often one more connection sends a small message there and back, if at all.
+    pub probe: Option<Duration>,
+    /// Where qlog files go, if anywhere.
+    pub qlog: Option<PathBuf>,
+}
+
+/// What to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// Send bytes.
+    Upload,
+    /// Fetch bytes.
+    Download,
+    /// Send a message and wait for the answer, one after another.
+    Exchange {
+        /// Bytes of each message.
+        request: u64,
+        /// Bytes of each answer.
+        response: u64,
+    },
+}
+
+/// When to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Until {
+    /// After so long.
+    Time(Duration),
+    /// After so many bytes of payload of all connections together; of exchanges, as many as take them.
+    Bytes(u64),
+}
+
+/// What one connection did.
+#[derive(Clone, Debug, Default)]
+pub struct Flow {
+    /// Payload that arrived at its receiver, and what it took on the wire.
+    pub received: Received,
+    /// What its sender knows.
+    pub report: Report,
+    /// From a request to the end of the answer.
+    pub exchanges: Option<Distribution>,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Default)]
+pub struct Measurement {
+    /// One per connection.
+    pub flows: Vec<Flow>,
+    /// What the probe saw.
+    pub probe: Option<Distribution>,
+    /// How long it took.
+    pub elapsed: Duration,
+    /// Processor time of this process meanwhile.
+    pub processor: Duration,
+    /// The server's certificate.
+    pub peer: Option<Fingerprint>,
+}
+
+/// Does what `plan` says. `progress` is told every 200 ms how long it has been going on and how many bytes of payload have
+/// arrived.
+pub fn measure(plan: &Plan, progress: impl Fn(Duration, u64) + Send + Sync) -> Result<Measurement, Error> {
+    super::runtime()?.block_on(run(plan, &progress))
+}
+
+async fn run(plan: &Plan, progress: &(impl Fn(Duration, u64) + Send + Sync)) -> Result<Measurement, Error> {
+    let client = Client::new(plan)?;
+    let mut connections = Vec::new();
+    for number in 1..=plan.connections {
+        connections.push(client.connect(&number.to_string()).await?);
+    }
+    let probe = match plan.probe {
+        None => None,
+        Some(interval) => Some((client.connect("probe").await?, interval)),
+    };
+    let peer = connections.first().and_then(peer);
+    let (began, processor) = (Instant::now(), processor_time());
+    let total = Arc::new(AtomicU64::new(0));
+    let deadline = match plan.until {
+        Until::Time(time) => Some(began + time),
+        Until::Bytes(_) => None,
+    };
+    let tasks: Vec<_> = (connections.iter().zip(shares(plan)))
+        .map(|(connection, bytes)| {
+            let job = Job { work: plan.work, deadline, bytes, total: total.clone() };
+            tokio::spawn(job.work(connection.clone()))
+        })
+        .collect();
+    let probing =
+        probe.as_ref().map(|(connection, interval)| tokio::spawn(ping(connection.clone(), *interval)));
+    let mut flows = Vec::new();
+    let ended = {
+        let all = async {
+            for task in tasks {
+                flows.push(task.await.expect("no task panics"));
+            }
+        };
+        tokio::pin!(all);
+        let mut ticks = tokio::time::interval(Duration::from_millis(200));
+        loop {
+            tokio::select! {
+                () = &mut all => break Instant::now(),
+                _ = ticks.tick() => progress(began.elapsed(), total.load(Ordering::Relaxed)),
+            }
+        }
+    };
+    let processor = processor_time().saturating_sub(processor);
+    let flows = flows.into_iter().collect::<Result<Vec<Flow>, String>>();
+    let flows = flows.map_err(|reason| Error::Lost { server: plan.server, reason })?;
+    let probe = match (probe, probing) {
+        (Some((connection, _)), Some(task)) => {
+            connection.close(0u32.into(), b"done");
+            task.await.ok()
+        }
+        _ => None,
+    };
+    connections.iter().for_each(|connection| connection.close(0u32.into(), b"done"));
+    client.endpoint.wait_idle().await;
+    Ok(Measurement { flows, probe, elapsed: ended - began, processor, peer })
+}
+
+/// Bytes of each connection, where bytes end it.
+fn shares(plan: &Plan) -> impl Iterator<Item = Option<u64>> {
+    let count = u64::from(plan.connections);
+    let until = plan.until;
+    (0..count).map(move |at| match until {
+        Until::Time(_) => None,
+        Until::Bytes(bytes) => Some(bytes / count + u64::from(at < bytes % count)),
+    })
+}
+
+fn processor_time() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+struct Client<'a> {
+    plan: &'a Plan,
+    parts: Parts,
+    endpoint: quinn::Endpoint,
+    crypto: Arc<quinn::crypto::rustls::QuicClientConfig>,
+    qlog: Option<Folder>,
+}
+
+impl<'a> Client<'a> {
+    fn new(plan: &'a Plan) -> Result<Self, Error> {
+        let parts = Parts::new(&plan.control);
+        let any = match plan.server {
+            SocketAddr::V4(_) => IpAddr::from(Ipv4Addr::UNSPECIFIED),
+            SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+        };
+        let endpoint = parts.endpoint((any, 0).into(), None)?;
+        let crypto = plan.trust.crypto().map_err(|error| Error::System(std::io::Error::other(error)))?;
+        let qlog = plan.qlog.as_deref().map(|path| Folder::new(path, Role::Client)).transpose()?;
+        Ok(Client { plan, parts, endpoint, crypto: Arc::new(crypto), qlog })
+    }
+
+    async fn connect(&self, name: &str) -> Result<Connection, Error> {
+        let mut transport = super::transport();
+        if let Some(folder) = &self.qlog {
+            folder.log(&mut transport, name)?;
+        }
+        let config = self.parts.client(self.crypto.clone(), transport);
+        let server = self.plan.server;
+        let failed = |reason: String| Error::Connect { server, reason };
+        let connecting = self
+            .endpoint
+            .connect_with(config, server, &self.plan.server_name)
+            .map_err(|error| failed(error.to_string()))?;
+        match tokio::time::timeout(PATIENCE, connecting).await {
+            Ok(Ok(connection)) => Ok(connection),
+            Ok(Err(error)) => Err(failed(error.to_string())),
+            Err(_) => {
+                Err(failed(format!("no answer within {} s; is a perf-server there?", PATIENCE.as_secs())))
+            }
+        }
+    }
+}
+
+/// What one connection is to do.
+struct Job {
+    work: Work,
+    deadline: Option<Instant>,
+    bytes: Option<u64>,
+    total: Arc<AtomicU64>,
+}
+
+impl Job {
+    async fn work(self, connection: Connection) -> Result<Flow, String> {
+        let watch = Watch::start(&connection);
+        let mut flow = Flow::default();
+        match self.work {
+            Work::Upload => flow.received = self.upload(&connection).await?,
+            Work::Download => flow.received = self.download(&connection).await?,
+            Work::Exchange { request, response } => {
+                let mut exchanges = Distribution::default();
+                flow.received = self.exchange(&connection, request, response, &mut exchanges).await?;
+                flow.exchanges = Some(exchanges);
+            }
+        }
+        flow.report = match self.work {
+            Work::Download => fetch_report(&connection).await?,
+            Work::Upload | Work::Exchange { .. } => watch.report(),
+        };
+        Ok(flow)
+    }
+
+    /// Runs `act` until the deadline, if there is one: whether it came first.
+    async fn until_deadline<T>(
+        &self,
+        act: impl Future<Output = Result<T, String>>,
+    ) -> Result<Option<T>, String> {
+        match self.deadline {
+            None => act.await.map(Some),
+            Some(deadline) => {
+                tokio::time::timeout_at(deadline, act).await.map_or(Ok(None), |done| done.map(Some))
+            }
+        }
+    }
+
+    async fn upload(&self, connection: &Connection) -> Result<Received, String> {
+        let (mut send, receive) = open(connection, Request::Upload).await?;
+        let total = self.total.clone();
+        let receipts = tokio::spawn(read_receipts(receive, total));
+        let mut left = self.bytes.unwrap_or(u64::MAX);
+        let ended = self
+            .until_deadline(async {
+                while left > 0 {
+                    let piece = PIECE.slice(..left.min(PIECE.len() as u64) as usize);
+                    left -= piece.len() as u64;
+                    send.write_chunk(piece).await.map_err(|error| error.to_string())?;
+                }
+                Ok(())
+            })
+            .await?;
+        match ended {
+            Some(()) => send.finish().map_err(|error| error.to_string())?,
+            None => send.reset(0u32.into()).map_err(|error| error.to_string())?,
+        }
+        let receipts = async { receipts.await.map_err(|error| error.to_string())? };
+        match self.deadline {
+            None => receipts.await,
+            Some(_) => tokio::time::timeout(FAREWELL, receipts)
+                .await
+                .unwrap_or_else(|_| Err("the last receipt did not come".to_string())),
+        }
+    }
+
+    async fn download(&self, connection: &Connection) -> Result<Received, String> {
+        let before = super::wire_bytes(connection);
+        let began = Instant::now();
+        let (mut send, mut receive) =
+            open(connection, Request::Download { bytes: self.bytes.unwrap_or(0) }).await?;
+        send.finish().map_err(|error| error.to_string())?;
+        let mut received = Received::default();
+        let mut chunks: [Bytes; 32] = std::array::from_fn(|_| Bytes::new());
+        let ended = self
+            .until_deadline(async {
+                while let Some(count) =
+                    receive.read_chunks(&mut chunks).await.map_err(|error| error.to_string())?
+                {
+                    let bytes = chunks[..count].iter().map(|chunk| chunk.len() as u64).sum::<u64>();
+                    received.payload += bytes;
+                    received.micros = began.elapsed().as_micros() as u64;
+                    self.total.fetch_add(bytes, Ordering::Relaxed);
+                }
+                Ok(())
+            })
+            .await?;
+        if ended.is_none() {
+            let _ = receive.stop(0u32.into());
+        }
+        Ok(Received { wire: super::wire_bytes(connection) - before, done: true, ..received })
+    }
+
+    async fn exchange(
+        &self,
+        connection: &Connection,
+        request: u64,
+        response: u64,
+        exchanges: &mut Distribution,
+    ) -> Result<Received, String> {
+        let before = super::wire_bytes(connection);
+        let began = Instant::now();
+        let mut received = Received::default();
+        let mut left = self.bytes.unwrap_or(u64::MAX);
+        self.until_deadline(async {
+            while left > 0 {
+                let asked = Instant::now();
+                exchange(connection, request, response).await?;
+                exchanges.record(span(asked.elapsed()));
+                received.payload += response;
+                received.micros = began.elapsed().as_micros() as u64;
+                self.total.fetch_add(request + response, Ordering::Relaxed);
+                left = left.saturating_sub(request + response);
+            }
+            Ok(())
+        })
+        .await?;
+        Ok(Received { wire: super::wire_bytes(connection) - before, done: true, ..received })
+    }
+}
+
+fn span(duration: Duration) -> Span {
+    Span::from_nanos(duration.as_nanos() as u64)
+}
+
+async fn open(connection: &Connection, request: Request) -> Result<(SendStream, RecvStream), String> {
+    let (mut send, receive) = connection.open_bi().await.map_err(|error| error.to_string())?;
+    send.write_all(&request.encode()).await.map_err(|error| error.to_string())?;
+    Ok((send, receive))
+}
+
+/// Reads receipts to the last.
+async fn read_receipts(mut receive: RecvStream, total: Arc<AtomicU64>) -> Result<Received, String> {
+    let mut bytes = [0; RECEIVED_LENGTH];
+    let mut before = 0;
+    loop {
+        receive.read_exact(&mut bytes).await.map_err(|error| error.to_string())?;
+        let received = Received::decode(&bytes);
+        total.fetch_add(received.payload.saturating_sub(before), Ordering::Relaxed);
+        before = received.payload;
+        if received.done {
+            return Ok(received);
+        }
+    }
+}
+
+async fn exchange(connection: &Connection, request: u64, response: u64) -> Result<(), String> {
+    let (mut send, mut receive) = open(connection, Request::Exchange { request, response }).await?;
+    let mut left = request;
+    while left > 0 {
+        let piece = PIECE.slice(..left.min(PIECE.len() as u64) as usize);
+        left -= piece.len() as u64;
+        send.write_chunk(piece).await.map_err(|error| error.to_string())?;
+    }
+    send.finish().map_err(|error| error.to_string())?;
+    let mut left = response;
+    while let Some(chunk) = receive.read_chunk(1 << 20, true).await.map_err(|error| error.to_string())? {
+        left = left.saturating_sub(chunk.bytes.len() as u64);
+    }
+    if left > 0 { Err("an answer was too short".to_string()) } else { Ok(()) }
+}
+
+async fn fetch_report(connection: &Connection) -> Result<Report, String> {
+    let (mut send, mut receive) = open(connection, Request::Report).await?;
+    send.finish().map_err(|error| error.to_string())?;
+    let answer = tokio::time::timeout(FAREWELL, receive.read_to_end(64 << 20)).await;
+    let answer = answer.map_err(|_| "the server's report did not come".to_string())?;
+    serde_json::from_slice(&answer.map_err(|error| error.to_string())?).map_err(|error| error.to_string())
+}
+
+/// Sends small messages there and back until the connection ends.
+async fn ping(connection: Connection, interval: Duration) -> Distribution {
+    let mut seen = Distribution::default();
+    let mut ticks = tokio::time::interval(interval);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let sent = Instant::now();
+        if exchange(&connection, PROBE, PROBE).await.is_err() {
+            return seen;
+        }
+        seen.record(span(sent.elapsed()));
+    }
+}

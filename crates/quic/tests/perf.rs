@@ -1,0 +1,142 @@
+//! Measuring over this machine's loopback: what is asked for is what is done, and what is counted adds up.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use brakelight_core::registry::ControllerConfig;
+use brakelight_quic::adapter::{Path, Place, Settings};
+use brakelight_quic::perf::client::{Measurement, Plan, Until, Work, measure};
+use brakelight_quic::perf::identity::{Fingerprint, Identity, Trust};
+use brakelight_quic::perf::server::{self, Server};
+use brakelight_quic::perf::{Control, Error};
+
+fn ours(name: &str) -> Control {
+    let controller = ControllerConfig::new(name, &[]).unwrap();
+    Control::Ours(Box::new(Settings::new(controller, Place::Stack, Path::Own).unwrap()))
+}
+
+/// A server that lives as long as the test's process.
+fn serve(control: Control) -> (SocketAddr, Fingerprint) {
+    let settings = server::Settings {
+        listen: (Ipv4Addr::LOCALHOST, 0).into(),
+        control,
+        identity: Identity::self_signed(),
+        qlog: None,
+    };
+    let server = Server::bind(&settings).unwrap();
+    let found = (server.address(), server.fingerprint());
+    std::thread::spawn(move || server.serve(|_| ()));
+    found
+}
+
+fn plan(server: SocketAddr, control: Control, work: Work, until: Until) -> Plan {
+    Plan {
+        server,
+        server_name: "localhost".to_string(),
+        trust: Trust::Anyone,
+        control,
+        work,
+        until,
+        connections: 1,
+        probe: None,
+        qlog: None,
+    }
+}
+
+fn run(plan: &Plan) -> Measurement {
+    measure(plan, |_, _| ()).unwrap()
+}
+
+#[test]
+fn an_upload_of_bytes_arrives_whole_over_all_connections() {
+    let (server, fingerprint) = serve(ours("cubic"));
+    for control in [ours("cubic"), ours("abc"), Control::StockCubic] {
+        let plan = Plan {
+            connections: 3,
+            trust: Trust::Pinned(fingerprint),
+            ..plan(server, control, Work::Upload, Until::Bytes(1_000_001))
+        };
+        let measured = run(&plan);
+        let payload: Vec<u64> = measured.flows.iter().map(|flow| flow.received.payload).collect();
+        assert_eq!(payload, [333_334, 333_334, 333_333]);
+        assert_eq!(measured.peer, Some(fingerprint));
+        for flow in &measured.flows {
+            assert!(flow.received.wire > flow.received.payload && flow.report.sent_packets > 200, "{flow:?}");
+        }
+    }
+}
+
+#[test]
+fn a_download_of_bytes_arrives_whole_and_its_sender_tells_of_it() {
+    let (server, _) = serve(ours("newreno"));
+    let measured = run(&plan(server, ours("cubic"), Work::Download, Until::Bytes(700_000)));
+    let flow = &measured.flows[0];
+    assert_eq!(flow.received.payload, 700_000);
+    assert_eq!(flow.report.controller, "newreno");
+    assert!(flow.report.sent_packets > 400);
+}
+
+#[test]
+fn uploads_and_downloads_end_when_their_time_is_up() {
+    let (server, _) = serve(ours("cubic"));
+    for work in [Work::Upload, Work::Download] {
+        let until = Until::Time(Duration::from_millis(300));
+        let measured = run(&plan(server, ours("cubic"), work, until));
+        let received = measured.flows[0].received;
+        assert!(received.done && received.payload > 0 && received.micros <= 1_000_000, "{received:?}");
+        assert!(!measured.flows[0].report.rtt_micros.is_empty());
+    }
+}
+
+#[test]
+fn exchanges_follow_one_another_and_each_is_timed() {
+    let (server, _) = serve(ours("cubic"));
+    let work = Work::Exchange { request: 1000, response: 20_000 };
+    let measured = run(&plan(server, ours("cubic"), work, Until::Bytes(210_000)));
+    let flow = &measured.flows[0];
+    assert_eq!(flow.exchanges.as_ref().unwrap().count(), 10);
+    assert_eq!(flow.received.payload, 200_000);
+}
+
+#[test]
+fn a_probe_runs_beside_the_bulk_flow() {
+    let (server, _) = serve(ours("cubic"));
+    let plan = Plan {
+        probe: Some(Duration::from_millis(10)),
+        ..plan(server, ours("cubic"), Work::Upload, Until::Time(Duration::from_millis(400)))
+    };
+    assert!(run(&plan).probe.unwrap().count() >= 2);
+}
+
+#[test]
+fn a_server_with_another_certificate_is_refused() {
+    let (server, _) = serve(ours("cubic"));
+    let pin = Trust::Pinned(Identity::self_signed().fingerprint());
+    let plan = Plan { trust: pin, ..plan(server, ours("cubic"), Work::Upload, Until::Bytes(1)) };
+    let error = measure(&plan, |_, _| ()).unwrap_err();
+    assert!(matches!(error, Error::Connect { .. }), "{error}");
+}
+
+#[test]
+fn logs_of_both_ends_are_qlog_and_name_their_end() {
+    let folder =
+        std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("qlog-{}", std::process::id()));
+    let (server, _) = serve(ours("cubic"));
+    let plan = Plan {
+        qlog: Some(folder.clone()),
+        ..plan(server, ours("cubic"), Work::Upload, Until::Bytes(300_000))
+    };
+    run(&plan);
+    let text = std::fs::read_to_string(folder.join("client-1.sqlog")).unwrap();
+    std::fs::remove_dir_all(&folder).unwrap();
+    // rfc7464: each record begins with a separator and ends with a line feed.
+    let records: Vec<serde_json::Value> =
+        text.split('\u{1e}').skip(1).map(|record| serde_json::from_str(record).unwrap()).collect();
+    let head = &records[0];
+    assert_eq!((&head["qlog_version"], &head["qlog_format"]), (&"0.3".into(), &"JSON-SEQ".into()));
+    assert_eq!(head["trace"]["vantage_point"]["type"], "client");
+    let named = |name: &str| records.iter().filter(|record| record["name"] == name).count();
+    assert!(named("transport:packet_sent") > 200, "{}", named("transport:packet_sent"));
+    let windows = records.iter().filter(|record| record["data"]["congestion_window"].is_number()).count();
+    assert!(named("recovery:metrics_updated") >= windows && windows > 5, "{windows}");
+}
