@@ -13,8 +13,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use brakelight_core::ecn::Ecn;
+use brakelight_core::registry::ControllerConfig;
+use brakelight_quic::adapter::{self, Factory, Place, Settings};
+use brakelight_quic::kit::governor;
 use brakelight_quic::tap::Listener;
 use brakelight_quic::tap::frames::{Ack, EcnCounts};
+use brakelight_quic::validation::State;
 
 mod support;
 
@@ -35,6 +39,29 @@ struct Pages {
     acked: Vec<Key>,
     /// Each newest ACK: its largest packet and counts, with the packets acknowledged for the first time since the one before.
     acks: Vec<(u64, Option<EcnCounts>, Vec<Key>)>,
+}
+
+/// Tells the ledger and then the controller's side, whose codepoints are the ones that count.
+struct Both(Arc<Ledger>, Arc<dyn Listener>);
+
+impl Listener for Both {
+    fn on_ack(&self, ack: &Ack<'_>, newest: bool) {
+        self.0.on_ack(ack, newest);
+        self.1.on_ack(ack, newest);
+    }
+
+    fn on_payload(&self, number: u64, eliciting: bool) {
+        self.1.on_payload(number, eliciting);
+    }
+
+    fn on_open(&self, number: u64) {
+        self.1.on_open(number);
+    }
+
+    fn on_seal(&self, number: u64, packet: &[u8]) -> Option<Ecn> {
+        self.0.on_seal(number, packet);
+        self.1.on_seal(number, packet)
+    }
 }
 
 impl Listener for Ledger {
@@ -59,7 +86,13 @@ async fn transfer(receiver: Receiver, seed: u64) -> EcnCounts {
     let path = Path { rewrite: Rewrite::Mark, loss: 0.05, reordered: 0.03, seed };
     let (address, account) = relay::start(server, path);
     let ledger = Arc::new(Ledger::default());
-    let endpoint = support::sender(&identity, quinn::TransportConfig::default(), ledger.clone());
+    let abc = ControllerConfig::new("abc", &[]).unwrap();
+    let factory = Factory::new(Settings::new(abc, Place::Stack, adapter::Path::Own).unwrap());
+    let mut transport = quinn::TransportConfig::default();
+    transport.congestion_controller_factory(factory.clone());
+    let (open, books) = (factory.open(), ledger.clone());
+    let open = Arc::new(move || Arc::new(Both(books.clone(), open())) as Arc<dyn Listener>);
+    let endpoint = support::sender(&identity, transport, open);
     let connection = endpoint.connect(address, "localhost").unwrap().await.unwrap();
     let (mut stream, mut answer) = connection.open_bi().await.unwrap();
     let piece = vec![0x5a; BYTES / 4];
@@ -70,6 +103,7 @@ async fn transfer(receiver: Receiver, seed: u64) -> EcnCounts {
     stream.finish().unwrap();
     let answer = answer.read_to_end(100).await.unwrap();
     assert_eq!(String::from_utf8(answer).unwrap(), BYTES.to_string());
+    let governor = governor(&connection).expect("the controller is ours");
     connection.close(0u32.into(), b"");
     endpoint.wait_idle().await;
 
@@ -93,13 +127,22 @@ async fn transfer(receiver: Receiver, seed: u64) -> EcnCounts {
         );
     }
     assert!(forgotten.len() <= 6, "{receiver:?}, seed {seed}: never acknowledged: {forgotten:?}");
+    let told = governor.counters();
+    let last = pages.acks.last().and_then(|(_, counts, _)| *counts).unwrap_or_default();
+    assert_eq!(
+        (told.accelerate_packets, told.brake_packets, told.ce_packets),
+        (last.ect1, last.ect0, last.ce),
+        "what the controller was told is what was counted"
+    );
+    assert_eq!(governor.validation(), State::Capable);
     assert!(pages.acks.len() >= 10, "{} ACKs", pages.acks.len());
     expected
 }
 
 fn add(counts: &mut EcnCounts, ecn: Ecn) {
     match ecn {
-        Ecn::NotEct => panic!("the sender sends ECT(1)"),
+        // Before the first ACK, when ten packets have been marked already.
+        Ecn::NotEct => (),
         Ecn::Ect0 => counts.ect0 += 1,
         Ecn::Ect1 => counts.ect1 += 1,
         Ecn::Ce => counts.ce += 1,

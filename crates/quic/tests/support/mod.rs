@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use brakelight_quic::socket::StampingSocket;
 use brakelight_quic::stamps::Stamps;
-use brakelight_quic::tap::{Listener, Tap};
+use brakelight_quic::tap::{Open, Tap};
 use quinn::crypto::rustls::QuicClientConfig;
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 
@@ -114,14 +114,10 @@ fn receive_with_s2n(identity: &Identity) -> SocketAddr {
     address
 }
 
-/// A client of ours whose connections tell `listener` what passes, and which sends through the stamping socket.
-pub fn sender(
-    identity: &Identity,
-    transport: quinn::TransportConfig,
-    listener: Arc<dyn Listener>,
-) -> quinn::Endpoint {
+/// A client of ours whose connections tell what `open` makes what passes, and which sends through the stamping socket.
+pub fn sender(identity: &Identity, transport: quinn::TransportConfig, open: Open) -> quinn::Endpoint {
     let stamps = Arc::new(Stamps::new());
-    let tap = Tap::new(Arc::new(move || listener.clone()), stamps.clone());
+    let tap = Tap::new(open, stamps.clone());
     let mut roots = rustls::RootCertStore::empty();
     roots.add(identity.certificate.clone()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());

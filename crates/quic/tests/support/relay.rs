@@ -25,8 +25,10 @@ pub enum Rewrite {
     Bleach,
     /// ECT(1) becomes ECT(0).
     Ect1ToEct0,
-    /// Everything becomes CE.
+    /// Everything that is ECN-capable becomes CE.
     AllCe,
+    /// Everything becomes CE, Not-ECT too, which no router may do.
+    ForgedCe,
 }
 
 /// What the relay does.
@@ -180,7 +182,8 @@ fn rewrite(how: Rewrite, before: Ecn, random: &mut Random) -> Ecn {
     match (how, before) {
         (Rewrite::Nothing, _) => before,
         (Rewrite::Bleach, _) => Ecn::NotEct,
-        (Rewrite::AllCe, _) => Ecn::Ce,
+        (Rewrite::AllCe, _) if before.is_capable() => Ecn::Ce,
+        (Rewrite::ForgedCe, _) => Ecn::Ce,
         (Rewrite::Ect1ToEct0, Ecn::Ect1) => Ecn::Ect0,
         (Rewrite::Mark, Ecn::Ect1) => match random.uniform() {
             draw if draw < 0.5 => Ecn::Ect1,

@@ -1,0 +1,84 @@
+//! Paths that spoil the marks, over sockets: ABC must get everything across all the same, by the fallback that is
+//! documented for each (`docs/quic-deployment.md`).
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use brakelight_core::registry::ControllerConfig;
+use brakelight_quic::adapter::{self, Counters, Factory, Place, Settings};
+use brakelight_quic::kit::governor;
+use brakelight_quic::validation::{Fault, State};
+
+mod support;
+
+use support::relay::{self, Path, Rewrite};
+use support::{Identity, Receiver};
+
+const BYTES: usize = 1_000_000;
+
+/// Sends [`BYTES`] with ABC over a path that does `rewrite`; gives what the controller was told, and where ECN stands.
+fn abc_over(rewrite: Rewrite) -> (Counters, State) {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let transfer = async {
+        let identity = Identity::new();
+        let server = support::receive(Receiver::Quinn, &identity);
+        let (address, _) = relay::start(server, Path { rewrite, loss: 0.01, reordered: 0.01, seed: 1 });
+        assert_eq!(address.ip(), Ipv4Addr::LOCALHOST);
+        let abc = ControllerConfig::new("abc", &[]).unwrap();
+        let factory = Factory::new(Settings::new(abc, Place::Stack, adapter::Path::Own).unwrap());
+        let mut transport = quinn::TransportConfig::default();
+        transport.congestion_controller_factory(factory.clone());
+        let endpoint = support::sender(&identity, transport, Arc::clone(&factory).open());
+        let connection = endpoint.connect(address, "localhost").unwrap().await.unwrap();
+        let (mut stream, mut answer) = connection.open_bi().await.unwrap();
+        stream.write_all(&vec![0x5a; BYTES]).await.unwrap();
+        stream.finish().unwrap();
+        let answer = answer.read_to_end(100).await.unwrap();
+        assert_eq!(String::from_utf8(answer).unwrap(), BYTES.to_string());
+        let governor = governor(&connection).expect("the controller is ours");
+        let found = (governor.counters(), governor.validation());
+        connection.close(0u32.into(), b"");
+        endpoint.wait_idle().await;
+        found
+    };
+    runtime
+        .block_on(async { tokio::time::timeout(Duration::from_secs(120), transfer).await })
+        .unwrap_or_else(|_| panic!("{rewrite:?}: the transfer stalls"))
+}
+
+#[test]
+fn a_path_that_clears_ecn_is_found_out_and_marked_on_no_more() {
+    let (counters, state) = abc_over(Rewrite::Bleach);
+    assert!(matches!(state, State::Failed(_)), "{state:?}");
+    assert_eq!((counters.accelerate_packets, counters.brake_packets, counters.ce_packets), (0, 0, 0));
+    // The first ten, and what was on its way before the first ACK.
+    assert!(counters.marked_packets <= 12, "{counters:?}");
+}
+
+#[test]
+fn a_path_that_makes_every_accelerate_a_brake_does_not_stop_the_flow() {
+    let (counters, _) = abc_over(Rewrite::Ect1ToEct0);
+    assert_eq!((counters.accelerate_packets, counters.ce_packets), (0, 0));
+    assert!(counters.brake_packets > 64, "the controller's own doubt begins after 64: {counters:?}");
+}
+
+#[test]
+fn a_path_that_marks_everything_congested_does_not_stop_the_flow() {
+    let (counters, _) = abc_over(Rewrite::AllCe);
+    assert_eq!((counters.accelerate_packets, counters.brake_packets), (0, 0));
+    assert!(counters.ce_packets > 100, "{counters:?}");
+}
+
+#[test]
+fn marks_on_more_packets_than_were_sent_with_ecn_are_believed_no_more() {
+    let (counters, state) = abc_over(Rewrite::ForgedCe);
+    assert_eq!(state, State::Failed(Fault::TooMany), "{counters:?}");
+}
+
+#[test]
+fn a_path_that_does_nothing_leaves_every_accelerate() {
+    let (counters, state) = abc_over(Rewrite::Nothing);
+    assert_eq!((counters.brake_packets, counters.ce_packets, state), (0, 0, State::Capable));
+    assert!(counters.accelerate_packets > 600, "{counters:?}");
+}
