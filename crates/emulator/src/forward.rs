@@ -48,6 +48,9 @@ use carrier::Carrier;
 /// A wait that is shorter than this is not worth the sleep: falling asleep and waking up take longer.
 const SPIN: Duration = Duration::from_micros(8);
 
+/// Rounds of delivering and reading before it is looked whether all is to end.
+const ROUNDS: usize = 16;
+
 /// One direction, ready to run.
 #[derive(Debug)]
 pub struct Lane<W> {
@@ -195,18 +198,17 @@ pub fn run<W: Watch>(
     let mut ready = vec![true; carriers.len()];
     let mut woke = began;
     loop {
-        let mut busy = true;
-        while busy {
-            busy = false;
-            for carrier in &mut carriers {
-                busy |= carrier.serve(epoch);
+        for _ in 0..ROUNDS {
+            let written = carriers.iter_mut().fold(false, |written, carrier| carrier.serve(epoch) | written);
+            if written {
+                // It may have been answered already.
+                ready.fill(true);
             }
-            for (carrier, ready) in carriers.iter_mut().zip(&mut ready) {
-                // What was written may have been answered already.
-                if *ready || busy {
-                    *ready = false;
-                    busy |= carrier.read(epoch)?;
-                }
+            if ready.iter().all(|ready| !ready) {
+                break;
+            }
+            for (carrier, ready) in carriers.iter_mut().zip(&mut ready).filter(|(_, ready)| **ready) {
+                *ready = carrier.read(epoch)?;
             }
         }
         let now = epoch.now();
@@ -216,7 +218,10 @@ pub fn run<W: Watch>(
             until = until.into_iter().chain(carrier.rest(now)).min();
             crowded |= carrier.is_crowded(now, settings);
         }
-        let stopped = if crowded {
+        let stopped = if ready.contains(&true) {
+            // There is more to do at once.
+            wait::<W>(&[], &mut ready, Some(Duration::ZERO), stop)?
+        } else if crowded {
             wait::<W>(&[], &mut ready, Some((woke + settings.gather).since(now)), stop)?
         } else if until.is_some_and(|until| until.since(now) < SPIN) {
             continue;

@@ -218,14 +218,12 @@ impl<W: Watch> Carrier<W> {
         }
     }
 
-    /// Takes in what has come, a batch of it. Says whether there was any.
+    /// Takes in what has come, a batch of it. Says whether there may be more.
     pub(super) fn read(&mut self, epoch: Epoch) -> Result<bool, ForwardError> {
         let room = self.input.head() + self.input.mtu();
-        let before = self.facts.read;
         for _ in 0..BATCH {
             let Some(slot) = self.slots.take() else {
-                self.overrun()?;
-                break;
+                return self.overrun();
             };
             let bytes = &mut self.slots.bytes(slot)[..room];
             let read = self.input.read(bytes, &mut self.rest[room..]);
@@ -235,7 +233,7 @@ impl<W: Watch> Carrier<W> {
                 nothing => {
                     self.closed = nothing == Read::Closed;
                     self.slots.give_back(slot);
-                    break;
+                    return Ok(false);
                 }
             };
             let now = epoch.now();
@@ -245,7 +243,7 @@ impl<W: Watch> Carrier<W> {
                 self.arrive(now, slot, length, epoch);
             }
         }
-        Ok(self.facts.read > before)
+        Ok(true)
     }
 
     /// What was read at `now` holds several packets, which arrive one behind the other. The first keeps the slot.
@@ -306,7 +304,7 @@ impl<W: Watch> Carrier<W> {
 
     /// Packets come and there is no room for them: they are taken off the device and lost.
     #[cold]
-    fn overrun(&mut self) -> Result<(), ForwardError> {
+    fn overrun(&mut self) -> Result<bool, ForwardError> {
         let (into, rest) = self.rest.split_at_mut(self.input.head() + self.input.mtu());
         for _ in 0..BATCH {
             let failed = |error| ForwardError::Read { name: self.input.name().to_string(), error };
@@ -319,11 +317,11 @@ impl<W: Watch> Carrier<W> {
                 }
                 nothing => {
                     self.closed = nothing == Read::Closed;
-                    break;
+                    return Ok(false);
                 }
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Everything due by `now` is done. Returns until when the thread may sleep.
