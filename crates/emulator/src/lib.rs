@@ -17,7 +17,7 @@
 //! | [`measure`], [`outcome`] | what one direction is measured by; both as a row of results |
 //! | [`log`], [`meter`] | the link's log while it grows; counters for a display |
 //! | [`doctor`] | what is missing on this machine, and what to do about it |
-//! | [`tuple`] | a flow's addresses and ports |
+//! | [`mod@tuple`] | a flow's addresses and ports |
 //! | [`emulation`] | all of it together: a command behind a link |
 //! | [`command`] | programs on both sides: their start, their end, signals |
 //! | [`namespace`], [`address`] | the namespaces, devices and addresses of both sides |
