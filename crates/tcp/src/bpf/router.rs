@@ -1,6 +1,6 @@
 //! ABC's router on an existing device: programs on the way in and on the way out, a shaper between them.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use libbpf_rs::{Link, MapCore, MapFlags, Object};
 
@@ -26,6 +26,7 @@ pub struct Router {
     links: Vec<Link>,
     shaper: Option<Shaper>,
     weights: Weights,
+    weighed_at: Instant,
     share: f64,
     settings: [u64; 6],
     before: Counts,
@@ -136,6 +137,7 @@ impl Router {
             links: Vec::new(),
             shaper,
             weights: Weights::default(),
+            weighed_at: Instant::now(),
             share,
             settings,
             before: Counts::default(),
@@ -190,6 +192,12 @@ impl Router {
     /// If the shaper does not take them.
     pub fn weigh(&mut self) -> Result<(), Error> {
         let Some(shaper) = self.shaper.as_ref().filter(|shaper| shaper.is_dual()) else { return Ok(()) };
+        // A period takes as long as it takes: rates are by the clock.
+        let passed = self.weighed_at.elapsed();
+        if passed < Duration::from_millis(50) {
+            return Ok(());
+        }
+        self.weighed_at = Instant::now();
         let flows = self.object.maps().find(|map| map.name() == "bl_flows");
         let flows = flows.ok_or_else(|| Error::kernel("the router", "it counts no flows"))?;
         let mut seen = Vec::new();
@@ -201,7 +209,9 @@ impl Router {
                 seen.push((hash, u64::from_ne_bytes(bytes), value[8] != 0));
             }
         }
-        let Some(share) = self.weights.update(&seen, self.rate_bps as f64 / 8.0) else { return Ok(()) };
+        let Some(share) = self.weights.update(passed.as_secs_f64(), &seen, self.rate_bps as f64 / 8.0) else {
+            return Ok(());
+        };
         if (share - self.share).abs() > 0.005 {
             shaper.weigh(share.clamp(0.05, 0.95))?;
             self.share = share.max(0.05);

@@ -10,11 +10,10 @@
 
 use std::collections::HashMap;
 
-/// K, X, and what an average keeps of the past: T = 100 ms, tau = 500 ms.
+/// K, X, tau.
 const TOP: usize = 10;
 const HEADROOM: f64 = 0.1;
-const KEEP: f64 = 0.8187;
-const PERIOD_S: f64 = 0.1;
+const AVERAGING_S: f64 = 0.5;
 
 /// Rates of the flows of both queues.
 #[derive(Clone, Debug, Default)]
@@ -30,14 +29,15 @@ struct Flow {
 }
 
 impl Weights {
-    /// ABC's share of `capacity` bytes per second, from all flows' bytes so far: key, bytes, whether it is ABC's. None while
-    /// there is nothing to share.
-    pub fn update(&mut self, seen: &[(u32, u64, bool)], capacity: f64) -> Option<f64> {
+    /// ABC's share of `capacity` bytes per second, `passed_s` after the last one, from all flows' bytes so far: key, bytes,
+    /// whether it is ABC's. None while there is nothing to share.
+    pub fn update(&mut self, passed_s: f64, seen: &[(u32, u64, bool)], capacity: f64) -> Option<f64> {
+        let keep = (-passed_s / AVERAGING_S).exp();
         let mut flows = HashMap::with_capacity(seen.len());
         for (key, bytes, abc) in seen {
             let before = self.flows.get(key).copied().unwrap_or_default();
-            let now = bytes.saturating_sub(before.bytes) as f64 / PERIOD_S;
-            let rate = before.rate * KEEP + now * (1.0 - KEEP);
+            let now = bytes.saturating_sub(before.bytes) as f64 / passed_s;
+            let rate = before.rate * keep + now * (1.0 - keep);
             flows.insert(*key, Flow { bytes: *bytes, rate, abc: *abc });
         }
         self.flows = flows;
@@ -113,12 +113,12 @@ mod tests {
         let mut bytes = 0;
         for _ in 0..100 {
             bytes += 10;
-            weights.update(&[(1, bytes, true), (2, bytes, false)], 100.0);
+            weights.update(0.1, &[(1, bytes, true), (2, bytes, false)], 100.0);
         }
         let mut share = 0.5;
         for _ in 0..100 {
             bytes += 10;
-            share = weights.update(&[(1, 1000, true), (2, bytes, false)], 100.0).unwrap();
+            share = weights.update(0.1, &[(1, 1000, true), (2, bytes, false)], 100.0).unwrap();
         }
         assert!(share < 0.01, "{share}");
     }
