@@ -18,6 +18,7 @@
 //! | [`log`], [`meter`] | the link's log while it grows; counters for a display |
 //! | [`doctor`] | what is missing on this machine, and what to do about it |
 //! | [`mod@tuple`] | a flow's addresses and ports |
+//! | [`workload`] | a scenario's flows by kernel TCP and iperf3 |
 //! | [`emulation`] | all of it together: a command behind a link |
 //! | [`command`] | programs on both sides: their start, their end, signals |
 //! | [`namespace`], [`address`] | the namespaces, devices and addresses of both sides |
@@ -49,3 +50,4 @@ pub mod spec;
 pub mod supervisor;
 pub mod tuple;
 pub mod watch;
+pub mod workload;

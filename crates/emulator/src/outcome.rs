@@ -167,7 +167,7 @@ fn name(flow: &FlowMeter) -> String {
     flow.tuple.map_or_else(|| "others".to_string(), |tuple| tuple.to_string())
 }
 
-fn flow_row(flow: &FlowMeter, length: Duration) -> FlowOutcome {
+pub(crate) fn flow_row(flow: &FlowMeter, length: Duration) -> FlowOutcome {
     let active = flow.last.since(flow.first).max(Duration::from_millis(1)).min(length);
     FlowOutcome {
         name: name(flow),

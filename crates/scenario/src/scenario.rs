@@ -320,6 +320,12 @@ impl FlowSpec {
         }
     }
 
+    /// When flow `index` of [`FlowSpec::count`] starts in a run with this seed.
+    pub fn drawn_start(&self, seed: u64, index: u32) -> Duration {
+        let mut random = Random::stream(seed, &format!("start {}", self.name_of(index)));
+        self.start + self.start_within.mul_f64(random.uniform())
+    }
+
     /// The name of flow `index` of [`FlowSpec::count`].
     pub fn name_of(&self, index: u32) -> String {
         if self.count == 1 { self.name.clone() } else { format!("{}-{}", self.name, index + 1) }

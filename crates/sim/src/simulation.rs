@@ -113,8 +113,7 @@ impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
             for index in 0..flow.count {
                 let name = flow.name_of(index);
                 let id = flows.len() as u32;
-                let mut random = Random::stream(scenario.seed, &format!("start {name}"));
-                let start = Time::ZERO + flow.start + flow.start_within.mul_f64(random.uniform());
+                let start = Time::ZERO + flow.drawn_start(scenario.seed, index);
                 let made = host(flow_config(scenario, flow, id, &name, start));
                 hosts.push(made.map_err(|reason| SetupError::Host { flow: name.clone(), reason })?);
                 statistics.push(FlowStatistics::new(network.forward_links[id as usize].last().copied()));
