@@ -161,6 +161,8 @@ pub struct Compare {
 pub enum Arena {
     /// In simulated time
     Simulator,
+    /// In real time: kernel TCP over an emulated path
+    Emulator,
 }
 
 /// The profile of a flow's hosts.

@@ -232,7 +232,7 @@ fn write(
             ("loss in each direction".to_string(), arguments.loss.to_string()),
             ("seed".to_string(), arguments.seed.to_string()),
         ],
-        notes: outcome.run.unreliable_because.clone(),
+        notes: crate::emulated::notes(&outcome.run),
         origin: &document.origin,
         runs: &document.runs,
         series: series.collect(),
@@ -292,7 +292,8 @@ fn direction(
     Ok(direction)
 }
 
-fn failure(error: EmulationError) -> Failure {
+/// Why a command could not be run, with the exit code that says so.
+pub(crate) fn failure(error: EmulationError) -> Failure {
     match error {
         // Whoever interrupts knows it.
         EmulationError::House(HouseError::Interrupted { signal }) => {
@@ -304,7 +305,7 @@ fn failure(error: EmulationError) -> Failure {
 }
 
 /// What the run was like, on standard error.
-fn say(directions: &Directions, run: &Run) {
+pub(crate) fn say(directions: &Directions, run: &Run) {
     let passed = |direction: &Measured| {
         let facts = &direction.facts;
         format!("{} {} packets delivered, {} dropped", direction.name, facts.written, facts.dropped)

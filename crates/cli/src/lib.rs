@@ -6,6 +6,7 @@
 //! | [`compare`], [`run`], [`reproduce`], [`list`], [`trace`], [`stability`], [`mod@bench`], [`perf`], [`emulate`], [`tcp`], [`router`] | one command each |
 //! | [`simulate`] | many runs at once |
 //! | [`quinn`] | the real QUIC stack as a host of the simulator |
+//! | [`emulated`] | scenarios on the emulator |
 //! | [`schemes`] | what `compare` runs when no scheme is named |
 //! | [`summary`] | which scheme is best, and by how much |
 //! | [`text`] | tables, drawings and CSV for standard output |
@@ -18,6 +19,7 @@ pub mod arguments;
 pub mod bench;
 pub mod compare;
 pub mod emulate;
+pub mod emulated;
 pub mod failure;
 pub mod folder;
 pub mod list;
@@ -50,6 +52,11 @@ pub fn main() -> Result<(), Failure> {
     if let Command::Emulate(arguments) = &cli.command {
         // Its processes must be started before there is a thread, and interrupts are its command's to answer.
         return emulate::execute(arguments);
+    }
+    if let Command::Run(arguments) = &cli.command
+        && arguments.on == arguments::Arena::Emulator
+    {
+        return run::execute(arguments);
     }
     folder::clean_up_on_interrupt();
     match &cli.command {

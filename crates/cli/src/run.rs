@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use brakelight_core::registry::Host;
+use brakelight_emulator::supervisor::Janitor;
 use brakelight_scenario::documents::{Origin, Runs};
 use brakelight_scenario::outcome::Run;
 use brakelight_scenario::scenario::{FlowSpec, Hop, Scenario, Service};
@@ -11,8 +12,9 @@ use brakelight_scenario::trace::names::Names;
 use brakelight_scenario::{file, scenario};
 use brakelight_sim::Traces;
 
-use crate::arguments::{self, Format, HostName};
+use crate::arguments::{self, Arena, Format, HostName, Logs};
 use crate::compare::seeds;
+use crate::emulated;
 use crate::failure::Failure;
 use crate::folder::Folder;
 use crate::origin;
@@ -36,16 +38,38 @@ pub fn execute(arguments: &arguments::Run) -> Result<(), Failure> {
     scenario.record.link_logs = logs.link_logs && arguments.out.is_some();
     let names = Names::from_environment().map_err(Failure::input)?;
     let traces = load_traces(&mut scenario, &arguments.scenario, &names)?;
-    let folder = arguments.out.as_deref().map(Folder::create).transpose()?;
-    let seed = scenario.seed;
+    let origin = origin::origin(scenario.seed);
     let jobs = [Job { label: scenario.name.clone(), scenario, names: None }];
-    let results = simulate::all_by(runner, "running", &jobs, arguments.runs, &traces)?;
+    let mut janitor = None;
+    let (folder, results) = match arguments.on {
+        Arena::Simulator => {
+            let folder = arguments.out.as_deref().map(Folder::create).transpose()?;
+            (folder, simulate::all_by(runner, "running", &jobs, arguments.runs, &traces)?)
+        }
+        Arena::Emulator => {
+            let scenario = &jobs[0].scenario;
+            // Refused before anything is made.
+            emulated::check(scenario, &traces).map_err(|mut error| {
+                error.file = Some(arguments.scenario.display().to_string());
+                error
+            })?;
+            emulated::check_hosts()?;
+            let folder = arguments.out.as_deref().map(Folder::create).transpose()?;
+            let making = folder.as_ref().map(|folder| Janitor::watch(folder.in_the_making()));
+            janitor = making.transpose().map_err(Failure::run)?;
+            let (seeds, command) = (arguments.runs, origin.command.as_str());
+            let result = emulated::scenario(scenario, &traces, seeds, folder.as_ref(), command)?;
+            (folder, vec![result])
+        }
+    };
     let runs: Vec<Run> = results.iter().map(|result| result.run.clone()).collect();
-    let document = Runs { origin: origin::origin(seed), runs };
+    let document = Runs { origin, runs };
     if let Some(folder) = folder {
         let report = report(arguments, &jobs[0].scenario, &document.origin, &document.runs, &results);
+        let logs = if arguments.on == Arena::Emulator { Logs { link_logs: false, ..logs } } else { logs };
         output::write(folder, &Outputs { document: &document, report: &report, results: &results, logs })?;
     }
+    drop(janitor);
     match arguments.format {
         Format::Json => text::print_json(&document),
         Format::Csv => text::print(&text::csv::runs(&document.runs)),
@@ -137,7 +161,7 @@ fn report<'a>(
     Report {
         title: scenario.name.clone(),
         setting,
-        notes: Vec::new(),
+        notes: runs.iter().flat_map(emulated::notes).collect(),
         origin,
         runs,
         series: recorded.collect(),
@@ -257,6 +281,8 @@ fn facts(run: &Run) -> String {
     ];
     facts.extend(run.jain.map(|jain| format!("Jain {jain:.3}")));
     facts.extend(run.spread.map(|spread| format!("medians of {}", spread.n)));
+    facts.extend(run.lateness_ms.map(|late| format!("late by {} ms at p99", number(late.p99))));
+    facts.extend(run.unreliable.then(|| "UNRELIABLE".to_string()));
     facts.join(", ")
 }
 

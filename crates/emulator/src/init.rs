@@ -215,6 +215,8 @@ fn spawn(
     // SAFETY: the closure makes system calls only; the descriptor outlives the call of `spawn`, in which it runs.
     unsafe {
         command.pre_exec(move || {
+            // A shell that waits for its children waits for ever where they may not tell it.
+            sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None)?;
             let network = std::os::fd::BorrowedFd::borrow_raw(network);
             setns(network, CloneFlags::CLONE_NEWNET)?;
             // What init and the keeper hold back is not for a program to inherit.

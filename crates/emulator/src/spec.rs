@@ -179,14 +179,15 @@ impl Bottleneck {
         Ok(Bottleneck { spec, trace, offset: TraceOffset::At(Duration::ZERO) })
     }
 
-    /// A scenario's link.
-    pub fn of_scenario(spec: LinkSpec, offset: TraceOffset, names: &Names) -> Result<Self, SpecError> {
+    /// A scenario's link; `trace` is what its service's name of a trace led to.
+    pub fn of_scenario(spec: LinkSpec, trace: Option<Trace>, offset: TraceOffset) -> Result<Self, SpecError> {
         usable(&spec.queue)?;
-        let trace = match &spec.service {
-            Service::Trace(name) => Some(names.load(name)?),
-            _ => None,
-        };
-        Ok(Bottleneck { spec, trace, offset })
+        let refuse = |reason: &str| SpecError::Link { name: spec.name.clone(), reason: reason.to_string() };
+        match &spec.service {
+            Service::Radio(_) => Err(refuse("the emulator has no radio: give `trace`, `rate` or `steps`")),
+            Service::Trace(name) if trace.is_none() => Err(refuse(&format!("trace `{name}` was not loaded"))),
+            _ => Ok(Bottleneck { spec, trace, offset }),
+        }
     }
 
     /// Its data.

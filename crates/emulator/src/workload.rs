@@ -3,6 +3,7 @@
 //! The senders stand behind the link, the receivers on the outer side, so data go up. Each flow is an iperf3 client and an iperf3
 //! server of its own, on a port of its own: a server takes one test at a time. iperf3 counts whole seconds, so durations must be some.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::io;
@@ -10,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use brakelight_core::ecn::Encoding;
 use brakelight_core::path::elements::ElementConfig;
+use brakelight_core::path::trace::Trace;
 use brakelight_core::registry::Host;
 use brakelight_core::time::{Duration, Time};
 use brakelight_scenario::clock::Clock;
@@ -17,7 +19,6 @@ use brakelight_scenario::measure::{Distribution, jain, mbps, percent};
 use brakelight_scenario::outcome::{MarkCounts, Outcome};
 use brakelight_scenario::problem::{InputError, Problem};
 use brakelight_scenario::scenario::{FlowSpec, Hop, LinkSpec, Scenario, Service, packet_sizes};
-use brakelight_scenario::trace::names::Names;
 use brakelight_scenario::traffic::Traffic;
 use serde_json::Value;
 
@@ -97,8 +98,8 @@ pub enum WorkloadError {
 }
 
 impl Workload {
-    /// The scenario as real hosts run it; refused with the field and with what would be valid where they cannot.
-    pub fn of(scenario: &Scenario, names: &Names) -> Result<Self, InputError> {
+    /// The scenario as real hosts run it, with the traces that its links name; refused with the field and with what would be valid where they cannot.
+    pub fn of(scenario: &Scenario, traces: &BTreeMap<String, Trace>) -> Result<Self, InputError> {
         whole_seconds("", "duration", scenario.duration)?;
         let [first, ..] = scenario.flows.as_slice() else {
             return Err(refuse("", "flow", "the emulator needs at least one".to_string()));
@@ -110,8 +111,8 @@ impl Workload {
         for flow in &scenario.flows {
             check_flow(flow, first)?;
         }
-        let up = direction(scenario, "up", first, &first.path, names)?;
-        let down = direction(scenario, "down", first, &first.reverse, names)?;
+        let up = direction(scenario, "up", first, &first.path, traces)?;
+        let down = direction(scenario, "down", first, &first.reverse, traces)?;
         for link in &scenario.links {
             let used = [&up, &down]
                 .iter()
@@ -343,7 +344,7 @@ fn direction(
     name: &str,
     flow: &FlowSpec,
     hops: &[Hop],
-    names: &Names,
+    traces: &BTreeMap<String, Trace>,
 ) -> Result<Direction, InputError> {
     let key = if name == "up" { "path" } else { "reverse" };
     let owner = format!("flow `{}`", flow.name);
@@ -354,7 +355,7 @@ fn direction(
             Hop::Link(link) if direction.link.is_none() && direction.elements.is_empty() => {
                 let spec = scenario.links.iter().find(|spec| spec.name == *link);
                 let spec = spec.ok_or_else(|| refuse(&owner, key, format!("there is no link `{link}`")))?;
-                direction.link = Some(bottleneck(scenario, spec, names)?);
+                direction.link = Some(bottleneck(scenario, spec, traces)?);
             }
             Hop::Link(link) => {
                 let reason =
@@ -373,18 +374,18 @@ fn direction(
     Ok(direction)
 }
 
-fn bottleneck(scenario: &Scenario, spec: &LinkSpec, names: &Names) -> Result<Bottleneck, InputError> {
-    let owner = format!("link `{}`", spec.name);
-    if matches!(spec.service, Service::Radio(_)) {
-        let reason = "the emulator has no radio: give `trace`, `rate` or `steps`".to_string();
-        return Err(refuse(&owner, "radio", reason));
-    }
-    Bottleneck::of_scenario(spec.clone(), scenario.trace_offset, names).map_err(|error| {
-        let key = match error {
-            SpecError::Trace(_) => "trace",
-            _ => "queue",
-        };
-        refuse(&owner, key, error.to_string())
+fn bottleneck(
+    scenario: &Scenario,
+    spec: &LinkSpec,
+    traces: &BTreeMap<String, Trace>,
+) -> Result<Bottleneck, InputError> {
+    let trace = match &spec.service {
+        Service::Trace(name) => traces.get(name).cloned(),
+        _ => None,
+    };
+    Bottleneck::of_scenario(spec.clone(), trace, scenario.trace_offset).map_err(|error| match error {
+        SpecError::Link { name, reason } => refuse(&format!("link `{name}`"), "service", reason),
+        error => refuse(&format!("link `{}`", spec.name), "queue", error.to_string()),
     })
 }
 

@@ -24,7 +24,7 @@ reverse = ["reverse"]
 "#;
 
 fn of(text: &str) -> Result<Workload, InputError> {
-    Workload::of(&file::read("x.toml", text).unwrap(), &Names::default())
+    Workload::of(&file::read("x.toml", text).unwrap(), &BTreeMap::new())
 }
 
 fn complaint(from: &str, to: &str) -> String {

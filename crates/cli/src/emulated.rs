@@ -1,0 +1,153 @@
+//! Scenarios on the emulator: the same file as in simulation, by kernel TCP, in real time.
+
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+use brakelight_emulator::command::{self, Setting};
+use brakelight_emulator::device::TunSettings;
+use brakelight_emulator::emulation::{self, Setup};
+use brakelight_emulator::forward;
+use brakelight_emulator::measure::{Measured, Meter, Settings};
+use brakelight_emulator::outcome::Directions;
+use brakelight_emulator::spec::Direction;
+use brakelight_emulator::supervisor::Janitor;
+use brakelight_emulator::workload::Workload;
+use brakelight_scenario::measure::describe_service;
+use brakelight_scenario::outcome::{Outcome, Run};
+use brakelight_scenario::problem::InputError;
+use brakelight_scenario::scenario::Scenario;
+use brakelight_sim::Traces;
+
+use crate::failure::Failure;
+use crate::folder::Folder;
+use crate::simulate::Result as JobResult;
+use crate::{emulate, logs, text};
+
+/// What a report should say of a run: whether it is to be trusted, and how late packets were. Nothing of a simulated one.
+pub fn notes(run: &Run) -> Vec<String> {
+    let mut notes: Vec<String> =
+        run.unreliable_because.iter().map(|reason| format!("Unreliable: {reason}.")).collect();
+    notes.extend(run.lateness_ms.map(|late| {
+        format!(
+            "Packets were handed over {:.3} ms (median), {:.3} ms (99th percentile), {:.3} ms (most) later than they were due.",
+            late.p50, late.p99, late.max
+        )
+    }));
+    notes
+}
+
+/// Whether real hosts can run the scenario.
+pub fn check(scenario: &Scenario, traces: &Traces) -> Result<(), InputError> {
+    Workload::of(scenario, traces).map(|_| ())
+}
+
+/// Whether the programs are there that are the hosts.
+pub fn check_hosts() -> Result<(), Failure> {
+    if command::exists("iperf3".as_ref()) {
+        return Ok(());
+    }
+    Err(Failure::run("iperf3 is not installed, which is the host on the emulator: `apt install iperf3`"))
+}
+
+/// Runs a scenario with `seeds` seeds, one after the other, by kernel TCP. The links' logs of the first seed go into the
+/// folder, where the scenario asks for them. Must be called before there are other threads.
+pub fn scenario(
+    scenario: &Scenario,
+    traces: &Traces,
+    seeds: u32,
+    folder: Option<&Folder>,
+    command: &str,
+) -> Result<JobResult, Failure> {
+    let mut first = None;
+    let mut runs = Vec::new();
+    for seed in 0..seeds {
+        let mut scenario = scenario.clone();
+        scenario.seed = scenario.seed.wrapping_add(u64::from(seed));
+        let folder = folder.filter(|_| scenario.record.link_logs && seed == 0);
+        scenario.record.series &= seed == 0;
+        let outcome = one(&scenario, traces, folder, command)?;
+        runs.push(outcome.run.clone());
+        first.get_or_insert(outcome);
+    }
+    Run::median(&runs)
+        .zip(first)
+        .map(|(run, first)| JobResult { run, first })
+        .ok_or_else(|| Failure::run("a scenario ran with no seed"))
+}
+
+fn one(
+    scenario: &Scenario,
+    traces: &Traces,
+    folder: Option<&Folder>,
+    command: &str,
+) -> Result<Outcome, Failure> {
+    let workload = Workload::of(scenario, traces)?;
+    let scratch = Scratch::new(scenario.seed)?;
+    let janitor = Janitor::watch(&scratch.0).map_err(Failure::run)?;
+    let setup = Setup {
+        up: workload.up.clone(),
+        down: workload.down.clone(),
+        setting: Setting { nat: false, mtu: TunSettings::default().mtu },
+        forward: forward::Settings::default(),
+        server: Some(workload.server()),
+        command: workload.command(&scratch.0),
+    };
+    let bottleneck = workload.up.link.as_ref().map(|link| describe_service(&link.spec().service));
+    let stem = logs::file_name(&format!("{}.{}", scenario.name, bottleneck.unwrap_or_default()));
+    let mut threads = Vec::new();
+    let mut watch = |direction: &Direction| {
+        let log = match (folder, &direction.link) {
+            (Some(folder), Some(link)) => {
+                let name = format!("links/{stem}.{}.log", logs::file_name(&link.spec().name));
+                Some((folder.path(&name)?, command.to_string()))
+            }
+            _ => None,
+        };
+        let measure_from = workload.measure_from;
+        let bin = scenario.record.series.then_some(scenario.record.bin);
+        let mut meter =
+            Meter::new(direction, &Settings { measure_from, bin, log, live: None }).map_err(Failure::run)?;
+        threads.extend(meter.take_log_thread());
+        Ok::<_, Failure>(meter)
+    };
+    let watches = [watch(&setup.up)?, watch(&setup.down)?];
+    let start = |_| threads.into_iter().try_for_each(|thread| thread.start());
+    let ended = emulation::run(setup, watches, start).map_err(emulate::failure)?;
+    for note in &ended.notes {
+        text::say(&format!("note: {note}"));
+    }
+    let directions = Directions {
+        up: Measured::of(ended.up).map_err(Failure::run)?,
+        down: Measured::of(ended.down).map_err(Failure::run)?,
+        measure_from: workload.measure_from,
+    };
+    let outcome = workload
+        .outcome(&scratch.0, scenario, &directions)
+        .map_err(|error| Failure::run(format!("{}, seed {}: {error}", scenario.name, scenario.seed)))?;
+    emulate::say(&directions, &outcome.run);
+    drop((scratch, janitor));
+    Ok(outcome)
+}
+
+/// A folder for what the hosts print, which is gone afterwards.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(seed: u64) -> Result<Self, Failure> {
+        let folder = std::env::temp_dir().join(format!("brakelight-hosts-{}-{seed}", std::process::id()));
+        let refuse = |error| Failure::run(format!("{}: {error}", folder.display()));
+        std::fs::create_dir(&folder).map_err(refuse)?;
+        let scratch = Scratch(folder.clone());
+        // The hosts run as the user who called sudo, if one did.
+        std::fs::set_permissions(&folder, Permissions::from_mode(0o1777)).map_err(refuse)?;
+        Ok(scratch)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // Nothing can be done about what will not go.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
