@@ -53,6 +53,8 @@ pub enum Command {
     PerfServer(crate::perf::arguments::Server),
     /// Measure a path over QUIC against a `perf-server`, with any controller that works there
     Perf(Box<crate::perf::arguments::Client>),
+    /// Run scenarios in simulation and on the emulator, and show how far they agree
+    Parity(crate::parity::Parity),
     /// Run a command behind an emulated link
     Emulate(Box<crate::emulate::Arguments>),
     /// Let this machine's TCP speak ABC, by eBPF programs in its kernel
@@ -523,6 +525,16 @@ pub fn probability(text: &str) -> Result<f64, String> {
     const VALID: &str = "a number from 0 to 1, such as `0.01`";
     let probability: f64 = text.parse().map_err(|_| format!("`{text}` is not {VALID}"))?;
     if (0.0..=1.0).contains(&probability) { Ok(probability) } else { Err(out_of_range(text, VALID)) }
+}
+
+/// Whole seconds above zero: what iperf3 counts.
+pub fn positive_seconds(text: &str) -> Result<Duration, String> {
+    let time = positive_time(text)?;
+    if time.as_nanos().is_multiple_of(1_000_000_000) {
+        Ok(time)
+    } else {
+        Err(out_of_range(text, "whole seconds above 0, such as `60s`"))
+    }
 }
 
 pub(crate) fn positive_rate(text: &str) -> Result<Rate, String> {

@@ -26,6 +26,7 @@ pub mod list;
 pub mod logs;
 pub mod origin;
 pub mod output;
+pub mod parity;
 pub mod perf;
 pub mod progress;
 pub mod quinn;
@@ -69,6 +70,7 @@ pub fn main() -> Result<(), Failure> {
         Command::Bench(arguments) => bench::execute(arguments),
         Command::PerfServer(arguments) => perf::serve(arguments),
         Command::Perf(arguments) => perf::execute(arguments),
+        Command::Parity(arguments) => parity::execute(arguments),
         Command::Emulate(arguments) => emulate::execute(arguments),
         Command::Tcp(arguments) => tcp::execute(arguments),
         Command::Router(command) => router::execute(command),

@@ -77,7 +77,8 @@ pub fn execute(arguments: &arguments::Run) -> Result<(), Failure> {
     }
 }
 
-fn read(path: &Path) -> Result<Scenario, Failure> {
+/// The scenario in a file.
+pub(crate) fn read(path: &Path) -> Result<Scenario, Failure> {
     Ok(file::read(&path.display().to_string(), &text_of(path, "a scenario")?)?)
 }
 
@@ -117,7 +118,7 @@ pub(crate) fn set_host(scenario: &mut Scenario, host: HostName) -> Result<Runner
 }
 
 /// Loads the traces that links name: known names, or files, as seen from the scenario's own folder or from here.
-fn load_traces(scenario: &mut Scenario, path: &Path, names: &Names) -> Result<Traces, Failure> {
+pub(crate) fn load_traces(scenario: &mut Scenario, path: &Path, names: &Names) -> Result<Traces, Failure> {
     let folder = path.parent().unwrap_or(Path::new(""));
     let mut traces = Traces::new();
     for link in &scenario.links {

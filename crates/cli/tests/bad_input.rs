@@ -180,7 +180,18 @@ const LINES: &[&str] = &[
     "compare --colour",
     "compare extra",
     "run",
-    "run good.toml --on emulator",
+    "run good.toml --on mars",
+    "run vegas.toml --on emulator",
+    "run good.toml --on emulator --host quic",
+    "run half-second.toml --on emulator",
+    "run xcp-queue.toml --on emulator",
+    "run unknown-link.toml --on emulator",
+    "parity",
+    "parity missing.toml",
+    "parity vegas.toml",
+    "parity good.toml --runs 0",
+    "parity good.toml --beside none",
+    "parity --duration 500ms",
     "run good.toml --host sctp",
     "run header.toml --host quinn",
     "run calls.toml --host quinn",
@@ -245,6 +256,9 @@ fn folder() -> Scratch {
     scratch
         .write("tunnel-in-tunnel.toml", path("[\"encapsulate\", \"encapsulate\", \"up\", \"decapsulate\"]"));
     scratch.write("tunnel-header.toml", path("[\"encapsulate:overhead=30\", \"up\", \"decapsulate\"]"));
+    scratch.write("vegas.toml", scenario(("\"cubic\"", "\"vegas\"")));
+    scratch.write("half-second.toml", scenario(("1s", "500ms")));
+    scratch.write("xcp-queue.toml", queue("xcp"));
     scratch.write("zero-buffer.toml", scenario(("250pkt", "0pkt")));
     scratch
 }

@@ -201,6 +201,11 @@ impl Workload {
             row.goodput_mbps = mbps(host.bytes, Duration::from_secs_f64(host.seconds));
             row.rtt_ms = host.rtt.summary();
             row.retransmitted_packets = host.retransmitted;
+            row.application = meter.map(|meter| {
+                // Of the data connection: iperf3 has talked over another one before, and will after.
+                let times = [("started_s", meter.first), ("ended_s", meter.last)];
+                times.map(|(name, at)| (name.to_string(), at.as_secs_f64())).into()
+            });
             run.flows.push(row);
             run.retransmitted_packets += host.retransmitted;
             rtt.merge(&host.rtt);

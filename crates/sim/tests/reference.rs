@@ -14,94 +14,11 @@ use brakelight_core::path::trace::Trace;
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Limit, Rate};
 use brakelight_scenario::compare::Compare;
+use brakelight_scenario::reference::{Model, REAL, outside};
 use brakelight_scenario::scenario::{FlowSpec, Hop, LinkSpec, Record, Scenario, TraceOffset};
 use brakelight_scenario::scheme::Scheme;
 use brakelight_scenario::spelled::Spelled;
 use brakelight_sim::{Traces, run};
-
-/// Relative tolerances on throughput and on the 95th percentile of the queueing delay.
-struct Tolerance {
-    throughput: f64,
-    p95: f64,
-}
-
-/// A scheme as really run, the scheme that models it, and how close the model must be.
-struct Model {
-    real: &'static str,
-    scheme: &'static str,
-    tolerance: Tolerance,
-}
-
-const MODELS: &[Model] = &[
-    Model {
-        real: "abc",
-        scheme: "abc:variant=prototype",
-        tolerance: Tolerance { throughput: 0.05, p95: 0.20 },
-    },
-    Model { real: "bbr", scheme: "bbr", tolerance: Tolerance { throughput: 0.05, p95: 0.25 } },
-    // Linux's Cubic: W_est never catches up, and the curve is read one smallest RTT ahead.
-    Model {
-        real: "cubic",
-        scheme: "cubic:reno_catch_up=false,horizon=min_rtt",
-        tolerance: Tolerance { throughput: 0.03, p95: 0.35 },
-    },
-    Model {
-        real: "cubic+codel",
-        scheme: "cubic+codel:reno_catch_up=false,horizon=min_rtt,target=50ms,interval=100ms,drop=behind-head",
-        tolerance: Tolerance { throughput: 0.08, p95: 0.30 },
-    },
-    Model {
-        real: "cubic+pie",
-        scheme: "cubic+pie:reno_catch_up=false,horizon=min_rtt,variant=mahimahi,target=50ms,max_burst=100ms",
-        tolerance: Tolerance { throughput: 0.07, p95: 0.25 },
-    },
-];
-
-/// Lowest and highest of the real runs.
-struct Real {
-    trace: &'static str,
-    scheme: &'static str,
-    throughput_mbps: [f64; 2],
-    p95_ms: [f64; 2],
-}
-
-const fn real(
-    trace: &'static str,
-    scheme: &'static str,
-    throughput_mbps: [f64; 2],
-    p95_ms: [f64; 2],
-) -> Real {
-    Real { trace, scheme, throughput_mbps, p95_ms }
-}
-
-const REAL: &[Real] = &[
-    real("Verizon-LTE-short.down", "abc", [4.091, 4.091], [114.0, 114.0]),
-    real("Verizon-LTE-short.down", "cubic+codel", [3.230, 3.409], [148.0, 219.0]),
-    real("Verizon-LTE-short.down", "cubic", [4.581, 4.583], [1110.0, 1399.0]),
-    real("Verizon-LTE-short.up", "abc", [5.234, 5.234], [86.0, 86.0]),
-    real("Verizon-LTE-short.up", "cubic+codel", [3.434, 3.434], [124.0, 124.0]),
-    real("Verizon-LTE-short.up", "cubic", [5.589, 5.589], [933.0, 933.0]),
-    real("ATT-LTE-driving-2016.down", "abc", [3.599, 3.599], [117.0, 117.0]),
-    real("ATT-LTE-driving-2016.down", "cubic+codel", [2.981, 3.105], [164.0, 201.0]),
-    real("ATT-LTE-driving-2016.down", "cubic", [3.948, 3.948], [1449.0, 1449.0]),
-    real("ATT-LTE-driving-2016.up", "abc", [1.413, 1.413], [327.0, 327.0]),
-    real("ATT-LTE-driving-2016.up", "cubic+codel", [1.029, 1.029], [208.0, 208.0]),
-    real("ATT-LTE-driving-2016.up", "cubic", [1.688, 1.688], [2573.0, 2573.0]),
-    real("TMobile-LTE-short.down", "abc", [11.984, 11.984], [146.0, 146.0]),
-    real("TMobile-LTE-short.down", "cubic+codel", [6.602, 6.602], [118.0, 118.0]),
-    real("TMobile-LTE-short.down", "cubic", [13.235, 13.235], [354.0, 354.0]),
-    real("TMobile-LTE-short.up", "abc", [5.737, 5.737], [101.0, 101.0]),
-    real("TMobile-LTE-short.up", "cubic+codel", [4.466, 4.466], [65.0, 65.0]),
-    real("TMobile-LTE-short.up", "cubic", [6.356, 6.356], [806.0, 806.0]),
-    real("Verizon-LTE-short.down", "bbr", [4.421, 4.421], [704.0, 704.0]),
-    real("Verizon-LTE-short.up", "bbr", [5.314, 5.314], [793.0, 793.0]),
-    real("ATT-LTE-driving-2016.down", "bbr", [3.848, 3.848], [1280.0, 1280.0]),
-    real("ATT-LTE-driving-2016.up", "bbr", [1.726, 1.726], [2270.0, 2270.0]),
-    real("TMobile-LTE-short.down", "bbr", [12.943, 12.943], [403.0, 403.0]),
-    real("TMobile-LTE-short.up", "bbr", [6.099, 6.099], [537.0, 537.0]),
-    real("Verizon-LTE-short.down", "cubic+pie", [2.993, 3.035], [66.0, 69.0]),
-    real("ATT-LTE-driving-2016.down", "cubic+pie", [2.791, 2.791], [87.0, 87.0]),
-];
 
 /// Rows that lie outside their tolerance, by trace and scheme.
 const OUTSIDE: &[(&str, &str)] = &[
@@ -131,11 +48,6 @@ fn median(mut values: Vec<f64>) -> f64 {
     if values.len().is_multiple_of(2) { (values[middle - 1] + values[middle]) / 2.0 } else { values[middle] }
 }
 
-/// How far `value` lies outside `range`, relative to its nearer end; zero inside.
-fn outside(value: f64, [low, high]: [f64; 2]) -> f64 {
-    ((low - value) / low).max((value - high) / high).max(0.0)
-}
-
 #[test]
 fn simulated_runs_lie_within_the_tolerances_of_the_real_ones() {
     let mut report = String::new();
@@ -145,7 +57,7 @@ fn simulated_runs_lie_within_the_tolerances_of_the_real_ones() {
             eprintln!("not run: the recording {} is not there (BRAKELIGHT_SHARED)", row.trace);
             continue;
         };
-        let model = MODELS.iter().find(|model| model.real == row.scheme).expect("every row has a model");
+        let model = Model::of(row.scheme).expect("every row has a model");
         let traces = Traces::from([(row.trace.to_string(), trace)]);
         let scheme = Scheme::parse(model.scheme).expect("the model's scheme is valid");
         let outcomes: Vec<_> = (1..=SEEDS)
