@@ -47,6 +47,7 @@ fn of_spec(flow: &FlowSpec) -> FlowSettings {
         stop: None,
         receiver_clock: flow.receiver_clock,
         reports: true,
+        receive_times: false,
         jitter: flow.jitter,
         random: Random::stream(0, "host"),
         controller_random: Random::stream(0, "controller"),
@@ -70,6 +71,7 @@ fn settings(config: &FlowConfig) -> FlowSettings {
         receiver_clock: config.receiver_clock,
         // A receiver that reports is what these two are in the model.
         reports: matches!(config.feedback.name(), "receive_times" | "bmcc"),
+        receive_times: config.feedback.name() == "receive_times",
         jitter: config.jitter,
         random: config.random.clone(),
         controller_random: config.controller_random.clone(),

@@ -69,6 +69,8 @@ pub struct Settings {
     pub overhead: u64,
     /// The controller's stream of random numbers.
     pub random: Random,
+    /// Whether the controller is to be told when packets arrived: QUIC-DC is, and what has it as its other window may be.
+    pub receive_times: bool,
 }
 
 impl Settings {
@@ -76,7 +78,16 @@ impl Settings {
     pub fn new(controller: ControllerConfig, place: Place, path: Path) -> Result<Self, Unsupported> {
         support::check(&controller, place, path)?;
         let random = Random::stream(0, "controller");
-        Ok(Settings { controller, place, initial_window: 10, pacing_burst: 10, overhead: 28, random })
+        let receive_times = controller.companions().feedback == "receive_times";
+        Ok(Settings {
+            controller,
+            place,
+            initial_window: 10,
+            pacing_burst: 10,
+            overhead: 28,
+            random,
+            receive_times,
+        })
     }
 
     /// The controller.
@@ -103,6 +114,8 @@ struct Inner {
     base: Option<Instant>,
     sender: Option<Sender>,
     open: bool,
+    /// When the gate was last set.
+    now: Time,
 }
 
 impl Governor {
@@ -175,6 +188,7 @@ impl Governor {
     /// Opens or shuts the window for the next packet: what keeps it, if it stays shut.
     pub(crate) fn set_gate(&self, now: Time) -> Gate {
         let mut inner = self.lock();
+        inner.now = now;
         let gate = inner.sender.as_mut().map_or(Gate::Open, |sender| sender.gate(now));
         inner.open = gate == Gate::Open;
         gate
@@ -221,7 +235,14 @@ impl Listener for Governor {
     }
 
     fn on_seal(&self, number: u64, packet: &[u8]) -> Option<Ecn> {
-        self.with(|sender| sender.on_seal(number, packet.len() as u64))
+        let mut inner = self.lock();
+        let Inner { base: Some(base), sender: Some(sender), now, .. } = &mut *inner else { return None };
+        // The stack says no time here. The driver has said it just before; elsewhere there is the clock that the stack reads.
+        let now = match self.settings.place {
+            Place::Driver => *now,
+            Place::Stack => time(*base, Instant::now()),
+        };
+        Some(sender.on_seal(now, number, packet.len() as u64))
     }
 }
 

@@ -54,9 +54,9 @@ pub(super) struct Peer {
 }
 
 impl Peer {
-    pub(super) fn new(controller: &ControllerConfig, encoding: Encoding, mss: u64) -> Self {
+    pub(super) fn new(controller: &ControllerConfig, times: bool, encoding: Encoding, mss: u64) -> Self {
         let feedback = controller.companions().feedback;
-        let times = if feedback == "receive_times" { Times::Awaited } else { Times::Unused };
+        let times = if times { Times::Awaited } else { Times::Unused };
         let receiver = (feedback == "bmcc")
             .then(|| FeedbackConfig::new("bmcc", &[]).ok())
             .flatten()

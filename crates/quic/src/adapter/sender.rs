@@ -56,6 +56,15 @@ struct Sealed {
     number: u64,
     size: u64,
     ecn: Ecn,
+    told: Told,
+}
+
+/// What a controller was told of a packet that is about to leave, and what it said.
+#[derive(Clone, Copy, Debug)]
+struct Told {
+    number: u64,
+    app_limited: bool,
+    tag: u64,
 }
 
 /// What an ACK frame said.
@@ -196,7 +205,7 @@ impl Sender {
             rtt: Estimator::default(),
             rtt_sample: None,
             pacer: Pacer::new(mss * u64::from(settings.pacing_burst.max(1)), now),
-            peer: Peer::new(&settings.controller, encoding, mss),
+            peer: Peer::new(&settings.controller, settings.receive_times, encoding, mss),
             controller,
             sent: VecDeque::new(),
             sealed: Vec::new(),
@@ -298,16 +307,43 @@ impl Sender {
         self.eliciting = eliciting;
     }
 
-    pub(super) fn on_seal(&mut self, number: u64, size: u64) -> Ecn {
+    /// The packet `number` was sealed at `now`, and leaves next.
+    pub(super) fn on_seal(&mut self, now: Time, number: u64, size: u64) -> Ecn {
         if !self.eliciting {
             self.quiet += size;
             // rfc3168 6.1.4, of pure ACKs: they answer nothing, and their marks would be taken for those of data.
             return Ecn::NotEct;
         }
-        let ecn = self.validation.codepoint();
+        self.flush();
+        let before: u64 = self.sealed.iter().map(|packet| packet.size).sum();
+        let (told, wanted) = self.ask(now, size, self.inflight + before);
+        let ecn = if self.validation.codepoint() == Ecn::NotEct { Ecn::NotEct } else { wanted };
         self.validation.on_sent(ecn);
-        self.sealed.push(Sealed { number, size, ecn });
+        self.sealed.push(Sealed { number, size, ecn, told });
         ecn
+    }
+
+    /// Tells the controller of a packet that is about to leave, and asks for its codepoint.
+    fn ask(&mut self, now: Time, size: u64, inflight: u64) -> (Told, Ecn) {
+        if inflight == 0 {
+            self.restart_after_idle(now);
+            // draft-ietf-ccwg-bbr 4.1.2.2
+            self.first_sent_at = now;
+            self.delivered_at = now;
+        }
+        let number = self.next_number;
+        self.next_number += 1;
+        let app_limited = self.app_limited_until > self.delivered;
+        let directive = self.controller.on_send(&SendEvent {
+            now,
+            size: Bytes(size),
+            number,
+            retransmission: false,
+            inflight: Bytes(inflight),
+            app_limited,
+            srtt: self.rtt.measured(),
+        });
+        (Told { number, app_limited, tag: directive.tag }, directive.ecn)
     }
 
     pub(super) fn on_sent(&mut self, now: Time, bytes: u64) {
@@ -324,12 +360,14 @@ impl Sender {
         }
         self.last_number = sealed.last().map(|packet| packet.number);
         for packet in &sealed {
-            self.record(now, packet.size, Some(packet.number), packet.ecn.is_capable());
+            let told = Some(packet.told);
+            self.record(now, packet.size, Some(packet.number), packet.ecn.is_capable(), told);
         }
         let mut rest = bytes.saturating_sub(sum + quiet);
         while rest > 0 {
             let size = if self.tapped { rest } else { rest.min(self.mss) };
-            self.record(now, size, None, false);
+            let told = (!self.tapped).then(|| self.ask(now, size, self.inflight).0);
+            self.record(now, size, None, false, told);
             rest -= size;
         }
         sealed.clear();
@@ -338,39 +376,17 @@ impl Sender {
         self.pacer.sent(now, bytes, rate);
     }
 
-    fn record(&mut self, now: Time, size: u64, number: Option<u64>, marked: bool) {
-        if self.inflight == 0 {
-            self.restart_after_idle(now);
-            // draft-ietf-ccwg-bbr 4.1.2.2
-            self.first_sent_at = now;
-            self.delivered_at = now;
-        }
-        let app_limited = self.app_limited_until > self.delivered;
-        let own_number = self.next_number;
-        let mut tag = 0;
-        if number.is_some() || !self.tapped {
-            self.next_number += 1;
-            let directive = self.controller.on_send(&SendEvent {
-                now,
-                size: Bytes(size),
-                number: own_number,
-                retransmission: false,
-                inflight: Bytes(self.inflight),
-                app_limited,
-                srtt: self.rtt.measured(),
-            });
-            tag = directive.tag;
-        }
+    fn record(&mut self, now: Time, size: u64, number: Option<u64>, marked: bool, told: Option<Told>) {
         self.inflight += size;
         self.last_sent_at = Some(now);
         self.counters.sent_packets += 1;
         self.counters.marked_packets += u64::from(marked);
         if let Some(number) = number {
-            self.peer.on_sent(number, own_number, now, size);
+            self.peer.on_sent(number, told.map_or(0, |told| told.number), now, size);
         }
         self.sent.push_back(Sent {
             info: PacketInfo {
-                number: own_number,
+                number: told.map_or(self.next_number, |told| told.number),
                 size: Bytes(size),
                 sent_at: now,
                 delivered: Bytes(self.delivered),
@@ -378,14 +394,14 @@ impl Sender {
                 first_sent_at: self.first_sent_at,
                 inflight: Bytes(self.inflight),
                 lost: Bytes(self.total_lost),
-                app_limited,
+                app_limited: told.is_some_and(|told| told.app_limited),
                 retransmission: false,
-                tag,
+                tag: told.map_or(0, |told| told.tag),
             },
             fate: Fate::Outstanding,
             number,
             marked,
-            told: number.is_some() || !self.tapped,
+            told: told.is_some(),
         });
     }
 

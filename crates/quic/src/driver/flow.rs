@@ -63,6 +63,8 @@ pub struct FlowSettings {
     pub receiver_clock: Clock,
     /// Whether the receiver reports when each packet arrived; if not, it stands for one that is not ours.
     pub reports: bool,
+    /// Whether the controller is to be told of receive times though it would not ask for them by itself.
+    pub receive_times: bool,
     /// Largest delay of a packet in the receiving host.
     pub jitter: Duration,
     /// The host's own stream of random numbers.
@@ -108,6 +110,7 @@ impl FlowSettings {
         settings.pacing_burst = self.pacing_burst;
         settings.overhead = u64::from(HEADERS);
         settings.random = self.controller_random.clone();
+        settings.receive_times |= self.receive_times;
         Ok((datagram, application, settings))
     }
 }

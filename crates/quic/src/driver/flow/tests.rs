@@ -61,6 +61,7 @@ fn settings(name: &str, options: &[(&str, &str)]) -> FlowSettings {
         stop: None,
         receiver_clock: Clock::default(),
         reports: true,
+        receive_times: false,
         jitter: Duration::from_micros(200),
         random: Random::stream(3, "host"),
         controller_random: Random::stream(3, "controller"),
@@ -234,4 +235,14 @@ fn an_episode_whose_packet_only_came_late_is_taken_back() {
     assert_eq!(straight.flow.governor().counters().lost_packets, 0);
     let (with, without) = (held.flow.governor().cwnd().as_f64(), straight.flow.governor().cwnd().as_f64());
     assert!(with > 0.9 * without, "{with} against {without}");
+}
+
+/// What a controller wants of each packet is on it: probes leave as brakes.
+#[test]
+fn each_packet_carries_the_codepoint_its_controller_chose() {
+    let seen = run(settings("abc", &[("probe", "100")]), &Path::default(), 3);
+    let forward = seen.left.iter().filter(|packet| packet.1 == Direction::Forward && packet.3 != Ecn::NotEct);
+    let codepoints: Vec<Ecn> = forward.map(|packet| packet.3).collect();
+    let brakes = codepoints.iter().filter(|ecn| **ecn == Ecn::Ect0).count();
+    assert!(brakes.abs_diff(codepoints.len() / 50) <= 2, "{brakes} of {}", codepoints.len());
 }
