@@ -2,10 +2,11 @@
 
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: help run test quick prove bench book
+.PHONY: help run install test quick prove bench book
 
 help:
 	@echo 'make run     compare every scheme on the embedded traces; table here, report in brakelight-report/'
+	@echo 'make install  the command `brakelight`, into ~/.cargo/bin'
 	@echo 'make test    everything the gate checks: format, lints, docs, all tests'
 	@echo 'make quick   format, lints and unit tests only'
 	@echo 'make prove   the long bars: 10 million inputs for each fuzzed parser'
@@ -15,6 +16,10 @@ help:
 run:
 	@scripts/setup run
 	cargo run --release --locked -- compare --out brakelight-report
+
+install:
+	@scripts/setup run
+	cargo install --locked --path crates/cli
 
 test:
 	@scripts/setup test

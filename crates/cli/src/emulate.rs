@@ -78,9 +78,9 @@ pub struct Arguments {
     /// Show capacity, throughput, queueing delay, accelerates and lateness of both directions meanwhile
     #[arg(long)]
     pub meter: bool,
-    /// A command for the shell that runs on the outer side: it is waited for until it listens, and ended after
-    #[arg(long, value_name = "CMD")]
-    pub server: Option<OsString>,
+    /// A command for the shell that runs on the outer side: it is waited for until it listens, and ended after; may be repeated
+    #[arg(long = "server", value_name = "CMD")]
+    pub servers: Vec<OsString>,
     /// Let the outer side be the real network; needs root, and the command runs as the user who called sudo
     #[arg(long)]
     pub nat: bool,
@@ -261,7 +261,7 @@ fn setup(arguments: &Arguments) -> Result<Setup, Failure> {
         )?,
         setting: Setting { nat: arguments.nat, mtu: TunSettings::default().mtu },
         forward: Settings::default(),
-        server: arguments.server.clone(),
+        servers: arguments.servers.clone(),
         command: arguments.command.clone(),
     };
     let program = &arguments.command[0];

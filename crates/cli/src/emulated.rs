@@ -90,7 +90,7 @@ fn one(
         down: workload.down.clone(),
         setting: Setting { nat: false, mtu: TunSettings::default().mtu },
         forward: forward::Settings::default(),
-        server: Some(workload.server()),
+        servers: vec![workload.server()],
         command: workload.command(&scratch.0),
     };
     let bottleneck = workload.up.link.as_ref().map(|link| describe_service(&link.spec().service));

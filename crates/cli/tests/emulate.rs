@@ -102,6 +102,12 @@ for family,name in ((socket.AF_INET,'BRAKELIGHT_HOST'),(socket.AF_INET6,'BRAKELI
     let output = world.run(&[], &["--delay", "5ms", "--server", &tcp, "--", "python3", "-c", client]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
 
+    // Each of several.
+    let other = "exec python3 -c 'import socket,signal
+s=socket.socket(); s.bind((\"\",8)); s.listen(); signal.pause()'";
+    let output = world.run(&[], &["--server", other, "--server", &tcp, "--", "python3", "-c", client]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+
     // A refused datagram comes back as an error.
     let client = "import os,socket
 s=socket.socket(socket.AF_INET,socket.SOCK_DGRAM); s.connect((os.environ['BRAKELIGHT_HOST'],7)); s.send(b'x'); s.settimeout(0.5)

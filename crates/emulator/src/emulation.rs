@@ -28,8 +28,8 @@ pub struct Setup {
     pub setting: Setting,
     /// How the thread behaves.
     pub forward: Settings,
-    /// A command line for the shell that is run on the outer side first, and listens.
-    pub server: Option<OsString>,
+    /// Command lines for the shell that are run on the outer side first, each waited for until it listens.
+    pub servers: Vec<OsString>,
     /// The command and its arguments.
     pub command: Vec<OsString>,
 }
@@ -100,7 +100,7 @@ where
             finished
         })?
     };
-    let ended = run_programs(&mut house, setup.server, setup.command, &signals);
+    let ended = run_programs(&mut house, setup.servers, setup.command, &signals);
     let (addresses, notes) = (house.addresses(), house.notes().to_vec());
     // Servers say goodbye over the path.
     house.finish();
@@ -113,14 +113,14 @@ where
     Ok(Ended { code, up, down, addresses, notes })
 }
 
-/// Starts the server if there is one, then the command; waits for the command's end.
+/// Starts the servers one after the other, then the command; waits for the command's end.
 fn run_programs(
     house: &mut House,
-    server: Option<OsString>,
+    servers: Vec<OsString>,
     command: Vec<OsString>,
     signals: &Signals,
 ) -> Result<i32, EmulationError> {
-    if let Some(line) = server {
+    for line in servers {
         let null = std::fs::File::open("/dev/null")?;
         // Standard output is the command's.
         let output = io::stderr().as_fd().try_clone_to_owned()?;
