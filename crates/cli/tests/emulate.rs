@@ -167,6 +167,22 @@ print(os.getuid(),os.getpid()>1,os.path.exists('/proc/1'))";
 }
 
 #[test]
+fn virtual_ethernet_takes_the_place_of_a_closed_tun() {
+    if !can_emulate("without /dev/net/tun") || !has("ping", "without /dev/net/tun") {
+        return;
+    }
+    let world = World::new("emulate-veth");
+    // A world in which there is no such device.
+    let hide = "mount -t tmpfs none /dev/net && exec \"$@\"";
+    let words = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", hide, "sh"];
+    let line =
+        "test ! -e /dev/net/tun && ping -c2 -i0.2 $BRAKELIGHT_HOST && ping -c2 -i0.2 $BRAKELIGHT_HOST6";
+    let output = world.run(&words, &["--up", "12Mbps", "--delay", "10ms", "--", "sh", "-c", line]);
+    let times = round_trips(&text(&output.stdout));
+    assert!(times.len() == 4 && times.iter().all(|time| *time >= 20.0), "{times:?} {}", text(&output.stderr));
+}
+
+#[test]
 fn with_sudo_the_command_is_the_users() {
     if !is_root() {
         eprintln!("NOT RUN: the user behind sudo: this is not root");

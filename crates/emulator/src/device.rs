@@ -57,6 +57,9 @@ pub enum DeviceError {
     },
 }
 
+/// An Ethernet header.
+const ETHERNET: usize = 14;
+
 /// What the device takes from the kernel: open checksums, and TCP's data uncut, of ECN-capable connections too.
 const OFFLOADS: libc::c_uint = libc::TUN_F_CSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO6 | libc::TUN_F_TSO_ECN;
 
@@ -120,6 +123,16 @@ impl Port {
         Port { fd, name: name.to_string(), head: HEAD, mtu: mtu as usize }
     }
 
+    /// The port of a packet socket at the other end of an interface: what is read and written are Ethernet frames.
+    pub fn of_frames(fd: OwnedFd, name: &str, mtu: u32) -> Self {
+        Port { fd, name: name.to_string(), head: ETHERNET, mtu: mtu as usize }
+    }
+
+    /// Whether buffers may hold many packets' data, as the word before them says.
+    pub fn uncut(&self) -> bool {
+        self.head == HEAD
+    }
+
     /// The descriptor, to be handed to another process.
     pub fn into_fd(self) -> OwnedFd {
         self.fd
@@ -148,7 +161,7 @@ impl Port {
             Ok(length) => Ok(Read::Packet(length)),
             Err(Errno::EAGAIN | Errno::EINTR) => Ok(Read::Empty),
             // The device was unregistered, or its namespace ended.
-            Err(Errno::EBADFD | Errno::ENODEV | Errno::ECONNRESET) => Ok(Read::Closed),
+            Err(Errno::EBADFD | Errno::ENODEV | Errno::ENETDOWN | Errno::ECONNRESET) => Ok(Read::Closed),
             Err(error) => Err(error),
         }
     }
@@ -163,7 +176,7 @@ impl Port {
     ///
     /// A thread of its own enters the device's namespace for it: not to be called where time matters.
     pub fn missed(&self) -> Option<u64> {
-        if self.head == 0 {
+        if !self.uncut() {
             return None;
         }
         // SAFETY: the request takes no argument; what it returns is a new descriptor or -1.

@@ -3,7 +3,7 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::thread;
 
@@ -80,7 +80,7 @@ where
     let mut house = House::open(&setup.setting)?;
     let devices = house.take_devices().ok_or(HouseError::Gone)?;
     let mtu = setup.setting.mtu;
-    let [outer, inner] = devices.map(|fd| Arc::new(Port::of_tun(fd, "brakelight", mtu)));
+    let [outer, inner] = devices.map(|fd| Arc::new(port(fd, mtu)));
     let [watch_up, watch_down] = watches;
     let lanes = vec![
         Lane { direction: setup.up, input: inner.clone(), output: outer.clone(), watch: watch_up },
@@ -111,6 +111,14 @@ where
     let [up, down] = <[Finished<W>; 2]>::try_from(finished)
         .map_err(|_| io::Error::other("a direction did not come back"))?;
     Ok(Ended { code, up, down, addresses, notes })
+}
+
+/// The port of a device: of a TUN device under its name, or of a socket.
+fn port(fd: OwnedFd, mtu: u32) -> Port {
+    match crate::namespace::tun_name(&fd) {
+        Some(name) => Port::of_tun(fd, &name, mtu),
+        None => Port::of_frames(fd, "veth", mtu),
+    }
 }
 
 /// Starts the servers one after the other, then the command; waits for the command's end.

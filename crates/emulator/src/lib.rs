@@ -8,7 +8,7 @@
 //! |---|---|
 //! | [`spec`] | one direction as data, and its spelling on the command line |
 //! | [`packet`] | what queues see of an IP packet, and the rewriting of its ECN field |
-//! | [`device`] | where packets are read from and written to: TUN devices |
+//! | [`device`] | where packets are read from and written to: TUN devices; `veth`, where there are none |
 //! | [`clock`] | time in nanoseconds, how precisely this thread sleeps, how late it was |
 //! | [`segment`] | TCP's large buffers, cut into packets and joined from them |
 //! | [`slots`] | the memory packets wait in |
@@ -49,5 +49,6 @@ pub mod slots;
 pub mod spec;
 pub mod supervisor;
 pub mod tuple;
+mod veth;
 pub mod watch;
 pub mod workload;

@@ -29,6 +29,7 @@ use crate::init;
 use crate::nat;
 use crate::netlink::Netlink;
 use crate::supervisor::close_all_but;
+use crate::veth;
 
 /// How the names of all interfaces begin that an emulator makes; a number follows.
 pub(crate) const INTERFACE: &str = "brakelight";
@@ -352,7 +353,12 @@ fn private_network(plan: &Plan) -> Result<(), HouseError> {
 fn device(plan: &Plan, outer: bool) -> Result<(OwnedFd, u32), HouseError> {
     let name = free_name()?;
     let settings = TunSettings { mtu: plan.mtu, ..TunSettings::default() };
-    let port = Port::tun(&name, &settings)?;
+    let fd = match Port::tun(&name, &settings) {
+        Ok(port) => port.into_fd(),
+        Err(DeviceError::Open(_)) => veth::open(&name, plan.mtu)
+            .doing("making a pair of virtual Ethernet devices instead of a TUN device")?,
+        Err(error) => return Err(error.into()),
+    };
     let index = nix::net::if_::if_nametoindex(name.as_str()).doing("finding the TUN device")?;
     if plan.addresses.v6 {
         // No router is asked, and no address made up: what stands on the link is known.
@@ -365,7 +371,17 @@ fn device(plan: &Plan, outer: bool) -> Result<(OwnedFd, u32), HouseError> {
     for prefix in plan.addresses.prefixes(outer) {
         netlink.add_address(index, prefix).doing("giving the TUN device its address")?;
     }
-    Ok((port.into_fd(), index))
+    Ok((fd, index))
+}
+
+/// The name of a TUN device, wherever it is; of anything else, none.
+pub(crate) fn tun_name(fd: &OwnedFd) -> Option<String> {
+    // SAFETY: a request of zeros is a valid one.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    // SAFETY: the descriptor is open and the request outlives the call, which writes into it.
+    let asked = unsafe { libc::ioctl(fd.as_raw_fd(), libc::TUNGETIFF as _, &raw mut request) };
+    let name = request.ifr_name.iter().take_while(|c| **c != 0).map(|c| *c as u8 as char).collect();
+    (asked == 0).then_some(name)
 }
 
 /// The first name of ours that no interface of the present namespace has.

@@ -4,13 +4,16 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::fd::RawFd;
 
 use netlink_packet_core::{
     NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage,
     NetlinkPayload,
 };
 use netlink_packet_route::address::{AddressAttribute, AddressFlags, AddressHeaderFlags, AddressMessage};
-use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
+use netlink_packet_route::link::{
+    InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
+};
 use netlink_packet_route::route::{
     RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
 };
@@ -60,6 +63,34 @@ impl Netlink {
         message.header.change_mask = LinkFlags::Up;
         message.attributes.extend(queue.map(LinkAttribute::TxQueueLen));
         self.change(RouteNetlinkMessage::SetLink(message), 0)
+    }
+
+    /// Makes a pair of virtual Ethernet devices, one here and one in another namespace, with one hardware address that nobody asks for.
+    pub(crate) fn add_veth(
+        &mut self,
+        name: &str,
+        peer: &str,
+        peer_namespace: RawFd,
+        hardware: [u8; 6],
+        mtu: u32,
+    ) -> io::Result<()> {
+        let end = |name: &str| {
+            let mut message = LinkMessage::default();
+            message.header.flags = LinkFlags::Noarp;
+            message.header.change_mask = LinkFlags::Noarp;
+            message.attributes.push(LinkAttribute::IfName(name.to_string()));
+            message.attributes.push(LinkAttribute::Address(hardware.to_vec()));
+            message.attributes.push(LinkAttribute::Mtu(mtu));
+            message
+        };
+        let mut far = end(peer);
+        far.attributes.push(LinkAttribute::NetNsFd(peer_namespace));
+        let mut near = end(name);
+        near.attributes.push(LinkAttribute::LinkInfo(vec![
+            LinkInfo::Kind(InfoKind::Veth),
+            LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(far))),
+        ]));
+        self.change(RouteNetlinkMessage::NewLink(near), NLM_F_CREATE | NLM_F_EXCL)
     }
 
     /// Asks for a change of the loopback interface that changes nothing; refused where no change is allowed.

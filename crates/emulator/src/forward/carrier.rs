@@ -172,7 +172,7 @@ impl<W: Watch> Carrier<W> {
             self.waiting.push((due, packet));
             return;
         }
-        let company = if self.crowded && head > 0 { Joined::begin(bytes) } else { None };
+        let company = if self.crowded && self.output.uncut() { Joined::begin(bytes) } else { None };
         self.write_waiting(epoch);
         self.waiting.push((due, packet));
         self.company = company;
@@ -237,7 +237,7 @@ impl<W: Watch> Carrier<W> {
                 }
             };
             let now = epoch.now();
-            if length > room || (self.input.head() > 0 && is_large(bytes)) {
+            if length > room || (self.input.uncut() && is_large(bytes)) {
                 self.cut(now, slot, length, epoch);
             } else {
                 self.arrive(now, slot, length, epoch);
@@ -250,8 +250,7 @@ impl<W: Watch> Carrier<W> {
     fn cut(&mut self, now: Time, slot: u32, length: usize, epoch: Epoch) {
         let room = self.input.head() + self.input.mtu();
         let bytes = &self.slots.look(slot)[..room];
-        let large =
-            if self.input.head() > 0 { Large::read(&bytes[..room.min(length)], length) } else { None };
+        let large = if self.input.uncut() { Large::read(&bytes[..room.min(length)], length) } else { None };
         let Some(large) = large else {
             self.facts.read += 1;
             self.facts.malformed += 1;
