@@ -54,6 +54,10 @@ pub trait Packet {
     /// Puts an outer header around it, or takes that off: [`size`](Self::size) is then that of both, and the ECN field the
     /// outer one's, which starts as a copy. A packet that cannot be carried stays as it is.
     fn set_tunnel(&mut self, _tunnel: Option<Tunnel>) {}
+    /// Whether it carries an acknowledgement and nothing else, where that can be told.
+    fn is_ack(&self) -> bool {
+        false
+    }
     /// 16 bits that differ from packet to packet: the IPv4 identification, or a hash of the payload.
     fn hash16(&self) -> u16 {
         self.id().0 as u16

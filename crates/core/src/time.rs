@@ -102,6 +102,14 @@ impl Duration {
         self.0 / 1_000
     }
 
+    /// How many whole periods of this length it holds: those that a periodic task which nothing woke is behind by.
+    ///
+    /// # Panics
+    /// If the period is zero.
+    pub const fn periods(self, period: Duration) -> u64 {
+        self.0 / period.0
+    }
+
     /// Seconds, for formulas.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 * 1e-9

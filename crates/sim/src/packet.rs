@@ -136,6 +136,10 @@ impl Packet for SimPacket {
             *header = new;
         }
     }
+    #[inline]
+    fn is_ack(&self) -> bool {
+        matches!(self.kind, Kind::Ack { .. })
+    }
     /// Like an IPv4 identification: a counter per connection that starts anywhere. A copy has its original's.
     #[inline]
     fn hash16(&self) -> u16 {

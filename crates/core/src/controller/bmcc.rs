@@ -45,12 +45,11 @@
 //!   ACKs come in bursts, and at a window of thousands of packets the bursts of one interval look like overload and the gap of the next
 //!   like low load (see the page).
 
-use super::load::{Law, LoadWindow, window_methods};
+use super::load::{Law, LoadWindow, law_parameters, window_methods};
 use super::{AckEvent, Connection, Controller, IdleEvent, LossEvent, Recovery, Report};
 use crate::ecn::Encoding;
 use crate::estimate::adpm::Layout;
-use crate::parameters::ParameterError;
-use crate::time::{Duration, Time};
+use crate::time::Time;
 use crate::units::Rate;
 
 choices! {
@@ -63,26 +62,10 @@ choices! {
     }
 }
 
-parameters! {
+law_parameters! {
     /// BMCC's settings.
     pub struct Config {
-        check ordered;
-        /// The routers' interval (t_p).
-        interval: Duration = Duration::from_millis(200), in Duration::from_millis(1)..=Duration::from_secs(10), from "bmcc table I";
-        /// Gain of the multiplicative increase (kappa_2).
-        kappa: f64 = 0.35, in 0.01..=10.0, from "bmcc table I";
-        /// Load factor below which loads are not told apart, and that new flows assume.
-        eta_0: f64 = 0.15, in 0.001..=0.9, from "bmcc table I";
-        /// Load factor from which load is medium.
-        eta: f64 = 0.75, in 0.01..=0.99, from "bmcc table I";
-        /// Load factor from which load is severe.
-        u: f64 = 1.2, in 1.01..=3.0, from "bmcc II-D";
-        /// What a decrease leaves at a load factor of 1.
-        beta_max: f64 = 0.875, in 0.1..=0.99, from "bmcc table I";
-        /// What a decrease leaves at a load factor of u.
-        beta_min: f64 = 0.65, in 0.1..=0.99, from "bmcc table I";
-        /// The most that a window grows by in one round trip.
-        growth_most: f64 = 4.0, in 1.1..=1e6, from "mechanisms X-38";
+        eta = 0.75 from "bmcc table I";
         /// How the window grows below a load of 1.
         increase: Increase = Increase::Modes, in .., from "bmcc II-C; VII";
         /// Whether a new flow stays with the law of low load until the load first reaches 1.
@@ -94,19 +77,6 @@ parameters! {
         /// Whether a loss that no load announced makes the window grow as TCP's.
         fallback: bool = true, in .., from "bmcc VI; mechanisms M-77";
     }
-}
-
-fn ordered(config: &Config) -> Result<(), ParameterError> {
-    let refuse = |name, value: f64, range| {
-        Err(ParameterError::OutOfRange { name, value: alloc::format!("{value}"), range })
-    };
-    if config.eta_0 >= config.eta {
-        return refuse("eta_0", config.eta_0, alloc::format!("0.001 to below eta = {}", config.eta));
-    }
-    if config.beta_min > config.beta_max {
-        return refuse("beta_min", config.beta_min, alloc::format!("0.1 to beta_max = {}", config.beta_max));
-    }
-    Ok(())
 }
 
 /// BMCC's window.
@@ -126,34 +96,37 @@ pub struct Bmcc {
     new: bool,
     /// Whether the bottleneck seems not to mark.
     reno: bool,
-    /// No decrease before this.
-    hold_until: Time,
     /// ACKs, ACKs with an option, and options that said something new.
     acks: u64,
     options: u64,
     changes: u64,
+    /// Decreases by load, and the sums of f^ and of beta over them.
+    cuts: u64,
+    overload_sum: f64,
+    beta_sum: f64,
 }
 
 impl Bmcc {
     /// A controller at the start of its connection.
     pub fn new(config: Config, connection: &Connection) -> Self {
-        let Config { interval, kappa, eta_0, eta, u, beta_max, beta_min, growth_most, .. } = config;
         Bmcc {
-            law: Law { interval, kappa, beta_max, beta_min, u, most: growth_most },
-            layout: Layout { eta_0, eta, u, bits: 16 },
-            eta,
+            law: config.law(),
+            layout: Layout { eta_0: config.eta_0, eta: config.eta, u: config.u, bits: 16 },
+            eta: config.eta,
             increase: config.increase,
             coexist: config.coexist,
             fallback: config.fallback,
             pacing: config.pacing,
             window: LoadWindow::new(connection),
-            load: eta_0,
+            load: config.eta_0,
             new: config.new_flow,
             reno: false,
-            hold_until: connection.now,
             acks: 0,
             options: 0,
             changes: 0,
+            cuts: 0,
+            overload_sum: 0.0,
+            beta_sum: 0.0,
         }
     }
 
@@ -167,36 +140,26 @@ impl Bmcc {
 
     /// Falls, unless it fell lately.
     fn decrease(&mut self, now: Time) {
-        if now >= self.hold_until {
-            self.window.decrease(self.law.beta(self.load));
-            self.hold(now);
+        if let Some(beta) = self.window.fall(now, &self.law, self.load) {
+            self.cuts += 1;
+            self.overload_sum += self.load;
+            self.beta_sum += beta;
         }
     }
 
-    // mechanisms X-37
-    fn hold(&mut self, now: Time) {
-        let interval = self.law.interval;
-        self.hold_until = now + interval.max(self.window.rtt_or(interval));
-    }
-
     fn grow(&mut self, event: &AckEvent<'_>) {
-        let rtts = self.window.rtts_of(self.law.interval);
-        let alpha_pkts = rtts * rtts;
         if self.reno {
             // bmcc VI: as SACK
             self.window.add(event, 1.0);
-        } else if self.load >= 1.0 {
-            self.window.add(event, alpha_pkts);
-        } else if self.increase == Increase::Power {
+        } else if self.increase == Increase::Power && self.load < 1.0 {
             // bmcc VII
+            let rtts = self.window.rtts_of(self.law.interval);
             let w_pkts = self.window.packets();
-            let gained_pkts = alpha_pkts * libm::pow((w_pkts / rtts).max(1.0), 1.0 - self.load);
+            let gained_pkts = rtts * rtts * libm::pow((w_pkts / rtts).max(1.0), 1.0 - self.load);
             self.window.add(event, gained_pkts.min((self.law.most - 1.0) * w_pkts));
-        } else if self.new || self.load < self.eta {
-            self.window.multiply(event, self.law.factor(self.load, rtts));
         } else {
-            // bmcc eq.4
-            self.window.add(event, alpha_pkts);
+            let low = self.load < 1.0 && (self.new || self.load < self.eta);
+            self.window.grow(event, &self.law, self.load, low);
         }
     }
 }
@@ -226,7 +189,7 @@ impl Controller for Bmcc {
         let unannounced = self.load <= lowest || (!self.new && self.load < self.eta);
         self.reno |= self.fallback && unannounced;
         self.window.on_loss();
-        self.hold(event.now);
+        self.window.hold(event.now, &self.law);
     }
 
     fn on_ce(&mut self, event: &LossEvent) {
@@ -260,6 +223,10 @@ impl Controller for Bmcc {
         visit("acks", self.acks as f64);
         visit("options", self.options as f64);
         visit("changes", self.changes as f64);
+        let cuts = self.cuts.max(1) as f64;
+        visit("cuts", self.cuts as f64);
+        visit("overload_mean", self.overload_sum / cuts);
+        visit("beta_mean", self.beta_sum / cuts);
         visit("reno", f64::from(u8::from(self.reno)));
     }
 }

@@ -11,7 +11,8 @@
 
 use super::window;
 use super::{AckEvent, Connection, IdleEvent, SpuriousEvent, Timeout, TimeoutEvent};
-use crate::time::Duration;
+use crate::parameters::ParameterError;
+use crate::time::{Duration, Time};
 use crate::units::{Bytes, Rate};
 
 /// The window, and the RTT that its growth is scaled by.
@@ -23,6 +24,8 @@ pub(super) struct LoadWindow {
     /// `cwnd_bytes` before the last episode.
     before_bytes: Option<f64>,
     srtt: Option<Duration>,
+    /// No decrease by load before this.
+    hold_until: Time,
 }
 
 impl LoadWindow {
@@ -33,6 +36,7 @@ impl LoadWindow {
             cwnd_bytes: connection.initial_window.as_f64(),
             before_bytes: None,
             srtt: None,
+            hold_until: connection.now,
         }
     }
 
@@ -77,6 +81,34 @@ impl LoadWindow {
         if grows(event) {
             self.cwnd_bytes += pkts * self.mss.as_f64() * event.newly_acked.as_f64() / self.cwnd_bytes;
         }
+    }
+
+    /// Grows by `law` at load `f`: by a factor at low load, by packets otherwise.
+    pub(super) fn grow(&mut self, event: &AckEvent<'_>, law: &Law, f: f64, low: bool) {
+        let rtts = self.rtts_of(law.interval);
+        if low {
+            self.multiply(event, law.factor(f, rtts));
+        } else {
+            // bmcc eq.4
+            self.add(event, rtts * rtts);
+        }
+    }
+
+    /// Falls by `law` at load `f`, unless it fell within max(T, t_p). Says what is left.
+    pub(super) fn fall(&mut self, now: Time, law: &Law, f: f64) -> Option<f64> {
+        if now < self.hold_until {
+            return None;
+        }
+        let beta = law.beta(f);
+        self.decrease(beta);
+        self.hold(now, law);
+        Some(beta)
+    }
+
+    /// Puts off the next decrease by load.
+    // mechanisms X-37
+    pub(super) fn hold(&mut self, now: Time, law: &Law) {
+        self.hold_until = now + law.interval.max(self.rtt_or(law.interval));
     }
 
     /// Multiplies by `beta`.
@@ -165,6 +197,75 @@ impl Law {
         let over = ((f - 1.0) / (self.u - 1.0)).clamp(0.0, 1.0);
         self.beta_max - (self.beta_max - self.beta_min) * over
     }
+}
+
+/// Declares the settings of a sender that follows [`Law`]. What MLCP and BMCC have alike stands here once; `eta` differs, and the sender's
+/// own fields follow.
+macro_rules! law_parameters {
+    (
+        $(#[$meta:meta])*
+        pub struct $Config:ident {
+            eta = $eta:literal from $eta_from:literal;
+            $($own:tt)*
+        }
+    ) => {
+        $crate::parameters! {
+            $(#[$meta])*
+            pub struct $Config {
+                check in_order;
+                /// The routers' interval (t_p).
+                interval: $crate::time::Duration = $crate::time::Duration::from_millis(200), in $crate::time::Duration::from_millis(1)..=$crate::time::Duration::from_secs(10), from "bmcc table I";
+                /// Gain of the multiplicative increase (kappa_2).
+                kappa: f64 = 0.35, in 0.01..=10.0, from "bmcc table I";
+                /// Load factor below which loads are not told apart, and that new flows assume.
+                eta_0: f64 = 0.15, in 0.001..=0.9, from "bmcc table I";
+                /// Load factor from which load is medium.
+                eta: f64 = $eta, in 0.01..=0.99, from $eta_from;
+                /// Load factor from which load is severe.
+                u: f64 = 1.2, in 1.01..=3.0, from "bmcc II-D";
+                /// What a decrease leaves at a load factor of 1.
+                beta_max: f64 = 0.875, in 0.1..=0.99, from "bmcc table I";
+                /// What a decrease leaves at a load factor of u.
+                beta_min: f64 = 0.65, in 0.1..=0.99, from "bmcc table I";
+                /// The most that a window grows by in one round trip.
+                growth_most: f64 = 4.0, in 1.1..=1e6, from "mechanisms X-38";
+                $($own)*
+            }
+        }
+
+        impl $Config {
+            /// The rule that these settings describe.
+            fn law(&self) -> $crate::controller::load::Law {
+                $crate::controller::load::Law {
+                    interval: self.interval,
+                    kappa: self.kappa,
+                    beta_max: self.beta_max,
+                    beta_min: self.beta_min,
+                    u: self.u,
+                    most: self.growth_most,
+                }
+            }
+        }
+
+        fn in_order(config: &$Config) -> Result<(), $crate::parameters::ParameterError> {
+            $crate::controller::load::ordered(config.eta_0, config.eta, config.beta_min, config.beta_max)
+        }
+    };
+}
+pub(super) use law_parameters;
+
+/// Refuses levels, or shares that decreases leave, in the wrong order.
+pub(super) fn ordered(eta_0: f64, eta: f64, beta_min: f64, beta_max: f64) -> Result<(), ParameterError> {
+    let refuse = |name, value: f64, range| {
+        Err(ParameterError::OutOfRange { name, value: alloc::format!("{value}"), range })
+    };
+    if eta_0 >= eta {
+        return refuse("eta_0", eta_0, alloc::format!("0.001 to below eta = {eta}"));
+    }
+    if beta_min > beta_max {
+        return refuse("beta_min", beta_min, alloc::format!("0.1 to beta_max = {beta_max}"));
+    }
+    Ok(())
 }
 
 /// Forwards what every controller of this kind does alike to its field `window`.

@@ -24,48 +24,17 @@
 //! - D3. Four bits are also what MPCP's senders know, after two packets instead of one (li09). Its signalling, which needs state per flow
 //!   in routers, is not modelled: MLCP stands for it, one packet early.
 
-use super::load::{Law, LoadWindow, window_methods};
+use super::load::{Law, LoadWindow, law_parameters, window_methods};
 use super::{AckEvent, Connection, Controller, IdleEvent, LossEvent, Report, SendDirective, SendEvent};
 use crate::ecn::{Ecn, Encoding};
 use crate::estimate::load_factor::Levels;
 use crate::packet::Header;
-use crate::parameters::ParameterError;
-use crate::time::{Duration, Time};
 
-parameters! {
+law_parameters! {
     /// MLCP's settings.
     pub struct Config {
-        check ordered;
-        /// The routers' interval (t_p).
-        interval: Duration = Duration::from_millis(200), in Duration::from_millis(1)..=Duration::from_secs(10), from "bmcc table I";
-        /// Gain of the multiplicative increase (kappa_2).
-        kappa: f64 = 0.35, in 0.01..=10.0, from "bmcc table I";
-        /// Load factor below which loads are not told apart.
-        eta_0: f64 = 0.15, in 0.001..=0.9, from "bmcc table I";
-        /// Load factor from which load is medium.
-        eta: f64 = 0.8, in 0.01..=0.99, from "xia05 3.1";
-        /// Load factor from which loads are not told apart.
-        u: f64 = 1.2, in 1.01..=3.0, from "bmcc II-D";
-        /// What a decrease leaves at a load factor of 1.
-        beta_max: f64 = 0.875, in 0.1..=0.99, from "bmcc table I";
-        /// What a decrease leaves at a load factor of u.
-        beta_min: f64 = 0.65, in 0.1..=0.99, from "bmcc table I";
-        /// The most that a window grows by in one round trip.
-        growth_most: f64 = 4.0, in 1.1..=1e6, from "mechanisms X-38";
+        eta = 0.8 from "xia05 3.1";
     }
-}
-
-fn ordered(config: &Config) -> Result<(), ParameterError> {
-    let refuse = |name, value: f64, range| {
-        Err(ParameterError::OutOfRange { name, value: alloc::format!("{value}"), range })
-    };
-    if config.eta_0 >= config.eta {
-        return refuse("eta_0", config.eta_0, alloc::format!("0.001 to below eta = {}", config.eta));
-    }
-    if config.beta_min > config.beta_max {
-        return refuse("beta_min", config.beta_min, alloc::format!("0.1 to beta_max = {}", config.beta_max));
-    }
-    Ok(())
 }
 
 /// MLCP's window.
@@ -76,20 +45,16 @@ pub struct Mlcp {
     window: LoadWindow,
     /// What the last ACK said.
     code: u8,
-    /// No decrease before this.
-    hold_until: Time,
 }
 
 impl Mlcp {
     /// A controller at the start of its connection.
     pub fn new(config: Config, connection: &Connection) -> Self {
-        let Config { interval, kappa, eta_0, eta, u, beta_max, beta_min, growth_most } = config;
         Mlcp {
-            law: Law { interval, kappa, beta_max, beta_min, u, most: growth_most },
-            levels: Levels { eta_0, eta, u },
+            law: config.law(),
+            levels: Levels { eta_0: config.eta_0, eta: config.eta, u: config.u },
             window: LoadWindow::new(connection),
             code: 0,
-            hold_until: connection.now,
         }
     }
 }
@@ -104,17 +69,11 @@ impl Controller for Mlcp {
         if let Report::Header(Header::Load { code }) = event.report {
             self.code = code;
         }
-        let interval = self.law.interval;
-        let rtts = self.window.rtts_of(interval);
         let load = self.levels.decode(self.code);
-        if self.code < Levels::MEDIUM {
-            self.window.multiply(event, self.law.factor(load, rtts));
-        } else if self.code < Levels::OVERLOAD {
-            // bmcc eq.4
-            self.window.add(event, rtts * rtts);
-        } else if event.now >= self.hold_until && !event.in_recovery {
-            self.window.decrease(self.law.beta(load));
-            self.hold_until = event.now + interval.max(self.window.rtt_or(interval));
+        if self.code < Levels::OVERLOAD {
+            self.window.grow(event, &self.law, load, self.code < Levels::MEDIUM);
+        } else if !event.in_recovery {
+            self.window.fall(event.now, &self.law, load);
         }
     }
 
@@ -143,6 +102,7 @@ impl Controller for Mlcp {
 mod tests {
     use super::*;
     use crate::controller::events::{ack, connection, packet};
+    use crate::time::{Duration, Time};
 
     /// An ACK of one packet at `ms` that says `code`, over a round trip of `rtt_ms`.
     fn hear(mlcp: &mut Mlcp, ms: u64, rtt_ms: u64, code: u8) {

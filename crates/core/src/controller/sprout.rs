@@ -107,7 +107,7 @@ impl Sprout {
 
     /// Lets the forecast's ticks pass.
     fn advance(&mut self, now: Time) {
-        let passed = 1 + (now.since(self.forecast_at).as_nanos() / TICK.as_nanos()) as usize;
+        let passed = 1 + now.since(self.forecast_at).periods(TICK) as usize;
         while self.tick < passed.min(HORIZON) {
             let drained = match self.config.drain {
                 Drain::Tick => self.expected(self.tick + 1) - self.expected(self.tick),

@@ -147,7 +147,7 @@ impl LoadFactor {
             let mut end = self.interval_end;
             self.sample_until(end);
             // Whole intervals in which nothing happened.
-            let missed = now.since(end).as_nanos() / self.settings.interval.as_nanos();
+            let missed = now.since(end).periods(self.settings.interval);
             if missed > 0 {
                 (self.arrived, self.left, self.unused) = (Bytes::ZERO, Bytes::ZERO, Bytes::ZERO);
                 end += self.settings.interval * missed;
@@ -166,7 +166,7 @@ impl LoadFactor {
         if until < self.next_sample {
             return;
         }
-        let count = until.since(self.next_sample).as_nanos() / self.settings.sample.as_nanos() + 1;
+        let count = until.since(self.next_sample).periods(self.settings.sample) + 1;
         // bmcc II-A, `count` times.
         let kept = match count {
             1 => self.settings.weight,

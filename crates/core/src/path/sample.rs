@@ -13,6 +13,7 @@ pub(crate) struct Sample {
     pub(crate) encoding: Encoding,
     pub(crate) header: Header,
     pub(crate) tunnel: Option<Tunnel>,
+    pub(crate) ack: bool,
 }
 
 impl Sample {
@@ -25,6 +26,7 @@ impl Sample {
             encoding: Encoding::None,
             header: Header::None,
             tunnel: None,
+            ack: false,
         }
     }
 }
@@ -53,6 +55,9 @@ impl Packet for Sample {
     }
     fn encoding(&self) -> Encoding {
         self.encoding
+    }
+    fn is_ack(&self) -> bool {
+        self.ack
     }
     fn header(&self) -> Header {
         self.header

@@ -16,7 +16,7 @@
 //! q_av < min:    p_b = 0
 //! q_av < max:    p_b = red_max_p (q_av - min) / (max - min)
 //! else:          p_b = 1
-//! mark or drop with probability p_b / (1 - count p_b), count packets after the last one            floyd93 4
+//! mark or drop with probability p_b / (1 - count p_b), count packets after the last one            floyd93 4, `red.rs`
 //! min = max(5 packets, red_target C / 2),  max = 3 min                                             ns-2 red.cc
 //! ```
 //!
@@ -38,32 +38,23 @@
 //!   and 01 means the same as 10 to such a flow.
 //! - D4. Packets that cannot be marked are never dropped but by overflow; with `coexist` RED drops them early.
 //! - D5. RED's average is the load factor's, sampled every t_q, not once per packet; the paper says "standard AQM (such as RED/ECN)".
+//! - D6. ACKs wait among data; `acks_first` serves them first, as the simulator of VCP's authors does (see the page).
 
-use super::measured::Measured;
+use super::measured::{Measured, measured_parameters, ordered};
+use super::red::{Chooser, Verdict};
 use super::{Backlog, Dequeued, Dropped, Drops, LinkView, Place, Queue, Reason, may_mark_ce};
 use crate::ecn::{Ecn, Encoding, Mark};
 use crate::estimate::adpm::Layout;
-use crate::estimate::load_factor::{CapacityOf, Settings};
 use crate::packet::Packet;
 use crate::parameters::ParameterError;
-use crate::random::Random;
 use crate::time::{Duration, Time};
-use crate::units::Limit;
 
-parameters! {
+measured_parameters! {
     /// The BMCC router's settings.
     pub struct Config {
-        check ordered;
-        /// Interval over which the load factor is measured (t_p).
-        interval: Duration = Duration::from_millis(200), in Duration::from_millis(1)..=Duration::from_secs(10), from "bmcc table I";
-        /// How often the queue is sampled (t_q).
-        sample: Duration = Duration::from_millis(10), in Duration::from_micros(10)..=Duration::from_secs(10), from "bmcc II-A";
-        /// Weight of the old average of the queue (a).
-        weight: f64 = 0.875, in 0.0..=0.999, from "bmcc II-A";
-        /// Share of the average queue that counts as load (kappa_1).
-        queue_weight: f64 = 0.5, in 0.0..=1.0, from "bmcc table I";
-        /// Share of the capacity to aim at (gamma_l).
-        gamma: f64 = 0.98, in 0.1..=1.0, from "mechanisms X-33";
+        check in_order;
+        interval from "bmcc table I";
+        gamma from "mechanisms X-33";
         /// Load factor below which loads are not told apart.
         eta_0: f64 = 0.15, in 0.001..=0.9, from "bmcc table I";
         /// Load factor from which load is medium.
@@ -72,95 +63,44 @@ parameters! {
         u: f64 = 1.2, in 1.01..=3.0, from "bmcc II-D";
         /// Bits of the packet that make its hash: 16, or 3 for the resolution of UNO.
         bits: u32 = 16, in 1..=16, from "bmcc II-E";
-        /// What the capacity of an interval is; busy-time needs to know none.
-        load: CapacityOf = CapacityOf::Link, in .., from "bmcc VII";
         /// Whether 11 is the mark of an AQM, as TCP understands it, and not overload.
         coexist: bool = false, in .., from "bmcc VI";
         /// RED's target delay: its thresholds lie at half and one and a half of it.
         red_target: Duration = Duration::from_millis(5), in Duration::from_micros(1)..=Duration::from_secs(10), from "ns-2 red.cc";
         /// RED's probability at the upper threshold.
         red_max_p: f64 = 0.1, in 0.001..=1.0, from "ns-2 red.cc";
-        /// The buffer, drop-tail, in packets or bytes; none takes the link's.
-        limit: Option<Limit> = None, in .., from "abc20 7.2: 250 packets";
     }
 }
 
-fn ordered(config: &Config) -> Result<(), ParameterError> {
-    if config.eta_0 < config.eta {
-        return Ok(());
-    }
-    let range = alloc::format!("0.001 to below eta = {}", config.eta);
-    Err(ParameterError::OutOfRange { name: "eta_0", value: alloc::format!("{}", config.eta_0), range })
+fn in_order(config: &Config) -> Result<(), ParameterError> {
+    ordered(config.eta_0, config.eta)
 }
 
-/// RED, for what TCP understands.
-#[derive(Clone, Debug)]
-struct Red {
-    min_bytes: f64,
-    max_bytes: f64,
-    max_p: f64,
-    /// Packets since the last one that was chosen.
-    count: u32,
-    random: Random,
+/// RED, for what TCP understands, on an average in bytes.
+fn red(config: &Config, place: &Place) -> Chooser {
+    let target_bytes = place.nominal.as_bps_f64() / 8.0 * config.red_target.as_secs_f64();
+    let min_bytes = (target_bytes / 2.0).max(LEAST_BYTES);
+    Chooser::plain(min_bytes, 3.0 * min_bytes, config.red_max_p, place.random.clone())
 }
 
-impl Red {
-    /// ns-2 red.cc: a threshold is at least five packets.
-    const LEAST_BYTES: f64 = 5.0 * 1500.0;
-
-    fn new(config: &Config, place: &Place) -> Self {
-        let target_bytes = place.nominal.as_bps_f64() / 8.0 * config.red_target.as_secs_f64();
-        let min_bytes = (target_bytes / 2.0).max(Self::LEAST_BYTES);
-        Red {
-            min_bytes,
-            max_bytes: 3.0 * min_bytes,
-            max_p: config.red_max_p,
-            count: 0,
-            random: place.random.clone(),
-        }
-    }
-
-    /// Whether the next packet is marked or dropped at this average queue.
-    fn chooses(&mut self, average_bytes: f64) -> bool {
-        // floyd93 4
-        let p_b = self.max_p * (average_bytes - self.min_bytes) / (self.max_bytes - self.min_bytes);
-        let chosen = if average_bytes < self.min_bytes {
-            self.count = 0;
-            return false;
-        } else if average_bytes >= self.max_bytes {
-            true
-        } else {
-            let spread = 1.0 - f64::from(self.count) * p_b;
-            spread <= p_b || self.random.chance(p_b / spread)
-        };
-        self.count = if chosen { 0 } else { self.count.saturating_add(1) };
-        chosen
-    }
-}
+/// ns-2 red.cc: a threshold is at least five packets.
+const LEAST_BYTES: f64 = 5.0 * 1500.0;
 
 /// BMCC's router.
 #[derive(Clone, Debug)]
 pub struct Bmcc<P> {
     measured: Measured<P>,
     layout: Layout,
-    red: Option<Red>,
+    red: Option<Chooser>,
 }
 
 impl<P: Packet> Bmcc<P> {
     /// An empty queue.
     pub fn new(config: &Config, place: &Place) -> Self {
-        let settings = Settings {
-            interval: config.interval,
-            sample: config.sample,
-            weight: config.weight,
-            queue_weight: config.queue_weight,
-            gamma: config.gamma,
-            capacity: config.load,
-        };
         Bmcc {
-            measured: Measured::new(config.limit.unwrap_or(place.limit), settings),
+            measured: config.measured(place),
             layout: Layout { eta_0: config.eta_0, eta: config.eta, u: config.u, bits: config.bits },
-            red: config.coexist.then(|| Red::new(config, place)),
+            red: config.coexist.then(|| red(config, place)),
         }
     }
 
@@ -171,7 +111,7 @@ impl<P: Packet> Bmcc<P> {
         let f = self.measured.load();
         let congested = match &mut self.red {
             // bmcc VI
-            Some(red) => red.chooses(self.measured.queue_bytes()),
+            Some(red) => red.judge(self.measured.queue_bytes()) != Verdict::Admit,
             // bmcc II-A
             None => f >= self.layout.u,
         };
@@ -191,7 +131,7 @@ impl<P: Packet> Queue<P> for Bmcc<P> {
     fn enqueue(&mut self, now: Time, packet: P, link: &mut impl LinkView, drops: &mut Drops<P>) {
         if let Some(red) = &mut self.red
             && !may_mark_ce(&packet)
-            && red.chooses(self.measured.queue_bytes())
+            && red.judge(self.measured.queue_bytes()) != Verdict::Admit
         {
             self.measured.refuse(now, &packet, link);
             drops.push(Dropped { at: now, packet, reason: Reason::Early });

@@ -270,7 +270,7 @@ impl<P: Packet> DualPi2<P> {
         while self.update_at <= now {
             if self.base == 0.0 && self.previous_s == 0.0 && self.low.is_empty() && self.classic.is_empty() {
                 // Nothing will change before the next packet comes.
-                let missed = now.since(self.update_at).as_nanos() / self.law.tupdate.as_nanos() + 1;
+                let missed = now.since(self.update_at).periods(self.law.tupdate) + 1;
                 self.update_at = self.update_at.saturating_add(self.law.tupdate * missed);
                 return;
             }

@@ -1,9 +1,14 @@
 //! A drop-tail FIFO whose load factor is measured: what the routers of VCP, MLCP and BMCC have in common.
+//!
+//! `acks_first` gives ACKs a FIFO of their own that is served before the other, in the same buffer. No paper mentions it, but the
+//! simulator of VCP's authors has it as a switch (drop-tail2.cc), on which MLCP's and BMCC's seem to have been built; without it data both ways
+//! clump each other's ACKs, and the load of an interval says how many clumps fell into it.
 
 use super::fifo::Fifo;
-use super::{Backlog, Drops, LinkView};
+use super::{Backlog, Dropped, Drops, LinkView, Reason};
 use crate::estimate::load_factor::{LoadFactor, Settings};
 use crate::packet::{Header, Packet};
+use crate::parameters::ParameterError;
 use crate::time::Time;
 use crate::units::Limit;
 
@@ -12,19 +17,34 @@ use crate::units::Limit;
 pub(super) struct Measured<P> {
     limit: Limit,
     packets: Fifo<P>,
+    /// ACKs, which leave before everything else; none where they wait their turn.
+    acks: Option<Fifo<P>>,
     load: LoadFactor,
 }
 
 impl<P: Packet> Measured<P> {
-    pub(super) fn new(limit: Limit, settings: Settings) -> Self {
-        Measured { limit, packets: Fifo::default(), load: LoadFactor::new(settings) }
+    pub(super) fn new(limit: Limit, acks_first: bool, settings: Settings) -> Self {
+        let acks = acks_first.then(Fifo::default);
+        Measured { limit, packets: Fifo::default(), acks, load: LoadFactor::new(settings) }
     }
 
     #[inline]
     pub(super) fn enqueue(&mut self, now: Time, packet: P, link: &mut impl LinkView, drops: &mut Drops<P>) {
         self.load.advance(now, link);
         let cost = link.cost(packet.size());
-        let admitted = self.packets.push_within(self.limit, now, packet, drops);
+        let admitted = match &mut self.acks {
+            None => self.packets.push_within(self.limit, now, packet, drops),
+            Some(acks) => {
+                let held = self.packets.backlog().with(acks.backlog());
+                let admitted = held.admits(self.limit, packet.size());
+                match (admitted, packet.is_ack()) {
+                    (true, true) => acks.push(now, packet),
+                    (true, false) => self.packets.push(now, packet),
+                    (false, _) => drops.push(Dropped { at: now, packet, reason: Reason::Overflow }),
+                }
+                admitted
+            }
+        };
         self.load.arrive(cost, admitted);
     }
 
@@ -37,7 +57,7 @@ impl<P: Packet> Measured<P> {
     #[inline]
     pub(super) fn dequeue(&mut self, now: Time, link: &mut impl LinkView) -> Option<(P, Time)> {
         self.load.advance(now, link);
-        let (packet, arrived) = self.packets.pop()?;
+        let (packet, arrived) = self.acks.as_mut().and_then(Fifo::pop).or_else(|| self.packets.pop())?;
         self.load.leave(link.cost(packet.size()), link);
         Some((packet, arrived))
     }
@@ -55,12 +75,80 @@ impl<P: Packet> Measured<P> {
     }
 
     pub(super) fn backlog(&self) -> Backlog {
-        self.packets.backlog()
+        let acks = self.acks.as_ref().map_or(Backlog::default(), Fifo::backlog);
+        self.packets.backlog().with(acks)
     }
 
     pub(super) fn for_each(&self, visit: &mut dyn FnMut(&P)) {
+        self.acks.iter().for_each(|acks| acks.for_each(visit));
         self.packets.for_each(visit);
     }
+}
+
+/// Declares the settings of a router that measures its load. What all of them have stands here once; `interval from` and `gamma from`
+/// give the sources, which differ, and the router's own fields follow.
+macro_rules! measured_parameters {
+    (
+        $(#[$meta:meta])*
+        pub struct $Config:ident {
+            $(check $check:path;)?
+            interval from $interval:literal;
+            gamma from $gamma:literal;
+            $($own:tt)*
+        }
+    ) => {
+        $crate::parameters! {
+            $(#[$meta])*
+            pub struct $Config {
+                $(check $check;)?
+                /// Interval over which the load factor is measured (t_p).
+                interval: $crate::time::Duration = $crate::time::Duration::from_millis(200), in $crate::time::Duration::from_millis(1)..=$crate::time::Duration::from_secs(10), from $interval;
+                /// How often the queue is sampled (t_q).
+                sample: $crate::time::Duration = $crate::time::Duration::from_millis(10), in $crate::time::Duration::from_micros(10)..=$crate::time::Duration::from_secs(10), from "bmcc II-A";
+                /// Weight of the old average of the queue (a).
+                weight: f64 = 0.875, in 0.0..=0.999, from "bmcc II-A";
+                /// Share of the average queue that counts as load (kappa_1).
+                queue_weight: f64 = 0.5, in 0.0..=1.0, from $interval;
+                /// Share of the capacity to aim at (gamma_l).
+                gamma: f64 = 0.98, in 0.1..=1.0, from $gamma;
+                $($own)*
+                /// What the capacity of an interval is; busy-time needs to know none.
+                load: $crate::estimate::load_factor::CapacityOf = $crate::estimate::load_factor::CapacityOf::Link, in .., from "bmcc VII";
+                /// Whether ACKs leave before everything else.
+                acks_first: bool = false, in .., from "xia05, authors' simulator: a switch";
+                /// The buffer, drop-tail, in packets or bytes; none takes the link's.
+                limit: Option<$crate::units::Limit> = None, in .., from "abc20 7.2: 250 packets";
+            }
+        }
+
+        impl $Config {
+            /// The buffer and the load that these settings describe.
+            fn measured<P: $crate::packet::Packet>(
+                &self,
+                place: &$crate::queue::Place,
+            ) -> $crate::queue::measured::Measured<P> {
+                let settings = $crate::estimate::load_factor::Settings {
+                    interval: self.interval,
+                    sample: self.sample,
+                    weight: self.weight,
+                    queue_weight: self.queue_weight,
+                    gamma: self.gamma,
+                    capacity: self.load,
+                };
+                $crate::queue::measured::Measured::new(self.limit.unwrap_or(place.limit), self.acks_first, settings)
+            }
+        }
+    };
+}
+pub(super) use measured_parameters;
+
+/// Refuses levels in the wrong order.
+pub(super) fn ordered(eta_0: f64, eta: f64) -> Result<(), ParameterError> {
+    if eta_0 < eta {
+        return Ok(());
+    }
+    let range = alloc::format!("0.001 to below eta = {eta}");
+    Err(ParameterError::OutOfRange { name: "eta_0", value: alloc::format!("{eta_0}"), range })
 }
 
 /// Raises the load code that `packet` carries to `code`: the sender hears of the most congested router.

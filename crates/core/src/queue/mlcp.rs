@@ -19,49 +19,32 @@
 //! - D1. The paper gives the number of bits and the three modes; its table of levels was not at hand. The lowest level and the last
 //!   one are those of the same authors' BMCC, low load ends where VCP's does, and levels are equal steps in between.
 //! - D2. The four bits travel in a header of their own, as the paper has it too: there is no room in the IP header.
+//! - D3. ACKs wait among data; `acks_first` serves them first, as the simulator of VCP's authors does.
 
 use super::Place;
-use super::measured::{Measured, measured_queue, raise};
+use super::measured::{Measured, measured_parameters, measured_queue, ordered, raise};
 use crate::ecn::Mark;
-use crate::estimate::load_factor::{CapacityOf, Levels, Settings};
+use crate::estimate::load_factor::Levels;
 use crate::packet::Packet;
 use crate::parameters::ParameterError;
-use crate::time::Duration;
-use crate::units::Limit;
 
-parameters! {
+measured_parameters! {
     /// The MLCP router's settings.
     pub struct Config {
-        check ordered;
-        /// Interval over which the load factor is measured (t_p).
-        interval: Duration = Duration::from_millis(200), in Duration::from_millis(1)..=Duration::from_secs(10), from "bmcc table I";
-        /// How often the queue is sampled (t_q).
-        sample: Duration = Duration::from_millis(10), in Duration::from_micros(10)..=Duration::from_secs(10), from "bmcc II-A";
-        /// Weight of the old average of the queue.
-        weight: f64 = 0.875, in 0.0..=0.999, from "bmcc II-A";
-        /// Share of the average queue that counts as load (kappa_1).
-        queue_weight: f64 = 0.5, in 0.0..=1.0, from "bmcc table I";
-        /// Share of the capacity to aim at.
-        gamma: f64 = 0.98, in 0.1..=1.0, from "as VCP's";
+        check in_order;
+        interval from "bmcc table I";
+        gamma from "as VCP's";
         /// Load factor below which loads are not told apart.
         eta_0: f64 = 0.15, in 0.001..=0.9, from "bmcc table I";
         /// Load factor from which load is medium.
         eta: f64 = 0.8, in 0.01..=0.99, from "xia05 3.1";
         /// Load factor from which loads are not told apart.
         u: f64 = 1.2, in 1.01..=3.0, from "bmcc II-D";
-        /// What the capacity of an interval is.
-        load: CapacityOf = CapacityOf::Link, in .., from "bmcc VII";
-        /// The buffer, drop-tail, in packets or bytes; none takes the link's.
-        limit: Option<Limit> = None, in .., from "abc20 7.2: 250 packets";
     }
 }
 
-fn ordered(config: &Config) -> Result<(), ParameterError> {
-    if config.eta_0 < config.eta {
-        return Ok(());
-    }
-    let range = alloc::format!("0.001 to below eta = {}", config.eta);
-    Err(ParameterError::OutOfRange { name: "eta_0", value: alloc::format!("{}", config.eta_0), range })
+fn in_order(config: &Config) -> Result<(), ParameterError> {
+    ordered(config.eta_0, config.eta)
 }
 
 /// MLCP's router.
@@ -74,16 +57,8 @@ pub struct Mlcp<P> {
 impl<P: Packet> Mlcp<P> {
     /// An empty queue.
     pub fn new(config: &Config, place: &Place) -> Self {
-        let settings = Settings {
-            interval: config.interval,
-            sample: config.sample,
-            weight: config.weight,
-            queue_weight: config.queue_weight,
-            gamma: config.gamma,
-            capacity: config.load,
-        };
         Mlcp {
-            measured: Measured::new(config.limit.unwrap_or(place.limit), settings),
+            measured: config.measured(place),
             levels: Levels { eta_0: config.eta_0, eta: config.eta, u: config.u },
         }
     }

@@ -153,6 +153,11 @@ impl Backlog {
     pub fn is_empty(&self) -> bool {
         self.packets == 0
     }
+
+    /// What this and `other` hold together.
+    pub fn with(&self, other: Backlog) -> Backlog {
+        Backlog { packets: self.packets + other.packets, bytes: self.bytes + other.bytes }
+    }
 }
 
 /// What a queue must know of its place when it is made.

@@ -287,7 +287,7 @@ impl Rfc {
             self.next_update += self.tupdate;
             // Idle for long: nothing will change until a packet comes.
             if before == (self.prob, self.delay_old_s, self.burst) && self.next_update <= now {
-                let behind = now.since(self.next_update).as_nanos() / self.tupdate.as_nanos();
+                let behind = now.since(self.next_update).periods(self.tupdate);
                 self.next_update += self.tupdate * (behind + 1);
             }
         }

@@ -97,17 +97,29 @@ fn consistent(config: &Config) -> Result<(), ParameterError> {
 /// A FIFO under RED.
 #[derive(Clone, Debug)]
 pub struct Red<P> {
-    law: Law,
+    chooser: Chooser,
     limit: Limit,
     ecn: bool,
     packets: MarkingFifo<P>,
-    random: Random,
     average: f64,
+    wq: f64,
+    per_second: f64,
+    idle_since: Time,
+    adaptive: bool,
+    max_p_step: f64,
+    max_p_decay: f64,
+    interval: Duration,
+    next_update: Time,
+}
+
+/// Which packets RED drops or marks, by the average queue that its owner keeps, in the owner's unit.
+#[derive(Clone, Debug)]
+pub(super) struct Chooser {
+    law: Law,
+    max_p: f64,
     /// Packets let in since the last that was chosen; none while the average is below `min_th`.
     count: Option<u32>,
-    max_p: f64,
-    idle_since: Time,
-    next_update: Time,
+    random: Random,
 }
 
 /// RED's constants.
@@ -115,19 +127,13 @@ pub struct Red<P> {
 struct Law {
     min_th: f64,
     max_th: f64,
-    wq: f64,
-    per_second: f64,
     gentle: bool,
     wait: bool,
-    adaptive: bool,
-    max_p_step: f64,
-    max_p_decay: f64,
-    interval: Duration,
 }
 
 /// What is to become of a packet that arrives.
 #[derive(Clone, Copy, PartialEq, Debug)]
-enum Verdict {
+pub(super) enum Verdict {
     Admit,
     /// Marked, if that can be, else dropped.
     Choose,
@@ -135,26 +141,6 @@ enum Verdict {
 }
 
 impl Law {
-    fn new(config: &Config, place: &Place) -> Self {
-        // floyd01 section 6
-        let per_second = place.nominal.as_bps_f64() / config.mean_packet.bits() as f64;
-        let automatic = (config.target.as_secs_f64() * per_second / 2.0).max(5.0);
-        let min_th = config.min_th.or(config.max_th.map(|max| max / 3.0)).unwrap_or(automatic);
-        let wq = || if per_second > 0.0 { 1.0 - libm::exp(-1.0 / per_second) } else { 1.0 };
-        Law {
-            min_th,
-            max_th: config.max_th.unwrap_or(3.0 * min_th),
-            wq: config.wq.unwrap_or_else(wq),
-            per_second,
-            gentle: config.gentle,
-            wait: config.wait,
-            adaptive: config.adaptive,
-            max_p_step: config.max_p_step,
-            max_p_decay: config.max_p_decay,
-            interval: config.interval,
-        }
-    }
-
     /// p_b at this average; none where every packet goes.
     fn probability(&self, average: f64, max_p: f64) -> Option<f64> {
         if average < self.max_th {
@@ -182,72 +168,23 @@ impl Law {
         // floyd93 section 4
         if passed < 1.0 { p / (1.0 - passed) } else { 1.0 }
     }
-
-    /// One step of Adaptive RED.
-    fn adapt(&self, average: f64, max_p: f64) -> f64 {
-        // floyd01 Figure 2
-        let share = (average - self.min_th) / (self.max_th - self.min_th);
-        if share > 0.6 && max_p <= 0.5 {
-            max_p + self.max_p_step.min(max_p / 4.0)
-        } else if share < 0.4 && max_p >= 0.01 {
-            max_p * self.max_p_decay
-        } else {
-            max_p
-        }
-    }
 }
 
-impl<P: Packet> Red<P> {
-    /// An empty queue.
-    pub fn new(config: &Config, place: &Place) -> Self {
-        Red {
-            law: Law::new(config, place),
-            limit: config.limit.unwrap_or(place.limit),
-            ecn: config.ecn,
-            packets: MarkingFifo::default(),
-            random: place.random.clone(),
-            average: 0.0,
-            count: None,
-            max_p: config.max_p,
-            idle_since: Time::ZERO,
-            next_update: Time::ZERO + config.interval,
-        }
+impl Chooser {
+    /// RED without `gentle` and `wait`, as floyd93 has it.
+    pub(super) fn plain(min_th: f64, max_th: f64, max_p: f64, random: Random) -> Self {
+        Chooser { law: Law { min_th, max_th, gentle: false, wait: false }, max_p, count: None, random }
     }
 
-    /// Makes the updates of Adaptive RED that are due by `now`.
-    fn catch_up(&mut self, now: Time) {
-        while self.next_update <= now {
-            let before = self.max_p;
-            self.max_p = self.law.adapt(self.average, before);
-            self.next_update += self.law.interval;
-            // The average stays what it was, so once this does too, nothing more will happen.
-            if self.max_p == before && self.next_update <= now {
-                let behind = now.since(self.next_update).as_nanos() / self.law.interval.as_nanos();
-                self.next_update += self.law.interval * (behind + 1);
-            }
-        }
-    }
-
-    /// Takes the queue that a packet finds at `now` into the average.
-    fn measure(&mut self, now: Time) {
-        // floyd93 section 4
-        let waiting = self.packets.backlog().packets;
-        if waiting > 0 {
-            self.average += self.law.wq * (f64::from(waiting) - self.average);
-        } else {
-            let missed = now.since(self.idle_since).as_secs_f64() * self.law.per_second;
-            self.average *= libm::pow(1.0 - self.law.wq, missed);
-        }
-    }
-
-    fn judge(&mut self) -> Verdict {
-        if self.average < self.law.min_th {
+    /// Decides on the packet that comes next.
+    pub(super) fn judge(&mut self, average: f64) -> Verdict {
+        if average < self.law.min_th {
             self.count = None;
             return Verdict::Admit;
         }
         let count = self.count.map_or(0, |count| count.saturating_add(1));
         self.count = Some(count);
-        let Some(p) = self.law.probability(self.average, self.max_p) else {
+        let Some(p) = self.law.probability(average, self.max_p) else {
             self.count = Some(0);
             return Verdict::Drop;
         };
@@ -257,19 +194,96 @@ impl<P: Packet> Red<P> {
         }
         Verdict::Admit
     }
+
+    /// A packet was lost for want of room.
+    fn overflow(&mut self) {
+        self.count = self.count.map(|_| 0);
+    }
+}
+
+impl<P: Packet> Red<P> {
+    /// An empty queue.
+    pub fn new(config: &Config, place: &Place) -> Self {
+        // floyd01 section 6
+        let per_second = place.nominal.as_bps_f64() / config.mean_packet.bits() as f64;
+        let automatic = (config.target.as_secs_f64() * per_second / 2.0).max(5.0);
+        let min_th = config.min_th.or(config.max_th.map(|max| max / 3.0)).unwrap_or(automatic);
+        let wq = || if per_second > 0.0 { 1.0 - libm::exp(-1.0 / per_second) } else { 1.0 };
+        let law = Law {
+            min_th,
+            max_th: config.max_th.unwrap_or(3.0 * min_th),
+            gentle: config.gentle,
+            wait: config.wait,
+        };
+        Red {
+            chooser: Chooser { law, max_p: config.max_p, count: None, random: place.random.clone() },
+            limit: config.limit.unwrap_or(place.limit),
+            ecn: config.ecn,
+            packets: MarkingFifo::default(),
+            average: 0.0,
+            wq: config.wq.unwrap_or_else(wq),
+            per_second,
+            idle_since: Time::ZERO,
+            adaptive: config.adaptive,
+            max_p_step: config.max_p_step,
+            max_p_decay: config.max_p_decay,
+            interval: config.interval,
+            next_update: Time::ZERO + config.interval,
+        }
+    }
+
+    /// Makes the updates of Adaptive RED that are due by `now`.
+    fn catch_up(&mut self, now: Time) {
+        while self.next_update <= now {
+            let before = self.chooser.max_p;
+            self.chooser.max_p = self.adapt(before);
+            self.next_update += self.interval;
+            // The average stays what it was, so once this does too, nothing more will happen.
+            if self.chooser.max_p == before && self.next_update <= now {
+                let behind = now.since(self.next_update).periods(self.interval);
+                self.next_update += self.interval * (behind + 1);
+            }
+        }
+    }
+
+    /// One step of Adaptive RED.
+    fn adapt(&self, max_p: f64) -> f64 {
+        // floyd01 Figure 2
+        let Law { min_th, max_th, .. } = self.chooser.law;
+        let share = (self.average - min_th) / (max_th - min_th);
+        if share > 0.6 && max_p <= 0.5 {
+            max_p + self.max_p_step.min(max_p / 4.0)
+        } else if share < 0.4 && max_p >= 0.01 {
+            max_p * self.max_p_decay
+        } else {
+            max_p
+        }
+    }
+
+    /// Takes the queue that a packet finds at `now` into the average.
+    fn measure(&mut self, now: Time) {
+        // floyd93 section 4
+        let waiting = self.packets.backlog().packets;
+        if waiting > 0 {
+            self.average += self.wq * (f64::from(waiting) - self.average);
+        } else {
+            let missed = now.since(self.idle_since).as_secs_f64() * self.per_second;
+            self.average *= libm::pow(1.0 - self.wq, missed);
+        }
+    }
 }
 
 impl<P: Packet> Queue<P> for Red<P> {
     fn enqueue(&mut self, now: Time, packet: P, _link: &mut impl LinkView, drops: &mut Drops<P>) {
-        if self.law.adaptive && self.next_update <= now {
+        if self.adaptive && self.next_update <= now {
             self.catch_up(now);
         }
         self.measure(now);
-        let verdict = self.judge();
+        let verdict = self.chooser.judge(self.average);
         let fits = self.packets.backlog().admits(self.limit, packet.size());
         if !fits {
             drops.push(Dropped { at: now, packet, reason: Reason::Overflow });
-            self.count = self.count.map(|_| 0);
+            self.chooser.overflow();
         } else if verdict == Verdict::Admit {
             self.packets.push(now, packet);
         } else if verdict == Verdict::Choose && self.ecn && may_mark_ce(&packet) {
@@ -302,7 +316,7 @@ impl<P: Packet> Queue<P> for Red<P> {
 
     fn inspect(&self, visit: &mut dyn FnMut(&'static str, f64)) {
         visit("average_pkts", self.average);
-        visit("max_p", self.max_p);
+        visit("max_p", self.chooser.max_p);
     }
 
     fn for_each(&self, visit: &mut dyn FnMut(&P)) {

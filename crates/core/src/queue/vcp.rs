@@ -23,36 +23,22 @@
 //! - D1. The two bits travel in a header of their own, not in the ECN field, so that VCP's codes cannot be mistaken for ECN's.
 //! - D2. The target utilisation is "close to 1" in the paper. The authors' simulator takes 0.975 at 100 Mbit/s and 0.96 at 10; the
 //!   router of the ABC authors takes 0.98 at any rate.
-//! - D3. The ABC authors' router announces overload in the first half of an interval only, and drains a token count besides. That is
+//! - D3. ACKs wait among data; `acks_first` is the authors' simulator, which serves them first.
+//! - D4. The ABC authors' router announces overload in the first half of an interval only, and drains a token count besides. That is
 //!   theirs, not VCP's, and is left out.
 
 use super::Place;
-use super::measured::{Measured, measured_queue, raise};
+use super::measured::{Measured, measured_parameters, measured_queue, raise};
 use crate::ecn::Mark;
-use crate::estimate::load_factor::{CapacityOf, Settings};
 use crate::packet::Packet;
-use crate::time::Duration;
-use crate::units::Limit;
 
-parameters! {
+measured_parameters! {
     /// The VCP router's settings.
     pub struct Config {
-        /// Interval over which the load factor is measured (t_rho).
-        interval: Duration = Duration::from_millis(200), in Duration::from_millis(1)..=Duration::from_secs(10), from "xia05 3.1";
-        /// How often the queue is sampled (t_q).
-        sample: Duration = Duration::from_millis(10), in Duration::from_micros(10)..=Duration::from_secs(10), from "bmcc II-A";
-        /// Weight of the old average of the queue.
-        weight: f64 = 0.875, in 0.0..=0.999, from "bmcc II-A";
-        /// Share of the average queue that counts as load (kappa_q).
-        queue_weight: f64 = 0.5, in 0.0..=1.0, from "xia05 3.1";
-        /// Share of the capacity to aim at.
-        gamma: f64 = 0.98, in 0.1..=1.0, from "abc authors' vcp_packet_queue.cc";
+        interval from "xia05 3.1";
+        gamma from "abc authors' vcp_packet_queue.cc";
         /// Load factor from which load is high.
         low_load: f64 = 0.8, in 0.1..=0.99, from "xia05 3.1";
-        /// What the capacity of an interval is.
-        load: CapacityOf = CapacityOf::Link, in .., from "xia05 3.1";
-        /// The buffer, drop-tail, in packets or bytes; none takes the link's.
-        limit: Option<Limit> = None, in .., from "abc20 7.2: 250 packets";
     }
 }
 
@@ -76,18 +62,7 @@ pub struct Vcp<P> {
 impl<P: Packet> Vcp<P> {
     /// An empty queue.
     pub fn new(config: &Config, place: &Place) -> Self {
-        let settings = Settings {
-            interval: config.interval,
-            sample: config.sample,
-            weight: config.weight,
-            queue_weight: config.queue_weight,
-            gamma: config.gamma,
-            capacity: config.load,
-        };
-        Vcp {
-            measured: Measured::new(config.limit.unwrap_or(place.limit), settings),
-            low_load: config.low_load,
-        }
+        Vcp { measured: config.measured(place), low_load: config.low_load }
     }
 
     fn stamp(&mut self, packet: &mut P) -> Mark {
@@ -113,6 +88,7 @@ mod tests {
     use crate::packet::Header;
     use crate::parameters::Parameters;
     use crate::path::sample::Sample;
+    use crate::queue::Queue;
     use crate::queue::scripted::{Bench, ms, place};
     use crate::units::Rate;
 
@@ -148,5 +124,22 @@ mod tests {
         let mut bench = Bench::new(Vcp::new(&Config::default(), &place(250)), Rate::from_mbps(12));
         bench.arrive_as(ms(300), Sample::new(0, 1500));
         assert_eq!(bench.leave(ms(300)).unwrap().packet.header, Header::None);
+    }
+
+    #[test]
+    fn acks_leave_first_where_they_shall_and_share_the_buffer() {
+        let packet = |id, ack| Sample { ack, ..Sample::new(id, 1500) };
+        for (acks_first, expected) in [("true", [2, 0, 1]), ("false", [0, 1, 2])] {
+            let config = Config::from_options([("acks_first", acks_first)]).unwrap();
+            let mut bench = Bench::new(Vcp::new(&config, &place(3)), Rate::from_mbps(12));
+            for (id, ack) in [(0, false), (1, false), (2, true)] {
+                bench.arrive_as(ms(0), packet(id, ack));
+            }
+            assert_eq!(bench.queue.backlog().packets, 3);
+            bench.arrive_as(ms(0), packet(3, true));
+            assert_eq!(bench.queue.backlog().packets, 3, "the buffer is full");
+            let left = expected.map(|_| bench.leave(ms(1)).unwrap().packet.id);
+            assert_eq!(left, expected);
+        }
     }
 }

@@ -142,7 +142,7 @@ pub(super) fn capacity_before(link: &mut impl LinkView, lag: Duration, window: D
 /// The first of the times `due`, `due + period`, ... after `now`, but for one: a timer that changes nothing any more is not
 /// run through an outage of hours, and runs once more at its end.
 pub(super) fn skip(due: Time, period: Duration, now: Time) -> Time {
-    let missed = now.since(due).as_nanos() / period.as_nanos().max(1);
+    let missed = now.since(due).periods(period.max(Duration::from_nanos(1)));
     due.saturating_add(Duration::from_nanos(missed * period.as_nanos()))
 }
 

@@ -2,6 +2,7 @@ use super::*;
 use crate::controller::events::{ack, connection, idle, loss, packet};
 use crate::ecn::Ecn;
 use crate::parameters::Parameters;
+use crate::time::Duration;
 
 fn bmcc(options: &[(&str, &str)], initial_pkts: u64) -> Bmcc {
     let config = Config::from_options(options.iter().copied()).unwrap();

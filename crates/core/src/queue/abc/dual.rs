@@ -364,8 +364,7 @@ impl<P: Packet> AbcDual<P> {
     /// Computes the weights that were due by `now`. Nothing but time passed since the last packet, so periods in which
     /// nothing happened are one step, however many they are.
     fn update(&mut self, now: Time, link: &mut impl LinkView) {
-        let late = now.since(self.next_update);
-        let missed = late.as_nanos() / self.settings.period.as_nanos();
+        let missed = now.since(self.next_update).periods(self.settings.period);
         self.next_update += self.settings.period * (missed + 1);
         if missed > 0 {
             self.meters.iter_mut().chain([&mut self.asked]).for_each(|meter| meter.age(missed));

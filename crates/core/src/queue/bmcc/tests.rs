@@ -97,21 +97,22 @@ fn beside_tcp_11_is_red_s() {
     assert_eq!(bench.dropped(), [id]);
 }
 
-/// floyd93 4: p_b = 0.1 halfway would be 0.05; the gaps between marks are then uniform from 1 to 20.
+/// 12 Mbit/s and 5 ms: the thresholds are five packets and three times as much. floyd93 4: p_b is 0.05 halfway; the packet after a mark
+/// counts already, so the gaps between marks are uniform from 1 to 19.
 #[test]
 fn red_spreads_its_marks_evenly() {
-    let mut red = Red::new(&Config::default(), &place(10));
-    let halfway = (red.min_bytes + red.max_bytes) / 2.0;
+    let mut red = red(&Config::default(), &place(10));
+    let mut chooses = |average: f64| red.judge(average) != Verdict::Admit;
     let mut gaps: Vec<u32> = Vec::new();
     let mut gap = 0;
     for _ in 0..200_000 {
         gap += 1;
-        if red.chooses(halfway) {
+        if chooses(15_000.0) {
             gaps.push(core::mem::take(&mut gap));
         }
     }
     let mean = gaps.iter().map(|gap| f64::from(*gap)).sum::<f64>() / gaps.len() as f64;
-    assert!((mean - 10.5).abs() < 0.2, "{mean}");
-    assert_eq!(gaps.iter().max(), Some(&20));
-    assert!(!red.chooses(red.min_bytes - 1.0) && red.chooses(red.max_bytes));
+    assert!((mean - 10.0).abs() < 0.2, "{mean}");
+    assert_eq!(gaps[1..].iter().max(), Some(&19));
+    assert!(!chooses(7_499.0) && chooses(22_500.0));
 }

@@ -14,7 +14,7 @@ fn red(options: &[(&str, &str)]) -> Bench<Red<Sample>> {
 }
 
 fn law(options: &[(&str, &str)]) -> Law {
-    red(options).queue.law
+    red(options).queue.chooser.law
 }
 
 fn close(value: f64, expected: f64) {
@@ -46,7 +46,7 @@ fn automatic_settings_follow_the_link() {
     // 12 Mbit/s are 1000 packets per second: 5 ms are 5 packets, half of that is below the least, 5.
     let slow = law(&[]);
     assert_eq!((slow.min_th, slow.max_th), (5.0, 15.0));
-    close(slow.wq, 1.0 - libm::exp(-0.001));
+    close(red(&[]).queue.wq, 1.0 - libm::exp(-0.001));
     // 50 ms are 50 packets.
     let aim = law(&[("target", "50ms")]);
     assert_eq!((aim.min_th, aim.max_th), (25.0, 75.0));
@@ -121,7 +121,7 @@ fn capable_packets_are_marked_between_the_thresholds_and_dropped_above_them() {
     for _ in 0..2 {
         bench.arrive(ms(0), Encoding::Classic, Ecn::Ect0);
     }
-    bench.queue.max_p = 1.0;
+    bench.queue.chooser.max_p = 1.0;
     bench.leave(ms(0));
     bench.arrive(ms(0), Encoding::Classic, Ecn::Ect0);
     let marks: Vec<_> = core::iter::from_fn(|| bench.leave(ms(1))).map(|left| left.mark).collect();
@@ -130,14 +130,18 @@ fn capable_packets_are_marked_between_the_thresholds_and_dropped_above_them() {
 
 #[test]
 fn adaptive_red_moves_max_p_by_its_rule_at_its_own_times() {
-    let law = law(&[("min_th", "10"), ("max_th", "30")]);
+    let mut bench = red(&[("min_th", "10"), ("max_th", "30")]);
+    let mut adapt = |average: f64, max_p: f64| {
+        bench.queue.average = average;
+        bench.queue.adapt(max_p)
+    };
     // The middle fifth is 18 to 22.
-    close(law.adapt(23.0, 0.1), 0.11);
-    close(law.adapt(23.0, 0.02), 0.025);
-    close(law.adapt(17.0, 0.1), 0.09);
-    assert_eq!(law.adapt(20.0, 0.1), 0.1);
-    assert_eq!(law.adapt(23.0, 0.51), 0.51);
-    assert_eq!(law.adapt(17.0, 0.009), 0.009);
+    close(adapt(23.0, 0.1), 0.11);
+    close(adapt(23.0, 0.02), 0.025);
+    close(adapt(17.0, 0.1), 0.09);
+    assert_eq!(adapt(20.0, 0.1), 0.1);
+    assert_eq!(adapt(23.0, 0.51), 0.51);
+    assert_eq!(adapt(17.0, 0.009), 0.009);
     let mut bench = red(&[("min_th", "10"), ("max_th", "30"), ("adaptive", "true")]);
     bench.queue.average = 23.0;
     bench.arrive(ms(499), Encoding::None, Ecn::NotEct);
