@@ -96,6 +96,7 @@ impl Comparison {
                         series: arguments.out.is_some(),
                         bin: default_bin(arguments.duration).min(arguments.duration),
                         link_logs: arguments.logs.link_logs,
+                        ..Record::summary(arguments.duration)
                     },
                     ..Compare::new(scheme.clone(), label)
                 };

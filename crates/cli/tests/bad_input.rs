@@ -78,6 +78,10 @@ const LINES: &[&str] = &[
     "compare --schemes bmcc:beta_min=0.9",
     "compare --schemes bmcc:interval=0s",
     "compare --schemes mlcp:beta_min=0.9",
+    "compare --schemes mlcp:interval=0s",
+    "compare --schemes mlcp:u=1",
+    "compare --schemes vcp:beta=1",
+    "compare --schemes vcp:interval=0s",
     "compare --schemes abc,abc",
     "compare --schemes abc+droptail:",
     "compare --schemes=",
@@ -113,6 +117,13 @@ const LINES: &[&str] = &[
     "run tunnel-without-beginning.toml",
     "run tunnel-in-tunnel.toml",
     "run tunnel-header.toml",
+    "run bmcc-eta-apart.toml",
+    "run bmcc-bits-apart.toml",
+    "run bmcc-ends-apart.toml",
+    "run mlcp-interval-apart.toml",
+    "run vcp-low-load-apart.toml",
+    "run unfair-to-nobody.toml",
+    "run long-unfairness.toml",
     "run good.toml --runs 0",
     // The kernel.
     "tcp load --feedback smoke",
@@ -199,6 +210,7 @@ const LINES: &[&str] = &[
     "list",
     "list everything",
     "reproduce ABC-F99",
+    "reproduce B-F",
     "reproduce missing.toml",
     "reproduce good.toml",
 ];
@@ -259,6 +271,21 @@ fn folder() -> Scratch {
     scratch.write("vegas.toml", scenario(("\"cubic\"", "\"vegas\"")));
     scratch.write("half-second.toml", scenario(("1s", "500ms")));
     scratch.write("xcp-queue.toml", queue("xcp"));
+    let protocol = |controller: &str, queue: &str| {
+        scenario(("\"cubic\"", &format!("\"{controller}\"")))
+            .replace("buffer = \"250pkt\"", &format!("buffer = \"250pkt\"\nqueue = \"{queue}\""))
+    };
+    scratch.write("bmcc-eta-apart.toml", protocol("bmcc:eta=0.6", "bmcc"));
+    scratch.write("bmcc-bits-apart.toml", protocol("bmcc", "bmcc:bits=3"));
+    scratch.write("bmcc-ends-apart.toml", protocol("bmcc:coexist=true", "droptail"));
+    scratch.write("mlcp-interval-apart.toml", protocol("mlcp", "mlcp:interval=100ms"));
+    scratch.write("vcp-low-load-apart.toml", protocol("vcp:low_load=0.7", "vcp"));
+    let unfairness = |over: &str, flows: &str| {
+        scenario(("duration = \"1s\"", &format!("duration = \"1s\"\nrecord = {{ unfairness = \"{over}\" }}")))
+            .replace("controller = \"cubic\"", &format!("controller = \"cubic\"\ncount = {flows}"))
+    };
+    scratch.write("unfair-to-nobody.toml", unfairness("500ms", "1"));
+    scratch.write("long-unfairness.toml", unfairness("2s", "2"));
     scratch.write("zero-buffer.toml", scenario(("250pkt", "0pkt")));
     scratch
 }

@@ -85,6 +85,7 @@ impl Directions {
             retransmitted_packets: 0,
             marks: main.flows.iter().fold(MarkCounts::default(), |sum, flow| sum + flow.marks),
             jain: (flows.len() > 1).then(|| jain(flows.iter().map(|flow| flow.throughput_mbps))).flatten(),
+            unfairness: None,
             links: self.links(length),
             flows,
             spread: None,
@@ -178,5 +179,6 @@ pub(crate) fn flow_row(flow: &FlowMeter, length: Duration) -> FlowOutcome {
         loss_percent: percent(flow.dropped, flow.delivered + flow.dropped),
         retransmitted_packets: 0,
         application: None,
+        state: None,
     }
 }

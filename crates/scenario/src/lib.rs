@@ -21,6 +21,7 @@
 //! | [`problem`] | what can be wrong with an input |
 #![forbid(unsafe_code)]
 
+mod agreement;
 pub mod build;
 pub mod clock;
 pub mod compare;

@@ -60,6 +60,10 @@ pub struct Run {
     pub marks: MarkCounts,
     /// Jain's index over the flows' throughputs; none with fewer than two flows.
     pub jain: Option<f64>,
+    /// The unfairness rate: the mean over time of the highest over the lowest of the flows' rates, each over the time that the scenario
+    /// records it for; none where it records none, or where a flow got nothing in such a time (bmcc III-c).
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub unfairness: Option<f64>,
     /// Every link, in the scenario's order.
     pub links: Vec<LinkOutcome>,
     /// Every flow, in the scenario's order.
@@ -163,6 +167,10 @@ pub struct FlowOutcome {
     /// What its application saw, where it is more than a stream of bytes: numbers by name, each name ending in its unit.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub application: Option<BTreeMap<String, f64>>,
+    /// What its controller showed of itself at the end ([`inspect`](brakelight_core::controller::Controller::inspect)), where the
+    /// scenario records it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub state: Option<BTreeMap<String, f64>>,
 }
 
 /// How far repeated runs lie apart.

@@ -55,6 +55,10 @@ pub struct Record {
     pub bin: Duration,
     /// Whether to keep every link's log of opportunities, arrivals, departures and drops.
     pub link_logs: bool,
+    /// Whether every flow's outcome has what its controller shows of itself at the end.
+    pub state: bool,
+    /// The time over which the flows' rates are compared, for the outcome's unfairness rate; none for no such number.
+    pub unfairness: Option<Duration>,
 }
 
 /// A link: a queue and what serves it.
@@ -192,7 +196,7 @@ impl Scenario {
 impl Record {
     /// Only the summary; the bin width is the default for `duration`.
     pub fn summary(duration: Duration) -> Self {
-        Record { series: false, bin: default_bin(duration), link_logs: false }
+        Record { series: false, bin: default_bin(duration), link_logs: false, state: false, unfairness: None }
     }
 }
 

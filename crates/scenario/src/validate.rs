@@ -10,6 +10,7 @@ use brakelight_core::registry::{ControllerConfig, QueueConfig};
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Bytes, Limit, Rate};
 
+use crate::agreement::{self, Difference};
 use crate::clock::Clock;
 use crate::problem::{Invalid, Place, Problem};
 use crate::routers;
@@ -73,7 +74,14 @@ impl Scenario {
     fn validate_record(&self) -> Result<(), Invalid> {
         let check = Check { place: Place::Record, owner: "record".to_string() };
         let shortest = Duration::from_nanos(self.duration.as_nanos().div_ceil(BINS)).max(NS);
-        check.within("bin", self.record.bin, shortest..=self.duration)
+        check.within("bin", self.record.bin, shortest..=self.duration)?;
+        let Some(over) = self.record.unfairness else { return Ok(()) };
+        let measured = self.duration.saturating_sub(self.measure_from);
+        check.within("unfairness", over, Duration::from_millis(20)..=measured)?;
+        match self.flow_count() {
+            0 | 1 => check.contradiction("unfairness", "it compares flows, and there is one".to_string()),
+            _ => Ok(()),
+        }
     }
 
     fn validate_link(&self, index: usize, link: &LinkSpec) -> Result<(), Invalid> {
@@ -226,6 +234,21 @@ impl Scenario {
         if forward && seen.is_empty() {
             return check.contradiction(key, "holds no link: give at least one".to_string());
         }
+        if forward {
+            for link in self.links.iter().filter(|link| seen.contains(&link.name.as_str())) {
+                let ends = agreement::with_router(&flow.controller, &link.queue)
+                    .map(|found| ("controller", found))
+                    .or_else(|| {
+                        agreement::of_receiver(&flow.feedback, &link.queue).map(|found| ("feedback", found))
+                    });
+                if let Some((part, found)) = ends {
+                    return check.disagreement(part, found, &format!("the queue of link `{}`", link.name));
+                }
+            }
+            if let Some(found) = agreement::of_ends(&flow.feedback, &flow.controller) {
+                return check.disagreement("feedback", found, "the controller");
+            }
+        }
         let passed = self.links.iter().filter(|link| seen.contains(&link.name.as_str()));
         let queues = passed.map(|link| (link.name.as_str(), &*link.queue));
         if let (true, Some(reason)) = (forward, routers::lacking(&flow.controller, queues)) {
@@ -371,6 +394,13 @@ impl Check {
 
     fn contradiction(&self, key: &'static str, reason: String) -> Result<(), Invalid> {
         self.fail(key, Problem::Contradiction { key: key.to_string(), reason })
+    }
+
+    /// A constant of `key` that is not what `other` has.
+    fn disagreement(&self, key: &'static str, found: Difference, other: &str) -> Result<(), Invalid> {
+        let Difference { name, value, valid } = found;
+        let valid = format!("{valid}, as {other} has it");
+        self.fail(key, Problem::OutOfRange { key: format!("{key}: {name}"), value, valid })
     }
 
     fn duplicate(&self, what: &str, name: &str) -> Result<(), Invalid> {

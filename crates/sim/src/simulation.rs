@@ -9,7 +9,7 @@ use brakelight_core::random::Random;
 use brakelight_core::time::{Duration, Time};
 use brakelight_scenario::measure::opportunities::with_opportunities;
 use brakelight_scenario::measure::{
-    Distribution, LinkBins, LinkMeter, describe_service, jain, mbps, percent,
+    Distribution, LinkBins, LinkMeter, Unfairness, describe_service, jain, mbps, percent,
 };
 use brakelight_scenario::outcome::{
     FlowOutcome, FlowSeries, LinkLog, LinkOutcome, MarkCounts, Outcome, Run, Series, SignalDelay,
@@ -65,6 +65,7 @@ pub struct Simulation<E = FlowHost> {
     /// Every flow's counters when measuring began; empty if that was at time zero.
     at_start: Vec<FlowCounters>,
     series: Option<SeriesSoFar>,
+    unfairness: Option<Unfairness>,
 }
 
 /// One flow of the run: what it was made from, and when it starts.
@@ -148,6 +149,7 @@ impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
             measuring: scenario.measure_from.is_zero(),
             at_start: Vec::new(),
             series,
+            unfairness: scenario.record.unfairness.map(|over| Unfairness::new(over, measure_from)),
         })
     }
 
@@ -173,11 +175,20 @@ impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
     }
 
     fn advance_bins(&mut self, until: Time) {
-        while let Some(series) = &mut self.series
-            && series.bin_end <= until
-        {
-            self.engine.run_until(series.bin_end);
-            series.close(self.scenario.record.bin, &mut self.engine);
+        loop {
+            let bin_end = self.series.as_ref().map_or(Time::MAX, |series| series.bin_end);
+            let step_end = self.unfairness.as_ref().map_or(Time::MAX, Unfairness::next);
+            let stop = bin_end.min(step_end);
+            if stop > until || stop == Time::MAX {
+                break;
+            }
+            self.engine.run_until(stop);
+            if let Some(series) = self.series.as_mut().filter(|_| bin_end == stop) {
+                series.close(self.scenario.record.bin, &mut self.engine);
+            }
+            if let Some(unfairness) = self.unfairness.as_mut().filter(|_| step_end == stop) {
+                unfairness.note(self.engine.observer().flows.iter().map(|flow| flow.arrived_bytes));
+            }
         }
         self.engine.run_until(until);
     }
@@ -263,6 +274,13 @@ impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
                 loss_percent: percent(statistics.dropped, statistics.delivered + statistics.dropped),
                 retransmitted_packets: flow_retransmitted,
                 application: (!application.is_empty()).then_some(application),
+                state: self.scenario.record.state.then(|| {
+                    let mut state = BTreeMap::new();
+                    host.inspect(&mut |name, value| {
+                        state.insert(name.to_string(), value);
+                    });
+                    state
+                }),
             });
         }
         let delivered: u64 = recorder.flows.iter().map(|flow| flow.delivered).sum();
@@ -295,6 +313,7 @@ impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
             retransmitted_packets: retransmitted,
             marks,
             jain: (flows.len() > 1).then(|| jain(flows.iter().map(|flow| flow.throughput_mbps))).flatten(),
+            unfairness: self.unfairness.as_ref().and_then(Unfairness::rate),
             links,
             flows,
             spread: None,

@@ -30,7 +30,7 @@ fn outcome(link: LinkSpec, flows: Vec<FlowSpec>, seconds: u64, from: u64, bin: D
         trace_offset: TraceOffset::At(Duration::ZERO),
         links: vec![link],
         flows,
-        record: Record { series: true, bin, link_logs: false },
+        record: Record { series: true, bin, ..Record::summary(Duration::from_secs(seconds)) },
     };
     scenario.validate().unwrap();
     run(&scenario, &Traces::new()).unwrap()

@@ -1,7 +1,9 @@
 //! Reading an experiment's file and laying out its matrix.
 
-use brakelight_core::time::Duration;
-use brakelight_core::units::{Limit, ParseError};
+use brakelight_core::controller::{Connection, Controller};
+use brakelight_core::random::Random;
+use brakelight_core::time::{Duration, Time};
+use brakelight_core::units::{Bytes, Limit, ParseError};
 
 use super::table::{Dimension, LISTS, Point, Table as Measurements};
 use super::{Assertion, Check, Experiment, Expression, Job};
@@ -11,7 +13,7 @@ use std::collections::BTreeMap;
 
 use crate::outcome::{FlowOutcome, LinkOutcome, Run, SignalDelay, Summary};
 use crate::problem::{InputError, Problem};
-use crate::scenario::{Record, Scenario, TraceOffset};
+use crate::scenario::{FlowSpec, Record, Scenario, TraceOffset};
 use crate::scheme::Scheme;
 use crate::traffic::Traffic;
 
@@ -397,6 +399,7 @@ fn template_run(scenario: &Scenario) -> Run {
             name: flow.name_of(index),
             rtt_ms: one,
             application: application(&flow.traffic),
+            state: scenario.record.state.then(|| state(flow)),
             ..FlowOutcome::default()
         })
     });
@@ -411,10 +414,27 @@ fn template_run(scenario: &Scenario) -> Run {
         rtt_ms: one,
         signal_delay_ms: Some(SignalDelay { p95: 1.0 }),
         jain: (scenario.flow_count() > 1).then_some(1.0),
+        unfairness: scenario.record.unfairness.map(|_| 1.0),
         links: links.collect(),
         flows: flows.collect(),
         ..Run::default()
     }
+}
+
+/// The numbers that a flow's controller shows of itself, by name.
+fn state(flow: &FlowSpec) -> BTreeMap<String, f64> {
+    let connection = Connection {
+        mss: flow.mss,
+        overhead: flow.overhead,
+        initial_window: Bytes(u64::from(flow.initial_window) * flow.mss.0),
+        now: Time::ZERO,
+        random: Random::stream(0, "template"),
+    };
+    let mut names = BTreeMap::new();
+    flow.controller.build(&connection).inspect(&mut |name, _| {
+        names.insert(name.to_string(), 1.0);
+    });
+    names
 }
 
 /// The numbers an application may report, by name, as the simulated applications name them.

@@ -18,7 +18,7 @@ use crate::traffic::Traffic;
 
 const SCENARIO: &[&str] =
     &["name", "seed", "duration", "measure_from", "trace_offset", "record", "link", "flow"];
-const RECORD: &[&str] = &["series", "bin", "link_logs"];
+const RECORD: &[&str] = &["series", "bin", "link_logs", "state", "unfairness"];
 const LINK: &[&str] = &[
     "name",
     "trace",
@@ -149,6 +149,8 @@ fn record(table: &Table<'_>, duration: Duration) -> Result<Record, InputError> {
         series: table.boolean("series", false)?,
         bin: table.quantity("bin", default_bin(duration))?,
         link_logs: table.boolean("link_logs", false)?,
+        state: table.boolean("state", false)?,
+        unfairness: table.get("unfairness").map(|field| field.quantity()).transpose()?,
     })
 }
 

@@ -12,7 +12,6 @@ use super::{read, write};
 use crate::clock::Clock;
 use crate::scenario::{
     Direction, FlowSpec, Hop, LinkSpec, Record, Restart, Scenario, Service, Steps, TraceOffset, Waiting,
-    default_bin,
 };
 use crate::spelled::{Spelled, Words};
 use crate::testing::fuzz_inputs;
@@ -24,7 +23,7 @@ seed = 18446744073709551615
 duration = "2min"
 measure_from = "2s"
 trace_offset = "random"
-record = { series = true, bin = "50ms", link_logs = true }
+record = { series = true, bin = "50ms", link_logs = true, state = true, unfairness = "2s" }
 
 [[link]]
 name = "up"
@@ -80,7 +79,13 @@ fn reads_every_field() {
     assert_eq!(scenario.duration, Duration::from_secs(120));
     assert_eq!(scenario.measure_from, Duration::from_secs(2));
     assert_eq!(scenario.trace_offset, TraceOffset::Random);
-    let record = Record { series: true, bin: Duration::from_millis(50), link_logs: true };
+    let record = Record {
+        series: true,
+        bin: Duration::from_millis(50),
+        link_logs: true,
+        state: true,
+        unfairness: Some(Duration::from_secs(2)),
+    };
     assert_eq!(scenario.record, record);
     let [up, down, wired] = scenario.links.as_slice() else { panic!("three links") };
     assert_eq!(up.service, Service::Trace("lte-driving".to_string()));
@@ -397,7 +402,7 @@ fn draw(random: &mut Random) -> Scenario {
         },
         links,
         flows,
-        record: Record { series: random.chance(0.5), bin: default_bin(duration), link_logs: false },
+        record: Record { series: random.chance(0.5), state: random.chance(0.5), ..Record::summary(duration) },
     }
 }
 

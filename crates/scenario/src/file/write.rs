@@ -25,6 +25,10 @@ pub fn write(scenario: &Scenario) -> String {
     file.plain("series", scenario.record.series);
     file.text("bin", scenario.record.bin);
     file.plain("link_logs", scenario.record.link_logs);
+    file.plain("state", scenario.record.state);
+    if let Some(over) = scenario.record.unfairness {
+        file.text("unfairness", over);
+    }
     scenario.links.iter().for_each(|link| file.link(link));
     scenario.flows.iter().for_each(|flow| file.flow(flow));
     file.0

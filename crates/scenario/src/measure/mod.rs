@@ -15,6 +15,7 @@
 //! | [`link`] | one link's meter |
 //! | [`series`] | what a link did, bin by bin |
 //! | [`signal`] | signal delay |
+//! | [`unfairness`] | how far the rates of flows lie apart over a time |
 //! | [`opportunities`] | a link's log: delivery opportunities between events |
 
 pub mod distribution;
@@ -22,6 +23,7 @@ pub mod link;
 pub mod opportunities;
 pub mod series;
 pub mod signal;
+pub mod unfairness;
 
 use brakelight_core::ecn::Mark;
 use brakelight_core::time::Duration;
@@ -33,6 +35,7 @@ pub use distribution::Distribution;
 pub use link::LinkMeter;
 pub use series::{LinkBin, LinkBins};
 pub use signal::SignalMeter;
+pub use unfairness::Unfairness;
 
 impl MarkCounts {
     /// Counts one mark.

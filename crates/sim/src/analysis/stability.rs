@@ -123,7 +123,7 @@ impl Setting {
             trace_offset: TraceOffset::At(Duration::ZERO),
             links: vec![LinkSpec::fixed("link", self.rate, buffer, scheme.queue().clone())],
             flows: vec![flow],
-            record: Record { series: true, bin: self.bin(), link_logs: false },
+            record: Record { series: true, bin: self.bin(), ..Record::summary(self.duration) },
         };
         scenario.validate().map_err(|invalid| InputError {
             file: None,

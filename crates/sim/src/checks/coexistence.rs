@@ -34,7 +34,7 @@ fn figure() -> (Vec<Step>, Series) {
     let mut scenario = longest.expect("it runs something").scenario.clone();
     scenario.seed = 1;
     scenario.measure_from = Duration::ZERO;
-    scenario.record = Record { series: true, bin: BIN, link_logs: false };
+    scenario.record = Record { series: true, bin: BIN, ..Record::summary(scenario.duration) };
     let mut rates = Vec::new();
     let mut wired_mbps = 0.0;
     for link in &scenario.links {

@@ -43,7 +43,7 @@ impl Dumbbell {
                 trace_offset: TraceOffset::At(Duration::ZERO),
                 links: vec![LinkSpec::fixed("bottleneck", rate, buffer, scheme.queue().clone())],
                 flows: vec![flow("first", 0), flow("second", 5)],
-                record: Record { series: true, bin: Duration::from_millis(100), link_logs: false },
+                record: Record { series: true, bin: Duration::from_millis(100), ..Record::summary(duration) },
             },
         }
     }
