@@ -63,10 +63,14 @@ fn all() -> Result<Vec<Experiment>, Failure> {
     EMBEDDED.iter().map(|(file, text)| experiment::read(file, text).map_err(Failure::from)).collect()
 }
 
-/// Those with a claim that one of `ids` names, with these claims only; all where none is named.
+/// Those with a claim that one of `ids` names, with these claims only, and those that it names where no claim is called so; all where
+/// none is named.
 fn chosen(all: &[Experiment], ids: &[String]) -> Result<Vec<Experiment>, Failure> {
-    for id in ids {
-        if !all.iter().flat_map(|experiment| &experiment.claims).any(|claim| names(id, &claim.id)) {
+    let is_claim =
+        |id: &str| all.iter().flat_map(|experiment| &experiment.claims).any(|claim| names(id, &claim.id));
+    let (ids, titles): (Vec<&String>, Vec<&String>) = ids.iter().partition(|id| is_claim(id));
+    for id in &titles {
+        if !all.iter().any(|experiment| names(id, &experiment.id)) {
             let mut known: Vec<&str> = Vec::new();
             for claim in all.iter().flat_map(|experiment| &experiment.claims) {
                 if !known.contains(&claim.id.as_str()) {
@@ -78,20 +82,20 @@ fn chosen(all: &[Experiment], ids: &[String]) -> Result<Vec<Experiment>, Failure
     }
     let mut chosen = all.to_vec();
     for experiment in &mut chosen {
-        experiment.claims.retain(|claim| is_wanted(&claim.id, ids));
+        let whole = ids.is_empty() && titles.is_empty() || titles.iter().any(|id| names(id, &experiment.id));
+        experiment.claims.retain(|claim| whole || ids.iter().any(|id| names(id, &claim.id)));
     }
     chosen.retain(|experiment| !experiment.claims.is_empty());
     Ok(chosen)
 }
 
-fn is_wanted(claim: &str, ids: &[String]) -> bool {
-    ids.is_empty() || ids.iter().any(|id| names(id, claim))
-}
-
-/// Whether `id` names `claim`: in full, or up to a hyphen.
+/// Whether `id` names `claim`: in full, up to a hyphen, or up to the letter of a part: `B-F6` names `B-F6a` and `B-F6cap`.
 fn names(id: &str, claim: &str) -> bool {
     let (id, claim) = (id.to_ascii_lowercase(), claim.to_ascii_lowercase());
-    claim.strip_prefix(&id).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+    let part = |rest: &str| {
+        id.ends_with(|c: char| c.is_ascii_digit()) && rest.starts_with(|c: char| c.is_ascii_alphabetic())
+    };
+    claim.strip_prefix(&id).is_some_and(|rest| rest.is_empty() || rest.starts_with('-') || part(rest))
 }
 
 /// The traces of an experiment; none where a recording is not there.
@@ -235,6 +239,7 @@ mod tests {
         assert!(names("abc", "ABC-F1"));
         assert!(names("ABC-F8", "ABC-F8-UTIL"));
         assert!(!names("ABC-F1", "ABC-F12"));
+        assert!(names("B-F6", "B-F6a") && names("B-F6", "B-F6cap") && !names("B-F", "B-F6a"));
         assert!(!names("ABC-F12", "ABC-F1"));
     }
 
@@ -262,6 +267,20 @@ mod tests {
         assert_eq!(failure.code, 2);
         assert!(failure.message.starts_with("unknown claim `ABC-F99`: valid are "), "{failure}");
         assert!(failure.message.contains("ABC-F1"), "{failure}");
+    }
+
+    #[test]
+    fn an_experiment_s_own_id_stands_for_all_of_its_claims_where_no_claim_has_it() {
+        let all = all().unwrap();
+        let one = |id: &str| chosen(&all, &[id.to_string()]).unwrap();
+        assert!(all.iter().flat_map(|experiment| &experiment.claims).all(|claim| claim.id != "B-U"));
+        let [statements] = one("B-U").try_into().unwrap();
+        assert_eq!(statements.id, "B-U");
+        assert!(statements.claims.len() > 10);
+        assert_eq!(one("FIRST").len(), 3);
+        for experiment in &all {
+            assert!(!one(&experiment.id).is_empty(), "{}", experiment.id);
+        }
     }
 
     #[test]
