@@ -8,6 +8,7 @@ mod bmcc;
 mod cellular;
 mod coexistence;
 mod deployment;
+mod driven;
 mod fluid;
 mod router;
 mod sender;
@@ -31,6 +32,8 @@ const CHECKS: &[Entry] = &[
     ("abc-mark-echo", sender::mark_echo),
     ("abc-extremes", sender::extremes),
     ("bmcc-new-flow", bmcc::new_flow),
+    ("bmcc-severe-overload", bmcc::severe_overload),
+    ("bmcc-concave", bmcc::concave),
     ("bmcc-mode-threshold", bmcc::mode_threshold),
     ("bmcc-decrease", bmcc::decrease),
     ("bmcc-options", bmcc::options),

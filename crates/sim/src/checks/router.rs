@@ -77,10 +77,7 @@ pub(super) struct Router {
 
 impl Router {
     fn new(options: Options<'_>) -> Self {
-        let place =
-            Place { limit: Limit::Packets(10_000), nominal: FULL, random: Random::stream(1, "router") };
-        let config = QueueConfig::new("abc", options).expect("the options are the router's");
-        Router { queue: config.build(&place), link: Told(FULL), drops: Drops::new() }
+        Router::of("abc", options, FULL)
     }
 
     /// ABC's router as it is.
@@ -94,10 +91,15 @@ impl Router {
 
     /// The router with a second queue, at a link of this rate.
     pub(super) fn dual(mbps: u64) -> Self {
+        Router::of("abc_dual", &[], Rate::from_mbps(mbps))
+    }
+
+    /// Any queue, at a link of this rate.
+    pub(super) fn of(queue: &str, options: Options<'_>, rate: Rate) -> Self {
         let place =
             Place { limit: Limit::Packets(10_000), nominal: FULL, random: Random::stream(1, "router") };
-        let config = QueueConfig::new("abc_dual", &[]).expect("a registered queue");
-        Router { queue: config.build(&place), link: Told(Rate::from_mbps(mbps)), drops: Drops::new() }
+        let config = QueueConfig::new(queue, options).expect("a registered queue takes these options");
+        Router { queue: config.build(&place), link: Told(rate), drops: Drops::new() }
     }
 
     pub(super) fn arrive(&mut self, now: Time, packet: Marked) {

@@ -1,21 +1,17 @@
 //! ABC's sender and its receiver, fed with marks.
 
-use brakelight_core::controller::{
-    AckEvent, Connection, Controller, MarkCount, Marks, PacketInfo, Report, Rtt,
-};
+use brakelight_core::controller::{AckEvent, Controller, MarkCount, Marks};
 use brakelight_core::ecn::{Ecn, Encoding};
-use brakelight_core::feedback::{AckAction, Arrival, Feedback, Receiver};
-use brakelight_core::packet::Header;
+use brakelight_core::feedback::{AckAction, Feedback, Receiver};
 use brakelight_core::random::Random;
 use brakelight_core::registry::{AnyController, ControllerConfig, FeedbackConfig, Options};
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::Bytes;
 use brakelight_scenario::experiment::Finding;
 
+use super::driven::{MSS, ack, arrival, connection, packet};
 use super::finding;
 
-/// Payload of a packet: large, so that rounding to bytes shows in no digit.
-const MSS: u64 = 1_000_000;
 const RTT: Duration = Duration::from_millis(100);
 /// The rules of Equation 3 by themselves.
 const MARKS_ALONE: Options<'_> =
@@ -28,15 +24,8 @@ struct Sender {
 
 impl Sender {
     fn new(options: Options<'_>, window_pkts: u64) -> Self {
-        let connection = Connection {
-            mss: Bytes(MSS),
-            overhead: Bytes(52),
-            initial_window: Bytes(window_pkts * MSS),
-            now: Time::ZERO,
-            random: Random::stream(1, "check"),
-        };
         let config = ControllerConfig::new("abc", options).expect("the options are ABC's");
-        Sender { controller: config.build(&connection), now: Time::ZERO }
+        Sender { controller: config.build(&connection(window_pkts)), now: Time::ZERO }
     }
 
     fn window_pkts(&self) -> f64 {
@@ -48,42 +37,11 @@ impl Sender {
     fn ack(&mut self, accelerate: f64, inflight_pkts: f64) {
         self.now += Duration::from_millis(1);
         let sent_at = self.now.saturating_sub(RTT);
-        let packet = PacketInfo {
-            number: self.now.as_nanos(),
-            size: Bytes(MSS),
-            sent_at,
-            delivered: Bytes::ZERO,
-            delivered_at: sent_at,
-            first_sent_at: sent_at,
-            inflight: Bytes(MSS),
-            lost: Bytes::ZERO,
-            app_limited: false,
-            retransmission: false,
-            tag: 0,
-        };
+        let acked = [packet(self.now.as_nanos(), sent_at)];
         let up = Bytes(libm::round(accelerate * MSS as f64) as u64);
         let count = |bytes: Bytes| MarkCount { packets: u64::from(bytes > Bytes::ZERO), bytes };
-        let inflight = Bytes((inflight_pkts * MSS as f64) as u64);
-        self.controller.on_ack(&AckEvent {
-            now: self.now,
-            acked: &[packet],
-            lost: &[],
-            newly_acked: Bytes(MSS),
-            newly_lost: Bytes::ZERO,
-            inflight_before: inflight,
-            inflight: inflight.saturating_sub(Bytes(MSS)),
-            delivered: Bytes(MSS),
-            total_lost: Bytes::ZERO,
-            rtt: Rtt { sample: Some(RTT), smoothed: RTT, variation: Duration::ZERO, min: RTT },
-            ack_delay: Duration::ZERO,
-            round: 0,
-            round_start: false,
-            marks: Marks { accelerate: count(up), brake: count(Bytes(MSS) - up), ..Marks::default() },
-            receive_times: &[],
-            report: Report::None,
-            cwnd_limited: true,
-            in_recovery: false,
-        });
+        let marks = Marks { accelerate: count(up), brake: count(Bytes(MSS) - up), ..Marks::default() };
+        self.controller.on_ack(&AckEvent { marks, ..ack(self.now, RTT, &acked, inflight_pkts) });
     }
 
     /// The ACKs of `acks` packets, a share `f` of which accelerate, spread evenly.
@@ -201,17 +159,7 @@ pub(super) fn mark_echo() -> Finding {
     for number in 0..10_000_u64 {
         let now = Time::from_millis(number);
         let ecn = if random.chance(0.5) { Ecn::Ect1 } else { Ecn::Ect0 };
-        let action = feedback.on_packet(&Arrival {
-            now,
-            number,
-            size: Bytes(MSS),
-            ecn,
-            cwr: false,
-            header: Header::None,
-            hash16: 0,
-            sent_at: now,
-            urgent: false,
-        });
+        let action = feedback.on_packet(&arrival(now, number, ecn));
         // A change flushes what waits; where nothing waits there is nothing to be told apart.
         let change = pending > 0 && last.is_some_and(|last| last != ecn);
         pending = if change { 1 } else { pending + 1 };

@@ -1,73 +1,36 @@
 //! The BMCC paper's statements about its rules and its analysis.
 
-use brakelight_core::controller::{AckEvent, Connection, Controller, Marks, PacketInfo, Report, Rtt};
+use brakelight_core::controller::{AckEvent, Controller, Report};
 use brakelight_core::ecn::{Ecn, Encoding};
 use brakelight_core::estimate::adpm::{Estimate, Layout};
-use brakelight_core::feedback::{Arrival, Feedback, Receiver};
-use brakelight_core::packet::Header;
+use brakelight_core::feedback::{Feedback, Receiver};
 use brakelight_core::random::Random;
 use brakelight_core::registry::{ControllerConfig, FeedbackConfig};
 use brakelight_core::time::{Duration, Time};
-use brakelight_core::units::Bytes;
+use brakelight_core::units::{Bytes, Rate};
 use brakelight_scenario::experiment::Finding;
 
+use super::driven::{MSS, ack, arrival, connection, packet};
 use super::finding;
+use super::router::{Marked, Router};
 use crate::analysis::adpm::{Errors, errors};
 
 mod model;
 
 use model::{Growth, Sharing};
 
-/// Payload of a packet: large, so that rounding to bytes shows in no digit.
-const MSS: u64 = 1_000_000;
 const INTERVAL: Duration = Duration::from_millis(200);
 const LAYOUT: Layout = Layout { eta_0: 0.15, eta: 0.75, u: 1.2, bits: 16 };
 
 /// The window of a new flow of 100 packets after `acks` ACKs that say `load`, T = t_p.
 fn window_after(load: f64, acks: u64) -> f64 {
-    let connection = Connection {
-        mss: Bytes(MSS),
-        overhead: Bytes(52),
-        initial_window: Bytes(100 * MSS),
-        now: Time::ZERO,
-        random: Random::stream(1, "check"),
-    };
-    let mut controller = ControllerConfig::new("bmcc", &[]).expect("bmcc is registered").build(&connection);
+    let mut controller =
+        ControllerConfig::new("bmcc", &[]).expect("bmcc is registered").build(&connection(100));
     for number in 0..acks {
         let sent_at = Time::from_millis(1);
-        let packet = PacketInfo {
-            number,
-            size: Bytes(MSS),
-            sent_at,
-            delivered: Bytes::ZERO,
-            delivered_at: sent_at,
-            first_sent_at: sent_at,
-            inflight: Bytes(MSS),
-            lost: Bytes::ZERO,
-            app_limited: false,
-            retransmission: false,
-            tag: 0,
-        };
-        controller.on_ack(&AckEvent {
-            now: sent_at + INTERVAL,
-            acked: &[packet],
-            lost: &[],
-            newly_acked: Bytes(MSS),
-            newly_lost: Bytes::ZERO,
-            inflight_before: Bytes(100 * MSS),
-            inflight: Bytes(99 * MSS),
-            delivered: Bytes(MSS),
-            total_lost: Bytes::ZERO,
-            rtt: Rtt { sample: Some(INTERVAL), smoothed: INTERVAL, variation: Duration::ZERO, min: INTERVAL },
-            ack_delay: Duration::ZERO,
-            round: 0,
-            round_start: false,
-            marks: Marks::default(),
-            receive_times: &[],
-            report: Report::LoadFactor(LAYOUT.to_option(load)),
-            cwnd_limited: true,
-            in_recovery: false,
-        });
+        let acked = [packet(number, sent_at)];
+        let report = Report::LoadFactor(LAYOUT.to_option(load));
+        controller.on_ack(&AckEvent { report, ..ack(sent_at + INTERVAL, INTERVAL, &acked, 100.0) });
     }
     controller.cwnd().as_f64() / MSS as f64
 }
@@ -96,6 +59,54 @@ pub(super) fn mode_threshold() -> Finding {
     finding(LAYOUT.eta < least, format!("{least:.3} is the least of f beta(f), eta is {}", LAYOUT.eta))
 }
 
+/// B-U2: a load above u for one interval, then packets of every hash: each carries 11, and each makes its flow fall to beta(u).
+pub(super) fn severe_overload() -> Finding {
+    let mut router = Router::of("bmcc", &[("gamma", "1")], Rate::from_mbps(12));
+    // 200 packets of 1500 bytes are what the link carries in an interval.
+    let arrive = |router: &mut Router, now: Time, id: u64| {
+        router.arrive(now, Marked { id, flow: 0, ecn: Ecn::Ect0, encoding: Encoding::Bmcc });
+        router.leave(now).expect("it is alone").ecn
+    };
+    for id in 0..260 {
+        arrive(&mut router, Time::ZERO + INTERVAL.mul_f64(id as f64 / 260.0), id);
+    }
+    let load = router.shown("load_factor");
+    let (mut marked, mut fell) = (0_u32, 0_u32);
+    let now = Time::ZERO + INTERVAL;
+    for id in 0..=u64::from(u16::MAX) {
+        let ecn = arrive(&mut router, now, id);
+        marked += u32::from(ecn == Ecn::Ce);
+        let mut estimate = Estimate::new(LAYOUT);
+        estimate.on_packet(ecn, id as u16, true);
+        fell += u32::from(estimate.value() == LAYOUT.u);
+    }
+    let now_load = router.shown("load_factor");
+    let every = u32::from(u16::MAX) + 1;
+    let holds =
+        now_load > LAYOUT.u && marked == every && fell == every && (cut(LAYOUT.u) - 0.65).abs() < 1e-4;
+    let measured = format!(
+        "at a load of {now_load:.2} (before: {load:.2}) {marked} of {every} hashes are marked, and {fell} receivers say {}, at which {:.2} is left",
+        LAYOUT.u,
+        cut(LAYOUT.u)
+    );
+    finding(holds, measured)
+}
+
+/// B-CONCAVE: the model of eq. 21 and 22, on the link of figure 5 and on one a thousand times slower.
+pub(super) fn concave() -> Finding {
+    let (mut holds, mut measured) = (true, Vec::new());
+    for capacity in [250_000.0, 250.0] {
+        let model = Growth { capacity, rtt_s: 0.2 };
+        let windows: Vec<f64> =
+            (0..200).map(|step| model.window(model.t_1() + 0.05 * f64::from(step))).collect();
+        let slopes: Vec<f64> = windows.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        let most = windows.iter().fold(0.0_f64, |most, &window| most.max(window)) / model.product();
+        holds &= slopes.is_sorted_by(|a, b| a > b) && most < 1.0;
+        measured.push(format!("at most {most:.6} of the product of {:.0} packets", model.product()));
+    }
+    finding(holds, format!("slopes fall from t_1 on; {}", measured.join(", ")))
+}
+
 /// B-U5.
 pub(super) fn options() -> Finding {
     let receiver = Receiver { encoding: Encoding::Bmcc, ack_every: 1, mss: Bytes(1448) };
@@ -103,17 +114,7 @@ pub(super) fn options() -> Finding {
     let mut carried = Vec::new();
     for ack in 1..=28_u64 {
         let now = Time::from_millis(ack);
-        feedback.on_packet(&Arrival {
-            now,
-            number: ack,
-            size: Bytes(1448),
-            ecn: Ecn::Ect1,
-            cwr: false,
-            header: Header::None,
-            hash16: 0,
-            sent_at: Time::ZERO,
-            urgent: false,
-        });
+        feedback.on_packet(&arrival(now, ack, Ecn::Ect1));
         if feedback.on_ack_sent(now, false).report != Report::None {
             carried.push(ack);
         }
