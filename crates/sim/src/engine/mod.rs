@@ -259,6 +259,49 @@ where
     #[inline]
     fn rearm_endpoint(&mut self, endpoint: usize) {
         let component = (self.elements.len() + endpoint) as Component;
-        self.schedule.arm(component, self.endpoints[endpoint].next_wakeup());
+        // What happened at this very moment can make a deadline of the past count: it is late, and served now.
+        let wakeup = self.endpoints[endpoint].next_wakeup().map(|at| at.max(self.now));
+        self.schedule.arm(component, wakeup);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::SimPacket;
+    use brakelight_core::path::elements::AnyElement;
+
+    /// Wants to be woken at the first of `wishes`, whatever the time.
+    struct Wishful {
+        wishes: Vec<Time>,
+        woken: Vec<Time>,
+    }
+
+    impl Endpoint<SimPacket> for Wishful {
+        fn accept(&mut self, _now: Time, _packet: SimPacket) {}
+
+        fn poll_transmit(&mut self, now: Time) -> Option<SimPacket> {
+            self.wishes.remove(0);
+            self.woken.push(now);
+            None
+        }
+
+        fn next_wakeup(&self) -> Option<Time> {
+            self.wishes.first().copied()
+        }
+    }
+
+    struct Nobody;
+
+    impl Observer<SimPacket, Wishful> for Nobody {}
+
+    #[test]
+    fn a_deadline_of_the_past_is_served_now_and_time_runs_forward() {
+        let wishes = [10, 5, 20].map(Time::from_millis).to_vec();
+        let endpoint = Wishful { wishes, woken: Vec::new() };
+        let elements: Vec<AnyElement<SimPacket>> = Vec::new();
+        let mut engine = Engine::new(elements, vec![endpoint], Routes::default(), Nobody);
+        engine.run_until(Time::from_millis(30));
+        assert_eq!(engine.endpoints()[0].woken, [10, 10, 20].map(Time::from_millis));
     }
 }
