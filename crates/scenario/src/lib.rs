@@ -17,7 +17,7 @@
 //! | [`scheme`], [`compare`] | the shorthand of the command line, and the scenario behind it |
 //! | [`experiment`] | a paper's figure as a matrix to run and checks to pass |
 //! | [`routers`] | what controllers need of the routers on their path |
-//! | [`reference`] | real measurements, and how close a model must lie |
+//! | [`mod@reference`] | real measurements, and how close a model must lie |
 //! | [`problem`] | what can be wrong with an input |
 #![forbid(unsafe_code)]
 
