@@ -15,6 +15,8 @@ use super::finding;
 use super::router::{Marked, Router};
 use crate::analysis::adpm::{Errors, errors};
 
+#[cfg(test)]
+mod figures;
 mod model;
 
 use model::{Growth, Sharing};
