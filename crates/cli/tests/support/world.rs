@@ -82,8 +82,9 @@ impl World {
 
     /// `before` the emulator, such as the words that make it another user's; then `brakelight emulate` with these arguments.
     pub fn command(&self, before: &[&str], arguments: &[&str]) -> Command {
-        let words: Vec<&str> =
-            before.iter().copied().chain([env!("CARGO_BIN_EXE_brakelight"), "emulate"]).collect();
+        // A gate that runs in the background may have left the signals of terminals ignored: these tests are about them.
+        let words = ["env", "--default-signal"].into_iter().chain(before.iter().copied());
+        let words: Vec<&str> = words.chain([env!("CARGO_BIN_EXE_brakelight"), "emulate"]).collect();
         let mut command = Command::new(words[0]);
         command.args(&words[1..]).args(arguments).current_dir(self.scratch.path(""));
         command.env(MARK, &self.mark).env_remove("BRAKELIGHT_TRACES").env_remove("BRAKELIGHT_HOST");
