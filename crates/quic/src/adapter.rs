@@ -19,6 +19,7 @@
 
 use std::any::Any;
 use std::cell::RefCell;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -32,6 +33,7 @@ use quinn_proto::RttEstimator;
 use quinn_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
 
 use crate::tap::frames::Ack;
+use crate::tap::parameters::Parameters;
 use crate::tap::{Listener, Open};
 use crate::validation::State;
 
@@ -50,6 +52,8 @@ pub use support::{Path, Place, Unsupported};
 const OPEN: u64 = 1 << 40;
 /// A window into which nothing fits.
 const SHUT: u64 = 1;
+/// The controller must be asked.
+const UNKNOWN: u64 = 0;
 
 /// The 16 bits by which routers tell packet `wire` from others: as an IPv4 identification that counts packets.
 pub fn hash16(wire: u64) -> u16 {
@@ -106,6 +110,8 @@ impl Settings {
 pub struct Governor {
     settings: Settings,
     tapped: bool,
+    /// The window in an application of quinn, which asks for it twice per packet, or [`UNKNOWN`]. Written under the lock.
+    window: AtomicU64,
     inner: Mutex<Inner>,
 }
 
@@ -122,7 +128,8 @@ impl Governor {
     /// One that has not begun. With `base` the stack's clock shows that instant at time zero, otherwise the connection's
     /// first.
     pub fn new(settings: Settings, tapped: bool, base: Option<Instant>) -> Self {
-        Governor { settings, tapped, inner: Mutex::new(Inner { base, ..Inner::default() }) }
+        let inner = Mutex::new(Inner { base, ..Inner::default() });
+        Governor { settings, tapped, window: AtomicU64::new(UNKNOWN), inner }
     }
 
     /// The registered name of its controller.
@@ -135,7 +142,14 @@ impl Governor {
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut Sender) -> T) -> Option<T> {
-        self.lock().sender.as_mut().map(act)
+        self.change().sender.as_mut().map(act)
+    }
+
+    /// The lock, for what may change the window.
+    fn change(&self) -> MutexGuard<'_, Inner> {
+        let inner = self.lock();
+        self.window.store(UNKNOWN, Ordering::Relaxed);
+        inner
     }
 
     /// What the connection did so far.
@@ -230,19 +244,22 @@ impl Listener for Governor {
         self.with(|sender| sender.on_frame(ack, newest));
     }
 
-    fn on_payload(&self, _number: u64, eliciting: bool) {
-        self.with(|sender| sender.on_payload(eliciting));
+    fn on_parameters(&self, parameters: &Parameters) {
+        self.with(|sender| sender.on_parameters(parameters));
     }
 
-    fn on_seal(&self, number: u64, packet: &[u8]) -> Option<Ecn> {
+    fn on_seal(&self, number: u64, packet: &[u8], eliciting: bool) -> Option<Ecn> {
         let mut inner = self.lock();
         let Inner { base: Some(base), sender: Some(sender), now, .. } = &mut *inner else { return None };
         // The stack says no time here. The driver has said it just before; elsewhere there is the clock that the stack reads.
         let now = match self.settings.place {
-            Place::Driver => *now,
-            Place::Stack => time(*base, Instant::now()),
+            Place::Stack if sender.chooses() => {
+                self.window.store(UNKNOWN, Ordering::Relaxed);
+                time(*base, Instant::now())
+            }
+            _ => *now,
         };
-        Some(sender.on_seal(now, number, packet.len() as u64))
+        Some(sender.on_seal(now, number, packet.len() as u64, eliciting))
     }
 }
 
@@ -272,14 +289,14 @@ impl Adapter {
 
     /// Calls `act` with the sender and `at` on its clock.
     fn at(&self, at: Instant, act: impl FnOnce(&mut Sender, Time)) {
-        let mut inner = self.governor.lock();
+        let mut inner = self.governor.change();
         if let Inner { base: Some(base), sender: Some(sender), .. } = &mut *inner {
             act(sender, time(*base, at));
         }
     }
 
     fn between(&self, sent: Instant, now: Instant, act: impl FnOnce(&mut Sender, Time, Time)) {
-        let mut inner = self.governor.lock();
+        let mut inner = self.governor.change();
         if let Inner { base: Some(base), sender: Some(sender), .. } = &mut *inner {
             act(sender, time(*base, now), time(*base, sent));
         }
@@ -312,6 +329,10 @@ impl Controller for Adapter {
     }
 
     fn window(&self) -> u64 {
+        let known = self.governor.window.load(Ordering::Relaxed);
+        if known != UNKNOWN {
+            return known;
+        }
         let mut inner = self.governor.lock();
         let open = inner.open;
         let Some(sender) = &mut inner.sender else { return SHUT };
@@ -319,9 +340,13 @@ impl Controller for Adapter {
         match self.governor.settings.place {
             Place::Driver if open => OPEN,
             Place::Driver => SHUT,
-            // The stack sends while what is in flight with the next packet stays below the window, so a window of exactly
-            // one packet would let none go.
-            Place::Stack => sender.controller().cwnd().0.saturating_add(1),
+            Place::Stack => {
+                // The stack sends while what is in flight with the next packet stays below the window, so a window of exactly
+                // one packet would let none go.
+                let window = sender.controller().cwnd().0.saturating_add(1);
+                self.governor.window.store(window, Ordering::Relaxed);
+                window
+            }
         }
     }
 

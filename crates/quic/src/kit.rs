@@ -17,7 +17,7 @@ use std::io;
 use std::net::UdpSocket;
 use std::sync::Arc;
 
-use brakelight_core::ecn::Encoding;
+use brakelight_core::ecn::{Ecn, Encoding};
 use quinn::crypto::{ClientConfig, ServerConfig};
 
 use crate::adapter::{Adapter, Factory, Governor, Settings};
@@ -37,9 +37,11 @@ pub struct Kit {
 impl Kit {
     /// The parts for `settings`.
     pub fn new(settings: Settings) -> Self {
-        let marks = !matches!(settings.encoding(), Encoding::None | Encoding::Classic);
+        let encoding = settings.encoding();
+        let marks = !matches!(encoding, Encoding::None | Encoding::Classic);
         let factory = Factory::new(settings);
-        let stamps = Arc::new(Stamps::new());
+        let stamps =
+            Arc::new(if encoding == Encoding::None { Stamps::always(Ecn::NotEct) } else { Stamps::new() });
         let tap = Tap::new(factory.open(), stamps.clone());
         Kit { factory, tap, stamps, marks }
     }

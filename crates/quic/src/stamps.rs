@@ -22,11 +22,16 @@ const KEPT: u64 = !0b111;
 
 /// Codepoints by packet, without a lock. Shared by the connections of an endpoint and its socket.
 #[derive(Debug)]
-pub struct Stamps(Box<[[AtomicU64; WAYS]]>);
+pub struct Stamps {
+    noted: Box<[[AtomicU64; WAYS]]>,
+    /// The one of every packet, where all are alike and nothing need be noted.
+    always: Option<Ecn>,
+}
 
 impl Default for Stamps {
     fn default() -> Self {
-        Stamps((0..BUCKETS).map(|_| [const { AtomicU64::new(0) }; WAYS]).collect())
+        let noted = (0..BUCKETS).map(|_| [const { AtomicU64::new(0) }; WAYS]).collect();
+        Stamps { noted, always: None }
     }
 }
 
@@ -36,8 +41,16 @@ impl Stamps {
         Stamps::default()
     }
 
+    /// All packets of the endpoint, whoever encrypts them, carry `ecn`.
+    pub fn always(ecn: Ecn) -> Self {
+        Stamps { noted: Box::default(), always: Some(ecn) }
+    }
+
     /// Notes that the encrypted `packet` is to carry `ecn`.
     pub fn leave(&self, packet: &[u8], ecn: Ecn) {
+        if self.always.is_some() {
+            return;
+        }
         let Some(key) = key(packet) else { return };
         let noted = key & KEPT | TAKEN | ecn as u64;
         let bucket = self.bucket(key);
@@ -51,7 +64,7 @@ impl Stamps {
 
     /// The codepoint that was noted for the last packet in `datagram`, if one was.
     pub fn find(&self, datagram: &[u8]) -> Option<Ecn> {
-        self.place(datagram).map(|(_, noted)| Ecn::from_bits(noted as u8))
+        self.always.or_else(|| self.place(datagram).map(|(_, noted)| Ecn::from_bits(noted as u8)))
     }
 
     /// Forgets the last packet in `datagram`, which has been sent.
@@ -63,7 +76,7 @@ impl Stamps {
     }
 
     fn place(&self, datagram: &[u8]) -> Option<(&AtomicU64, u64)> {
-        let key = key(datagram)?;
+        let key = key(datagram).filter(|_| self.always.is_none())?;
         self.bucket(key).iter().find_map(|place| {
             let noted = place.load(Ordering::Acquire);
             (noted & TAKEN != 0 && noted & KEPT == key & KEPT).then_some((place, noted))
@@ -72,7 +85,7 @@ impl Stamps {
 
     /// By bits of the key that are kept.
     fn bucket(&self, key: u64) -> &[AtomicU64; WAYS] {
-        &self.0[(key >> 8) as usize % BUCKETS]
+        &self.noted[(key >> 8) as usize % BUCKETS]
     }
 }
 
@@ -111,6 +124,15 @@ mod tests {
         stamps.forget(&packet(1 << 8));
         assert_eq!(stamps.find(&packet(1 << 8)), None);
         assert_eq!(stamps.find(&packet(2 << 8)), Some(Ecn::Ect0));
+    }
+
+    #[test]
+    fn where_all_packets_are_alike_each_is_found_without_having_been_noted() {
+        let stamps = Stamps::always(Ecn::NotEct);
+        stamps.leave(&packet(8), Ecn::Ect1);
+        assert_eq!(stamps.find(&packet(8)), Some(Ecn::NotEct));
+        stamps.forget(&packet(8));
+        assert_eq!(stamps.find(&[]), Some(Ecn::NotEct));
     }
 
     #[test]

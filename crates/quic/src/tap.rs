@@ -23,9 +23,11 @@ use quinn_proto::transport_parameters::TransportParameters;
 use quinn_proto::{ConnectError, ConnectionId, Side, TransportError};
 
 use self::frames::Ack;
+use self::parameters::Parameters;
 use crate::stamps::Stamps;
 
 pub mod frames;
+pub mod parameters;
 
 /// Who is told what passes the tap of one connection. Called from within the stack, so it must return at once.
 pub trait Listener: Send + Sync {
@@ -33,15 +35,15 @@ pub trait Listener: Send + Sync {
     /// one before, does it have its counts.
     fn on_ack(&self, ack: &Ack<'_>, newest: bool);
 
-    /// The 1-RTT packet `number` is about to be encrypted; `eliciting` tells whether it asks for an ACK.
-    fn on_payload(&self, _number: u64, _eliciting: bool) {}
+    /// The peer's transport parameters have come.
+    fn on_parameters(&self, _parameters: &Parameters) {}
 
     /// The 1-RTT packet `number` was decrypted. The stack may still drop it as one that it has seen before.
     fn on_open(&self, _number: u64) {}
 
-    /// The 1-RTT packet `number` is encrypted and about to leave, its header not yet protected: the codepoint that it is
-    /// to carry, or `None` for the one that the stack chose.
-    fn on_seal(&self, number: u64, packet: &[u8]) -> Option<brakelight_core::ecn::Ecn>;
+    /// The 1-RTT packet `number` is encrypted and about to leave, its header not yet protected; `eliciting` tells whether it
+    /// asks for an ACK. Returns the codepoint that it is to carry, or `None` for the one that the stack chose.
+    fn on_seal(&self, number: u64, packet: &[u8], eliciting: bool) -> Option<brakelight_core::ecn::Ecn>;
 }
 
 /// Makes the listener of a new connection.
@@ -181,7 +183,11 @@ impl Session for TappedSession {
     }
 
     fn transport_parameters(&self) -> Result<Option<TransportParameters>, TransportError> {
-        self.inner.transport_parameters()
+        let parameters = self.inner.transport_parameters()?;
+        if let Some(parameters) = &parameters {
+            self.connection.listener.on_parameters(&Parameters::of(parameters));
+        }
+        Ok(parameters)
     }
 
     // Handshake keys come this way too; their packets have long headers, by which `TappedKey` tells them.
@@ -222,14 +228,13 @@ fn is_short(first: Option<&u8>) -> bool {
 
 impl PacketKey for TappedKey {
     fn encrypt(&self, packet: u64, buf: &mut [u8], header_len: usize) {
-        let short = is_short(buf.first());
-        if short {
-            let end = buf.len().saturating_sub(self.inner.tag_len());
-            let payload = buf.get(header_len..end).unwrap_or_default();
-            self.connection.listener.on_payload(packet, frames::is_eliciting(payload));
+        if !is_short(buf.first()) {
+            return self.inner.encrypt(packet, buf, header_len);
         }
+        let end = buf.len().saturating_sub(self.inner.tag_len());
+        let eliciting = frames::is_eliciting(buf.get(header_len..end).unwrap_or_default());
         self.inner.encrypt(packet, buf, header_len);
-        if short && let Some(ecn) = self.connection.listener.on_seal(packet, buf) {
+        if let Some(ecn) = self.connection.listener.on_seal(packet, buf, eliciting) {
             self.connection.stamps.leave(buf, ecn);
         }
     }

@@ -4,7 +4,8 @@
 //! ```text
 //! testing:   the first `TESTED` packets are marked; no more until one of them is acknowledged        rfc9000 A.4
 //! capable:   every ACK's counts passed, and a marked packet is among what they cover
-//! failed:    one did not: nothing is marked again, and the controller goes without                 rfc9000 13.4.2.1
+//! failed:    one did not, or all that were marked were lost: nothing is marked again,
+//!            and the controller goes without                                                       rfc9000 13.4.2
 //! ```
 //!
 //! The counts of an ACK fail if
@@ -43,6 +44,8 @@ pub enum Fault {
     TooMany,
     /// A codepoint is counted that nobody may have written.
     Foreign,
+    /// Every marked packet was lost, and others were not.
+    Dropped,
 }
 
 impl std::fmt::Display for Fault {
@@ -53,6 +56,7 @@ impl std::fmt::Display for Fault {
             Fault::TooFew => "fewer packets are counted by ECN than were acknowledged",
             Fault::TooMany => "more packets are counted by ECN than were sent with it",
             Fault::Foreign => "an ECN codepoint is counted that nobody on this path may write",
+            Fault::Dropped => "every packet sent with ECN was lost, and others arrived",
         })
     }
 }
@@ -75,6 +79,7 @@ pub struct Validation {
     state: State,
     sent: u64,
     acked: u64,
+    lost: u64,
     counts: EcnCounts,
 }
 
@@ -91,7 +96,14 @@ pub const fn legal(encoding: Encoding, ecn: Ecn) -> bool {
 impl Validation {
     /// A path nothing is known of, for a flow of `encoding`.
     pub fn new(encoding: Encoding) -> Self {
-        Validation { encoding, state: State::Testing, sent: 0, acked: 0, counts: EcnCounts::default() }
+        Validation {
+            encoding,
+            state: State::Testing,
+            sent: 0,
+            acked: 0,
+            lost: 0,
+            counts: EcnCounts::default(),
+        }
     }
 
     /// Where it stands.
@@ -116,6 +128,15 @@ impl Validation {
     /// `marked` packets that left with a codepoint are newly acknowledged.
     pub fn on_acked(&mut self, marked: u64) {
         self.acked += marked;
+    }
+
+    /// `marked` packets that left with a codepoint are declared lost. Where none of the first [`TESTED`] has ever been acknowledged,
+    /// the mark is taken for the reason (rfc9000 13.4.2).
+    pub fn on_lost(&mut self, marked: u64) {
+        self.lost += marked;
+        if marked > 0 && self.state == State::Testing && self.acked == 0 && self.lost >= TESTED {
+            self.state = State::Failed(Fault::Dropped);
+        }
     }
 
     /// An ACK whose largest packet is the largest so far says `counts`, or nothing, where `marked` of the packets that it
@@ -200,6 +221,23 @@ mod tests {
         path.on_acked(1);
         path.on_counts(counts(0, 1, 0), 1);
         assert_eq!(path.codepoint(), Ecn::Ect1);
+    }
+
+    #[test]
+    fn a_path_that_loses_everything_that_is_marked_fails_and_one_that_loses_some_does_not() {
+        let mut lossy = path(Encoding::Abc, TESTED, 0);
+        lossy.on_lost(TESTED - 1);
+        assert_eq!(lossy.state(), State::Testing);
+        lossy.on_acked(1);
+        lossy.on_counts(counts(0, 1, 0), 1);
+        lossy.on_lost(2 * TESTED);
+        assert_eq!((lossy.state(), lossy.codepoint()), (State::Capable, Ecn::Ect1));
+        let mut black_hole = path(Encoding::Abc, TESTED, 0);
+        (0..TESTED).for_each(|_| black_hole.on_lost(1));
+        assert_eq!(
+            (black_hole.state(), black_hole.codepoint()),
+            (State::Failed(Fault::Dropped), Ecn::NotEct)
+        );
     }
 
     #[test]

@@ -18,6 +18,7 @@ use brakelight_quic::adapter::{self, Factory, Place, Settings};
 use brakelight_quic::kit::governor;
 use brakelight_quic::tap::Listener;
 use brakelight_quic::tap::frames::{Ack, EcnCounts};
+use brakelight_quic::tap::parameters::Parameters;
 use brakelight_quic::validation::State;
 
 mod support;
@@ -50,17 +51,17 @@ impl Listener for Both {
         self.1.on_ack(ack, newest);
     }
 
-    fn on_payload(&self, number: u64, eliciting: bool) {
-        self.1.on_payload(number, eliciting);
+    fn on_parameters(&self, parameters: &Parameters) {
+        self.1.on_parameters(parameters);
     }
 
     fn on_open(&self, number: u64) {
         self.1.on_open(number);
     }
 
-    fn on_seal(&self, number: u64, packet: &[u8]) -> Option<Ecn> {
-        self.0.on_seal(number, packet);
-        self.1.on_seal(number, packet)
+    fn on_seal(&self, number: u64, packet: &[u8], eliciting: bool) -> Option<Ecn> {
+        self.0.on_seal(number, packet, eliciting);
+        self.1.on_seal(number, packet, eliciting)
     }
 }
 
@@ -73,7 +74,7 @@ impl Listener for Ledger {
         }
     }
 
-    fn on_seal(&self, number: u64, packet: &[u8]) -> Option<Ecn> {
+    fn on_seal(&self, number: u64, packet: &[u8], _: bool) -> Option<Ecn> {
         self.0.lock().unwrap().sent.insert(number, relay::key(packet));
         Some(Ecn::Ect1)
     }

@@ -50,9 +50,9 @@ impl Estimator {
         Rtt { sample, smoothed: self.smoothed(), variation, min: self.min() }
     }
 
-    /// The probe timeout without backoff (rfc9002 6.2.1), with the default max_ack_delay.
-    pub(super) fn pto(&self) -> Duration {
-        self.smoothed() + (self.told(None).variation * 4).max(GRANULARITY) + Duration::from_millis(25)
+    /// The probe timeout without backoff (rfc9002 6.2.1), towards a peer that holds ACKs back for `max_ack_delay` at most.
+    pub(super) fn pto(&self, max_ack_delay: Duration) -> Duration {
+        self.smoothed() + (self.told(None).variation * 4).max(GRANULARITY) + max_ack_delay
     }
 }
 

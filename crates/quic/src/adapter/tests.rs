@@ -77,9 +77,8 @@ fn packets_acknowledged_carry_what_was_known_when_they_were_sent() {
     let (governor, mut controller) = governor("cubic", true, base);
     // Three packets and a pure ACK, sealed and sent one by one, as the driver does.
     for (number, eliciting) in [(0, true), (1, true), (2, false), (3, true)] {
-        governor.on_payload(number, eliciting);
         let size = if eliciting { MTU } else { 40 };
-        governor.on_seal(number, &vec![0; size as usize]);
+        governor.on_seal(number, &vec![0; size as usize], eliciting);
         controller.on_sent(ms(base, number), size, number);
     }
     assert_eq!(governor.inflight(), Bytes(3 * MTU));
@@ -106,8 +105,7 @@ fn each_connection_finds_the_tap_that_was_opened_for_it() {
     let listener = factory.open()();
     let tapped = governor_of(factory.clone().build(Instant::now(), 1200));
     assert!(tapped.tapped);
-    listener.on_payload(0, true);
-    assert_eq!(listener.on_seal(0, &[0; 1200]), Some(Ecn::Ect1));
+    assert_eq!(listener.on_seal(0, &[0; 1200], true), Some(Ecn::Ect1));
     assert_eq!(tapped.with(|sender| sender.validation()), Some(State::Testing));
     // A connection without a tap, or with somebody else's, is on its own.
     assert!(!governor_of(factory.clone().build(Instant::now(), 1200)).tapped);
@@ -151,8 +149,7 @@ fn no_input_makes_a_governor_panic_or_shut_its_window() {
             let size = if random.chance(0.9) { MTU } else { random.bits() % 3000 };
             match random.bits() % 10 {
                 0..=3 => {
-                    governor.on_payload(number, random.chance(0.9));
-                    governor.on_seal(number, &vec![0; size as usize]);
+                    governor.on_seal(number, &vec![0; size as usize], random.chance(0.9));
                     controller.on_sent(ms(base, now_ms), size, number);
                     number += 1;
                 }

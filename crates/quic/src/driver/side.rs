@@ -84,7 +84,7 @@ impl Listener for Ears {
     }
 
     // rfc3168 6.1.4
-    fn on_seal(&self, _: u64, _: &[u8]) -> Option<Ecn> {
+    fn on_seal(&self, _: u64, _: &[u8], _: bool) -> Option<Ecn> {
         Some(Ecn::NotEct)
     }
 }

@@ -92,11 +92,11 @@ pub fn is_eliciting(payload: &[u8]) -> bool {
     false
 }
 
-struct Reader<'a>(&'a [u8]);
+pub(super) struct Reader<'a>(pub(super) &'a [u8]);
 
 impl<'a> Reader<'a> {
     // rfc9000 16
-    fn varint(&mut self) -> Option<u64> {
+    pub(super) fn varint(&mut self) -> Option<u64> {
         let first = *self.0.first()?;
         let length = 1 << (first >> 6);
         let bytes = self.take(length)?;
@@ -105,7 +105,7 @@ impl<'a> Reader<'a> {
         Some(rest)
     }
 
-    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+    pub(super) fn take(&mut self, length: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.0.split_at_checked(length)?;
         self.0 = rest;
         Some(taken)

@@ -223,7 +223,9 @@ fn a_path_that_marks_everything_is_congested_all_the_time() {
 fn a_path_that_loses_what_is_marked_is_used_without() {
     let (seen, late) = abc(&Path { lose: |_, ecn| ecn != Ecn::NotEct, ..Path::default() });
     assert!(late > 8.5, "{late}");
-    assert_eq!(seen.flow.governor().validation(), State::Testing);
+    assert_eq!(seen.flow.governor().validation(), State::Failed(Fault::Dropped));
+    let marked = seen.left.iter().filter(|packet| packet.3 != Ecn::NotEct);
+    assert_eq!(marked.count(), crate::validation::TESTED as usize);
 }
 
 #[test]

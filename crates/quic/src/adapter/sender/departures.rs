@@ -1,0 +1,129 @@
+//! What leaves: packets sealed, then sent, with what the controller says to each.
+
+use brakelight_core::controller::{Controller, IdleEvent, PacketInfo, SendEvent};
+use brakelight_core::ecn::Ecn;
+use brakelight_core::time::Time;
+use brakelight_core::units::Bytes;
+
+use super::{Fate, Sealed, Sender, Sent, Told};
+
+impl Sender {
+    /// Whether [`Sender::on_seal`] needs to know the time.
+    pub(in crate::adapter) fn chooses(&self) -> bool {
+        self.chooses
+    }
+
+    /// The packet `number` was sealed at `now`, and leaves next. Controllers whose packets are all alike are asked when it has left,
+    /// when the stack says the time.
+    pub(in crate::adapter) fn on_seal(&mut self, now: Time, number: u64, size: u64, eliciting: bool) -> Ecn {
+        if !eliciting {
+            self.quiet += size;
+            // rfc3168 6.1.4, of pure ACKs: they answer nothing, and their marks would be taken for those of data.
+            return Ecn::NotEct;
+        }
+        let mut ecn = self.validation.codepoint();
+        let told = self.chooses.then(|| {
+            self.flush();
+            let before: u64 = self.sealed.iter().map(|packet| packet.size).sum();
+            self.ask(now, size, self.inflight + before)
+        });
+        if let (Some((_, wanted)), true) = (told, ecn != Ecn::NotEct) {
+            ecn = wanted;
+        }
+        self.validation.on_sent(ecn);
+        self.sealed.push(Sealed { number, size, ecn, told: told.map(|(told, _)| told) });
+        ecn
+    }
+
+    /// Tells the controller of a packet that is about to leave, and asks for its codepoint.
+    fn ask(&mut self, now: Time, size: u64, inflight: u64) -> (Told, Ecn) {
+        if inflight == 0 {
+            self.restart_after_idle(now);
+            // draft-ietf-ccwg-bbr 4.1.2.2
+            self.first_sent_at = now;
+            self.delivered_at = now;
+        }
+        let number = self.next_number;
+        self.next_number += 1;
+        let app_limited = self.app_limited_until > self.delivered;
+        let directive = self.controller.on_send(&SendEvent {
+            now,
+            size: Bytes(size),
+            number,
+            retransmission: false,
+            inflight: Bytes(inflight),
+            app_limited,
+            srtt: self.rtt.measured(),
+        });
+        (Told { number, app_limited, tag: directive.tag }, directive.ecn)
+    }
+
+    pub(in crate::adapter) fn on_sent(&mut self, now: Time, bytes: u64) {
+        self.flush();
+        let quiet = std::mem::take(&mut self.quiet);
+        let mut sealed = std::mem::take(&mut self.sealed);
+        let mut sum: u64 = sealed.iter().map(|packet| packet.size).sum();
+        // A probe of the MTU is sealed, but not told of.
+        while sum > bytes
+            && let Some(probe) = sealed.first()
+        {
+            sum -= probe.size;
+            sealed.remove(0);
+        }
+        self.last_number = sealed.last().map(|packet| packet.number);
+        for packet in &sealed {
+            let told = packet.told.unwrap_or_else(|| self.ask(now, packet.size, self.inflight).0);
+            self.record(now, packet.size, Some(packet.number), packet.ecn.is_capable(), Some(told));
+        }
+        let mut rest = bytes.saturating_sub(sum + quiet);
+        while rest > 0 {
+            let size = if self.tapped { rest } else { rest.min(self.mss) };
+            let told = (!self.tapped).then(|| self.ask(now, size, self.inflight).0);
+            self.record(now, size, None, false, told);
+            rest -= size;
+        }
+        sealed.clear();
+        self.sealed = sealed;
+        if self.paced {
+            let rate = self.pacing_rate();
+            self.pacer.sent(now, bytes, rate);
+        }
+    }
+
+    fn record(&mut self, now: Time, size: u64, number: Option<u64>, marked: bool, told: Option<Told>) {
+        self.inflight += size;
+        self.last_sent_at = Some(now);
+        self.counters.sent_packets += 1;
+        self.counters.marked_packets += u64::from(marked);
+        if let Some(number) = number {
+            self.peer.on_sent(number, told.map_or(0, |told| told.number), now, size);
+        }
+        self.sent.push_back(Sent {
+            info: PacketInfo {
+                number: told.map_or(self.next_number, |told| told.number),
+                size: Bytes(size),
+                sent_at: now,
+                delivered: Bytes(self.delivered),
+                delivered_at: self.delivered_at,
+                first_sent_at: self.first_sent_at,
+                inflight: Bytes(self.inflight),
+                lost: Bytes(self.total_lost),
+                app_limited: told.is_some_and(|told| told.app_limited),
+                retransmission: false,
+                tag: told.map_or(0, |told| told.tag),
+            },
+            fate: Fate::Outstanding,
+            number,
+            marked,
+            told: told.is_some(),
+        });
+    }
+
+    fn restart_after_idle(&mut self, now: Time) {
+        let Some(last) = self.last_sent_at else { return };
+        let (idle, rto) = (now.since(last), self.rtt.pto(self.peer_parameters.max_ack_delay));
+        if idle > rto {
+            self.controller.on_idle_restart(&IdleEvent { now, idle, rto });
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! What the controller is told of what was gathered: losses, marks, and the ACK that brought them.
+
+use brakelight_core::controller::{
+    AckEvent, Connection, Controller, Exact, LossEvent, MarkCount, Marks, SpuriousEvent, Timeout,
+    TimeoutEvent,
+};
+use brakelight_core::ecn::{Ecn, Encoding, Mark};
+use brakelight_core::registry::ControllerConfig;
+use brakelight_core::time::{Duration, Time};
+use brakelight_core::units::Bytes;
+
+use super::{Fate, Frame, Gathered, Sender};
+use crate::validation::State;
+
+/// Packets lost in one episode that may yet turn out to be late.
+const MOST_MISTAKES: usize = 64;
+
+impl Sender {
+    /// Tells the controller what was gathered.
+    pub(in crate::adapter) fn flush(&mut self) {
+        if !self.gathered.any {
+            return;
+        }
+        let mut gathered = std::mem::take(&mut self.gathered);
+        self.tell(&mut gathered);
+        gathered.acked.clear();
+        gathered.lost.clear();
+        gathered.times.clear();
+        // Kept for their memory.
+        self.gathered = Gathered {
+            acked: gathered.acked,
+            lost: gathered.lost,
+            times: gathered.times,
+            ..Default::default()
+        };
+        self.retire();
+    }
+
+    fn tell(&mut self, gathered: &mut Gathered) {
+        let now = gathered.now;
+        let frame = self.frame.take();
+        self.delivered += gathered.bytes;
+        self.counters.acked_packets += gathered.acked.len() as u64;
+        gathered.acked.sort_unstable_by_key(|info| info.number);
+        let (mut round_start, mut sample) = (false, None);
+        let delay = frame.map_or(Duration::ZERO, |frame| {
+            Duration::from_micros(frame.delay.min(1 << 32) << self.peer_parameters.ack_delay_exponent)
+        });
+        if let Some(newest) = gathered.acked.last() {
+            self.delivered_at = now;
+            self.first_sent_at = newest.sent_at;
+            // draft-ietf-ccwg-bbr 4.1.1.3
+            round_start = newest.delivered.0 >= self.round_end;
+            if round_start {
+                self.round += 1;
+                self.round_end = self.delivered;
+            }
+            if self.largest_acked.is_none_or(|(number, _)| newest.number > number) {
+                self.largest_acked = Some((newest.number, newest.sent_at));
+                let latest = now.since(newest.sent_at);
+                // rfc9002 5.3: no more than the peer promised.
+                self.rtt.sample(latest, delay.min(self.peer_parameters.max_ack_delay));
+                sample = Some(latest);
+                self.rtt_sample = sample;
+            }
+        }
+        if std::mem::take(&mut self.undone) {
+            // Nobody says what becomes of an episode whose packets all arrive late; the modelled host undoes it.
+            self.counters.undone_episodes += 1;
+            self.controller.on_spurious_loss(&SpuriousEvent { now, timeout: false });
+            self.end_episode(now);
+        }
+        let newest_sent_at = gathered.acked.last().map(|info| info.sent_at);
+        // rfc9002 7.3.2
+        if let (Some(newest), Some(began)) = (newest_sent_at, self.episode_at)
+            && newest > began
+        {
+            self.end_episode(now);
+        }
+        if let Some(sent_at) = gathered.loss_sent_at {
+            self.answer_loss(now, sent_at, gathered);
+        }
+        let marks = self.read_marks(frame, gathered);
+        if matches!(self.validation.state(), State::Failed(_)) && !self.fallen_back {
+            self.fallen_back = true;
+            self.fall_back(now);
+        }
+        let marked_at =
+            if self.tapped { newest_sent_at.filter(|_| marks.ce.packets > 0) } else { gathered.ce_sent_at };
+        if let Some(sent_at) = marked_at {
+            self.answer_ce(now, sent_at, gathered.inflight_before);
+        }
+        self.peer.complete(now, delay, sample.and(gathered.acked.last()), self.round, &mut gathered.times);
+        let rtt = self.rtt.told(sample);
+        let event = AckEvent {
+            now,
+            acked: &gathered.acked,
+            lost: &gathered.lost,
+            newly_acked: Bytes(gathered.bytes),
+            newly_lost: Bytes(gathered.lost_bytes),
+            inflight_before: Bytes(gathered.inflight_before),
+            inflight: Bytes(self.inflight),
+            delivered: Bytes(self.delivered),
+            total_lost: Bytes(self.total_lost),
+            rtt,
+            ack_delay: delay,
+            round: self.round,
+            round_start,
+            marks,
+            receive_times: &gathered.times,
+            report: gathered.report,
+            cwnd_limited: !self.app_limited,
+            in_recovery: self.repairing,
+        };
+        self.controller.on_ack(&event);
+    }
+
+    fn answer_loss(&mut self, now: Time, sent_at: Time, gathered: &Gathered) {
+        if self.episode_at.is_none_or(|began| sent_at > began) {
+            self.end_episode(now);
+            let event = self.loss_event(now, sent_at, gathered.inflight_before, gathered.lost_bytes);
+            self.controller.on_loss(&event);
+            self.episode_at = Some(now);
+            self.repairing = true;
+            self.missing.clear();
+        }
+        self.missing.extend(&gathered.missing);
+        if self.missing.len() > MOST_MISTAKES {
+            // Their like would be looked for in every ACK. One that was never sent keeps the list from becoming empty.
+            self.missing.clear();
+            self.missing.push(u64::MAX);
+        }
+        if gathered.persistent {
+            self.controller.on_timeout(&TimeoutEvent {
+                now,
+                kind: Timeout::PersistentCongestion,
+                inflight: Bytes(self.inflight),
+                repeated: false,
+            });
+        }
+    }
+
+    fn answer_ce(&mut self, now: Time, sent_at: Time, inflight: u64) {
+        if self.episode_at.is_none() {
+            let event = self.loss_event(now, sent_at, inflight, 0);
+            self.controller.on_ce(&event);
+            self.episode_at = Some(now);
+        }
+    }
+
+    fn loss_event(&self, now: Time, sent_at: Time, inflight: u64, lost: u64) -> LossEvent {
+        LossEvent {
+            now,
+            sent_at,
+            inflight: Bytes(inflight),
+            lost: Bytes(lost),
+            srtt: self.rtt.smoothed(),
+            min_rtt: self.rtt.min(),
+        }
+    }
+
+    fn end_episode(&mut self, now: Time) {
+        if self.episode_at.take().is_some() {
+            self.repairing = false;
+            self.controller.on_recovery_exit(now);
+        }
+    }
+
+    /// The marks that the counts of this ACK add to those before it.
+    fn read_marks(&mut self, frame: Option<Frame>, gathered: &Gathered) -> Marks {
+        let mut marks = Marks { exact: Exact::Packets, ..Marks::default() };
+        if !self.tapped {
+            if gathered.ce_sent_at.is_some() {
+                marks.ce = MarkCount { packets: 1, bytes: Bytes(self.mss) };
+            }
+            return marks;
+        }
+        self.validation.on_acked(gathered.marked);
+        let Some(frame) = frame else { return marks };
+        let new = self.validation.on_counts(frame.counts, gathered.marked);
+        for (ecn, packets) in [(Ecn::Ect0, new.ect0), (Ecn::Ect1, new.ect1), (Ecn::Ce, new.ce)] {
+            let kind = match self.encoding.mark(ecn) {
+                Mark::Accelerate => &mut marks.accelerate,
+                Mark::Brake => &mut marks.brake,
+                Mark::Ce => &mut marks.ce,
+                Mark::None => continue,
+            };
+            // The counts are of packets; one more or less of each is worth a full one.
+            kind.packets += packets;
+            kind.bytes += Bytes(packets * self.mss);
+        }
+        self.counters.accelerate_packets += marks.accelerate.packets;
+        self.counters.brake_packets += marks.brake.packets;
+        self.counters.ce_packets += marks.ce.packets;
+        marks
+    }
+
+    /// ECN failed. ABC goes by its second window once marks stay away; what has none, or no use for losses, makes way for
+    /// Cubic. Classic controllers and Prague hear of losses anyway.
+    fn fall_back(&mut self, now: Time) {
+        let mut second = false;
+        self.controller.inspect(&mut |name, _| second |= name == "w_nonabc_bytes");
+        let lost_without_marks = match self.encoding {
+            Encoding::Abc | Encoding::AbcProxied => !second,
+            Encoding::Bmcc => true,
+            _ => false,
+        };
+        if let (true, Ok(cubic)) = (lost_without_marks, ControllerConfig::new("cubic", &[])) {
+            let opening = Connection {
+                mss: Bytes(self.mss),
+                overhead: Bytes(self.overhead),
+                initial_window: self.controller.cwnd(),
+                now,
+                random: brakelight_core::random::Random::stream(0, "fallback"),
+            };
+            *self.controller = cubic.build(&opening);
+        }
+    }
+
+    pub(in crate::adapter) fn on_mtu(&mut self, mtu: u16) {
+        self.flush();
+        self.mss = u64::from(mtu);
+        self.controller.on_mtu_change(Bytes(self.mss));
+    }
+
+    /// Drops what no later call can speak of.
+    fn retire(&mut self) {
+        // What the tap did not see may never be acknowledged: Initial and Handshake packets, and without the tap pure ACKs.
+        let seen = self.largest_acked.map(|(_, at)| at);
+        let patience = self.rtt.smoothed() * 2 + Duration::from_millis(100);
+        while let Some(front) = self.sent.front() {
+            let forgotten =
+                front.number.is_none() && seen.is_some_and(|seen| front.info.sent_at + patience < seen);
+            if front.fate == Fate::Outstanding && !forgotten {
+                break;
+            }
+            self.sent.pop_front();
+            self.retired += 1;
+        }
+    }
+}
