@@ -274,19 +274,16 @@ impl Joined {
         self.packets
     }
 
-    /// Where in each packet its data begins.
-    pub fn data_start(&self) -> usize {
-        self.place.data
-    }
-
-    /// Makes the headers in `bytes`, the first packet's, those of the buffer.
-    pub fn write_headers(&self, bytes: &mut [u8]) {
+    /// The buffer's own headers, the word included; the data of the packets follows them.
+    pub fn headers(&self) -> ([u8; LONGEST], usize) {
         let place = self.place;
+        let mut headers = self.first;
         if self.push {
-            bytes[place.tcp + 13] |= PUSH;
+            headers[place.tcp + 13] |= PUSH;
         }
-        put_length(bytes, place, place.data - HEAD + self.data);
-        put_word(bytes, place, Some(self.size as u16));
+        put_length(&mut headers, place, place.data - HEAD + self.data);
+        put_word(&mut headers, place, Some(self.size as u16));
+        (headers, place.data)
     }
 }
 

@@ -51,6 +51,11 @@ impl Slots {
         self.holders[slot as usize] += 1;
     }
 
+    /// Whether more than one packet lies in `slot`.
+    pub fn is_shared(&self, slot: u32) -> bool {
+        self.holders[slot as usize] > 1
+    }
+
     /// One packet less lies in `slot`; after the last it is free.
     pub fn give_back(&mut self, slot: u32) {
         let holders = &mut self.holders[slot as usize];
@@ -99,7 +104,9 @@ mod tests {
             );
         }
         slots.share(all[700]);
+        assert!(slots.is_shared(all[700]));
         slots.give_back(all[700]);
+        assert!(!slots.is_shared(all[700]));
         assert_eq!(slots.take(), None);
         slots.give_back(all[700]);
         assert_eq!(slots.take(), Some(all[700]));

@@ -163,6 +163,10 @@ impl<W: Watch> Carrier<W> {
     fn deliver(&mut self, due: Time, packet: IpPacket, epoch: Epoch) {
         self.pace.delivered(due);
         let head = self.output.head();
+        if self.slots.is_shared(packet.slot) {
+            // A copy that waits to be written must not have its ECN field changed.
+            self.write_waiting(epoch);
+        }
         let bytes = &mut self.slots.bytes(packet.slot)[..head + packet.header.size as usize];
         self.facts.rewritten += u64::from(write_ecn(&mut bytes[head..], packet.header.ecn));
         if let Some(company) = &mut self.company
@@ -191,15 +195,13 @@ impl<W: Watch> Carrier<W> {
         let written = match company {
             None => self.output.write(&self.slots.look(first.slot)[..head + first.header.size as usize]),
             Some(company) => {
-                company.write_headers(self.slots.bytes(first.slot));
+                // Of the buffer's own: a slot may hold copies that are still to come.
+                let (headers, start) = company.headers();
                 let mut pieces: SmallVec<[IoSlice<'_>; 64]> = SmallVec::new();
-                for (place, (_, packet)) in self.waiting.iter().enumerate() {
+                pieces.push(IoSlice::new(&headers[..start]));
+                for (_, packet) in &self.waiting {
                     let bytes = &self.slots.look(packet.slot)[..head + packet.header.size as usize];
-                    pieces.push(IoSlice::new(if place == 0 {
-                        bytes
-                    } else {
-                        &bytes[company.data_start()..]
-                    }));
+                    pieces.push(IoSlice::new(&bytes[start..]));
                 }
                 self.output.write_pieces(&pieces)
             }

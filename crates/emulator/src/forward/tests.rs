@@ -8,6 +8,7 @@ use std::thread;
 use super::*;
 use crate::device::Read;
 use crate::packet::{Header, write_ecn};
+use crate::segment::{HEAD, LONGEST, Large};
 use crate::spec::{BUFFER, Bottleneck};
 use brakelight_core::ecn::{Ecn, Mark};
 use brakelight_core::packet::PacketId;
@@ -293,6 +294,110 @@ fn copies_are_packets_of_their_own() {
     for _ in 0..2 {
         assert_eq!(sink.read(&mut bytes, &mut []).unwrap(), Read::Packet(300));
         assert_eq!(bytes[..300], sent);
+    }
+}
+
+#[test]
+fn copies_that_overtake_are_whole_where_packets_leave_together() {
+    const DATA: usize = 50;
+    const TCP: usize = HEAD + 20;
+    // Successive data of one connection, its checksum open, with the word before it.
+    let packet = |number: u16| {
+        let mut bytes = vec![0; TCP + 20 + DATA];
+        bytes[0] = 1;
+        bytes[6..8].copy_from_slice(&20_u16.to_ne_bytes());
+        bytes[8..10].copy_from_slice(&16_u16.to_ne_bytes());
+        let ip = &mut bytes[HEAD..];
+        ip[0] = 0x45;
+        ip[2..4].copy_from_slice(&((20 + 20 + DATA) as u16).to_be_bytes());
+        ip[4..6].copy_from_slice(&number.to_be_bytes());
+        ip[9] = 6;
+        ip[12..20].copy_from_slice(&[10, 0, 0, 1, 10, 0, 0, 2]);
+        let checksum = !sum(&ip[..20]);
+        ip[10..12].copy_from_slice(&checksum.to_be_bytes());
+        let sequence = u32::from(number) * DATA as u32;
+        bytes[TCP + 4..TCP + 8].copy_from_slice(&sequence.to_be_bytes());
+        bytes[TCP + 12..TCP + 14].copy_from_slice(&[5 << 4, 0x10]);
+        bytes[TCP + 20..].fill(number as u8);
+        bytes
+    };
+    let device = |port: Port| Port::of_tun(port.into_fd(), "pair", MTU);
+    let ((source, input), (output, sink)) = (pair(), pair());
+    let mut direction = Direction::open("up", 1);
+    let element = brakelight_core::path::elements::ElementConfig::new;
+    direction.elements = vec![
+        element("duplicate", &[("rate", "0.3")]).unwrap(),
+        // Copies leave behind those that came after them; a few packets still follow one another.
+        element("jitter", &[("keep_order", "false"), ("mean", "1ms"), ("spread", "20us")]).unwrap(),
+    ];
+    for number in 0..200 {
+        source.write(&packet(number)).unwrap();
+    }
+    let (done, all_done) = channel();
+    let watch = Counter { expected: 200, done };
+    let lane = Lane { direction, input: Arc::new(device(input)), output: Arc::new(device(output)), watch };
+    let stop = Arc::new(Stop::new().unwrap());
+    // Late, so that many are due at once.
+    let settings =
+        Settings { fifo: false, crowded: 0, gather: Duration::from_millis(50), ..Settings::default() };
+    let thread = {
+        let stop = stop.clone();
+        thread::spawn(move || run(vec![lane], &settings, Epoch::start(), &stop).unwrap().remove(0).facts)
+    };
+    all_done.recv().unwrap();
+    stop.set();
+    let facts = thread.join().unwrap();
+    assert!(facts.made > 20 && facts.writes < facts.written, "{facts:?}");
+    let mut seen = vec![0; 200];
+    let mut bytes = vec![0; 70_000];
+    while let Read::Packet(length) = sink.read(&mut bytes, &mut []).unwrap() {
+        let whole = &bytes[..length];
+        let packets = match Large::read(whole, length) {
+            None => vec![whole.to_vec()],
+            Some(large) => (0..large.packets())
+                .map(|index| {
+                    let mut packet = vec![0; LONGEST];
+                    let start = large.write_headers(index, &mut packet);
+                    packet.truncate(start);
+                    packet.extend_from_slice(&whole[large.data_of(index)]);
+                    packet
+                })
+                .collect(),
+        };
+        for bytes in packets {
+            let number = u16::from_be_bytes([bytes[HEAD + 4], bytes[HEAD + 5]]);
+            let sent = packet(number);
+            // A joined one has the sum of the pseudo header where the checksum goes.
+            assert_eq!(bytes[..TCP + 16], sent[..TCP + 16], "packet {number}");
+            assert_eq!(bytes[TCP + 18..], sent[TCP + 18..], "packet {number}");
+            seen[usize::from(number)] += 1;
+        }
+    }
+    assert!(seen.iter().all(|times| (1..=2).contains(times)), "{seen:?}");
+    assert_eq!(seen.iter().sum::<u64>(), 200 + facts.made);
+}
+
+/// Says when all packets and their copies have left.
+struct Counter {
+    expected: u64,
+    done: Sender<()>,
+}
+
+impl Counter {
+    fn count(&mut self, more: bool) {
+        self.expected = if more { self.expected + 1 } else { self.expected - 1 };
+        if self.expected == 0 {
+            self.done.send(()).unwrap();
+        }
+    }
+}
+
+impl Watch for Counter {
+    fn duplicated(&mut self, _at: Time, _packet: &IpPacket) {
+        self.count(true);
+    }
+    fn delivered(&mut self, _scheduled: Time, _actual: Time, _packet: &IpPacket) {
+        self.count(false);
     }
 }
 
