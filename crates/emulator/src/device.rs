@@ -6,18 +6,19 @@
 //! packets before anything else sees them ([`segment`](crate::segment)).
 
 use std::fs::{self, OpenOptions};
-use std::io::{self, IoSlice, IoSliceMut};
+use std::io::{self, IoSlice, IoSliceMut, Read as _, Write as _};
 use std::mem;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
-use std::thread;
 
 use nix::errno::Errno;
 use nix::sched::{CloneFlags, setns};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 use nix::sys::uio::{readv, writev};
-use nix::unistd;
+use nix::sys::wait::waitpid;
+use nix::unistd::{self, ForkResult, fork};
 
+use crate::namespace::never_returns;
 use crate::segment::HEAD;
 
 /// What a TUN device is to be like.
@@ -172,26 +173,56 @@ impl Port {
     }
 
     /// Packets that the kernel had for us and dropped, because nobody read for too long and its queue was full. `None` where that
-    /// cannot be known: not of a TUN device, or of one in a namespace that may not be entered.
+    /// cannot be known: of what is neither a TUN device nor a packet socket, and of a device in a namespace that may not be entered.
     ///
-    /// A thread of its own enters the device's namespace for it: not to be called where time matters.
+    /// A process of its own enters the device's namespaces for it, or the socket's count starts over: to be called once, at the end, and
+    /// not where time matters.
     pub fn missed(&self) -> Option<u64> {
         if !self.uncut() {
-            return None;
+            return self.missed_by_a_socket();
         }
         // SAFETY: the request takes no argument; what it returns is a new descriptor or -1.
-        let namespace = unsafe { libc::ioctl(self.fd.as_raw_fd(), SIOCGSKNS) };
-        if namespace < 0 {
+        let network = unsafe { libc::ioctl(self.fd.as_raw_fd(), SIOCGSKNS) };
+        if network < 0 {
             return None;
         }
         // SAFETY: the descriptor is new, and nobody else has it.
-        let namespace = unsafe { OwnedFd::from_raw_fd(namespace) };
-        let read = move || {
-            setns(namespace, CloneFlags::CLONE_NEWNET).ok()?;
-            fs::read_to_string("/proc/thread-self/net/dev").ok()
+        let network = unsafe { OwnedFd::from_raw_fd(network) };
+        let (mut heard, mut word) = io::pipe().ok()?;
+        // SAFETY: the child makes system calls and allocates, takes no lock that another thread may have held, and never returns.
+        let child = match unsafe { fork() }.ok()? {
+            ForkResult::Parent { child } => child,
+            ForkResult::Child => never_returns(|| {
+                let counted = enter(&network).and_then(|()| {
+                    let table = fs::read_to_string("/proc/thread-self/net/dev").ok()?;
+                    dropped_on_the_way_out(&table, &self.name)
+                });
+                let _ = counted.map(|count| word.write_all(&count.to_ne_bytes()));
+                0
+            }),
         };
-        let table = thread::Builder::new().name("statistics".to_string()).spawn(read).ok()?.join().ok()??;
-        dropped_on_the_way_out(&table, &self.name)
+        drop(word);
+        let mut count = [0; 8];
+        let counted = heard.read_exact(&mut count).is_ok();
+        while waitpid(child, None) == Err(Errno::EINTR) {}
+        counted.then_some(u64::from_ne_bytes(count))
+    }
+
+    /// The same, of a packet socket: packet(7), `PACKET_STATISTICS`.
+    fn missed_by_a_socket(&self) -> Option<u64> {
+        let mut counts = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
+        let mut length = mem::size_of_val(&counts) as libc::socklen_t;
+        // SAFETY: the kernel writes no more than `length` bytes into the counts, which live through the call.
+        let asked = unsafe {
+            libc::getsockopt(
+                self.fd.as_raw_fd(),
+                libc::SOL_PACKET,
+                libc::PACKET_STATISTICS,
+                (&raw mut counts).cast(),
+                &raw mut length,
+            )
+        };
+        (asked == 0 && length as usize == mem::size_of_val(&counts)).then_some(u64::from(counts.tp_drops))
     }
 
     /// Writes one packet with what stands before it.
@@ -206,6 +237,23 @@ impl AsFd for Port {
         self.fd.as_fd()
     }
 }
+
+/// Enters a network namespace, through the user namespace whose it is: who made that one has every right in it, but only from inside. Of a
+/// process with a single thread.
+fn enter(network: &OwnedFd) -> Option<()> {
+    // SAFETY: the request takes no argument; what it returns is a new descriptor or -1.
+    let user = unsafe { libc::ioctl(network.as_raw_fd(), NS_GET_USERNS) };
+    if user >= 0 {
+        // SAFETY: the descriptor is new, and nobody else has it.
+        let user = unsafe { OwnedFd::from_raw_fd(user) };
+        // Refused for the namespace that this process is in already.
+        let _ = setns(user, CloneFlags::CLONE_NEWUSER);
+    }
+    setns(network, CloneFlags::CLONE_NEWNET).ok()
+}
+
+/// Says by which user namespace a namespace is owned: ioctl_nsfs(2).
+const NS_GET_USERNS: libc::Ioctl = 0xb701;
 
 /// Says in which network namespace a socket or a TUN device is.
 const SIOCGSKNS: libc::Ioctl = 0x894c;

@@ -10,7 +10,7 @@ use std::thread;
 use crate::address::Addresses;
 use crate::channel::{Program, Side};
 use crate::clock::{Epoch, Stop};
-use crate::command::{House, Setting, Signals};
+use crate::command::{Ender, House, Setting, Signals};
 use crate::device::Port;
 use crate::forward::{self, Finished, ForwardError, Lane, Settings};
 use crate::namespace::HouseError;
@@ -58,6 +58,11 @@ pub enum EmulationError {
     /// Packets could not be carried.
     #[error(transparent)]
     Forward(#[from] ForwardError),
+    /// The thread that carries packets ended where it must not: a mistake of this program's.
+    #[error(
+        "the thread that carries packets ended in a panic, which is a mistake in the emulator; what it said stands above"
+    )]
+    Panicked,
     /// The system refused something else.
     #[error("{0}")]
     System(#[from] io::Error),
@@ -92,11 +97,9 @@ where
     let carrier = {
         let (stop, ender, settings) = (stop.clone(), house.ender()?, setup.forward);
         thread::Builder::new().name("brakelight".to_string()).spawn(move || {
+            let mut last = Last { ender, well: false };
             let finished = forward::run(lanes, &settings, epoch, &stop);
-            if finished.is_err() {
-                // Without packets nobody would come to an end.
-                ender.end();
-            }
+            last.well = finished.is_ok();
             finished
         })?
     };
@@ -105,12 +108,25 @@ where
     // Servers say goodbye over the path.
     house.finish();
     stop.set();
-    let finished =
-        carrier.join().map_err(|_| io::Error::other("the thread that carries packets panicked"))??;
+    let finished = carrier.join().map_err(|_| EmulationError::Panicked)??;
     let code = ended?;
     let [up, down] = <[Finished<W>; 2]>::try_from(finished)
         .map_err(|_| io::Error::other("a direction did not come back"))?;
     Ok(Ended { code, up, down, addresses, notes })
+}
+
+/// Ends everything when the thread that carries packets ends before it was asked to: without packets nobody would come to an end.
+struct Last {
+    ender: Ender,
+    well: bool,
+}
+
+impl Drop for Last {
+    fn drop(&mut self) {
+        if !self.well {
+            self.ender.end();
+        }
+    }
 }
 
 /// The port of a device: of a TUN device under its name, or of a socket.
