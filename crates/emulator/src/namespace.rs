@@ -289,6 +289,8 @@ pub(crate) fn build(plan: &Plan) -> Result<(Sides, [OwnedFd; 2]), HouseError> {
         // Nothing is routed there; but who asks for the way out is told at once that there is none.
         let _ = set("net/ipv4/ip_forward", "1");
         let _ = set("net/ipv6/conf/all/forwarding", "1");
+        // A device that is made as a router's announces itself as one.
+        let _ = set("net/ipv6/conf/default/forwarding", "0");
     }
     let (outer_device, _) = device(plan, true)?;
     let translation = plan
@@ -314,8 +316,11 @@ pub(crate) fn build(plan: &Plan) -> Result<(Sides, [OwnedFd; 2]), HouseError> {
 
 /// Mounts of this namespace's own: /proc with its processes, and name servers that can be reached from it. Says whether /proc is.
 fn own_mounts(attached: bool) -> bool {
-    // What is mounted here must not appear outside. In a user namespace of its own it cannot anyway.
-    let _ = mount(None::<&str>, "/", None::<&str>, MsFlags::MS_REC | MsFlags::MS_SLAVE, None::<&str>);
+    // What is mounted here must not appear outside. Where that cannot be had, as under a root that is no mount, nothing is mounted.
+    let slave = MsFlags::MS_REC | MsFlags::MS_SLAVE;
+    if mount(None::<&str>, "/", None::<&str>, slave, None::<&str>).is_err() {
+        return false;
+    }
     if attached && let Some(reachable) = reachable_name_servers() {
         let bind = MsFlags::MS_BIND;
         let _ = mount(Some(reachable), "/etc/resolv.conf", None::<&str>, bind, None::<&str>);
@@ -361,8 +366,10 @@ fn device(plan: &Plan, outer: bool) -> Result<(OwnedFd, u32), HouseError> {
     };
     let index = nix::net::if_::if_nametoindex(name.as_str()).doing("finding the TUN device")?;
     if plan.addresses.v6 {
-        // No router is asked, and no address made up: what stands on the link is known.
-        for (key, value) in [("accept_ra", "0"), ("addr_gen_mode", "1"), ("disable_ipv6", "0")] {
+        // No router is asked or played, and no address made up: what stands on the link is known, and what passes it is the programs'.
+        for (key, value) in
+            [("accept_ra", "0"), ("forwarding", "0"), ("addr_gen_mode", "1"), ("disable_ipv6", "0")]
+        {
             let _ = set(&format!("net/ipv6/conf/{name}/{key}"), value);
         }
     }
@@ -406,4 +413,32 @@ pub(crate) fn get(name: &str) -> io::Result<String> {
 fn write(path: &str, value: &str) -> io::Result<()> {
     use std::io::Write;
     fs::OpenOptions::new().write(true).open(path)?.write_all(value.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_mounted_where_it_would_appear_outside() {
+        let folder = std::env::temp_dir().join(format!("brakelight-mounts-{}", std::process::id()));
+        fs::create_dir_all(folder.join("proc")).unwrap();
+        let run = || {
+            let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
+            let alone = unshare(CloneFlags::CLONE_NEWNS).is_ok()
+                && mount(None::<&str>, "/", None::<&str>, private, None::<&str>).is_ok();
+            if !alone {
+                eprintln!("NOT RUN: mounts: no mount namespace can be made");
+                return;
+            }
+            // A root that is no mount cannot be made a slave.
+            nix::unistd::chroot(&folder).unwrap();
+            std::env::set_current_dir("/").unwrap();
+            assert!(!own_mounts(false));
+            assert_eq!(fs::read_dir("/proc").unwrap().count(), 0, "/proc was mounted");
+        };
+        let done = std::thread::scope(|scope| scope.spawn(run).join());
+        fs::remove_dir_all(&folder).unwrap();
+        done.unwrap();
+    }
 }
