@@ -102,7 +102,10 @@ pub fn execute(arguments: &Arguments) -> Result<(), Failure> {
     let folder = folder.map_err(|failure| Failure::input(failure.message.replacen("--out", "--log", 1)))?;
     let janitor = folder
         .as_ref()
-        .map(|folder| Janitor::watch(folder.in_the_making()))
+        .map(|folder| {
+            let (staging, parents) = folder.in_the_making();
+            Janitor::watch(staging, parents)
+        })
         .transpose()
         .map_err(Failure::run)?;
     let live = [Arc::new(Live::default()), Arc::new(Live::default())];

@@ -1,17 +1,19 @@
 //! Scenarios on the emulator: the same file as in simulation, by kernel TCP, in real time.
 
-use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt;
+use std::fs::DirBuilder;
+use std::hash::{BuildHasher, RandomState};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 
 use brakelight_emulator::command::{self, Setting};
 use brakelight_emulator::device::TunSettings;
 use brakelight_emulator::emulation::{self, Setup};
 use brakelight_emulator::forward;
+use brakelight_emulator::invoker::AsInvoker;
 use brakelight_emulator::measure::{Measured, Meter, Settings};
 use brakelight_emulator::outcome::Directions;
 use brakelight_emulator::spec::Direction;
-use brakelight_emulator::supervisor::Janitor;
+use brakelight_emulator::supervisor::{self, Janitor};
 use brakelight_emulator::workload::Workload;
 use brakelight_scenario::measure::describe_service;
 use brakelight_scenario::outcome::{Outcome, Run};
@@ -83,8 +85,8 @@ fn one(
     command: &str,
 ) -> Result<Outcome, Failure> {
     let workload = Workload::of(scenario, traces)?;
-    let scratch = Scratch::new(scenario.seed)?;
-    let janitor = Janitor::watch(&scratch.0).map_err(Failure::run)?;
+    let scratch = Scratch::new()?;
+    let janitor = Janitor::watch(&scratch.0, &[]).map_err(Failure::run)?;
     let setup = Setup {
         up: workload.up.clone(),
         down: workload.down.clone(),
@@ -122,32 +124,34 @@ fn one(
         down: Measured::of(ended.down).map_err(Failure::run)?,
         measure_from: workload.measure_from,
     };
+    let user = AsInvoker::begin();
     let outcome = workload
         .outcome(&scratch.0, scenario, &directions)
         .map_err(|error| Failure::run(format!("{}, seed {}: {error}", scenario.name, scenario.seed)))?;
+    drop(user);
     emulate::say(&directions, &outcome.run);
     drop((scratch, janitor));
     Ok(outcome)
 }
 
-/// A folder for what the hosts print, which is gone afterwards.
+/// A folder for what the hosts print, which is gone afterwards. It is theirs: they run as the user who called sudo, if one did.
 struct Scratch(PathBuf);
 
 impl Scratch {
-    fn new(seed: u64) -> Result<Self, Failure> {
-        let folder = std::env::temp_dir().join(format!("brakelight-hosts-{}-{seed}", std::process::id()));
-        let refuse = |error| Failure::run(format!("{}: {error}", folder.display()));
-        std::fs::create_dir(&folder).map_err(refuse)?;
-        let scratch = Scratch(folder.clone());
-        // The hosts run as the user who called sudo, if one did.
-        std::fs::set_permissions(&folder, Permissions::from_mode(0o1777)).map_err(refuse)?;
-        Ok(scratch)
+    fn new() -> Result<Self, Failure> {
+        let _user = AsInvoker::begin();
+        let number = RandomState::new().hash_one(std::process::id());
+        let folder = std::env::temp_dir().join(format!("brakelight-hosts-{number:016x}"));
+        DirBuilder::new()
+            .mode(0o700)
+            .create(&folder)
+            .map_err(|error| Failure::run(format!("{}: {error}", folder.display())))?;
+        Ok(Scratch(folder))
     }
 }
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // Nothing can be done about what will not go.
-        let _ = std::fs::remove_dir_all(&self.0);
+        supervisor::remove(&self.0, &[]);
     }
 }

@@ -1,74 +1,104 @@
 //! The folder that `--out` names. Files are written beside it and moved into place once all of them are complete; a run that
 //! fails or is interrupted leaves nothing behind.
 
-use std::fs;
-use std::io;
+use std::fs::{self, DirBuilder, File};
+use std::hash::{BuildHasher, RandomState};
+use std::io::{self, Write as _};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
+use brakelight_emulator::invoker::AsInvoker;
+use brakelight_emulator::supervisor;
+
 use crate::failure::Failure;
 
-/// What an interrupt has to clean up: the folder, or the file, in the making.
-static IN_THE_MAKING: Mutex<Option<PathBuf>> = Mutex::new(None);
+/// What an interrupt has to clean up.
+static IN_THE_MAKING: Mutex<Option<Making>> = Mutex::new(None);
 
-/// An output folder in the making.
+/// What goes if the work is given up.
+#[derive(Clone, Debug)]
+pub enum Making {
+    /// The folder in the making; and the folders that had to be made above it, the lowest first, as far as they are empty.
+    Folder(PathBuf, Vec<PathBuf>),
+    /// A file in the making.
+    File(PathBuf),
+}
+
+/// An output folder in the making. Under sudo it is, with all that is above it and in it, made by the user who called it.
 #[derive(Debug)]
 pub struct Folder {
     target: PathBuf,
+    /// Of a name that nobody can guess, and nobody else's to enter.
     staging: PathBuf,
-    /// The topmost folder that had to be made for the target to have a parent.
-    made: Option<PathBuf>,
+    /// In it: what becomes the target.
+    contents: PathBuf,
+    /// The folders that had to be made for the target to have a parent, the lowest first.
+    made: Vec<PathBuf>,
     kept: bool,
 }
 
 impl Folder {
     /// Makes sure that `target` can be written, before any work is done for it.
     pub fn create(target: &Path) -> Result<Self, Failure> {
+        let _user = AsInvoker::begin();
         let refuse = |error: io::Error| refuse(target, &error);
         if target.exists() && !target.is_dir() {
             return Err(refuse(io::Error::other("it is a file, not a folder")));
         }
         let absolute = std::path::absolute(target).map_err(refuse)?;
         let parent = absolute.parent().unwrap_or(&absolute).to_path_buf();
-        let made = parent.ancestors().take_while(|folder| !folder.exists()).last().map(Path::to_path_buf);
+        let made = parent.ancestors().take_while(|folder| !folder.exists()).map(Path::to_path_buf).collect();
         let name = absolute.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         // Inside a folder that exists, so that moving never crosses a file system; beside one that does not.
         let place = if absolute.is_dir() { &absolute } else { &parent };
-        let staging = place.join(format!(".{name}.{}.partial", std::process::id()));
-        let folder = Folder { target: absolute.clone(), staging, made, kept: false };
-        *lock() = Some(folder.made.clone().unwrap_or_else(|| folder.staging.clone()));
-        fs::create_dir_all(&folder.staging).map_err(refuse)?;
+        let staging = place.join(partial(&name));
+        let contents = staging.join("contents");
+        *lock() = Some(Making::Folder(staging.clone(), Vec::clone(&made)));
+        let folder = Folder { target: absolute.clone(), staging, contents, made, kept: false };
+        if !folder.made.is_empty() {
+            fs::create_dir_all(place).map_err(refuse)?;
+        }
+        // Fails where there is something already, be it a link.
+        DirBuilder::new().mode(0o700).create(&folder.staging).map_err(refuse)?;
+        fs::create_dir(&folder.contents).map_err(refuse)?;
         Ok(folder)
     }
 
     /// Writes a file; `name` may hold folders of its own.
     pub fn write(&self, name: &str, contents: impl AsRef<[u8]>) -> Result<(), Failure> {
         let path = self.path(name)?;
+        let _user = AsInvoker::begin();
         fs::write(path, contents).map_err(|error| refuse(&self.target, &error))
     }
 
     /// Where to write a file of that name.
     pub fn path(&self, name: &str) -> Result<PathBuf, Failure> {
-        let path = self.staging.join(name);
+        let _user = AsInvoker::begin();
+        let path = self.contents.join(name);
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent).map_err(|error| refuse(&self.target, &error))?;
         }
         Ok(path)
     }
 
-    /// What goes if the work is given up: the folder in the making, or the topmost that had to be made for it.
-    pub fn in_the_making(&self) -> &Path {
-        self.made.as_deref().unwrap_or(&self.staging)
+    /// What goes if the work is given up: the folder in the making; and the folders that had to be made above it, the lowest first, as far as
+    /// they are empty.
+    pub fn in_the_making(&self) -> (&Path, &[PathBuf]) {
+        (&self.staging, &self.made)
     }
 
     /// Moves everything into place and says where that is.
     pub fn keep(mut self) -> Result<PathBuf, Failure> {
+        let _user = AsInvoker::begin();
         let moved = if self.target.is_dir() {
-            move_into(&self.staging, &self.target).and_then(|()| fs::remove_dir_all(&self.staging))
+            move_into(&self.contents, &self.target)
         } else {
-            fs::rename(&self.staging, &self.target)
+            fs::rename(&self.contents, &self.target)
         };
-        moved.map_err(|error| refuse(&self.target, &error))?;
+        moved
+            .and_then(|()| fs::remove_dir_all(&self.staging))
+            .map_err(|error| refuse(&self.target, &error))?;
         self.kept = true;
         *lock() = None;
         Ok(self.target.clone())
@@ -83,8 +113,15 @@ impl Drop for Folder {
     }
 }
 
+/// The name of what is in the making: one that nobody can guess, so that nobody can have put anything in its place.
+fn partial(name: &str) -> String {
+    let number = || RandomState::new().hash_one(std::process::id());
+    format!(".{name}.{:016x}{:016x}.partial", number(), number())
+}
+
 /// Writes one file, whole or not at all.
 pub fn write_file(path: &Path, contents: &str) -> Result<(), Failure> {
+    let _user = AsInvoker::begin();
     let refuse = |error: io::Error| {
         let shown = path.display();
         Failure::input(format!(
@@ -95,18 +132,25 @@ pub fn write_file(path: &Path, contents: &str) -> Result<(), Failure> {
     if path.is_dir() {
         return Err(refuse(io::Error::other("it is a folder")));
     }
-    let staging = path.with_file_name(format!(".{}.{}.partial", name.to_string_lossy(), std::process::id()));
-    *lock() = Some(staging.clone());
-    let written = fs::write(&staging, contents).and_then(|()| fs::rename(&staging, path));
+    let staging = path.with_file_name(partial(&name.to_string_lossy()));
+    *lock() = Some(Making::File(staging.clone()));
+    let written = File::create_new(&staging)
+        .and_then(|mut file| file.write_all(contents.as_bytes()))
+        .and_then(|()| fs::rename(&staging, path));
     clean_up();
     written.map_err(refuse)
 }
 
-/// Removes the folder in the making, if there is one. An interrupt calls it too.
+/// Removes what is in the making, if something is. An interrupt calls it too.
 pub fn clean_up() {
-    if let Some(place) = lock().take() {
-        // Nothing can be done about what will not go.
-        let _ = if place.is_dir() { fs::remove_dir_all(place) } else { fs::remove_file(place) };
+    match lock().take() {
+        Some(Making::Folder(folder, made)) => supervisor::remove(&folder, &made),
+        Some(Making::File(file)) => {
+            let _user = AsInvoker::begin();
+            // Nothing can be done about what will not go.
+            let _ = fs::remove_file(file);
+        }
+        None => {}
     }
 }
 
@@ -132,7 +176,7 @@ pub fn clean_up_on_interrupt() {
     });
 }
 
-fn lock() -> std::sync::MutexGuard<'static, Option<PathBuf>> {
+fn lock() -> std::sync::MutexGuard<'static, Option<Making>> {
     IN_THE_MAKING.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
@@ -160,6 +204,8 @@ fn refuse(target: &Path, error: &io::Error) -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     /// One test, because the folder in the making is one per process.
@@ -213,6 +259,16 @@ mod tests {
         assert_eq!(write_file(&scratch.join("nowhere/one.trace"), "1\n").unwrap_err().code, 2);
         assert_eq!(write_file(&scratch.join("a"), "1\n").unwrap_err().code, 2);
         assert_eq!(names(&scratch), ["a", "one.trace"]);
+
+        // As any folder is made, and of a name that is another each time.
+        let (first, second) = (Folder::create(&scratch.join("x")).unwrap(), partial("x"));
+        let staging = first.in_the_making().0.to_path_buf();
+        assert_eq!(staging.metadata().unwrap().permissions().mode() & 0o777, 0o700);
+        assert_ne!(staging.file_name().unwrap(), second.as_str());
+        let place = first.keep().unwrap();
+        fs::create_dir(scratch.join("usual")).unwrap();
+        let mode = |path: &Path| path.metadata().unwrap().permissions().mode();
+        assert_eq!(mode(&place), mode(&scratch.join("usual")));
 
         // A file in the way.
         let failure = Folder::create(&target.join("mine.txt/below")).unwrap_err();

@@ -3,7 +3,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`arguments`] | what can be said on the command line |
-//! | [`compare`], [`run`], [`reproduce`], [`list`], [`trace`], [`stability`], [`mod@bench`], [`perf`], [`emulate`], [`tcp`], [`router`] | one command each |
+//! | [`compare`], [`run`], [`reproduce`], [`list`], [`trace`], [`stability`], [`mod@bench`], [`perf`], [`emulate`], [`parity`], [`tcp`], [`router`] | one command each |
 //! | [`simulate`] | many runs at once |
 //! | [`quinn`] | the real QUIC stack as a host of the simulator |
 //! | [`emulated`] | scenarios on the emulator |
@@ -50,16 +50,15 @@ use failure::Failure;
 /// Does what the command line says.
 pub fn main() -> Result<(), Failure> {
     let Some(cli) = arguments::parse()? else { return Ok(()) };
-    if let Command::Emulate(arguments) = &cli.command {
-        // Its processes must be started before there is a thread, and interrupts are its command's to answer.
-        return emulate::execute(arguments);
+    let emulates = match &cli.command {
+        Command::Emulate(_) => true,
+        Command::Run(arguments) => arguments.on == arguments::Arena::Emulator,
+        _ => false,
+    };
+    // Its processes must be started before there is a thread, and interrupts are its command's to answer.
+    if !emulates {
+        folder::clean_up_on_interrupt();
     }
-    if let Command::Run(arguments) = &cli.command
-        && arguments.on == arguments::Arena::Emulator
-    {
-        return run::execute(arguments);
-    }
-    folder::clean_up_on_interrupt();
     match &cli.command {
         Command::Compare(arguments) => compare::execute(arguments),
         Command::Run(arguments) => run::execute(arguments),

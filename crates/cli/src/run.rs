@@ -55,8 +55,9 @@ pub fn execute(arguments: &arguments::Run) -> Result<(), Failure> {
             })?;
             emulated::check_hosts()?;
             let folder = arguments.out.as_deref().map(Folder::create).transpose()?;
-            let making = folder.as_ref().map(|folder| Janitor::watch(folder.in_the_making()));
-            janitor = making.transpose().map_err(Failure::run)?;
+            let watch = |(staging, parents): (&Path, _)| Janitor::watch(staging, parents);
+            let watched = folder.as_ref().map(|folder| watch(folder.in_the_making()));
+            janitor = watched.transpose().map_err(Failure::run)?;
             let (seeds, command) = (arguments.runs, origin.command.as_str());
             let result = emulated::scenario(scenario, &traces, seeds, folder.as_ref(), command)?;
             (folder, vec![result])

@@ -203,6 +203,57 @@ fn with_sudo_the_command_is_the_users() {
 }
 
 #[test]
+fn with_sudo_the_log_is_the_users_and_goes_only_where_that_user_may_write() {
+    if !is_root() {
+        eprintln!("NOT RUN: logs of the user behind sudo: this is not root");
+        return;
+    }
+    if !can_emulate("logs of the user behind sudo") {
+        return;
+    }
+    let world = World::new("emulate-sudo-log");
+    let emulate = |log: &str| {
+        let mut command = world.command(&[], &["--up", "12Mbps", "--log", log, "--", "true"]);
+        command.env("SUDO_UID", "65534").env("SUDO_GID", "65533").output().unwrap()
+    };
+    // Root's own folder is not the user's to write to.
+    let output = emulate("log");
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("--log `log` cannot be written"), "{}", text(&output.stderr));
+    world.nothing_is_left(&BTreeSet::new());
+
+    let home = world.scratch.path("home");
+    std::fs::create_dir(&home).unwrap();
+    std::os::unix::fs::chown(&home, Some(65534), Some(65533)).unwrap();
+    // Nor is what the user's links lead to.
+    std::os::unix::fs::symlink(world.scratch.path(""), home.join("link")).unwrap();
+    assert_eq!(emulate("home/link").status.code(), Some(2));
+    let output = emulate("home/a/log");
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    for file in ["a", "a/log", "a/log/report.html", "a/log/links/true.up.log"] {
+        use std::os::unix::fs::MetadataExt;
+        let owner = home.join(file).metadata().unwrap();
+        assert_eq!((owner.uid(), owner.gid()), (65534, 65533), "{file}");
+    }
+    std::fs::remove_dir_all(&home).unwrap();
+    world.nothing_is_left(&BTreeSet::new());
+}
+
+#[test]
+fn what_passes_the_link_is_the_programs() {
+    if !can_emulate("a path without traffic") {
+        return;
+    }
+    let world = World::new("emulate-silence");
+    let output = world.run(&[], &["--up", "12Mbps", "--down", "12Mbps", "--", "sleep", "1.5"]);
+    let said = text(&output.stderr);
+    assert!(
+        said.contains("up 0 packets delivered, 0 dropped; down 0 packets delivered, 0 dropped"),
+        "{said}"
+    );
+}
+
+#[test]
 fn an_interrupt_at_the_terminal_is_the_commands_to_answer() {
     if !can_emulate("interrupts at a terminal") || !has("script", "interrupts at a terminal") {
         return;

@@ -18,9 +18,9 @@ use nix::unistd::Pid;
 use crate::address::Addresses;
 use crate::channel::{Channel, Order, Program, Report};
 use crate::namespace::{self, Account, Doing, HouseError, Plan};
-use crate::nat::{Forwarding, Table};
+use crate::nat::{Forwarding, Table, Turn};
 use crate::netlink::Netlink;
-use crate::supervisor::{Supervisor, Turn};
+use crate::supervisor::{PATIENCE, Supervisor};
 
 /// How long a server is given until it listens.
 const LISTEN_WITHIN: Duration = Duration::from_secs(30);
@@ -73,7 +73,7 @@ impl House {
         // Within another emulation, whose networks are ours to change, the paths are joined: the far end stays the same.
         let attach = setting.nat || (around.is_some() && privileged);
         let (plan, supervisor) = if attach {
-            let turn = Turn::take().doing("waiting for other emulators to change the network")?;
+            let turn = Turn::take(PATIENCE).doing("waiting for other emulators to change the network")?;
             let v6 = has_v6 && v6_can_be_forwarded(&mut notes).doing("reading the routes")?;
             let table = table(v6).doing("reading the tables of nftables")?;
             let supervisor = Supervisor::start(&table, turn).doing("starting the supervisor")?;

@@ -23,6 +23,7 @@
 //! | [`command`] | programs on both sides: their start, their end, signals |
 //! | [`namespace`], [`address`] | the namespaces, devices and addresses of both sides |
 //! | [`channel`], `init`, `listening`, `capability` | the first process of the namespaces, and what it is told |
+//! | [`invoker`] | files on behalf of the user who called sudo |
 //! | `nat`, [`supervisor`] | the way to the real network; how things are undone when the emulator is killed |
 
 pub mod address;
@@ -35,6 +36,7 @@ pub mod doctor;
 pub mod emulation;
 pub mod forward;
 mod init;
+pub mod invoker;
 mod listening;
 pub mod log;
 pub mod measure;

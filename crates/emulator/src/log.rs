@@ -20,6 +20,7 @@ use brakelight_scenario::measure::opportunities::Opportunities;
 use brakelight_scenario::outcome::LinkEvent;
 use brakelight_scenario::scenario::LinkSpec;
 
+use crate::invoker::AsInvoker;
 use crate::packet::IpPacket;
 
 /// Events in a block: 128 KiB.
@@ -67,7 +68,7 @@ pub struct LogThread {
 }
 
 impl LogWriter {
-    /// Makes the file at `path` for the link `spec`. `element` is a link of the same kind that nothing passes: it is asked for
+    /// Makes the file at `path`, where none may be, for the link `spec`. `element` is a link of the same kind that nothing passes: it is asked for
     /// capacity. `command` is the command line. Nothing is written until the thread is [started](LogThread::start).
     pub fn create(
         path: &Path,
@@ -76,7 +77,10 @@ impl LogWriter {
         command: &str,
     ) -> Result<(Self, LogThread), LogError> {
         let refuse = |error| LogError { path: path.to_path_buf(), error };
-        let mut file = File::create(path).map_err(refuse)?;
+        let mut file = {
+            let _user = AsInvoker::begin();
+            File::create_new(path).map_err(refuse)?
+        };
         let mut header = String::new();
         let service = describe_service(&spec.service);
         link_log::write_header(&spec.name, &service, &spec.queue.words().to_string(), command, &mut header)

@@ -5,6 +5,7 @@
 //! left alone. So emulators that overlap agree on what to restore, and the last one does it.
 
 use std::io;
+use std::time::{Duration, Instant};
 
 use netlink_sys::protocols::NETLINK_NETFILTER;
 use netlink_sys::{Socket, SocketAddr};
@@ -132,6 +133,47 @@ impl Table {
             }
         })?;
         Ok(names.iter().filter_map(|name| Table::parse(name)).collect())
+    }
+}
+
+/// The right to change the present network namespace, held by one emulator at a time: a table of a name that nobody else can take who may
+/// not change the network himself, and that goes with its holder.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    _owner: Socket,
+}
+
+impl Turn {
+    /// How often it is tried.
+    const AGAIN: Duration = Duration::from_millis(2);
+
+    /// Waits for the turn, no longer than `patience`.
+    pub(crate) fn take(patience: Duration) -> io::Result<Self> {
+        let until = Instant::now() + patience;
+        loop {
+            match Self::try_take() {
+                // Another's table must not even be looked at.
+                Err(error) if matches!(error.raw_os_error(), Some(libc::EEXIST | libc::EPERM)) => {}
+                other => return other,
+            }
+            if Instant::now() >= until {
+                return Err(io::Error::new(io::ErrorKind::TimedOut, "another emulator holds the network"));
+            }
+            std::thread::sleep(Self::AGAIN);
+        }
+    }
+
+    fn try_take() -> io::Result<Self> {
+        let mut socket = open()?;
+        let table = [text(1, "brakelight-turn"), number(2, TABLE_OWNER)].concat();
+        let batch = [
+            message(BATCH_BEGIN, REQUEST, FAMILY_UNSPEC, NFTABLES, &[]),
+            message(NEW_TABLE, REQUEST | ACK | CREATE | EXCL, FAMILY_INET, 0, &table),
+            message(BATCH_END, REQUEST, FAMILY_UNSPEC, NFTABLES, &[]),
+        ];
+        socket.send(&batch.concat(), 0)?;
+        receive(&mut socket, |_, _| {})?;
+        Ok(Turn { _owner: socket })
     }
 }
 

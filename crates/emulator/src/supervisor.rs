@@ -3,9 +3,7 @@
 
 use std::io::{self, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -13,42 +11,12 @@ use nix::sys::signal::{SigSet, SigmaskHow, sigprocmask};
 use nix::sys::wait::waitpid;
 use nix::unistd::{ForkResult, Pid, fork, getpid, setsid};
 
+use crate::invoker::AsInvoker;
 use crate::namespace::never_returns;
-use crate::nat::Table;
+use crate::nat::{Table, Turn};
 
 /// How long whoever changes the network here is waited for.
-const PATIENCE: Duration = Duration::from_secs(10);
-
-/// The right to change the present network namespace, held by one emulator at a time. Its name is an abstract socket's, which belongs to
-/// the network namespace and goes with its holder.
-#[derive(Debug)]
-pub(crate) struct Turn {
-    _listener: UnixListener,
-}
-
-impl Turn {
-    /// Waits for the turn.
-    pub(crate) fn take() -> io::Result<Self> {
-        let name = SocketAddr::from_abstract_name("brakelight-nat")?;
-        let until = Instant::now() + PATIENCE;
-        loop {
-            match UnixListener::bind_addr(&name) {
-                Ok(listener) => return Ok(Turn { _listener: listener }),
-                Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
-                Err(error) => return Err(error),
-            }
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Err(io::Error::new(io::ErrorKind::TimedOut, "another emulator holds the network"));
-            }
-            // Nobody answers; but the connection ends with its holder's turn.
-            if let Ok(mut holder) = UnixStream::connect_addr(&name) {
-                holder.set_read_timeout(Some(left))?;
-                let _ = holder.read(&mut [0]);
-            }
-        }
-    }
-}
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A process that does something once this one has ended, in whatever way.
 #[derive(Debug)]
@@ -115,7 +83,7 @@ impl Supervisor {
     /// From now on the end of this process, or of what is returned, makes forwarding as it was.
     pub(crate) fn start(table: &Table, turn: Turn) -> io::Result<Self> {
         let survivor = Survivor::start(|_| {
-            let _ = restore(table);
+            let _ = restore(table, PATIENCE);
         })?;
         Ok(Supervisor { survivor, turn: Some(turn) })
     }
@@ -134,20 +102,30 @@ impl Drop for Supervisor {
     }
 }
 
-/// Removes a folder, or a file, in the making if this process is killed before it is whole.
+/// Removes a folder in the making if this process is killed before it is whole.
 #[derive(Debug)]
 pub struct Janitor(Survivor);
 
 impl Janitor {
-    /// From now on, `path` goes when this process is killed. To be called before there are other threads.
-    pub fn watch(path: &Path) -> io::Result<Self> {
+    /// From now on, `path` goes when this process is killed, and so do those of `parents`, in this order, that are empty then. To be
+    /// called before there are other threads.
+    pub fn watch(path: &Path, parents: &[PathBuf]) -> io::Result<Self> {
         let survivor = Survivor::start(|well| {
             if !well {
-                let _ =
-                    if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
+                remove(path, parents);
             }
         })?;
         Ok(Janitor(survivor))
+    }
+}
+
+/// Removes a folder and those of its parents, in this order, that are empty then. What has been moved elsewhere by now stays there, with
+/// the folders above it. Nothing can be done about what will not go.
+pub fn remove(path: &Path, parents: &[PathBuf]) {
+    let _user = AsInvoker::begin();
+    let _ = std::fs::remove_dir_all(path);
+    for parent in parents {
+        let _ = std::fs::remove_dir(parent);
     }
 }
 
@@ -158,17 +136,16 @@ impl Drop for Janitor {
     }
 }
 
-/// Waits until the emulator's own table has gone, and restores unless another emulator still needs forwarding.
-fn restore(table: &Table) -> io::Result<()> {
-    let until = Instant::now() + PATIENCE;
+/// Waits until the emulator's own table has gone, and restores unless another emulator still needs forwarding. Who cannot get a turn in
+/// time does without: forwarding that stays on is the worse of the two.
+fn restore(table: &Table, patience: Duration) -> io::Result<()> {
+    let until = Instant::now() + patience;
     loop {
-        let turn = Turn::take()?;
-        let others = Table::all()?;
+        let turn = Turn::take(until.saturating_duration_since(Instant::now())).ok();
+        // Where tables cannot be read, none can have been made.
+        let others = Table::all().unwrap_or_default();
         if !others.contains(table) || Instant::now() > until {
-            if others.iter().all(|other| other == table) {
-                table.before.restore()?;
-            }
-            return Ok(());
+            return if others.iter().all(|other| other == table) { table.before.restore() } else { Ok(()) };
         }
         drop(turn);
         // The kernel is about to remove it: its owner is being killed.
@@ -212,5 +189,71 @@ fn leave_standard_streams() {
         let _ = nix::unistd::dup2_stdin(&null);
         let _ = nix::unistd::dup2_stdout(&null);
         let _ = nix::unistd::dup2_stderr(&null);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nix::sched::{CloneFlags, unshare};
+
+    use super::*;
+    use crate::namespace::{get, set};
+    use crate::nat::Forwarding;
+
+    /// Does something in a network of its own; says what was not run where none can be made.
+    fn in_a_network(what: &str, test: impl FnOnce() + Send) {
+        std::thread::scope(|scope| {
+            let run = || {
+                let made = unshare(CloneFlags::CLONE_NEWNET).is_ok();
+                if made {
+                    test();
+                }
+                made
+            };
+            if !scope.spawn(run).join().unwrap() {
+                eprintln!("NOT RUN: {what}: no network namespace can be made");
+            }
+        });
+    }
+
+    #[test]
+    fn one_at_a_time_has_the_turn_and_the_next_after_its_end() {
+        in_a_network("turns", || {
+            let first = Turn::take(Duration::ZERO).unwrap();
+            assert_eq!(Turn::take(Duration::ZERO).unwrap_err().kind(), io::ErrorKind::TimedOut);
+            drop(first);
+            drop(Turn::take(PATIENCE).unwrap());
+            // It is no emulator's table.
+            let _turn = Turn::take(PATIENCE).unwrap();
+            assert_eq!(Table::all().unwrap(), []);
+        });
+    }
+
+    #[test]
+    fn forwarding_is_restored_though_somebody_keeps_the_turn() {
+        in_a_network("the turn that does not come", || {
+            let _kept = Turn::take(Duration::ZERO).unwrap();
+            set("net/ipv4/ip_forward", "1").unwrap();
+            let table = Table { token: 7, before: Forwarding { v4: false, v6: None } };
+            restore(&table, Duration::from_millis(30)).unwrap();
+            assert_eq!(get("net/ipv4/ip_forward").unwrap(), "0");
+        });
+    }
+
+    #[test]
+    fn what_was_moved_away_in_time_stays_with_the_folders_above_it() {
+        let top = std::env::temp_dir().join(format!("brakelight-janitor-{}", std::process::id()));
+        let parents = [top.join("a/b"), top.join("a"), top.clone()];
+        let staging = top.join("a/b/.log.partial");
+        // Killed before: nothing is left.
+        std::fs::create_dir_all(staging.join("links")).unwrap();
+        remove(&staging, &parents);
+        assert!(!top.exists());
+        // Killed between the move and the word that all is well.
+        std::fs::create_dir_all(&staging).unwrap();
+        std::fs::rename(&staging, top.join("a/b/log")).unwrap();
+        remove(&staging, &parents);
+        assert!(top.join("a/b/log").is_dir());
+        std::fs::remove_dir_all(&top).unwrap();
     }
 }

@@ -1,0 +1,49 @@
+//! Files on behalf of the user who called sudo: what root writes where a user chose the place is checked as that user's doing, and his.
+//!
+//! Files of other users that a link leads to, folders he may not write to: what he could not do himself is not done for him.
+
+use std::marker::PhantomData;
+
+use nix::unistd::{Gid, Uid, getgroups, setfsgid, setfsuid};
+
+use crate::namespace::Account;
+
+/// While this lives, this thread's files are those of the user who called sudo, if one did: his are made, his rights count. Threads that
+/// are started meanwhile are the same.
+#[derive(Debug)]
+pub struct AsInvoker {
+    before: Option<(Uid, Gid, Vec<Gid>)>,
+    /// It is one thread's.
+    _thread: PhantomData<*const ()>,
+}
+
+impl AsInvoker {
+    /// From now on. Within another, it changes nothing.
+    pub fn begin() -> Self {
+        let before = Account::invoking().and_then(|account| {
+            let groups = getgroups().ok()?;
+            set_groups(&account.groups).ok()?;
+            let gid = setfsgid(account.gid);
+            Some((setfsuid(account.uid), gid, groups))
+        });
+        AsInvoker { before, _thread: PhantomData }
+    }
+}
+
+impl Drop for AsInvoker {
+    fn drop(&mut self) {
+        if let Some((uid, gid, groups)) = self.before.take() {
+            setfsuid(uid);
+            setfsgid(gid);
+            let _ = set_groups(&groups);
+        }
+    }
+}
+
+/// Of this thread alone: the C library would do it to all.
+fn set_groups(groups: &[Gid]) -> nix::Result<()> {
+    let groups: Vec<libc::gid_t> = groups.iter().map(|group| group.as_raw()).collect();
+    // SAFETY: the list is there, and as long as it says.
+    nix::errno::Errno::result(unsafe { libc::syscall(libc::SYS_setgroups, groups.len(), groups.as_ptr()) })
+        .map(drop)
+}
