@@ -29,14 +29,15 @@ const PORT: u16 = 4433;
 /// Runs `perf-server`: until it is interrupted.
 pub fn serve(arguments: &arguments::Server) -> Result<(), Failure> {
     let listen = resolve(&arguments.listen)?.0;
-    let (control, _) = control(&arguments.controller, arguments.own_path)?;
+    let control = control(&arguments.controller, Place::Driver, arguments.own_path)?;
     let identity = match (&arguments.cert, &arguments.key) {
         (Some(certificates), Some(key)) => Identity::read(certificates, key)?,
         _ => Identity::self_signed(),
     };
-    let server = Server::bind(&server::Settings { listen, control, identity, qlog: arguments.qlog.clone() })?;
+    let settings = server::Settings { listen, control, identity, qlog: arguments.qlog.clone() };
+    let server = Server::bind(&settings, text::say)?;
     text::say(&format!("listening on {}; certificate {}", server.address(), server.fingerprint()));
-    server.serve(text::say);
+    server.serve();
     Ok(())
 }
 
@@ -62,7 +63,9 @@ pub fn execute(arguments: &arguments::Client) -> Result<(), Failure> {
 
 fn plan(arguments: &arguments::Client) -> Result<Plan, Failure> {
     let (server, server_name) = resolve(&arguments.server)?;
-    let (control, _) = control(&arguments.controller, arguments.own_path)?;
+    // Beside quinn's own Cubic stands what an application of quinn would have.
+    let place = if arguments.compare_stock { Place::Stack } else { Place::Driver };
+    let control = control(&arguments.controller, place, arguments.own_path)?;
     let trust = match (&arguments.pin, &arguments.ca) {
         (Some(pin), _) => Trust::Pinned(Fingerprint::parse(pin).ok_or_else(|| {
             Failure::input(format!(
@@ -87,7 +90,7 @@ fn plan(arguments: &arguments::Client) -> Result<Plan, Failure> {
         server,
         server_name,
         trust,
-        control,
+        control: Control::Ours(Box::new(control)),
         work,
         until,
         connections: arguments.connections,
@@ -123,18 +126,17 @@ fn resolve(text: &str) -> Result<(SocketAddr, String), Failure> {
     Ok((address, name.to_string()))
 }
 
-fn control(text: &str, own_path: bool) -> Result<(Control, String), Failure> {
+fn control(text: &str, place: Place, own_path: bool) -> Result<Settings, Failure> {
     let words = Words::parse(text).ok_or_else(|| {
         Failure::input(format!("--controller: `{text}` is not `name` or `name:option=value,option=value`"))
     })?;
     let config = Spelled::<ControllerConfig>::from_words(words)
         .map_err(|error| Failure::input(format!("--controller: {error}")))?;
     let path = if own_path { Path::Own } else { Path::Public };
-    let settings = Settings::new((*config).clone(), Place::Stack, path).map_err(|error| {
+    Settings::new((*config).clone(), place, path).map_err(|error| {
         let hint = if matches!(error, Unsupported::Marks { .. }) { " (--own-path says so)" } else { "" };
         Failure::input(format!("--{error}{hint}"))
-    })?;
-    Ok((Control::Ours(Box::new(settings)), config.words().to_string()))
+    })
 }
 
 /// Measures with a progress bar where somebody watches.

@@ -99,6 +99,16 @@ impl Settings {
         &self.controller
     }
 
+    /// The same under our driver, where all runs that runs in an application of quinn.
+    pub fn under_driver(self) -> Self {
+        Settings { place: Place::Driver, ..self }
+    }
+
+    /// Who sends its packets.
+    pub fn place(&self) -> Place {
+        self.place
+    }
+
     /// What its packets mean by ECN.
     pub fn encoding(&self) -> Encoding {
         support::encoding(&self.controller)
@@ -206,6 +216,11 @@ impl Governor {
         let gate = inner.sender.as_mut().map_or(Gate::Open, |sender| sender.gate(now));
         inner.open = gate == Gate::Open;
         gate
+    }
+
+    /// Full packets that may leave together at `now`, where the gate is open.
+    pub(crate) fn room(&self, now: Time) -> usize {
+        self.with(|sender| sender.room(now)).unwrap_or(1)
     }
 
     /// A datagram came from the peer.

@@ -1,8 +1,10 @@
-//! The stack without sockets: `quinn-proto` under a virtual clock or a real one, with packets as bytes in and out.
+//! `quinn-proto` under a virtual clock without sockets, or under the real one with them: one kind of end in both.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `side` | one end of a connection: packets, timers, the gate that lets them go at the controller's rate |
+//! | `end` | one end of a connection: timers, the gate that lets packets go at the controller's rate, reports to the peer |
+//! | [`net`] | ends over a real socket |
+//! | `side` | an end that a simulator carries |
 //! | `flow` | both ends of a flow as one [`Endpoint`](brakelight_core::endpoint::Endpoint)-like machine, with its application |
 //! | `application` | what the sending end offers |
 //! | `identity` | the fixed certificate and the TLS configurations |
@@ -13,8 +15,10 @@
 //! stays random is what TLS keeps to itself: keys and hellos, in which nothing but their length matters to the network.
 
 mod application;
+mod end;
 mod flow;
 pub mod identity;
+pub mod net;
 mod side;
 mod slab;
 

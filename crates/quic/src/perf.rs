@@ -5,7 +5,8 @@
 //! | [`identity`] | certificates, and which of them a client takes |
 //! | [`wire`] | what client and server say to each other |
 //! | [`server`], [`client`] | the two ends |
-//! | [`watch`] | what a sender knows of its connection, sampled |
+//! | `link` | their connections, of our driver or of async quinn |
+//! | [`watch`] | what a sender knows of its connection |
 //! | [`qlog`] | files for qvis |
 
 use std::net::SocketAddr;
@@ -19,6 +20,7 @@ use crate::kit::Kit;
 
 pub mod client;
 pub mod identity;
+mod link;
 pub mod qlog;
 pub mod server;
 pub mod watch;
@@ -33,7 +35,7 @@ const SOCKET_BUFFER: usize = 4 << 20;
 /// Whose congestion control an endpoint runs.
 #[derive(Clone, Debug)]
 pub enum Control {
-    /// One of ours.
+    /// One of ours, under our driver or in async quinn as its settings say.
     Ours(Box<Settings>),
     /// quinn's Cubic, without any part of ours: what ours are compared with.
     StockCubic,
@@ -79,7 +81,7 @@ pub enum Error {
     System(#[from] std::io::Error),
 }
 
-/// The parts of an endpoint that depend on whose congestion control it runs.
+/// The parts of an endpoint of async quinn that depend on whose congestion control it runs.
 #[derive(Clone, Debug)]
 pub(crate) enum Parts {
     Ours(Kit),
@@ -94,11 +96,7 @@ impl Parts {
         }
     }
 
-    pub(crate) fn endpoint(
-        &self,
-        address: SocketAddr,
-        server: Option<quinn::ServerConfig>,
-    ) -> Result<quinn::Endpoint, Error> {
+    pub(crate) fn endpoint(&self, address: SocketAddr) -> Result<quinn::Endpoint, Error> {
         let bind = || {
             let socket = std::net::UdpSocket::bind(address)?;
             let state = quinn_udp::UdpSocketState::new((&socket).into())?;
@@ -106,10 +104,10 @@ impl Parts {
             let _ = state.set_send_buffer_size((&socket).into(), SOCKET_BUFFER);
             let _ = state.set_recv_buffer_size((&socket).into(), SOCKET_BUFFER);
             match self {
-                Parts::Ours(kit) => kit.endpoint(socket, server),
+                Parts::Ours(kit) => kit.endpoint(socket, None),
                 Parts::Stock => {
                     let runtime = Arc::new(quinn::TokioRuntime);
-                    quinn::Endpoint::new(quinn::EndpointConfig::default(), server, socket, runtime)
+                    quinn::Endpoint::new(quinn::EndpointConfig::default(), None, socket, runtime)
                 }
             }
         };
@@ -130,21 +128,6 @@ impl Parts {
             }
         }
     }
-
-    pub(crate) fn server(
-        &self,
-        crypto: Arc<dyn quinn::crypto::ServerConfig>,
-        transport: TransportConfig,
-    ) -> quinn::ServerConfig {
-        match self {
-            Parts::Ours(kit) => kit.server(crypto, transport),
-            Parts::Stock => {
-                let mut config = quinn::ServerConfig::with_crypto(crypto);
-                config.transport_config(Arc::new(transport));
-                config
-            }
-        }
-    }
 }
 
 /// The transport's settings at both ends, whoever controls congestion.
@@ -157,18 +140,4 @@ pub(crate) fn transport() -> TransportConfig {
 /// The runtime that drives an endpoint.
 pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Error> {
     Ok(tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?)
-}
-
-/// Bytes of IPv4 and UDP headers; of IPv6, 20 more.
-const fn headers(address: SocketAddr) -> u64 {
-    match address {
-        SocketAddr::V4(_) => 28,
-        SocketAddr::V6(_) => 48,
-    }
-}
-
-/// Bytes that have come for `connection`, IP and UDP headers included.
-pub(crate) fn wire_bytes(connection: &quinn::Connection) -> u64 {
-    let received = connection.stats().udp_rx;
-    received.bytes + received.datagrams * headers(connection.remote_address())
 }

@@ -42,6 +42,19 @@ pub fn codepoint(ecn: Ecn) -> Option<EcnCodepoint> {
     }
 }
 
+/// The codepoint that `wanted` says the first datagram of `batch` is to carry, and the bytes of it and of those after it that
+/// are to carry the same. Each has `segment` bytes, the last one fewer perhaps.
+pub(crate) fn run_of_one_mind(
+    batch: &[u8],
+    segment: usize,
+    wanted: impl Fn(&[u8]) -> Option<EcnCodepoint>,
+) -> (Option<EcnCodepoint>, usize) {
+    let mut datagrams = batch.chunks(segment);
+    let ecn = datagrams.next().and_then(&wanted);
+    let alike = 1 + datagrams.take_while(|datagram| wanted(datagram) == ecn).count();
+    (ecn, batch.len().min(alike * segment))
+}
+
 impl AsyncUdpSocket for StampingSocket {
     fn create_io_poller(self: Arc<Self>) -> Pin<Box<dyn UdpPoller>> {
         self.inner.clone().create_io_poller()
@@ -52,10 +65,8 @@ impl AsyncUdpSocket for StampingSocket {
         let wanted = |datagram: &[u8]| self.stamps.find(datagram).map_or(transmit.ecn, codepoint);
         let mut rest = transmit.contents;
         loop {
-            let mut datagrams = rest.chunks(segment);
-            let ecn = datagrams.next().map_or(transmit.ecn, wanted);
-            let alike = 1 + datagrams.take_while(|datagram| wanted(datagram) == ecn).count();
-            let (part, after) = rest.split_at(rest.len().min(alike * segment));
+            let (ecn, length) = run_of_one_mind(rest, segment, wanted);
+            let (part, after) = rest.split_at(length);
             let first = part.len() + after.len() == transmit.contents.len();
             let sent = self.inner.try_send(&Transmit {
                 destination: transmit.destination,

@@ -1,6 +1,7 @@
 //! Measuring over this machine's loopback: what is asked for is what is done, and what is counted adds up.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use brakelight_core::registry::ControllerConfig;
@@ -10,22 +11,35 @@ use brakelight_quic::perf::identity::{Fingerprint, Identity, Trust};
 use brakelight_quic::perf::server::{self, Server};
 use brakelight_quic::perf::{Control, Error};
 
+fn settings(name: &str, place: Place) -> Settings {
+    Settings::new(ControllerConfig::new(name, &[]).unwrap(), place, Path::Own).unwrap()
+}
+
+/// Under our driver.
 fn ours(name: &str) -> Control {
-    let controller = ControllerConfig::new(name, &[]).unwrap();
-    Control::Ours(Box::new(Settings::new(controller, Place::Stack, Path::Own).unwrap()))
+    Control::Ours(Box::new(settings(name, Place::Driver)))
+}
+
+/// In an application of quinn.
+fn in_quinn(name: &str) -> Control {
+    Control::Ours(Box::new(settings(name, Place::Stack)))
 }
 
 /// A server that lives as long as the test's process.
-fn serve(control: Control) -> (SocketAddr, Fingerprint) {
+fn serve(controller: &str) -> (SocketAddr, Fingerprint) {
+    serve_and_log(controller, None)
+}
+
+fn serve_and_log(controller: &str, qlog: Option<PathBuf>) -> (SocketAddr, Fingerprint) {
     let settings = server::Settings {
         listen: (Ipv4Addr::LOCALHOST, 0).into(),
-        control,
+        control: settings(controller, Place::Driver),
         identity: Identity::self_signed(),
-        qlog: None,
+        qlog,
     };
-    let server = Server::bind(&settings).unwrap();
+    let server = Server::bind(&settings, |_| ()).unwrap();
     let found = (server.address(), server.fingerprint());
-    std::thread::spawn(move || server.serve(|_| ()));
+    std::thread::spawn(move || server.serve());
     found
 }
 
@@ -49,8 +63,17 @@ fn run(plan: &Plan) -> Measurement {
 
 #[test]
 fn an_upload_of_bytes_arrives_whole_over_all_connections() {
-    let (server, fingerprint) = serve(ours("cubic"));
-    for control in [ours("cubic"), ours("abc"), Control::StockCubic] {
+    let (server, fingerprint) = serve("cubic");
+    let controls = [
+        ours("cubic"),
+        ours("abc"),
+        ours("bbr"),
+        ours("vivace"),
+        in_quinn("cubic"),
+        in_quinn("abc"),
+        Control::StockCubic,
+    ];
+    for control in controls {
         let plan = Plan {
             connections: 3,
             trust: Trust::Pinned(fingerprint),
@@ -68,7 +91,7 @@ fn an_upload_of_bytes_arrives_whole_over_all_connections() {
 
 #[test]
 fn a_download_of_bytes_arrives_whole_and_its_sender_tells_of_it() {
-    let (server, _) = serve(ours("newreno"));
+    let (server, _) = serve("newreno");
     let measured = run(&plan(server, ours("cubic"), Work::Download, Until::Bytes(700_000)));
     let flow = &measured.flows[0];
     assert_eq!(flow.received.payload, 700_000);
@@ -78,19 +101,19 @@ fn a_download_of_bytes_arrives_whole_and_its_sender_tells_of_it() {
 
 #[test]
 fn uploads_and_downloads_end_when_their_time_is_up() {
-    let (server, _) = serve(ours("cubic"));
+    let (server, _) = serve("cubic");
     for work in [Work::Upload, Work::Download] {
         let until = Until::Time(Duration::from_millis(300));
         let measured = run(&plan(server, ours("cubic"), work, until));
         let received = measured.flows[0].received;
         assert!(received.done && received.payload > 0 && received.micros <= 1_000_000, "{received:?}");
-        assert!(!measured.flows[0].report.rtt_micros.is_empty());
+        assert!(measured.flows[0].report.rtt.count() > 0);
     }
 }
 
 #[test]
 fn exchanges_follow_one_another_and_each_is_timed() {
-    let (server, _) = serve(ours("cubic"));
+    let (server, _) = serve("cubic");
     let work = Work::Exchange { request: 1000, response: 20_000 };
     let measured = run(&plan(server, ours("cubic"), work, Until::Bytes(210_000)));
     let flow = &measured.flows[0];
@@ -100,7 +123,7 @@ fn exchanges_follow_one_another_and_each_is_timed() {
 
 #[test]
 fn a_probe_runs_beside_the_bulk_flow() {
-    let (server, _) = serve(ours("cubic"));
+    let (server, _) = serve("cubic");
     let plan = Plan {
         probe: Some(Duration::from_millis(10)),
         ..plan(server, ours("cubic"), Work::Upload, Until::Time(Duration::from_millis(400)))
@@ -109,8 +132,20 @@ fn a_probe_runs_beside_the_bulk_flow() {
 }
 
 #[test]
+fn both_ends_report_to_a_sender_that_goes_by_receive_times_or_single_marks() {
+    let (server, _) = serve("quicdc");
+    for (controller, work) in [("quicdc", Work::Upload), ("bmcc", Work::Upload), ("cubic", Work::Download)] {
+        let measured = run(&plan(server, ours(controller), work, Until::Bytes(2_000_000)));
+        let report = &measured.flows[0].report;
+        assert!(report.notes.is_empty(), "{controller}: {:?}", report.notes);
+        assert_eq!(report.controller, if work == Work::Upload { controller } else { "quicdc" });
+        assert!(report.rtt.count() > 0);
+    }
+}
+
+#[test]
 fn a_server_with_another_certificate_is_refused() {
-    let (server, _) = serve(ours("cubic"));
+    let (server, _) = serve("cubic");
     let pin = Trust::Pinned(Identity::self_signed().fingerprint());
     let plan = Plan { trust: pin, ..plan(server, ours("cubic"), Work::Upload, Until::Bytes(1)) };
     let error = measure(&plan, |_, _| ()).unwrap_err();
@@ -121,13 +156,14 @@ fn a_server_with_another_certificate_is_refused() {
 fn logs_of_both_ends_are_qlog_and_name_their_end() {
     let folder =
         std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("qlog-{}", std::process::id()));
-    let (server, _) = serve(ours("cubic"));
+    let (server, _) = serve_and_log("cubic", Some(folder.clone()));
     let plan = Plan {
         qlog: Some(folder.clone()),
         ..plan(server, ours("cubic"), Work::Upload, Until::Bytes(300_000))
     };
     run(&plan);
     let text = std::fs::read_to_string(folder.join("client-1.sqlog")).unwrap();
+    assert!(folder.join("server-1.sqlog").exists());
     std::fs::remove_dir_all(&folder).unwrap();
     // rfc7464: each record begins with a separator and ends with a line feed.
     let records: Vec<serde_json::Value> =

@@ -17,9 +17,8 @@ pub fn run(plan: &Plan, controller: &str, server: &str, measured: &Measurement) 
     let mut marks = MarkCounts::default();
     let (mut sent, mut lost, mut micros) = (0, 0, 0);
     for Flow { received, report, .. } in &measured.flows {
-        let (flow_rtt, flow_above) = report.rtt();
-        rtt.merge(&flow_rtt);
-        above.merge(&flow_above);
+        rtt.merge(&report.rtt);
+        above.merge(&report.above());
         marks.accelerate += report.marks.accelerate;
         marks.brake += report.marks.brake;
         marks.ce += report.marks.ce;
@@ -73,7 +72,7 @@ fn flow(number: usize, Flow { received, report, exchanges }: &Flow) -> FlowOutco
 fn sender(report: &Report) -> FlowOutcome {
     FlowOutcome {
         controller: report.controller.clone(),
-        rtt_ms: report.rtt().0.summary(),
+        rtt_ms: report.rtt.summary(),
         loss_percent: share(report.lost_packets, report.sent_packets),
         retransmitted_packets: report.lost_packets,
         ..FlowOutcome::default()

@@ -27,11 +27,16 @@ impl Pacer {
         self.filled_at.saturating_add(rate.time_for(Bytes(missing)))
     }
 
-    /// A packet of `size` bytes leaves.
-    pub(super) fn sent(&mut self, now: Time, size: u64, rate: Rate) {
+    /// What the bucket holds at `now`.
+    pub(super) fn tokens_at(&self, now: Time, rate: Rate) -> u64 {
         // Rounded up: a packet that was told to leave now finds its tokens.
         let grown = (rate.as_bps_f64() * now.since(self.filled_at).as_secs_f64() / 8.0).ceil() as u64;
-        self.tokens = self.tokens.saturating_add(grown).min(self.burst).saturating_sub(size);
+        self.tokens.saturating_add(grown).min(self.burst)
+    }
+
+    /// A packet of `size` bytes leaves.
+    pub(super) fn sent(&mut self, now: Time, size: u64, rate: Rate) {
+        self.tokens = self.tokens_at(now, rate).saturating_sub(size);
         self.filled_at = now;
     }
 }

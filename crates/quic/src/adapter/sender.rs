@@ -304,6 +304,13 @@ impl Sender {
         if at > now { Gate::Until(at) } else { Gate::Open }
     }
 
+    /// Full packets that window and pacer let go together at `now`.
+    pub(super) fn room(&self, now: Time) -> usize {
+        let window = self.controller.cwnd().0.saturating_sub(self.inflight);
+        let tokens = self.pacer.tokens_at(now, self.pacing_rate());
+        (window.min(tokens) / self.mss) as usize
+    }
+
     pub(super) fn next_timer(&self) -> Option<Time> {
         self.controller.next_timer()
     }

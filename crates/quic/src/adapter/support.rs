@@ -30,7 +30,7 @@ pub enum Path {
 pub enum Unsupported {
     /// It decides a rate, which a quinn application cannot honour.
     #[error(
-        "controller: `{name}` sends at a rate of its own, and quinn paces by its window: valid in a quinn application are {valid}; `run --host quinn` runs `{name}` too"
+        "controller: `{name}` sends at a rate of its own, and quinn paces by its window: valid in a quinn application are {valid}; `perf` and `run --host quinn` run `{name}` too"
     )]
     Rate {
         /// The controller.
@@ -135,7 +135,7 @@ pub fn check(config: &ControllerConfig, place: Place, path: Path) -> Result<(), 
         Need::Header => Unsupported::Header { name, valid },
         Need::Forecast => feedback("its receiver's forecast of the link", ""),
         Need::EachMark if place == Place::Stack => {
-            feedback("each packet's mark", " (`run --host quinn` sends them)")
+            feedback("each packet's mark", " (under `perf` and `run --host quinn` it does)")
         }
         Need::Rate if place == Place::Stack => Unsupported::Rate { name, valid },
         _ => Unsupported::Marks { name, valid },

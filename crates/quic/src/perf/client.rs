@@ -8,16 +8,18 @@ use std::time::Duration;
 
 use brakelight_core::time::Duration as Span;
 use brakelight_scenario::measure::distribution::Distribution;
-use bytes::Bytes;
-use quinn::{Connection, RecvStream, SendStream};
+use quinn::TransportConfig;
 use rustix::time::{ClockId, clock_gettime};
 use tokio::time::{Instant, MissedTickBehavior};
 
-use super::identity::{Fingerprint, Trust, peer};
+use super::identity::{Fingerprint, Trust};
+use super::link::{Connection, RecvStream, SendStream};
 use super::qlog::{Folder, Role};
 use super::watch::{Report, Watch};
 use super::wire::{RECEIVED_LENGTH, Received, Request};
-use super::{Control, Error, Parts};
+use super::{Control, Error, Parts, SOCKET_BUFFER};
+use crate::adapter::Place;
+use crate::driver::net::{Hub, Opening};
 
 /// How long a connection may take to come about.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -25,10 +27,11 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How long the last answer may take after the end.
 const FAREWELL: Duration = Duration::from_secs(10);
 
+/// Bytes of a server's report, of which a histogram is nearly all: several times what one of every RTT can take.
+const LONGEST_REPORT: usize = 1 << 20;
+
 /// Payload of either half of a probe.
 const PROBE: u64 = 64;
-
-const PIECE: Bytes = Bytes::from_static(&[0x5a; 1 << 16]);
 
 /// What to measure.
 #[derive(Clone, Debug)]
@@ -120,7 +123,7 @@ async fn run(plan: &Plan, progress: &(impl Fn(Duration, u64) + Send + Sync)) -> 
         None => None,
         Some(interval) => Some((client.connect("probe").await?, interval)),
     };
-    let peer = connections.first().and_then(peer);
+    let peer = connections.first().and_then(Connection::peer);
     let (began, processor) = (Instant::now(), processor_time());
     let total = Arc::new(AtomicU64::new(0));
     let deadline = match plan.until {
@@ -156,13 +159,13 @@ async fn run(plan: &Plan, progress: &(impl Fn(Duration, u64) + Send + Sync)) -> 
     let flows = flows.map_err(|reason| Error::Lost { server: plan.server, reason })?;
     let probe = match (probe, probing) {
         (Some((connection, _)), Some(task)) => {
-            connection.close(0u32.into(), b"done");
+            connection.close(0, b"done");
             task.await.ok()
         }
         _ => None,
     };
-    connections.iter().for_each(|connection| connection.close(0u32.into(), b"done"));
-    client.endpoint.wait_idle().await;
+    connections.iter().for_each(|connection| connection.close(0, b"done"));
+    client.host.wait_idle().await;
     Ok(Measurement { flows, probe, elapsed: ended - began, processor, peer })
 }
 
@@ -181,44 +184,84 @@ fn processor_time() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
+/// Who carries the packets.
+enum Host {
+    Driver(Hub),
+    Stack { parts: Parts, endpoint: quinn::Endpoint },
+}
+
+impl Host {
+    fn new(control: &Control, address: SocketAddr) -> Result<Self, Error> {
+        match control {
+            Control::Ours(settings) if settings.place() == Place::Driver => {
+                let hub = Hub::bind(address, settings.as_ref().clone(), None, SOCKET_BUFFER);
+                Ok(Host::Driver(hub.map_err(|source| Error::Bind { address, source })?))
+            }
+            _ => {
+                let parts = Parts::new(control);
+                let endpoint = parts.endpoint(address)?;
+                Ok(Host::Stack { parts, endpoint })
+            }
+        }
+    }
+
+    async fn wait_idle(&self) {
+        match self {
+            Host::Driver(hub) => hub.wait_idle().await,
+            Host::Stack { endpoint, .. } => endpoint.wait_idle().await,
+        }
+    }
+}
+
 struct Client<'a> {
     plan: &'a Plan,
-    parts: Parts,
-    endpoint: quinn::Endpoint,
+    host: Host,
     crypto: Arc<quinn::crypto::rustls::QuicClientConfig>,
     qlog: Option<Folder>,
 }
 
 impl<'a> Client<'a> {
     fn new(plan: &'a Plan) -> Result<Self, Error> {
-        let parts = Parts::new(&plan.control);
         let any = match plan.server {
             SocketAddr::V4(_) => IpAddr::from(Ipv4Addr::UNSPECIFIED),
             SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
         };
-        let endpoint = parts.endpoint((any, 0).into(), None)?;
+        let host = Host::new(&plan.control, (any, 0).into())?;
         let crypto = plan.trust.crypto().map_err(|error| Error::System(std::io::Error::other(error)))?;
         let qlog = plan.qlog.as_deref().map(|path| Folder::new(path, Role::Client)).transpose()?;
-        Ok(Client { plan, parts, endpoint, crypto: Arc::new(crypto), qlog })
+        Ok(Client { plan, host, crypto: Arc::new(crypto), qlog })
     }
 
     async fn connect(&self, name: &str) -> Result<Connection, Error> {
         let mut transport = super::transport();
         if let Some(folder) = &self.qlog {
-            folder.log(&mut transport, name)?;
+            folder.log(&mut transport).name(name)?;
         }
-        let config = self.parts.client(self.crypto.clone(), transport);
-        let server = self.plan.server;
-        let failed = |reason: String| Error::Connect { server, reason };
-        let connecting = self
-            .endpoint
-            .connect_with(config, server, &self.plan.server_name)
-            .map_err(|error| failed(error.to_string()))?;
+        let connecting = self.connecting(transport);
+        let failed = |reason: String| Error::Connect { server: self.plan.server, reason };
         match tokio::time::timeout(PATIENCE, connecting).await {
-            Ok(Ok(connection)) => Ok(connection),
-            Ok(Err(error)) => Err(failed(error.to_string())),
+            Ok(connected) => connected.map_err(failed),
             Err(_) => {
                 Err(failed(format!("no answer within {} s; is a perf-server there?", PATIENCE.as_secs())))
+            }
+        }
+    }
+
+    async fn connecting(&self, transport: TransportConfig) -> Result<Connection, String> {
+        let (server, name) = (self.plan.server, self.plan.server_name.as_str());
+        match &self.host {
+            Host::Driver(hub) => {
+                let opening = Opening { transport, connected: None };
+                let connection = hub.connect(self.crypto.clone(), opening, server, name);
+                let connection = connection.map_err(|error| error.to_string())?;
+                connection.connected().await.map_err(|error| error.to_string())?;
+                Ok(Connection::Driver(connection))
+            }
+            Host::Stack { parts, endpoint } => {
+                let config = parts.client(self.crypto.clone(), transport);
+                let connecting = endpoint.connect_with(config, server, name);
+                let connection = connecting.map_err(|error| error.to_string())?.await;
+                connection.map(Connection::Stack).map_err(|error| error.to_string())
             }
         }
     }
@@ -269,20 +312,12 @@ impl Job {
         let (mut send, receive) = open(connection, Request::Upload).await?;
         let total = self.total.clone();
         let receipts = tokio::spawn(read_receipts(receive, total));
-        let mut left = self.bytes.unwrap_or(u64::MAX);
-        let ended = self
-            .until_deadline(async {
-                while left > 0 {
-                    let piece = PIECE.slice(..left.min(PIECE.len() as u64) as usize);
-                    left -= piece.len() as u64;
-                    send.write_chunk(piece).await.map_err(|error| error.to_string())?;
-                }
-                Ok(())
-            })
-            .await?;
+        let bytes = self.bytes.unwrap_or(u64::MAX);
+        let ended =
+            self.until_deadline(async { send.fill(bytes).await.map_err(|error| error.to_string()) }).await?;
         match ended {
             Some(()) => send.finish().map_err(|error| error.to_string())?,
-            None => send.reset(0u32.into()).map_err(|error| error.to_string())?,
+            None => send.reset().map_err(|error| error.to_string())?,
         }
         let receipts = async { receipts.await.map_err(|error| error.to_string())? };
         match self.deadline {
@@ -294,19 +329,18 @@ impl Job {
     }
 
     async fn download(&self, connection: &Connection) -> Result<Received, String> {
-        let before = super::wire_bytes(connection);
+        let before = connection.wire_bytes();
         let began = Instant::now();
         let (mut send, mut receive) =
             open(connection, Request::Download { bytes: self.bytes.unwrap_or(0) }).await?;
         send.finish().map_err(|error| error.to_string())?;
         let mut received = Received::default();
-        let mut chunks: [Bytes; 32] = std::array::from_fn(|_| Bytes::new());
         let ended = self
             .until_deadline(async {
-                while let Some(count) =
-                    receive.read_chunks(&mut chunks).await.map_err(|error| error.to_string())?
+                while let Some(chunk) =
+                    receive.read_chunk(usize::MAX).await.map_err(|error| error.to_string())?
                 {
-                    let bytes = chunks[..count].iter().map(|chunk| chunk.len() as u64).sum::<u64>();
+                    let bytes = chunk.len() as u64;
                     received.payload += bytes;
                     received.micros = began.elapsed().as_micros() as u64;
                     self.total.fetch_add(bytes, Ordering::Relaxed);
@@ -315,9 +349,9 @@ impl Job {
             })
             .await?;
         if ended.is_none() {
-            let _ = receive.stop(0u32.into());
+            receive.stop();
         }
-        Ok(Received { wire: super::wire_bytes(connection) - before, done: true, ..received })
+        Ok(Received { wire: connection.wire_bytes() - before, done: true, ..received })
     }
 
     async fn exchange(
@@ -327,7 +361,7 @@ impl Job {
         response: u64,
         exchanges: &mut Distribution,
     ) -> Result<Received, String> {
-        let before = super::wire_bytes(connection);
+        let before = connection.wire_bytes();
         let began = Instant::now();
         let mut received = Received::default();
         let mut left = self.bytes.unwrap_or(u64::MAX);
@@ -344,7 +378,7 @@ impl Job {
             Ok(())
         })
         .await?;
-        Ok(Received { wire: super::wire_bytes(connection) - before, done: true, ..received })
+        Ok(Received { wire: connection.wire_bytes() - before, done: true, ..received })
     }
 }
 
@@ -375,16 +409,11 @@ async fn read_receipts(mut receive: RecvStream, total: Arc<AtomicU64>) -> Result
 
 async fn exchange(connection: &Connection, request: u64, response: u64) -> Result<(), String> {
     let (mut send, mut receive) = open(connection, Request::Exchange { request, response }).await?;
-    let mut left = request;
-    while left > 0 {
-        let piece = PIECE.slice(..left.min(PIECE.len() as u64) as usize);
-        left -= piece.len() as u64;
-        send.write_chunk(piece).await.map_err(|error| error.to_string())?;
-    }
+    send.fill(request).await.map_err(|error| error.to_string())?;
     send.finish().map_err(|error| error.to_string())?;
     let mut left = response;
-    while let Some(chunk) = receive.read_chunk(1 << 20, true).await.map_err(|error| error.to_string())? {
-        left = left.saturating_sub(chunk.bytes.len() as u64);
+    while let Some(chunk) = receive.read_chunk(1 << 20).await.map_err(|error| error.to_string())? {
+        left = left.saturating_sub(chunk.len() as u64);
     }
     if left > 0 { Err("an answer was too short".to_string()) } else { Ok(()) }
 }
@@ -392,7 +421,7 @@ async fn exchange(connection: &Connection, request: u64, response: u64) -> Resul
 async fn fetch_report(connection: &Connection) -> Result<Report, String> {
     let (mut send, mut receive) = open(connection, Request::Report).await?;
     send.finish().map_err(|error| error.to_string())?;
-    let answer = tokio::time::timeout(FAREWELL, receive.read_to_end(64 << 20)).await;
+    let answer = tokio::time::timeout(FAREWELL, receive.read_to_end(LONGEST_REPORT)).await;
     let answer = answer.map_err(|_| "the server's report did not come".to_string())?;
     serde_json::from_slice(&answer.map_err(|error| error.to_string())?).map_err(|error| error.to_string())
 }

@@ -1,5 +1,6 @@
 //! Who a server is, and how a client makes sure of it.
 
+use std::any::Any;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -135,9 +136,9 @@ impl Trust {
     }
 }
 
-/// The fingerprint of who is at the other end of `connection`.
-pub fn peer(connection: &quinn::Connection) -> Option<Fingerprint> {
-    let chain = connection.peer_identity()?.downcast::<Vec<CertificateDer<'static>>>().ok()?;
+/// Of what a peer showed of itself.
+pub(crate) fn fingerprint(identity: Option<Box<dyn Any>>) -> Option<Fingerprint> {
+    let chain = identity?.downcast::<Vec<CertificateDer<'static>>>().ok()?;
     chain.first().map(Fingerprint::of)
 }
 

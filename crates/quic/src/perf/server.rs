@@ -3,83 +3,71 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use bytes::Bytes;
-use quinn::{Connection, RecvStream, SendStream};
 use tokio::time::{Duration, MissedTickBehavior, interval};
 
 use super::identity::{Fingerprint, Identity};
+use super::link::{Connection, RecvStream, SendStream};
 use super::qlog::{Folder, Role};
 use super::watch::Watch;
 use super::wire::{LENGTH, Received, Request};
-use super::{Control, Error, Parts};
+use super::{Error, SOCKET_BUFFER};
+use crate::adapter;
+use crate::driver::net::{self, Connected, Hub, Listen, Opening, StreamError};
 
 /// Between two receipts.
 const RECEIPTS: Duration = Duration::from_millis(100);
-
-/// A piece of payload; what it says does not matter, and encryption makes all bytes alike.
-const PIECE: Bytes = Bytes::from_static(&[0x5a; 1 << 16]);
 
 /// What a server is to do.
 #[derive(Debug)]
 pub struct Settings {
     /// Where to listen; port 0 for any.
     pub listen: SocketAddr,
-    /// Congestion control of what it sends.
-    pub control: Control,
+    /// Congestion control of what it sends, under our driver.
+    pub control: adapter::Settings,
     /// Who it is.
     pub identity: Identity,
     /// Where qlog files go, if anywhere.
     pub qlog: Option<PathBuf>,
 }
 
+/// Who is told what a server does, in words.
+type Say = Arc<dyn Fn(&str) + Send + Sync>;
+
 /// A server that has its socket.
-#[derive(Debug)]
 pub struct Server {
     runtime: tokio::runtime::Runtime,
-    endpoint: quinn::Endpoint,
-    address: SocketAddr,
+    hub: Hub,
     fingerprint: Fingerprint,
-    serving: Serving,
+    say: Say,
 }
 
-#[derive(Clone)]
-struct Serving {
-    parts: Parts,
-    crypto: Arc<quinn::crypto::rustls::QuicServerConfig>,
-    qlog: Option<Folder>,
-}
-
-impl std::fmt::Debug for Serving {
+impl std::fmt::Debug for Server {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Serving")
-            .field("parts", &self.parts)
-            .field("qlog", &self.qlog)
-            .finish_non_exhaustive()
+        f.debug_struct("Server").field("hub", &self.hub).finish_non_exhaustive()
     }
 }
 
 impl Server {
-    /// Opens the socket.
-    pub fn bind(settings: &Settings) -> Result<Self, Error> {
+    /// Opens the socket. `say` is told of every connection.
+    pub fn bind(settings: &Settings, say: impl Fn(&str) + Send + Sync + 'static) -> Result<Self, Error> {
         let runtime = super::runtime()?;
         let crypto =
             settings.identity.crypto().map_err(|error| Error::System(std::io::Error::other(error)))?;
         let qlog = settings.qlog.as_deref().map(|path| Folder::new(path, Role::Server)).transpose()?;
-        let serving = Serving { parts: Parts::new(&settings.control), crypto: Arc::new(crypto), qlog };
-        let endpoint = {
-            let _guard = runtime.enter();
-            let config = serving.parts.server(serving.crypto.clone(), super::transport());
-            serving.parts.endpoint(settings.listen, Some(config))?
-        };
-        let address = endpoint.local_addr()?;
-        Ok(Server { runtime, endpoint, address, fingerprint: settings.identity.fingerprint(), serving })
+        let say: Say = Arc::new(say);
+        let listen = Listen { crypto: Arc::new(crypto), opening: opening(qlog, say.clone()) };
+        let control = settings.control.clone().under_driver();
+        let hub = Hub::bind(settings.listen, control, Some(listen), SOCKET_BUFFER)
+            .map_err(|source| Error::Bind { address: settings.listen, source })?;
+        Ok(Server { runtime, hub, fingerprint: settings.identity.fingerprint(), say })
     }
 
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.hub.address()
     }
 
     /// Of its certificate.
@@ -87,53 +75,54 @@ impl Server {
         self.fingerprint
     }
 
-    /// Serves until the process ends; `say` is told of every connection.
-    pub fn serve(self, say: impl Fn(&str) + Send + Sync + 'static) {
-        let say: Arc<dyn Fn(&str) + Send + Sync> = Arc::new(say);
+    /// Serves until the process ends.
+    pub fn serve(self) {
+        let say = self.say;
         self.runtime.block_on(async {
-            let mut number = 0_u64;
-            while let Some(incoming) = self.endpoint.accept().await {
-                number += 1;
-                tokio::spawn(connection(incoming, self.serving.clone(), number, say.clone()));
+            loop {
+                match self.hub.accept().await {
+                    Ok(connection) => drop(tokio::spawn(attend(connection, say.clone()))),
+                    Err((from, reason)) => say(&format!("{from}: no connection: {reason}")),
+                }
             }
         });
     }
 }
 
-async fn connection(
-    incoming: quinn::Incoming,
-    serving: Serving,
-    number: u64,
-    say: Arc<dyn Fn(&str) + Send + Sync>,
-) {
-    let from = incoming.remote_address();
-    let connecting = match &serving.qlog {
-        None => incoming.accept(),
-        Some(folder) => {
-            let mut transport = super::transport();
-            if let Err(error) = folder.log(&mut transport, &number.to_string()) {
-                say(&format!("{error}"));
-            }
-            incoming.accept_with(Arc::new(serving.parts.server(serving.crypto.clone(), transport)))
-        }
-    };
-    let connection = match connecting {
-        Ok(connecting) => connecting.await,
-        Err(error) => Err(error),
-    };
-    let connection = match connection {
-        Ok(connection) => connection,
-        Err(error) => return say(&format!("{from}: no connection: {error}")),
-    };
+/// What connections are made with: a log in `qlog`, if there is such a folder, once they have shown that they are there.
+fn opening(qlog: Option<Folder>, say: Say) -> Box<dyn Fn() -> Opening + Send> {
+    let number = Arc::new(AtomicU64::new(0));
+    Box::new(move || {
+        let mut transport = super::transport();
+        let log = qlog.as_ref().map(|folder| folder.log(&mut transport));
+        let (number, say) = (number.clone(), say.clone());
+        let connected = log.map(|log| {
+            Connected::new(move || {
+                let number = number.fetch_add(1, Ordering::Relaxed) + 1;
+                if let Err(error) = log.name(&number.to_string()) {
+                    say(&error.to_string());
+                }
+            })
+        });
+        Opening { transport, connected }
+    })
+}
+
+async fn attend(connection: net::Connection, say: Say) {
+    let from = connection.remote_address();
     say(&format!("{from}: connected"));
-    let watch = Arc::new(Watch::start(&connection));
+    let link = Connection::Driver(connection.clone());
+    let watch = Arc::new(Watch::start(&link));
+    let counted = Arc::new(AtomicU64::new(0));
     while let Ok((send, receive)) = connection.accept_bi().await {
-        let (connection, watch, say) = (connection.clone(), watch.clone(), say.clone());
+        let (link, watch, counted, say) = (link.clone(), watch.clone(), counted.clone(), say.clone());
+        let streams = (SendStream::Driver(send), RecvStream::Driver(receive));
         tokio::spawn(async move {
             // A client that goes away in the middle has what it wanted.
-            if let Err(Unserved::Refused(reason)) = serve(&connection, &watch, send, receive).await {
+            if let Err(Unserved::Refused(reason)) = serve(&link, &watch, &counted, streams.0, streams.1).await
+            {
                 say(&format!("{from}: {reason}"));
-                connection.close(1u32.into(), reason.as_bytes());
+                link.close(1, reason.as_bytes());
             }
         });
     }
@@ -145,14 +134,8 @@ enum Unserved {
     Gone,
 }
 
-impl From<quinn::ReadError> for Unserved {
-    fn from(_: quinn::ReadError) -> Self {
-        Unserved::Gone
-    }
-}
-
-impl From<quinn::WriteError> for Unserved {
-    fn from(_: quinn::WriteError) -> Self {
+impl From<StreamError> for Unserved {
+    fn from(_: StreamError) -> Self {
         Unserved::Gone
     }
 }
@@ -160,26 +143,25 @@ impl From<quinn::WriteError> for Unserved {
 async fn serve(
     connection: &Connection,
     watch: &Watch,
+    counted: &AtomicU64,
     mut send: SendStream,
     mut receive: RecvStream,
 ) -> Result<(), Unserved> {
     let mut request = [0; LENGTH];
-    receive.read_exact(&mut request).await.map_err(|_| Unserved::Gone)?;
+    receive.read_exact(&mut request).await?;
     match Request::decode(&request) {
         None => return Err(Unserved::Refused("a request that this server does not know".to_string())),
-        Some(Request::Upload) => take(connection, &mut send, receive).await?,
-        Some(Request::Download { bytes }) => {
-            give(&mut send, if bytes == 0 { u64::MAX } else { bytes }).await?
-        }
+        Some(Request::Upload) => take(connection, counted, &mut send, receive).await?,
+        Some(Request::Download { bytes }) => send.fill(if bytes == 0 { u64::MAX } else { bytes }).await?,
         Some(Request::Exchange { request, response }) => {
             let mut left = request;
             while left > 0 {
-                let Some(chunk) = receive.read_chunk(left.min(1 << 20) as usize, true).await? else {
+                let Some(chunk) = receive.read_chunk(left.min(1 << 20) as usize).await? else {
                     return Err(Unserved::Gone);
                 };
-                left -= chunk.bytes.len() as u64;
+                left -= chunk.len() as u64;
             }
-            give(&mut send, response).await?;
+            send.fill(response).await?;
         }
         Some(Request::Report) => {
             let report = serde_json::to_vec(&watch.report()).expect("a report is numbers and words");
@@ -190,45 +172,38 @@ async fn serve(
     Ok(())
 }
 
-async fn give(send: &mut SendStream, mut left: u64) -> Result<(), Unserved> {
-    while left > 0 {
-        let piece = PIECE.slice(..left.min(PIECE.len() as u64) as usize);
-        left -= piece.len() as u64;
-        send.write_chunk(piece).await?;
-    }
-    Ok(())
-}
-
+/// Counts what comes. Bytes on the wire are those since `counted` bytes had come, at the end of the upload before: what came
+/// before this task had its turn belongs to it.
 async fn take(
     connection: &Connection,
+    counted: &AtomicU64,
     send: &mut SendStream,
     mut receive: RecvStream,
 ) -> Result<(), Unserved> {
     let began = Instant::now();
-    let before = super::wire_bytes(connection);
     let mut received = Received::default();
     let mut ticks = interval(RECEIPTS);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut chunks: [Bytes; 32] = std::array::from_fn(|_| Bytes::new());
     loop {
         tokio::select! {
             biased;
             _ = ticks.tick() => {
-                received.wire = super::wire_bytes(connection) - before;
+                received.wire = connection.wire_bytes() - counted.load(Ordering::Relaxed);
                 send.write_all(&received.encode()).await?;
             }
-            read = receive.read_chunks(&mut chunks) => match read {
-                Ok(Some(count)) => {
-                    received.payload += chunks[..count].iter().map(|chunk| chunk.len() as u64).sum::<u64>();
+            read = receive.read_chunk(usize::MAX) => match read {
+                Ok(Some(chunk)) => {
+                    received.payload += chunk.len() as u64;
                     received.micros = began.elapsed().as_micros() as u64;
                 }
                 // The client ends by time with a reset: what it had still to send is of no use to anybody.
-                Ok(None) | Err(quinn::ReadError::Reset(_)) => break,
+                Ok(None) | Err(StreamError::Reset) => break,
                 Err(error) => return Err(error.into()),
             }
         }
     }
-    received.wire = super::wire_bytes(connection) - before;
+    received.wire = connection.wire_bytes() - counted.load(Ordering::Relaxed);
+    counted.store(connection.wire_bytes(), Ordering::Relaxed);
     received.done = true;
     send.write_all(&received.encode()).await?;
     Ok(())

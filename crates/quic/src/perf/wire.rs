@@ -75,7 +75,8 @@ impl Request {
 pub struct Received {
     /// Payload of the stream.
     pub payload: u64,
-    /// Bytes that came for the connection meanwhile, IP and UDP headers included.
+    /// Bytes that came for the connection meanwhile, IP and UDP headers included; for its first upload since it began, with the
+    /// two or three packets of the handshake.
     pub wire: u64,
     /// From the request to the newest payload.
     pub micros: u64,

@@ -114,10 +114,8 @@ fn receive_with_s2n(identity: &Identity) -> SocketAddr {
     address
 }
 
-/// A client of ours whose connections tell what `open` makes what passes, and which sends through the stamping socket.
-pub fn sender(identity: &Identity, transport: quinn::TransportConfig, open: Open) -> quinn::Endpoint {
-    let stamps = Arc::new(Stamps::new());
-    let tap = Tap::new(open, stamps.clone());
+/// Cryptography of a client that trusts `identity`.
+pub fn client_crypto(identity: &Identity) -> Arc<QuicClientConfig> {
     let mut roots = rustls::RootCertStore::empty();
     roots.add(identity.certificate.clone()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -127,7 +125,14 @@ pub fn sender(identity: &Identity, transport: quinn::TransportConfig, open: Open
         .with_root_certificates(roots)
         .with_no_client_auth();
     tls.alpn_protocols = vec![ALPN.to_vec()];
-    let crypto = tap.client(Arc::new(QuicClientConfig::try_from(tls).unwrap()));
+    Arc::new(QuicClientConfig::try_from(tls).unwrap())
+}
+
+/// A client of ours whose connections tell what `open` makes what passes, and which sends through the stamping socket.
+pub fn sender(identity: &Identity, transport: quinn::TransportConfig, open: Open) -> quinn::Endpoint {
+    let stamps = Arc::new(Stamps::new());
+    let tap = Tap::new(open, stamps.clone());
+    let crypto = tap.client(client_crypto(identity));
     let mut config = quinn::ClientConfig::new(crypto);
     config.transport_config(Arc::new(transport));
     let runtime = quinn::default_runtime().unwrap();

@@ -2,11 +2,13 @@
 
 use brakelight_core::time::Duration;
 use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
 
 use crate::outcome::Summary;
 
 /// Delays seen so far, in a histogram of microseconds whose size does not grow with their number.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(from = "Parts", into = "Parts")]
 pub struct Distribution {
     micros: Histogram<u32>,
     count: u64,
@@ -40,6 +42,27 @@ impl Distribution {
         self.count = 0;
         self.sum_nanos = 0;
         self.max = Duration::ZERO;
+    }
+
+    /// The same delays, each less `least`, which none is below: mean and maximum exact, quantiles as far off as theirs.
+    pub fn above(&self, least: Duration) -> Distribution {
+        let mut above = Distribution::default();
+        let least_micros = (least.as_nanos() + 500) / 1_000;
+        for bucket in self.micros.iter_recorded() {
+            let micros = self.micros.median_equivalent(bucket.value_iterated_to());
+            above.add(micros.saturating_sub(least_micros), bucket.count_at_value());
+        }
+        above.sum_nanos =
+            self.sum_nanos.saturating_sub(u128::from(least.as_nanos()) * u128::from(self.count));
+        above.max = self.max.saturating_sub(least);
+        above
+    }
+
+    fn add(&mut self, micros: u64, count: u32) {
+        self.count += u64::from(count);
+        self.micros
+            .record_n(micros.min(MOST_MICROS), count)
+            .expect("a histogram that resizes takes any value");
     }
 
     /// How many were counted.
@@ -92,6 +115,39 @@ impl Distribution {
     }
 }
 
+/// Eleven years.
+const MOST_MICROS: u64 = 1 << 48;
+
+/// A distribution as data: its size is that of the buckets in use, some hundreds.
+#[derive(Debug, Serialize, Deserialize)]
+struct Parts {
+    sum_nanos: u64,
+    max_nanos: u64,
+    /// Microseconds, and how many delays have as many.
+    micros: Vec<(u64, u32)>,
+}
+
+impl From<Distribution> for Parts {
+    fn from(from: Distribution) -> Self {
+        let buckets = from.micros.iter_recorded();
+        Parts {
+            sum_nanos: u64::try_from(from.sum_nanos).unwrap_or(u64::MAX),
+            max_nanos: from.max.as_nanos(),
+            micros: buckets.map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value())).collect(),
+        }
+    }
+}
+
+impl From<Parts> for Distribution {
+    fn from(from: Parts) -> Self {
+        let mut distribution = Distribution::default();
+        from.micros.iter().for_each(|&(micros, count)| distribution.add(micros, count));
+        distribution.sum_nanos = u128::from(from.sum_nanos);
+        distribution.max = Duration::from_nanos(from.max_nanos);
+        distribution
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -103,7 +159,33 @@ mod tests {
         assert_eq!((empty.mean_ms(), empty.quantile_ms(0.95), empty.max_ms()), (0.0, 0.0, 0.0));
     }
 
+    fn of(nanos: &[u64]) -> Distribution {
+        let mut distribution = Distribution::default();
+        nanos.iter().for_each(|&value| distribution.record(Duration::from_nanos(value)));
+        distribution
+    }
+
     proptest! {
+        #[test]
+        fn a_distribution_survives_as_data(nanos in prop::collection::vec(0_u64..20_000_000_000, 0..200), q in 0.0_f64..1.0) {
+            let before = of(&nanos);
+            let text = serde_json::to_string(&before).unwrap();
+            let after: Distribution = serde_json::from_str(&text).unwrap();
+            prop_assert_eq!(after.summary(), before.summary());
+            prop_assert_eq!(after.quantile_ms(q), before.quantile_ms(q));
+        }
+
+        #[test]
+        fn what_lies_above_the_smallest_has_its_mean_and_its_maximum(
+            nanos in prop::collection::vec(1_000_000_u64..2_000_000_000, 1..200), q in 0.01_f64..0.999
+        ) {
+            let least = *nanos.iter().min().unwrap();
+            let (whole, above) = (of(&nanos), of(&nanos).above(Duration::from_nanos(least)));
+            let exact = of(&nanos.iter().map(|value| value - least).collect::<Vec<_>>());
+            prop_assert_eq!((above.count(), above.sum_nanos(), above.max_ms()), (exact.count(), exact.sum_nanos(), exact.max_ms()));
+            prop_assert!((above.quantile_ms(q) - exact.quantile_ms(q)).abs() <= 0.016 * whole.quantile_ms(q) + 0.002);
+        }
+
         #[test]
         fn quantiles_lie_within_one_percent_of_the_sorted_list(
             mut nanos in prop::collection::vec(100_000_u64..20_000_000_000, 1..500), q in 0.01_f64..0.999
