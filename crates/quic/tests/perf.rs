@@ -171,6 +171,18 @@ fn logs_of_both_ends_are_qlog_and_name_their_end() {
     let head = &records[0];
     assert_eq!((&head["qlog_version"], &head["qlog_format"]), (&"0.3".into(), &"JSON-SEQ".into()));
     assert_eq!(head["trace"]["vantage_point"]["type"], "client");
+    // What qvis's loader and its congestion graph ask for.
+    let events = &records[1..];
+    let groups: std::collections::BTreeSet<_> =
+        events.iter().map(|event| event["group_id"].as_str()).collect();
+    assert_eq!(groups.len(), 1, "{groups:?}");
+    assert!(events.is_sorted_by_key(|event| event["time"].as_f64().unwrap()));
+    let sent = events.iter().filter(|event| event["name"] == "transport:packet_sent");
+    for event in sent {
+        assert!(event["data"]["header"]["packet_number"].is_u64(), "{event}");
+        assert!(event["data"]["raw"]["length"].as_u64().unwrap() > 0, "{event}");
+        assert!(event["data"]["header"]["packet_size"].is_null() && event["data"]["packet_type"].is_null());
+    }
     let named = |name: &str| records.iter().filter(|record| record["name"] == name).count();
     assert!(named("transport:packet_sent") > 200, "{}", named("transport:packet_sent"));
     let windows = records.iter().filter(|record| record["data"]["congestion_window"].is_number()).count();

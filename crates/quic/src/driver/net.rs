@@ -410,12 +410,15 @@ impl Carrier {
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         let mut buffers = vec![0; RECEIVE * BATCH_SIZE];
         let shared = self.shared.clone();
+        let mut readable = false;
         loop {
             let mut state = locked(&shared.state);
             if state.stopped {
                 return;
             }
-            self.receive(&mut state, &mut buffers);
+            if readable {
+                self.receive(&mut state, &mut buffers);
+            }
             let now = shared.now();
             while let Some(&(at, number)) = state.deadlines.first()
                 && at <= now
@@ -443,20 +446,25 @@ impl Carrier {
             };
             state.waiting = true;
             drop(state);
-            self.wait(rest);
+            readable = self.wait(rest);
             locked(&shared.state).waiting = false;
         }
     }
 
-    fn wait(&self, rest: Option<std::time::Duration>) {
+    /// Waits `rest` long at most: whether the socket has something, or an error, for us.
+    fn wait(&self, rest: Option<std::time::Duration>) -> bool {
         let wanted = if self.socket.is_full() { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
         let mut events = [PollFd::new(&self.socket, wanted), PollFd::new(&self.shared.bell, PollFlags::IN)];
         let rest = rest.and_then(|rest| Timespec::try_from(rest).ok());
-        // An interrupted wait is a short one.
-        if poll(&mut events, rest.as_ref()).is_ok() && !events[1].revents().is_empty() {
+        if poll(&mut events, rest.as_ref()).is_err() {
+            // An interrupted wait is a short one.
+            return true;
+        }
+        if !events[1].revents().is_empty() {
             let mut count = [0; 8];
             let _ = rustix::io::read(&self.shared.bell, &mut count);
         }
+        events[0].revents().intersects(PollFlags::IN | PollFlags::ERR)
     }
 
     fn receive(&mut self, state: &mut State, buffers: &mut [u8]) {

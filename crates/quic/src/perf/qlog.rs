@@ -1,4 +1,4 @@
-//! Files of qlog 0.3 that qvis opens: the stack writes the events, with the window and the rate of whichever controller runs.
+//! Files of qlog 0.3 as qvis opens them: the stack writes the events, with the window and the rate of whichever controller runs.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -6,11 +6,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use quinn::{QlogConfig, TransportConfig};
+use serde_json::Value;
 
 use super::Error;
 
 /// Bytes of a log kept before it has a file: many times those of a handshake.
 const HELD: usize = 1 << 18;
+
+/// rfc7464 2.2
+const SEPARATOR: u8 = 0x1e;
 
 /// Which end of a connection a file is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +55,7 @@ impl Folder {
         let stage = Arc::new(Mutex::new(Stage::Held(Vec::new())));
         let mut config = QlogConfig::default();
         config
-            .writer(Box::new(Signed::new(Staged(stage.clone()), self.role)))
+            .writer(Box::new(Completed::new(Staged(stage.clone()), self.role)))
             .title(Some(format!("brakelight {}", self.role.name())));
         transport.qlog_stream(config.into_stream());
         Unnamed { folder: self.clone(), stage }
@@ -109,32 +113,62 @@ impl Write for Staged {
     }
 }
 
-/// Says whose the log is: the stack leaves that unknown, and qvis draws what was sent only where it knows.
-struct Signed<W> {
+/// Adds what the stack leaves out and qvis draws nothing without: whose the log is, the length of a packet where qvis looks for
+/// it, and the number of a lost one. A client's events begin in one group and go on in another, since the stack calls it by the
+/// peer's connection id, which changes in the handshake: qvis would make two connections of it, so all get the first.
+struct Completed<W> {
     inner: W,
     role: Role,
-    /// The first record, until it is whole.
-    head: Option<Vec<u8>>,
+    /// The record that is not yet whole.
+    record: Vec<u8>,
+    group: Option<Value>,
 }
 
-impl<W: Write> Signed<W> {
+impl<W: Write> Completed<W> {
     fn new(inner: W, role: Role) -> Self {
-        Signed { inner, role, head: Some(Vec::new()) }
+        Completed { inner, role, record: Vec::new(), group: None }
+    }
+
+    /// A record with what it lacked; none if nothing is to be added.
+    fn complete(&mut self, record: &[u8]) -> Option<String> {
+        let mut record: Value = serde_json::from_slice(record).ok()?;
+        if let Some(point) = record.pointer_mut("/trace/vantage_point") {
+            point["type"] = self.role.name().into();
+            return Some(record.to_string());
+        }
+        let mine = record.get_mut("group_id")?;
+        *mine = self.group.get_or_insert_with(|| mine.clone()).clone();
+        let lost = record["name"] == "recovery:packet_lost";
+        let data = record.get_mut("data")?;
+        let header = data.get("header").unwrap_or(&Value::Null);
+        let (length, number) = (header.get("length").cloned(), header.get("packet_number").cloned());
+        if let Some(length) = length {
+            data["raw"]["length"] = length;
+        }
+        if let (true, Some(number)) = (lost, number) {
+            data["packet_number"] = number;
+        }
+        Some(record.to_string())
     }
 }
 
-impl<W: Write> Write for Signed<W> {
+impl<W: Write> Write for Completed<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let Some(head) = &mut self.head else { return self.inner.write(bytes) };
-        head.extend_from_slice(bytes);
-        if head.contains(&b'\n') {
-            let text = String::from_utf8_lossy(head).replacen(
-                r#""type":"unknown""#,
-                &format!(r#""type":"{}""#, self.role.name()),
-                1,
-            );
-            self.head = None;
-            self.inner.write_all(text.as_bytes())?;
+        for part in bytes.split_inclusive(|byte| *byte == b'\n') {
+            self.record.extend_from_slice(part);
+            if part.ends_with(b"\n") {
+                // rfc7464 2.2: a record begins with a separator.
+                let start = usize::from(self.record.first() == Some(&SEPARATOR));
+                let record = std::mem::take(&mut self.record);
+                match self.complete(&record[start..]) {
+                    Some(text) => {
+                        self.inner.write_all(&record[..start])?;
+                        self.inner.write_all(text.as_bytes())?;
+                        self.inner.write_all(b"\n")?;
+                    }
+                    None => self.inner.write_all(&record)?,
+                }
+            }
         }
         Ok(bytes.len())
     }
@@ -149,13 +183,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_record_is_signed_and_the_others_stay_as_they_are() {
-        let mut signed = Signed::new(Vec::new(), Role::Client);
-        for piece in [r#"{"a":{"type":"#, "\"unknown\"}}\n", "{\"type\":\"unknown\"}\n"] {
-            signed.write_all(piece.as_bytes()).unwrap();
-        }
-        let text = String::from_utf8(signed.inner).unwrap();
-        assert_eq!(text, "{\"a\":{\"type\":\"client\"}}\n{\"type\":\"unknown\"}\n");
+    fn records_get_what_they_lack_and_the_others_stay_as_they_are() {
+        let mut completed = Completed::new(Vec::new(), Role::Client);
+        let pieces = [
+            "\u{1e}{\"trace\":{\"vantage_point\":{\"type\":",
+            "\"unknown\"}}}\n\u{1e}{\"name\":\"x\", \"data\":{}}\n",
+            "\u{1e}{\"name\":\"x\",\"group_id\":\"1\",\"data\":{}}\n",
+            "\u{1e}{\"name\":\"recovery:packet_lost\",\"group_id\":\"2\",\"data\":{\"header\":{\"packet_number\":7,\"length\":9}}}\n",
+        ];
+        pieces.iter().for_each(|piece| completed.write_all(piece.as_bytes()).unwrap());
+        let text = String::from_utf8(completed.inner).unwrap();
+        let records: Vec<&str> = text.split('\u{1e}').skip(1).collect();
+        assert_eq!(records[0], "{\"trace\":{\"vantage_point\":{\"type\":\"client\"}}}\n");
+        assert_eq!(records[1], "{\"name\":\"x\", \"data\":{}}\n");
+        let lost: Value = serde_json::from_str(records[3]).unwrap();
+        assert_eq!(lost["group_id"], "1");
+        assert_eq!((&lost["data"]["packet_number"], &lost["data"]["raw"]["length"]), (&7.into(), &9.into()));
     }
 
     #[test]
