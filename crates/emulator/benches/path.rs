@@ -4,7 +4,8 @@
 //! ```text
 //! cargo bench -p brakelight-emulator --bench path [-- OPTION=VALUE ...]
 //!
-//! measure=rate,processor,latency            which: at 2 Gbit/s, at 100 Mbit/s, of an idle link; or rates such as 500Mbps
+//! measure=rate,processor,latency,wakeup     which: at 2 Gbit/s, at 100 Mbit/s, of an idle link; what sleeping costs here, with
+//!                                           no emulator at all; or rates such as 500Mbps
 //! seconds=10                                of each run of TCP
 //! log=true                                  whether the full log, series and flows are kept, as `emulate --log` keeps them
 //! gather=125us                             how late a delivery may be for the sake of others
@@ -102,7 +103,7 @@ struct Options {
 
 fn options() -> Options {
     let mut options = Options {
-        measure: ["rate", "processor", "latency"].map(String::from).to_vec(),
+        measure: ["rate", "processor", "latency", "wakeup"].map(String::from).to_vec(),
         seconds: 10,
         threads: 1,
         log: true,
@@ -297,6 +298,36 @@ fn latency(options: &Options) -> serde_json::Value {
     })
 }
 
+/// What the system charges a thread that does nothing but sleep until the next packet would be due at 100 Mbit/s: the floor under all that
+/// carries packets one by one.
+fn wakeup(options: &Options) -> serde_json::Value {
+    const COUNT: u64 = 20_000;
+    const EVERY: Duration = Duration::from_micros(120);
+    let fifo = options.settings.fifo;
+    let body = move || {
+        brakelight_emulator::clock::sleep_precisely(fifo);
+        let (epoch, mut lateness) = (Epoch::start(), Lateness::new());
+        let spent = processor_seconds(UsageWho::RUSAGE_THREAD);
+        let mut due = epoch.now() + EVERY;
+        for _ in 0..COUNT {
+            let left = due.since(epoch.now()).as_nanos() as i64;
+            if left > 0 {
+                let timeout = nix::sys::time::TimeSpec::nanoseconds(left);
+                nix::poll::ppoll(&mut [], Some(timeout), None).expect("a sleep");
+            }
+            let now = epoch.now();
+            lateness.record(now.since(due));
+            due = (due + EVERY).max(now);
+        }
+        (processor_seconds(UsageWho::RUSAGE_THREAD) - spent, lateness)
+    };
+    let (seconds, lateness) = thread::spawn(body).join().expect("it ends");
+    serde_json::json!({
+        "processor_us_per_wakeup": seconds / COUNT as f64 * 1e6,
+        "late_us": microseconds(&lateness),
+    })
+}
+
 fn main() {
     let options = options();
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
@@ -309,6 +340,7 @@ fn main() {
             "rate" => tcp(&options, "2Gbps", Limit::Packets(4000)),
             "processor" => tcp(&options, "100Mbps", Limit::Packets(250)),
             "latency" => latency(&options),
+            "wakeup" => wakeup(&options),
             rate if rate.parse::<Rate>().is_ok() => tcp(&options, rate, Limit::Packets(4000)),
             _ => panic!("unknown measurement `{what}`"),
         };
