@@ -1,14 +1,9 @@
-//! The weights of two queues: what `brakelight-core`'s `queue/abc/dual.rs` does, from the bytes of each flow that the
-//! kernel counts.
-//!
-//! ```text
-//! r_i    = rate of each of a queue's K heaviest flows, averaged over tau            abc20 4.3
-//! demand = (1 + X) r_i of a heavy flow; what short flows have is granted first      abc20 4.3, mechanisms X-19
-//! weight of a queue = sum of the max-min fair allocations of its demands
-//! ```
-//! What nobody demands goes to both in halves (D3 there).
+//! The weights of two queues: the allocation of `brakelight-core`'s `queue/abc/dual.rs`, whose head has the formulas, over the
+//! bytes of each flow that the kernel counts.
 
 use std::collections::HashMap;
+
+use brakelight_core::queue::abc::dual::max_min_share;
 
 /// K, X, tau.
 const TOP: usize = 10;
@@ -49,33 +44,15 @@ impl Weights {
 fn share(rates: impl Iterator<Item = (f64, bool)>, capacity: f64) -> Option<f64> {
     let mut classes: [Vec<f64>; 2] = [Vec::new(), Vec::new()];
     rates.for_each(|(rate, abc)| classes[usize::from(!abc)].push(rate));
-    let mut granted = [0.0; 2];
-    let mut demands = Vec::new();
-    for (class, rates) in classes.iter_mut().enumerate() {
+    let mut short = [0.0; 2];
+    for (rates, short) in classes.iter_mut().zip(&mut short) {
         rates.sort_by(|a, b| b.total_cmp(a));
         let heavy = rates.len().min(TOP);
-        granted[class] = rates[heavy..].iter().sum();
-        demands.extend(
-            rates[..heavy].iter().filter(|rate| **rate > 0.0).map(|rate| ((1.0 + HEADROOM) * rate, class)),
-        );
+        *short = rates.drain(heavy..).sum();
+        rates.iter_mut().for_each(|rate| *rate *= 1.0 + HEADROOM);
     }
-    if demands.is_empty() {
-        return None;
-    }
-    let mut left = (capacity - granted.iter().sum::<f64>()).max(0.0);
-    demands.sort_by(|a, b| a.0.total_cmp(&b.0));
-    for (index, (demand, class)) in demands.iter().enumerate() {
-        let fair = left / (demands.len() - index) as f64;
-        let given = demand.min(fair);
-        granted[*class] += given;
-        left -= given;
-    }
-    if granted[1] == 0.0 {
-        // D6: nothing to share with.
-        return (granted[0] > 0.0).then_some(1.0);
-    }
-    let total = granted.iter().sum::<f64>() + left;
-    (total > 0.0).then(|| (granted[0] + left / 2.0) / total)
+    let [abc, other] = &classes;
+    max_min_share([abc, other], short, capacity, &mut Vec::new())
 }
 
 #[cfg(test)]

@@ -60,6 +60,7 @@
 use alloc::vec::Vec;
 
 use self::loss::LossIntervals;
+pub use self::weights::max_min_share;
 use self::weights::{Meter, Shares};
 use self::zombie::ZombieList;
 use super::Abc;

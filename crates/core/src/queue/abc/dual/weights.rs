@@ -91,14 +91,20 @@ impl Meter {
 pub(super) struct Shares {
     top: usize,
     growth: f64,
-    /// Demands of heavy flows of both queues, while they are sorted.
-    demands: Vec<f64>,
+    /// Demands of each queue's heavy flows, ABC's first, and of both while they are sorted.
+    demands: [Vec<f64>; 2],
+    sorted: Vec<f64>,
 }
 
 impl Shares {
     pub(super) fn new(settings: &Settings) -> Self {
         let top = settings.top as usize;
-        Shares { top, growth: 1.0 + settings.headroom, demands: Vec::with_capacity(2 * top) }
+        Shares {
+            top,
+            growth: 1.0 + settings.headroom,
+            demands: [Vec::with_capacity(top), Vec::with_capacity(top)],
+            sorted: Vec::with_capacity(2 * top),
+        }
     }
 
     /// ABC's part of the allocations; none while nobody has sent anything. `asked` has the accelerates that its flows brought,
@@ -119,20 +125,35 @@ impl Shares {
             Some(asked) => grown(heavy).min(2.0 * asked.rate_of(heavy.0)),
             None => grown(heavy),
         };
-        self.demands.clear();
-        self.demands.extend(abc_rates.iter().map(wanted).chain(other_rates.iter().map(grown)));
-        // D2: short flows first.
-        let level = level(&mut self.demands, (capacity_bps - abc_short - other_short).max(0.0));
-        let abc_heavy: f64 = abc_rates.iter().map(|heavy| wanted(heavy).min(level)).sum();
-        let other_heavy: f64 = other_rates.iter().map(|heavy| grown(heavy).min(level)).sum();
-        let (abc_bps, other_bps) = (abc_heavy + abc_short, other_heavy + other_short);
-        if other_bps == 0.0 {
-            return (abc_bps > 0.0).then_some(1.0);
-        }
-        // D3
-        let spare_bps = (capacity_bps - abc_bps - other_bps).max(0.0);
-        Some((abc_bps + 0.5 * spare_bps) / (abc_bps + other_bps + spare_bps))
+        self.demands.iter_mut().for_each(Vec::clear);
+        self.demands[0].extend(abc_rates.iter().map(wanted));
+        self.demands[1].extend(other_rates.iter().map(grown));
+        let [abc_demands, other_demands] = &self.demands;
+        let short = [abc_short, other_short];
+        max_min_share([abc_demands, other_demands], short, capacity_bps, &mut self.sorted)
     }
+}
+
+/// ABC's part of `capacity` by max-min fairness over what heavy flows demand, after what short ones have is granted: of each queue,
+/// ABC's first, all in one unit of rate. None while nobody has sent anything. `sorted` is kept for its allocation.
+pub fn max_min_share(
+    demands: [&[f64]; 2],
+    short: [f64; 2],
+    capacity: f64,
+    sorted: &mut Vec<f64>,
+) -> Option<f64> {
+    sorted.clear();
+    sorted.extend(demands.into_iter().flatten());
+    // D2: short flows first.
+    let level = level(sorted, (capacity - short[0] - short[1]).max(0.0));
+    let heavy = demands.map(|demands| demands.iter().map(|demand| demand.min(level)).sum::<f64>());
+    let (abc, other) = (heavy[0] + short[0], heavy[1] + short[1]);
+    if other == 0.0 {
+        return (abc > 0.0).then_some(1.0);
+    }
+    // D3
+    let spare = (capacity - abc - other).max(0.0);
+    Some((abc + 0.5 * spare) / (abc + other + spare))
 }
 
 /// Max-min fairness: what no demand may exceed so that all fit `capacity`, or infinity where they fit as they are.
