@@ -11,6 +11,7 @@
 //! | w_abc | `w_abc_bytes` | bytes | 10 packets | 10 packets | mechanisms X-16 |
 //! | w_nonabc | `second_window` | choice | true | false | abc20 4.1 |
 //! | - | `other` | choice | cubic | cubic | abc20 4.1, note 6 |
+//! | - | `cubic` | choice | rfc9438 | rfc9438 | D5 |
 //! | 1/w | `additive_increase` | choice | true | true | abc20 eq.3 |
 //! | 2 | `cap` | 1 | 2 | 2 | abc20 4.1 |
 //! | - | `cap_floor` | packets | 10 | 10 | mechanisms X-14 |
@@ -57,7 +58,11 @@
 //! D2 the cap has a floor: a flow held back by its application would otherwise be left without a window.
 //! D3 bytes of CE-marked packets earn no additive increase either (mechanisms X-9).
 //! D4 without a second window a retransmission timeout takes w_abc to one packet: somebody must answer it.
-//! D5 the second window does without HyStart: it would read the delay of a queue that the other window fills.
+//! D5 the second window does without HyStart: it would read the delay of a queue that the other window fills. `cubic=linux` has
+//!    it, as the kernel's Cubic does, until the first brake: a router of ABC's brakes from half its rate on, before a queue forms,
+//!    so that delays without brakes are those of a queue that the second window answers for. The kernel's Cubic also reads its
+//!    curve one smallest RTT ahead, and its Reno window never catches up; without all three, ABC takes more than its share
+//!    beside it at a drop-tail queue.
 //! D6 idle periods longer than the retransmission timeout decay both windows, as Linux does for every controller.
 
 use alloc::boxed::Box;
@@ -66,8 +71,8 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use super::{
-    AckEvent, Connection, Controller, IdleEvent, LossEvent, PacketInfo, Recovery, SendDirective, SendEvent,
-    SpuriousEvent, Timeout, TimeoutEvent, window,
+    AckEvent, Connection, Controller, IdleEvent, LossEvent, PacketInfo, Recovery, Rtt, SendDirective,
+    SendEvent, SpuriousEvent, Timeout, TimeoutEvent, window,
 };
 use crate::ecn::{Ecn, Encoding};
 use crate::packet::Header;
@@ -100,6 +105,16 @@ choices! {
         Abc = "abc",
         /// 01 or 10 accelerate, 11 brake: ordinary receivers echo it.
         Proxied = "proxied",
+    }
+}
+
+choices! {
+    /// Which Cubic the second window is.
+    pub enum SecondCubic {
+        /// RFC 9438's, without HyStart.
+        Rfc9438 = "rfc9438",
+        /// Linux's, with HyStart until the first brake.
+        Linux = "linux",
     }
 }
 
@@ -141,9 +156,13 @@ impl Other {
         config.companions().feedback == "receive_times"
     }
 
-    fn build(self, connection: &Connection) -> Box<AnyController> {
+    fn build(self, cubic: SecondCubic, connection: &Connection) -> Box<AnyController> {
         // D5
-        let options: &[_] = if self == Other::CUBIC { &[("hystart", "off")] } else { &[] };
+        let options: &[_] = match cubic {
+            _ if self != Other::CUBIC => &[],
+            SecondCubic::Rfc9438 => &[("hystart", "off")],
+            SecondCubic::Linux => &[("horizon", "min_rtt"), ("reno_catch_up", "false")],
+        };
         let config = ControllerConfig::new(self.0, options).expect("the name comes from the registry");
         Box::new(config.build(connection))
     }
@@ -179,6 +198,8 @@ parameters! {
         second_window: Option<bool> = None, in .., from "abc20 4.1";
         /// The controller of that window.
         other: Other = Other::CUBIC, in .., from "abc20 4.1";
+        /// Which Cubic it is, where it is Cubic.
+        cubic: SecondCubic = SecondCubic::Rfc9438, in .., from "linux tcp_cubic.c";
         /// Whether the window gains one packet per RTT besides; without it shares do not converge.
         additive_increase: bool = true, in .., from "abc20 3.1.3";
         /// Packets below which braking does not go: 2 in the paper, 5 in the prototype.
@@ -275,6 +296,9 @@ pub struct Abc {
     /// Packets acknowledged without a mark since the last one, and with a brake at the floor since the last accelerate.
     unmarked: u64,
     braked: u64,
+    /// Whether the second window is to hear no more delays, and whether it is Linux's Cubic, to which that happens.
+    heard_brake: bool,
+    watches_delay: bool,
     probes: Probes,
     asking: Asking,
     /// Bytes of headers of each packet.
@@ -290,7 +314,7 @@ impl Abc {
             .map_or(connection.initial_window, |pkts| Bytes(u64::from(pkts) * connection.mss.0));
         let second = rules
             .second_window
-            .then(|| config.other.build(&Connection { initial_window, ..connection.clone() }));
+            .then(|| config.other.build(config.cubic, &Connection { initial_window, ..connection.clone() }));
         Abc {
             rules,
             mss: connection.mss,
@@ -302,6 +326,8 @@ impl Abc {
             srtt: None,
             unmarked: 0,
             braked: 0,
+            heard_brake: false,
+            watches_delay: config.other == Other::CUBIC && config.cubic == SecondCubic::Linux,
             probes: Probes::new(config.probe),
             asking: Asking::new(config.demand, connection.now),
             overhead: connection.overhead,
@@ -332,6 +358,12 @@ impl Abc {
     /// What the second window is shown of an ACK.
     fn show(&mut self, event: &AckEvent<'_>) {
         let Some(second) = &mut self.second else { return };
+        // D5
+        self.heard_brake |= event.marks.brake.bytes > Bytes::ZERO;
+        if self.watches_delay && self.heard_brake {
+            second.on_ack(&AckEvent { rtt: Rtt { sample: None, ..event.rtt }, ..*event });
+            return;
+        }
         const OWN: u64 = MARKS_GOVERNED | probes::TAGS;
         let flagged = |packets: &[PacketInfo]| packets.iter().any(|packet| packet.tag & OWN != 0);
         if !flagged(event.acked) && !flagged(event.lost) {

@@ -247,7 +247,7 @@ fn any_controller_that_hears_drops_ce_and_delay_can_take_cubics_place() {
         assert!(names.iter().any(|other| other == name), "{name} is not among {names:?}");
     }
     for other in Other::all() {
-        let built = other.build(&connection(10));
+        let built = other.build(SecondCubic::Rfc9438, &connection(10));
         assert!(matches!(built.encoding(), Encoding::None | Encoding::Classic), "{}", other.show());
         assert!(Other::parse(&other.show()) == Ok(other) && built.cwnd() > Bytes::ZERO);
     }
@@ -367,4 +367,28 @@ fn brakes_without_end_and_without_a_queue_are_nobodys_word() {
     assert!(!spoiled.marks_are_spoiled() && spoiled.w_abc_bytes <= packets(100).as_f64());
     // With a queue behind them brakes are what an ABC router says.
     assert_eq!(brakes(2).w_abc_bytes, packets(2).as_f64());
+}
+
+/// D5: a queue before any brake is one that the second window answers for.
+#[test]
+fn linux_cubic_ends_slow_start_by_delay_unless_a_router_has_braked() {
+    for (braked, ends) in [(false, true), (true, false)] {
+        let mut abc = abc(&[("cubic", "linux")], 40);
+        if braked {
+            marked(&mut abc, marks(0, 1, 0), packets(1_000));
+        }
+        // Rounds of 16 ACKs, each 30 ms longer than the one before.
+        for number in 0..64_u64 {
+            let rtt = Duration::from_millis(100 + 30 * (number / 16));
+            let now = Time::from_secs(1) + Duration::from_millis(10 * number);
+            abc.on_send(&send(now, number / 16 * 16 + 40, packets(40)));
+            let acked = [packet(number, Time::ZERO)];
+            abc.on_ack(&AckEvent { marks: marks(1, 0, 0), ..ack(now, &acked, rtt) });
+        }
+        assert_eq!(
+            abc.ssthresh().is_some_and(|ssthresh| ssthresh < packets(1_000)),
+            ends,
+            "braked: {braked}"
+        );
+    }
 }
