@@ -8,7 +8,8 @@
  * business here. It is taken off on the way out.
  *
  * With two queues the shaper is htb with a class for ABC and one for others, chosen by skb->priority. A flow is ABC's
- * once it has sent ECT(1) (abc20 4.3; mechanisms X-12: the packets of a flow, not each packet by itself).
+ * once it has sent ECT(1) (abc20 4.3; mechanisms X-12: the packets of a flow, not each packet by itself), and until it has
+ * sent none for long: an application may choose its controller after connect.
  */
 #include "kernel.h"
 
@@ -52,6 +53,8 @@ struct counts {
 	__u64 delay_us;
 	/* by class: ABC's, others' */
 	__u64 class_bytes[2];
+	/* packets that came merged (GRO, GSO) and got one mark for all */
+	__u64 merged;
 	__u32 delays[DELAYS];
 };
 
@@ -62,11 +65,17 @@ struct {
 	__type(value, struct router_settings);
 } bl_settings SEC(".maps");
 
+/* Departures may happen on several processors at once, where a shaper or a device has several queues. */
+struct locked_router {
+	struct bpf_spin_lock lock;
+	struct router router;
+};
+
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct router);
+	__type(value, struct locked_router);
 } bl_router SEC(".maps");
 
 struct {
@@ -80,8 +89,16 @@ struct {
 struct flow {
 	__u64 bytes;
 	__u32 abc;
-	__u32 unused;
+	/* Packets of data without ECT(1) since the last one with it. */
+	__u32 without;
 };
+
+/*
+ * So many, and the connection has another controller now. If a router before this one braked them all, its flow is back with
+ * the next accelerate.
+ */
+#define FLOW_FORGETS 256
+#define SHORTEST_DATA 128
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -102,8 +119,12 @@ static __always_inline bool is_abc(struct __sk_buff *skb, __u8 ecn)
 		return new.abc;
 	}
 	__sync_fetch_and_add(&known->bytes, skb->len);
-	if (ecn == ECN_ECT_1)
+	if (ecn == ECN_ECT_1) {
 		known->abc = 1;
+		known->without = 0;
+	} else if (known->abc && skb->len > SHORTEST_DATA && ++known->without >= FLOW_FORGETS) {
+		known->abc = 0;
+	}
 	return known->abc;
 }
 
@@ -131,57 +152,66 @@ int bl_depart(struct __sk_buff *skb)
 	int version = ip_version(skb);
 	struct router_settings *settings;
 	struct counts *counts;
+	struct locked_router *locked;
 	struct router *router;
 	__u64 now;
-	__u8 head[2], ecn;
-	bool other;
+	__u8 head[2], ecn, old;
+	bool other, kept;
 
 	if (stamp >> TAG_SHIFT != TAG || version < 0 || read_ip_head(skb, head))
 		return TC_NEXT;
 	skb->mark = 0;
 	settings = bpf_map_lookup_elem(&bl_settings, &zero);
-	router = bpf_map_lookup_elem(&bl_router, &zero);
+	locked = bpf_map_lookup_elem(&bl_router, &zero);
 	counts = bpf_map_lookup_elem(&bl_counts, &zero);
-	if (!settings || !router || !counts)
+	if (!settings || !locked || !counts)
 		return TC_NEXT;
+	router = &locked->router;
 	now = bpf_ktime_get_ns();
 	/* 4.096 us each, modulo 34 s */
 	x_us = ((((now >> TIME_SHIFT) - stamp) & TIME_MASK) * 4096ULL) / 1000;
 	other = stamp & OTHER_BIT;
-	ecn = ecn_of(version, head);
+	old = ecn = ecn_of(version, head);
+	payload = tcp_payload(skb, version, head, place.link_header);
+	bucket = x_us / 1000;
+	if (bucket >= DELAYS)
+		bucket = DELAYS - 1;
+	/* For the verifier, which has lost the bound by now. */
+	asm volatile("" : "+r"(bucket));
+	bucket &= DELAYS - 1;
 
+	bpf_spin_lock(&locked->lock);
 	counts->packets++;
 	counts->bytes += skb->len;
 	counts->class_bytes[other] += skb->len;
+	if (skb->gso_segs > 1)
+		counts->merged++;
 	if (!other) {
 		router_depart(router, settings, now, x_us, skb->len);
-		if (ecn == ECN_ECT_1 && !router_take_token(router, settings, true)) {
-			ecn = ECN_ECT_0;
-			write_ecn(skb, version, place.link_header, head, ecn);
-			counts->turned++;
-		} else if (ecn == ECN_ECT_0) {
-			router_take_token(router, settings, false);
+		if (ecn == ECN_ECT_1 || ecn == ECN_ECT_0) {
+			kept = router_take_token(router, settings, ecn == ECN_ECT_1);
+			if (ecn == ECN_ECT_1 && !kept) {
+				ecn = ECN_ECT_0;
+				counts->turned++;
+			}
 		}
 		counts->f = router->f;
 		counts->cr = router->cr;
 		counts->token = router->token;
 		counts->delay_us = x_us;
-		bucket = x_us / 1000;
-		if (bucket >= DELAYS)
-			bucket = DELAYS - 1;
-		/* For the verifier, which has lost the bound by now. */
-		asm volatile("" : "+r"(bucket));
-		counts->delays[bucket & (DELAYS - 1)]++;
+		counts->delays[bucket]++;
 	}
 	if (ecn == ECN_NOT_ECT) {
 		counts->not_ect++;
-		return TC_NEXT;
+	} else {
+		kind = ecn == ECN_CE ? 2 : ecn == ECN_ECT_0 ? 1 : 0;
+		asm volatile("" : "+r"(kind));
+		kind &= 3;
+		counts->sent[kind] += skb->len - place.link_header;
+		counts->sent_payload[kind] += payload;
 	}
-	payload = tcp_payload(skb, version, head, place.link_header);
-	kind = ecn == ECN_CE ? 2 : ecn == ECN_ECT_0 ? 1 : 0;
-	asm volatile("" : "+r"(kind));
-	kind &= 3;
-	counts->sent[kind] += skb->len - place.link_header;
-	counts->sent_payload[kind] += payload;
+	bpf_spin_unlock(&locked->lock);
+	if (ecn != old)
+		write_ecn(skb, version, place.link_header, head, ecn);
 	return TC_NEXT;
 }

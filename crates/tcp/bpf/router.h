@@ -52,16 +52,12 @@ struct router {
 	struct sliding_rate measured;
 };
 
-/* Forgets what passed a window ago or longer. */
-CHECKED_ALONE int sliding_rate_expire(struct sliding_rate *rate, __u64 now_ns, __u64 window_ns)
+/* Forgets what passed a window ago or longer. Inlined: it runs under a lock, where nothing may be called. */
+static __always_inline void sliding_rate_expire(struct sliding_rate *rate, __u64 now_ns, __u64 window_ns)
 {
-	__u64 bytes;
-	__u32 head;
+	__u64 bytes = rate->bytes;
+	__u32 head = rate->head;
 
-	if (!EXISTS(rate))
-		return 0;
-	bytes = rate->bytes;
-	head = rate->head;
 	if (head != rate->tail && now_ns - rate->passed[(rate->tail - 1) & (PASSED_MAX - 1)].at_ns >= window_ns) {
 		head = rate->tail;
 		bytes = 0;
@@ -76,7 +72,6 @@ CHECKED_ALONE int sliding_rate_expire(struct sliding_rate *rate, __u64 now_ns, _
 	}
 	rate->bytes = bytes;
 	rate->head = head;
-	return 0;
 }
 
 static __always_inline void sliding_rate_add(struct sliding_rate *rate, __u64 now_ns, __u64 window_ns, __u32 bytes)

@@ -175,6 +175,8 @@ pub struct Sample {
     pub turned_packets: u64,
     /// Packets without ECN.
     pub not_ect_packets: u64,
+    /// Packets that came merged by an offload, and so have one mark for all that is in them.
+    pub merged_packets: u64,
     /// TCP payload that left as accelerate.
     pub accelerate_bytes: u64,
     /// TCP payload that left as brake.

@@ -7,6 +7,7 @@ mod attempts;
 #[cfg(test)]
 mod differential;
 mod endpoint;
+mod merging;
 mod objects;
 mod router;
 mod shaper;

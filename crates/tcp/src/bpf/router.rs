@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use libbpf_rs::{Link, MapCore, MapFlags, Object};
 
+use super::merging::Merging;
 use super::objects;
 use super::shaper::{CLASSES, Shaper, rate_of};
 use super::weights::Weights;
@@ -25,6 +26,8 @@ pub struct Router {
     others: Vec<Object>,
     links: Vec<Link>,
     shaper: Option<Shaper>,
+    /// Put back after the programs are gone.
+    _merging: Merging,
     weights: Weights,
     weighed_at: Instant,
     share: f64,
@@ -45,12 +48,13 @@ struct Counts {
     cr: u64,
     token: u64,
     class_bytes: [u64; 2],
+    merged: u64,
     delays: Vec<u32>,
 }
 
 impl Counts {
     fn read(bytes: &[u8]) -> Self {
-        let (words, delays) = bytes.split_at(18 * 8);
+        let (words, delays) = bytes.split_at(19 * 8);
         let word = |index: usize| {
             let mut field = [0; 8];
             field.copy_from_slice(&words[index * 8..index * 8 + 8]);
@@ -68,6 +72,7 @@ impl Counts {
             cr: word(13),
             token: word(14),
             class_bytes: [word(16), word(17)],
+            merged: word(18),
             delays: delays.chunks_exact(4).map(delay).collect(),
         }
     }
@@ -100,8 +105,7 @@ impl Router {
         let (arrival, _) = objects::device(&route.device)?;
         let (rate_bps, shaper) = match &route.capacity {
             Capacity::Rate(rate_bps) => {
-                let name: String = format!("bl-{}", route.device).chars().take(15).collect();
-                let shaper = Shaper::make(&name, *rate_bps, route.limit_bytes, route.dual)?;
+                let shaper = Shaper::make(&route.device, *rate_bps, route.limit_bytes, route.dual)?;
                 (*rate_bps, Some(shaper))
             }
             Capacity::Of(device) => (rate_of(device)?, None),
@@ -110,11 +114,21 @@ impl Router {
             Some(shaper) => (objects::device(shaper.name())?.0, if route.dual { CLASSES } else { [0; 2] }),
             None => (0, [0; 2]),
         };
-        let out =
-            if route.out.is_empty() { others(&route.device, shaper.as_ref())? } else { route.out.clone() };
+        // The device of the shaper sees packets before they queue there, so they depart elsewhere.
+        let queued_on = match &route.capacity {
+            Capacity::Of(device) => device.as_str(),
+            Capacity::Rate(_) => shaper.as_ref().map(Shaper::name).unwrap_or_default(),
+        };
+        if route.out.iter().any(|device| device == queued_on) {
+            return Err(Error::Input(format!(
+                "packets cannot be seen leaving by {queued_on}: programs there run before its shaper. Name the devices that \
+                 they leave by afterwards, or let `--rate` make a shaper before it"
+            )));
+        }
+        let out = if route.out.is_empty() { others(&route.device, queued_on)? } else { route.out.clone() };
         if out.is_empty() {
             return Err(Error::Input(format!(
-                "{} is the only device: a router forwards to another one",
+                "beside {} and the shaper there is no device: a router forwards to another one",
                 route.device
             )));
         }
@@ -127,6 +141,8 @@ impl Router {
             micros(route.target),
             u64::try_from(route.window.as_nanos()).unwrap_or(u64::MAX),
         ];
+        // Merged packets would share one mark.
+        let merging = Merging::off(&route.device)?;
         let object = objects::open("router", objects::ROUTER, &[shaper_index, 14, classes[0], classes[1]])?;
         let object = objects::load("loading the router", object)?;
         let mut router = Router {
@@ -136,6 +152,7 @@ impl Router {
             others: Vec::new(),
             links: Vec::new(),
             shaper,
+            _merging: merging,
             weights: Weights::default(),
             weighed_at: Instant::now(),
             share,
@@ -248,6 +265,7 @@ impl Router {
             packets: counts.packets,
             turned_packets: counts.turned,
             not_ect_packets: counts.not_ect,
+            merged_packets: counts.merged,
             accelerate_bytes: counts.sent_payload[0],
             brake_bytes: counts.sent_payload[1],
             ce_bytes: counts.sent_payload[2],
@@ -260,7 +278,7 @@ fn micros(time: Duration) -> u64 {
 }
 
 /// Every other device of this network namespace but the loopback and the shaper.
-fn others(device: &str, shaper: Option<&Shaper>) -> Result<Vec<String>, Error> {
+fn others(device: &str, queued_on: &str) -> Result<Vec<String>, Error> {
     // SAFETY: it returns a list that is ours to free, or null.
     let list = unsafe { libc::if_nameindex() };
     if list.is_null() {
@@ -276,6 +294,6 @@ fn others(device: &str, shaper: Option<&Shaper>) -> Result<Vec<String>, Error> {
         }
         libc::if_freenameindex(list);
     }
-    names.retain(|name| name != device && name != "lo" && Some(name.as_str()) != shaper.map(Shaper::name));
+    names.retain(|name| name != device && name != "lo" && name != queued_on);
     Ok(names)
 }

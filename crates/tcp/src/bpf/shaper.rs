@@ -26,16 +26,28 @@ fn run(program: &str, arguments: &[&str]) -> Result<String, Error> {
 }
 
 impl Shaper {
-    /// A device of that name with a shaper of `rate_bps` and a buffer of `limit_bytes`, for each queue.
-    pub fn make(name: &str, rate_bps: u64, limit_bytes: u64, dual: bool) -> Result<Self, Error> {
-        // What a command that was killed left behind: without its programs nothing goes through it.
-        let _ = run("ip", &["link", "del", "dev", name]);
-        run("ip", &["link", "add", "dev", name, "type", "ifb"])?;
+    /// A shaper of `rate_bps` and a buffer of `limit_bytes`, for each queue, for what comes in by `device`.
+    pub fn make(device: &str, rate_bps: u64, limit_bytes: u64, dual: bool) -> Result<Self, Error> {
+        let name = name_of(device);
+        let name = name.as_str();
+        clear(name)?;
+        // One queue: its packets depart one after another.
+        let ifb = ["link", "add", "dev", name, "numtxqueues", "1", "numrxqueues", "1", "type", "ifb"];
+        run("ip", &ifb).map_err(|error| match error {
+            Error::Kernel { what, why }
+                if why.contains("not supported") || why.contains("Unknown device type") =>
+            {
+                Error::kernel(
+                    what,
+                    format!("{why}: the kernel has no intermediate devices, `modprobe ifb` may bring them"),
+                )
+            }
+            other => other,
+        })?;
         let shaper = Shaper { name: name.to_string(), dual, rate_bps };
-        run("ip", &["link", "set", "dev", name, "up"])?;
+        run("ip", &["link", "set", "dev", name, "up", "alias", &format!("{ALIAS}{}", std::process::id())])?;
         let rate = format!("{rate_bps}bit");
-        // Two milliseconds of the rate, for a timer that is late; two packets at least. What is longer is cut into
-        // packets, so that each has its mark.
+        // Two milliseconds of the rate, for a timer that is late; two packets at least.
         let burst = (rate_bps / 8 / 500).max(3100).to_string();
         let limit = limit_bytes.to_string();
         if !dual {
@@ -89,6 +101,38 @@ impl Drop for Shaper {
     }
 }
 
+/// Says whose a device is, and which process's.
+const ALIAS: &str = "brakelight router of process ";
+
+/// The device's own name where there is room for it; its beginning and a hash of it otherwise, so that two do not collide.
+fn name_of(device: &str) -> String {
+    let name = format!("bl-{device}");
+    if name.len() < libc::IFNAMSIZ {
+        return name;
+    }
+    // FNV-1a
+    let hash =
+        device.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    let beginning: String = device.chars().filter(char::is_ascii).take(3).collect();
+    format!("bl-{beginning}-{hash:08x}")
+}
+
+/// Removes what a router that was killed left behind, and nothing else.
+fn clear(name: &str) -> Result<(), Error> {
+    let Ok(shown) = run("ip", &["link", "show", "dev", name]) else { return Ok(()) };
+    let process = shown.lines().find_map(|line| line.trim().strip_prefix("alias ")?.strip_prefix(ALIAS));
+    match process {
+        Some(process) if !std::path::Path::new("/proc").join(process.trim()).exists() => {
+            run("ip", &["link", "del", "dev", name]).map(drop)
+        }
+        Some(process) => Err(Error::Input(format!("process {} routes here already", process.trim()))),
+        None => Err(Error::Input(format!(
+            "there is a device {name} that is not ours, whose name the router needs: `ip link set {name} name ...` gives it \
+             another"
+        ))),
+    }
+}
+
 /// The rate of the shaper that stands on a device: of its tbf, or of its largest htb class.
 pub fn rate_of(device: &str) -> Result<u64, Error> {
     let qdiscs = run("tc", &["qdisc", "show", "dev", device])?;
@@ -121,7 +165,14 @@ fn parse_rate(text: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::parse_rate;
+    use super::{name_of, parse_rate};
+
+    #[test]
+    fn long_names_that_begin_alike_get_devices_of_their_own() {
+        assert_eq!(name_of("eth0"), "bl-eth0");
+        let [one, other] = ["enx001122334455", "enx001122334456"].map(name_of);
+        assert!(one != other && one.len() == 15 && other.len() == 15, "{one} {other}");
+    }
 
     #[test]
     fn rates_are_read_as_tc_prints_them() {

@@ -1,0 +1,61 @@
+//! Generic receive offload of a device: it merges packets, and what is merged has one ECN field for all.
+
+use std::os::fd::AsRawFd;
+
+use crate::error::Error;
+
+/// include/uapi/linux/ethtool.h: `ETHTOOL_GGRO`, `ETHTOOL_SGRO`
+const GET: u32 = 0x2b;
+const SET: u32 = 0x2c;
+
+/// `struct ethtool_value`
+#[repr(C)]
+struct Value {
+    command: u32,
+    data: u32,
+}
+
+/// A device that merges nothing as long as this lives.
+#[derive(Debug)]
+pub struct Merging {
+    device: String,
+    before: bool,
+}
+
+impl Merging {
+    /// Switches it off.
+    pub fn off(device: &str) -> Result<Self, Error> {
+        let before = ask(device, GET, 0)? != 0;
+        if before {
+            ask(device, SET, 0)?;
+        }
+        Ok(Merging { device: device.to_string(), before })
+    }
+}
+
+impl Drop for Merging {
+    fn drop(&mut self) {
+        if self.before {
+            let _ = ask(&self.device, SET, 1);
+        }
+    }
+}
+
+fn ask(device: &str, command: u32, data: u32) -> Result<u32, Error> {
+    let what = || format!("generic receive offload of {device}");
+    let failed = |error: std::io::Error| Error::kernel(what(), error);
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").or_else(|_| std::net::UdpSocket::bind("[::]:0"));
+    let socket = socket.map_err(failed)?;
+    let mut value = Value { command, data };
+    // SAFETY: a structure of plain numbers, for which zero is a value.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (place, byte) in request.ifr_name.iter_mut().zip(device.bytes()).take(libc::IFNAMSIZ - 1) {
+        *place = byte.cast_signed();
+    }
+    request.ifr_ifru.ifru_data = (&raw mut value).cast();
+    // SAFETY: the request and the value it points to live through the call, and the kernel writes no more than them.
+    if unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL, &raw mut request) } != 0 {
+        return Err(failed(std::io::Error::last_os_error()));
+    }
+    Ok(value.data)
+}
