@@ -14,7 +14,7 @@ mod bpf {
     use libbpf_cargo::SkeletonBuilder;
 
     /// One object for each file `bpf/NAME.bpf.c`.
-    const OBJECTS: [&str; 5] = ["abc", "connections", "option", "router", "stamp"];
+    const OBJECTS: [&str; 6] = ["abc", "connections", "option", "router", "stamp", "wdc"];
 
     pub fn compile() {
         let out = std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR");

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use brakelight_core::controller::quicdc::{self, Threshold};
+use brakelight_core::parameters::Parameters;
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Bytes, Limit, Rate};
 use brakelight_scenario::scenario::TraceOffset;
@@ -382,7 +384,7 @@ pub struct Bench {
 /// `tcp`.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Tcp {
-    /// Put ABC's controller, its mark and its receiver into the kernel
+    /// Put ABC's controller, its mark and its receiver into the kernel, or delay control
     Load(TcpLoad),
     /// Take out what `load --pin` left in
     Unload,
@@ -405,9 +407,25 @@ pub enum FeedbackName {
     Option,
 }
 
+/// Controllers for the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ControllerName {
+    /// ABC: marks of routers, with Cubic as second window
+    Abc,
+    /// QUIC-DC's delay control: one-way queueing delay, from TCP timestamps, and Westwood+
+    Wdc,
+}
+
 /// `tcp load`.
 #[derive(Clone, Debug, Args)]
 pub struct TcpLoad {
+    /// Whose rules the senders follow
+    #[arg(long, default_value = "abc", value_enum)]
+    pub controller: ControllerName,
+    /// One-way queueing delay at which delay control reduces the window: a time, or a share of the largest less the smallest RTT
+    /// [default: 50%]
+    #[arg(long, value_name = "TIME-or-SHARE", value_parser = threshold, allow_hyphen_values = true)]
+    pub threshold: Option<Threshold>,
     /// A device on whose way out ABC's packets are marked accelerate; may be repeated
     #[arg(long = "dev", value_name = "DEV")]
     pub devices: Vec<String>,
@@ -417,13 +435,13 @@ pub struct TcpLoad {
     /// Load only what a receiver needs, not the controller
     #[arg(long)]
     pub receiver: bool,
-    /// Register the controller under this name [default: abc; accecn_reno with --receiver]
+    /// Register the controller under this name [default: that of --controller; accecn_reno with --receiver]
     #[arg(long, value_name = "NAME", value_parser = controller_name)]
     pub name: Option<String>,
     /// Let users other than root choose the controller
     #[arg(long)]
     pub unrestricted: bool,
-    /// Pace packets at this many percent of a window per RTT [default: unpaced, as in the paper]
+    /// Pace packets at this many percent of a window per RTT [default: as in the papers: abc unpaced, wdc 100]
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(50..=1000))]
     pub pacing: Option<u32>,
     /// The cgroup whose sockets speak the option [default: where cgroup2 is mounted]
@@ -553,9 +571,15 @@ pub fn positive_buffer(text: &str) -> Result<Limit, String> {
     }
 }
 
+fn threshold(text: &str) -> Result<Threshold, String> {
+    let config = quicdc::Config::from_options([("threshold", text)]);
+    config.map(|config| config.threshold).map_err(|error| error.to_string())
+}
+
 fn controller_name(text: &str) -> Result<String, String> {
-    const VALID: &str = "1 to 15 letters, digits, `_` and `-`";
-    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    // linux bpf_obj_name_cpy
+    const VALID: &str = "1 to 15 letters, digits, `_` and `.`";
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
     if (1..=15).contains(&text.len()) && text.chars().all(plain) {
         Ok(text.to_string())
     } else {

@@ -3,7 +3,7 @@
 use brakelight_tcp::doctor::{self, Check, Verdict};
 use serde_json::json;
 
-use crate::arguments::{DocumentFormat, Tcp, TcpStatus};
+use crate::arguments::{ControllerName, DocumentFormat, FeedbackName, Tcp, TcpLoad, TcpStatus};
 use crate::failure::Failure;
 use crate::text;
 
@@ -12,7 +12,7 @@ pub fn execute(arguments: &Tcp) -> Result<(), Failure> {
     match arguments {
         Tcp::Doctor(arguments) => examine(arguments),
         #[cfg(feature = "bpf")]
-        Tcp::Load(arguments) => kernel::load(arguments),
+        Tcp::Load(arguments) => consistent(arguments).and_then(|()| kernel::load(arguments)),
         #[cfg(feature = "bpf")]
         Tcp::Unload => kernel::unload(),
         #[cfg(feature = "bpf")]
@@ -20,9 +20,31 @@ pub fn execute(arguments: &Tcp) -> Result<(), Failure> {
         #[cfg(feature = "bpf")]
         Tcp::Watch(arguments) => kernel::watch(arguments),
         #[cfg(not(feature = "bpf"))]
-        Tcp::Load(_) | Tcp::Unload | Tcp::Status(_) | Tcp::Watch(_) => {
-            Err(Failure::run(brakelight_tcp::NOT_BUILT))
+        Tcp::Load(arguments) => {
+            consistent(arguments).and_then(|()| Err(Failure::run(brakelight_tcp::NOT_BUILT)))
         }
+        #[cfg(not(feature = "bpf"))]
+        Tcp::Unload | Tcp::Status(_) | Tcp::Watch(_) => Err(Failure::run(brakelight_tcp::NOT_BUILT)),
+    }
+}
+
+/// What belongs to one controller is refused beside the other.
+fn consistent(arguments: &TcpLoad) -> Result<(), Failure> {
+    let wdc = arguments.controller == ControllerName::Wdc;
+    let given = [
+        ("--dev", !arguments.devices.is_empty()),
+        ("--receiver", arguments.receiver),
+        ("--feedback", arguments.feedback != FeedbackName::Auto),
+        ("--cgroup", arguments.cgroup.is_some()),
+    ];
+    match given.iter().find(|(_, given)| *given) {
+        Some((name, _)) if wdc => Err(Failure::input(format!(
+            "{name} belongs to ABC: `--controller wdc` needs no marks and no receiver of ours"
+        ))),
+        _ if !wdc && arguments.threshold.is_some() => {
+            Err(Failure::input("--threshold belongs to delay control: `--controller wdc`"))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -53,12 +75,13 @@ pub(crate) mod kernel {
     use std::collections::HashMap;
     use std::thread;
 
+    use brakelight_core::controller::quicdc;
     use brakelight_tcp::bpf;
     use brakelight_tcp::error::Error;
-    use brakelight_tcp::settings::{Connection, Feedback, Load};
+    use brakelight_tcp::settings::{Connection, Controller, Feedback, Inside, Load, Threshold};
     use serde_json::json;
 
-    use crate::arguments::{DocumentFormat, FeedbackName, TcpLoad, TcpStatus, TcpWatch};
+    use crate::arguments::{ControllerName, DocumentFormat, FeedbackName, TcpLoad, TcpStatus, TcpWatch};
     use crate::failure::Failure;
     use crate::text::table::{self, Column};
     use crate::text::{self, Screen, number};
@@ -70,8 +93,21 @@ pub(crate) mod kernel {
         }
     }
 
+    fn threshold(arguments: &TcpLoad) -> Threshold {
+        match arguments.threshold.unwrap_or(quicdc::Config::default().threshold) {
+            quicdc::Threshold::Time(time) => {
+                Threshold::Time(std::time::Duration::from_nanos(time.as_nanos()))
+            }
+            quicdc::Threshold::Share(share) => Threshold::Share(share),
+        }
+    }
+
     pub(super) fn load(arguments: &TcpLoad) -> Result<(), Failure> {
         let settings = Load {
+            controller: match arguments.controller {
+                ControllerName::Abc => Controller::Abc,
+                ControllerName::Wdc => Controller::Wdc(threshold(arguments)),
+            },
             devices: arguments.devices.clone(),
             feedback: match arguments.feedback {
                 FeedbackName::Auto => Feedback::Auto,
@@ -93,10 +129,11 @@ pub(crate) mod kernel {
         for device in &loaded.devices {
             text::say(&format!("what ABC's connections send through {device} leaves as accelerate"));
         }
-        text::say(&format!(
-            "counts of marks come by {}",
-            if loaded.feedback == "option" { "the option" } else { "Accurate ECN" }
-        ));
+        text::say(match loaded.feedback.as_str() {
+            "timestamps" => "delays come by TCP timestamps",
+            "option" => "counts of marks come by the option",
+            _ => "counts of marks come by Accurate ECN",
+        });
         for note in &loaded.notes {
             text::say(&format!("note: {note}"));
         }
@@ -152,7 +189,6 @@ pub(crate) mod kernel {
             let connections = connections.ok_or_else(|| {
                 Failure::run("no controller of ours is in the kernel: `brakelight tcp load --dev DEV`")
             })?;
-            let counts = |c: &Connection| [c.accelerate_bytes, c.brake_bytes, c.ce_bytes, c.acked_bytes];
             let rates: Vec<[f64; 4]> = connections
                 .iter()
                 .map(|connection| {
@@ -184,30 +220,37 @@ pub(crate) mod kernel {
         if connections.is_empty() {
             return text::print("no connections\n");
         }
-        let packets = |bytes: u32, mss: u32| number(f64::from(bytes) / f64::from(mss.max(1)));
-        let rows: Vec<Vec<String>> = connections
-            .iter()
-            .zip(rates)
-            .map(|(c, rates)| {
-                let per_second = |bytes: f64| {
-                    if with_rates { number(bytes / f64::from(c.mss_bytes.max(1))) } else { "-".into() }
-                };
-                vec![
-                    c.local.to_string(),
-                    c.remote.to_string(),
-                    c.cwnd_pkts.to_string(),
-                    packets(c.w_abc_bytes, c.mss_bytes),
-                    packets(c.w_nonabc_bytes, c.mss_bytes),
-                    number(c.srtt_ms),
-                    per_second(rates[0]),
-                    per_second(rates[1]),
-                    per_second(rates[2]),
-                    if with_rates { number(rates[3] * 8.0 / 1e6) } else { "-".into() },
-                    if c.marks_spoiled { "spoiled".into() } else { c.feedback.to_string() },
-                ]
-            })
-            .collect();
-        let columns = [
+        let (abc, wdc): (Vec<_>, Vec<_>) =
+            connections.iter().zip(rates).partition(|(c, _)| matches!(c.inside, Inside::Abc { .. }));
+        let screen = Screen::standard_output();
+        let mut out = String::new();
+        if !abc.is_empty() {
+            let rows: Vec<_> = abc.iter().map(|(c, rates)| abc_row(c, rates, with_rates)).collect();
+            out.push_str(&table::render(&abc_columns(), &rows, &screen));
+        }
+        if !wdc.is_empty() {
+            let rows: Vec<_> = wdc.iter().map(|(c, rates)| wdc_row(c, rates, with_rates)).collect();
+            out.push_str(&table::render(&wdc_columns(), &rows, &screen));
+        }
+        text::print(&out)
+    }
+
+    /// Bytes so far: accelerate, brake, CE, acknowledged.
+    fn counts(c: &Connection) -> [u64; 4] {
+        match c.inside {
+            Inside::Abc { accelerate_bytes, brake_bytes, ce_bytes, .. } => {
+                [accelerate_bytes, brake_bytes, ce_bytes, c.acked_bytes]
+            }
+            Inside::Wdc { .. } => [0, 0, 0, c.acked_bytes],
+        }
+    }
+
+    fn mbps(bytes_per_s: f64, with_rates: bool) -> String {
+        if with_rates { number(bytes_per_s * 8.0 / 1e6) } else { "-".into() }
+    }
+
+    fn abc_columns() -> [Column; 11] {
+        [
             Column::text("from"),
             Column::text("to"),
             Column::number("cwnd", "packets"),
@@ -219,7 +262,61 @@ pub(crate) mod kernel {
             Column::number("CE", "packets/s"),
             Column::number("acked", "Mbit/s"),
             Column::text("feedback"),
-        ];
-        text::print(&table::render(&columns, &rows, &Screen::standard_output()))
+        ]
+    }
+
+    fn abc_row(c: &Connection, rates: &[f64; 4], with_rates: bool) -> Vec<String> {
+        let Inside::Abc { w_abc_bytes, w_nonabc_bytes, marks_spoiled, .. } = c.inside else {
+            return Vec::new();
+        };
+        let mss = f64::from(c.mss_bytes.max(1));
+        let packets = |bytes: u32| number(f64::from(bytes) / mss);
+        let per_second = |bytes: f64| if with_rates { number(bytes / mss) } else { "-".into() };
+        vec![
+            c.local.to_string(),
+            c.remote.to_string(),
+            c.cwnd_pkts.to_string(),
+            packets(w_abc_bytes),
+            packets(w_nonabc_bytes),
+            number(c.srtt_ms),
+            per_second(rates[0]),
+            per_second(rates[1]),
+            per_second(rates[2]),
+            mbps(rates[3], with_rates),
+            if marks_spoiled { "spoiled".into() } else { c.feedback.to_string() },
+        ]
+    }
+
+    fn wdc_columns() -> [Column; 10] {
+        [
+            Column::text("from"),
+            Column::text("to"),
+            Column::number("cwnd", "packets"),
+            Column::number("srtt", "ms"),
+            Column::number("OWQD", "ms"),
+            Column::number("threshold", "ms"),
+            Column::number("reductions", "by delay"),
+            Column::number("BWE", "Mbit/s"),
+            Column::number("acked", "Mbit/s"),
+            Column::text("feedback"),
+        ]
+    }
+
+    fn wdc_row(c: &Connection, rates: &[f64; 4], with_rates: bool) -> Vec<String> {
+        let Inside::Wdc { threshold_ms, owqd_ms, delay_events, bwe_mbps } = c.inside else {
+            return Vec::new();
+        };
+        vec![
+            c.local.to_string(),
+            c.remote.to_string(),
+            c.cwnd_pkts.to_string(),
+            number(c.srtt_ms),
+            number(owqd_ms),
+            threshold_ms.map_or("-".into(), number),
+            delay_events.to_string(),
+            number(bwe_mbps),
+            mbps(rates[3], with_rates),
+            c.feedback.to_string(),
+        ]
     }
 }

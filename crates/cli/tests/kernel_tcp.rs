@@ -6,6 +6,7 @@ mod support;
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -18,19 +19,6 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Why the test cannot run here; nothing if it can.
 fn missing() -> Option<String> {
-    for (program, argument) in [
-        ("ip", "-V"),
-        ("tc", "-V"),
-        ("ethtool", "--version"),
-        ("nft", "--version"),
-        ("socat", "-V"),
-        ("bash", "--version"),
-    ] {
-        let run = Command::new(program).arg(argument).stdout(Stdio::null()).stderr(Stdio::null()).status();
-        if !run.is_ok_and(|status| status.success()) {
-            return Some(format!("no `{program}`: `scripts/setup test` installs it"));
-        }
-    }
     let doctor = ok(&Scratch::new("kernel-doctor").brakelight(&["tcp", "doctor", "--format", "json"]));
     let checks: Value = serde_json::from_str(&doctor).unwrap();
     let needed =
@@ -45,11 +33,32 @@ fn missing() -> Option<String> {
             return Some(format!("{what}: {}", check["found"]));
         }
     }
+    for (program, argument) in [
+        ("ip", "-V"),
+        ("tc", "-V"),
+        ("ethtool", "--version"),
+        ("nft", "--version"),
+        ("socat", "-V"),
+        ("bash", "--version"),
+    ] {
+        let run = Command::new(program).arg(argument).stdout(Stdio::null()).stderr(Stdio::null()).status();
+        if !run.is_ok_and(|status| status.success()) {
+            return Some(format!("no `{program}`: `scripts/setup test` installs it"));
+        }
+    }
     None
+}
+
+/// `10.77.2.9` as `fd77:2::9`.
+fn ipv6(address: &str) -> String {
+    let numbers: Vec<&str> = address.split('.').collect();
+    format!("fd77:{}::{}", numbers[2], numbers[3])
 }
 
 /// Three namespaces in a row, gone at the end with everything that runs in them.
 struct Row {
+    /// This run's and this row's own: the kernel has one list of controllers for all namespaces.
+    id: String,
     names: [String; 3],
     running: Vec<Child>,
 }
@@ -61,8 +70,10 @@ fn run(command: &str) {
 
 impl Row {
     fn new() -> Self {
-        let names = ["a", "r", "b"].map(|end| format!("bl{}{end}", std::process::id()));
-        let row = Row { names, running: Vec::new() };
+        static ROWS: AtomicU32 = AtomicU32::new(0);
+        let id = format!("bl{}_{}", std::process::id(), ROWS.fetch_add(1, Ordering::Relaxed));
+        let names = ["a", "r", "b"].map(|end| format!("{id}{end}"));
+        let row = Row { id, names, running: Vec::new() };
         let [a, r, b] = &row.names;
         for name in &row.names {
             run(&format!("ip netns add {name} && ip -n {name} link set lo up"));
@@ -72,8 +83,10 @@ impl Row {
         let devices =
             [(a, "va", "10.77.1.1"), (r, "ra", "10.77.1.9"), (r, "rb", "10.77.2.9"), (b, "vb", "10.77.2.2")];
         for (name, device, address) in devices {
+            let v6 = ipv6(address);
             run(&format!(
-                "ip -n {name} addr add {address}/24 dev {device} && ip -n {name} link set {device} up"
+                "ip -n {name} addr add {address}/24 dev {device} && ip -n {name} addr add {v6}/64 dev {device} nodad && \
+                 ip -n {name} link set {device} up"
             ));
             // Single packets are marked, not trains of them.
             run(&format!("ip netns exec {name} ethtool -K {device} tso off gso off gro off"));
@@ -81,7 +94,12 @@ impl Row {
         run(&format!(
             "ip -n {a} route add default via 10.77.1.9 && ip -n {b} route add default via 10.77.2.9"
         ));
-        run(&format!("ip netns exec {r} sh -c 'echo 1 > /proc/sys/net/ipv4/ip_forward'"));
+        run(&format!(
+            "ip -n {a} -6 route add default via fd77:1::9 && ip -n {b} -6 route add default via fd77:2::9"
+        ));
+        run(&format!(
+            "ip netns exec {r} sh -c 'echo 1 > /proc/sys/net/ipv4/ip_forward; echo 1 > /proc/sys/net/ipv6/conf/all/forwarding'"
+        ));
         row
     }
 
@@ -98,8 +116,7 @@ impl Row {
 
     /// Loads programs at an end, and makes their controller the one its connections get.
     fn load(&mut self, end: usize, arguments: &[&str]) {
-        // A name of this run's own: the kernel has one list for all namespaces.
-        let name = format!("bl{}{end}", std::process::id());
+        let name = format!("{}{end}", self.id);
         let mut load = self.within(end, env!("CARGO_BIN_EXE_brakelight"), &["tcp", "load", "--unrestricted"]);
         load.args(["--name", &name]).args(arguments);
         let child = self.start(load);
@@ -113,6 +130,31 @@ impl Row {
             assert!(self.running[child].try_wait().unwrap().is_none(), "{name} cannot be registered");
             assert!(begin.elapsed() < PATIENCE, "{name} never came");
         }
+    }
+}
+
+impl Row {
+    /// Sends that many bytes from the first to the last end, at `address`; the connection stays open after the last byte. Returns the
+    /// remote end as `tcp watch` shows it.
+    fn send(&mut self, above: u32, address: &str, bytes: u64) -> String {
+        let port = above + std::process::id() % 10_000;
+        let v6 = address.contains(':');
+        let listener = if v6 { "TCP6-LISTEN" } else { "TCP4-LISTEN" };
+        let listener = self.within(2, "socat", &["-u", &format!("{listener}:{port},reuseaddr"), "/dev/null"]);
+        self.start(listener);
+        let listens = || {
+            let sockets = self.within(2, "ss", &["-Htln", &format!("sport = :{port}")]).output().unwrap();
+            !sockets.stdout.is_empty()
+        };
+        let begin = Instant::now();
+        while !listens() {
+            assert!(begin.elapsed() < PATIENCE, "nobody listens");
+        }
+        // The connection stays open after the last byte, until the row is taken down.
+        let send = format!("exec 3<>/dev/tcp/{address}/{port}; head -c {bytes} /dev/zero >&3; read -r _ <&3");
+        let sender = self.within(0, "bash", &["-c", &send]);
+        self.start(sender);
+        if v6 { format!("[{address}]:{port}") } else { format!("{address}:{port}") }
     }
 }
 
@@ -136,6 +178,18 @@ fn counts(document: &Value) -> [u64; 3] {
 /// The next line of the router's statistics.
 fn next_sample(lines: &mut impl Iterator<Item = std::io::Result<String>>) -> Value {
     serde_json::from_str(&lines.next().expect("the router goes on").unwrap()).unwrap()
+}
+
+/// The first line after that many bytes; lines of while they were sent may still be waiting.
+fn sample_of(lines: &mut impl Iterator<Item = std::io::Result<String>>, bytes: u64) -> Value {
+    let begin = Instant::now();
+    loop {
+        let sample = next_sample(lines);
+        if counts(&sample).iter().sum::<u64>() >= bytes {
+            return sample;
+        }
+        assert!(begin.elapsed() < PATIENCE, "{sample}");
+    }
 }
 
 /// What the sender heard of its connection to `port` so far.
@@ -168,23 +222,8 @@ fn a_sender_hears_of_every_byte_what_the_router_said_whatever_the_path_loses() {
 
     row.load(0, &["--dev", "va"]);
     row.load(2, &["--receiver"]);
-    let port = 20_000 + std::process::id() % 40_000;
-    let listener = row.within(2, "socat", &["-u", &format!("TCP-LISTEN:{port},reuseaddr"), "/dev/null"]);
-    row.start(listener);
-    let listens = || {
-        let sockets = row.within(2, "ss", &["-Htln", &format!("sport = :{port}")]).output().unwrap();
-        !sockets.stdout.is_empty()
-    };
+    let remote = row.send(20_000, "10.77.2.2", BYTES);
     let begin = Instant::now();
-    while !listens() {
-        assert!(begin.elapsed() < PATIENCE, "nobody listens");
-    }
-    // The connection stays open after the last byte, until the row is taken down.
-    let send = format!("exec 3<>/dev/tcp/10.77.2.2/{port}; head -c {BYTES} /dev/zero >&3; read -r _ <&3");
-    let sender = row.within(0, "bash", &["-c", &send]);
-    row.start(sender);
-
-    let (begin, remote) = (Instant::now(), format!("10.77.2.2:{port}"));
     let sent = loop {
         assert!(begin.elapsed() < PATIENCE, "{:?}", heard(&scratch, &remote));
         next_sample(&mut lines);
@@ -193,9 +232,7 @@ fn a_sender_hears_of_every_byte_what_the_router_said_whatever_the_path_loses() {
             _ => {}
         }
     };
-    // The line that is being written now may be older than the last packet.
-    next_sample(&mut lines);
-    let routed = next_sample(&mut lines);
+    let routed = sample_of(&mut lines, BYTES);
     let (by_sender, by_router) = (counts(&sent), counts(&routed));
     for (heard, said) in by_sender.into_iter().zip(by_router) {
         assert!(heard.abs_diff(said) * 1000 <= said, "heard {by_sender:?}, the router sent {by_router:?}");
@@ -210,4 +247,127 @@ fn a_sender_hears_of_every_byte_what_the_router_said_whatever_the_path_loses() {
     assert_eq!(row.running[attached].wait().unwrap().code(), Some(130));
     let links = Command::new("ip").args(["-n", &router, "link"]).output().unwrap();
     assert!(!String::from_utf8_lossy(&links.stdout).contains("bl-ra"));
+}
+
+/// What a connection to `remote` was as soon as it was like that.
+fn until(scratch: &Scratch, remote: &str, like_that: impl Fn(&Value) -> bool) -> Value {
+    let begin = Instant::now();
+    loop {
+        let seen = heard(scratch, remote);
+        assert!(begin.elapsed() < PATIENCE, "{seen:?}");
+        match seen {
+            Some(connection) if like_that(&connection) => return connection,
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn delay_control_keeps_a_deep_buffer_from_filling() {
+    if let Some(reason) = missing() {
+        eprintln!("not run: delay control in the kernel: {reason}");
+        return;
+    }
+    let scratch = Scratch::new("kernel-wdc");
+    let mut row = Row::new();
+    let router = row.names[1].clone();
+    // 400 ms of buffer.
+    run(&format!("tc -n {router} qdisc add dev rb root tbf rate 10mbit burst 3100 limit 500000"));
+    row.load(0, &["--controller", "wdc", "--threshold", "30ms"]);
+    let remote = row.send(30_000, "10.77.2.2", 10_000_000);
+    let sent = until(&scratch, &remote, |sent| sent["acked_bytes"].as_u64().unwrap() >= 4_000_000);
+    assert_eq!((sent["controller"].as_str(), sent["feedback"].as_str()), (Some("wdc"), Some("timestamps")));
+    assert_eq!(sent["threshold_ms"], 30.0);
+    assert!(sent["delay_events"].as_u64().unwrap() >= 3, "{sent}");
+    assert!(sent["srtt_ms"].as_f64().unwrap() < 200.0, "{sent}");
+    assert_eq!(sent["losses"], 0, "the buffer never overflowed: {sent}");
+}
+
+#[test]
+fn a_shaper_that_stands_already_serves_the_router_in_both_versions_of_ip() {
+    if let Some(reason) = missing() {
+        eprintln!("not run: a router around a shaper that stands already: {reason}");
+        return;
+    }
+    let scratch = Scratch::new("kernel-from");
+    let mut row = Row::new();
+    let router = row.names[1].clone();
+    run(&format!(
+        "ip -n {router} link add shaped type ifb && ip -n {router} link set shaped up && \
+         tc -n {router} qdisc add dev shaped root tbf rate 50mbit burst 6200 limit 300000 && \
+         tc -n {router} qdisc add dev ra clsact && \
+         tc -n {router} filter add dev ra ingress protocol all u32 match u32 0 0 action mirred egress redirect dev shaped"
+    ));
+    let mut command = row.within(
+        1,
+        env!("CARGO_BIN_EXE_brakelight"),
+        &["router", "attach", "ra", "--from-qdisc", "shaped"],
+    );
+    command.args(["--target", "5ms", "--interval", "300ms", "--format", "json"]).stderr(Stdio::null());
+    let attached = row.start(command);
+    let stdout: ChildStdout = row.running[attached].stdout.take().unwrap();
+    let mut lines = BufReader::new(stdout).lines();
+    next_sample(&mut lines);
+    row.load(0, &["--dev", "va"]);
+    row.load(2, &["--receiver"]);
+    let mut before = [0; 3];
+    for (above, address) in [(40_000, "10.77.2.2"), (50_000, "fd77:2::2")] {
+        let remote = row.send(above, address, 5_000_000);
+        let sent = until(&scratch, &remote, |sent| counts(sent).iter().sum::<u64>() >= 5_000_000);
+        let routed = sample_of(&mut lines, before.iter().sum::<u64>() + 5_000_000);
+        let by_router = counts(&routed);
+        let since: Vec<u64> = by_router.iter().zip(before).map(|(now, before)| now - before).collect();
+        before = by_router;
+        for (heard, said) in counts(&sent).into_iter().zip(&since) {
+            assert!(heard.abs_diff(*said) * 100 <= 5_000_000, "{address}: {sent}, the router sent {since:?}");
+        }
+        assert!(since[0] > 500_000 && since[1] > 500_000, "{address}: {since:?}");
+        assert_eq!(sent["marks_spoiled"], false);
+        assert_eq!((&routed["capacity_mbps"], &routed["merged_packets"]), (&50.0.into(), &0.into()));
+    }
+}
+
+#[test]
+fn what_is_pinned_outlives_the_command_and_goes_when_told() {
+    if let Some(reason) = missing() {
+        eprintln!("not run: pinned controllers: {reason}");
+        return;
+    }
+    let row = Row::new();
+    // `ip netns exec` has mounts of its own, so this file system and its pins are nobody else's.
+    let name = &row.id;
+    let script = format!(
+        "set -e; mount -t bpf bpf /sys/fs/bpf; {bl} tcp load --dev va --pin --name {name}; {bl} tcp status --format json; \
+         {bl} tcp load --controller wdc --pin --name {name}w; \
+         {bl} tcp load --pin --name {name}x && exit 9; [ $? = 2 ]; {bl} tcp status --format json; {bl} tcp unload; \
+         {bl} tcp status --format json; {bl} tcp unload",
+        bl = env!("CARGO_BIN_EXE_brakelight")
+    );
+    let output = row.within(0, "sh", &["-c", &script]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("taken out") && said.contains("nothing was pinned"), "{said}");
+    let documents: Vec<Value> =
+        serde_json::Deserializer::from_slice(&output.stdout).into_iter().map(Result::unwrap).collect();
+    let pins = |document: &Value| document["pins"].as_array().unwrap().len();
+    assert_eq!(documents.iter().map(pins).collect::<Vec<_>>(), [2, 3, 0]);
+}
+
+#[test]
+fn the_example_of_a_unit_is_one() {
+    if Command::new("systemd-analyze").arg("--version").stdout(Stdio::null()).status().is_err() {
+        eprintln!("not run: the example of a systemd unit: no `systemd-analyze`");
+        return;
+    }
+    let scratch = Scratch::new("kernel-unit");
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/brakelight-tcp.service");
+    let unit = std::fs::read_to_string(example).unwrap();
+    assert!(unit.contains("/usr/local/bin/brakelight tcp load --dev eth0"), "{unit}");
+    // It must find the program to be content.
+    let unit = unit.replace("/usr/local/bin/brakelight", env!("CARGO_BIN_EXE_brakelight"));
+    let path = scratch.path("brakelight-tcp.service");
+    std::fs::write(&path, unit).unwrap();
+    let output = Command::new("systemd-analyze").arg("verify").arg(&path).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && !said.contains("brakelight-tcp"), "{said}");
 }

@@ -8,14 +8,14 @@
  *
  * Deviations from the modelled host:
  * K1 bytes ACKed are packets times the MSS, for that is what rate_sample tells.
- * K2 while losses are repaired and the second window governs, no more leaves than arrives, plus one packet (rfc6937 3.1,
- *    slow start reduction bound); the modelled host does PRR.
+ * K2 PRR is done here (prr.h): while losses are repaired, in episodes that began while the second window governed.
  * K3 counts of marks are followed both ways: an ACK that lost its AccECN option to SACK blocks makes the kernel guess, and
  *    the next option corrects the guess. What one ACK may change is bounded by a window.
  */
 #include "kernel.h"
 
 #include "connection.h"
+#include "socket.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
@@ -24,29 +24,13 @@ const volatile struct {
 	__u32 feedback;
 	/* Percent of a window per RTT at which packets are paced; 0 for none. */
 	__u32 pacing_percent;
-} settings = { .feedback = FEEDBACK_ACCECN };
+	/* Whether the second window is Linux's Cubic, or RFC 9438's without HyStart. */
+	__u32 cubic_as_linux;
+} settings = { .feedback = FEEDBACK_ACCECN, .cubic_as_linux = 1 };
 
-static __always_inline struct connection *connection_of(struct sock *sk)
+static __always_inline __u32 packets_of(const struct connection *c)
 {
-	return bpf_sk_storage_get(&bl_connections, sk, 0, 0);
-}
-
-static __always_inline void set_window(struct tcp_sock *tp, struct connection *c)
-{
-	__u32 mss = c->abc.mss ? c->abc.mss : 1;
-	__u32 packets = abc_cwnd(&c->abc) / mss;
-
-	if ((c->state == CA_STATE_RECOVERY || c->state == CA_STATE_CWR) && !abc_marks_govern(&c->abc)) {
-		/* K2 */
-		__u32 most = tcp_packets_in_flight(tp) + 1;
-
-		packets = packets < most ? packets : most;
-	}
-	if (packets < 1)
-		packets = 1;
-	if (packets > tp->snd_cwnd_clamp)
-		packets = tp->snd_cwnd_clamp;
-	tp->snd_cwnd = packets;
+	return abc_cwnd(&c->abc) / (c->abc.mss ? c->abc.mss : 1);
 }
 
 /* The counters as they stand: bytes of each kind that arrived at the receiver, modulo 2^32. */
@@ -93,7 +77,8 @@ void BPF_PROG(abc_init_connection, struct sock *sk)
 	if (!c)
 		return;
 	__builtin_memset(c, 0, sizeof(*c));
-	abc_init(&c->abc, tp->mss_cache ? tp->mss_cache : 536, tp->snd_cwnd * tp->mss_cache, bpf_ktime_get_ns());
+	abc_init(&c->abc, tp->mss_cache ? tp->mss_cache : 536, tp->snd_cwnd * tp->mss_cache, bpf_ktime_get_ns(),
+		 settings.cubic_as_linux);
 	read_counters(sk, tp, c, now);
 	c->seen[0] = now[0];
 	c->seen[1] = now[1];
@@ -128,10 +113,12 @@ void BPF_PROG(abc_cong_control, struct sock *sk, __u32 ack_seq, int flag, const 
 	ack.inflight_before = rs->prior_in_flight * mss;
 	ack.srtt_us = tp->srtt_us >> 3;
 	ack.min_rtt_us = tp->rtt_min.s[0].v;
-	/* linux tcp_is_cwnd_limited */
-	ack.cwnd_limited = BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited) ||
-		(c->abc.second.model.cwnd < c->abc.second.model.ssthresh && tp->snd_cwnd < 2 * tp->max_packets_out);
-	ack.in_recovery = c->state == CA_STATE_RECOVERY || c->state == CA_STATE_CWR;
+	ack.rtt_us = rs->rtt_us > 0 ? rs->rtt_us : 0;
+	/* Bytes since the connection began. */
+	ack.newest = tp->bytes_acked ? tp->bytes_acked - 1 : 0;
+	ack.next = tp->bytes_acked + (tp->snd_nxt - tp->snd_una);
+	ack.cwnd_limited = is_cwnd_limited(tp, c->abc.second.model.cwnd < c->abc.second.model.ssthresh);
+	ack.in_recovery = is_repairing(c);
 
 	read_counters(sk, tp, c, now);
 	/* K3 */
@@ -146,17 +133,15 @@ void BPF_PROG(abc_cong_control, struct sock *sk, __u32 ack_seq, int flag, const 
 
 	abc_on_ack(&c->abc, &ack);
 
-	c->acked_bytes += ack.newly_acked;
-	c->last_ack_ns = ack.now_ns;
-	c->srtt_us = ack.srtt_us;
-	c->min_rtt_us = ack.min_rtt_us;
-	set_window(tp, c);
-	if (ack.srtt_us) {
-		__u64 rate = (__u64)tp->snd_cwnd * mss * 1000000 / ack.srtt_us;
-
-		/* Without pacing it only sizes GSO bursts and the queue below: two windows per RTT, as in slow start. */
-		sk->sk_pacing_rate = rate * (settings.pacing_percent ? settings.pacing_percent : 200) / 100;
-	}
+	note_ack(tp, c, ack.now_ns, ack.newly_acked);
+	/* K2 */
+	if (ack.in_recovery && c->prr.prior)
+		write_window(tp, repaired_window(tp, c, rs, flag, packets_of(c)));
+	else
+		write_window(tp, packets_of(c));
+	/* Without pacing: two windows per RTT, as in slow start. */
+	pace(sk, c->srtt_us, (__u64)tp->snd_cwnd * mss, settings.pacing_percent ? settings.pacing_percent : 200,
+	     settings.pacing_percent);
 }
 
 /* The start of an episode: a loss, a CE mark, a timeout; the kernel asks once. */
@@ -169,6 +154,10 @@ __u32 BPF_PROG(abc_ssthresh, struct sock *sk)
 
 	if (!c)
 		return tp->snd_ssthresh;
+	if (abc_marks_govern(&c->abc))
+		prr_end(&c->prr);
+	else
+		prr_begin(&c->prr, tp->snd_cwnd);
 	cubic_on_loss(&c->abc.second);
 	packets = bytes_of(c->abc.second.model.ssthresh) / (c->abc.mss ? c->abc.mss : 1);
 	return packets > 2 ? packets : 2;
@@ -181,18 +170,12 @@ void BPF_PROG(abc_set_state, struct sock *sk, __u8 state)
 
 	if (!c)
 		return;
-	if (state == CA_STATE_LOSS) {
-		/* ssthresh has been asked if this is the first timeout of its episode. */
-		cubic_on_timeout(&c->abc.second, true);
-		c->timeouts++;
-	} else if (state == CA_STATE_RECOVERY) {
-		c->losses++;
-	} else if (state == CA_STATE_CWR) {
-		c->ce_episodes++;
-	} else if (state == CA_STATE_OPEN && c->state != CA_STATE_OPEN) {
+	/* ssthresh has been asked if this is the first timeout of its episode. */
+	if (state == CA_STATE_LOSS)
+		cubic_on_timeout(&c->abc.second, bpf_ktime_get_ns(), true);
+	else if (state == CA_STATE_OPEN && c->state != CA_STATE_OPEN)
 		cubic_on_recovery_exit(&c->abc.second);
-	}
-	c->state = state;
+	note_state(c, state);
 }
 
 /* The flow sends again after nothing was in flight. */
@@ -209,13 +192,11 @@ void BPF_PROG(abc_cwnd_event, struct sock *sk, int event)
 	if (!c || !c->last_ack_ns)
 		return;
 	now = bpf_ktime_get_ns();
-	idle = now > c->last_ack_ns ? now - c->last_ack_ns : 0;
+	idle = idle_ns(tp, c, now, &rto);
 	cubic_pause(&c->abc.second, now);
-	/* rfc6298 2.3; linux __tcp_set_rto: rttvar_us is four mean deviations, at least 200 ms */
-	rto = ((__u64)(tp->srtt_us >> 3) + tp->rttvar_us) * NS_PER_US;
 	if (idle > rto) {
 		abc_on_idle_restart(&c->abc, idle, rto);
-		set_window(tp, c);
+		write_window(tp, packets_of(c));
 	}
 }
 
@@ -229,7 +210,7 @@ __u32 BPF_PROG(abc_undo_cwnd, struct sock *sk)
 	if (!c)
 		return tp->snd_cwnd;
 	cubic_on_spurious_loss(&c->abc.second);
-	packets = abc_cwnd(&c->abc) / (c->abc.mss ? c->abc.mss : 1);
+	packets = packets_of(c);
 	return packets > tp->snd_cwnd ? packets : tp->snd_cwnd;
 }
 

@@ -25,18 +25,19 @@ struct abc {
 	__u32 mss;
 	__u32 unmarked;
 	__u32 braked;
-	__u32 unused;
+	/* Whether a router of ABC's has ever braked here. */
+	__u32 heard_brake;
 };
 
-static __always_inline void abc_init(struct abc *a, __u32 mss, __u32 initial_bytes, __u64 now_ns)
+static __always_inline void abc_init(struct abc *a, __u32 mss, __u32 initial_bytes, __u64 now_ns, bool as_linux)
 {
 	a->initial = window_of(initial_bytes);
 	a->w_abc = a->initial;
 	a->mss = mss;
 	a->unmarked = 0;
 	a->braked = 0;
-	a->unused = 0;
-	cubic_init(&a->second, mss, a->initial, now_ns);
+	a->heard_brake = 0;
+	cubic_init(&a->second, mss, a->initial, now_ns, as_linux);
 }
 
 static __always_inline __u64 abc_packets(const struct abc *a, __u32 count)
@@ -91,7 +92,7 @@ static __always_inline void abc_clip(struct abc *a, __u64 most)
 	cubic_clip(&a->second, most);
 }
 
-CHECKED_ALONE int abc_on_ack(struct abc *a, const struct ack *ack)
+CHECKED_ALONE int abc_on_ack(struct abc *a, struct ack *ack)
 {
 	__u64 most;
 
@@ -100,6 +101,11 @@ CHECKED_ALONE int abc_on_ack(struct abc *a, const struct ack *ack)
 	abc_doubt_marks(a, ack);
 	if (!abc_marks_are_spoiled(a))
 		a->w_abc = abc_window_after(a->w_abc, a->mss, ack->accelerate, ack->brake);
+	/* D5: from the first brake on, delays are those of a queue that the other window fills. */
+	if (ack->brake > 0)
+		a->heard_brake = 1;
+	if (a->second.as_linux && a->heard_brake)
+		ack->rtt_us = 0;
 	cubic_on_ack(&a->second, ack);
 	/* abc20 4.1: the window that does not govern must not run away. */
 	most = max_u64(window_of(2 * (__u64)ack->inflight_before), abc_packets(a, ABC_CAP_FLOOR));

@@ -1,25 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
  * What is kept for each connection, in maps that outlive one program: the controller writes them, the stamp and the
- * option read them, `watch` lists them. `src/watch.rs` has the same layouts.
+ * option read them, `watch` lists them. `src/bpf/watch.rs` has the same layouts.
  */
 #ifndef BRAKELIGHT_CONNECTION_H
 #define BRAKELIGHT_CONNECTION_H
 
 #include "abc.h"
+#include "prr.h"
+#include "wdc.h"
 
-/* Where the counts of marks come from. */
+/* Where a controller hears of the path: counts of marks, or the peer's clock. */
 enum feedback {
 	FEEDBACK_NONE = 0,
 	FEEDBACK_ACCECN = 1,
 	FEEDBACK_OPTION = 2,
+	FEEDBACK_TIMESTAMPS = 3,
+};
+
+enum controller {
+	CONTROLLER_ABC = 0,
+	CONTROLLER_WDC = 1,
 };
 
 /* ECT(1), ECT(0), CE: the order of tcp_sock.delivered_ecn_bytes. */
 enum { ACCELERATE = 0, BRAKE = 1, CE_MARK = 2, KINDS = 3 };
 
 struct connection {
-	struct abc abc;
+	union {
+		struct abc abc;
+		struct wdc wdc;
+	};
+	struct peer_clock clock;
+	struct prr prr;
+	__u32 controller;
+	/* Whether the ACK before covered a single packet. */
+	__u32 acked_single;
+	/* Whether the start of the episode reduced the window. */
+	__u32 reduced;
+	__u32 unused;
 	/* Counters as of the last ACK. */
 	__u32 seen[KINDS];
 	__u32 feedback;

@@ -13,19 +13,25 @@ struct listed {
 	__u32 local[4];
 	__u32 remote[4];
 	__u32 snd_cwnd;
-	__u32 w_abc_bytes;
-	__u32 w_nonabc_bytes;
+	__u32 controller;
+	/* ABC's two windows; delay control's threshold and queueing delay in microseconds */
+	__u32 first;
+	__u32 second;
+	/* Whether marks are spoiled; delay control's reductions by delay */
+	__u32 third;
 	__u32 mss;
 	__u32 srtt_us;
 	__u32 min_rtt_us;
 	__u32 feedback;
-	__u32 spoiled;
 	__u32 losses;
 	__u32 timeouts;
 	__u32 ce_episodes;
 	__u32 state;
+	__u32 unused;
 	__u64 marked[KINDS];
 	__u64 acked_bytes;
+	/* delay control's bandwidth estimate, bytes per second */
+	__u64 bandwidth;
 	__u64 id;
 };
 
@@ -38,7 +44,7 @@ int bl_list(struct bpf_iter__bpf_sk_storage_map *context)
 
 	if (!sk || !c)
 		return 0;
-	out.id = (__u64)sk;
+	out.id = bpf_get_socket_cookie(sk);
 	out.family = sk->__sk_common.skc_family;
 	out.local_port = sk->__sk_common.skc_num;
 	out.remote_port = bpf_ntohs(sk->__sk_common.skc_dport);
@@ -50,13 +56,22 @@ int bl_list(struct bpf_iter__bpf_sk_storage_map *context)
 		bpf_probe_read_kernel(out.remote, sizeof(out.remote), &sk->__sk_common.skc_v6_daddr);
 	}
 	out.snd_cwnd = BPF_CORE_READ((struct tcp_sock *)sk, snd_cwnd);
-	out.w_abc_bytes = bytes_of(c->abc.w_abc);
-	out.w_nonabc_bytes = bytes_of(cubic_cwnd(&c->abc.second));
-	out.mss = c->abc.mss;
+	out.controller = c->controller;
+	if (c->controller == CONTROLLER_WDC) {
+		out.first = c->wdc.threshold_us;
+		out.second = c->wdc.queueing_us;
+		out.third = c->wdc.delay_events;
+		out.mss = c->wdc.westwood.mss;
+		out.bandwidth = c->wdc.westwood.second >> BANDWIDTH_BITS;
+	} else {
+		out.first = bytes_of(c->abc.w_abc);
+		out.second = bytes_of(cubic_cwnd(&c->abc.second));
+		out.third = abc_marks_are_spoiled(&c->abc);
+		out.mss = c->abc.mss;
+	}
 	out.srtt_us = c->srtt_us;
 	out.min_rtt_us = c->min_rtt_us;
 	out.feedback = c->feedback;
-	out.spoiled = abc_marks_are_spoiled(&c->abc);
 	out.losses = c->losses;
 	out.timeouts = c->timeouts;
 	out.ce_episodes = c->ce_episodes;

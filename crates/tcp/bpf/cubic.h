@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
  * CUBIC (RFC 9438) in fixed point: the same readings as `brakelight-core`'s `controller/cubic.rs`, whose head has the
- * formulas, without HyStart (D5 of `controller/abc.rs`). Windows are in bytes, so the curve's packets are times the MSS.
+ * formulas. Windows are in bytes, so the curve's packets are times the MSS. As RFC 9438 has it and without HyStart, or as
+ * Linux has it: with HyStart, with the smallest RTT as horizon, and with a W_est that never catches up.
  *
  *   W(t) = C (t - K)^3 + W_max,  K = cbrt((W_max - cwnd) / C),  C = 2/5, beta = 7/10
  */
@@ -9,6 +10,7 @@
 #define BRAKELIGHT_CUBIC_H
 
 #include "fixed.h"
+#include "hystart.h"
 
 struct cubic_model {
 	__u64 cwnd;
@@ -29,7 +31,11 @@ struct cubic {
 	struct cubic_model model;
 	/* The model before the last reduction, for its undoing. */
 	struct cubic_model before;
+	struct hystart hystart;
 	__u64 last_ack_ns;
+	/* Smallest RTT, as Linux keeps it: samples of the first second of an epoch are left out; 0 before the first. */
+	__u32 delay_min_us;
+	__u32 as_linux;
 	__u32 has_before;
 	__u32 mss;
 };
@@ -37,6 +43,9 @@ struct cubic {
 /* What one ACK says to a window. */
 struct ack {
 	__u64 now_ns;
+	/* What the newest acknowledged ends with, and what is sent next, by any count: for telling rounds. */
+	__u64 newest;
+	__u64 next;
 	/* bytes */
 	__u32 newly_acked;
 	__u32 inflight_before;
@@ -50,12 +59,17 @@ struct ack {
 	__s32 ce;
 	__u32 cwnd_limited;
 	__u32 in_recovery;
+	/* of the newest packet; 0: none */
+	__u32 rtt_us;
+	__u32 unused;
 };
 
-static __always_inline void cubic_init(struct cubic *c, __u32 mss, __u64 cwnd, __u64 now_ns)
+static __always_inline void cubic_init(struct cubic *c, __u32 mss, __u64 cwnd, __u64 now_ns, bool as_linux)
 {
 	__builtin_memset(c, 0, sizeof(*c));
 	c->mss = mss;
+	c->as_linux = as_linux;
+	hystart_init(&c->hystart, now_ns);
 	c->model.cwnd = cwnd;
 	c->model.ssthresh = WINDOW_NONE;
 	c->last_ack_ns = now_ns;
@@ -120,7 +134,8 @@ CHECKED_ALONE int cubic_avoid_congestion(struct cubic *c, const struct ack *ack,
 	if (!m->epoch_start_ns)
 		cubic_begin_epoch(c, ack->now_ns);
 	at = time_of_ns(ack->now_ns - min_u64(m->epoch_start_ns, ack->now_ns));
-	horizon = time_of_ns((__u64)ack->srtt_us * 1000);
+	/* linux tcp_cubic.c bictcp_update */
+	horizon = time_of_ns((__u64)(c->as_linux && c->delay_min_us ? c->delay_min_us : ack->srtt_us) * 1000);
 	/* rfc9438 4.4, 4.5 */
 	target = cubic_curve(m->origin, m->k, at + horizon, c->mss);
 	target = min_u64(max_u64(target, m->cwnd), m->cwnd + m->cwnd / 2);
@@ -130,7 +145,7 @@ CHECKED_ALONE int cubic_avoid_congestion(struct cubic *c, const struct ack *ack,
 		growth = max_u64(growth, m->cwnd / 20);
 	grown = m->cwnd + share_of(growth, m->cwnd, acked);
 	/* rfc9438 4.3, Figure 4: alpha = 3 (1 - beta) / (1 + beta) = 9 / 17, and 1 above cwnd_prior */
-	if (m->w_est < m->cwnd_prior)
+	if (m->w_est < m->cwnd_prior || c->as_linux)
 		m->w_est += divide(9 * share_of(window_of(c->mss), m->cwnd, acked), 17);
 	else
 		m->w_est += share_of(window_of(c->mss), m->cwnd, acked);
@@ -149,12 +164,32 @@ static __always_inline void cubic_pause(struct cubic *c, __u64 now_ns)
 	c->last_ack_ns = now_ns;
 }
 
+/* Smallest RTT and HyStart; linux cubictcp_acked */
+static __always_inline void cubic_watch(struct cubic *c, const struct ack *ack)
+{
+	struct cubic_model *m = &c->model;
+	bool slow_start = m->cwnd < m->ssthresh;
+	/* The queue that caused the last reduction drains at first: those samples would say too little. */
+	bool settled = !m->epoch_start_ns || ack->now_ns >= m->epoch_start_ns + 1000000000ULL;
+
+	c->hystart.next = ack->next;
+	if (!ack->rtt_us || !settled)
+		return;
+	if (!c->delay_min_us || ack->rtt_us < c->delay_min_us)
+		c->delay_min_us = ack->rtt_us;
+	if (slow_start && hystart_found(&c->hystart, ack->now_ns, ack->newest, ack->rtt_us, c->delay_min_us,
+					bytes_of(cubic_cwnd(c)), c->mss, ack->srtt_us))
+		m->ssthresh = m->cwnd;
+}
+
 static __always_inline void cubic_on_ack(struct cubic *c, const struct ack *ack)
 {
 	struct cubic_model *m = &c->model;
 	/* One ACK never covers more; the growth of a larger one would not fit. */
 	__u64 acked = min_u64(ack->newly_acked, 1 << 24);
 
+	if (c->as_linux)
+		cubic_watch(c, ack);
 	if (ack->in_recovery || !ack->cwnd_limited) {
 		cubic_pause(c, ack->now_ns);
 		return;
@@ -194,13 +229,15 @@ static __always_inline void cubic_on_loss(struct cubic *c)
 }
 
 /* rfc9438 4.8; a repeated timeout reduces no further. */
-static __always_inline void cubic_on_timeout(struct cubic *c, bool repeated)
+static __always_inline void cubic_on_timeout(struct cubic *c, __u64 now_ns, bool repeated)
 {
 	if (!repeated)
 		cubic_reduce(c);
 	c->model.cwnd = window_of(c->mss);
 	c->model.w_max = 0;
 	c->model.epoch_start_ns = 0;
+	c->delay_min_us = 0;
+	hystart_rearm(&c->hystart, now_ns);
 }
 
 /* rfc9438 4.9 */
@@ -218,23 +255,6 @@ static __always_inline void cubic_on_spurious_loss(struct cubic *c)
 static __always_inline void cubic_on_recovery_exit(struct cubic *c)
 {
 	c->has_before = 0;
-}
-
-/* Half the window for every timeout that passed idle, but no less than the restart window; rfc2861 3. */
-CHECKED_ALONE __u64 window_after_idle(__u64 window, __u64 initial, __u64 idle_ns, __u64 rto_ns)
-{
-	__u64 restart = min_u64(initial, window);
-
-	if (!rto_ns)
-		return window;
-	/* 32 halvings leave nothing of any window. */
-	for (int i = 0; i < 32; i++) {
-		if (idle_ns <= rto_ns || window <= restart)
-			break;
-		window /= 2;
-		idle_ns -= rto_ns;
-	}
-	return max_u64(window, restart);
 }
 
 static __always_inline void cubic_on_idle_restart(struct cubic *c, __u64 initial, __u64 idle_ns, __u64 rto_ns)

@@ -92,4 +92,21 @@ CHECKED_ALONE __u64 cube_root(__u64 value)
 	return root;
 }
 
+/* Half the window for every timeout that passed idle, but no less than the restart window; rfc2861 3. */
+CHECKED_ALONE __u64 window_after_idle(__u64 window, __u64 initial, __u64 idle_ns, __u64 rto_ns)
+{
+	__u64 restart = min_u64(initial, window);
+
+	if (!rto_ns)
+		return window;
+	/* 32 halvings leave nothing of any window. */
+	for (int i = 0; i < 32; i++) {
+		if (idle_ns <= rto_ns || window <= restart)
+			break;
+		window /= 2;
+		idle_ns -= rto_ns;
+	}
+	return max_u64(window, restart);
+}
+
 #endif

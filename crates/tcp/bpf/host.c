@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* The arithmetic of the eBPF programs as plain C, which the tests call. */
 #include "abc.h"
+#include "prr.h"
 #include "router.h"
+#include "wdc.h"
 
 #include <stddef.h>
 
@@ -10,12 +12,12 @@ size_t bl_abc_size(void)
 	return sizeof(struct abc);
 }
 
-void bl_abc_init(struct abc *abc, __u32 mss, __u32 initial_bytes, __u64 now_ns)
+void bl_abc_init(struct abc *abc, __u32 mss, __u32 initial_bytes, __u64 now_ns, __u32 as_linux)
 {
-	abc_init(abc, mss, initial_bytes, now_ns);
+	abc_init(abc, mss, initial_bytes, now_ns, as_linux);
 }
 
-void bl_abc_on_ack(struct abc *abc, const struct ack *ack)
+void bl_abc_on_ack(struct abc *abc, struct ack *ack)
 {
 	abc_on_ack(abc, ack);
 }
@@ -25,9 +27,9 @@ void bl_abc_on_loss(struct abc *abc)
 	cubic_on_loss(&abc->second);
 }
 
-void bl_abc_on_timeout(struct abc *abc, __u32 repeated)
+void bl_abc_on_timeout(struct abc *abc, __u64 now_ns, __u32 repeated)
 {
-	cubic_on_timeout(&abc->second, repeated);
+	cubic_on_timeout(&abc->second, now_ns, repeated);
 }
 
 void bl_abc_on_spurious_loss(struct abc *abc)
@@ -82,4 +84,78 @@ __u32 bl_router_depart(struct router *router, const struct router_settings *sett
 __u64 bl_router_f(const struct router *router)
 {
 	return router->f;
+}
+
+size_t bl_wdc_size(void)
+{
+	return sizeof(struct wdc);
+}
+
+void bl_wdc_init(struct wdc *wdc, __u32 mss, __u64 initial_bytes, __u64 now_us)
+{
+	wdc_init(wdc, mss, initial_bytes, now_us);
+}
+
+void bl_wdc_on_ack(struct wdc *wdc, const struct wdc_ack *ack, const struct wdc_settings *settings)
+{
+	wdc_on_ack(wdc, ack, settings);
+}
+
+void bl_wdc_on_loss(struct wdc *wdc, __u64 now_us, __u64 sent_us)
+{
+	wdc_on_loss(wdc, now_us, sent_us);
+}
+
+void bl_wdc_on_timeout(struct wdc *wdc, __u64 now_us, __u32 repeated)
+{
+	wdc_on_timeout(wdc, now_us, repeated);
+}
+
+void bl_wdc_on_spurious_loss(struct wdc *wdc)
+{
+	westwood_on_spurious_loss(&wdc->westwood);
+}
+
+void bl_wdc_on_recovery_exit(struct wdc *wdc)
+{
+	westwood_on_recovery_exit(&wdc->westwood);
+}
+
+void bl_wdc_on_idle_restart(struct wdc *wdc, __u64 now_us, __u64 idle_us, __u64 rto_us)
+{
+	westwood_on_idle_restart(&wdc->westwood, now_us, wdc->initial, idle_us, rto_us);
+}
+
+__u64 bl_wdc_cwnd(const struct wdc *wdc)
+{
+	return wdc->westwood.cwnd;
+}
+
+__u32 bl_wdc_queueing_us(const struct wdc *wdc)
+{
+	return wdc->queueing_us;
+}
+
+__u32 bl_wdc_delay_events(const struct wdc *wdc)
+{
+	return wdc->delay_events;
+}
+
+/* Whether the receiver's clock can be read by this timestamp, and what it says. */
+__u32 bl_peer_clock_read(struct peer_clock *clock, __u32 timestamp, __u64 now_us, __u32 tick_us, __s64 *received_us)
+{
+	bool good = peer_clock_read(clock, timestamp, now_us, tick_us);
+
+	*received_us = clock->received_us;
+	return good;
+}
+
+void bl_prr_begin(struct prr *prr, __u32 prior)
+{
+	prr_begin(prr, prior);
+}
+
+__u32 bl_prr_window(struct prr *prr, __u32 newly, __u32 out, __u32 pipe, __u32 target, __u32 safe)
+{
+	return prr_window(prr, newly, out, pipe, target, safe);
 }

@@ -34,6 +34,7 @@ struct sock_common {
 struct sock {
 	struct sock_common __sk_common;
 	unsigned long sk_pacing_rate;
+	unsigned long sk_max_pacing_rate;
 	__u32 sk_pacing_status;
 };
 
@@ -68,7 +69,9 @@ struct tcp_sock {
 	__u32 snd_ssthresh;
 	__u32 snd_cwnd_clamp;
 	__u32 snd_una;
+	__u32 snd_nxt;
 	__u32 prior_cwnd;
+	__u32 prr_out;
 	__u32 mss_cache;
 	__u32 srtt_us;
 	__u32 rttvar_us;
@@ -90,6 +93,7 @@ struct tcp_sock {
 struct rate_sample {
 	__s32 delivered;
 	long rtt_us;
+	int losses;
 	__u32 acked_sacked;
 	__u32 prior_in_flight;
 };
@@ -152,6 +156,15 @@ enum {
 	EVENT_LOSS = 3,
 };
 
+/* net/ipv4/tcp_input.c: FLAG_SND_UNA_ADVANCED */
+#define ACK_MOVES_LEFT_EDGE 0x400
+
+/* include/net/sock.h: enum sk_pacing */
+enum {
+	PACING_NONE = 0,
+	PACING_NEEDED = 1,
+};
+
 /* RFC 3168 section 5 */
 enum {
 	ECN_NOT_ECT = 0,
@@ -165,11 +178,6 @@ enum {
 static __always_inline struct tcp_sock *tcp_sk(struct sock *sk)
 {
 	return (struct tcp_sock *)sk;
-}
-
-static __always_inline __u32 tcp_packets_in_flight(const struct tcp_sock *tp)
-{
-	return tp->packets_out - (tp->sacked_out + tp->lost_out) + tp->retrans_out;
 }
 
 #endif

@@ -82,10 +82,21 @@ fn parse_release(text: &str) -> Option<(u32, u32)> {
     Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }
 
+/// cong_control has had its four arguments since 6.10; tcx links are of 6.6, struct_ops links of 6.4.
+const CONTROLLERS_SINCE: (u32, u32) = (6, 10);
+
+/// What this kernel's release lacks for controllers, if that is known.
+pub fn too_old_for_controllers() -> Option<String> {
+    let (major, minor) = release().filter(|release| *release < CONTROLLERS_SINCE)?;
+    Some(format!(
+        "Linux {major}.{minor} does not take congestion controls as BPF with a cong_control of four arguments, 6.10 and newer \
+         do: `brakelight tcp doctor` says what else there is"
+    ))
+}
+
 fn kernel() -> Check {
     let release = release();
-    // cong_control has had its four arguments since 6.10; tcx links are of 6.6, struct_ops links of 6.4.
-    let enough = release.map(|release| release >= (6, 10));
+    let enough = release.map(|release| release >= CONTROLLERS_SINCE);
     Check {
         what: "the kernel takes congestion controls as BPF, with cong_control of four arguments",
         verdict: match enough {
@@ -204,10 +215,15 @@ fn cgroup() -> Check {
     }
 }
 
+/// Whether TCP timestamps can tick in microseconds.
+pub fn has_microsecond_timestamps() -> bool {
+    btf_names(b"tcp_usec_ts\0")
+}
+
 fn timestamps() -> Check {
-    let yes = btf_names(b"tcp_usec_ts\0");
+    let yes = has_microsecond_timestamps();
     Check {
-        what: "TCP timestamps can tick in microseconds, for delay thresholds under 5 ms",
+        what: "TCP timestamps can tick in microseconds, for thresholds of delay control (`wdc`) under 5 ms",
         verdict: if yes { Verdict::Yes } else { Verdict::Instead },
         found: if yes { "tcp_sock.tcp_usec_ts" } else { "milliseconds only" }.into(),
         advice: if yes {

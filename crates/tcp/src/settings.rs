@@ -20,20 +20,44 @@ pub enum Feedback {
     Option,
 }
 
+/// How long packets may queue before delay control reduces the window.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Threshold {
+    /// A time.
+    Time(std::time::Duration),
+    /// A share, up to 1, of the largest less the smallest round trip; none before the first loss.
+    Share(f64),
+}
+
+/// The least threshold that timestamps in milliseconds can tell from none.
+pub const LEAST_THRESHOLD_MS: std::time::Duration = std::time::Duration::from_millis(5);
+
+/// Which controller it is.
+#[derive(Clone, Copy, Debug, PartialEq, Default)]
+pub enum Controller {
+    /// ABC with its second window.
+    #[default]
+    Abc,
+    /// QUIC-DC's delay control, by TCP timestamps.
+    Wdc(Threshold),
+}
+
 /// What `tcp load` puts into the kernel.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Debug, PartialEq, Default)]
 pub struct Load {
+    /// Whose rules the senders follow. All below but name, restriction, pacing and pin is ABC's.
+    pub controller: Controller,
     /// Devices on whose way out ABC's packets are marked accelerate.
     pub devices: Vec<String>,
     /// Where counts of marks come from.
     pub feedback: Feedback,
     /// Only what a receiver needs, not the controller.
     pub receiver: bool,
-    /// The name the controller is registered under, at most 15 letters; none: `abc`, or `accecn_reno` at a receiver.
+    /// The name the controller is registered under, at most 15 letters; none: `abc` or `wdc`, or `accecn_reno` at a receiver.
     pub name: Option<String>,
     /// Whether users other than root may choose the controller.
     pub unrestricted: bool,
-    /// Percent of a window per RTT at which packets are paced; none: unpaced, as in the paper.
+    /// Percent of a window per RTT at which packets are paced; none: as in the papers, ABC unpaced, delay control at 100.
     pub pacing_percent: Option<u32>,
     /// Whether all of it stays when the command ends.
     pub pin: bool,
@@ -48,43 +72,68 @@ pub struct Loaded {
     pub controllers: Vec<String>,
     /// Devices on whose way out packets are marked accelerate.
     pub devices: Vec<String>,
-    /// `accecn` or `option`.
+    /// `accecn`, `option`, or `timestamps`.
     pub feedback: String,
     /// What the user should know or do besides.
     pub notes: Vec<String>,
 }
 
+/// What one controller keeps for a connection.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Inside {
+    /// ABC.
+    Abc {
+        /// w_abc.
+        w_abc_bytes: u32,
+        /// w_nonabc.
+        w_nonabc_bytes: u32,
+        /// Whether the path was found to spoil the marks, so that the second window governs.
+        marks_spoiled: bool,
+        /// Bytes that came back as accelerate.
+        accelerate_bytes: u64,
+        /// Bytes that came back as brake.
+        brake_bytes: u64,
+        /// Bytes that came back as CE.
+        ce_bytes: u64,
+    },
+    /// Delay control.
+    Wdc {
+        /// theta; none while a share has nothing to be of.
+        threshold_ms: Option<f64>,
+        /// OWQD of the newest packet measured.
+        owqd_ms: f64,
+        /// Reductions because of it.
+        delay_events: u32,
+        /// BWE.
+        bwe_mbps: f64,
+    },
+}
+
 /// One connection, as `tcp watch` shows it. All sizes are payload bytes since the connection began.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Connection {
-    /// The same as long as the connection lives.
+    /// The kernel's cookie of the socket: the same as long as it lives, and no other's.
     pub id: u64,
+    /// `abc` or `wdc`, whatever name it was registered under.
+    pub controller: &'static str,
     /// This end.
     pub local: SocketAddr,
     /// The other end.
     pub remote: SocketAddr,
     /// The kernel's window, in packets.
     pub cwnd_pkts: u32,
-    /// w_abc.
-    pub w_abc_bytes: u32,
-    /// w_nonabc.
-    pub w_nonabc_bytes: u32,
+    /// What the controller keeps besides.
+    #[serde(flatten)]
+    pub inside: Inside,
     /// Largest payload of a packet.
     pub mss_bytes: u32,
     /// Smoothed round trip.
     pub srtt_ms: f64,
     /// The smallest round trip.
     pub min_rtt_ms: f64,
-    /// `accecn`, `option` or `none`.
+    /// `accecn`, `option`, `timestamps` or `none`.
     pub feedback: &'static str,
-    /// Whether the path was found to spoil the marks, so that the second window governs.
-    pub marks_spoiled: bool,
-    /// Bytes that came back as accelerate.
-    pub accelerate_bytes: u64,
-    /// Bytes that came back as brake.
-    pub brake_bytes: u64,
-    /// Bytes that came back as CE.
-    pub ce_bytes: u64,
     /// Bytes acknowledged, in packets of one MSS.
     pub acked_bytes: u64,
     /// Times that losses began an episode.

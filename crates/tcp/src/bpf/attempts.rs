@@ -8,9 +8,10 @@ pub fn attempts() -> Vec<Check> {
     if require_root().is_err() {
         return Vec::new();
     }
-    let mut checks = vec![flag()];
+    let mut checks = vec![flag(), tcx()];
     let programs = [
         ("ABC's controller passes the verifier", objects::ABC),
+        ("delay control passes the verifier", objects::WDC),
         ("the mark of accelerate passes the verifier", objects::STAMP),
         ("the option passes the verifier", objects::OPTION),
         ("ABC's router passes the verifier", objects::ROUTER),
@@ -45,5 +46,21 @@ fn flag() -> Check {
                 "the option does not need it".to_string()
             }
         }),
+    }
+}
+
+/// Marks for a moment what ABC's connections send over the loopback: none of them is known to this copy of the program.
+fn tcx() -> Check {
+    let attached = objects::open("probe", objects::STAMP, &[])
+        .and_then(|object| objects::load("loading", object))
+        .and_then(|object| {
+            let (index, _) = objects::device("lo")?;
+            objects::attach_tcx(&objects::program(&object, "bl_stamp")?, index).map(drop)
+        });
+    Check {
+        what: "programs can be attached to devices by links (tcx), for the mark and the router",
+        verdict: if attached.is_ok() { Verdict::Yes } else { Verdict::No },
+        found: attached.as_ref().map_or_else(ToString::to_string, |()| "it can, to the loopback".into()),
+        advice: attached.is_err().then(|| "Linux 6.6 or newer; `sch_abc` is a router for older ones".into()),
     }
 }

@@ -1,4 +1,4 @@
-//! ABC's endpoints: the controller, the stamp, the option, the receiver shim.
+//! The endpoints: ABC's controller, stamp, option and receiver shim, or delay control.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use libbpf_rs::{Link, MapCore, Object, OpenObject};
 use super::objects;
 use crate::doctor;
 use crate::error::Error;
-use crate::settings::{Feedback, Load, Loaded, PINS};
+use crate::settings::{Controller, Feedback, LEAST_THRESHOLD_MS, Load, Loaded, PINS, Threshold};
 
 /// Where `name` is in `struct tcp_congestion_ops` of `bpf/kernel.h`, and how long it may be, a NUL included.
 const NAME_AT: usize = 6 * 8;
@@ -42,11 +42,17 @@ pub struct Endpoint {
 /// Whatever the kernel refuses, in its own words and ours; nothing is left behind then.
 pub fn load(settings: &Load) -> Result<Endpoint, Error> {
     doctor::require_root()?;
-    if status_is_pinned() {
-        return Err(Error::Input(format!(
-            "{PINS} shows that it is loaded already: `brakelight tcp unload` first"
-        )));
+    let mut endpoint = match settings.controller {
+        Controller::Abc => load_abc(settings)?,
+        Controller::Wdc(threshold) => load_wdc(settings, threshold)?,
+    };
+    if settings.pin {
+        endpoint.pin(Path::new(PINS))?;
     }
+    Ok(endpoint)
+}
+
+fn load_abc(settings: &Load) -> Result<Endpoint, Error> {
     let option = match settings.feedback {
         Feedback::Option => true,
         Feedback::AccEcn => false,
@@ -59,20 +65,18 @@ pub fn load(settings: &Load) -> Result<Endpoint, Error> {
     let controllers = if settings.receiver && option { &[] } else { controllers };
 
     let per_connection = !option && takes_accecn_flag();
-    let object = open_controllers(settings, controllers, option, per_connection)?;
-    let mut object = objects::load("loading the controller", object)?;
-    let maps = objects::maps(&object)?;
-    let mut links = Vec::new();
-    for mut map in object.maps_mut() {
-        let name = map.name().to_string_lossy().into_owned();
-        if controllers.contains(&name.as_str()) {
-            let link = map.attach_struct_ops().map_err(|error| {
-                objects::refused(&format!("registering the congestion control {name}"), &error)
-            })?;
-            loaded.controllers.push(settings.name.clone().unwrap_or_else(|| name.clone()));
-            links.push((name, link));
+    let feedback = if option { OPTION } else { ACCECN };
+    let mut object =
+        objects::open("abc", objects::ABC, &[feedback, settings.pacing_percent.unwrap_or_default(), 1])?;
+    prepare(&mut object, controllers, settings.name.as_deref(), |mut flags| {
+        if option || !per_connection {
+            flags &= !NEEDS_ACCECN;
         }
-    }
+        restricted(flags, settings)
+    })?;
+    let mut object = load_controller(object)?;
+    let maps = objects::maps(&object)?;
+    let mut links = register(&mut object, controllers, settings, &mut loaded)?;
     if !option && !per_connection {
         loaded.notes.push(
             "this kernel asks for Accurate ECN only by its sysctl: `sysctl net.ipv4.tcp_ecn=3` at both ends"
@@ -98,11 +102,69 @@ pub fn load(settings: &Load) -> Result<Endpoint, Error> {
         links.extend(cgroup_links);
         kept.push(object);
     }
-    let mut endpoint = Endpoint { loaded, links, maps, _objects: kept };
-    if settings.pin {
-        endpoint.pin(Path::new(PINS))?;
+    Ok(Endpoint { loaded, links, maps, _objects: kept })
+}
+
+fn load_wdc(settings: &Load, threshold: Threshold) -> Result<Endpoint, Error> {
+    let mut loaded = Loaded { feedback: "timestamps".into(), ..Loaded::default() };
+    let words = match threshold {
+        Threshold::Time(time) => {
+            if time < LEAST_THRESHOLD_MS {
+                if !doctor::has_microsecond_timestamps() {
+                    return Err(Error::Input(format!(
+                        "a threshold of {time:?} is less than timestamps in milliseconds can tell, and this kernel has no \
+                         others: at least {LEAST_THRESHOLD_MS:?} are valid"
+                    )));
+                }
+                loaded.notes.push(format!(
+                    "connections whose timestamps tick in milliseconds go by {LEAST_THRESHOLD_MS:?}; for microseconds, at \
+                     both ends: `ip route change ... features tcp_usec_ts`"
+                ));
+            }
+            [u32::try_from(time.as_micros()).unwrap_or(u32::MAX), 0]
+        }
+        Threshold::Share(share) => [0, (share * 1e6).round() as u32],
+    };
+    let pacing = settings.pacing_percent.unwrap_or(100);
+    let mut object = objects::open("wdc", objects::WDC, &[words[0], words[1], pacing])?;
+    prepare(&mut object, &["wdc"], settings.name.as_deref(), |flags| restricted(flags, settings))?;
+    let mut object = load_controller(object)?;
+    let maps = objects::maps(&object)?;
+    let links = register(&mut object, &["wdc"], settings, &mut loaded)?;
+    Ok(Endpoint { loaded, links, maps, _objects: vec![object] })
+}
+
+/// A kernel that is too old only says that something was invalid.
+fn load_controller(object: OpenObject) -> Result<Object, Error> {
+    objects::load("loading the controller", object).map_err(|error| match doctor::too_old_for_controllers() {
+        Some(why) => Error::kernel("loading the controller", format!("{why} (the kernel's answer: {error})")),
+        None => error,
+    })
+}
+
+fn restricted(flags: u32, settings: &Load) -> u32 {
+    if settings.unrestricted { flags | UNRESTRICTED } else { flags }
+}
+
+/// Registers the controllers of a loaded object.
+fn register(
+    object: &mut Object,
+    controllers: &[&str],
+    settings: &Load,
+    loaded: &mut Loaded,
+) -> Result<Vec<(String, Link)>, Error> {
+    let mut links = Vec::new();
+    for mut map in object.maps_mut() {
+        let name = map.name().to_string_lossy().into_owned();
+        if controllers.contains(&name.as_str()) {
+            let link = map.attach_struct_ops().map_err(|error| {
+                objects::refused(&format!("registering the congestion control {name}"), &error)
+            })?;
+            loaded.controllers.push(settings.name.clone().unwrap_or_else(|| name.clone()));
+            links.push((name, link));
+        }
     }
-    Ok(endpoint)
+    Ok(links)
 }
 
 /// Takes out what was pinned; says whether there was anything.
@@ -121,15 +183,25 @@ pub fn unload() -> Result<bool, Error> {
     Ok(true)
 }
 
-fn status_is_pinned() -> bool {
-    std::fs::read_dir(PINS).is_ok_and(|mut entries| entries.next().is_some())
-}
-
 impl Endpoint {
+    /// Pins all links, or none.
     fn pin(&mut self, pins: &Path) -> Result<(), Error> {
         objects::make_pins(pins)?;
-        for (name, link) in &mut self.links {
-            link.pin(pins.join(&*name)).map_err(|error| objects::refused("pinning", &error))?;
+        if let Some((name, _)) = self.links.iter().find(|(name, _)| pins.join(name).exists()) {
+            return Err(Error::Input(format!(
+                "{} shows that it is loaded already: `brakelight tcp unload` first",
+                pins.join(name).display()
+            )));
+        }
+        for index in 0..self.links.len() {
+            let (name, link) = &mut self.links[index];
+            if let Err(error) = link.pin(pins.join(&*name)) {
+                let refused = objects::refused(&format!("pinning {name}"), &error);
+                // What stays in the kernel must be whole.
+                self.links[..index].iter_mut().for_each(|(_, link)| drop(link.unpin()));
+                let _ = std::fs::remove_dir(pins);
+                return Err(refused);
+            }
         }
         // What watches looks for the maps by name; they live as long as the programs that use them.
         Ok(())
@@ -159,27 +231,6 @@ fn try_flags(flags: u32) -> Result<(), Error> {
     map.attach_struct_ops().map(drop).map_err(|error| objects::refused("probing", &error))
 }
 
-fn open_controllers(
-    settings: &Load,
-    controllers: &[&str],
-    option: bool,
-    per_connection: bool,
-) -> Result<OpenObject, Error> {
-    let feedback = if option { OPTION } else { ACCECN };
-    let mut object =
-        objects::open("abc", objects::ABC, &[feedback, settings.pacing_percent.unwrap_or_default()])?;
-    prepare(&mut object, controllers, settings.name.as_deref(), |mut flags| {
-        if option || !per_connection {
-            flags &= !NEEDS_ACCECN;
-        }
-        if settings.unrestricted {
-            flags |= UNRESTRICTED;
-        }
-        flags
-    })?;
-    Ok(object)
-}
-
 /// Leaves out the controllers that are not wanted, and sets flags and name of the others.
 fn prepare(
     object: &mut OpenObject,
@@ -189,7 +240,7 @@ fn prepare(
 ) -> Result<(), Error> {
     for mut map in object.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
-        if !["abc", "accecn_reno"].contains(&name.as_str()) {
+        if !["abc", "accecn_reno", "wdc"].contains(&name.as_str()) {
             continue;
         }
         if !wanted.contains(&name.as_str()) {

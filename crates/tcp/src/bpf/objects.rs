@@ -23,6 +23,8 @@ pub const OPTION: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/option.bpf.o
 pub const ROUTER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/router.bpf.o"));
 /// The stamp of accelerate.
 pub const STAMP: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/stamp.bpf.o"));
+/// QUIC-DC's delay control.
+pub const WDC: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/wdc.bpf.o"));
 
 /// libbpf's last warnings.
 static WARNINGS: Mutex<Vec<String>> = Mutex::new(Vec::new());
@@ -44,7 +46,7 @@ pub fn refused(what: &str, error: &libbpf_rs::Error) -> Error {
     let said: Vec<&str> =
         warnings.iter().flat_map(|text| text.lines()).filter(|line| !line.starts_with("--")).collect();
     let last = said[said.len().saturating_sub(6)..].join("; ");
-    let why = if last.is_empty() { error.to_string() } else { format!("{error} ({last})") };
+    let why = if last.is_empty() { format!("{error:#}") } else { format!("{error:#} ({last})") };
     Error::kernel(what, why)
 }
 

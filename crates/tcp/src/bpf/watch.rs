@@ -4,14 +4,17 @@ use std::io::Read;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 
-use libbpf_rs::{Iter, MapHandle};
+use libbpf_rs::{Iter, MapCore, MapHandle};
 
 use super::objects;
 use crate::error::Error;
-use crate::settings::{Connection, address};
+use crate::settings::{Connection, Inside, address};
 
 /// `struct listed` of `bpf/connections.bpf.c`.
-const SIZE: usize = 4 + 2 + 2 + 16 + 16 + 12 * 4 + 3 * 8 + 8 + 8;
+const SIZE: usize = 4 + 2 + 2 + 16 + 16 + 14 * 4 + 3 * 8 + 8 + 8 + 8;
+
+/// `CONTROLLER_WDC` of `bpf/connection.h`.
+const WDC: u32 = 1;
 
 /// Those there are; none where no controller is loaded.
 ///
@@ -32,6 +35,11 @@ pub fn connections() -> Result<Option<Vec<Connection>>, Error> {
 
 fn of_map(map: &MapHandle) -> Result<Vec<Connection>, Error> {
     let mut object = objects::open("connections", objects::CONNECTIONS, &[])?;
+    // Another version of this program may have loaded its own.
+    let ours = object.maps().any(|own| own.name() == map.name() && own.value_size() == map.value_size());
+    if !ours {
+        return Ok(Vec::new());
+    }
     let fd = map.as_fd().try_clone_to_owned().map_err(|error| Error::kernel("sharing a map", error))?;
     objects::share(&mut object, &[("bl_connections".into(), fd)])?;
     let object = objects::load("loading the list of connections", object)?;
@@ -76,29 +84,44 @@ fn read(bytes: &[u8]) -> Connection {
     let ports = [fields.u16(), fields.u16()];
     let local = SocketAddr::new(address(fields.take(), ipv6), ports[0]);
     let remote = SocketAddr::new(address(fields.take(), ipv6), ports[1]);
-    let cwnd_pkts = fields.u32();
-    let (w_abc_bytes, w_nonabc_bytes, mss_bytes) = (fields.u32(), fields.u32(), fields.u32());
-    let (srtt_ms, min_rtt_ms) = (f64::from(fields.u32()) / 1e3, f64::from(fields.u32()) / 1e3);
-    let feedback = ["none", "accecn", "option"].get(fields.u32() as usize).copied().unwrap_or("none");
-    let marks_spoiled = fields.u32() != 0;
-    let (losses, timeouts, ce_episodes, _state) = (fields.u32(), fields.u32(), fields.u32(), fields.u32());
+    let (cwnd_pkts, controller) = (fields.u32(), fields.u32());
+    let (first, second, third, mss_bytes) = (fields.u32(), fields.u32(), fields.u32(), fields.u32());
+    let ms = |us: u32| f64::from(us) / 1e3;
+    let (srtt_ms, min_rtt_ms) = (ms(fields.u32()), ms(fields.u32()));
+    let feedback = ["none", "accecn", "option", "timestamps"];
+    let feedback = feedback.get(fields.u32() as usize).copied().unwrap_or("none");
+    let (losses, timeouts, ce_episodes) = (fields.u32(), fields.u32(), fields.u32());
+    let _state_and_unused = (fields.u32(), fields.u32());
     let (accelerate_bytes, brake_bytes, ce_bytes) = (fields.u64(), fields.u64(), fields.u64());
-    let (acked_bytes, id) = (fields.u64(), fields.u64());
+    let (acked_bytes, bandwidth, id) = (fields.u64(), fields.u64(), fields.u64());
+    let inside = if controller == WDC {
+        Inside::Wdc {
+            threshold_ms: (first > 0).then(|| ms(first)),
+            owqd_ms: ms(second),
+            delay_events: third,
+            bwe_mbps: bandwidth as f64 * 8.0 / 1e6,
+        }
+    } else {
+        Inside::Abc {
+            w_abc_bytes: first,
+            w_nonabc_bytes: second,
+            marks_spoiled: third != 0,
+            accelerate_bytes,
+            brake_bytes,
+            ce_bytes,
+        }
+    };
     Connection {
         id,
+        controller: if controller == WDC { "wdc" } else { "abc" },
         local,
         remote,
         cwnd_pkts,
-        w_abc_bytes,
-        w_nonabc_bytes,
+        inside,
         mss_bytes,
         srtt_ms,
         min_rtt_ms,
         feedback,
-        marks_spoiled,
-        accelerate_bytes,
-        brake_bytes,
-        ce_bytes,
         acked_bytes,
         losses,
         timeouts,

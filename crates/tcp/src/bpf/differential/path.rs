@@ -109,6 +109,12 @@ pub struct Ack {
     pub inflight_before: u32,
     pub srtt: Duration,
     pub min_rtt: Duration,
+    /// The newest packet: its number, its round trip, and when it arrived.
+    pub newest: u64,
+    /// The number of the packet that is sent next.
+    pub next: u64,
+    pub rtt: Duration,
+    pub received: Time,
     pub cwnd_limited: bool,
     pub in_recovery: bool,
 }
@@ -232,6 +238,10 @@ impl Path {
             inflight_before: self.inflight,
             srtt: self.srtt,
             min_rtt: self.min_rtt,
+            newest: 0,
+            next: self.sent + 1,
+            rtt: Duration::ZERO,
+            received: self.now,
             cwnd_limited: self.now >= self.limited_until,
             in_recovery: false,
         };
@@ -240,6 +250,7 @@ impl Path {
             self.now = self.now.max(at);
             ack.acked += 1;
             let rtt = self.now.since(packet.sent_at);
+            (ack.newest, ack.rtt, ack.received) = (packet.id, rtt, at.saturating_sub(PROPAGATION / 2));
             // Whole microseconds, as the kernel has them.
             self.srtt = Duration::from_micros((self.srtt.as_nanos() / 1000 * 7 + rtt.as_nanos() / 1000) / 8);
             match mark {
