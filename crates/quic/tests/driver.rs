@@ -62,3 +62,26 @@ fn a_receiver_that_does_not_report_leaves_quicdc_the_round_trip() {
         assert_eq!((governor.times(), governor.counters().reports), (Times::RoundTrip, 0), "{receiver:?}");
     }
 }
+
+#[test]
+fn a_connection_ends_with_its_hub() {
+    runtime().block_on(async {
+        // Nobody answers there: it is a socket of this test.
+        let silent = std::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let config = ControllerConfig::new("bbr", &[]).unwrap();
+        let settings = Settings::new(config, Place::Driver, Path::Own).unwrap();
+        let hub = Hub::bind((Ipv4Addr::LOCALHOST, 0).into(), settings, None, 1 << 16).unwrap();
+        let crypto = support::client_crypto(&Identity::new());
+        let server = silent.local_addr().unwrap();
+        let connection = hub.connect(crypto, Opening::default(), server, "localhost").unwrap();
+        let waiting = tokio::spawn({
+            let connection = connection.clone();
+            async move { connection.connected().await }
+        });
+        drop(hub);
+        let gone = waiting.await.unwrap().unwrap_err().to_string();
+        assert_eq!(gone, "its endpoint is gone");
+        assert_eq!(connection.closed().await, gone);
+        assert!(connection.open_bi().await.is_err());
+    });
+}

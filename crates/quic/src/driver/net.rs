@@ -615,6 +615,17 @@ impl Carrier {
     }
 }
 
+impl Drop for Carrier {
+    /// Nobody carries packets any more, so nobody must wait for one.
+    fn drop(&mut self) {
+        let mut state = locked(&self.shared.state);
+        for (_, mut entry) in state.entries.drain() {
+            entry.end_with("its endpoint is gone");
+        }
+        state.tasks.drain(..).for_each(Waker::wake);
+    }
+}
+
 impl Entry {
     fn take_rtt(&mut self) {
         if let Some(rtt) = self.line.governor.take_rtt_sample() {
