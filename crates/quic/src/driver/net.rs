@@ -13,9 +13,8 @@
 //! does not offer those. `docs/quic.md` says what that costs.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
-use std::io::{self, IoSliceMut};
+use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
@@ -25,31 +24,25 @@ use brakelight_core::ecn::{Ecn, Encoding};
 use brakelight_core::time::Time;
 use brakelight_scenario::clock::Clock;
 use brakelight_scenario::measure::distribution::Distribution;
-use bytes::BytesMut;
 use quinn_proto::{
-    AckFrequencyConfig, ClientConfig, ConnectError, ConnectionHandle, DatagramEvent, Endpoint,
-    EndpointConfig, Event, Incoming, ServerConfig, StreamEvent, StreamId, Transmit, TransportConfig, crypto,
+    AckFrequencyConfig, ClientConfig, ConnectError, ConnectionHandle, Endpoint, EndpointConfig, Event,
+    ServerConfig, StreamEvent, StreamId, TransportConfig, crypto,
 };
-use quinn_udp::{BATCH_SIZE, RecvMeta};
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::event::{EventfdFlags, eventfd};
 
-use self::socket::{Sent, Socket};
+use self::carrier::Carrier;
+use self::socket::Socket;
 use super::end::{Ears, End, Hearing, time};
 use crate::adapter::{Factory, Governor, Settings};
 use crate::stamps::Stamps;
 use crate::tap::Tap;
 
+mod carrier;
 mod handle;
 mod socket;
 
 pub use handle::{Connection, RecvStream, SendStream, StreamError};
 
-/// Bytes that one receive may bring: a whole UDP datagram, or many that the kernel has joined.
-const RECEIVE: usize = 1 << 16;
-/// Receives before others have their turn.
-const RECEIVES: usize = 8;
-/// Transmissions of a connection before others have their turn.
-const TRANSMISSIONS: usize = 32;
 /// Bytes of IP and UDP headers.
 const HEADERS_V4: u64 = 28;
 const HEADERS_V6: u64 = 48;
@@ -241,7 +234,7 @@ impl Hub {
             base: Instant::now(),
             stamps,
         });
-        let carrier = Carrier { shared: shared.clone(), socket, buffer: Vec::new() };
+        let carrier = Carrier::new(shared.clone(), socket);
         let thread =
             std::thread::Builder::new().name("quic".to_string()).spawn(move || carrier.run()).map(Some)?;
         Ok(Hub { shared, address, settings, thread })
@@ -394,235 +387,6 @@ impl State {
 
     fn handle(&self, shared: &Arc<Shared>, number: u64) -> Connection {
         Connection::new(shared.clone(), number, self.entries[&number].line.clone())
-    }
-}
-
-/// The thread's own.
-struct Carrier {
-    shared: Arc<Shared>,
-    socket: Socket,
-    buffer: Vec<u8>,
-}
-
-impl Carrier {
-    fn run(mut self) {
-        // A wait that lasts longer is a packet that leaves late, and no more.
-        let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
-        let mut buffers = vec![0; RECEIVE * BATCH_SIZE];
-        let shared = self.shared.clone();
-        let mut readable = false;
-        loop {
-            let mut state = locked(&shared.state);
-            if state.stopped {
-                return;
-            }
-            if readable {
-                self.receive(&mut state, &mut buffers);
-            }
-            let now = shared.now();
-            while let Some(&(at, number)) = state.deadlines.first()
-                && at <= now
-            {
-                state.deadlines.pop_first();
-                if let Some(entry) = state.entries.get_mut(&number) {
-                    entry.scheduled = None;
-                    entry.end.on_deadline(now);
-                    entry.take_rtt();
-                }
-                state.note(number);
-            }
-            for _ in 0..state.news.len() {
-                if let Some(number) = state.news.pop_front() {
-                    self.serve(&mut state, number);
-                }
-            }
-            let rest = if state.news.is_empty() || self.socket.is_full() {
-                state
-                    .deadlines
-                    .first()
-                    .map(|&(at, _)| std::time::Duration::from_nanos(at.since(shared.now()).as_nanos()))
-            } else {
-                Some(std::time::Duration::ZERO)
-            };
-            state.waiting = true;
-            drop(state);
-            readable = self.wait(rest);
-            locked(&shared.state).waiting = false;
-        }
-    }
-
-    /// Waits `rest` long at most: whether the socket has something, or an error, for us.
-    fn wait(&self, rest: Option<std::time::Duration>) -> bool {
-        let wanted = if self.socket.is_full() { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
-        let mut events = [PollFd::new(&self.socket, wanted), PollFd::new(&self.shared.bell, PollFlags::IN)];
-        let rest = rest.and_then(|rest| Timespec::try_from(rest).ok());
-        if poll(&mut events, rest.as_ref()).is_err() {
-            // An interrupted wait is a short one.
-            return true;
-        }
-        if !events[1].revents().is_empty() {
-            let mut count = [0; 8];
-            let _ = rustix::io::read(&self.shared.bell, &mut count);
-        }
-        events[0].revents().intersects(PollFlags::IN | PollFlags::ERR)
-    }
-
-    fn receive(&mut self, state: &mut State, buffers: &mut [u8]) {
-        for _ in 0..RECEIVES {
-            let mut metas = [RecvMeta::default(); BATCH_SIZE];
-            let mut chunks = buffers.chunks_exact_mut(RECEIVE);
-            let mut slices: [IoSliceMut<'_>; BATCH_SIZE] =
-                std::array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));
-            let Ok(count) = self.socket.receive(&mut slices, &mut metas) else { return };
-            let now = Instant::now();
-            for (meta, bytes) in metas.iter().zip(&slices).take(count) {
-                let ecn = meta.ecn.map_or(Ecn::NotEct, |ecn| Ecn::from_bits(ecn as u8));
-                for datagram in bytes[..meta.len].chunks(meta.stride.max(1)) {
-                    self.take(state, now, meta, ecn, BytesMut::from(datagram));
-                }
-            }
-            if count < BATCH_SIZE {
-                return;
-            }
-        }
-    }
-
-    /// One datagram.
-    fn take(&mut self, state: &mut State, at: Instant, meta: &RecvMeta, ecn: Ecn, data: BytesMut) {
-        self.buffer.clear();
-        let codepoint = quinn_proto::EcnCodepoint::from_bits(ecn as u8);
-        let event = state.endpoint.handle(at, meta.addr, meta.dst_ip, codepoint, data, &mut self.buffer);
-        let now = time(self.shared.base, at);
-        match event {
-            None => {}
-            Some(DatagramEvent::ConnectionEvent(handle, event)) => {
-                let Some(&number) = state.numbers.get(&handle) else { return };
-                if let Some(entry) = state.entries.get_mut(&number) {
-                    entry.end.connection().handle_event(event);
-                    entry.end.hear(now, ecn);
-                    entry.take_rtt();
-                }
-                state.note(number);
-            }
-            Some(DatagramEvent::NewConnection(incoming)) => self.welcome(state, incoming, at),
-            Some(DatagramEvent::Response(transmit)) => self.answer(&transmit),
-        }
-    }
-
-    fn welcome(&mut self, state: &mut State, incoming: Incoming, at: Instant) {
-        let Some((config, listen)) = &state.listen else {
-            state.endpoint.ignore(incoming);
-            return;
-        };
-        let remote = incoming.remote_address();
-        let control = Control::new(&state.settings, remote, self.shared.base);
-        let Opening { mut transport, connected } = (listen.opening)();
-        control.apply(&mut transport);
-        let mut config = config.clone();
-        config.crypto = control.tap(&self.shared.stamps).server(listen.crypto.clone());
-        config.transport = Arc::new(transport);
-        self.buffer.clear();
-        match state.endpoint.accept(incoming, at, &mut self.buffer, Some(Arc::new(config))) {
-            Ok((handle, connection)) => {
-                let end = control.end(self.shared.base, connection);
-                let number = state.begin(handle, end, control.governor, remote, connected, true);
-                state.note(number);
-            }
-            Err(refused) => {
-                if let Some(transmit) = &refused.response {
-                    self.answer(transmit);
-                }
-            }
-        }
-    }
-
-    /// Sends what no connection does. Lost where the socket is full.
-    fn answer(&mut self, transmit: &Transmit) {
-        let contents = &self.buffer[..transmit.size];
-        let _ = self.socket.send(&self.shared.stamps, transmit, contents);
-    }
-
-    /// Tells the tasks of connection `number` what happened, and sends what it has to send.
-    fn serve(&mut self, state: &mut State, number: u64) {
-        let Some(entry) = state.entries.get_mut(&number) else { return };
-        entry.is_news = false;
-        let now = self.shared.now();
-        let mut accepted = None;
-        while let Some(event) = entry.end.poll_event(now) {
-            accepted = entry.on_event(event).or(accepted);
-        }
-        let mut idle = false;
-        for _ in 0..TRANSMISSIONS {
-            if !self.socket.flush(&self.shared.stamps) {
-                break;
-            }
-            self.buffer.clear();
-            let now = self.shared.now();
-            let Some(transmit) = entry.end.poll_transmit(now, self.socket.most(), &mut self.buffer) else {
-                idle = true;
-                break;
-            };
-            let contents = &self.buffer[..transmit.size];
-            if self.socket.send(&self.shared.stamps, &transmit, contents) == Sent::Full {
-                break;
-            }
-        }
-        while let Some(event) = entry.end.connection().poll_endpoint_events() {
-            if let Some(answer) = state.endpoint.handle_event(entry.handle, event) {
-                entry.end.connection().handle_event(answer);
-                idle = false;
-            }
-        }
-        if idle {
-            entry.end.note_deadline();
-            let deadline = entry.end.deadline();
-            if entry.scheduled != deadline {
-                if let Some(at) = entry.scheduled {
-                    state.deadlines.remove(&(at, number));
-                }
-                state.deadlines.extend(deadline.map(|at| (at, number)));
-                entry.scheduled = deadline;
-            }
-        }
-        let drained = entry.end.connection().is_drained();
-        match accepted {
-            Some(Ok(())) => {
-                let connection = state.handle(&self.shared, number);
-                state.accepted.push_back(Ok(connection));
-                state.tasks.drain(..).for_each(Waker::wake);
-            }
-            Some(Err(failed)) => {
-                state.accepted.push_back(Err(failed));
-                state.tasks.drain(..).for_each(Waker::wake);
-            }
-            None => {}
-        }
-        if drained {
-            self.forget(state, number);
-        } else if !idle {
-            state.note(number);
-        }
-    }
-
-    fn forget(&self, state: &mut State, number: u64) {
-        let Some(mut entry) = state.entries.remove(&number) else { return };
-        state.numbers.remove(&entry.handle);
-        if let Some(at) = entry.scheduled {
-            state.deadlines.remove(&(at, number));
-        }
-        entry.end_with("the connection is over");
-        state.tasks.drain(..).for_each(Waker::wake);
-    }
-}
-
-impl Drop for Carrier {
-    /// Nobody carries packets any more, so nobody must wait for one.
-    fn drop(&mut self) {
-        let mut state = locked(&self.shared.state);
-        for (_, mut entry) in state.entries.drain() {
-            entry.end_with("its endpoint is gone");
-        }
-        state.tasks.drain(..).for_each(Waker::wake);
     }
 }
 
