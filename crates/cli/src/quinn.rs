@@ -2,7 +2,7 @@
 
 use brakelight_core::ecn::{Ecn, Encoding};
 use brakelight_core::endpoint::Endpoint;
-use brakelight_core::packet::PacketId;
+use brakelight_core::packet::{Packet as _, PacketId};
 use brakelight_core::random::Random;
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::Bytes;
@@ -11,9 +11,9 @@ use brakelight_quic::driver::{Direction, Flow, FlowSettings, Handle, Packet, Set
 use brakelight_quic::validation::State;
 use brakelight_scenario::outcome::Outcome;
 use brakelight_scenario::scenario::{FlowSpec, Scenario};
-use brakelight_sim::engine::Direction as Way;
+use brakelight_sim::engine::{Direction as Way, Routed};
 use brakelight_sim::host::FlowConfig;
-use brakelight_sim::packet::{Kind, SimPacket};
+use brakelight_sim::packet::{Contents, Kind, SimPacket};
 use brakelight_sim::report::{FlowCounters, Reporting};
 use brakelight_sim::{RunError, Traces};
 
@@ -94,13 +94,13 @@ impl Host {
 
 /// What the stack must know of a packet that it once sent.
 fn back(packet: &SimPacket) -> Option<Packet> {
-    let Kind::Wire { slot, generation, hash, data } = packet.kind else { return None };
-    let direction = match packet.direction {
+    let Kind::Wire { slot, generation, hash, data } = packet.kind() else { return None };
+    let direction = match packet.direction() {
         Way::Forward => Direction::Forward,
         Way::Reverse => Direction::Reverse,
     };
     let handle = Handle { slot, generation };
-    Some(Packet { handle, direction, size: packet.size, ecn: packet.ecn, data, hash16: hash })
+    Some(Packet { handle, direction, size: packet.size, ecn: packet.ecn(), data, hash16: hash })
 }
 
 impl Endpoint<SimPacket> for Host {
@@ -118,10 +118,9 @@ impl Endpoint<SimPacket> for Host {
             Direction::Forward => Way::Forward,
             Direction::Reverse => Way::Reverse,
         };
-        Some(SimPacket {
+        Some(SimPacket::new(&Contents {
             id: PacketId(u64::from(self.id.0) << 40 | self.sent),
             sent_at: now,
-            queued: Duration::ZERO,
             kind: Kind::Wire { slot, generation, hash: packet.hash16, data: packet.data },
             flow: self.id,
             connection: 0,
@@ -129,11 +128,9 @@ impl Endpoint<SimPacket> for Host {
             ecn: packet.ecn,
             // A scheme's queue is told whose packets are whose; those without ECN are everybody's.
             encoding: if packet.ecn == Ecn::NotEct { Encoding::None } else { self.flow.encoding() },
-            hop: 0,
             direction,
             cwr: false,
-            tunnel: None,
-        })
+        }))
     }
 
     fn next_wakeup(&self) -> Option<Time> {

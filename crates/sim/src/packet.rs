@@ -3,6 +3,8 @@
 //! What does not fit (the contents of an ACK) stays with the host and is addressed by slot; see
 //! [`host`](crate::host).
 
+use std::fmt;
+
 use brakelight_core::ecn::{Ecn, Encoding};
 use brakelight_core::packet::{Duplicate, FlowId, Header, Packet, PacketId, Tunnel};
 use brakelight_core::time::{Duration, Time};
@@ -10,7 +12,11 @@ use brakelight_core::time::{Duration, Time};
 use crate::engine::{Direction, Routed};
 
 /// A packet of the modelled host.
-#[derive(Clone, Copy, PartialEq, Debug)]
+///
+/// Every field takes any bits, so that an `Option` around a packet has its tag beside it, and a packet is copied as four words of
+/// 16 bytes. With enums in here, tags hide in them, copies go around the hiding place, and the processor stalls on reading in one piece
+/// what was written in two. Hence the numbers; methods read them.
+#[derive(Clone, Copy, PartialEq)]
 pub struct SimPacket {
     /// Its identity, unique within a run.
     pub id: PacketId,
@@ -18,11 +24,40 @@ pub struct SimPacket {
     pub sent_at: Time,
     /// Time spent in queues so far.
     pub queued: Duration,
+    /// The flow, which is the endpoint that owns it.
+    pub flow: FlowId,
+    /// Which of the flow's connections it belongs to; a flow of short connections has many, one after the other.
+    pub connection: u32,
+    /// The two numbers of its [`Kind`], the tag of its header, and the header.
+    words: [u32; 6],
+    /// IP bytes.
+    pub size: u16,
+    /// The tag of its [`Kind`].
+    kind: u8,
+    /// Its [`Ecn`] field.
+    ecn: u8,
+    /// The place of its [`Encoding`] in [`ENCODINGS`].
+    encoding: u8,
+    /// How many elements it has entered. The engine's.
+    hop: u8,
+    /// Its [`Direction`], and 2 for TCP's CWR.
+    way: u8,
+    /// What a tunnel has put around it. One byte, every value of which means something.
+    tunnel: Option<Tunnel>,
+}
+
+/// What a packet is made from.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Contents {
+    /// Its identity, unique within a run.
+    pub id: PacketId,
+    /// When its sender sends it.
+    pub sent_at: Time,
     /// What it carries.
     pub kind: Kind,
     /// The flow, which is the endpoint that owns it.
     pub flow: FlowId,
-    /// Which of the flow's connections it belongs to; a flow of short connections has many, one after the other.
+    /// Which of the flow's connections it belongs to.
     pub connection: u32,
     /// IP bytes.
     pub size: u16,
@@ -30,14 +65,10 @@ pub struct SimPacket {
     pub ecn: Ecn,
     /// What its flow means by that field.
     pub encoding: Encoding,
-    /// How many elements it has entered. The engine's.
-    pub hop: u8,
     /// Which way it travels.
     pub direction: Direction,
     /// TCP's CWR: the sender has reacted to CE.
     pub cwr: bool,
-    /// What a tunnel has put around it.
-    pub tunnel: Option<Tunnel>,
 }
 
 /// What a packet carries. Numbers count packets, so a connection may send 2^32 of them: 6 TB.
@@ -83,6 +114,124 @@ pub enum Kind {
 
 // Budget: a packet is one cache line.
 const _: () = assert!(size_of::<SimPacket>() <= 64);
+// An enum of few values in it would hold the tag of an `Option`.
+const _: () = assert!(size_of::<Option<SimPacket>>() > size_of::<SimPacket>());
+
+/// Every encoding, in the order of the enum.
+const ENCODINGS: [Encoding; 8] = {
+    use Encoding::*;
+    [None, Classic, Abc, AbcProxied, Bmcc, L4s, Explicit, None]
+};
+
+/// In [`SimPacket::way`].
+const REVERSE: u8 = 1;
+const CWR: u8 = 2;
+
+/// Tags of [`Kind`]; a [`Kind::Wire`] without data has one of its own.
+const DATA: u8 = 0;
+const ACK: u8 = 1;
+const DATAGRAM: u8 = 2;
+const WIRE: u8 = 3;
+const WIRE_ACK: u8 = 4;
+
+impl SimPacket {
+    /// A packet that has entered nothing yet.
+    #[inline]
+    pub fn new(contents: &Contents) -> Self {
+        let Contents { id, sent_at, kind, flow, connection, size, ecn, encoding, direction, cwr } = *contents;
+        let (tag, [first, second], [tag_of_header, a, b, c]) = match kind {
+            Kind::Data { number, segment, header } => (DATA, [number, segment], words_of(header)),
+            Kind::Ack { slot, generation } => (ACK, [slot, generation], [0; 4]),
+            Kind::Datagram { number, echo, held_us } => (DATAGRAM, [number, echo], [held_us, 0, 0, 0]),
+            Kind::Wire { slot, generation, hash, data } => {
+                (if data { WIRE } else { WIRE_ACK }, [slot, generation], [u32::from(hash), 0, 0, 0])
+            }
+        };
+        SimPacket {
+            id,
+            sent_at,
+            queued: Duration::ZERO,
+            flow,
+            connection,
+            words: [first, second, tag_of_header, a, b, c],
+            size,
+            kind: tag,
+            ecn: ecn as u8,
+            encoding: encoding as u8,
+            hop: 0,
+            way: direction as u8 | if cwr { CWR } else { 0 },
+            tunnel: None,
+        }
+    }
+
+    /// What it carries.
+    #[inline]
+    pub fn kind(&self) -> Kind {
+        let [first, second, third, ..] = self.words;
+        match self.kind {
+            DATA => Kind::Data { number: first, segment: second, header: self.header() },
+            ACK => Kind::Ack { slot: first, generation: second },
+            DATAGRAM => Kind::Datagram { number: first, echo: second, held_us: third },
+            tag => Kind::Wire { slot: first, generation: second, hash: third as u16, data: tag == WIRE },
+        }
+    }
+
+    /// Whether it carries TCP's CWR.
+    #[inline]
+    pub fn cwr(&self) -> bool {
+        self.way & CWR != 0
+    }
+}
+
+/// A header as a tag and three numbers.
+#[inline]
+fn words_of(header: Header) -> [u32; 4] {
+    match header {
+        Header::None => [0; 4],
+        Header::Xcp { cwnd_bytes, rtt_s, feedback_bytes } => {
+            [1, cwnd_bytes.to_bits(), rtt_s.to_bits(), feedback_bytes.to_bits()]
+        }
+        Header::Rate { bps, rtt_s } => [2, bps.to_bits(), rtt_s.to_bits(), 0],
+        Header::Load { code } => [3, u32::from(code), 0, 0],
+        Header::Flight { pause_ms } => [4, u32::from(pause_ms), 0, 0],
+    }
+}
+
+/// The header that [`words_of`] made these of.
+#[inline]
+fn header_of([tag, a, b, c]: [u32; 4]) -> Header {
+    match tag {
+        0 => Header::None,
+        1 => Header::Xcp {
+            cwnd_bytes: f32::from_bits(a),
+            rtt_s: f32::from_bits(b),
+            feedback_bytes: f32::from_bits(c),
+        },
+        2 => Header::Rate { bps: f32::from_bits(a), rtt_s: f32::from_bits(b) },
+        3 => Header::Load { code: a as u8 },
+        _ => Header::Flight { pause_ms: a as u16 },
+    }
+}
+
+impl fmt::Debug for SimPacket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SimPacket")
+            .field("id", &self.id)
+            .field("sent_at", &self.sent_at)
+            .field("queued", &self.queued)
+            .field("flow", &self.flow)
+            .field("connection", &self.connection)
+            .field("kind", &self.kind())
+            .field("size", &self.size)
+            .field("ecn", &self.ecn())
+            .field("encoding", &self.encoding())
+            .field("hop", &self.hop)
+            .field("direction", &self.direction())
+            .field("cwr", &self.cwr())
+            .field("tunnel", &self.tunnel)
+            .finish()
+    }
+}
 
 impl Packet for SimPacket {
     #[inline]
@@ -101,15 +250,15 @@ impl Packet for SimPacket {
     }
     #[inline]
     fn ecn(&self) -> Ecn {
-        self.ecn
+        Ecn::from_bits(self.ecn)
     }
     #[inline]
     fn set_ecn(&mut self, ecn: Ecn) {
-        self.ecn = ecn;
+        self.ecn = ecn as u8;
     }
     #[inline]
     fn encoding(&self) -> Encoding {
-        self.encoding
+        ENCODINGS[usize::from(self.encoding % 8)]
     }
     #[inline]
     fn tunnel(&self) -> Option<Tunnel> {
@@ -125,29 +274,26 @@ impl Packet for SimPacket {
     }
     #[inline]
     fn header(&self) -> Header {
-        match self.kind {
-            Kind::Data { header, .. } => header,
-            _ => Header::None,
-        }
+        let [_, _, header @ ..] = self.words;
+        if self.kind == DATA { header_of(header) } else { Header::None }
     }
     #[inline]
-    fn set_header(&mut self, new: Header) {
-        if let Kind::Data { header, .. } = &mut self.kind {
-            *header = new;
+    fn set_header(&mut self, header: Header) {
+        if self.kind == DATA {
+            self.words[2..].copy_from_slice(&words_of(header));
         }
     }
     #[inline]
     fn is_ack(&self) -> bool {
-        matches!(self.kind, Kind::Ack { .. })
+        self.kind == ACK
     }
     /// Like an IPv4 identification: a counter per connection that starts anywhere. A copy has its original's.
     #[inline]
     fn hash16(&self) -> u16 {
-        let number = match self.kind {
-            Kind::Data { number, .. } | Kind::Datagram { number, .. } => number,
-            Kind::Ack { slot, .. } => slot,
-            Kind::Wire { hash, .. } => return hash,
-        };
+        let [number, _, hash, ..] = self.words;
+        if matches!(self.kind, WIRE | WIRE_ACK) {
+            return hash as u16;
+        }
         let start = Packet::flow(self).0.wrapping_mul(0x9e37_79b1) >> 16;
         number.wrapping_add(start) as u16
     }
@@ -166,7 +312,7 @@ impl Routed for SimPacket {
     }
     #[inline]
     fn direction(&self) -> Direction {
-        self.direction
+        if self.way & REVERSE == 0 { Direction::Forward } else { Direction::Reverse }
     }
     #[inline]
     fn hop(&self) -> u8 {
@@ -186,6 +332,73 @@ impl Routed for SimPacket {
     }
     #[inline]
     fn is_data(&self) -> bool {
-        !matches!(self.kind, Kind::Ack { .. } | Kind::Wire { data: false, .. })
+        !matches!(self.kind, ACK | WIRE_ACK)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn headers() -> impl Strategy<Value = Header> {
+        prop_oneof![
+            Just(Header::None),
+            any::<[f32; 3]>().prop_map(|[cwnd_bytes, rtt_s, feedback_bytes]| Header::Xcp {
+                cwnd_bytes,
+                rtt_s,
+                feedback_bytes
+            }),
+            any::<[f32; 2]>().prop_map(|[bps, rtt_s]| Header::Rate { bps, rtt_s }),
+            any::<u8>().prop_map(|code| Header::Load { code }),
+            any::<u16>().prop_map(|pause_ms| Header::Flight { pause_ms }),
+        ]
+    }
+
+    fn kinds() -> impl Strategy<Value = Kind> {
+        prop_oneof![
+            (any::<[u32; 2]>(), headers()).prop_map(|([number, segment], header)| Kind::Data {
+                number,
+                segment,
+                header
+            }),
+            any::<[u32; 2]>().prop_map(|[slot, generation]| Kind::Ack { slot, generation }),
+            any::<[u32; 3]>().prop_map(|[number, echo, held_us]| Kind::Datagram { number, echo, held_us }),
+            (any::<[u32; 2]>(), any::<u16>(), any::<bool>())
+                .prop_map(|([slot, generation], hash, data)| Kind::Wire { slot, generation, hash, data }),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn a_packet_is_what_it_was_made_from(
+            kind in kinds(), header in headers(), code in 0_usize..7, bits in 0_u8..4, reverse: bool, cwr: bool
+        ) {
+            let direction = if reverse { Direction::Reverse } else { Direction::Forward };
+            let contents = Contents {
+                id: PacketId(1),
+                sent_at: Time::from_nanos(2),
+                kind,
+                flow: FlowId(3),
+                connection: 0,
+                size: 40,
+                ecn: Ecn::NotEct,
+                encoding: ENCODINGS[code],
+                direction,
+                cwr,
+            };
+            let mut packet = SimPacket::new(&contents);
+            prop_assert_eq!(packet.kind(), kind);
+            prop_assert_eq!((packet.encoding() as usize, packet.direction(), packet.cwr()), (code, direction, cwr));
+            packet.set_ecn(Ecn::from_bits(bits));
+            prop_assert_eq!(packet.ecn() as u8, bits);
+            packet.set_header(header);
+            match packet.kind() {
+                Kind::Data { header: carried, .. } => prop_assert_eq!((carried, packet.header()), (header, header)),
+                other => prop_assert_eq!((other, packet.header()), (kind, Header::None)),
+            }
+            packet.set_tunnel(Some(Tunnel::new(Ecn::Ce, 20)));
+            prop_assert_eq!(packet.size(), 60);
+        }
     }
 }

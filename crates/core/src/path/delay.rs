@@ -19,30 +19,38 @@ parameters! {
 pub struct Delay<P> {
     delay: Duration,
     under_way: VecDeque<(Time, P)>,
+    /// When the oldest leaves; `Time::MAX` while there is none. What is under way is looked at only when its time has come.
+    due: Time,
 }
 
 impl<P: Packet> Delay<P> {
     /// An empty line.
     pub fn new(config: &Config, _site: Site) -> Self {
-        Delay { delay: config.delay, under_way: VecDeque::new() }
+        Delay { delay: config.delay, under_way: VecDeque::new(), due: Time::MAX }
     }
 }
 
 impl<P: Packet> PathElement<P> for Delay<P> {
+    #[inline]
     fn accept(&mut self, now: Time, packet: P) {
-        self.under_way.push_back((now + self.delay, packet));
+        let at = now + self.delay;
+        self.due = self.due.min(at);
+        self.under_way.push_back((at, packet));
     }
 
+    #[inline]
     fn poll(&mut self, now: Time) -> Option<Output<P>> {
-        if self.under_way.front()?.0 > now {
+        if self.due > now {
             return None;
         }
         let (at, packet) = self.under_way.pop_front()?;
+        self.due = self.under_way.front().map_or(Time::MAX, |&(at, _)| at);
         Some(Output::Departed(Departed::passed(at, packet)))
     }
 
+    #[inline]
     fn next_wakeup(&self) -> Option<Time> {
-        self.under_way.front().map(|&(at, _)| at)
+        (self.due != Time::MAX).then_some(self.due)
     }
 
     fn for_each(&self, visit: &mut dyn FnMut(&P)) {

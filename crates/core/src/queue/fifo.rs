@@ -46,6 +46,10 @@ impl<P: Packet> Fifo<P> {
     pub fn pop(&mut self) -> Option<(P, Time)> {
         let (packet, arrived) = self.packets.pop_front()?;
         self.backlog.remove(packet.size());
+        if self.packets.is_empty() {
+            // Starts over at its first place: a queue that was long once would else go round all of its memory for ever.
+            self.packets.clear();
+        }
         Some((packet, arrived))
     }
 

@@ -7,7 +7,7 @@ use brakelight_scenario::experiment::Finding;
 use brakelight_scenario::file::read;
 
 use super::finding;
-use crate::engine::{Direction, Engine, Observer};
+use crate::engine::{Direction, Engine, Observer, Routed};
 use crate::host::FlowHost;
 use crate::network::{Network, Traces};
 use crate::packet::{Kind, SimPacket};
@@ -46,8 +46,8 @@ struct Watch {
 
 /// The segment of the stream that `packet` carries.
 fn segment(packet: &SimPacket) -> Option<u32> {
-    match packet.kind {
-        Kind::Data { segment, .. } if packet.direction == Direction::Forward => Some(segment),
+    match packet.kind() {
+        Kind::Data { segment, .. } if packet.direction() == Direction::Forward => Some(segment),
         _ => None,
     }
 }

@@ -117,7 +117,7 @@ where
     pub fn new(elements: Vec<L>, endpoints: Vec<E>, routes: Routes, observer: O) -> Self {
         let mut engine = Engine {
             now: Time::ZERO,
-            schedule: Schedule::new(elements.len() + endpoints.len()),
+            schedule: Schedule::new(elements.len(), endpoints.len()),
             elements,
             endpoints,
             routes,
@@ -246,8 +246,14 @@ where
         } else {
             let element = element as usize;
             self.observer.entered(element, self.now, &packet);
-            self.elements[element].accept(self.now, packet);
-            self.drain_element(element);
+            let taker = &mut self.elements[element];
+            taker.accept(self.now, packet);
+            let wakeup = taker.next_wakeup();
+            if wakeup.is_some_and(|at| at <= self.now) {
+                self.drain_element(element);
+            } else {
+                self.schedule.arm(element as Component, wakeup);
+            }
         }
     }
 

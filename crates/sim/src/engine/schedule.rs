@@ -1,46 +1,95 @@
 //! Who must be woken when: one entry per component, in a total order of (time, sequence number).
 //!
-//! A packet in flight has no entry; its link or delay line has one for all of them, so the heap stays small. Re-arming
+//! A packet in flight has no entry; its link or delay line has one for all of them, so there are few. Re-arming
 //! to a later time only stores the deadline: the old entry fires early, finds it is too early, and is put back. That
 //! turns the commonest case, a retransmission timer pushed back by every ACK, into one store.
+//!
+//! Entries meet in a knock-out tournament, whose matches lie in one array: a change is played up to the root without a branch
+//! that depends on a time, where a heap guesses wrong at every other step. Elements and endpoints have a tournament each, because
+//! a few elements have nearly all the events.
 
 use brakelight_core::time::Time;
 
 /// A component: an element or an endpoint, by position.
 pub type Component = u32;
 
-/// Children per node. Four keys lie in two cache lines, so that ten thousand flows are seven steps apart, not fourteen.
-const ARITY: usize = 4;
+/// A time, a sequence number and the component, in this order of weight. The last is there to be found: no two entries
+/// have the same sequence number.
+type Key = u128;
 
-/// Not in the heap.
-const ABSENT: u32 = u32::MAX;
+/// No entry.
+const NEVER: Key = Key::MAX;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
-    at: Time,
-    sequence: u64,
+/// The time of a key; that of [`NEVER`] is `Time::MAX`.
+#[inline]
+fn time(key: Key) -> Time {
+    Time::from_nanos((key >> 64) as u64)
 }
 
-/// An indexed heap of deadlines.
+/// A tournament: the least of many keys, each of which may change at any time.
+#[derive(Clone, Debug)]
+struct Tournament {
+    /// Match `i` is between the winners of `2 i` and `2 i + 1`; the last half are the contestants. The winner is at 1.
+    keys: Vec<Key>,
+    /// How many contestants there is room for: a power of two.
+    room: usize,
+}
+
+impl Tournament {
+    fn new(contestants: usize) -> Self {
+        let room = contestants.next_power_of_two();
+        Tournament { keys: vec![NEVER; 2 * room], room }
+    }
+
+    #[inline]
+    fn winner(&self) -> Key {
+        self.keys[1]
+    }
+
+    #[inline]
+    fn get(&self, contestant: usize) -> Key {
+        self.keys[self.room + contestant]
+    }
+
+    #[inline]
+    fn set(&mut self, contestant: usize, key: Key) {
+        let mut place = self.room + contestant;
+        self.keys[place] = key;
+        let mut winner = key;
+        while place > 1 {
+            winner = winner.min(self.keys[place ^ 1]);
+            place /= 2;
+            self.keys[place] = winner;
+        }
+    }
+}
+
+/// The deadlines of all components.
 #[derive(Clone, Debug)]
 pub struct Schedule {
-    /// Heap order; `keys` moves with it, so that sifting stays within one array.
-    heap: Vec<(Key, Component)>,
-    /// Where each component stands in `heap`.
-    position: Vec<u32>,
+    /// The entries of elements, and those of endpoints.
+    elements: Tournament,
+    endpoints: Tournament,
+    /// How many elements there are; endpoints follow them.
+    first_endpoint: usize,
     /// When each component really wants to be woken; `Time::MAX` for never.
     deadline: Vec<Time>,
     sequence: u64,
+    /// How many bits of a key's lower half are the component's.
+    component_bits: u32,
 }
 
 impl Schedule {
-    /// A schedule for `components` components, none of them armed.
-    pub fn new(components: usize) -> Self {
+    /// A schedule for so many elements and endpoints, none of them armed. Elements come first.
+    pub fn new(elements: usize, endpoints: usize) -> Self {
+        let components = elements + endpoints;
         Schedule {
-            heap: Vec::with_capacity(components),
-            position: vec![ABSENT; components],
+            elements: Tournament::new(elements),
+            endpoints: Tournament::new(endpoints),
+            first_endpoint: elements,
             deadline: vec![Time::MAX; components],
             sequence: 0,
+            component_bits: usize::BITS - components.leading_zeros(),
         }
     }
 
@@ -53,17 +102,9 @@ impl Schedule {
             return;
         }
         self.deadline[index] = at;
-        let position = self.position[index];
-        if position == ABSENT {
-            if at != Time::MAX {
-                self.insert(component, at);
-            }
-            return;
-        }
-        let slot = position as usize;
-        if at < self.heap[slot].0.at {
-            self.heap[slot].0 = self.next_key(at);
-            self.sift_up(slot);
+        if at < time(self.entry(index)) {
+            let key = self.next_key(at, component);
+            self.enter(index, key);
         }
     }
 
@@ -71,86 +112,51 @@ impl Schedule {
     #[inline]
     pub fn next(&mut self) -> Option<(Time, Component)> {
         loop {
-            let &(key, component) = self.heap.first()?;
-            let deadline = self.deadline[component as usize];
-            if deadline == key.at {
-                return Some((key.at, component));
+            let key = self.elements.winner().min(self.endpoints.winner());
+            if key == NEVER {
+                return None;
             }
-            if deadline == Time::MAX {
-                self.remove_first();
-            } else {
-                self.heap[0].0 = self.next_key(deadline);
-                self.sift_down(0);
+            let component = (key as u64 & ((1 << self.component_bits) - 1)) as Component;
+            let index = component as usize;
+            let deadline = self.deadline[index];
+            if deadline == time(key) {
+                return Some((deadline, component));
             }
+            let key = if deadline == Time::MAX { NEVER } else { self.next_key(deadline, component) };
+            self.enter(index, key);
         }
     }
 
-    /// Takes the entry that `next` returned off the heap; its owner arms itself again.
+    /// Takes the entry that `next` returned; its owner arms itself again.
     #[inline]
     pub fn fire(&mut self, component: Component) {
-        debug_assert_eq!(self.heap[0].1, component, "only the first entry fires");
-        // The entry stays where it is: nearly every component arms itself again at once, which is one sift instead of
-        // a removal and an insertion. `next` drops it if it does not.
+        // The entry stays where it is: nearly every component arms itself again at once, which is one change instead of
+        // two. `next` drops it if it does not.
         self.deadline[component as usize] = Time::MAX;
     }
 
-    fn next_key(&mut self, at: Time) -> Key {
+    #[inline]
+    fn next_key(&mut self, at: Time, component: Component) -> Key {
         self.sequence += 1;
-        Key { at, sequence: self.sequence }
-    }
-
-    fn insert(&mut self, component: Component, at: Time) {
-        let key = self.next_key(at);
-        self.heap.push((key, component));
-        let last = self.heap.len() - 1;
-        self.position[component as usize] = last as u32;
-        self.sift_up(last);
-    }
-
-    fn remove_first(&mut self) {
-        let (_, component) = self.heap.swap_remove(0);
-        self.position[component as usize] = ABSENT;
-        if !self.heap.is_empty() {
-            self.position[self.heap[0].1 as usize] = 0;
-            self.sift_down(0);
-        }
-    }
-
-    fn sift_up(&mut self, mut slot: usize) {
-        let entry = self.heap[slot];
-        while slot > 0 {
-            let parent = (slot - 1) / ARITY;
-            if self.heap[parent].0 <= entry.0 {
-                break;
-            }
-            self.place(slot, self.heap[parent]);
-            slot = parent;
-        }
-        self.place(slot, entry);
-    }
-
-    fn sift_down(&mut self, mut slot: usize) {
-        let entry = self.heap[slot];
-        loop {
-            let first = ARITY * slot + 1;
-            let Some(children) = self.heap.get(first..(first + ARITY).min(self.heap.len())) else { break };
-            let Some((offset, least)) = children.iter().enumerate().min_by_key(|(_, child)| child.0) else {
-                break;
-            };
-            if entry.0 <= least.0 {
-                break;
-            }
-            let least = *least;
-            self.place(slot, least);
-            slot = first + offset;
-        }
-        self.place(slot, entry);
+        Key::from(at.as_nanos()) << 64
+            | Key::from(self.sequence << self.component_bits)
+            | Key::from(component)
     }
 
     #[inline]
-    fn place(&mut self, slot: usize, entry: (Key, Component)) {
-        self.heap[slot] = entry;
-        self.position[entry.1 as usize] = slot as u32;
+    fn entry(&self, index: usize) -> Key {
+        match index.checked_sub(self.first_endpoint) {
+            None => self.elements.get(index),
+            Some(endpoint) => self.endpoints.get(endpoint),
+        }
+    }
+
+    #[inline]
+    fn enter(&mut self, index: usize, key: Key) {
+        match index.checked_sub(self.first_endpoint) {
+            None => self.elements.set(index, key),
+            Some(endpoint) => self.endpoints.set(endpoint, key),
+        }
     }
 }
 
@@ -165,7 +171,7 @@ mod tests {
 
     #[test]
     fn equal_times_fire_in_the_order_they_were_armed() {
-        let mut schedule = Schedule::new(3);
+        let mut schedule = Schedule::new(2, 1);
         for component in [2, 0, 1] {
             schedule.arm(component, at(5));
         }
@@ -179,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_deadline_moved_later_does_not_fire_early() {
-        let mut schedule = Schedule::new(2);
+        let mut schedule = Schedule::new(1, 1);
         schedule.arm(0, at(10));
         schedule.arm(1, at(20));
         schedule.arm(0, at(30));
@@ -196,7 +202,7 @@ mod tests {
         fn fires_every_deadline_once_and_in_order(
             operations in prop::collection::vec((0_u32..8, prop::option::of(1_u64..100)), 1..200)
         ) {
-            let mut schedule = Schedule::new(8);
+            let mut schedule = Schedule::new(3, 5);
             let mut model: [Option<u64>; 8] = [None; 8];
             let mut now = 0;
             for (component, ahead) in operations {

@@ -78,28 +78,35 @@ impl AckBody {
     }
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Slot {
     generation: u32,
+    /// While the slot is free: the one that became free before it, plus one.
+    next_free: u32,
     body: AckBody,
 }
 
-/// The ACKs in flight of one connection. Slots and the memory inside them are used again.
+/// The ACKs in flight of one connection. Slots and the memory inside them are used again, the last that became free first.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AckArena {
     slots: Vec<Slot>,
-    free: Vec<u32>,
+    /// The slot that became free last, plus one; zero while none is.
+    first_free: u32,
+    in_use: u32,
 }
 
 impl AckArena {
     /// A slot for a new ACK, without detail.
     #[inline]
     pub(super) fn claim(&mut self) -> (u32, u32, &mut AckBody) {
-        let slot = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Slot::default());
-            (self.slots.len() - 1) as u32
-        });
+        self.in_use += 1;
+        if self.first_free == 0 {
+            self.slots.push(Slot { generation: 0, next_free: 0, body: AckBody::default() });
+            self.first_free = self.slots.len() as u32;
+        }
+        let slot = self.first_free - 1;
         let entry = &mut self.slots[slot as usize];
+        self.first_free = entry.next_free;
         entry.body.detailed = false;
         (slot, entry.generation, &mut entry.body)
     }
@@ -118,12 +125,14 @@ impl AckArena {
             && entry.generation == generation
         {
             entry.generation = entry.generation.wrapping_add(1);
-            self.free.push(slot);
+            entry.next_free = self.first_free;
+            self.first_free = slot + 1;
+            self.in_use -= 1;
         }
     }
 
     /// How many ACKs are in flight.
     pub(super) fn in_use(&self) -> usize {
-        self.slots.len() - self.free.len()
+        self.in_use as usize
     }
 }

@@ -16,7 +16,7 @@ use super::receiver::{Receiver, Wish};
 use super::sender::Sender;
 use super::{Counters, FlowConfig};
 use crate::engine::Direction;
-use crate::packet::{Kind, SimPacket};
+use crate::packet::{Contents, Kind, SimPacket};
 
 /// Bytes that QUIC's STREAM frame header takes in a data packet, and an ACK frame with one range in an ACK packet.
 const STREAM_FRAME: u32 = 8;
@@ -140,7 +140,7 @@ impl Connection {
 
     #[inline]
     pub(super) fn accept(&mut self, shared: &mut Shared, now: Time, packet: &SimPacket) {
-        match packet.kind {
+        match packet.kind() {
             Kind::Data { number, segment, .. } => {
                 let payload = packet.size.saturating_sub(shared.overhead);
                 while let Some(&(after, below)) = self.heard.front()
@@ -183,7 +183,7 @@ impl Connection {
 
     /// A packet died on the way.
     pub(super) fn release(&mut self, packet: &SimPacket) {
-        if let (Kind::Ack { slot, generation }, false) = (packet.kind, packet.id.is_copy()) {
+        if let (Kind::Ack { slot, generation }, false) = (packet.kind(), packet.id.is_copy()) {
             self.acks.release(slot, generation);
         }
     }
@@ -209,10 +209,9 @@ impl Connection {
             return Some(packet);
         }
         let outgoing = self.sender.poll(now)?;
-        Some(SimPacket {
+        Some(SimPacket::new(&Contents {
             id: shared.identity(),
             sent_at: now,
-            queued: Duration::ZERO,
             kind: Kind::Data {
                 number: outgoing.number,
                 segment: outgoing.segment,
@@ -223,11 +222,9 @@ impl Connection {
             size: outgoing.size + shared.overhead,
             ecn: outgoing.directive.ecn,
             encoding: self.encoding,
-            hop: 0,
             direction: Direction::Forward,
             cwr: outgoing.directive.cwr,
-            tunnel: None,
-        })
+        }))
     }
 
     /// Sends a message of the application.
@@ -239,21 +236,18 @@ impl Connection {
         payload: u16,
         kind: Kind,
     ) {
-        let packet = SimPacket {
+        let packet = SimPacket::new(&Contents {
             id: shared.identity(),
             sent_at: now,
-            queued: Duration::ZERO,
             kind,
             flow: shared.flow,
             connection: self.number,
             size: payload + DATAGRAM_OVERHEAD,
             ecn: Ecn::NotEct,
             encoding: Encoding::None,
-            hop: 0,
             direction,
             cwr: false,
-            tunnel: None,
-        };
+        });
         let at = shared.leave_at(now);
         self.outbox.push_back((at, packet));
     }
@@ -272,10 +266,9 @@ fn post_ack(
 ) {
     let (slot, generation, body) = acks.claim();
     let lists = receiver.write_ack(now, flush, body);
-    let packet = SimPacket {
+    let packet = SimPacket::new(&Contents {
         id: shared.identity(),
         sent_at: now,
-        queued: Duration::ZERO,
         kind: Kind::Ack { slot, generation },
         flow: shared.flow,
         connection,
@@ -283,10 +276,8 @@ fn post_ack(
         // rfc3168 6.1.4: pure ACKs are not ECN-capable.
         ecn: Ecn::NotEct,
         encoding: Encoding::None,
-        hop: 0,
         direction: Direction::Reverse,
         cwr: false,
-        tunnel: None,
-    };
+    });
     outbox.push_back((shared.leave_at(now), packet));
 }

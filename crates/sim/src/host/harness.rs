@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use brakelight_core::controller::Controller;
 use brakelight_core::ecn::Ecn;
 use brakelight_core::endpoint::Endpoint;
-use brakelight_core::packet::{Duplicate, FlowId, PacketId};
+use brakelight_core::packet::{Duplicate, FlowId, Packet, PacketId};
 use brakelight_core::random::Random;
 use brakelight_core::registry::{ControllerConfig, FeedbackConfig, Host};
 use brakelight_core::time::{Duration, Time};
@@ -15,7 +15,7 @@ use brakelight_scenario::clock::Clock;
 use brakelight_scenario::traffic::Traffic;
 
 use super::{FlowConfig, FlowHost};
-use crate::engine::Direction;
+use crate::engine::{Direction, Routed};
 use crate::packet::{Kind, SimPacket};
 
 /// What the path does to a packet.
@@ -40,7 +40,7 @@ pub(crate) struct Sent {
 
 impl Sent {
     pub(crate) fn segment(&self) -> Option<u32> {
-        match self.packet.kind {
+        match self.packet.kind() {
             Kind::Data { segment, .. } => Some(segment),
             _ => None,
         }
@@ -130,10 +130,10 @@ impl<F: FnMut(Time, &SimPacket) -> Fate> World<F> {
             return self.host.release(packet);
         }
         if fate == Fate::Mark {
-            packet.ecn = Ecn::Ce;
+            packet.set_ecn(Ecn::Ce);
         }
         let mut leaves = self.now;
-        if let (Some(rate), Direction::Forward) = (self.rate, packet.direction) {
+        if let (Some(rate), Direction::Forward) = (self.rate, packet.direction()) {
             let start = self.busy_until.max(self.now);
             if rate.bytes_in(start.since(self.now)).0 + u64::from(packet.size) > self.limit {
                 return self.host.release(packet);
@@ -195,7 +195,7 @@ impl<F: FnMut(Time, &SimPacket) -> Fate> World<F> {
     }
 
     pub(crate) fn acks(&self) -> impl Iterator<Item = &Sent> {
-        self.sent.iter().filter(|sent| matches!(sent.packet.kind, Kind::Ack { .. }))
+        self.sent.iter().filter(|sent| matches!(sent.packet.kind(), Kind::Ack { .. }))
     }
 
     /// When each segment was sent the second time.

@@ -36,6 +36,7 @@ use brakelight_core::units::Bytes;
 use brakelight_scenario::clock::Clock;
 use brakelight_scenario::traffic::Traffic;
 
+use crate::engine::Routed;
 use crate::packet::{Kind, SimPacket};
 use crate::traffic::{AnyApplication, Application};
 use bundle::Bundle;
@@ -384,9 +385,9 @@ impl Single {
     #[inline]
     fn accept(&mut self, shared: &mut Shared, now: Time, packet: &SimPacket) {
         let Some(connection) = &mut self.connection else { return };
-        if let Kind::Datagram { number, echo, held_us } = packet.kind {
+        if let Kind::Datagram { number, echo, held_us } = packet.kind() {
             let payload = packet.size - DATAGRAM_OVERHEAD;
-            let datagram = Datagram { direction: packet.direction, payload, number, echo, held_us };
+            let datagram = Datagram { direction: packet.direction(), payload, number, echo, held_us };
             return self.act(shared, now, |application, socket| application.on_datagram(&datagram, socket));
         }
         connection.accept(shared, now, packet);

@@ -13,8 +13,8 @@ use super::acks::AckBody;
 use super::harness::{Fate, World, config, segments};
 use super::receiver::{Receiver, Wish};
 use super::tests::losing;
-use crate::engine::Direction;
-use crate::packet::{Kind, SimPacket};
+use crate::engine::{Direction, Routed};
+use crate::packet::{Contents, Kind, SimPacket};
 
 const RTT: Duration = Duration::from_millis(100);
 
@@ -65,7 +65,7 @@ fn retransmissions_have_numbers_of_their_own() {
     world.run(Time::from_secs(5));
     let numbers: Vec<u32> = world
         .data()
-        .map(|sent| match sent.packet.kind {
+        .map(|sent| match sent.packet.kind() {
             Kind::Data { number, .. } => number,
             _ => unreachable!("data"),
         })
@@ -103,7 +103,7 @@ fn a_short_silence_is_not_persistent_congestion() {
 #[test]
 fn an_episode_whose_packets_all_arrive_late_is_undone() {
     // Packet 5 comes 30 ms late, behind more than three others.
-    let mut world = World::new(quic(60), RTT, |_, packet: &SimPacket| match packet.kind {
+    let mut world = World::new(quic(60), RTT, |_, packet: &SimPacket| match packet.kind() {
         Kind::Data { number: 5, .. } => Fate::Late(Duration::from_millis(30)),
         _ => Fate::Deliver,
     });
@@ -134,7 +134,7 @@ fn the_delay_of_a_held_ack_is_no_part_of_the_smoothed_rtt() {
     let mut world =
         World::new(config(Host::Quic, Traffic::OnOff(periods)), RTT, move |_, packet: &SimPacket| {
             // The first ACK is lost with its delay, so that the second covers two packets at once: a clean minimum.
-            let first = packet.direction == Direction::Reverse && std::mem::take(&mut early);
+            let first = packet.direction() == Direction::Reverse && std::mem::take(&mut early);
             if first { Fate::Drop } else { Fate::Deliver }
         });
     world.run(Time::from_secs(30));
@@ -192,21 +192,18 @@ fn receive_times_are_reported_for_every_packet_in_the_order_of_arrival() {
 }
 
 fn data(number: u32, sent_at: Time) -> SimPacket {
-    SimPacket {
+    SimPacket::new(&Contents {
         id: PacketId(u64::from(number)),
         sent_at,
-        queued: Duration::ZERO,
         kind: Kind::Data { number, segment: number, header: Header::None },
         flow: FlowId(0),
         connection: 0,
         size: 1065,
         ecn: Ecn::NotEct,
         encoding: Encoding::None,
-        hop: 0,
         direction: Direction::Forward,
         cwr: false,
-        tunnel: None,
-    }
+    })
 }
 
 #[test]

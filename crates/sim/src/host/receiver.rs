@@ -151,14 +151,14 @@ impl Receiver {
     ) -> Wish {
         let urgent = match self.host {
             Host::Tcp => self.is_urgent_tcp(now, segment),
-            Host::Quic => self.is_urgent_quic(number, packet.ecn),
+            Host::Quic => self.is_urgent_quic(number, packet.ecn()),
         };
         let action = self.feedback.on_packet(&Arrival {
             now,
             number: u64::from(number),
             size: Bytes(u64::from(payload)),
-            ecn: packet.ecn,
-            cwr: packet.cwr,
+            ecn: packet.ecn(),
+            cwr: packet.cwr(),
             header: packet.header(),
             hash16: packet.hash16(),
             sent_at: packet.sent_at,

@@ -8,7 +8,7 @@ use brakelight_scenario::traffic::{OnOff, Traffic};
 
 use super::harness::{Fate, World, config, segments};
 use super::tests::losing;
-use crate::engine::Direction;
+use crate::engine::{Direction, Routed};
 use crate::packet::{Kind, SimPacket};
 
 const RTT: Duration = Duration::from_millis(100);
@@ -91,7 +91,7 @@ fn what_an_episode_sent_and_lost_begins_the_next_one() {
 
 #[test]
 fn a_packet_two_places_late_is_no_loss() {
-    let mut world = World::new(tcp(100), RTT, |_, packet: &SimPacket| match packet.kind {
+    let mut world = World::new(tcp(100), RTT, |_, packet: &SimPacket| match packet.kind() {
         // Overtaken by two packets of the same burst; reordering was never seen before.
         Kind::Data { segment: 7, .. } => Fate::Late(Duration::from_nanos(1)),
         Kind::Data { segment: 10.., .. } => Fate::Deliver,
@@ -105,7 +105,7 @@ fn a_packet_two_places_late_is_no_loss() {
 #[test]
 fn once_reordering_was_seen_a_packet_within_the_window_is_no_loss() {
     // Every 40th packet comes 20 ms late: less than min_rtt / 4. Only the first takes the sender by surprise.
-    let mut world = World::new(tcp(2_000), RTT, |_, packet: &SimPacket| match packet.kind {
+    let mut world = World::new(tcp(2_000), RTT, |_, packet: &SimPacket| match packet.kind() {
         Kind::Data { segment, .. } if segment % 40 == 20 => Fate::Late(Duration::from_millis(20)),
         _ => Fate::Deliver,
     })
@@ -123,7 +123,7 @@ fn a_timeout_that_was_only_a_delay_is_undone() {
     let mut config = config(Host::Tcp, Traffic::RateLimited(Rate::from_mbps(5)));
     config.stop = Some(Time::from_secs(4));
     let mut world = World::new(config, RTT, |now: Time, packet: &SimPacket| {
-        let slow = packet.direction == Direction::Forward && now >= ms(500) && now < ms(1_500);
+        let slow = packet.direction() == Direction::Forward && now >= ms(500) && now < ms(1_500);
         if slow { Fate::Late(ms(1_500).since(now)) } else { Fate::Deliver }
     });
     world.run(ms(499));
@@ -192,7 +192,7 @@ fn a_timeout_repairs_the_whole_flight_by_slow_start() {
 fn a_probe_for_a_late_ack_costs_nothing() {
     // The ACK of the last flight comes 150 ms late: the probe is needless, DSACK says so, the window stays.
     let mut world = World::new(tcp(60), RTT, |now: Time, packet: &SimPacket| {
-        let slow = packet.direction == Direction::Reverse && now >= ms(240) && now < ms(260);
+        let slow = packet.direction() == Direction::Reverse && now >= ms(240) && now < ms(260);
         if slow { Fate::Late(Duration::from_millis(250)) } else { Fate::Deliver }
     });
     world.run(Time::from_secs(5));
@@ -249,12 +249,12 @@ fn ce_reduces_the_window_once_per_round_trip_and_sets_cwr() {
     config.controller = ControllerConfig::new("newreno", &[("ecn", "true")]).unwrap();
     config.initial_window = 40;
     // Ten packets of the first flight are marked.
-    let mut world = World::new(config, RTT, |_, packet: &SimPacket| match packet.kind {
+    let mut world = World::new(config, RTT, |_, packet: &SimPacket| match packet.kind() {
         Kind::Data { segment: 10..20, .. } => Fate::Mark,
         _ => Fate::Deliver,
     });
     world.run(ms(190));
-    assert_eq!(world.data().filter(|sent| sent.packet.cwr).count(), 1);
+    assert_eq!(world.data().filter(|sent| sent.packet.cwr()).count(), 1);
     world.run(ms(290));
     let counters = world.host.counters();
     assert_eq!((counters.lost_packets, counters.retransmitted_packets), (0, 0));
@@ -271,7 +271,7 @@ fn accurate_ecn_counts_every_mark_once_though_acks_are_lost() {
     config.controller = ControllerConfig::new("prague", &[]).unwrap();
     config.feedback = FeedbackConfig::new("accecn", &[]).unwrap();
     let mut acks = 0;
-    let mut world = World::new(config, RTT, move |_, packet: &SimPacket| match packet.kind {
+    let mut world = World::new(config, RTT, move |_, packet: &SimPacket| match packet.kind() {
         Kind::Data { segment, .. } if segment % 5 == 0 => Fate::Mark,
         Kind::Ack { .. } => {
             acks += 1;

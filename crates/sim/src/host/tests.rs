@@ -49,7 +49,7 @@ fn a_backlogged_flow_fills_a_bottleneck() {
 /// Loses the given segments, each as often as it is listed.
 pub(super) fn losing(lost: &'static [u32]) -> impl FnMut(Time, &SimPacket) -> Fate {
     let mut left: Vec<u32> = lost.to_vec();
-    move |_, packet| match packet.kind {
+    move |_, packet| match packet.kind() {
         Kind::Data { segment, .. } => match left.iter().position(|&other| other == segment) {
             Some(at) => {
                 left.remove(at);
@@ -99,7 +99,7 @@ mod property {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::engine::Direction;
+    use crate::engine::{Direction, Routed};
 
     /// Per mille of packets lost, late and doubled; the same in both directions.
     fn run(
@@ -155,7 +155,7 @@ mod property {
             let (_, again) = run(host, seed, loss, late, twice, count);
             prop_assert!(trace == again, "the same run twice differs");
             let acks = world.acks().count();
-            prop_assert!(world.sent.iter().all(|sent| sent.packet.direction == Direction::Forward || acks > 0));
+            prop_assert!(world.sent.iter().all(|sent| sent.packet.direction() == Direction::Forward || acks > 0));
         }
     }
 }

@@ -7,7 +7,7 @@ use brakelight_scenario::traffic::{
     Arrivals, Call, Game, OnOff, RequestResponse, ShortFlows, SizeLaw, Traffic, Video,
 };
 
-use crate::engine::Direction;
+use crate::engine::{Direction, Routed};
 use crate::host::harness::{Fate, World, config};
 use crate::packet::{Kind, SimPacket};
 
@@ -88,14 +88,14 @@ fn a_lost_request_is_repeated_after_a_second() {
     });
     let mut lost = false;
     let mut world = World::new(config(Host::Tcp, traffic), RTT, move |_, packet: &SimPacket| {
-        let second_part = matches!(packet.kind, Kind::Datagram { echo: 1, .. });
+        let second_part = matches!(packet.kind(), Kind::Datagram { echo: 1, .. });
         if second_part && !std::mem::replace(&mut lost, true) { Fate::Drop } else { Fate::Deliver }
     });
     world.run(Time::from_secs(5));
     expect(&world, "responses", 1.0, 1.0);
     expect(&world, "response_ms_mean", 1_100.0, 1_100.0);
     // Three parts, all of them again.
-    let parts = world.sent.iter().filter(|sent| matches!(sent.packet.kind, Kind::Datagram { .. }));
+    let parts = world.sent.iter().filter(|sent| matches!(sent.packet.kind(), Kind::Datagram { .. }));
     assert_eq!(parts.count(), 6);
 }
 
@@ -112,8 +112,8 @@ fn a_game_measures_the_round_trip_and_counts_what_is_lost() {
 
     let mut updates = 0;
     let mut lossy = World::new(config(Host::Tcp, Traffic::Game(game)), RTT, move |_, packet: &SimPacket| {
-        updates += u32::from(packet.direction == Direction::Forward);
-        let drop = packet.direction == Direction::Forward && updates.is_multiple_of(4);
+        updates += u32::from(packet.direction() == Direction::Forward);
+        let drop = packet.direction() == Direction::Forward && updates.is_multiple_of(4);
         if drop { Fate::Drop } else { Fate::Deliver }
     });
     lossy.run(Time::from_secs(10));
