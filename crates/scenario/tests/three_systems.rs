@@ -1,0 +1,99 @@
+//! The tables of `docs/three-systems.md` hold what the kept verdicts of `docs/reproduction.md` say. Running them anew takes a minute and
+//! needs recordings, so the kept ones are read; `brakelight reproduce FIRST-R FIRST-F FIRST-W --format markdown` makes them.
+
+#[path = "../../core/tests/support/part.rs"]
+mod part;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+
+const PAGE: &str = "../three-systems";
+
+/// The schemes, by their names in the experiments and in the tables.
+const SCHEMES: &[(&str, &str)] = &[
+    ("abc", "ABC"),
+    ("bmcc", "BMCC"),
+    ("quicdc", "QUIC-DC"),
+    ("bbr3", "BBRv3"),
+    ("copa", "Copa"),
+    ("cubic+codel", "Cubic+CoDel"),
+];
+
+const DELAY: &str = "95th percentile of queueing, ms";
+const LOSS: &str = "Loss, per cent";
+
+/// What the kept verdict on `claim` of experiment `id` shows as measured: values by scheme and, where there are several, by case.
+fn kept(id: &str, claim: &str) -> BTreeMap<String, f64> {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/reproduction.md");
+    let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let row = text
+        .lines()
+        .map(|line| line.split('|').map(str::trim).collect::<Vec<_>>())
+        .find(|cells| cells.get(1) == Some(&id) && cells.get(2) == Some(&claim))
+        .unwrap_or_else(|| panic!("no kept verdict on {id}: {claim}"));
+    let value = |pair: &str| -> Option<(String, f64)> {
+        let (name, value) = pair.rsplit_once(": ")?;
+        Some((name.to_string(), value.parse().ok()?))
+    };
+    row[4]
+        .split(", ")
+        .map(|pair| value(pair).unwrap_or_else(|| panic!("{id}: {claim}: `{pair}` is no value")))
+        .collect()
+}
+
+/// Two digits behind the point, or as many as the first that is not zero needs.
+fn loss(percent: f64) -> String {
+    match percent {
+        0.0 => "0".to_string(),
+        0.01.. => format!("{percent:.2}"),
+        _ => format!("{percent:.3}"),
+    }
+}
+
+fn delay(ms: f64) -> String {
+    if ms < 9.95 { format!("{ms:.1}") } else { format!("{ms:.0}") }
+}
+
+/// One line per case, (how the experiment calls it, how the table does): `share` times `factor`, delay and loss of each scheme.
+fn table(id: &str, share: &str, factor: f64, corner: &str, cases: &[(&str, &str)]) -> String {
+    let [shares, delays, losses] = [share, DELAY, LOSS].map(|claim| kept(id, claim));
+    let names: Vec<&str> = SCHEMES.iter().map(|(_, name)| *name).collect();
+    let mut table = format!("| {corner} | {} |\n|---|{}\n", names.join(" | "), "---|".repeat(names.len()));
+    for (case, name) in cases {
+        let cells: Vec<String> = SCHEMES
+            .iter()
+            .map(|(scheme, _)| {
+                let key = format!("{scheme} {case}");
+                let of = |values: &BTreeMap<String, f64>| {
+                    *values.get(key.trim()).unwrap_or_else(|| panic!("{id}: nothing is kept of {key}"))
+                };
+                format!("{:.1}; {}; {}", factor * of(&shares), delay(of(&delays)), loss(of(&losses)))
+            })
+            .collect();
+        table += &format!("| {name} | {} |\n", cells.join(" | "));
+    }
+    table
+}
+
+#[test]
+fn the_tables_are_those_of_the_kept_verdicts() {
+    let recordings = [
+        "Verizon-LTE-short.down",
+        "Verizon-LTE-short.up",
+        "ATT-LTE-driving-2016.down",
+        "ATT-LTE-driving-2016.up",
+        "TMobile-LTE-short.down",
+        "TMobile-LTE-short.up",
+    ]
+    .map(|name| (name, name));
+    let fixed = [("case 12", "12 Mbit/s"), ("case 50", "50 Mbit/s"), ("case 100", "100 Mbit/s")];
+    let share = "Share of the link used";
+    part::check(PAGE, "recordings", &table("FIRST-R", share, 100.0, "recording", &recordings));
+    part::check(PAGE, "fixed", &table("FIRST-F", share, 100.0, "link", &fixed));
+    part::check(
+        PAGE,
+        "wifi",
+        &table("FIRST-W", "Throughput, Mbit/s", 1.0, "link", &[("", "`wifi:mcs=1/7`")]),
+    );
+}
