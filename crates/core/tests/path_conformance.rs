@@ -1,5 +1,5 @@
 //! What every path element must do, over every line of its tables; for links, with every service and every queue of the
-//! registry:
+//! registry; for radios, with the queues that use most of what they say:
 //!
 //! - packets are conserved by identity, at any time;
 //! - packets keep the order they are promised to keep;
@@ -12,7 +12,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use brakelight_core::ecn::{Ecn, Encoding};
 use brakelight_core::packet::{Duplicate, FlowId, Header, Packet, PacketId, Tunnel};
 use brakelight_core::parameters::Parameters;
-use brakelight_core::path::elements::{AnyElement, AnyService, ELEMENTS, ElementConfig, Order};
+use brakelight_core::path::elements::{
+    AnyElement, AnyService, ELEMENTS, ElementConfig, Order, RADIOS, RadioConfig,
+};
 use brakelight_core::path::link::restart::{Restart, Restarting, Waiting};
 use brakelight_core::path::link::{Link, Service, fixed, steps, traced};
 use brakelight_core::path::trace::Trace;
@@ -246,6 +248,65 @@ fn restart_cases() -> Vec<Case> {
     cases
 }
 
+/// Each radio with its defaults, and with several users, losses and every way to share and to estimate.
+fn radio_cases() -> Vec<Case> {
+    const OTHER: &[(&str, Options<'_>)] = &[
+        (
+            "wifi",
+            &[
+                ("stations", "3"),
+                ("queues", "shared"),
+                ("loss", "0.3"),
+                ("retries", "2"),
+                ("mcs", "0..7"),
+                ("period", "50ms"),
+            ],
+        ),
+        (
+            "wifi",
+            &[
+                ("stations", "3"),
+                ("queues", "per-station"),
+                ("loss", "0.3"),
+                ("retries", "2"),
+                ("mcs", "0..7"),
+                ("period", "50ms"),
+            ],
+        ),
+        (
+            "cellular",
+            &[("users", "3"), ("estimate", "naive"), ("bler", "0.3"), ("snr", "6"), ("spread", "10")],
+        ),
+        (
+            "cellular",
+            &[("users", "3"), ("estimate", "hypothetical"), ("bler", "0.3"), ("snr", "6"), ("spread", "10")],
+        ),
+        (
+            "cellular",
+            &[("users", "3"), ("estimate", "truth"), ("bler", "0.3"), ("snr", "6"), ("spread", "10")],
+        ),
+        ("cellular", &[("users", "3"), ("scheduler", "rr"), ("bler", "0.3"), ("snr", "6"), ("spread", "10")]),
+    ];
+    let defaults = RADIOS.iter().map(|entry| (entry.name, &[] as Options<'_>));
+    let mut cases = Vec::new();
+    for (radio, options) in defaults.chain(OTHER.iter().copied()) {
+        for queue in ["droptail", "codel", "abc"] {
+            let config = RadioConfig::new(radio, options).unwrap();
+            let queue = QueueConfig::new(queue, &[]).unwrap();
+            cases.push(Case {
+                name: format!("{} on {radio} {options:?}", queue.name()),
+                order: Order::PerFlow,
+                speaks: ALL.into_iter().filter(|encoding| queue.speaks(*encoding)).collect(),
+                build: Box::new(move || {
+                    let site = Site { random: Random::stream(5, "radio"), ids: PacketId(1 << 40) };
+                    AnyElement::Radio(config.build(&queue, Limit::Packets(60), site))
+                }),
+            });
+        }
+    }
+    cases
+}
+
 /// Bursts above and trickles below any of the links' rates, with idle gaps; many arrivals fall exactly on a millisecond,
 /// where opportunities and deadlines are.
 fn arrivals(case: &Case, seed: u64) -> Vec<(Time, Probe)> {
@@ -396,7 +457,7 @@ fn late<'a>(case: &'a Case, arrivals: &[(Time, Probe)], seed: u64) -> Harness<'a
 }
 
 fn all_cases() -> Vec<Case> {
-    element_cases().into_iter().chain(link_cases()).chain(restart_cases()).collect()
+    element_cases().into_iter().chain(link_cases()).chain(restart_cases()).chain(radio_cases()).collect()
 }
 
 #[test]
@@ -407,9 +468,11 @@ fn packets_are_conserved_and_the_end_is_quiet() {
             let harness = on_time(&case, &arrivals);
             assert!(harness.inside.is_empty(), "{}: {} never came out", case.name, harness.inside.len());
             assert_eq!(harness.element.next_wakeup(), None, "{}", case.name);
-            // A link wakes up for a packet's turn and for its departure; nothing else wakes up twice for a packet.
+            // A link wakes up for a packet's turn and for its departure; nothing else wakes up twice for a packet, except radios,
+            // which do for every slot and every try.
+            let slots = matches!(harness.element, AnyElement::Radio(_));
             assert!(
-                harness.wakeups <= 2 * arrivals.len(),
+                slots || harness.wakeups <= 2 * arrivals.len(),
                 "{}: {} wake-ups for {} packets",
                 case.name,
                 harness.wakeups,

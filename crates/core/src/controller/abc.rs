@@ -203,15 +203,15 @@ parameters! {
         /// Whether the window gains one packet per RTT besides; without it shares do not converge.
         additive_increase: bool = true, in .., from "abc20 3.1.3";
         /// Packets below which braking does not go: 2 in the paper, 5 in the prototype.
-        floor: Option<u32> = None, in crate::parameters::OrNone(1..=1000), from "mechanisms X-15";
+        floor: Option<u32> = None, in crate::parameters::OrNone(1..=1000), from "not stated in abc20: ours; its code";
         /// Packets before the first ACK: the connection's in the paper, 10 in the prototype.
-        initial_window: Option<u32> = None, in crate::parameters::OrNone(1..=10_000), from "mechanisms X-16";
+        initial_window: Option<u32> = None, in crate::parameters::OrNone(1..=10_000), from "not stated in abc20: the host's; its code";
         /// Windows per RTT at which packets are paced, 0 for none: 0 in the paper, 2 in the prototype.
-        pacing: Option<f64> = None, in crate::parameters::OrNone(0.0..=100.0), from "mechanisms M-1";
+        pacing: Option<f64> = None, in crate::parameters::OrNone(0.0..=100.0), from "abc20 3: none; its code";
         /// Bound of both windows, in packets in flight before the ACK.
         cap: f64 = 2.0, in 1.0..=1000.0, from "abc20 4.1";
         /// Packets below which that bound does not go.
-        cap_floor: u32 = 10, in 1..=10_000, from "mechanisms X-14";
+        cap_floor: u32 = 10, in 1..=10_000, from "not stated in abc20: ours";
         /// Packets from one pair of brake probes to the next; none sends no probes.
         probe: Option<u32> = None, in crate::parameters::OrNone(8..=1_000_000), from "abc17 4";
         /// What the sender asks for by its accelerates: what its application sends, or a rate; none asks for all there is.

@@ -75,7 +75,7 @@ law_parameters! {
         /// Windows per round trip at which packets are paced, 0 for none.
         pacing: f64 = 0.0, in 0.0..=100.0, from "not in bmcc";
         /// Whether a loss that no load announced makes the window grow as TCP's.
-        fallback: bool = true, in .., from "bmcc VI; mechanisms M-77";
+        fallback: bool = true, in .., from "bmcc VI, which does not say how";
     }
 }
 

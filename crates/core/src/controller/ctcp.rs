@@ -18,7 +18,7 @@
 //! | beta | `beta` | 1 | 1/2 | tan06 IV |
 //! | k | `k` | 1 | 3/4 | tan06 IV |
 //! | gamma | `gamma` | packets | 30 | tan06 IV |
-//! | zeta | `zeta` | 1 | 1 | mechanisms M-108 |
+//! | zeta | `zeta` | 1 | 1 | tan06 leaves it open; ours |
 //! | low_window | `low_window` | packets | 41 | draft-ctcp 3 |
 //!
 //! Deviations:
@@ -50,7 +50,7 @@ parameters! {
         /// Packets in the queue from which the delay window shrinks.
         gamma: f64 = 30.0, in 1.0..=10_000.0, from "tan06 IV";
         /// How fast it shrinks, per packet in the queue.
-        zeta: f64 = 1.0, in 0.01..=10.0, from "mechanisms M-108";
+        zeta: f64 = 1.0, in 0.01..=10.0, from "tan06: open; ours";
         /// Window, in packets, below which there is no delay window.
         low_window: f64 = 41.0, in 1.0..=10_000.0, from "draft-ctcp 3";
         /// Whether to send ECT(0) and treat CE as a loss.

@@ -228,7 +228,7 @@ macro_rules! law_parameters {
                 /// What a decrease leaves at a load factor of u.
                 beta_min: f64 = 0.65, in 0.1..=0.99, from "bmcc table I";
                 /// The most that a window grows by in one round trip.
-                growth_most: f64 = 4.0, in 1.1..=1e6, from "mechanisms X-38";
+                growth_most: f64 = 4.0, in 1.1..=1e6, from "not in bmcc: ours";
                 $($own)*
             }
         }

@@ -220,7 +220,10 @@ impl Controller for Prague {
         self.acked_pkts += acked;
         self.marked_pkts += marked;
         self.saw_ce |= marked > 0.0;
-        self.srtt = Some(event.rtt.smoothed);
+        // Before the first sample the filter holds the host's guess, which says nothing of the path.
+        if event.rtt.sample.is_some() {
+            self.srtt = Some(event.rtt.smoothed);
+        }
         let unmarked = (acked - marked).max(0.0);
         let held_back = event.acked.last().is_some_and(|newest| newest.app_limited) && !event.cwnd_limited;
         if unmarked > 0.0 && !self.in_loss && !event.in_recovery && !held_back {

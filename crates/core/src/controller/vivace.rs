@@ -87,7 +87,7 @@ parameters! {
         /// Cost of losses; none: the variant's.
         loss_weight: Option<f64> = None, in OrNone(0.0..=10000.0), from "vivace18 3.1: 11.35; PCC-Kernel: 11";
         /// What falling RTTs are worth; none: the variant's.
-        gradient: Option<Gradient> = None, in .., from "mechanisms M-104: positive; PCC-Kernel: signed";
+        gradient: Option<Gradient> = None, in .., from "abc20's baseline: positive; PCC-Kernel: signed";
         /// By how much the rates of a pair differ from the rate.
         probe_step: f64 = 0.05, in 0.001..=0.5, from "vivace18 4";
         /// Rate change for a unit of gradient, Mbit/s; none: the variant's.

@@ -74,7 +74,7 @@ parameters! {
         /// Shortest interval of one bandwidth sample.
         interval: Duration = Duration::from_millis(50), in Duration::from_millis(1)..=Duration::from_secs(10), from "linux TCP_WESTWOOD_RTT_MIN";
         /// When the window becomes the bandwidth estimate times the smallest RTT.
-        reduction: Reduction = Reduction::Mascolo, in .., from "mechanisms M-93";
+        reduction: Reduction = Reduction::Mascolo, in .., from "its authors: at the start; Linux: at the end";
         /// Whether to send ECT(0) and treat CE as a loss.
         ecn: bool = false, in .., from "rfc3168 6.1.2";
     }

@@ -45,7 +45,7 @@ parameters! {
         /// Whether 11 is the mark of an AQM, and not overload.
         coexist: bool = false, in .., from "bmcc VI";
         /// Silence after which the estimate starts over.
-        forget: Duration = Duration::from_secs(1), in Duration::from_millis(1)..=Duration::from_secs(1000), from "mechanisms X-52";
+        forget: Duration = Duration::from_secs(1), in Duration::from_millis(1)..=Duration::from_secs(1000), from "not in bmcc: ours";
     }
 }
 

@@ -53,7 +53,7 @@ parameters! {
         /// How marks travel back: state in the paper, exact in the prototype.
         echo: Option<EchoMode> = None, in .., from "abc20 4.2";
         /// What a change of mark sends.
-        on_change: OnChange = OnChange::Flush, in .., from "mechanisms X-11";
+        on_change: OnChange = OnChange::Flush, in .., from "rfc8257 3.2";
         /// Whether the sender is told when each packet arrived, as `receive_times` does: what QUIC-DC needs as ABC's other window.
         receive_times: bool = false, in .., from "not in abc20";
     }

@@ -233,12 +233,6 @@ impl<P: Packet> Wifi<P> {
         self.indices.integrate(from, to, |mcs| mac::backlogged(&self.config, mcs))
     }
 
-    /// The mean rate over the first hour, which holds every schedule's whole period or many of them.
-    pub fn nominal(&self) -> Rate {
-        let hour = Duration::from_secs(3600);
-        Rate::over(self.capacity_between(Time::ZERO, Time::ZERO + hour), hour)
-    }
-
     fn station_of(&self, packet: &P) -> usize {
         packet.flow().0 as usize % self.stations.len()
     }

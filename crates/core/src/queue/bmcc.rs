@@ -54,7 +54,7 @@ measured_parameters! {
     pub struct Config {
         check in_order;
         interval from "bmcc table I";
-        gamma from "mechanisms X-33";
+        gamma from "not stated in bmcc: the ABC authors' code";
         /// Load factor below which loads are not told apart.
         eta_0: f64 = 0.15, in 0.001..=0.9, from "bmcc table I";
         /// Load factor from which load is medium.
@@ -119,7 +119,9 @@ impl<P: Packet> Bmcc<P> {
             packet.set_ecn(Ecn::Ce);
             return Mark::Ce;
         }
-        if packet.encoding() == Encoding::Bmcc && f > self.layout.hash(packet.hash16()) {
+        // A mark from upstream stays.
+        let unmarked = packet.encoding() == Encoding::Bmcc && packet.ecn() == Ecn::Ect0;
+        if unmarked && f > self.layout.hash(packet.hash16()) {
             packet.set_ecn(Ecn::Ect1);
         }
         Mark::None

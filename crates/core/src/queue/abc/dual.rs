@@ -137,7 +137,7 @@ parameters! {
         /// How the weights are found.
         weights: Weights = Weights::MaxMin, in .., from "abc20 4.3";
         /// Heavy flows of each queue that have a demand of their own (K).
-        top: u32 = 10, in 1..=10_000, from "mechanisms X-19";
+        top: u32 = 10, in 1..=10_000, from "not stated in abc20: ours";
         /// Flows of each queue that are watched for that.
         counters: u32 = 64, in 1..=100_000, from "several times K";
         /// By how much a heavy flow's demand exceeds its rate (X).
@@ -149,11 +149,11 @@ parameters! {
         /// Whose the buffer is.
         buffers: Buffers = Buffers::Own, in .., from "abc20's code";
         /// Time between two computations of the weights.
-        period: Duration = Duration::from_millis(100), in Duration::from_millis(1)..=Duration::from_secs(100), from "mechanisms X-19";
+        period: Duration = Duration::from_millis(100), in Duration::from_millis(1)..=Duration::from_secs(100), from "not stated in abc20: ours";
         /// Time over which rates are averaged.
         averaging: Duration = Duration::from_millis(500), in Duration::from_millis(1)..=Duration::from_secs(1000), from "abc20's code";
         /// The least weight of a queue.
-        least: f64 = 0.05, in 0.001..=0.5, from "mechanisms X-19";
+        least: f64 = 0.05, in 0.001..=0.5, from "not in abc20: ours";
         /// What tells ABC's packets from others.
         classify: Classify = Classify::Flow, in .., from "abc20 4.3";
     }
