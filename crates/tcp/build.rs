@@ -3,6 +3,7 @@
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-changed=bpf");
+    println!("cargo:rerun-if-changed=kmod");
     #[cfg(feature = "bpf")]
     bpf::compile();
 }
@@ -33,6 +34,10 @@ mod bpf {
                 });
         }
         // The arithmetic once more for this machine's processor: the tests hold it against the core's.
-        cc::Build::new().file("bpf/host.c").include("bpf").warnings(true).compile("brakelight_tcp_host");
+        cc::Build::new()
+            .files(["bpf/host.c", "kmod/host.c"])
+            .include("bpf")
+            .warnings(true)
+            .compile("brakelight_tcp_host");
     }
 }

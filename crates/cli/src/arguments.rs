@@ -62,7 +62,7 @@ pub enum Command {
     /// Let this machine's TCP speak ABC, by eBPF programs in its kernel
     #[command(subcommand)]
     Tcp(Tcp),
-    /// Make this machine an ABC router, by eBPF programs around a shaper
+    /// Make this machine an ABC router, by eBPF programs around a shaper or by a kernel module
     #[command(subcommand)]
     Router(crate::router::Command),
 }

@@ -1,5 +1,7 @@
 //! `router`: this machine as an ABC router.
 
+mod qdisc;
+
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Limit, Rate};
 use clap::{Args, Subcommand};
@@ -14,6 +16,9 @@ use crate::failure::Failure;
 pub enum Command {
     /// Shape what comes in by a device, and mark it on its way out by the others
     Attach(Box<Attach>),
+    /// The router as a queue discipline on a device that packets leave by, by the kernel module sch_abc
+    #[command(subcommand)]
+    Qdisc(qdisc::Command),
 }
 
 /// `router attach`.
@@ -68,7 +73,10 @@ fn eta(text: &str) -> Result<f64, String> {
 
 /// Runs the command.
 pub fn execute(command: &Command) -> Result<(), Failure> {
-    let Command::Attach(arguments) = command;
+    let arguments = match command {
+        Command::Attach(arguments) => arguments,
+        Command::Qdisc(command) => return qdisc::execute(command),
+    };
     #[cfg(feature = "bpf")]
     return kernel::attach(arguments);
     #[cfg(not(feature = "bpf"))]

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * Fixed point for the BPF target, which has neither floats, nor signed division, nor 128-bit products.
+ * Fixed point for the BPF target, which has neither floats, nor signed division, nor 128-bit products, and for a kernel
+ * module, which on 32 bits must ask for a division of 64.
  *
  *   window    bytes << WINDOW_BITS, at most WINDOW_MAX
  *   time      seconds << TIME_BITS
@@ -8,7 +9,11 @@
 #ifndef BRAKELIGHT_FIXED_H
 #define BRAKELIGHT_FIXED_H
 
-#ifndef __bpf__
+#if defined(__KERNEL__)
+#include <linux/compiler.h>
+#include <linux/math64.h>
+#include <linux/types.h>
+#elif !defined(__bpf__)
 #include <stdbool.h>
 #include <stdint.h>
 typedef uint8_t __u8;
@@ -54,7 +59,11 @@ static __always_inline __u64 max_u64(__u64 a, __u64 b)
 /* Rounded to the nearest, so that a million small steps do not drift. */
 static __always_inline __u64 divide(__u64 dividend, __u64 divisor)
 {
+#ifdef __KERNEL__
+	return divisor ? div64_u64(dividend + divisor / 2, divisor) : 0;
+#else
 	return divisor ? (dividend + divisor / 2) / divisor : 0;
+#endif
 }
 
 static __always_inline __u64 window_of(__u64 bytes)

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`settings`] | what can be asked for, and what is told: plain data |
 //! | [`doctor`] | what this kernel can do, and what to do where it cannot |
+//! | [`qdisc`] | the router as a module of the kernel, `kmod/`: put on a device, asked and taken off |
 //! | `bpf` | with the feature `bpf`: the programs, how they are loaded, listed and taken out |
 //!
 //! The programs are in `bpf/`: C that clang compiles for the BPF target, and whose arithmetic the tests compile for this
@@ -11,6 +12,7 @@
 
 pub mod doctor;
 pub mod error;
+pub mod qdisc;
 pub mod settings;
 
 #[cfg(feature = "bpf")]

@@ -1,0 +1,346 @@
+//! `router qdisc`: the router as the kernel module `sch_abc`.
+
+use std::thread;
+use std::time::Instant;
+
+use brakelight_core::time::Duration;
+use brakelight_core::units::{Limit, Rate};
+use brakelight_tcp::error::Error;
+use brakelight_tcp::qdisc::{self, Buffer, Counts, Qdisc, ROOT, Settings};
+use clap::{Args, Subcommand, ValueEnum};
+use serde_json::{Value, json};
+
+use crate::arguments::{
+    DocumentFormat, count, human, out_of_range, positive_buffer, positive_rate, positive_time,
+};
+use crate::failure::Failure;
+use crate::text::{self, number};
+
+/// `router qdisc`.
+#[derive(Clone, Debug, Subcommand)]
+pub enum Command {
+    /// Put it on a device, in the place of another qdisc, or change the one that is there
+    Set(Box<Set>),
+    /// Show what there is: settings, and counts since it was put there
+    Show(Show),
+    /// Print a line of statistics every interval
+    Watch(Watch),
+    /// Take it away
+    Remove(Place),
+}
+
+/// Where a qdisc is.
+#[derive(Clone, Debug, Args)]
+pub struct Place {
+    /// The device that packets leave by
+    #[arg(value_name = "DEV")]
+    pub device: String,
+    /// The class of another qdisc, such as 1:10 [default: the device itself]
+    #[arg(long, value_name = "CLASS", value_parser = class)]
+    pub parent: Option<u32>,
+}
+
+/// What an ABC packet's ECN field says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Encoding {
+    /// 01 accelerate, 10 brake, 11 congestion
+    Abc,
+    /// 01 and 10 accelerate, 11 brake: for senders behind a proxy
+    Proxied,
+}
+
+/// What x is read from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DelayOf {
+    /// The bytes that wait, over mu
+    Backlog,
+    /// The time that the packet which leaves has waited
+    Sojourn,
+}
+
+/// `router qdisc set`.
+#[derive(Clone, Debug, Args)]
+pub struct Set {
+    #[command(flatten)]
+    place: Place,
+    /// The link's rate [default: measured while packets wait]
+    #[arg(long, value_name = "RATE", value_parser = positive_rate, allow_hyphen_values = true)]
+    pub rate: Option<Rate>,
+    /// The rate is that of the class above or of the device, which hold packets back; the qdisc does not
+    #[arg(long, requires = "rate")]
+    pub unshaped: bool,
+    /// How much may wait
+    #[arg(long, value_name = "SIZE", default_value = "250pkt", value_parser = positive_buffer, allow_hyphen_values = true)]
+    pub buffer: Limit,
+    /// eta, share of the rate to aim at
+    #[arg(long, value_name = "SHARE", default_value = "0.98", value_parser = super::eta, allow_hyphen_values = true)]
+    pub eta: f64,
+    /// delta, time in which a queue above the target is drained
+    #[arg(long, value_name = "TIME", default_value = "133ms", value_parser = positive_time, allow_hyphen_values = true)]
+    pub delta: Duration,
+    /// d_t, queueing delay below which nothing is drained
+    #[arg(long, value_name = "TIME", default_value = "50ms", value_parser = human::<Duration>, allow_hyphen_values = true)]
+    pub target: Duration,
+    /// T, window over which rates are measured
+    #[arg(long, value_name = "TIME", default_value = "20ms", value_parser = positive_time, allow_hyphen_values = true)]
+    pub window: Duration,
+    /// The most tokens the bucket holds
+    #[arg(long, value_name = "N", default_value = "5", value_parser = token_limit, allow_hyphen_values = true)]
+    pub token_limit: f64,
+    /// What the ECN field says
+    #[arg(long, default_value = "abc", value_enum)]
+    pub encoding: Encoding,
+    /// What x, the queueing delay, is read from
+    #[arg(long, value_name = "WHAT", default_value = "backlog", value_enum)]
+    pub x: DelayOf,
+}
+
+/// `router qdisc show`.
+#[derive(Clone, Debug, Args)]
+pub struct Show {
+    /// The device [default: all]
+    #[arg(value_name = "DEV")]
+    pub device: Option<String>,
+    /// How to print it
+    #[arg(long, default_value = "table", value_enum)]
+    pub format: DocumentFormat,
+}
+
+/// `router qdisc watch`.
+#[derive(Clone, Debug, Args)]
+pub struct Watch {
+    #[command(flatten)]
+    place: Place,
+    /// Time between two lines
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = positive_time, allow_hyphen_values = true)]
+    pub interval: Duration,
+    /// Lines after which to end [default: when interrupted]
+    #[arg(long, value_name = "N", value_parser = count, allow_hyphen_values = true)]
+    pub count: Option<u32>,
+    /// How to print them; JSON is one document a line
+    #[arg(long, default_value = "table", value_enum)]
+    pub format: DocumentFormat,
+}
+
+/// `1:10`, both numbers hexadecimal as `tc` has them.
+fn class(text: &str) -> Result<u32, String> {
+    let parse = || {
+        let (major, minor) = text.split_once(':')?;
+        let part = |digits: &str| u16::from_str_radix(digits, 16).ok().filter(|_| !digits.starts_with('+'));
+        let class = u32::from(part(major)?) << 16 | u32::from(part(minor)?);
+        (class >> 16 != 0 && class != ROOT).then_some(class)
+    };
+    parse()
+        .ok_or_else(|| format!("`{text}` is no class: valid is MAJOR:MINOR in hexadecimal, such as `1:10`"))
+}
+
+fn token_limit(text: &str) -> Result<f64, String> {
+    const VALID: &str = "a number above 1 and below 4096";
+    let tokens: f64 = text.parse().map_err(|_| format!("`{text}` is not {VALID}"))?;
+    if tokens > 1.0 && tokens < 4096.0 { Ok(tokens) } else { Err(out_of_range(text, VALID)) }
+}
+
+fn failure(error: Error) -> Failure {
+    match error {
+        Error::Input(_) => Failure::input(error),
+        Error::Kernel { .. } => Failure::run(error),
+    }
+}
+
+/// Runs the command.
+pub fn execute(command: &Command) -> Result<(), Failure> {
+    match command {
+        Command::Set(arguments) => set(arguments),
+        Command::Show(arguments) => show(arguments),
+        Command::Watch(arguments) => watch(arguments),
+        Command::Remove(place) => qdisc::remove(&place.device, place.parent.unwrap_or(ROOT)).map_err(failure),
+    }
+}
+
+fn std_time(time: Duration) -> std::time::Duration {
+    std::time::Duration::from_nanos(time.as_nanos())
+}
+
+fn set(arguments: &Set) -> Result<(), Failure> {
+    let too_much =
+        |what: &str| Failure::input(format!("--buffer is too large: valid is below 4294967296 {what}"));
+    let settings = Settings {
+        rate_bps: arguments.rate.map(Rate::bps),
+        shape: !arguments.unshaped,
+        buffer: match arguments.buffer {
+            Limit::Packets(packets) => Buffer::Packets(packets),
+            Limit::Bytes(bytes) => Buffer::Bytes(u32::try_from(bytes.0).map_err(|_| too_much("bytes"))?),
+        },
+        target: std_time(arguments.target),
+        delta: std_time(arguments.delta),
+        window: std_time(arguments.window),
+        eta: arguments.eta,
+        token_limit: arguments.token_limit,
+        proxied: arguments.encoding == Encoding::Proxied,
+        sojourn: arguments.x == DelayOf::Sojourn,
+    };
+    qdisc::set(&arguments.place.device, arguments.place.parent.unwrap_or(ROOT), &settings).map_err(failure)
+}
+
+fn class_name(class: u32) -> String {
+    if class == ROOT { "root".to_string() } else { format!("{:x}:{:x}", class >> 16, class & 0xffff) }
+}
+
+fn show(arguments: &Show) -> Result<(), Failure> {
+    let found = qdisc::list(arguments.device.as_deref()).map_err(failure)?;
+    match arguments.format {
+        DocumentFormat::Json => {
+            text::print_json(&json!({ "qdiscs": found.iter().map(document).collect::<Vec<_>>() }))
+        }
+        DocumentFormat::Table => text::print(&found.iter().map(described).collect::<String>()),
+    }
+}
+
+fn document(qdisc: &Qdisc) -> Value {
+    let s = &qdisc.settings;
+    let (buffer_packets, buffer_bytes) = match s.buffer {
+        Buffer::Packets(packets) => (Some(packets), None),
+        Buffer::Bytes(bytes) => (None, Some(bytes)),
+    };
+    json!({
+        "device": qdisc.device,
+        "handle": class_name(qdisc.handle),
+        "parent": class_name(qdisc.parent),
+        "settings": {
+            "rate_bps": s.rate_bps,
+            "shape": s.shape,
+            "buffer_packets": buffer_packets,
+            "buffer_bytes": buffer_bytes,
+            "target_ms": s.target.as_secs_f64() * 1e3,
+            "delta_ms": s.delta.as_secs_f64() * 1e3,
+            "window_ms": s.window.as_secs_f64() * 1e3,
+            "eta": s.eta,
+            "token_limit": s.token_limit,
+            "encoding": if s.proxied { "proxied" } else { "abc" },
+            "x": if s.sojourn { "sojourn" } else { "backlog" },
+        },
+        "counts": qdisc.counts,
+    })
+}
+
+fn described(qdisc: &Qdisc) -> String {
+    let (s, c) = (&qdisc.settings, &qdisc.counts);
+    let mbps = |bps: u64| number(bps as f64 / 1e6);
+    let ms = |time: std::time::Duration| number(time.as_secs_f64() * 1e3);
+    let rate = match (s.rate_bps, s.shape) {
+        (Some(rate), true) => format!("shapes to {} Mbit/s", mbps(rate)),
+        (Some(rate), false) => format!("on a link of {} Mbit/s", mbps(rate)),
+        (None, _) if c.capacity_bps == 0 => "on a link not measured yet".to_string(),
+        (None, _) => format!("on a link measured at {} Mbit/s", mbps(c.capacity_bps)),
+    };
+    let buffer = match s.buffer {
+        Buffer::Packets(packets) => format!("{packets} packets"),
+        Buffer::Bytes(bytes) => format!("{bytes} bytes"),
+    };
+    format!(
+        "{} {} {rate}, buffer {buffer}, eta {}, delta {} ms, target {} ms, window {} ms, tokens up to {}, encoding {}, x by {}\n  \
+         left {} packets, {} bytes; waiting {}; dropped {}; in the queue {} ms, at most {} ms\n  \
+         accelerates {}, turned into brakes {}, brakes already {}, CE {}, others {}; f {:.3}, cr {} Mbit/s, {} tokens\n",
+        qdisc.device,
+        class_name(qdisc.parent),
+        number(s.eta),
+        ms(s.delta),
+        ms(s.target),
+        ms(s.window),
+        number(s.token_limit),
+        if s.proxied { "proxied" } else { "abc" },
+        if s.sojourn { "sojourn" } else { "backlog" },
+        c.packets,
+        c.bytes,
+        c.waiting_packets,
+        c.drops,
+        number(c.sojourn_ms),
+        number(c.sojourn_max_ms),
+        c.accelerates,
+        c.turned,
+        c.brakes,
+        c.ce,
+        c.others,
+        c.f,
+        mbps(c.measured_bps),
+        number(c.tokens),
+    )
+}
+
+fn at(place: &Place) -> Result<Counts, Failure> {
+    let parent = place.parent.unwrap_or(ROOT);
+    let found = qdisc::list(Some(&place.device)).map_err(failure)?;
+    let there = found.into_iter().find(|qdisc| qdisc.parent == parent);
+    there.map(|qdisc| qdisc.counts).ok_or_else(|| {
+        let (device, class) = (&place.device, class_name(parent));
+        Failure::input(format!(
+            "{device} has no qdisc abc at {class}: `brakelight router qdisc show` shows all"
+        ))
+    })
+}
+
+const HEADING: &str =
+    "Mbit/s      mu  cr Mbit/s     f  tokens  mean ms  accel  brake     CE  waiting  drops\n";
+
+fn watch(arguments: &Watch) -> Result<(), Failure> {
+    let interval = std_time(arguments.interval);
+    let mut before = at(&arguments.place)?;
+    if arguments.format == DocumentFormat::Table {
+        text::print(HEADING)?;
+    }
+    let mut next = Instant::now() + interval;
+    let mut lines = 0;
+    while arguments.count.is_none_or(|count| lines < count) {
+        thread::sleep(next.saturating_duration_since(Instant::now()));
+        next += interval;
+        let now = at(&arguments.place)?;
+        match arguments.format {
+            DocumentFormat::Json => text::print(&format!("{}\n", json!(now)))?,
+            DocumentFormat::Table => text::print(&line(&before, &now, interval.as_secs_f64()))?,
+        }
+        before = now;
+        lines += 1;
+    }
+    Ok(())
+}
+
+/// What happened between two looks. A qdisc that was put there anew in between has counted less, which shows as nothing.
+fn line(before: &Counts, now: &Counts, interval_s: f64) -> String {
+    let since = |count: fn(&Counts) -> u64| count(now).saturating_sub(count(before)) as f64;
+    let packets = since(|c| u64::from(c.packets)).max(1.0);
+    let (accelerates, brakes, ce) =
+        (since(|c| c.accelerates), since(|c| c.turned + c.brakes), since(|c| c.ce));
+    let marked = (accelerates + brakes + ce).max(1.0);
+    format!(
+        "{:>6} {:>7} {:>10} {:>5.2} {:>7.2} {:>8} {:>4.0} % {:>4.0} % {:>4.1} % {:>8} {:>6}\n",
+        number(since(|c| c.bytes) * 8.0 / interval_s / 1e6),
+        number(now.capacity_bps as f64 / 1e6),
+        number(now.measured_bps as f64 / 1e6),
+        now.f,
+        now.tokens,
+        number(since(|c| c.sojourn_sum_us) / packets / 1e3),
+        100.0 * accelerates / marked,
+        100.0 * brakes / marked,
+        100.0 * ce / marked,
+        now.waiting_packets,
+        since(|c| u64::from(c.drops)),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::class;
+
+    #[test]
+    fn classes_are_read_as_tc_has_them() {
+        assert_eq!(class("1:10"), Ok(0x1_0010));
+        assert_eq!(class("ffff:1"), Ok(0xffff_0001));
+        assert_eq!(
+            class("1:"),
+            Err("`1:` is no class: valid is MAJOR:MINOR in hexadecimal, such as `1:10`".into())
+        );
+        for text in ["", "root", "0:1", "1:10000", "+1:1", "1:1:1", "ffff:ffff"] {
+            assert!(class(text).is_err(), "{text}");
+        }
+    }
+}

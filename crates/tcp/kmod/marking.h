@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/*
+ * What ABC's router does to the packet that leaves, in both encodings of abc20 4.2: the readings of `brakelight-core`'s
+ * `queue/abc.rs`, with the arithmetic of ../bpf/router.h. No kernel in here: the tests compile it too.
+ */
+#ifndef BRAKELIGHT_MARKING_H
+#define BRAKELIGHT_MARKING_H
+
+#include "router.h"
+
+/* rfc3168 5 */
+#define ABC_NOT_ECT 0
+#define ABC_ECT_1 1
+#define ABC_ECT_0 2
+#define ABC_CE 3
+
+/* The largest mu, in bytes per second, that the products of router.h have room for. */
+#define ABC_RATE_MAX (1ULL << 36)
+
+/* What a packet is by the time it has left. */
+enum abc_mark {
+	ABC_LEAVES_ACCELERATE,
+	ABC_LEAVES_TURNED,
+	ABC_LEAVES_BRAKE,
+	ABC_LEAVES_CE,
+	ABC_LEAVES_OTHER,
+};
+
+/* A packet on its way out. */
+struct departure {
+	__u64 now_ns;
+	__u64 sojourn_ns;
+	/* what waits behind it */
+	__u64 backlog;
+	__u32 bytes;
+	/* its ECN field; 0 for what has none */
+	__u8 ecn;
+};
+
+/* x in microseconds: with `sojourn` what this packet waited, else what waits behind it over mu (D2 in abc.rs). */
+static __always_inline __u64 abc_delay_us(const struct router_settings *s, bool sojourn, const struct departure *d)
+{
+	return sojourn ? divide(d->sojourn_ns, 1000) : divide(d->backlog * 1000000, s->mu);
+}
+
+/* Measures the packet, computes f and says what it leaves as; abc20 Algorithm 1. */
+static inline enum abc_mark abc_leave(struct router *r, const struct router_settings *s, bool proxied, bool sojourn,
+				      const struct departure *d)
+{
+	bool accelerate = d->ecn == ABC_ECT_1 || (proxied && d->ecn == ABC_ECT_0);
+	bool brake = d->ecn == (proxied ? ABC_CE : ABC_ECT_0);
+
+	/* All packets use the link, whatever they speak (D4). */
+	router_depart(r, s, d->now_ns, abc_delay_us(s, sojourn, d), d->bytes);
+	if (accelerate)
+		return router_take_token(r, s, true) ? ABC_LEAVES_ACCELERATE : ABC_LEAVES_TURNED;
+	if (brake) {
+		router_take_token(r, s, false);
+		return ABC_LEAVES_BRAKE;
+	}
+	return d->ecn == ABC_CE ? ABC_LEAVES_CE : ABC_LEAVES_OTHER;
+}
+
+/* The codepoint of an accelerate that became a brake. */
+static __always_inline __u8 abc_turned_ecn(bool proxied)
+{
+	return proxied ? ABC_CE : ABC_ECT_0;
+}
+
+#endif
