@@ -165,7 +165,7 @@ pub struct Compare {
 pub enum Arena {
     /// In simulated time
     Simulator,
-    /// In real time: kernel TCP over an emulated path
+    /// In real time: kernel TCP, or QUIC with --host quinn, over an emulated path
     Emulator,
 }
 
@@ -176,7 +176,7 @@ pub enum HostName {
     Tcp,
     /// RFC 9002, delayed ACKs of 25 ms
     Quic,
-    /// The real QUIC stack under the simulator's clock
+    /// The real QUIC stack: under the simulator's clock, or in real time on the emulator
     Quinn,
 }
 

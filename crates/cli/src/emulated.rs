@@ -1,4 +1,4 @@
-//! Scenarios on the emulator: the same file as in simulation, by kernel TCP, in real time.
+//! Scenarios on the emulator: the same file as in simulation, by kernel TCP or real QUIC, in real time.
 
 use std::fs::DirBuilder;
 use std::hash::{BuildHasher, RandomState};
@@ -14,13 +14,14 @@ use brakelight_emulator::measure::{Measured, Meter, Settings};
 use brakelight_emulator::outcome::Directions;
 use brakelight_emulator::spec::Direction;
 use brakelight_emulator::supervisor::{self, Janitor};
-use brakelight_emulator::workload::Workload;
+use brakelight_emulator::workload::{Hosts, Workload};
 use brakelight_scenario::measure::describe_service;
 use brakelight_scenario::outcome::{Outcome, Run};
 use brakelight_scenario::problem::InputError;
 use brakelight_scenario::scenario::Scenario;
 use brakelight_sim::Traces;
 
+use crate::arguments::HostName;
 use crate::failure::Failure;
 use crate::folder::Folder;
 use crate::simulate::Result as JobResult;
@@ -39,24 +40,33 @@ pub fn notes(run: &Run) -> Vec<String> {
     notes
 }
 
+/// Who the hosts are, by what was asked for: kernel TCP, or QUIC by this very program.
+pub fn hosts(host: HostName) -> Result<Hosts, Failure> {
+    match host {
+        HostName::Tcp | HostName::Quic => Ok(Hosts::Kernel),
+        HostName::Quinn => std::env::current_exe().map(Hosts::Quic).map_err(Failure::run),
+    }
+}
+
 /// Whether real hosts can run the scenario.
-pub fn check(scenario: &Scenario, traces: &Traces) -> Result<(), InputError> {
-    Workload::of(scenario, traces).map(|_| ())
+pub fn check(scenario: &Scenario, traces: &Traces, hosts: Hosts) -> Result<(), InputError> {
+    Workload::of(scenario, traces, hosts).map(|_| ())
 }
 
 /// Whether the programs are there that are the hosts.
-pub fn check_hosts() -> Result<(), Failure> {
-    if command::exists("iperf3".as_ref()) {
+pub fn check_hosts(hosts: &Hosts) -> Result<(), Failure> {
+    if *hosts != Hosts::Kernel || command::exists("iperf3".as_ref()) {
         return Ok(());
     }
     Err(Failure::run("iperf3 is not installed, which is the host on the emulator: `apt install iperf3`"))
 }
 
-/// Runs a scenario with `seeds` seeds, one after the other, by kernel TCP. The links' logs of the first seed go into the
+/// Runs a scenario with `seeds` seeds, one after the other, by `hosts`. The links' logs of the first seed go into the
 /// folder, where the scenario asks for them. Must be called before there are other threads.
 pub fn scenario(
     scenario: &Scenario,
     traces: &Traces,
+    hosts: &Hosts,
     seeds: u32,
     folder: Option<&Folder>,
     command: &str,
@@ -68,7 +78,7 @@ pub fn scenario(
         scenario.seed = scenario.seed.wrapping_add(u64::from(seed));
         let folder = folder.filter(|_| scenario.record.link_logs && seed == 0);
         scenario.record.series &= seed == 0;
-        let outcome = one(&scenario, traces, folder, command)?;
+        let outcome = one(&scenario, traces, hosts, folder, command)?;
         runs.push(outcome.run.clone());
         first.get_or_insert(outcome);
     }
@@ -81,10 +91,11 @@ pub fn scenario(
 fn one(
     scenario: &Scenario,
     traces: &Traces,
+    hosts: &Hosts,
     folder: Option<&Folder>,
     command: &str,
 ) -> Result<Outcome, Failure> {
-    let workload = Workload::of(scenario, traces)?;
+    let workload = Workload::of(scenario, traces, hosts.clone())?;
     let scratch = Scratch::new()?;
     let janitor = Janitor::watch(&scratch.0, &[]).map_err(Failure::run)?;
     let setup = Setup {
@@ -92,7 +103,7 @@ fn one(
         down: workload.down.clone(),
         setting: Setting { nat: false, mtu: TunSettings::default().mtu },
         forward: forward::Settings::default(),
-        servers: vec![workload.server()],
+        servers: workload.servers(),
         command: workload.command(&scratch.0),
     };
     let bottleneck = workload.up.link.as_ref().map(|link| describe_service(&link.spec().service));

@@ -1,27 +1,27 @@
 //! `parity`: the same scenarios in simulation and on the emulator, side by side, each pair of numbers judged by the one table of
-//! tolerances; and where the scenario is one that was measured, the emulator against that measurement by the same table.
+//! tolerances; and where the scenario is one that was measured, the emulator against that measurement by the same table. With QUIC
+//! the simulation is twofold: the stack's own code under the simulator's clock, and the modelled host.
 //!
 //! Every emulated run is a process of its own, so that several can go on at once and none has another's threads.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::thread;
 
 use brakelight_core::time::Duration;
-use brakelight_scenario::compare::Compare;
 use brakelight_scenario::documents::{Origin, Runs};
 use brakelight_scenario::file;
 use brakelight_scenario::outcome::Run;
-use brakelight_scenario::reference::{Model, REAL, Real, Tolerance, outside};
-use brakelight_scenario::scenario::{Hop, Scenario, Service};
-use brakelight_scenario::scheme::Scheme;
+use brakelight_scenario::reference::outside;
+use brakelight_scenario::scenario::{Scenario, Service};
 use brakelight_scenario::trace::names::Names;
 use brakelight_sim::Traces;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use serde::Serialize;
 
+use self::pairs::Pair;
 use crate::arguments::{DocumentFormat, HostName, count, positive_seconds};
 use crate::failure::Failure;
 use crate::folder::Folder;
@@ -30,7 +30,9 @@ use crate::report::Report;
 use crate::simulate::{self, Job};
 use crate::text::table::{self, Column};
 use crate::text::{self, Screen, number};
-use crate::{emulated, origin, run};
+use crate::{emulated, origin, quinn};
+
+mod pairs;
 
 /// Seeds of the simulator, whose median is compared.
 const SEEDS: u32 = 10;
@@ -42,10 +44,13 @@ const SEEDS: u32 = 10;
     emulated runs than the table says. Try: brakelight parity docs/examples/parity.toml"
 )]
 pub struct Parity {
-    /// Scenario files of one bottleneck and kernel TCP's controllers [default: the recordings that were measured with real
-    /// implementations, which BRAKELIGHT_TRACES must hold]
+    /// Scenario files of one bottleneck and controllers that the hosts have [default: recordings, which BRAKELIGHT_TRACES must
+    /// hold: of kernel TCP those that were measured with real implementations, of QUIC three of them and a fixed link]
     #[arg(value_name = "SCENARIO.toml")]
     pub scenarios: Vec<PathBuf>,
+    /// Who the hosts on the emulator are
+    #[arg(long, default_value = "tcp", value_enum)]
+    pub host: RealHost,
     /// Emulated runs of each scenario, with seeds from its own upwards
     #[arg(long, value_name = "N", default_value = "1", value_parser = count, allow_hyphen_values = true)]
     pub runs: u32,
@@ -63,14 +68,30 @@ pub struct Parity {
     pub format: DocumentFormat,
 }
 
-/// One scenario that is run twice.
-struct Pair {
-    label: String,
-    scenario: Scenario,
-    tolerance: Tolerance,
-    /// Whether the table has a row for it.
-    tabled: bool,
-    reference: Option<&'static Real>,
+/// The hosts on the emulator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum RealHost {
+    /// Kernel TCP, beside its model
+    Tcp,
+    /// QUIC, beside its own code in simulation and the modelled host
+    Quinn,
+}
+
+impl RealHost {
+    fn profile(self) -> HostName {
+        match self {
+            RealHost::Tcp => HostName::Tcp,
+            RealHost::Quinn => HostName::Quinn,
+        }
+    }
+}
+
+/// The hosts in simulation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Simulated {
+    KernelTcp,
+    QuicStack,
+    QuicModel,
 }
 
 /// What `parity` prints.
@@ -86,6 +107,9 @@ struct Row {
     scenario: String,
     trace: String,
     simulator: Side,
+    /// With QUIC, the modelled host in the place of the stack.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    modelled: Option<Side>,
     emulator: Side,
     /// Where the tolerances are from.
     source: &'static str,
@@ -112,9 +136,11 @@ struct Side {
 struct Cell {
     /// What is compared: `throughput_mbps` or `p95_ms`.
     name: &'static str,
+    /// Of what: `simulator`, `modelled` or `emulator`.
+    of: &'static str,
     /// With what: `emulator` or `reference`.
     against: &'static str,
-    /// The median of the simulator, or of the emulator where that is held against a measurement.
+    /// Its median.
     value: f64,
     range: [f64; 2],
     off_percent: f64,
@@ -134,25 +160,34 @@ pub fn execute(arguments: &Parity) -> Result<(), Failure> {
     let names = Names::from_environment().map_err(Failure::input)?;
     let mut traces = Traces::new();
     let pairs = match arguments.scenarios.as_slice() {
-        [] => recordings(arguments.duration, &names, &mut traces)?,
-        files => files.iter().map(|file| of_file(file, &names, &mut traces)).collect::<Result<_, _>>()?,
+        [] if arguments.host == RealHost::Quinn => pairs::of_quic(arguments.duration, &names, &mut traces)?,
+        [] => pairs::recordings(arguments.duration, &names, &mut traces)?,
+        files => {
+            let pair = |file: &PathBuf| pairs::of_file(file, arguments.host, &names, &mut traces);
+            files.iter().map(pair).collect::<Result<_, _>>()?
+        }
     };
-    emulated::check_hosts()?;
+    emulated::check_hosts(&emulated::hosts(arguments.host.profile())?)?;
     let folder = arguments.out.as_deref().map(Folder::create).transpose()?;
     let origin = origin::origin(pairs.first().map_or(1, |pair| pair.scenario.seed));
     let emulated = emulate(&pairs, arguments, &names)?;
-    let jobs: Vec<Job> = pairs
+    let (simulated, modelled) = match arguments.host {
+        RealHost::Tcp => (simulate(Simulated::KernelTcp, &pairs, &emulated, &traces)?, None),
+        RealHost::Quinn => (
+            simulate(Simulated::QuicStack, &pairs, &emulated, &traces)?,
+            Some(simulate(Simulated::QuicModel, &pairs, &emulated, &traces)?),
+        ),
+    };
+    let model = |index: usize| modelled.as_ref().map(|runs| &runs[index]);
+    let rows = pairs
         .iter()
-        .zip(&emulated)
-        .map(|(pair, runs)| Job { label: pair.label.clone(), scenario: as_emulated(pair, runs), names: None })
-        .collect();
-    let simulated = simulate::all("simulating", &jobs, SEEDS, &traces)?;
-    let simulated: Vec<Run> = simulated.into_iter().map(|result| result.run).collect();
-    let rows =
-        pairs.iter().zip(simulated.iter().zip(&emulated)).map(|(pair, (sim, emu))| judge(pair, sim, emu));
+        .enumerate()
+        .map(|(index, pair)| judge(pair, &simulated[index], model(index), &emulated[index]));
     let document = Document { origin: &origin, rows: rows.collect::<Result<_, _>>()? };
     if let Some(folder) = folder {
-        write(folder, &pairs, &document, &simulated, &emulated)?;
+        let mut sides = vec![("simulator", &simulated)];
+        sides.extend(modelled.as_ref().map(|runs| ("model", runs)));
+        write(folder, arguments.host, &pairs, &document, &sides, &emulated)?;
     }
     match arguments.format {
         DocumentFormat::Json => text::print_json(&document)?,
@@ -168,72 +203,26 @@ pub fn execute(arguments: &Parity) -> Result<(), Failure> {
     }
 }
 
-/// Every row of the reference that kernel TCP can be run for, and PIE on the recordings on which it was not measured.
-fn recordings(duration: Duration, names: &Names, traces: &mut Traces) -> Result<Vec<Pair>, Failure> {
-    let mut recordings: Vec<&str> = Vec::new();
-    for row in REAL {
-        if !recordings.contains(&row.trace) {
-            recordings.push(row.trace);
-        }
-    }
-    let mut pairs = Vec::new();
-    for real in ["cubic", "bbr", "cubic+codel", "cubic+pie"] {
-        let model = Model::of(real).ok_or_else(|| Failure::run(format!("no model of `{real}`")))?;
-        for &trace in &recordings {
-            let scheme = Scheme::parse(model.scheme).map_err(Failure::run)?;
-            let compare = Compare { duration, ..Compare::new(scheme, trace) };
-            let mut scenario = compare.scenario()?;
-            scenario.name = real.to_string();
-            simulate::load_traces(&scenario, names, traces).map_err(|failure| {
-                let hint = "the recordings are not part of the project: put them into a folder and name it by BRAKELIGHT_TRACES, or \
-                            give scenario files";
-                Failure { message: format!("{}; {hint}", failure.message), ..failure }
-            })?;
-            pairs.push(Pair {
-                label: format!("{real} on {trace}"),
-                scenario,
-                tolerance: model.tolerance,
-                tabled: true,
-                reference: Real::find(trace, real),
-            });
-        }
-    }
-    Ok(pairs)
-}
-
-/// The scenario of a file, with the hosts that both sides have: kernel TCP and its model.
-fn of_file(path: &Path, names: &Names, traces: &mut Traces) -> Result<Pair, Failure> {
-    let mut scenario = run::read(path)?;
-    run::set_host(&mut scenario, HostName::Tcp)
-        .map_err(|fault| Failure::input(format!("{}: {fault}", path.display())))?;
-    traces.extend(run::load_traces(&mut scenario, path, names)?);
-    emulated::check(&scenario, traces).map_err(|mut error| {
-        error.file = Some(path.display().to_string());
-        error
-    })?;
-    let bottleneck = scenario.flows.first().and_then(|flow| flow.path.first());
-    let queue = match bottleneck {
-        Some(Hop::Link(name)) => scenario.link(name).map(|index| scenario.links[index].queue.name()),
-        _ => None,
+/// The median run of every pair in simulation.
+fn simulate(
+    host: Simulated,
+    pairs: &[Pair],
+    emulated: &[Vec<Run>],
+    traces: &Traces,
+) -> Result<Vec<Run>, Failure> {
+    let job = |(pair, runs): (&Pair, &Vec<Run>)| Job {
+        label: pair.label.clone(),
+        scenario: as_emulated(pair, runs, host),
+        names: None,
     };
-    let controller = scenario.flows.first().map(|flow| flow.controller.name());
-    let tabled = controller.zip(queue).and_then(|(controller, queue)| Model::tolerance(controller, queue));
-    Ok(Pair {
-        label: scenario.name.clone(),
-        scenario,
-        tolerance: tabled.unwrap_or_else(loosest),
-        tabled: tabled.is_some(),
-        reference: None,
-    })
-}
-
-/// Of what was never measured nobody knows how far real runs lie apart: what the table allows at most.
-fn loosest() -> Tolerance {
-    let models = brakelight_scenario::reference::MODELS.iter().map(|model| model.tolerance);
-    models.fold(Tolerance { throughput: 0.0, p95: 0.0 }, |most, one| Tolerance {
-        throughput: most.throughput.max(one.throughput),
-        p95: most.p95.max(one.p95),
-    })
+    let jobs: Vec<Job> = pairs.iter().zip(emulated).map(job).collect();
+    let (runner, what): (simulate::Runner, _) = match host {
+        Simulated::KernelTcp => (brakelight_sim::run, "simulating"),
+        Simulated::QuicStack => (quinn::run, "simulating, with the stack"),
+        Simulated::QuicModel => (brakelight_sim::run, "simulating, with the model"),
+    };
+    let results = simulate::all_by(runner, what, &jobs, SEEDS, traces)?;
+    Ok(results.into_iter().map(|result| result.run).collect())
 }
 
 /// Every emulated run of every pair, in their order.
@@ -241,31 +230,46 @@ fn emulate(pairs: &[Pair], arguments: &Parity, names: &Names) -> Result<Vec<Vec<
     let tasks: Vec<(usize, u32)> =
         (0..arguments.runs).flat_map(|seed| (0..pairs.len()).map(move |pair| (pair, seed))).collect();
     let progress = Progress::new("emulating", tasks.len());
-    let next = Mutex::new(tasks.iter());
+    let done = side_by_side(&tasks, arguments.beside, |&(pair, seed)| {
+        let one = in_own_process(&pairs[pair], arguments.host, seed, names);
+        progress.step(&pairs[pair].label);
+        one
+    });
+    let mut runs: Vec<Vec<Run>> = pairs.iter().map(|_| Vec::new()).collect();
+    for (task, run) in done {
+        runs[tasks[task].0].push(run?);
+    }
+    Ok(runs)
+}
+
+/// What `act` makes of each task, by the task's place, `beside` of them at a time. After a failure none is begun.
+fn side_by_side<T: Sync, R: Send>(
+    tasks: &[T],
+    beside: u32,
+    act: impl Fn(&T) -> Result<R, Failure> + Sync,
+) -> Vec<(usize, Result<R, Failure>)> {
+    let next = Mutex::new(tasks.iter().enumerate());
     let done = Mutex::new(Vec::new());
     thread::scope(|scope| {
-        for _ in 0..arguments.beside {
+        for _ in 0..beside {
             scope.spawn(|| {
-                while let Some(&(pair, seed)) = lock(&next).next() {
-                    let one = in_own_process(&pairs[pair], seed, names);
-                    progress.step(&pairs[pair].label);
-                    let failed = one.is_err();
-                    lock(&done).push((pair, seed, one));
-                    if failed {
+                loop {
+                    // A statement of its own: the lock is not to be held while the task goes on.
+                    let task = lock(&next).next();
+                    let Some((place, task)) = task else { break };
+                    let one = act(task);
+                    if one.is_err() {
                         // No use in minutes of more.
                         lock(&next).by_ref().for_each(drop);
                     }
+                    lock(&done).push((place, one));
                 }
             });
         }
     });
     let mut done = done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    done.sort_by_key(|(pair, seed, _)| (*pair, *seed));
-    let mut runs: Vec<Vec<Run>> = pairs.iter().map(|_| Vec::new()).collect();
-    for (pair, _, run) in done {
-        runs[pair].push(run?);
-    }
-    Ok(runs)
+    done.sort_by_key(|(place, _)| *place);
+    done
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -273,7 +277,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 /// One emulated run: `brakelight run --on emulator`, given the scenario on its standard input.
-fn in_own_process(pair: &Pair, seed: u32, names: &Names) -> Result<Run, Failure> {
+fn in_own_process(pair: &Pair, host: RealHost, seed: u32, names: &Names) -> Result<Run, Failure> {
     let failed = |said: &str| Failure::run(format!("{}, on the emulator: {said}", pair.label));
     let mut scenario = pair.scenario.clone();
     scenario.seed = scenario.seed.wrapping_add(u64::from(seed));
@@ -286,8 +290,12 @@ fn in_own_process(pair: &Pair, seed: u32, names: &Names) -> Result<Run, Failure>
         }
     }
     let program = std::env::current_exe().map_err(Failure::run)?;
+    let host = match host {
+        RealHost::Tcp => "tcp",
+        RealHost::Quinn => "quinn",
+    };
     let mut child = Command::new(program)
-        .args(["run", "/dev/stdin", "--on", "emulator", "--format", "json"])
+        .args(["run", "/dev/stdin", "--on", "emulator", "--host", host, "--format", "json"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -310,7 +318,7 @@ fn in_own_process(pair: &Pair, seed: u32, names: &Names) -> Result<Run, Failure>
 /// The scenario over the time that the emulated runs took. Real hosts talk before their data, for half a second or so, and after
 /// them, until the last has arrived; the link's capacity of that time counts, as it does in the reference measurements. So the
 /// simulated flows start and stop when the emulated ones did, and the run ends when theirs ended.
-fn as_emulated(pair: &Pair, runs: &[Run]) -> Scenario {
+fn as_emulated(pair: &Pair, runs: &[Run], host: Simulated) -> Scenario {
     let mut scenario = pair.scenario.clone();
     let Some(run) = Run::median(runs) else { return scenario };
     let planned = scenario.duration;
@@ -323,50 +331,61 @@ fn as_emulated(pair: &Pair, runs: &[Run]) -> Scenario {
             });
         let Some(first) = started.min_by(f64::total_cmp) else { continue };
         let length = spec.stop.unwrap_or(planned).min(planned).saturating_sub(spec.start);
-        // Two round trips from the connection's first packet to its first data: its own handshake, and the word to begin. Half a
-        // round trip to either side is the seeds' to draw.
-        spec.start = Duration::from_secs_f64(first) + spec.rtt + spec.rtt / 2;
+        // From the connection's first packet to its first data: with TCP its own handshake, and the word to begin; with QUIC the
+        // handshake, which the stack makes in simulation too and the model does not. Half a round trip to either side is the
+        // seeds' to draw.
+        let (before_begin, before_data) = match host {
+            Simulated::KernelTcp => (spec.rtt * 2, spec.rtt * 2),
+            Simulated::QuicStack => (Duration::ZERO, spec.rtt),
+            Simulated::QuicModel => (spec.rtt, spec.rtt),
+        };
+        let first = Duration::from_secs_f64(first);
+        spec.start = (first + before_begin).saturating_sub(spec.rtt / 2);
         spec.start_within = spec.start_within.max(spec.rtt);
-        spec.stop = Some(spec.start + spec.rtt / 2 + length);
+        spec.stop = Some(first + before_data + length);
     }
     scenario
 }
 
 /// Holds the simulator's median against the emulated runs, and those against what was measured.
-fn judge(pair: &Pair, sim: &Run, emulated: &[Run]) -> Result<Row, Failure> {
+fn judge(pair: &Pair, sim: &Run, modelled: Option<&Run>, emulated: &[Run]) -> Result<Row, Failure> {
     let emu =
         Run::median(emulated).ok_or_else(|| Failure::run(format!("{}: there was no run", pair.label)))?;
     let mut cells = Vec::new();
-    let mut hold = |against, run: &Run, throughput: [f64; 2], p95: [f64; 2]| {
-        cells.push(cell(
-            "throughput_mbps",
-            against,
-            run.throughput_mbps,
-            throughput,
-            pair.tolerance.throughput,
-        ));
-        cells.push(cell("p95_ms", against, p95_of(run), p95, pair.tolerance.p95));
+    let mut hold = |of, against, run: &Run, throughput: [f64; 2], p95: [f64; 2]| {
+        let tolerance = pair.tolerance;
+        let sides = Sides { of, against };
+        cells.push(cell("throughput_mbps", sides, run.throughput_mbps, throughput, tolerance.throughput));
+        cells.push(cell("p95_ms", sides, p95_of(run), p95, tolerance.p95));
     };
-    hold("emulator", sim, range(emulated, |run| run.throughput_mbps), range(emulated, p95_of));
+    let (throughput, p95) = (range(emulated, |run| run.throughput_mbps), range(emulated, p95_of));
+    hold("simulator", "emulator", sim, throughput, p95);
+    if let Some(modelled) = modelled {
+        hold("modelled", "emulator", modelled, throughput, p95);
+    }
     if let Some(real) = pair.reference {
-        hold("reference", &emu, real.throughput_mbps, real.p95_ms);
+        hold("emulator", "reference", &emu, real.throughput_mbps, real.p95_ms);
     }
     let inside = cells.iter().all(|cell| cell.verdict == Verdict::Within);
     Ok(Row {
         scenario: pair.scenario.name.clone(),
         trace: sim.trace.clone(),
         simulator: side(sim, SEEDS as usize),
+        modelled: modelled.map(|run| side(run, SEEDS as usize)),
         emulator: side(&emu, emulated.len()),
-        source: if pair.tabled { TABLE } else { LOOSEST },
+        source: pair.source,
         cells,
         verdict: if inside { Verdict::Within } else { Verdict::Outside },
     })
 }
 
-const TABLE: &str = "the table of tolerances, from how far real runs lie apart";
-const LOOSEST: &str = "the loosest row of the table: this pair of controller and queue was never measured";
+#[derive(Clone, Copy)]
+struct Sides {
+    of: &'static str,
+    against: &'static str,
+}
 
-fn cell(name: &'static str, against: &'static str, value: f64, range: [f64; 2], tolerance: f64) -> Cell {
+fn cell(name: &'static str, sides: Sides, value: f64, range: [f64; 2], tolerance: f64) -> Cell {
     let off = outside(value, range);
     // What cannot be compared is not within anything.
     let comparable = value.is_finite() && range.iter().all(|end| end.is_finite() && *end > 0.0);
@@ -374,7 +393,8 @@ fn cell(name: &'static str, against: &'static str, value: f64, range: [f64; 2], 
     let verdict = if within { Verdict::Within } else { Verdict::Outside };
     Cell {
         name,
-        against,
+        of: sides.of,
+        against: sides.against,
         value,
         range,
         off_percent: 100.0 * off,
@@ -407,44 +427,52 @@ fn side(run: &Run, runs: usize) -> Side {
 }
 
 fn in_words(rows: &[Row], screen: &Screen) -> String {
-    let columns = [
-        Column::text("scenario"),
-        Column::text("trace"),
-        Column::number("simulator", "Mbit/s"),
-        Column::number("emulator", "Mbit/s"),
-        Column::number("off", "%"),
-        Column::number("of", "%"),
-        Column::number("simulator", "p95 ms"),
-        Column::number("emulator", "p95 ms"),
-        Column::number("off", "%"),
-        Column::number("of", "%"),
-        Column::text("measured"),
-        Column::text("verdict"),
-    ];
-    let table: Vec<Vec<String>> = rows
-        .iter()
-        .map(|row| {
-            let [throughput, p95, reference @ ..] = row.cells.as_slice() else { return Vec::new() };
-            let mut cells = vec![row.scenario.clone(), row.trace.clone()];
-            for cell in [throughput, p95] {
-                cells.push(number(cell.value));
-                cells.push(in_range(cell.range));
-                cells.push(format!("{:.1}", cell.off_percent));
-                cells.push(format!("{:.0}", cell.tolerance_percent));
-            }
-            let against: Vec<String> =
-                reference.iter().map(|cell| format!("{:.1} %", cell.off_percent)).collect();
-            cells.push(if against.is_empty() { "–".to_string() } else { against.join(", ") });
-            cells.push(verdict(row));
-            cells
-        })
-        .collect();
+    let modelled = rows.iter().any(|row| row.modelled.is_some());
+    let mut columns = vec![Column::text("scenario"), Column::text("trace")];
+    for unit in ["Mbit/s", "p95 ms"] {
+        columns.push(Column::number(if modelled { "stack" } else { "simulator" }, unit));
+        columns.extend(modelled.then(|| Column::number("model", unit)));
+        columns.push(Column::number("emulator", unit));
+        columns.push(Column::number("off", "%"));
+        columns.extend(modelled.then(|| Column::number("model off", "%")));
+        columns.push(Column::number("of", "%"));
+    }
+    columns.extend((!modelled).then(|| Column::text("measured")));
+    columns.push(Column::text("verdict"));
+    let table: Vec<Vec<String>> = rows.iter().map(|row| words_of(row, modelled)).collect();
     let mut text = table::render(&columns, &table, screen);
-    text += "measured: how far the emulator lies from real runs through Mahimahi, in throughput and p95, by the same table\n";
-    if rows.iter().any(|row| row.source == LOOSEST) {
-        text += &format!("a verdict with a star is by {LOOSEST}\n");
+    if modelled {
+        text += "stack and model: QUIC's own code and the modelled host in simulation, each held against the emulated runs\n";
+    } else {
+        text += "measured: how far the emulator lies from real runs through Mahimahi, in throughput and p95, by the same table\n";
+    }
+    if rows.iter().any(|row| row.source == pairs::LOOSEST) {
+        text += &format!("a verdict with a star is by {}\n", pairs::LOOSEST);
     }
     text
+}
+
+fn words_of(row: &Row, modelled: bool) -> Vec<String> {
+    let cell = |of: &str, name: &str| row.cells.iter().find(|cell| (cell.of, cell.name) == (of, name));
+    let mut words = vec![row.scenario.clone(), row.trace.clone()];
+    for name in ["throughput_mbps", "p95_ms"] {
+        let Some(own) = cell("simulator", name) else { return words };
+        let model = cell("modelled", name);
+        words.push(number(own.value));
+        words.extend(model.map(|model| number(model.value)));
+        words.push(in_range(own.range));
+        words.push(format!("{:.1}", own.off_percent));
+        words.extend(model.map(|model| format!("{:.1}", model.off_percent)));
+        words.push(format!("{:.0}", own.tolerance_percent));
+    }
+    if !modelled {
+        let against: Vec<String> = (row.cells.iter().filter(|cell| cell.against == "reference"))
+            .map(|cell| format!("{:.1} %", cell.off_percent))
+            .collect();
+        words.push(if against.is_empty() { "–".to_string() } else { against.join(", ") });
+    }
+    words.push(verdict(row));
+    words
 }
 
 fn in_range([low, high]: [f64; 2]) -> String {
@@ -452,15 +480,18 @@ fn in_range([low, high]: [f64; 2]) -> String {
 }
 
 fn verdict(row: &Row) -> String {
-    let outside: Vec<&str> =
-        row.cells.iter().filter(|cell| cell.verdict == Verdict::Outside).map(|cell| cell.against).collect();
-    let mut text = match (outside.contains(&"emulator"), outside.contains(&"reference")) {
-        (false, false) => "within".to_string(),
-        (true, false) => "OUTSIDE".to_string(),
-        (false, true) => "OUTSIDE what was measured".to_string(),
-        (true, true) => "OUTSIDE both".to_string(),
-    };
-    if row.source == LOOSEST {
+    let outside = |of: &str| row.cells.iter().any(|cell| cell.of == of && cell.verdict == Verdict::Outside);
+    let model = row.modelled.is_some();
+    let mut text = match (outside("simulator"), outside("modelled"), outside("emulator")) {
+        (false, false, false) => "within",
+        (true, false, false) if model => "OUTSIDE: the stack",
+        (true, false, false) => "OUTSIDE",
+        (false, true, _) => "OUTSIDE: the model",
+        (false, false, true) => "OUTSIDE what was measured",
+        (true, ..) => "OUTSIDE both",
+    }
+    .to_string();
+    if row.source == pairs::LOOSEST {
         text += "*";
     }
     if row.emulator.unreliable {
@@ -472,17 +503,19 @@ fn verdict(row: &Row) -> String {
 /// Writes the judgements as JSON, and every row of both sides as a report.
 fn write(
     folder: Folder,
+    host: RealHost,
     pairs: &[Pair],
     document: &Document<'_>,
-    simulated: &[Run],
+    sides: &[(&str, &Vec<Run>)],
     emulated: &[Vec<Run>],
 ) -> Result<(), Failure> {
     let json = serde_json::to_string_pretty(document).map_err(Failure::run)?;
     folder.write("parity.json", json + "\n")?;
     let mut rows = Vec::new();
     let mut notes = Vec::new();
-    for (pair, (sim, emu)) in pairs.iter().zip(simulated.iter().zip(emulated)) {
-        for (side, run) in [("simulator", Some(sim.clone())), ("emulator", Run::median(emu))] {
+    for (index, (pair, emu)) in pairs.iter().zip(emulated).enumerate() {
+        let simulated = sides.iter().map(|(side, runs)| (*side, Some(runs[index].clone())));
+        for (side, run) in simulated.chain([("emulator", Run::median(emu))]) {
             rows.extend(run.map(|run| Run { scheme: format!("{} in the {side}", run.scheme), ..run }));
         }
         notes.extend(emu.iter().filter(|run| run.unreliable).map(|run| {
@@ -492,11 +525,15 @@ fn write(
     for row in document.rows.iter().filter(|row| row.verdict == Verdict::Outside) {
         notes.push(format!("{} on {}: {}.", row.scenario, row.trace, verdict(row)));
     }
+    let (simulator, real) = match host {
+        RealHost::Tcp => ("host profile tcp", "kernel TCP"),
+        RealHost::Quinn => ("the QUIC stack, and its model: host profile quic", "QUIC, by perf"),
+    };
     let report = Report {
         title: "Simulator and emulator".to_string(),
         setting: vec![
-            ("simulator".to_string(), format!("median of {SEEDS} seeds, host profile tcp")),
-            ("emulator".to_string(), "kernel TCP".to_string()),
+            ("simulator".to_string(), format!("median of {SEEDS} seeds, {simulator}")),
+            ("emulator".to_string(), real.to_string()),
         ],
         notes,
         origin: document.origin,
@@ -511,57 +548,4 @@ fn write(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use brakelight_scenario::outcome::Summary;
-
-    fn run(throughput_mbps: f64, p95: f64) -> Run {
-        let queueing_delay_ms = Some(Summary { p95, ..Summary::default() });
-        Run { throughput_mbps, queueing_delay_ms, ..Run::default() }
-    }
-
-    fn pair(reference: Option<&'static Real>) -> Pair {
-        let model = Model::of("cubic").unwrap();
-        let scenario = Compare::new(Scheme::parse(model.scheme).unwrap(), "step").scenario().unwrap();
-        Pair { label: "x".into(), scenario, tolerance: model.tolerance, tabled: true, reference }
-    }
-
-    #[test]
-    fn the_simulators_median_is_held_against_the_range_of_the_emulated_runs() {
-        let simulated = run(4.1, 130.0);
-        let emulated = [run(4.0, 90.0), run(4.05, 100.0)];
-        let row = judge(&pair(None), &simulated, &emulated).unwrap();
-        assert_eq!(row.cells.len(), 2);
-        assert_eq!((row.cells[0].value, row.cells[0].range), (4.1, [4.0, 4.05]));
-        // 4.1 lies 1.2 % above 4.05, of 3; 130 lies 30 % above 100, of 35.
-        assert_eq!(row.verdict, Verdict::Within);
-        let slower = [run(3.0, 100.0)];
-        let row = judge(&pair(None), &simulated, &slower).unwrap();
-        assert_eq!((row.cells[0].verdict, row.cells[1].verdict), (Verdict::Outside, Verdict::Within));
-        assert_eq!((row.verdict, verdict(&row).as_str()), (Verdict::Outside, "OUTSIDE"));
-    }
-
-    #[test]
-    fn a_run_that_delivered_nothing_is_within_nothing() {
-        let nothing = Run::default();
-        let row = judge(&pair(None), &nothing, std::slice::from_ref(&nothing)).unwrap();
-        assert_eq!(row.verdict, Verdict::Outside);
-    }
-
-    #[test]
-    fn the_emulator_is_held_against_what_was_measured_too() {
-        let real = Real::find("Verizon-LTE-short.up", "cubic").unwrap();
-        let near = run(5.5, 900.0);
-        let row = judge(&pair(Some(real)), &near, std::slice::from_ref(&near)).unwrap();
-        assert_eq!(row.cells.len(), 4);
-        assert_eq!(row.verdict, Verdict::Within);
-        let far = run(5.5, 2000.0);
-        let row = judge(&pair(Some(real)), &far, std::slice::from_ref(&far)).unwrap();
-        assert_eq!(verdict(&row), "OUTSIDE what was measured");
-    }
-
-    #[test]
-    fn what_was_never_measured_gets_the_most_that_the_table_allows() {
-        assert_eq!(loosest(), Tolerance { throughput: 0.08, p95: 0.35 });
-    }
-}
+mod tests;

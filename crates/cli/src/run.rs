@@ -49,17 +49,18 @@ pub fn execute(arguments: &arguments::Run) -> Result<(), Failure> {
         Arena::Emulator => {
             let scenario = &jobs[0].scenario;
             // Refused before anything is made.
-            emulated::check(scenario, &traces).map_err(|mut error| {
+            let hosts = emulated::hosts(arguments.host.unwrap_or(HostName::Tcp))?;
+            emulated::check(scenario, &traces, hosts.clone()).map_err(|mut error| {
                 error.file = Some(arguments.scenario.display().to_string());
                 error
             })?;
-            emulated::check_hosts()?;
+            emulated::check_hosts(&hosts)?;
             let folder = arguments.out.as_deref().map(Folder::create).transpose()?;
             let watch = |(staging, parents): (&Path, _)| Janitor::watch(staging, parents);
             let watched = folder.as_ref().map(|folder| watch(folder.in_the_making()));
             janitor = watched.transpose().map_err(Failure::run)?;
             let (seeds, command) = (arguments.runs, origin.command.as_str());
-            let result = emulated::scenario(scenario, &traces, seeds, folder.as_ref(), command)?;
+            let result = emulated::scenario(scenario, &traces, &hosts, seeds, folder.as_ref(), command)?;
             (folder, vec![result])
         }
     };

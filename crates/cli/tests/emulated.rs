@@ -1,5 +1,5 @@
-//! Scenarios on the emulator: short runs by kernel TCP. They need iperf3 and a machine that lets a user make namespaces and TUN
-//! devices; where something is missing, what was not run is said.
+//! Scenarios on the emulator: short runs by kernel TCP and by QUIC. They need iperf3 and a machine that lets a user make namespaces
+//! and TUN devices; where something is missing, what was not run is said.
 
 mod support;
 
@@ -22,6 +22,11 @@ fn can_run(scratch: &Scratch, what: &str) -> bool {
         eprintln!("not run: {what}: iperf3 is not installed");
         return false;
     }
+    can_emulate(scratch, what)
+}
+
+/// Whether the machine can emulate a link; says what it lacks.
+fn can_emulate(scratch: &Scratch, what: &str) -> bool {
     let tried = scratch.brakelight(&["emulate", "--", "true"]);
     if !tried.status.success() {
         eprintln!("not run: {what}: no emulator here: {}", text(&tried.stderr).trim());
@@ -103,4 +108,68 @@ fn parity_judges_a_scenario_by_the_table_and_says_so_by_its_exit_code() {
     assert_eq!(row["verdict"], if within { "within" } else { "outside" });
     assert_eq!(output.status.code(), Some(if within { 0 } else { 1 }), "{}", text(&output.stderr));
     assert!(scratch.list().contains(&"out/parity.json".to_string()));
+}
+
+#[test]
+fn abc_by_quic_gives_the_document_of_a_simulation_with_the_marks_that_its_packets_carried() {
+    let scratch = Scratch::new("emulated-quic");
+    if !can_emulate(&scratch, "a scenario by QUIC") {
+        return;
+    }
+    let abc = SCENARIO.replace("queue = \"codel\"", "queue = \"abc\"");
+    scratch.write(
+        "two.toml",
+        abc.replace("\"cubic\"", "\"abc\"").replace("\"newreno\"", "\"abc:second_window=false\""),
+    );
+    let line = "run two.toml --on emulator --host quinn --format json";
+    let output = scratch.brakelight(&line.split(' ').collect::<Vec<_>>());
+    let document: Value = serde_json::from_str(&ok(&output)).unwrap();
+    let row = &document["runs"][0];
+    let flows = row["flows"].as_array().unwrap();
+    let names: Vec<_> =
+        flows.iter().map(|flow| (flow["name"].as_str(), flow["controller"].as_str())).collect();
+    assert_eq!(names, [(Some("one"), Some("abc")), (Some("other"), Some("abc"))]);
+    for flow in flows {
+        assert!(number(flow, "/goodput_mbps") > 0.0, "{flow}");
+        assert!(number(flow, "/throughput_mbps") > 0.0, "{flow}");
+        assert!(number(flow, "/rtt_ms/p50") >= 20.0, "{flow}");
+        assert!(number(flow, "/application/ended_s") > number(flow, "/application/started_s"), "{flow}");
+    }
+    // A router of ABC turns accelerates into brakes, and marks no CE.
+    let (accelerates, brakes) = (number(row, "/marks/accelerate"), number(row, "/marks/brake"));
+    assert!(accelerates > 100.0 && brakes > 100.0, "{row}");
+    assert_eq!(number(row, "/marks/ce"), 0.0);
+}
+
+#[test]
+fn parity_of_quic_holds_the_stack_and_its_model_against_the_emulator() {
+    let scratch = Scratch::new("emulated-quic-parity");
+    if !can_emulate(&scratch, "parity of QUIC") {
+        return;
+    }
+    let one = SCENARIO.split("[[flow]]\nname = \"other\"").next().unwrap();
+    scratch.write("one.toml", one);
+    let line = "parity one.toml --host quinn --format json --out out";
+    let output = scratch.brakelight(&line.split(' ').collect::<Vec<_>>());
+    let document: Value = serde_json::from_str(&text(&output.stdout)).unwrap();
+    let row = &document["rows"][0];
+    let cells = row["cells"].as_array().unwrap();
+    let sides: Vec<_> = cells.iter().map(|cell| (cell["of"].as_str(), cell["name"].as_str())).collect();
+    let expected = [
+        (Some("simulator"), Some("throughput_mbps")),
+        (Some("simulator"), Some("p95_ms")),
+        (Some("modelled"), Some("throughput_mbps")),
+        (Some("modelled"), Some("p95_ms")),
+    ];
+    assert_eq!(sides, expected);
+    assert_eq!(
+        (number(&cells[0], "/tolerance_percent"), number(&cells[1], "/tolerance_percent")),
+        (10.0, 30.0)
+    );
+    assert_eq!((number(row, "/simulator/runs"), number(row, "/modelled/runs")), (10.0, 10.0));
+    assert!(number(row, "/modelled/throughput_mbps") > 0.0, "{row}");
+    let within = cells.iter().all(|cell| number(cell, "/off_percent") <= number(cell, "/tolerance_percent"));
+    assert_eq!(row["verdict"], if within { "within" } else { "outside" });
+    assert_eq!(output.status.code(), Some(if within { 0 } else { 1 }), "{}", text(&output.stderr));
+    assert!(scratch.list().contains(&"out/report.html".to_string()));
 }

@@ -1,7 +1,8 @@
-//! A scenario's flows by kernel TCP: which scenarios real hosts can run, and the iperf3 processes that are their hosts.
+//! A scenario's flows by real hosts: which scenarios those can run, and the processes that they are.
 //!
-//! The senders stand behind the link, the receivers on the outer side, so data go up. Each flow is an iperf3 client and an iperf3
-//! server of its own, on a port of its own: a server takes one test at a time. iperf3 counts whole seconds, so durations must be some.
+//! The senders stand behind the link, the receivers on the outer side, so data go up. Each flow is a client and a server of its own, on
+//! a port of its own: of kernel TCP, which is iperf3, or of QUIC, which is a program with the commands `perf` and `perf-server`.
+//! iperf3 counts whole seconds, so durations must be some, and are with QUIC, that both can run the same scenarios.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -16,15 +17,17 @@ use brakelight_core::registry::Host;
 use brakelight_core::time::{Duration, Time};
 use brakelight_scenario::clock::Clock;
 use brakelight_scenario::measure::{Distribution, jain, mbps, percent};
-use brakelight_scenario::outcome::{MarkCounts, Outcome};
+use brakelight_scenario::outcome::{MarkCounts, Outcome, Summary};
 use brakelight_scenario::problem::{InputError, Problem};
 use brakelight_scenario::scenario::{FlowSpec, Hop, LinkSpec, Scenario, Service, packet_sizes};
 use brakelight_scenario::traffic::Traffic;
-use serde_json::Value;
 
 use crate::measure::FlowMeter;
 use crate::outcome::Directions;
 use crate::spec::{Bottleneck, Direction, SpecError};
+
+mod iperf3;
+mod perf;
 
 /// The port of the first flow; the others follow.
 const FIRST_PORT: u16 = 5201;
@@ -36,15 +39,24 @@ pub const MOST_FLOWS: u64 = 64;
 pub const KERNEL: &[(&str, &str, &[&str])] =
     &[("newreno", "reno", &[]), ("cubic", "cubic", &["reno_catch_up", "horizon"]), ("bbr", "bbr", &[])];
 
-/// One flow, by kernel TCP.
+/// Who the hosts are.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KernelFlow {
+pub enum Hosts {
+    /// Kernel TCP, by iperf3.
+    Kernel,
+    /// QUIC, by this program's `perf` and `perf-server`. Whether they know a flow's controller is theirs to say.
+    Quic(PathBuf),
+}
+
+/// One flow, by real hosts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostFlow {
     /// Its name in the scenario.
     pub name: String,
     /// The registered name of its controller.
     pub controller: &'static str,
-    /// The kernel's name for it.
-    pub kernel: &'static str,
+    /// The hosts' name for it.
+    pub congestion: String,
     /// When it starts.
     pub start: Duration,
     /// How long it sends: whole seconds.
@@ -60,8 +72,10 @@ pub struct Workload {
     pub up: Direction,
     /// The way of the acknowledgements.
     pub down: Direction,
+    /// Its hosts.
+    pub hosts: Hosts,
     /// Its flows.
-    pub flows: Vec<KernelFlow>,
+    pub flows: Vec<HostFlow>,
     /// When measuring begins.
     pub measure_from: Duration,
     /// How long the longest flow goes on.
@@ -72,34 +86,44 @@ pub struct Workload {
 #[derive(Debug, thiserror::Error)]
 pub enum WorkloadError {
     /// Its result cannot be read.
-    #[error("flow `{flow}`: the result of iperf3 cannot be read: {error}")]
+    #[error("flow `{flow}`: the result of {program} cannot be read: {error}")]
     Read {
         /// The flow.
         flow: String,
+        /// Its host.
+        program: &'static str,
         /// What the system said.
         error: io::Error,
     },
-    /// iperf3 failed.
-    #[error("flow `{flow}`: iperf3 failed: {message}")]
+    /// The host failed.
+    #[error("flow `{flow}`: {program} failed: {message}")]
     Failed {
         /// The flow.
         flow: String,
+        /// Its host.
+        program: &'static str,
         /// What it said.
         message: String,
     },
-    /// Its result is not what iperf3 prints.
-    #[error("flow `{flow}`: iperf3's result has no `{field}`")]
+    /// Its result is not what the host prints.
+    #[error("flow `{flow}`: the result of {program} has no `{field}`")]
     Missing {
         /// The flow.
         flow: String,
+        /// Its host.
+        program: &'static str,
         /// What is missing.
         field: &'static str,
     },
 }
 
 impl Workload {
-    /// The scenario as real hosts run it, with the traces that its links name; refused with the field and with what would be valid where they cannot.
-    pub fn of(scenario: &Scenario, traces: &BTreeMap<String, Trace>) -> Result<Self, InputError> {
+    /// The scenario as `hosts` run it, with the traces that its links name; refused with the field and with what would be valid where they cannot.
+    pub fn of(
+        scenario: &Scenario,
+        traces: &BTreeMap<String, Trace>,
+        hosts: Hosts,
+    ) -> Result<Self, InputError> {
         whole_seconds("", "duration", scenario.duration)?;
         let [first, ..] = scenario.flows.as_slice() else {
             return Err(refuse("", "flow", "the emulator needs at least one".to_string()));
@@ -109,7 +133,7 @@ impl Workload {
             return Err(refuse("", "flow", reason));
         }
         for flow in &scenario.flows {
-            check_flow(flow, first)?;
+            check_flow(flow, first, &hosts)?;
         }
         let up = direction(scenario, "up", first, &first.path, traces)?;
         let down = direction(scenario, "down", first, &first.reverse, traces)?;
@@ -127,52 +151,54 @@ impl Workload {
         }
         let mut flows = Vec::new();
         for spec in &scenario.flows {
-            let (_, kernel, _) = kernel(spec)?;
+            let congestion = match hosts {
+                Hosts::Kernel => kernel(spec)?.1.to_string(),
+                Hosts::Quic(_) => spec.controller.words().to_string(),
+            };
             for index in 0..spec.count {
                 let start = spec.drawn_start(scenario.seed, index);
                 let end = spec.stop.unwrap_or(scenario.duration).min(scenario.duration);
-                flows.push(KernelFlow {
+                flows.push(HostFlow {
                     name: spec.name_of(index),
                     controller: spec.controller.name(),
-                    kernel,
+                    congestion: congestion.clone(),
                     start,
                     seconds: end.saturating_sub(spec.start).as_nanos().div_ceil(NANOS).max(1),
                     port: FIRST_PORT + flows.len() as u16,
                 });
             }
         }
-        Ok(Workload { up, down, flows, measure_from: scenario.measure_from, duration: scenario.duration })
+        let (measure_from, duration) = (scenario.measure_from, scenario.duration);
+        Ok(Workload { up, down, hosts, flows, measure_from, duration })
     }
 
-    /// The receivers: a line for the shell on the outer side.
-    pub fn server(&self) -> OsString {
-        let mut line = String::new();
-        for flow in &self.flows {
-            let _ = write!(line, "iperf3 --server --one-off --port {} >/dev/null 2>&1 & ", flow.port);
+    /// The receivers: lines for the shell on the outer side.
+    pub fn servers(&self) -> Vec<OsString> {
+        match &self.hosts {
+            Hosts::Kernel => vec![iperf3::server(&self.flows)],
+            Hosts::Quic(program) => self.flows.iter().map(|flow| perf::server(program, flow)).collect(),
         }
-        (line + "wait").into()
     }
 
     /// The senders: a command for the inner side. Results go into files in `folder`.
     pub fn command(&self, folder: &Path) -> Vec<OsString> {
-        // The receivers may still be starting: who is not let in tries again for two seconds.
-        let mut script =
-            "try() { left=20; while :; do \"$@\" >\"$out\" 2>\"$out.err\" && return; left=$((left - 1)); \
-             grep -q 'unable to connect' \"$out\" && [ $left -gt 0 ] || return; sleep 0.1; done; }\n"
-                .to_string();
+        let (mut script, program) = match &self.hosts {
+            Hosts::Kernel => (iperf3::TRY.to_string(), Path::new("iperf3")),
+            Hosts::Quic(program) => (perf::TRY.to_string(), program.as_path()),
+        };
         for (index, flow) in self.flows.iter().enumerate() {
+            let client = match self.hosts {
+                Hosts::Kernel => iperf3::client(flow),
+                Hosts::Quic(_) => perf::client(flow),
+            };
             let _ = writeln!(
                 script,
-                "(out=\"$1\"/{index}.json; sleep {:.6}; try iperf3 --client \"$BRAKELIGHT_HOST\" --port {} \
-                 --congestion {} --time {} --interval {SAMPLE_S} --json) &",
+                "(out=\"$1\"/{index}.json; sleep {:.6}; try \"$2\" {client}) &",
                 flow.start.as_secs_f64(),
-                flow.port,
-                flow.kernel,
-                flow.seconds
             );
         }
         script += "wait";
-        vec!["sh".into(), "-c".into(), script.into(), "sh".into(), folder.into()]
+        vec!["sh".into(), "-c".into(), script.into(), "sh".into(), folder.into(), program.into()]
     }
 
     /// The outcome of a run whose senders left their results in `folder`: what the path saw, and what the hosts say.
@@ -193,13 +219,13 @@ impl Workload {
         (run.delivered_packets, run.dropped_packets, run.retransmitted_packets) = (0, 0, 0);
         let (mut rtt, mut goodput) = (Distribution::default(), 0);
         for (index, flow) in self.flows.iter().enumerate() {
-            let host = Told::read(&file(folder, index), flow, self.measure_from)?;
+            let host = self.told(&file(folder, index), flow)?;
             let meter = meters.iter().find(|meter| is_of(meter, flow.port, host.local_port));
             let mut row = meter.map(|meter| crate::outcome::flow_row(meter, length)).unwrap_or_default();
             row.name.clone_from(&flow.name);
             row.controller = flow.controller.to_string();
             row.goodput_mbps = mbps(host.bytes, Duration::from_secs_f64(host.seconds));
-            row.rtt_ms = host.rtt.summary();
+            row.rtt_ms = host.summary.or_else(|| host.rtt.summary());
             row.retransmitted_packets = host.retransmitted;
             row.application = meter.map(|meter| {
                 // Of the data connection: iperf3 has talked over another one before, and will after.
@@ -228,7 +254,10 @@ impl Workload {
             series.flows = shown;
         }
         run.goodput_mbps = mbps(goodput, length);
-        run.rtt_ms = rtt.summary();
+        run.rtt_ms = match run.flows.as_slice() {
+            [only] => only.rtt_ms,
+            _ => rtt.summary(),
+        };
         run.loss_percent = percent(run.dropped_packets, run.delivered_packets + run.dropped_packets);
         let rates = run.flows.iter().map(|flow| flow.throughput_mbps);
         run.jain = (run.flows.len() > 1).then(|| jain(rates)).flatten();
@@ -237,18 +266,45 @@ impl Workload {
     }
 }
 
-const NANOS: u64 = 1_000_000_000;
+impl Workload {
+    fn told(&self, path: &Path, flow: &HostFlow) -> Result<Told, WorkloadError> {
+        let program = match self.hosts {
+            Hosts::Kernel => iperf3::NAME,
+            Hosts::Quic(_) => perf::NAME,
+        };
+        let own = || flow.name.clone();
+        let text = std::fs::read_to_string(path).map_err(|error| WorkloadError::Read {
+            flow: own(),
+            program,
+            error,
+        })?;
+        let told = match self.hosts {
+            Hosts::Kernel => iperf3::parse(&text, flow, self.measure_from),
+            Hosts::Quic(_) => perf::parse(&text, flow),
+        };
+        told.map_err(|error| match error {
+            // What it says on standard error instead, where it printed nothing that could be read.
+            WorkloadError::Failed { flow, program, message } if message.is_empty() => {
+                let said = std::fs::read_to_string(path.with_extension("json.err")).unwrap_or_default();
+                let message = said.lines().last().unwrap_or("it said nothing").trim().to_string();
+                WorkloadError::Failed { flow, program, message }
+            }
+            error => error,
+        })
+    }
+}
 
-/// How often iperf3 looks at its socket: the shortest it takes.
-const SAMPLE_S: f64 = 0.1;
+const NANOS: u64 = 1_000_000_000;
 
 fn file(folder: &Path, index: usize) -> PathBuf {
     folder.join(format!("{index}.json"))
 }
 
-/// Whether the packets are of the data connection: the client's own port says so, the control connection has another.
-fn is_of(meter: &FlowMeter, server: u16, client: u16) -> bool {
-    meter.tuple.is_some_and(|tuple| tuple.to.port() == server && tuple.from.port() == client)
+/// Whether the packets are of the data connection: where the host has others to the same server, its own port says so.
+fn is_of(meter: &FlowMeter, server: u16, client: Option<u16>) -> bool {
+    meter.tuple.is_some_and(|tuple| {
+        tuple.to.port() == server && client.is_none_or(|client| tuple.from.port() == client)
+    })
 }
 
 fn refuse(owner: &str, key: &str, reason: String) -> InputError {
@@ -283,23 +339,32 @@ fn kernel(flow: &FlowSpec) -> Result<(&'static str, &'static str, &'static [&'st
     Ok(*entry)
 }
 
-/// Whether kernel TCP can be this flow, beside `first` on the same path.
-fn check_flow(flow: &FlowSpec, first: &FlowSpec) -> Result<(), InputError> {
+/// Whether `hosts` can be this flow, beside `first` on the same path.
+fn check_flow(flow: &FlowSpec, first: &FlowSpec, hosts: &Hosts) -> Result<(), InputError> {
     let owner = format!("flow `{}`", flow.name);
     let refuse = |key: &str, reason: String| Err(refuse(&owner, key, reason));
-    kernel(flow)?;
-    if flow.host != Host::Tcp {
-        return refuse("host", "the emulator's hosts are kernel TCP: valid is `tcp`".to_string());
+    let profile = match hosts {
+        Hosts::Kernel => Host::Tcp,
+        Hosts::Quic(_) => Host::Quic,
+    };
+    if *hosts == Hosts::Kernel {
+        kernel(flow)?;
     }
-    if flow.encoding() != Encoding::None {
+    if flow.host != profile {
+        return refuse(
+            "host",
+            "the emulator's hosts are kernel TCP: valid is `tcp`, or --host quinn for QUIC".to_string(),
+        );
+    }
+    if *hosts == Hosts::Kernel && flow.encoding() != Encoding::None {
         return refuse("controller", "the emulator's hosts do not ask for ECN: leave `ecn` out".to_string());
     }
     if flow.feedback.name() != flow.controller.companions().feedback {
         let reason =
-            format!("the kernel's receiver gives no other than `{}`", flow.controller.companions().feedback);
+            format!("a real receiver gives no other than `{}`", flow.controller.companions().feedback);
         return refuse("feedback", reason);
     }
-    let (mss, overhead) = packet_sizes(Host::Tcp);
+    let (mss, overhead) = packet_sizes(profile);
     if (flow.mss, flow.overhead) != (mss, overhead) {
         return refuse(
             "mss",
@@ -309,11 +374,11 @@ fn check_flow(flow: &FlowSpec, first: &FlowSpec) -> Result<(), InputError> {
     if flow.initial_window != FlowSpec::INITIAL_WINDOW {
         return refuse(
             "initial_window",
-            format!("the kernel's is {}: leave it out", FlowSpec::INITIAL_WINDOW),
+            format!("that of real hosts is {}: leave it out", FlowSpec::INITIAL_WINDOW),
         );
     }
     if flow.ack_every != 2 {
-        return refuse("ack_every", "the kernel acknowledges every second packet: valid is 2".to_string());
+        return refuse("ack_every", "real hosts acknowledge every second packet: valid is 2".to_string());
     }
     if flow.traffic != Traffic::Backlogged {
         return refuse("traffic", "the emulator's flows always have more to send: leave it out".to_string());
@@ -394,88 +459,32 @@ fn bottleneck(
     })
 }
 
-/// What iperf3 says of one flow.
-#[derive(Debug)]
+/// What a host says of its flow.
+#[derive(Debug, Default)]
 struct Told {
-    local_port: u16,
+    /// The client's own port, where it has more than one connection.
+    local_port: Option<u16>,
     /// Payload in the measured interval, and its length.
     bytes: u64,
     seconds: f64,
     retransmitted: u64,
-    /// Its samples of the kernel's smoothed RTT.
+    /// Its samples of the RTT, or what became of them.
     rtt: Distribution,
+    summary: Option<Summary>,
     /// End of the sample in its own time, window in bytes, RTT.
     samples: Vec<(f64, f64, Duration)>,
 }
 
 impl Told {
-    fn read(path: &Path, flow: &KernelFlow, measure_from: Duration) -> Result<Self, WorkloadError> {
-        let own = || flow.name.clone();
-        let text =
-            std::fs::read_to_string(path).map_err(|error| WorkloadError::Read { flow: own(), error })?;
-        Self::parse(&text, flow, measure_from).map_err(|error| match error {
-            // What it says on standard error instead, where it printed nothing that could be read.
-            WorkloadError::Failed { flow, message } if message.is_empty() => {
-                let said = std::fs::read_to_string(path.with_extension("json.err")).unwrap_or_default();
-                WorkloadError::Failed { flow, message: said.trim().to_string() }
-            }
-            error => error,
-        })
-    }
-
-    fn parse(text: &str, flow: &KernelFlow, measure_from: Duration) -> Result<Self, WorkloadError> {
-        let failed =
-            |message: &str| WorkloadError::Failed { flow: flow.name.clone(), message: message.to_string() };
-        let document: Value = serde_json::from_str(text).map_err(|_| failed(""))?;
-        if let Some(error) = document.get("error").and_then(Value::as_str) {
-            return Err(failed(error));
-        }
-        let missing = |field| WorkloadError::Missing { flow: flow.name.clone(), field };
-        let port = document.pointer("/start/connected/0/local_port").and_then(Value::as_u64);
-        let local_port =
-            port.and_then(|port| u16::try_from(port).ok()).ok_or_else(|| missing("local_port"))?;
-        let intervals =
-            document.get("intervals").and_then(Value::as_array).ok_or_else(|| missing("intervals"))?;
-        let mut host = Told {
-            local_port,
-            bytes: 0,
-            seconds: 0.0,
-            retransmitted: 0,
-            rtt: Distribution::default(),
-            samples: Vec::new(),
-        };
-        for interval in intervals {
-            let stream = interval.pointer("/streams/0").ok_or_else(|| missing("streams"))?;
-            let number = |field| stream.get(field).and_then(Value::as_f64).filter(|value| *value >= 0.0);
-            let start = number("start").ok_or_else(|| missing("start"))?;
-            let end = number("end").ok_or_else(|| missing("end"))?;
-            let rtt = Duration::from_secs_f64(number("rtt").ok_or_else(|| missing("rtt"))? * 1e-6);
-            host.samples.push((end, number("snd_cwnd").unwrap_or(0.0), rtt));
-            if flow.start.as_secs_f64() + start >= measure_from.as_secs_f64() {
-                host.bytes += number("bytes").ok_or_else(|| missing("bytes"))? as u64;
-                host.retransmitted += number("retransmits").unwrap_or(0.0) as u64;
-                host.seconds += end - start;
-                host.rtt.record(rtt);
-            }
-        }
-        // Over a whole test what arrived is known, and not only what was handed to the kernel.
-        if let Some(received) = document.pointer("/end/sum_received")
-            && measure_from <= flow.start
-        {
-            let number = |field| received.get(field).and_then(Value::as_f64).filter(|value| *value > 0.0);
-            if let (Some(bytes), Some(seconds)) = (number("bytes"), number("seconds")) {
-                (host.bytes, host.seconds) = (bytes as u64, seconds);
-            }
-        }
-        Ok(host)
-    }
-
-    /// Window and RTT of the flow that started at `start`, bin by bin.
+    /// Window and RTT of the flow that started at `start`, bin by bin, where its host has told of them.
     fn into_series(self, start: Duration, line: &mut brakelight_scenario::outcome::FlowSeries) {
+        if self.samples.is_empty() {
+            return;
+        }
         let (mss, _) = packet_sizes(Host::Tcp);
         let start = (Time::ZERO + start).as_secs_f64();
         let bins = line.time_s.len();
-        let bin = line.time_s.get(1).copied().unwrap_or(SAMPLE_S);
+        let bin = line.time_s.get(1).copied().unwrap_or(iperf3::SAMPLE_S);
         line.cwnd_pkts = vec![f64::NAN; bins];
         line.rtt_ms = vec![None; bins];
         for (end, cwnd, rtt) in self.samples {
