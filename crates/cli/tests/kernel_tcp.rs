@@ -19,7 +19,10 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Why the test cannot run here; nothing if it can.
 fn missing() -> Option<String> {
-    let doctor = ok(&Scratch::new("kernel-doctor").brakelight(&["tcp", "doctor", "--format", "json"]));
+    // Tests run beside each other, and each asks.
+    static ASKED: AtomicU32 = AtomicU32::new(0);
+    let scratch = format!("kernel-doctor-{}", ASKED.fetch_add(1, Ordering::Relaxed));
+    let doctor = ok(&Scratch::new(&scratch).brakelight(&["tcp", "doctor", "--format", "json"]));
     let checks: Value = serde_json::from_str(&doctor).unwrap();
     let needed =
         ["programs may be loaded", "the kernel takes", "describes its own types", "passes the verifier"];
