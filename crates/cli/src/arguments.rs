@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use brakelight_core::controller::quicdc::{self, Threshold};
 use brakelight_core::parameters::Parameters;
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Bytes, Limit, Rate};
@@ -61,7 +60,7 @@ pub enum Command {
     Emulate(Box<crate::emulate::Arguments>),
     /// Let this machine's TCP speak ABC, by eBPF programs in its kernel
     #[command(subcommand)]
-    Tcp(Tcp),
+    Tcp(crate::tcp::arguments::Command),
     /// Make this machine an ABC router, by eBPF programs around a shaper or by a kernel module
     #[command(subcommand)]
     Router(crate::router::Command),
@@ -381,102 +380,6 @@ pub struct Bench {
     pub row: Option<String>,
 }
 
-/// `tcp`.
-#[derive(Clone, Debug, Subcommand)]
-pub enum Tcp {
-    /// Put ABC's controller, its mark and its receiver into the kernel, or delay control
-    Load(TcpLoad),
-    /// Take out what `load --pin` left in
-    Unload,
-    /// Show what of ours is in the kernel
-    Status(TcpStatus),
-    /// Show the connections that the controller serves: windows, and marks per second
-    Watch(TcpWatch),
-    /// Say what this kernel can do for ABC, and what to do where it cannot
-    Doctor(TcpStatus),
-}
-
-/// How a sender learns of marks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum FeedbackName {
-    /// Accurate ECN where the kernel has it, the option otherwise
-    Auto,
-    /// Accurate ECN (RFC 9768)
-    Accecn,
-    /// An experimental TCP option of our own, which both ends must have loaded
-    Option,
-}
-
-/// Controllers for the kernel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ControllerName {
-    /// ABC: marks of routers, with Cubic as second window
-    Abc,
-    /// QUIC-DC's delay control: one-way queueing delay, from TCP timestamps, and Westwood+
-    Wdc,
-}
-
-/// `tcp load`.
-#[derive(Clone, Debug, Args)]
-pub struct TcpLoad {
-    /// Whose rules the senders follow
-    #[arg(long, default_value = "abc", value_enum)]
-    pub controller: ControllerName,
-    /// One-way queueing delay at which delay control reduces the window: a time, or a share of the largest less the smallest RTT
-    /// [default: 50%]
-    #[arg(long, value_name = "TIME-or-SHARE", value_parser = threshold, allow_hyphen_values = true)]
-    pub threshold: Option<Threshold>,
-    /// A device on whose way out ABC's packets are marked accelerate; may be repeated
-    #[arg(long = "dev", value_name = "DEV")]
-    pub devices: Vec<String>,
-    /// How the sender learns of marks
-    #[arg(long, default_value = "auto", value_enum)]
-    pub feedback: FeedbackName,
-    /// Load only what a receiver needs, not the controller
-    #[arg(long)]
-    pub receiver: bool,
-    /// Register the controller under this name [default: that of --controller; accecn_reno with --receiver]
-    #[arg(long, value_name = "NAME", value_parser = controller_name)]
-    pub name: Option<String>,
-    /// Let users other than root choose the controller
-    #[arg(long)]
-    pub unrestricted: bool,
-    /// Pace packets at this many percent of a window per RTT [default: as in the papers: abc unpaced, wdc 100]
-    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(50..=1000))]
-    pub pacing: Option<u32>,
-    /// The cgroup whose sockets speak the option [default: where cgroup2 is mounted]
-    #[arg(long, value_name = "DIR")]
-    pub cgroup: Option<PathBuf>,
-    /// Leave everything in the kernel and return
-    #[arg(long, conflicts_with = "duration")]
-    pub pin: bool,
-    /// Take everything out after this time [default: when interrupted]
-    #[arg(long, value_name = "TIME", value_parser = positive_time, allow_hyphen_values = true)]
-    pub duration: Option<Duration>,
-}
-
-/// `tcp status` and `tcp doctor`.
-#[derive(Clone, Debug, Args)]
-pub struct TcpStatus {
-    /// How to print it
-    #[arg(long, default_value = "table", value_enum)]
-    pub format: DocumentFormat,
-}
-
-/// `tcp watch`.
-#[derive(Clone, Debug, Args)]
-pub struct TcpWatch {
-    /// Time between two looks
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = positive_time, allow_hyphen_values = true)]
-    pub interval: Duration,
-    /// How many times to look [default: until interrupted]
-    #[arg(long, value_name = "N", value_parser = count, allow_hyphen_values = true)]
-    pub count: Option<u32>,
-    /// How to print it; JSON is one document a line
-    #[arg(long, default_value = "table", value_enum)]
-    pub format: DocumentFormat,
-}
-
 /// Reads the command line. Help and the version are printed here.
 pub fn parse() -> Result<Option<Cli>, Failure> {
     match Cli::try_parse() {
@@ -568,22 +471,6 @@ pub fn positive_buffer(text: &str) -> Result<Limit, String> {
             Err(out_of_range(text, "any size above 0, such as `250pkt` or `1.5MB`"))
         }
         _ => Ok(limit),
-    }
-}
-
-fn threshold(text: &str) -> Result<Threshold, String> {
-    let config = quicdc::Config::from_options([("threshold", text)]);
-    config.map(|config| config.threshold).map_err(|error| error.to_string())
-}
-
-fn controller_name(text: &str) -> Result<String, String> {
-    // linux bpf_obj_name_cpy
-    const VALID: &str = "1 to 15 letters, digits, `_` and `.`";
-    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
-    if (1..=15).contains(&text.len()) && text.chars().all(plain) {
-        Ok(text.to_string())
-    } else {
-        Err(format!("`{text}` is no name: valid is {VALID}"))
     }
 }
 

@@ -3,38 +3,42 @@
 use brakelight_tcp::doctor::{self, Check, Verdict};
 use serde_json::json;
 
-use crate::arguments::{ControllerName, DocumentFormat, FeedbackName, Tcp, TcpLoad, TcpStatus};
+use crate::arguments::DocumentFormat;
 use crate::failure::Failure;
 use crate::text;
 
+pub mod arguments;
+
 /// Runs the command.
-pub fn execute(arguments: &Tcp) -> Result<(), Failure> {
+pub fn execute(arguments: &arguments::Command) -> Result<(), Failure> {
     match arguments {
-        Tcp::Doctor(arguments) => examine(arguments),
+        arguments::Command::Doctor(arguments) => examine(arguments),
         #[cfg(feature = "bpf")]
-        Tcp::Load(arguments) => consistent(arguments).and_then(|()| kernel::load(arguments)),
+        arguments::Command::Load(arguments) => consistent(arguments).and_then(|()| kernel::load(arguments)),
         #[cfg(feature = "bpf")]
-        Tcp::Unload => kernel::unload(),
+        arguments::Command::Unload => kernel::unload(),
         #[cfg(feature = "bpf")]
-        Tcp::Status(arguments) => kernel::status(arguments),
+        arguments::Command::Status(arguments) => kernel::status(arguments),
         #[cfg(feature = "bpf")]
-        Tcp::Watch(arguments) => kernel::watch(arguments),
+        arguments::Command::Watch(arguments) => kernel::watch(arguments),
         #[cfg(not(feature = "bpf"))]
-        Tcp::Load(arguments) => {
+        arguments::Command::Load(arguments) => {
             consistent(arguments).and_then(|()| Err(Failure::run(brakelight_tcp::NOT_BUILT)))
         }
         #[cfg(not(feature = "bpf"))]
-        Tcp::Unload | Tcp::Status(_) | Tcp::Watch(_) => Err(Failure::run(brakelight_tcp::NOT_BUILT)),
+        arguments::Command::Unload | arguments::Command::Status(_) | arguments::Command::Watch(_) => {
+            Err(Failure::run(brakelight_tcp::NOT_BUILT))
+        }
     }
 }
 
 /// What belongs to one controller is refused beside the other.
-fn consistent(arguments: &TcpLoad) -> Result<(), Failure> {
-    let wdc = arguments.controller == ControllerName::Wdc;
+fn consistent(arguments: &arguments::Load) -> Result<(), Failure> {
+    let wdc = arguments.controller == arguments::Controller::Wdc;
     let given = [
         ("--dev", !arguments.devices.is_empty()),
         ("--receiver", arguments.receiver),
-        ("--feedback", arguments.feedback != FeedbackName::Auto),
+        ("--feedback", arguments.feedback != arguments::Feedback::Auto),
         ("--cgroup", arguments.cgroup.is_some()),
     ];
     match given.iter().find(|(_, given)| *given) {
@@ -48,7 +52,7 @@ fn consistent(arguments: &TcpLoad) -> Result<(), Failure> {
     }
 }
 
-fn examine(arguments: &TcpStatus) -> Result<(), Failure> {
+fn examine(arguments: &arguments::Status) -> Result<(), Failure> {
     #[cfg_attr(not(feature = "bpf"), expect(unused_mut))]
     let mut checks = doctor::examine();
     #[cfg(feature = "bpf")]
@@ -81,7 +85,8 @@ pub(crate) mod kernel {
     use brakelight_tcp::settings::{Connection, Controller, Feedback, Inside, Load, Threshold};
     use serde_json::json;
 
-    use crate::arguments::{ControllerName, DocumentFormat, FeedbackName, TcpLoad, TcpStatus, TcpWatch};
+    use super::arguments;
+    use crate::arguments::DocumentFormat;
     use crate::failure::Failure;
     use crate::text::table::{self, Column};
     use crate::text::{self, Screen, number};
@@ -93,7 +98,7 @@ pub(crate) mod kernel {
         }
     }
 
-    fn threshold(arguments: &TcpLoad) -> Threshold {
+    fn threshold(arguments: &arguments::Load) -> Threshold {
         match arguments.threshold.unwrap_or(quicdc::Config::default().threshold) {
             quicdc::Threshold::Time(time) => {
                 Threshold::Time(std::time::Duration::from_nanos(time.as_nanos()))
@@ -102,17 +107,17 @@ pub(crate) mod kernel {
         }
     }
 
-    pub(super) fn load(arguments: &TcpLoad) -> Result<(), Failure> {
+    pub(super) fn load(arguments: &arguments::Load) -> Result<(), Failure> {
         let settings = Load {
             controller: match arguments.controller {
-                ControllerName::Abc => Controller::Abc,
-                ControllerName::Wdc => Controller::Wdc(threshold(arguments)),
+                arguments::Controller::Abc => Controller::Abc,
+                arguments::Controller::Wdc => Controller::Wdc(threshold(arguments)),
             },
             devices: arguments.devices.clone(),
             feedback: match arguments.feedback {
-                FeedbackName::Auto => Feedback::Auto,
-                FeedbackName::Accecn => Feedback::AccEcn,
-                FeedbackName::Option => Feedback::Option,
+                arguments::Feedback::Auto => Feedback::Auto,
+                arguments::Feedback::Accecn => Feedback::AccEcn,
+                arguments::Feedback::Option => Feedback::Option,
             },
             receiver: arguments.receiver,
             name: arguments.name.clone(),
@@ -162,7 +167,7 @@ pub(crate) mod kernel {
         Ok(())
     }
 
-    pub(super) fn status(arguments: &TcpStatus) -> Result<(), Failure> {
+    pub(super) fn status(arguments: &arguments::Status) -> Result<(), Failure> {
         let status = bpf::status().map_err(failure)?;
         if arguments.format == DocumentFormat::Json {
             return text::print_json(&json!(status));
@@ -179,7 +184,7 @@ pub(crate) mod kernel {
         text::print(&out)
     }
 
-    pub(super) fn watch(arguments: &TcpWatch) -> Result<(), Failure> {
+    pub(super) fn watch(arguments: &arguments::Watch) -> Result<(), Failure> {
         let mut before: HashMap<u64, [u64; 4]> = HashMap::new();
         let interval = std::time::Duration::from_nanos(arguments.interval.as_nanos());
         let seconds = interval.as_secs_f64();
