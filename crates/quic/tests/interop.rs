@@ -84,7 +84,7 @@ impl Listener for Ledger {
 async fn transfer(receiver: Receiver, seed: u64) -> EcnCounts {
     let identity = Identity::new();
     let server = support::receive(receiver, &identity);
-    let path = Path { rewrite: Rewrite::Mark, loss: 0.05, reordered: 0.03, seed };
+    let path = Path { rewrite: Rewrite::Mark, loss: 0.05, reordered: 0.03, answers_wait: false, seed };
     let (address, account) = relay::start(server, path);
     let ledger = Arc::new(Ledger::default());
     let abc = ControllerConfig::new("abc", &[]).unwrap();

@@ -40,6 +40,8 @@ pub struct Path {
     pub loss: f64,
     /// Share of datagrams that three later ones overtake, either way.
     pub reordered: f64,
+    /// Whether the receiver's 1-RTT packets wait until both ends are silent, so that a whole window leaves before its first ACK comes.
+    pub answers_wait: bool,
     /// Of its random numbers.
     pub seed: u64,
 }
@@ -112,8 +114,9 @@ impl Port {
 /// Datagrams on their way in one direction.
 struct Direction {
     path: Path,
+    waits: bool,
     random: Random,
-    /// Those that later ones overtake, and by how many more.
+    /// Those that later ones overtake, and by how many more; `u32::MAX` waits for silence.
     held: Vec<(u32, Vec<u8>, Option<EcnCodepoint>)>,
 }
 
@@ -121,6 +124,10 @@ impl Direction {
     /// What leaves now that `datagram` has come.
     fn pass(&mut self, datagram: Vec<u8>, ecn: Option<EcnCodepoint>) -> Vec<(Vec<u8>, Option<EcnCodepoint>)> {
         if self.random.chance(self.path.loss) {
+            return Vec::new();
+        }
+        if self.waits && has_short_header(&datagram) {
+            self.held.push((u32::MAX, datagram, ecn));
             return Vec::new();
         }
         if self.random.chance(self.path.reordered) {
@@ -141,9 +148,11 @@ impl Direction {
 }
 
 async fn forward(mut near: Port, mut far: Port, server: SocketAddr, path: Path, account: Account) {
-    let direction =
-        |name: &str| Direction { path, random: Random::stream(path.seed, name), held: Vec::new() };
-    let (mut up, mut down) = (direction("up"), direction("down"));
+    let direction = |name: &str, waits| {
+        let random = Random::stream(path.seed, name);
+        Direction { path, waits, random, held: Vec::new() }
+    };
+    let (mut up, mut down) = (direction("up", false), direction("down", path.answers_wait));
     let mut marks = Random::stream(path.seed, "marks");
     let mut client = None;
     let (mut from_near, mut from_far) = (Vec::new(), Vec::new());
