@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use brakelight_core::parameters::Parameters;
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Bytes, Limit, Rate};
 use brakelight_scenario::scenario::TraceOffset;

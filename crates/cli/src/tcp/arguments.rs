@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use brakelight_core::controller::quicdc::{self, Threshold};
+use brakelight_core::parameters::Parameters;
 use brakelight_core::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 
