@@ -15,7 +15,7 @@ use brakelight_scenario::documents::{Origin, Runs};
 use brakelight_scenario::file;
 use brakelight_scenario::outcome::Run;
 use brakelight_scenario::reference::outside;
-use brakelight_scenario::scenario::{Scenario, Service};
+use brakelight_scenario::scenario::Scenario;
 use brakelight_scenario::trace::names::Names;
 use brakelight_sim::Traces;
 use clap::{Args, ValueEnum};
@@ -170,7 +170,7 @@ pub fn execute(arguments: &Parity) -> Result<(), Failure> {
     emulated::check_hosts(&emulated::hosts(arguments.host.profile())?)?;
     let folder = arguments.out.as_deref().map(Folder::create).transpose()?;
     let origin = origin::origin(pairs.first().map_or(1, |pair| pair.scenario.seed));
-    let emulated = emulate(&pairs, arguments, &names)?;
+    let emulated = emulate(&pairs, arguments)?;
     let (simulated, modelled) = match arguments.host {
         RealHost::Tcp => (simulate(Simulated::KernelTcp, &pairs, &emulated, &traces)?, None),
         RealHost::Quinn => (
@@ -226,12 +226,12 @@ fn simulate(
 }
 
 /// Every emulated run of every pair, in their order.
-fn emulate(pairs: &[Pair], arguments: &Parity, names: &Names) -> Result<Vec<Vec<Run>>, Failure> {
+fn emulate(pairs: &[Pair], arguments: &Parity) -> Result<Vec<Vec<Run>>, Failure> {
     let tasks: Vec<(usize, u32)> =
         (0..arguments.runs).flat_map(|seed| (0..pairs.len()).map(move |pair| (pair, seed))).collect();
     let progress = Progress::new("emulating", tasks.len());
     let done = side_by_side(&tasks, arguments.beside, |&(pair, seed)| {
-        let one = in_own_process(&pairs[pair], arguments.host, seed, names);
+        let one = in_own_process(&pairs[pair], arguments.host, seed);
         progress.step(&pairs[pair].label);
         one
     });
@@ -277,18 +277,10 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 /// One emulated run: `brakelight run --on emulator`, given the scenario on its standard input.
-fn in_own_process(pair: &Pair, host: RealHost, seed: u32, names: &Names) -> Result<Run, Failure> {
+fn in_own_process(pair: &Pair, host: RealHost, seed: u32) -> Result<Run, Failure> {
     let failed = |said: &str| Failure::run(format!("{}, on the emulator: {said}", pair.label));
     let mut scenario = pair.scenario.clone();
     scenario.seed = scenario.seed.wrapping_add(u64::from(seed));
-    for link in &mut scenario.links {
-        // A file beside the scenario is found from anywhere by its whole path.
-        if let Service::Trace(name) = &mut link.service
-            && !names.list().contains(name)
-        {
-            *name = std::path::absolute(&*name).map_err(Failure::run)?.display().to_string();
-        }
-    }
     let program = std::env::current_exe().map_err(Failure::run)?;
     let host = match host {
         RealHost::Tcp => "tcp",

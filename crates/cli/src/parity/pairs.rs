@@ -77,6 +77,16 @@ pub(super) fn of_file(
     let mut scenario = run::read(path)?;
     run::set_host(&mut scenario, hosts.profile())
         .map_err(|fault| Failure::input(format!("{}: {fault}", path.display())))?;
+    for link in &mut scenario.links {
+        // A file beside the scenario is found from anywhere by its whole path, and is not another's of the same name.
+        if let Service::Trace(name) = &mut link.service
+            && let beside = path.parent().unwrap_or(Path::new("")).join(&*name)
+            && !names.list().contains(name)
+            && beside.is_file()
+        {
+            *name = std::path::absolute(beside).map_err(Failure::run)?.display().to_string();
+        }
+    }
     traces.extend(run::load_traces(&mut scenario, path, names)?);
     emulated::check(&scenario, traces, emulated::hosts(hosts.profile())?).map_err(|mut error| {
         error.file = Some(path.display().to_string());
