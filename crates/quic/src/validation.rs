@@ -80,6 +80,7 @@ pub struct Validation {
     sent: u64,
     acked: u64,
     lost: u64,
+    untold: u64,
     counts: EcnCounts,
 }
 
@@ -102,6 +103,7 @@ impl Validation {
             sent: 0,
             acked: 0,
             lost: 0,
+            untold: 0,
             counts: EcnCounts::default(),
         }
     }
@@ -130,11 +132,17 @@ impl Validation {
         self.acked += marked;
     }
 
+    /// A packet that left with a codepoint is one of whose loss nobody will tell: a probe of the MTU.
+    pub fn on_untold(&mut self) {
+        self.untold += 1;
+    }
+
     /// `marked` packets that left with a codepoint are declared lost. Where none of the first [`TESTED`] has ever been acknowledged,
     /// the mark is taken for the reason (rfc9000 13.4.2).
     pub fn on_lost(&mut self, marked: u64) {
         self.lost += marked;
-        if marked > 0 && self.state == State::Testing && self.acked == 0 && self.lost >= TESTED {
+        let gone = self.lost + self.untold;
+        if marked > 0 && self.state == State::Testing && self.acked == 0 && gone >= TESTED {
             self.state = State::Failed(Fault::Dropped);
         }
     }
@@ -238,6 +246,10 @@ mod tests {
             (black_hole.state(), black_hole.codepoint()),
             (State::Failed(Fault::Dropped), Ecn::NotEct)
         );
+        let mut with_a_probe = path(Encoding::Abc, TESTED, 0);
+        with_a_probe.on_untold();
+        with_a_probe.on_lost(TESTED - 1);
+        assert_eq!(with_a_probe.state(), State::Failed(Fault::Dropped));
     }
 
     #[test]

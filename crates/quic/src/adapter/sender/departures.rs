@@ -68,6 +68,9 @@ impl Sender {
             && let Some(probe) = sealed.first()
         {
             sum -= probe.size;
+            if probe.ecn.is_capable() {
+                self.validation.on_untold();
+            }
             sealed.remove(0);
         }
         self.last_number = sealed.last().map(|packet| packet.number);
