@@ -21,6 +21,7 @@ use std::task::Waker;
 use std::time::Instant;
 
 use brakelight_core::ecn::{Ecn, Encoding};
+use brakelight_core::random::Random;
 use brakelight_core::time::Time;
 use brakelight_scenario::clock::Clock;
 use brakelight_scenario::measure::distribution::Distribution;
@@ -253,12 +254,15 @@ impl Hub {
         server: SocketAddr,
         name: &str,
     ) -> Result<Connection, ConnectError> {
-        let (mut transport, control) =
-            (opening.transport, Control::new(&self.settings, server, self.shared.base));
+        let mut transport = opening.transport;
+        let mut state = locked(&self.shared.state);
+        if state.stopped {
+            return Err(ConnectError::EndpointStopping);
+        }
+        let control = Control::new(&self.settings, state.next, server, self.shared.base);
         control.apply(&mut transport);
         let mut config = ClientConfig::new(control.tap(&self.shared.stamps).client(crypto));
         config.transport_config(Arc::new(transport));
-        let mut state = locked(&self.shared.state);
         let (handle, connection) = state.endpoint.connect(Instant::now(), config, server, name)?;
         let end = control.end(self.shared.base, connection);
         let number = state.begin(handle, end, control.governor, server, opening.connected, false);
@@ -268,12 +272,13 @@ impl Hub {
     }
 
     /// The next connection of those who came, once its handshake is complete; or from where one came that did not get so far,
-    /// and why.
-    pub async fn accept(&self) -> Result<Connection, (SocketAddr, String)> {
+    /// and why. None once the thread that carries packets has ended.
+    pub async fn accept(&self) -> Option<Result<Connection, (SocketAddr, String)>> {
         std::future::poll_fn(|cx| {
             let mut state = locked(&self.shared.state);
             match state.accepted.pop_front() {
-                Some(accepted) => std::task::Poll::Ready(accepted),
+                Some(accepted) => std::task::Poll::Ready(Some(accepted)),
+                None if state.stopped => std::task::Poll::Ready(None),
                 None => {
                     state.tasks.push(cx.waker().clone());
                     std::task::Poll::Pending
@@ -317,9 +322,11 @@ struct Control {
 }
 
 impl Control {
-    fn new(settings: &Settings, remote: SocketAddr, base: Instant) -> Self {
+    /// That of a hub's connection `number`, whose random numbers are its own.
+    fn new(settings: &Settings, number: u64, remote: SocketAddr, base: Instant) -> Self {
         let mut settings = settings.clone();
         settings.overhead = overhead(remote);
+        settings.random = Random::stream(number, "controller");
         let marks = !matches!(settings.encoding(), Encoding::None | Encoding::Classic);
         let governor = Arc::new(Governor::new(settings, true, Some(base)));
         Control { marks, ears: Ears::beside(governor.clone()), governor }

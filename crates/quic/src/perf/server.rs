@@ -75,12 +75,12 @@ impl Server {
         self.fingerprint
     }
 
-    /// Serves until the process ends.
+    /// Serves until the process, or the thread that carries packets, ends.
     pub fn serve(self) {
         let say = self.say;
         self.runtime.block_on(async {
-            loop {
-                match self.hub.accept().await {
+            while let Some(arrived) = self.hub.accept().await {
+                match arrived {
                     Ok(connection) => drop(tokio::spawn(attend(connection, say.clone()))),
                     Err((from, reason)) => say(&format!("{from}: no connection: {reason}")),
                 }
@@ -188,7 +188,7 @@ async fn take(
         tokio::select! {
             biased;
             _ = ticks.tick() => {
-                received.wire = connection.wire_bytes() - counted.load(Ordering::Relaxed);
+                received.wire = connection.wire_bytes().saturating_sub(counted.load(Ordering::Relaxed));
                 send.write_all(&received.encode()).await?;
             }
             read = receive.read_chunk(usize::MAX) => match read {
@@ -202,7 +202,8 @@ async fn take(
             }
         }
     }
-    received.wire = connection.wire_bytes() - counted.load(Ordering::Relaxed);
+    // Nothing is known any more of a connection that is gone.
+    received.wire = connection.wire_bytes().saturating_sub(counted.load(Ordering::Relaxed));
     counted.store(connection.wire_bytes(), Ordering::Relaxed);
     received.done = true;
     send.write_all(&received.encode()).await?;

@@ -62,6 +62,7 @@ impl Carrier {
                 }
                 state.note(number);
             }
+            self.socket.flush(&shared.stamps);
             for _ in 0..state.news.len() {
                 if let Some(number) = state.news.pop_front() {
                     self.serve(&mut state, number);
@@ -146,7 +147,7 @@ impl Carrier {
             return;
         };
         let remote = incoming.remote_address();
-        let control = Control::new(&state.settings, remote, self.shared.base);
+        let control = Control::new(&state.settings, state.next, remote, self.shared.base);
         let Opening { mut transport, connected } = (listen.opening)();
         control.apply(&mut transport);
         let mut config = config.clone();
@@ -169,6 +170,9 @@ impl Carrier {
 
     /// Sends what no connection does. Lost where the socket is full.
     fn answer(&mut self, transmit: &Transmit) {
+        if self.socket.is_full() {
+            return;
+        }
         let contents = &self.buffer[..transmit.size];
         let _ = self.socket.send(&self.shared.stamps, transmit, contents);
     }
@@ -250,6 +254,7 @@ impl Drop for Carrier {
     /// Nobody carries packets any more, so nobody must wait for one.
     fn drop(&mut self) {
         let mut state = locked(&self.shared.state);
+        state.stopped = true;
         for (_, mut entry) in state.entries.drain() {
             entry.end_with("its endpoint is gone");
         }

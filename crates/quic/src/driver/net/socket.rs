@@ -10,6 +10,9 @@ use quinn_udp::{RecvMeta, UdpSocketState};
 use crate::socket::{codepoint, run_of_one_mind};
 use crate::stamps::Stamps;
 
+/// Datagrams of 1,500 bytes that one transmission holds: the kernel takes no more than 64 KiB.
+const MOST: usize = 40;
+
 /// What became of a transmission.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Sent {
@@ -55,9 +58,9 @@ impl Socket {
         self.state.may_fragment()
     }
 
-    /// Datagrams of one transmission at most.
+    /// Datagrams of one transmission at most: as many as the kernel cuts, and as fit into one of 64 KiB.
     pub(super) fn most(&self) -> usize {
-        self.state.max_gso_segments()
+        self.state.max_gso_segments().min(MOST)
     }
 
     pub(super) fn receive(&self, into: &mut [IoSliceMut<'_>], metas: &mut [RecvMeta]) -> io::Result<usize> {
