@@ -83,6 +83,12 @@ fn plan(arguments: &arguments::Client) -> Result<Plan, Failure> {
         Work::Upload
     };
     let until = match arguments.bytes {
+        Some(bytes) if bytes.0 < u64::from(arguments.connections) => {
+            return Err(Failure::input(format!(
+                "--bytes: {bytes} for {} connections: valid is at least one byte for each",
+                arguments.connections
+            )));
+        }
         Some(bytes) => Until::Bytes(bytes.0),
         None => Until::Time(std::time::Duration::from_nanos(arguments.duration.as_nanos())),
     };

@@ -58,7 +58,8 @@ pub enum EmulationError {
     /// Packets could not be carried.
     #[error(transparent)]
     Forward(#[from] ForwardError),
-    /// The thread that carries packets ended where it must not: a mistake of this program's.
+    /// The thread that carries packets ended where it must not: a mistake of this program's. Where a panic aborts, as in the release
+    /// build of `brakelight`, it ends the process at once, and the command with it.
     #[error(
         "the thread that carries packets ended in a panic, which is a mistake in the emulator; what it said stands above"
     )]

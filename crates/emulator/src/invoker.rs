@@ -12,7 +12,7 @@ use crate::namespace::Account;
 /// are started meanwhile are the same.
 #[derive(Debug)]
 pub struct AsInvoker {
-    before: Option<(Uid, Gid, Vec<Gid>)>,
+    before: Option<(Uid, Gid, Option<Vec<Gid>>)>,
     /// It is one thread's.
     _thread: PhantomData<*const ()>,
 }
@@ -20,11 +20,11 @@ pub struct AsInvoker {
 impl AsInvoker {
     /// From now on. Within another, it changes nothing.
     pub fn begin() -> Self {
-        let before = Account::invoking().and_then(|account| {
-            let groups = getgroups().ok()?;
-            set_groups(&account.groups).ok()?;
+        let before = Account::invoking().map(|account| {
+            // Where groups may not be set, the user's own identity is set all the same.
+            let groups = getgroups().ok().filter(|_| set_groups(&account.groups).is_ok());
             let gid = setfsgid(account.gid);
-            Some((setfsuid(account.uid), gid, groups))
+            (setfsuid(account.uid), gid, groups)
         });
         AsInvoker { before, _thread: PhantomData }
     }
@@ -35,7 +35,9 @@ impl Drop for AsInvoker {
         if let Some((uid, gid, groups)) = self.before.take() {
             setfsuid(uid);
             setfsgid(gid);
-            let _ = set_groups(&groups);
+            if let Some(groups) = groups {
+                let _ = set_groups(&groups);
+            }
         }
     }
 }

@@ -132,6 +132,10 @@ impl Workload {
             let reason = format!("{} flows; real hosts run at most {MOST_FLOWS}", scenario.flow_count());
             return Err(refuse("", "flow", reason));
         }
+        if matches!(hosts, Hosts::Quic(_)) && !scenario.measure_from.is_zero() {
+            let reason = "`perf` tells of whole flows: valid with --host quinn is 0".to_string();
+            return Err(refuse("", "measure_from", reason));
+        }
         for flow in &scenario.flows {
             check_flow(flow, first, &hosts)?;
         }
@@ -368,7 +372,16 @@ fn check_flow(flow: &FlowSpec, first: &FlowSpec, hosts: &Hosts) -> Result<(), In
     if (flow.mss, flow.overhead) != (mss, overhead) {
         return refuse(
             "mss",
-            format!("the emulator's packets carry {} B and {} B of headers: leave it out", mss.0, overhead.0),
+            format!(
+                "real hosts decide on their packets: leave it out, for {} B and {} B of headers",
+                mss.0, overhead.0
+            ),
+        );
+    }
+    if flow.pacing_burst != FlowSpec::PACING_BURST {
+        return refuse(
+            "pacing_burst",
+            format!("that of real hosts is {}: leave it out", FlowSpec::PACING_BURST),
         );
     }
     if flow.initial_window != FlowSpec::INITIAL_WINDOW {
