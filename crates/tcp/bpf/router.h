@@ -16,9 +16,10 @@
 #define SHARE_BITS 20
 #define SHARE_ONE (1ULL << SHARE_BITS)
 
-/* Instants in the window of cr: 20 ms of 2.4 Gbit/s in packets of 1500 bytes. */
-#define PASSED_MAX 4096
-/* Instants forgotten at one packet; more only wait after a pause in the middle of a window of over 150 Mbit/s. */
+/* Steps in the window of cr, and places for them: twice as many, so that there is always one left. */
+#define PASSED_STEPS 2048
+#define PASSED_MAX (2 * PASSED_STEPS)
+/* Places forgotten at one packet; more only wait after a pause in the middle of a window of over 150 Mbit/s. */
 #define EXPIRED_MAX 256
 
 struct router_settings {
@@ -76,19 +77,20 @@ static __always_inline void sliding_rate_expire(struct sliding_rate *rate, __u64
 
 static __always_inline void sliding_rate_add(struct sliding_rate *rate, __u64 now_ns, __u64 window_ns, __u32 bytes)
 {
-	struct passed *place;
+	struct passed *place = &rate->passed[(rate->tail - 1) & (PASSED_MAX - 1)];
 
+	/* Who came before on another processor may have read the clock after. */
+	if (rate->head != rate->tail)
+		now_ns = max_u64(now_ns, place->at_ns);
 	sliding_rate_expire(rate, now_ns, window_ns);
-	if (rate->tail - rate->head >= PASSED_MAX) {
-		/* Full: the newest place takes more, and forgets it a little late. */
-		place = &rate->passed[(rate->tail - 1) & (PASSED_MAX - 1)];
-		place->bytes += bytes;
-	} else {
+	/* Less than a step after the newest place it counts as of that one: cr lacks what leaves in one step, at most. */
+	if (rate->head == rate->tail || now_ns - place->at_ns >= window_ns / PASSED_STEPS) {
 		place = &rate->passed[rate->tail & (PASSED_MAX - 1)];
 		place->at_ns = now_ns;
-		place->bytes = bytes;
+		place->bytes = 0;
 		rate->tail++;
 	}
+	place->bytes += bytes;
 	rate->bytes += bytes;
 }
 

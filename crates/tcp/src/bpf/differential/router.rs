@@ -104,7 +104,7 @@ fn run(seed: u64, rate: Rate, load: f64, packets: u64) -> (u64, u64, u64, f64) {
 
 #[test]
 fn marks_are_the_cores_within_a_thousandth_at_any_rate_and_load() {
-    for (seed, mbps) in [(1, 1), (2, 12), (3, 24), (4, 96), (5, 1000)] {
+    for (seed, mbps) in [(1, 1), (2, 12), (3, 24), (4, 96), (5, 1000), (6, 10_000)] {
         let (mut by_core, mut by_fixed, mut differ, mut apart) = (0, 0, 0, 0.0_f64);
         // Above 1 the buffer is full and nearly everything is braked.
         for load in [0.5, 0.95, 1.3] {
@@ -119,6 +119,9 @@ fn marks_are_the_cores_within_a_thousandth_at_any_rate_and_load() {
             "{by_core} accelerates by the core, {by_fixed} here, {differ} packets differ, f by {apart}"
         );
         assert!(by_core.abs_diff(by_fixed) * 1000 <= by_core, "{numbers}, at {mbps} Mbit/s");
-        assert!(apart < 1e-4, "{numbers}, at {mbps} Mbit/s");
+        // Where packets follow each other faster than the window's 2048 steps, cr may lack what leaves in one; f is below 1
+        // from cr = eta mu / 2 on.
+        let most = if mbps > 1000 { 2.0 / 0.98 / 2048.0 } else { 1e-4 };
+        assert!(apart < most, "{numbers}, at {mbps} Mbit/s");
     }
 }
