@@ -419,8 +419,11 @@ static void abc_apply(struct abc_sched_data *q, const struct abc_settings *s)
 		.target_us = s->target_us,
 		.window_ns = (u64)s->window_us * NSEC_PER_USEC,
 	};
-	/* A packet that an old rate holds back does not bind a new one. */
-	q->free_ns = 0;
+	/* What leaves while the rate is told says nothing of the busy time around it. */
+	if (s->rate)
+		q->capacity.backlogged = false;
+	/* A packet that an old rate holds back does not bind a new one; the time before now is not to be made up for. */
+	q->free_ns = ktime_get_ns();
 }
 
 static int abc_change(struct Qdisc *sch, struct nlattr *opt, struct netlink_ext_ack *extack)

@@ -34,13 +34,14 @@ const IN: &str = "abc1";
 #[ignore = "the first process of a virtual machine"]
 fn all() {
     network::prepare();
-    let checks: [(&str, fn()); 12] = [
+    let checks: [(&str, fn()); 13] = [
         ("module_and_parameters", module_and_parameters),
         ("what_is_no_option_is_refused", what_is_no_option_is_refused),
         ("marks_are_the_cores", marks_are_the_cores),
         ("the_delay_is_the_packets_or_the_queues", the_delay_is_the_packets_or_the_queues),
         ("what_finds_no_room_is_dropped", what_finds_no_room_is_dropped),
         ("no_faster_than_the_rate", no_faster_than_the_rate),
+        ("settings_given_again_send_nothing_early", settings_given_again_send_nothing_early),
         ("the_rate_of_a_class_is_measured", the_rate_of_a_class_is_measured),
         ("segments_are_marked_one_by_one", segments_are_marked_one_by_one),
         ("the_command", the_command),
@@ -397,6 +398,35 @@ fn no_faster_than_the_rate() {
     let counts = counts();
     // 30 packets in a window of 20 ms, or 31.
     assert!((12_000_000..=12_400_000).contains(&counts.measured_bps), "{counts:?}");
+    remove();
+}
+
+/// Settings that are given again while packets wait set the first of them free, and no others.
+fn settings_given_again_send_nothing_early() {
+    const TIMES: u32 = 10;
+    let (out, into) = (Port::out(OUT), Port::into(IN));
+    let settings = shaped(12);
+    qdisc::set(OUT, ROOT, &settings).unwrap();
+    let begin = Instant::now();
+    for id in 0..301 {
+        out.send(&Frame::new(id, Ecn::Ect1, false, false, 1000));
+    }
+    for _ in 0..TIMES {
+        std::thread::sleep(Duration::from_millis(5));
+        qdisc::set(OUT, ROOT, &settings).unwrap();
+    }
+    let counts = counts();
+    let took = begin.elapsed().as_secs_f64();
+    println!("  set {TIMES} times in {:.1} ms: {} packets left", took * 1e3, counts.packets);
+    assert!(counts.waiting_packets > 0, "{counts:?}");
+    // One at once, 1500 each second, and one for each time.
+    let most = 1.0 + took * 1500.0 + f64::from(TIMES);
+    assert!(f64::from(counts.packets) <= most, "{} of {most}: {counts:?}", counts.packets);
+    // The window is not forgotten: 30 packets of a backlog in 20 ms, and at most five that were set free.
+    assert!((12_000_000..=14_400_000).contains(&counts.measured_bps), "{counts:?}");
+    for _ in 0..301 {
+        into.receive();
+    }
     remove();
 }
 
