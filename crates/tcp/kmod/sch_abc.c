@@ -195,6 +195,10 @@ static int abc_enqueue_segments(struct sk_buff *skb, struct Qdisc *sch, struct s
 		skb_mark_not_on_list(segment);
 		/* What a size table (tc-stab) says of a length is not for modules to ask. */
 		qdisc_skb_cb(segment)->pkt_len = size;
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 19, 0)
+		/* That of the whole came with its copy. */
+		qdisc_skb_cb(segment)->pkt_segs = 1;
+#endif
 		if (abc_enqueue_one(segment, sch, to_free) == NET_XMIT_SUCCESS) {
 			queued++;
 			bytes += size;

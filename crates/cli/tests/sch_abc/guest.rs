@@ -482,6 +482,8 @@ fn segments_are_marked_one_by_one() {
     let counts = counts();
     println!("  {BYTES} bytes of TCP left in {} packets, {} dropped", counts.packets, counts.drops);
     assert!(counts.packets as usize >= BYTES / 1448, "{counts:?}");
+    let marked = counts.accelerates + counts.turned + counts.brakes + counts.ce + counts.others;
+    assert_eq!(marked, u64::from(counts.packets), "{counts:?}");
     assert!(counts.drops > 0, "{counts:?}");
     assert_eq!((counts.waiting_packets, counts.waiting_bytes), (0, 0));
     // In words, because tc's JSON of a qdisc that it cannot parse is none.
