@@ -103,7 +103,8 @@ void bl_wdc_on_ack(struct wdc *wdc, const struct wdc_ack *ack, const struct wdc_
 
 void bl_wdc_on_loss(struct wdc *wdc, __u64 now_us, __u64 sent_us)
 {
-	wdc_on_loss(wdc, now_us, sent_us);
+	wdc_note_loss(wdc);
+	wdc_on_episode(wdc, now_us, sent_us);
 }
 
 void bl_wdc_on_timeout(struct wdc *wdc, __u64 now_us, __u32 repeated)

@@ -126,7 +126,7 @@ __u32 BPF_PROG(wdc_ssthresh, struct sock *sk)
 		return tp->snd_ssthresh;
 	prr_begin(&c->prr, tp->snd_cwnd);
 	/* K3 */
-	c->reduced = wdc_on_loss(&c->wdc, tp->tcp_mstamp, c->wdc.newest_us);
+	c->reduced = wdc_on_episode(&c->wdc, tp->tcp_mstamp, c->wdc.newest_us);
 	packets = min_u64(c->wdc.westwood.ssthresh, WINDOW_MAX) / (c->wdc.westwood.mss ? c->wdc.westwood.mss : 1);
 	return packets > 2 ? packets : 2;
 }
@@ -139,6 +139,8 @@ void BPF_PROG(wdc_set_state, struct sock *sk, __u8 state)
 
 	if (!c)
 		return;
+	if (state == CA_STATE_RECOVERY || state == CA_STATE_LOSS)
+		wdc_note_loss(&c->wdc);
 	/* ssthresh has been asked if this is the first timeout of its episode. */
 	if (state == CA_STATE_LOSS) {
 		wdc_on_timeout(&c->wdc, tp->tcp_mstamp, c->reduced);

@@ -169,13 +169,18 @@ CHECKED_ALONE int wdc_on_ack(struct wdc *d, const struct wdc_ack *ack, const str
 	return 0;
 }
 
-/* The start of an episode over a packet sent at `sent_us`; false if that says nothing new. */
-static __always_inline bool wdc_on_loss(struct wdc *d, __u64 now_us, __u64 sent_us)
+/* A loss, which a full buffer makes; a mark of CE says nothing of how much there is room for. */
+static __always_inline void wdc_note_loss(struct wdc *d)
 {
 	d->rtt_max_us = d->largest_rtt_us;
 	/* mechanisms X-62 */
 	if (!wdc_is_news(d, sent_us))
 		return false;
+}
+
+/* The start of an episode over a packet sent at `sent_us`; false if that says nothing new. */
+static __always_inline bool wdc_on_episode(struct wdc *d, __u64 now_us, __u64 sent_us)
+{
 	westwood_on_loss(&d->westwood);
 	d->reacted_us = now_us;
 	d->has_reacted = 1;
