@@ -57,19 +57,19 @@ struct wdc_ack {
 
 /*
  * The receiver's timestamps as a clock of microseconds that does not wrap. Their unit is the peer's affair; Linux has
- * milliseconds, or microseconds where a route says so. A clock of another unit is found out within a second.
+ * milliseconds, or microseconds where a route says so. A clock of another unit is found out within a second. One ACK that
+ * was held up does not condemn a clock: it is judged anew at each until it is found good.
  */
 enum { CLOCK_UNKNOWN = 0, CLOCK_GOOD = 1, CLOCK_ODD = 2 };
 
 struct peer_clock {
 	__s64 received_us;
 	__u64 first_us;
-	__u32 first;
+	__u64 last_us;
 	__u32 last;
 	__u32 tick_us;
 	__u32 state;
 	__u32 begun;
-	__u32 unused;
 };
 
 /* True if `received_us` says when this ACK was sent. */
@@ -78,21 +78,24 @@ static __always_inline bool peer_clock_read(struct peer_clock *clock, __u32 time
 	__s32 ticks;
 	__u64 passed_us, told_us;
 
-	if (!clock->begun || clock->tick_us != tick_us) {
+	/* Half a round of the timestamps later nobody knows how many have passed. */
+	if (!clock->begun || clock->tick_us != tick_us ||
+	    now_us - min_u64(clock->last_us, now_us) >= (__u64)tick_us << 31) {
 		__builtin_memset(clock, 0, sizeof(*clock));
 		clock->begun = 1;
 		clock->tick_us = tick_us;
-		clock->first = timestamp;
 		clock->last = timestamp;
 		clock->first_us = now_us;
+		clock->last_us = now_us;
 		return true;
 	}
 	ticks = (__s32)(timestamp - clock->last);
 	clock->last = timestamp;
+	clock->last_us = now_us;
 	clock->received_us += (__s64)ticks * tick_us;
 	passed_us = now_us - min_u64(clock->first_us, now_us);
-	if (clock->state == CLOCK_UNKNOWN && passed_us > 1000000) {
-		told_us = (__u64)(timestamp - clock->first) * tick_us;
+	if (clock->state != CLOCK_GOOD && passed_us > 1000000) {
+		told_us = clock->received_us > 0 ? clock->received_us : 0;
 		/* Queues that come and go change it by far less than a factor of two. */
 		clock->state = told_us * 2 > passed_us && told_us < passed_us * 2 ? CLOCK_GOOD : CLOCK_ODD;
 	}
@@ -173,14 +176,14 @@ CHECKED_ALONE int wdc_on_ack(struct wdc *d, const struct wdc_ack *ack, const str
 static __always_inline void wdc_note_loss(struct wdc *d)
 {
 	d->rtt_max_us = d->largest_rtt_us;
-	/* mechanisms X-62 */
-	if (!wdc_is_news(d, sent_us))
-		return false;
 }
 
 /* The start of an episode over a packet sent at `sent_us`; false if that says nothing new. */
 static __always_inline bool wdc_on_episode(struct wdc *d, __u64 now_us, __u64 sent_us)
 {
+	/* mechanisms X-62 */
+	if (!wdc_is_news(d, sent_us))
+		return false;
 	westwood_on_loss(&d->westwood);
 	d->reacted_us = now_us;
 	d->has_reacted = 1;

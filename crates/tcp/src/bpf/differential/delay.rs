@@ -41,7 +41,8 @@ struct Settings {
 struct PeerClock {
     received_us: i64,
     first_us: u64,
-    words: [u32; 6],
+    last_us: u64,
+    words: [u32; 4],
 }
 
 unsafe extern "C" {
@@ -320,4 +321,34 @@ fn timestamps_of_another_unit_are_found_out_within_a_second() {
         }
         assert_eq!(last.is_some(), good, "{tick_us} us");
     }
+}
+
+#[test]
+fn an_ack_that_was_held_up_does_not_condemn_the_clock() {
+    let mut clock = PeerClock::default();
+    let mut at = |sent: u64, heard: u64| {
+        read(&mut clock, MILLISECONDS.at(Time::from_millis(sent)), heard * 1000, 1000)
+    };
+    assert_eq!(at(0, 0), Some(0));
+    // Sent after 300 ms, heard after 1.2 s, and so the first one heard of in more than a second.
+    assert_eq!(at(300, 1200), None);
+    assert_eq!(at(1250, 1300), Some(1_250_000));
+    // Once found good it stays so.
+    assert_eq!(at(1300, 9000), Some(1_300_000));
+}
+
+#[test]
+fn a_clock_is_read_again_after_a_pause_longer_than_its_timestamps_tell() {
+    let ticks = Ticks { tick_us: 1, ppm: 0, start: 7 };
+    let mut clock = PeerClock::default();
+    let mut last = None;
+    // 71.6 minutes are 2^32 us.
+    for pause in [0, 40 * 60_000, 120 * 60_000] {
+        for ms in (0..1500).step_by(10) {
+            let ms = pause + ms;
+            last = read(&mut clock, ticks.at(Time::from_millis(ms)), ms * 1000, 1);
+            assert!(last.is_some(), "{ms} ms");
+        }
+    }
+    assert_eq!(last, Some(1_490_000));
 }
