@@ -90,10 +90,14 @@ struct Ticks {
 }
 
 impl Ticks {
-    fn at(self, time: Time) -> u32 {
+    /// Ticks since its start.
+    fn count(self, time: Time) -> i64 {
         let us = micros(time) as i64;
-        let ticks = (us + us * self.ppm / 1_000_000) / i64::from(self.tick_us);
-        self.start.wrapping_add(ticks as u32)
+        (us + us * self.ppm / 1_000_000) / i64::from(self.tick_us)
+    }
+
+    fn at(self, time: Time) -> u32 {
+        self.start.wrapping_add(self.count(time) as u32)
     }
 }
 
@@ -112,6 +116,8 @@ struct Pair {
     settings: Settings,
     clock: PeerClock,
     ticks: Ticks,
+    /// The count at the first ACK.
+    first: Option<i64>,
     newest_sent: Time,
 }
 
@@ -131,7 +137,7 @@ impl Pair {
         unsafe { bl_wdc_init(fixed.as_mut_ptr(), MSS, u64::from(10 * MSS), 0) };
         let clock = PeerClock::default();
         let core = QuicDc::new(config, &connection);
-        Pair { core, fixed, settings, clock, ticks, newest_sent: Time::ZERO }
+        Pair { core, fixed, settings, clock, ticks, first: None, newest_sent: Time::ZERO }
     }
 
     fn ack(&mut self, ack: &Ack) {
@@ -142,6 +148,9 @@ impl Pair {
         let rtt_us = (rtt.as_nanos() / 1000) as u32;
         let received_us = read(&mut self.clock, self.ticks.at(ack.received), now_us, self.ticks.tick_us)
             .expect("it ticks as it should");
+        let count = self.ticks.count(ack.received);
+        let told_us = (count - *self.first.get_or_insert(count)) * i64::from(self.ticks.tick_us);
+        assert_eq!(received_us, told_us, "the receiver's clock, unwrapped");
         self.newest_sent = self.newest_sent.max(sent_at);
         let packet = PacketInfo {
             number: ack.newest,
@@ -157,7 +166,7 @@ impl Pair {
             tag: 0,
         };
         // An offset keeps the receiver's clock above zero; it falls out of the differences.
-        let received_at = time_of((received_us + 1_000_000_000) as u64);
+        let received_at = time_of((told_us + 1_000_000_000) as u64);
         let newly_acked = Bytes(u64::from(ack.acked * MSS));
         self.core.on_ack(&AckEvent {
             now,
