@@ -119,6 +119,7 @@ void BPF_PROG(abc_cong_control, struct sock *sk, __u32 ack_seq, int flag, const 
 	ack.next = tp->bytes_acked + (tp->snd_nxt - tp->snd_una);
 	ack.cwnd_limited = is_cwnd_limited(tp, c->abc.second.model.cwnd < c->abc.second.model.ssthresh);
 	ack.in_recovery = is_repairing(c);
+	ack.paced = sk->sk_pacing_status != PACING_NONE;
 
 	read_counters(sk, tp, c, now);
 	/* K3 */

@@ -61,7 +61,8 @@ struct ack {
 	__u32 in_recovery;
 	/* of the newest packet; 0: none */
 	__u32 rtt_us;
-	__u32 unused;
+	/* Whether something spaces packets out. */
+	__u32 paced;
 };
 
 static __always_inline void cubic_init(struct cubic *c, __u32 mss, __u64 cwnd, __u64 now_ns, bool as_linux)
@@ -178,7 +179,7 @@ static __always_inline void cubic_watch(struct cubic *c, const struct ack *ack)
 	if (!c->delay_min_us || ack->rtt_us < c->delay_min_us)
 		c->delay_min_us = ack->rtt_us;
 	if (slow_start && hystart_found(&c->hystart, ack->now_ns, ack->newest, ack->rtt_us, c->delay_min_us,
-					bytes_of(cubic_cwnd(c)), c->mss, ack->srtt_us))
+					bytes_of(cubic_cwnd(c)), c->mss, ack->srtt_us, ack->paced))
 		m->ssthresh = m->cwnd;
 }
 

@@ -51,9 +51,9 @@ static __always_inline void hystart_rearm(struct hystart *h, __u64 now_ns)
 	h->found = 0;
 }
 
-/* Whether slow start is to end here; linux hystart_update. Windows in bytes. */
+/* Whether slow start is to end here; linux hystart_update. Windows in bytes; `paced` if TCP or a queue spaces packets. */
 static __always_inline bool hystart_found(struct hystart *h, __u64 now_ns, __u64 newest, __u32 rtt_us, __u32 delay_min_us,
-					  __u64 cwnd, __u32 mss, __u32 srtt_us)
+					  __u64 cwnd, __u32 mss, __u32 srtt_us, bool paced)
 {
 	__u64 cushion_ns, rise_us;
 
@@ -69,7 +69,7 @@ static __always_inline bool hystart_found(struct hystart *h, __u64 now_ns, __u64
 		h->last_ack_ns = now_ns;
 		/* linux hystart_ack_delay: four bursts of 64 KiB at two windows per RTT */
 		cushion_ns = min_u64(131072000ULL * srtt_us / (cwnd ? cwnd : 1), 1000000);
-		if (2 * (now_ns - min_u64(h->round_start_ns, now_ns)) > delay_min_us * 1000ULL + cushion_ns)
+		if ((paced ? 1 : 2) * (now_ns - min_u64(h->round_start_ns, now_ns)) > delay_min_us * 1000ULL + cushion_ns)
 			h->found = 1;
 	}
 	if (rtt_us < h->round_min_us)

@@ -29,7 +29,7 @@ struct CAck {
     cwnd_limited: u32,
     in_recovery: u32,
     rtt_us: u32,
-    unused: u32,
+    paced: u32,
 }
 
 unsafe extern "C" {
@@ -109,7 +109,7 @@ fn c_ack(ack: &Ack) -> CAck {
         cwnd_limited: u32::from(ack.cwnd_limited),
         in_recovery: u32::from(ack.in_recovery),
         rtt_us: (ack.rtt.as_nanos() / 1000) as u32,
-        unused: 0,
+        paced: 0,
     }
 }
 
@@ -269,4 +269,42 @@ fn on_fast_and_slow_and_lossy_paths_the_windows_agree() {
         let (most, _) = differences(rough, 50_000, ["rfc9438", "linux"][seed as usize % 2]);
         assert!(most.iter().all(|difference| *difference <= MSS), "apart by {most:?} bytes, {rough:?}");
     }
+}
+
+/// The second window in packets at the end of a train of ACKs of one packet each that lasts for nine tenths of a round trip.
+fn after_a_train_of_acks(paced: bool) -> u32 {
+    let mut fixed = Fixed::new(true);
+    let mut ack = |ms: u64, newest: u64, next: u64, packets: u32| {
+        let mut ack = CAck {
+            now_ns: ms * 1_000_000,
+            newest,
+            next,
+            newly_acked: packets * MSS,
+            inflight_before: 1000 * MSS,
+            acked_packets: packets,
+            srtt_us: 100_000,
+            min_rtt_us: 100_000,
+            accelerate: 0,
+            brake: 0,
+            ce: 0,
+            cwnd_limited: 1,
+            in_recovery: 0,
+            rtt_us: 100_000,
+            paced: u32::from(paced),
+        };
+        // SAFETY: the state was made by `bl_abc_init` and nothing else refers to it; the ACK lives through the call.
+        unsafe { bl_abc_on_ack(fixed.0.as_mut_ptr(), &raw mut ack) };
+        fixed.windows()[2] / MSS
+    };
+    // From 10 packets to the 16 that HyStart begins with; the round ends with the packet 30.
+    ack(100, 9, 30, 10);
+    (0..=90).map(|ms| ack(200 + ms, 30 + ms, 1000, 1)).last().expect("there are some")
+}
+
+#[test]
+fn a_train_of_acks_ends_slow_start_at_half_a_round_trip_and_with_pacing_at_a_whole_one() {
+    // linux hystart_update: with the cushion at 51 ms; after that no window grows by a packet per ACK.
+    let (unpaced, paced) = (after_a_train_of_acks(false), after_a_train_of_acks(true));
+    assert_eq!(paced, 20 + 91);
+    assert!((20 + 50..20 + 60).contains(&unpaced), "{unpaced} packets");
 }
