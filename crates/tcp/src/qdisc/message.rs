@@ -103,8 +103,10 @@ pub(super) fn options(settings: &Settings) -> Vec<u8> {
         Buffer::Packets(packets) => (packets, 0),
         Buffer::Bytes(bytes) => (0, bytes),
     };
+    // 0 would be no rate: less than a byte per second is one byte, which the kernel refuses.
+    let rate = settings.rate_bps.map_or(0, |bps| (bps / 8).max(1));
     nested(&[
-        attribute(RATE64, &(settings.rate_bps.unwrap_or(0) / 8).to_ne_bytes()),
+        attribute(RATE64, &rate.to_ne_bytes()),
         attribute(SHAPE, &[u8::from(settings.shape)]),
         attribute(LIMIT, &packets.to_ne_bytes()),
         attribute(LIMIT_BYTES, &bytes.to_ne_bytes()),
@@ -291,6 +293,15 @@ mod tests {
         assert_eq!(abc.counts.sojourn_max_ms, 0.009);
         // Answers to others are left alone.
         assert_eq!(answers(&described(&some_settings(), 9), 8), []);
+    }
+
+    #[test]
+    fn a_rate_of_a_few_bits_is_not_taken_for_none() {
+        let told = |rate_bps| {
+            let bytes = options(&Settings { rate_bps, ..Settings::default() });
+            u64_at(find(&bytes[4..], RATE64).unwrap(), 0)
+        };
+        assert_eq!([None, Some(1), Some(7), Some(15), Some(16)].map(told), [0, 1, 1, 1, 2].map(Some));
     }
 
     #[test]
