@@ -1,4 +1,5 @@
-//! Generic receive offload of a device: it merges packets, and what is merged has one ECN field for all.
+//! Generic receive offload of a device: it merges packets, and what is merged has one ECN field for all. Who is killed leaves
+//! it off: it is a setting of the device, on no link of ours.
 
 use std::os::fd::AsRawFd;
 
