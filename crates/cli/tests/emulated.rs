@@ -110,6 +110,11 @@ fn parity_judges_a_scenario_by_the_table_and_says_so_by_its_exit_code() {
     assert!(scratch.list().contains(&"out/parity.json".to_string()));
 }
 
+/// The scenario, measured from its beginning.
+fn whole(scenario: &str) -> String {
+    scenario.replace("measure_from = \"500ms\"\n", "")
+}
+
 #[test]
 fn abc_by_quic_gives_the_document_of_a_simulation_with_the_marks_that_its_packets_carried() {
     let scratch = Scratch::new("emulated-quic");
@@ -117,11 +122,14 @@ fn abc_by_quic_gives_the_document_of_a_simulation_with_the_marks_that_its_packet
         return;
     }
     let abc = SCENARIO.replace("queue = \"codel\"", "queue = \"abc\"");
-    scratch.write(
-        "two.toml",
-        abc.replace("\"cubic\"", "\"abc\"").replace("\"newreno\"", "\"abc:second_window=false\""),
-    );
+    let abc = abc.replace("\"cubic\"", "\"abc\"").replace("\"newreno\"", "\"abc:second_window=false\"");
     let line = "run two.toml --on emulator --host quinn --format json";
+    // What `perf` says is of whole flows.
+    scratch.write("two.toml", &abc);
+    let refused = scratch.brakelight(&line.split(' ').collect::<Vec<_>>());
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused.stderr).contains("measure_from"), "{}", text(&refused.stderr));
+    scratch.write("two.toml", whole(&abc));
     let output = scratch.brakelight(&line.split(' ').collect::<Vec<_>>());
     let document: Value = serde_json::from_str(&ok(&output)).unwrap();
     let row = &document["runs"][0];
@@ -148,7 +156,7 @@ fn parity_of_quic_holds_the_stack_and_its_model_against_the_emulator() {
         return;
     }
     let one = SCENARIO.split("[[flow]]\nname = \"other\"").next().unwrap();
-    scratch.write("one.toml", one);
+    scratch.write("one.toml", whole(one));
     let line = "parity one.toml --host quinn --format json --out out";
     let output = scratch.brakelight(&line.split(' ').collect::<Vec<_>>());
     let document: Value = serde_json::from_str(&text(&output.stdout)).unwrap();
