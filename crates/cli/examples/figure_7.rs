@@ -18,12 +18,12 @@ use serde_json::Value;
 
 /// Name, controller, queue, and colour. Window controllers; CoDel and PIE are those of the paper's emulator.
 const SCHEMES: [(&str, &str, &str, &str); 6] = [
-    ("abc", "abc", "abc", "#d62728"),
-    ("cubic", "cubic", "droptail", "#1f77b4"),
-    ("cubic+codel", "cubic", "codel:target=50ms,interval=100ms,drop=behind-head", "#2ca02c"),
-    ("cubic+pie", "cubic", "pie:target=50ms,max_burst=100ms,variant=mahimahi", "#9467bd"),
-    ("copa", "copa", "droptail", "#ff7f0e"),
-    ("vegas", "vegas", "droptail", "#8c564b"),
+    ("abc", "abc", "abc", "#d55e00"),
+    ("cubic", "cubic", "droptail", "#0072b2"),
+    ("cubic+codel", "cubic", "codel:target=50ms,interval=100ms,drop=behind-head", "#009e73"),
+    ("cubic+pie", "cubic", "pie:target=50ms,max_burst=100ms,variant=mahimahi", "#cc79a7"),
+    ("copa", "copa", "droptail", "#e69f00"),
+    ("vegas", "vegas", "droptail", "#000000"),
 ];
 
 /// Name, title, and the links in the order in which data pass them.
