@@ -67,6 +67,7 @@ fn what_real_hosts_cannot_run_is_refused_by_field_with_what_would_be_valid() {
         complaint("cubic:reno_catch_up=false", "newreno:ecn=true"),
         complaint("rtt = \"40ms\"", "rtt = \"40ms\"\nhost = \"quic\""),
         complaint("rtt = \"40ms\"", "rtt = \"40ms\"\nmss = \"1000B\""),
+        complaint("rtt = \"40ms\"", "rtt = \"40ms\"\npacing_burst = 5"),
         complaint("rtt = \"40ms\"", "rtt = \"40ms\"\ncount = 2\nrtt_step = \"5ms\""),
         complaint("rtt = \"40ms\"", "rtt = \"40ms\"\ncount = 65"),
         complaint("rtt = \"40ms\"", "rtt = \"40ms\"\nstop = \"1500ms\""),
@@ -80,7 +81,8 @@ fn what_real_hosts_cannot_run_is_refused_by_field_with_what_would_be_valid() {
         "flow `main`: controller: Linux's cubic does not take `beta=0.5`: on the emulator leave it out",
         "flow `main`: controller: Linux's reno does not take `ecn=true`: on the emulator leave it out",
         "flow `main`: host: the emulator's hosts are kernel TCP: valid is `tcp`, or --host quinn for QUIC",
-        "flow `main`: mss: the emulator's packets carry 1448 B and 52 B of headers: leave it out",
+        "flow `main`: mss: real hosts decide on their packets: leave it out, for 1448 B and 52 B of headers",
+        "flow `main`: pacing_burst: that of real hosts is 10: leave it out",
         "flow `main`: rtt: the emulator's path has one delay: give every flow the same",
         "flow: 65 flows; real hosts run at most 64",
         "flow `main`: stop = `1500ms` is out of range: valid is whole seconds, which is what iperf3 counts on the emulator",
@@ -91,9 +93,9 @@ fn what_real_hosts_cannot_run_is_refused_by_field_with_what_would_be_valid() {
         assert_eq!(complaint, expected);
     }
     assert!(
-        complaints[11].starts_with("link `forward`: queue: queue `xcp` needs a congestion header"),
+        complaints[12].starts_with("link `forward`: queue: queue `xcp` needs a congestion header"),
         "{}",
-        complaints[11]
+        complaints[12]
     );
 }
 
