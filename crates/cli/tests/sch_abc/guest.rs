@@ -476,7 +476,8 @@ fn segments_are_marked_one_by_one() {
     done(&format!("ip addr add 10.9.0.1/24 dev {OUT}"));
     done(&format!("tc qdisc add dev {OUT} root handle 1: htb default 10"));
     done(&format!("tc class add dev {OUT} parent 1: classid 1:10 htb rate 50mbit"));
-    qdisc::set(OUT, 0x1_0010, &Settings { buffer: Buffer::Packets(40), ..Settings::default() }).unwrap();
+    // Less than the two trains that a connection may have waiting below it, so that some segments find no room.
+    qdisc::set(OUT, 0x1_0010, &Settings { buffer: Buffer::Packets(8), ..Settings::default() }).unwrap();
     const BYTES: usize = 3_000_000;
     network::write_to_far(BYTES);
     let counts = counts();
