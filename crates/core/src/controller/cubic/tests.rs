@@ -234,6 +234,62 @@ fn classic_hystart_ends_slow_start_when_the_delay_rises() {
     assert!((96..=128).contains(&ssthresh_pkts), "in the third round, not at {ssthresh_pkts}");
 }
 
+/// Sends and acknowledges a round of 10 packets, 10 ms apart, with this RTT.
+fn round_of_ten(cubic: &mut Cubic, number: &mut u64, rtt: Duration) {
+    for _ in 0..10 {
+        let now = Time::from_millis(10 * *number);
+        cubic.on_ack(&ack(now, &[packet(*number, now.saturating_sub(rtt))], rtt));
+        cubic.on_send(&send(now, *number + 10, packets(9)));
+        *number += 1;
+    }
+}
+
+/// A flow whose first slow start HyStart++ has ended, and the number of its next packet.
+fn after_hystart_plus_plus() -> (Cubic, u64) {
+    let (mut cubic, mut number) = (cubic(&[("hystart", "plusplus")], 10), 0);
+    for sent in 0..10 {
+        cubic.on_send(&send(Time::ZERO, sent, packets(sent)));
+    }
+    // A round without a queue, one with 20 ms of it, then five of conservative slow start.
+    round_of_ten(&mut cubic, &mut number, RTT);
+    while cubic.ssthresh() == Some(Bytes(u64::MAX)) {
+        assert!(number < 100, "five rounds of conservative slow start end the first slow start");
+        round_of_ten(&mut cubic, &mut number, Duration::from_millis(120));
+    }
+    (cubic, number)
+}
+
+/// rfc9406 4.3: HyStart++ is for the initial slow start only.
+#[test]
+fn hystart_plus_plus_leaves_the_slow_start_after_a_timeout_alone() {
+    let (mut cubic, mut number) = after_hystart_plus_plus();
+    cubic.model.cwnd_pkts = 100.0;
+    cubic.on_timeout(&timeout(Time::from_millis(10 * number), Timeout::Rto));
+    assert_eq!((cubic.cwnd(), cubic.ssthresh()), (packets(1), Some(packets(70))));
+    // The RTT rises from round to round, and each packet acknowledged adds one up to ssthresh.
+    for round in 1..=6 {
+        round_of_ten(&mut cubic, &mut number, Duration::from_millis(120 + 30 * round));
+        assert_eq!((cubic.cwnd(), cubic.ssthresh()), (packets(1 + 10 * round), Some(packets(70))));
+    }
+}
+
+/// A loss that ends the first slow start and turns out to be none brings it back, and HyStart++ with it.
+#[test]
+fn hystart_plus_plus_goes_on_where_an_undo_resumes_the_first_slow_start() {
+    let (mut cubic, mut number) = (cubic(&[("hystart", "plusplus")], 10), 0);
+    for sent in 0..10 {
+        cubic.on_send(&send(Time::ZERO, sent, packets(sent)));
+    }
+    round_of_ten(&mut cubic, &mut number, RTT);
+    cubic.on_loss(&loss(Time::from_millis(100)));
+    cubic.on_spurious_loss(&spurious(Time::from_millis(100), false));
+    assert_eq!(cubic.ssthresh(), Some(Bytes(u64::MAX)));
+    for _ in 0..7 {
+        round_of_ten(&mut cubic, &mut number, Duration::from_millis(120));
+    }
+    assert_ne!(cubic.ssthresh(), Some(Bytes(u64::MAX)));
+}
+
 #[test]
 fn an_idle_period_decays_the_window_and_keeps_the_first_slow_start_open() {
     let mut cubic = cubic(&[], 10);
