@@ -196,6 +196,13 @@ impl Cubic {
         self.model.cwnd_pkts < self.model.ssthresh_pkts
     }
 
+    /// Whether nothing has set ssthresh yet: neither a loss that stands nor HyStart. HyStart++ is for this slow
+    /// start only; later ones end at the ssthresh that the path has shown.
+    // rfc9406 4.3
+    fn in_initial_slow_start(&self) -> bool {
+        self.model.ssthresh_pkts.is_infinite()
+    }
+
     fn packets(&self, bytes: Bytes) -> f64 {
         bytes.as_f64() / self.mss.as_f64()
     }
@@ -216,10 +223,10 @@ impl Cubic {
             self.delay_min = Some(self.delay_min.map_or(sample, |min| min.min(sample)));
         }
         let (Some(newest), true) = (newest, slow_start) else { return };
-        let cwnd = self.cwnd();
+        let (cwnd, initial) = (self.cwnd(), self.in_initial_slow_start());
         let found = match &mut self.watch {
             Watch::Off => false,
-            Watch::PlusPlus(watch) => watch.found(newest, event.rtt.sample),
+            Watch::PlusPlus(watch) => initial && watch.found(newest, event.rtt.sample),
             Watch::Classic(watch) => match (event.rtt.sample, self.delay_min) {
                 (Some(rtt), Some(delay_min)) if settled => watch.found(&hystart::Sample {
                     now: event.now,
@@ -240,8 +247,7 @@ impl Cubic {
     /// Slow start; returns the packets ACKed that are left for congestion avoidance.
     fn slow_start(&mut self, acked: Bytes) -> f64 {
         let growth = match &self.watch {
-            // rfc9406 4.2: only the first slow start.
-            Watch::PlusPlus(watch) if self.model.ssthresh_pkts.is_infinite() => watch.growth(acked, self.mss),
+            Watch::PlusPlus(watch) if self.in_initial_slow_start() => watch.growth(acked, self.mss),
             _ => acked,
         };
         let room_pkts = self.model.ssthresh_pkts - self.model.cwnd_pkts;

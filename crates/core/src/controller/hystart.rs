@@ -18,6 +18,7 @@
 //! CSS:        cwnd += min(N, L * MSS) / 4
 //!   after 8 samples, currentRoundMinRTT < baseline: a false alarm, go back to slow start
 //!   after 5 rounds, the one it began in included: ssthresh = cwnd
+//! only in the initial slow start, while ssthresh is unknown: later ones are plain            rfc9406 4.3
 //! ```
 //!
 //! | symbol | field | unit | default | source |
@@ -105,7 +106,9 @@ impl Classic {
         self.rounds.sent(number);
     }
 
-    /// Ready for another slow start.
+    /// Ready for another slow start: the one after a timeout, as in Linux, where only `cubictcp_state` clears
+    /// `found`, when the connection enters `TCP_CA_Loss`.
+    // linux 6.14 tcp_cubic.c cubictcp_state
     pub(super) fn rearm(&mut self, now: Time) {
         self.start_round(now);
         self.rounds.restart();
@@ -169,7 +172,8 @@ enum Phase {
     },
 }
 
-/// HyStart++ (RFC 9406).
+/// HyStart++ (RFC 9406). Its owner asks it in the initial slow start only: the end of CSS is final.
+// rfc9406 4.3
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PlusPlus {
     rounds: Rounds,
