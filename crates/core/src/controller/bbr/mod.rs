@@ -36,3 +36,6 @@ pub mod v2;
 pub mod v3;
 
 pub use v1::{Bbr, Config};
+
+#[cfg(test)]
+mod tests;
