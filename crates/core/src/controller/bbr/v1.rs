@@ -10,7 +10,7 @@
 //! Drain      1/2.885                         2.885       in flight <= bandwidth * min_rtt + 3 quanta
 //! ProbeBW    5/4, 3/4, then six phases of 1  2           (a phase lasts min_rtt; see `phase_is_over`)
 //! ProbeRTT   1                               4 packets   200 ms and a round at 4 packets in flight
-//! ProbeRTT begins when min_rtt is 10 s old and was not met again.
+//! ProbeRTT begins when min_rtt is 10 s old and no sample since then was smaller.
 //!
 //! policed: two lossy intervals that agree on a rate fix the bandwidth for 48 rounds, without cycling (`policer.rs`)
 //! recovery: in its first round cwnd = in flight + acked; when it ends, cwnd = what it was before
@@ -310,7 +310,9 @@ impl Bbr {
         if let Some(rtt) = event.rtt.sample {
             // A lone packet's ACK was probably delayed: not a sample to replace an old one by.
             let delayed = matches!(event.acked, [only] if only.size < self.mss);
-            if rtt <= self.min_rtt || (expired && !delayed) {
+            // linux 5.11 tcp_bbr.c bbr_update_min_rtt: an equal sample does not renew it, or a flow that holds a queue of
+            // whole packets could put off ProbeRTT for ever.
+            if rtt < self.min_rtt || (expired && !delayed) {
                 self.min_rtt = rtt;
                 self.min_rtt_at = event.now;
             }
