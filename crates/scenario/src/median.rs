@@ -127,6 +127,37 @@ mod tests {
         assert_eq!(Run::median(&runs).unwrap().queueing_delay_ms, None);
     }
 
+    fn with_state(values: &[(&str, f64)]) -> Run {
+        let state = values.iter().map(|(name, value)| ((*name).to_string(), *value)).collect();
+        Run { flows: vec![FlowOutcome { state: Some(state), ..FlowOutcome::default() }], ..Run::default() }
+    }
+
+    fn median_state(runs: &[Run]) -> BTreeMap<String, f64> {
+        Run::median(runs).unwrap().flows[0].state.clone().unwrap()
+    }
+
+    #[test]
+    fn a_value_that_is_no_number_counts_as_lacking() {
+        let nan = f64::NAN;
+        let runs = [with_state(&[("x", 1.0)]), with_state(&[("x", nan)]), with_state(&[("x", 4.0)])];
+        assert_eq!(median_state(&runs), BTreeMap::from([("x".to_string(), 2.5)]));
+        let runs = [with_state(&[("x", nan), ("y", 1.0)]), with_state(&[("x", 1.0), ("y", 2.0)])];
+        assert_eq!(median_state(&runs), BTreeMap::from([("y".to_string(), 1.5)]));
+        // A required number that is none in half of the runs is none in the row.
+        let runs = [run(1, nan, None), run(2, 1.0, None)];
+        assert!(Run::median(&runs).unwrap().throughput_mbps.is_nan());
+    }
+
+    #[test]
+    fn a_name_is_in_the_row_if_most_runs_have_it() {
+        let (without, with) = (with_state(&[("y", 7.0)]), with_state(&[("x", 2.0), ("y", 7.0)]));
+        let rare = [with.clone(), without.clone(), without.clone()];
+        assert_eq!(median_state(&rare), BTreeMap::from([("y".to_string(), 7.0)]));
+        let common = [without, with.clone(), with];
+        let both = BTreeMap::from([("x".to_string(), 2.0), ("y".to_string(), 7.0)]);
+        assert_eq!(median_state(&common), both);
+    }
+
     #[test]
     fn one_run_is_its_own_median_without_spread() {
         let only = run(5, 2.0, Some(1.0));
