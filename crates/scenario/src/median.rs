@@ -1,8 +1,10 @@
 //! Several runs of one scenario under different seeds, as one row: medians, and how far the runs lie apart.
 
-use serde_json::{Map, Number, Value};
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::outcome::{Run, Spread};
+use serde_json::Value;
+
+use crate::outcome::{FlowOutcome, Lateness, LinkOutcome, MarkCounts, Run, SignalDelay, Spread, Summary};
 
 /// The middle of `values`; the mean of the middle two of an even number. None without values.
 pub fn median(values: &mut [f64]) -> Option<f64> {
@@ -16,29 +18,28 @@ pub fn median(values: &mut [f64]) -> Option<f64> {
 }
 
 impl Run {
-    /// Every number the median over `runs` of the same scenario, everything else as in the first of them. A value that
-    /// half of the runs or more do not have is not in the row either. None without runs.
+    /// Every number the median over `runs` of the same scenario, everything else as in the first of them. A value that half of
+    /// the runs or more do not have is not in the row either, and a NaN or an infinity is no value. None without runs.
     pub fn median(runs: &[Run]) -> Option<Run> {
         let first = runs.first()?;
         if runs.len() == 1 {
             return Some(first.clone());
         }
-        let values: Vec<Value> = runs.iter().map(Run::value).collect();
-        let merged = merge(&values.iter().collect::<Vec<_>>());
-        let mut run: Run = serde_json::from_value(merged).expect("a merge of rows is a row");
-        run.seed = first.seed;
-        run.unreliable = runs.iter().any(|run| run.unreliable);
-        run.unreliable_because = runs
-            .iter()
-            .flat_map(|one| one.unreliable_because.iter().map(|why| format!("seed {}: {why}", one.seed)))
-            .collect();
         let p95 = runs.iter().filter_map(|run| Some(run.queueing_delay_ms?.p95));
-        run.spread = Some(Spread {
-            n: runs.len() as u64,
-            throughput_mbps: extremes(runs.iter().map(|run| run.throughput_mbps)),
-            p95_ms: extremes(p95),
-        });
-        Some(run)
+        Some(Run {
+            seed: first.seed,
+            unreliable: runs.iter().any(|run| run.unreliable),
+            unreliable_because: runs
+                .iter()
+                .flat_map(|one| one.unreliable_because.iter().map(|why| format!("seed {}: {why}", one.seed)))
+                .collect(),
+            spread: Some(Spread {
+                n: runs.len() as u64,
+                throughput_mbps: extremes(runs.iter().map(|run| run.throughput_mbps)),
+                p95_ms: extremes(p95),
+            }),
+            ..Run::merge(&runs.iter().collect::<Vec<_>>())
+        })
     }
 
     /// The row as JSON.
@@ -53,44 +54,103 @@ fn extremes(values: impl Iterator<Item = f64>) -> [f64; 2] {
     if low <= high { [low, high] } else { [0.0, 0.0] }
 }
 
-/// Merges values of equal shape: numbers to their median, containers part by part, everything else to the first.
-fn merge(values: &[&Value]) -> Value {
-    let present: Vec<&Value> = values.iter().copied().filter(|value| !value.is_null()).collect();
-    if present.len() * 2 <= values.len() {
-        return Value::Null;
+/// What several runs say in the same place, as one: numbers as their median, containers part by part, everything else
+/// as in the first. There is at least one value.
+trait Merge: Sized {
+    fn merge(values: &[&Self]) -> Self;
+}
+
+/// The median of the finite ones among `values`, if they are more than half of all `runs`.
+fn common_median(values: impl Iterator<Item = f64>, runs: usize) -> Option<f64> {
+    let mut finite: Vec<f64> = values.filter(|value| value.is_finite()).collect();
+    if finite.len() * 2 > runs { median(&mut finite) } else { None }
+}
+
+impl Merge for f64 {
+    fn merge(values: &[&Self]) -> Self {
+        common_median(values.iter().map(|value| **value), values.len()).unwrap_or(f64::NAN)
     }
-    match present[0] {
-        Value::Number(number) => {
-            let mut numbers: Vec<f64> = present.iter().filter_map(|value| value.as_f64()).collect();
-            let middle = median(&mut numbers).expect("more than half are present");
-            if number.is_u64() && present.iter().all(|value| value.is_u64()) {
-                // Counts stay whole.
-                return Value::from(libm::round(middle) as u64);
+}
+
+/// Counts stay whole.
+impl Merge for u64 {
+    fn merge(values: &[&Self]) -> Self {
+        let counts = values.iter().map(|value| **value as f64);
+        libm::round(common_median(counts, values.len()).expect("every count is finite")) as u64
+    }
+}
+
+macro_rules! merge_to_the_first {
+    ($($plain:ty),+) => {$(
+        impl Merge for $plain {
+            fn merge(values: &[&Self]) -> Self {
+                values[0].clone()
             }
-            Number::from_f64(middle).map_or(Value::Null, Value::Number)
         }
-        Value::Array(first) => {
-            let part =
-                |index| merge(&present.iter().filter_map(|value| value.get(index)).collect::<Vec<_>>());
-            Value::Array((0..first.len()).map(part).collect())
-        }
-        Value::Object(first) => {
-            let part = |key: &String| {
-                let parts: Vec<&Value> =
-                    present.iter().map(|value| value.get(key).unwrap_or(&Value::Null)).collect();
-                (key.clone(), merge(&parts))
-            };
-            Value::Object(first.keys().map(part).collect::<Map<_, _>>())
-        }
-        other => other.clone(),
+    )+};
+}
+
+merge_to_the_first!(bool, String, Spread);
+
+impl<T: Merge> Merge for Option<T> {
+    fn merge(values: &[&Self]) -> Self {
+        let present: Vec<&T> = values.iter().filter_map(|value| value.as_ref()).collect();
+        (present.len() * 2 > values.len()).then(|| T::merge(&present))
     }
+}
+
+/// As many as in the first.
+impl<T: Merge> Merge for Vec<T> {
+    fn merge(values: &[&Self]) -> Self {
+        let part = |index| T::merge(&values.iter().filter_map(|value| value.get(index)).collect::<Vec<_>>());
+        (0..values[0].len()).map(part).collect()
+    }
+}
+
+/// The names that more than half of the runs have a number for.
+impl Merge for BTreeMap<String, f64> {
+    fn merge(values: &[&Self]) -> Self {
+        let names: BTreeSet<&String> = values.iter().flat_map(|value| value.keys()).collect();
+        let part = |name: &String| {
+            let found = values.iter().filter_map(|value| value.get(name).copied());
+            Some((name.clone(), common_median(found, values.len())?))
+        };
+        names.into_iter().filter_map(part).collect()
+    }
+}
+
+/// Merges each field by itself. A field that is not listed does not compile.
+macro_rules! merge_fields {
+    ($($row:ident { $($field:ident),+ $(,)? })+) => {$(
+        impl Merge for $row {
+            fn merge(values: &[&Self]) -> Self {
+                $row { $($field: Merge::merge(&values.iter().map(|value| &value.$field).collect::<Vec<_>>()),)+ }
+            }
+        }
+    )+};
+}
+
+merge_fields! {
+    Run {
+        scheme, trace, seed, duration_s, capacity_mbps, throughput_mbps, goodput_mbps, utilization, queueing_delay_ms,
+        one_way_delay_ms, rtt_ms, signal_delay_ms, loss_percent, delivered_packets, dropped_packets, retransmitted_packets,
+        marks, jain, unfairness, links, flows, spread, lateness_ms, unreliable, unreliable_because,
+    }
+    LinkOutcome {
+        name, queue, capacity_mbps, throughput_mbps, utilization, queueing_delay_ms, dropped_packets, marks,
+    }
+    FlowOutcome {
+        name, controller, throughput_mbps, goodput_mbps, rtt_ms, loss_percent, retransmitted_packets, application, state,
+    }
+    Summary { mean, p50, p95, p99, max }
+    SignalDelay { p95 }
+    MarkCounts { accelerate, brake, ce }
+    Lateness { p50, p99, max }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeMap;
-
     use crate::outcome::{FlowOutcome, Summary};
 
     fn run(seed: u64, throughput: f64, p95: Option<f64>) -> Run {
