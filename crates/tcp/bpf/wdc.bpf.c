@@ -22,10 +22,10 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
 /* Set before loading; `src/bpf/endpoint.rs` writes it. */
 const volatile struct {
-	__u32 threshold_us;
-	__u32 share_ppm;
 	/* Percent of a window per RTT at which packets are paced. */
 	__u32 pacing_percent;
+	__u32 threshold_us;
+	__u32 share_ppm;
 } settings = { .share_ppm = 500000, .pacing_percent = 100 };
 
 static __always_inline void set_window(struct tcp_sock *tp, struct connection *c)

@@ -107,31 +107,35 @@ fn load_abc(settings: &Load) -> Result<Endpoint, Error> {
 
 fn load_wdc(settings: &Load, threshold: Threshold) -> Result<Endpoint, Error> {
     let mut loaded = Loaded { feedback: "timestamps".into(), ..Loaded::default() };
-    let words = match threshold {
-        Threshold::Time(time) => {
-            if time < LEAST_THRESHOLD_MS {
-                if !doctor::has_microsecond_timestamps() {
-                    return Err(Error::Input(format!(
-                        "a threshold of {time:?} is less than timestamps in milliseconds can tell, and this kernel has no \
-                         others: at least {LEAST_THRESHOLD_MS:?} are valid"
-                    )));
-                }
-                loaded.notes.push(format!(
-                    "connections whose timestamps tick in milliseconds go by {LEAST_THRESHOLD_MS:?}; for microseconds, at \
-                     both ends: `ip route change ... features tcp_usec_ts`"
-                ));
-            }
-            [u32::try_from(time.as_micros()).unwrap_or(u32::MAX), 0]
+    if let Threshold::Time(time) = threshold
+        && time < LEAST_THRESHOLD_MS
+    {
+        if !doctor::has_microsecond_timestamps() {
+            return Err(Error::Input(format!(
+                "a threshold of {time:?} is less than timestamps in milliseconds can tell, and this kernel has no \
+                 others: at least {LEAST_THRESHOLD_MS:?} are valid"
+            )));
         }
-        Threshold::Share(share) => [0, (share * 1e6).round() as u32],
-    };
-    let pacing = settings.pacing_percent.unwrap_or(100);
-    let mut object = objects::open("wdc", objects::WDC, &[words[0], words[1], pacing])?;
+        loaded.notes.push(format!(
+            "connections whose timestamps tick in milliseconds go by {LEAST_THRESHOLD_MS:?}; for microseconds, at \
+             both ends: `ip route change ... features tcp_usec_ts`"
+        ));
+    }
+    let mut object = open_wdc(threshold, settings.pacing_percent)?;
     prepare(&mut object, &["wdc"], settings.name.as_deref(), |flags| restricted(flags, settings))?;
     let mut object = load_controller(object)?;
     let maps = objects::maps(&object)?;
     let links = register(&mut object, &["wdc"], settings, &mut loaded)?;
     Ok(Endpoint { loaded, links, maps, _objects: vec![object] })
+}
+
+/// Opens delay control and sets what it reads.
+pub(super) fn open_wdc(threshold: Threshold, pacing_percent: Option<u32>) -> Result<OpenObject, Error> {
+    let [threshold_us, share_ppm] = match threshold {
+        Threshold::Time(time) => [u32::try_from(time.as_micros()).unwrap_or(u32::MAX), 0],
+        Threshold::Share(share) => [0, (share * 1e6).round() as u32],
+    };
+    objects::open("wdc", objects::WDC, &[threshold_us, share_ppm, pacing_percent.unwrap_or(100)])
 }
 
 /// A kernel that is too old only says that something was invalid.

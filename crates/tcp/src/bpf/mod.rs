@@ -7,6 +7,8 @@ mod attempts;
 #[cfg(test)]
 mod differential;
 mod endpoint;
+#[cfg(test)]
+mod layout;
 mod merging;
 mod objects;
 mod router;
