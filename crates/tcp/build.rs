@@ -14,8 +14,8 @@ mod bpf {
 
     use libbpf_cargo::SkeletonBuilder;
 
-    /// One object for each file `bpf/NAME.bpf.c`.
-    const OBJECTS: [&str; 6] = ["abc", "connections", "option", "router", "stamp", "wdc"];
+    /// For each file `bpf/NAME.bpf.c` an object and its skeleton, in which the C structures are Rust structures.
+    const OBJECTS: [&str; 7] = ["abc", "connections", "option", "receiver", "router", "stamp", "wdc"];
 
     pub fn compile() {
         let out = std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR");
@@ -28,7 +28,8 @@ mod bpf {
                 .source(format!("bpf/{name}.bpf.c"))
                 .obj(&object)
                 .clang_args(["-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror", "-mcpu=v3", &headers])
-                .build()
+                .reference_obj(true)
+                .build_and_generate(Path::new(&out).join(format!("{name}.skel.rs")))
                 .unwrap_or_else(|error| {
                     panic!("clang cannot compile bpf/{name}.bpf.c (`scripts/setup test` installs what it needs): {error:#}")
                 });

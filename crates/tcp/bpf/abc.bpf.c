@@ -20,8 +20,8 @@
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
 /* Set before loading; `src/bpf/endpoint.rs` writes it. */
-const volatile struct {
-	__u32 feedback;
+const volatile struct abc_setup {
+	enum feedback feedback;
 	/* Percent of a window per RTT at which packets are paced; 0 for none. */
 	__u32 pacing_percent;
 	/* Whether the second window is Linux's Cubic, or RFC 9438's without HyStart. */
@@ -226,38 +226,4 @@ struct tcp_congestion_ops abc = {
 	.undo_cwnd = (void *)abc_undo_cwnd,
 	.flags = TCP_CONG_NEEDS_ECN | TCP_CONG_NEEDS_ACCECN,
 	.name = "abc",
-};
-
-/* The receiver shim: Reno, whose flags make a kernel accept Accurate ECN whatever its sysctl says. */
-SEC("struct_ops")
-__u32 BPF_PROG(shim_ssthresh, struct sock *sk)
-{
-	struct tcp_sock *tp = tcp_sk(sk);
-
-	return tp->snd_cwnd > 4 ? tp->snd_cwnd / 2 : 2;
-}
-
-SEC("struct_ops")
-__u32 BPF_PROG(shim_undo_cwnd, struct sock *sk)
-{
-	struct tcp_sock *tp = tcp_sk(sk);
-
-	return tp->snd_cwnd > tp->prior_cwnd ? tp->snd_cwnd : tp->prior_cwnd;
-}
-
-extern void tcp_reno_cong_avoid(struct sock *sk, __u32 ack, __u32 acked) __ksym;
-
-SEC("struct_ops")
-void BPF_PROG(shim_cong_avoid, struct sock *sk, __u32 ack, __u32 acked)
-{
-	tcp_reno_cong_avoid(sk, ack, acked);
-}
-
-SEC(".struct_ops.link")
-struct tcp_congestion_ops accecn_reno = {
-	.ssthresh = (void *)shim_ssthresh,
-	.undo_cwnd = (void *)shim_undo_cwnd,
-	.cong_avoid = (void *)shim_cong_avoid,
-	.flags = TCP_CONG_NEEDS_ECN | TCP_CONG_NEEDS_ACCECN,
-	.name = "accecn_reno",
 };

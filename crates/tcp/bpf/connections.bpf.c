@@ -13,7 +13,7 @@ struct listed {
 	__u32 local[4];
 	__u32 remote[4];
 	__u32 snd_cwnd;
-	__u32 controller;
+	enum controller controller;
 	/* ABC's two windows; delay control's threshold and queueing delay in microseconds */
 	__u32 first;
 	__u32 second;
@@ -22,7 +22,7 @@ struct listed {
 	__u32 mss;
 	__u32 srtt_us;
 	__u32 min_rtt_us;
-	__u32 feedback;
+	enum feedback feedback;
 	__u32 losses;
 	__u32 timeouts;
 	__u32 ce_episodes;
@@ -34,6 +34,9 @@ struct listed {
 	__u64 bandwidth;
 	__u64 id;
 };
+
+/* Nothing reads it. It puts the structure among the object's types, from which `src/bpf/watch.rs` takes its layout. */
+struct listed *listed_layout;
 
 SEC("iter/bpf_sk_storage_map")
 int bl_list(struct bpf_iter__bpf_sk_storage_map *context)

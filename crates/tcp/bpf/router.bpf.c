@@ -19,7 +19,7 @@
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
 /* Set before loading; `src/bpf/router.rs` writes it. */
-const volatile struct {
+const volatile struct router_place {
 	/* The ifb's index; 0: others send it through the shaper. */
 	__u32 shaper;
 	/* Bytes of the link header of the device it leaves by. */

@@ -13,7 +13,7 @@
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
 /* Bytes of the device's link header: 14 on Ethernet, 0 on a TUN device. `src/bpf/endpoint.rs` writes it. */
-const volatile struct {
+const volatile struct stamp_setup {
 	__u32 link_header;
 } settings = { .link_header = 14 };
 

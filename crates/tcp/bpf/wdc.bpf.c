@@ -21,7 +21,7 @@
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
 /* Set before loading; `src/bpf/endpoint.rs` writes it. */
-const volatile struct {
+const volatile struct wdc_setup {
 	/* Percent of a window per RTT at which packets are paced. */
 	__u32 pacing_percent;
 	__u32 threshold_us;

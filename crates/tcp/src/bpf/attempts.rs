@@ -1,5 +1,10 @@
 //! What can only be told by trying: part of what `tcp doctor` says.
 
+use std::mem::MaybeUninit;
+
+use libbpf_rs::skel::SkelBuilder;
+
+use super::objects::{abc, connections, option, receiver, router, stamp, wdc};
 use super::{endpoint, objects};
 use crate::doctor::{Check, Verdict, has_accecn, require_root};
 
@@ -9,27 +14,35 @@ pub fn attempts() -> Vec<Check> {
         return Vec::new();
     }
     let mut checks = vec![flag(), tcx()];
-    let programs = [
-        ("ABC's controller passes the verifier", objects::ABC),
-        ("delay control passes the verifier", objects::WDC),
-        ("the mark of accelerate passes the verifier", objects::STAMP),
-        ("the option passes the verifier", objects::OPTION),
-        ("ABC's router passes the verifier", objects::ROUTER),
-        ("the list of connections passes the verifier", objects::CONNECTIONS),
-    ];
-    checks.extend(programs.map(|(what, bytes)| {
-        let loaded = objects::open("probe", bytes, &[]).and_then(|object| objects::load("loading", object));
-        match loaded {
-            Ok(_) => Check { what, verdict: Verdict::Yes, found: "it loads".into(), advice: None },
-            Err(error) => Check {
-                what,
-                verdict: Verdict::No,
-                found: error.to_string(),
-                advice: Some("a newer kernel; `sch_abc` and QUIC (`brakelight perf`) do without".into()),
-            },
-        }
-    }));
+    checks.extend([
+        passes("ABC's controller passes the verifier", abc::AbcSkelBuilder::default()),
+        passes(
+            "the receiver's Reno, which asks for Accurate ECN, passes the verifier",
+            receiver::ReceiverSkelBuilder::default(),
+        ),
+        passes("delay control passes the verifier", wdc::WdcSkelBuilder::default()),
+        passes("the mark of accelerate passes the verifier", stamp::StampSkelBuilder::default()),
+        passes("the option passes the verifier", option::OptionSkelBuilder::default()),
+        passes("ABC's router passes the verifier", router::RouterSkelBuilder::default()),
+        passes("the list of connections passes the verifier", connections::ConnectionsSkelBuilder::default()),
+    ]);
     checks
+}
+
+/// Loads the programs of an object for a moment.
+fn passes<Builder: for<'object> SkelBuilder<'object>>(what: &'static str, builder: Builder) -> Check {
+    let mut place = MaybeUninit::uninit();
+    let loaded = objects::open("probe", builder, &mut place)
+        .and_then(|opened| objects::load("loading", opened).map(drop));
+    match loaded {
+        Ok(()) => Check { what, verdict: Verdict::Yes, found: "it loads".into(), advice: None },
+        Err(error) => Check {
+            what,
+            verdict: Verdict::No,
+            found: error.to_string(),
+            advice: Some("a newer kernel; `sch_abc` and QUIC (`brakelight perf`) do without".into()),
+        },
+    }
 }
 
 fn flag() -> Check {
@@ -49,13 +62,15 @@ fn flag() -> Check {
     }
 }
 
-/// Marks for a moment what ABC's connections send over the loopback: none of them is known to this copy of the program.
+/// Attaches the mark of accelerate to the loopback for a moment. It changes no packet: this copy of the program knows no
+/// connection.
 fn tcx() -> Check {
-    let attached = objects::open("probe", objects::STAMP, &[])
-        .and_then(|object| objects::load("loading", object))
-        .and_then(|object| {
+    let mut place = MaybeUninit::uninit();
+    let attached = objects::open("probe", stamp::StampSkelBuilder::default(), &mut place)
+        .and_then(|opened| objects::load("loading", opened))
+        .and_then(|loaded| {
             let (index, _) = objects::device("lo")?;
-            objects::attach_tcx(&objects::program(&object, "bl_stamp")?, index).map(drop)
+            objects::attach_tcx(&loaded.progs.bl_stamp, index).map(drop)
         });
     Check {
         what: "programs can be attached to devices by links (tcx), for the mark and the router",

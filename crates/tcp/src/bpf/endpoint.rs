@@ -1,39 +1,47 @@
-//! The endpoints: ABC's controller, stamp, option and receiver shim, or delay control.
+//! The endpoints: ABC's controller, stamp, option and receiver, or delay control.
 
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
 
-use libbpf_rs::{Link, MapCore, Object, OpenObject};
+use libbpf_rs::{Link, MapHandle, MapMut, OpenObject};
 
-use super::objects;
+use super::objects::abc::types::{abc_setup, feedback};
+use super::objects::stamp::types::stamp_setup;
+use super::objects::wdc::types::wdc_setup;
+use super::objects::{self, abc, option, receiver, stamp, wdc};
 use crate::doctor;
 use crate::error::Error;
 use crate::settings::{Controller, Feedback, LEAST_THRESHOLD_MS, Load, Loaded, PINS, Threshold};
 
-/// Where `name` is in `struct tcp_congestion_ops` of `bpf/kernel.h`, and how long it may be, a NUL included.
-const NAME_AT: usize = 6 * 8;
-const NAME_SIZE: usize = 16;
-/// Where `flags` is in `struct tcp_congestion_ops` of `bpf/kernel.h`: behind six pointers and a name of 16 bytes.
-const FLAGS_AT: usize = NAME_AT + NAME_SIZE;
 /// `TCP_CONG_NON_RESTRICTED`
 const UNRESTRICTED: u32 = 1;
 /// `TCP_CONG_NEEDS_ECN`
 const NEEDS_ECN: u32 = 2;
 /// `TCP_CONG_NEEDS_ACCECN`
 const NEEDS_ACCECN: u32 = 4;
-/// `FEEDBACK_ACCECN` and `FEEDBACK_OPTION` of `bpf/connection.h`
-const ACCECN: u32 = 1;
-const OPTION: u32 = 2;
-
-/// What is in the kernel as long as this lives, or as long as its pins do.
+/// What is in the kernel as long as this lives, or as long as its pins do. The links hold the programs, and those their maps.
 #[derive(Debug)]
 pub struct Endpoint {
     /// What was done.
     pub loaded: Loaded,
     /// By the names they are pinned under.
     links: Vec<(String, Link)>,
-    maps: Vec<(String, OwnedFd)>,
-    _objects: Vec<Object>,
+}
+
+/// The maps of `bpf/connection.h`, as one loaded object has them.
+struct ConnectionMaps {
+    connections: MapHandle,
+    reported: MapHandle,
+}
+
+impl ConnectionMaps {
+    fn of(connections: &MapMut<'_>, reported: &MapMut<'_>) -> Result<Self, Error> {
+        Ok(ConnectionMaps {
+            connections: objects::handle(connections)?,
+            reported: objects::handle(reported)?,
+        })
+    }
 }
 
 /// Puts the programs into the kernel.
@@ -60,34 +68,40 @@ fn load_abc(settings: &Load) -> Result<Endpoint, Error> {
     };
     let mut loaded =
         Loaded { feedback: if option { "option" } else { "accecn" }.into(), ..Loaded::default() };
-    let controllers: &[&str] = if settings.receiver { &["accecn_reno"] } else { &["abc"] };
-    // The option needs no help from the kernel: at a receiver it is all.
-    let controllers = if settings.receiver && option { &[] } else { controllers };
-
     let per_connection = !option && takes_accecn_flag();
-    let feedback = if option { OPTION } else { ACCECN };
-    let mut object =
-        objects::open("abc", objects::ABC, &[feedback, settings.pacing_percent.unwrap_or_default(), 1])?;
-    prepare(&mut object, controllers, settings.name.as_deref(), |mut flags| {
-        if option || !per_connection {
+    let flags = |mut flags: u32| {
+        if !per_connection {
             flags &= !NEEDS_ACCECN;
         }
         restricted(flags, settings)
-    })?;
-    let mut object = load_controller(object)?;
-    let maps = objects::maps(&object)?;
-    let mut links = register(&mut object, controllers, settings, &mut loaded)?;
+    };
+    let mut links = Vec::new();
+    let mut maps = None;
+    match (settings.receiver, option) {
+        (false, _) => {
+            let (link, of_sender) = load_sender(settings, option, flags)?;
+            links.push(registered("abc", link, settings, &mut loaded));
+            maps = Some(of_sender);
+        }
+        (true, false) => {
+            links.push(registered(
+                "accecn_reno",
+                load_receiver(settings.name.as_deref(), flags)?,
+                settings,
+                &mut loaded,
+            ));
+        }
+        // The option needs no help from the kernel: at a receiver it is all.
+        (true, true) => {}
+    }
     if !option && !per_connection {
         loaded.notes.push(
             "this kernel asks for Accurate ECN only by its sysctl: `sysctl net.ipv4.tcp_ecn=3` at both ends"
                 .into(),
         );
     }
-    let mut kept = vec![object];
     for device in &settings.devices {
-        let (object, link) = stamp(device, &maps)?;
-        links.push((format!("stamp-{device}"), link));
-        kept.push(object);
+        links.push((format!("stamp-{device}"), load_stamp(device, maps.as_ref())?));
         loaded.devices.push(device.clone());
     }
     if !settings.receiver && settings.devices.is_empty() {
@@ -98,11 +112,51 @@ fn load_abc(settings: &Load) -> Result<Endpoint, Error> {
         );
     }
     if option {
-        let (object, cgroup_links) = option_programs(settings, &maps)?;
-        links.extend(cgroup_links);
-        kept.push(object);
+        links.extend(load_option(settings, maps.as_ref())?);
     }
-    Ok(Endpoint { loaded, links, maps, _objects: kept })
+    Ok(Endpoint { loaded, links })
+}
+
+/// Registers ABC's controller.
+fn load_sender(
+    settings: &Load,
+    option: bool,
+    flags: impl Fn(u32) -> u32,
+) -> Result<(Link, ConnectionMaps), Error> {
+    let mut place = MaybeUninit::uninit();
+    let mut opened = open_abc(&mut place, option, settings.pacing_percent)?;
+    let operations = opened.struct_ops.abc_mut();
+    operations.flags = flags(operations.flags);
+    rename(&mut operations.name, settings.name.as_deref());
+    let mut loaded = objects::load(LOADING, opened).map_err(too_old)?;
+    let link = register("abc", &mut loaded.maps.abc)?;
+    Ok((link, ConnectionMaps::of(&loaded.maps.bl_connections, &loaded.maps.bl_reported)?))
+}
+
+/// Opens ABC's controller and sets what it reads.
+pub(super) fn open_abc(
+    place: &mut MaybeUninit<OpenObject>,
+    option: bool,
+    pacing_percent: Option<u32>,
+) -> Result<abc::OpenAbcSkel<'_>, Error> {
+    let mut opened = objects::open("abc", abc::AbcSkelBuilder::default(), place)?;
+    objects::constants("abc", opened.maps.rodata_data.as_deref_mut())?.settings = abc_setup {
+        feedback: if option { feedback::FEEDBACK_OPTION } else { feedback::FEEDBACK_ACCECN },
+        pacing_percent: pacing_percent.unwrap_or_default(),
+        cubic_as_linux: 1,
+    };
+    Ok(opened)
+}
+
+/// Registers the receiver's Reno under another name if one is given.
+fn load_receiver(name: Option<&str>, flags: impl Fn(u32) -> u32) -> Result<Link, Error> {
+    let mut place = MaybeUninit::uninit();
+    let mut opened = objects::open("receiver", receiver::ReceiverSkelBuilder::default(), &mut place)?;
+    let operations = opened.struct_ops.accecn_reno_mut();
+    operations.flags = flags(operations.flags);
+    rename(&mut operations.name, name);
+    let mut loaded = objects::load(LOADING, opened).map_err(too_old)?;
+    register("accecn_reno", &mut loaded.maps.accecn_reno)
 }
 
 fn load_wdc(settings: &Load, threshold: Threshold) -> Result<Endpoint, Error> {
@@ -121,54 +175,70 @@ fn load_wdc(settings: &Load, threshold: Threshold) -> Result<Endpoint, Error> {
              both ends: `ip route change ... features tcp_usec_ts`"
         ));
     }
-    let mut object = open_wdc(threshold, settings.pacing_percent)?;
-    prepare(&mut object, &["wdc"], settings.name.as_deref(), |flags| restricted(flags, settings))?;
-    let mut object = load_controller(object)?;
-    let maps = objects::maps(&object)?;
-    let links = register(&mut object, &["wdc"], settings, &mut loaded)?;
-    Ok(Endpoint { loaded, links, maps, _objects: vec![object] })
+    let mut place = MaybeUninit::uninit();
+    let mut opened = open_wdc(&mut place, threshold, settings.pacing_percent)?;
+    let operations = opened.struct_ops.wdc_mut();
+    operations.flags = restricted(operations.flags, settings);
+    rename(&mut operations.name, settings.name.as_deref());
+    let mut in_kernel = objects::load(LOADING, opened).map_err(too_old)?;
+    let link = register("wdc", &mut in_kernel.maps.wdc)?;
+    let links = vec![registered("wdc", link, settings, &mut loaded)];
+    Ok(Endpoint { loaded, links })
 }
 
 /// Opens delay control and sets what it reads.
-pub(super) fn open_wdc(threshold: Threshold, pacing_percent: Option<u32>) -> Result<OpenObject, Error> {
-    let [threshold_us, share_ppm] = match threshold {
-        Threshold::Time(time) => [u32::try_from(time.as_micros()).unwrap_or(u32::MAX), 0],
-        Threshold::Share(share) => [0, (share * 1e6).round() as u32],
+pub(super) fn open_wdc(
+    place: &mut MaybeUninit<OpenObject>,
+    threshold: Threshold,
+    pacing_percent: Option<u32>,
+) -> Result<wdc::OpenWdcSkel<'_>, Error> {
+    let mut opened = objects::open("wdc", wdc::WdcSkelBuilder::default(), place)?;
+    let (threshold_us, share_ppm) = match threshold {
+        Threshold::Time(time) => (u32::try_from(time.as_micros()).unwrap_or(u32::MAX), 0),
+        Threshold::Share(share) => (0, (share * 1e6).round() as u32),
     };
-    objects::open("wdc", objects::WDC, &[threshold_us, share_ppm, pacing_percent.unwrap_or(100)])
+    objects::constants("wdc", opened.maps.rodata_data.as_deref_mut())?.settings =
+        wdc_setup { threshold_us, share_ppm, pacing_percent: pacing_percent.unwrap_or(100) };
+    Ok(opened)
 }
 
-/// A kernel that is too old only says that something was invalid.
-fn load_controller(object: OpenObject) -> Result<Object, Error> {
-    objects::load("loading the controller", object).map_err(|error| match doctor::too_old_for_controllers() {
-        Some(why) => Error::kernel("loading the controller", format!("{why} (the kernel's answer: {error})")),
+/// The step that errors name.
+const LOADING: &str = "loading the controller";
+
+/// Adds the reason to the answer of a kernel that is too old, which only says that something was invalid.
+fn too_old(error: Error) -> Error {
+    match doctor::too_old_for_controllers() {
+        Some(why) => Error::kernel(LOADING, format!("{why} (the kernel's answer: {error})")),
         None => error,
-    })
+    }
 }
 
 fn restricted(flags: u32, settings: &Load) -> u32 {
     if settings.unrestricted { flags | UNRESTRICTED } else { flags }
 }
 
-/// Registers the controllers of a loaded object.
-fn register(
-    object: &mut Object,
-    controllers: &[&str],
-    settings: &Load,
-    loaded: &mut Loaded,
-) -> Result<Vec<(String, Link)>, Error> {
-    let mut links = Vec::new();
-    for mut map in object.maps_mut() {
-        let name = map.name().to_string_lossy().into_owned();
-        if controllers.contains(&name.as_str()) {
-            let link = map.attach_struct_ops().map_err(|error| {
-                objects::refused(&format!("registering the congestion control {name}"), &error)
-            })?;
-            loaded.controllers.push(settings.name.clone().unwrap_or_else(|| name.clone()));
-            links.push((name, link));
+/// Gives a congestion control of an opened object another name, cut to what the kernel has room for.
+fn rename(place: &mut [i8; 16], name: Option<&str>) {
+    if let Some(name) = name {
+        place.fill(0);
+        // The last byte stays zero: the name ends there at the latest.
+        for (place, byte) in place[..15].iter_mut().zip(name.bytes()) {
+            *place = byte.cast_signed();
         }
     }
-    Ok(links)
+}
+
+/// Registers the congestion control of a loaded object.
+fn register(name: &str, operations: &mut MapMut<'_>) -> Result<Link, Error> {
+    operations
+        .attach_struct_ops()
+        .map_err(|error| objects::refused(&format!("registering the congestion control {name}"), &error))
+}
+
+/// Notes the name that `name` was registered under; gives the link with the name it is pinned under.
+fn registered(name: &str, link: Link, settings: &Load, loaded: &mut Loaded) -> (String, Link) {
+    loaded.controllers.push(settings.name.clone().unwrap_or_else(|| name.to_string()));
+    (name.to_string(), link)
 }
 
 /// Takes out what was pinned; says whether there was anything.
@@ -210,11 +280,6 @@ impl Endpoint {
         // What watches looks for the maps by name; they live as long as the programs that use them.
         Ok(())
     }
-
-    /// How many maps the programs share.
-    pub fn shared_maps(&self) -> usize {
-        self.maps.len()
-    }
 }
 
 /// Whether a controller may ask for Accurate ECN for its own connections.
@@ -222,79 +287,57 @@ pub(super) fn takes_accecn_flag() -> bool {
     doctor::has_accecn() && try_flags(NEEDS_ECN | NEEDS_ACCECN).is_ok()
 }
 
-/// Registers the shim with those flags for a moment.
+/// Registers the receiver's Reno with those flags for a moment.
 fn try_flags(flags: u32) -> Result<(), Error> {
-    let mut object = objects::open("probe", objects::ABC, &[])?;
-    let name = format!("probe{}", std::process::id());
-    prepare(&mut object, &["accecn_reno"], Some(&name), |_| flags)?;
-    let mut object = objects::load("probing", object)?;
-    let mut map = object
-        .maps_mut()
-        .find(|map| map.name() == "accecn_reno")
-        .ok_or_else(|| Error::kernel("probing", "there is no shim"))?;
-    map.attach_struct_ops().map(drop).map_err(|error| objects::refused("probing", &error))
+    load_receiver(Some(&format!("probe{}", std::process::id())), |_| flags).map(drop)
 }
 
-/// Leaves out the controllers that are not wanted, and sets flags and name of the others.
-fn prepare(
-    object: &mut OpenObject,
-    wanted: &[&str],
-    rename: Option<&str>,
-    flags: impl Fn(u32) -> u32,
-) -> Result<(), Error> {
-    for mut map in object.maps_mut() {
-        let name = map.name().to_string_lossy().into_owned();
-        if !["abc", "accecn_reno", "wdc"].contains(&name.as_str()) {
-            continue;
-        }
-        if !wanted.contains(&name.as_str()) {
-            map.set_autocreate(false)
-                .map_err(|error| objects::refused("leaving out a controller", &error))?;
-            continue;
-        }
-        let value = map.initial_value_mut().and_then(|value| value.get_mut(NAME_AT..FLAGS_AT + 4));
-        let value = value.ok_or_else(|| Error::kernel(&name, "its structure has another shape"))?;
-        let (place, word) = value.split_at_mut(NAME_SIZE);
-        let mut old = [0; 4];
-        old.copy_from_slice(word);
-        word.copy_from_slice(&flags(u32::from_ne_bytes(old)).to_ne_bytes());
-        if let Some(rename) = rename {
-            place.fill(0);
-            let length = rename.len().min(NAME_SIZE - 1);
-            place[..length].copy_from_slice(&rename.as_bytes()[..length]);
-        }
+/// Marks accelerate on what leaves by a device, for the connections in `maps`; without maps for none.
+fn load_stamp(device: &str, maps: Option<&ConnectionMaps>) -> Result<Link, Error> {
+    let (index, link_header) = objects::device(device)?;
+    let mut place = MaybeUninit::uninit();
+    let mut opened = open_stamp(&mut place, link_header)?;
+    if let Some(maps) = maps {
+        objects::share(&mut opened.maps.bl_connections, maps.connections.as_fd())?;
+        objects::share(&mut opened.maps.bl_reported, maps.reported.as_fd())?;
     }
-    Ok(())
+    let loaded = objects::load("loading the program that marks accelerate", opened)?;
+    objects::attach_tcx(&loaded.progs.bl_stamp, index)
 }
 
-fn stamp(device: &str, maps: &[(String, OwnedFd)]) -> Result<(Object, Link), Error> {
-    let (index, header) = objects::device(device)?;
-    let mut object = objects::open("stamp", objects::STAMP, &[header])?;
-    objects::share(&mut object, maps)?;
-    let object = objects::load("loading the program that marks accelerate", object)?;
-    let link = objects::attach_tcx(&objects::program(&object, "bl_stamp")?, index)?;
-    Ok((object, link))
+/// Opens the program that marks accelerate, for a device with so many bytes of link header.
+pub(super) fn open_stamp(
+    place: &mut MaybeUninit<OpenObject>,
+    link_header: u32,
+) -> Result<stamp::OpenStampSkel<'_>, Error> {
+    let mut opened = objects::open("stamp", stamp::StampSkelBuilder::default(), place)?;
+    objects::constants("stamp", opened.maps.rodata_data.as_deref_mut())?.settings =
+        stamp_setup { link_header };
+    Ok(opened)
 }
 
-fn option_programs(
-    settings: &Load,
-    maps: &[(String, OwnedFd)],
-) -> Result<(Object, Vec<(String, Link)>), Error> {
+/// Lets the sockets of a cgroup speak the option.
+fn load_option(settings: &Load, maps: Option<&ConnectionMaps>) -> Result<[(String, Link); 2], Error> {
     let path = settings.cgroup.clone().or_else(doctor::cgroup2).ok_or_else(|| {
         Error::kernel("the option", "no cgroup2 is mounted: `mount -t cgroup2 none /sys/fs/cgroup`")
     })?;
     let cgroup = open_cgroup(&path)?;
-    let mut object = objects::open("option", objects::OPTION, &[])?;
-    objects::share(&mut object, maps)?;
-    let object = objects::load("loading the option", object)?;
-    let mut links = Vec::new();
-    for name in ["bl_count", "bl_option"] {
-        let link = objects::program(&object, name)?
-            .attach_cgroup(cgroup.as_raw_fd())
-            .map_err(|error| objects::refused(&format!("attaching to {}", path.display()), &error))?;
-        links.push((name.to_string(), link));
+    let mut place = MaybeUninit::uninit();
+    let mut opened = objects::open("option", option::OptionSkelBuilder::default(), &mut place)?;
+    if let Some(maps) = maps {
+        objects::share(&mut opened.maps.bl_connections, maps.connections.as_fd())?;
+        objects::share(&mut opened.maps.bl_reported, maps.reported.as_fd())?;
     }
-    Ok((object, links))
+    let loaded = objects::load("loading the option", opened)?;
+    let attach = |program: &libbpf_rs::ProgramMut<'_>| {
+        program
+            .attach_cgroup(cgroup.as_raw_fd())
+            .map_err(|error| objects::refused(&format!("attaching to {}", path.display()), &error))
+    };
+    Ok([
+        ("bl_count".into(), attach(&loaded.progs.bl_count)?),
+        ("bl_option".into(), attach(&loaded.progs.bl_option)?),
+    ])
 }
 
 fn open_cgroup(path: &PathBuf) -> Result<std::fs::File, Error> {

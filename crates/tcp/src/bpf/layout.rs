@@ -1,12 +1,15 @@
 //! What is set before loading reaches the field of the C source that bears its name: the object's own description of its
 //! types (BTF) says where each field is.
 
+use std::mem::MaybeUninit;
 use std::time::Duration;
 
 use libbpf_rs::btf::types::{DataSec, MemberAttr, Struct, Var};
+use libbpf_rs::skel::OpenSkel;
 use libbpf_rs::{AsRawLibbpf, Btf, HasSize, OpenObject, ReferencesType};
 
-use super::endpoint;
+use super::objects::router::types::router_place;
+use super::{endpoint, router};
 use crate::settings::Threshold;
 
 /// The `u32` that a field of the constant `variable` holds.
@@ -31,8 +34,34 @@ fn setting(object: &OpenObject, variable: &str, field: &str) -> u32 {
 
 #[test]
 fn delay_controls_settings_reach_the_fields_of_their_names() {
-    let object = endpoint::open_wdc(Threshold::Time(Duration::from_millis(20)), Some(150)).unwrap();
-    let settings =
-        ["threshold_us", "share_ppm", "pacing_percent"].map(|name| setting(&object, "settings", name));
-    assert_eq!(settings, [20_000, 0, 150]);
+    let mut place = MaybeUninit::uninit();
+    let threshold = Threshold::Time(Duration::from_millis(20));
+    let opened = endpoint::open_wdc(&mut place, threshold, Some(150)).unwrap();
+    let of = |field| setting(opened.open_object(), "settings", field);
+    assert_eq!(["threshold_us", "share_ppm", "pacing_percent"].map(of), [20_000, 0, 150]);
+}
+
+#[test]
+fn abcs_settings_reach_the_fields_of_their_names() {
+    let mut place = MaybeUninit::uninit();
+    let opened = endpoint::open_abc(&mut place, true, Some(130)).unwrap();
+    let of = |field| setting(opened.open_object(), "settings", field);
+    // FEEDBACK_OPTION
+    assert_eq!(["feedback", "pacing_percent", "cubic_as_linux"].map(of), [2, 130, 1]);
+}
+
+#[test]
+fn the_link_header_reaches_the_mark() {
+    let mut place = MaybeUninit::uninit();
+    let opened = endpoint::open_stamp(&mut place, 7).unwrap();
+    assert_eq!(setting(opened.open_object(), "settings", "link_header"), 7);
+}
+
+#[test]
+fn the_routers_devices_reach_the_fields_of_their_names() {
+    let mut place = MaybeUninit::uninit();
+    let devices = router_place { shaper: 3, link_header: 7, class_abc: 11, class_other: 13 };
+    let opened = router::open(&mut place, devices).unwrap();
+    let of = |field| setting(opened.open_object(), "place", field);
+    assert_eq!(["shaper", "link_header", "class_abc", "class_other"].map(of), [3, 7, 11, 13]);
 }

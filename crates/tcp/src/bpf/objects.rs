@@ -1,30 +1,51 @@
-//! The compiled objects: opening them, setting what is read-only once loaded, sharing maps, saying why the kernel refused.
+//! The compiled objects as skeletons, which libbpf-cargo generates from them: opening and loading them, sharing maps, saying
+//! why the kernel refused.
+//!
+//! Constants, maps, programs and the structures in maps are reached by the names they have in C, so a name that is gone or new
+//! does not compile.
 
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::Mutex;
 
 use libbpf_rs::query::MapInfoIter;
+use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{
-    AsRawLibbpf, Link, MapCore, MapHandle, Object, ObjectBuilder, OpenObject, PrintLevel, ProgramMut,
-    libbpf_sys,
+    AsRawLibbpf, Link, MapHandle, MapMut, OpenMapMut, OpenObject, PrintLevel, ProgramMut, libbpf_sys,
 };
 
 use crate::error::Error;
 
-/// ABC's controller and the receiver shim.
-pub const ABC: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/abc.bpf.o"));
+/// ABC's controller.
+pub mod abc {
+    include!(concat!(env!("OUT_DIR"), "/abc.skel.rs"));
+}
 /// The list of connections.
-pub const CONNECTIONS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/connections.bpf.o"));
+pub mod connections {
+    include!(concat!(env!("OUT_DIR"), "/connections.skel.rs"));
+}
 /// The experimental option.
-pub const OPTION: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/option.bpf.o"));
+pub mod option {
+    include!(concat!(env!("OUT_DIR"), "/option.skel.rs"));
+}
 /// ABC's router.
-pub const ROUTER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/router.bpf.o"));
-/// The stamp of accelerate.
-pub const STAMP: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/stamp.bpf.o"));
+pub mod router {
+    include!(concat!(env!("OUT_DIR"), "/router.skel.rs"));
+}
+/// Reno for receivers, which asks for Accurate ECN.
+pub mod receiver {
+    include!(concat!(env!("OUT_DIR"), "/receiver.skel.rs"));
+}
+/// The program that marks accelerate.
+pub mod stamp {
+    include!(concat!(env!("OUT_DIR"), "/stamp.skel.rs"));
+}
 /// QUIC-DC's delay control.
-pub const WDC: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/wdc.bpf.o"));
+pub mod wdc {
+    include!(concat!(env!("OUT_DIR"), "/wdc.skel.rs"));
+}
 
 /// libbpf's last warnings.
 static WARNINGS: Mutex<Vec<String>> = Mutex::new(Vec::new());
@@ -50,62 +71,68 @@ pub fn refused(what: &str, error: &libbpf_rs::Error) -> Error {
     Error::kernel(what, why)
 }
 
-/// Opens an object and gives it the settings that its programs read.
-pub fn open(name: &str, bytes: &[u8], settings: &[u32]) -> Result<OpenObject, Error> {
+/// Opens the object of a skeleton, which errors call `name`. `place` is where libbpf-rs keeps the opened object.
+///
+/// # Errors
+/// If libbpf cannot read the object.
+pub fn open<'object, Builder: SkelBuilder<'object>>(
+    name: &str,
+    builder: Builder,
+    place: &'object mut MaybeUninit<OpenObject>,
+) -> Result<Builder::Output, Error> {
     listen();
-    let mut builder = ObjectBuilder::default();
-    let mut object = builder
-        .name(name)
-        .and_then(|builder| builder.open_memory(bytes))
-        .map_err(|error| refused(&format!("opening the program {name}"), &error))?;
-    if settings.is_empty() {
-        return Ok(object);
-    }
-    let rodata = object.maps_mut().find(|map| map.name().to_string_lossy().ends_with(".rodata"));
-    let mut rodata = rodata.ok_or_else(|| Error::kernel(name, "it takes no settings"))?;
-    let value =
-        rodata.initial_value_mut().ok_or_else(|| Error::kernel(name, "its settings have no value"))?;
-    for (place, setting) in value.chunks_exact_mut(4).zip(settings) {
-        place.copy_from_slice(&setting.to_ne_bytes());
-    }
-    Ok(object)
+    builder.open(place).map_err(|error| refused(&format!("opening the program {name}"), &error))
 }
 
-/// Lets the object use maps that exist, instead of making its own.
-pub fn share(object: &mut OpenObject, maps: &[(String, OwnedFd)]) -> Result<(), Error> {
-    for mut map in object.maps_mut() {
-        let name = map.name().to_string_lossy().into_owned();
-        if let Some((_, fd)) = maps.iter().find(|(shared, _)| *shared == name) {
-            map.reuse_fd(fd.as_fd()).map_err(|error| refused("sharing a map", &error))?;
-        }
-    }
-    Ok(())
+/// Loads what was opened into the kernel; `what` names the step in an error.
+///
+/// # Errors
+/// What the kernel refuses, with the verifier's last lines.
+pub fn load<'object, Opened: OpenSkel<'object>>(what: &str, opened: Opened) -> Result<Opened::Output, Error> {
+    opened.load().map_err(|error| refused(what, &error))
 }
 
-/// The maps of a loaded object that others may use too: those whose names begin with `bl_`.
-pub fn maps(object: &Object) -> Result<Vec<(String, OwnedFd)>, Error> {
-    let mut shared = Vec::new();
-    for map in object.maps() {
-        let name = map.name().to_string_lossy().into_owned();
-        if name.starts_with("bl_") {
-            let fd = map.as_fd().try_clone_to_owned();
-            shared.push((name, fd.map_err(|error| Error::kernel("sharing a map", error))?));
-        }
-    }
-    Ok(shared)
+/// The constants of an opened object.
+///
+/// # Errors
+/// If libbpf keeps no copy of them.
+pub fn constants<'object, T>(name: &str, rodata: Option<&'object mut T>) -> Result<&'object mut T, Error> {
+    rodata.ok_or_else(|| Error::kernel(name, "its constants cannot be set"))
 }
 
-/// Loads what was opened.
-pub fn load(what: &str, object: OpenObject) -> Result<Object, Error> {
-    object.load().map_err(|error| refused(what, &error))
+/// Lets an opened object use a map that exists, instead of making its own.
+///
+/// # Errors
+/// If the map has another shape.
+pub fn share(map: &mut OpenMapMut<'_>, existing: BorrowedFd<'_>) -> Result<(), Error> {
+    map.reuse_fd(existing).map_err(|error| refused("sharing a map", &error))
 }
 
-/// The program of that name.
-pub fn program<'object>(object: &'object Object, name: &str) -> Result<ProgramMut<'object>, Error> {
-    let mut programs = object.progs_mut();
-    programs
-        .find(|program| program.name() == name)
-        .ok_or_else(|| Error::kernel(name, "there is no such program"))
+/// A handle of a loaded map that outlives the object.
+///
+/// # Errors
+/// If there is no descriptor left for it.
+pub fn handle(map: &MapMut<'_>) -> Result<MapHandle, Error> {
+    MapHandle::try_from(&**map).map_err(|error| refused("keeping a map", &error))
+}
+
+/// A C structure that consists of integers alone, as its skeleton has it.
+///
+/// # Safety
+/// Every byte pattern is a value of the type, and it has no padding bytes besides named fields.
+pub unsafe trait Plain: Copy {}
+
+/// The value at the start of `bytes`; `None` if there are fewer bytes than it has.
+pub fn read<T: Plain>(bytes: &[u8]) -> Option<T> {
+    let bytes = bytes.get(..size_of::<T>())?;
+    // SAFETY: so many bytes are there, every pattern of them is a value, and the read asks for no alignment.
+    Some(unsafe { bytes.as_ptr().cast::<T>().read_unaligned() })
+}
+
+/// The bytes of a value.
+pub fn bytes_of<T: Plain>(value: &T) -> &[u8] {
+    // SAFETY: the value has so many bytes, all of them initialized, and is borrowed as long as the slice.
+    unsafe { std::slice::from_raw_parts((&raw const *value).cast::<u8>(), size_of::<T>()) }
 }
 
 /// Attaches a tc program to a device by a link.

@@ -1,11 +1,15 @@
 //! ABC's router on an existing device: programs on the way in and on the way out, a shaper between them.
 
+use std::mem::MaybeUninit;
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-use libbpf_rs::{Link, MapCore, MapFlags, Object};
+use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, OpenObject, ProgramMut};
 
 use super::merging::Merging;
-use super::objects;
+use super::objects::router::types::{counts, flow, router_place, router_settings};
+use super::objects::router::{OpenRouterSkel, RouterSkelBuilder};
+use super::objects::{self, Plain};
 use super::shaper::{CLASSES, Shaper, rate_of};
 use super::weights::Weights;
 use crate::doctor;
@@ -15,6 +19,12 @@ use crate::settings::{Capacity, Route, Sample};
 /// `SHARE_ONE` of `bpf/router.h`
 pub(super) const ONE: f64 = (1_u32 << 20) as f64;
 
+/// Bytes of the link header of Ethernet.
+const ETHERNET: u32 = 14;
+
+/// The only key of a map with one value.
+const FIRST: [u8; 4] = [0; 4];
+
 /// A router as long as it lives.
 #[derive(Debug)]
 pub struct Router {
@@ -22,8 +32,7 @@ pub struct Router {
     pub out: Vec<String>,
     /// The shaper's rate.
     pub rate_bps: u64,
-    object: Object,
-    others: Vec<Object>,
+    maps: Maps,
     links: Vec<Link>,
     shaper: Option<Shaper>,
     /// Put back after the programs are gone.
@@ -31,68 +40,48 @@ pub struct Router {
     weights: Weights,
     weighed_at: Instant,
     share: f64,
-    settings: [u64; 6],
-    before: Counts,
+    settings: router_settings,
+    before: Box<counts>,
 }
 
-/// `struct counts` of `bpf/router.bpf.c`.
-#[derive(Clone, Debug, Default)]
-struct Counts {
-    packets: u64,
-    bytes: u64,
-    sent: [u64; 3],
-    sent_payload: [u64; 3],
-    turned: u64,
-    not_ect: u64,
-    f: u64,
-    cr: u64,
-    token: u64,
-    class_bytes: [u64; 2],
-    merged: u64,
-    delays: Vec<u32>,
+// SAFETY: these three consist of integers alone, each of a size that leaves no byte between fields.
+unsafe impl Plain for counts {}
+unsafe impl Plain for router_settings {}
+unsafe impl Plain for flow {}
+
+/// The delay that a share `p` of the packets between two readings did not exceed, in milliseconds: the upper end of its bin.
+fn delay_ms(before: &counts, now: &counts, p: f64) -> f64 {
+    let since =
+        now.delays.iter().zip(&before.delays).map(|(now, before)| u64::from(now.wrapping_sub(*before)));
+    let counts: Vec<u64> = since.collect();
+    let total: u64 = counts.iter().sum();
+    let mut passed = 0;
+    for (bin, count) in counts.iter().enumerate() {
+        passed += count;
+        if total > 0 && passed as f64 >= p * total as f64 {
+            return bin as f64 + 1.0;
+        }
+    }
+    0.0
 }
 
-impl Counts {
-    fn read(bytes: &[u8]) -> Self {
-        let (words, delays) = bytes.split_at(19 * 8);
-        let word = |index: usize| {
-            let mut field = [0; 8];
-            field.copy_from_slice(&words[index * 8..index * 8 + 8]);
-            u64::from_ne_bytes(field)
-        };
-        let delay = |bytes: &[u8]| u32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
-        Counts {
-            packets: word(0),
-            bytes: word(1),
-            sent: [word(2), word(3), word(4)],
-            sent_payload: [word(6), word(7), word(8)],
-            turned: word(10),
-            not_ect: word(11),
-            f: word(12),
-            cr: word(13),
-            token: word(14),
-            class_bytes: [word(16), word(17)],
-            merged: word(18),
-            delays: delays.chunks_exact(4).map(delay).collect(),
-        }
-    }
+/// Opens the router's programs and sets what they read.
+pub(super) fn open(
+    place: &mut MaybeUninit<OpenObject>,
+    devices: router_place,
+) -> Result<OpenRouterSkel<'_>, Error> {
+    let mut opened = objects::open("router", RouterSkelBuilder::default(), place)?;
+    objects::constants("router", opened.maps.rodata_data.as_deref_mut())?.place = devices;
+    Ok(opened)
+}
 
-    /// The delay that a share `p` of the packets since `before` did not exceed, in milliseconds: the upper end of its bin.
-    fn delay_ms(&self, before: &Counts, p: f64) -> f64 {
-        let since = |(bin, count): (usize, &u32)| {
-            count.wrapping_sub(before.delays.get(bin).copied().unwrap_or_default())
-        };
-        let counts: Vec<u64> = self.delays.iter().enumerate().map(since).map(u64::from).collect();
-        let total: u64 = counts.iter().sum();
-        let mut passed = 0;
-        for (bin, count) in counts.iter().enumerate() {
-            passed += count;
-            if total > 0 && passed as f64 >= p * total as f64 {
-                return bin as f64 + 1.0;
-            }
-        }
-        0.0
-    }
+/// The maps of `bpf/router.bpf.c`.
+#[derive(Debug)]
+struct Maps {
+    settings: MapHandle,
+    router: MapHandle,
+    counts: MapHandle,
+    flows: MapHandle,
 }
 
 impl Router {
@@ -133,23 +122,34 @@ impl Router {
             )));
         }
         let share = if route.dual { 0.5 } else { 1.0 };
-        let settings = [
-            (rate_bps as f64 / 8.0 * share) as u64,
-            (route.eta * ONE) as u64,
-            (route.token_limit * ONE) as u64,
-            micros(route.delta),
-            micros(route.target),
-            u64::try_from(route.window.as_nanos()).unwrap_or(u64::MAX),
-        ];
+        let settings = router_settings {
+            mu: (rate_bps as f64 / 8.0 * share) as u64,
+            eta: (route.eta * ONE) as u64,
+            token_limit: (route.token_limit * ONE) as u64,
+            delta_us: micros(route.delta),
+            target_us: micros(route.target),
+            window_ns: u64::try_from(route.window.as_nanos()).unwrap_or(u64::MAX),
+        };
         // Merged packets would share one mark.
         let merging = Merging::off(&route.device)?;
-        let object = objects::open("router", objects::ROUTER, &[shaper_index, 14, classes[0], classes[1]])?;
-        let object = objects::load("loading the router", object)?;
+        let devices = router_place {
+            shaper: shaper_index,
+            link_header: ETHERNET,
+            class_abc: classes[0],
+            class_other: classes[1],
+        };
+        let mut place = MaybeUninit::uninit();
+        let loaded = objects::load("loading the router", open(&mut place, devices)?)?;
+        let maps = Maps {
+            settings: objects::handle(&loaded.maps.bl_settings)?,
+            router: objects::handle(&loaded.maps.bl_router)?,
+            counts: objects::handle(&loaded.maps.bl_counts)?,
+            flows: objects::handle(&loaded.maps.bl_flows)?,
+        };
         let mut router = Router {
             out: Vec::new(),
             rate_bps,
-            object,
-            others: Vec::new(),
+            maps,
             links: Vec::new(),
             shaper,
             _merging: merging,
@@ -157,50 +157,51 @@ impl Router {
             weighed_at: Instant::now(),
             share,
             settings,
-            before: Counts::default(),
+            before: Box::default(),
         };
         router.write_settings()?;
         for device in out {
-            router.watch_departures(&device, [shaper_index, 14, classes[0], classes[1]])?;
+            router.watch_departures(&device, &loaded.progs.bl_depart, devices)?;
             router.out.push(device);
         }
         // Last, so that nothing is stamped that nobody takes the stamp off.
-        let link = objects::attach_tcx(&objects::program(&router.object, "bl_arrive")?, arrival)?;
-        router.links.push(link);
+        router.links.push(objects::attach_tcx(&loaded.progs.bl_arrive, arrival)?);
         Ok(router)
     }
 
-    fn watch_departures(&mut self, device: &str, mut place: [u32; 4]) -> Result<(), Error> {
-        let (index, header) = objects::device(device)?;
-        if header == place[1] {
-            let link = objects::attach_tcx(&objects::program(&self.object, "bl_depart")?, index)?;
-            self.links.push(link);
+    fn watch_departures(
+        &mut self,
+        device: &str,
+        depart: &ProgramMut<'_>,
+        devices: router_place,
+    ) -> Result<(), Error> {
+        let (index, link_header) = objects::device(device)?;
+        if link_header == devices.link_header {
+            self.links.push(objects::attach_tcx(depart, index)?);
             return Ok(());
         }
         // Another kind of device: the same program with another setting, on the same maps.
-        place[1] = header;
-        let mut object = objects::open("router", objects::ROUTER, &place)?;
-        objects::share(&mut object, &objects::maps(&self.object)?)?;
-        let object = objects::load("loading the router", object)?;
-        let link = objects::attach_tcx(&objects::program(&object, "bl_depart")?, index)?;
-        self.links.push(link);
-        self.others.push(object);
+        let mut place = MaybeUninit::uninit();
+        let mut opened = open(&mut place, router_place { link_header, ..devices })?;
+        objects::share(&mut opened.maps.bl_settings, self.maps.settings.as_fd())?;
+        objects::share(&mut opened.maps.bl_router, self.maps.router.as_fd())?;
+        objects::share(&mut opened.maps.bl_counts, self.maps.counts.as_fd())?;
+        objects::share(&mut opened.maps.bl_flows, self.maps.flows.as_fd())?;
+        let loaded = objects::load("loading the router", opened)?;
+        self.links.push(objects::attach_tcx(&loaded.progs.bl_depart, index)?);
         Ok(())
     }
 
-    fn value(&self, name: &str) -> Result<Vec<u8>, Error> {
-        let map = self.object.maps().find(|map| map.name() == name);
-        let value = map.map(|map| map.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY)).transpose();
+    fn read_counts(&self) -> Result<Box<counts>, Error> {
+        let value = self.maps.counts.lookup(&FIRST, MapFlags::ANY);
         let value = value.map_err(|error| objects::refused("reading the router's counts", &error))?;
-        value.flatten().ok_or_else(|| Error::kernel("reading the router's counts", "there are none"))
+        let counts = value.and_then(|bytes| objects::read(&bytes)).map(Box::new);
+        counts.ok_or_else(|| Error::kernel("reading the router's counts", "there are none"))
     }
 
     fn write_settings(&self) -> Result<(), Error> {
-        let bytes: Vec<u8> = self.settings.iter().flat_map(|word| word.to_ne_bytes()).collect();
-        let map = self.object.maps().find(|map| map.name() == "bl_settings");
-        let map = map.ok_or_else(|| Error::kernel("the router", "it takes no settings"))?;
-        map.update(&0_u32.to_ne_bytes(), &bytes, MapFlags::ANY)
-            .map_err(|error| objects::refused("writing the router's settings", &error))
+        let written = self.maps.settings.update(&FIRST, objects::bytes_of(&self.settings), MapFlags::ANY);
+        written.map_err(|error| objects::refused("writing the router's settings", &error))
     }
 
     /// Finds the weights of the two queues anew. To be called about every 100 ms; with one queue it does nothing.
@@ -215,15 +216,12 @@ impl Router {
             return Ok(());
         }
         self.weighed_at = Instant::now();
-        let flows = self.object.maps().find(|map| map.name() == "bl_flows");
-        let flows = flows.ok_or_else(|| Error::kernel("the router", "it counts no flows"))?;
         let mut seen = Vec::new();
-        for key in flows.keys() {
-            if let Ok(Some(value)) = flows.lookup(&key, MapFlags::ANY) {
-                let mut bytes = [0; 8];
-                bytes.copy_from_slice(&value[..8]);
-                let hash = u32::from_ne_bytes([key[0], key[1], key[2], key[3]]);
-                seen.push((hash, u64::from_ne_bytes(bytes), value[8] != 0));
+        for key in self.maps.flows.keys() {
+            if let Ok(Some(value)) = self.maps.flows.lookup(&key, MapFlags::ANY)
+                && let (Ok(hash), Some(flow)) = (<[u8; 4]>::try_from(key), objects::read::<flow>(&value))
+            {
+                seen.push((u32::from_ne_bytes(hash), flow.bytes, flow.abc != 0));
             }
         }
         let Some(share) = self.weights.update(passed.as_secs_f64(), &seen, self.rate_bps as f64 / 8.0) else {
@@ -232,7 +230,7 @@ impl Router {
         if (share - self.share).abs() > 0.005 {
             shaper.weigh(share.clamp(0.05, 0.95))?;
             self.share = share.max(0.05);
-            self.settings[0] = (self.rate_bps as f64 / 8.0 * self.share) as u64;
+            self.settings.mu = (self.rate_bps as f64 / 8.0 * self.share) as u64;
             self.write_settings()?;
         }
         Ok(())
@@ -243,7 +241,7 @@ impl Router {
     /// # Errors
     /// If the kernel does not say.
     pub fn sample(&mut self, interval: Duration) -> Result<Sample, Error> {
-        let counts = Counts::read(&self.value("bl_counts")?);
+        let counts = self.read_counts()?;
         let before = std::mem::replace(&mut self.before, counts.clone());
         let rate = |bytes: u64| bytes as f64 * 8.0 / 1e6 / interval.as_secs_f64();
         let sent: [u64; 3] = std::array::from_fn(|kind| counts.sent[kind] - before.sent[kind]);
@@ -257,8 +255,8 @@ impl Router {
             measured_mbps: counts.cr as f64 * 8.0 / 1e6,
             f: counts.f as f64 / ONE,
             tokens: counts.token as f64 / ONE,
-            delay_p50_ms: counts.delay_ms(&before, 0.5),
-            delay_p95_ms: counts.delay_ms(&before, 0.95),
+            delay_p50_ms: delay_ms(&before, &counts, 0.5),
+            delay_p95_ms: delay_ms(&before, &counts, 0.95),
             accelerate_percent: 100.0 * sent[0] as f64 / total,
             brake_percent: 100.0 * sent[1] as f64 / total,
             ce_percent: 100.0 * sent[2] as f64 / total,

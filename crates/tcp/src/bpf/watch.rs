@@ -1,27 +1,30 @@
 //! The connections that a controller of ours serves, in every network namespace.
 
 use std::io::Read;
-use std::net::SocketAddr;
+use std::mem::MaybeUninit;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
 
 use libbpf_rs::{Iter, MapCore, MapHandle};
 
-use super::objects;
+use super::objects::connections::ConnectionsSkelBuilder;
+use super::objects::connections::types::{controller, feedback, listed};
+use super::objects::{self, Plain};
 use crate::error::Error;
 use crate::settings::{Connection, Inside, address};
 
-/// `struct listed` of `bpf/connections.bpf.c`.
-const SIZE: usize = 4 + 2 + 2 + 16 + 16 + 14 * 4 + 3 * 8 + 8 + 8 + 8;
+// SAFETY: the structure consists of integers, and its size is a multiple of eight bytes, of which none are between fields.
+unsafe impl Plain for listed {}
 
-/// `CONTROLLER_WDC` of `bpf/connection.h`.
-const WDC: u32 = 1;
+/// The name of the map in `bpf/connection.h` that holds the connections.
+const MAP: &str = "bl_connections";
 
 /// Those there are; none where no controller is loaded.
 ///
 /// # Errors
 /// If the kernel does not let them be listed.
 pub fn connections() -> Result<Option<Vec<Connection>>, Error> {
-    let maps = objects::find_maps("bl_connections")?;
+    let maps = objects::find_maps(MAP)?;
     if maps.is_empty() {
         return Ok(None);
     }
@@ -34,97 +37,106 @@ pub fn connections() -> Result<Option<Vec<Connection>>, Error> {
 }
 
 fn of_map(map: &MapHandle) -> Result<Vec<Connection>, Error> {
-    let mut object = objects::open("connections", objects::CONNECTIONS, &[])?;
+    let mut place = MaybeUninit::uninit();
+    let mut opened = objects::open("connections", ConnectionsSkelBuilder::default(), &mut place)?;
     // Another version of this program may have loaded its own.
-    let ours = object.maps().any(|own| own.name() == map.name() && own.value_size() == map.value_size());
-    if !ours {
+    if opened.maps.bl_connections.value_size() != map.value_size() {
         return Ok(Vec::new());
     }
-    let fd = map.as_fd().try_clone_to_owned().map_err(|error| Error::kernel("sharing a map", error))?;
-    objects::share(&mut object, &[("bl_connections".into(), fd)])?;
-    let object = objects::load("loading the list of connections", object)?;
-    let link = objects::program(&object, "bl_list")?
-        .attach_iter(map.as_fd())
-        .map_err(|error| objects::refused("listing connections", &error))?;
+    objects::share(&mut opened.maps.bl_connections, map.as_fd())?;
+    let loaded = objects::load("loading the list of connections", opened)?;
+    let link = loaded.progs.bl_list.attach_iter(map.as_fd());
+    let link = link.map_err(|error| objects::refused("listing connections", &error))?;
     let mut iterator = Iter::new(&link).map_err(|error| objects::refused("listing connections", &error))?;
     let mut bytes = Vec::new();
     iterator.read_to_end(&mut bytes).map_err(|error| Error::kernel("listing connections", error))?;
-    Ok(bytes.chunks_exact(SIZE).map(read).collect())
+    Ok(bytes.chunks_exact(size_of::<listed>()).filter_map(objects::read).map(connection).collect())
 }
 
-/// Reads the fields one after another.
-struct Fields<'a>(&'a [u8]);
-
-impl Fields<'_> {
-    fn take<const N: usize>(&mut self) -> [u8; N] {
-        let (head, rest) = self.0.split_at(N);
-        self.0 = rest;
-        let mut field = [0; N];
-        field.copy_from_slice(head);
-        field
+/// The four words of an address as the kernel keeps them, in network byte order.
+fn address_of(words: [u32; 4], family: u32) -> IpAddr {
+    let mut bytes = [0; 16];
+    for (place, word) in bytes.chunks_exact_mut(4).zip(words) {
+        place.copy_from_slice(&word.to_ne_bytes());
     }
-
-    fn u16(&mut self) -> u16 {
-        u16::from_ne_bytes(self.take())
-    }
-
-    fn u32(&mut self) -> u32 {
-        u32::from_ne_bytes(self.take())
-    }
-
-    fn u64(&mut self) -> u64 {
-        u64::from_ne_bytes(self.take())
-    }
+    address(bytes, family == libc::AF_INET6 as u32)
 }
 
-fn read(bytes: &[u8]) -> Connection {
-    let mut fields = Fields(bytes);
-    // AF_INET6
-    let ipv6 = fields.u32() == 10;
-    let ports = [fields.u16(), fields.u16()];
-    let local = SocketAddr::new(address(fields.take(), ipv6), ports[0]);
-    let remote = SocketAddr::new(address(fields.take(), ipv6), ports[1]);
-    let (cwnd_pkts, controller) = (fields.u32(), fields.u32());
-    let (first, second, third, mss_bytes) = (fields.u32(), fields.u32(), fields.u32(), fields.u32());
+fn connection(of: listed) -> Connection {
     let ms = |us: u32| f64::from(us) / 1e3;
-    let (srtt_ms, min_rtt_ms) = (ms(fields.u32()), ms(fields.u32()));
-    let feedback = ["none", "accecn", "option", "timestamps"];
-    let feedback = feedback.get(fields.u32() as usize).copied().unwrap_or("none");
-    let (losses, timeouts, ce_episodes) = (fields.u32(), fields.u32(), fields.u32());
-    let _state_and_unused = (fields.u32(), fields.u32());
-    let (accelerate_bytes, brake_bytes, ce_bytes) = (fields.u64(), fields.u64(), fields.u64());
-    let (acked_bytes, bandwidth, id) = (fields.u64(), fields.u64(), fields.u64());
-    let inside = if controller == WDC {
+    let [accelerate_bytes, brake_bytes, ce_bytes] = of.marked;
+    let is_wdc = of.controller == controller::CONTROLLER_WDC;
+    let inside = if is_wdc {
         Inside::Wdc {
-            threshold_ms: (first > 0).then(|| ms(first)),
-            owqd_ms: ms(second),
-            delay_events: third,
-            bwe_mbps: bandwidth as f64 * 8.0 / 1e6,
+            threshold_ms: (of.first > 0).then(|| ms(of.first)),
+            owqd_ms: ms(of.second),
+            delay_events: of.third,
+            bwe_mbps: of.bandwidth as f64 * 8.0 / 1e6,
         }
     } else {
         Inside::Abc {
-            w_abc_bytes: first,
-            w_nonabc_bytes: second,
-            marks_spoiled: third != 0,
+            w_abc_bytes: of.first,
+            w_nonabc_bytes: of.second,
+            marks_spoiled: of.third != 0,
             accelerate_bytes,
             brake_bytes,
             ce_bytes,
         }
     };
     Connection {
-        id,
-        controller: if controller == WDC { "wdc" } else { "abc" },
-        local,
-        remote,
-        cwnd_pkts,
+        id: of.id,
+        controller: if is_wdc { "wdc" } else { "abc" },
+        local: SocketAddr::new(address_of(of.local, of.family), of.local_port),
+        remote: SocketAddr::new(address_of(of.remote, of.family), of.remote_port),
+        cwnd_pkts: of.snd_cwnd,
         inside,
-        mss_bytes,
-        srtt_ms,
-        min_rtt_ms,
-        feedback,
-        acked_bytes,
-        losses,
-        timeouts,
-        ce_episodes,
+        mss_bytes: of.mss,
+        srtt_ms: ms(of.srtt_us),
+        min_rtt_ms: ms(of.min_rtt_us),
+        feedback: match of.feedback {
+            feedback::FEEDBACK_ACCECN => "accecn",
+            feedback::FEEDBACK_OPTION => "option",
+            feedback::FEEDBACK_TIMESTAMPS => "timestamps",
+            _ => "none",
+        },
+        acked_bytes: of.acked_bytes,
+        losses: of.losses,
+        timeouts: of.timeouts,
+        ce_episodes: of.ce_episodes,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_and_ports_of_both_families_are_read() {
+        let word = |bytes: [u8; 4]| u32::from_ne_bytes(bytes);
+        let v4 = listed {
+            family: libc::AF_INET as u32,
+            local: [word([192, 0, 2, 1]), 0, 0, 0],
+            local_port: 5001,
+            remote: [word([198, 51, 100, 7]), 0, 0, 0],
+            remote_port: 443,
+            ..listed::default()
+        };
+        let read = connection(objects::read(objects::bytes_of(&v4)).unwrap());
+        assert_eq!(
+            (read.local.to_string(), read.remote.to_string()),
+            ("192.0.2.1:5001".into(), "198.51.100.7:443".into())
+        );
+        let v6 = listed {
+            family: libc::AF_INET6 as u32,
+            local: [word([0x20, 0x01, 0x0d, 0xb8]), 0, 0, word([0, 0, 0, 1])],
+            ..listed::default()
+        };
+        assert_eq!(connection(v6).local.to_string(), "[2001:db8::1]:0");
+    }
+
+    #[test]
+    fn too_few_bytes_are_no_connection() {
+        let bytes = [0; size_of::<listed>() - 1];
+        assert!(objects::read::<listed>(&bytes).is_none());
     }
 }

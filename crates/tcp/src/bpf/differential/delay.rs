@@ -13,42 +13,13 @@ use brakelight_core::random::Random;
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Rate};
 
+use super::super::objects::wdc::types::{peer_clock, wdc_ack, wdc_settings};
 use super::path::{Ack, Event, MSS, Path, Roughness, SIZE};
-
-/// `struct wdc_ack` of `bpf/wdc.h`.
-#[repr(C)]
-struct CAck {
-    now_us: u64,
-    received_us: i64,
-    newly_acked: u32,
-    rtt_us: u32,
-    measured: u32,
-    cwnd_limited: u32,
-    in_recovery: u32,
-    unused: u32,
-}
-
-/// `struct wdc_settings` of `bpf/wdc.h`.
-#[repr(C)]
-struct Settings {
-    threshold_us: u32,
-    share_ppm: u32,
-}
-
-/// `struct peer_clock` of `bpf/wdc.h`.
-#[repr(C)]
-#[derive(Default)]
-struct PeerClock {
-    received_us: i64,
-    first_us: u64,
-    last_us: u64,
-    words: [u32; 4],
-}
 
 unsafe extern "C" {
     fn bl_wdc_size() -> usize;
     fn bl_wdc_init(wdc: *mut u64, mss: u32, initial_bytes: u64, now_us: u64);
-    fn bl_wdc_on_ack(wdc: *mut u64, ack: *const CAck, settings: *const Settings);
+    fn bl_wdc_on_ack(wdc: *mut u64, ack: *const wdc_ack, settings: *const wdc_settings);
     fn bl_wdc_on_loss(wdc: *mut u64, now_us: u64, sent_us: u64);
     fn bl_wdc_on_timeout(wdc: *mut u64, now_us: u64, repeated: u32);
     fn bl_wdc_on_spurious_loss(wdc: *mut u64);
@@ -58,7 +29,7 @@ unsafe extern "C" {
     fn bl_wdc_queueing_us(wdc: *const u64) -> u32;
     fn bl_wdc_delay_events(wdc: *const u64) -> u32;
     fn bl_peer_clock_read(
-        clock: *mut PeerClock,
+        clock: *mut peer_clock,
         timestamp: u32,
         now_us: u64,
         tick_us: u32,
@@ -101,7 +72,7 @@ impl Ticks {
     }
 }
 
-fn read(clock: &mut PeerClock, timestamp: u32, now_us: u64, tick_us: u32) -> Option<i64> {
+fn read(clock: &mut peer_clock, timestamp: u32, now_us: u64, tick_us: u32) -> Option<i64> {
     let mut received_us = 0;
     // SAFETY: both live through the call, and the clock is the C code's structure.
     let good =
@@ -113,8 +84,8 @@ fn read(clock: &mut PeerClock, timestamp: u32, now_us: u64, tick_us: u32) -> Opt
 struct Pair {
     core: QuicDc,
     fixed: Vec<u64>,
-    settings: Settings,
-    clock: PeerClock,
+    settings: wdc_settings,
+    clock: peer_clock,
     ticks: Ticks,
     /// The count at the first ACK.
     first: Option<i64>,
@@ -122,7 +93,7 @@ struct Pair {
 }
 
 impl Pair {
-    fn new(threshold: &str, settings: Settings, ticks: Ticks) -> Self {
+    fn new(threshold: &str, settings: wdc_settings, ticks: Ticks) -> Self {
         let connection = Connection {
             mss: Bytes(u64::from(MSS)),
             overhead: Bytes(52),
@@ -135,7 +106,7 @@ impl Pair {
         let mut fixed = vec![0; unsafe { bl_wdc_size() }.div_ceil(8)];
         // SAFETY: the state is as large as the C code says and aligned to eight bytes.
         unsafe { bl_wdc_init(fixed.as_mut_ptr(), MSS, u64::from(10 * MSS), 0) };
-        let clock = PeerClock::default();
+        let clock = peer_clock::default();
         let core = QuicDc::new(config, &connection);
         Pair { core, fixed, settings, clock, ticks, first: None, newest_sent: Time::ZERO }
     }
@@ -188,7 +159,7 @@ impl Pair {
             cwnd_limited: ack.cwnd_limited,
             in_recovery: ack.in_recovery,
         });
-        let c_ack = CAck {
+        let c_ack = wdc_ack {
             now_us,
             received_us,
             newly_acked: ack.acked * MSS,
@@ -267,7 +238,7 @@ fn rough(seed: u64, mbps: u64) -> Roughness {
 }
 
 /// Holds both against each other; returns the largest difference of cwnd and the number of reductions by delay.
-fn hold(rough: Roughness, acks: u32, threshold: &str, settings: Settings, ticks: Ticks) -> (u64, u64) {
+fn hold(rough: Roughness, acks: u32, threshold: &str, settings: wdc_settings, ticks: Ticks) -> (u64, u64) {
     let mut pair = Pair::new(threshold, settings, ticks);
     let mut path = Path::new(rough);
     let (mut most, mut heard) = (0, 0);
@@ -287,7 +258,7 @@ const MILLISECONDS: Ticks = Ticks { tick_us: 1000, ppm: 0, start: u32::MAX - 60_
 
 #[test]
 fn over_a_million_acks_the_window_is_less_than_a_packet_away_from_the_cores() {
-    let settings = Settings { threshold_us: 20_000, share_ppm: 0 };
+    let settings = wdc_settings { threshold_us: 20_000, share_ppm: 0 };
     let (most, events) = hold(rough(1, 24), 1_000_000, "20ms", settings, MILLISECONDS);
     assert!(events > 1000, "{events} reductions by delay");
     assert!(most < u64::from(SIZE), "cwnd apart by {most} bytes");
@@ -296,7 +267,7 @@ fn over_a_million_acks_the_window_is_less_than_a_packet_away_from_the_cores() {
 #[test]
 fn a_share_of_the_buffer_means_the_same_to_both() {
     for (seed, share) in [(2, 10), (3, 50), (4, 80)] {
-        let settings = Settings { threshold_us: 0, share_ppm: share * 10_000 };
+        let settings = wdc_settings { threshold_us: 0, share_ppm: share * 10_000 };
         let (most, events) = hold(rough(seed, 12), 100_000, &format!("{share}%"), settings, MILLISECONDS);
         assert!(events > 10, "{events} reductions by delay at {share} %");
         assert!(most < u64::from(SIZE), "cwnd apart by {most} bytes at {share} %");
@@ -311,7 +282,7 @@ fn clocks_that_drift_and_ticks_of_a_microsecond_are_read_alike() {
         (7, Ticks { tick_us: 1, ppm: 100, start: u32::MAX - 5 }),
     ] {
         for mbps in [1, 96, 1000] {
-            let settings = Settings { threshold_us: 10_000, share_ppm: 0 };
+            let settings = wdc_settings { threshold_us: 10_000, share_ppm: 0 };
             let (most, _) = hold(rough(seed, mbps), 50_000, "10ms", settings, ticks);
             assert!(most < u64::from(SIZE), "cwnd apart by {most} bytes at {mbps} Mbit/s");
         }
@@ -323,7 +294,7 @@ fn timestamps_of_another_unit_are_found_out_within_a_second() {
     for (tick_us, good) in [(1000, true), (10_000, false), (1, false)] {
         // The peer ticks every `tick_us`; milliseconds are expected of it.
         let ticks = Ticks { tick_us, ppm: 0, start: 7 };
-        let mut clock = PeerClock::default();
+        let mut clock = peer_clock::default();
         let mut last = None;
         for ms in (0..1100).step_by(10) {
             last = read(&mut clock, ticks.at(Time::from_millis(ms)), ms * 1000, 1000);
@@ -334,7 +305,7 @@ fn timestamps_of_another_unit_are_found_out_within_a_second() {
 
 #[test]
 fn an_ack_that_was_held_up_does_not_condemn_the_clock() {
-    let mut clock = PeerClock::default();
+    let mut clock = peer_clock::default();
     let mut at = |sent: u64, heard: u64| {
         read(&mut clock, MILLISECONDS.at(Time::from_millis(sent)), heard * 1000, 1000)
     };
@@ -349,7 +320,7 @@ fn an_ack_that_was_held_up_does_not_condemn_the_clock() {
 #[test]
 fn a_clock_is_read_again_after_a_pause_longer_than_its_timestamps_tell() {
     let ticks = Ticks { tick_us: 1, ppm: 0, start: 7 };
-    let mut clock = PeerClock::default();
+    let mut clock = peer_clock::default();
     let mut last = None;
     // 71.6 minutes are 2^32 us.
     for pause in [0, 40 * 60_000, 120 * 60_000] {

@@ -8,24 +8,14 @@ use brakelight_core::random::Random;
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Limit, Rate};
 
+use super::super::objects::router::types::router_settings;
 use super::path::{Data, SIZE, Varying};
-
-/// `struct router_settings` of `bpf/router.h`.
-#[repr(C)]
-struct Settings {
-    mu: u64,
-    eta: u64,
-    token_limit: u64,
-    delta_us: u64,
-    target_us: u64,
-    window_ns: u64,
-}
 
 unsafe extern "C" {
     fn bl_router_size() -> usize;
     fn bl_router_depart(
         router: *mut u64,
-        settings: *const Settings,
+        settings: *const router_settings,
         now_ns: u64,
         x_us: u64,
         bytes: u32,
@@ -43,7 +33,7 @@ fn run(seed: u64, rate: Rate, load: f64, packets: u64) -> (u64, u64, u64, f64) {
     let place = Place { limit: Limit::Packets(250), nominal: rate, random: Random::stream(seed, "queue") };
     let mut core: Abc<Data> = Abc::new(&config, &place);
     let mut link = Varying(rate);
-    let settings = Settings {
+    let settings = router_settings {
         mu: rate.bps() / 8,
         eta: (0.98 * ONE) as u64,
         token_limit: (5.0 * ONE) as u64,

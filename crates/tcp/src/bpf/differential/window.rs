@@ -10,27 +10,8 @@ use brakelight_core::random::Random;
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Rate};
 
+use super::super::objects::abc::types::ack as CAck;
 use super::path::{Ack, Event, MSS, Path, Roughness};
-
-/// `struct ack` of `bpf/cubic.h`.
-#[repr(C)]
-struct CAck {
-    now_ns: u64,
-    newest: u64,
-    next: u64,
-    newly_acked: u32,
-    inflight_before: u32,
-    acked_packets: u32,
-    srtt_us: u32,
-    min_rtt_us: u32,
-    accelerate: i32,
-    brake: i32,
-    ce: i32,
-    cwnd_limited: u32,
-    in_recovery: u32,
-    rtt_us: u32,
-    paced: u32,
-}
 
 unsafe extern "C" {
     fn bl_abc_size() -> usize;
