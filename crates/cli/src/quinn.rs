@@ -2,6 +2,7 @@
 
 use brakelight_core::ecn::{Ecn, Encoding};
 use brakelight_core::endpoint::Endpoint;
+use brakelight_core::packet::Direction as Way;
 use brakelight_core::packet::{Packet as _, PacketId};
 use brakelight_core::random::Random;
 use brakelight_core::time::{Duration, Time};
@@ -11,7 +12,7 @@ use brakelight_quic::driver::{Direction, Flow, FlowSettings, Handle, Packet, Set
 use brakelight_quic::validation::State;
 use brakelight_scenario::outcome::Outcome;
 use brakelight_scenario::scenario::{FlowSpec, Scenario};
-use brakelight_sim::engine::{Direction as Way, Routed};
+use brakelight_sim::engine::Routed;
 use brakelight_sim::host::FlowConfig;
 use brakelight_sim::packet::{Contents, Kind, SimPacket};
 use brakelight_sim::report::{FlowCounters, Reporting};

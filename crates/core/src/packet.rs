@@ -23,6 +23,15 @@ impl PacketId {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash, Default)]
 pub struct FlowId(pub u32);
 
+/// Which way a packet of a flow travels.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Direction {
+    /// From the sender of the payload to the receiver.
+    Forward,
+    /// From the receiver to the sender.
+    Reverse,
+}
+
 /// A packet as queues and path elements see it.
 pub trait Packet {
     /// Its identity.

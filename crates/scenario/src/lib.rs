@@ -41,5 +41,7 @@ pub mod spelled;
 #[cfg(test)]
 mod testing;
 pub mod trace;
-pub mod traffic;
 mod validate;
+
+/// What an application asks of its flow: the configuration of every application.
+pub use brakelight_apps::traffic;

@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 
+pub use brakelight_apps::distribution::Summary;
 use serde::{Deserialize, Serialize};
 
 /// Everything a run gave.
@@ -86,21 +87,6 @@ pub struct Run {
 pub struct Lateness {
     /// Median.
     pub p50: f64,
-    /// 99th percentile.
-    pub p99: f64,
-    /// Largest.
-    pub max: f64,
-}
-
-/// A distribution in five numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Default, Serialize, Deserialize)]
-pub struct Summary {
-    /// Mean.
-    pub mean: f64,
-    /// Median.
-    pub p50: f64,
-    /// 95th percentile: `sorted[floor(0.95 N)]`.
-    pub p95: f64,
     /// 99th percentile.
     pub p99: f64,
     /// Largest.

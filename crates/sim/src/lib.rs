@@ -9,7 +9,6 @@
 //! | [`engine`] | events in a total order; moves packets between endpoints and path elements |
 //! | [`packet`] | the simulated packet |
 //! | [`host`] | the modelled host: both ends of a flow |
-//! | `traffic` | applications |
 //! | [`statistics`], [`report`] | what is watched |
 //! | [`mod@bench`] | what is measured for speed: scenarios, and queues by themselves |
 
@@ -25,7 +24,6 @@ pub mod packet;
 pub mod report;
 pub mod simulation;
 pub mod statistics;
-mod traffic;
 
 pub use network::{SetupError, Traces};
 pub use simulation::{RunError, Simulation, run, run_with};

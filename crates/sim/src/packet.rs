@@ -6,10 +6,10 @@
 use std::fmt;
 
 use brakelight_core::ecn::{Ecn, Encoding};
-use brakelight_core::packet::{Duplicate, FlowId, Header, Packet, PacketId, Tunnel};
+use brakelight_core::packet::{Direction, Duplicate, FlowId, Header, Packet, PacketId, Tunnel};
 use brakelight_core::time::{Duration, Time};
 
-use crate::engine::{Direction, Routed};
+use crate::engine::Routed;
 
 /// A packet of the modelled host.
 ///

@@ -1,13 +1,14 @@
 //! The observer of a measured run: every link by its meter, every flow by what its packets met. The definitions are those
 //! of [`measure`](brakelight_scenario::measure).
 
+use brakelight_core::packet::Direction;
 use brakelight_core::path::Departed;
 use brakelight_core::queue::Dropped;
 use brakelight_core::time::Time;
 use brakelight_scenario::measure::{Distribution, LinkMeter};
 use brakelight_scenario::outcome::MarkCounts;
 
-use crate::engine::{Direction, Observer, Routed};
+use crate::engine::{Observer, Routed};
 use crate::report::Reporting;
 
 /// What one link did in the measured interval.

@@ -18,7 +18,6 @@
 //! | [`unfairness`] | how far the rates of flows lie apart over a time |
 //! | [`opportunities`] | a link's log: delivery opportunities between events |
 
-pub mod distribution;
 pub mod link;
 pub mod opportunities;
 pub mod series;
@@ -31,7 +30,7 @@ use brakelight_core::time::Duration;
 use crate::outcome::MarkCounts;
 use crate::scenario::Service;
 
-pub use distribution::Distribution;
+pub use brakelight_apps::distribution::{self, Distribution};
 pub use link::LinkMeter;
 pub use series::{LinkBin, LinkBins};
 pub use signal::SignalMeter;

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use brakelight_core::packet::Direction;
 use brakelight_core::time::{Duration, Time};
 use brakelight_scenario::experiment::Finding;
 use brakelight_scenario::file::read;
 
 use super::finding;
-use crate::engine::{Direction, Engine, Observer, Routed};
+use crate::engine::{Engine, Observer, Routed};
 use crate::host::FlowHost;
 use crate::network::{Network, Traces};
 use crate::packet::{Kind, SimPacket};

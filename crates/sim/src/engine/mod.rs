@@ -7,22 +7,13 @@ mod ledger;
 mod schedule;
 
 use brakelight_core::endpoint::Endpoint;
-use brakelight_core::packet::Packet;
+use brakelight_core::packet::{Direction, Packet};
 use brakelight_core::path::{Departed, Output, PathElement};
 use brakelight_core::queue::Dropped;
 use brakelight_core::time::{Duration, Time};
 
 pub use ledger::{Ledger, Unbalanced};
 use schedule::{Component, Schedule};
-
-/// Which way a packet travels.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Direction {
-    /// From the sender to the receiver.
-    Forward,
-    /// From the receiver to the sender.
-    Reverse,
-}
 
 /// A packet that knows its place on its flow's route.
 pub trait Routed: Packet + Copy {

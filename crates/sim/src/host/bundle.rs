@@ -3,25 +3,19 @@
 //! The bundle is one endpoint. A connection exists from its arrival until its last byte is acknowledged and none of its
 //! ACKs is on the way, so memory follows the number that are open. Their deadlines lie in a heap, where a deadline that
 //! was moved to later stays at its old place until it comes up.
-//!
-//! Outcome: `flows_started`, `flows_completed`, and `completion_ms_mean` (AFCT), `_p50`, `_p95`, `_p99`, from the arrival
-//! until the last byte is at the receiver.
+//! When connections arrive, and what becomes of the outcome, is [`ArrivalProcess`]'s.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
+use brakelight_apps::ArrivalProcess;
+use brakelight_apps::traffic::ShortFlows;
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::Bytes;
-use brakelight_scenario::traffic::{ShortFlows, SizeLaw};
 
 use super::connection::{Connection, Shared};
 use super::{Counters, FlowConfig};
 use crate::packet::SimPacket;
-use crate::traffic::visit_distribution;
-use brakelight_scenario::measure::Distribution;
-
-/// Larger than any transfer worth waiting for: a cap on Pareto's tail.
-const LARGEST: f64 = 1e12;
 
 /// A connection that is open.
 #[derive(Debug)]
@@ -38,16 +32,12 @@ struct Open {
 /// Many connections, one endpoint.
 #[derive(Debug)]
 pub(super) struct Bundle {
-    law: ShortFlows,
-    arrive_at: Time,
+    arrivals: ArrivalProcess,
     /// By number, ascending.
     open: VecDeque<Open>,
     deadlines: BinaryHeap<Reverse<(Time, u32)>>,
     /// Connections that may have something to send.
     ready: VecDeque<u32>,
-    started: u32,
-    completed: u64,
-    times: Distribution,
     /// Of connections that are gone.
     closed: Counters,
     rtt_sample: Option<Duration>,
@@ -56,30 +46,26 @@ pub(super) struct Bundle {
 impl Bundle {
     pub(super) fn new(law: ShortFlows) -> Self {
         Bundle {
-            law,
-            arrive_at: Time::MAX,
+            arrivals: ArrivalProcess::new(law),
             open: VecDeque::new(),
             deadlines: BinaryHeap::new(),
             ready: VecDeque::new(),
-            started: 0,
-            completed: 0,
-            times: Distribution::default(),
             closed: Counters::default(),
             rtt_sample: None,
         }
     }
 
     pub(super) fn start(&mut self, shared: &mut Shared, now: Time) {
-        self.schedule_arrival(shared, now);
+        self.arrivals.start(now, &mut shared.random);
     }
 
     /// No more connections arrive; those that are open go on.
     pub(super) fn stop(&mut self) {
-        self.arrive_at = Time::MAX;
+        self.arrivals.stop();
     }
 
     pub(super) fn is_over(&self) -> bool {
-        self.arrive_at == Time::MAX && self.open.is_empty()
+        self.arrivals.next_at() == Time::MAX && self.open.is_empty()
     }
 
     pub(super) fn take_rtt_sample(&mut self) -> Option<Duration> {
@@ -99,18 +85,12 @@ impl Bundle {
     }
 
     pub(super) fn outcome(&self, visit: &mut dyn FnMut(&'static str, f64)) {
-        visit("flows_started", f64::from(self.started));
-        visit("flows_completed", self.completed as f64);
-        visit_distribution(
-            &self.times,
-            ["completion_ms_mean", "completion_ms_p50", "completion_ms_p95", "completion_ms_p99"],
-            visit,
-        );
+        self.arrivals.outcome(visit);
     }
 
     #[inline]
     pub(super) fn deadline(&self) -> Time {
-        self.deadlines.peek().map_or(Time::MAX, |Reverse((at, _))| *at).min(self.arrive_at)
+        self.deadlines.peek().map_or(Time::MAX, |Reverse((at, _))| *at).min(self.arrivals.next_at())
     }
 
     pub(super) fn accept(&mut self, shared: &mut Shared, now: Time, packet: &SimPacket) {
@@ -122,8 +102,7 @@ impl Bundle {
         }
         if !open.complete && open.connection.receiver.in_order().0 >= open.size {
             open.complete = true;
-            self.completed += 1;
-            self.times.record(now.since(open.arrived_at));
+            self.arrivals.complete(now.since(open.arrived_at));
         }
         self.ready.push_back(packet.connection);
     }
@@ -135,7 +114,7 @@ impl Bundle {
     }
 
     pub(super) fn poll(&mut self, config: &FlowConfig, shared: &mut Shared, now: Time) -> Option<SimPacket> {
-        while self.arrive_at <= now {
+        while self.arrivals.next_at() <= now {
             self.arrive(config, shared, now);
         }
         while let Some(&Reverse((at, number))) = self.deadlines.peek()
@@ -166,35 +145,19 @@ impl Bundle {
         None
     }
 
-    fn schedule_arrival(&mut self, shared: &mut Shared, now: Time) {
-        let gap = shared.random.exponential() / self.law.per_second();
-        self.arrive_at = now.saturating_add(Duration::from_secs_f64(gap));
-    }
-
     fn arrive(&mut self, config: &FlowConfig, shared: &mut Shared, now: Time) {
-        let size = match self.law.size {
-            SizeLaw::Fixed(size) => size.0,
-            SizeLaw::Pareto { mean, shape } => {
-                // Inverse of 1 - (least / x)^shape, with mean = least shape / (shape - 1).
-                let least = mean.as_f64() * (shape - 1.0) / shape;
-                let size = least * libm::pow(1.0 - shared.random.uniform(), -1.0 / shape);
-                size.clamp(1.0, LARGEST) as u64
-            }
-        };
-        let number = self.started;
-        self.started += 1;
+        let number = self.arrivals.started();
+        let size = self.arrivals.arrive(&mut shared.random);
         let mut connection = Box::new(Connection::open(config, shared, number, now));
-        connection.sender.write(Bytes(size));
+        connection.sender.write(size);
         self.open.push_back(Open {
-            size,
+            size: size.0,
             arrived_at: now,
             complete: false,
             scheduled: Time::MAX,
             connection,
         });
         self.ready.push_back(number);
-        let due = self.arrive_at;
-        self.schedule_arrival(shared, due);
     }
 
     /// Notes when the connection must be woken, or closes it.

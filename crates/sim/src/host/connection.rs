@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use brakelight_core::controller::{Connection as Opening, Controller};
 use brakelight_core::ecn::{Ecn, Encoding};
 use brakelight_core::feedback;
-use brakelight_core::packet::{FlowId, PacketId};
+use brakelight_core::packet::{Direction, FlowId, PacketId};
 use brakelight_core::random::Random;
 use brakelight_core::registry::Host;
 use brakelight_core::time::{Duration, Time};
@@ -15,7 +15,6 @@ use super::acks::AckArena;
 use super::receiver::{Receiver, Wish};
 use super::sender::Sender;
 use super::{Counters, FlowConfig};
-use crate::engine::Direction;
 use crate::packet::{Contents, Kind, SimPacket};
 
 /// Bytes that QUIC's STREAM frame header takes in a data packet, and an ACK frame with one range in an ACK packet.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use brakelight_core::controller::Controller;
 use brakelight_core::ecn::Ecn;
 use brakelight_core::endpoint::Endpoint;
-use brakelight_core::packet::{Duplicate, FlowId, Packet, PacketId};
+use brakelight_core::packet::{Direction, Duplicate, FlowId, Packet, PacketId};
 use brakelight_core::random::Random;
 use brakelight_core::registry::{ControllerConfig, FeedbackConfig, Host};
 use brakelight_core::time::{Duration, Time};
@@ -15,7 +15,7 @@ use brakelight_scenario::clock::Clock;
 use brakelight_scenario::traffic::Traffic;
 
 use super::{FlowConfig, FlowHost};
-use crate::engine::{Direction, Routed};
+use crate::engine::Routed;
 use crate::packet::{Kind, SimPacket};
 
 /// What the path does to a packet.

@@ -26,6 +26,7 @@ mod rtt;
 mod sender;
 mod socket;
 
+use brakelight_apps::{AnyApplication, Application, Datagram};
 use brakelight_core::controller::Controller;
 use brakelight_core::endpoint::Endpoint;
 use brakelight_core::packet::FlowId;
@@ -38,10 +39,9 @@ use brakelight_scenario::traffic::Traffic;
 
 use crate::engine::Routed;
 use crate::packet::{Kind, SimPacket};
-use crate::traffic::{AnyApplication, Application};
 use bundle::Bundle;
 use connection::{Connection, DATAGRAM_OVERHEAD, Shared};
-pub(crate) use socket::{Datagram, Socket};
+use socket::FlowSocket;
 
 /// What a flow is made of.
 #[derive(Clone, Debug)]
@@ -355,10 +355,10 @@ impl Single {
         &mut self,
         shared: &mut Shared,
         now: Time,
-        act: impl FnOnce(&mut AnyApplication, &mut Socket<'_>),
+        act: impl FnOnce(&mut AnyApplication, &mut FlowSocket<'_>),
     ) {
         let Some(connection) = &mut self.connection else { return };
-        act(&mut self.application, &mut Socket::new(now, connection, shared));
+        act(&mut self.application, &mut FlowSocket::new(now, connection, shared));
         self.application_at = self.application.next_timer();
     }
 
@@ -402,7 +402,9 @@ impl Single {
 }
 
 #[cfg(test)]
-pub(crate) mod harness;
+mod application_tests;
+#[cfg(test)]
+mod harness;
 #[cfg(test)]
 mod quic_tests;
 #[cfg(test)]

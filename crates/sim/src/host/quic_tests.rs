@@ -2,7 +2,7 @@
 
 use brakelight_core::ecn::{Ecn, Encoding};
 use brakelight_core::feedback;
-use brakelight_core::packet::{FlowId, Header, PacketId};
+use brakelight_core::packet::{Direction, FlowId, Header, PacketId};
 use brakelight_core::registry::{FeedbackConfig, Host};
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Rate};
@@ -13,7 +13,7 @@ use super::acks::AckBody;
 use super::harness::{Fate, World, config, segments};
 use super::receiver::{Receiver, Wish};
 use super::tests::losing;
-use crate::engine::{Direction, Routed};
+use crate::engine::Routed;
 use crate::packet::{Contents, Kind, SimPacket};
 
 const RTT: Duration = Duration::from_millis(100);

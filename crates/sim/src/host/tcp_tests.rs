@@ -1,6 +1,7 @@
 //! TCP's loss recovery, by worked traces over a path of 100 ms.
 
 use brakelight_core::controller::Controller;
+use brakelight_core::packet::Direction;
 use brakelight_core::registry::{ControllerConfig, FeedbackConfig, Host};
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Rate};
@@ -8,7 +9,7 @@ use brakelight_scenario::traffic::{OnOff, Traffic};
 
 use super::harness::{Fate, World, config, segments};
 use super::tests::losing;
-use crate::engine::{Direction, Routed};
+use crate::engine::Routed;
 use crate::packet::{Kind, SimPacket};
 
 const RTT: Duration = Duration::from_millis(100);

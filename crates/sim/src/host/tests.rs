@@ -95,11 +95,12 @@ fn a_lost_tail_is_repaired_by_a_probe_within_two_smoothed_round_trips() {
 }
 
 mod property {
+    use brakelight_core::packet::Direction;
     use brakelight_core::random::Random;
     use proptest::prelude::*;
 
     use super::*;
-    use crate::engine::{Direction, Routed};
+    use crate::engine::Routed;
 
     /// Per mille of packets lost, late and doubled; the same in both directions.
     fn run(

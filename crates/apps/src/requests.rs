@@ -1,11 +1,11 @@
 //! Requests: messages on the reverse path that are repeated until they are answered. Request and response, and video,
 //! ask by them.
 
+use brakelight_core::packet::Direction;
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::Bytes;
 
-use crate::engine::Direction;
-use crate::host::{Datagram, Socket};
+use crate::socket::{Datagram, Socket};
 
 /// rfc6298 2.1: before the first answer the client waits so long before it asks again.
 const FIRST_TIMEOUT: Duration = Duration::from_secs(1);
@@ -16,7 +16,7 @@ const MOST_PARTS: u64 = 64;
 
 /// A client that has one request out at a time.
 #[derive(Clone, Debug)]
-pub(super) struct Requester {
+pub(crate) struct Requester {
     size: Bytes,
     part: Bytes,
     /// The request that is out, or the last one.
@@ -31,7 +31,7 @@ pub(super) struct Requester {
 
 impl Requester {
     /// A client whose requests are `size` bytes, cut into packets of at most `mss`.
-    pub(super) fn new(size: Bytes, mss: Bytes) -> Self {
+    pub(crate) fn new(size: Bytes, mss: Bytes) -> Self {
         let part = Bytes(mss.0.max(size.0.div_ceil(MOST_PARTS)).max(1));
         Requester {
             size,
@@ -49,14 +49,14 @@ impl Requester {
     }
 
     /// Asks for the next response.
-    pub(super) fn ask(&mut self, socket: &mut Socket<'_>) {
+    pub(crate) fn ask(&mut self, socket: &mut impl Socket) {
         self.number += 1;
         self.arrived = 0;
         self.timeout = FIRST_TIMEOUT;
         self.send(socket);
     }
 
-    fn send(&mut self, socket: &mut Socket<'_>) {
+    fn send(&mut self, socket: &mut impl Socket) {
         for part in 0..self.parts() {
             let payload = (self.size.0 - part * self.part.0).min(self.part.0);
             socket.send(Datagram {
@@ -71,12 +71,12 @@ impl Requester {
     }
 
     /// When the client will ask again.
-    pub(super) fn next_timer(&self) -> Time {
+    pub(crate) fn next_timer(&self) -> Time {
         self.repeat_at
     }
 
     /// Asks again if nothing of the answer came.
-    pub(super) fn on_timer(&mut self, socket: &mut Socket<'_>) {
+    pub(crate) fn on_timer(&mut self, socket: &mut impl Socket) {
         if self.repeat_at <= socket.now() {
             // rfc6298 5.5
             self.timeout = (self.timeout * 2).min(LONGEST_TIMEOUT);
@@ -85,12 +85,12 @@ impl Requester {
     }
 
     /// Something of the answer came: the server has the request.
-    pub(super) fn answered(&mut self) {
+    pub(crate) fn answered(&mut self) {
         self.repeat_at = Time::MAX;
     }
 
     /// Part of a request reached the server. Whether the request is now whole and must be served.
-    pub(super) fn reached(&mut self, datagram: &Datagram) -> bool {
+    pub(crate) fn reached(&mut self, datagram: &Datagram) -> bool {
         if datagram.number != self.number || datagram.number == self.served {
             return false;
         }
@@ -103,7 +103,7 @@ impl Requester {
     }
 
     /// Asks for nothing more.
-    pub(super) fn stop(&mut self) {
+    pub(crate) fn stop(&mut self) {
         self.repeat_at = Time::MAX;
     }
 }

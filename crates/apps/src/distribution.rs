@@ -4,7 +4,20 @@ use brakelight_core::time::Duration;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-use crate::outcome::Summary;
+/// A distribution in five numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Default, Serialize, Deserialize)]
+pub struct Summary {
+    /// Mean.
+    pub mean: f64,
+    /// Median.
+    pub p50: f64,
+    /// 95th percentile: `sorted[floor(0.95 N)]`.
+    pub p95: f64,
+    /// 99th percentile.
+    pub p99: f64,
+    /// Largest.
+    pub max: f64,
+}
 
 /// Delays seen so far, in a histogram of microseconds whose size does not grow with their number.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -5,16 +5,16 @@
 
 use brakelight_core::time::Time;
 use brakelight_core::units::Bytes;
-use brakelight_scenario::traffic::RequestResponse as Config;
 
-use super::requests::Requester;
-use super::{Application, visit_distribution};
-use crate::host::{Datagram, Socket};
-use brakelight_scenario::measure::Distribution;
+use crate::application::{Application, visit_distribution};
+use crate::distribution::Distribution;
+use crate::requests::Requester;
+use crate::socket::{Datagram, Socket};
+use crate::traffic::RequestResponse as Config;
 
 /// A client and its server.
 #[derive(Clone, Debug)]
-pub(crate) struct RequestResponse {
+pub struct RequestResponse {
     config: Config,
     requester: Requester,
     asked_at: Time,
@@ -27,7 +27,7 @@ pub(crate) struct RequestResponse {
 
 impl RequestResponse {
     /// A client that has not asked yet.
-    pub(crate) fn new(config: Config, mss: Bytes) -> Self {
+    pub fn new(config: Config, mss: Bytes) -> Self {
         RequestResponse {
             requester: Requester::new(config.request, mss),
             config,
@@ -39,7 +39,7 @@ impl RequestResponse {
         }
     }
 
-    fn ask(&mut self, socket: &mut Socket<'_>) {
+    fn ask(&mut self, socket: &mut impl Socket) {
         self.ask_at = Time::MAX;
         self.asked_at = socket.now();
         self.due += self.config.response.0;
@@ -49,18 +49,18 @@ impl RequestResponse {
 }
 
 impl Application for RequestResponse {
-    fn start(&mut self, socket: &mut Socket<'_>) {
+    fn start(&mut self, socket: &mut impl Socket) {
         self.ask(socket);
     }
 
-    fn stop(&mut self, socket: &mut Socket<'_>) {
+    fn stop(&mut self, socket: &mut impl Socket) {
         self.requester.stop();
         self.ask_at = Time::MAX;
         self.waiting = false;
         socket.discard_unsent();
     }
 
-    fn on_timer(&mut self, socket: &mut Socket<'_>) {
+    fn on_timer(&mut self, socket: &mut impl Socket) {
         self.requester.on_timer(socket);
         if self.ask_at <= socket.now() {
             self.ask(socket);
@@ -71,7 +71,7 @@ impl Application for RequestResponse {
         self.requester.next_timer().min(self.ask_at)
     }
 
-    fn on_datagram(&mut self, datagram: &Datagram, socket: &mut Socket<'_>) {
+    fn on_datagram(&mut self, datagram: &Datagram, socket: &mut impl Socket) {
         if self.requester.reached(datagram) {
             socket.write(self.config.response);
         }
@@ -81,7 +81,7 @@ impl Application for RequestResponse {
         true
     }
 
-    fn on_delivered(&mut self, socket: &mut Socket<'_>) {
+    fn on_delivered(&mut self, socket: &mut impl Socket) {
         if !self.waiting {
             return;
         }

@@ -5,14 +5,14 @@
 
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Rate};
-use brakelight_scenario::traffic::OnOff;
 
-use super::Application;
-use crate::host::Socket;
+use crate::application::Application;
+use crate::socket::{ENDLESS, Socket};
+use crate::traffic::OnOff;
 
 /// An application that offers payload at a rate, for periods or throughout.
 #[derive(Clone, Debug)]
-pub(crate) struct Paced {
+pub struct Paced {
     /// Payload rate while it sends; backlogged without one.
     rate: Option<Rate>,
     /// Periods of sending and of silence; without them it sends throughout.
@@ -32,12 +32,12 @@ pub(crate) struct Paced {
 
 impl Paced {
     /// Payload at `rate` throughout.
-    pub(crate) fn constant(rate: Rate, mss: Bytes) -> Self {
+    pub fn constant(rate: Rate, mss: Bytes) -> Self {
         Paced::new(Some(rate), None, mss)
     }
 
     /// Periods of sending and of silence.
-    pub(crate) fn on_off(periods: OnOff, mss: Bytes) -> Self {
+    pub fn on_off(periods: OnOff, mss: Bytes) -> Self {
         Paced::new(periods.rate, Some(periods), mss)
     }
 
@@ -57,20 +57,20 @@ impl Paced {
         }
     }
 
-    fn begin(&mut self, socket: &mut Socket<'_>) {
+    fn begin(&mut self, socket: &mut impl Socket) {
         self.sending = true;
         self.since = socket.now();
         self.packets = 0;
         match self.rate {
             Some(_) => self.tick_at = socket.now(),
-            None => socket.write(Socket::ENDLESS),
+            None => socket.write(ENDLESS),
         }
         if let Some(periods) = self.periods {
             self.turn_at = socket.now().saturating_add(length(periods.on, periods.random, socket));
         }
     }
 
-    fn pause(&mut self, socket: &mut Socket<'_>) {
+    fn pause(&mut self, socket: &mut impl Socket) {
         self.sending = false;
         self.tick_at = Time::MAX;
         if self.rate.is_none() {
@@ -82,7 +82,7 @@ impl Paced {
     }
 
     /// Offers every packet due by now. Packet n of a period is due n intervals after its start, without drift.
-    fn offer(&mut self, socket: &mut Socket<'_>) {
+    fn offer(&mut self, socket: &mut impl Socket) {
         let Some(rate) = self.rate else { return };
         while self.tick_at <= socket.now() {
             socket.write(self.mss);
@@ -94,25 +94,25 @@ impl Paced {
 }
 
 /// The length of a period.
-fn length(mean: Duration, random: bool, socket: &mut Socket<'_>) -> Duration {
+fn length(mean: Duration, random: bool, socket: &mut impl Socket) -> Duration {
     if random { mean.mul_f64(socket.random().exponential()) } else { mean }
 }
 
 impl Application for Paced {
-    fn start(&mut self, socket: &mut Socket<'_>) {
+    fn start(&mut self, socket: &mut impl Socket) {
         self.started = Some(socket.now());
         self.begin(socket);
         self.offer(socket);
     }
 
-    fn stop(&mut self, socket: &mut Socket<'_>) {
+    fn stop(&mut self, socket: &mut impl Socket) {
         self.sending = false;
         self.turn_at = Time::MAX;
         self.tick_at = Time::MAX;
         socket.discard_unsent();
     }
 
-    fn on_timer(&mut self, socket: &mut Socket<'_>) {
+    fn on_timer(&mut self, socket: &mut impl Socket) {
         if self.turn_at <= socket.now() {
             if self.sending { self.pause(socket) } else { self.begin(socket) }
         }
@@ -127,7 +127,7 @@ impl Application for Paced {
         true
     }
 
-    fn on_delivered(&mut self, socket: &mut Socket<'_>) {
+    fn on_delivered(&mut self, socket: &mut impl Socket) {
         self.delivered = socket.delivered().0;
     }
 

@@ -27,11 +27,11 @@ use std::collections::VecDeque;
 
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Rate};
-use brakelight_scenario::traffic::Call as Config;
 
-use super::{Application, visit_distribution};
-use crate::host::Socket;
-use brakelight_scenario::measure::Distribution;
+use crate::application::{Application, visit_distribution};
+use crate::distribution::Distribution;
+use crate::socket::Socket;
+use crate::traffic::Call as Config;
 
 const SHARE: f64 = 0.95;
 /// webrtc-stats, freezeCount
@@ -50,7 +50,7 @@ struct Frame {
 
 /// Both ends of a call.
 #[derive(Clone, Debug)]
-pub(crate) struct Call {
+pub struct Call {
     config: Config,
     beat_at: Time,
     taken: u64,
@@ -71,7 +71,7 @@ pub(crate) struct Call {
 
 impl Call {
     /// A call that has not started.
-    pub(crate) fn new(config: Config) -> Self {
+    pub fn new(config: Config) -> Self {
         Call {
             config,
             beat_at: Time::MAX,
@@ -93,7 +93,7 @@ impl Call {
     }
 
     /// The encoder's rate for the next frame; `None` to skip it.
-    fn encode(&self, socket: &Socket<'_>) -> Option<Rate> {
+    fn encode(&self, socket: &impl Socket) -> Option<Rate> {
         let Some(rate) = socket.rate().filter(|&rate| rate > Rate::ZERO) else {
             // Nothing is known of the path: the first frame goes out small, the rest wait for its answer.
             return (socket.unsent() == Bytes::ZERO).then_some(self.config.min_rate);
@@ -107,7 +107,7 @@ impl Call {
         Some(wanted.clamp(self.config.min_rate, self.config.max_rate))
     }
 
-    fn take_frame(&mut self, socket: &mut Socket<'_>) {
+    fn take_frame(&mut self, socket: &mut impl Socket) {
         let now = socket.now();
         self.taken += 1;
         match self.encode(socket) {
@@ -141,18 +141,18 @@ impl Call {
 }
 
 impl Application for Call {
-    fn start(&mut self, socket: &mut Socket<'_>) {
+    fn start(&mut self, socket: &mut impl Socket) {
         self.started_at = socket.now();
         self.take_frame(socket);
     }
 
-    fn stop(&mut self, socket: &mut Socket<'_>) {
+    fn stop(&mut self, socket: &mut impl Socket) {
         self.beat_at = Time::MAX;
         self.stopped_at = Some(socket.now());
         socket.discard_unsent();
     }
 
-    fn on_timer(&mut self, socket: &mut Socket<'_>) {
+    fn on_timer(&mut self, socket: &mut impl Socket) {
         self.take_frame(socket);
     }
 
@@ -164,7 +164,7 @@ impl Application for Call {
         true
     }
 
-    fn on_delivered(&mut self, socket: &mut Socket<'_>) {
+    fn on_delivered(&mut self, socket: &mut impl Socket) {
         let now = socket.now();
         let delivered = socket.delivered().0;
         while let Some(&frame) = self.flying.front() {

@@ -5,20 +5,20 @@
 //! Outcome: `updates` that arrived at the client, `updates_lost_percent` of those whose successors arrived (an update
 //! overtaken by a newer one counts as lost: it is stale), `rtt_ms_mean`, `_p50`, `_p95`, `_p99`.
 
+use brakelight_core::packet::Direction;
 use brakelight_core::time::{Duration, Time};
-use brakelight_scenario::traffic::Game as Config;
 
-use super::{Application, visit_distribution};
-use crate::engine::Direction;
-use crate::host::{Datagram, Socket};
-use brakelight_scenario::measure::Distribution;
+use crate::application::{Application, visit_distribution};
+use crate::distribution::Distribution;
+use crate::socket::{Datagram, Socket};
+use crate::traffic::Game as Config;
 
 /// Inputs whose sending times the client remembers: half a minute at 30 a second.
 const REMEMBERED: usize = 1024;
 
 /// Both ends of a game.
 #[derive(Clone, Debug)]
-pub(crate) struct Game {
+pub struct Game {
     config: Config,
     beat_at: Time,
     /// Beats so far: number of the newest input and update.
@@ -35,7 +35,7 @@ pub(crate) struct Game {
 
 impl Game {
     /// A game that has not started.
-    pub(crate) fn new(config: Config) -> Self {
+    pub fn new(config: Config) -> Self {
         Game {
             config,
             beat_at: Time::MAX,
@@ -48,7 +48,7 @@ impl Game {
         }
     }
 
-    fn beat(&mut self, socket: &mut Socket<'_>) {
+    fn beat(&mut self, socket: &mut impl Socket) {
         let now = socket.now();
         self.beats += 1;
         let payload = self.config.size.0 as u16;
@@ -78,15 +78,15 @@ impl Game {
 }
 
 impl Application for Game {
-    fn start(&mut self, socket: &mut Socket<'_>) {
+    fn start(&mut self, socket: &mut impl Socket) {
         self.beat(socket);
     }
 
-    fn stop(&mut self, _socket: &mut Socket<'_>) {
+    fn stop(&mut self, _socket: &mut impl Socket) {
         self.beat_at = Time::MAX;
     }
 
-    fn on_timer(&mut self, socket: &mut Socket<'_>) {
+    fn on_timer(&mut self, socket: &mut impl Socket) {
         self.beat(socket);
     }
 
@@ -94,7 +94,7 @@ impl Application for Game {
         self.beat_at
     }
 
-    fn on_datagram(&mut self, datagram: &Datagram, socket: &mut Socket<'_>) {
+    fn on_datagram(&mut self, datagram: &Datagram, socket: &mut impl Socket) {
         let now = socket.now();
         match datagram.direction {
             Direction::Reverse => {

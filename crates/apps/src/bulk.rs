@@ -5,12 +5,12 @@
 use brakelight_core::time::Time;
 use brakelight_core::units::Bytes;
 
-use super::Application;
-use crate::host::Socket;
+use crate::application::Application;
+use crate::socket::{ENDLESS, Socket};
 
 /// One transfer.
 #[derive(Clone, Debug)]
-pub(crate) struct Bulk {
+pub struct Bulk {
     size: Bytes,
     started: Time,
     completed: Option<Time>,
@@ -19,27 +19,27 @@ pub(crate) struct Bulk {
 
 impl Bulk {
     /// A transfer of `size` bytes.
-    pub(crate) fn new(size: Bytes) -> Self {
+    pub fn new(size: Bytes) -> Self {
         Bulk { size, started: Time::ZERO, completed: None, stopped: false }
     }
 }
 
 impl Application for Bulk {
-    fn start(&mut self, socket: &mut Socket<'_>) {
+    fn start(&mut self, socket: &mut impl Socket) {
         self.started = socket.now();
         socket.write(self.size);
     }
 
-    fn stop(&mut self, socket: &mut Socket<'_>) {
+    fn stop(&mut self, socket: &mut impl Socket) {
         self.stopped = true;
         socket.discard_unsent();
     }
 
     fn listens(&self) -> bool {
-        self.size != Socket::ENDLESS && self.completed.is_none()
+        self.size != ENDLESS && self.completed.is_none()
     }
 
-    fn on_delivered(&mut self, socket: &mut Socket<'_>) {
+    fn on_delivered(&mut self, socket: &mut impl Socket) {
         if socket.delivered() >= self.size {
             self.completed = Some(socket.now());
         }

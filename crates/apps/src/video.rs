@@ -25,11 +25,11 @@
 
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::Bytes;
-use brakelight_scenario::traffic::Video as Config;
 
-use super::Application;
-use super::requests::Requester;
-use crate::host::{Datagram, Socket};
+use crate::application::Application;
+use crate::requests::Requester;
+use crate::socket::{Datagram, Socket};
+use crate::traffic::Video as Config;
 
 /// An HTTP request with its headers.
 const REQUEST: Bytes = Bytes(400);
@@ -49,7 +49,7 @@ enum Playback {
 
 /// A player and its server.
 #[derive(Clone, Debug)]
-pub(crate) struct Video {
+pub struct Video {
     config: Config,
     requester: Requester,
     /// The rung of the segment that is being fetched.
@@ -74,7 +74,7 @@ pub(crate) struct Video {
 
 impl Video {
     /// A player that has not started.
-    pub(crate) fn new(config: Config, mss: Bytes) -> Self {
+    pub fn new(config: Config, mss: Bytes) -> Self {
         Video {
             config,
             requester: Requester::new(REQUEST, mss),
@@ -143,7 +143,7 @@ impl Video {
         }
     }
 
-    fn fetch(&mut self, socket: &mut Socket<'_>) {
+    fn fetch(&mut self, socket: &mut impl Socket) {
         self.fetch_at = Time::MAX;
         self.play(socket.now());
         let rung = if self.segments == 0 { 0 } else { self.choose() };
@@ -158,13 +158,13 @@ impl Video {
 }
 
 impl Application for Video {
-    fn start(&mut self, socket: &mut Socket<'_>) {
+    fn start(&mut self, socket: &mut impl Socket) {
         self.started_at = socket.now();
         self.seen_at = socket.now();
         self.fetch(socket);
     }
 
-    fn stop(&mut self, socket: &mut Socket<'_>) {
+    fn stop(&mut self, socket: &mut impl Socket) {
         self.play(socket.now());
         self.stopped_at = Some(socket.now());
         self.requester.stop();
@@ -173,7 +173,7 @@ impl Application for Video {
         socket.discard_unsent();
     }
 
-    fn on_timer(&mut self, socket: &mut Socket<'_>) {
+    fn on_timer(&mut self, socket: &mut impl Socket) {
         self.requester.on_timer(socket);
         if self.fetch_at <= socket.now() {
             self.fetch(socket);
@@ -184,7 +184,7 @@ impl Application for Video {
         self.requester.next_timer().min(self.fetch_at)
     }
 
-    fn on_datagram(&mut self, datagram: &Datagram, socket: &mut Socket<'_>) {
+    fn on_datagram(&mut self, datagram: &Datagram, socket: &mut impl Socket) {
         if self.requester.reached(datagram) {
             socket.write(self.segment_size());
         }
@@ -194,7 +194,7 @@ impl Application for Video {
         true
     }
 
-    fn on_delivered(&mut self, socket: &mut Socket<'_>) {
+    fn on_delivered(&mut self, socket: &mut impl Socket) {
         if !self.fetching {
             return;
         }

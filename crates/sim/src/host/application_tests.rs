@@ -1,5 +1,6 @@
 //! Behaviour of the applications, over paths whose effect can be worked out.
 
+use brakelight_core::packet::Direction;
 use brakelight_core::registry::Host;
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Rate};
@@ -7,8 +8,8 @@ use brakelight_scenario::traffic::{
     Arrivals, Call, Game, OnOff, RequestResponse, ShortFlows, SizeLaw, Traffic, Video,
 };
 
-use crate::engine::{Direction, Routed};
-use crate::host::harness::{Fate, World, config};
+use super::harness::{Fate, World, config};
+use crate::engine::Routed;
 use crate::packet::{Kind, SimPacket};
 
 const RTT: Duration = Duration::from_millis(100);

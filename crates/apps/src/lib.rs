@@ -1,0 +1,46 @@
+//! Applications: what asks a flow to send, and what it makes of the result.
+//!
+//! They are sans-IO. An application is told the time and what arrived, and acts on a [`Socket`], which every host
+//! implements for its own flows: the modelled host, and the driver of the real QUIC stack. One application is both ends
+//! of its flow: the sending end, whose payload travels forward, and the receiving end.
+//!
+//! | module | the application |
+//! |---|---|
+//! | [`bulk`] | backlogged, or one transfer of a given size |
+//! | [`paced`] | at a constant rate; in periods of sending and silence |
+//! | [`request_response`] | a client that asks and waits |
+//! | [`game`] | small messages both ways at a fixed beat |
+//! | [`video`] | adaptive-bitrate video |
+//! | [`call`] | a real-time video call |
+//! | [`short_flows`] | short connections that come and go: the host opens one for each arrival |
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`traffic`] | the configuration of every application |
+//! | [`socket`] | what an application may do to its flow |
+//! | [`application`] | what a host tells an application, and the enum of all applications |
+//! | [`distribution`] | delays seen so far: mean, quantiles, maximum |
+
+#![forbid(unsafe_code)]
+
+pub mod application;
+pub mod bulk;
+pub mod call;
+pub mod distribution;
+pub mod game;
+pub mod paced;
+pub mod request_response;
+mod requests;
+pub mod short_flows;
+pub mod socket;
+pub mod traffic;
+pub mod video;
+
+pub use application::{AnyApplication, Application};
+pub use distribution::Distribution;
+pub use short_flows::ArrivalProcess;
+pub use socket::{Datagram, ENDLESS, Socket};
+pub use traffic::Traffic;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,51 @@
+//! What an application may do to its flow.
+
+use brakelight_core::packet::Direction;
+use brakelight_core::random::Random;
+use brakelight_core::time::Time;
+use brakelight_core::units::{Bytes, Rate};
+
+/// More than any run can send: the size of a transfer without end.
+pub const ENDLESS: Bytes = Bytes(u64::MAX);
+
+/// A message without acknowledgement, beside the stream.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Datagram {
+    /// Which way it travels.
+    pub direction: Direction,
+    /// Its payload in bytes. What the fields below take on a real wire is part of it.
+    pub payload: u16,
+    /// Its number.
+    pub number: u32,
+    /// What it answers: a number from the other end.
+    pub echo: u32,
+    /// How long ago that one had arrived, in microseconds.
+    pub held_us: u32,
+}
+
+/// A flow in the hands of its application, at a moment: one ordered, reliable stream forward, and messages both ways.
+pub trait Socket {
+    /// The moment.
+    fn now(&self) -> Time;
+
+    /// Asks for `size` more bytes of payload to be sent; [`ENDLESS`] for always more.
+    fn write(&mut self, size: Bytes);
+
+    /// Payload that was written and has never been sent.
+    fn unsent(&self) -> Bytes;
+
+    /// Forgets what was never sent.
+    fn discard_unsent(&mut self);
+
+    /// Payload that arrived at the other end with nothing missing before it.
+    fn delivered(&self) -> Bytes;
+
+    /// How fast the controller lets the flow send; `None` until the RTT is known.
+    fn rate(&self) -> Option<Rate>;
+
+    /// The flow's stream of random numbers.
+    fn random(&mut self) -> &mut Random;
+
+    /// Sends a message beside the stream: no controller paces it, nobody sends it again.
+    fn send(&mut self, datagram: Datagram);
+}
