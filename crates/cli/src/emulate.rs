@@ -8,14 +8,13 @@ use std::sync::Arc;
 
 use brakelight_core::time::Duration;
 use brakelight_core::units::Limit;
-use brakelight_emulator::command::{self, Setting};
+use brakelight_emulator::command::{self, CommandError, Setting};
 use brakelight_emulator::device::TunSettings;
 use brakelight_emulator::doctor::{self, State};
 use brakelight_emulator::emulation::{self, EmulationError, Setup};
 use brakelight_emulator::forward::Settings;
 use brakelight_emulator::measure::{self, Measured, Meter};
 use brakelight_emulator::meter::Live;
-use brakelight_emulator::namespace::HouseError;
 use brakelight_emulator::outcome::Directions;
 use brakelight_emulator::spec::{Bottleneck, Direction};
 use brakelight_emulator::supervisor::Janitor;
@@ -299,10 +298,10 @@ fn direction(
 pub(crate) fn failure(error: EmulationError) -> Failure {
     match error {
         // Whoever interrupts knows it.
-        EmulationError::House(HouseError::Interrupted { signal }) => {
+        EmulationError::Command(CommandError::Interrupted { signal }) => {
             Failure { code: 128u8.saturating_add(signal as u8), message: String::new() }
         }
-        EmulationError::House(error @ HouseError::NotRun { .. }) => Failure::input(error),
+        EmulationError::Command(error @ CommandError::NotRun { .. }) => Failure::input(error),
         error => Failure::run(error),
     }
 }

@@ -1,4 +1,4 @@
-//! Programs in the namespaces, seen from the emulator: the [`House`] they run in, their start, their end, and the signals on the way.
+//! Programs in the namespaces, seen from the emulator: the [`Namespaces`] they run in, their start, their end, and the signals on the way.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -15,18 +15,61 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
 
+use crate::account::Account;
 use crate::address::Addresses;
 use crate::channel::{Channel, Order, Program, Report};
-use crate::namespace::{self, Account, Doing, HouseError, Plan};
+use crate::namespace::error::{Doing, NamespaceError};
+use crate::namespace::plan::{self, Plan};
+use crate::namespace::start::start;
 use crate::nat::{Forwarding, Table, Turn};
 use crate::netlink::Netlink;
 use crate::supervisor::{PATIENCE, Supervisor};
+use crate::sysctl;
 
 /// How long a server is given until it listens.
 const LISTEN_WITHIN: Duration = Duration::from_secs(30);
 
 /// How long a command that is told to end (SIGTERM, SIGHUP) is given before it is killed.
 const END_WITHIN: Duration = Duration::from_secs(5);
+
+/// Why a program could not be run to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum CommandError {
+    /// The namespaces could not be created, or are gone.
+    #[error(transparent)]
+    Namespace(#[from] NamespaceError),
+    /// `--nat` without the right to change the present network.
+    #[error("--nat changes the network of this machine and needs root: run it with sudo, or leave --nat out")]
+    NatNeedsRoot,
+    /// A program could not be started.
+    #[error("`{program}` cannot be run: {source}")]
+    NotRun {
+        /// Its name.
+        program: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A server ended before it listened.
+    #[error("the server ended with exit code {code} before it listened")]
+    ServerEnded {
+        /// Its exit code.
+        code: i32,
+    },
+    /// A signal came before the command had begun.
+    #[error("interrupted by signal {signal} before the command had begun")]
+    Interrupted {
+        /// Its number.
+        signal: i32,
+    },
+    /// A server did not come to listen.
+    #[error(
+        "the server did not listen on any TCP or UDP port within {seconds} s; --server takes a command that stays and listens"
+    )]
+    ServerSilent {
+        /// How long it was given.
+        seconds: u64,
+    },
+}
 
 /// How the two sides are to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,8 +86,8 @@ pub struct ProgramId(u32);
 
 /// Both sides, with all that runs in them. Dropping it ends everything.
 #[derive(Debug)]
-pub struct House {
-    keeper: Pid,
+pub struct Namespaces {
+    owner: Pid,
     channel: Option<Channel>,
     devices: Option<[OwnedFd; 2]>,
     // Before the supervisor, which waits for it to be gone.
@@ -59,14 +102,14 @@ pub struct House {
     ended: BTreeMap<u32, i32>,
 }
 
-impl House {
+impl Namespaces {
     /// Builds both sides.
-    pub fn open(setting: &Setting) -> Result<Self, HouseError> {
-        let privileged = namespace::privileged();
+    pub fn open(setting: &Setting) -> Result<Self, CommandError> {
+        let privileged = plan::privileged();
         if setting.nat && !privileged {
-            return Err(HouseError::NatNeedsRoot);
+            return Err(CommandError::NatNeedsRoot);
         }
-        let around = namespace::around();
+        let around = plan::around();
         let account = Account::invoking();
         let has_v6 = Path::new("/proc/net/if_inet6").exists();
         let mut notes = Vec::new();
@@ -88,9 +131,9 @@ impl House {
                 Plan { addresses, attach: None, user_namespace: !privileged, account, mtu: setting.mtu };
             (plan, None)
         };
-        let (keeper, channel) = namespace::start(&plan)?;
-        let mut house = House {
-            keeper,
+        let (owner, channel) = start(&plan)?;
+        let mut namespaces = Namespaces {
+            owner,
             channel: Some(channel),
             devices: None,
             supervisor,
@@ -103,18 +146,18 @@ impl House {
             listening: BTreeSet::new(),
             ended: BTreeMap::new(),
         };
-        match house.channel().next_report().doing("building the namespaces")? {
+        match namespaces.channel().next_report().doing("building the namespaces")? {
             Some(Report::Ready(devices)) => {
-                house.devices = devices.try_into().ok();
+                namespaces.devices = devices.try_into().ok();
             }
-            Some(Report::Failed(why)) => return Err(HouseError::Inside(why)),
-            _ => return Err(HouseError::Gone),
+            Some(Report::Failed(why)) => return Err(NamespaceError::Inside(why).into()),
+            _ => return Err(NamespaceError::Gone.into()),
         }
         // Only now does the table stand that tells other emulators of this one.
-        if let Some(supervisor) = &mut house.supervisor {
+        if let Some(supervisor) = &mut namespaces.supervisor {
             supervisor.give_way();
         }
-        if house.devices.is_none() { Err(HouseError::Gone) } else { Ok(house) }
+        if namespaces.devices.is_none() { Err(NamespaceError::Gone.into()) } else { Ok(namespaces) }
     }
 
     /// The addresses of both sides.
@@ -133,7 +176,7 @@ impl House {
     }
 
     /// Starts a program, with `$BRAKELIGHT_HOST` and `$BRAKELIGHT_HOST6` set.
-    pub fn start(&mut self, mut program: Program) -> Result<ProgramId, HouseError> {
+    pub fn start(&mut self, mut program: Program) -> Result<ProgramId, CommandError> {
         let name =
             program.arguments.first().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
         self.programs += 1;
@@ -142,13 +185,13 @@ impl House {
         program.environment = self.environment.iter().cloned().chain(own).collect();
         self.channel()
             .order(&Order::Run(id, program))
-            .map_err(|source| HouseError::NotRun { program: name.clone(), source })?;
+            .map_err(|source| CommandError::NotRun { program: name.clone(), source })?;
         loop {
             if self.started.remove(&id) {
                 return Ok(ProgramId(id));
             }
             if let Some(errno) = self.refused.remove(&id) {
-                return Err(HouseError::NotRun {
+                return Err(CommandError::NotRun {
                     program: name,
                     source: io::Error::from_raw_os_error(errno),
                 });
@@ -157,7 +200,7 @@ impl House {
         }
     }
 
-    /// What ends everything from another thread: [`wait_for_the_end`](Self::wait_for_the_end) then says [`HouseError::Gone`].
+    /// What ends everything from another thread: [`wait_for_the_end`](Self::wait_for_the_end) then says [`NamespaceError::Gone`].
     pub fn ender(&self) -> io::Result<Ender> {
         Ok(Ender(self.channel().try_clone()?))
     }
@@ -168,27 +211,31 @@ impl House {
     }
 
     /// Waits until a program that was started with [`Program::listens`] listens.
-    pub fn wait_until_it_listens(&mut self, program: ProgramId, signals: &Signals) -> Result<(), HouseError> {
+    pub fn wait_until_it_listens(
+        &mut self,
+        program: ProgramId,
+        signals: &Signals,
+    ) -> Result<(), CommandError> {
         let until = Instant::now() + LISTEN_WITHIN;
         loop {
             if self.listening.contains(&program.0) {
                 return Ok(());
             }
             if let Some(code) = self.ended.get(&program.0) {
-                return Err(HouseError::ServerEnded { code: *code });
+                return Err(CommandError::ServerEnded { code: *code });
             }
             match self.wait(Some(until), signals)? {
                 Event::Reported => {}
-                Event::Signal(signal, _) => return Err(HouseError::Interrupted { signal: signal as i32 }),
+                Event::Signal(signal, _) => return Err(CommandError::Interrupted { signal: signal as i32 }),
                 Event::TimedOut => {
-                    return Err(HouseError::ServerSilent { seconds: LISTEN_WITHIN.as_secs() });
+                    return Err(CommandError::ServerSilent { seconds: LISTEN_WITHIN.as_secs() });
                 }
             }
         }
     }
 
     /// Waits until a program ends, handing on the signals that the terminal did not. Gives the code that a shell would.
-    pub fn wait_for_the_end(&mut self, program: ProgramId, signals: &Signals) -> Result<i32, HouseError> {
+    pub fn wait_for_the_end(&mut self, program: ProgramId, signals: &Signals) -> Result<i32, CommandError> {
         let mut kill = None;
         loop {
             if let Some(code) = self.ended.get(&program.0) {
@@ -224,7 +271,7 @@ impl House {
         if channel.order(&Order::Finish).is_ok() {
             while let Ok(Some(_)) = channel.next_report() {}
         }
-        while waitpid(self.keeper, None) == Err(Errno::EINTR) {}
+        while waitpid(self.owner, None) == Err(Errno::EINTR) {}
         self.supervisor = None;
     }
 
@@ -233,7 +280,7 @@ impl House {
     }
 
     /// Waits for a report, a signal or a time.
-    fn wait(&mut self, until: Option<Instant>, signals: &Signals) -> Result<Event, HouseError> {
+    fn wait(&mut self, until: Option<Instant>, signals: &Signals) -> Result<Event, CommandError> {
         let timeout = match until {
             None => PollTimeout::NONE,
             Some(until) => {
@@ -265,7 +312,7 @@ impl House {
     }
 
     /// Takes in one report.
-    fn hear(&mut self) -> Result<(), HouseError> {
+    fn hear(&mut self) -> Result<(), CommandError> {
         match self.channel().next_report().doing("listening to the namespaces")? {
             Some(Report::Started(id)) => {
                 self.started.insert(id);
@@ -279,20 +326,20 @@ impl House {
             Some(Report::Ended(id, code)) => {
                 self.ended.insert(id, code);
             }
-            Some(Report::Failed(why)) => return Err(HouseError::Inside(why)),
-            Some(Report::Ready(_)) | None => return Err(HouseError::Gone),
+            Some(Report::Failed(why)) => return Err(NamespaceError::Inside(why).into()),
+            Some(Report::Ready(_)) | None => return Err(NamespaceError::Gone.into()),
         }
         Ok(())
     }
 }
 
-impl Drop for House {
+impl Drop for Namespaces {
     fn drop(&mut self) {
         self.close();
     }
 }
 
-/// Ends a [`House`] from another thread.
+/// Ends a [`Namespaces`] from another thread.
 #[derive(Debug)]
 pub struct Ender(Channel);
 
@@ -397,10 +444,10 @@ fn environment(plan: &Plan, joined: bool) -> Vec<(OsString, OsString)> {
 
 /// Whether forwarding IPv6 does the machine no harm: with it, the kernel forgets the routes that routers have advertised.
 fn v6_can_be_forwarded(notes: &mut Vec<String>) -> io::Result<bool> {
-    if namespace::get("net/ipv6/conf/all/disable_ipv6").is_ok_and(|value| value != "0") {
+    if sysctl::get("net/ipv6/conf/all/disable_ipv6").is_ok_and(|value| value != "0") {
         return Ok(false);
     }
-    if namespace::get("net/ipv6/conf/all/forwarding")? != "0" {
+    if sysctl::get("net/ipv6/conf/all/forwarding")? != "0" {
         return Ok(true);
     }
     let advertised = Netlink::open()?.routes()?.iter().any(|route| route.advertised);

@@ -18,7 +18,7 @@ use nix::sys::uio::{readv, writev};
 use nix::sys::wait::waitpid;
 use nix::unistd::{self, ForkResult, fork};
 
-use crate::namespace::never_returns;
+use crate::process::never_returns;
 use crate::segment::HEAD;
 
 /// What a TUN device is to be like.

@@ -11,9 +11,11 @@ use nix::unistd::{ForkResult, Gid, Uid, fork};
 
 use crate::clock::{Scheduling, sleep_precisely};
 use crate::command::exists;
-use crate::namespace::{get, never_returns, privileged};
+use crate::namespace::plan::privileged;
 use crate::nat::Table;
 use crate::netlink::Netlink;
+use crate::process::never_returns;
+use crate::sysctl::get;
 
 /// How something is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

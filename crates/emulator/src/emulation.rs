@@ -10,10 +10,11 @@ use std::thread;
 use crate::address::Addresses;
 use crate::channel::{Program, Side};
 use crate::clock::{Epoch, Stop};
-use crate::command::{Ender, House, Setting, Signals};
+use crate::command::{CommandError, Ender, Namespaces, Setting, Signals};
 use crate::device::Port;
 use crate::forward::{self, Finished, ForwardError, Lane, Settings};
-use crate::namespace::HouseError;
+use crate::namespace::build::tun_name;
+use crate::namespace::error::NamespaceError;
 use crate::spec::Direction;
 use crate::watch::Watch;
 
@@ -52,9 +53,9 @@ pub struct Ended<W> {
 /// Why a command could not be run to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum EmulationError {
-    /// There was no place to run it in, or no server for it.
+    /// The namespaces could not be created, or a program could not be run in them.
     #[error(transparent)]
-    House(#[from] HouseError),
+    Command(#[from] CommandError),
     /// Packets could not be carried.
     #[error(transparent)]
     Forward(#[from] ForwardError),
@@ -83,8 +84,8 @@ where
     Finished<W>: Send,
 {
     let signals = Signals::hold()?;
-    let mut house = House::open(&setup.setting)?;
-    let devices = house.take_devices().ok_or(HouseError::Gone)?;
+    let mut namespaces = Namespaces::open(&setup.setting)?;
+    let devices = namespaces.take_devices().ok_or(CommandError::Namespace(NamespaceError::Gone))?;
     let mtu = setup.setting.mtu;
     let [outer, inner] = devices.map(|fd| Arc::new(port(fd, mtu)));
     let [watch_up, watch_down] = watches;
@@ -96,7 +97,7 @@ where
     let epoch = Epoch::start();
     begin(epoch)?;
     let carrier = {
-        let (stop, ender, settings) = (stop.clone(), house.ender()?, setup.forward);
+        let (stop, ender, settings) = (stop.clone(), namespaces.ender()?, setup.forward);
         thread::Builder::new().name("brakelight".to_string()).spawn(move || {
             let mut last = Last { ender, well: false };
             let finished = forward::run(lanes, &settings, epoch, &stop);
@@ -104,10 +105,10 @@ where
             finished
         })?
     };
-    let ended = run_programs(&mut house, setup.servers, setup.command, &signals);
-    let (addresses, notes) = (house.addresses(), house.notes().to_vec());
+    let ended = run_programs(&mut namespaces, setup.servers, setup.command, &signals);
+    let (addresses, notes) = (namespaces.addresses(), namespaces.notes().to_vec());
     // Servers say goodbye over the path.
-    house.finish();
+    namespaces.finish();
     stop.set();
     let finished = carrier.join().map_err(|_| EmulationError::Panicked)??;
     let code = ended?;
@@ -132,7 +133,7 @@ impl Drop for Last {
 
 /// The port of a device: of a TUN device under its name, or of a socket.
 fn port(fd: OwnedFd, mtu: u32) -> Port {
-    match crate::namespace::tun_name(&fd) {
+    match tun_name(&fd) {
         Some(name) => Port::of_tun(fd, &name, mtu),
         None => Port::of_frames(fd, "veth", mtu),
     }
@@ -140,7 +141,7 @@ fn port(fd: OwnedFd, mtu: u32) -> Port {
 
 /// Starts the servers one after the other, then the command; waits for the command's end.
 fn run_programs(
-    house: &mut House,
+    namespaces: &mut Namespaces,
     servers: Vec<OsString>,
     command: Vec<OsString>,
     signals: &Signals,
@@ -149,7 +150,7 @@ fn run_programs(
         let null = std::fs::File::open("/dev/null")?;
         // Standard output is the command's.
         let output = io::stderr().as_fd().try_clone_to_owned()?;
-        let server = house.start(Program {
+        let server = namespaces.start(Program {
             side: Side::Outer,
             arguments: vec!["sh".into(), "-c".into(), line],
             environment: Vec::new(),
@@ -157,9 +158,9 @@ fn run_programs(
             own_group: true,
             stdio: [Some(null.into()), Some(output), None],
         })?;
-        house.wait_until_it_listens(server, signals)?;
+        namespaces.wait_until_it_listens(server, signals)?;
     }
-    let command = house.start(Program {
+    let command = namespaces.start(Program {
         side: Side::Inner,
         arguments: command,
         environment: Vec::new(),
@@ -167,5 +168,5 @@ fn run_programs(
         own_group: false,
         stdio: [None, None, None],
     })?;
-    Ok(house.wait_for_the_end(command, signals)?)
+    Ok(namespaces.wait_for_the_end(command, signals)?)
 }

@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 
 use nix::unistd::{Gid, Uid, getgroups, setfsgid, setfsuid};
 
-use crate::namespace::Account;
+use crate::account::Account;
 
 /// While this lives, this thread's files are those of the user who called sudo, if one did: his are made, his rights count. Threads that
 /// are started meanwhile are the same.

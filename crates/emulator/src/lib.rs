@@ -22,12 +22,13 @@
 //! | [`emulation`] | all of it together: a command behind a link |
 //! | [`command`] | programs on both sides: their start, their end, signals |
 //! | [`namespace`], [`address`] | the namespaces, devices and addresses of both sides |
-//! | [`channel`], `init`, `listening`, `capability` | the first process of the namespaces, and what it is told |
-//! | [`invoker`] | files on behalf of the user who called sudo |
+//! | [`channel`] | what the first process of the namespaces is told, and what it reports |
+//! | [`account`], [`invoker`] | the user who called sudo; files on behalf of that user |
+//! | `process`, `sysctl` | child processes; settings of a network namespace |
 //! | `nat`, [`supervisor`] | the way to the real network; how things are undone when the emulator is killed |
 
+pub mod account;
 pub mod address;
-mod capability;
 pub mod channel;
 pub mod clock;
 pub mod command;
@@ -35,9 +36,7 @@ pub mod device;
 pub mod doctor;
 pub mod emulation;
 pub mod forward;
-mod init;
 pub mod invoker;
-mod listening;
 pub mod log;
 pub mod measure;
 pub mod meter;
@@ -46,10 +45,12 @@ mod nat;
 mod netlink;
 pub mod outcome;
 pub mod packet;
+mod process;
 pub mod segment;
 pub mod slots;
 pub mod spec;
 pub mod supervisor;
+mod sysctl;
 pub mod tuple;
 mod veth;
 pub mod watch;

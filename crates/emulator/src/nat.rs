@@ -11,7 +11,7 @@ use netlink_sys::protocols::NETLINK_NETFILTER;
 use netlink_sys::{Socket, SocketAddr};
 
 use crate::address::{Addresses, V4_LENGTH, V6_LENGTH};
-use crate::namespace::{get, set};
+use crate::sysctl::{get, set};
 
 // include/uapi/linux/netfilter/nfnetlink.h, nf_tables.h, netlink.h
 const NFTABLES: u16 = 10;

@@ -12,8 +12,8 @@ use nix::sys::wait::waitpid;
 use nix::unistd::{ForkResult, Pid, fork, getpid, setsid};
 
 use crate::invoker::AsInvoker;
-use crate::namespace::never_returns;
 use crate::nat::{Table, Turn};
+use crate::process::{close_all_but, never_returns};
 
 /// How long whoever changes the network here is waited for.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
@@ -164,25 +164,6 @@ fn pidfd(pid: Pid) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
 }
 
-/// Closes everything above the standard streams but these: a child must not keep alive what others wait for the end of.
-pub(crate) fn close_all_but(kept: &[RawFd]) {
-    let mut kept: Vec<RawFd> = kept.to_vec();
-    kept.sort_unstable();
-    let mut from = 3;
-    for fd in kept {
-        close_range(from, fd - 1);
-        from = fd + 1;
-    }
-    close_range(from, RawFd::MAX);
-}
-
-fn close_range(from: RawFd, to: RawFd) {
-    if from <= to {
-        // SAFETY: what owned the descriptors was copied into this child by the fork and is never dropped here.
-        unsafe { libc::syscall(libc::SYS_close_range, from as u32, to as u32, 0) };
-    }
-}
-
 /// Puts /dev/null in place of the standard streams, for whose end a pipeline may be waiting.
 fn leave_standard_streams() {
     if let Ok(null) = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null") {
@@ -197,8 +178,8 @@ mod tests {
     use nix::sched::{CloneFlags, unshare};
 
     use super::*;
-    use crate::namespace::{get, set};
     use crate::nat::Forwarding;
+    use crate::sysctl::{get, set};
 
     /// Does something in a network of its own; says what was not run where none can be made.
     fn in_a_network(what: &str, test: impl FnOnce() + Send) {

@@ -12,8 +12,8 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use nix::errno::Errno;
 use nix::sched::{CloneFlags, setns, unshare};
 
-use crate::namespace::set;
 use crate::netlink::Netlink;
+use crate::sysctl::set;
 
 /// A locally administered address (ieee802 8.4).
 const HARDWARE: [u8; 6] = [0x02, 0x62, 0x72, 0x6b, 0x6c, 0x74];

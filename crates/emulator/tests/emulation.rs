@@ -26,7 +26,7 @@ fn setup(command: &[&str]) -> Setup {
 /// Whether it could begin at all; says what is not run where it could not.
 fn began<T>(ended: Result<T, EmulationError>, what: &str) -> Option<Result<T, EmulationError>> {
     match ended {
-        Err(EmulationError::House(why)) => {
+        Err(EmulationError::Command(why)) => {
             eprintln!("NOT RUN: {what}: {why}");
             None
         }

@@ -16,10 +16,14 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
-use crate::capability;
+use super::build::{Sides, build};
+use super::capability;
+use super::error::short;
+use super::listening::Listening;
+use super::plan::Plan;
+use crate::account::Account;
 use crate::channel::{Channel, Order, Program, Report, Side};
-use crate::listening::Listening;
-use crate::namespace::{self, Account, Plan, Sides};
+use crate::process::die_with;
 
 /// How often a server is looked at that does not listen yet.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
@@ -38,11 +42,11 @@ struct Running {
 /// Builds both sides and does as it is told until the emulator goes or has enough. Gives the exit code.
 pub(crate) fn run(plan: &Plan, channel: &Channel) -> i32 {
     // The parent is in another process namespace and has no number here.
-    namespace::die_with(None);
-    let (sides, devices) = match namespace::build(plan) {
+    die_with(None);
+    let (sides, devices) = match build(plan) {
         Ok(built) => built,
         Err(error) => {
-            let text = namespace::short(&error);
+            let text = short(&error);
             let _ = channel.report(&Report::Failed(text));
             return 1;
         }
@@ -219,7 +223,7 @@ fn spawn(
             sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None)?;
             let network = std::os::fd::BorrowedFd::borrow_raw(network);
             setns(network, CloneFlags::CLONE_NEWNET)?;
-            // What init and the keeper hold back is not for a program to inherit.
+            // What init and its parent hold back is not for a program to inherit.
             sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None)?;
             capability::become_account(account.as_ref())
         });

@@ -5,7 +5,7 @@ use std::io;
 
 use nix::unistd::{Uid, setgroups, setresgid, setresuid};
 
-use crate::namespace::Account;
+use crate::account::Account;
 
 /// What programs keep in their own user namespace, by number (capabilities(7)): binding low ports, changing their networks, raw
 /// sockets, and making namespaces, which an emulator inside this one needs. With `NET_ADMIN` every congestion control can be chosen.

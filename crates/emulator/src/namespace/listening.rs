@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 
+use super::build::Sides;
 use crate::channel::Side;
-use crate::namespace::Sides;
 
 /// The states of a socket that waits for whoever comes (include/net/tcp_states.h): a TCP listener, and a UDP socket that is bound but
 /// not connected.
