@@ -1,4 +1,4 @@
-//! What can be said on the command line. The names are an interface: add, never rename.
+//! Arguments and value parsers that commands share. The names are an interface: add, never rename. This module knows no command.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -6,64 +6,7 @@ use std::str::FromStr;
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Bytes, Limit, Rate};
 use brakelight_scenario::scenario::TraceOffset;
-use clap::builder::styling::{AnsiColor, Styles};
-use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Args, Parser, Subcommand, ValueEnum};
-
-use crate::failure::Failure;
-use crate::stability;
-
-const STYLES: Styles = Styles::styled()
-    .header(AnsiColor::Blue.on_default().bold())
-    .usage(AnsiColor::Blue.on_default().bold())
-    .literal(AnsiColor::Cyan.on_default())
-    .placeholder(AnsiColor::Green.on_default());
-
-/// Congestion control for links whose rate will not hold still.
-#[derive(Debug, Parser)]
-#[command(name = "brakelight", version = crate::origin::VERSION, styles = STYLES, max_term_width = 110)]
-#[command(disable_help_subcommand = true, subcommand_required = true, arg_required_else_help = true)]
-#[command(after_help = "Exit codes: 0 done, 1 a check or run failed, 2 the input was wrong.\n\
-    Begin with `brakelight compare --out report` and open report/report.html.")]
-pub struct Cli {
-    /// What to do.
-    #[command(subcommand)]
-    pub command: Command,
-}
-
-/// What to do.
-#[derive(Debug, Subcommand)]
-pub enum Command {
-    /// Run every scheme on every trace, and show how they compare
-    Compare(Box<Compare>),
-    /// Run one scenario file
-    Run(Run),
-    /// Judge the papers' claims: run, compare with the paper, say what holds
-    Reproduce(Reproduce),
-    /// Show what there is: schemes, controllers, queues, feedbacks, path elements, radios, traces
-    List(List),
-    /// Look at traces, make them, convert them
-    #[command(subcommand)]
-    Trace(Trace),
-    /// Draw where ABC's router settles and where it oscillates, by the fluid model and by packets
-    Stability(Stability),
-    /// Measure the simulator's speed and what a queue costs
-    Bench(Bench),
-    /// Wait for `perf` clients: take and give bytes over QUIC
-    PerfServer(crate::perf::arguments::Server),
-    /// Measure a path over QUIC against a `perf-server`, with any controller that works there
-    Perf(Box<crate::perf::arguments::Client>),
-    /// Run scenarios in simulation and on the emulator, and show how far they agree
-    Parity(crate::parity::Parity),
-    /// Run a command behind an emulated link
-    Emulate(Box<crate::emulate::Arguments>),
-    /// Let this machine's TCP speak ABC, by eBPF programs in its kernel
-    #[command(subcommand)]
-    Tcp(crate::tcp::arguments::Command),
-    /// Make this machine an ABC router, by eBPF programs around a shaper or by a kernel module
-    #[command(subcommand)]
-    Router(crate::router::Command),
-}
+use clap::{Args, Subcommand, ValueEnum};
 
 /// How results are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -330,41 +273,6 @@ pub struct Synth {
     pub out: Option<PathBuf>,
 }
 
-/// `stability`.
-#[derive(Clone, Debug, Args)]
-pub struct Stability {
-    /// The link's rate
-    #[arg(long, value_name = "RATE", default_value = "24Mbps", value_parser = positive_rate, allow_hyphen_values = true)]
-    pub rate: Rate,
-    /// tau, propagation delay of the round trip
-    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = stability::rtt, allow_hyphen_values = true)]
-    pub rtt: Duration,
-    /// Share of the capacity that the router aims at
-    #[arg(long, value_name = "SHARE", default_value = "0.98", value_parser = stability::eta, allow_hyphen_values = true)]
-    pub eta: f64,
-    /// d_t, queueing delay below which the router drains nothing
-    #[arg(long, value_name = "TIME", default_value = "50ms", value_parser = human::<Duration>, allow_hyphen_values = true)]
-    pub target: Duration,
-    /// delta over tau, with commas between; one ratio and one number of flows show the delay over time
-    #[arg(long, value_name = "LIST", default_value = stability::RATIOS, value_parser = stability::ratios, allow_hyphen_values = true)]
-    pub ratios: std::vec::Vec<f64>,
-    /// Numbers of flows, with commas between
-    #[arg(long, value_name = "LIST", default_value = stability::FLOWS, value_parser = stability::flows, allow_hyphen_values = true)]
-    pub flows: std::vec::Vec<u32>,
-    /// Length of a run, of which the second half is looked at
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = positive_time, allow_hyphen_values = true)]
-    pub duration: Duration,
-    /// The seed
-    #[arg(long, value_name = "N", default_value = "1", value_parser = seed, allow_hyphen_values = true)]
-    pub seed: u64,
-    /// Write stability.html and stability.json into this folder
-    #[arg(long, value_name = "DIR")]
-    pub out: Option<PathBuf>,
-    /// How to print the map
-    #[arg(long, default_value = "table", value_enum)]
-    pub format: DocumentFormat,
-}
-
 /// `bench`.
 #[derive(Clone, Debug, Args)]
 pub struct Bench {
@@ -377,41 +285,6 @@ pub struct Bench {
     /// One row in this process: what `bench` runs as a process of its own
     #[arg(long, hide = true)]
     pub row: Option<String>,
-}
-
-/// Reads the command line. Help and the version are printed here.
-pub fn parse() -> Result<Option<Cli>, Failure> {
-    match Cli::try_parse() {
-        Ok(cli) => Ok(Some(cli)),
-        Err(error) if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {
-            error.print().map_err(Failure::run)?;
-            Ok(None)
-        }
-        Err(error) if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            // The whole help, because whoever says nothing wants to know what can be said.
-            let _ = error.print();
-            Err(Failure { code: 2, message: String::new() })
-        }
-        Err(error) => Err(Failure::input(explain(&error))),
-    }
-}
-
-/// A complaint of clap's in one line.
-fn explain(error: &clap::Error) -> String {
-    if error.kind() == ErrorKind::ValueValidation
-        && let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg)
-        && let Some(source) = std::error::Error::source(error)
-    {
-        let name = argument.split_whitespace().next().unwrap_or(argument);
-        return format!("{name}: {source}");
-    }
-    let text = error.to_string();
-    let parts: Vec<&str> = text
-        .split("\n\n")
-        .map(str::trim)
-        .filter(|part| !part.is_empty() && !part.starts_with("For more information"))
-        .collect();
-    parts.join("; ").trim_start_matches("error: ").to_string()
 }
 
 pub(crate) fn human<T: FromStr>(text: &str) -> Result<T, String>
@@ -491,15 +364,4 @@ pub(crate) fn count(text: &str) -> Result<u32, String> {
 /// A whole number.
 pub fn seed(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| format!("`{text}` is not a whole number from 0 to {}", u64::MAX))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use clap::CommandFactory;
-
-    #[test]
-    fn the_commands_are_consistent() {
-        Cli::command().debug_assert();
-    }
 }

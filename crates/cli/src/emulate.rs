@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use brakelight_core::time::Duration;
 use brakelight_core::units::Limit;
-use brakelight_emulator::command::{self, CommandError, Setting};
+use brakelight_emulator::command::{self, Setting};
 use brakelight_emulator::device::TunSettings;
 use brakelight_emulator::doctor::{self, State};
-use brakelight_emulator::emulation::{self, EmulationError, Setup};
+use brakelight_emulator::emulation::{self, Setup};
 use brakelight_emulator::forward::Settings;
 use brakelight_emulator::measure::{self, Measured, Meter};
 use brakelight_emulator::meter::Live;
@@ -20,7 +20,7 @@ use brakelight_emulator::spec::{Bottleneck, Direction};
 use brakelight_emulator::supervisor::Janitor;
 use brakelight_scenario::documents::Runs;
 use brakelight_scenario::measure::describe_service;
-use brakelight_scenario::outcome::{Outcome, Run};
+use brakelight_scenario::outcome::Outcome;
 use brakelight_scenario::trace::names::Names;
 use clap::Args;
 
@@ -29,7 +29,7 @@ use crate::failure::Failure;
 use crate::folder::Folder;
 use crate::output::{self, Outputs};
 use crate::report::{Recorded, Report};
-use crate::{logs, origin, simulate, text};
+use crate::{emulated, logs, origin, simulate, text};
 use display::Display;
 
 /// Width of a bin of the time series.
@@ -136,7 +136,7 @@ pub fn execute(arguments: &Arguments) -> Result<(), Failure> {
         Ok(())
     });
     drop(display);
-    let ended = ended.map_err(failure)?;
+    let ended = ended.map_err(emulated::failure)?;
     for note in &ended.notes {
         text::say(&format!("note: {note}"));
     }
@@ -146,7 +146,7 @@ pub fn execute(arguments: &Arguments) -> Result<(), Failure> {
         measure_from: Duration::ZERO,
     };
     let outcome = directions.outcome(&name, arguments.seed);
-    say(&directions, &outcome.run);
+    emulated::say(&directions, &outcome.run);
     if let Some(folder) = folder {
         write(folder, arguments, &directions, outcome, [up, down])?;
     }
@@ -234,7 +234,7 @@ fn write(
             ("loss in each direction".to_string(), arguments.loss.to_string()),
             ("seed".to_string(), arguments.seed.to_string()),
         ],
-        notes: crate::emulated::notes(&outcome.run),
+        notes: emulated::notes(&outcome.run),
         origin: &document.origin,
         runs: &document.runs,
         series: series.collect(),
@@ -292,39 +292,4 @@ fn direction(
     direction.loss = arguments.loss;
     direction.delay = arguments.delay;
     Ok(direction)
-}
-
-/// Why a command could not be run, with the exit code that says so.
-pub(crate) fn failure(error: EmulationError) -> Failure {
-    match error {
-        // Whoever interrupts knows it.
-        EmulationError::Command(CommandError::Interrupted { signal }) => {
-            Failure { code: 128u8.saturating_add(signal as u8), message: String::new() }
-        }
-        EmulationError::Command(error @ CommandError::NotRun { .. }) => Failure::input(error),
-        error => Failure::run(error),
-    }
-}
-
-/// What the run was like, on standard error.
-pub(crate) fn say(directions: &Directions, run: &Run) {
-    let passed = |direction: &Measured| {
-        let facts = &direction.facts;
-        format!("{} {} packets delivered, {} dropped", direction.name, facts.written, facts.dropped)
-    };
-    let lateness = directions.lateness();
-    let late = [lateness.quantile(0.5), lateness.quantile(0.99), lateness.max()]
-        .map(|late| format!("{:.3}", late.as_millis_f64()));
-    text::say(&format!(
-        "emulated: {}; {}; late by {} ms (median), {} ms (p99), {} ms (most), {}",
-        passed(&directions.up),
-        passed(&directions.down),
-        late[0],
-        late[1],
-        late[2],
-        directions.up.facts.scheduling,
-    ));
-    for reason in &run.unreliable_because {
-        text::say(&format!("unreliable: {reason}"));
-    }
 }

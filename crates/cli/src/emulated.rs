@@ -5,9 +5,9 @@ use std::hash::{BuildHasher, RandomState};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 
-use brakelight_emulator::command::{self, Setting};
+use brakelight_emulator::command::{self, CommandError, Setting};
 use brakelight_emulator::device::TunSettings;
-use brakelight_emulator::emulation::{self, Setup};
+use brakelight_emulator::emulation::{self, EmulationError, Setup};
 use brakelight_emulator::forward;
 use brakelight_emulator::invoker::AsInvoker;
 use brakelight_emulator::measure::{Measured, Meter, Settings};
@@ -25,7 +25,7 @@ use crate::arguments::HostName;
 use crate::failure::Failure;
 use crate::folder::Folder;
 use crate::simulate::Result as JobResult;
-use crate::{emulate, logs, text};
+use crate::{logs, text};
 
 /// What a report should say of a run: whether it is to be trusted, and how late packets were. Nothing of a simulated one.
 pub fn notes(run: &Run) -> Vec<String> {
@@ -126,7 +126,7 @@ fn one(
     };
     let watches = [watch(&setup.up)?, watch(&setup.down)?];
     let start = |_| threads.into_iter().try_for_each(|thread| thread.start());
-    let ended = emulation::run(setup, watches, start).map_err(emulate::failure)?;
+    let ended = emulation::run(setup, watches, start).map_err(failure)?;
     for note in &ended.notes {
         text::say(&format!("note: {note}"));
     }
@@ -140,9 +140,44 @@ fn one(
         .outcome(&scratch.0, scenario, &directions)
         .map_err(|error| Failure::run(format!("{}, seed {}: {error}", scenario.name, scenario.seed)))?;
     drop(user);
-    emulate::say(&directions, &outcome.run);
+    say(&directions, &outcome.run);
     drop((scratch, janitor));
     Ok(outcome)
+}
+
+/// Why a command could not be run, with the exit code that says so.
+pub(crate) fn failure(error: EmulationError) -> Failure {
+    match error {
+        // Whoever interrupts knows it.
+        EmulationError::Command(CommandError::Interrupted { signal }) => {
+            Failure { code: 128u8.saturating_add(signal as u8), message: String::new() }
+        }
+        EmulationError::Command(error @ CommandError::NotRun { .. }) => Failure::input(error),
+        error => Failure::run(error),
+    }
+}
+
+/// What the run was like, on standard error.
+pub(crate) fn say(directions: &Directions, run: &Run) {
+    let passed = |direction: &Measured| {
+        let facts = &direction.facts;
+        format!("{} {} packets delivered, {} dropped", direction.name, facts.written, facts.dropped)
+    };
+    let lateness = directions.lateness();
+    let late = [lateness.quantile(0.5), lateness.quantile(0.99), lateness.max()]
+        .map(|late| format!("{:.3}", late.as_millis_f64()));
+    text::say(&format!(
+        "emulated: {}; {}; late by {} ms (median), {} ms (p99), {} ms (most), {}",
+        passed(&directions.up),
+        passed(&directions.down),
+        late[0],
+        late[1],
+        late[2],
+        directions.up.facts.scheduling,
+    ));
+    for reason in &run.unreliable_because {
+        text::say(&format!("unreliable: {reason}"));
+    }
 }
 
 /// A folder for what the hosts print, which is gone afterwards. It is theirs: they run as the user who called sudo, if one did.

@@ -2,7 +2,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`arguments`] | what can be said on the command line |
+//! | [`command_line`], [`arguments`] | every command with its arguments; the arguments and value parsers that commands share |
 //! | [`compare`], [`run`], [`reproduce`], [`list`], [`trace`], [`stability`], [`mod@bench`], [`perf`], [`emulate`], [`parity`], [`tcp`], [`router`] | one command each |
 //! | [`simulate`] | many runs at once |
 //! | [`quinn`] | the real QUIC stack as a host of the simulator |
@@ -17,6 +17,7 @@
 
 pub mod arguments;
 pub mod bench;
+pub mod command_line;
 pub mod compare;
 pub mod emulate;
 pub mod emulated;
@@ -44,12 +45,12 @@ mod testing;
 pub mod text;
 pub mod trace;
 
-use arguments::Command;
+use command_line::Command;
 use failure::Failure;
 
 /// Does what the command line says.
 pub fn main() -> Result<(), Failure> {
-    let Some(cli) = arguments::parse()? else { return Ok(()) };
+    let Some(cli) = command_line::parse()? else { return Ok(()) };
     let emulates = match &cli.command {
         Command::Emulate(_) => true,
         Command::Run(arguments) => arguments.on == arguments::Arena::Emulator,

@@ -1,14 +1,18 @@
 //! `stability`: where ABC's router settles and where it oscillates, by the fluid model and by packets.
 
+use std::path::PathBuf;
+
 use brakelight_core::time::Duration;
+use brakelight_core::units::Rate;
 use brakelight_scenario::documents::Origin;
 use brakelight_scenario::trace::plot;
 use brakelight_sim::analysis::fluid::{LINEAR_LIMIT, THEOREM_LIMIT};
 use brakelight_sim::analysis::stability::{Measured, Point, Predicted, Setting, Verdict};
+use clap::Args;
 use rayon::prelude::*;
 use serde::Serialize;
 
-use crate::arguments::{self, DocumentFormat};
+use crate::arguments::{DocumentFormat, human, positive_rate, positive_time, seed};
 use crate::failure::Failure;
 use crate::folder::Folder;
 use crate::origin;
@@ -25,6 +29,41 @@ const SHOWN: f64 = 60.0;
 
 const SCRIPT: &str = include_str!("stability/stability.js");
 const BODY: &str = include_str!("stability/stability.html");
+
+/// `stability`.
+#[derive(Clone, Debug, Args)]
+pub struct Arguments {
+    /// The link's rate
+    #[arg(long, value_name = "RATE", default_value = "24Mbps", value_parser = positive_rate, allow_hyphen_values = true)]
+    pub rate: Rate,
+    /// tau, propagation delay of the round trip
+    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = rtt, allow_hyphen_values = true)]
+    pub rtt: Duration,
+    /// Share of the capacity that the router aims at
+    #[arg(long, value_name = "SHARE", default_value = "0.98", value_parser = eta, allow_hyphen_values = true)]
+    pub eta: f64,
+    /// d_t, queueing delay below which the router drains nothing
+    #[arg(long, value_name = "TIME", default_value = "50ms", value_parser = human::<Duration>, allow_hyphen_values = true)]
+    pub target: Duration,
+    /// delta over tau, with commas between; one ratio and one number of flows show the delay over time
+    #[arg(long, value_name = "LIST", default_value = RATIOS, value_parser = ratios, allow_hyphen_values = true)]
+    pub ratios: std::vec::Vec<f64>,
+    /// Numbers of flows, with commas between
+    #[arg(long, value_name = "LIST", default_value = FLOWS, value_parser = flows, allow_hyphen_values = true)]
+    pub flows: std::vec::Vec<u32>,
+    /// Length of a run, of which the second half is looked at
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = positive_time, allow_hyphen_values = true)]
+    pub duration: Duration,
+    /// The seed
+    #[arg(long, value_name = "N", default_value = "1", value_parser = seed, allow_hyphen_values = true)]
+    pub seed: u64,
+    /// Write stability.html and stability.json into this folder
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// How to print the map
+    #[arg(long, default_value = "table", value_enum)]
+    pub format: DocumentFormat,
+}
 
 /// What the command prints.
 #[derive(Debug, Serialize)]
@@ -74,7 +113,7 @@ struct Packets {
 }
 
 /// Runs the command.
-pub fn execute(arguments: &arguments::Stability) -> Result<(), Failure> {
+pub fn execute(arguments: &Arguments) -> Result<(), Failure> {
     let folder = arguments.out.as_deref().map(Folder::create).transpose()?;
     let setting = Setting {
         rate: arguments.rate,
@@ -171,7 +210,7 @@ fn letter(verdict: Verdict) -> char {
     }
 }
 
-fn in_words(document: &Document, arguments: &arguments::Stability, screen: &Screen) -> String {
+fn in_words(document: &Document, arguments: &Arguments, screen: &Screen) -> String {
     let facts = format!(
         "{} Mbit/s, round trip {} ms, eta {}, target {} ms; swing of the queueing delay in ms, · up to 5 % of the round trip, ~ up to 15 %, # above",
         number(document.rate_mbps),
@@ -298,7 +337,7 @@ pub fn eta(text: &str) -> Result<f64, String> {
 
 /// The longest propagation delay that leaves something to see in a run.
 pub fn rtt(text: &str) -> Result<Duration, String> {
-    let time = arguments::positive_time(text)?;
+    let time = positive_time(text)?;
     if (Duration::from_millis(1)..=Duration::from_secs(2)).contains(&time) {
         Ok(time)
     } else {

@@ -1,0 +1,107 @@
+//! The command line as a whole: every command with its arguments, and the reading of it.
+
+use clap::builder::styling::{AnsiColor, Styles};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Parser, Subcommand};
+
+use crate::failure::Failure;
+use crate::origin::VERSION;
+use crate::{arguments, emulate, parity, perf, router, stability, tcp};
+
+const STYLES: Styles = Styles::styled()
+    .header(AnsiColor::Blue.on_default().bold())
+    .usage(AnsiColor::Blue.on_default().bold())
+    .literal(AnsiColor::Cyan.on_default())
+    .placeholder(AnsiColor::Green.on_default());
+
+/// Congestion control for links whose rate will not hold still.
+#[derive(Debug, Parser)]
+#[command(name = "brakelight", version = VERSION, styles = STYLES, max_term_width = 110)]
+#[command(disable_help_subcommand = true, subcommand_required = true, arg_required_else_help = true)]
+#[command(after_help = "Exit codes: 0 done, 1 a check or run failed, 2 the input was wrong.\n\
+    Begin with `brakelight compare --out report` and open report/report.html.")]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run every scheme on every trace, and show how they compare
+    Compare(Box<arguments::Compare>),
+    /// Run one scenario file
+    Run(arguments::Run),
+    /// Judge the papers' claims: run, compare with the paper, say what holds
+    Reproduce(arguments::Reproduce),
+    /// Show what there is: schemes, controllers, queues, feedbacks, path elements, radios, traces
+    List(arguments::List),
+    /// Look at traces, make them, convert them
+    #[command(subcommand)]
+    Trace(arguments::Trace),
+    /// Draw where ABC's router settles and where it oscillates, by the fluid model and by packets
+    Stability(stability::Arguments),
+    /// Measure the simulator's speed and what a queue costs
+    Bench(arguments::Bench),
+    /// Wait for `perf` clients: take and give bytes over QUIC
+    PerfServer(perf::arguments::Server),
+    /// Measure a path over QUIC against a `perf-server`, with any controller that works there
+    Perf(Box<perf::arguments::Client>),
+    /// Run scenarios in simulation and on the emulator, and show how far they agree
+    Parity(parity::Parity),
+    /// Run a command behind an emulated link
+    Emulate(Box<emulate::Arguments>),
+    /// Let this machine's TCP speak ABC, by eBPF programs in its kernel
+    #[command(subcommand)]
+    Tcp(tcp::arguments::Command),
+    /// Make this machine an ABC router, by eBPF programs around a shaper or by a kernel module
+    #[command(subcommand)]
+    Router(router::Command),
+}
+
+/// Reads the command line. Help and the version are printed here.
+pub fn parse() -> Result<Option<Cli>, Failure> {
+    match Cli::try_parse() {
+        Ok(cli) => Ok(Some(cli)),
+        Err(error) if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {
+            error.print().map_err(Failure::run)?;
+            Ok(None)
+        }
+        Err(error) if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            // The whole help, because whoever says nothing wants to know what can be said.
+            let _ = error.print();
+            Err(Failure { code: 2, message: String::new() })
+        }
+        Err(error) => Err(Failure::input(explain(&error))),
+    }
+}
+
+/// A complaint of clap's in one line.
+fn explain(error: &clap::Error) -> String {
+    if error.kind() == ErrorKind::ValueValidation
+        && let Some(ContextValue::String(argument)) = error.get(ContextKind::InvalidArg)
+        && let Some(source) = std::error::Error::source(error)
+    {
+        let name = argument.split_whitespace().next().unwrap_or(argument);
+        return format!("{name}: {source}");
+    }
+    let text = error.to_string();
+    let parts: Vec<&str> = text
+        .split("\n\n")
+        .map(str::trim)
+        .filter(|part| !part.is_empty() && !part.starts_with("For more information"))
+        .collect();
+    parts.join("; ").trim_start_matches("error: ").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_commands_are_consistent() {
+        Cli::command().debug_assert();
+    }
+}
