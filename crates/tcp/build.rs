@@ -14,7 +14,8 @@ mod bpf {
 
     use libbpf_cargo::SkeletonBuilder;
 
-    /// For each file `bpf/NAME.bpf.c` an object and its skeleton, in which the C structures are Rust structures.
+    /// For each file `bpf/NAME.bpf.c` an object and its skeleton, in which the C structures are Rust
+    /// structures.
     const OBJECTS: [&str; 7] = ["abc", "connections", "option", "receiver", "router", "stamp", "wdc"];
 
     pub fn compile() {

@@ -1,19 +1,20 @@
-//! What the data path costs and how precise it is: two namespaces, two TUN devices, the forwarding thread between them, and kernel
-//! TCP (iperf3) and ICMP (ping) over it.
+//! What the data path costs and how precise it is: two namespaces, two TUN devices, the forwarding thread
+//! between them, and kernel TCP (iperf3) and ICMP (ping) over it.
 //!
 //! ```text
 //! cargo bench -p brakelight-emulator --bench path [-- OPTION=VALUE ...]
 //!
-//! measure=rate,processor,latency,wakeup     which: at 2 Gbit/s, at 100 Mbit/s, of an idle link; what sleeping costs here, with
-//!                                           no emulator at all; or rates such as 500Mbps
+//! measure=rate,processor,latency,wakeup     which: at 2 Gbit/s, at 100 Mbit/s, of an idle link; what
+//!                                           sleeping costs without the emulator; or rates such as 500Mbps
 //! seconds=10                                of each run of TCP
-//! log=true                                  whether the full log, series and flows are kept, as `emulate --log` keeps them
+//! log=true                                  whether to keep log, series and flows as `emulate --log` does
 //! gather=125us                             how late a delivery may be for the sake of others
 //! fifo=true                                 whether the thread asks for SCHED_FIFO
 //! threads=1                                 1: both directions in one thread, 2: one each
 //! ```
 //!
-//! It needs root, iperf3 and ping, and prints one JSON document. The machine should be idle: the load average is printed beside.
+//! It needs root, iperf3 and ping, and prints one JSON document. The machine should be idle: the load average
+//! is printed beside.
 
 use std::env;
 use std::io::{self, Write as _};
@@ -187,7 +188,8 @@ fn start(options: &Options, up: &str, down: &str, buffer: Limit) -> Running {
 /// What a run came to.
 struct Ended {
     lanes: Vec<Finished<Meter>>,
-    /// Seconds of the processor: of the threads that carry packets, and of all of this process, the log's thread included.
+    /// Seconds of the processor: of the threads that carry packets, and of all of this process, the log's
+    /// thread included.
     carrying: f64,
     all: f64,
 }
@@ -229,7 +231,8 @@ fn tcp(options: &Options, rate: &str, buffer: Limit) -> serde_json::Value {
     let down = lanes.iter().find(|lane| lane.name == "down").expect("two directions");
     let rate: Rate = rate.parse().expect("a rate");
     let received = report["end"]["sum_received"]["bits_per_second"].as_f64().unwrap_or(0.0);
-    // The payload of every second but the first, in which TCP starts, with its headers: what the link delivered.
+    // The payload of every second but the first, in which TCP starts, with its headers: what the link
+    // delivered.
     let intervals = report["intervals"].as_array().expect("intervals");
     let steady: Vec<f64> =
         intervals.iter().skip(1).filter_map(|i| i["sum"]["bits_per_second"].as_f64()).collect();
@@ -298,8 +301,8 @@ fn latency(options: &Options) -> serde_json::Value {
     })
 }
 
-/// What the system charges a thread that does nothing but sleep until the next packet would be due at 100 Mbit/s: the floor under all that
-/// carries packets one by one.
+/// What the system charges a thread that does nothing but sleep until the next packet would be due at 100
+/// Mbit/s: the floor under all that carries packets one by one.
 fn wakeup(options: &Options) -> serde_json::Value {
     const COUNT: u64 = 20_000;
     const EVERY: Duration = Duration::from_micros(120);

@@ -1,8 +1,8 @@
-//! The user who called sudo: whom programs run as, and whose the files are that are written for him.
+//! The user who called sudo: programs run as that user, and files are written as that user.
 
 use nix::unistd::{Gid, Uid};
 
-/// Whom programs run as, where that is not whom the emulator runs as.
+/// The account that programs run as, if it is not the emulator's own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Account {
     /// User.
@@ -11,14 +11,15 @@ pub struct Account {
     pub gid: Gid,
     /// Every group.
     pub groups: Vec<Gid>,
-    /// Name, as far as it is known.
+    /// Name, if known.
     pub name: Option<String>,
-    /// Home folder, as far as it is known.
+    /// Home folder, if known.
     pub home: Option<std::path::PathBuf>,
 }
 
 impl Account {
-    /// Who called sudo, where root runs and sudo says so.
+    /// The user who called sudo. `None` unless the emulator runs as root and sudo's variables name another
+    /// user.
     pub fn invoking() -> Option<Self> {
         if !Uid::effective().is_root() {
             return None;

@@ -1,5 +1,5 @@
-//! Which addresses the two sides of an emulation get: one subnet per nesting level, chosen so that it collides with nothing that the
-//! present namespace uses, nor with the emulations around it.
+//! Which addresses the two sides of an emulation get: one subnet per nesting level, chosen so that it
+//! collides with nothing that the present namespace uses, nor with the emulations around it.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -27,7 +27,8 @@ pub struct Addresses {
 }
 
 impl Addresses {
-    /// Addresses that are free in the present namespace. `around` is the far end of an emulation around this one.
+    /// Addresses that are free in the present namespace. `around` is the far end of an emulation around this
+    /// one.
     pub(crate) fn choose(around: Option<Ipv4Addr>, v6: bool) -> io::Result<Self> {
         let mut netlink = Netlink::open()?;
         let mut used = netlink.addresses()?;
@@ -75,8 +76,8 @@ fn v6(subnet: u32, host: u16) -> Ipv6Addr {
     Ipv6Addr::new(a, b, c, subnet as u16, 0, 0, 0, host)
 }
 
-/// The subnet after the highest that is in use, because the levels further out may not be seen from here; any free one where that was
-/// the last.
+/// The subnet after the highest that is in use, because the levels further out may not be seen from here; any
+/// free one where that was the last.
 fn free(used: &[Prefix], v6: bool) -> Option<Addresses> {
     let last = used.iter().filter_map(subnet_of).max();
     let start = last.map_or(0, |last| last + 1);

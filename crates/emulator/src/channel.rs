@@ -1,5 +1,5 @@
-//! What the emulator and the first process of its namespaces say to each other: whole messages over a socket pair, with file
-//! descriptors beside them.
+//! What the emulator and the first process of its namespaces say to each other: whole messages over a socket
+//! pair, with file descriptors beside them.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IoSlice, IoSliceMut};
@@ -17,7 +17,7 @@ const LONGEST: usize = 128 * 1024;
 /// Most descriptors beside one message.
 const MOST_FDS: usize = 8;
 
-/// Which network namespace.
+/// Which side, and so which network namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// Behind the link.
@@ -33,11 +33,11 @@ pub struct Program {
     pub side: Side,
     /// Its name and its arguments.
     pub arguments: Vec<OsString>,
-    /// Variables beside those that the emulator has.
+    /// Environment variables besides those of the emulator.
     pub environment: Vec<(OsString, OsString)>,
-    /// Whether to tell when it listens.
+    /// Whether to report when it listens.
     pub listens: bool,
-    /// Whether it is a process group of its own, which an interrupt at the terminal does not reach.
+    /// Whether it gets a process group of its own, which Ctrl-C at the terminal does not reach.
     pub own_group: bool,
     /// Standard input, output and error, where they are not the emulator's.
     pub stdio: [Option<OwnedFd>; 3],
@@ -57,17 +57,18 @@ pub(crate) enum Order {
 /// From the first process of the namespaces.
 #[derive(Debug)]
 pub(crate) enum Report {
-    /// The namespaces stand; with the devices.
+    /// The namespaces are ready; carries the devices.
     Ready(Vec<OwnedFd>),
-    /// They do not, and why.
+    /// They could not be created; carries the reason.
     Failed(String),
     /// A program runs.
     Started(u32),
-    /// A program could not be run, with the error number.
+    /// A program could not be run; carries the errno.
     NotStarted(u32, i32),
     /// A program listens.
     Listening(u32),
-    /// A program ended, with the code that a shell would give.
+    /// A program ended; carries the exit code as a shell counts: 128 plus the signal's number if a signal
+    /// ended it.
     Ended(u32, i32),
 }
 
@@ -192,7 +193,8 @@ impl Channel {
             let mut fds = Vec::new();
             for control in received.cmsgs()? {
                 if let ControlMessageOwned::ScmRights(given) = control {
-                    // SAFETY: the kernel has just made these descriptors for this process; nobody else owns them.
+                    // SAFETY: the kernel has just made these descriptors for this process; nobody else owns
+                    // them.
                     fds.extend(given.into_iter().map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }));
                 }
             }
@@ -213,7 +215,7 @@ impl AsFd for Channel {
 }
 
 fn malformed() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, "a message that nobody sends")
+    io::Error::new(io::ErrorKind::InvalidData, "unknown kind of message")
 }
 
 fn number<T: std::str::FromStr>(field: &[u8]) -> Option<T> {

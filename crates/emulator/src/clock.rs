@@ -1,7 +1,8 @@
 //! Time in nanoseconds, how precisely a thread sleeps, and how late it was.
 //!
-//! All threads of an emulator count from one [`Epoch`]. A thread that is to sleep precisely asks for a timer slack of one nanosecond
-//! and, where it may, for SCHED_FIFO; what it got is part of the result, as is the lateness of everything it did.
+//! All threads of an emulator count from one [`Epoch`]. A thread that is to sleep precisely asks for a timer
+//! slack of one nanosecond and, where it may, for SCHED_FIFO; what it got is part of the result, as is the
+//! lateness of everything it did.
 
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -26,7 +27,7 @@ fn monotonic() -> u64 {
 }
 
 impl Epoch {
-    /// Time zero is now.
+    /// Starts the clock: time zero is now.
     pub fn start() -> Self {
         Epoch { origin: monotonic() }
     }
@@ -37,23 +38,23 @@ impl Epoch {
         Time::from_nanos(monotonic().saturating_sub(self.origin))
     }
 
-    /// Nanoseconds of CLOCK_MONOTONIC at time zero, for those who compare with clocks of others.
+    /// Nanoseconds of CLOCK_MONOTONIC at time zero, for comparison with other processes' clocks.
     pub fn origin_nanos(self) -> u64 {
         self.origin
     }
 }
 
-/// What ends a thread: set once, seen by all who poll it.
+/// A stop flag that threads can poll. Once set, it stays set.
 #[derive(Debug)]
 pub struct Stop(EventFd);
 
 impl Stop {
-    /// Not set.
+    /// A flag that is not set.
     pub fn new() -> Result<Self, nix::Error> {
         EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK).map(Stop)
     }
 
-    /// Everyone is to end.
+    /// Sets the flag.
     pub fn set(&self) {
         // It fails only when the counter is full, and then it is set.
         let _ = self.0.write(1);
@@ -84,10 +85,12 @@ impl fmt::Display for Scheduling {
     }
 }
 
-/// The priority asked for: the lowest of its class, which is above every ordinary thread and below the kernel's own.
+/// The priority asked for: the lowest of its class, which is above every ordinary thread and below the
+/// kernel's own.
 const PRIORITY: libc::c_int = 1;
 
-/// Makes this thread sleep precisely: a timer slack of 1 ns and, if `fifo` asks for it and the system permits, SCHED_FIFO.
+/// Makes this thread sleep precisely: a timer slack of 1 ns and, if `fifo` asks for it and the system
+/// permits, SCHED_FIFO.
 pub fn sleep_precisely(fifo: bool) -> Scheduling {
     // A slack of zero would mean the default. It cannot fail for a thread's own slack.
     let _ = nix::sys::prctl::set_timerslack(1);
@@ -97,7 +100,8 @@ pub fn sleep_precisely(fifo: bool) -> Scheduling {
     let parameters = libc::sched_param { sched_priority: PRIORITY };
     // A child of this process must not inherit the privilege.
     let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
-    // SAFETY: the pointer is to a parameter block on this stack, which the kernel reads during the call; 0 is this thread.
+    // SAFETY: the pointer is to a parameter block on this stack, which the kernel reads during the call; 0 is
+    // this thread.
     match unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) } {
         0 => Scheduling::Fifo,
         _ => Scheduling::Ordinary,
@@ -117,10 +121,10 @@ impl Default for Lateness {
 }
 
 impl Lateness {
-    /// The latest that is told apart; what is later counts as this.
+    /// The largest recorded lateness, nanoseconds; larger values count as this.
     const MOST: u64 = 100_000_000_000;
 
-    /// Nothing was delivered yet. Values are kept to three digits.
+    /// An empty histogram. Values are kept to three significant digits.
     pub fn new() -> Self {
         let histogram = Histogram::new_with_max(Self::MOST, 3).expect("three digits up to 100 s are valid");
         Lateness { histogram }
@@ -142,7 +146,8 @@ impl Lateness {
         self.histogram.len()
     }
 
-    /// What share `quantile` of 0 to 1 did not exceed; zero when there were none.
+    /// The lateness that a share `quantile` (0 to 1) of the deliveries did not exceed; zero if there were
+    /// none.
     pub fn quantile(&self, quantile: f64) -> Duration {
         Duration::from_nanos(self.histogram.value_at_quantile(quantile))
     }
@@ -152,7 +157,7 @@ impl Lateness {
         Duration::from_nanos(self.histogram.max())
     }
 
-    /// Share of them that exceeded `limit`.
+    /// Share of deliveries, 0 to 1, that were later than `limit`.
     pub fn share_above(&self, limit: Duration) -> f64 {
         if self.histogram.is_empty() {
             return 0.0;

@@ -1,4 +1,5 @@
-//! Programs in the namespaces, seen from the emulator: the [`Namespaces`] they run in, their start, their end, and the signals on the way.
+//! Programs in the [`Namespaces`], seen from the emulator: starting them, waiting for their end, forwarding
+//! signals.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -71,10 +72,10 @@ pub enum CommandError {
     },
 }
 
-/// How the two sides are to be.
+/// Settings of the two sides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// The outer side is the present network, which the command reaches by address translation.
+    /// Whether the outer side is the real network, which the command reaches by address translation.
     pub nat: bool,
     /// The longest packet: bytes at the IP layer.
     pub mtu: u32,
@@ -84,7 +85,7 @@ pub struct Setting {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ProgramId(u32);
 
-/// Both sides, with all that runs in them. Dropping it ends everything.
+/// The namespaces of both sides and the programs in them. Dropping it ends all of them.
 #[derive(Debug)]
 pub struct Namespaces {
     owner: Pid,
@@ -113,7 +114,8 @@ impl Namespaces {
         let account = Account::invoking();
         let has_v6 = Path::new("/proc/net/if_inet6").exists();
         let mut notes = Vec::new();
-        // Within another emulation, whose networks are ours to change, the paths are joined: the far end stays the same.
+        // Within another emulation, whose networks are ours to change, the paths are joined: the far end
+        // stays the same.
         let attach = setting.nat || (around.is_some() && privileged);
         let (plan, supervisor) = if attach {
             let turn = Turn::take(PATIENCE).doing("waiting for other emulators to change the network")?;
@@ -165,12 +167,12 @@ impl Namespaces {
         self.addresses
     }
 
-    /// What the user should know.
+    /// Notes for the user.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// The two devices, the outer one first; to be taken once.
+    /// Takes the two devices, the outer one first. `None` from the second call on.
     pub fn take_devices(&mut self) -> Option<[OwnedFd; 2]> {
         self.devices.take()
     }
@@ -200,12 +202,13 @@ impl Namespaces {
         }
     }
 
-    /// What ends everything from another thread: [`wait_for_the_end`](Self::wait_for_the_end) then says [`NamespaceError::Gone`].
+    /// A handle that ends everything from another thread: [`wait_for_the_end`](Self::wait_for_the_end) then
+    /// returns [`NamespaceError::Gone`].
     pub fn ender(&self) -> io::Result<Ender> {
         Ok(Ender(self.channel().try_clone()?))
     }
 
-    /// Sends a program a signal; one that has ended gets none.
+    /// Sends a signal to a program. Does nothing if the program has ended.
     pub fn signal(&self, program: ProgramId, signal: Signal) {
         let _ = self.channel().order(&Order::Signal(program.0, signal as i32));
     }
@@ -234,7 +237,8 @@ impl Namespaces {
         }
     }
 
-    /// Waits until a program ends, handing on the signals that the terminal did not. Gives the code that a shell would.
+    /// Waits until a program ends, and forwards signals that the terminal did not send to it. Returns the
+    /// exit code as a shell counts.
     pub fn wait_for_the_end(&mut self, program: ProgramId, signals: &Signals) -> Result<i32, CommandError> {
         let mut kill = None;
         loop {
@@ -261,7 +265,7 @@ impl Namespaces {
         self.ended.get(&program.0).copied()
     }
 
-    /// Ends everything: servers are asked to first, and given a moment.
+    /// Ends everything: servers get SIGTERM and up to two seconds.
     pub fn finish(mut self) {
         self.close();
     }
@@ -350,7 +354,7 @@ impl Ender {
     }
 }
 
-/// Whether there is a program of that name: a path to it, or a name that `PATH` knows.
+/// Whether an executable of that name exists: as a path if the name has a `/`, otherwise in `PATH`.
 pub fn exists(name: &OsStr) -> bool {
     let executable =
         |path: &Path| path.is_file() && nix::unistd::access(path, nix::unistd::AccessFlags::X_OK).is_ok();
@@ -377,7 +381,7 @@ enum Sender {
     Process,
 }
 
-/// Signals to this thread, held back to be looked at, for as long as this lives.
+/// Blocks signals to this thread and collects them, until this is dropped.
 #[derive(Debug)]
 pub struct Signals {
     fd: SignalFd,
@@ -385,7 +389,8 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Holds back what would end the emulator, or is the command's to know. Threads that are started from now on do the same.
+    /// Blocks the signals that would end the emulator or that belong to the command. Threads started from now
+    /// on block them too.
     pub fn hold() -> io::Result<Self> {
         let mut held = SigSet::empty();
         for signal in [
@@ -420,7 +425,8 @@ impl Drop for Signals {
     }
 }
 
-/// The variables of every program. Within another emulation whose path this one joins, the far end is that one's.
+/// The environment variables of every program. An emulation nested in another one keeps the address of the
+/// outer one's far end.
 fn environment(plan: &Plan, joined: bool) -> Vec<(OsString, OsString)> {
     let mut variables: Vec<(OsString, OsString)> = Vec::new();
     let mut set = |name: &str, value: OsString| variables.push((name.into(), value));
@@ -442,7 +448,8 @@ fn environment(plan: &Plan, joined: bool) -> Vec<(OsString, OsString)> {
     variables
 }
 
-/// Whether forwarding IPv6 does the machine no harm: with it, the kernel forgets the routes that routers have advertised.
+/// Whether IPv6 can be forwarded without harm: with forwarding on, the kernel drops routes learned from
+/// router advertisements.
 fn v6_can_be_forwarded(notes: &mut Vec<String>) -> io::Result<bool> {
     if sysctl::get("net/ipv6/conf/all/disable_ipv6").is_ok_and(|value| value != "0") {
         return Ok(false);
@@ -460,7 +467,8 @@ fn v6_can_be_forwarded(notes: &mut Vec<String>) -> io::Result<bool> {
     Ok(!advertised)
 }
 
-/// The table of this emulator. What was before the first emulator is known to those that run already.
+/// The nftables table of this emulator. The forwarding settings from before the first emulator are taken from
+/// the tables of those that run already.
 fn table(v6: bool) -> io::Result<Table> {
     let others = Table::all()?;
     let mut before = Forwarding::read(v6)?;

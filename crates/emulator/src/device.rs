@@ -1,9 +1,11 @@
-//! Where packets are read from and written to. A [`Port`] is a TUN device, or anything else that keeps packets apart.
+//! Where packets are read from and written to. A [`Port`] is a TUN device, or anything else that keeps
+//! packets apart.
 //!
-//! The device leaves TCP's and UDP's checksums open, with a word of ten bytes before each packet that says where it goes
-//! (`IFF_VNET_HDR`): the word is handed on with the packet, so that the receiving side knows as well, and nobody sums up what never
-//! left the machine's memory. It also takes TCP's data in the large buffers that the sending kernel makes, which are cut into their
-//! packets before anything else sees them ([`segment`](crate::segment)).
+//! The device leaves TCP's and UDP's checksums open, with a word of ten bytes before each packet that says
+//! where it goes (`IFF_VNET_HDR`): the word is handed on with the packet, so that the receiving side knows as
+//! well, and nobody sums up what never left the machine's memory. It also takes TCP's data in the large
+//! buffers that the sending kernel makes, which are cut into their packets before anything else sees them
+//! ([`segment`](crate::segment)).
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, IoSlice, IoSliceMut, Read as _, Write as _};
@@ -21,13 +23,13 @@ use nix::unistd::{self, ForkResult, fork};
 use crate::process::never_returns;
 use crate::segment::HEAD;
 
-/// What a TUN device is to be like.
+/// Settings of a TUN device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TunSettings {
     /// The largest packet: bytes at the IP layer.
     pub mtu: u32,
-    /// Packets the kernel holds for us before it drops; a thread that was kept from running must find them still there. It is set
-    /// over netlink, with the rest, because the ioctl for it is refused in a user namespace.
+    /// Packets the kernel queues for us before it drops, so that none are lost while our thread is not
+    /// scheduled. It is set over netlink because the ioctl for it is refused in a user namespace.
     pub queue: u32,
 }
 
@@ -37,13 +39,13 @@ impl Default for TunSettings {
     }
 }
 
-/// Why there is no device.
+/// Why a device could not be created.
 #[derive(Debug, thiserror::Error)]
 pub enum DeviceError {
-    /// No /dev/net/tun, or not for this user.
+    /// /dev/net/tun does not exist, or this user may not open it.
     #[error("/dev/net/tun: {0}; it needs the kernel's tun driver, and a user who may open it")]
     Open(io::Error),
-    /// The name is empty, too long or holds a byte that names of interfaces do not.
+    /// The name is empty, longer than 15 bytes, or contains a byte that interface names may not.
     #[error("interface `{0}`: a name has 1 to 15 bytes and no space, `/` or `:`")]
     Name(String),
     /// The system refused.
@@ -61,13 +63,14 @@ pub enum DeviceError {
 /// An Ethernet header.
 const ETHERNET: usize = 14;
 
-/// What the device takes from the kernel: open checksums, and TCP's data uncut, of ECN-capable connections too.
+/// Offloads that the device accepts: packets without checksums, and unsegmented TCP data, also of ECN-capable
+/// connections.
 const OFFLOADS: libc::c_uint = libc::TUN_F_CSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO6 | libc::TUN_F_TSO_ECN;
 
-/// The largest buffer that is read, the word before it included.
+/// Size of the largest buffer that is read, in bytes, including the virtio header before it.
 pub const LARGEST: usize = 65_535 + HEAD;
 
-/// A place that packets are read from and written to, never waiting.
+/// A non-blocking device or socket that packets are read from and written to.
 #[derive(Debug)]
 pub struct Port {
     fd: OwnedFd,
@@ -77,19 +80,20 @@ pub struct Port {
     mtu: usize,
 }
 
-/// What reading came to.
+/// The result of a read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Read {
-    /// So many bytes, [`Port::head`] included.
+    /// A packet of so many bytes, including [`Port::head`].
     Packet(usize),
-    /// Nothing there now.
+    /// No packet is waiting.
     Empty,
-    /// Nothing will ever come: the device or the other end is gone.
+    /// The device or the other end is gone.
     Closed,
 }
 
 impl Port {
-    /// Makes a TUN device in this thread's network namespace. It goes when the port is dropped. It is down and has no address.
+    /// Creates a TUN device in this thread's network namespace. It is down and has no address, and is removed
+    /// when the port is dropped.
     pub fn tun(name: &str, settings: &TunSettings) -> Result<Self, DeviceError> {
         let fd: OwnedFd = OpenOptions::new()
             .read(true)
@@ -114,27 +118,29 @@ impl Port {
         Ok(Port { fd, name: name.to_string(), head: HEAD, mtu: settings.mtu as usize })
     }
 
-    /// A port over `fd`, whose reads and writes must be whole packets and never wait: one end of a pair of sockets.
+    /// A port over `fd`, such as one end of a socket pair. Reads and writes must be whole packets and must
+    /// not block.
     pub fn over(fd: OwnedFd, name: &str, mtu: u32) -> Self {
         Port { fd, name: name.to_string(), head: 0, mtu: mtu as usize }
     }
 
-    /// The port of a TUN device that [`tun`](Self::tun) made, perhaps in another process, and of which `fd` is the descriptor.
+    /// A port over the descriptor `fd` of a TUN device that [`tun`](Self::tun) created, possibly in another
+    /// process.
     pub fn of_tun(fd: OwnedFd, name: &str, mtu: u32) -> Self {
         Port { fd, name: name.to_string(), head: HEAD, mtu: mtu as usize }
     }
 
-    /// The port of a packet socket at the other end of an interface: what is read and written are Ethernet frames.
+    /// A port over a packet socket at the other end of an interface. It reads and writes Ethernet frames.
     pub fn of_frames(fd: OwnedFd, name: &str, mtu: u32) -> Self {
         Port { fd, name: name.to_string(), head: ETHERNET, mtu: mtu as usize }
     }
 
-    /// Whether buffers may hold many packets' data, as the word before them says.
+    /// Whether a buffer may hold the data of many packets, as the virtio header before it says.
     pub fn uncut(&self) -> bool {
         self.head == HEAD
     }
 
-    /// The descriptor, to be handed to another process.
+    /// The descriptor, to be passed to another process.
     pub fn into_fd(self) -> OwnedFd {
         self.fd
     }
@@ -144,7 +150,8 @@ impl Port {
         &self.name
     }
 
-    /// Bytes before each packet, which are handed on as they are. Both ends of a path must have as many.
+    /// Bytes before each packet, which are passed on unchanged. Both ends of a path must have the same
+    /// number.
     pub fn head(&self) -> usize {
         self.head
     }
@@ -154,7 +161,8 @@ impl Port {
         self.mtu
     }
 
-    /// Reads one packet with what stands before it into `into`, and what does not fit there into `rest`.
+    /// Reads one packet, with the [`head`](Self::head) before it, into `into`; what does not fit goes into
+    /// `rest`.
     #[inline]
     pub fn read(&self, into: &mut [u8], rest: &mut [u8]) -> Result<Read, Errno> {
         match readv(&self.fd, &mut [IoSliceMut::new(into), IoSliceMut::new(rest)]) {
@@ -172,11 +180,12 @@ impl Port {
         writev(&self.fd, pieces).map(drop)
     }
 
-    /// Packets that the kernel had for us and dropped, because nobody read for too long and its queue was full. `None` where that
-    /// cannot be known: of what is neither a TUN device nor a packet socket, and of a device in a namespace that may not be entered.
+    /// Packets that the kernel dropped because its queue for us was full. `None` if that is unknown: for a
+    /// port that is neither a TUN device nor a packet socket, and for a device in a namespace that may not be
+    /// entered.
     ///
-    /// A process of its own enters the device's namespaces for it, or the socket's count starts over: to be called once, at the end, and
-    /// not where time matters.
+    /// For a TUN device this starts a process that enters the device's namespace; for a socket it resets the
+    /// count. Call it once, at the end of a run.
     pub fn missed(&self) -> Option<u64> {
         if !self.uncut() {
             return self.missed_by_a_socket();
@@ -189,7 +198,8 @@ impl Port {
         // SAFETY: the descriptor is new, and nobody else has it.
         let network = unsafe { OwnedFd::from_raw_fd(network) };
         let (mut heard, mut word) = io::pipe().ok()?;
-        // SAFETY: the child makes system calls and allocates, takes no lock that another thread may have held, and never returns.
+        // SAFETY: the child makes system calls and allocates, takes no lock that another thread may have
+        // held, and never returns.
         let child = match unsafe { fork() }.ok()? {
             ForkResult::Parent { child } => child,
             ForkResult::Child => never_returns(|| {
@@ -225,7 +235,7 @@ impl Port {
         (asked == 0 && length as usize == mem::size_of_val(&counts)).then_some(u64::from(counts.tp_drops))
     }
 
-    /// Writes one packet with what stands before it.
+    /// Writes one packet, with the [`head`](Self::head) before it.
     #[inline]
     pub fn write(&self, bytes: &[u8]) -> Result<(), Errno> {
         unistd::write(&self.fd, bytes).map(drop)
@@ -238,8 +248,8 @@ impl AsFd for Port {
     }
 }
 
-/// Enters a network namespace, through the user namespace whose it is: who made that one has every right in it, but only from inside. Of a
-/// process with a single thread.
+/// Enters a network namespace, after the user namespace that owns it: its creator has all capabilities there,
+/// but only inside. The process must have a single thread.
 fn enter(network: &OwnedFd) -> Option<()> {
     // SAFETY: the request takes no argument; what it returns is a new descriptor or -1.
     let user = unsafe { libc::ioctl(network.as_raw_fd(), NS_GET_USERNS) };

@@ -1,5 +1,5 @@
-//! What this machine and this user have of what an emulation needs; what is missing, and what to do about it, in plain words. Nothing is
-//! changed: what cannot be known by looking is tried in a child process.
+//! What this machine and this user have of what an emulation needs; what is missing, and what to do about it,
+//! in plain words. Nothing is changed: what cannot be known by looking is tried in a child process.
 
 use std::fs;
 use std::io;
@@ -17,7 +17,7 @@ use crate::netlink::Netlink;
 use crate::process::never_returns;
 use crate::sysctl::get;
 
-/// How something is.
+/// The state of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// There.
@@ -28,7 +28,7 @@ pub enum State {
     Missing,
 }
 
-/// One thing that was looked at.
+/// One finding about this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// What.
@@ -55,7 +55,7 @@ impl Finding {
     }
 }
 
-/// Looks at everything. To be called before there are other threads, because it starts processes.
+/// Examines everything. Must be called before other threads are started, because it forks.
 pub fn examine() -> Vec<Finding> {
     let privileged = privileged();
     vec![namespaces(privileged), tun(), timing(), ipv6(), congestion_controls(), nat(privileged), programs()]
@@ -75,7 +75,7 @@ fn namespaces(privileged: bool) -> Finding {
     }
 }
 
-/// What keeps users from making namespaces, by the settings that do; and the way around it.
+/// Which sysctl keeps users from creating namespaces, and the remedy.
 fn why_no_namespaces(error: &io::Error, setting: impl Fn(&str) -> Option<String>) -> (String, String) {
     let is = |name: &str, value: &str| setting(name).is_some_and(|found| found == value);
     let sudo = "or run brakelight with sudo";
@@ -91,7 +91,7 @@ fn why_no_namespaces(error: &io::Error, setting: impl Fn(&str) -> Option<String>
         )
     } else if is("kernel/apparmor_restrict_unprivileged_userns", "1") {
         (
-            "AppArmor takes away what user namespaces give (kernel.apparmor_restrict_unprivileged_userns = 1)"
+            "AppArmor removes the capabilities of user namespaces (kernel.apparmor_restrict_unprivileged_userns = 1)"
                 .into(),
             format!("sudo sysctl kernel.apparmor_restrict_unprivileged_userns=0, {sudo}"),
         )
@@ -107,7 +107,7 @@ fn why_no_namespaces(error: &io::Error, setting: impl Fn(&str) -> Option<String>
     }
 }
 
-/// Makes what an emulation makes, and asks whether it obeys.
+/// Creates the namespaces that an emulation creates, and checks that they can be configured.
 fn try_namespaces() -> io::Result<()> {
     let (uid, gid) = (Uid::effective(), Gid::effective());
     unshare(CloneFlags::CLONE_NEWUSER)?;
@@ -191,15 +191,15 @@ fn nat(privileged: bool) -> Finding {
     if !privileged {
         return Finding::limited(
             WHAT,
-            "it changes the network of this machine, which this user may not",
-            "sudo brakelight emulate --nat ...: the command runs as you all the same",
+            "it changes the network of this machine, which this user is not allowed to do",
+            "sudo brakelight emulate --nat ...: the command still runs as your user",
         );
     }
     match Table::all() {
         Ok(_) => Finding::good(WHAT, "nftables is there"),
         Err(error) => Finding::limited(
             WHAT,
-            format!("the kernel has no nftables for us ({error})"),
+            format!("nftables cannot be used ({error})"),
             "sudo modprobe nf_tables nft_masq; Linux 5.12 is the oldest that will do",
         ),
     }
@@ -209,7 +209,7 @@ fn programs() -> Finding {
     const WHAT: &str = "programs";
     let lacking: Vec<&str> = ["ping", "iperf3"].into_iter().filter(|name| !exists(name.as_ref())).collect();
     if lacking.is_empty() {
-        return Finding::good(WHAT, "ping and iperf3 are there to try it with");
+        return Finding::good(WHAT, "ping and iperf3 are installed");
     }
     let packages: Vec<&str> =
         lacking.iter().map(|name| if *name == "ping" { "iputils-ping" } else { *name }).collect();
@@ -220,9 +220,10 @@ fn programs() -> Finding {
     )
 }
 
-/// Does something in a child process, and tells its error.
+/// Runs `work` in a child process and returns its error.
 fn in_a_child(work: fn() -> io::Result<()>) -> io::Result<()> {
-    // SAFETY: the child makes system calls and allocates, takes no lock that another thread may have held, and never returns.
+    // SAFETY: the child makes system calls and allocates, takes no lock that another thread may have held,
+    // and never returns.
     match unsafe { fork() }? {
         // The numbers of errors fit into an exit code.
         ForkResult::Child => never_returns(|| match work() {

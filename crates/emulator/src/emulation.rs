@@ -1,5 +1,5 @@
-//! A command behind an emulated link, from its start to its end: the namespaces, the thread that carries packets, the server on the
-//! outer side, the command on the inner one.
+//! A command behind an emulated link, from its start to its end: the namespaces, the thread that carries
+//! packets, the server on the outer side, the command on the inner one.
 
 use std::ffi::OsString;
 use std::io;
@@ -18,16 +18,16 @@ use crate::namespace::error::NamespaceError;
 use crate::spec::Direction;
 use crate::watch::Watch;
 
-/// What to run, over what.
+/// A command, its servers, and the path between them.
 #[derive(Debug)]
 pub struct Setup {
     /// From the command to the outer side.
     pub up: Direction,
     /// From the outer side to the command.
     pub down: Direction,
-    /// How the two sides are.
+    /// Settings of the two sides.
     pub setting: Setting,
-    /// How the thread behaves.
+    /// Settings of the thread that carries packets.
     pub forward: Settings,
     /// Command lines for the shell that are run on the outer side first, each waited for until it listens.
     pub servers: Vec<OsString>,
@@ -35,18 +35,18 @@ pub struct Setup {
     pub command: Vec<OsString>,
 }
 
-/// What came of it.
+/// The result of an emulation.
 #[derive(Debug)]
 pub struct Ended<W> {
     /// The command's exit code; 128 and the signal's number where a signal ended it.
     pub code: i32,
-    /// What became of the direction from the command.
+    /// The result of the direction from the command.
     pub up: Finished<W>,
-    /// What became of the direction to the command.
+    /// The result of the direction to the command.
     pub down: Finished<W>,
     /// The addresses that both sides had.
     pub addresses: Addresses,
-    /// What the user should know.
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
@@ -56,25 +56,24 @@ pub enum EmulationError {
     /// The namespaces could not be created, or a program could not be run in them.
     #[error(transparent)]
     Command(#[from] CommandError),
-    /// Packets could not be carried.
+    /// The thread that carries packets failed.
     #[error(transparent)]
     Forward(#[from] ForwardError),
-    /// The thread that carries packets ended where it must not: a mistake of this program's. Where a panic aborts, as in the release
-    /// build of `brakelight`, it ends the process at once, and the command with it.
-    #[error(
-        "the thread that carries packets ended in a panic, which is a mistake in the emulator; what it said stands above"
-    )]
+    /// The thread that carries packets panicked, which is a bug. In builds where a panic aborts, as in the
+    /// release build of `brakelight`, the process ends at once, and the command with it.
+    #[error("the thread that carries packets panicked, which is a bug in the emulator; its message is above")]
     Panicked,
-    /// The system refused something else.
+    /// Another system call failed.
     #[error("{0}")]
     System(#[from] io::Error),
 }
 
-/// Runs a command and waits for its end. `watches` are told of what happens on the way up and on the way down; `begin` is called with the
-/// clock that they count by, once packets are about to be carried and no more processes are made: the place to start threads.
+/// Runs a command and waits for its end. `watches` are told of what happens on the way up and on the way
+/// down; `begin` is called with the clock that they count by, once packets are about to be carried and no
+/// more processes are made: the place to start threads.
 ///
-/// Signals to the calling thread are held back and handed on to the command while this runs. The child processes start as copies of the
-/// calling one, which therefore should have no other threads at work.
+/// Signals to the calling thread are held back and handed on to the command while this runs. The child
+/// processes start as copies of the calling one, which therefore should have no other threads at work.
 pub fn run<W: Watch + 'static>(
     setup: Setup,
     watches: [W; 2],
@@ -117,7 +116,7 @@ where
     Ok(Ended { code, up, down, addresses, notes })
 }
 
-/// Ends everything when the thread that carries packets ends before it was asked to: without packets nobody would come to an end.
+/// Ends everything if the thread that carries packets ends early: without packets the programs would not end.
 struct Last {
     ender: Ender,
     well: bool,
@@ -131,7 +130,7 @@ impl Drop for Last {
     }
 }
 
-/// The port of a device: of a TUN device under its name, or of a socket.
+/// The port over a TUN device or a packet socket.
 fn port(fd: OwnedFd, mtu: u32) -> Port {
     match tun_name(&fd) {
         Some(name) => Port::of_tun(fd, &name, mtu),

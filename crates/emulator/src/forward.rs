@@ -1,25 +1,29 @@
-//! The thread that carries packets: from a device through the elements of a direction to the other device, under a real clock.
+//! The thread that carries packets: from a device through the elements of a direction to the other device,
+//! under a real clock.
 //!
 //! ```text
-//! wake up at t:   everything that was due by t happens at its own time, element by element; what leaves the last is written
+//! wake up at t:   everything that was due by t happens at its own time, element by element; packets that
+//!                 leave the last element are written
 //!                 packets are read and enter the first element at the time they were read
-//! sleep until:    the next thing is due, or a packet comes
+//! sleep until:    the next event is due, or a packet comes
 //! ```
 //!
-//! One thread may carry one direction or both. Both in one is what an idle machine's processor time is best spent on: what a write
-//! brings about on the other side, an acknowledgement or the next data, is there to be read before the thread sleeps, and so costs
-//! no wake-up of its own.
+//! One thread may carry one direction or both. Carrying both in one costs the least processor time: what a
+//! write causes on the other side, an acknowledgement or the next data, can be read before the thread sleeps,
+//! and so costs no wake-up of its own.
 //!
-//! A wake-up of this thread, and of the program that what it writes is for, costs more than everything else that is done for a packet.
-//! So several packets share one where that makes none of them later than [`Settings::gather`]:
+//! A wake-up of this thread, and of the program that receives what it writes, costs more than everything else
+//! that is done for a packet. So several packets share one if that makes none of them later than
+//! [`Settings::gather`]:
 //!
-//! - Packets that follow each other at a steady distance below that, as behind a link that is never idle, are expected to go on doing
-//!   so: the thread wakes up for the last of as many as fit. Packets that follow each other at a larger distance, or that come in
-//!   groups as from a trace of milliseconds, are delivered when they are due.
-//! - Before a delay line nothing needs a wake-up of its own: elements keep their own time, so a link that is looked at late says what
-//!   it would have said in time.
-//! - Above [`Settings::crowded`] packets per second a direction does what network cards do at such rates: it looks once in `gather`
-//!   rather than at every packet, and hands data over in buffers of several packets where [`segment`](crate::segment) allows it.
+//! - Packets that follow each other at a steady distance below that, as behind a link that is never idle, are
+//!   expected to continue so: the thread wakes up for the last of as many as fit. Packets at a larger
+//!   distance, or in groups as from a trace of milliseconds, are delivered when they are due.
+//! - Nothing before a delay line needs a wake-up of its own: elements keep their own time, so a link that is
+//!   polled late gives the same result as one that is polled in time.
+//! - Above [`Settings::crowded`] packets per second a direction works as network cards do at such rates: it
+//!   polls once per `gather` instead of at every packet, and writes data in buffers of several packets if
+//!   [`segment`](crate::segment) allows it.
 //!
 //! Below that rate every packet is read when it comes and written alone.
 
@@ -45,35 +49,35 @@ mod tests;
 
 use carrier::Carrier;
 
-/// A wait that is shorter than this is not worth the sleep: falling asleep and waking up take longer.
+/// The thread polls instead of sleeping for waits shorter than this: sleeping and waking up take longer.
 const SPIN: Duration = Duration::from_micros(8);
 
-/// Rounds of delivering and reading before it is looked whether all is to end.
+/// Rounds of delivering and reading between two checks of the stop flag.
 const ROUNDS: usize = 16;
 
 /// One direction, ready to run.
 #[derive(Debug)]
 pub struct Lane<W> {
-    /// What packets pass.
+    /// The link and the elements that packets pass.
     pub direction: Direction,
-    /// Where they are read from.
+    /// The port that packets are read from.
     pub input: Arc<Port>,
-    /// Where they are written to.
+    /// The port that packets are written to.
     pub output: Arc<Port>,
-    /// Who is told.
+    /// The watch that is told of events.
     pub watch: W,
 }
 
-/// How a thread is to behave.
+/// Settings of the thread that carries packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Whether to ask for SCHED_FIFO.
     pub fifo: bool,
     /// The most packets a direction may hold at once.
     pub slots: usize,
-    /// Packets per second from which a direction is crowded.
+    /// Rate, in packets per second, from which a direction counts as crowded.
     pub crowded: u64,
-    /// How late a delivery may be for the sake of others.
+    /// How late a delivery may be so that several share a wake-up.
     pub gather: Duration,
 }
 
@@ -84,22 +88,22 @@ impl Default for Settings {
     }
 }
 
-/// What became of one direction.
+/// The result of one direction.
 #[derive(Debug)]
 pub struct Finished<W> {
     /// The direction's name.
     pub name: String,
-    /// Who was told.
+    /// The watch, with what it recorded.
     pub watch: W,
     /// How late deliveries were.
     pub lateness: Lateness,
-    /// What was counted.
+    /// Counters of the thread.
     pub facts: Facts,
-    /// The link as it was when the thread ended, for what it could have carried.
+    /// The link at the end, which can be asked for the capacity it had.
     pub link: Option<AnyElement<IpPacket>>,
 }
 
-/// What was counted in one direction.
+/// Counters of one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Facts {
     /// When the thread began.
@@ -120,19 +124,19 @@ pub struct Facts {
     pub made: u64,
     /// Packets still inside when the thread ended.
     pub inside: u64,
-    /// Packets that were no IP packets and went no further.
+    /// Packets that were not valid IP packets and were dropped.
     pub malformed: u64,
-    /// Packets that found no slot: the path held more than [`Settings::slots`].
+    /// Packets dropped because the path held [`Settings::slots`] packets already.
     pub overrun: u64,
-    /// Packets that the other side's kernel did not take.
+    /// Packets that the kernel of the other side refused.
     pub refused: u64,
-    /// Packets that were sent into this direction and dropped by the kernel before they could be read, where that can be known.
+    /// Packets that the kernel dropped before they could be read; `None` if unknown.
     pub missed: Option<u64>,
-    /// Packets whose ECN field left different from how it came.
+    /// Packets whose ECN field was changed on the way.
     pub rewritten: u64,
     /// How often the thread slept and woke up.
     pub wakeups: u64,
-    /// How often it wrote: fewer than packets where several were handed over in one buffer.
+    /// Number of writes: fewer than packets if several were written in one buffer.
     pub writes: u64,
     /// How the thread was scheduled.
     pub scheduling: Scheduling,
@@ -168,10 +172,10 @@ impl Facts {
     }
 }
 
-/// Why a thread could not go on.
+/// Why carrying packets failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ForwardError {
-    /// A device failed.
+    /// Reading from a device failed.
     #[error("interface `{name}`: reading failed: {error}")]
     Read {
         /// The interface.
@@ -184,7 +188,7 @@ pub enum ForwardError {
     Wait(Errno),
 }
 
-/// Carries packets until `stop` is set: the body of a thread. The clock of all directions is `epoch`'s.
+/// Carries packets in all directions until `stop` is set. Times count from `epoch`.
 pub fn run<W: Watch>(
     lanes: Vec<Lane<W>>,
     settings: &Settings,
@@ -240,8 +244,8 @@ pub fn run<W: Watch>(
     Ok(carriers.into_iter().map(|carrier| carrier.finish(ended)).collect())
 }
 
-/// Sleeps until a packet comes to one of `watched` or `timeout` is over; says which direction may have packets, and whether all is to
-/// end.
+/// Sleeps until a packet comes to one of `watched` or `timeout` is over; says which direction may have
+/// packets, and whether all is to end.
 fn wait<W: Watch>(
     watched: &[Carrier<W>],
     ready: &mut [bool],

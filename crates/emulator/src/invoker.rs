@@ -1,6 +1,8 @@
-//! Files on behalf of the user who called sudo: what root writes where a user chose the place is checked as that user's doing, and his.
+//! Files on behalf of the user who called sudo: what root writes where a user chose the place is checked as
+//! that user's doing, and his.
 //!
-//! Files of other users that a link leads to, folders he may not write to: what he could not do himself is not done for him.
+//! Files of other users that a link leads to, folders he may not write to: what he could not do himself is
+//! not done for him.
 
 use std::marker::PhantomData;
 
@@ -8,8 +10,8 @@ use nix::unistd::{Gid, Uid, getgroups, setfsgid, setfsuid};
 
 use crate::account::Account;
 
-/// While this lives, this thread's files are those of the user who called sudo, if one did: his are made, his rights count. Threads that
-/// are started meanwhile are the same.
+/// While this lives, this thread accesses files as the user who called sudo, if one did: new files belong to
+/// that user, and that user's permissions apply. Threads started meanwhile inherit this.
 #[derive(Debug)]
 pub struct AsInvoker {
     before: Option<(Uid, Gid, Option<Vec<Gid>>)>,
@@ -18,7 +20,7 @@ pub struct AsInvoker {
 }
 
 impl AsInvoker {
-    /// From now on. Within another, it changes nothing.
+    /// Starts to access files as that user. Within another `AsInvoker` it changes nothing.
     pub fn begin() -> Self {
         let before = Account::invoking().map(|account| {
             // Where groups may not be set, the user's own identity is set all the same.

@@ -1,7 +1,8 @@
-//! A link's log while it grows: what Mahimahi's `mm-link --uplink-log` writes, dequeue drops included, straight into a file.
+//! A link's log while it grows: what Mahimahi's `mm-link --uplink-log` writes, dequeue drops included,
+//! straight into a file.
 //!
-//! The thread that carries packets only fills blocks of events; a thread of the log's own lays the delivery opportunities
-//! between them and writes. A slow disk costs memory, never time on the path nor an event.
+//! The thread that carries packets only fills blocks of events; a thread of the log's own lays the delivery
+//! opportunities between them and writes. A slow disk costs memory, never time on the path nor an event.
 
 use std::fmt;
 use std::fs::File;
@@ -39,14 +40,14 @@ pub struct LogError {
     pub error: io::Error,
 }
 
-/// What goes to the writing thread.
+/// A message to the writing thread.
 #[derive(Debug)]
 enum Message {
     Events(Vec<LinkEvent>),
     End(Time),
 }
 
-/// A log that is being written: the end that the path holds.
+/// The sending half of a log, which the path holds.
 #[derive(Debug)]
 pub struct LogWriter {
     block: Vec<LinkEvent>,
@@ -56,7 +57,7 @@ pub struct LogWriter {
     path: PathBuf,
 }
 
-/// The other end: what the thread needs that writes.
+/// The receiving half of a log, which the writing thread needs.
 #[derive(Debug)]
 pub struct LogThread {
     file: File,
@@ -68,8 +69,9 @@ pub struct LogThread {
 }
 
 impl LogWriter {
-    /// Makes the file at `path`, where none may be, for the link `spec`. `element` is a link of the same kind that nothing passes: it is asked for
-    /// capacity. `command` is the command line. Nothing is written until the thread is [started](LogThread::start).
+    /// Makes the file at `path`, where none may be, for the link `spec`. `element` is a link of the same kind
+    /// that nothing passes: it is asked for capacity. `command` is the command line. Nothing is written until
+    /// the thread is [started](LogThread::start).
     pub fn create(
         path: &Path,
         spec: &LinkSpec,
@@ -95,7 +97,7 @@ impl LogWriter {
         Ok((LogWriter { block, full, empty, written, path: path.to_path_buf() }, thread))
     }
 
-    /// Something happened, in the order of time.
+    /// Appends an event. Events must come in the order of time.
     #[inline]
     pub fn push(&mut self, event: LinkEvent) {
         self.block.push(event);
@@ -112,20 +114,22 @@ impl LogWriter {
         let _ = self.full.send(Message::Events(block));
     }
 
-    /// Writes what is left of a run that ended at `end`, and waits until it is written. Returns how many events the log holds,
-    /// opportunities included.
+    /// Writes what is left of a run that ended at `end`, and waits until it is written. Returns how many
+    /// events the log holds, opportunities included.
     pub fn finish(mut self, end: Time) -> Result<u64, LogError> {
         self.hand_over();
         let _ = self.full.send(Message::End(end));
         let LogWriter { written, path, full, .. } = self;
         drop(full);
-        let written = written.recv().unwrap_or_else(|_| Err(io::Error::other("nobody writes it")));
+        let written =
+            written.recv().unwrap_or_else(|_| Err(io::Error::other("the writing thread has ended")));
         written.map_err(|error| LogError { path, error })
     }
 }
 
 impl LogThread {
-    /// Starts it. Not before the emulator has made its child processes, which must be copies of a single thread.
+    /// Starts it. Not before the emulator has made its child processes, which must be copies of a single
+    /// thread.
     pub fn start(self) -> io::Result<()> {
         let body = move || {
             let LogThread { file, element, opportunity, incoming, outgoing, written } = self;

@@ -1,9 +1,9 @@
-//! What is measured of one direction: the link by the simulator's own meter, flows by their 5-tuple, and what a display shows
-//! meanwhile. [`outcome`](crate::outcome) makes the row of both directions.
+//! What is measured of one direction: the link by the simulator's own meter, flows by their 5-tuple, and what
+//! a display shows meanwhile. [`outcome`](crate::outcome) makes the row of both directions.
 //!
-//! Times are those at which things were due, as in the simulator: a departure counts at the time the link scheduled it for. How
-//! late the machine was is measured beside them. All counting is by the thread that carries the packets, without a lock, and without
-//! an allocation but for a flow's first packet.
+//! Times are those at which things were due, as in the simulator: a departure counts at the time the link
+//! scheduled it for. How late the machine was is measured beside them. All counting is by the thread that
+//! carries the packets, without a lock, and without an allocation but for a flow's first packet.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -31,43 +31,43 @@ use crate::spec::Direction;
 use crate::tuple::FiveTuple;
 use crate::watch::Watch;
 
-/// Flows that are told apart; the packets of all further ones are counted together.
+/// The most flows that are counted separately. Packets of all further flows are counted together.
 pub const MOST_FLOWS: usize = 10_000;
 
 /// Flows, in the order in which they appear, whose throughput is kept over time.
 const MOST_SERIES: usize = 32;
 
-/// What to keep of a direction.
+/// What to record of a direction.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Nothing before this counts, except in series and logs.
+    /// Start of the measured interval. Series and logs also cover the time before.
     pub measure_from: Duration,
-    /// Width of a bin of the time series, where they are kept.
+    /// Width of a bin of the time series; `None` records no series.
     pub bin: Option<Duration>,
-    /// Where the link's log goes, where it is kept, and the command line to put into it.
+    /// File of the link's log, and the command line to write into it; `None` writes no log.
     pub log: Option<(PathBuf, String)>,
-    /// Who watches meanwhile.
+    /// Counters for a live display, if there is one.
     pub live: Option<Arc<Live>>,
 }
 
 /// What one flow did in one direction.
 #[derive(Clone, Debug)]
 pub struct FlowMeter {
-    /// Who speaks to whom; none for what is counted together.
+    /// Addresses and ports; `None` for the flows that are counted together.
     pub tuple: Option<FiveTuple>,
     /// When its first packet arrived.
     pub first: Time,
-    /// When its newest packet was handed over.
+    /// When its newest packet was delivered.
     pub last: Time,
-    /// IP bytes handed over.
+    /// IP bytes delivered.
     pub bytes: u64,
-    /// Packets handed over.
+    /// Packets delivered.
     pub delivered: u64,
     /// Packets dropped, at the link or behind it.
     pub dropped: u64,
-    /// Marks on packets handed over.
+    /// Marks on delivered packets.
     pub marks: MarkCounts,
-    /// Bytes handed over by bin, the first of them at time zero.
+    /// Bytes delivered in each bin; the first bin begins at time zero.
     pub bins: Vec<u64>,
 }
 
@@ -102,7 +102,7 @@ pub struct Through {
     pub dropped: u64,
 }
 
-/// What is added up for a display until it is told.
+/// Sums for a display since it was last updated.
 #[derive(Debug, Default)]
 struct LiveState {
     told: Time,
@@ -119,7 +119,7 @@ struct LiveState {
 /// How often a display is told. A wake-up more often than this tells it nothing.
 const TELL_EVERY: Duration = Duration::from_millis(20);
 
-/// A flow's identity is a hash already.
+/// A hasher that returns the flow's identity, which is a hash already.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Already(u64);
 
@@ -139,7 +139,8 @@ impl Hasher for Already {
 }
 
 impl Meter {
-    /// The watch of `direction`, before its first packet. Its log, if it keeps one, needs [a thread](Self::take_log_thread).
+    /// The watch of `direction`, before its first packet. Its log, if it keeps one, needs [a
+    /// thread](Self::take_log_thread).
     pub fn new(direction: &Direction, settings: &Settings) -> Result<Self, LogError> {
         let measure_from = Time::ZERO + settings.measure_from;
         let link = direction.link.as_ref().map(|link| {
@@ -173,7 +174,8 @@ impl Meter {
         })
     }
 
-    /// The thread that writes the link's log, where one is kept: to be started once there are no more processes to be made.
+    /// The thread that writes the link's log, where one is kept: to be started once there are no more
+    /// processes to be made.
     pub fn take_log_thread(&mut self) -> Option<LogThread> {
         self.log_thread.take()
     }
@@ -365,13 +367,13 @@ pub struct Measured {
     pub flows: Vec<FlowMeter>,
     /// From arrival at the path to the other device.
     pub one_way: Distribution,
-    /// Width of a bin, where series were kept.
+    /// Width of a bin; `None` if no series were recorded.
     pub bin: Option<Duration>,
     /// How late deliveries were.
     pub lateness: Lateness,
     /// What the thread counted.
     pub facts: Facts,
-    /// Events in the log, opportunities included, where it was kept.
+    /// Events in the log, including opportunities; `None` if no log was written.
     pub logged: Option<u64>,
 }
 
@@ -380,7 +382,7 @@ pub struct Measured {
 pub struct MeasuredLink {
     /// What it was.
     pub spec: LinkSpec,
-    /// What it did.
+    /// Its counters.
     pub meter: LinkMeter,
     /// What it could have carried in the measured interval: bytes.
     pub capacity: Bytes,
@@ -389,7 +391,7 @@ pub struct MeasuredLink {
 }
 
 impl Measured {
-    /// What a thread that ended has measured. Waits until the log is written.
+    /// The measurements of a direction that has ended. Waits until the log is written.
     pub fn of(finished: Finished<Meter>) -> Result<Self, LogError> {
         let Finished { name, watch: mut meter, lateness, facts, link: element } = finished;
         let end = facts.ended;

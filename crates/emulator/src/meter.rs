@@ -1,6 +1,8 @@
-//! What a display shows while packets pass: counters that the carrying thread sets and others read, without a lock on either side.
+//! What a display shows while packets pass: counters that the carrying thread sets and others read, without a
+//! lock on either side.
 //!
-//! The thread writes between two steps of a sequence number, so that a reader sees counters of one moment or tries again.
+//! The thread writes between two steps of a sequence number, so that a reader sees counters of one moment or
+//! tries again.
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
@@ -9,7 +11,7 @@ use brakelight_core::time::Duration;
 /// Counters of one direction since its run began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// When they were so: nanoseconds of the run.
+    /// Time of these values: nanoseconds since the run began.
     pub time_nanos: u64,
     /// Bytes the link could have carried.
     pub capacity: u64,
@@ -29,7 +31,7 @@ pub struct Counts {
 
 const FIELDS: usize = 8;
 
-/// The counters as they are handed over.
+/// Counters that one thread writes and others read without locks.
 #[derive(Debug, Default)]
 pub struct Live {
     /// Odd while the counters change.
@@ -40,7 +42,7 @@ pub struct Live {
 }
 
 impl Live {
-    /// Sets the counters. For one thread only, which carries the packets.
+    /// Updates the counters. Only one thread may call this.
     #[inline]
     pub fn tell(&self, set: impl FnOnce(&mut Counts)) {
         let mut counts = Counts::default();
@@ -54,13 +56,13 @@ impl Live {
         self.sequence.store(sequence.wrapping_add(2), Ordering::Release);
     }
 
-    /// A delivery was late by this.
+    /// Records the lateness of a delivery.
     #[inline]
     pub fn late(&self, late: Duration) {
         self.latest.fetch_max(late.as_nanos(), Ordering::Relaxed);
     }
 
-    /// The counters of one moment.
+    /// A consistent copy of the counters.
     pub fn counts(&self) -> Counts {
         loop {
             let before = self.sequence.load(Ordering::Acquire);
@@ -73,7 +75,7 @@ impl Live {
         }
     }
 
-    /// The latest delivery since this was last asked.
+    /// The largest lateness since the last call.
     pub fn take_latest(&self) -> Duration {
         Duration::from_nanos(self.latest.swap(0, Ordering::Relaxed))
     }
@@ -99,7 +101,7 @@ impl Counts {
         Counts { time_nanos, capacity, bytes, packets, queued_nanos, accelerate, brake, dropped }
     }
 
-    /// What happened between `before` and now.
+    /// The sample between `before` and these counters.
     pub fn since(&self, before: &Counts) -> Sample {
         let seconds = self.time_nanos.saturating_sub(before.time_nanos) as f64 * 1e-9;
         let mbps = |now: u64, then: u64| {
@@ -119,16 +121,16 @@ impl Counts {
     }
 }
 
-/// One direction between two looks at it.
+/// One direction in the interval between two readings.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sample {
     /// What the link could have carried.
     pub capacity_mbps: f64,
     /// What it carried.
     pub throughput_mbps: f64,
-    /// Mean time in it of the packets that left; none where none left.
+    /// Mean time in the link of the packets that left, ms; `None` if no packet left.
     pub queueing_delay_ms: Option<f64>,
-    /// Share of accelerates among ABC's marks; none where there were none.
+    /// Share of accelerates among ABC's marks, 0 to 1; `None` if there were no marks.
     pub accelerate_fraction: Option<f64>,
     /// Packets dropped.
     pub dropped: u64,

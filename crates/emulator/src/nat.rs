@@ -1,8 +1,10 @@
-//! The translation that lets the inner side reach the network of the outer: one table of nftables, which the kernel removes with the
-//! socket that made it (`NFT_TABLE_F_OWNER`, Linux 5.12), however the socket's process ends.
+//! The translation that lets the inner side reach the network of the outer: one table of nftables, which the
+//! kernel removes with the socket that made it (`NFT_TABLE_F_OWNER`, Linux 5.12), however the socket's
+//! process ends.
 //!
-//! The name of a table says what forwarding was before the first emulator came: `brakelight-TOKEN-V4V6`, each `0`, `1`, or `-` for
-//! left alone. So emulators that overlap agree on what to restore, and the last one does it.
+//! The name of a table says what forwarding was before the first emulator came: `brakelight-TOKEN-V4V6`, each
+//! `0`, `1`, or `-` for left alone. So emulators that overlap agree on what to restore, and the last one does
+//! it.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -42,7 +44,7 @@ const META_FAMILY: u32 = 15;
 const NETWORK_HEADER: u32 = 1;
 const REGISTER: u32 = 1;
 
-/// Whether packets were forwarded before; nothing where that is left alone.
+/// Whether packets were forwarded before the emulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Forwarding {
     /// IPv4.
@@ -55,7 +57,7 @@ const V4: &str = "net/ipv4/ip_forward";
 const V6: &str = "net/ipv6/conf/all/forwarding";
 
 impl Forwarding {
-    /// What holds now; `v6` is whether IPv6 will be touched.
+    /// Reads the current state; `v6` says whether IPv6 will be changed.
     pub(crate) fn read(v6: bool) -> io::Result<Self> {
         let v4 = get(V4)? != "0";
         let v6 = v6.then(|| get(V6)).transpose()?.map(|value| value != "0");
@@ -73,7 +75,7 @@ impl Forwarding {
         Ok(())
     }
 
-    /// Makes it as it was.
+    /// Restores the recorded state.
     pub(crate) fn restore(self) -> io::Result<()> {
         if !self.v4 {
             set(V4, "0")?;
@@ -136,8 +138,8 @@ impl Table {
     }
 }
 
-/// The right to change the present network namespace, held by one emulator at a time: a table of a name that nobody else can take who may
-/// not change the network himself, and that goes with its holder.
+/// The lock on changing the current network namespace, held by one emulator at a time: a table of a name that
+/// only those who may change the network can create, and that the kernel removes with its holder.
 #[derive(Debug)]
 pub(crate) struct Turn {
     _owner: Socket,
@@ -147,7 +149,7 @@ impl Turn {
     /// How often it is tried.
     const AGAIN: Duration = Duration::from_millis(2);
 
-    /// Waits for the turn, no longer than `patience`.
+    /// Waits for the lock, at most `patience`.
     pub(crate) fn take(patience: Duration) -> io::Result<Self> {
         let until = Instant::now() + patience;
         loop {
@@ -177,14 +179,15 @@ impl Turn {
     }
 }
 
-/// The translation, for as long as this is held.
+/// The address translation, which ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Translation {
     _owner: Socket,
 }
 
 impl Translation {
-    /// Hides what comes from the inner side behind the address of whatever interface it leaves by.
+    /// Translates the source addresses of the inner side to the address of the interface that packets leave
+    /// by (masquerading).
     pub(crate) fn start(table: &Table, addresses: Addresses) -> io::Result<Self> {
         let mut socket = open()?;
         let name = table.name();
@@ -290,7 +293,7 @@ fn expression(name: &str, data: &[u8]) -> Vec<u8> {
     nested(1, &[text(1, name), nested(2, data)].concat())
 }
 
-/// Goes on only where the register holds this.
+/// Continues with the rule only if the register holds `value`.
 fn equals(value: &[u8]) -> Vec<u8> {
     expression("cmp", &[number(1, REGISTER), number(2, 0), nested(3, &attribute(1, value))].concat())
 }

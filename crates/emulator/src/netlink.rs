@@ -65,7 +65,8 @@ impl Netlink {
         self.change(RouteNetlinkMessage::SetLink(message), 0)
     }
 
-    /// Makes a pair of virtual Ethernet devices, one here and one in another namespace, with one hardware address that nobody asks for.
+    /// Makes a pair of virtual Ethernet devices, one here and one in another namespace, with one hardware
+    /// address that nobody asks for.
     pub(crate) fn add_veth(
         &mut self,
         name: &str,

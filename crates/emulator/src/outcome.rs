@@ -1,8 +1,8 @@
 //! Both directions as one row of results, in the shape and by the definitions of the simulator's.
 //!
-//! The row is about the direction that carried more: data go that way, acknowledgements the other. What a simulation knows and
-//! nobody on the path can see, payload and retransmissions, is for whoever knows the application to fill in; until then goodput is
-//! what was handed over at the IP layer.
+//! The row is about the direction that carried more: data go that way, acknowledgements the other. What a
+//! simulation knows and nobody on the path can see, payload and retransmissions, is for whoever knows the
+//! application to fill in; until then goodput is what was handed over at the IP layer.
 
 use brakelight_core::time::{Duration, Time};
 use brakelight_scenario::measure::{describe_service, jain, mbps, percent};
@@ -13,7 +13,7 @@ use brakelight_scenario::outcome::{
 use crate::clock;
 use crate::measure::{FlowMeter, Measured};
 
-/// Deliveries later than this by the 99th percentile make a run unreliable.
+/// If the 99th percentile of the lateness exceeds this, the run is unreliable.
 pub const LATE_P99: Duration = Duration::from_millis(1);
 
 /// One delivery later than this makes a run unreliable.
@@ -34,7 +34,7 @@ pub struct Directions {
 }
 
 impl Directions {
-    /// The direction that carried more bytes; of those with a link, if only one has one.
+    /// The direction with the link; if both or neither have one, the direction that carried more bytes.
     pub fn main(&self) -> &Measured {
         let weight = |one: &Measured| (one.link.is_some(), one.facts.written_bytes);
         if weight(&self.down) > weight(&self.up) { &self.down } else { &self.up }
@@ -46,7 +46,7 @@ impl Directions {
         end.since((Time::ZERO + self.measure_from).min(end))
     }
 
-    /// How late both were.
+    /// Lateness of both directions together.
     pub fn lateness(&self) -> clock::Lateness {
         let mut both = self.up.lateness.clone();
         both.add(&self.down.lateness);
@@ -125,7 +125,7 @@ impl Directions {
         Some(Series { bin_s: bin.as_secs_f64(), links: links.collect(), flows: flows.collect() })
     }
 
-    /// Why the numbers are not to be trusted.
+    /// Reasons why the run is unreliable.
     fn reasons(&self, lateness: &clock::Lateness) -> Vec<String> {
         let mut reasons = Vec::new();
         let p99 = lateness.quantile(0.99);

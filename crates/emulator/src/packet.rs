@@ -1,30 +1,31 @@
-//! What queues see of an IP packet: a small value with its size, ECN bits, flow and hash, read from the header once, and the
-//! rewriting of the ECN field in the bytes when the packet leaves.
+//! What queues see of an IP packet: a small value with its size, ECN bits, flow and hash, read from the
+//! header once, and the rewriting of the ECN field in the bytes when the packet leaves.
 //!
 //! | of the packet | read from |
 //! |---|---|
 //! | size | IPv4's total length, IPv6's payload length and 40 |
 //! | ECN | the two low bits of IPv4's type of service, of IPv6's traffic class (rfc3168 5) |
-//! | flow | hash of addresses, protocol and ports; without the ports for fragments and for protocols that have none |
-//! | 16 bits that differ from packet to packet | IPv4's identification where there is one, else a hash of the payload ([`hash16`](#hash)) |
+//! | flow | hash of addresses, protocol and, except for fragments and protocols without them, ports |
+//! | `hash16`: 16 bits that differ between packets | IPv4's identification, or [a hash](#hash) |
 //!
 //! # Hash
 //!
-//! BMCC compares loads with a hash of 16 bits that router and receiver compute alike. IPv4's identification is one where the sender
-//! counts it up, as Linux does for TCP; IPv6 has none, and IPv4 need not have one in packets that may not be fragmented (rfc6864 4.1):
-//! they come with 0. IPv6's flow label is the same in all packets of a flow. So the hash is the identification unless that is 0 or
-//! the protocol is UDP, whose receivers are not told it, and otherwise [`payload_hash16`] of bytes that a router on the way does not
-//! change: of TCP the sequence and acknowledgement numbers, of UDP the first 32 bytes of the datagram, of anything else the first 32
-//! bytes behind the IP header.
+//! BMCC compares loads with a hash of 16 bits that router and receiver compute alike. IPv4's identification
+//! is one where the sender counts it up, as Linux does for TCP; IPv6 has none, and IPv4 need not have one in
+//! packets that may not be fragmented (rfc6864 4.1): they come with 0. IPv6's flow label is the same in all
+//! packets of a flow. So the hash is the identification unless that is 0 or the protocol is UDP, whose
+//! receivers are not told it, and otherwise [`payload_hash16`] of bytes that a router on the way does not
+//! change: of TCP the sequence and acknowledgement numbers, of UDP the first 32 bytes of the datagram, of
+//! anything else the first 32 bytes behind the IP header.
 
 use brakelight_core::ecn::{Ecn, Encoding};
 use brakelight_core::packet::{Duplicate, FlowId, Packet, PacketId, Tunnel, payload_hash16};
 use brakelight_core::time::Time;
 
-/// An IP packet as queues see it. Its bytes lie in a slot.
+/// The metadata of an IP packet that queues need. Its bytes are in a slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct IpPacket {
-    /// Its identity, unique within one direction of a run.
+    /// Identity, unique within one direction of a run.
     pub id: PacketId,
     /// When it was read.
     pub arrived: Time,
@@ -32,29 +33,29 @@ pub struct IpPacket {
     pub slot: u32,
     /// What its header says.
     pub header: Header,
-    /// What its flow means by its ECN bits, as the emulator is configured.
+    /// How its flow's ECN bits are read, as the emulator is configured.
     pub encoding: Encoding,
-    /// What a tunnel on the path has put around it.
+    /// The outer header that a tunnel on the path has added.
     pub tunnel: Option<Tunnel>,
 }
 
 // Budget: a packet is at most one cache line.
 const _: () = assert!(size_of::<IpPacket>() <= 64);
 
-/// What the header of a packet says.
+/// Fields of a packet's header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Header {
     /// Hash of the 5-tuple.
     pub flow: FlowId,
     /// The packet's length, header included: bytes.
     pub size: u32,
-    /// See the module's words on the hash.
+    /// 16-bit hash of the packet; see the module documentation.
     pub hash16: u16,
     /// The ECN field.
     pub ecn: Ecn,
 }
 
-/// Why bytes are no IP packet.
+/// Why bytes are not a valid IP packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Malformed {
     /// Neither IPv4 nor IPv6.
@@ -205,7 +206,7 @@ impl Header {
 }
 
 impl<'a> Upper<'a> {
-    /// The bytes that differ from packet to packet and that no router changes.
+    /// Bytes that differ between packets and that no router changes.
     fn telling(&self) -> &'a [u8] {
         let whole = !self.fragment;
         let range = match self.protocol {
@@ -267,8 +268,8 @@ fn u64_of(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0, |value, &byte| value << 8 | u64::from(byte))
 }
 
-/// Makes `ecn` the ECN field of a packet that [`Header::read`] accepted, and mends IPv4's checksum. Says whether there was
-/// anything to do.
+/// Writes `ecn` into a packet that [`Header::read`] accepted, and updates IPv4's checksum. Returns `false` if
+/// the packet had that ECN field already.
 #[inline]
 pub fn write_ecn(bytes: &mut [u8], ecn: Ecn) -> bool {
     let bits = ecn as u8;
@@ -283,8 +284,8 @@ pub fn write_ecn(bytes: &mut [u8], ecn: Ecn) -> bool {
         return false;
     }
     bytes[1] = new;
-    // rfc1624 eq.3: HC' = ~(~HC + ~m + m'), of the word that holds the type of service. The other byte of the word is the same
-    // before and after.
+    // rfc1624 eq.3: HC' = ~(~HC + ~m + m'), of the word that holds the type of service. The other byte of the
+    // word is the same before and after.
     let word = |low: u8| u32::from(u16::from_be_bytes([bytes[0], low]));
     let checksum = u16::from_be_bytes([bytes[10], bytes[11]]);
     let sum = u32::from(!checksum) + u32::from(!(word(old) as u16)) + word(new);
@@ -294,7 +295,8 @@ pub fn write_ecn(bytes: &mut [u8], ecn: Ecn) -> bool {
     true
 }
 
-/// What the flows of one direction mean by their ECN bits. Packets do not say: it follows from the queue they are sent to.
+/// How the ECN bits of one direction's flows are read. Packets do not say; it depends on the queue they go
+/// to.
 #[derive(Clone, Debug)]
 pub struct Reading {
     encoding: Encoding,
@@ -303,17 +305,18 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Flows that are told apart, a power of two. Two that fall together are taken for one; of a thousand flows one in 64 shares.
+    /// Flows that are told apart, a power of two. Two that fall together are taken for one; of a thousand
+    /// flows one in 64 shares.
     const FLOWS: usize = 1 << 16;
 
-    /// All flows that are ECN-capable speak `encoding`.
+    /// All ECN-capable flows use `encoding`.
     pub fn all(encoding: Encoding) -> Self {
         Reading { encoding, accelerating: None }
     }
 
-    /// A flow speaks `encoding` once it sent a packet with ECT(1), and ordinary ECN before and otherwise: no sender of ordinary ECN
-    /// sets ECT(1), and ABC's sets it on all its data (abc20 4.2), which a router before this one may have turned into ECT(0) on
-    /// some.
+    /// A flow uses `encoding` once it has sent a packet with ECT(1), and classic ECN before that: classic
+    /// senders never set ECT(1), and ABC's set it on all data (abc20 4.2), although an earlier router may
+    /// have turned some into ECT(0).
     pub fn of_those_that_accelerate(encoding: Encoding) -> Self {
         Reading { encoding, accelerating: Some(vec![0; Self::FLOWS / 64].into()) }
     }

@@ -1,28 +1,30 @@
-//! Large buffers of TCP and the packets in them: what the sending kernel hands over in one read is cut into its packets, and packets
-//! that leave in the same instant may be handed over in one write.
+//! Large buffers of TCP and the packets in them: what the sending kernel hands over in one read is cut into
+//! its packets, and packets that leave in the same instant may be handed over in one write.
 //!
-//! A kernel that sends builds up to 64 KiB at a time and cuts at the last moment. Cutting here instead changes nothing on the path:
-//! each packet enters the link, is queued, marked, dropped and delivered by itself. It saves the sender's kernel and the reading
-//! thread most of their work.
+//! A kernel that sends builds up to 64 KiB at a time and cuts at the last moment. Cutting here instead
+//! changes nothing on the path: each packet enters the link, is queued, marked, dropped and delivered by
+//! itself. It saves the sender's kernel and the reading thread most of their work.
 //!
-//! Joining is what a network card does for a receiver at high rates. It is done as there only for packets that a receiver cannot tell
-//! from one buffer: successive data of one connection with the same header but for its numbers, and here never for packets that are
-//! ECN-capable, since a receiver would count one mark where there were several.
+//! Joining is what a network card does for a receiver at high rates. It is done as there only for packets
+//! that a receiver cannot tell from one buffer: successive data of one connection with the same header but
+//! for its numbers, and here never for packets that are ECN-capable, since a receiver would count one mark
+//! where there were several.
 //!
 //! ```text
 //! virtio_net_hdr, 10 bytes in the machine's own order                              virtio 5.1.6
-//!   flags 1: a checksum is open     gso_type 1, 4: TCP over IPv4, over IPv6      hdr_len, gso_size: of the packets inside
+//!   flags 1: a checksum is open     gso_type 1, 4: TCP over IPv4, over IPv6
+//!   hdr_len, gso_size: of the packets inside
 //!   csum_start: where TCP begins    csum_offset: where in it the checksum goes
 //! ```
 
-/// Length of the word before each packet.
+/// Bytes of the virtio header before each packet.
 pub const HEAD: usize = 10;
 
 const CHECKSUM_OPEN: u8 = 1;
 const PLAIN: u8 = 0;
 const TCP_OVER_4: u8 = 1;
 const TCP_OVER_6: u8 = 4;
-/// Beside a type: the first packet carries CWR.
+/// Flag of the segmentation type: the first packet carries CWR.
 const WITH_CWR: u8 = 0x80;
 
 const TCP: u8 = 6;
@@ -36,7 +38,7 @@ const ACK: u8 = 0x10;
 const ECE: u8 = 0x40;
 const CWR: u8 = 0x80;
 
-/// The longest headers that are dealt with: those of IPv6 and TCP with all its options, and extension headers besides.
+/// The longest headers that are handled, in bytes: IPv6, extension headers, and TCP with all options.
 pub const LONGEST: usize = 192;
 
 /// Where things are in a packet: offsets count from the word before it.
@@ -86,8 +88,8 @@ fn sum(bytes: &[u8], start: u32) -> u16 {
     sum as u16
 }
 
-/// Writes into the headers in `bytes` that `length` bytes of the packet follow the word: lengths, IPv4's checksum, and for TCP's the
-/// sum of the pseudo header, which is what stands there while it is open.
+/// Writes into the headers in `bytes` that `length` bytes of the packet follow the word: lengths, IPv4's
+/// checksum, and for TCP's the sum of the pseudo header, which is what stands there while it is open.
 fn put_length(bytes: &mut [u8], place: Place, length: usize) {
     let tcp_length = (HEAD + length - place.tcp) as u32;
     let addresses = if place.six {
@@ -121,11 +123,11 @@ fn put_word(bytes: &mut [u8], place: Place, size: Option<u16>) {
     bytes[8..10].copy_from_slice(&(TCP_CHECKSUM as u16).to_ne_bytes());
 }
 
-/// A buffer that holds several packets.
+/// A buffer that holds the data of several packets.
 #[derive(Clone, Debug)]
 pub struct Large {
     place: Place,
-    /// The headers as they came, the word included.
+    /// The headers as read, including the virtio header.
     headers: [u8; LONGEST],
     /// Bytes of data in each packet but the last.
     size: usize,
@@ -133,13 +135,14 @@ pub struct Large {
     data: usize,
 }
 
-/// Whether what was read is a buffer of several packets, or claims to be.
+/// Whether the virtio header says that a buffer holds several packets.
 pub fn is_large(bytes: &[u8]) -> bool {
     bytes.get(1).is_some_and(|kind| kind & !WITH_CWR != PLAIN)
 }
 
 impl Large {
-    /// Reads the headers of a buffer of `length` bytes, word included, that `bytes` begin; `None` if it is none that can be cut.
+    /// Reads the headers of a buffer of `length` bytes, including the virtio header; `bytes` is its start.
+    /// `None` if it cannot be segmented.
     pub fn read(bytes: &[u8], length: usize) -> Option<Self> {
         let place = Place::find(bytes)?;
         let kind = if place.six { TCP_OVER_6 } else { TCP_OVER_4 };
@@ -152,19 +155,19 @@ impl Large {
         Some(Large { place, headers, size, data: length - place.data })
     }
 
-    /// How many packets it holds.
+    /// Number of packets.
     pub fn packets(&self) -> usize {
         self.data.div_ceil(self.size)
     }
 
-    /// Where in the buffer the data of packet `index` is.
+    /// The range of packet `index`'s data in the buffer.
     pub fn data_of(&self, index: usize) -> core::ops::Range<usize> {
         let start = self.place.data + index * self.size;
         start..(start + self.size).min(self.place.data + self.data)
     }
 
-    /// Writes the headers of packet `index`, the word included, to the start of `bytes`. Its data belongs behind them, at the
-    /// returned place.
+    /// Writes the headers of packet `index`, including the virtio header, to the start of `bytes`. Returns
+    /// the offset at which its data follows.
     pub fn write_headers(&self, index: usize, bytes: &mut [u8]) -> usize {
         let place = self.place;
         let headers = &mut bytes[..place.data];
@@ -188,7 +191,7 @@ impl Large {
     }
 }
 
-/// Successive packets of one connection that are to be handed over in one buffer.
+/// Successive packets of one connection that are written in one buffer.
 #[derive(Clone, Debug)]
 pub struct Joined {
     place: Place,
@@ -207,7 +210,8 @@ pub struct Joined {
 const MOST: usize = 65_535;
 
 impl Joined {
-    /// Begins with the packet in `bytes`, word included; `None` if it can have no company.
+    /// Starts with the packet in `bytes`, including the virtio header; `None` if other packets cannot be
+    /// joined to it.
     pub fn begin(bytes: &[u8]) -> Option<Self> {
         let place = Place::find(bytes)?;
         let ip = &bytes[HEAD..];
@@ -232,7 +236,7 @@ impl Joined {
         Some(Joined { place, first, size, packets: 1, data: size, complete: push, push })
     }
 
-    /// Takes the packet in `bytes` in, if it continues the others.
+    /// Appends the packet in `bytes`. Returns `false` if it does not continue the others.
     pub fn join(&mut self, bytes: &[u8]) -> bool {
         let (place, first) = (self.place, &self.first[..self.place.data]);
         let Some(data) = bytes.len().checked_sub(place.data) else { return false };
@@ -269,12 +273,13 @@ impl Joined {
         true
     }
 
-    /// How many packets there are.
+    /// Number of packets.
     pub fn packets(&self) -> usize {
         self.packets
     }
 
-    /// The buffer's own headers, the word included; the data of the packets follows them.
+    /// The headers of the joined buffer, including the virtio header, and their length. The data of the
+    /// packets follows.
     pub fn headers(&self) -> ([u8; LONGEST], usize) {
         let place = self.place;
         let mut headers = self.first;

@@ -1,7 +1,8 @@
-//! The memory packets wait in: slots of equal size that are taken and given back, so that a packet costs no allocation.
+//! The memory packets wait in: slots of equal size that are taken and given back, so that a packet costs no
+//! allocation.
 //!
-//! Memory is taken from the system in blocks of 512 slots as the number of packets under way grows, and kept. A slot may be shared
-//! by a packet and its copies.
+//! Memory is taken from the system in blocks of 512 slots as the number of packets under way grows, and kept.
+//! A slot may be shared by a packet and its copies.
 
 /// Slots in one block.
 const BLOCK: usize = 512;
@@ -14,7 +15,7 @@ pub struct Slots {
     blocks: Vec<Box<[u8]>>,
     /// Those not in use; the one given back last is taken first, for it is still in the cache.
     free: Vec<u32>,
-    /// How many packets lie in each.
+    /// Number of packets in each slot.
     holders: Vec<u32>,
 }
 
@@ -24,7 +25,7 @@ impl Slots {
         Slots { size, most, blocks: Vec::new(), free: Vec::new(), holders: Vec::new() }
     }
 
-    /// A slot of one's own; `None` when all are in use.
+    /// A free slot; `None` if all are in use.
     pub fn take(&mut self) -> Option<u32> {
         if self.free.is_empty() {
             self.grow();
@@ -46,17 +47,17 @@ impl Slots {
         self.free.extend((have as u32..(have + more) as u32).rev());
     }
 
-    /// One more packet lies in `slot`.
+    /// Counts one more packet in `slot`.
     pub fn share(&mut self, slot: u32) {
         self.holders[slot as usize] += 1;
     }
 
-    /// Whether more than one packet lies in `slot`.
+    /// Whether more than one packet is in `slot`.
     pub fn is_shared(&self, slot: u32) -> bool {
         self.holders[slot as usize] > 1
     }
 
-    /// One packet less lies in `slot`; after the last it is free.
+    /// Counts one packet less in `slot`, and frees it after the last.
     pub fn give_back(&mut self, slot: u32) {
         let holders = &mut self.holders[slot as usize];
         debug_assert!(*holders > 0, "slot {slot} was free");
@@ -66,7 +67,7 @@ impl Slots {
         }
     }
 
-    /// The bytes of a slot, to look at.
+    /// The bytes of a slot, read-only.
     pub fn look(&self, slot: u32) -> &[u8] {
         let (block, place) = (slot as usize / BLOCK, slot as usize % BLOCK);
         &self.blocks[block][place * self.size..][..self.size]

@@ -7,8 +7,9 @@
 //! queue = NAME[:option=value,...]     codel:target=20ms
 //! ```
 //!
-//! A packet passes the link, then the path elements, then loss, then the delay line. A trace is counted as Mahimahi counts it, 1504
-//! bytes an opportunity and 4 bytes for each packet's TUN header; rates are meant at the IP layer.
+//! A packet passes the link, then the path elements, then loss, then the delay line. A trace is counted as
+//! Mahimahi counts it, 1504 bytes an opportunity and 4 bytes for each packet's TUN header; rates are meant at
+//! the IP layer.
 
 use brakelight_core::ecn::Encoding;
 use brakelight_core::parameters::Value as _;
@@ -28,20 +29,20 @@ use brakelight_scenario::trace::names::{NameError, Names};
 
 use crate::packet::{IpPacket, Reading};
 
-/// One direction of the path: everything its thread must know.
+/// One direction of the path.
 #[derive(Clone, Debug)]
 pub struct Direction {
-    /// `up` or `down`; random streams go by it.
+    /// `up` or `down`; it also seeds the random streams.
     pub name: String,
-    /// The link with its queue; without one nothing limits the direction.
+    /// The link with its queue; `None` if the rate is not limited.
     pub link: Option<Bottleneck>,
-    /// What packets pass behind the link, in order.
+    /// Path elements after the link, in order.
     pub elements: Vec<ElementConfig>,
-    /// Probability that a packet is lost behind the link.
+    /// Probability, 0 to 1, that a packet is lost after the link.
     pub loss: f64,
-    /// Propagation delay, behind all else.
+    /// Propagation delay, added after all other elements.
     pub delay: Duration,
-    /// Decides every random draw.
+    /// Seed of all random streams.
     pub seed: u64,
 }
 
@@ -54,7 +55,7 @@ pub struct Bottleneck {
     pub offset: TraceOffset,
 }
 
-/// What is wrong with the words for a direction.
+/// Why the specification of a direction is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum SpecError {
     /// The service is neither a rate nor steps nor a trace.
@@ -114,7 +115,7 @@ pub enum SpecError {
     },
 }
 
-/// Mahimahi's usual buffer, and this program's.
+/// The default buffer, which is Mahimahi's.
 pub const BUFFER: Limit = Limit::Packets(250);
 
 impl Direction {
@@ -144,7 +145,7 @@ impl Direction {
         elements
     }
 
-    /// What its flows mean by their ECN bits.
+    /// How its flows' ECN bits are read.
     pub fn reading(&self) -> Reading {
         match &self.link {
             Some(link) => reading(&link.spec.queue),
@@ -154,7 +155,7 @@ impl Direction {
 }
 
 impl Bottleneck {
-    /// A link called `name` of the words for its service and its queue.
+    /// Parses a link called `name` from the specifications of its service and its queue.
     pub fn parse(
         name: &str,
         service: &str,
@@ -190,12 +191,12 @@ impl Bottleneck {
         }
     }
 
-    /// Its data.
+    /// Its specification.
     pub fn spec(&self) -> &LinkSpec {
         &self.spec
     }
 
-    /// Its trace, if that is what serves it.
+    /// Its trace, if a trace serves it.
     pub fn trace(&self) -> Option<&Trace> {
         self.trace.as_ref()
     }
@@ -223,13 +224,14 @@ fn usable(queue: &QueueConfig) -> Result<(), SpecError> {
     Err(SpecError::Header { name: queue.name(), valid: usable_queues().join(", ") })
 }
 
-/// The queues that need no header of their own.
+/// Queues that need no header besides IP's.
 pub fn usable_queues() -> Vec<&'static str> {
     let usable = |name: &&str| QueueConfig::new(name, &[]).is_ok_and(|queue| !writes_header(&queue));
     QUEUES.iter().map(|entry| entry.name).filter(usable).collect()
 }
 
-/// When a link can send, and the trace if it goes by one. A known trace's name comes before all else, a file after.
+/// When a link can send, and the trace if it goes by one. A known trace's name comes before all else, a file
+/// after.
 fn parse_service(text: &str, names: &Names) -> Result<(Service, Option<Trace>), SpecError> {
     let text = text.trim();
     if names.list().iter().any(|name| name == text) {
@@ -261,7 +263,7 @@ fn parse_steps(text: &str) -> Result<Steps, SpecError> {
     Ok(Steps { steps: config.schedule.0, repeat: true })
 }
 
-/// What flows at this queue mean by their ECN bits.
+/// How the ECN bits of flows at this queue are read.
 fn reading(queue: &QueueConfig) -> Reading {
     let codes = |config: &abc::Config| match config.encoding {
         Some(abc::Codes::Proxied) => Encoding::AbcProxied,

@@ -1,5 +1,6 @@
-//! Small processes that outlive the emulator by a moment: one makes the machine's forwarding as it was, one removes logs that will never be
-//! whole. They hold a pidfd and wake up when the emulator ends, in whatever way. Only a kill of both leaves something behind.
+//! Small processes that outlive the emulator by a moment: one makes the machine's forwarding as it was, one
+//! removes logs that will never be whole. They hold a pidfd and wake up when the emulator ends, in whatever
+//! way. Only a kill of both leaves something behind.
 
 use std::io::{self, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -15,24 +16,25 @@ use crate::invoker::AsInvoker;
 use crate::nat::{Table, Turn};
 use crate::process::{close_all_but, never_returns};
 
-/// How long whoever changes the network here is waited for.
+/// How long to wait for another emulator that changes the network.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A process that does something once this one has ended, in whatever way.
+/// A process that runs an action once this process has ended, in whatever way.
 #[derive(Debug)]
 struct Survivor {
     pid: Pid,
-    /// Says how it went: closed without a word, or one byte where all was well.
+    /// Pipe to the process: closed without data after a failure, one byte after success.
     word: Option<PipeWriter>,
 }
 
 impl Survivor {
-    /// Starts it. `work` is told whether the word was given that all was well.
+    /// Starts the process. `work` is told whether this process reported success.
     fn start(work: impl FnOnce(bool)) -> io::Result<Self> {
         let emulator = pidfd(getpid())?;
         let (mut heard, word) = io::pipe()?;
         let (mut ready, readied) = io::pipe()?;
-        // SAFETY: the child makes system calls and allocates, takes no lock that another thread may have held, and never returns.
+        // SAFETY: the child makes system calls and allocates, takes no lock that another thread may have
+        // held, and never returns.
         match unsafe { fork() }? {
             ForkResult::Parent { child } => {
                 drop((heard, readied));
@@ -53,7 +55,8 @@ impl Survivor {
                     PollFd::new(heard.as_fd(), PollFlags::POLLIN),
                 ];
                 while poll(&mut fds, PollTimeout::NONE) == Err(nix::Error::EINTR) {}
-                // All other holders of the writing end are closed or gone with the emulator; so this does not wait.
+                // All other holders of the writing end are closed or gone with the emulator; so this does not
+                // wait.
                 work(matches!(heard.read(&mut [0]), Ok(1)));
                 0
             }),
@@ -71,7 +74,7 @@ impl Survivor {
     }
 }
 
-/// Makes forwarding as it was.
+/// Restores forwarding.
 #[derive(Debug)]
 pub(crate) struct Supervisor {
     survivor: Survivor,
@@ -80,7 +83,7 @@ pub(crate) struct Supervisor {
 }
 
 impl Supervisor {
-    /// From now on the end of this process, or of what is returned, makes forwarding as it was.
+    /// Has forwarding restored when this process ends or the returned value is dropped.
     pub(crate) fn start(table: &Table, turn: Turn) -> io::Result<Self> {
         let survivor = Survivor::start(|_| {
             let _ = restore(table, PATIENCE);
@@ -88,27 +91,27 @@ impl Supervisor {
         Ok(Supervisor { survivor, turn: Some(turn) })
     }
 
-    /// The network has been changed, and the table tells other emulators so.
+    /// Releases the lock: the network has been changed, and the table tells other emulators so.
     pub(crate) fn give_way(&mut self) {
         self.turn = None;
     }
 }
 
 impl Drop for Supervisor {
-    /// Waits until forwarding is as it was.
+    /// Waits until forwarding is restored.
     fn drop(&mut self) {
         self.give_way();
         self.survivor.end(true);
     }
 }
 
-/// Removes a folder in the making if this process is killed before it is whole.
+/// Removes an unfinished folder if this process is killed.
 #[derive(Debug)]
 pub struct Janitor(Survivor);
 
 impl Janitor {
-    /// From now on, `path` goes when this process is killed, and so do those of `parents`, in this order, that are empty then. To be
-    /// called before there are other threads.
+    /// Has `path` removed if this process is killed, and then those of `parents`, in this order, that are
+    /// empty. Must be called before other threads are started.
     pub fn watch(path: &Path, parents: &[PathBuf]) -> io::Result<Self> {
         let survivor = Survivor::start(|well| {
             if !well {
@@ -119,8 +122,7 @@ impl Janitor {
     }
 }
 
-/// Removes a folder and those of its parents, in this order, that are empty then. What has been moved elsewhere by now stays there, with
-/// the folders above it. Nothing can be done about what will not go.
+/// Removes a folder, and then those of `parents`, in this order, that are empty. Errors are ignored.
 pub fn remove(path: &Path, parents: &[PathBuf]) {
     let _user = AsInvoker::begin();
     let _ = std::fs::remove_dir_all(path);
@@ -130,14 +132,14 @@ pub fn remove(path: &Path, parents: &[PathBuf]) {
 }
 
 impl Drop for Janitor {
-    /// From here on the path is its maker's again.
+    /// Ends the watch: the path stays.
     fn drop(&mut self) {
         self.0.end(true);
     }
 }
 
-/// Waits until the emulator's own table has gone, and restores unless another emulator still needs forwarding. Who cannot get a turn in
-/// time does without: forwarding that stays on is the worse of the two.
+/// Waits until the emulator's own table is gone, and restores forwarding unless another emulator still needs
+/// it. If the lock cannot be had in time, it restores without: forwarding that stays on would be worse.
 fn restore(table: &Table, patience: Duration) -> io::Result<()> {
     let until = Instant::now() + patience;
     loop {
@@ -164,7 +166,7 @@ fn pidfd(pid: Pid) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
 }
 
-/// Puts /dev/null in place of the standard streams, for whose end a pipeline may be waiting.
+/// Replaces the standard streams by /dev/null, because a pipeline may wait for their end.
 fn leave_standard_streams() {
     if let Ok(null) = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null") {
         let _ = nix::unistd::dup2_stdin(&null);

@@ -5,19 +5,19 @@ use std::net::{IpAddr, SocketAddr};
 
 use crate::packet::{TCP, UDP, WITH_PORTS, skip_extensions};
 
-/// Who speaks to whom.
+/// Addresses, ports and protocol of a flow.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub struct FiveTuple {
-    /// Sender; port 0 where the protocol has none.
+    /// Sender; port 0 if the protocol has no ports.
     pub from: SocketAddr,
-    /// Receiver, likewise.
+    /// Receiver; port 0 if the protocol has no ports.
     pub to: SocketAddr,
     /// The protocol's number.
     pub protocol: u8,
 }
 
 impl FiveTuple {
-    /// Reads it from a packet that [`Header::read`](crate::packet::Header::read) accepted; none for bytes that it would not have.
+    /// Reads a packet that [`Header::read`](crate::packet::Header::read) accepts; `None` for other bytes.
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let (from, to, protocol, ports) = match bytes.first()? >> 4 {
             4 => {

@@ -1,8 +1,9 @@
-//! Where /dev/net/tun is closed: a pair of virtual Ethernet devices instead of a TUN device. One end is the interface; the other lies in a
-//! network namespace of its own, where nothing but a packet socket (packet(7)) is, through which frames are read and written.
+//! Where /dev/net/tun is closed: a pair of virtual Ethernet devices instead of a TUN device. One end is the
+//! interface; the other lies in a network namespace of its own, where nothing but a packet socket (packet(7))
+//! is, through which frames are read and written.
 //!
-//! All interfaces have one and the same hardware address and ask for no other (`IFF_NOARP`): so a frame that is read on one side is
-//! valid on the other as it is.
+//! All interfaces have one and the same hardware address and ask for no other (`IFF_NOARP`): so a frame that
+//! is read on one side is valid on the other as it is.
 
 use std::fs;
 use std::io;
@@ -21,14 +22,15 @@ const HARDWARE: [u8; 6] = [0x02, 0x62, 0x72, 0x6b, 0x6c, 0x74];
 /// The end with the socket.
 const FAR_END: &str = "wire";
 
-/// linux/ethtool.h: checksums, segmentation by the device, segmentation in general; each is to be done before a frame is handed over.
+/// linux/ethtool.h: checksums, segmentation by the device, segmentation in general; each is to be done before
+/// a frame is handed over.
 const SWITCHED_OFF: [u32; 3] = [0x17, 0x1f, 0x24];
 
 /// Bytes that the kernel holds for us.
 const BUFFER: libc::c_int = 8 << 20;
 
-/// Makes an interface of this name in the present network namespace, and gives the socket of its other end. The interface goes when
-/// the socket is closed.
+/// Makes an interface of this name in the present network namespace, and gives the socket of its other end.
+/// The interface goes when the socket is closed.
 pub(crate) fn open(name: &str, mtu: u32) -> io::Result<OwnedFd> {
     let here = fs::File::open("/proc/thread-self/ns/net")?;
     unshare(CloneFlags::CLONE_NEWNET)?;

@@ -1,8 +1,9 @@
 //! A scenario's flows by real hosts: which scenarios those can run, and the processes that they are.
 //!
-//! The senders stand behind the link, the receivers on the outer side, so data go up. Each flow is a client and a server of its own, on
-//! a port of its own: of kernel TCP, which is iperf3, or of QUIC, which is a program with the commands `perf` and `perf-server`.
-//! iperf3 counts whole seconds, so durations must be some, and are with QUIC, that both can run the same scenarios.
+//! The senders stand behind the link, the receivers on the outer side, so data go up. Each flow is a client
+//! and a server of its own, on a port of its own: of kernel TCP, which is iperf3, or of QUIC, which is a
+//! program with the commands `perf` and `perf-server`. iperf3 counts whole seconds, so durations must be
+//! some, and are with QUIC, that both can run the same scenarios.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -32,23 +33,23 @@ mod perf;
 /// The port of the first flow; the others follow.
 const FIRST_PORT: u16 = 5201;
 
-/// Most flows: each is two processes.
+/// The most flows: each needs two processes.
 pub const MOST_FLOWS: u64 = 64;
 
-/// The controllers that Linux has, by our name and by its own, each with the options that only say what Linux's does.
+/// The controllers that Linux has: our name, Linux's name, and the options that match Linux's behaviour.
 pub const KERNEL: &[(&str, &str, &[&str])] =
     &[("newreno", "reno", &[]), ("cubic", "cubic", &["reno_catch_up", "horizon"]), ("bbr", "bbr", &[])];
 
-/// Who the hosts are.
+/// The hosts that run a scenario's flows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Hosts {
     /// Kernel TCP, by iperf3.
     Kernel,
-    /// QUIC, by this program's `perf` and `perf-server`. Whether they know a flow's controller is theirs to say.
+    /// QUIC, by this program's `perf` and `perf-server`, which check the flow's controller themselves.
     Quic(PathBuf),
 }
 
-/// One flow, by real hosts.
+/// One flow between real hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostFlow {
     /// Its name in the scenario.
@@ -68,9 +69,9 @@ pub struct HostFlow {
 /// A scenario that real hosts can run.
 #[derive(Clone, Debug)]
 pub struct Workload {
-    /// The way of the data.
+    /// The direction of the data.
     pub up: Direction,
-    /// The way of the acknowledgements.
+    /// The direction of the acknowledgements.
     pub down: Direction,
     /// Its hosts.
     pub hosts: Hosts,
@@ -78,11 +79,11 @@ pub struct Workload {
     pub flows: Vec<HostFlow>,
     /// When measuring begins.
     pub measure_from: Duration,
-    /// How long the longest flow goes on.
+    /// Duration of the longest flow.
     pub duration: Duration,
 }
 
-/// Why a flow has no numbers.
+/// Why a flow's results could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkloadError {
     /// Its result cannot be read.
@@ -105,7 +106,7 @@ pub enum WorkloadError {
         /// What it said.
         message: String,
     },
-    /// Its result is not what the host prints.
+    /// The result lacks a field.
     #[error("flow `{flow}`: the result of {program} has no `{field}`")]
     Missing {
         /// The flow.
@@ -118,7 +119,8 @@ pub enum WorkloadError {
 }
 
 impl Workload {
-    /// The scenario as `hosts` run it, with the traces that its links name; refused with the field and with what would be valid where they cannot.
+    /// Converts a scenario for `hosts`, with the traces that its links name. The error names the field that
+    /// they cannot run, and what would be valid.
     pub fn of(
         scenario: &Scenario,
         traces: &BTreeMap<String, Trace>,
@@ -176,7 +178,7 @@ impl Workload {
         Ok(Workload { up, down, hosts, flows, measure_from, duration })
     }
 
-    /// The receivers: lines for the shell on the outer side.
+    /// Shell command lines that start the receivers on the outer side.
     pub fn servers(&self) -> Vec<OsString> {
         match &self.hosts {
             Hosts::Kernel => vec![iperf3::server(&self.flows)],
@@ -184,7 +186,7 @@ impl Workload {
         }
     }
 
-    /// The senders: a command for the inner side. Results go into files in `folder`.
+    /// The command that runs the senders on the inner side. It writes their results into `folder`.
     pub fn command(&self, folder: &Path) -> Vec<OsString> {
         let (mut script, program) = match &self.hosts {
             Hosts::Kernel => (iperf3::TRY.to_string(), Path::new("iperf3")),
@@ -205,7 +207,8 @@ impl Workload {
         vec!["sh".into(), "-c".into(), script.into(), "sh".into(), folder.into(), program.into()]
     }
 
-    /// The outcome of a run whose senders left their results in `folder`: what the path saw, and what the hosts say.
+    /// The outcome of a run, from what the path measured and from the results that the senders wrote into
+    /// `folder`.
     pub fn outcome(
         &self,
         folder: &Path,
@@ -304,7 +307,8 @@ fn file(folder: &Path, index: usize) -> PathBuf {
     folder.join(format!("{index}.json"))
 }
 
-/// Whether the packets are of the data connection: where the host has others to the same server, its own port says so.
+/// Whether the packets are of the data connection: where the host has others to the same server, its own port
+/// says so.
 fn is_of(meter: &FlowMeter, server: u16, client: Option<u16>) -> bool {
     meter.tuple.is_some_and(|tuple| {
         tuple.to.port() == server && client.is_none_or(|client| tuple.from.port() == client)
@@ -472,7 +476,7 @@ fn bottleneck(
     })
 }
 
-/// What a host says of its flow.
+/// The results that a host reports of its flow.
 #[derive(Debug, Default)]
 struct Told {
     /// The client's own port, where it has more than one connection.

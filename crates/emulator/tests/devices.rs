@@ -1,5 +1,6 @@
-//! The path between two real TUN devices, each in a namespace of its own, with the kernel's TCP at both ends: what goes in comes out,
-//! whether the kernel's large buffers are cut, joined again or left alone, over IPv4 and IPv6, marked or not.
+//! The path between two real TUN devices, each in a namespace of its own, with the kernel's TCP at both ends:
+//! what goes in comes out, whether the kernel's large buffers are cut, joined again or left alone, over IPv4
+//! and IPv6, marked or not.
 //!
 //! It needs the right to make namespaces and devices; without it the tests say what they did not run.
 
@@ -72,7 +73,8 @@ struct Path {
 }
 
 impl Path {
-    /// A path whose link carries `rate` both ways, or `None`, said on standard error, where it cannot be made.
+    /// A path whose link carries `rate` both ways, or `None`, said on standard error, where it cannot be
+    /// made.
     fn new(test: &str, rate: &str, queue: &str, settings: Settings) -> Option<Path> {
         let made = || {
             let (inner, outer) = (Namespace::new()?, Namespace::new()?);

@@ -1,5 +1,5 @@
-//! A whole emulation as a library sees it: it ends when the thread that carries packets does, however that ends, and knows what the kernel
-//! dropped without being root.
+//! A whole emulation as a library sees it: it ends when the thread that carries packets does, however that
+//! ends, and knows what the kernel dropped without being root.
 
 use std::thread;
 
@@ -58,7 +58,8 @@ fn a_user_knows_what_the_kernel_dropped() {
     let as_a_user = || {
         if nix::unistd::Uid::effective().is_root() {
             let nobody = 65534;
-            // SAFETY: takes numbers only; it is this thread's identity that is given up, and that of those it starts.
+            // SAFETY: takes numbers only; it is this thread's identity that is given up, and that of those it
+            // starts.
             let given_up = unsafe { libc::syscall(libc::SYS_setresuid, nobody, nobody, nobody) };
             assert_eq!(given_up, 0);
             nix::sys::prctl::set_dumpable(true).unwrap();

@@ -1,4 +1,5 @@
-//! What is measured of packets that pass a real path, under a real clock, between pairs of sockets: nothing here needs root.
+//! What is measured of packets that pass a real path, under a real clock, between pairs of sockets: nothing
+//! here needs root.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixDatagram;
@@ -50,8 +51,8 @@ impl Drop for Scratch {
     }
 }
 
-/// Sends `count` packets of two flows through an uplink with the queue, and returns what was measured, how many arrived at the
-/// other end, and the log.
+/// Sends `count` packets of two flows through an uplink with the queue, and returns what was measured, how
+/// many arrived at the other end, and the log.
 fn send(count: u64, service: &str, queue: &str) -> (Directions, u64, String) {
     let words = format!("{service}-{queue}").replace([':', '=', ','], "-");
     let name = format!("brakelight-measure-{}-{words}", std::process::id());

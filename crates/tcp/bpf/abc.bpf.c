@@ -2,15 +2,16 @@
 /*
  * ABC's sender as a congestion control of Linux TCP, and the program that writes accelerate on what it sends.
  *
- * The arithmetic is in abc.h. Here is what the kernel says, in its words: an ACK is cong_control, the start of an
- * episode is ssthresh, its mistake undo_cwnd. Having cong_control means that the kernel leaves the window alone, PRR
- * included, except after a timeout, where it sets what is in flight plus one.
+ * The arithmetic is in abc.h. Here is what the kernel says, in its words: an ACK is cong_control, the start
+ * of an episode is ssthresh, its mistake undo_cwnd. Having cong_control means that the kernel leaves the
+ * window alone, PRR included, except after a timeout, where it sets what is in flight plus one.
  *
  * Deviations from the modelled host:
  * K1 bytes ACKed are packets times the MSS, for that is what rate_sample tells.
- * K2 PRR is done here (prr.h): while losses are repaired, in episodes that began while the second window governed.
- * K3 counts of marks are followed both ways: an ACK that lost its AccECN option to SACK blocks makes the kernel guess, and
- *    the next option corrects the guess. What one ACK may change is bounded by a window.
+ * K2 PRR is done here (prr.h): while losses are repaired, in episodes that began while the second window
+ *    governed.
+ * K3 counts of marks are followed both ways: an ACK that lost its AccECN option to SACK blocks makes the
+ *    kernel guess, and the next option corrects the guess. What one ACK may change is bounded by a window.
  */
 #include "kernel.h"
 

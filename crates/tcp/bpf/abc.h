@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * ABC's two windows (abc20) in fixed point: the same readings as `brakelight-core`'s `controller/abc.rs`, whose head has
- * the formulas, the table of symbols and what is done where a path spoils the marks.
+ * ABC's two windows (abc20) in fixed point: the same readings as `brakelight-core`'s `controller/abc.rs`,
+ * whose head has the formulas, the table of symbols and what is done where a path spoils the marks.
  *
  *   each byte ACKed:  w_abc += 1 + MSS/w_abc if accelerate, -1 + MSS/w_abc if brake, 0 if CE      abc20 eq.3
  *   cwnd = min(w_abc, w_nonabc), each at most 2 x the packets in flight before the ACK            abc20 4.1
@@ -14,8 +14,9 @@
 /* packets; mechanisms */
 #define ABC_FLOOR 2
 #define ABC_CAP_FLOOR 10
-/* Packets without a mark after which marks do not come, and brakes in a row after which they are nobody's word. */
+/* Packets without a mark after which marks are treated as missing. */
 #define ABC_SILENT 10
+/* Consecutive brakes at the floor after which marks are treated as missing. */
 #define ABC_STUCK 64
 
 struct abc {

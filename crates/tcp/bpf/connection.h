@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * What is kept for each connection, in maps that outlive one program: the controller writes them, the stamp and the
- * option read them, `watch` lists them.
+ * What is kept for each connection, in maps that outlive one program: the controller writes them, the stamp
+ * and the option read them, `watch` lists them.
  */
 #ifndef BRAKELIGHT_CONNECTION_H
 #define BRAKELIGHT_CONNECTION_H

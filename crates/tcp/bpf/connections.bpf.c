@@ -35,7 +35,10 @@ struct listed {
 	__u64 id;
 };
 
-/* Nothing reads it. It puts the structure among the object's types, from which `src/bpf/watch.rs` takes its layout. */
+/*
+ * Nothing reads it. It puts the structure among the object's types, from which `src/bpf/watch.rs` takes its
+ * layout.
+ */
 struct listed *listed_layout;
 
 SEC("iter/bpf_sk_storage_map")

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * CUBIC (RFC 9438) in fixed point: the same readings as `brakelight-core`'s `controller/cubic.rs`, whose head has the
- * formulas. Windows are in bytes, so the curve's packets are times the MSS. As RFC 9438 has it and without HyStart, or as
- * Linux has it: with HyStart, with the smallest RTT as horizon, and with a W_est that never catches up.
+ * CUBIC (RFC 9438) in fixed point: the same readings as `brakelight-core`'s `controller/cubic.rs`, whose head
+ * has the formulas. Windows are in bytes, so the curve's packets are times the MSS. As RFC 9438 has it and
+ * without HyStart, or as Linux has it: with HyStart, with the smallest RTT as horizon, and with a W_est that
+ * never catches up.
  *
  *   W(t) = C (t - K)^3 + W_max,  K = cbrt((W_max - cwnd) / C),  C = 2/5, beta = 7/10
  */
@@ -33,7 +34,10 @@ struct cubic {
 	struct cubic_model before;
 	struct hystart hystart;
 	__u64 last_ack_ns;
-	/* Smallest RTT, as Linux keeps it: samples of the first second of an epoch are left out; 0 before the first. */
+	/*
+	 * Smallest RTT, as Linux keeps it: samples of the first second of an epoch are left out; 0 before the
+	 * first.
+	 */
 	__u32 delay_min_us;
 	__u32 as_linux;
 	__u32 has_before;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * Fixed point for the BPF target, which has neither floats, nor signed division, nor 128-bit products, and for a kernel
- * module, which on 32 bits must ask for a division of 64.
+ * Fixed point for the BPF target, which has neither floats, nor signed division, nor 128-bit products, and
+ * for a kernel module, which on 32 bits must ask for a division of 64.
  *
  *   window    bytes << WINDOW_BITS, at most WINDOW_MAX
  *   time      seconds << TIME_BITS
@@ -29,8 +29,8 @@ typedef int64_t __s64;
 #endif
 
 /*
- * A function that the BPF verifier checks once by itself, instead of once for every way to reach it. It must not trust
- * its pointers: EXISTS says so where they come from outside.
+ * A function that the BPF verifier checks once by itself, instead of once for every way to reach it. It must
+ * not trust its pointers: EXISTS says so where they come from outside.
  */
 #ifdef __bpf__
 #define CHECKED_ALONE __attribute__((noinline)) __attribute__((weak))
@@ -84,7 +84,8 @@ static __always_inline __u64 time_of_ns(__u64 ns)
 }
 
 /*
- * The integer cube root of what is below 2^62, bit by bit. Without a branch: the verifier would follow 2^21 ways.
+ * The integer cube root of what is below 2^62, bit by bit. Without a branch: the verifier would follow 2^21
+ * ways.
  */
 CHECKED_ALONE __u64 cube_root(__u64 value)
 {

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * HyStart as Linux has it: the same readings as Classic in `brakelight-core`'s `controller/hystart.rs`, whose head has the
- * rules and constants.
+ * HyStart as Linux has it: the same readings as Classic in `brakelight-core`'s `controller/hystart.rs`, whose
+ * head has the rules and constants.
  */
 #ifndef BRAKELIGHT_HYSTART_H
 #define BRAKELIGHT_HYSTART_H
 
 #include "fixed.h"
 
-/* linux tcp_cubic.c: hystart_low_window, hystart_ack_delta_us, HYSTART_MIN_SAMPLES, HYSTART_DELAY_MIN, HYSTART_DELAY_MAX */
+/*
+ * linux tcp_cubic.c: hystart_low_window, hystart_ack_delta_us, HYSTART_MIN_SAMPLES, HYSTART_DELAY_MIN,
+ * HYSTART_DELAY_MAX
+ */
 #define HYSTART_LOW_WINDOW 16
 #define HYSTART_ACK_DELTA_NS 2000000ULL
 #define HYSTART_SAMPLES 8
@@ -51,7 +54,10 @@ static __always_inline void hystart_rearm(struct hystart *h, __u64 now_ns)
 	h->found = 0;
 }
 
-/* Whether slow start is to end here; linux hystart_update. Windows in bytes; `paced` if TCP or a queue spaces packets. */
+/*
+ * Whether slow start is to end here; linux hystart_update. Windows in bytes; `paced` if TCP or a queue spaces
+ * packets.
+ */
 static __always_inline bool hystart_found(struct hystart *h, __u64 now_ns, __u64 newest, __u32 rtt_us, __u32 delay_min_us,
 					  __u64 cwnd, __u32 mss, __u32 srtt_us, bool paced)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * The fields of the kernel's structures that the programs touch, and no others. libbpf finds each field by its name
- * in the running kernel's BTF (CO-RE), so neither offsets nor sizes here mean anything.
+ * The fields of the kernel's structures that the programs touch, and no others. libbpf finds each field by
+ * its name in the running kernel's BTF (CO-RE), so neither offsets nor sizes here mean anything.
  */
 #ifndef BRAKELIGHT_KERNEL_H
 #define BRAKELIGHT_KERNEL_H
@@ -157,7 +157,7 @@ enum {
 };
 
 /* net/ipv4/tcp_input.c: FLAG_SND_UNA_ADVANCED */
-#define ACK_MOVES_LEFT_EDGE 0x400
+#define ACK_ADVANCES_SND_UNA 0x400
 
 /* include/net/sock.h: enum sk_pacing */
 enum {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 /*
- * Counts of marks where the kernel has no Accurate ECN: the receiver counts payload bytes by their ECN field as they come
- * in, and tells the sender in an experimental TCP option (rfc6994) on everything it sends. Both ends must be ours.
+ * Counts of marks where the kernel has no Accurate ECN: the receiver counts payload bytes by their ECN field
+ * as they come in, and tells the sender in an experimental TCP option (rfc6994) on everything it sends. Both
+ * ends must be ours.
  *
  *   kind 253 | length 16 | ExID 0xbab1 | ECT(1) bytes, 32 bits | ECT(0) bytes | CE bytes
  *
- * All in network byte order, counters modulo 2^32 since the connection began. SACK blocks give way: with timestamps 28
- * bytes are left for options, of which this one takes 16, so one SACK block fits.
+ * All in network byte order, counters modulo 2^32 since the connection began. SACK blocks give way: with
+ * timestamps 28 bytes are left for options, of which this one takes 16, so one SACK block fits.
  */
 #include "kernel.h"
 

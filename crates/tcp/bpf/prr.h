@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * Proportional rate reduction (RFC 9937): what may be in flight while losses are repaired, in packets. Linux does it for
- * controllers without cong_control; those with one do it themselves.
+ * Proportional rate reduction (RFC 9937): what may be in flight while losses are repaired, in packets. Linux
+ * does it for controllers without cong_control; those with one do it themselves.
  *
- *   pipe >  target:  sndcnt = ceil(delivered * target / prior) - out                                 rfc9937 6.2
+ *   pipe >  target:  sndcnt = ceil(delivered * target / prior) - out                       rfc9937 6.2
  *   pipe <= target:  sndcnt = max(delivered - out, newly delivered) + 1 where the ACK is safe,
- *                    at most target - pipe                                                           rfc9937 6.2
+ *                    at most target - pipe                                             rfc9937 6.2
  *   cwnd = pipe + sndcnt, where sndcnt >= 1 until the first packet of the episode is out
  *
- * `prior` is the window before the episode, as in Linux, not RFC 9937's RecoverFS: they agree for a flow whose window was
- * the limit. A safe ACK moves the left edge and tells of no new loss.
+ * `prior` is the window before the episode, as in Linux, not RFC 9937's RecoverFS: they agree for a flow
+ * whose window was the limit. A safe ACK advances snd_una and reports no new loss.
  */
 #ifndef BRAKELIGHT_PRR_H
 #define BRAKELIGHT_PRR_H

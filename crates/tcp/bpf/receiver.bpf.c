@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
-/* Reno for receivers whose kernel has Accurate ECN: its flags make the kernel accept Accurate ECN whatever its sysctl says. */
+/*
+ * Reno for receivers whose kernel has Accurate ECN: its flags make the kernel accept Accurate ECN whatever
+ * its sysctl says.
+ */
 #include "kernel.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 /*
- * ABC's router on an existing shaper. What comes in on a device is stamped with its time of arrival and sent through the
- * shaper of an intermediate device (ifb); the ifb hands it back, it is forwarded, and on the way out of the next device
- * it is seen as it departs: its delay is now less the stamp, and the shaper's rate is mu.
+ * ABC's router on an existing shaper. What comes in on a device is stamped with its time of arrival and sent
+ * through the shaper of an intermediate device (ifb); the ifb hands it back, it is forwarded, and on the way
+ * out of the next device it is seen as it departs: its delay is now less the stamp, and the shaper's rate is
+ * mu.
  *
- * The stamp is skb->mark: a tag of 8 bits, the class, and the time in units of 2^12 ns. Marks without the tag are nobody's
- * business here. It is taken off on the way out.
+ * The stamp is skb->mark: a tag of 8 bits, the class, and the time in units of 2^12 ns. Marks without the tag
+ * are nobody's business here. It is taken off on the way out.
  *
- * With two queues the shaper is htb with a class for ABC and one for others, chosen by skb->priority. A flow is ABC's
- * once it has sent ECT(1) (abc20 4.3; mechanisms X-12: the packets of a flow, not each packet by itself), and until it has
- * sent none for long: an application may choose its controller after connect.
+ * With two queues the shaper is htb with a class for ABC and one for others, chosen by skb->priority. A flow
+ * is ABC's once it has sent ECT(1) (abc20 4.3; mechanisms X-12: the packets of a flow, not each packet by
+ * itself), and until it has sent none for long: an application may choose its controller after connect.
  */
 #include "kernel.h"
 
@@ -94,8 +95,8 @@ struct flow {
 };
 
 /*
- * So many, and the connection has another controller now. If a router before this one braked them all, its flow is back with
- * the next accelerate.
+ * So many, and the connection has another controller now. If a router before this one braked them all, its
+ * flow is back with the next accelerate.
  */
 #define FLOW_FORGETS 256
 #define SHORTEST_DATA 128

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * ABC's router (abc20) in fixed point: the same readings as `brakelight-core`'s `queue/abc.rs`, whose head has the formulas
- * and the table of symbols, with x = sojourn (D2 there).
+ * ABC's router (abc20) in fixed point: the same readings as `brakelight-core`'s `queue/abc.rs`, whose head
+ * has the formulas and the table of symbols, with x = sojourn (D2 there).
  *
  *   tr = eta mu - (mu / delta) max(x - d_t, 0)          abc20 eq.1
  *   f  = min(tr / (2 cr), 1), and 0 where tr <= 0       abc20 eq.2
@@ -19,7 +19,9 @@
 /* Steps in the window of cr, and places for them: twice as many, so that there is always one left. */
 #define PASSED_STEPS 2048
 #define PASSED_MAX (2 * PASSED_STEPS)
-/* Places forgotten at one packet; more only wait after a pause in the middle of a window of over 150 Mbit/s. */
+/*
+ * Places forgotten at one packet; more only wait after a pause in the middle of a window of over 150 Mbit/s.
+ */
 #define EXPIRED_MAX 256
 
 struct router_settings {
@@ -83,7 +85,10 @@ static __always_inline void sliding_rate_add(struct sliding_rate *rate, __u64 no
 	if (rate->head != rate->tail)
 		now_ns = max_u64(now_ns, place->at_ns);
 	sliding_rate_expire(rate, now_ns, window_ns);
-	/* Less than a step after the newest place it counts as of that one: cr lacks what leaves in one step, at most. */
+	/*
+	 * Less than a step after the newest place it counts as of that one: cr lacks what leaves in one step,
+	 * at most.
+	 */
 	if (rate->head == rate->tail || now_ns - place->at_ns >= window_ns / PASSED_STEPS) {
 		place = &rate->passed[rate->tail & (PASSED_MAX - 1)];
 		place->at_ns = now_ns;

@@ -32,7 +32,7 @@ static __always_inline bool is_repairing(const struct connection *c)
 static __always_inline __u32 repaired_window(struct tcp_sock *tp, struct connection *c, const struct rate_sample *rs, int flag,
 					     __u32 target)
 {
-	bool safe = (flag & ACK_MOVES_LEFT_EDGE) && rs->losses <= 0;
+	bool safe = (flag & ACK_ADVANCES_SND_UNA) && rs->losses <= 0;
 
 	return prr_window(&c->prr, rs->acked_sacked, tp->prr_out, tcp_packets_in_flight(tp), target, safe);
 }
@@ -46,8 +46,8 @@ static __always_inline void write_window(struct tcp_sock *tp, __u64 packets)
 }
 
 /*
- * The rate at which the kernel paces; where nothing paces, it sizes GSO bursts and the queue below. `enforced` asks TCP to
- * pace by itself, unless a queue (fq) does.
+ * The rate at which the kernel paces; where nothing paces, it sizes GSO bursts and the queue below.
+ * `enforced` asks TCP to pace by itself, unless a queue (fq) does.
  */
 static __always_inline void pace(struct sock *sk, __u32 srtt_us, __u64 window_bytes, __u32 percent, bool enforced)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 /*
- * Writes the ECN field of what ABC's connections send (abc20 4.2). The kernel sends everything as ECT(0), which means
- * brake. Data becomes accelerate, ECT(1). What carries no data becomes Not-ECT, for ABC's routers mark data alone, and a
- * token spent on a pure ACK comes back to nobody: Accurate ECN counts payload. Connections whose peer reports no counts
- * are left alone.
+ * Writes the ECN field of what ABC's connections send (abc20 4.2). The kernel sends everything as ECT(0),
+ * which means brake. Data becomes accelerate, ECT(1). What carries no data becomes Not-ECT, for ABC's routers
+ * mark data alone, and a token spent on a pure ACK comes back to nobody: Accurate ECN counts payload.
+ * Connections whose peer reports no counts are left alone.
  */
 #include "kernel.h"
 

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 /*
- * QUIC-DC's delay control as a congestion control of Linux TCP. It needs nothing but a peer with timestamps (rfc7323).
+ * QUIC-DC's delay control as a congestion control of Linux TCP. It needs nothing but a peer with timestamps
+ * (rfc7323).
  *
  * The arithmetic is in wdc.h. Here is what the kernel says, in its words, as in abc.bpf.c.
  *
  * Deviations from QUIC's host:
  * K1 bytes ACKed are packets times the MSS, for that is what rate_sample tells.
- * K2 QUIC's receiver tells when packets arrived; a timestamp tells when the ACK left. A packet whose ACK was held back
- *    would look late by up to 40 ms, so an ACK of a single packet counts only after another of a single packet, while the
- *    window is the limit: then the receiver holds nothing back. Others are sent at once when their last packet comes.
- * K3 the time at which a lost packet was sent is not known where an episode starts: it is taken to be that of the newest
- *    packet measured.
- * K4 repairs of losses go by PRR, as everywhere in Linux. A reduction by delay has nothing to repair: the window is set.
+ * K2 QUIC's receiver tells when packets arrived; a timestamp tells when the ACK left. A packet whose ACK was
+ *    held back would look late by up to 40 ms, so an ACK of a single packet counts only after another of a
+ *    single packet, while the window is the limit: then the receiver holds nothing back. Others are sent at
+ *    once when their last packet comes.
+ * K3 the time at which a lost packet was sent is not known where an episode starts: it is taken to be that of
+ *    the newest packet measured.
+ * K4 repairs of losses go by PRR, as everywhere in Linux. A reduction by delay has nothing to repair: the
+ *    window is set.
  */
 #include "kernel.h"
 

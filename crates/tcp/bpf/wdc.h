@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * QUIC-DC's delay control (quicdc) in fixed point: the same readings as `brakelight-core`'s `controller/quicdc.rs` and
- * `estimate/one_way_queueing.rs` (baseline=bounded), whose heads have the formulas. The receiver's clock comes by TCP
- * timestamps.
+ * QUIC-DC's delay control (quicdc) in fixed point: the same readings as `brakelight-core`'s
+ * `controller/quicdc.rs` and `estimate/one_way_queueing.rs` (baseline=bounded), whose heads have the
+ * formulas. The receiver's clock comes by TCP timestamps.
  *
  *   OWD  = r - s,   OWQD = OWD - B,   B = clamp(B, OWD - (RTT - RTT_min), OWD)         quicdc eq.3 to eq.5
  *   OWQD >= theta, of a packet sent after the last reaction: Westwood+'s reduction     quicdc eq.6
@@ -56,9 +56,10 @@ struct wdc_ack {
 };
 
 /*
- * The receiver's timestamps as a clock of microseconds that does not wrap. Their unit is the peer's affair; Linux has
- * milliseconds, or microseconds where a route says so. A clock of another unit is found out within a second. One ACK that
- * was held up does not condemn a clock: it is judged anew at each until it is found good.
+ * The receiver's timestamps as a clock of microseconds that does not wrap. Their unit is the peer's affair;
+ * Linux has milliseconds, or microseconds where a route says so. A clock of another unit is found out within
+ * a second. One ACK that was held up does not condemn a clock: it is judged anew at each until it is found
+ * good.
  */
 enum { CLOCK_UNKNOWN = 0, CLOCK_GOOD = 1, CLOCK_ODD = 2 };
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * Westwood+'s window in fixed point: the same readings as `brakelight-core`'s `controller/westwood.rs` with `filter=fast`
- * and the reduction at the start of the episode, whose head has the formulas.
+ * Westwood+'s window in fixed point: the same readings as `brakelight-core`'s `controller/westwood.rs` with
+ * `filter=fast` and the reduction at the start of the episode, whose head has the formulas.
  *
  *   every Delta = max(RTT, 50 ms):  b = bytes acknowledged / Delta
- *                                   n = (n + 3 b) / 4;  BWE = (BWE + 3 n) / 4         quicdc eq.7, mechanisms X-60
- *   reduction:  ssthresh = max(BWE RTT_min, 2 MSS), cwnd = min(cwnd, ssthresh)         mechanisms M-93
+ *                                   n = (n + 3 b) / 4;  BWE = (BWE + 3 n) / 4    quicdc eq.7, mechanisms X-60
+ *   reduction:  ssthresh = max(BWE RTT_min, 2 MSS), cwnd = min(cwnd, ssthresh)    mechanisms M-93
  *
  * Windows are whole bytes, times microseconds, bandwidths bytes per second << BANDWIDTH_BITS.
  */

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * mu of a link that only its departures tell of: the rate at which packets leave while others wait behind them.
+ * mu of a link that only its departures tell of: the rate at which packets leave while others wait behind
+ * them.
  *
  *   busy time   between two departures, where the first one left something behind
  *   sample      bytes that left over busy time, once that has summed up to T
  *   mu          the first sample; then (mu + sample) / 2        as rfc8033 5.2's average of departure rates
  *
- * ABC aims below mu, so a link that has become faster never shows it: nothing waits any more. After ten T without a
- * sample mu therefore grows by a sixteenth, as often as that, until something waits or every packet accelerates anyway.
- * This is our own addition; abc20 supposes that a link knows its rate. No kernel in here: the tests compile it too.
+ * ABC aims below mu, so a link that has become faster never shows it: nothing waits any more. After ten T
+ * without a sample mu therefore grows by a sixteenth, as often as that, until something waits or every packet
+ * accelerates anyway. This is our own addition; abc20 supposes that a link knows its rate. No kernel in here:
+ * the tests compile it too.
  */
 #ifndef BRAKELIGHT_CAPACITY_H
 #define BRAKELIGHT_CAPACITY_H
@@ -31,7 +33,10 @@ struct capacity {
 	bool backlogged;
 };
 
-/* A packet of `bytes` leaves; `waits` says whether another waits behind it. cr and eta are those of the router. */
+/*
+ * A packet of `bytes` leaves; `waits` says whether another waits behind it. cr and eta are those of the
+ * router.
+ */
 static inline void capacity_depart(struct capacity *c, __u64 now_ns, __u32 bytes, bool waits, __u64 window_ns, __u64 cr,
 				   __u64 eta)
 {

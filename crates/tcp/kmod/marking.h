@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * What ABC's router does to the packet that leaves, in both encodings of abc20 4.2: the readings of `brakelight-core`'s
- * `queue/abc.rs`, with the arithmetic of ../bpf/router.h. No kernel in here: the tests compile it too.
+ * What ABC's router does to the packet that leaves, in both encodings of abc20 4.2: the readings of
+ * `brakelight-core`'s `queue/abc.rs`, with the arithmetic of ../bpf/router.h. No kernel in here: the tests
+ * compile it too.
  */
 #ifndef BRAKELIGHT_MARKING_H
 #define BRAKELIGHT_MARKING_H
@@ -37,7 +38,10 @@ struct departure {
 	__u8 ecn;
 };
 
-/* x in microseconds: with `sojourn` what this packet waited, else what waits behind it over mu (D2 in abc.rs). */
+/*
+ * x in microseconds: with `sojourn` what this packet waited, else what waits behind it over mu (D2 in
+ * abc.rs).
+ */
 static __always_inline __u64 abc_delay_us(const struct router_settings *s, bool sojourn, const struct departure *d)
 {
 	return sojourn ? divide(d->sojourn_ns, 1000) : divide(d->backlog * 1000000, s->mu);

@@ -5,7 +5,10 @@
 
 #include <linux/types.h>
 
-/* Attributes in TCA_OPTIONS, which must carry NLA_F_NESTED. One left out keeps its value, or gets the default. */
+/*
+ * Attributes in TCA_OPTIONS, which must carry NLA_F_NESTED. One left out keeps its value, or gets the
+ * default.
+ */
 enum {
 	TCA_ABC_UNSPEC,
 	TCA_ABC_PAD,

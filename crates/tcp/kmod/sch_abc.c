@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 /*
- * The qdisc `abc`: the router of Accel-Brake Control (Goyal et al., NSDI 2020) for kernels that cannot load it as eBPF.
+ * The qdisc `abc`: the router of Accel-Brake Control (Goyal et al., NSDI 2020) for kernels that cannot load
+ * it as eBPF.
  *
  * A drop-tail FIFO that marks what leaves. router.h has f and the bucket, marking.h what becomes of a packet,
  * capacity.h where mu comes from when nobody gives it; here are the queue, the clock and rtnetlink.
@@ -45,8 +46,8 @@
 #define MIN_RATE 1000
 
 /*
- * What a qdisc gets that was added without options, as `tc qdisc add dev eth0 root abc` does: tc cannot parse ours.
- * They are read when a qdisc is added.
+ * What a qdisc gets that was added without options, as `tc qdisc add dev eth0 root abc` does: tc cannot parse
+ * ours. They are read when a qdisc is added.
  */
 static unsigned int rate_kbit;
 module_param(rate_kbit, uint, 0644);
@@ -220,8 +221,8 @@ static int abc_enqueue(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **
 }
 
 /*
- * When the packet at the head leaves, or would have if the timer were never late; its marks must not depend on that.
- * A time to come if it is not due.
+ * When the packet at the head leaves, or would have if the timer were never late; its marks must not depend
+ * on that. A time to come if it is not due.
  */
 static u64 abc_due_ns(const struct abc_sched_data *q, const struct sk_buff *head, u64 now_ns)
 {
@@ -303,7 +304,10 @@ static struct sk_buff *abc_dequeue(struct Qdisc *sch)
 
 static struct sk_buff *abc_peek(struct Qdisc *sch)
 {
-	/* A shaper must not show what is not due; what it shows has left. Else a packet is marked as it really leaves. */
+	/*
+	 * A shaper must not show what is not due; what it shows has left. Else a packet is marked as it
+	 * really leaves.
+	 */
 	if (abc_shapes(qdisc_priv(sch)) || skb_peek(&sch->gso_skb))
 		return qdisc_peek_dequeued(sch);
 	return qdisc_peek_head(sch);
@@ -426,7 +430,10 @@ static void abc_apply(struct abc_sched_data *q, const struct abc_settings *s)
 	/* What leaves while the rate is told says nothing of the busy time around it. */
 	if (s->rate)
 		q->capacity.backlogged = false;
-	/* A packet that an old rate holds back does not bind a new one; the time before now is not to be made up for. */
+	/*
+	 * A packet that an old rate holds back does not bind a new one; the time before now is not to be made
+	 * up for.
+	 */
 	q->free_ns = ktime_get_ns();
 }
 

@@ -7,17 +7,17 @@ use serde::Serialize;
 
 use crate::error::Error;
 
-/// How a check came out.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// It is there.
     Yes,
-    /// It is not, and something does not work without it.
+    /// It is missing, and something does not work without it.
     No,
-    /// It is not, and something else takes its place.
+    /// It is missing, and something else takes its place.
     Instead,
-    /// It cannot be told from here.
+    /// It cannot be determined.
     Unknown,
 }
 

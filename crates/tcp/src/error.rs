@@ -1,17 +1,17 @@
-//! What can go wrong with the kernel.
+//! Errors of this crate.
 
-/// What went wrong, in words that say what to do.
+/// Why an operation of this crate failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The kernel refused something.
+    /// The kernel refused an operation.
     #[error("{what}: {why}")]
     Kernel {
-        /// What was asked of it.
+        /// The operation.
         what: String,
-        /// Its answer, with the verifier's or libbpf's words where there are any.
+        /// The kernel's answer, with the messages of the verifier or libbpf if there are any.
         why: String,
     },
-    /// There is no such thing, or not in the state asked for.
+    /// The request names something that does not exist, or that is in another state.
     #[error("{0}")]
     Input(String),
 }

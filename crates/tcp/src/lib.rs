@@ -2,13 +2,14 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`settings`] | what can be asked for, and what is told: plain data |
+//! | [`settings`] | requests and results as plain data |
 //! | [`doctor`] | what this kernel can do, and what to do where it cannot |
-//! | [`qdisc`] | the router as a module of the kernel, `kmod/`: put on a device, asked and taken off |
-//! | `bpf` | with the feature `bpf`: the programs, how they are loaded, listed and taken out |
+//! | [`qdisc`] | the router as a kernel module, `kmod/`: installing, querying and removing the qdisc |
+//! | `bpf` | with the feature `bpf`: loading, listing and removing the programs |
 //!
-//! The programs are in `bpf/`: C that clang compiles for the BPF target, and whose arithmetic the tests compile for this
-//! machine too and hold against `brakelight-core`. Without the feature only the words are here, and nothing needs clang.
+//! The programs are in `bpf/`: C that clang compiles for the BPF target, and whose arithmetic the tests
+//! compile for this machine too and hold against `brakelight-core`. Without the feature the programs are left
+//! out, and clang is not needed.
 
 pub mod doctor;
 pub mod error;
@@ -18,9 +19,9 @@ pub mod settings;
 #[cfg(feature = "bpf")]
 pub mod bpf;
 
-/// Whether this build has the programs.
+/// Whether this build contains the eBPF programs.
 pub const BUILT: bool = cfg!(feature = "bpf");
 
-/// What to say where they are missing.
+/// The message for builds without them.
 pub const NOT_BUILT: &str = "this build is without the eBPF programs: `scripts/setup test`, which installs clang, \
     then `cargo build --release --features bpf`";

@@ -1,11 +1,11 @@
-//! What can be asked for, and what is told.
+//! Requests and results: plain data.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use serde::Serialize;
 
-/// Where everything of ours that outlives a command is pinned.
+/// Folder in which programs are pinned that outlive the command.
 pub const PINS: &str = "/sys/fs/bpf/brakelight";
 
 /// How a sender learns which packets were accelerated and which braked.
@@ -16,7 +16,7 @@ pub enum Feedback {
     Auto,
     /// Accurate ECN, rfc9768.
     AccEcn,
-    /// Our own experimental TCP option, rfc6994: both ends must be ours.
+    /// Our experimental TCP option (rfc6994), which both ends must have.
     Option,
 }
 
@@ -25,14 +25,14 @@ pub enum Feedback {
 pub enum Threshold {
     /// A time.
     Time(std::time::Duration),
-    /// A share, up to 1, of the largest less the smallest round trip; none before the first loss.
+    /// A share, 0 to 1, of the largest minus the smallest RTT; there is no threshold before the first loss.
     Share(f64),
 }
 
-/// The least threshold that timestamps in milliseconds can tell from none.
+/// The smallest threshold that works with timestamps in milliseconds.
 pub const LEAST_THRESHOLD_MS: std::time::Duration = std::time::Duration::from_millis(5);
 
-/// Which controller it is.
+/// A controller.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub enum Controller {
     /// ABC with its second window.
@@ -45,23 +45,26 @@ pub enum Controller {
 /// What `tcp load` puts into the kernel.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Load {
-    /// Whose rules the senders follow. All below but name, restriction, pacing and pin is ABC's.
+    /// The controller of the senders. Of the fields below, only `name`, `unrestricted`, `pacing_percent` and
+    /// `pin` apply to delay control.
     pub controller: Controller,
-    /// Devices on whose way out ABC's packets are marked accelerate.
+    /// Devices at whose egress ABC's packets are marked accelerate.
     pub devices: Vec<String>,
-    /// Where counts of marks come from.
+    /// How the sender learns the marks.
     pub feedback: Feedback,
-    /// Only what a receiver needs, not the controller.
+    /// Whether to load only what a receiver needs.
     pub receiver: bool,
-    /// The name the controller is registered under, at most 15 letters; none: `abc` or `wdc`, or `accecn_reno` at a receiver.
+    /// Name under which the controller is registered, at most 15 bytes; default `abc` or `wdc`, or
+    /// `accecn_reno` at a receiver.
     pub name: Option<String>,
     /// Whether users other than root may choose the controller.
     pub unrestricted: bool,
-    /// Percent of a window per RTT at which packets are paced; none: as in the papers, ABC unpaced, delay control at 100.
+    /// Pacing rate in percent of a window per RTT; by default as in the papers: ABC unpaced, delay control at
+    /// 100.
     pub pacing_percent: Option<u32>,
-    /// Whether all of it stays when the command ends.
+    /// Whether the programs stay loaded when the command ends.
     pub pin: bool,
-    /// The cgroup whose sockets speak the option.
+    /// The cgroup whose sockets send and parse the option.
     pub cgroup: Option<PathBuf>,
 }
 
@@ -70,15 +73,15 @@ pub struct Load {
 pub struct Loaded {
     /// Names of congestion controls now registered.
     pub controllers: Vec<String>,
-    /// Devices on whose way out packets are marked accelerate.
+    /// Devices at whose egress packets are marked accelerate.
     pub devices: Vec<String>,
     /// `accecn`, `option`, or `timestamps`.
     pub feedback: String,
-    /// What the user should know or do besides.
+    /// Notes for the user.
     pub notes: Vec<String>,
 }
 
-/// What one controller keeps for a connection.
+/// A controller's state of a connection.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Inside {
@@ -88,7 +91,7 @@ pub enum Inside {
         w_abc_bytes: u32,
         /// w_nonabc.
         w_nonabc_bytes: u32,
-        /// Whether the path was found to spoil the marks, so that the second window governs.
+        /// Whether the marks of this path are unusable, so that the second window applies.
         marks_spoiled: bool,
         /// Bytes that came back as accelerate.
         accelerate_bytes: u64,
@@ -99,13 +102,13 @@ pub enum Inside {
     },
     /// Delay control.
     Wdc {
-        /// theta; none while a share has nothing to be of.
+        /// theta; `None` while a share has no RTT range yet.
         threshold_ms: Option<f64>,
-        /// OWQD of the newest packet measured.
+        /// One-way queueing delay of the newest packet measured, ms.
         owqd_ms: f64,
-        /// Reductions because of it.
+        /// Window reductions because of the queueing delay.
         delay_events: u32,
-        /// BWE.
+        /// Bandwidth estimate, Mbit/s.
         bwe_mbps: f64,
     },
 }
@@ -113,7 +116,7 @@ pub enum Inside {
 /// One connection, as `tcp watch` shows it. All sizes are payload bytes since the connection began.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Connection {
-    /// The kernel's cookie of the socket: the same as long as it lives, and no other's.
+    /// The kernel's cookie of the socket, unique while the socket exists.
     pub id: u64,
     /// `abc` or `wdc`, whatever name it was registered under.
     pub controller: &'static str,
@@ -123,7 +126,7 @@ pub struct Connection {
     pub remote: SocketAddr,
     /// The kernel's window, in packets.
     pub cwnd_pkts: u32,
-    /// What the controller keeps besides.
+    /// The controller's own state.
     #[serde(flatten)]
     pub inside: Inside,
     /// Largest payload of a packet.
@@ -134,13 +137,13 @@ pub struct Connection {
     pub min_rtt_ms: f64,
     /// `accecn`, `option`, `timestamps` or `none`.
     pub feedback: &'static str,
-    /// Bytes acknowledged, in packets of one MSS.
+    /// Bytes acknowledged, counted as packets times the MSS.
     pub acked_bytes: u64,
-    /// Times that losses began an episode.
+    /// Recovery episodes that losses started.
     pub losses: u32,
     /// Retransmission timeouts.
     pub timeouts: u32,
-    /// Times that CE began an episode.
+    /// Recovery episodes that CE started.
     pub ce_episodes: u32,
 }
 
@@ -160,16 +163,16 @@ pub fn address(bytes: [u8; 16], ipv6: bool) -> IpAddr {
 pub enum Capacity {
     /// A shaper of this rate in bit/s is made, behind an ifb.
     Rate(u64),
-    /// The shaper that stands on this device already; whatever sends packets there goes on to do so.
+    /// The shaper that this device already has; packets must already be routed there.
     Of(String),
 }
 
-/// What `router attach` puts in place.
+/// Parameters of `router attach`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Route {
     /// The device that packets come in by.
     pub device: String,
-    /// Devices that they leave by; none: all others.
+    /// Devices that they leave by; all other devices if empty.
     pub out: Vec<String>,
     /// The rate.
     pub capacity: Capacity,
@@ -189,18 +192,18 @@ pub struct Route {
     pub token_limit: f64,
 }
 
-/// What the router did in an interval. Bytes and packets are sums since it began, rates and shares of the interval.
+/// Statistics of a router. Bytes and packets count since it began; rates and shares are of the last interval.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Sample {
-    /// What left, link headers included, as the shaper counts.
+    /// Throughput including link headers, as the shaper counts.
     pub mbps: f64,
     /// mu of the shaper.
     pub capacity_mbps: f64,
     /// ABC's share of it.
     pub abc_share: f64,
-    /// What left of ABC's queue; of the only one.
+    /// Throughput of ABC's queue, or of the only queue.
     pub abc_mbps: f64,
-    /// What left of the other.
+    /// Throughput of the other queue.
     pub other_mbps: f64,
     /// cr at the last packet.
     pub measured_mbps: f64,
@@ -224,7 +227,7 @@ pub struct Sample {
     pub turned_packets: u64,
     /// Packets without ECN.
     pub not_ect_packets: u64,
-    /// Packets that came merged by an offload, and so have one mark for all that is in them.
+    /// Packets that an offload had merged, and which therefore carry a single mark.
     pub merged_packets: u64,
     /// TCP payload that left as accelerate.
     pub accelerate_bytes: u64,

@@ -51,7 +51,8 @@ pub(super) struct Carrier<W> {
     closed: bool,
     crowded: bool,
     pace: Pace,
-    /// How late what happens before the last element may be noticed: no longer than the delay line at the end is.
+    /// How late what happens before the last element may be noticed: no longer than the delay line at the end
+    /// is.
     slack: Duration,
     /// When that is looked at next, and how many packets had been read at the last look.
     look_at: Time,
@@ -99,7 +100,7 @@ impl<W: Watch> Carrier<W> {
         self.pace.woken();
     }
 
-    /// Whether there were more packets lately than can be looked at one by one.
+    /// Whether the rate of packets was recently above [`Settings::crowded`](super::Settings::crowded).
     pub(super) fn is_crowded(&mut self, now: Time, settings: &Settings) -> bool {
         if now >= self.look_at {
             let passed = LOOK + now.since(self.look_at);
@@ -111,7 +112,8 @@ impl<W: Watch> Carrier<W> {
         self.crowded
     }
 
-    /// Does everything that is due, each element up to now before the next. Says whether a packet was delivered.
+    /// Does everything that is due, each element up to now before the next. Says whether a packet was
+    /// delivered.
     pub(super) fn serve(&mut self, epoch: Epoch) -> bool {
         let now = epoch.now();
         let written = self.facts.written;
@@ -248,7 +250,8 @@ impl<W: Watch> Carrier<W> {
         Ok(true)
     }
 
-    /// What was read at `now` holds several packets, which arrive one behind the other. The first keeps the slot.
+    /// What was read at `now` holds several packets, which arrive one behind the other. The first keeps the
+    /// slot.
     fn cut(&mut self, now: Time, slot: u32, length: usize, epoch: Epoch) {
         let room = self.input.head() + self.input.mtu();
         let bytes = &self.slots.look(slot)[..room];

@@ -5,7 +5,7 @@ use brakelight_core::time::{Duration, Time};
 /// The distance between deliveries, as far as it is steady.
 #[derive(Clone, Debug)]
 pub(super) struct Pace {
-    /// How late a delivery may be for the sake of others.
+    /// How late a delivery may be so that several share a wake-up.
     most: Duration,
     last: Time,
     /// Mean distance of the last few.
@@ -19,8 +19,8 @@ pub(super) struct Pace {
 /// So many in a row are taken for steady.
 const STEADY: u32 = 16;
 
-/// After so many waits one delivery is made at once. Where two share a wake-up, four of seven are then delivered when they are due, and
-/// the median delivery is not one that waited.
+/// After so many waits one delivery is made at once. Where two share a wake-up, four of seven are then
+/// delivered when they are due, and the median delivery is not one that waited.
 const WAITS: u32 = 3;
 
 impl Pace {

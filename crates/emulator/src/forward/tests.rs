@@ -1,5 +1,5 @@
-//! The path over pairs of sockets instead of devices: every packet accounted for, every mark in the bytes, every event at the time at
-//! which the element alone would have had it.
+//! The path over pairs of sockets instead of devices: every packet accounted for, every mark in the bytes,
+//! every event at the time at which the element alone would have had it.
 
 use std::os::fd::OwnedFd;
 use std::sync::mpsc::{Sender, channel};
@@ -106,8 +106,8 @@ fn link(service: &str, queue: &str, buffer: Limit) -> Direction {
     direction
 }
 
-/// Sends `packets` through `direction` and returns what came out, and what is known of it. The path's thread runs until it has said
-/// what became of each.
+/// Sends `packets` through `direction` and returns what came out, and what is known of it. The path's thread
+/// runs until it has said what became of each.
 fn carry(direction: Direction, packets: &[Vec<u8>]) -> (Vec<Vec<u8>>, Finished<Recorder>) {
     let ((source, input), (output, sink)) = (pair(), pair());
     let (done, all_done) = channel();
@@ -401,7 +401,8 @@ impl Watch for Counter {
     }
 }
 
-/// Sends `count` packets with `ecn` through `queue`, and checks that each packet that comes out carries what the queue left it with.
+/// Sends `count` packets with `ecn` through `queue`, and checks that each packet that comes out carries what
+/// the queue left it with.
 fn marks(queue: &str, ecn: Ecn, count: u32) -> Vec<Ecn> {
     let direction = link("20Mbps", queue, Limit::Packets(1000));
     let packets: Vec<_> = (0..count).map(|n| packet(n, ecn, 1400)).collect();

@@ -16,20 +16,20 @@ use crate::netlink::Netlink;
 use crate::sysctl::set;
 use crate::veth;
 
-/// What init holds of the two sides.
+/// What init keeps open of the two sides.
 #[derive(Debug)]
 pub(crate) struct Sides {
     /// The inner network namespace.
     pub(crate) inner: OwnedFd,
     /// The outer one, in which init stays.
     pub(crate) outer: OwnedFd,
-    /// The translation, for as long as this is held.
+    /// The address translation, which ends when this is dropped.
     pub(crate) _translation: Option<nat::Translation>,
     /// Whether /proc shows the processes of this namespace.
     pub(crate) own_proc: bool,
 }
 
-/// Builds both sides. Gives what init holds, and the two devices: the outer one first.
+/// Builds both sides. Returns what init keeps open, and the two devices: the outer one first.
 pub(crate) fn build(plan: &Plan) -> Result<(Sides, [OwnedFd; 2]), NamespaceError> {
     let own_proc = own_mounts(plan.attach.is_some());
     let private = plan.attach.is_none();
@@ -63,9 +63,11 @@ pub(crate) fn build(plan: &Plan) -> Result<(Sides, [OwnedFd; 2]), NamespaceError
     Ok((sides, [outer_device, inner_device]))
 }
 
-/// Mounts of this namespace's own: /proc with its processes, and name servers that can be reached from it. Says whether /proc is.
+/// Mounts /proc of this process namespace, and a resolv.conf with reachable name servers. Returns whether
+/// /proc was mounted.
 fn own_mounts(attached: bool) -> bool {
-    // What is mounted here must not appear outside. Where that cannot be had, as under a root that is no mount, nothing is mounted.
+    // What is mounted here must not appear outside. Where that cannot be had, as under a root that is no
+    // mount, nothing is mounted.
     let slave = MsFlags::MS_REC | MsFlags::MS_SLAVE;
     if mount(None::<&str>, "/", None::<&str>, slave, None::<&str>).is_err() {
         return false;
@@ -75,12 +77,13 @@ fn own_mounts(attached: bool) -> bool {
         let _ = mount(Some(reachable), "/etc/resolv.conf", None::<&str>, bind, None::<&str>);
     }
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
-    // Refused where parts of /proc are covered, as in most containers; then the old one shows the processes outside.
+    // Refused where parts of /proc are covered, as in most containers; then the old one shows the processes
+    // outside.
     mount(Some("proc"), "/proc", Some("proc"), flags, None::<&str>).is_ok()
 }
 
-/// Where the machine resolves names by a service on its loopback interface, which another namespace does not reach: the file in which that
-/// service keeps whom it asks.
+/// The resolv.conf of the upstream name servers, if the machine uses a resolver on its loopback interface,
+/// which other namespaces cannot reach.
 fn reachable_name_servers() -> Option<&'static Path> {
     let upstream = Path::new("/run/systemd/resolve/resolv.conf");
     let present = fs::read_to_string("/etc/resolv.conf").ok()?;
@@ -88,7 +91,8 @@ fn reachable_name_servers() -> Option<&'static Path> {
     (servers.any(|server| server.trim().starts_with("127.")) && upstream.is_file()).then_some(upstream)
 }
 
-/// A network namespace that was just made: its loopback interface, and what its programs may do as the users they are.
+/// Configures a new network namespace: the loopback interface, and the sysctls that let unprivileged programs
+/// ping and bind low ports.
 fn private_network(plan: &Plan) -> Result<(), NamespaceError> {
     let mut netlink = Netlink::open().doing("opening a netlink socket")?;
     netlink.set_up(1, None).doing("setting up the loopback interface")?;
@@ -103,7 +107,8 @@ fn private_network(plan: &Plan) -> Result<(), NamespaceError> {
     Ok(())
 }
 
-/// The device of one side, in the present namespace, with its addresses; and its index.
+/// Creates the device of one side in the current namespace, with its addresses. Returns its descriptor and
+/// index.
 fn device(plan: &Plan, outer: bool) -> Result<(OwnedFd, u32), NamespaceError> {
     let name = free_name()?;
     let settings = TunSettings { mtu: plan.mtu, ..TunSettings::default() };
@@ -115,7 +120,8 @@ fn device(plan: &Plan, outer: bool) -> Result<(OwnedFd, u32), NamespaceError> {
     };
     let index = nix::net::if_::if_nametoindex(name.as_str()).doing("finding the TUN device")?;
     if plan.addresses.v6 {
-        // No router is asked or played, and no address made up: what stands on the link is known, and what passes it is the programs'.
+        // No router is asked or played, and no address made up: what stands on the link is known, and what
+        // passes it is the programs'.
         for (key, value) in
             [("accept_ra", "0"), ("forwarding", "0"), ("addr_gen_mode", "1"), ("disable_ipv6", "0")]
         {
@@ -130,7 +136,7 @@ fn device(plan: &Plan, outer: bool) -> Result<(OwnedFd, u32), NamespaceError> {
     Ok((fd, index))
 }
 
-/// The name of a TUN device, wherever it is; of anything else, none.
+/// The name of a TUN device, in whatever namespace it is. `None` if the descriptor is no TUN device.
 pub(crate) fn tun_name(fd: &OwnedFd) -> Option<String> {
     // SAFETY: a request of zeros is a valid one.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
@@ -140,7 +146,7 @@ pub(crate) fn tun_name(fd: &OwnedFd) -> Option<String> {
     (asked == 0).then_some(name)
 }
 
-/// The first name of ours that no interface of the present namespace has.
+/// The first name with our prefix that no interface of the current namespace has.
 fn free_name() -> Result<String, NamespaceError> {
     let taken = nix::net::if_::if_nameindex().doing("listing the interfaces")?;
     let taken = |name: &str| taken.iter().any(|interface| interface.name().to_bytes() == name.as_bytes());

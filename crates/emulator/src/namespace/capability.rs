@@ -1,5 +1,5 @@
-//! Whom a program runs as, and what it may do: the invoking user where sudo called; in a user namespace of our own, whatever concerns
-//! the networks that were made for it.
+//! The account and capabilities of a program: the user who called sudo; in a user namespace of our own, the
+//! capabilities that concern its networks.
 
 use std::io;
 
@@ -7,8 +7,9 @@ use nix::unistd::{Uid, setgroups, setresgid, setresuid};
 
 use crate::account::Account;
 
-/// What programs keep in their own user namespace, by number (capabilities(7)): binding low ports, changing their networks, raw
-/// sockets, and making namespaces, which an emulator inside this one needs. With `NET_ADMIN` every congestion control can be chosen.
+/// Capabilities that programs keep in their own user namespace, by number (capabilities(7)): binding low
+/// ports, changing their networks, raw sockets, and creating namespaces, which a nested emulator needs. With
+/// `NET_ADMIN` every congestion control can be chosen.
 const KEPT: [u32; 4] = [10, 12, 13, 21];
 
 /// `_LINUX_CAPABILITY_VERSION_3`.
@@ -28,7 +29,8 @@ struct Set {
     inheritable: u32,
 }
 
-/// Between fork and exec: becomes the account, or keeps what an ordinary user has in a namespace of its own. Makes system calls only.
+/// Between fork and exec: becomes the account, or keeps what an ordinary user has in a namespace of its own.
+/// Makes system calls only.
 pub(crate) fn become_account(account: Option<&Account>) -> io::Result<()> {
     match account {
         Some(account) => {

@@ -7,7 +7,7 @@ use crate::device::DeviceError;
 /// Why the namespaces could not be created.
 #[derive(Debug, thiserror::Error)]
 pub enum NamespaceError {
-    /// A step on the way that the system refused.
+    /// The system refused a step.
     #[error("{step}: {source}; `brakelight emulate --doctor` says what is missing and what to do about it")]
     Step {
         /// What was tried.
@@ -15,10 +15,10 @@ pub enum NamespaceError {
         /// What the system said.
         source: io::Error,
     },
-    /// The same, in the child process that tried it.
+    /// The system refused a step in the child process.
     #[error("{0}; `brakelight emulate --doctor` says what is missing and what to do about it")]
     Inside(String),
-    /// There is no device.
+    /// The TUN device could not be created.
     #[error("{0}; `brakelight emulate --doctor` says what is missing and what to do about it")]
     Device(#[from] DeviceError),
     /// Something killed the first process of the namespaces.
@@ -26,9 +26,9 @@ pub enum NamespaceError {
     Gone,
 }
 
-/// Names the step that went wrong.
+/// Turns a system error into a [`NamespaceError`] that names the failed step.
 pub(crate) trait Doing<T> {
-    /// `step` is what was tried, in the words of a sentence.
+    /// `step` says what was tried: "making a socket pair".
     fn doing(self, step: &'static str) -> Result<T, NamespaceError>;
 }
 
@@ -38,7 +38,7 @@ impl<T, E: Into<io::Error>> Doing<T> for Result<T, E> {
     }
 }
 
-/// The sentence without the advice, which the emulator adds.
+/// The message without the advice, which the emulator adds.
 pub(crate) fn short(error: &NamespaceError) -> String {
     match error {
         NamespaceError::Step { step, source } => format!("{step}: {source}"),

@@ -1,5 +1,5 @@
-//! The first process of the namespaces: it starts programs on either side, sees when they listen and when they end, and takes
-//! everything down with it.
+//! The first process of the namespaces: it starts programs on either side, sees when they listen and when
+//! they end, and takes everything down with it.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -25,10 +25,10 @@ use crate::account::Account;
 use crate::channel::{Channel, Order, Program, Report, Side};
 use crate::process::die_with;
 
-/// How often a server is looked at that does not listen yet.
+/// How often a server that does not listen yet is checked.
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 
-/// How long servers are given to end by themselves.
+/// How long servers may take to end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// A program that runs.
@@ -39,7 +39,8 @@ struct Running {
     awaited: Option<Listening>,
 }
 
-/// Builds both sides and does as it is told until the emulator goes or has enough. Gives the exit code.
+/// Builds both sides, then carries out orders until the emulator ends or orders the end. Returns the exit
+/// code.
 pub(crate) fn run(plan: &Plan, channel: &Channel) -> i32 {
     // The parent is in another process namespace and has no number here.
     die_with(None);
@@ -115,7 +116,7 @@ impl Init<'_> {
         }
     }
 
-    /// Tells of every child that has ended; orphans of programs among them are only buried.
+    /// Reports every program that has ended. Orphaned processes are reaped without a report.
     fn reap(&mut self) -> io::Result<()> {
         loop {
             let (pid, code) = match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
@@ -132,7 +133,7 @@ impl Init<'_> {
         }
     }
 
-    /// Tells of every server that has come to listen.
+    /// Reports every server that listens now.
     fn look(&mut self) -> io::Result<()> {
         for program in self.running.values_mut() {
             if program.awaited.as_ref().is_some_and(Listening::now) {
@@ -143,7 +144,7 @@ impl Init<'_> {
         Ok(())
     }
 
-    /// Carries out one order. Wrong once there is nobody to give any.
+    /// Carries out one order. Returns `false` if the emulator has closed the channel.
     fn obey(&mut self) -> io::Result<bool> {
         match self.channel.next_order()? {
             None => return Ok(false),
@@ -216,7 +217,8 @@ fn spawn(
     }
     let network = network.as_raw_fd();
     let account = account.cloned();
-    // SAFETY: the closure makes system calls only; the descriptor outlives the call of `spawn`, in which it runs.
+    // SAFETY: the closure makes system calls only; the descriptor outlives the call of `spawn`, in which it
+    // runs.
     unsafe {
         command.pre_exec(move || {
             // A shell that waits for its children waits for ever where they may not tell it.

@@ -1,5 +1,5 @@
-//! Whether a program listens, as the kernel's own tables tell: /proc/net/{tcp,tcp6,udp,udp6} of its namespace, and who holds the
-//! sockets in them.
+//! Whether a program listens, as the kernel's own tables tell: /proc/net/{tcp,tcp6,udp,udp6} of its
+//! namespace, and who holds the sockets in them.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,12 +8,12 @@ use std::io;
 use super::build::Sides;
 use crate::channel::Side;
 
-/// The states of a socket that waits for whoever comes (include/net/tcp_states.h): a TCP listener, and a UDP socket that is bound but
+/// Socket states of servers (include/net/tcp_states.h): a TCP listener, and a UDP socket that is bound but
 /// not connected.
 const TCP_LISTEN: &str = "0A";
 const UDP_BOUND: &str = "07";
 
-/// What is known of a server that is waited for.
+/// A server whose listening is waited for.
 #[derive(Debug)]
 pub(crate) struct Listening {
     /// Sockets that listened before it was started.
@@ -25,14 +25,15 @@ pub(crate) struct Listening {
 }
 
 impl Listening {
-    /// What listens on that side before the server is started.
+    /// Records the sockets that listen on that side before the server is started.
     pub(crate) fn before(side: Side, sides: &Sides) -> io::Result<Self> {
-        // On the inner side nothing can be seen from here; nor is there anything that listens before the first server.
+        // On the inner side nothing can be seen from here; nor is there anything that listens before the
+        // first server.
         let before = if side == Side::Outer { listeners("self") } else { BTreeSet::new() };
         Ok(Listening { before, pid: 0, own_proc: sides.own_proc })
     }
 
-    /// The server is this process, and those of its group.
+    /// The same, for the server with this process number and its process group.
     pub(crate) fn by(self, pid: i32) -> Self {
         Listening { pid, ..self }
     }

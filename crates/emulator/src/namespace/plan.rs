@@ -1,4 +1,4 @@
-//! What the namespaces are to be like, and what this process may do.
+//! The plan of the namespaces, and what this process is allowed to do.
 
 use std::fs;
 use std::net::Ipv4Addr;
@@ -8,25 +8,26 @@ use crate::address::Addresses;
 use crate::nat;
 use crate::netlink::Netlink;
 
-/// How the names of all interfaces begin that an emulator makes; a number follows.
+/// Prefix of the names of all interfaces that an emulator creates; a number follows.
 pub(crate) const INTERFACE: &str = "brakelight";
 
-/// What is to be built.
+/// The plan of both sides.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     /// The addresses of both sides.
     pub(crate) addresses: Addresses,
-    /// The outer side is the present network namespace, not one of its own; with the table that hides the inner side behind it.
+    /// If set, the outer side is the current network namespace, and this nftables table translates the
+    /// addresses of the inner side. If not, the outer side is a namespace of its own.
     pub(crate) attach: Option<nat::Table>,
-    /// A user namespace is needed to be allowed the rest.
+    /// Whether a user namespace must be created first, because this process lacks the capabilities.
     pub(crate) user_namespace: bool,
-    /// Whom programs run as.
+    /// The account that programs run as.
     pub(crate) account: Option<Account>,
     /// The longest packet, bytes.
     pub(crate) mtu: u32,
 }
 
-/// Whether this process may change the present network namespace and make others.
+/// Whether this process may change the current network namespace and create others.
 pub(crate) fn privileged() -> bool {
     const NET_ADMIN: u32 = 12;
     const SYS_ADMIN: u32 = 21;
@@ -40,12 +41,13 @@ fn effective_capabilities() -> Option<u64> {
     u64::from_str_radix(line.trim(), 16).ok()
 }
 
-/// Whether the capabilities count for the present network namespace: one made by a user namespace further out does not obey them.
+/// Whether the capabilities apply to the current network namespace. They do not if an outer user namespace
+/// owns it.
 fn owns_network() -> bool {
     Netlink::open().and_then(|mut netlink| netlink.change_nothing()).is_ok()
 }
 
-/// Whether the present network namespace is the inner side of an emulation; then the address of its far end.
+/// The address of the outer side if the current network namespace is the inner side of an emulation.
 pub(crate) fn around() -> Option<Ipv4Addr> {
     let far: Ipv4Addr = std::env::var("BRAKELIGHT_HOST").ok()?.parse().ok()?;
     let here = nix::net::if_::if_nameindex().ok()?;

@@ -1,4 +1,4 @@
-//! The process that makes the namespaces and starts the first process in them.
+//! Creating the namespaces and starting the first process in them.
 
 use std::os::fd::{AsFd, AsRawFd};
 
@@ -14,13 +14,13 @@ use crate::channel::{Channel, Report};
 use crate::process::{close_all_but, die_with, never_returns};
 use crate::sysctl::write;
 
-/// Starts the owner: the process that makes the namespaces and starts their first process, whose reports come through the
-/// channel.
+/// Starts the owner: the process that makes the namespaces and starts their first process, whose reports come
+/// through the channel.
 pub(crate) fn start(plan: &Plan) -> Result<(Pid, Channel), NamespaceError> {
     let (ours, theirs) = Channel::pair().doing("making a socket pair")?;
     let parent = getpid();
-    // SAFETY: the child makes system calls, allocates (glibc's allocator survives a fork) and takes no lock that another thread may have
-    // held at the fork; it never returns.
+    // SAFETY: the child makes system calls, allocates (glibc's allocator survives a fork) and takes no lock
+    // that another thread may have held at the fork; it never returns.
     match unsafe { fork() }.doing("starting a process")? {
         ForkResult::Parent { child } => Ok((child, ours)),
         ForkResult::Child => never_returns(|| {

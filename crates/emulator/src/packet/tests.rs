@@ -3,7 +3,8 @@
 use super::*;
 use proptest::prelude::*;
 
-/// The one's complement sum of a header, its own checksum field included: 0xffff when that is right (rfc1071).
+/// The one's complement sum of a header, its own checksum field included: 0xffff when that is right
+/// (rfc1071).
 fn sum(header: &[u8]) -> u16 {
     let mut sum: u32 = header.chunks(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]]))).sum();
     while sum > 0xffff {

@@ -46,7 +46,8 @@ fn cut(bytes: &[u8]) -> Vec<Vec<u8>> {
 /// TCP's checksum as the receiver would compute it once the open one is filled in: right when zero.
 fn tcp_checksum(packet: &[u8]) -> u16 {
     let place = Place::find(packet).unwrap();
-    // The field holds the sum of the pseudo header; with the sum of all else it is what the checksum completes.
+    // The field holds the sum of the pseudo header; with the sum of all else it is what the checksum
+    // completes.
     let filled = !sum(&packet[place.tcp..], 0);
     let mut complete = packet.to_vec();
     put_u16(&mut complete, place.tcp + TCP_CHECKSUM, filled);

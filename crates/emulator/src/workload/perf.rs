@@ -1,4 +1,5 @@
-//! `perf` and `perf-server` as the hosts of QUIC: their command lines, and their JSON, which is that of every run.
+//! `perf` and `perf-server` as the hosts of QUIC: their command lines, and their JSON, which is that of every
+//! run.
 
 use std::ffi::OsString;
 use std::path::Path;

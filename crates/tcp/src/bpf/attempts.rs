@@ -1,4 +1,4 @@
-//! What can only be told by trying: part of what `tcp doctor` says.
+//! Checks that load programs: part of `tcp doctor`.
 
 use std::mem::MaybeUninit;
 
@@ -8,7 +8,7 @@ use super::objects::{abc, connections, option, receiver, router, stamp, wdc};
 use super::{endpoint, objects};
 use crate::doctor::{Check, Verdict, has_accecn, require_root};
 
-/// Loads each program for a moment.
+/// Loads and unloads each program.
 pub fn attempts() -> Vec<Check> {
     if require_root().is_err() {
         return Vec::new();
@@ -62,8 +62,8 @@ fn flag() -> Check {
     }
 }
 
-/// Attaches the mark of accelerate to the loopback for a moment. It changes no packet: this copy of the program knows no
-/// connection.
+/// Attaches the mark of accelerate to the loopback for a moment. It changes no packet: this copy of the
+/// program knows no connection.
 fn tcx() -> Check {
     let mut place = MaybeUninit::uninit();
     let attached = objects::open("probe", stamp::StampSkelBuilder::default(), &mut place)

@@ -20,7 +20,8 @@ const UNRESTRICTED: u32 = 1;
 const NEEDS_ECN: u32 = 2;
 /// `TCP_CONG_NEEDS_ACCECN`
 const NEEDS_ACCECN: u32 = 4;
-/// What is in the kernel as long as this lives, or as long as its pins do. The links hold the programs, and those their maps.
+/// The loaded programs. They stay in the kernel as long as this value lives, or as long as they are pinned.
+/// The links hold the programs, and the programs their maps.
 #[derive(Debug)]
 pub struct Endpoint {
     /// What was done.
@@ -47,7 +48,7 @@ impl ConnectionMaps {
 /// Puts the programs into the kernel.
 ///
 /// # Errors
-/// Whatever the kernel refuses, in its own words and ours; nothing is left behind then.
+/// If the kernel refuses a step; the error carries its message. Nothing stays loaded then.
 pub fn load(settings: &Load) -> Result<Endpoint, Error> {
     doctor::require_root()?;
     let mut endpoint = match settings.controller {
@@ -166,8 +167,8 @@ fn load_wdc(settings: &Load, threshold: Threshold) -> Result<Endpoint, Error> {
     {
         if !doctor::has_microsecond_timestamps() {
             return Err(Error::Input(format!(
-                "a threshold of {time:?} is less than timestamps in milliseconds can tell, and this kernel has no \
-                 others: at least {LEAST_THRESHOLD_MS:?} are valid"
+                "a threshold of {time:?} is too small for timestamps in milliseconds, and this kernel has no others: \
+                 valid is {LEAST_THRESHOLD_MS:?} or more"
             )));
         }
         loaded.notes.push(format!(
@@ -241,7 +242,7 @@ fn registered(name: &str, link: Link, settings: &Load, loaded: &mut Loaded) -> (
     (name.to_string(), link)
 }
 
-/// Takes out what was pinned; says whether there was anything.
+/// Removes the pinned programs. Returns `false` if none were pinned.
 ///
 /// # Errors
 /// If a pin cannot be removed.

@@ -1,5 +1,5 @@
-//! What is set before loading reaches the field of the C source that bears its name: the object's own description of its
-//! types (BTF) says where each field is.
+//! What is set before loading reaches the field of the C source that bears its name: the object's own
+//! description of its types (BTF) says where each field is.
 
 use std::mem::MaybeUninit;
 use std::time::Duration;

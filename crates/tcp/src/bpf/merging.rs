@@ -1,5 +1,5 @@
-//! Generic receive offload of a device: it merges packets, and what is merged has one ECN field for all. Who is killed leaves
-//! it off: it is a setting of the device, on no link of ours.
+//! Generic receive offload of a device. It merges packets, and merged packets share one ECN field. If the
+//! process is killed, the offload stays off: it is a setting of the device and not tied to a BPF link.
 
 use std::os::fd::AsRawFd;
 
@@ -16,7 +16,7 @@ struct Value {
     data: u32,
 }
 
-/// A device that merges nothing as long as this lives.
+/// A device whose generic receive offload is switched off until this is dropped.
 #[derive(Debug)]
 pub struct Merging {
     device: String,
@@ -24,7 +24,7 @@ pub struct Merging {
 }
 
 impl Merging {
-    /// Switches it off.
+    /// Switches the offload off.
     pub fn off(device: &str) -> Result<Self, Error> {
         let before = ask(device, GET, 0)? != 0;
         if before {
@@ -54,7 +54,8 @@ fn ask(device: &str, command: u32, data: u32) -> Result<u32, Error> {
         *place = byte.cast_signed();
     }
     request.ifr_ifru.ifru_data = (&raw mut value).cast();
-    // SAFETY: the request and the value it points to live through the call, and the kernel writes no more than them.
+    // SAFETY: the request and the value it points to live through the call, and the kernel writes no more
+    // than them.
     if unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL, &raw mut request) } != 0 {
         return Err(failed(std::io::Error::last_os_error()));
     }

@@ -1,7 +1,7 @@
-//! The programs, how they are loaded, listed and taken out.
+//! The eBPF programs: loading, listing and removing them.
 //!
-//! Everything is held by links (struct_ops, tcx, cgroup), so it goes when the process that loaded it ends, however it
-//! ends, unless the links are pinned.
+//! Everything is held by links (struct_ops, tcx, cgroup), so it goes when the process that loaded it ends,
+//! however it ends, unless the links are pinned.
 
 mod attempts;
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! The compiled objects as skeletons, which libbpf-cargo generates from them: opening and loading them, sharing maps, saying
-//! why the kernel refused.
+//! The compiled objects as skeletons, which libbpf-cargo generates from them: opening and loading them,
+//! sharing maps, saying why the kernel refused.
 //!
-//! Constants, maps, programs and the structures in maps are reached by the names they have in C, so a name that is gone or new
-//! does not compile.
+//! Constants, maps, programs and the structures in maps are reached by the names they have in C, so a name
+//! that is gone or new does not compile.
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -71,7 +71,8 @@ pub fn refused(what: &str, error: &libbpf_rs::Error) -> Error {
     Error::kernel(what, why)
 }
 
-/// Opens the object of a skeleton, which errors call `name`. `place` is where libbpf-rs keeps the opened object.
+/// Opens the object of a skeleton, which errors call `name`. `place` is where libbpf-rs keeps the opened
+/// object.
 ///
 /// # Errors
 /// If libbpf cannot read the object.
@@ -168,7 +169,8 @@ pub fn device(name: &str) -> Result<(u32, u32), Error> {
     if index == 0 {
         return Err(unknown());
     }
-    // include/uapi/linux/if_arp.h: Ethernet and loopback have 14 bytes, what has no hardware address has none.
+    // include/uapi/linux/if_arp.h: Ethernet and loopback have 14 bytes, what has no hardware address has
+    // none.
     let header = match hardware_type(c_name.as_bytes()).map_err(|error| Error::kernel(name, error))? {
         libc::ARPHRD_ETHER | libc::ARPHRD_LOOPBACK => 14,
         libc::ARPHRD_NONE | libc::ARPHRD_PPP => 0,

@@ -25,7 +25,7 @@ const ETHERNET: u32 = 14;
 /// The only key of a map with one value.
 const FIRST: [u8; 4] = [0; 4];
 
-/// A router as long as it lives.
+/// An attached router. It is detached when this is dropped.
 #[derive(Debug)]
 pub struct Router {
     /// Devices that packets leave by.
@@ -49,7 +49,8 @@ unsafe impl Plain for counts {}
 unsafe impl Plain for router_settings {}
 unsafe impl Plain for flow {}
 
-/// The delay that a share `p` of the packets between two readings did not exceed, in milliseconds: the upper end of its bin.
+/// The delay that a share `p` of the packets between two readings did not exceed, in milliseconds: the upper
+/// end of its bin.
 fn delay_ms(before: &counts, now: &counts, p: f64) -> f64 {
     let since =
         now.delays.iter().zip(&before.delays).map(|(now, before)| u64::from(now.wrapping_sub(*before)));
@@ -88,7 +89,7 @@ impl Router {
     /// Puts the programs and, unless one is there, the shaper in place.
     ///
     /// # Errors
-    /// Whatever the kernel refuses; nothing is left behind then.
+    /// If the kernel refuses a step. Nothing stays loaded then.
     pub fn attach(route: &Route) -> Result<Self, Error> {
         doctor::require_root()?;
         let (arrival, _) = objects::device(&route.device)?;
@@ -117,7 +118,7 @@ impl Router {
         let out = if route.out.is_empty() { others(&route.device, queued_on)? } else { route.out.clone() };
         if out.is_empty() {
             return Err(Error::Input(format!(
-                "beside {} and the shaper there is no device: a router forwards to another one",
+                "there is no device besides {} and the shaper: a router needs one to forward to",
                 route.device
             )));
         }
@@ -204,10 +205,10 @@ impl Router {
         written.map_err(|error| objects::refused("writing the router's settings", &error))
     }
 
-    /// Finds the weights of the two queues anew. To be called about every 100 ms; with one queue it does nothing.
+    /// Updates the weights of the two queues. Call it about every 100 ms; with one queue it does nothing.
     ///
     /// # Errors
-    /// If the shaper does not take them.
+    /// If `tc` refuses the new weights.
     pub fn weigh(&mut self) -> Result<(), Error> {
         let Some(shaper) = self.shaper.as_ref().filter(|shaper| shaper.is_dual()) else { return Ok(()) };
         // A period takes as long as it takes: rates are by the clock.
@@ -236,10 +237,10 @@ impl Router {
         Ok(())
     }
 
-    /// What happened since the last sample.
+    /// The router's statistics since the last sample.
     ///
     /// # Errors
-    /// If the kernel does not say.
+    /// If the counters cannot be read.
     pub fn sample(&mut self, interval: Duration) -> Result<Sample, Error> {
         let counts = self.read_counts()?;
         let before = std::mem::replace(&mut self.before, counts.clone());

@@ -66,7 +66,7 @@ impl Shaper {
         Ok(shaper)
     }
 
-    /// Gives ABC's queue that share of the rate; either may use what the other leaves.
+    /// Gives ABC's queue that share of the rate. Each queue may use what the other leaves.
     pub fn weigh(&self, share: f64) -> Result<(), Error> {
         let ceiling = format!("{}bit", self.rate_bps);
         for (class, share) in [("1:10", share), ("1:20", 1.0 - share)] {
@@ -101,10 +101,11 @@ impl Drop for Shaper {
     }
 }
 
-/// Says whose a device is, and which process's.
+/// Alias of a router's device; the number of the process follows.
 const ALIAS: &str = "brakelight router of process ";
 
-/// The device's own name where there is room for it; its beginning and a hash of it otherwise, so that two do not collide.
+/// The device's own name where there is room for it; its beginning and a hash of it otherwise, so that two do
+/// not collide.
 fn name_of(device: &str) -> String {
     let name = format!("bl-{device}");
     if name.len() < libc::IFNAMSIZ {
@@ -125,10 +126,11 @@ fn clear(name: &str) -> Result<(), Error> {
         Some(process) if !std::path::Path::new("/proc").join(process.trim()).exists() => {
             run("ip", &["link", "del", "dev", name]).map(drop)
         }
-        Some(process) => Err(Error::Input(format!("process {} routes here already", process.trim()))),
+        Some(process) => {
+            Err(Error::Input(format!("process {} has a router on this device already", process.trim())))
+        }
         None => Err(Error::Input(format!(
-            "there is a device {name} that is not ours, whose name the router needs: `ip link set {name} name ...` gives it \
-             another"
+            "the router needs the name {name}, which another device has: `ip link set {name} name ...` renames it"
         ))),
     }
 }

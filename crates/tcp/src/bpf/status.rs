@@ -1,4 +1,4 @@
-//! What of ours is in the kernel, whoever put it there.
+//! Which of our programs are in the kernel, whichever process loaded them.
 
 use libbpf_rs::query::{LinkInfoIter, LinkTypeInfo, MapInfoIter, ProgInfoIter};
 use serde::Serialize;
@@ -15,7 +15,7 @@ const PROGRAMS: [(&str, &str); 4] = [
     ("bl_depart", "marks as ABC's router"),
 ];
 
-/// What is loaded.
+/// The loaded programs.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize)]
 pub struct Status {
     /// Congestion controls of ours that are registered.
@@ -31,7 +31,7 @@ pub struct Status {
 /// Looks.
 ///
 /// # Errors
-/// If the kernel lets nothing be listed, as it does for users other than root.
+/// If the caller is not root, or the kernel refuses to list connections.
 pub fn status() -> Result<Status, Error> {
     crate::doctor::require_root()?;
     let mut status = Status::default();

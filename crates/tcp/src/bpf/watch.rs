@@ -13,16 +13,17 @@ use super::objects::{self, Plain};
 use crate::error::Error;
 use crate::settings::{Connection, Inside, address};
 
-// SAFETY: the structure consists of integers, and its size is a multiple of eight bytes, of which none are between fields.
+// SAFETY: the structure consists of integers, and its size is a multiple of eight bytes, of which none are
+// between fields.
 unsafe impl Plain for listed {}
 
 /// The name of the map in `bpf/connection.h` that holds the connections.
 const MAP: &str = "bl_connections";
 
-/// Those there are; none where no controller is loaded.
+/// The connections of all loaded controllers; `None` if no controller is loaded.
 ///
 /// # Errors
-/// If the kernel does not let them be listed.
+/// If the kernel refuses to list them.
 pub fn connections() -> Result<Option<Vec<Connection>>, Error> {
     let maps = objects::find_maps(MAP)?;
     if maps.is_empty() {

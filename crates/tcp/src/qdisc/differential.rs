@@ -237,8 +237,8 @@ fn marks_are_the_cores_within_a_thousandth_in_both_encodings_and_by_both_delays(
     assert!(all > 1_000_000, "{all} packets");
 }
 
-/// ABC's sender, two packets for an accelerate and none for a brake, on a link whose rate nobody tells: what left per second,
-/// and the largest delay in each second.
+/// ABC's sender, two packets for an accelerate and none for a brake, on a link whose rate nobody tells: what
+/// left per second, and the largest delay in each second.
 fn closed_loop(rate_at: impl Fn(Time) -> Rate, seconds: usize) -> Vec<(f64, f64)> {
     const SIZE: u32 = 1500;
     const RTT: Duration = Duration::from_millis(50);
@@ -252,7 +252,8 @@ fn closed_loop(rate_at: impl Fn(Time) -> Rate, seconds: usize) -> Vec<(f64, f64)
     let mut free = Time::ZERO;
     let mut seen = vec![(0.0, 0.0_f64); seconds];
     while let Some(arrived) = arrivals.pop_front() {
-        // It arrives, waits for the link, and leaves as its last bit does: what a device asks for next it asks for then.
+        // It arrives, waits for the link, and leaves as its last bit does: what a device asks for next it
+        // asks for then.
         let now = free.max(arrived);
         let Some(second) = seen.get_mut((now.as_nanos() / 1_000_000_000) as usize) else { break };
         free = now + rate_at(now).time_for(Bytes(u64::from(SIZE)));

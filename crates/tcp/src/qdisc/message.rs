@@ -1,5 +1,6 @@
-//! Rtnetlink's messages about qdiscs, as bytes: `include/uapi/linux/rtnetlink.h`, `pkt_sched.h`, `gen_stats.h`, `netlink.h`, and the
-//! attributes of `kmod/pkt_sched_abc.h`. Whatever comes in is read without trust.
+//! Rtnetlink's messages about qdiscs, as bytes: `include/uapi/linux/rtnetlink.h`, `pkt_sched.h`,
+//! `gen_stats.h`, `netlink.h`, and the attributes of `kmod/pkt_sched_abc.h`. Whatever comes in is read
+//! without trust.
 
 use std::time::Duration;
 

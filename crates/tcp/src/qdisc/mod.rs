@@ -1,6 +1,8 @@
-//! The qdisc `abc` of the kernel module in `kmod/`: put on a device, changed, asked and taken off, over rtnetlink.
+//! The qdisc `abc` of the kernel module in `kmod/`: put on a device, changed, asked and taken off, over
+//! rtnetlink.
 //!
-//! `tc` can add it without options; with options it takes this, for `tc` cannot parse those of a module it does not know.
+//! `tc` can add it without options; with options it takes this, for `tc` cannot parse those of a module it
+//! does not know.
 
 #[cfg(all(test, feature = "bpf"))]
 mod differential;
@@ -23,7 +25,7 @@ const NOT_FOUND: i32 = 2;
 const INVALID: i32 = 22;
 const RANGE: i32 = 34;
 
-/// How much may wait.
+/// Size of the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Buffer {
@@ -33,14 +35,15 @@ pub enum Buffer {
     Bytes(u32),
 }
 
-/// What the router goes by.
+/// Parameters of the router.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Settings {
-    /// mu in bit/s, to a byte per second; none: measured, and the parent class or the device shapes.
+    /// mu in bit/s, rounded to a byte per second; `None` if it is measured, and the parent class or the
+    /// device shapes.
     pub rate_bps: Option<u64>,
     /// Whether the qdisc shapes to that rate; otherwise the parent class or the device does.
     pub shape: bool,
-    /// How much may wait.
+    /// Size of the queue.
     pub buffer: Buffer,
     /// d_t: delay below which nothing is drained.
     pub target: Duration,
@@ -79,7 +82,7 @@ impl Default for Settings {
 /// What the router has done since it was put there, and its state at the last packet.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Counts {
-    /// That left, link headers included.
+    /// Bytes that left, including link headers.
     pub bytes: u64,
     /// That left.
     pub packets: u32,
@@ -87,25 +90,25 @@ pub struct Counts {
     pub waiting_packets: u32,
     /// That wait.
     pub waiting_bytes: u32,
-    /// Packets that found no room.
+    /// Packets dropped because the queue was full.
     pub drops: u32,
     /// Packets that left as accelerate.
     pub accelerates: u64,
-    /// That came as accelerate and left as brake.
+    /// Packets that came as accelerate and left as brake.
     pub turned: u64,
-    /// That came as brake already.
+    /// Packets that came as brake.
     pub brakes: u64,
-    /// That came as CE, where CE is no brake.
+    /// Packets that came as CE, if CE does not mean brake.
     pub ce: u64,
     /// Without ECN.
     pub others: u64,
-    /// That should have left as brake, when the kernel had no memory to write it.
+    /// Packets that could not be marked brake because the kernel had no memory to copy them.
     pub unwritten: u64,
     /// Sum of f over accelerates and brakes.
     pub shares: f64,
     /// Sum of the times in the queue.
     pub sojourn_sum_us: u64,
-    /// mu; 0 while it is not known yet.
+    /// mu, bit/s; 0 while unknown.
     pub capacity_bps: u64,
     /// cr.
     pub measured_bps: u64,
@@ -119,7 +122,7 @@ pub struct Counts {
     pub sojourn_max_ms: f64,
 }
 
-/// A qdisc `abc` as it stands.
+/// A qdisc of kind `abc`, with its parameters and counters.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Qdisc {
     /// The device.
@@ -128,37 +131,37 @@ pub struct Qdisc {
     pub handle: u32,
     /// The class above it, or [`ROOT`].
     pub parent: u32,
-    /// What it goes by.
+    /// Its parameters.
     pub settings: Settings,
-    /// What it did.
+    /// Its counters.
     pub counts: Counts,
 }
 
-/// Puts the qdisc there, in the place of another; changes the one that is there already.
+/// Installs the qdisc in place of another one, or changes an `abc` that is there already.
 pub fn set(device: &str, parent: u32, settings: &Settings) -> Result<(), Error> {
     set_raw(device, parent, &message::options(settings))
 }
 
-/// The same with `TCA_OPTIONS` as bytes, right or wrong.
+/// The same with `TCA_OPTIONS` as bytes, which need not be valid.
 pub fn set_raw(device: &str, parent: u32, options: &[u8]) -> Result<(), Error> {
     let what = format!("putting the qdisc abc on {device}");
     Rtnetlink::open()?.change(&what, NEW, CREATE | REPLACE, index_of(device)?, parent, options)
 }
 
-/// `TCA_OPTIONS` of attributes given as number and value, right or wrong.
+/// `TCA_OPTIONS` of attributes given as number and value, which need not be valid.
 pub fn raw_options(attributes: &[(u16, &[u8])]) -> Vec<u8> {
     let attributes: Vec<_> =
         attributes.iter().map(|(kind, value)| message::attribute(*kind, value)).collect();
     message::nested(&attributes)
 }
 
-/// Takes the qdisc away; one of another kind stays.
+/// Removes the qdisc if it is of kind `abc`.
 pub fn remove(device: &str, parent: u32) -> Result<(), Error> {
     let what = format!("taking the qdisc abc off {device}");
     Rtnetlink::open()?.change(&what, DELETE, 0, index_of(device)?, parent, &[])
 }
 
-/// Those of a device, or of all.
+/// Lists the `abc` qdiscs of one device, or of all devices.
 pub fn list(device: Option<&str>) -> Result<Vec<Qdisc>, Error> {
     let index = device.map(index_of).transpose()?;
     let names = nix::net::if_::if_nameindex().map_err(|error| Error::kernel("listing devices", error))?;

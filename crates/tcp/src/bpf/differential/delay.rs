@@ -1,7 +1,8 @@
-//! Delay control in `bpf/wdc.h` and `bpf/westwood.h` against `brakelight_core::controller::quicdc`, and the peer's clock.
+//! Delay control in `bpf/wdc.h` and `bpf/westwood.h` against `brakelight_core::controller::quicdc`, and the
+//! peer's clock.
 //!
-//! The receiver's clock is set otherwise, and runs fast or slow; its timestamps tick as the kernel's do. Both sides see the
-//! ticks.
+//! The receiver's clock is set otherwise, and runs fast or slow; its timestamps tick as the kernel's do. Both
+//! sides see the ticks.
 
 use brakelight_core::controller::quicdc::{Config, QuicDc};
 use brakelight_core::controller::{
@@ -169,7 +170,8 @@ impl Pair {
             in_recovery: u32::from(ack.in_recovery),
             unused: 0,
         };
-        // SAFETY: the state was made by `bl_wdc_init` and nothing else refers to it; the rest lives through the call.
+        // SAFETY: the state was made by `bl_wdc_init` and nothing else refers to it; the rest lives through
+        // the call.
         unsafe { bl_wdc_on_ack(self.fixed.as_mut_ptr(), &raw const c_ack, &raw const self.settings) };
     }
 
@@ -237,7 +239,8 @@ fn rough(seed: u64, mbps: u64) -> Roughness {
     Roughness { seed, rate, loss: 2e-4, ce: 0.0, timeout: 2e-5, idle: 2e-5, marks: false }
 }
 
-/// Holds both against each other; returns the largest difference of cwnd and the number of reductions by delay.
+/// Holds both against each other; returns the largest difference of cwnd and the number of reductions by
+/// delay.
 fn hold(rough: Roughness, acks: u32, threshold: &str, settings: wdc_settings, ticks: Ticks) -> (u64, u64) {
     let mut pair = Pair::new(threshold, settings, ticks);
     let mut path = Path::new(rough);

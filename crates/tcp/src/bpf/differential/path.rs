@@ -1,5 +1,5 @@
-//! A link of varying rate with ABC's router, 100 ms of propagation, a receiver that ACKs every other packet, and a sender
-//! that keeps a window in flight: what happens on it is recorded as events.
+//! A link of varying rate with ABC's router, 100 ms of propagation, a receiver that ACKs every other packet,
+//! and a sender that keeps a window in flight: what happens on it is recorded as events.
 
 use std::collections::VecDeque;
 

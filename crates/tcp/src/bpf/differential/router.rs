@@ -59,7 +59,8 @@ fn run(seed: u64, rate: Rate, load: f64, packets: u64) -> (u64, u64, u64, f64) {
             let left = core.dequeue(now, &mut link, &mut drops).expect("it holds what waits here");
             let accelerates = ecn == Ecn::Ect1;
             let x_us = now.since(arrived).as_nanos() / 1000;
-            // SAFETY: the state is as large as the C code says, zero is its start, and nothing else refers to it.
+            // SAFETY: the state is as large as the C code says, zero is its start, and nothing else refers to
+            // it.
             let stays = unsafe {
                 bl_router_depart(
                     fixed.as_mut_ptr(),
@@ -109,8 +110,8 @@ fn marks_are_the_cores_within_a_thousandth_at_any_rate_and_load() {
             "{by_core} accelerates by the core, {by_fixed} here, {differ} packets differ, f by {apart}"
         );
         assert!(by_core.abs_diff(by_fixed) * 1000 <= by_core, "{numbers}, at {mbps} Mbit/s");
-        // Where packets follow each other faster than the window's 2048 steps, cr may lack what leaves in one; f is below 1
-        // from cr = eta mu / 2 on.
+        // Where packets follow each other faster than the window's 2048 steps, cr may lack what leaves in
+        // one; f is below 1 from cr = eta mu / 2 on.
         let most = if mbps > 1000 { 2.0 / 0.98 / 2048.0 } else { 1e-4 };
         assert!(apart < most, "{numbers}, at {mbps} Mbit/s");
     }

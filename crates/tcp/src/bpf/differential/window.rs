@@ -45,7 +45,8 @@ impl Fixed {
 
     fn tell(&mut self, event: &Event) {
         let state = self.0.as_mut_ptr();
-        // SAFETY: the state was made by `bl_abc_init` and nothing else refers to it; the ACK lives through the call.
+        // SAFETY: the state was made by `bl_abc_init` and nothing else refers to it; the ACK lives through
+        // the call.
         unsafe {
             match event {
                 Event::Ack(ack) => {
@@ -252,7 +253,8 @@ fn on_fast_and_slow_and_lossy_paths_the_windows_agree() {
     }
 }
 
-/// The second window in packets at the end of a train of ACKs of one packet each that lasts for nine tenths of a round trip.
+/// The second window in packets at the end of a train of ACKs of one packet each that lasts for nine tenths
+/// of a round trip.
 fn after_a_train_of_acks(paced: bool) -> u32 {
     let mut fixed = Fixed::new(true);
     let mut ack = |ms: u64, newest: u64, next: u64, packets: u32| {
@@ -273,7 +275,8 @@ fn after_a_train_of_acks(paced: bool) -> u32 {
             rtt_us: 100_000,
             paced: u32::from(paced),
         };
-        // SAFETY: the state was made by `bl_abc_init` and nothing else refers to it; the ACK lives through the call.
+        // SAFETY: the state was made by `bl_abc_init` and nothing else refers to it; the ACK lives through
+        // the call.
         unsafe { bl_abc_on_ack(fixed.0.as_mut_ptr(), &raw mut ack) };
         fixed.windows()[2] / MSS
     };
