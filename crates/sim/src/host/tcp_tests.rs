@@ -328,3 +328,35 @@ fn doubled_packets_change_nothing_but_the_count_of_acks() {
     assert_eq!(clean.goodput_bytes, doubled.goodput_bytes);
     assert_eq!((doubled.lost_packets, doubled.timeouts), (0, 0));
 }
+
+/// Drops all data in this period of a path of 100 ms and 10 Mbit/s, for a backlogged flow of `controller`.
+fn after_an_outage(controller: &str, from: Time, until: Time) -> World<impl FnMut(Time, &SimPacket) -> Fate> {
+    let mut config = config(Host::Tcp, Traffic::Backlogged);
+    config.controller = ControllerConfig::new(controller, &[]).unwrap();
+    World::new(config, RTT, move |now, packet: &SimPacket| {
+        let lost = packet.direction() == Direction::Forward && now >= from && now < until;
+        if lost { Fate::Drop } else { Fate::Deliver }
+    })
+    .bottleneck(Rate::from_mbps(10), 125_000)
+}
+
+/// Linux 6.12 net/ipv4/tcp_bbr.c, bbr_set_cwnd_to_recover_or_restore: the window of before comes back when the state
+/// falls below TCP_CA_Recovery, and TCP_CA_Loss lasts until all that was out at the timeout is acknowledged.
+#[test]
+fn bbr_slow_starts_from_one_packet_after_a_timeout() {
+    for controller in ["bbr", "bbr2", "bbr3"] {
+        let mut world = after_an_outage(controller, Time::from_secs(3), Time::from_secs(4));
+        world.run(Time::from_secs(4));
+        let acked = world.host.counters().acked_packets;
+        assert!(world.host.counters().timeouts > 0, "{controller}: the outage outlasts the timeout");
+        let mut now = Time::from_secs(4);
+        while world.host.counters().acked_packets == acked {
+            now += Duration::from_millis(10);
+            assert!(now < Time::from_secs(20), "{controller}: nothing is repaired");
+            world.run(now);
+        }
+        assert!(world.cwnd() <= 8.0, "{controller}: {} packets after the first ACK", world.cwnd());
+        world.run(now + Duration::from_secs(3));
+        assert!(world.cwnd() >= 80.0, "{controller}: {} packets once all is repaired", world.cwnd());
+    }
+}
