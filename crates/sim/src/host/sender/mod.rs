@@ -326,3 +326,6 @@ impl Sender {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -385,7 +385,7 @@ impl Sender {
     }
 
     /// Takes the last episode back.
-    fn undo(&mut self, now: Time) {
+    pub(super) fn undo(&mut self, now: Time) {
         self.controller.on_spurious_loss(&SpuriousEvent { now, timeout: self.tcp.undo_timeout });
         self.note_controller();
         self.counters.undone_episodes += 1;
