@@ -9,6 +9,7 @@
 //! | [`mod@parameters`], [`mod@registry`] | configuration structs and the one-line-per-algorithm tables |
 //! | [`estimate`] | filters: one per file |
 //! | [`controller`] | senders: one file per algorithm |
+//! | [`sender`] | the contract between host and controller: delivery, round trips, RTT, pacing, episodes |
 //! | [`feedback`] | receivers: what an ACK must carry |
 //! | [`queue`] | routers: one file per queue discipline |
 //! | [`path`] | links, delay lines, loss: what a packet passes |
@@ -34,5 +35,6 @@ pub mod packet;
 pub mod path;
 pub mod queue;
 pub mod random;
+pub mod sender;
 pub mod time;
 pub mod units;

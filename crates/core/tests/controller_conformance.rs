@@ -9,7 +9,7 @@ use std::mem::size_of;
 
 use brakelight_core::controller::{
     AckEvent, Connection, Controller, IdleEvent, LossEvent, MarkCount, Marks, PacketInfo, ReceiveTime,
-    Report, Rtt, SendEvent, SpuriousEvent, Timeout, TimeoutEvent,
+    RecoveryState, Report, Rtt, SendEvent, SpuriousEvent, Timeout, TimeoutEvent,
 };
 use brakelight_core::ecn::{Ecn, Encoding, Mark};
 use brakelight_core::packet::Header;
@@ -187,6 +187,16 @@ impl Host {
         Rtt { sample, smoothed, variation: smoothed / 4, min }
     }
 
+    fn state(&self) -> RecoveryState {
+        if self.timed_out {
+            RecoveryState::Loss
+        } else if self.recovery.is_some() {
+            RecoveryState::Recovery
+        } else {
+            RecoveryState::Open
+        }
+    }
+
     fn inflight(&self) -> Bytes {
         self.inflight.iter().map(|(packet, _)| packet.size).sum()
     }
@@ -208,6 +218,7 @@ impl Host {
                 size: self.mss,
                 number,
                 retransmission: false,
+                replaces: None,
                 inflight,
                 app_limited: false,
                 srtt: self.rtt.map(|(smoothed, _)| smoothed),
@@ -299,7 +310,7 @@ impl Host {
             receive_times: &receive_times,
             report: self.report(queue_us),
             cwnd_limited: limited,
-            in_recovery: self.recovery.is_some() && !recovered,
+            recovery: if recovered { RecoveryState::Open } else { self.state() },
         };
         if recovered {
             self.recovery = None;
@@ -371,7 +382,7 @@ impl Host {
             receive_times: &[],
             report: Report::None,
             cwnd_limited: true,
-            in_recovery: true,
+            recovery: self.state(),
         };
         self.controller.on_ack(&event);
     }

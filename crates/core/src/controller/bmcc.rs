@@ -175,7 +175,7 @@ impl Controller for Bmcc {
             self.hear(load);
         }
         if self.load >= 1.0 && !self.coexist {
-            if !event.in_recovery {
+            if !event.in_recovery() {
                 self.decrease(event.now);
             }
         } else {

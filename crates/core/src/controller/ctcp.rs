@@ -158,7 +158,7 @@ impl Controller for Ctcp {
         }
         let Some(newest) = event.acked.last() else { return };
         let round = self.rounds.acked(newest.number);
-        if !event.in_recovery && event.cwnd_limited {
+        if !event.in_recovery() && event.cwnd_limited {
             if round && !self.windows.in_slow_start() {
                 self.follow_delay();
             }

@@ -345,7 +345,7 @@ impl Controller for Cubic {
 
     fn on_ack(&mut self, event: &AckEvent<'_>) {
         self.watch(event);
-        if event.in_recovery || !event.cwnd_limited {
+        if event.in_recovery() || !event.cwnd_limited {
             self.pause(event.now);
             return;
         }

@@ -2,8 +2,8 @@
 #![allow(dead_code)]
 
 use super::{
-    AckEvent, Connection, IdleEvent, LossEvent, Marks, PacketInfo, Report, Rtt, SendEvent, SpuriousEvent,
-    Timeout, TimeoutEvent,
+    AckEvent, Connection, IdleEvent, LossEvent, Marks, PacketInfo, RecoveryState, Report, Rtt, SendEvent,
+    SpuriousEvent, Timeout, TimeoutEvent,
 };
 use crate::random::Random;
 use crate::time::{Duration, Time};
@@ -67,7 +67,7 @@ pub(crate) fn ack<'a>(now: Time, acked: &'a [PacketInfo], rtt: Duration) -> AckE
         receive_times: &[],
         report: Report::None,
         cwnd_limited: true,
-        in_recovery: false,
+        recovery: RecoveryState::Open,
     }
 }
 
@@ -78,6 +78,7 @@ pub(crate) fn send(now: Time, number: u64, inflight: Bytes) -> SendEvent {
         size: MSS,
         number,
         retransmission: false,
+        replaces: None,
         inflight,
         app_limited: false,
         srtt: Some(Duration::from_millis(100)),

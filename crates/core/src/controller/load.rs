@@ -167,7 +167,7 @@ impl LoadWindow {
 
 /// A window that was not the limit must not grow, nor one under repair.
 fn grows(event: &AckEvent<'_>) -> bool {
-    event.cwnd_limited && !event.in_recovery
+    event.cwnd_limited && !event.in_recovery()
 }
 
 /// The rule by which MLCP and BMCC read a load factor.

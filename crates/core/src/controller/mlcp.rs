@@ -72,7 +72,7 @@ impl Controller for Mlcp {
         let load = self.levels.decode(self.code);
         if self.code < Levels::OVERLOAD {
             self.window.grow(event, &self.law, load, self.code < Levels::MEDIUM);
-        } else if !event.in_recovery {
+        } else if !event.in_recovery() {
             self.window.fall(event.now, &self.law, load);
         }
     }

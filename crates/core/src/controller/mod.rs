@@ -5,6 +5,28 @@
 //!
 //! To add one: a new file here with the head (formulas, symbol table, deviations), a `Config`, `impl Controller`, and
 //! one line in the [`registry`](crate::registry).
+//!
+//! # The contract
+//!
+//! What a controller may rely on, whatever host runs it. [`sender`](crate::sender) implements the arithmetic once for
+//! every host, and [`Checked`](crate::sender::Checked) holds a host to every sentence.
+//!
+//! | key | invariant |
+//! |---|---|
+//! | time | `now` never falls from one call to the next. |
+//! | numbers | Each packet announced by `on_send` has a number one higher than the packet before. |
+//! | fate | Only packets that were announced are acknowledged or lost; each is acknowledged at most once, and declared lost only while it is in flight. |
+//! | lost | What an event calls lost is not in flight and not acknowledged by the same event; only `on_spurious_loss` puts it back in flight. |
+//! | sums | `sent = delivered + lost + inflight + replaced`, in bytes, at every event; `newly_acked` and `newly_lost` are the sums of the packets listed. |
+//! | memory | An acknowledged or lost packet comes back with the size, time, tag and `delivered` that it was sent with. |
+//! | order | `acked` and `lost` are sorted by number. |
+//! | limit | Once a packet is announced as application-limited, so is every packet until something more is delivered. |
+//! | marks | No more packets are marked than were sent; an echoed state marks no more than its ACK acknowledges. |
+//! | round | `round` rises by one exactly where `round_start` is set, which takes the ACK of a packet sent since the round began. |
+//! | recovery | `Recovery` follows a loss or a CE mark, `Loss` a timeout. `Loss` ends when everything that was out at the timeout is repaired, or when the timeout turns out to be spurious. |
+//! | episode | One `on_loss` per episode: before the next comes the end of the last. |
+//! | rtt | Samples are positive, `rtt.min` never rises, and no sample is smaller. |
+//! | idle | `on_idle_restart` comes only while nothing is in flight. |
 
 use crate::ecn::{Ecn, Encoding};
 use crate::packet::Header;
@@ -155,7 +177,10 @@ pub struct SendEvent {
     pub number: u64,
     /// Whether its payload was sent before.
     pub retransmission: bool,
-    /// Bytes in flight without it.
+    /// The packet still in flight that it replaces there: TCP's tail loss probe sends again what was not declared lost.
+    /// That packet will be neither acknowledged nor lost.
+    pub replaces: Option<u64>,
+    /// Bytes in flight without it, and without what it replaces.
     pub inflight: Bytes,
     /// Whether there was nothing else to send, so that the window was not the limit.
     pub app_limited: bool,
@@ -303,7 +328,7 @@ pub struct AckEvent<'a> {
     pub inflight: Bytes,
     /// Bytes delivered since the connection began, these included.
     pub delivered: Bytes,
-    /// Bytes lost since the connection began.
+    /// Bytes lost since the connection began, less those that arrived late or whose loss was taken back.
     pub total_lost: Bytes,
     /// RTT.
     pub rtt: Rtt,
@@ -320,11 +345,34 @@ pub struct AckEvent<'a> {
     /// What else the scheme's receiver said.
     pub report: Report,
     /// Whether the window was the limit in the last round trip. A window that was not needed must not grow. False, too,
-    /// where TCP's left edge stands still and the host shapes recovery: duplicate ACKs open no window (RFC 5681).
+    /// where TCP's `snd_una` stands still and the host shapes recovery: duplicate ACKs open no window (RFC 5681).
     pub cwnd_limited: bool,
-    /// Whether a fast recovery is going on, in which the window must not grow. After a timeout slow start goes on while
-    /// losses are repaired (RFC 5681 section 3.1), so there it is false.
-    pub in_recovery: bool,
+    /// Where the sender stands after this ACK.
+    pub recovery: RecoveryState,
+}
+
+impl AckEvent<'_> {
+    /// Returns `true` during fast recovery, in which the window must not grow. After a timeout it grows by slow start
+    /// while losses are repaired (RFC 5681 section 3.1), so in [`RecoveryState::Loss`] this returns `false`.
+    #[inline]
+    pub fn in_recovery(&self) -> bool {
+        self.recovery == RecoveryState::Recovery
+    }
+}
+
+/// Where a sender stands between two congestion episodes (Linux 6.12 include/uapi/linux/tcp.h, `enum tcp_ca_state`,
+/// where `Open` is also TCP_CA_Disorder and, unless the host brings the window down, TCP_CA_CWR).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum RecoveryState {
+    /// Nothing is being repaired.
+    #[default]
+    Open,
+    /// Fast recovery: losses, or a CE mark whose reduction the host spreads over a round trip, are being dealt with
+    /// (RFC 6582, RFC 9002 section 7.3.2).
+    Recovery,
+    /// A retransmission timeout or persistent congestion is being repaired by slow start (RFC 5681 section 3.1,
+    /// RFC 8985 section 6.3, RFC 9002 section 7.6). It lasts until everything that was outstanding then is repaired.
+    Loss,
 }
 
 /// The start of a congestion episode.

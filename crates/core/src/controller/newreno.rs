@@ -75,7 +75,7 @@ impl NewReno {
 
 impl Controller for NewReno {
     fn on_ack(&mut self, event: &AckEvent<'_>) {
-        if event.in_recovery || !event.cwnd_limited {
+        if event.in_recovery() || !event.cwnd_limited {
             return;
         }
         let mut acked = event.newly_acked;

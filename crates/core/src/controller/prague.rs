@@ -226,7 +226,7 @@ impl Controller for Prague {
         }
         let unmarked = (acked - marked).max(0.0);
         let held_back = event.acked.last().is_some_and(|newest| newest.app_limited) && !event.cwnd_limited;
-        if unmarked > 0.0 && !self.in_loss && !event.in_recovery && !held_back {
+        if unmarked > 0.0 && !self.in_loss && !event.in_recovery() && !held_back {
             self.grow(unmarked);
         }
         self.follow();

@@ -207,6 +207,7 @@ impl Controller for Sprout {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::controller::RecoveryState;
     use crate::controller::{Marks, Rtt};
     use crate::random::Random;
 
@@ -229,6 +230,7 @@ mod tests {
             size: Bytes(MSS),
             number,
             retransmission: false,
+            replaces: None,
             inflight: sprout.inflight,
             app_limited: false,
             srtt: None,
@@ -259,7 +261,7 @@ mod tests {
             receive_times: &[],
             report: Report::Forecast { packets, received: Bytes(received * MSS) },
             cwnd_limited: true,
-            in_recovery: false,
+            recovery: RecoveryState::Open,
         });
     }
 

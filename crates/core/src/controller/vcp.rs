@@ -148,7 +148,7 @@ impl Controller for Vcp {
         match self.phase {
             Phase::Frozen { .. } if held => {}
             Phase::Careful { .. } if held => self.add(event),
-            _ if overload && !event.in_recovery => {
+            _ if overload && !event.in_recovery() => {
                 self.window.decrease(self.config.beta);
                 self.phase = Phase::Frozen { until: event.now + self.config.interval };
             }
@@ -183,6 +183,7 @@ impl Controller for Vcp {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::controller::RecoveryState;
     use crate::controller::events::{ack, connection, loss, packet, packets};
     use crate::parameters::Parameters;
     use crate::units::Bytes;
@@ -280,7 +281,7 @@ mod tests {
         let acked = [packet(0, Time::ZERO)];
         let event = ack(Time::from_millis(200), &acked, Duration::from_millis(200));
         vcp.on_ack(&AckEvent { cwnd_limited: false, ..event });
-        vcp.on_ack(&AckEvent { in_recovery: true, ..event });
+        vcp.on_ack(&AckEvent { recovery: RecoveryState::Recovery, ..event });
         assert_eq!(vcp.cwnd(), packets(50));
         vcp.on_ack(&event);
         assert_eq!(vcp.cwnd(), packets(50) + Bytes(63));

@@ -211,10 +211,10 @@ impl Controller for Vegas {
         let Some(newest) = event.acked.last() else { return };
         let round = self.rounds.acked(newest.number);
         let (compared, enough) = (self.comparing, self.samples >= MIN_SAMPLES);
-        if round && !event.in_recovery {
+        if round && !event.in_recovery() {
             self.comparing = true;
         }
-        if !event.in_recovery && event.cwnd_limited {
+        if !event.in_recovery() && event.cwnd_limited {
             // brakmo95 3.3: what was sent while the window grew says nothing about the queue.
             let valid = enough && !(self.growing && self.alternates());
             match (round, compared) {

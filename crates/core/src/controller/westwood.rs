@@ -180,7 +180,7 @@ impl Controller for Westwood {
             self.rtt_min = Some(min.map_or(sample, |min| min.min(sample)));
             self.reset_rtt_min = false;
         }
-        if event.in_recovery || !event.cwnd_limited {
+        if event.in_recovery() || !event.cwnd_limited {
             return;
         }
         let left = window::slow_start(&mut self.cwnd, self.ssthresh, event.newly_acked);

@@ -111,7 +111,7 @@ impl Controller for Xcp {
         }
         let change_bytes = f64::from(feedback_bytes) / self.on_wire();
         // D1
-        if change_bytes > 0.0 && (event.in_recovery || !event.cwnd_limited) {
+        if change_bytes > 0.0 && (event.in_recovery() || !event.cwnd_limited) {
             return;
         }
         self.feedback_bytes = change_bytes;

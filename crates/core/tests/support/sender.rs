@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 
 use brakelight_core::controller::{
-    AckEvent, Controller, Exact, LossEvent, MarkCount, Marks, PacketInfo, ReceiveTime, Rtt, SendDirective,
-    SendEvent, Timeout, TimeoutEvent,
+    AckEvent, Controller, Exact, LossEvent, MarkCount, Marks, PacketInfo, ReceiveTime, RecoveryState, Rtt,
+    SendDirective, SendEvent, Timeout, TimeoutEvent,
 };
 use brakelight_core::ecn::Mark;
 use brakelight_core::feedback::Echo;
@@ -164,6 +164,7 @@ impl Sender {
             size: MSS,
             number: self.next_number,
             retransmission: false,
+            replaces: None,
             inflight: self.inflight,
             app_limited,
             srtt: self.rtt.map(|(smoothed, _)| smoothed),
@@ -350,7 +351,11 @@ impl Sender {
             receive_times,
             report: echo.report,
             cwnd_limited: self.cwnd_limited,
-            in_recovery: self.recovery.is_some(),
+            recovery: match self.recovery {
+                None => RecoveryState::Open,
+                Some(_) if self.timeouts > 0 => RecoveryState::Loss,
+                Some(_) => RecoveryState::Recovery,
+            },
         });
         if round_start {
             self.cwnd_limited = false;

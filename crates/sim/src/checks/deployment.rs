@@ -97,6 +97,7 @@ pub(super) fn sender_demand() -> Finding {
                 size: Bytes(1448),
                 number,
                 retransmission: false,
+                replaces: None,
                 inflight: Bytes(144_800),
                 app_limited: true,
                 srtt: Some(Duration::from_millis(100)),

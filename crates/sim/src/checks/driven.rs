@@ -1,6 +1,6 @@
 //! What drives a sender or a receiver by hand: a connection, and the events of one packet.
 
-use brakelight_core::controller::{AckEvent, Connection, Marks, PacketInfo, Report, Rtt};
+use brakelight_core::controller::{AckEvent, Connection, Marks, PacketInfo, RecoveryState, Report, Rtt};
 use brakelight_core::ecn::Ecn;
 use brakelight_core::feedback::Arrival;
 use brakelight_core::packet::Header;
@@ -60,7 +60,7 @@ pub(super) fn ack(now: Time, rtt: Duration, acked: &[PacketInfo; 1], inflight_pk
         receive_times: &[],
         report: Report::None,
         cwnd_limited: true,
-        in_recovery: false,
+        recovery: RecoveryState::Open,
     }
 }
 

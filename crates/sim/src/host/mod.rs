@@ -10,7 +10,9 @@
 //! | `sender` | what to send and when; loss recovery |
 //! | `receiver` | reassembly, what an ACK says and when it leaves |
 //! | `acks` | the contents of ACKs in flight |
-//! | `rtt`, `pacer`, `ranges`, `ring` | their parts |
+//! | `ranges`, `ring` | their parts |
+//!
+//! What does not depend on the wire format, [`brakelight_core::sender`] does for every host.
 //!
 //! A real host is never exact. Each ACK leaves late by a draw from 0 to [`FlowConfig::jitter`], uniform, and none
 //! overtakes another; without it, flows of equal RTT lock into each other's rhythm, which no real network shows.
@@ -18,11 +20,9 @@
 mod acks;
 mod bundle;
 mod connection;
-mod pacer;
 mod ranges;
 mod receiver;
 mod ring;
-mod rtt;
 mod sender;
 mod socket;
 

@@ -9,8 +9,8 @@ use super::round::Rounds;
 use super::settings::{Settings, Version};
 use super::startup::FullPipe;
 use crate::controller::{
-    AckEvent, Connection, Controller, IdleEvent, LossEvent, Recovery, SendDirective, SendEvent,
-    SpuriousEvent, Timeout, TimeoutEvent,
+    AckEvent, Connection, Controller, IdleEvent, LossEvent, Recovery, RecoveryState, SendDirective,
+    SendEvent, SpuriousEvent, Timeout, TimeoutEvent,
 };
 use crate::ecn::Encoding;
 use crate::estimate::delivery_rate::RateSample;
@@ -95,7 +95,7 @@ pub struct Machine {
     aggregation: Aggregation,
     pub(super) spoiled: Spoiled,
     pub(super) idle_restart: bool,
-    in_recovery: bool,
+    recovery: RecoveryState,
     delivered: Bytes,
 }
 
@@ -122,7 +122,7 @@ impl Machine {
             aggregation: Aggregation::new(connection.now),
             spoiled: Spoiled::default(),
             idle_restart: false,
-            in_recovery: false,
+            recovery: RecoveryState::Open,
             delivered: Bytes::ZERO,
             settings,
         }
@@ -194,8 +194,8 @@ impl Machine {
     /// ccwg-bbr 4.6.4.4: SaveCwnd.
     pub(super) fn save_cwnd(&mut self) {
         let probing_rtt = matches!(self.state, State::ProbeRtt { .. });
-        self.prior_cwnd =
-            if self.in_recovery || probing_rtt { self.prior_cwnd.max(self.cwnd) } else { self.cwnd };
+        let repairing = self.recovery != RecoveryState::Open;
+        self.prior_cwnd = if repairing || probing_rtt { self.prior_cwnd.max(self.cwnd) } else { self.cwnd };
     }
 
     /// ccwg-bbr 4.6.4.4: RestoreCwnd.
@@ -269,8 +269,9 @@ impl Controller for Machine {
     fn on_ack(&mut self, event: &AckEvent<'_>) {
         self.delivered = event.delivered;
         self.on_lost_packets(event);
-        let recovered = self.in_recovery && !event.in_recovery;
-        self.in_recovery = event.in_recovery;
+        // Linux 6.12 net/ipv4/tcp_bbr.c, bbr_set_cwnd_to_recover_or_restore: not before the repair is complete.
+        let recovered = self.recovery != RecoveryState::Open && event.recovery == RecoveryState::Open;
+        self.recovery = event.recovery;
         if recovered {
             self.restore_cwnd();
         }
@@ -332,7 +333,7 @@ impl Controller for Machine {
             self.save_bounds();
         }
         self.cwnd = self.mss;
-        self.in_recovery = true;
+        self.recovery = RecoveryState::Loss;
         if self.is_version(Version::V2) {
             // tcp_bbr2.c bbr2_set_state: the pipe may have become smaller.
             self.full.bandwidth = Rate::ZERO;

@@ -83,7 +83,7 @@ impl Machine {
         }
         let many = self.full.losses >= self.settings.startup_losses;
         self.full.losses = 0;
-        if many && event.in_recovery && self.is_too_high(sample.lost, sample.tx_in_flight) {
+        if many && event.in_recovery() && self.is_too_high(sample.lost, sample.tx_in_flight) {
             self.full.reached = true;
             let bdp = self.inflight(self.max_bandwidth(), 1.0);
             self.long.inflight = match self.settings.version {

@@ -38,8 +38,8 @@ use super::model::{Aggregation, Pacing, Spoiled, bdp, send_quantum};
 use super::policer::{Policer, Standing};
 use super::round::Rounds;
 use crate::controller::{
-    AckEvent, Connection, Controller, IdleEvent, LossEvent, Recovery, SendDirective, SendEvent,
-    SpuriousEvent, Timeout, TimeoutEvent,
+    AckEvent, Connection, Controller, IdleEvent, LossEvent, Recovery, RecoveryState, SendDirective,
+    SendEvent, SpuriousEvent, Timeout, TimeoutEvent,
 };
 use crate::estimate::delivery_rate::RateSample;
 use crate::estimate::windowed_max::WindowedMax;
@@ -97,14 +97,6 @@ enum State {
     },
 }
 
-/// The host's loss recovery as the last ACK left it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Repair {
-    None,
-    Recovery,
-    Timeout,
-}
-
 /// BBR version 1.
 #[derive(Clone, Debug)]
 pub struct Bbr {
@@ -128,7 +120,8 @@ pub struct Bbr {
     policer: Policer,
     spoiled: Spoiled,
     idle_restart: bool,
-    repair: Repair,
+    /// Where the host stood after the last ACK, or timeout.
+    repair: RecoveryState,
     /// Whether recovery is in its first round.
     conserving: bool,
     /// What the last ACK left in flight, for actions between ACKs.
@@ -159,7 +152,7 @@ impl Bbr {
             policer: Policer::default(),
             spoiled: Spoiled::default(),
             idle_restart: false,
-            repair: Repair::None,
+            repair: RecoveryState::Open,
             conserving: false,
             delivered: Bytes::ZERO,
             total_lost: Bytes::ZERO,
@@ -216,7 +209,7 @@ impl Bbr {
     /// Remembers the window before something cuts it (Linux `bbr_save_cwnd`).
     fn save_cwnd(&mut self) {
         let probing_rtt = matches!(self.state, State::ProbeRtt { .. });
-        self.prior_cwnd = if self.repair == Repair::None && !probing_rtt {
+        self.prior_cwnd = if self.repair == RecoveryState::Open && !probing_rtt {
             self.cwnd
         } else {
             self.prior_cwnd.max(self.cwnd)
@@ -344,20 +337,20 @@ impl Bbr {
     /// Linux `bbr_set_cwnd_to_recover_or_restore`: the window in recovery, and whether it is final.
     fn recover_or_restore(&mut self, event: &AckEvent<'_>) -> (Bytes, bool) {
         let mut cwnd = self.cwnd.saturating_sub(event.newly_lost).max(self.mss);
-        let repair = match (event.in_recovery, self.repair) {
-            (false, _) => Repair::None,
-            (true, Repair::Timeout) => Repair::Timeout,
-            (true, _) => Repair::Recovery,
-        };
-        if repair == Repair::Recovery && self.repair != Repair::Recovery {
-            self.conserving = true;
-            self.rounds.restart(event.delivered);
-            cwnd = event.inflight + event.newly_acked;
-        } else if repair == Repair::None && self.repair != Repair::None {
-            cwnd = cwnd.max(self.prior_cwnd);
-            self.conserving = false;
+        let before = core::mem::replace(&mut self.repair, event.recovery);
+        match (before, event.recovery) {
+            (RecoveryState::Open | RecoveryState::Loss, RecoveryState::Recovery) => {
+                self.conserving = true;
+                self.rounds.restart(event.delivered);
+                cwnd = event.inflight + event.newly_acked;
+            }
+            (RecoveryState::Recovery | RecoveryState::Loss, RecoveryState::Open) => {
+                cwnd = cwnd.max(self.prior_cwnd);
+                self.conserving = false;
+            }
+            // Loss: slow start from what the timeout left.
+            _ => {}
         }
-        self.repair = repair;
         if self.conserving { (cwnd.max(event.inflight + event.newly_acked), true) } else { (cwnd, false) }
     }
 
@@ -452,7 +445,7 @@ impl Controller for Bbr {
         }
         self.cwnd = self.mss;
         // Linux bbr_set_state
-        self.repair = Repair::Timeout;
+        self.repair = RecoveryState::Loss;
         self.full_bandwidth = Rate::ZERO;
         self.rounds.start = true;
         if self.config.policer {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::controller::RecoveryState;
 use crate::controller::events::{MSS, ack, connection, idle, loss, packet, packets, spurious, timeout};
 use crate::time::Duration;
 
@@ -47,7 +48,7 @@ fn congestion_avoidance_adds_one_packet_per_window_of_bytes() {
 fn the_window_holds_in_recovery_and_while_it_is_not_the_limit() {
     let mut reno = reno(10);
     let acked = [packet(0, Time::ZERO)];
-    reno.on_ack(&AckEvent { in_recovery: true, ..ack(Time::from_secs(1), &acked, RTT) });
+    reno.on_ack(&AckEvent { recovery: RecoveryState::Recovery, ..ack(Time::from_secs(1), &acked, RTT) });
     reno.on_ack(&AckEvent { cwnd_limited: false, ..ack(Time::from_secs(1), &acked, RTT) });
     assert_eq!(reno.cwnd(), packets(10));
 }

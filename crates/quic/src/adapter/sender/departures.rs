@@ -51,6 +51,7 @@ impl Sender {
             size: Bytes(size),
             number,
             retransmission: false,
+            replaces: None,
             inflight: Bytes(inflight),
             app_limited,
             srtt: self.rtt.measured(),

@@ -1,8 +1,8 @@
 //! What the controller is told of what was gathered: losses, marks, and the ACK that brought them.
 
 use brakelight_core::controller::{
-    AckEvent, Connection, Controller, Exact, LossEvent, MarkCount, Marks, SpuriousEvent, Timeout,
-    TimeoutEvent,
+    AckEvent, Connection, Controller, Exact, LossEvent, MarkCount, Marks, RecoveryState, SpuriousEvent,
+    Timeout, TimeoutEvent,
 };
 use brakelight_core::ecn::{Ecn, Encoding, Mark};
 use brakelight_core::registry::ControllerConfig;
@@ -110,7 +110,7 @@ impl Sender {
             receive_times: &gathered.times,
             report: gathered.report,
             cwnd_limited: !self.app_limited,
-            in_recovery: self.repairing,
+            recovery: if self.repairing { RecoveryState::Recovery } else { RecoveryState::Open },
         };
         self.controller.on_ack(&event);
     }

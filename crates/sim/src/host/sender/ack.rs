@@ -5,13 +5,14 @@ use brakelight_core::controller::{
 };
 use brakelight_core::ecn::Mark;
 use brakelight_core::registry::Host;
+use brakelight_core::sender::Phase;
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::Bytes;
 use smallvec::SmallVec;
 
 use super::super::acks::AckBody;
+use super::Sender;
 use super::scoreboard::State;
-use super::{Phase, Sender};
 
 /// What one ACK newly says, added up while the scoreboard takes it in.
 #[derive(Clone, Debug)]
@@ -42,7 +43,7 @@ impl Sender {
     /// An ACK arrived.
     pub(in super::super) fn on_ack(&mut self, now: Time, ack: &AckBody) {
         self.halted = false;
-        let inflight_before = self.inflight;
+        let inflight_before = self.delivery.inflight();
         let una_before = self.segments.base();
         let detail = ack.detail();
         let mut sum = Acked {
@@ -65,26 +66,24 @@ impl Sender {
         if !sum.sorted {
             sum.list.sort_unstable_by_key(|info| info.number);
         }
-        self.delivered += sum.bytes;
         self.counters.acked_packets += sum.list.len() as u64;
-        let mut round_start = false;
-        if let Some(newest) = sum.newest {
-            let newest = &self.transmissions[newest];
-            self.delivered_at = now;
-            self.first_sent_at = newest.sent_at;
-            // draft-ietf-ccwg-bbr 4.1.1.3
-            round_start = newest.delivered >= self.round_end;
-            if round_start {
-                self.round += 1;
-                self.round_end = self.delivered;
+        let round_start = match sum.newest {
+            Some(newest) => {
+                let newest = &self.transmissions[newest];
+                self.delivery.acked(now, newest.sent_at, newest.delivered)
             }
-        }
+            None => false,
+        };
         let (sample, ack_delay) = self.sample_rtt(now, ack, &sum, una_before);
         if sample.is_some() {
             self.rtt_sample = sample;
         }
 
-        let lost_before = self.total_lost;
+        if sum.late > 0 {
+            // A timer had called them lost, and the controller has not heard of it.
+            self.forget_found();
+        }
+        let lost_before = self.counters.lost_packets;
         match self.host {
             Host::Tcp => self.recover_tcp(now, ack, &sum),
             Host::Quic => self.recover_quic(now, &sum),
@@ -99,12 +98,6 @@ impl Sender {
             || !self.lost.is_empty();
         if says {
             let newly_lost: Bytes = self.lost.iter().map(|info| info.size).sum();
-            let in_recovery = match self.phase {
-                Phase::Recovery => true,
-                // Linux: the window does not grow while PRR brings it down.
-                Phase::Reduced => self.prr.is_some(),
-                Phase::Open | Phase::Loss => false,
-            };
             let event = AckEvent {
                 now,
                 acked: &sum.list,
@@ -112,18 +105,19 @@ impl Sender {
                 newly_acked: Bytes(sum.bytes),
                 newly_lost,
                 inflight_before: Bytes(inflight_before),
-                inflight: Bytes(self.inflight),
-                delivered: Bytes(self.delivered),
-                total_lost: Bytes(self.total_lost),
-                rtt: self.rtt(sample),
+                inflight: self.inflight(),
+                delivered: self.delivery.delivered(),
+                total_lost: Bytes(self.delivery.lost()),
+                rtt: self.rtt.told(sample),
                 ack_delay,
-                round: self.round,
+                round: self.delivery.round(),
                 round_start,
                 marks,
                 receive_times: &detail.receive_times,
                 report: detail.report,
                 cwnd_limited: self.may_grow(&sum),
-                in_recovery,
+                // Linux 6.12 net/ipv4/tcp_input.c, tcp_cong_control: the window does not grow while PRR brings it down.
+                recovery: self.episode.state(self.prr.is_some()),
             };
             self.controller.on_ack(&event);
             self.lost.clear();
@@ -131,8 +125,8 @@ impl Sender {
         }
         if let Some(prr) = &mut self.prr {
             let target = self.cwnd;
-            let safe = sum.advanced && self.total_lost == lost_before;
-            prr.acked(sum.bytes, self.inflight, target, self.mss, safe);
+            let safe = sum.advanced && self.counters.lost_packets == lost_before;
+            prr.acked(sum.bytes, self.delivery.inflight(), target, self.mss, safe);
         }
         self.retire();
         match self.host {
@@ -147,10 +141,13 @@ impl Sender {
         let entry = &mut self.transmissions[number];
         let size = u64::from(entry.size);
         match entry.state {
-            State::Acked => return,
-            State::Outstanding => self.inflight -= size,
-            State::Lost => sum.late += 1,
-            State::Superseded => {}
+            // A superseded packet has been replaced by another that stands for its data.
+            State::Acked | State::Superseded => return,
+            State::Outstanding => self.delivery.deliver(size),
+            State::Lost => {
+                self.delivery.deliver_late(size);
+                sum.late += 1;
+            }
         }
         let was_out = entry.state == State::Outstanding;
         entry.state = State::Acked;
@@ -196,7 +193,8 @@ impl Sender {
                     None if sum.advanced => (now.since(ack.echoed), now.since(ack.echoed)),
                     None => return (None, Duration::ZERO),
                 };
-                self.rtt.sample_tcp(filtered, una.max(self.segments.base()), self.segments.end());
+                let una = u64::from(una.max(self.segments.base()));
+                self.rtt.sample_tcp(filtered, una, u64::from(self.segments.end()));
                 self.rtt.note_min(sample);
                 self.tcp.backoff_ends();
                 (Some(sample), Duration::ZERO)
@@ -252,6 +250,14 @@ impl Sender {
         marks
     }
 
+    /// The position, in an episode, of what has not been sent yet.
+    pub(super) fn next_position(&self) -> u64 {
+        u64::from(match self.host {
+            Host::Tcp => self.segments.end(),
+            Host::Quic => self.transmissions.end(),
+        })
+    }
+
     fn count_marks(&mut self, marks: &Marks) {
         self.counters.accelerate_packets += marks.accelerate.packets;
         self.counters.brake_packets += marks.brake.packets;
@@ -260,15 +266,11 @@ impl Sender {
 
     /// CE starts an episode unless one is going on.
     fn answer_marks(&mut self, now: Time, marks: &Marks, sum: &Acked) {
-        if marks.ce.packets == 0 || self.phase != Phase::Open {
+        if marks.ce.packets == 0 || !self.episode.is_open() {
             return;
         }
-        let newest = sum.list.last().map_or(self.first_sent_at, |info| info.sent_at);
+        let newest = sum.list.last().map_or(self.delivery.newest_sent_at(), |info| info.sent_at);
         self.begin_episode(now, Some(newest), 0);
-        self.phase = Phase::Reduced;
-        self.recovery_end = match self.host {
-            Host::Tcp => self.segments.end(),
-            Host::Quic => self.transmissions.end(),
-        };
+        self.episode.begin(Phase::Reduced, self.next_position());
     }
 }

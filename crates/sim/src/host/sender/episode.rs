@@ -5,9 +5,9 @@ use brakelight_core::registry::Host;
 use brakelight_core::time::Time;
 use brakelight_core::units::Bytes;
 
+use super::Sender;
 use super::prr::Prr;
 use super::scoreboard::State;
-use super::{Phase, Sender};
 
 impl Sender {
     /// Takes transmission `number` out of flight as lost, and queues its segment to be sent again.
@@ -16,8 +16,7 @@ impl Sender {
         debug_assert_eq!(entry.state, State::Outstanding);
         entry.state = State::Lost;
         let size = u64::from(entry.size);
-        self.inflight -= size;
-        self.total_lost += size;
+        self.delivery.lose(size);
         self.counters.lost_packets += 1;
         let info = entry.info(number);
         let (segment, retransmission) = (entry.segment, entry.retransmission);
@@ -33,16 +32,25 @@ impl Sender {
         }
     }
 
+    /// Forgets losses that the controller has not heard of and that were none: the packets have arrived, or are in flight
+    /// again.
+    pub(super) fn forget_found(&mut self) {
+        let Sender { lost, transmissions, .. } = self;
+        lost.retain(|info| {
+            transmissions.get(info.number as u32).is_some_and(|packet| packet.state == State::Lost)
+        });
+    }
+
     /// Tells the controller that an episode begins, with `lost` bytes lost, or because of a CE mark on a packet sent at
     /// `marked`, and lets PRR take over where it may.
     pub(super) fn begin_episode(&mut self, now: Time, marked: Option<Time>, lost: u64) {
         let prior = self.controller.cwnd().0;
         let prr = self.host == Host::Tcp && self.controller.recovery() == Recovery::Prr;
-        let newest_lost = self.lost.last().map_or(self.first_sent_at, |info| info.sent_at);
+        let newest_lost = self.lost.last().map_or(self.delivery.newest_sent_at(), |info| info.sent_at);
         let event = LossEvent {
             now,
             sent_at: marked.unwrap_or(newest_lost),
-            inflight: Bytes(self.inflight + lost),
+            inflight: Bytes(self.delivery.inflight() + lost),
             lost: Bytes(lost),
             srtt: self.rtt.smoothed(),
             min_rtt: self.rtt.min(),
@@ -54,12 +62,12 @@ impl Sender {
             self.controller.on_loss(&event);
         }
         self.note_controller();
-        self.prr = prr.then(|| Prr::new(prior, self.inflight));
+        self.prr = prr.then(|| Prr::new(prior, self.delivery.inflight()));
     }
 
     /// Ends the episode.
     pub(super) fn end_episode(&mut self, now: Time) {
-        self.phase = Phase::Open;
+        self.episode.finish();
         self.prr = None;
         self.controller.on_recovery_exit(now);
         self.note_controller();

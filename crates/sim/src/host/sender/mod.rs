@@ -22,37 +22,18 @@ mod timeout;
 
 use std::collections::VecDeque;
 
-use brakelight_core::controller::{Connection, Controller, PacketInfo, Rtt, SendDirective};
+use brakelight_core::controller::{Connection, Controller, PacketInfo, SendDirective};
 use brakelight_core::feedback::MarkTotals;
 use brakelight_core::registry::{AnyController, Host};
+use brakelight_core::sender::{Delivery, Episode, Pacer, RttEstimator};
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Rate};
 
 use super::Counters;
-use super::pacer::Pacer;
 use super::ranges::{Range, RangeSet};
 use super::ring::Ring;
-use super::rtt::RttEstimator;
 use prr::Prr;
 use scoreboard::{Segment, State, Transmission};
-
-/// RTT assumed before the first sample: RFC 6298's initial RTO stands for TCP's.
-const TCP_INITIAL_RTT: Duration = Duration::from_secs(1);
-/// rfc9002 6.2.2
-const QUIC_INITIAL_RTT: Duration = Duration::from_millis(333);
-
-/// Where the sender stands between two congestion episodes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Phase {
-    /// No episode.
-    Open,
-    /// A CE mark was answered; nothing is lost. Linux calls it CWR.
-    Reduced,
-    /// Losses are being repaired.
-    Recovery,
-    /// A timeout is being repaired.
-    Loss,
-}
 
 /// Packets that leave whatever the window says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -95,20 +76,11 @@ pub(super) struct Sender {
 
     /// Payload the application has asked for and that was never sent; `u64::MAX` without end.
     unsent: u64,
-    inflight: u64,
-    delivered: u64,
-    delivered_at: Time,
-    first_sent_at: Time,
-    total_lost: u64,
-    /// Deliveries up to here were of packets sent while the application was the limit.
-    app_limited_until: u64,
-    round: u64,
-    round_end: u64,
+    delivery: Delivery,
     last_sent_at: Option<Time>,
 
-    phase: Phase,
-    /// TCP: the segment, QUIC: the packet number whose acknowledgement ends the episode.
-    recovery_end: u32,
+    /// By TCP's segments, or QUIC's packet numbers.
+    episode: Episode,
     prr: Option<Prr>,
     forced: Forced,
     cwr_pending: bool,
@@ -150,10 +122,8 @@ impl Sender {
     ) -> Self {
         let mss = connection.mss.0;
         let (rtt, pacer) = match host {
-            Host::Tcp => (RttEstimator::new(TCP_INITIAL_RTT, tcp::MIN_RTO), Pacer::tcp()),
-            Host::Quic => {
-                (RttEstimator::new(QUIC_INITIAL_RTT, Duration::ZERO), Pacer::quic(mss, pacing_burst))
-            }
+            Host::Tcp => (RttEstimator::tcp(), Pacer::tcp()),
+            Host::Quic => (RttEstimator::quic(), Pacer::quic(u64::from(pacing_burst) * mss, connection.now)),
         };
         let mut sender = Sender {
             host,
@@ -167,17 +137,9 @@ impl Sender {
             lost_queue: VecDeque::new(),
             oldest: 0,
             unsent: 0,
-            inflight: 0,
-            delivered: 0,
-            delivered_at: connection.now,
-            first_sent_at: connection.now,
-            total_lost: 0,
-            app_limited_until: 0,
-            round: 0,
-            round_end: 0,
+            delivery: Delivery::new(connection.now),
             last_sent_at: None,
-            phase: Phase::Open,
-            recovery_end: 0,
+            episode: Episode::default(),
             prr: None,
             forced: Forced::None,
             cwr_pending: false,
@@ -218,11 +180,11 @@ impl Sender {
     }
 
     pub(super) fn inflight(&self) -> Bytes {
-        Bytes(self.inflight)
+        Bytes(self.delivery.inflight())
     }
 
     pub(super) fn smoothed_rtt(&self) -> Option<Duration> {
-        self.rtt.has_sample().then(|| self.rtt.smoothed())
+        self.rtt.measured()
     }
 
     /// The newest RTT sample, once.
@@ -292,10 +254,6 @@ impl Sender {
     fn note_controller(&mut self) {
         self.cwnd = self.controller.cwnd().0;
         self.controller_at = self.controller.next_timer().unwrap_or(Time::MAX);
-    }
-
-    fn rtt(&self, sample: Option<Duration>) -> Rtt {
-        Rtt { sample, smoothed: self.rtt.smoothed(), variation: self.rtt.variation(), min: self.rtt.min() }
     }
 
     /// Drops what no later ACK can speak of.

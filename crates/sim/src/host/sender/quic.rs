@@ -11,17 +11,17 @@
 //! - D2 Packets declared lost are remembered until their payload is acknowledged; if every packet of an episode arrives
 //!   late, the episode is undone (RFC 9002 leaves this open; as quinn and mvfst do it).
 //! - D3 Where RFC 9002 sends a PING because all that is in flight is payload that arrived in other packets, those packets
-//!   are taken out of flight.
+//!   are declared lost at once, not when the PING is acknowledged.
 
 use brakelight_core::controller::{Controller, SpuriousEvent, Timeout, TimeoutEvent};
+use brakelight_core::sender::Phase;
+use brakelight_core::sender::rtt::GRANULARITY;
 use brakelight_core::time::{Duration, Time};
-use brakelight_core::units::Bytes;
 
 use super::super::acks::AckBody;
-use super::super::rtt::GRANULARITY;
 use super::ack::Acked;
 use super::scoreboard::State;
-use super::{Forced, Phase, Sender};
+use super::{Forced, Sender};
 
 /// rfc9002 6.1.1
 const PACKET_THRESHOLD: u32 = 3;
@@ -118,13 +118,13 @@ impl Sender {
                 self.counters.undone_episodes += 1;
                 self.controller.on_spurious_loss(&SpuriousEvent { now, timeout: false });
                 self.note_controller();
-                if self.phase != Phase::Open {
+                if !self.episode.is_open() {
                     self.end_episode(now);
                 }
             }
         }
         // rfc9002 7.3.2: recovery ends when a packet sent during it is acknowledged.
-        if self.phase != Phase::Open && newest >= self.recovery_end {
+        if !self.episode.is_open() && !self.episode.covers(u64::from(newest)) {
             self.end_episode(now);
         }
         self.detect_quic_losses(now);
@@ -136,9 +136,8 @@ impl Sender {
         let longest = self.rtt.smoothed().max(self.rtt.latest());
         // rfc9002 6.1.2
         let delay = (longest * 9 / 8).max(GRANULARITY);
-        let lost_before = self.total_lost;
+        let lost_before = self.delivery.lost();
         let listed = self.lost.len();
-        let mut newest_lost = None;
         let mut number = self.oldest.max(self.transmissions.base());
         while number < largest {
             let entry = &self.transmissions[number];
@@ -149,21 +148,24 @@ impl Sender {
                     break;
                 }
                 self.mark_lost(number);
-                newest_lost = Some(number);
             }
             number += 1;
         }
         self.oldest = number;
-        let Some(newest_lost) = newest_lost else { return };
+        self.answer_quic_losses(now, self.delivery.lost() - lost_before, listed);
+    }
+
+    /// Reacts to `lost` bytes newly declared lost: the packets from place `listed` in the list on.
+    fn answer_quic_losses(&mut self, now: Time, lost: u64, listed: usize) {
+        let Some(newest_lost) = self.lost[listed..].last().map(|info| info.number) else { return };
         // rfc9002 7.3.2: one reduction per round trip.
-        if self.phase == Phase::Open || newest_lost >= self.recovery_end {
+        if self.episode.is_open() || !self.episode.covers(newest_lost) {
             self.quic.missing = 0;
-            if self.phase != Phase::Open {
+            if !self.episode.is_open() {
                 self.end_episode(now);
             }
-            self.begin_episode(now, None, self.total_lost - lost_before);
-            self.phase = Phase::Recovery;
-            self.recovery_end = self.transmissions.end();
+            self.begin_episode(now, None, lost);
+            self.episode.begin(Phase::Recovery, u64::from(self.transmissions.end()));
             // One packet leaves ahead of the reduction: the lost data.
             if self.forced == Forced::None {
                 self.forced = Forced::Head;
@@ -174,10 +176,12 @@ impl Sender {
             self.controller.on_timeout(&TimeoutEvent {
                 now,
                 kind: Timeout::PersistentCongestion,
-                inflight: Bytes(self.inflight),
+                inflight: self.inflight(),
                 repeated: false,
             });
             self.note_controller();
+            // rfc9002 7.6.2: the recovery period is over, and slow start begins.
+            self.episode.begin(Phase::Loss, u64::from(self.transmissions.end()));
             self.counters.timeouts += 1;
         }
     }
@@ -216,7 +220,7 @@ impl Sender {
     }
 
     pub(super) fn rearm_quic(&mut self) {
-        if self.inflight == 0 {
+        if self.delivery.inflight() == 0 {
             self.quic.pto_at = Time::MAX;
             self.quic.loss_at = Time::MAX;
         } else {
@@ -229,14 +233,14 @@ impl Sender {
             self.detect_quic_losses(now);
         } else if self.quic.loss_at == Time::MAX && self.quic.pto_at <= now {
             if self.segments.is_empty() && self.unsent == 0 {
-                self.abandon();
+                self.lose_the_rest(now);
                 return;
             }
             // rfc9002 6.2.4
             self.controller.on_timeout(&TimeoutEvent {
                 now,
                 kind: Timeout::Pto,
-                inflight: Bytes(self.inflight),
+                inflight: self.inflight(),
                 repeated: self.quic.backoff > 0,
             });
             self.note_controller();
@@ -247,15 +251,17 @@ impl Sender {
         }
     }
 
-    /// Takes everything out of flight: its payload has arrived in other packets.
-    fn abandon(&mut self) {
+    /// Declares lost what is still in flight: its payload has arrived in other packets, whose ACKs would have said if it
+    /// had arrived as well.
+    fn lose_the_rest(&mut self, now: Time) {
+        let lost_before = self.delivery.lost();
+        let listed = self.lost.len();
         for number in self.transmissions.base()..self.transmissions.end() {
-            let entry = &mut self.transmissions[number];
-            if entry.state == State::Outstanding {
-                entry.state = State::Superseded;
-                self.inflight -= u64::from(entry.size);
+            if self.transmissions[number].state == State::Outstanding {
+                self.mark_lost(number);
             }
         }
+        self.answer_quic_losses(now, self.delivery.lost() - lost_before, listed);
         self.retire();
         self.rearm_quic();
     }

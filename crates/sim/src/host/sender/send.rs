@@ -61,14 +61,13 @@ impl Sender {
         };
         if size == 0 {
             self.stopped(now, false);
-            if self.inflight < self.window() {
-                // draft-ietf-ccwg-bbr 4.1.2.4: what leaves from now on says little about the path.
-                self.app_limited_until = (self.delivered + self.inflight).max(1);
+            if self.delivery.inflight() < self.window() {
+                self.delivery.limit_by_application();
             }
             return None;
         }
         // One packet may always be out: a window below one packet would wait for an ACK that never comes.
-        if self.inflight + size > self.window() && self.inflight > 0 {
+        if self.delivery.inflight() + size > self.window() && self.delivery.inflight() > 0 {
             self.stopped(now, true);
             return None;
         }
@@ -151,30 +150,26 @@ impl Sender {
     fn emit(&mut self, now: Time, segment: Option<u32>, size: u64, rate: Option<Rate>) -> Outgoing {
         let number = self.transmissions.end();
         let retransmission = segment.is_some();
-        if self.inflight == 0 {
+        if self.delivery.inflight() == 0 {
             self.restart_after_idle(now);
-            // draft-ietf-ccwg-bbr 4.1.2.2
-            self.first_sent_at = now;
-            self.delivered_at = now;
+            self.delivery.begin_flight(now);
         }
-        let app_limited = self.app_limited_until > self.delivered;
+        let replaces = segment.and_then(|segment| self.supersede(now, segment, number));
         let mut directive = self.controller.on_send(&SendEvent {
             now,
             size: Bytes(size),
             number: u64::from(number),
             retransmission,
-            inflight: Bytes(self.inflight),
-            app_limited,
+            replaces: replaces.map(u64::from),
+            inflight: self.inflight(),
+            app_limited: self.delivery.is_app_limited(),
             srtt: self.smoothed_rtt(),
         });
         if let Some(rate) = rate {
             self.pacer.sent(now, size, rate);
         }
         let segment = match segment {
-            Some(segment) => {
-                self.supersede(now, segment, number);
-                segment
-            }
+            Some(segment) => segment,
             None => {
                 if self.unsent != u64::MAX {
                     self.unsent -= size;
@@ -190,19 +185,19 @@ impl Sender {
                 segment
             }
         };
-        self.inflight += size;
+        let books = self.delivery.send(size);
         self.transmissions.push(Transmission {
             sent_at: now,
-            delivered: self.delivered,
-            delivered_at: self.delivered_at,
-            first_sent_at: self.first_sent_at,
-            lost: self.total_lost,
+            delivered: books.delivered,
+            delivered_at: books.delivered_at,
+            first_sent_at: books.first_sent_at,
+            lost: books.lost,
             tag: directive.tag,
-            inflight: self.inflight as u32,
+            inflight: books.inflight as u32,
             segment,
             size: size as u16,
             state: State::Outstanding,
-            app_limited,
+            app_limited: books.app_limited,
             retransmission,
         });
         if let Some(prr) = &mut self.prr {
@@ -220,23 +215,26 @@ impl Sender {
         Outgoing { number, segment, size: size as u16, directive }
     }
 
-    /// Notes that `segment` leaves again as transmission `number`.
-    fn supersede(&mut self, now: Time, segment: u32, number: u32) {
+    /// Notes that `segment` leaves again as transmission `number`. Returns the transmission that it replaces in flight.
+    fn supersede(&mut self, now: Time, segment: u32, number: u32) -> Option<u32> {
         let entry = &mut self.segments[segment];
         let before = std::mem::replace(&mut entry.latest, number);
         entry.retransmitted = true;
         self.counters.retransmitted_packets += 1;
         self.counters.retransmitted_bytes += u64::from(entry.size);
-        if self.host == Host::Tcp {
-            self.retransmitted_tcp(now, segment);
-            let old = &mut self.transmissions[before];
-            if old.state == State::Outstanding {
-                old.state = State::Superseded;
-                self.inflight -= u64::from(old.size);
-                let was_retransmission = old.retransmission;
-                self.tcp.left_flight(was_retransmission);
-            }
+        if self.host != Host::Tcp {
+            return None;
         }
+        self.retransmitted_tcp(now, segment);
+        let old = &mut self.transmissions[before];
+        if old.state != State::Outstanding {
+            return None;
+        }
+        old.state = State::Superseded;
+        self.delivery.replace(u64::from(old.size));
+        let was_retransmission = old.retransmission;
+        self.tcp.left_flight(was_retransmission);
+        Some(before)
     }
 
     fn restart_after_idle(&mut self, now: Time) {
@@ -261,10 +259,10 @@ impl Sender {
             let una = self.segments.base();
             if by_window
                 || una >= self.usage_end
-                || (!self.window_limited && self.inflight > self.max_inflight)
+                || (!self.window_limited && self.delivery.inflight() > self.max_inflight)
             {
                 self.window_limited = by_window;
-                self.max_inflight = self.inflight;
+                self.max_inflight = self.delivery.inflight();
                 self.usage_end = self.segments.end();
             }
         }

@@ -21,16 +21,15 @@
 //! - D3 A receiver never discards what it SACKed (no reneging).
 
 use brakelight_core::controller::{Controller, SpuriousEvent};
+use brakelight_core::sender::Phase;
 use brakelight_core::time::{Duration, Time};
 
 use super::super::acks::AckBody;
 use super::super::ranges::Range;
+use super::Sender;
 use super::ack::Acked;
 use super::scoreboard::State;
-use super::{Phase, Sender};
 
-/// The floor of what an RTO adds to srtt (Linux, TCP_RTO_MIN).
-pub(super) const MIN_RTO: Duration = Duration::from_millis(200);
 /// rfc6298 2.4; Linux, TCP_RTO_MAX
 const MAX_RTO: Duration = Duration::from_secs(120);
 /// rfc6298 2.1
@@ -211,7 +210,7 @@ impl Sender {
         if !retransmitted {
             // rfc8985 6.2, step 3
             sum.reordered |= segment + 1 < fack;
-            sum.original |= segment < self.recovery_end;
+            sum.original |= self.episode.covers(u64::from(segment));
         }
         self.deliver(latest, sum);
     }
@@ -227,12 +226,12 @@ impl Sender {
         self.update_rack(now, ack, sum);
         self.note_duplicate(ack);
         self.end_probe(now, ack, sum);
-        match self.phase {
+        match self.episode.phase() {
             Phase::Loss => self.repair_timeout(now, ack, sum),
             Phase::Recovery => self.repair_losses(now, ack, sum),
             // Something above must be acknowledged: until CWR has reached the receiver, it goes on echoing CE (Linux,
             // tcp_fastretrans_alert).
-            Phase::Reduced if self.segments.base() > self.recovery_end => self.end_episode(now),
+            Phase::Reduced if u64::from(self.segments.base()) > self.episode.end() => self.end_episode(now),
             Phase::Open | Phase::Reduced => {}
         }
         // rfc3708: every retransmission of the last episode was needless.
@@ -295,7 +294,7 @@ impl Sender {
             }
             Some(_) if ack.cumulative > end => {
                 self.tcp.probe = None;
-                if self.phase == Phase::Open {
+                if self.episode.is_open() {
                     self.begin_episode(now, None, self.mss);
                     self.end_episode(now);
                 }
@@ -307,7 +306,7 @@ impl Sender {
     }
 
     fn repair_losses(&mut self, now: Time, ack: &AckBody, sum: &Acked) {
-        if self.segments.base() >= self.recovery_end {
+        if !self.episode.covers(u64::from(self.segments.base())) {
             if self.tcp.may_undo(ack) {
                 self.undo(now);
             } else {
@@ -327,7 +326,7 @@ impl Sender {
 
     /// rfc5682 2.1 and Linux, tcp_process_loss
     fn repair_timeout(&mut self, now: Time, ack: &AckBody, sum: &Acked) {
-        let recovered = self.segments.base() >= self.recovery_end;
+        let recovered = !self.episode.covers(u64::from(self.segments.base()));
         if sum.advanced && self.tcp.undoable && self.tcp.answers_original(ack) {
             self.undo(now);
             return;
@@ -338,14 +337,14 @@ impl Sender {
                 self.undo(now);
                 return;
             }
-            if self.segments.end() > self.recovery_end {
+            if u64::from(self.segments.end()) > self.episode.end() {
                 // Step 3a: the new data was answered by a duplicate ACK; the loss was real.
                 if sum.sacked || !sum.advanced {
                     self.tcp.frto = false;
                 }
             } else if sum.advanced && !recovered {
                 // Step 2b
-                self.recovery_end = self.segments.end();
+                self.episode.extend(u64::from(self.segments.end()));
                 if self.unsent > 0 {
                     self.tcp.prefer_new = true;
                     return;
@@ -360,7 +359,10 @@ impl Sender {
 
     fn leave_recovery(&mut self, now: Time) {
         // rfc8985 6.2, step 4
-        if self.phase == Phase::Recovery && self.tcp.dsack_round.is_none() && self.tcp.reo_persist > 0 {
+        if self.episode.phase() == Phase::Recovery
+            && self.tcp.dsack_round.is_none()
+            && self.tcp.reo_persist > 0
+        {
             self.tcp.reo_persist -= 1;
             if self.tcp.reo_persist == 0 {
                 self.tcp.reo_mult = 1;
@@ -399,8 +401,7 @@ impl Sender {
                 let segment = self.segments[entry.segment];
                 if !segment.delivered && segment.latest == number {
                     entry.state = State::Outstanding;
-                    self.inflight += u64::from(entry.size);
-                    self.total_lost -= u64::from(entry.size);
+                    self.delivery.take_back(u64::from(entry.size));
                     if entry.retransmission {
                         self.tcp.retransmits_out += 1;
                     }
@@ -409,15 +410,14 @@ impl Sender {
             }
         }
         self.lost_queue.clear();
-        if self.phase != Phase::Open {
+        self.forget_found();
+        if !self.episode.is_open() {
             self.end_episode(now);
         }
     }
 
     fn reordering_window(&self) -> Duration {
-        if !self.tcp.reordering_seen
-            && (matches!(self.phase, Phase::Recovery | Phase::Loss) || self.known.count() >= DUP_THRESHOLD)
-        {
+        if !self.tcp.reordering_seen && (self.episode.is_repairing() || self.known.count() >= DUP_THRESHOLD) {
             return Duration::ZERO;
         }
         (self.rtt.min() * self.tcp.reo_mult / 4).min(self.rtt.smoothed())
@@ -426,11 +426,11 @@ impl Sender {
     /// rfc8985 6.2, step 5
     pub(super) fn detect_losses(&mut self, now: Time) {
         self.tcp.reorder_at = Time::MAX;
-        let lost_before = self.total_lost;
+        let lost_before = self.delivery.lost();
         self.mark_lost_by_time(now);
-        let newly_lost = self.total_lost - lost_before;
+        let newly_lost = self.delivery.lost() - lost_before;
         let lost_since = std::mem::take(&mut self.tcp.lost_since);
-        if (newly_lost > 0 || lost_since) && matches!(self.phase, Phase::Open | Phase::Reduced) {
+        if (newly_lost > 0 || lost_since) && !self.episode.is_repairing() {
             self.enter_recovery(now, newly_lost);
         }
     }
@@ -460,11 +460,10 @@ impl Sender {
     fn enter_recovery(&mut self, now: Time, lost: u64) {
         self.begin_undo(false);
         // A window that CE has already reduced in this round trip is not reduced again (Linux, tcp_enter_recovery).
-        if self.phase == Phase::Open {
+        if self.episode.is_open() {
             self.begin_episode(now, None, lost);
         }
-        self.phase = Phase::Recovery;
-        self.recovery_end = self.segments.end();
+        self.episode.begin(Phase::Recovery, u64::from(self.segments.end()));
         self.tcp.probe = None;
     }
 

@@ -2,13 +2,13 @@
 //! deviations: see the head of `tcp`.
 
 use brakelight_core::controller::{Controller, Timeout, TimeoutEvent};
+use brakelight_core::sender::Phase;
 use brakelight_core::time::{Duration, Time};
-use brakelight_core::units::Bytes;
 
 use super::ack::Acked;
 use super::scoreboard::State;
 use super::tcp::INITIAL_RTO;
-use super::{Forced, Phase, Sender};
+use super::{Forced, Sender};
 
 /// rfc8985 7.2: room for a delayed ACK; Linux takes its smallest RTO.
 const PROBE_ACK_DELAY: Duration = Duration::from_millis(200);
@@ -43,7 +43,7 @@ impl Sender {
     /// one is allowed (rfc8985 7.2).
     pub(super) fn rearm_probe(&mut self, now: Time) {
         let first = self.segments.base();
-        let wanted = matches!(self.phase, Phase::Open | Phase::Reduced)
+        let wanted = !self.episode.is_repairing()
             && self.known.is_empty()
             && self.tcp.probe.is_none()
             && !self.segments.is_empty();
@@ -95,15 +95,17 @@ impl Sender {
 
     /// rfc6298 5.4 to 5.7, rfc5681 3.1, rfc8985 6.3
     fn on_rto(&mut self, now: Time) {
-        let inflight = self.inflight;
+        let inflight = self.inflight();
         // Linux, tcp_enter_loss: an episode that already reduced the threshold is not reduced again.
-        let reduced = match self.phase {
+        let phase = self.episode.phase();
+        let unfinished = self.episode.covers(u64::from(self.segments.base()));
+        let reduced = match phase {
             Phase::Open => false,
-            Phase::Reduced | Phase::Recovery => self.segments.base() < self.recovery_end,
-            Phase::Loss => self.segments.base() < self.recovery_end || self.tcp.timeouts > 0,
+            Phase::Reduced | Phase::Recovery => unfinished,
+            Phase::Loss => unfinished || self.tcp.timeouts > 0,
         };
-        let repeated = reduced && (self.phase != Phase::Loss || self.tcp.timeouts > 0);
-        let fresh = matches!(self.phase, Phase::Open | Phase::Reduced);
+        let repeated = reduced && (phase != Phase::Loss || self.tcp.timeouts > 0);
+        let fresh = !self.episode.is_repairing();
         let first = self.segments.base();
         for number in self.oldest.max(self.transmissions.base())..self.transmissions.end() {
             let entry = &self.transmissions[number];
@@ -117,20 +119,14 @@ impl Sender {
         if !repeated {
             self.begin_undo(true);
         }
-        self.controller.on_timeout(&TimeoutEvent {
-            now,
-            kind: Timeout::Rto,
-            inflight: Bytes(inflight),
-            repeated,
-        });
+        self.controller.on_timeout(&TimeoutEvent { now, kind: Timeout::Rto, inflight, repeated });
         self.note_controller();
         self.counters.timeouts += 1;
         self.tcp.frto = fresh || self.tcp.timeouts > 0;
         self.tcp.timeouts += 1;
         self.tcp.backoff += 1;
-        self.phase = Phase::Loss;
+        self.episode.begin(Phase::Loss, u64::from(self.segments.end()));
         self.prr = None;
-        self.recovery_end = self.segments.end();
         self.tcp.probe = None;
         self.tcp.prefer_new = false;
         self.tcp.probe_at = Time::MAX;

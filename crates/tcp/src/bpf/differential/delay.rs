@@ -158,7 +158,7 @@ impl Pair {
             receive_times: &[ReceiveTime { number: ack.newest, sent_at, received_at }],
             report: Report::None,
             cwnd_limited: ack.cwnd_limited,
-            in_recovery: ack.in_recovery,
+            recovery: ack.recovery(),
         });
         let c_ack = wdc_ack {
             now_us,

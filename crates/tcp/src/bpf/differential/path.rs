@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 
+use brakelight_core::controller::RecoveryState;
 use brakelight_core::ecn::{Ecn, Encoding, Mark};
 use brakelight_core::packet::{FlowId, Packet, PacketId};
 use brakelight_core::parameters::Parameters;
@@ -117,6 +118,13 @@ pub struct Ack {
     pub received: Time,
     pub cwnd_limited: bool,
     pub in_recovery: bool,
+}
+
+impl Ack {
+    /// The same for a controller of `core`.
+    pub fn recovery(&self) -> RecoveryState {
+        if self.in_recovery { RecoveryState::Recovery } else { RecoveryState::Open }
+    }
 }
 
 /// How rough the path is.

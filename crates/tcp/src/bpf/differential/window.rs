@@ -100,7 +100,16 @@ fn bytes(packets: u32) -> Bytes {
 }
 
 fn sending(now: Time, number: u64, inflight: Bytes) -> SendEvent {
-    SendEvent { now, size: bytes(1), number, retransmission: false, inflight, app_limited: false, srtt: None }
+    SendEvent {
+        now,
+        size: bytes(1),
+        number,
+        retransmission: false,
+        replaces: None,
+        inflight,
+        app_limited: false,
+        srtt: None,
+    }
 }
 
 fn tell_core(core: &mut Abc, event: &Event) {
@@ -151,7 +160,7 @@ fn tell_core(core: &mut Abc, event: &Event) {
                 receive_times: &[],
                 report: Report::None,
                 cwnd_limited: ack.cwnd_limited,
-                in_recovery: ack.in_recovery,
+                recovery: ack.recovery(),
             });
         }
         Event::Loss(now) => core.on_loss(&LossEvent {

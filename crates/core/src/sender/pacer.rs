@@ -12,38 +12,61 @@
 //! Deviations: D1 Linux hands segments to the device in bursts of up to 64 kB at high rates (TSO autosizing: about 1 ms
 //! of data, two segments at least); here each packet is spaced by itself.
 
-use brakelight_core::time::Time;
-use brakelight_core::units::{Bytes, Rate};
+use crate::time::Time;
+use crate::units::{Bytes, Rate};
 
-/// Packets at the start of a TCP connection that are not paced (Linux, `tcp_update_skb_after_send`).
+/// Packets at the start of a TCP connection that are not paced (Linux 6.12 net/ipv4/tcp_output.c,
+/// tcp_update_skb_after_send).
 const UNPACED: u32 = 10;
 
 /// When the next packet may leave.
 #[derive(Clone, Debug)]
-pub(super) enum Pacer {
+pub enum Pacer {
     /// Evenly spaced.
     Spaced {
+        /// When the next packet is due.
         due: Time,
         /// Packets that may still leave without pacing.
         unpaced: u32,
     },
     /// A bucket of tokens, each good for a byte.
-    Bucket { tokens: u64, size: u64, filled_at: Time },
+    Bucket {
+        /// What it held at `filled_at`.
+        tokens: u64,
+        /// What it holds at most.
+        size: u64,
+        /// When it was last filled.
+        filled_at: Time,
+    },
 }
 
 impl Pacer {
-    pub(super) fn tcp() -> Self {
+    /// TCP's: packets evenly spaced.
+    pub fn tcp() -> Self {
         Pacer::Spaced { due: Time::ZERO, unpaced: UNPACED }
     }
 
-    pub(super) fn quic(mss: u64, burst: u32) -> Self {
-        let size = u64::from(burst) * mss;
-        Pacer::Bucket { tokens: size, size, filled_at: Time::ZERO }
+    /// QUIC's: a full bucket of `burst` bytes at `now`.
+    pub fn quic(burst: u64, now: Time) -> Self {
+        Pacer::Bucket { tokens: burst, size: burst, filled_at: now }
+    }
+
+    /// Bytes that may leave together at `now`: what the bucket holds. Evenly spaced packets leave one by one.
+    pub fn tokens_at(&self, now: Time, rate: Rate) -> u64 {
+        match *self {
+            Pacer::Spaced { due, .. } if due > now => 0,
+            Pacer::Spaced { .. } => 1,
+            Pacer::Bucket { tokens, size, filled_at } => {
+                // Rounded up: a packet that was told to leave now finds its tokens.
+                let grown = libm::ceil(rate.as_bps_f64() * now.since(filled_at).as_secs_f64() / 8.0) as u64;
+                tokens.saturating_add(grown).min(size)
+            }
+        }
     }
 
     /// When a packet of `size` bytes may leave at `rate`: now or earlier means at once.
     #[inline]
-    pub(super) fn ready_at(&self, size: u64, rate: Rate) -> Time {
+    pub fn ready_at(&self, size: u64, rate: Rate) -> Time {
         match *self {
             Pacer::Spaced { unpaced, .. } if unpaced > 0 => Time::ZERO,
             Pacer::Spaced { due, .. } => due,
@@ -56,7 +79,7 @@ impl Pacer {
 
     /// A packet of `size` payload bytes leaves.
     #[inline]
-    pub(super) fn sent(&mut self, now: Time, size: u64, rate: Rate) {
+    pub fn sent(&mut self, now: Time, size: u64, rate: Rate) {
         match self {
             Pacer::Spaced { due, unpaced } if *unpaced > 0 => {
                 *unpaced -= 1;
@@ -67,10 +90,10 @@ impl Pacer {
                 let interval = interval.saturating_sub(now.since(*due).min(interval / 2));
                 *due = (*due).max(now).saturating_add(interval);
             }
-            Pacer::Bucket { tokens, size: most, filled_at } => {
-                // Rounded up: a packet that was told to leave now finds its tokens.
-                let grown = libm::ceil(rate.as_bps_f64() * now.since(*filled_at).as_secs_f64() / 8.0) as u64;
-                *tokens = tokens.saturating_add(grown).min(*most).saturating_sub(size);
+            Pacer::Bucket { .. } => {
+                let held = self.tokens_at(now, rate);
+                let Pacer::Bucket { tokens, filled_at, .. } = self else { return };
+                *tokens = held.saturating_sub(size);
                 *filled_at = now;
             }
         }
@@ -79,7 +102,9 @@ impl Pacer {
 
 #[cfg(test)]
 mod tests {
-    use brakelight_core::time::Duration;
+    use std::vec::Vec;
+
+    use crate::time::Duration;
 
     use super::*;
 
@@ -106,7 +131,7 @@ mod tests {
 
     #[test]
     fn quic_sends_a_burst_of_ten_then_one_per_interval() {
-        let left = departures(Pacer::quic(1000, 10), 13);
+        let left = departures(Pacer::quic(10_000, Time::ZERO), 13);
         assert_eq!(left[..10], [0; 10]);
         assert_eq!(left[10..], [1_000, 2_000, 3_000]);
     }

@@ -1,0 +1,569 @@
+//! A controller around a controller that holds the host to the contract of [`controller`](crate::controller#the-contract).
+//!
+//! It keeps books of its own from the events alone, so it works under every host and around every controller, and
+//! changes no decision. What it cannot know is what `on_spurious_loss` puts back in flight: until those packets are
+//! acknowledged or lost again, bytes in flight are held to a range, and the sum of all bytes exactly.
+
+use alloc::collections::VecDeque;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+use crate::controller::{
+    AckEvent, Controller, Exact, IdleEvent, LossEvent, PacketInfo, Recovery, RecoveryState, SendDirective,
+    SendEvent, SpuriousEvent, Timeout, TimeoutEvent,
+};
+use crate::ecn::Encoding;
+use crate::time::Time;
+use crate::units::{Bytes, Rate};
+
+/// Violations kept; more of them say little.
+const MOST: usize = 16;
+/// Packets remembered. A packet declared lost longer ago than this many is forgotten.
+const REMEMBERED: usize = 1 << 17;
+
+/// A sentence of the contract, by its key in [`controller`](crate::controller#the-contract).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[allow(missing_docs)]
+pub enum Invariant {
+    Time,
+    Numbers,
+    Fate,
+    Lost,
+    Sums,
+    Memory,
+    Order,
+    Limit,
+    Marks,
+    Round,
+    Recovery,
+    Episode,
+    Rtt,
+    Idle,
+}
+
+/// A breach of the contract by the host.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Violation {
+    /// Which sentence.
+    pub invariant: Invariant,
+    /// When.
+    pub at: Time,
+    /// What was told, and what would have been right.
+    pub detail: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "contract, {:?} at {:?}: {}", self.invariant, self.at, self.detail)
+    }
+}
+
+impl core::error::Error for Violation {}
+
+/// A controller whose host is held to the contract.
+#[derive(Clone, Debug)]
+pub struct Checked<C> {
+    inner: C,
+    strict: bool,
+    books: Books,
+}
+
+impl<C> Checked<C> {
+    /// Notes violations: ask [`Checked::violations`].
+    pub fn new(inner: C) -> Self {
+        Checked { inner, strict: false, books: Books::default() }
+    }
+
+    /// Panics at the first violation. For tests.
+    pub fn strict(inner: C) -> Self {
+        Checked { inner, strict: true, books: Books::default() }
+    }
+
+    /// The first violations, oldest first.
+    pub fn violations(&self) -> &[Violation] {
+        &self.books.violations
+    }
+
+    /// The controller inside.
+    pub fn inner(&self) -> &C {
+        &self.inner
+    }
+
+    /// Compares an event with the books.
+    fn check(&mut self, check: impl FnOnce(&mut Books)) {
+        let before = self.books.violations.len();
+        check(&mut self.books);
+        if self.strict
+            && let Some(violation) = self.books.violations.get(before)
+        {
+            panic!("{violation}");
+        }
+    }
+}
+
+/// What became of a packet, as far as the events tell.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Fate {
+    InFlight,
+    Acked,
+    Lost,
+    /// Lost when an episode was undone: still lost, or in flight again.
+    Unclear,
+    Replaced,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Packet {
+    size: u64,
+    sent_at: Time,
+    tag: u64,
+    delivered: u64,
+    app_limited: bool,
+    retransmission: bool,
+    fate: Fate,
+}
+
+/// What the events add up to.
+#[derive(Clone, Debug, Default)]
+struct Books {
+    violations: Vec<Violation>,
+    now: Time,
+    /// Packets from number `base` on.
+    packets: VecDeque<Packet>,
+    base: u64,
+    next: Option<u64>,
+    sent: u64,
+    sent_packets: u64,
+    inflight: u64,
+    unclear: u64,
+    delivered: u64,
+    lost: u64,
+    replaced: u64,
+    marked: u64,
+    /// What had been delivered when a packet was last announced as application-limited.
+    limited_at: Option<u64>,
+    round: u64,
+    round_end: u64,
+    state: RecoveryState,
+    /// Since the last end of an episode: whether a loss or a CE mark was told, and whether it was a loss.
+    reacted: bool,
+    lossy: bool,
+    /// The number after the newest packet that was out at the timeout being repaired.
+    timeout_end: Option<u64>,
+    /// Whether an episode's end was told since the last ACK event, and whether it was undone.
+    ended: bool,
+    undone: bool,
+    min_rtt: Option<u64>,
+}
+
+impl Books {
+    fn breach(&mut self, invariant: Invariant, detail: String) {
+        if self.violations.len() < MOST {
+            self.violations.push(Violation { invariant, at: self.now, detail });
+        }
+    }
+
+    fn expect(&mut self, invariant: Invariant, holds: bool, detail: impl FnOnce() -> String) {
+        if !holds {
+            self.breach(invariant, detail());
+        }
+    }
+
+    fn advance(&mut self, now: Time) {
+        let before = self.now;
+        self.expect(Invariant::Time, now >= before, || format!("now is {now:?} after {before:?}"));
+        self.now = self.now.max(now);
+    }
+
+    fn packet(&mut self, number: u64) -> Option<&mut Packet> {
+        let index = number.checked_sub(self.base)?;
+        self.packets.get_mut(usize::try_from(index).ok()?)
+    }
+
+    fn on_send(&mut self, event: &SendEvent) {
+        self.advance(event.now);
+        if let Some(next) = self.next {
+            self.expect(Invariant::Numbers, event.number == next, || {
+                format!("packet {} follows {}", event.number, next.wrapping_sub(1))
+            });
+        }
+        if let Some(number) = event.replaces {
+            match self.packet(number).map(|packet| (packet.fate, packet.size)) {
+                Some((Fate::InFlight | Fate::Unclear, size)) => {
+                    self.leave_flight(number, size);
+                    self.replaced += size;
+                    if let Some(packet) = self.packet(number) {
+                        packet.fate = Fate::Replaced;
+                    }
+                }
+                other => {
+                    self.breach(Invariant::Fate, format!("packet {number} is replaced but is {other:?}"))
+                }
+            }
+        }
+        self.compare_inflight(
+            "on_send: inflight",
+            event.inflight.0,
+            self.inflight,
+            self.inflight + self.unclear,
+        );
+        let delivered = self.delivered;
+        let still_limited = self.limited_at == Some(delivered);
+        self.expect(Invariant::Limit, event.app_limited || !still_limited, || {
+            format!(
+                "packet {} is not application-limited, and none was delivered since one was",
+                event.number
+            )
+        });
+        if event.app_limited {
+            self.limited_at = Some(delivered);
+        }
+        if self.packets.is_empty() || self.next != Some(event.number) {
+            // The first packet, or numbers that were broken off: begin anew.
+            self.packets.clear();
+            self.base = event.number;
+        }
+        self.next = Some(event.number + 1);
+        self.sent += event.size.0;
+        self.sent_packets += 1;
+        self.inflight += event.size.0;
+        self.packets.push_back(Packet {
+            size: event.size.0,
+            sent_at: event.now,
+            tag: 0,
+            delivered,
+            app_limited: event.app_limited,
+            retransmission: event.retransmission,
+            fate: Fate::InFlight,
+        });
+    }
+
+    /// What the controller put on the packet just announced.
+    fn note_tag(&mut self, tag: u64) {
+        if let Some(packet) = self.packets.back_mut() {
+            packet.tag = tag;
+        }
+    }
+
+    fn compare_inflight(&mut self, what: &str, told: u64, least: u64, most: u64) {
+        self.expect(Invariant::Sums, (least..=most).contains(&told), || {
+            format!("{what} is {told}, the packets say {least} to {most}")
+        });
+    }
+
+    fn leave_flight(&mut self, number: u64, size: u64) {
+        match self.packet(number).map(|packet| packet.fate) {
+            Some(Fate::InFlight) => self.inflight -= size,
+            Some(Fate::Unclear) => self.unclear -= size,
+            _ => {}
+        }
+    }
+
+    fn on_ack(&mut self, event: &AckEvent<'_>) {
+        self.advance(event.now);
+        for (what, list, sum) in
+            [("acked", event.acked, event.newly_acked), ("lost", event.lost, event.newly_lost)]
+        {
+            let sorted = list.windows(2).all(|pair| pair[0].number < pair[1].number);
+            self.expect(Invariant::Order, sorted, || format!("`{what}` is not sorted by number"));
+            let total: Bytes = list.iter().map(|info| info.size).sum();
+            self.expect(Invariant::Sums, total == sum, || {
+                format!("newly {what} is {sum:?}, the packets listed are {total:?}")
+            });
+        }
+        let before = self.inflight + self.unclear;
+        let total_lost = event.lost.iter().map(|info| info.size.0).sum::<u64>();
+        let least = self.inflight.saturating_sub(total_lost);
+        self.compare_inflight("inflight_before", event.inflight_before.0, least, before);
+        for info in event.lost {
+            self.lose(info);
+        }
+        for info in event.acked {
+            self.acknowledge(info, event.lost);
+        }
+        self.compare_sums(event);
+        self.compare_round(event);
+        self.compare_marks(event);
+        self.compare_recovery(event);
+        self.compare_rtt(event);
+        self.forget();
+    }
+
+    fn lose(&mut self, info: &PacketInfo) {
+        let number = info.number;
+        let size = info.size.0;
+        match self.packet(number).map(|packet| packet.fate) {
+            Some(Fate::InFlight | Fate::Unclear) => {
+                self.compare_memory(info);
+                self.leave_flight(number, size);
+                self.lost += size;
+                if let Some(packet) = self.packet(number) {
+                    packet.fate = Fate::Lost;
+                }
+            }
+            other => self.breach(Invariant::Fate, format!("packet {number} is lost but is {other:?}")),
+        }
+    }
+
+    fn acknowledge(&mut self, info: &PacketInfo, lost: &[PacketInfo]) {
+        let number = info.number;
+        let size = info.size.0;
+        if lost.iter().any(|lost| lost.number == number) {
+            self.breach(Invariant::Lost, format!("packet {number} is acknowledged and lost at once"));
+        }
+        match self.packet(number).map(|packet| packet.fate) {
+            Some(Fate::InFlight | Fate::Unclear) => self.leave_flight(number, size),
+            Some(Fate::Lost) => self.lost -= size,
+            other => {
+                self.breach(Invariant::Fate, format!("packet {number} is acknowledged but is {other:?}"));
+                return;
+            }
+        }
+        self.compare_memory(info);
+        self.delivered += size;
+        if let Some(packet) = self.packet(number) {
+            packet.fate = Fate::Acked;
+        }
+    }
+
+    fn compare_memory(&mut self, info: &PacketInfo) {
+        let Some(&mut sent) = self.packet(info.number) else { return };
+        let same = sent.size == info.size.0
+            && sent.sent_at == info.sent_at
+            && sent.tag == info.tag
+            && sent.delivered == info.delivered.0
+            && sent.app_limited == info.app_limited
+            && sent.retransmission == info.retransmission
+            && info.inflight >= info.size
+            && info.first_sent_at <= info.sent_at
+            && info.delivered_at <= info.sent_at;
+        self.expect(Invariant::Memory, same, || format!("{info:?} was sent as {sent:?}"));
+    }
+
+    fn compare_sums(&mut self, event: &AckEvent<'_>) {
+        let delivered = self.delivered;
+        self.expect(Invariant::Sums, event.delivered.0 == delivered, || {
+            format!("delivered is {:?}, the packets say {delivered}", event.delivered)
+        });
+        self.compare_inflight("inflight", event.inflight.0, self.inflight, self.inflight + self.unclear);
+        self.compare_inflight("total_lost", event.total_lost.0, self.lost, self.lost + self.unclear);
+        let sum = event.delivered.0 + event.total_lost.0 + event.inflight.0 + self.replaced;
+        let sent = self.sent;
+        self.expect(Invariant::Sums, sum == sent, || {
+            format!("delivered + lost + inflight + replaced is {sum}, sent is {sent}")
+        });
+    }
+
+    fn compare_round(&mut self, event: &AckEvent<'_>) {
+        let expected = self.round + u64::from(event.round_start);
+        self.expect(Invariant::Round, event.round == expected, || {
+            format!("round is {}, round_start {}: it should be {expected}", event.round, event.round_start)
+        });
+        if event.round_start {
+            let end = self.round_end;
+            let newest = event.acked.last().map(|info| info.delivered.0);
+            self.expect(Invariant::Round, newest.is_some_and(|delivered| delivered >= end), || {
+                format!("a round begins, but the newest packet was sent at {newest:?} of {end} delivered")
+            });
+            self.round_end = event.delivered.0;
+        }
+        self.round = event.round;
+    }
+
+    fn compare_marks(&mut self, event: &AckEvent<'_>) {
+        let marks = &event.marks;
+        let packets = marks.accelerate.packets + marks.brake.packets + marks.ce.packets;
+        self.marked += packets;
+        let (marked, sent) = (self.marked, self.sent_packets);
+        self.expect(Invariant::Marks, marked <= sent, || format!("{marked} packets marked, {sent} sent"));
+        let listed = event.acked.len() as u64;
+        let echoed = marks.exact == Exact::Neither;
+        self.expect(Invariant::Marks, !echoed || packets <= listed, || {
+            format!("an echoed state marks {packets} packets of {listed}")
+        });
+    }
+
+    fn compare_recovery(&mut self, event: &AckEvent<'_>) {
+        let told = event.recovery;
+        let fits = match told {
+            RecoveryState::Open => {
+                // It was open, or the end was told.
+                (self.state == RecoveryState::Open && self.timeout_end.is_none()) || self.ended
+            }
+            RecoveryState::Recovery => self.reacted && self.timeout_end.is_none(),
+            RecoveryState::Loss => self.timeout_end.is_some(),
+        };
+        let state = self.state;
+        self.expect(Invariant::Recovery, fits, || format!("{told:?} follows {state:?} for no reason told"));
+        self.state = told;
+        self.ended = false;
+        self.undone = false;
+    }
+
+    fn compare_rtt(&mut self, event: &AckEvent<'_>) {
+        let Some(sample) = event.rtt.sample else { return };
+        let (sample, min) = (sample.as_nanos(), event.rtt.min.as_nanos());
+        let before = self.min_rtt;
+        let sound = sample > 0
+            && min <= sample
+            && before.is_none_or(|before| min <= before)
+            && !event.rtt.smoothed.is_zero();
+        self.expect(Invariant::Rtt, sound, || format!("{:?} after a minimum of {before:?} ns", event.rtt));
+        self.min_rtt = Some(min);
+    }
+
+    fn forget(&mut self) {
+        while let Some(front) = self.packets.front() {
+            let settled = matches!(front.fate, Fate::Acked | Fate::Replaced);
+            if !settled && self.packets.len() <= REMEMBERED {
+                break;
+            }
+            self.packets.pop_front();
+            self.base += 1;
+        }
+    }
+
+    fn on_episode(&mut self, event: &LossEvent, loss: bool) {
+        self.advance(event.now);
+        if loss {
+            let open = !self.lossy;
+            self.expect(Invariant::Episode, open, || "a loss is told within an episode of losses".into());
+            self.lossy = true;
+        }
+        self.reacted = true;
+    }
+
+    fn on_timeout(&mut self, event: &TimeoutEvent) {
+        self.advance(event.now);
+        if event.kind != Timeout::Pto {
+            self.timeout_end = self.next;
+            self.lossy = false;
+            self.reacted = true;
+            self.ended = false;
+            self.state = RecoveryState::Loss;
+        }
+    }
+
+    fn on_spurious_loss(&mut self, event: &SpuriousEvent) {
+        self.advance(event.now);
+        for packet in &mut self.packets {
+            if packet.fate == Fate::Lost {
+                packet.fate = Fate::Unclear;
+                self.lost -= packet.size;
+                self.unclear += packet.size;
+            }
+        }
+        self.undone = true;
+        self.lossy = false;
+    }
+
+    fn on_recovery_exit(&mut self, now: Time) {
+        self.advance(now);
+        if let Some(end) = self.timeout_end.take()
+            && !self.undone
+        {
+            let out = (self.base..end)
+                .find(|&number| self.packet(number).is_some_and(|packet| packet.fate == Fate::InFlight));
+            self.expect(Invariant::Recovery, out.is_none(), || {
+                format!("the repair of a timeout ends while packet {out:?} that was out is in flight")
+            });
+        }
+        self.ended = true;
+        self.reacted = false;
+        self.lossy = false;
+        self.state = RecoveryState::Open;
+    }
+
+    fn on_idle_restart(&mut self, event: &IdleEvent) {
+        self.advance(event.now);
+        let inflight = self.inflight;
+        self.expect(Invariant::Idle, inflight == 0, || format!("{inflight} bytes are in flight"));
+    }
+}
+
+impl<C: Controller> Controller for Checked<C> {
+    fn on_send(&mut self, event: &SendEvent) -> SendDirective {
+        self.check(|books| books.on_send(event));
+        let directive = self.inner.on_send(event);
+        self.books.note_tag(directive.tag);
+        directive
+    }
+
+    fn on_ack(&mut self, event: &AckEvent<'_>) {
+        self.check(|books| books.on_ack(event));
+        self.inner.on_ack(event);
+    }
+
+    fn on_loss(&mut self, event: &LossEvent) {
+        self.check(|books| books.on_episode(event, true));
+        self.inner.on_loss(event);
+    }
+
+    fn on_ce(&mut self, event: &LossEvent) {
+        self.check(|books| books.on_episode(event, false));
+        self.inner.on_ce(event);
+    }
+
+    fn on_timeout(&mut self, event: &TimeoutEvent) {
+        self.check(|books| books.on_timeout(event));
+        self.inner.on_timeout(event);
+    }
+
+    fn on_spurious_loss(&mut self, event: &SpuriousEvent) {
+        self.check(|books| books.on_spurious_loss(event));
+        self.inner.on_spurious_loss(event);
+    }
+
+    fn on_recovery_exit(&mut self, now: Time) {
+        self.check(|books| books.on_recovery_exit(now));
+        self.inner.on_recovery_exit(now);
+    }
+
+    fn on_idle_restart(&mut self, event: &IdleEvent) {
+        self.check(|books| books.on_idle_restart(event));
+        self.inner.on_idle_restart(event);
+    }
+
+    fn clip(&mut self, most: Bytes) {
+        self.inner.clip(most);
+    }
+
+    fn on_mtu_change(&mut self, mss: Bytes) {
+        self.inner.on_mtu_change(mss);
+    }
+
+    fn on_timer(&mut self, now: Time) {
+        self.check(|books| books.advance(now));
+        self.inner.on_timer(now);
+    }
+
+    fn next_timer(&self) -> Option<Time> {
+        self.inner.next_timer()
+    }
+
+    fn cwnd(&self) -> Bytes {
+        self.inner.cwnd()
+    }
+
+    fn ssthresh(&self) -> Option<Bytes> {
+        self.inner.ssthresh()
+    }
+
+    fn pacing_rate(&self) -> Option<Rate> {
+        self.inner.pacing_rate()
+    }
+
+    fn recovery(&self) -> Recovery {
+        self.inner.recovery()
+    }
+
+    fn encoding(&self) -> Encoding {
+        self.inner.encoding()
+    }
+
+    fn inspect(&self, visit: &mut dyn FnMut(&'static str, f64)) {
+        self.inner.inspect(visit);
+    }
+}

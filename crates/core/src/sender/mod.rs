@@ -1,0 +1,27 @@
+//! What every host does for its controller, whatever its wire format: the contract's half that is arithmetic.
+//!
+//! A controller is only as good as what it is told. A host that runs one keeps its scoreboard, detects losses and builds
+//! packets in its own way; all that follows from there is done here, once:
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`delivery`] | bytes in flight, delivered and lost; what a packet remembers; application limits; round trips |
+//! | [`rtt`] | the filters over RTT samples (RFC 6298 as Linux has it, RFC 9002) and the timeouts that follow |
+//! | [`pacer`] | when the next packet may leave: evenly spaced, or from a bucket of tokens |
+//! | [`episode`] | one reaction per congestion episode: where it begins, what it covers, when it ends |
+//! | [`checked`] | a controller around a controller that holds the host to the contract |
+//!
+//! What a host owes its controller is written where the events are defined: see
+//! [`controller`](crate::controller#the-contract).
+
+pub mod checked;
+pub mod delivery;
+pub mod episode;
+pub mod pacer;
+pub mod rtt;
+
+pub use checked::{Checked, Violation};
+pub use delivery::{Delivery, Snapshot};
+pub use episode::{Episode, Phase};
+pub use pacer::Pacer;
+pub use rtt::RttEstimator;
