@@ -253,7 +253,7 @@ mod tests {
         };
         let read = |id, schemes| experiment::read("x.toml", &text(id, schemes)).unwrap();
         let experiments =
-            [read("X-1", "[\"cubic\", \"vegas\"]"), read("X-2", "{ a = \"newreno\", b = \"vegas\" }")];
+            [read("EX-1", "[\"cubic\", \"vegas\"]"), read("EX-2", "{ a = \"newreno\", b = \"vegas\" }")];
         let plan = Plan::new(&experiments, |_| true);
         assert_eq!(plan.distinct, [(0, 0), (0, 1), (0, 2), (0, 3), (0, 4), (0, 5), (1, 0), (1, 1), (1, 2)]);
         assert_eq!(plan.jobs.len(), 12);

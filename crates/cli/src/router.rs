@@ -104,7 +104,7 @@ mod kernel {
     use crate::tcp::kernel::failure;
     use crate::text::{self, number};
 
-    /// Between two computations of the weights (mechanisms X-19).
+    /// Between two computations of the weights (open-questions#X-19).
     const PERIOD: Duration = Duration::from_millis(100);
 
     fn std_time(time: brakelight_core::time::Duration) -> Duration {

@@ -204,7 +204,6 @@ fn lists_show_what_the_registry_holds() {
             assert!(table.contains(entry.summary.split(' ').next().unwrap()), "{}", entry.name);
         }
         assert!(!table.contains("  any  "), "choices are named: {table}");
-        assert!(!table.contains("mechanisms"), "sources are those that users have: {table}");
     }
     scratch.write("mine/commute.down", "10\n20\n");
     scratch.write("mine/readme.txt", "not a trace");

@@ -34,8 +34,8 @@ impl Ecn {
     }
 }
 
-/// What a flow means by its ECN bits. ABC, BMCC and L4S give ECT(1) different meanings (mechanisms X-48), so a queue
-/// says which encodings it speaks and a scenario that mixes them is refused before it runs.
+/// What a flow means by its ECN bits. ABC, BMCC and L4S give ECT(1) different meanings (open-questions#X-48),
+/// so a queue says which encodings it speaks and a scenario that mixes them is refused before it runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
 pub enum Encoding {
     /// The flow sends Not-ECT.

@@ -118,7 +118,7 @@ fn vegas_in_linux_overshoots_where_brakmos_does_not() {
     );
 }
 
-/// mechanisms M-93: after a loss the window is BWE times RTT_min, which is what the path holds without a queue.
+/// mascolo01: after a loss the window is BWE times RTT_min, which is what the path holds without a queue.
 #[test]
 fn westwood_sets_its_window_to_the_pipe() {
     let mut world = alone("westwood", &[], 12, 20);

@@ -20,7 +20,7 @@ fn every_controller_and_every_queue_makes_a_scheme_that_reads_back() {
             assert_eq!(Scheme::parse(alias).unwrap(), scheme);
         }
         for queue in QUEUES {
-            // mechanisms X-48: the same two bits mean different things to different schemes.
+            // open-questions#X-48: the same two bits mean different things to different schemes.
             let speaks = QueueConfig::new(queue.name, &[]).unwrap().speaks(scheme.flow("f", RTT).encoding());
             let text = format!("{}+{}", controller.name, queue.name);
             match Scheme::parse(&text) {

@@ -201,7 +201,7 @@ fn beside_tcp_the_variant_holds_its_own_and_the_original_starves() {
     check("bmcc", "coexist", &table);
 }
 
-/// bmcc VI, mechanisms M-77: at a bottleneck that does not mark it meets TCP as TCP.
+/// bmcc VI, open-questions#X-71: at a bottleneck that does not mark it meets TCP as TCP.
 #[test]
 fn at_a_drop_tail_queue_it_falls_back() {
     let dumbbell = Dumbbell::new("bmcc+droptail", Rate::from_mbps(10), Duration::from_millis(80));

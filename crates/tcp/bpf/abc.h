@@ -11,7 +11,7 @@
 
 #include "cubic.h"
 
-/* packets; mechanisms */
+/* packets; open-questions#X-15, X-14 */
 #define ABC_FLOOR 2
 #define ABC_CAP_FLOOR 10
 /* Packets without a mark after which marks are treated as missing. */

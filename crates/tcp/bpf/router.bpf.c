@@ -9,7 +9,7 @@
  * are nobody's business here. It is taken off on the way out.
  *
  * With two queues the shaper is htb with a class for ABC and one for others, chosen by skb->priority. A flow
- * is ABC's once it has sent ECT(1) (abc20 4.3; mechanisms X-12: the packets of a flow, not each packet by
+ * is ABC's once it has sent ECT(1) (abc20 4.3; open-questions#X-12: the packets of a flow, not each packet by
  * itself), and until it has sent none for long: an application may choose its controller after connect.
  */
 #include "kernel.h"

@@ -108,7 +108,7 @@ static __always_inline __u64 router_share(const struct router_settings *s, __u64
 
 	if (drain >= aim)
 		return 0;
-	/* mechanisms X-8: nothing measured, nothing held back */
+	/* open-questions#X-8: nothing measured, nothing held back */
 	if (aim - drain >= 2 * cr)
 		return SHARE_ONE;
 	return divide((aim - drain) << SHARE_BITS, 2 * cr);

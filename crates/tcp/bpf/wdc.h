@@ -182,7 +182,7 @@ static __always_inline void wdc_note_loss(struct wdc *d)
 /* The start of an episode over a packet sent at `sent_us`; false if that says nothing new. */
 static __always_inline bool wdc_on_episode(struct wdc *d, __u64 now_us, __u64 sent_us)
 {
-	/* mechanisms X-62 */
+	/* open-questions#X-62 */
 	if (!wdc_is_news(d, sent_us))
 		return false;
 	westwood_on_loss(&d->westwood);

@@ -4,8 +4,8 @@
  * `filter=fast` and the reduction at the start of the episode, whose head has the formulas.
  *
  *   every Delta = max(RTT, 50 ms):  b = bytes acknowledged / Delta
- *                                   n = (n + 3 b) / 4;  BWE = (BWE + 3 n) / 4    quicdc eq.7, mechanisms X-60
- *   reduction:  ssthresh = max(BWE RTT_min, 2 MSS), cwnd = min(cwnd, ssthresh)    mechanisms M-93
+ *                                   n = (n + 3 b) / 4;  BWE = (BWE + 3 n) / 4    open-questions#X-60
+ *   reduction:  ssthresh = max(BWE RTT_min, 2 MSS), cwnd = min(cwnd, ssthresh)    mascolo01
  *
  * Windows are whole bytes, times microseconds, bandwidths bytes per second << BANDWIDTH_BITS.
  */
@@ -69,7 +69,7 @@ static __always_inline void westwood_measure(struct westwood *w, __u64 now_us, _
 			w->second = sample;
 			w->has_bandwidth = 1;
 		} else {
-			/* mechanisms X-60 */
+			/* open-questions#X-60 */
 			w->first = (w->first + 3 * sample + 2) / 4;
 			w->second = (w->second + 3 * w->first + 2) / 4;
 		}
@@ -125,7 +125,7 @@ static __always_inline void westwood_reduce_to(struct westwood *w, __u64 ssthres
 	w->credit = 0;
 }
 
-/* mechanisms M-93 */
+/* mascolo01 */
 static __always_inline void westwood_on_loss(struct westwood *w)
 {
 	westwood_reduce_to(w, westwood_pipe(w));

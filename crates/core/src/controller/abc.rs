@@ -8,15 +8,15 @@
 //!
 //! | symbol | field | unit | default | prototype | source |
 //! |---|---|---|---|---|---|
-//! | w_abc | `w_abc_bytes` | bytes | 10 packets | 10 packets | mechanisms X-16 |
+//! | w_abc | `w_abc_bytes` | bytes | 10 packets | 10 packets | open-questions#X-16 |
 //! | w_nonabc | `second_window` | choice | true | false | abc20 4.1 |
 //! | - | `other` | choice | cubic | cubic | abc20 4.1, note 6 |
 //! | - | `cubic` | choice | rfc9438 | rfc9438 | D5 |
 //! | 1/w | `additive_increase` | choice | true | true | abc20 eq.3 |
 //! | 2 | `cap` | 1 | 2 | 2 | abc20 4.1 |
-//! | - | `cap_floor` | packets | 10 | 10 | mechanisms X-14 |
-//! | - | `floor` | packets | 2 | 5 | mechanisms X-15 |
-//! | - | `pacing` | cwnd per RTT | 0 (none) | 2 | mechanisms M-1 |
+//! | - | `cap_floor` | packets | 10 | 10 | open-questions#X-14 |
+//! | - | `floor` | packets | 2 | 5 | open-questions#X-15 |
+//! | - | `pacing` | cwnd per RTT | 0 (none) | 2 | open-questions#X-74 |
 //! | - | `encoding` | choice | abc | proxied | abc20 4.2 |
 //! | N | `probe` | packets | none | none | abc17 4, [`probes`] |
 //! | d | `demand` | choice | none | none | abc17 6, [`demand`] |
@@ -27,12 +27,13 @@
 //! # The two windows
 //!
 //! w_abc starts at the initial window, has no slow start (accelerates double it per round trip), and ignores losses
-//! (mechanisms X-16). w_nonabc is a whole controller of its own, slow start and timeouts included, that hears every
-//! event. The cap is applied at the end of every ACK, to what was in flight just before it, so that an ACK which empties
-//! the pipe does not empty the windows, and it clips the stored windows: Cubic keeps its W_max and its epoch, so it can
-//! rise at once when more comes into flight. The cap's floor is the initial window of RFC 6928, for the same
-//! reason: a flow that its application held back starts again as a new one would. No ACK, no cap: neither a loss nor a
-//! timeout clips. A window that brakes shrink stops at two packets, which one delayed ACK answers.
+//! (open-questions#X-16). w_nonabc is a whole controller of its own, slow start and timeouts included, that
+//! hears every event. The cap is applied at the end of every ACK, to what was in flight just before it, so
+//! that an ACK which empties the pipe does not empty the windows, and it clips the stored windows: Cubic
+//! keeps its W_max and its epoch, so it can rise at once when more comes into flight (open-questions#X-14).
+//! The cap's floor is the initial window of RFC 6928, for the same reason: a flow that its application held
+//! back starts again as a new one would. No ACK, no cap: neither a loss nor a timeout clips. A window that
+//! brakes shrink stops at two packets, which one delayed ACK answers (open-questions#X-15).
 //!
 //! `other` puts any controller of the registry that works by drops, CE and delay in Cubic's place. One that paces counts
 //! as a window of its rate times srtt where that is less than its cwnd, and its rate is the flow's. Packets sent while
@@ -56,7 +57,7 @@
 //! Deviations:
 //! D1 the window has a floor: at f = 0 Equation 3 goes to zero, and a sender without packets in flight hears no ACK.
 //! D2 the cap has a floor: a flow held back by its application would otherwise be left without a window.
-//! D3 bytes of CE-marked packets earn no additive increase either (mechanisms X-9).
+//! D3 bytes of CE-marked packets earn no additive increase either (open-questions#X-9).
 //! D4 without a second window a retransmission timeout takes w_abc to one packet: somebody must answer it.
 //! D5 the second window does without HyStart: it would read the delay of a queue that the other window fills. `cubic=linux` has
 //!    it, as the kernel's Cubic does, until the first brake: a router of ABC's brakes from half its rate on, before a queue forms,

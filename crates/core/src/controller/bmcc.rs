@@ -16,7 +16,7 @@
 //! | kappa_2 | `kappa` | 1 | 0.35 | bmcc table I |
 //! | eta_0, eta, u | `eta_0`, `eta`, `u` | 1 | 0.15, 0.75, 1.2 | bmcc table I, II-D |
 //! | beta_max, beta_min | `beta_max`, `beta_min` | 1 | 0.875, 0.65 | bmcc table I |
-//! | - | `growth_most` | 1 | 4 | mechanisms X-38 |
+//! | - | `growth_most` | 1 | 4 | open-questions#X-38 |
 //!
 //! # Variants
 //!
@@ -33,13 +33,16 @@
 //! # Deviations
 //!
 //! - D1. Equations 2 to 5 change the window once per T. Increases are spread over the ACKs of a window; a decrease happens at once, and
-//!   not again within max(T, t_p), the time until the router has measured what it did.
-//! - D2. The exponent T / t_p makes 2.98^10 of a round trip of 2 s. No round trip grows a window by more than `growth_most`.
-//! - D3. f^ = 1 is overload, as in II-C3; II-C says f > 1.
-//! - D4. Losses halve, timeouts leave one packet: Reno's, of which the paper says nothing.
+//!   not again within max(T, t_p), the time until the router has measured what it did (open-questions#X-37).
+//! - D2. The exponent T / t_p makes 2.98^10 of a round trip of 2 s. No round trip grows a window by more than
+//!   `growth_most` (open-questions#X-38).
+//! - D3. f^ = 1 is overload, as in II-C3; II-C says f > 1 (open-questions#X-36).
+//! - D4. Losses halve, timeouts leave one packet: Reno's, of which the paper says nothing
+//!   (open-questions#X-57).
 //! - D5. `fallback`: a path whose bottleneck does not mark must be met as TCP would. The heuristics of bmcc's reference 42 are not
-//!   described (M-77); here a loss while f^ is below eta and the flow is not new, or while it is new and f^ still eta_0, is
-//!   taken for the loss of a bottleneck that does not mark. From then on the window grows by one packet per T, until f^ reaches 1.
+//!   described (open-questions#X-71); here a loss while f^ is below eta and the flow is not new, or while it
+//!   is new and f^ still eta_0, is taken for the loss of a bottleneck that does not mark. From then on the
+//!   window grows by one packet per T, until f^ reaches 1.
 //! - D6. A CE mark counts as f^ = u, with `coexist` as f^ >= 1, even if the option that says so is lost.
 //! - D7. `pacing` spreads a window over its round trip; the paper says nothing of pacing, so it is off. Beside data of the other direction
 //!   ACKs come in bursts, and at a window of thousands of packets the bursts of one interval look like overload and the gap of the next
@@ -184,7 +187,7 @@ impl Controller for Bmcc {
     }
 
     fn on_loss(&mut self, event: &LossEvent) {
-        // mechanisms M-77
+        // open-questions#X-71
         let lowest = self.layout.from_option(self.layout.to_option(self.layout.eta_0));
         let unannounced = self.load <= lowest || (!self.new && self.load < self.eta);
         self.reno |= self.fallback && unannounced;
@@ -199,7 +202,7 @@ impl Controller for Bmcc {
 
     fn on_idle_restart(&mut self, event: &IdleEvent) {
         self.window.on_idle_restart(event);
-        // mechanisms X-52
+        // open-questions#X-52
         self.load = self.layout.eta_0;
     }
 

@@ -106,7 +106,7 @@ impl LoadWindow {
     }
 
     /// Puts off the next decrease by load.
-    // mechanisms X-37
+    // open-questions#X-37
     pub(super) fn hold(&mut self, now: Time, law: &Law) {
         self.hold_until = now + law.interval.max(self.rtt_or(law.interval));
     }
@@ -319,7 +319,8 @@ mod tests {
         assert!((LAW.factor(1.0, 1.0) - 1.0).abs() < 1e-12);
     }
 
-    /// bmcc eq.3: two round trips of half an interval grow like one of a whole; mechanisms X-38 bounds the long ones.
+    /// bmcc eq.3: two round trips of half an interval grow like one of a whole; open-questions#X-38 bounds
+    /// the long ones.
     #[test]
     fn growth_per_time_does_not_depend_on_the_round_trip_up_to_a_bound() {
         let half = LAW.factor(0.5, 0.5);
@@ -335,7 +336,7 @@ mod tests {
         }
         let least = (0..=200).map(|step| 1.0 + f64::from(step) * 0.001).map(|f| f * LAW.beta(f));
         let least = least.fold(f64::INFINITY, f64::min);
-        // mechanisms X-32: the text prints 0.723.
+        // open-questions#X-32: the text prints 0.723.
         assert!((least - 0.78).abs() < 1e-12, "{least}");
     }
 }

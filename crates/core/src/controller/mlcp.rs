@@ -14,12 +14,13 @@
 //! | kappa_2 | `kappa` | 1 | 0.35 | bmcc table I |
 //! | eta_0, eta, u | `eta_0`, `eta`, `u` | 1 | 0.15, 0.8, 1.2 | as the router's |
 //! | beta_max, beta_min | `beta_max`, `beta_min` | 1 | 0.875, 0.65 | bmcc table I |
-//! | - | `growth_most` | 1 | 4 | mechanisms X-38 |
+//! | - | `growth_most` | 1 | 4 | open-questions#X-38 |
 //!
 //! # Deviations
 //!
 //! - D1. Of the paper only the abstract was at hand: four bits (three are nearly as good), several levels of decrease. The laws are those
-//!   that the same authors wrote for BMCC, which they say grows like MLCP; kappa_2 and beta are BMCC's too (mechanisms M-116).
+//!   that the same authors wrote for BMCC, which they say grows like MLCP; kappa_2 and beta are BMCC's too
+//!   (open-questions#X-75).
 //! - D2. In multiplicative increase a level stands for its upper end, so that the window is not driven beyond the level.
 //! - D3. Four bits are also what MPCP's senders know, after two packets instead of one (li09). Its signalling, which needs state per flow
 //!   in routers, is not modelled: MLCP stands for it, one packet early.

@@ -1,14 +1,14 @@
 //! QUIC-DC (quicdc): Westwood+ that reacts, besides, when packets begin to queue for too long on their way forward.
 //!
 //! ```text
-//! OWQD_i  from the receiver's timestamps, see `estimate::one_way_queueing`                    quicdc eq.3 to eq.5
-//! delay event:  OWQD_i >= theta, of a packet sent after the last reaction                     quicdc eq.6, D2
-//! theta  = a time, or a share of RTT_max - RTT_min                                            quicdc 5, D3
-//! delay event, loss:       ssthresh = max(BWE RTT_min, 2 MSS), cwnd = min(cwnd, ssthresh)     quicdc 3
-//! persistent congestion:   as Westwood+ after a timeout                                       mechanisms X-64
-//! BWE    = Westwood+'s filter, with the weights 2/8 old and 6/8 new in both stages            quicdc eq.7, mechanisms X-60
-//! growth = Westwood+'s: slow start below ssthresh, one packet per round trip above            mechanisms M-95
-//! pacing = pacing_gain cwnd / srtt                                                            D4
+//! OWQD_i  from the receiver's timestamps, see `estimate::one_way_queueing`             quicdc eq.3 to eq.5
+//! delay event:  OWQD_i >= theta, of a packet sent after the last reaction              quicdc eq.6, D2
+//! theta  = a time, or a share of RTT_max - RTT_min                                     quicdc 5, D3
+//! delay event, loss:    ssthresh = max(BWE RTT_min, 2 MSS), cwnd = min(cwnd, ssthresh) quicdc 3
+//! persistent congestion: as Westwood+ after a timeout                                  open-questions#X-64
+//! BWE    = Westwood+'s filter, with the weights 2/8 old and 6/8 new in both stages     open-questions#X-60
+//! growth = Westwood+'s: slow start below ssthresh, one packet per round trip above     grieco04
+//! pacing = pacing_gain cwnd / srtt                                                     D4
 //! ```
 //!
 //! | symbol | field | unit | default | source |
@@ -22,10 +22,11 @@
 //!
 //! # Deviations
 //!
-//! - D1. The paper's equations are lost in the text at hand; they are what its words say (mechanisms M-88 to M-96).
+//! - D1. The paper's equations are lost in the text at hand; they are what its words say
+//!   (open-questions#X-59).
 //! - D2. One reaction per round trip, whatever it is to: a packet sent before the last reaction says nothing new. The
 //!   paper does not say; without this the window would be set again by every ACK until the queue is gone, while the
-//!   estimate falls (mechanisms X-62).
+//!   estimate falls (open-questions#X-62).
 //! - D3. A share needs RTT_max, which the paper measured beforehand. Here it is the largest round trip as of the last
 //!   loss, which is what a full buffer shows; before the first loss there is no threshold and no delay event.
 //! - D4. mvfst spaces bursts of at least five packets at cwnd / srtt, checked every 200 us in the testbed; the modelled
@@ -149,7 +150,7 @@ impl Controller for QuicDc {
     }
 
     fn on_ce(&mut self, event: &LossEvent) {
-        // mechanisms X-62
+        // open-questions#X-62
         if self.is_news(event.sent_at) {
             self.westwood.on_loss(event);
             self.reacted_at = Some(event.now);

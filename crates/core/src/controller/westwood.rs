@@ -1,9 +1,9 @@
 //! Westwood+ (Mascolo et al. 2001; Grieco and Mascolo 2004), with the bandwidth filter of Linux `tcp_westwood.c`.
 //!
 //! ```text
-//! every Delta = max(RTT, 50 ms):  b = bytes acknowledged / Delta                              mechanisms M-94
+//! every Delta = max(RTT, 50 ms):  b = bytes acknowledged / Delta                              grieco04
 //!                                 n = w n + (1 - w) b;  BWE = w BWE + (1 - w) n               both stages
-//! loss:     ssthresh = max(BWE RTT_min, 2 MSS), cwnd = min(cwnd, ssthresh)                    mechanisms M-93
+//! loss:     ssthresh = max(BWE RTT_min, 2 MSS), cwnd = min(cwnd, ssthresh)                    mascolo01
 //! timeout:  the same ssthresh, cwnd = 1 MSS
 //! growth:   as NewReno
 //! ```
@@ -23,7 +23,7 @@
 //!    duplicate ACKs.
 //! D3 after a timeout RTT_min starts over with the next sample, as in Linux.
 //! D4 the filter of the QUIC-DC authors is `filter=fast`. The paper's formula is lost; the weights are those of code that
-//!    seems to be theirs (mechanisms X-60).
+//!    seems to be theirs (open-questions#X-60).
 
 use super::window::{self, AdditiveIncrease};
 use super::{AckEvent, Connection, Controller, IdleEvent, LossEvent, SpuriousEvent, Timeout, TimeoutEvent};
@@ -48,7 +48,7 @@ impl Filter {
         match self {
             // linux westwood_do_filter
             Filter::Linux => 0.875,
-            // mechanisms X-60
+            // open-questions#X-60
             Filter::Fast => 0.25,
         }
     }
@@ -187,7 +187,7 @@ impl Controller for Westwood {
         self.increase.grow(&mut self.cwnd, self.mss, left);
     }
 
-    // mechanisms M-93
+    // mascolo01
     fn on_loss(&mut self, _event: &LossEvent) {
         let ssthresh = match self.config.reduction {
             Reduction::Mascolo => self.pipe(),

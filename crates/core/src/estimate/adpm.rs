@@ -11,7 +11,7 @@
 //! ```
 //!
 //! The hash of bmcc puts a quarter of the packets into (eta_0, eta), a quarter into (eta, 1) and half into (1, u). Within a band it is
-//! taken to be even, and the bands to lie in that order (mechanisms M-68):
+//! taken to be even, and the bands to lie in that order (open-questions#X-72):
 //!
 //! ```text
 //! r = the 16 bits of the packet in reverse order / 2^16                     bmcc II-A, the IPid
@@ -47,7 +47,7 @@ impl Layout {
         let used = hash16.reverse_bits() >> (16 - bits);
         // 2^-bits from its exponent: a product costs a third of a quotient.
         let r = f64::from(used) * f64::from_bits(u64::from(1023 - bits) << 52);
-        // mechanisms M-68
+        // open-questions#X-72
         if r < 0.25 {
             self.eta_0 + (self.eta - self.eta_0) * (4.0 * r)
         } else if r < 0.5 {
@@ -202,7 +202,7 @@ mod tests {
         }
     }
 
-    /// mechanisms X-52
+    /// open-questions#X-52
     #[test]
     fn overload_lasts_until_an_unmarked_packet_denies_it() {
         let mut estimate = Estimate::new(LAYOUT);

@@ -6,9 +6,10 @@
 //! q_av(t + t_q) = a q_av(t) + (1 - a) q(t + t_q)                                                   bmcc II-A
 //! ```
 //!
-//! lambda counts what arrives, dropped or not: by what leaves, overload would be invisible (mechanisms X-40). C t_p is what the link
-//! could have carried in the same interval, because links vary. With `busy-time` nothing is asked of the link: C t_p is what left plus
-//! what the link reported as unused, that is, what left over the fraction of time that the link was busy (bmcc VII).
+//! lambda counts what arrives, dropped or not: by what leaves, overload would be invisible
+//! (open-questions#X-40). C t_p is what the link could have carried in the same interval, because links vary.
+//! With `busy-time` nothing is asked of the link: C t_p is what left plus what the link reported as unused,
+//! that is, what left over the fraction of time that the link was busy (bmcc VII).
 //!
 //! | symbol | field | unit | default | source |
 //! |---|---|---|---|---|
@@ -16,7 +17,7 @@
 //! | t_q | `sample` | s | 10 ms | bmcc II-A |
 //! | a | `weight` | 1 | 0.875 | bmcc II-A |
 //! | kappa_1 | `queue_weight` | 1 | 0.5 | bmcc table I |
-//! | gamma | `gamma` | 1 | 0.98 | not stated; the ABC authors' router (mechanisms X-33) |
+//! | gamma | `gamma` | 1 | 0.98 | not stated; the ABC authors' router (open-questions#X-33) |
 //!
 //! # Deviations
 //!

@@ -12,7 +12,7 @@
 //! | symbol | field | unit | default | source |
 //! |---|---|---|---|---|
 //! | r_i, s_i | [`ReceiveTime`] | time | - | quicdc 3 |
-//! | B | `base_ns` | ns | first packet's OWD | mechanisms X-61 |
+//! | B | `base_ns` | ns | first packet's OWD | open-questions#X-61 |
 //! | RTT_min | `rtt_min` | time | - | quicdc eq.1 |
 //! | OWQD | `queueing` | time | 0 | quicdc eq.5 |
 //! | - | `baseline` | choice | bounded | D2 |
@@ -124,7 +124,7 @@ impl OneWayQueueing {
     fn measure(&mut self, packet: &ReceiveTime, round_trip: Option<Duration>) -> Duration {
         // quicdc eq.3. Nanoseconds of centuries fit.
         let owd_ns = packet.received_at.as_nanos() as i64 - packet.sent_at.as_nanos() as i64;
-        // mechanisms X-61: the first packet's queue is taken to be empty.
+        // open-questions#X-61: the first packet's queue is taken to be empty.
         let before = self.base_ns.unwrap_or(owd_ns);
         let base = match self.baseline {
             Baseline::First => before,

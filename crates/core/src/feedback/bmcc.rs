@@ -13,12 +13,13 @@
 //! |---|---|---|---|---|
 //! | eta_0, eta, u | `eta_0`, `eta`, `u` | 1 | 0.15, 0.75, 1.2 | bmcc table I, II-D; as the router's |
 //! | - | `bits` | bits | 16 | as the router's |
-//! | - | `forget` | s | 1 s | mechanisms X-52 |
+//! | - | `forget` | s | 1 s | open-questions#X-52 |
 //! | m | `Receiver::ack_every` | packets | 2 | rfc5681 4.2 |
 //!
 //! # Deviations
 //!
-//! - D1. f^ starts over at eta_0 after `forget` without a packet: the paper's estimate would last for ever.
+//! - D1. f^ starts over at eta_0 after `forget` without a packet: the paper's estimate would last for ever
+//!   (open-questions#X-52).
 //! - D2. The paper acknowledges every packet. Under delayed ACKs an ACK says what f^ is then, and an option is at most one packet later
 //!   than it could be; CE alone is flushed at once, as DCTCP has it.
 //! - D3. With `coexist` 11 is an AQM's mark (bmcc VI), which has taken the place of what the packet said of the load. It is read as

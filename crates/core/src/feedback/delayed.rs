@@ -3,18 +3,19 @@
 //!
 //! ```text
 //! packet with the mark of the batch:   count it; the m-th sends an ACK
-//! packet with another mark:            flush the batch with the OLD mark, start a new batch     (mechanisms X-11)
-//!                                      and acknowledge it at once, where asked for              (rfc8257 3.2)
+//! packet with another mark:            flush the batch with its mark, start a new one  (open-questions#X-11)
+//!                                      and acknowledge it at once, where asked for     (rfc8257 3.2)
 //! ```
 //!
 //! | symbol | field | unit | default | source |
 //! |---|---|---|---|---|
 //! | m | `Receiver::ack_every` | packets | 2 | abc20 section 6 |
 //! | - | `echo` | choice | state (prototype: exact) | abc20 section 4.2 |
-//! | - | `on_change` | choice | flush | mechanisms X-11 |
+//! | - | `on_change` | choice | flush | open-questions#X-11 |
 //!
 //! Deviations:
-//! D1 three states besides "no mark", not two: CE is a state of its own, so that the sender can attribute bytes (X-10).
+//! D1 three states besides "no mark", not two: CE is a state of its own, so that the sender can attribute
+//!    bytes (open-questions#X-10).
 //! D2 packets count towards m whatever their size; RFC 5681 and Linux count full-sized ones.
 //! D3 the ACK of a change speaks for the batch before it. RFC 8257 and the ABC paper send one with the new state: that
 //!    is `on_change=ack`, which sends both, as Linux does since 4.18.
@@ -184,7 +185,7 @@ mod tests {
         assert_eq!(acks(&mut receiver(&[], 1), &[BRAKE; 2]), [(0, 1, Mark::Brake), (1, 1, Mark::Brake)]);
     }
 
-    /// ABC-U14, X-11.
+    /// ABC-U14, open-questions#X-11.
     #[test]
     fn a_change_flushes_what_is_pending_under_the_old_mark() {
         let packets = [ACCELERATE, BRAKE, BRAKE, Ecn::Ce, ACCELERATE, ACCELERATE];

@@ -7,9 +7,10 @@
 //! every m-th packet: an ACK                                                              rfc5681 4.2
 //! ```
 //!
-//! A packet may carry both: CWR is about the marks before it, so it comes first (mechanisms X-13; Linux looks at CWR
-//! before CE as well). Where the sender sets CWR on every packet, each CE is echoed on exactly one ACK if every packet
-//! is acknowledged by itself; with m = 2 a CE packet followed by another before the ACK goes unechoed.
+//! A packet may carry both: CWR is about the marks before it, so it comes first (open-questions#X-13; Linux
+//! looks at CWR before CE as well). Where the sender sets CWR on every packet, each CE is echoed on exactly
+//! one ACK if every packet is acknowledged by itself; with m = 2 a CE packet followed by another before the
+//! ACK goes unechoed.
 //!
 //! | symbol | field | unit | default | source |
 //! |---|---|---|---|---|
@@ -121,7 +122,8 @@ mod tests {
         assert_eq!(echo(&mut receiver, Ecn::NotEct, true), Mark::Accelerate);
     }
 
-    /// X-13: with two packets per ACK a brake in front is overwritten, and one behind speaks for both.
+    /// open-questions#X-13: with two packets per ACK a brake in front is overwritten, and one behind speaks
+    /// for both.
     #[test]
     fn two_packets_per_ack_miscount_brakes() {
         let mut receiver = receiver(Encoding::AbcProxied, 2);

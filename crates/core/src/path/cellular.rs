@@ -127,7 +127,7 @@ fn consistent(config: &Config) -> Result<(), ParameterError> {
             return Err(ParameterError::Conflict { reason });
         }
     }
-    // mechanisms M-41: window >= N S / M
+    // abc17 section 3.2, rate measurement timescales: window >= N S / M
     if config.window.as_nanos() * u64::from(config.blocks) < u64::from(config.users) * SUBFRAME.as_nanos() {
         let reason =
             "window must be at least users / blocks milliseconds: not all could be served in it".into();

@@ -39,23 +39,27 @@
 //! | eta multiplies | `eta_of` | mu | - | cr |
 //! | x | `x` | bytes that wait / mu | - | (packets that wait + 1) opportunities / mu |
 //!
-//! `prototype` is the authors' own router in their emulator (<https://github.com/prateshg/ABC-NSDI2020>, mechanisms M-50).
+//! `prototype` is the authors' own router in their emulator (<https://github.com/prateshg/ABC-NSDI2020>;
+//! open-questions#X-6, X-46).
 //!
 //! # Deviations
 //!
-//! - D1. Values that abc20 does not state are those of abc17, which the authors' router uses too (mechanisms X-2, X-5, X-6).
+//! - D1. Values that abc20 does not state are those of abc17, which the authors' router uses too
+//!   (open-questions#X-2, X-5, X-6).
 //! - D2. "Observed queuing delay" is read as q / mu, q being what waits behind the packet that leaves; `x=sojourn` takes the time
-//!   that packet waited instead (X-46).
-//! - D3. Eq. 2 has no lower bound, and none for cr = 0: f is 0 where tr <= 0, and 1 where nothing was measured (X-8).
+//!   that packet waited instead (open-questions#X-46).
+//! - D3. Eq. 2 has no lower bound, and none for cr = 0: f is 0 where tr <= 0, and 1 where nothing was
+//!   measured (open-questions#X-8).
 //! - D4. Algorithm 1 speaks of "each outgoing packet". Here CE packets, packets of flows that do not speak ABC, and
-//!   Not-ECT packets, ACKs among them, leave the bucket alone: counting CE would turn it into a gain (X-7). They do
-//!   count in cr, for they use the link. The authors' router counts Not-ECT packets in neither rate.
+//!   Not-ECT packets, ACKs among them, leave the bucket alone: counting CE would turn it into a gain
+//!   (open-questions#X-7). They do count in cr, for they use the link. The authors' router counts Not-ECT
+//!   packets in neither rate.
 //! - D5. The authors' router measures in whole milliseconds and credits a whole opportunity when a packet used a part of one;
 //!   here time is exact and the credit goes by the bytes not used.
 //! - D6. `encoding`: a packet is read as its flow's encoding says, so accelerate and brake are told apart in either. The authors'
 //!   router speaks the proxied one only, where brake is CE.
 //! - D7. `lookahead` is abc20's PK-ABC, for links that know their future: eta mu(t + RTT) in the first term, the
-//!   present mu in the second (X-20).
+//!   present mu in the second (open-questions#X-20).
 //! - D8. `integral` is what abc17 section 6 proposes and gives no formula for, "a penalty based on the integral of the queuing
 //!   delay", as in a PI controller (rfc8033 4.2), against the queue that additive increase of many flows keeps:
 //!   `tr -= mu I`, `I' = (x - d_t) / (delta T_i)`, held within 0 and 1/2. In steady state I takes the place of `(x - d_t) / delta`, so
@@ -379,7 +383,7 @@ impl<P: Packet> Abc<P> {
         {
             tr_bps -= mu_bps * integral.update(now, waiting_bits / mu_bps - self.target_s);
         }
-        // abc20 eq.2; mechanisms X-8
+        // abc20 eq.2; open-questions#X-8
         let f = if tr_bps <= 0.0 {
             0.0
         } else if tr_bps < 2.0 * cr_bps {

@@ -26,14 +26,15 @@
 //! | t_q | `sample` | s | 10 ms | bmcc II-A |
 //! | a | `weight` | 1 | 0.875 | bmcc II-A |
 //! | kappa_1 | `queue_weight` | 1 | 0.5 | bmcc table I |
-//! | gamma_l | `gamma` | 1 | 0.98 | mechanisms X-33 |
+//! | gamma_l | `gamma` | 1 | 0.98 | open-questions#X-33 |
 //! | eta_0, eta, u | `eta_0`, `eta`, `u` | 1 | 0.15, 0.75, 1.2 | bmcc table I, II-D |
 //! | - | `bits` | bits | 16 | bmcc II-E |
 //!
 //! # Deviations
 //!
-//! - D1. gamma_l is "at most 1" in the paper; 0.98 as in the VCP router of abc20, and 1 in the paper's analysis.
-//! - D2. 11 is written at f >= u, as in II-A; III-b says f > u.
+//! - D1. gamma_l is "at most 1" in the paper; 0.98 as in the VCP router of abc20, and 1 in the paper's
+//!   analysis (open-questions#X-33).
+//! - D2. 11 is written at f >= u, as in II-A; III-b says f > u (open-questions#X-36).
 //! - D3. A flow that speaks RFC 3168's ECN gets 11 where a BMCC flow would, but never 01: a real router could not tell the two apart,
 //!   and 01 means the same as 10 to such a flow.
 //! - D4. Packets that cannot be marked are never dropped but by overflow; with `coexist` RED drops them early.

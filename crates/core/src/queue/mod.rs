@@ -192,7 +192,8 @@ pub const SPEAKS_ALL: &[Encoding] = &[
 pub const SPEAKS_ABC: &[Encoding] =
     &[Encoding::None, Encoding::Classic, Encoding::Abc, Encoding::AbcProxied, Encoding::Explicit];
 
-/// What an L4S router speaks: ECT(1) of any other encoding would get into the queue of scalable flows (mechanisms X-48).
+/// What an L4S router speaks: ECT(1) of any other encoding would get into the queue of scalable flows
+/// (open-questions#X-48).
 pub const SPEAKS_L4S: &[Encoding] = &[Encoding::None, Encoding::Classic, Encoding::L4s, Encoding::Explicit];
 
 /// What BMCC's router speaks: its own encoding, ordinary ECN, and flows that it leaves alone.

@@ -37,7 +37,7 @@
 //!   departures and half the time, without that packet.
 //! - D4. An interval in which nothing arrived keeps the mean RTT; `xcpq.cc` falls back to 50 ms, and a link with outages would forget.
 //! - D5. Theorem 1 of katabi02 asks for alpha < pi / (4 sqrt 2) = 0.555 and beta = alpha^2 sqrt 2, which is 0.428 for 0.55; abc20's 0.4
-//!   is taken as printed (mechanisms X-45).
+//!   is taken as printed (open-questions#X-45).
 //! - D6. What a flow does not want of its share counts as taken from it, as in `xcpq.cc`; katabi02 A has three cases for that.
 
 use super::fifo::Fifo;

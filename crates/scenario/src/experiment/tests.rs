@@ -13,7 +13,7 @@ use crate::scenario::Service;
 use crate::testing::{fuzz_inputs, mutate};
 
 const MATRIX: &str = r#"
-id = "X-1"
+id = "EX-1"
 title = "A matrix"
 source = "nowhere 1"
 note = "made up"
@@ -35,7 +35,7 @@ paper = "1.5x"
 check = "throughput_mbps['fast', beta = 0.7, rtt = '20ms'] / throughput_mbps['slow', beta = 0.7, rtt = '20ms'] ~ 1.5"
 
 [[claim]]
-id = "X-1b"
+id = "EX-1b"
 claim = "a longer way is slower"
 check = "decreasing(throughput_mbps, rtt)"
 show = "mean(throughput_mbps, trace)"
@@ -51,7 +51,7 @@ note = "the figure is lost"
 "#;
 
 const CASES: &str = r#"
-id = "X-2"
+id = "EX-2"
 title = "A scenario of its own"
 source = "nowhere 2"
 schemes = ["newreno", "newreno:beta=0.7,limit=9pkt"]
@@ -140,7 +140,7 @@ fn judges_every_claim_by_what_was_measured() {
     let claims = experiment.judge(Some(&measured(&experiment, 1.6)), &mut builtin);
     let verdicts: Vec<Verdict> = claims.iter().map(|claim| claim.verdict).collect();
     assert_eq!(verdicts, [Verdict::Holds, Verdict::Holds, Verdict::Fails, Verdict::NotCheckable]);
-    assert_eq!((claims[0].id.as_str(), claims[1].id.as_str()), ("X-1", "X-1b"));
+    assert_eq!((claims[0].id.as_str(), claims[1].id.as_str()), ("EX-1", "EX-1b"));
     assert_eq!(claims[0].measured, "one: 1.6, two: 1.6");
     assert!(claims[1].measured.starts_with("fast beta 0.6 rtt 20ms: 1.6, "), "{}", claims[1].measured);
     assert_eq!((claims[2].measured.as_str(), claims[2].note.as_str()), ("0.4", "by hand; made up"));
@@ -180,7 +180,7 @@ fn a_missing_measurement_fails_the_claim() {
 fn refuses_bad_files_in_the_users_words() {
     let mut shown = String::new();
     let swaps = [
-        (MATRIX, "id = \"X-1\"", ""),
+        (MATRIX, "id = \"EX-1\"", ""),
         (MATRIX, "seeds = 3", "seeds = 0"),
         (MATRIX, "seeds = 3", "seeds = 100000"),
         (MATRIX, "seeds = 3", "seed = 3"),

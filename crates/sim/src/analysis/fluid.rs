@@ -24,7 +24,7 @@
 //!
 //! - D1. The theorem's 2/3 is sufficient, not sharp: linearised, the equation is `u'(t) = -u(t - tau) / delta`, which is stable
 //!   exactly for delta > 2 tau / pi = 0.637 tau ([`LINEAR_LIMIT`]). Between the two the model converges and the theorem is silent.
-//! - D2. The appendix proves A < 0 and A > 0. With A = 0 every x in [0, d_t] rests (mechanisms X-30).
+//! - D2. The appendix proves A < 0 and A > 0. With A = 0 every x in [0, d_t] rests (open-questions#X-30).
 //! - D3. A sender adds one packet per round trip, and a round trip includes the queue: `l = tau + x`. So A depends on x, and the
 //!   fixed point solves both at once ([`Increase::PerRoundTrip`]). The paper keeps l constant.
 //! - D4. Like the paper's, the model knows neither `min(f, 1)` nor tokens nor the window over which rates are measured.

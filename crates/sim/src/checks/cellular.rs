@@ -176,7 +176,7 @@ fn all(estimate: &str, bler: &str) -> ([Compared; 8], String) {
     (compared, measured)
 }
 
-/// M-42: the estimate with the conditions of the moment is near the truth on average at any load.
+/// abc17 section 6: the estimate with the conditions of the moment is near the truth on average at any load.
 pub(super) fn hypothetical() -> Finding {
     let (compared, measured) = all("hypothetical", "0.1");
     finding(compared.iter().all(|compared| (compared.ratio - 1.0).abs() < 0.05), measured)

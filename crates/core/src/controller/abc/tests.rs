@@ -74,7 +74,7 @@ fn windows_settle_where_additive_increase_balances_the_brakes() {
     }
 }
 
-/// Section 6, X-18: one packet per RTT whether an ACK covers one packet or two.
+/// Section 6, open-questions#X-18: one packet per RTT whether an ACK covers one packet or two.
 #[test]
 fn additive_increase_counts_bytes_not_acks() {
     let mut single = abc(&[("second_window", "false")], 100);
@@ -89,7 +89,7 @@ fn additive_increase_counts_bytes_not_acks() {
     }
 }
 
-/// M-4: half-sized packets count half.
+/// abc20 3.1.1: half-sized packets count half.
 #[test]
 fn bytes_count_not_packets() {
     let mut abc = abc(PLAIN, 100);
@@ -100,7 +100,7 @@ fn bytes_count_not_packets() {
     assert_eq!(abc.cwnd(), packets(105));
 }
 
-/// ABC-U13, X-14.
+/// ABC-U13, open-questions#X-14.
 #[test]
 fn both_windows_stay_within_twice_the_packets_in_flight() {
     let mut abc = abc(&[], 100);
@@ -126,7 +126,7 @@ fn the_capped_window_follows_within_one_round_trip() {
     }
 }
 
-/// M-11, X-9.
+/// abc20 section 6, open-questions#X-9.
 #[test]
 fn ce_and_drops_touch_the_second_window_alone() {
     let mut abc = abc(&[], 100);
@@ -299,7 +299,7 @@ fn the_rate_of_a_controller_that_paces_is_the_flows_and_counts_as_a_window() {
     assert!(both.pacing_rate() < both.second.as_ref().unwrap().pacing_rate());
 }
 
-/// the cap follows every ACK and nothing else.
+/// open-questions#X-14: the cap follows every ACK and nothing else.
 #[test]
 fn neither_a_loss_nor_a_timeout_clips() {
     let mut abc = abc(&[], 100);

@@ -37,7 +37,7 @@ fn below_eta_it_multiplies_and_above_it_adds() {
     near(growth_pkts(&[], 100, 0.5), libm::sqrt(1.35) - 1.0);
     near(growth_pkts(&[], 200, 0.76), 0.01);
     near(growth_pkts(&[], 400, 0.99), 0.04);
-    // mechanisms X-38
+    // open-questions#X-38
     near(growth_pkts(&[], 2000, 0.15), 3.0);
 }
 
@@ -104,7 +104,7 @@ fn one_power_law_may_replace_the_modes() {
     near(growth_pkts(power, 10_000, 0.15), 3.0);
 }
 
-/// mechanisms M-77
+/// open-questions#X-71
 #[test]
 fn a_loss_that_no_load_announced_makes_it_grow_like_tcp() {
     let mut bmcc = bmcc(&[], 100);

@@ -16,7 +16,7 @@
 //! - D1. T_IA is "the time between receptions of consecutive block ACKs". Where nothing waited for a part of it, h grows by that
 //!   idle time and mu_hat falls below the truth, mostly where the cap of 2 cr is lower still. `estimate=busy` counts from when
 //!   something waited.
-//! - D2. The weights of the paper's moving average are not stated (mechanisms M-35).
+//! - D2. The weights of the paper's moving average are not stated (open-questions#X-73).
 //! - D3. With losses, b frames take the air and fewer arrive: R is what b takes, and rates count what arrives, in the same share for a
 //!   full batch.
 //! - D4. A batch's frames count with their MAC framing in S / R, and without it in cr and mu_hat, which are rates of IP packets.

@@ -16,14 +16,14 @@
 //!
 //! | symbol | field | unit | default | source |
 //! |---|---|---|---|---|
-//! | K | `top` | flows | 10 | mechanisms X-19; not stated in abc20 |
+//! | K | `top` | flows | 10 | open-questions#X-19; not stated in abc20 |
 //! | - | `counters` | flows | 64 | D1 |
 //! | X | `headroom` | 1 | 0.1 | abc20 4.3 |
-//! | T | `period` | s | 100 ms | mechanisms X-19; not stated in abc20 |
+//! | T | `period` | s | 100 ms | open-questions#X-19; not stated in abc20 |
 //! | tau | `averaging` | s | 500 ms | the authors' router: a gain of 0.25/1000 per packet at 96 Mbit/s |
-//! | - | `least` | 1 | 0.05 | mechanisms X-19; the authors' router |
+//! | - | `least` | 1 | 0.05 | open-questions#X-19; the authors' router |
 //! | - | `weights` | choice | max-min | abc20 4.3 |
-//! | - | `classify` | choice | flow | mechanisms X-12 |
+//! | - | `classify` | choice | flow | open-questions#X-12 |
 //! | - | `demand` | choice | rates | D9 |
 //! | - | `measure`, `buffers` | choice | arrivals, own | D4, D7 |
 //!
@@ -39,10 +39,10 @@
 //!   a flow's rate is what it certainly has, count less error, so that a short flow that inherited a large count is not
 //!   taken for a long one. Memory stays O(K).
 //! - D2. Short flows are granted what they have before heavy flows share the rest: they are many, and taken as one flow
-//!   they would starve.
-//! - D3. What nobody demands goes to both queues in halves. Shared in proportion to the demands it would hold ABC
-//!   back where it starts: averages lag behind a flow that doubles every round trip, and ABC, unlike Cubic, sends no
-//!   more than its share even while the link is idle.
+//!   they would starve (open-questions#X-19).
+//! - D3. What nobody demands goes to both queues in halves. Shared in proportion to the demands
+//!   (open-questions#X-19) it would hold ABC back where it starts: averages lag behind a flow that doubles
+//!   every round trip, and ABC, unlike Cubic, sends no more than its share even while the link is idle.
 //! - D4. Rates are counted where packets arrive, those that will be dropped among them, as the authors' router does: what a queue was
 //!   allowed to send says less of what its flows want. `measure=departures` reads abc20's "throughput" by the letter; then a queue that
 //!   bursts of short flows overflow loses weight for it. The authors' router picks the queue of each packet at random by weight,
@@ -55,7 +55,7 @@
 //! - D7. Each queue has a buffer of its own, as in the authors' router; abc20 says nothing about buffers. `buffers=shared` has one for
 //!   both: when it is full, the queue that holds more for its weight loses its newest packet.
 //! - D8. `classify=ect1` sends accelerates to ABC's queue and everything else to the other one. It is there to show why it does
-//!   not do: a packet that an earlier router braked looks like ordinary ECN.
+//!   not do: a packet that an earlier router braked looks like ordinary ECN (open-questions#X-12).
 
 use alloc::vec::Vec;
 

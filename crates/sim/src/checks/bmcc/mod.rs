@@ -187,7 +187,7 @@ pub(super) fn theorem_1() -> Finding {
     finding(holds, measured.join("; "))
 }
 
-/// B-F4: 10,000 packets per slot, 550 flows (mechanisms X-51).
+/// B-F4: 10,000 packets per slot, 550 flows (open-questions#X-51).
 pub(super) fn backoff_over_u() -> Finding {
     let us = [1.15, 1.2, 1.3, 1.4, 1.5];
     let models = us.map(|u| Sharing::new(10_000.0, 550, 0.5, u));

@@ -11,7 +11,7 @@
 //!          = C T (1 - (1 - eta_0) exp(-kappa_2 (t - t_1) / T))  later                                               bmcc eq.22
 //! ```
 //!
-//! Two things are misprinted (mechanisms X-34, X-35). Theorem 1 is
+//! Two things are misprinted (open-questions#X-34, X-35). Theorem 1 is
 //! `E[Y(i)] - (C/N + 1/2) e = mu^i (E[Y(0)] - (C/N + 1/2) e)`: the text has the exponent i - 1 and lacks the 1/2 on the left. The data
 //! delivered is `(3^(t/T) - 1) / log 3` in the first phase, and after it
 //! `d(t_1) + C ((t - t_1) - (1 - eta_0) (T / kappa_2) (1 - exp(-kappa_2 (t - t_1) / T)))`.

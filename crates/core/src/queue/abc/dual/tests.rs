@@ -180,7 +180,7 @@ fn a_full_buffer_of_both_costs_the_queue_that_holds_more_for_its_weight() {
     assert_eq!((bench.dropped().len(), bench.queue.abc.waiting), (1, Bytes(4 * 1500)));
 }
 
-/// why the codepoint does not do as a classifier.
+/// open-questions#X-12: why the codepoint does not do as a classifier.
 #[test]
 fn by_the_codepoint_a_packet_that_was_braked_before_goes_to_the_wrong_queue() {
     for (classify, own) in [("flow", 2), ("ect1", 1)] {
