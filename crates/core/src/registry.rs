@@ -345,7 +345,7 @@ registry! {
         NewReno(newreno::NewReno) = "newreno" | "reno", feedback "rfc3168", queue None, host Tcp,
             "NewReno: additive increase, multiplicative decrease (RFC 5681, RFC 6582)";
         Bbr(bbr::Bbr) = "bbr" | "bbr1", feedback "delayed", queue None, host Tcp,
-            "BBR version 1: paced at the measured bandwidth, as Linux tcp_bbr.c";
+            "BBR version 1: paced at the measured bandwidth, as Linux 6.12 tcp_bbr.c";
         Bbr2(bbr2::Bbr2) = "bbr2", feedback "delayed", queue None, host Tcp,
             "BBR version 2: bounded by the losses of its probes, as Linux tcp_bbr2.c";
         Bbr3(bbr3::Bbr3) = "bbr3", feedback "delayed", queue None, host Tcp,

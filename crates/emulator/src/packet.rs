@@ -11,12 +11,12 @@
 //! # Hash
 //!
 //! BMCC compares loads with a hash of 16 bits that router and receiver compute alike. IPv4's identification
-//! is one where the sender counts it up, as Linux does for TCP; IPv6 has none, and IPv4 need not have one in
-//! packets that may not be fragmented (rfc6864 4.1): they come with 0. IPv6's flow label is the same in all
-//! packets of a flow. So the hash is the identification unless that is 0 or the protocol is UDP, whose
-//! receivers are not told it, and otherwise [`payload_hash16`] of bytes that a router on the way does not
-//! change: of TCP the sequence and acknowledgement numbers, of UDP the first 32 bytes of the datagram, of
-//! anything else the first 32 bytes behind the IP header.
+//! is one where the sender counts it up, as Linux 6.12 ip.h, ip_select_ident_segs, does for TCP; IPv6 has
+//! none, and IPv4 need not have one in packets that may not be fragmented (rfc6864 4.1): they come with 0.
+//! IPv6's flow label is the same in all packets of a flow. So the hash is the identification unless that is 0
+//! or the protocol is UDP, whose receivers are not told it, and otherwise [`payload_hash16`] of bytes that a
+//! router on the way does not change: of TCP the sequence and acknowledgement numbers, of UDP the first 32
+//! bytes of the datagram, of anything else the first 32 bytes behind the IP header.
 
 use brakelight_core::ecn::{Ecn, Encoding};
 use brakelight_core::packet::{Duplicate, FlowId, Packet, PacketId, Tunnel, payload_hash16};

@@ -34,7 +34,7 @@ pub const MODELS: &[Model] = &[
         tolerance: Tolerance { throughput: 0.05, p95: 0.20 },
     },
     Model { real: "bbr", scheme: "bbr", tolerance: Tolerance { throughput: 0.05, p95: 0.25 } },
-    // Linux's Cubic: W_est never catches up, and the curve is read one smallest RTT ahead.
+    // Linux 6.12 tcp_cubic.c: W_est never catches up, and the curve is read one smallest RTT ahead.
     Model {
         real: "cubic",
         scheme: "cubic:reno_catch_up=false,horizon=min_rtt",

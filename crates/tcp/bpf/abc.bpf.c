@@ -25,7 +25,7 @@ const volatile struct abc_setup {
 	enum feedback feedback;
 	/* Percent of a window per RTT at which packets are paced; 0 for none. */
 	__u32 pacing_percent;
-	/* Whether the second window is Linux's Cubic, or RFC 9438's without HyStart. */
+	/* Whether the second window is the Cubic of Linux 6.12 tcp_cubic.c, or RFC 9438's without HyStart. */
 	__u32 cubic_as_linux;
 } settings = { .feedback = FEEDBACK_ACCECN, .cubic_as_linux = 1 };
 

@@ -2,8 +2,8 @@
 /*
  * CUBIC (RFC 9438) in fixed point: the same readings as `brakelight-core`'s `controller/cubic.rs`, whose head
  * has the formulas. Windows are in bytes, so the curve's packets are times the MSS. As RFC 9438 has it and
- * without HyStart, or as Linux has it: with HyStart, with the smallest RTT as horizon, and with a W_est that
- * never catches up.
+ * without HyStart, or as Linux 6.12 tcp_cubic.c has it: with HyStart, with the smallest RTT as horizon, and
+ * with a W_est that never catches up.
  *
  *   W(t) = C (t - K)^3 + W_max,  K = cbrt((W_max - cwnd) / C),  C = 2/5, beta = 7/10
  */
@@ -35,8 +35,8 @@ struct cubic {
 	struct hystart hystart;
 	__u64 last_ack_ns;
 	/*
-	 * Smallest RTT, as Linux keeps it: samples of the first second of an epoch are left out; 0 before the
-	 * first.
+	 * Smallest RTT, as Linux 6.12 tcp_cubic.c keeps it: samples of the first second of an epoch are left out; 0
+	 * before the first.
 	 */
 	__u32 delay_min_us;
 	__u32 as_linux;
@@ -139,13 +139,13 @@ CHECKED_ALONE int cubic_avoid_congestion(struct cubic *c, const struct ack *ack,
 	if (!m->epoch_start_ns)
 		cubic_begin_epoch(c, ack->now_ns);
 	at = time_of_ns(ack->now_ns - min_u64(m->epoch_start_ns, ack->now_ns));
-	/* linux tcp_cubic.c bictcp_update */
+	/* Linux 6.12 tcp_cubic.c, bictcp_update */
 	horizon = time_of_ns((__u64)(c->as_linux && c->delay_min_us ? c->delay_min_us : ack->srtt_us) * 1000);
 	/* rfc9438 4.4, 4.5 */
 	target = cubic_curve(m->origin, m->k, at + horizon, c->mss);
 	target = min_u64(max_u64(target, m->cwnd), m->cwnd + m->cwnd / 2);
 	growth = target - m->cwnd;
-	/* linux tcp_cubic.c bictcp_update: 5 % per RTT while no loss has told the maximum */
+	/* Linux 6.12 tcp_cubic.c, bictcp_update: 5 % per RTT while no loss has told the maximum */
 	if (!m->w_max)
 		growth = max_u64(growth, m->cwnd / 20);
 	grown = m->cwnd + share_of(growth, m->cwnd, acked);
@@ -169,7 +169,7 @@ static __always_inline void cubic_pause(struct cubic *c, __u64 now_ns)
 	c->last_ack_ns = now_ns;
 }
 
-/* Smallest RTT and HyStart; linux cubictcp_acked */
+/* Smallest RTT and HyStart; Linux 6.12 tcp_cubic.c, cubictcp_acked */
 static __always_inline void cubic_watch(struct cubic *c, const struct ack *ack)
 {
 	struct cubic_model *m = &c->model;

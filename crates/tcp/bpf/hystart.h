@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * HyStart as Linux has it: the same readings as Classic in `brakelight-core`'s `controller/hystart.rs`, whose
- * head has the rules and constants.
+ * HyStart as in Linux 6.12 tcp_cubic.c, hystart_update: the same readings as Classic in `brakelight-core`'s
+ * `controller/hystart.rs`, whose head has the rules and constants.
  */
 #ifndef BRAKELIGHT_HYSTART_H
 #define BRAKELIGHT_HYSTART_H
@@ -9,7 +9,7 @@
 #include "fixed.h"
 
 /*
- * linux tcp_cubic.c: hystart_low_window, hystart_ack_delta_us, HYSTART_MIN_SAMPLES, HYSTART_DELAY_MIN,
+ * Linux 6.12 tcp_cubic.c, hystart_low_window, hystart_ack_delta_us, HYSTART_MIN_SAMPLES, HYSTART_DELAY_MIN,
  * HYSTART_DELAY_MAX
  */
 #define HYSTART_LOW_WINDOW 16
@@ -55,8 +55,8 @@ static __always_inline void hystart_rearm(struct hystart *h, __u64 now_ns)
 }
 
 /*
- * Whether slow start is to end here; linux hystart_update. Windows in bytes; `paced` if TCP or a queue spaces
- * packets.
+ * Whether slow start is to end here; Linux 6.12 tcp_cubic.c, hystart_update. Windows in bytes; `paced` if TCP
+ * or a queue spaces packets.
  */
 static __always_inline bool hystart_found(struct hystart *h, __u64 now_ns, __u64 newest, __u32 rtt_us, __u32 delay_min_us,
 					  __u64 cwnd, __u32 mss, __u32 srtt_us, bool paced)
@@ -73,7 +73,7 @@ static __always_inline bool hystart_found(struct hystart *h, __u64 now_ns, __u64
 		return false;
 	if (now_ns - min_u64(h->last_ack_ns, now_ns) <= HYSTART_ACK_DELTA_NS) {
 		h->last_ack_ns = now_ns;
-		/* linux hystart_ack_delay: four bursts of 64 KiB at two windows per RTT */
+		/* Linux 6.12 tcp_cubic.c, hystart_ack_delay: four bursts of 64 KiB at two windows per RTT */
 		cushion_ns = min_u64(131072000ULL * srtt_us / (cwnd ? cwnd : 1), 1000000);
 		if ((paced ? 1 : 2) * (now_ns - min_u64(h->round_start_ns, now_ns)) > delay_min_us * 1000ULL + cushion_ns)
 			h->found = 1;

@@ -8,8 +8,8 @@
  *                    at most target - pipe                                             rfc9937 6.2
  *   cwnd = pipe + sndcnt, where sndcnt >= 1 until the first packet of the episode is out
  *
- * `prior` is the window before the episode, as in Linux, not RFC 9937's RecoverFS: they agree for a flow
- * whose window was the limit. A safe ACK advances snd_una and reports no new loss.
+ * `prior` is the window before the episode, as in Linux 6.12 tcp_input.c, not RFC 9937's RecoverFS: they
+ * agree for a flow whose window was the limit. A safe ACK advances snd_una and reports no new loss.
  */
 #ifndef BRAKELIGHT_PRR_H
 #define BRAKELIGHT_PRR_H

@@ -17,7 +17,7 @@ static __always_inline __u32 tcp_packets_in_flight(const struct tcp_sock *tp)
 	return tp->packets_out - (tp->sacked_out + tp->lost_out) + tp->retrans_out;
 }
 
-/* linux tcp_is_cwnd_limited */
+/* Linux 6.12 tcp.h, tcp_is_cwnd_limited */
 static __always_inline bool is_cwnd_limited(struct tcp_sock *tp, bool slow_start)
 {
 	return BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited) || (slow_start && tp->snd_cwnd < 2 * tp->max_packets_out);
@@ -87,7 +87,7 @@ static __always_inline void note_state(struct connection *c, __u8 state)
 /* For how long nothing came back, and the retransmission timeout to measure it by. */
 static __always_inline __u64 idle_ns(const struct tcp_sock *tp, const struct connection *c, __u64 now_ns, __u64 *rto_ns)
 {
-	/* rfc6298 2.3; linux __tcp_set_rto: rttvar_us is four mean deviations, at least 200 ms */
+	/* rfc6298 2.3; Linux 6.12 tcp.h, __tcp_set_rto: rttvar_us is four mean deviations, at least 200 ms */
 	*rto_ns = ((__u64)(tp->srtt_us >> 3) + tp->rttvar_us) * NS_PER_US;
 	return c->last_ack_ns && now_ns > c->last_ack_ns ? now_ns - c->last_ack_ns : 0;
 }

@@ -13,8 +13,8 @@
  *    once when their last packet comes.
  * K3 the time at which a lost packet was sent is not known where an episode starts: it is taken to be that of
  *    the newest packet measured.
- * K4 repairs of losses go by PRR, as everywhere in Linux. A reduction by delay has nothing to repair: the
- *    window is set.
+ * K4 repairs of losses go by PRR, as everywhere in Linux 6.12 tcp_input.c. A reduction by delay has nothing
+ *    to repair: the window is set.
  */
 #include "kernel.h"
 

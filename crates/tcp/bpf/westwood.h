@@ -15,7 +15,7 @@
 #include "fixed.h"
 
 #define BANDWIDTH_BITS 4
-/* linux TCP_WESTWOOD_RTT_MIN */
+/* Linux 6.12 tcp_westwood.c, TCP_WESTWOOD_RTT_MIN */
 #define WESTWOOD_INTERVAL_US 50000
 /* 64 s: with the largest bandwidth their product still fits. */
 #define WESTWOOD_RTT_MAX_US (1U << 26)
@@ -54,7 +54,7 @@ static __always_inline void westwood_init(struct westwood *w, __u32 mss, __u64 c
 	w->since_us = now_us;
 }
 
-/* linux westwood_update_window: the ACK that completes a sample belongs to the next one. */
+/* Linux 6.12 tcp_westwood.c, westwood_update_window: an ACK that completes a sample belongs to the next one. */
 static __always_inline void westwood_measure(struct westwood *w, __u64 now_us, __u32 acked)
 {
 	__u64 delta_us = now_us - min_u64(w->since_us, now_us);
@@ -94,7 +94,7 @@ static __always_inline void westwood_on_ack(struct westwood *w, __u64 now_us, __
 	if (rtt_us) {
 		rtt_us = rtt_us < WESTWOOD_RTT_MAX_US ? rtt_us : WESTWOOD_RTT_MAX_US;
 		w->rtt_us = rtt_us;
-		/* linux update_rtt_min */
+		/* Linux 6.12 tcp_westwood.c, update_rtt_min */
 		if (!w->rtt_min_us || w->reset_rtt_min || rtt_us < w->rtt_min_us)
 			w->rtt_min_us = rtt_us;
 		w->reset_rtt_min = 0;

@@ -111,7 +111,7 @@ fn threshold(text: &str) -> Result<Threshold, String> {
 }
 
 fn controller_name(text: &str) -> Result<String, String> {
-    // linux bpf_obj_name_cpy
+    // Linux 6.12 kernel/bpf/syscall.c, bpf_obj_name_cpy
     const VALID: &str = "1 to 15 letters, digits, `_` and `.`";
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
     if (1..=15).contains(&text.len()) && text.chars().all(plain) {

@@ -64,7 +64,8 @@
 //!    so that delays without brakes are those of a queue that the second window answers for. The kernel's Cubic also reads its
 //!    curve one smallest RTT ahead, and its Reno window never catches up; without all three, ABC takes more than its share
 //!    beside it at a drop-tail queue.
-//! D6 idle periods longer than the retransmission timeout decay both windows, as Linux does for every controller.
+//! D6 idle periods longer than the retransmission timeout decay both windows, as Linux 6.12 tcp_output.c,
+//!    tcp_cwnd_restart, does for controllers that leave the window to TCP.
 
 use alloc::boxed::Box;
 use alloc::format;
@@ -114,7 +115,7 @@ choices! {
     pub enum SecondCubic {
         /// RFC 9438's, without HyStart.
         Rfc9438 = "rfc9438",
-        /// Linux's, with HyStart until the first brake.
+        /// That of Linux 6.12 tcp_cubic.c, with HyStart until the first brake.
         Linux = "linux",
     }
 }
@@ -200,7 +201,7 @@ parameters! {
         /// The controller of that window.
         other: Other = Other::CUBIC, in .., from "abc20 4.1";
         /// Which Cubic it is, where it is Cubic.
-        cubic: SecondCubic = SecondCubic::Rfc9438, in .., from "linux tcp_cubic.c";
+        cubic: SecondCubic = SecondCubic::Rfc9438, in .., from "Linux 6.12 tcp_cubic.c";
         /// Whether the window gains one packet per RTT besides; without it shares do not converge.
         additive_increase: bool = true, in .., from "abc20 3.1.3";
         /// Packets below which braking does not go: 2 in the paper, 5 in the prototype.

@@ -24,7 +24,8 @@
 //! Deviations:
 //! D1 gamma is fixed: the draft's tuning by emulation, which lowers it to as little as 5 where buffers are small, is
 //!    left out.
-//! D2 RTT is the smallest sample of the round, as in Vegas and in the Linux port of Compound: delayed ACKs add nothing.
+//! D2 RTT is the smallest sample of the round, as in Vegas and in Linux's tcp_compound.c of 2006: delayed
+//!    ACKs add nothing.
 //! D3 the window does not grow while it is not the limit.
 
 use super::rounds::Rounds;

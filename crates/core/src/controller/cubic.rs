@@ -1,4 +1,4 @@
-//! CUBIC (RFC 9438), with HyStart as Linux has it, or HyStart++ (RFC 9406).
+//! CUBIC (RFC 9438), with HyStart as Linux 6.12 tcp_cubic.c has it, or HyStart++ (RFC 9406).
 //!
 //! ```text
 //! W(t) = C (t - K)^3 + W_max                                                        rfc9438 4.2, Figure 1
@@ -27,13 +27,15 @@
 //! | RTT | `horizon` | choice | srtt | rfc9438 4.4 |
 //!
 //! Deviations:
-//! D1 a reduction starts from cwnd, not from the bytes in flight, as Linux does; growth stops while cwnd is not the
-//!    limit, so that the two stay close.
-//! D2 before the first loss the window grows by at least `initial_growth` of itself per RTT, as Linux does: the curve
-//!    from K = 0 is nearly flat at first.
+//! D1 a reduction starts from cwnd, not from the bytes in flight, as Linux 6.12 tcp_cubic.c,
+//!    cubictcp_recalc_ssthresh, does; growth stops while cwnd is not the limit, so that the two stay close.
+//! D2 before the first loss the window grows by at least `initial_growth` of itself per RTT, as Linux 6.12
+//!    tcp_cubic.c, bictcp_update, does: the curve from K = 0 is nearly flat at first.
 //! D3 in the Reno-friendly region the window is the larger of W_est and the cubic step, so it never falls there.
-//! D4 slow start has no limit per ACK (RFC 9438 asks for RFC 5681's one packet, Linux counts packets ACKed).
-//! D5 time without an ACK that may raise the window does not count as t (rfc9438 5.8); Linux leaves out idle time only.
+//! D4 slow start has no limit per ACK (RFC 9438 asks for RFC 5681's one packet, Linux 6.12 tcp_cong.c,
+//!    tcp_slow_start, counts packets ACKed).
+//! D5 time without an ACK that may raise the window does not count as t (rfc9438 5.8); Linux 6.12
+//!    tcp_cubic.c, cubictcp_cwnd_event, leaves out idle time only.
 
 use super::hystart::{self, Classic, PlusPlus};
 use super::{
@@ -50,7 +52,7 @@ choices! {
     pub enum HyStart {
         /// Never.
         Off = "off",
-        /// By ACK trains and delay, as in Linux.
+        /// By ACK trains and delay, as in Linux 6.12 tcp_cubic.c.
         Classic = "classic",
         /// RFC 9406.
         PlusPlus = "plusplus",
@@ -62,7 +64,7 @@ choices! {
     pub enum Horizon {
         /// One smoothed RTT, as RFC 9438 says.
         Srtt = "srtt",
-        /// One smallest RTT, as Linux does.
+        /// One smallest RTT, as Linux 6.12 tcp_cubic.c, bictcp_update, does.
         MinRtt = "min_rtt",
     }
 }
@@ -78,26 +80,27 @@ parameters! {
         fast_convergence: bool = true, in .., from "rfc9438 4.7";
         /// Whether the window is at least what Reno would have.
         reno_friendly: bool = true, in .., from "rfc9438 4.3";
-        /// Whether W_est grows by a packet per RTT once it has passed the window before the reduction; Linux never does.
+        /// Whether W_est grows by a packet per RTT once it has passed the window before the reduction; Linux
+        /// 6.12 tcp_cubic.c never does.
         reno_catch_up: bool = true, in .., from "rfc9438 4.3";
         /// How far ahead the curve is read.
         horizon: Horizon = Horizon::Srtt, in .., from "rfc9438 4.4";
         /// Least growth per RTT, as a share of the window, while no loss has told the maximum.
-        initial_growth: f64 = 0.05, in 0.0..=0.5, from "linux tcp_cubic.c bictcp_update";
+        initial_growth: f64 = 0.05, in 0.0..=0.5, from "Linux 6.12 tcp_cubic.c, bictcp_update";
         /// How slow start ends before a loss ends it.
-        hystart: HyStart = HyStart::Classic, in .., from "linux tcp_cubic.c";
+        hystart: HyStart = HyStart::Classic, in .., from "Linux 6.12 tcp_cubic.c";
         /// Window, in packets, below which classic HyStart does not look.
-        hystart_low_window: u32 = 16, in 1..=10_000, from "linux tcp_cubic.c";
+        hystart_low_window: u32 = 16, in 1..=10_000, from "Linux 6.12 tcp_cubic.c";
         /// Largest gap within an ACK train.
-        hystart_ack_delta: Duration = Duration::from_millis(2), in Duration::from_micros(1)..=Duration::from_secs(1), from "linux tcp_cubic.c";
+        hystart_ack_delta: Duration = Duration::from_millis(2), in Duration::from_micros(1)..=Duration::from_secs(1), from "Linux 6.12 tcp_cubic.c";
         /// How far an ACK train must reach into the round, as a share of the smallest RTT: 0.5 unpaced, 1 paced.
-        hystart_train: f64 = 0.5, in 0.1..=10.0, from "linux tcp_cubic.c";
+        hystart_train: f64 = 0.5, in 0.1..=10.0, from "Linux 6.12 tcp_cubic.c";
         /// The smallest RTT over this is the rise of the RTT that ends slow start.
-        hystart_delay_divisor: f64 = 8.0, in 0.5..=100.0, from "linux tcp_cubic.c";
+        hystart_delay_divisor: f64 = 8.0, in 0.5..=100.0, from "Linux 6.12 tcp_cubic.c";
         /// Lower bound of that rise.
-        hystart_delay_min: Duration = Duration::from_millis(4), in Duration::from_micros(1)..=Duration::from_secs(10), from "linux tcp_cubic.c";
+        hystart_delay_min: Duration = Duration::from_millis(4), in Duration::from_micros(1)..=Duration::from_secs(10), from "Linux 6.12 tcp_cubic.c";
         /// Upper bound of that rise.
-        hystart_delay_max: Duration = Duration::from_millis(16), in Duration::from_micros(1)..=Duration::from_secs(10), from "linux tcp_cubic.c";
+        hystart_delay_max: Duration = Duration::from_millis(16), in Duration::from_micros(1)..=Duration::from_secs(10), from "Linux 6.12 tcp_cubic.c";
         /// Whether to send ECT(0) and treat CE as a loss.
         ecn: bool = false, in .., from "rfc3168 6.1.2";
     }
@@ -150,7 +153,8 @@ pub struct Cubic {
     /// The model before the last reduction.
     before: Option<Model>,
     watch: Watch,
-    /// Smallest RTT, as Linux keeps it: samples of the first second of an epoch are left out.
+    /// Smallest RTT, as Linux 6.12 tcp_cubic.c, cubictcp_acked, keeps it: samples of the first second of an
+    /// epoch are left out.
     delay_min: Option<Duration>,
     /// The last ACK of any kind: t counts no time between ACKs of which the later may not raise the window.
     last_ack: Time,
@@ -212,7 +216,7 @@ impl Cubic {
     }
 
     /// Smallest RTT and HyStart.
-    // linux cubictcp_acked
+    // Linux 6.12 tcp_cubic.c, cubictcp_acked
     fn watch(&mut self, event: &AckEvent<'_>) {
         let slow_start = self.in_slow_start();
         let newest = event.acked.last().map(|packet| packet.number);

@@ -1,6 +1,6 @@
 //! HyStart: leaving slow start before the queue overflows. Two of them.
 //!
-//! **Classic** (Ha and Rhee 2008, with the rules and constants of Linux `tcp_cubic.c`) leaves at once:
+//! **Classic** (Ha and Rhee 2008, with the rules and constants of Linux 6.12 `tcp_cubic.c`) leaves at once:
 //!
 //! ```text
 //! ACK train:  ACKs no more than ack_delta apart that reach past train * (delay_min + cushion) into the round
@@ -23,14 +23,14 @@
 //!
 //! | symbol | field | unit | default | source |
 //! |---|---|---|---|---|
-//! | low_window | `low_window_pkts` | packets | 16 | linux `hystart_low_window` |
-//! | ack_delta | `ack_delta` | time | 2 ms | linux `hystart_ack_delta_us` |
-//! | train | `train` | 1 | 0.5 | linux `hystart_update`, unpaced |
-//! | divisor | `divisor` | 1 | 8 | linux `hystart_update` |
-//! | delay_floor | `delay_floor` | time | 4 ms | linux `HYSTART_DELAY_MIN` |
-//! | delay_ceiling | `delay_ceiling` | time | 16 ms | linux `HYSTART_DELAY_MAX` |
-//! | samples | [`MIN_SAMPLES`] | count | 8 | linux `HYSTART_MIN_SAMPLES`, rfc9406 4.3 |
-//! | cushion | [`cushion`] | time | 1 ms at most | linux `hystart_ack_delay` |
+//! | low_window | `low_window_pkts` | packets | 16 | Linux 6.12 tcp_cubic.c, `hystart_low_window` |
+//! | ack_delta | `ack_delta` | time | 2 ms | Linux 6.12 tcp_cubic.c, `hystart_ack_delta_us` |
+//! | train | `train` | 1 | 0.5 | Linux 6.12 tcp_cubic.c, `hystart_update`, unpaced |
+//! | divisor | `divisor` | 1 | 8 | Linux 6.12 tcp_cubic.c, `hystart_update` |
+//! | delay_floor | `delay_floor` | time | 4 ms | Linux 6.12 tcp_cubic.c, `HYSTART_DELAY_MIN` |
+//! | delay_ceiling | `delay_ceiling` | time | 16 ms | Linux 6.12 tcp_cubic.c, `HYSTART_DELAY_MAX` |
+//! | samples | [`MIN_SAMPLES`] | count | 8 | Linux 6.12 tcp_cubic.c, `HYSTART_MIN_SAMPLES`, rfc9406 4.3 |
+//! | cushion | [`cushion`] | time | 1 ms at most | Linux 6.12 tcp_cubic.c, `hystart_ack_delay` |
 //! | L | [`LIMIT`] | packets | 8 | rfc9406 4.3, unpaced |
 //!
 //! Deviations: D1 whether the host paces is not known here: classic HyStart takes it as unpaced, which is what the
@@ -59,7 +59,7 @@ pub(super) struct Sample {
 
 /// Room for the delay that segmentation offload puts between ACKs: four 64 KiB bursts at the rate slow start aims at,
 /// and no more than 1 ms.
-// linux hystart_ack_delay
+// Linux 6.12 tcp_cubic.c, hystart_ack_delay
 pub(super) fn cushion(cwnd: Bytes, srtt: Duration) -> Duration {
     let rate_bytes_s = 2.0 * cwnd.as_f64() / srtt.as_secs_f64();
     Duration::from_secs_f64(4.0 * 65_536.0 / rate_bytes_s).min(Duration::from_millis(1))
@@ -106,8 +106,8 @@ impl Classic {
         self.rounds.sent(number);
     }
 
-    /// Ready for another slow start: the one after a timeout, as in Linux, where only `cubictcp_state` clears
-    /// `found`, when the connection enters `TCP_CA_Loss`.
+    /// Ready for another slow start: the one after a timeout, as in Linux 6.14 tcp_cubic.c, where only
+    /// `cubictcp_state` clears `found`, when the connection enters `TCP_CA_Loss`.
     // linux 6.14 tcp_cubic.c cubictcp_state
     pub(super) fn rearm(&mut self, now: Time) {
         self.start_round(now);
@@ -123,7 +123,7 @@ impl Classic {
     }
 
     /// Whether slow start is to end here.
-    // linux hystart_update
+    // Linux 6.12 tcp_cubic.c, hystart_update
     pub(super) fn found(&mut self, sample: &Sample) -> bool {
         if self.found {
             return false;

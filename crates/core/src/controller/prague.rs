@@ -1,6 +1,6 @@
-//! TCP Prague (De Schepper, Tilmans, Briscoe and Goel, draft-briscoe-iccrg-prague-congestion-control-04; Linux `tcp_prague.c`
-//! of the L4S team, version 0.7): the congestion control of L4S. It reacts to the share of packets that carried CE, in
-//! small steps, and expects a queue that marks at a shallow threshold.
+//! TCP Prague (De Schepper, Tilmans, Briscoe and Goel, draft-briscoe-iccrg-prague-congestion-control-04;
+//! `tcp_prague.c` of the L4S team, version 0.7): the congestion control of L4S. It reacts to the share of
+//! packets that carried CE, in small steps, and expects a queue that marks at a shallow threshold.
 //!
 //! ```text
 //! each virtual RTT:    alpha += g (F - alpha),  F = CE packets / packets acknowledged in it         prague 2.4.1
@@ -12,8 +12,8 @@
 //! slow start:          cwnd += packets acknowledged without CE
 //!
 //! virtual RTT = max(srtt, R) after D rounds outside slow start, srtt before                         prague 2.4.4
-//! cwnd goes by one packet per ACK towards ceil(W), which is at least 2                              Linux
-//! pacing rate = max(floor W, in flight) / srtt, twice that while cwnd < ssthresh / 2                Linux
+//! cwnd goes by one packet per ACK towards ceil(W), which is at least 2                           tcp_prague.c
+//! pacing rate = max(floor W, in flight) / srtt, twice that while cwnd < ssthresh / 2             tcp_prague.c
 //! ```
 //!
 //! | symbol | field | unit | default | source |
@@ -21,26 +21,30 @@
 //! | g | `gain` | 1 | 1/16 | prague 2.4.1; rfc8257 3.3 |
 //! | alpha at first | `initial_alpha` | 1 | 1 | prague 2.4.1 (D1) |
 //! | R | `rtt_virtual` | s | 25 ms | prague 2.4.4 |
-//! | D | `transition` | rounds | 500 | prague 2.4.4; 4 in Linux 0.7 |
-//! | - | `beta` | 1 | 0.5 | Linux: what a loss leaves |
+//! | D | `transition` | rounds | 500 | prague 2.4.4; 4 in tcp_prague.c 0.7 |
+//! | - | `beta` | 1 | 0.5 | tcp_prague.c 0.7: what a loss leaves |
 //! | W | `cwnd_pkts` | packets | initial window | fractional |
 //! | cwnd | `whole_pkts` | packets | initial window | - |
 //!
-//! Every packet carries ECT(1), retransmissions included (rfc9331 4.1; Linux: ECN++). Its receiver is `accecn` (rfc9331 4.2).
+//! Every packet carries ECT(1), retransmissions included (rfc9331 4.1; tcp_prague.c: ECN++). Its receiver is
+//! `accecn` (rfc9331 4.2).
 //!
 //! Deviations:
-//! D1 Linux 0.7 starts with alpha = 0 and halves W at the first CE instead: the first step is the same, those after it
-//!    are smaller. `initial_alpha=0` does that.
-//! D2 on CE ssthresh = W at once, as the draft says; Linux lowers it with cwnd, and an ACK of two packets of which one
-//!    carried CE may go on with slow start.
-//! D3 the window may grow unless the application held the flow back. Linux asks whether cwnd did, but counts as in
-//!    flight what waits in its pacing queue (`fq`); here such packets have not left.
-//! D4 Linux sends bursts of up to 250 us of the pacing rate; here each packet is spaced by itself, which is the draft's aim.
-//! D5 the rate mode of Linux 0.7 below 4 packets (3 % pacing steps, packets down to 150 bytes, 100 kbit/s at least) is not
-//!    built: a flow holds 2 packets at the least.
-//! D6 no fallback is built for a bottleneck that marks ECT(1) as RFC 3168 says (rfc9331 4.3; off by default in Linux): behind
-//!    a single-queue AQM Prague takes more than its share from Classic flows, as it would in Linux.
-//! D7 after an idle period nothing is reset, as Linux does for every controller that sets cwnd by itself.
+//! D1 tcp_prague.c 0.7 starts with alpha = 0 and halves W at the first CE instead: the first step is the
+//!    same, those after it are smaller. `initial_alpha=0` does that.
+//! D2 on CE ssthresh = W at once, as the draft says; tcp_prague.c lowers it with cwnd, and an ACK of two
+//!    packets of which one carried CE may go on with slow start.
+//! D3 the window may grow unless the application held the flow back. tcp_prague.c asks whether cwnd did, but
+//!    counts as in flight what waits in its pacing queue (`fq`); here such packets have not left.
+//! D4 tcp_prague.c sends bursts of up to 250 us of the pacing rate; here each packet is spaced by itself,
+//!    which is the draft's aim.
+//! D5 the rate mode of tcp_prague.c 0.7 below 4 packets (3 % pacing steps, packets down to 150 bytes, 100
+//!    kbit/s at least) is not built: a flow holds 2 packets at the least.
+//! D6 no fallback is built for a bottleneck that marks ECT(1) as RFC 3168 says (rfc9331 4.3; off by default
+//!    in tcp_prague.c): behind a single-queue AQM Prague takes more than its share from Classic flows, as it
+//!    would there.
+//! D7 after an idle period nothing is reset: Linux 6.12 tcp.h, tcp_slow_start_after_idle_check, leaves out
+//!    controllers that set cwnd by themselves.
 
 use super::{
     AckEvent, Connection, Controller, LossEvent, Recovery, SendDirective, SendEvent, SpuriousEvent, Timeout,
@@ -63,7 +67,7 @@ parameters! {
         /// Rounds outside slow start before it does.
         transition: u32 = 500, in .., from "prague 2.4.4";
         /// What is left of the window after a loss.
-        beta: f64 = 0.5, in 0.1..=0.95, from "Linux tcp_prague.c";
+        beta: f64 = 0.5, in 0.1..=0.95, from "tcp_prague.c 0.7";
     }
 }
 
@@ -245,7 +249,7 @@ impl Controller for Prague {
             return;
         }
         self.reduced_at = Some(event.now);
-        // Linux 0.7: without an average yet, half
+        // tcp_prague.c 0.7: without an average yet, half
         let alpha = if self.saw_ce || self.alpha > 0.0 { self.alpha } else { 1.0 };
         // prague 2.4.2
         self.cwnd_pkts = (self.cwnd_pkts * (1.0 - alpha / 2.0)).max(MIN_WINDOW);

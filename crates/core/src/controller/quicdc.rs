@@ -33,8 +33,9 @@
 //!   host's QUIC spaces packets at that rate with a credit of ten, or of what the flow's `pacing_burst` says. Public code
 //!   that seems to be the authors' never sets mvfst's pacing rate, so their Westwood+ may have been unpaced: that is not
 //!   modelled.
-//! - D5. Linux's and mvfst's Westwood forget RTT_min after a timeout only, and after 20 s; here `horizon` does it for the
-//!   threshold, and the window's RTT_min starts over after a timeout only.
+//! - D5. The Westwood of Linux 6.12 tcp_westwood.c and of mvfst forget RTT_min after a timeout only, and
+//!   after 20 s; here `horizon` does it for the threshold, and the window's RTT_min starts over after a
+//!   timeout only.
 
 use super::westwood::{self, Filter, Westwood};
 use super::{AckEvent, Connection, Controller, IdleEvent, LossEvent, SpuriousEvent, Timeout, TimeoutEvent};

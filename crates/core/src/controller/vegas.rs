@@ -1,4 +1,5 @@
-//! Vegas (Brakmo and Peterson 1995), with the parameters of Linux `tcp_vegas.c`: a few packets in the queue, no more.
+//! Vegas (Brakmo and Peterson 1995), with the parameters of Linux 6.12 `tcp_vegas.c`: a few packets in the
+//! queue, no more.
 //!
 //! ```text
 //! once per round trip:  diff = cwnd (RTT - base_RTT) / base_RTT           packets in the queue, brakmo95 3.2
@@ -12,17 +13,19 @@
 //!
 //! | symbol | field | unit | default | source |
 //! |---|---|---|---|---|
-//! | alpha | `alpha` | packets | 2 | linux tcp_vegas.c |
-//! | beta | `beta` | packets | 4 | linux tcp_vegas.c |
-//! | gamma | `gamma` | packets | 1 | linux tcp_vegas.c |
+//! | alpha | `alpha` | packets | 2 | Linux 6.12 tcp_vegas.c |
+//! | beta | `beta` | packets | 4 | Linux 6.12 tcp_vegas.c |
+//! | gamma | `gamma` | packets | 1 | Linux 6.12 tcp_vegas.c |
 //! | base_RTT | `base_rtt` | time | - | brakmo95 3.2 |
-//! | RTT | `round_rtt` | time | - | linux tcp_vegas_pkts_acked |
+//! | RTT | `round_rtt` | time | - | Linux 6.12 tcp_vegas.c, tcp_vegas_pkts_acked |
 //!
 //! Deviations:
-//! D1 Linux's slow start grows in every round trip: `slow_start=every`. There the smallest RTT of a round is that of a
-//!    packet sent before the queue grew, and betrays the queue one doubling too late.
-//! D2 diff is a fraction, not rounded down to packets as in Linux, where 4.9 packets still pass for no more than 4.
-//! D3 the window does not grow while it is not the limit; Linux's Vegas does not look.
+//! D1 Slow start of Linux 6.12 tcp_vegas.c grows in every round trip: `slow_start=every`. There the smallest
+//!    RTT of a round is that of a packet sent before the queue grew, and betrays the queue one doubling too
+//!    late.
+//! D2 diff is a fraction, not rounded down to packets as in Linux 6.12 tcp_vegas.c, where 4.9 packets still
+//!    pass for no more than 4.
+//! D3 the window does not grow while it is not the limit; Linux 6.12 tcp_vegas.c does not look.
 //! D4 Brakmo's own loss detection (rechecking timestamps at each duplicate ACK) is the host's affair.
 
 use super::rounds::Rounds;
@@ -37,7 +40,7 @@ use crate::time::{Duration, Time};
 use crate::units::Bytes;
 
 /// Samples a round must have before it counts: with fewer, all may come from delayed ACKs.
-// linux tcp_vegas_cong_avoid
+// Linux 6.12 tcp_vegas.c, tcp_vegas_cong_avoid
 const MIN_SAMPLES: u32 = 3;
 
 choices! {
@@ -45,7 +48,7 @@ choices! {
     pub enum SlowStart {
         /// In every other round trip, so that the comparison is valid.
         Alternate = "alternate",
-        /// In every round trip, as Linux does.
+        /// In every round trip, as Linux 6.12 tcp_vegas.c does.
         Every = "every",
     }
 }
@@ -55,11 +58,11 @@ parameters! {
     pub struct Config {
         check check;
         /// Fewer packets in the queue than this: speed up.
-        alpha: f64 = 2.0, in 0.1..=1000.0, from "linux tcp_vegas.c";
+        alpha: f64 = 2.0, in 0.1..=1000.0, from "Linux 6.12 tcp_vegas.c";
         /// More packets in the queue than this: slow down.
-        beta: f64 = 4.0, in 0.1..=1000.0, from "linux tcp_vegas.c";
+        beta: f64 = 4.0, in 0.1..=1000.0, from "Linux 6.12 tcp_vegas.c";
         /// More packets in the queue than this end slow start.
-        gamma: f64 = 1.0, in 0.1..=1000.0, from "linux tcp_vegas.c";
+        gamma: f64 = 1.0, in 0.1..=1000.0, from "Linux 6.12 tcp_vegas.c";
         /// When slow start grows.
         slow_start: SlowStart = SlowStart::Alternate, in .., from "brakmo95 3.3";
     }
@@ -146,7 +149,7 @@ impl Vegas {
     }
 
     /// The comparison at the end of a round.
-    // linux tcp_vegas_cong_avoid
+    // Linux 6.12 tcp_vegas.c, tcp_vegas_cong_avoid
     fn compare(&mut self, acked: Bytes, newest_rtt: Duration) {
         let cwnd_pkts = self.cwnd.as_f64() / self.mss.as_f64();
         // brakmo95 3.2: the packet whose ACK ends the round is the first one sent in it. In a round of slow start that
@@ -171,7 +174,7 @@ impl Vegas {
         }
         self.cwnd = self.cwnd.max(Bytes(2 * self.mss.0));
         if self.ssthresh < Bytes(u64::MAX) {
-            // linux tcp_current_ssthresh
+            // Linux 6.12 tcp.h, tcp_current_ssthresh
             self.ssthresh = self.ssthresh.max(Bytes(self.cwnd.0 / 4 * 3));
         }
     }
@@ -188,7 +191,7 @@ impl Controller for Vegas {
     fn on_send(&mut self, event: &SendEvent) -> SendDirective {
         if event.inflight == Bytes::ZERO {
             // Nothing on its way: what was learnt may be stale, the path's length included.
-            // linux tcp_vegas_cwnd_event
+            // Linux 6.12 tcp_vegas.c, tcp_vegas_cwnd_event
             self.base_rtt = Duration::MAX;
             self.forget_round();
             self.rounds.restart();

@@ -1,4 +1,5 @@
-//! Westwood+ (Mascolo et al. 2001; Grieco and Mascolo 2004), with the bandwidth filter of Linux `tcp_westwood.c`.
+//! Westwood+ (Mascolo et al. 2001; Grieco and Mascolo 2004), with the bandwidth filter of Linux 6.12
+//! `tcp_westwood.c`.
 //!
 //! ```text
 //! every Delta = max(RTT, 50 ms):  b = bytes acknowledged / Delta                              grieco04
@@ -10,18 +11,20 @@
 //!
 //! | symbol | field | unit | default | source |
 //! |---|---|---|---|---|
-//! | w | `weight` | 1 | 7/8 (filter=fast: 2/8) | linux westwood_do_filter; quicdc eq.7 |
-//! | Delta | `interval` | time | 50 ms | linux TCP_WESTWOOD_RTT_MIN |
-//! | n | `n_bytes_per_s` | bytes/s | first sample | linux westwood_filter |
-//! | BWE | `bwe_bytes_per_s` | bytes/s | first sample | linux westwood_filter |
-//! | RTT_min | `rtt_min` | time | - | linux update_rtt_min |
+//! | w | `weight` | 1 | 7/8 (filter=fast: 2/8) | Linux 6.12 tcp_westwood.c, westwood_do_filter; quicdc eq.7 |
+//! | Delta | `interval` | time | 50 ms | Linux 6.12 tcp_westwood.c, TCP_WESTWOOD_RTT_MIN |
+//! | n | `n_bytes_per_s` | bytes/s | first sample | Linux 6.12 tcp_westwood.c, westwood_filter |
+//! | BWE | `bwe_bytes_per_s` | bytes/s | first sample | Linux 6.12 tcp_westwood.c, westwood_filter |
+//! | RTT_min | `rtt_min` | time | - | Linux 6.12 tcp_westwood.c, update_rtt_min |
 //!
 //! Deviations:
-//! D1 the window is set when the episode starts, as Mascolo has it. Linux halves it there and sets it when recovery ends:
-//!    `reduction=linux`. By then the filter has seen another round trip, which matters after slow start.
-//! D2 what counts as acknowledged is what the host says, SACKed packets included: that is what Linux reconstructs from
-//!    duplicate ACKs.
-//! D3 after a timeout RTT_min starts over with the next sample, as in Linux.
+//! D1 the window is set when the episode starts, as Mascolo has it. Linux 6.12 tcp_westwood.c halves it there
+//!    and sets it when recovery ends: `reduction=linux`. By then the filter has seen another round trip,
+//!    which matters after slow start.
+//! D2 what counts as acknowledged is what the host says, SACKed packets included: that is what Linux 6.12
+//!    tcp_westwood.c, westwood_acked_count, reconstructs from duplicate ACKs.
+//! D3 after a timeout RTT_min starts over with the next sample, as in Linux 6.12 tcp_westwood.c,
+//!    tcp_westwood_event.
 //! D4 the filter of the QUIC-DC authors is `filter=fast`. The paper's formula is lost; the weights are those of code that
 //!    seems to be theirs (open-questions#X-60).
 
@@ -35,7 +38,7 @@ use crate::units::Bytes;
 choices! {
     /// Whose weight of the old value the filter has.
     pub enum Filter {
-        /// 7/8, as Linux.
+        /// 7/8, as Linux 6.12 tcp_westwood.c.
         Linux = "linux",
         /// 2/8, so that the estimate keeps up with slow start.
         Fast = "fast",
@@ -46,7 +49,7 @@ impl Filter {
     /// The weight of the old value.
     const fn weight(self) -> f64 {
         match self {
-            // linux westwood_do_filter
+            // Linux 6.12 tcp_westwood.c, westwood_do_filter
             Filter::Linux => 0.875,
             // open-questions#X-60
             Filter::Fast => 0.25,
@@ -68,13 +71,13 @@ parameters! {
     /// Westwood+'s settings.
     pub struct Config {
         /// Whose weight of the old value both stages of the bandwidth filter have: 7/8 or 2/8.
-        filter: Filter = Filter::Linux, in .., from "linux westwood_do_filter";
+        filter: Filter = Filter::Linux, in .., from "Linux 6.12 tcp_westwood.c, westwood_do_filter";
         /// Weight of the old value in both stages of the filter, in place of the one that `filter` says.
-        weight: Option<f64> = None, in OrNone(0.0..=0.999), from "linux westwood_do_filter";
+        weight: Option<f64> = None, in OrNone(0.0..=0.999), from "Linux 6.12 tcp_westwood.c, westwood_do_filter";
         /// Shortest interval of one bandwidth sample.
-        interval: Duration = Duration::from_millis(50), in Duration::from_millis(1)..=Duration::from_secs(10), from "linux TCP_WESTWOOD_RTT_MIN";
+        interval: Duration = Duration::from_millis(50), in Duration::from_millis(1)..=Duration::from_secs(10), from "Linux 6.12 tcp_westwood.c, TCP_WESTWOOD_RTT_MIN";
         /// When the window becomes the bandwidth estimate times the smallest RTT.
-        reduction: Reduction = Reduction::Mascolo, in .., from "its authors: at the start; Linux: at the end";
+        reduction: Reduction = Reduction::Mascolo, in .., from "its authors: at the start; Linux 6.12 tcp_westwood.c: at the end";
         /// Whether to send ECT(0) and treat CE as a loss.
         ecn: bool = false, in .., from "rfc3168 6.1.2";
     }
@@ -109,13 +112,14 @@ pub struct Westwood {
 
 impl Bandwidth {
     /// Counts an ACK; a sample is complete when more than `interval` has passed.
-    // linux westwood_update_window: the ACK that completes a sample belongs to the next one.
+    // Linux 6.12 tcp_westwood.c, westwood_update_window: the ACK that completes a sample belongs to the next
+    // one.
     fn on_ack(&mut self, now: Time, acked: Bytes, interval: Duration, weight: f64) {
         let delta = now.since(self.since);
         if delta > interval {
             let sample = self.acked.as_f64() / delta.as_secs_f64();
             self.stages = Some(match self.stages {
-                // linux westwood_filter
+                // Linux 6.12 tcp_westwood.c, westwood_filter
                 None => (sample, sample),
                 Some((first, second)) => {
                     let first = weight * first + (1.0 - weight) * sample;
@@ -175,7 +179,7 @@ impl Controller for Westwood {
         self.bandwidth.on_ack(event.now, event.newly_acked, interval, weight);
         if let Some(sample) = event.rtt.sample {
             self.rtt = Some(sample);
-            // linux update_rtt_min
+            // Linux 6.12 tcp_westwood.c, update_rtt_min
             let min = self.rtt_min.filter(|_| !self.reset_rtt_min);
             self.rtt_min = Some(min.map_or(sample, |min| min.min(sample)));
             self.reset_rtt_min = false;
@@ -220,7 +224,7 @@ impl Controller for Westwood {
     }
 
     fn on_recovery_exit(&mut self, _now: Time) {
-        // linux CA_EVENT_COMPLETE_CWR
+        // Linux 6.12 tcp_westwood.c, CA_EVENT_COMPLETE_CWR
         if self.before.take().is_some() && self.config.reduction == Reduction::Linux {
             self.ssthresh = self.pipe();
             self.cwnd = self.ssthresh;

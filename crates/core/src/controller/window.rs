@@ -5,8 +5,8 @@ use crate::units::Bytes;
 
 /// What is left of the window after an idle period, and the slow-start threshold that goes with it: the window is
 /// halved once for every retransmission timeout that passed, but not below the restart window, and the threshold
-/// remembers three quarters of what the window was (RFC 2861 section 3, as Linux does it; RFC 5681 section 4.1 would
-/// go to the restart window at once).
+/// remembers three quarters of what the window was (RFC 2861 section 3, as Linux 6.12 tcp_output.c,
+/// tcp_cwnd_restart, does it; RFC 5681 section 4.1 would go to the restart window at once).
 pub(super) fn restarted(cwnd: Bytes, ssthresh: Bytes, initial: Bytes, event: &IdleEvent) -> (Bytes, Bytes) {
     let restart = initial.min(cwnd);
     let mut left = cwnd;

@@ -1,4 +1,5 @@
-//! Delivery rate of the newest acknowledged flight (draft-ietf-ccwg-bbr section 4.1; Linux `tcp_rate`).
+//! Delivery rate of the newest acknowledged flight (draft-ietf-ccwg-bbr section 4.1; Linux 6.12 tcp_rate.c,
+//! tcp_rate_gen).
 //!
 //! ```text
 //! send_elapsed = P.sent - P.first_sent            ack_elapsed = now - P.delivered_at

@@ -1,4 +1,4 @@
-//! Maximum over a sliding window in constant space: Kathleen Nichols' filter, as Linux has it in `win_minmax`.
+//! Maximum over a sliding window in constant space: Kathleen Nichols' filter, as in Linux 6.12 win_minmax.c.
 //!
 //! It keeps the best, second best and third best sample of three successive parts of the window. When the best one
 //! leaves the window, the second best takes its place. The answer is exact while samples fall or rise steadily, and

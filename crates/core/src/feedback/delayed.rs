@@ -16,9 +16,11 @@
 //! Deviations:
 //! D1 three states besides "no mark", not two: CE is a state of its own, so that the sender can attribute
 //!    bytes (open-questions#X-10).
-//! D2 packets count towards m whatever their size; RFC 5681 and Linux count full-sized ones.
+//! D2 packets count towards m whatever their size; RFC 5681 and Linux 6.12 tcp_input.c, __tcp_ack_snd_check,
+//!    count full-sized ones.
 //! D3 the ACK of a change speaks for the batch before it. RFC 8257 and the ABC paper send one with the new state: that
-//!    is `on_change=ack`, which sends both, as Linux does since 4.18.
+//!    is `on_change=ack`, which sends both, as Linux 6.12 tcp_dctcp.h, dctcp_ece_ack_update, does, since
+//!    4.18.
 
 use super::{AckAction, Arrival, Echo, Feedback, MarkTotals, Receiver};
 use crate::controller::Report;

@@ -8,9 +8,9 @@
 //! ```
 //!
 //! A packet may carry both: CWR is about the marks before it, so it comes first (open-questions#X-13; Linux
-//! looks at CWR before CE as well). Where the sender sets CWR on every packet, each CE is echoed on exactly
-//! one ACK if every packet is acknowledged by itself; with m = 2 a CE packet followed by another before the
-//! ACK goes unechoed.
+//! 6.12 tcp_input.c does so too: tcp_ack clears the echo before tcp_event_data_recv sets it). Where the
+//! sender sets CWR on every packet, each CE is echoed on exactly one ACK if every packet is acknowledged by
+//! itself; with m = 2 a CE packet followed by another before the ACK goes unechoed.
 //!
 //! | symbol | field | unit | default | source |
 //! |---|---|---|---|---|

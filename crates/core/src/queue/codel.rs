@@ -19,9 +19,9 @@
 //! # Deviations
 //!
 //! - D1. `mtu` is given, not learned: the first packets are then treated as all others.
-//! - D2. With `ecn` a marked packet leaves at once and the next drop or mark is scheduled, as Linux does (`codel_impl.h`): RFC
-//!   8289 names marking and gives no code for it. Every drop and mark counts in n, also the one that ends the dropping state, as
-//!   there.
+//! - D2. With `ecn` a marked packet leaves at once and the next drop or mark is scheduled, as Linux 6.12
+//!   codel_impl.h, codel_dequeue, does: RFC 8289 names marking and gives no code for it. Every drop and mark
+//!   counts in n, also the one that ends the dropping state, as there.
 //! - D3. `drop=behind-head`: Mahimahi's `codel_packet_queue.cc` computes everything as above but takes the packet behind
 //!   the head away and delivers the head: what it pops next hides the variable that was meant to receive it. Runs measured
 //!   with Mahimahi's CoDel are to be compared with this.

@@ -1,6 +1,7 @@
 //! DualPI2, the Dual-Queue Coupled AQM with a PI2 controller (De Schepper, Briscoe and White, RFC 9332 appendix A; Linux
-//! `sch_dualpi2.c`): a queue for scalable flows with hardly any delay, one for Classic flows, and one controller that
-//! couples their signals so that flows of both kinds get about the same rate.
+//! 6.17 `sch_dualpi2.c`, its first version there): a queue for scalable flows with hardly any delay, one for
+//! Classic flows, and one controller that couples their signals so that flows of both kinds get about the
+//! same rate.
 //!
 //! ```text
 //! ECT(1) and CE go to the L queue, Not-ECT and ECT(0) to the C queue            rfc9332 A.1, dualpi2_enqueue; rfc9331 5.1
@@ -33,7 +34,7 @@
 //! | minTh | `threshold` | s | 800 us (`linux`: 1 ms) | rfc9332 A.1 |
 //! | range | `range` | s | 400 us (`linux`: 0, a step) | rfc9332 A.1 |
 //! | Th_len | `threshold_packets` | packets | 1 (`linux`: 0) | rfc9332 A.1 |
-//! | w_C | `classic_weight` | 1 | 0.1 | Linux `sch_dualpi2.c`; not stated in rfc9332 A.1 (D1) |
+//! | w_C | `classic_weight` | 1 | 0.1 | Linux 6.17 `sch_dualpi2.c`; not stated in rfc9332 A.1 (D1) |
 //! | tshift | `shift` | s | 30 ms | draft-ietf-tsvwg-aqm-dualq-coupled-03: 2 target (D1) |
 //!
 //! # The two rules
@@ -48,15 +49,19 @@
 //!
 //! # Deviations
 //!
-//! - D1. RFC 9332 leaves the scheduler open. `scheduler=wrr` is Linux's: a credit of bytes, weighted w_C to 1 - w_C, that says
-//!   whose turn it is while both queues hold something. `scheduler=time-shift` is the FIFO of the RFC's drafts: the head that
-//!   waited longest, where the L queue's counts for tshift more.
-//! - D2. The delay in laqm is the sojourn time of the packet that leaves (Linux), not that of the one behind it, which the
-//!   RFC's `lq.time()` after `lq.dequeue()` would read. What counts against Th_len is what is left behind it.
-//! - D3. p' is held within 0 and 1, as Linux does; the RFC says "p' can be bounded" in the text only.
+//! - D1. RFC 9332 leaves the scheduler open. `scheduler=wrr` is that of Linux 6.17 sch_dualpi2.c: a credit of
+//!   bytes, weighted w_C to 1 - w_C, that says whose turn it is while both queues hold something.
+//!   `scheduler=time-shift` is the FIFO of the RFC's drafts: the head that waited longest, where the L
+//!   queue's counts for tshift more.
+//! - D2. The delay in laqm is the sojourn time of the packet that leaves (Linux 6.17), not that of the one
+//!   behind it, which the RFC's `lq.time()` after `lq.dequeue()` would read. What counts against Th_len is
+//!   what is left behind it.
+//! - D3. p' is held within 0 and 1, as Linux 6.17 sch_dualpi2.c does; the RFC says "p' can be bounded" in the
+//!   text only.
 //! - D4. Updates happen at multiples of Tupdate since time zero, whenever the queue is called: what a late call finds is
 //!   what a call on time would have found, for heads change in calls only.
-//! - D5. A packet that is dropped charges no credit, as in Linux: the scheduler chooses again.
+//! - D5. A packet that is dropped charges no credit, as in Linux 6.17 sch_dualpi2.c: the scheduler chooses
+//!   again.
 
 use super::fifo::Fifo;
 use super::{Backlog, Dequeued, Dropped, Drops, LinkView, Place, Queue, Reason};
@@ -72,7 +77,7 @@ choices! {
     pub enum Rules {
         /// RFC 9332 appendix A.
         Rfc = "rfc",
-        /// Linux `sch_dualpi2.c`.
+        /// Linux 6.17 `sch_dualpi2.c`.
         Linux = "linux",
     }
 }
@@ -131,9 +136,9 @@ parameters! {
         /// How a packet is chosen; none: the rules'.
         choice: Option<Choice> = None, in .., from "rfc9332 A.1: recur";
         /// Whose turn it is.
-        scheduler: Scheduler = Scheduler::Wrr, in .., from "Linux sch_dualpi2.c";
+        scheduler: Scheduler = Scheduler::Wrr, in .., from "Linux 6.17 sch_dualpi2.c";
         /// Share of the link that the Classic queue is sure of under wrr.
-        classic_weight: f64 = 0.1, in 0.0..=1.0, from "Linux sch_dualpi2.c";
+        classic_weight: f64 = 0.1, in 0.0..=1.0, from "Linux 6.17 sch_dualpi2.c";
         /// How much longer than it did the L queue's head counts as waiting under time-shift.
         shift: Duration = Duration::from_millis(30), in Duration::ZERO..=Duration::from_secs(10), from "draft-ietf-tsvwg-aqm-dualq-coupled-03";
         /// What happens to the L queue when marking every packet is not enough.
@@ -143,7 +148,7 @@ parameters! {
     }
 }
 
-/// Bytes below which Linux leaves the PI2 controller out: two packets.
+/// Bytes below which Linux 6.17 sch_dualpi2.c leaves the PI2 controller out: two packets.
 const LINUX_FLOOR_BYTES: u64 = 3000;
 /// What the credit starts with, and falls back to when both queues are empty, in packets of the largest size.
 const MTU_BYTES: f64 = 1500.0;
@@ -288,7 +293,7 @@ impl<P: Packet> DualPi2<P> {
         let step = law.alpha * (current_s - law.target_s) + law.beta * (current_s - self.previous_s);
         let most = match law.overload {
             Overload::Drop => 1.0,
-            // Linux: marking every L packet keeps the balance while the queues overflow.
+            // Linux 6.17 sch_dualpi2.c: marking every L packet keeps the balance while the queues overflow.
             Overload::Overflow => (1.0 / law.coupling).min(1.0),
         };
         self.base = (self.base + step).clamp(0.0, most);
@@ -408,7 +413,7 @@ impl<P: Packet> Queue<P> for DualPi2<P> {
                 self.credit = self.law.initial_credit();
                 return None;
             };
-            // Linux: without the packet that leaves
+            // Linux 6.17 sch_dualpi2.c: without the packet that leaves
             let held = self.backlog().bytes.0;
             let verdict = if from_low {
                 self.judge_low(now.since(arrived), held)

@@ -16,19 +16,22 @@
 //! | target, interval | `target`, `interval` | s | 5 ms, 100 ms | rfc8290 5.2.1, 5.2.2 |
 //! | quantum | `quantum` | bytes | 1500 | rfc8290 5.2.4: 1514 (D1) |
 //! | flows | `flows` | queues | 1024 | rfc8290 5.2.5 |
-//! | - | `ecn` | - | true | rfc8290 5.2.6, Linux |
+//! | - | `ecn` | - | true | rfc8290 5.2.6; Linux 6.12 sch_fq_codel.c |
 //! | ce_threshold | `ce_threshold` | s | none | rfc8290 5.2.7 |
 //! | limit | `limit` | packets or bytes | the link's | rfc8290 5.2.3: 10240 packets |
-//! | - | `memory_limit` | bytes | 32 MiB | Linux `sch_fq_codel.c` (D2) |
-//! | - | `drop_batch` | packets | 64 | rfc8290 4.1, Linux |
+//! | - | `memory_limit` | bytes | 32 MiB | Linux 6.12 `sch_fq_codel.c` (D2) |
+//! | - | `drop_batch` | packets | 64 | rfc8290 4.1; Linux 6.12 sch_fq_codel.c |
 //!
 //! # Deviations
 //!
 //! - D1. The quantum is 1500, not 1514 bytes: packets are counted at the IP layer here, without Ethernet's 14 bytes.
-//! - D2. `memory_limit` counts bytes of packets. Linux counts what the kernel allocates for them, which is two to three times as much.
-//! - D3. Whether more than an MTU waits is asked of the flow's own queue, as RFC 8289 has it. Linux asks it of all queues together, so
-//!   that CoDel there may drop the last packet of a flow while others have packets.
-//! - D4. As in Linux, packets dropped for want of room count as drops of that queue's CoDel, which then goes on faster.
+//! - D2. `memory_limit` counts bytes of packets. Linux 6.12 sch_fq_codel.c counts what the kernel allocates
+//!   for them, which is two to three times as much.
+//! - D3. Whether more than an MTU waits is asked of the flow's own queue, as RFC 8289 has it. Linux 6.12
+//!   codel_impl.h, codel_should_drop, asks it of all queues together, so that CoDel there may drop the last
+//!   packet of a flow while others have packets.
+//! - D4. As in Linux 6.12 sch_fq_codel.c, fq_codel_drop, packets dropped for want of room count as drops of
+//!   that queue's CoDel, which then goes on faster.
 //! - D5. The hash is of this project's making: one per flow, mixed with a number drawn from the seed; RFC 8290 asks for no particular one.
 
 use alloc::collections::VecDeque;
@@ -55,7 +58,7 @@ parameters! {
         /// Queues that flows are spread over.
         flows: u32 = 1024, in 1..=65_536, from "rfc8290 5.2.5";
         /// Whether ECN-capable packets are marked CE instead of dropped.
-        ecn: bool = true, in .., from "rfc8290 5.2.6, Linux";
+        ecn: bool = true, in .., from "rfc8290 5.2.6; Linux 6.12 sch_fq_codel.c";
         /// Sojourn time from which every capable packet is marked, whatever CoDel says; none: none.
         ce_threshold: Option<Duration> = None, in OrNone(Duration::ZERO..=Duration::from_secs(10)), from "rfc8290 5.2.7";
         /// The backlog of a flow that is never dropped from: one packet of the largest size.
@@ -63,7 +66,7 @@ parameters! {
         /// The most packets dropped at once when the buffer is full.
         drop_batch: u32 = 64, in 1..=65_536, from "rfc8290 4.1";
         /// The most bytes held, whatever the buffer allows.
-        memory_limit: Bytes = Bytes(32 << 20), in Bytes(0)..=Bytes(1 << 40), from "linux sch_fq_codel.c";
+        memory_limit: Bytes = Bytes(32 << 20), in Bytes(0)..=Bytes(1 << 40), from "Linux 6.12 sch_fq_codel.c";
         /// The buffer that all flows share, in packets or bytes; none takes the link's.
         limit: Option<Limit> = None, in .., from "the link; rfc8290 5.2.3: 10240 packets";
     }

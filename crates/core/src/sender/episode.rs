@@ -12,8 +12,8 @@
 
 use crate::controller::RecoveryState;
 
-/// Where a sender stands between two congestion episodes. Linux calls them TCP_CA_Open (and Disorder), TCP_CA_CWR,
-/// TCP_CA_Recovery and TCP_CA_Loss.
+/// Where a sender stands between two congestion episodes. Linux 6.12 tcp.h calls them TCP_CA_Open (and
+/// Disorder), TCP_CA_CWR, TCP_CA_Recovery and TCP_CA_Loss.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Phase {
     /// No episode.

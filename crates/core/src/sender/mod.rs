@@ -6,7 +6,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`delivery`] | bytes in flight, delivered and lost; what a packet remembers; application limits; round trips |
-//! | [`rtt`] | the filters over RTT samples (RFC 6298 as Linux has it, RFC 9002) and the timeouts that follow |
+//! | [`rtt`] | the filters over RTT samples (RFC 6298 as Linux 6.12 has it, RFC 9002) and the timeouts that follow |
 //! | [`pacer`] | when the next packet may leave: evenly spaced, or from a bucket of tokens |
 //! | [`episode`] | one reaction per congestion episode: where it begins, what it covers, when it ends |
 //! | [`checked`] | a controller around a controller that holds the host to the contract |

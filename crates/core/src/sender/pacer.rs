@@ -5,12 +5,13 @@
 //! QUIC:  a packet may leave while there are tokens for it; they fill at `rate`, up to `burst` packets    rfc9002 7.7
 //! ```
 //!
-//! TCP paces as Linux does without fq: no bursts, the first ten packets of a connection unpaced, and a packet that leaves
-//! late lets the next one leave up to half an interval earlier. QUIC allows a burst after a pause: of ten packets, the initial
-//! window, unless the flow says otherwise.
+//! TCP paces as Linux 6.12 tcp_output.c does without the qdisc fq: no bursts, the first ten packets of a
+//! connection unpaced, and a packet that leaves late lets the next one leave up to half an interval earlier.
+//! QUIC allows a burst after a pause: of ten packets, the initial window, unless the flow says otherwise.
 //!
-//! Deviations: D1 Linux hands segments to the device in bursts of up to 64 kB at high rates (TSO autosizing: about 1 ms
-//! of data, two segments at least); here each packet is spaced by itself.
+//! Deviations: D1 Linux 6.12 tcp_output.c, tcp_tso_autosize, hands segments to the device in bursts of up to
+//! 64 kB at high rates (TSO autosizing: about 1 ms of data, two segments at least); here each packet is
+//! spaced by itself.
 
 use crate::time::Time;
 use crate::units::{Bytes, Rate};

@@ -9,9 +9,9 @@
 //!        PTO = srtt + max(4 rttvar, 1 ms) + max_ack_delay                                                    rfc9002 6.2.1
 //! ```
 //!
-//! The TCP half is Linux's: its floor of 200 ms lies under the variance, not under the sum, so an RTO is never less than
-//! srtt + 200 ms, and a sudden drop of the RTT does not raise the variance (Linux 6.12 net/ipv4/tcp_input.c,
-//! tcp_rtt_estimator).
+//! The TCP half is that of Linux 6.12 tcp_input.c, tcp_rtt_estimator: its floor of 200 ms lies under the
+//! variance, not under the sum, so an RTO is never less than srtt + 200 ms, and a sudden drop of the RTT does
+//! not raise the variance.
 
 use crate::controller::Rtt;
 use crate::time::Duration;
@@ -89,7 +89,7 @@ impl RttEstimator {
         self.has_sample().then(|| self.smoothed())
     }
 
-    /// Mean deviation: RFC 9002's rttvar, Linux's mdev.
+    /// Mean deviation: RFC 9002's rttvar, mdev of Linux 6.12 tcp_input.c.
     pub fn variation(&self) -> Duration {
         Duration::from_nanos(self.deviation)
     }
@@ -124,7 +124,7 @@ impl RttEstimator {
         }
         let error = sample.abs_diff(self.smoothed);
         let fell = sample < self.smoothed;
-        // rfc6298 2.3, and Linux: a fall counts an eighth as much as a rise.
+        // rfc6298 2.3; Linux 6.12 tcp_input.c, tcp_rtt_estimator: a fall counts an eighth as much as a rise.
         self.smoothed = if fell { self.smoothed - error / 8 } else { self.smoothed + error / 8 };
         if error <= self.deviation {
             self.deviation -= (self.deviation - error) / 4;
@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(rtt.pto(ms(25)), rtt.smoothed() + rtt.variation() * 4 + ms(25));
     }
 
-    /// rfc6298 2.2 and 2.3 with Linux's floor of 200 ms.
+    /// rfc6298 2.2 and 2.3 with the floor of 200 ms of Linux 6.12 tcp_input.c.
     #[test]
     fn the_retransmission_timeout_is_never_less_than_srtt_and_200_ms() {
         let mut rtt = RttEstimator::tcp();

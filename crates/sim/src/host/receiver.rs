@@ -1,12 +1,15 @@
 //! The receiving end of a connection: reassembly, what an ACK says, and when it leaves.
 //!
 //! TCP acknowledges at once what arrives out of order, twice, or fills a gap (RFC 5681 4.2), and the first 16 segments
-//! and 16 after a pause (Linux, quick ACKs); otherwise every m-th packet, or after 40 ms (Linux, TCP_DELACK_MIN). QUIC
-//! acknowledges at once what is out of order (RFC 9000 13.2.1); otherwise every m-th packet, or after 25 ms.
+//! and 16 after a pause (Linux 6.12 tcp_input.c, tcp_event_data_recv); otherwise every m-th packet, or after
+//! 40 ms (Linux 6.12 tcp.h, TCP_DELACK_MIN). QUIC acknowledges at once what is out of order (RFC 9000
+//! 13.2.1); otherwise every m-th packet, or after 25 ms.
 //!
 //! Deviations:
-//! - D1 The delayed-ACK timer is fixed; Linux adapts it between 40 ms and 200 ms to the time between packets.
-//! - D2 No SACK compression: Linux may hold back a fourth and later duplicate ACK by 5 % of the RTT, 1 ms at most.
+//! - D1 The delayed-ACK timer is fixed; Linux 6.12 tcp_output.c, tcp_send_delayed_ack, adapts it between 40
+//!    ms and 200 ms to the time between packets.
+//! - D2 No SACK compression: Linux 6.12 tcp_input.c, __tcp_ack_snd_check, may hold back a fourth and later
+//!    duplicate ACK by 5 % of the RTT, 1 ms at most.
 //! - D3 The receiver's window is without limit, and the application reads at once.
 
 use brakelight_core::controller::{ReceiveTime, Report};
@@ -23,13 +26,14 @@ use super::ranges::{Range, RangeSet};
 use super::ring::Ring;
 use crate::packet::SimPacket;
 
-/// Linux, TCP_DELACK_MIN
+/// Linux 6.12 tcp.h, TCP_DELACK_MIN
 const TCP_DELAY: Duration = Duration::from_millis(40);
 /// rfc9000 18.2, max_ack_delay
 const QUIC_DELAY: Duration = Duration::from_millis(25);
-/// Linux, TCP_MAX_QUICKACKS
+/// Linux 6.12 tcp.h, TCP_MAX_QUICKACKS
 const QUICK_ACKS: u32 = 16;
-/// Silence after which quick ACKs start over: Linux takes the RTO, of which a receiver knows the floor.
+/// Silence after which quick ACKs start over: Linux 6.12 tcp_input.c, tcp_event_data_recv, takes the RTO, of
+/// which a receiver knows the floor.
 const QUICK_AGAIN: Duration = Duration::from_millis(200);
 /// rfc2018 3: blocks that fit beside a timestamp.
 const SACK_BLOCKS: usize = 3;

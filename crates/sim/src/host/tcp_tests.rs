@@ -75,9 +75,9 @@ fn recovery_sends_in_proportion_to_what_is_delivered() {
     assert!((40.0..43.0).contains(&world.cwnd()), "{}", world.cwnd());
 }
 
-/// Linux, tcp_time_to_recover: segment 85 leaves during the episode that 0 began, and its loss is known before that
-/// episode ends, because the retransmission of 0 is lost as well. It halves the window once more, though by then it has
-/// been sent again.
+/// Linux 6.12 tcp_input.c, tcp_time_to_recover: segment 85 leaves during the episode that 0 began, and its
+/// loss is known before that episode ends, because the retransmission of 0 is lost as well. It halves the
+/// window once more, though by then it has been sent again.
 #[test]
 fn what_an_episode_sent_and_lost_begins_the_next_one() {
     let mut config = config(Host::Tcp, Traffic::Backlogged);

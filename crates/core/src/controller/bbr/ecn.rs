@@ -1,5 +1,5 @@
-//! What marks of a shallow threshold teach, where the flow is told that its path has one (Linux `tcp_bbr2.c` and its
-//! version 3; draft-ietf-ccwg-bbr leaves it out).
+//! What marks of a shallow threshold teach, where the flow is told that its path has one (`google/bbr`
+//! tcp_bbr2.c and its version 3; draft-ietf-ccwg-bbr leaves it out).
 //!
 //! ```text
 //! each round:                 alpha += gain (F - alpha),  F = CE bytes / bytes delivered in it        bbr_update_ecn_alpha

@@ -20,7 +20,8 @@ use crate::units::{Bytes, Rate};
 
 /// Smallest window (ccwg-bbr 4.6.4.3: MinPipeCwnd).
 const MIN_PIPE_PACKETS: u64 = 4;
-/// Rounds for which aggregation is remembered, to twice as many (Linux `bbr_extra_acked_win_rtts`).
+/// Rounds for which aggregation is remembered, to twice as many (Linux 6.12 tcp_bbr.c,
+/// `bbr_extra_acked_win_rtts`).
 const AGGREGATION_ROUNDS: u32 = 5;
 
 /// Where in its life, and in its cycle, the flow is (ccwg-bbr 4.1.1).

@@ -7,13 +7,16 @@ use crate::units::{Bytes, Rate};
 
 /// Pacing stays this far below the estimate so that queues drain (ccwg-bbr 4.6.2: PacingMarginPercent).
 const PACING_MARGIN: f64 = 0.99;
-/// The RTT assumed for the first window's pacing (ccwg-bbr 4.6.2; Linux `bbr_init_pacing_rate_from_rtt`).
+/// The RTT assumed for the first window's pacing (ccwg-bbr 4.6.2; Linux 6.12 tcp_bbr.c,
+/// `bbr_init_pacing_rate_from_rtt`).
 const NOMINAL_RTT: Duration = Duration::from_millis(1);
-/// Aggregation counts for at most this long at the estimated rate (Linux `bbr_extra_acked_max_us`).
+/// Aggregation counts for at most this long at the estimated rate (Linux 6.12 tcp_bbr.c,
+/// `bbr_extra_acked_max_us`).
 const AGGREGATION_LIMIT: Duration = Duration::from_millis(100);
-/// An aggregation epoch ends after this many packets (Linux `bbr_ack_epoch_acked_reset_thresh`).
+/// An aggregation epoch ends after this many packets (Linux 6.12 tcp_bbr.c,
+/// `bbr_ack_epoch_acked_reset_thresh`).
 const AGGREGATION_EPOCH_PACKETS: u64 = 1 << 20;
-/// Below this rate a send quantum is one packet (Linux `bbr_min_tso_rate`).
+/// Below this rate a send quantum is one packet (Linux 6.12 tcp_bbr.c, `bbr_min_tso_rate`).
 const SMALL_QUANTUM_RATE: Rate = Rate::from_bps(1_200_000);
 
 /// `gain` times the bandwidth-delay product, rounded up to whole packets, or the initial window while the RTT is
@@ -27,7 +30,7 @@ pub(super) fn bdp(bandwidth: Rate, min_rtt: Duration, gain: f64, mss: Bytes, ini
 }
 
 /// What a host hands to its network card at once: a millisecond's worth, at least two packets, at most 127
-/// (ccwg-bbr 4.6.3; Linux `bbr_tso_segs_goal`).
+/// (ccwg-bbr 4.6.3; Linux 6.12 tcp_bbr.c, `bbr_tso_segs_goal`).
 pub(super) fn send_quantum(pacing_rate: Rate, mss: Bytes) -> Bytes {
     let least = if pacing_rate < SMALL_QUANTUM_RATE { 1 } else { 2 };
     let packets = pacing_rate.bytes_in(Duration::from_micros(977)).0 / mss.0;
@@ -69,7 +72,8 @@ fn scaled(bandwidth: Rate, gain: f64) -> Rate {
 }
 
 /// How much more than expected ACKs bring at once: aggregation in the path or in the receiver (ccwg-bbr 4.5.9; Linux
-/// `bbr_update_ack_aggregation`). The window is widened by it, so that the silence between ACKs can be filled.
+/// 6.12 tcp_bbr.c, `bbr_update_ack_aggregation`). The window is widened by it, so that the silence between
+/// ACKs can be filled.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Aggregation {
     epoch_start: Time,

@@ -1,4 +1,5 @@
-//! Detection of token-bucket policers by a long-term bandwidth (Linux `bbr_lt_bw_sampling`; BBR v1 only).
+//! Detection of token-bucket policers by a long-term bandwidth (Linux 6.12 tcp_bbr.c, `bbr_lt_bw_sampling`;
+//! BBR v1 only).
 //!
 //! Two successive intervals of 4 to 16 rounds, each beginning and ending with a loss and losing a fifth or more of
 //! what it delivers, that agree on their delivery rate, mean a policer. Its rate is then taken for the bandwidth for
@@ -8,15 +9,15 @@ use crate::controller::AckEvent;
 use crate::time::{Duration, Time};
 use crate::units::{Bytes, Rate};
 
-/// Fewest rounds in an interval (Linux `bbr_lt_intvl_min_rtts`).
+/// Fewest rounds in an interval (Linux 6.12 tcp_bbr.c, `bbr_lt_intvl_min_rtts`).
 const MIN_ROUNDS: u32 = 4;
-/// Lost share that makes an interval lossy: 50/256 (Linux `bbr_lt_loss_thresh`).
+/// Lost share that makes an interval lossy: 50/256 (Linux 6.12 tcp_bbr.c, `bbr_lt_loss_thresh`).
 const LOSS_SHARE: f64 = 50.0 / 256.0;
-/// Relative difference of two rates that agree (Linux `bbr_lt_bw_ratio`).
+/// Relative difference of two rates that agree (Linux 6.12 tcp_bbr.c, `bbr_lt_bw_ratio`).
 const AGREE_RATIO: f64 = 0.125;
-/// Absolute difference of two rates that agree (Linux `bbr_lt_bw_diff`).
+/// Absolute difference of two rates that agree (Linux 6.12 tcp_bbr.c, `bbr_lt_bw_diff`).
 const AGREE_DIFFERENCE: Rate = Rate::from_bps(4_000);
-/// Rounds for which the policed rate is used (Linux `bbr_lt_bw_max_rtts`).
+/// Rounds for which the policed rate is used (Linux 6.12 tcp_bbr.c, `bbr_lt_bw_max_rtts`).
 const HOLD_ROUNDS: u32 = 48;
 
 /// The detector.

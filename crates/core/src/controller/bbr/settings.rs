@@ -6,7 +6,7 @@ use crate::time::Duration;
 /// Whose rules hold where the two differ in more than a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Version {
-    /// Linux `tcp_bbr2.c`.
+    /// `google/bbr`, branch v2alpha, `tcp_bbr2.c`.
     V2,
     /// draft-ietf-ccwg-bbr.
     V3,

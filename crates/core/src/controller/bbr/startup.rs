@@ -72,7 +72,8 @@ impl Machine {
         }
     }
 
-    /// ccwg-bbr 4.3.1.3: CheckStartupHighLoss; the round's end is that of the loss round, as in Linux.
+    /// ccwg-bbr 4.3.1.3: CheckStartupHighLoss; the round's end is that of the loss round, as in google/bbr
+    /// tcp_bbr2.c and its version 3.
     fn check_high_loss(&mut self, event: &AckEvent<'_>, sample: &RateSample) {
         if self.full.reached {
             return;

@@ -1,4 +1,4 @@
-//! BBR version 1 (Cardwell et al., ACM Queue 14(5), 2016), as Linux runs it (`net/ipv4/tcp_bbr.c`).
+//! BBR version 1 (Cardwell et al., ACM Queue 14(5), 2016), as Linux 6.12 `tcp_bbr.c` runs it.
 //!
 //! ```text
 //! bandwidth = max over 10 rounds of the delivery rate          min_rtt = min over 10 s of the RTT
@@ -19,13 +19,13 @@
 //!
 //! | symbol | field | unit | default | source |
 //! |---|---|---|---|---|
-//! | high_gain | `high_gain` | 1 | 2.885 | Linux `bbr_high_gain` |
-//! | cwnd_gain | `cwnd_gain` | 1 | 2 | Linux `bbr_cwnd_gain` |
-//! | window of min_rtt | `min_rtt_window` | time | 10 s | Linux `bbr_min_rtt_win_sec` |
-//! | time in ProbeRTT | `probe_rtt_time` | time | 200 ms | Linux `bbr_probe_rtt_mode_ms` |
-//! | window of bandwidth | `bandwidth_rounds` | rounds | 10 | Linux `bbr_bw_rtts` |
-//! | long-term bandwidth | `policer` | on or off | on | Linux `bbr_lt_bw_sampling` |
-//! | aggregation | `aggregation` | on or off | on | Linux `bbr_extra_acked_gain` |
+//! | high_gain | `high_gain` | 1 | 2.885 | Linux 6.12 tcp_bbr.c, `bbr_high_gain` |
+//! | cwnd_gain | `cwnd_gain` | 1 | 2 | Linux 6.12 tcp_bbr.c, `bbr_cwnd_gain` |
+//! | window of min_rtt | `min_rtt_window` | time | 10 s | Linux 6.12 tcp_bbr.c, `bbr_min_rtt_win_sec` |
+//! | time in ProbeRTT | `probe_rtt_time` | time | 200 ms | Linux 6.12 tcp_bbr.c, `bbr_probe_rtt_mode_ms` |
+//! | window of bandwidth | `bandwidth_rounds` | rounds | 10 | Linux 6.12 tcp_bbr.c, `bbr_bw_rtts` |
+//! | long-term bandwidth | `policer` | on or off | on | Linux 6.12 tcp_bbr.c, `bbr_lt_bw_sampling` |
+//! | aggregation | `aggregation` | on or off | on | Linux 6.12 tcp_bbr.c, `bbr_extra_acked_gain` |
 //!
 //! Deviations: D1 gains are real numbers; the kernel rounds them to 1/256 (2.8867 and 0.3438). D2 the window counts
 //! bytes; only the cwnd target is rounded to packets. D3 the kernel corrects what is in flight for packets that are
@@ -51,35 +51,37 @@ parameters! {
     /// Settings of BBR version 1.
     pub struct Config {
         /// Pacing and window gain of Startup; Drain paces at its inverse.
-        high_gain: f64 = 2.885, in 1.1..=10.0, from "Linux tcp_bbr.c: bbr_high_gain";
+        high_gain: f64 = 2.885, in 1.1..=10.0, from "Linux 6.12 tcp_bbr.c, bbr_high_gain";
         /// Window gain of ProbeBW.
-        cwnd_gain: f64 = 2.0, in 1.0..=10.0, from "Linux tcp_bbr.c: bbr_cwnd_gain";
+        cwnd_gain: f64 = 2.0, in 1.0..=10.0, from "Linux 6.12 tcp_bbr.c, bbr_cwnd_gain";
         /// How old the smallest RTT may become before ProbeRTT looks for it again.
         min_rtt_window: Duration = Duration::from_secs(10), in Duration::from_millis(100)..=Duration::from_secs(1000),
-            from "Linux tcp_bbr.c: bbr_min_rtt_win_sec";
+            from "Linux 6.12 tcp_bbr.c, bbr_min_rtt_win_sec";
         /// How long ProbeRTT keeps four packets in flight.
         probe_rtt_time: Duration = Duration::from_millis(200), in Duration::from_millis(1)..=Duration::from_secs(10),
-            from "Linux tcp_bbr.c: bbr_probe_rtt_mode_ms";
+            from "Linux 6.12 tcp_bbr.c, bbr_probe_rtt_mode_ms";
         /// Rounds over which the bandwidth is the maximum.
-        bandwidth_rounds: u32 = 10, in 1..=1000, from "Linux tcp_bbr.c: bbr_bw_rtts";
+        bandwidth_rounds: u32 = 10, in 1..=1000, from "Linux 6.12 tcp_bbr.c, bbr_bw_rtts";
         /// Whether to look for token-bucket policers.
-        policer: bool = true, in .., from "Linux tcp_bbr.c: bbr_lt_bw_sampling";
+        policer: bool = true, in .., from "Linux 6.12 tcp_bbr.c, bbr_lt_bw_sampling";
         /// Whether to widen the window by the aggregation seen in ACKs.
-        aggregation: bool = true, in .., from "Linux tcp_bbr.c: bbr_extra_acked_gain";
+        aggregation: bool = true, in .., from "Linux 6.12 tcp_bbr.c, bbr_extra_acked_gain";
     }
 }
 
-/// Pacing gains of ProbeBW's phases (Linux `bbr_pacing_gain`).
+/// Pacing gains of ProbeBW's phases (Linux 6.12 tcp_bbr.c, `bbr_pacing_gain`).
 const CYCLE: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
-/// Growth that shows that the pipe was not full (Linux `bbr_full_bw_thresh`).
+/// Growth that shows that the pipe was not full (Linux 6.12 tcp_bbr.c, `bbr_full_bw_thresh`).
 const FULL_GROWTH: f64 = 1.25;
-/// Rounds without growth that show that it is (Linux `bbr_full_bw_cnt`).
+/// Rounds without growth that show that it is (Linux 6.12 tcp_bbr.c, `bbr_full_bw_cnt`).
 const FULL_ROUNDS: u32 = 3;
-/// Packets in flight in ProbeRTT, and the smallest window otherwise (Linux `bbr_cwnd_min_target`).
+/// Packets in flight in ProbeRTT, and the smallest window otherwise (Linux 6.12 tcp_bbr.c,
+/// `bbr_cwnd_min_target`).
 const MIN_PACKETS: u64 = 4;
-/// Packets delivered before the window target is trusted (Linux `TCP_INIT_CWND`).
+/// Packets delivered before the window target is trusted (Linux 6.12 tcp.h, `TCP_INIT_CWND`).
 const TRUSTED_PACKETS: u64 = 10;
-/// Rounds for which aggregation is remembered, to twice as many (Linux `bbr_extra_acked_win_rtts`).
+/// Rounds for which aggregation is remembered, to twice as many (Linux 6.12 tcp_bbr.c,
+/// `bbr_extra_acked_win_rtts`).
 const AGGREGATION_ROUNDS: u32 = 5;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -194,7 +196,7 @@ impl Bbr {
         bdp(bandwidth, self.min_rtt, gain, self.mss, self.initial_window)
     }
 
-    /// Room for the quanta that the hosts hold (Linux `bbr_quantization_budget`).
+    /// Room for the quanta that the hosts hold (Linux 6.12 tcp_bbr.c, `bbr_quantization_budget`).
     fn quantized(&self, window: Bytes) -> Bytes {
         let padded = window.0 + 3 * send_quantum(self.pacing.rate, self.mss).0;
         let even = padded.div_ceil(2 * self.mss.0) * 2 * self.mss.0;
@@ -206,7 +208,7 @@ impl Bbr {
         self.quantized(self.bdp(self.max_bandwidth(), gain))
     }
 
-    /// Remembers the window before something cuts it (Linux `bbr_save_cwnd`).
+    /// Remembers the window before something cuts it (Linux 6.12 tcp_bbr.c, `bbr_save_cwnd`).
     fn save_cwnd(&mut self) {
         let probing_rtt = matches!(self.state, State::ProbeRtt { .. });
         self.prior_cwnd = if self.repair == RecoveryState::Open && !probing_rtt {
@@ -217,7 +219,7 @@ impl Bbr {
     }
 
     fn enter_probe_bw(&mut self, now: Time) {
-        // Linux bbr_reset_probe_bw_mode: any phase but the draining one, 3/4.
+        // Linux 6.12 tcp_bbr.c, bbr_reset_probe_bw_mode: any phase but the draining one, 3/4.
         let skipped = (self.random.uniform() * 7.0) as usize;
         let phase = (8 - skipped) % 8;
         self.state = State::ProbeBw { phase, since: now };
@@ -237,7 +239,7 @@ impl Bbr {
         }
     }
 
-    /// Linux `bbr_cwnd_event`: the first packet after the pipe ran empty for want of data.
+    /// Linux 6.12 tcp_bbr.c, `bbr_cwnd_event`: the first packet after the pipe ran empty for want of data.
     fn on_restart(&mut self, now: Time) {
         self.idle_restart = true;
         self.aggregation.restart(now);
@@ -268,7 +270,7 @@ impl Bbr {
         }
     }
 
-    /// Linux `bbr_is_next_cycle_phase`.
+    /// Linux 6.12 tcp_bbr.c, `bbr_is_next_cycle_phase`.
     fn phase_is_over(&self, event: &AckEvent<'_>, since: Time) -> bool {
         let full_length = event.now.since(since) > self.min_rtt;
         let gain = self.pacing_gain();
@@ -334,7 +336,8 @@ impl Bbr {
         }
     }
 
-    /// Linux `bbr_set_cwnd_to_recover_or_restore`: the window in recovery, and whether it is final.
+    /// Linux 6.12 tcp_bbr.c, `bbr_set_cwnd_to_recover_or_restore`: the window in recovery, and whether it is
+    /// final.
     fn recover_or_restore(&mut self, event: &AckEvent<'_>) -> (Bytes, bool) {
         let mut cwnd = self.cwnd.saturating_sub(event.newly_lost).max(self.mss);
         let before = core::mem::replace(&mut self.repair, event.recovery);
@@ -396,7 +399,7 @@ impl Controller for Bbr {
             sample
         });
 
-        // Linux bbr_update_model
+        // Linux 6.12 tcp_bbr.c, bbr_update_model
         self.rounds.start = false;
         if let Some(sample) = &sample {
             self.update_bandwidth(event, sample);
@@ -422,7 +425,7 @@ impl Controller for Bbr {
         }
         self.update_min_rtt(event, sample.as_ref());
 
-        // Linux bbr_main
+        // Linux 6.12 tcp_bbr.c, bbr_main
         if event.rtt.sample.is_some() {
             self.pacing.on_rtt(self.cwnd, event.rtt.smoothed, self.config.high_gain);
         }
@@ -444,7 +447,7 @@ impl Controller for Bbr {
             self.save_cwnd();
         }
         self.cwnd = self.mss;
-        // Linux bbr_set_state
+        // Linux 6.12 tcp_bbr.c, bbr_set_state
         self.repair = RecoveryState::Loss;
         self.full_bandwidth = Rate::ZERO;
         self.rounds.start = true;

@@ -1,4 +1,4 @@
-//! BBR version 2, as its Linux source has it (github.com/google/bbr, `net/ipv4/tcp_bbr2.c`).
+//! BBR version 2, as its source has it (`google/bbr`, branch v2alpha, `tcp_bbr2.c`).
 //!
 //! The machine is that of version 3, described in `v3.rs`; the two differ by the defaults below and in these rules:
 //!

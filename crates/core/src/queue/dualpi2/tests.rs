@@ -188,7 +188,8 @@ fn overload_drops_from_both_queues_alike_and_disables_ecn() {
         {
             let (marked, dropped) = fates(with_base(&options, 0.6), encoding, ecn);
             assert!(dropped.abs_diff(720) < 86, "{rules} {encoding}: {dropped}");
-            // What is left of a scalable flow is marked, but for the last two, which Linux's floor lets pass.
+            // What is left of a scalable flow is marked, but for the last two, which the floor of Linux 6.17
+            // lets pass.
             let expected = if encoding == Encoding::L4s { 2000 - dropped } else { 0 };
             assert!(marked.abs_diff(expected) <= 2, "{rules} {encoding}: {marked}");
         }

@@ -170,7 +170,8 @@ impl Sender {
         }
     }
 
-    /// Whether the window was needed, and the ACK is one to grow by (Linux, tcp_may_raise_cwnd).
+    /// Whether the window was needed, and the ACK is one to grow by (Linux 6.12 tcp_input.c,
+    /// tcp_may_raise_cwnd).
     fn may_grow(&self, sum: &Acked) -> bool {
         let in_order = sum.advanced || self.host == Host::Quic || self.controller.recovery() == Recovery::Own;
         in_order && self.is_cwnd_limited()
@@ -186,7 +187,8 @@ impl Sender {
     ) -> (Option<Duration>, Duration) {
         match self.host {
             Host::Tcp => {
-                // Linux, tcp_clean_rtx_queue: the filters see the oldest packet, congestion control the newest.
+                // Linux 6.12 tcp_input.c, tcp_clean_rtx_queue: the filters see the oldest packet, congestion
+                // control the newest.
                 let (filtered, sample) = match sum.fresh {
                     Some((first, last)) => (now.since(first), now.since(last)),
                     // rfc7323 4.1: only retransmissions were acknowledged; the timestamp tells which.

@@ -86,8 +86,8 @@ pub(super) struct Sender {
     cwr_pending: bool,
     marks: MarkTotals,
 
-    /// Whether the window stopped the sender in this round trip, and the most it had in flight (Linux,
-    /// `tcp_cwnd_validate`).
+    /// Whether the window stopped the sender in this round trip, and the most it had in flight (Linux 6.12
+    /// tcp_output.c, tcp_cwnd_validate).
     window_limited: bool,
     max_inflight: u64,
     usage_end: u32,

@@ -1,4 +1,5 @@
-//! Proportional rate reduction (RFC 9937, as Linux does it): what may be in flight while losses are repaired.
+//! Proportional rate reduction (RFC 9937, as in Linux 6.12 tcp_input.c, tcp_cwnd_reduction): what may be in
+//! flight while losses are repaired.
 //!
 //! ```text
 //! pipe >  target:   sndcnt = ceil(prr_delivered * target / prior) - prr_out                          rfc9937 6.2
@@ -7,8 +8,8 @@
 //! cwnd = pipe + sndcnt, where sndcnt >= MSS until the first packet of the episode is out
 //! ```
 //!
-//! Deviations: D1 `prior` is the window before the episode, as in Linux, not RFC 9937's RecoverFS; they agree for a flow
-//! whose window was the limit.
+//! Deviations: D1 `prior` is the window before the episode, as in tcp_init_cwnd_reduction there, not RFC
+//! 9937's RecoverFS; they agree for a flow whose window was the limit.
 
 /// The state of one recovery episode; bytes.
 #[derive(Clone, Copy, Debug, Default)]

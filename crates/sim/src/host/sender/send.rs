@@ -244,7 +244,7 @@ impl Sender {
             Host::Tcp => self.rto(),
             Host::Quic => self.pto(),
         };
-        // rfc5681 4.1; Linux, tcp_slow_start_after_idle_check: nothing is outstanding at all.
+        // rfc5681 4.1; Linux 6.12 tcp.h, tcp_slow_start_after_idle_check: nothing is outstanding at all.
         if self.segments.is_empty() && idle > rto {
             self.controller.on_idle_restart(&IdleEvent { now, idle, rto });
             self.note_controller();
@@ -255,7 +255,8 @@ impl Sender {
     #[inline]
     fn stopped(&mut self, now: Time, by_window: bool) {
         if self.burst || by_window {
-            // Linux, tcp_cwnd_validate: what the window was used for is judged over one round trip.
+            // Linux 6.12 tcp_output.c, tcp_cwnd_validate: what the window was used for is judged over one
+            // round trip.
             let una = self.segments.base();
             if by_window
                 || una >= self.usage_end
@@ -273,7 +274,8 @@ impl Sender {
         self.probe_stale = false;
     }
 
-    /// Whether the window may grow (Linux, tcp_is_cwnd_limited): in slow start it may be up to twice what was used.
+    /// Whether the window may grow (Linux 6.12 tcp.h, tcp_is_cwnd_limited): in slow start it may be up to
+    /// twice what was used.
     pub(super) fn is_cwnd_limited(&self) -> bool {
         if self.window_limited {
             return true;

@@ -1,5 +1,6 @@
 //! TCP's loss recovery: RACK-TLP (RFC 8985), the retransmission timeout (RFC 6298) with F-RTO (RFC 5682), and undoing
-//! what turns out to be a mistake (Eifel, RFC 3522 and 4015; DSACK, RFC 3708), in the shape Linux 6 gave them.
+//! what turns out to be a mistake (Eifel, RFC 3522 and 4015; DSACK, RFC 3708), in the shape of Linux 6.12
+//! tcp_input.c and tcp_recovery.c.
 //!
 //! ```text
 //! lost:       sent before the newest delivered packet, and sent_at + rack_rtt + reo_wnd <= now            rfc8985 6.2
@@ -7,7 +8,7 @@
 //!             else min(mult * min_rtt / 4, srtt); a DSACK per round trip raises mult by 1, 16 recoveries
 //!             without one return it to 1                                                                  rfc8985 6.2
 //! episode:    ends when all that was sent before it is acknowledged; where a segment sent since is known to be lost, the
-//!             next begins at once                                                     Linux, tcp_time_to_recover
+//!             next begins at once                                    Linux 6.12 tcp_input.c, tcp_time_to_recover
 //! probe:      2 srtt (+ 200 ms while one packet is out, + 2 ms else) after the last send or ACK, or when the
 //!             RTO of the first segment is due, whichever is earlier; in place of the RTO, while nothing is
 //!             SACKed and no losses are repaired                                                            rfc8985 7.2
@@ -17,7 +18,8 @@
 //! Deviations:
 //! - D1 The reordering timer runs to the first segment that will count as lost, not to the last: each is declared at its
 //!   own moment, at most the spread of their sending times earlier than RFC 8985 has it.
-//! - D2 A tail loss probe that repeats a segment replaces it in the count of bytes in flight; Linux counts both.
+//! - D2 A tail loss probe that repeats a segment replaces it in the count of bytes in flight; Linux 6.12
+//!    tcp_output.c, tcp_send_loss_probe, counts both.
 //! - D3 A receiver never discards what it SACKed (no reneging).
 
 use brakelight_core::controller::{Controller, SpuriousEvent};
@@ -30,7 +32,7 @@ use super::Sender;
 use super::ack::Acked;
 use super::scoreboard::State;
 
-/// rfc6298 2.4; Linux, TCP_RTO_MAX
+/// rfc6298 2.4; Linux 6.12 tcp.h, TCP_RTO_MAX
 const MAX_RTO: Duration = Duration::from_secs(120);
 /// rfc6298 2.1
 pub(super) const INITIAL_RTO: Duration = Duration::from_secs(1);
@@ -229,8 +231,8 @@ impl Sender {
         match self.episode.phase() {
             Phase::Loss => self.repair_timeout(now, ack, sum),
             Phase::Recovery => self.repair_losses(now, ack, sum),
-            // Something above must be acknowledged: until CWR has reached the receiver, it goes on echoing CE (Linux,
-            // tcp_fastretrans_alert).
+            // Something above must be acknowledged: until CWR has reached the receiver, it goes on echoing CE
+            // (Linux 6.12 tcp_input.c, tcp_fastretrans_alert).
             Phase::Reduced if u64::from(self.segments.base()) > self.episode.end() => self.end_episode(now),
             Phase::Open | Phase::Reduced => {}
         }
@@ -317,14 +319,14 @@ impl Sender {
             && self.tcp.undoable
             && self.tcp.answers_original(ack)
         {
-            // The hole was filled by a late packet, not by a retransmission: the path reorders (Linux,
-            // tcp_try_undo_partial).
+            // The hole was filled by a late packet, not by a retransmission: the path reorders (Linux 6.12
+            // tcp_input.c, tcp_try_undo_partial).
             self.tcp.reordering_seen = true;
             self.undo(now);
         }
     }
 
-    /// rfc5682 2.1 and Linux, tcp_process_loss
+    /// rfc5682 2.1 and Linux 6.12 tcp_input.c, tcp_process_loss
     fn repair_timeout(&mut self, now: Time, ack: &AckBody, sum: &Acked) {
         let recovered = !self.episode.covers(u64::from(self.segments.base()));
         if sum.advanced && self.tcp.undoable && self.tcp.answers_original(ack) {
@@ -372,7 +374,8 @@ impl Sender {
         if self.tcp.undo_timeout {
             self.tcp.undoable = false;
         }
-        // What was sent during the episode and is lost is the next one's to answer (Linux, tcp_time_to_recover: lost_out).
+        // What was sent during the episode and is lost is the next one's to answer (Linux 6.12 tcp_input.c,
+        // tcp_time_to_recover: lost_out).
         self.tcp.lost_since = self.is_any_lost();
         self.end_episode(now);
     }
@@ -459,7 +462,8 @@ impl Sender {
 
     fn enter_recovery(&mut self, now: Time, lost: u64) {
         self.begin_undo(false);
-        // A window that CE has already reduced in this round trip is not reduced again (Linux, tcp_enter_recovery).
+        // A window that CE has already reduced in this round trip is not reduced again (Linux 6.12
+        // tcp_input.c, tcp_enter_recovery).
         if self.episode.is_open() {
             self.begin_episode(now, None, lost);
         }

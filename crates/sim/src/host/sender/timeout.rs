@@ -10,9 +10,10 @@ use super::scoreboard::State;
 use super::tcp::INITIAL_RTO;
 use super::{Forced, Sender};
 
-/// rfc8985 7.2: room for a delayed ACK; Linux takes its smallest RTO.
+/// rfc8985 7.2: room for a delayed ACK; Linux 6.12 tcp_output.c, tcp_schedule_loss_probe, takes its smallest
+/// RTO.
 const PROBE_ACK_DELAY: Duration = Duration::from_millis(200);
-/// rfc8985 7.2; Linux, TCP_TIMEOUT_MIN at 1000 Hz
+/// rfc8985 7.2; Linux 6.12 tcp.h, TCP_TIMEOUT_MIN at 1000 Hz
 const PROBE_SLACK: Duration = Duration::from_millis(2);
 
 impl Sender {
@@ -24,7 +25,8 @@ impl Sender {
         }
     }
 
-    /// A segment leaves again. The timeout of the left edge starts over (Linux, tcp_xmit_retransmit_queue).
+    /// A segment leaves again. The timeout of the left edge starts over (Linux 6.12 tcp_output.c,
+    /// tcp_xmit_retransmit_queue).
     pub(super) fn retransmitted_tcp(&mut self, now: Time, segment: u32) {
         self.tcp.retransmitted(now);
         if segment == self.segments.base() {
@@ -57,7 +59,7 @@ impl Sender {
             self.tcp.probe_at = (now + wait).min(self.timeout_of_first(now));
             self.tcp.rto_at = Time::MAX;
         } else if self.tcp.probe_at != Time::MAX {
-            // Linux, tcp_rearm_rto: the time that passed under the probe's timer counts.
+            // Linux 6.12 tcp_input.c, tcp_rearm_rto: the time that passed under the probe's timer counts.
             self.tcp.rto_at = self.timeout_of_first(now);
             self.tcp.probe_at = Time::MAX;
         }
@@ -96,7 +98,8 @@ impl Sender {
     /// rfc6298 5.4 to 5.7, rfc5681 3.1, rfc8985 6.3
     fn on_rto(&mut self, now: Time) {
         let inflight = self.inflight();
-        // Linux, tcp_enter_loss: an episode that already reduced the threshold is not reduced again.
+        // Linux 6.12 tcp_input.c, tcp_enter_loss: an episode that already reduced the threshold is not
+        // reduced again.
         let phase = self.episode.phase();
         let unfinished = self.episode.covers(u64::from(self.segments.base()));
         let reduced = match phase {

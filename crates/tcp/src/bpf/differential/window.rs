@@ -296,7 +296,8 @@ fn after_a_train_of_acks(paced: bool) -> u32 {
 
 #[test]
 fn a_train_of_acks_ends_slow_start_at_half_a_round_trip_and_with_pacing_at_a_whole_one() {
-    // linux hystart_update: with the cushion at 51 ms; after that no window grows by a packet per ACK.
+    // Linux 6.12 tcp_cubic.c, hystart_update: with the cushion at 51 ms; after that no window grows by a
+    // packet per ACK.
     let (unpaced, paced) = (after_a_train_of_acks(false), after_a_train_of_acks(true));
     assert_eq!(paced, 20 + 91);
     assert!((20 + 50..20 + 60).contains(&unpaced), "{unpaced} packets");
