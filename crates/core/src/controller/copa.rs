@@ -21,7 +21,7 @@
 //! | RTT_max | `rtt_max` | time | max over 4 RTTs | copa18 2.2 |
 //!
 //! Deviations:
-//! D1 the filters are Nichols's three-sample ones, as in mvfst's Copa; the paper does not say.
+//! D1 the filters are Nichols's three-sample ones, as in mvfst's Copa.cpp; the paper does not say.
 //! D2 one packet ACKed changes the window by one packet at most: a large v could otherwise more than double it in a
 //!    round trip, which is what slow start is for.
 //! D3 the paper is silent on timeouts: the window goes to one packet, and slow start begins anew.

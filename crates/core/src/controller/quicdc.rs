@@ -18,7 +18,7 @@
 //! | RTT_min | `OneWayQueueing::rtt_min` | time | - | quicdc eq.1 |
 //! | BWE, cwnd | `westwood` | bytes/s, bytes | - | quicdc 3 |
 //! | - | `baseline`, `horizon` | choice, time | bounded, none | `estimate::one_way_queueing` |
-//! | - | `pacing_gain` | 1 | 1 | mvfst calculatePacingRate |
+//! | - | `pacing_gain` | 1 | 1 | mvfst CongestionControlFunctions.cpp, calculatePacingRate |
 //!
 //! # Deviations
 //!
@@ -29,10 +29,10 @@
 //!   estimate falls (open-questions#X-62).
 //! - D3. A share needs RTT_max, which the paper measured beforehand. Here it is the largest round trip as of the last
 //!   loss, which is what a full buffer shows; before the first loss there is no threshold and no delay event.
-//! - D4. mvfst spaces bursts of at least five packets at cwnd / srtt, checked every 200 us in the testbed; the modelled
-//!   host's QUIC spaces packets at that rate with a credit of ten, or of what the flow's `pacing_burst` says. Public code
-//!   that seems to be the authors' never sets mvfst's pacing rate, so their Westwood+ may have been unpaced: that is not
-//!   modelled.
+//! - D4. mvfst's Pacer.cpp spaces bursts of at least five packets at cwnd / srtt, checked every 200 us in the
+//!   testbed; the modelled host's QUIC spaces packets at that rate with a credit of ten, or of what the
+//!   flow's `pacing_burst` says. Public code that seems to be the authors' never sets mvfst's pacing rate, so
+//!   their Westwood+ may have been unpaced: that is not modelled.
 //! - D5. The Westwood of Linux 6.12 tcp_westwood.c and of mvfst forget RTT_min after a timeout only, and
 //!   after 20 s; here `horizon` does it for the threshold, and the window's RTT_min starts over after a
 //!   timeout only.
@@ -71,7 +71,7 @@ parameters! {
         /// For how long the smallest RTT is remembered that the threshold and the baseline start from.
         horizon: Option<Duration> = None, in OrNone(Duration::from_millis(100)..=Duration::from_secs(3600)), from "not in quicdc";
         /// Pacing rate over window per smoothed RTT.
-        pacing_gain: f64 = 1.0, in 0.5..=10.0, from "mvfst calculatePacingRate";
+        pacing_gain: f64 = 1.0, in 0.5..=10.0, from "mvfst CongestionControlFunctions.cpp, calculatePacingRate";
     }
 }
 

@@ -17,7 +17,7 @@
 //! q_av < max:    p_b = red_max_p (q_av - min) / (max - min)
 //! else:          p_b = 1
 //! mark or drop with probability p_b / (1 - count p_b), count packets after the last one            floyd93 4, `red.rs`
-//! min = max(5 packets, red_target C / 2),  max = 3 min                                             ns-2 red.cc
+//! min = max(5 packets, red_target C / 2),  max = 3 min                                          ns-2.35 red.cc
 //! ```
 //!
 //! | symbol | field | unit | default | source |
@@ -67,9 +67,9 @@ measured_parameters! {
         /// Whether 11 is the mark of an AQM, as TCP understands it, and not overload.
         coexist: bool = false, in .., from "bmcc VI";
         /// RED's target delay: its thresholds lie at half and one and a half of it.
-        red_target: Duration = Duration::from_millis(5), in Duration::from_micros(1)..=Duration::from_secs(10), from "ns-2 red.cc";
+        red_target: Duration = Duration::from_millis(5), in Duration::from_micros(1)..=Duration::from_secs(10), from "ns-2.35 red.cc";
         /// RED's probability at the upper threshold.
-        red_max_p: f64 = 0.1, in 0.001..=1.0, from "ns-2 red.cc";
+        red_max_p: f64 = 0.1, in 0.001..=1.0, from "ns-2.35 red.cc";
     }
 }
 
@@ -84,7 +84,7 @@ fn red(config: &Config, place: &Place) -> Chooser {
     Chooser::plain(min_bytes, 3.0 * min_bytes, config.red_max_p, place.random.clone())
 }
 
-/// ns-2 red.cc: a threshold is at least five packets.
+/// ns-2.35 red.cc, initialize_params: a threshold is at least five packets.
 const LEAST_BYTES: f64 = 5.0 * 1500.0;
 
 /// BMCC's router.

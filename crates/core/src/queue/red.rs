@@ -22,21 +22,23 @@
 //! | w_q | `wq` | 1 | 1 - exp(-1 / C) | floyd01 section 6 |
 //! | C | - | packets/s | the link's nominal rate over `mean_packet` | floyd01 section 6 |
 //! | - | `target` | s | 5 ms | floyd01 section 6 |
-//! | max_p | `max_p` | 1 | 0.1 | ns-2 |
-//! | - | `gentle` | - | true | floyd00, ns-2 |
+//! | max_p | `max_p` | 1 | 0.1 | ns-2.35 ns-default.tcl, linterm_ |
+//! | - | `gentle` | - | true | floyd00; ns-2.35 ns-default.tcl |
 //! | alpha, beta | `max_p_step`, `max_p_decay` | 1 | 0.01, 0.9 | floyd01 Figure 2 |
 //! | interval | `interval` | s | 500 ms | floyd01 Figure 2 |
 //!
 //! # Deviations
 //!
 //! - D1. Queues are counted in packets, whatever their size: floyd93's byte mode is left out.
-//! - D2. `wait` is ns-2's default: no drop until 1 / p_b packets passed, so that drops are 1 / p_b to 2 / p_b packets apart and a
-//!   third as many. floyd93 has them up to 1 / p_b apart, as here by default. As in its Figure 2 the packet after a drop
-//!   counts already, so the largest distance is 1 / p_b - 1.
+//! - D2. `wait` is the default of ns-2.35 ns-default.tcl: no drop until 1 / p_b packets passed, so that drops
+//!   are 1 / p_b to 2 / p_b packets apart and a third as many. floyd93 has them up to 1 / p_b apart, as here
+//!   by default. As in its Figure 2 the packet after a drop counts already, so the largest distance is 1 /
+//!   p_b - 1.
 //! - D3. Adaptive RED's interval has no timer: an update is made when the next packet arrives, as of its own time, with
 //!   the average of the packet before.
-//! - D4. max_p stops at 0.01 as floyd01 says; ns-2 lets it fall to the inverse of the path's packets on fast links. So few flows, which
-//!   need less than that, keep the average near `min_th`.
+//! - D4. max_p stops at 0.01 as floyd01 says; ns-2.35 red.cc, initialize_params, lets it fall to the inverse
+//!   of the path's packets on fast links. So few flows, which need less than that, keep the average near
+//!   `min_th`.
 //! - D5. Idle time begins when the last packet is taken out to be sent.
 
 use super::fifo::MarkingFifo;
@@ -60,11 +62,11 @@ parameters! {
         /// Weight of the newest length in the average; none: an average over one second of packets.
         wq: Option<f64> = None, in OrNone(1e-9..=1.0), from "floyd01 section 6: 1 - exp(-1 / C)";
         /// Probability at `max_th`.
-        max_p: f64 = 0.1, in 1e-6..=1.0, from "ns-2 linterm_";
+        max_p: f64 = 0.1, in 1e-6..=1.0, from "ns-2.35 ns-default.tcl, linterm_";
         /// Whether the probability rises to 1 at twice `max_th`, instead of at once.
-        gentle: bool = true, in .., from "floyd00, ns-2";
+        gentle: bool = true, in .., from "floyd00; ns-2.35 ns-default.tcl";
         /// Whether drops wait until 1 / p_b packets have passed.
-        wait: bool = false, in .., from "floyd93 section 4; ns-2: true";
+        wait: bool = false, in .., from "floyd93 section 4; ns-2.35 ns-default.tcl: true";
         /// Whether ECN-capable packets are marked CE instead of dropped.
         ecn: bool = false, in .., from "floyd93, rfc3168 7";
         /// Adaptive RED: whether `max_p` is moved so that the average lies half way between the thresholds.
@@ -158,7 +160,7 @@ impl Law {
     fn spread(&self, p: f64, count: u32) -> f64 {
         let passed = f64::from(count) * p;
         if self.wait {
-            // ns-2 modify_p
+            // ns-2.35 red.cc, modify_p
             return match passed {
                 passed if passed < 1.0 => 0.0,
                 passed if passed < 2.0 => p / (2.0 - passed),

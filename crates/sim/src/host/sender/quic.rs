@@ -9,7 +9,8 @@
 //! Deviations:
 //! - D1 No handshake: the connection starts with its 1-RTT keys and kInitialRtt.
 //! - D2 Packets declared lost are remembered until their payload is acknowledged; if every packet of an episode arrives
-//!   late, the episode is undone (RFC 9002 leaves this open; as quinn and mvfst do it).
+//!   late, the episode is undone (RFC 9002 leaves this open; as picoquic's newreno.c, and not
+//!   quinn-proto 0.11.19, does it).
 //! - D3 Where RFC 9002 sends a PING because all that is in flight is payload that arrived in other packets, those packets
 //!   are declared lost at once, not when the PING is acknowledged.
 
