@@ -30,7 +30,7 @@ use brakelight_core::time::Duration;
 use brakelight_core::units::{Limit, Rate};
 use brakelight_emulator::clock::{Epoch, Lateness, Stop};
 use brakelight_emulator::device::{Port, TunSettings};
-use brakelight_emulator::forward::{self, Facts, Finished, Lane, Settings};
+use brakelight_emulator::forward::{self, CarriedDirection, Facts, Finished, Settings};
 use brakelight_emulator::measure::{self, Measured, Meter};
 use brakelight_emulator::spec::{Bottleneck, Direction};
 use brakelight_scenario::trace::names::Names;
@@ -160,7 +160,7 @@ fn start(options: &Options, up: &str, down: &str, buffer: Limit) -> Running {
         if let Some(log) = watch.take_log_thread() {
             log.start().expect("a thread");
         }
-        Lane { direction, input: input.clone(), output: output.clone(), watch }
+        CarriedDirection { direction, input: input.clone(), output: output.clone(), watch }
     };
     let mut lanes = vec![lane("up", up, &inside, &outside), lane("down", down, &outside, &inside)];
     let groups = match options.threads {

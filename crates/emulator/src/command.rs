@@ -22,7 +22,7 @@ use crate::channel::{Channel, Order, Program, Report};
 use crate::namespace::error::{Doing, NamespaceError};
 use crate::namespace::plan::{self, Plan};
 use crate::namespace::start::start;
-use crate::nat::{Forwarding, Table, Turn};
+use crate::nat::{Forwarding, NetworkLock, Table};
 use crate::netlink::Netlink;
 use crate::supervisor::{PATIENCE, Supervisor};
 use crate::sysctl;
@@ -118,10 +118,11 @@ impl Namespaces {
         // stays the same.
         let attach = setting.nat || (around.is_some() && privileged);
         let (plan, supervisor) = if attach {
-            let turn = Turn::take(PATIENCE).doing("waiting for other emulators to change the network")?;
+            let lock =
+                NetworkLock::take(PATIENCE).doing("waiting for other emulators to change the network")?;
             let v6 = has_v6 && v6_can_be_forwarded(&mut notes).doing("reading the routes")?;
             let table = table(v6).doing("reading the tables of nftables")?;
-            let supervisor = Supervisor::start(&table, turn).doing("starting the supervisor")?;
+            let supervisor = Supervisor::start(&table, lock).doing("starting the supervisor")?;
             table.before.switch_on().doing("switching forwarding on")?;
             let addresses = Addresses::choose(around, v6).doing("choosing addresses")?;
             let plan =

@@ -12,7 +12,7 @@ use crate::channel::{Program, Side};
 use crate::clock::{Epoch, Stop};
 use crate::command::{CommandError, Ender, Namespaces, Setting, Signals};
 use crate::device::Port;
-use crate::forward::{self, Finished, ForwardError, Lane, Settings};
+use crate::forward::{self, CarriedDirection, Finished, ForwardError, Settings};
 use crate::namespace::build::tun_name;
 use crate::namespace::error::NamespaceError;
 use crate::spec::Direction;
@@ -88,9 +88,14 @@ where
     let mtu = setup.setting.mtu;
     let [outer, inner] = devices.map(|fd| Arc::new(port(fd, mtu)));
     let [watch_up, watch_down] = watches;
-    let lanes = vec![
-        Lane { direction: setup.up, input: inner.clone(), output: outer.clone(), watch: watch_up },
-        Lane { direction: setup.down, input: outer, output: inner, watch: watch_down },
+    let directions = vec![
+        CarriedDirection {
+            direction: setup.up,
+            input: inner.clone(),
+            output: outer.clone(),
+            watch: watch_up,
+        },
+        CarriedDirection { direction: setup.down, input: outer, output: inner, watch: watch_down },
     ];
     let stop = Arc::new(Stop::new().map_err(io::Error::from)?);
     let epoch = Epoch::start();
@@ -99,7 +104,7 @@ where
         let (stop, ender, settings) = (stop.clone(), namespaces.ender()?, setup.forward);
         thread::Builder::new().name("brakelight".to_string()).spawn(move || {
             let mut last = Last { ender, well: false };
-            let finished = forward::run(lanes, &settings, epoch, &stop);
+            let finished = forward::run(directions, &settings, epoch, &stop);
             last.well = finished.is_ok();
             finished
         })?

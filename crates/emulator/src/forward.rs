@@ -57,7 +57,7 @@ const ROUNDS: usize = 16;
 
 /// One direction, ready to run.
 #[derive(Debug)]
-pub struct Lane<W> {
+pub struct CarriedDirection<W> {
     /// The link and the elements that packets pass.
     pub direction: Direction,
     /// The port that packets are read from.
@@ -190,15 +190,17 @@ pub enum ForwardError {
 
 /// Carries packets in all directions until `stop` is set. Times count from `epoch`.
 pub fn run<W: Watch>(
-    lanes: Vec<Lane<W>>,
+    directions: Vec<CarriedDirection<W>>,
     settings: &Settings,
     epoch: Epoch,
     stop: &Stop,
 ) -> Result<Vec<Finished<W>>, ForwardError> {
     let scheduling = clock::sleep_precisely(settings.fifo);
     let began = epoch.now();
-    let mut carriers: Vec<Carrier<W>> =
-        lanes.into_iter().map(|lane| Carrier::new(lane, settings, Facts::new(began, scheduling))).collect();
+    let mut carriers: Vec<Carrier<W>> = directions
+        .into_iter()
+        .map(|direction| Carrier::new(direction, settings, Facts::new(began, scheduling)))
+        .collect();
     let mut ready = vec![true; carriers.len()];
     let mut woke = began;
     loop {

@@ -141,11 +141,11 @@ impl Table {
 /// The lock on changing the current network namespace, held by one emulator at a time: a table of a name that
 /// only those who may change the network can create, and that the kernel removes with its holder.
 #[derive(Debug)]
-pub(crate) struct Turn {
+pub(crate) struct NetworkLock {
     _owner: Socket,
 }
 
-impl Turn {
+impl NetworkLock {
     /// How often it is tried.
     const AGAIN: Duration = Duration::from_millis(2);
 
@@ -175,7 +175,7 @@ impl Turn {
         ];
         socket.send(&batch.concat(), 0)?;
         receive(&mut socket, |_, _| {})?;
-        Ok(Turn { _owner: socket })
+        Ok(NetworkLock { _owner: socket })
     }
 }
 

@@ -13,7 +13,7 @@ use nix::sys::wait::waitpid;
 use nix::unistd::{ForkResult, Pid, fork, getpid, setsid};
 
 use crate::invoker::AsInvoker;
-use crate::nat::{Table, Turn};
+use crate::nat::{NetworkLock, Table};
 use crate::process::{close_all_but, never_returns};
 
 /// How long to wait for another emulator that changes the network.
@@ -79,21 +79,21 @@ impl Survivor {
 pub(crate) struct Supervisor {
     survivor: Survivor,
     /// Held until the network has been changed.
-    turn: Option<Turn>,
+    lock: Option<NetworkLock>,
 }
 
 impl Supervisor {
     /// Has forwarding restored when this process ends or the returned value is dropped.
-    pub(crate) fn start(table: &Table, turn: Turn) -> io::Result<Self> {
+    pub(crate) fn start(table: &Table, lock: NetworkLock) -> io::Result<Self> {
         let survivor = Survivor::start(|_| {
             let _ = restore(table, PATIENCE);
         })?;
-        Ok(Supervisor { survivor, turn: Some(turn) })
+        Ok(Supervisor { survivor, lock: Some(lock) })
     }
 
     /// Releases the lock: the network has been changed, and the table tells other emulators so.
     pub(crate) fn give_way(&mut self) {
-        self.turn = None;
+        self.lock = None;
     }
 }
 
@@ -143,13 +143,13 @@ impl Drop for Janitor {
 fn restore(table: &Table, patience: Duration) -> io::Result<()> {
     let until = Instant::now() + patience;
     loop {
-        let turn = Turn::take(until.saturating_duration_since(Instant::now())).ok();
+        let lock = NetworkLock::take(until.saturating_duration_since(Instant::now())).ok();
         // Where tables cannot be read, none can have been made.
         let others = Table::all().unwrap_or_default();
         if !others.contains(table) || Instant::now() > until {
             return if others.iter().all(|other| other == table) { table.before.restore() } else { Ok(()) };
         }
-        drop(turn);
+        drop(lock);
         // The kernel is about to remove it: its owner is being killed.
         let _ = poll(&mut [], PollTimeout::from(1u8));
     }
@@ -200,22 +200,22 @@ mod tests {
     }
 
     #[test]
-    fn one_at_a_time_has_the_turn_and_the_next_after_its_end() {
-        in_a_network("turns", || {
-            let first = Turn::take(Duration::ZERO).unwrap();
-            assert_eq!(Turn::take(Duration::ZERO).unwrap_err().kind(), io::ErrorKind::TimedOut);
+    fn the_network_lock_has_one_holder_at_a_time() {
+        in_a_network("network locks", || {
+            let first = NetworkLock::take(Duration::ZERO).unwrap();
+            assert_eq!(NetworkLock::take(Duration::ZERO).unwrap_err().kind(), io::ErrorKind::TimedOut);
             drop(first);
-            drop(Turn::take(PATIENCE).unwrap());
+            drop(NetworkLock::take(PATIENCE).unwrap());
             // It is no emulator's table.
-            let _turn = Turn::take(PATIENCE).unwrap();
+            let _lock = NetworkLock::take(PATIENCE).unwrap();
             assert_eq!(Table::all().unwrap(), []);
         });
     }
 
     #[test]
-    fn forwarding_is_restored_though_somebody_keeps_the_turn() {
-        in_a_network("the turn that does not come", || {
-            let _kept = Turn::take(Duration::ZERO).unwrap();
+    fn forwarding_is_restored_though_the_network_lock_is_never_released() {
+        in_a_network("a network lock that is never released", || {
+            let _kept = NetworkLock::take(Duration::ZERO).unwrap();
             set("net/ipv4/ip_forward", "1").unwrap();
             let table = Table { token: 7, before: Forwarding { v4: false, v6: None } };
             restore(&table, Duration::from_millis(30)).unwrap();

@@ -226,7 +226,7 @@ impl Workload {
         (run.delivered_packets, run.dropped_packets, run.retransmitted_packets) = (0, 0, 0);
         let (mut rtt, mut goodput) = (Distribution::default(), 0);
         for (index, flow) in self.flows.iter().enumerate() {
-            let host = self.told(&file(folder, index), flow)?;
+            let host = self.host_result(&file(folder, index), flow)?;
             let meter = meters.iter().find(|meter| is_of(meter, flow.port, host.local_port));
             let mut row = meter.map(|meter| crate::outcome::flow_row(meter, length)).unwrap_or_default();
             row.name.clone_from(&flow.name);
@@ -274,7 +274,7 @@ impl Workload {
 }
 
 impl Workload {
-    fn told(&self, path: &Path, flow: &HostFlow) -> Result<Told, WorkloadError> {
+    fn host_result(&self, path: &Path, flow: &HostFlow) -> Result<HostResult, WorkloadError> {
         let program = match self.hosts {
             Hosts::Kernel => iperf3::NAME,
             Hosts::Quic(_) => perf::NAME,
@@ -285,11 +285,11 @@ impl Workload {
             program,
             error,
         })?;
-        let told = match self.hosts {
+        let result = match self.hosts {
             Hosts::Kernel => iperf3::parse(&text, flow, self.measure_from),
             Hosts::Quic(_) => perf::parse(&text, flow),
         };
-        told.map_err(|error| match error {
+        result.map_err(|error| match error {
             // What it says on standard error instead, where it printed nothing that could be read.
             WorkloadError::Failed { flow, program, message } if message.is_empty() => {
                 let said = std::fs::read_to_string(path.with_extension("json.err")).unwrap_or_default();
@@ -478,7 +478,7 @@ fn bottleneck(
 
 /// The results that a host reports of its flow.
 #[derive(Debug, Default)]
-struct Told {
+struct HostResult {
     /// The client's own port, where it has more than one connection.
     local_port: Option<u16>,
     /// Payload in the measured interval, and its length.
@@ -492,8 +492,8 @@ struct Told {
     samples: Vec<(f64, f64, Duration)>,
 }
 
-impl Told {
-    /// Window and RTT of the flow that started at `start`, bin by bin, where its host has told of them.
+impl HostResult {
+    /// Window and RTT of the flow that started at `start`, bin by bin, if its host reported them.
     fn into_series(self, start: Duration, line: &mut brakelight_scenario::outcome::FlowSeries) {
         if self.samples.is_empty() {
             return;

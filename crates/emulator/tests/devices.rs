@@ -15,7 +15,7 @@ use std::time;
 use brakelight_core::units::Limit;
 use brakelight_emulator::clock::{Epoch, Stop};
 use brakelight_emulator::device::{Port, TunSettings};
-use brakelight_emulator::forward::{self, Facts, Lane, Settings};
+use brakelight_emulator::forward::{self, CarriedDirection, Facts, Settings};
 use brakelight_emulator::spec::{Bottleneck, Direction};
 use brakelight_scenario::trace::names::Names;
 use nix::sched::{CloneFlags, unshare};
@@ -85,13 +85,13 @@ impl Path {
             eprintln!("NOT RUN: {test}: it needs the right to make network namespaces and TUN devices");
             return None;
         };
-        let lane = |name: &str, input: &Arc<Port>, output: &Arc<Port>| {
+        let carried = |name: &str, input: &Arc<Port>, output: &Arc<Port>| {
             let mut direction = Direction::open(name, 1);
             let names = Names::default();
             direction.link = Some(Bottleneck::parse(name, rate, queue, Limit::Packets(500), &names).unwrap());
-            Lane { direction, input: input.clone(), output: output.clone(), watch: () }
+            CarriedDirection { direction, input: input.clone(), output: output.clone(), watch: () }
         };
-        let lanes = vec![lane("up", &inside, &outside), lane("down", &outside, &inside)];
+        let lanes = vec![carried("up", &inside, &outside), carried("down", &outside, &inside)];
         let stop = Arc::new(Stop::new().unwrap());
         let thread = {
             let stop = stop.clone();

@@ -11,7 +11,7 @@ use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::Limit;
 use brakelight_emulator::clock::{Epoch, Stop};
 use brakelight_emulator::device::Port;
-use brakelight_emulator::forward::{self, Lane};
+use brakelight_emulator::forward::{self, CarriedDirection};
 use brakelight_emulator::measure::{Measured, Meter, Settings};
 use brakelight_emulator::meter::Live;
 use brakelight_emulator::outcome::Directions;
@@ -73,19 +73,20 @@ fn send(count: u64, service: &str, queue: &str) -> (Directions, u64, String) {
     let (output, receiver) = port("out");
     let mut watch = Meter::new(&direction, &settings).unwrap();
     watch.take_log_thread().unwrap().start().unwrap();
-    let lane = Lane { watch, direction, input, output };
+    let carried = CarriedDirection { watch, direction, input, output };
     // The way back carries nothing and is there to be measured.
     let open = Direction::open("down", 1);
     let nothing = Settings { log: None, live: None, ..settings };
     let (input, _keep_in) = port("back in");
     let (output, _keep_out) = port("back out");
-    let back = Lane { watch: Meter::new(&open, &nothing).unwrap(), direction: open, input, output };
+    let back =
+        CarriedDirection { watch: Meter::new(&open, &nothing).unwrap(), direction: open, input, output };
 
     let stop = Arc::new(Stop::new().unwrap());
     let carrier = {
         let stop = stop.clone();
         let settings = forward::Settings { fifo: false, ..forward::Settings::default() };
-        thread::spawn(move || forward::run(vec![lane, back], &settings, Epoch::start(), &stop).unwrap())
+        thread::spawn(move || forward::run(vec![carried, back], &settings, Epoch::start(), &stop).unwrap())
     };
     let source = thread::spawn(move || {
         for number in 0..count {

@@ -87,10 +87,10 @@ CHECKED_ALONE __u64 abc_window_after(__u64 w_abc, __u32 mss, __s32 accelerate, _
 	return min_u64(max_u64(window, lowest), WINDOW_MAX);
 }
 
-static __always_inline void abc_clip(struct abc *a, __u64 most)
+static __always_inline void abc_cap(struct abc *a, __u64 most)
 {
 	a->w_abc = max_u64(min_u64(a->w_abc, most), window_of(a->mss));
-	cubic_clip(&a->second, most);
+	cubic_cap(&a->second, most);
 }
 
 CHECKED_ALONE int abc_on_ack(struct abc *a, struct ack *ack)
@@ -112,7 +112,7 @@ CHECKED_ALONE int abc_on_ack(struct abc *a, struct ack *ack)
 	most = max_u64(window_of(2 * (__u64)ack->inflight_before), abc_packets(a, ABC_CAP_FLOOR));
 	if (abc_marks_are_spoiled(a))
 		a->w_abc = most;
-	abc_clip(a, most);
+	abc_cap(a, most);
 	return 0;
 }
 

@@ -272,7 +272,7 @@ static __always_inline void cubic_on_idle_restart(struct cubic *c, __u64 initial
 	m->cwnd = max_u64(window_after_idle(m->cwnd, initial, idle_ns, rto_ns), window_of(c->mss));
 }
 
-static __always_inline void cubic_clip(struct cubic *c, __u64 most)
+static __always_inline void cubic_cap(struct cubic *c, __u64 most)
 {
 	c->model.cwnd = max_u64(min_u64(c->model.cwnd, most), window_of(c->mss));
 }

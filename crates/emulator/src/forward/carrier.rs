@@ -11,7 +11,7 @@ use brakelight_core::time::{Duration, Time};
 use smallvec::SmallVec;
 
 use super::pace::Pace;
-use super::{Facts, Finished, ForwardError, Lane, Settings};
+use super::{CarriedDirection, Facts, Finished, ForwardError, Settings};
 use crate::clock::{Epoch, Lateness};
 use crate::device::{LARGEST, Port, Read};
 use crate::packet::{Header, IpPacket, Reading, write_ecn};
@@ -23,7 +23,7 @@ use crate::watch::Watch;
 const BATCH: usize = 32;
 
 /// Packets in one buffer at most: as many of 1448 bytes as fit.
-const COMPANY: usize = 44;
+const MOST_JOINED: usize = 44;
 
 /// How often it is looked whether a direction is crowded.
 const LOOK: Duration = Duration::from_millis(10);
@@ -58,34 +58,34 @@ pub(super) struct Carrier<W> {
     look_at: Time,
     read_then: u64,
     /// What waits to be written in one buffer, and when each packet was due.
-    company: Option<Joined>,
+    joined: Option<Joined>,
     waiting: Vec<(Time, IpPacket)>,
 }
 
 impl<W: Watch> Carrier<W> {
-    pub(super) fn new(lane: Lane<W>, settings: &Settings, facts: Facts) -> Self {
-        let room = lane.input.head() + lane.input.mtu();
-        debug_assert_eq!(lane.input.head(), lane.output.head());
+    pub(super) fn new(carried: CarriedDirection<W>, settings: &Settings, facts: Facts) -> Self {
+        let room = carried.input.head() + carried.input.mtu();
+        debug_assert_eq!(carried.input.head(), carried.output.head());
         Carrier {
-            elements: lane.direction.build(),
-            linked: lane.direction.link.is_some(),
-            reading: lane.direction.reading(),
+            elements: carried.direction.build(),
+            linked: carried.direction.link.is_some(),
+            reading: carried.direction.reading(),
             slots: Slots::new(room.next_multiple_of(64), settings.slots),
             rest: vec![0; room + LARGEST].into(),
-            name: lane.direction.name,
-            input: lane.input,
-            output: lane.output,
-            watch: lane.watch,
+            name: carried.direction.name,
+            input: carried.input,
+            output: carried.output,
+            watch: carried.watch,
             lateness: Lateness::new(),
             next_id: 0,
             closed: false,
             crowded: settings.crowded == 0,
             pace: Pace::new(settings.gather),
-            slack: lane.direction.delay.min(SLACK),
+            slack: carried.direction.delay.min(SLACK),
             look_at: facts.began + LOOK,
             read_then: 0,
-            company: None,
-            waiting: Vec::with_capacity(COMPANY),
+            joined: None,
+            waiting: Vec::with_capacity(MOST_JOINED),
             facts,
         }
     }
@@ -171,18 +171,18 @@ impl<W: Watch> Carrier<W> {
         }
         let bytes = &mut self.slots.bytes(packet.slot)[..head + packet.header.size as usize];
         self.facts.rewritten += u64::from(write_ecn(&mut bytes[head..], packet.header.ecn));
-        if let Some(company) = &mut self.company
-            && self.waiting.len() < COMPANY
-            && company.join(bytes)
+        if let Some(joined) = &mut self.joined
+            && self.waiting.len() < MOST_JOINED
+            && joined.join(bytes)
         {
             self.waiting.push((due, packet));
             return;
         }
-        let company = if self.crowded && self.output.uncut() { Joined::begin(bytes) } else { None };
+        let joined = if self.crowded && self.output.uncut() { Joined::begin(bytes) } else { None };
         self.write_waiting(epoch);
         self.waiting.push((due, packet));
-        self.company = company;
-        if self.company.is_none() {
+        self.joined = joined;
+        if self.joined.is_none() {
             self.write_waiting(epoch);
         }
     }
@@ -192,13 +192,13 @@ impl<W: Watch> Carrier<W> {
     fn write_waiting(&mut self, epoch: Epoch) {
         let Some(&(_, first)) = self.waiting.first() else { return };
         let head = self.output.head();
-        let company = self.company.take().filter(|company| company.packets() > 1);
+        let joined = self.joined.take().filter(|joined| joined.packets() > 1);
         let actual = epoch.now();
-        let written = match company {
+        let written = match joined {
             None => self.output.write(&self.slots.look(first.slot)[..head + first.header.size as usize]),
-            Some(company) => {
+            Some(joined) => {
                 // Of the buffer's own: a slot may hold copies that are still to come.
-                let (headers, start) = company.headers();
+                let (headers, start) = joined.headers();
                 let mut pieces: SmallVec<[IoSlice<'_>; 64]> = SmallVec::new();
                 pieces.push(IoSlice::new(&headers[..start]));
                 for (_, packet) in &self.waiting {

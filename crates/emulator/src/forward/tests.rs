@@ -114,7 +114,7 @@ fn carry(direction: Direction, packets: &[Vec<u8>]) -> (Vec<Vec<u8>>, Finished<R
     let expected = packets.len() as u64;
     let watch =
         Recorder { arrived: Vec::new(), outputs: Vec::new(), delivered: Vec::new(), gone: 0, expected, done };
-    let lane = Lane { direction, input: Arc::new(input), output: Arc::new(output), watch };
+    let carried = CarriedDirection { direction, input: Arc::new(input), output: Arc::new(output), watch };
     let stop = Arc::new(Stop::new().unwrap());
     let settings = Settings { fifo: false, ..Settings::default() };
     let mut out = Vec::new();
@@ -126,7 +126,7 @@ fn carry(direction: Direction, packets: &[Vec<u8>]) -> (Vec<Vec<u8>>, Finished<R
     };
     let thread = {
         let stop = stop.clone();
-        thread::spawn(move || run(vec![lane], &settings, Epoch::start(), &stop).unwrap())
+        thread::spawn(move || run(vec![carried], &settings, Epoch::start(), &stop).unwrap())
     };
     for bytes in packets {
         // The pair's buffer may be full: the path reads it.
@@ -250,10 +250,10 @@ fn packets_inside_when_it_ends_are_counted_and_what_is_no_packet_is_not_forwarde
         source.write(&bytes).unwrap();
     }
     drop(source);
-    let lane = Lane { direction, input: Arc::new(input), output: Arc::new(output), watch: () };
+    let carried = CarriedDirection { direction, input: Arc::new(input), output: Arc::new(output), watch: () };
     let stop = Arc::new(Stop::new().unwrap());
     stop.set();
-    let finished = run(vec![lane], &Settings::default(), Epoch::start(), &stop).unwrap().remove(0);
+    let finished = run(vec![carried], &Settings::default(), Epoch::start(), &stop).unwrap().remove(0);
     let facts = finished.facts;
     assert!(facts.conserved(), "{facts:?}");
     assert_eq!((facts.read, facts.inside, facts.malformed, facts.written), (4, 2, 2, 0));
@@ -267,11 +267,11 @@ fn a_path_without_room_loses_packets_and_says_so() {
     for n in 0..10 {
         source.write(&packet(n, Ecn::Ect0, 100)).unwrap();
     }
-    let lane = Lane { direction, input: Arc::new(input), output: Arc::new(output), watch: () };
+    let carried = CarriedDirection { direction, input: Arc::new(input), output: Arc::new(output), watch: () };
     let stop = Arc::new(Stop::new().unwrap());
     stop.set();
     let settings = Settings { slots: 4, ..Settings::default() };
-    let facts = run(vec![lane], &settings, Epoch::start(), &stop).unwrap().remove(0).facts;
+    let facts = run(vec![carried], &settings, Epoch::start(), &stop).unwrap().remove(0).facts;
     assert!(facts.conserved(), "{facts:?}");
     assert_eq!((facts.read, facts.inside, facts.overrun), (10, 4, 6));
 }
@@ -284,10 +284,10 @@ fn copies_are_packets_of_their_own() {
         vec![brakelight_core::path::elements::ElementConfig::new("duplicate", &[("rate", "1")]).unwrap()];
     let sent = packet(5, Ecn::Ect0, 300);
     source.write(&sent).unwrap();
-    let lane = Lane { direction, input: Arc::new(input), output: Arc::new(output), watch: () };
+    let carried = CarriedDirection { direction, input: Arc::new(input), output: Arc::new(output), watch: () };
     let stop = Arc::new(Stop::new().unwrap());
     stop.set();
-    let facts = run(vec![lane], &Settings::default(), Epoch::start(), &stop).unwrap().remove(0).facts;
+    let facts = run(vec![carried], &Settings::default(), Epoch::start(), &stop).unwrap().remove(0).facts;
     assert!(facts.conserved(), "{facts:?}");
     assert_eq!((facts.read, facts.made, facts.written), (1, 1, 2));
     let mut bytes = [0; 400];
@@ -335,14 +335,19 @@ fn copies_that_overtake_are_whole_where_packets_leave_together() {
     }
     let (done, all_done) = channel();
     let watch = Counter { expected: 200, done };
-    let lane = Lane { direction, input: Arc::new(device(input)), output: Arc::new(device(output)), watch };
+    let carried = CarriedDirection {
+        direction,
+        input: Arc::new(device(input)),
+        output: Arc::new(device(output)),
+        watch,
+    };
     let stop = Arc::new(Stop::new().unwrap());
     // Late, so that many are due at once.
     let settings =
         Settings { fifo: false, crowded: 0, gather: Duration::from_millis(50), ..Settings::default() };
     let thread = {
         let stop = stop.clone();
-        thread::spawn(move || run(vec![lane], &settings, Epoch::start(), &stop).unwrap().remove(0).facts)
+        thread::spawn(move || run(vec![carried], &settings, Epoch::start(), &stop).unwrap().remove(0).facts)
     };
     all_done.recv().unwrap();
     stop.set();

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use brakelight_core::time::Duration;
 use serde_json::Value;
 
-use super::{HostFlow, Told, WorkloadError};
+use super::{HostFlow, HostResult, WorkloadError};
 
 pub(super) const NAME: &str = "iperf3";
 
@@ -26,7 +26,7 @@ pub(super) fn server(flows: &[HostFlow]) -> OsString {
     (line + "wait").into()
 }
 
-/// What a sender is told.
+/// The options of a sender.
 pub(super) fn client(flow: &HostFlow) -> String {
     format!(
         "--client \"$BRAKELIGHT_HOST\" --port {} --congestion {} --time {} --interval {SAMPLE_S} --json",
@@ -35,7 +35,11 @@ pub(super) fn client(flow: &HostFlow) -> String {
 }
 
 /// Reads what a sender printed.
-pub(super) fn parse(text: &str, flow: &HostFlow, measure_from: Duration) -> Result<Told, WorkloadError> {
+pub(super) fn parse(
+    text: &str,
+    flow: &HostFlow,
+    measure_from: Duration,
+) -> Result<HostResult, WorkloadError> {
     let failed = |message: &str| WorkloadError::Failed {
         flow: flow.name.clone(),
         program: NAME,
@@ -50,7 +54,7 @@ pub(super) fn parse(text: &str, flow: &HostFlow, measure_from: Duration) -> Resu
     let local_port = port.and_then(|port| u16::try_from(port).ok()).ok_or_else(|| missing("local_port"))?;
     let intervals =
         document.get("intervals").and_then(Value::as_array).ok_or_else(|| missing("intervals"))?;
-    let mut host = Told { local_port: Some(local_port), ..Told::default() };
+    let mut host = HostResult { local_port: Some(local_port), ..HostResult::default() };
     for interval in intervals {
         let stream = interval.pointer("/streams/0").ok_or_else(|| missing("streams"))?;
         let number = |field| stream.get(field).and_then(Value::as_f64).filter(|value| *value >= 0.0);

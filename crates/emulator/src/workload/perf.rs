@@ -6,7 +6,7 @@ use std::path::Path;
 
 use brakelight_scenario::documents::Runs;
 
-use super::{HostFlow, Told, WorkloadError};
+use super::{HostFlow, HostResult, WorkloadError};
 
 pub(super) const NAME: &str = "perf";
 
@@ -20,7 +20,7 @@ pub(super) fn server(program: &Path, flow: &HostFlow) -> OsString {
     format!("exec '{program}' perf-server --listen 0.0.0.0:{} >/dev/null 2>&1", flow.port).into()
 }
 
-/// What a sender is told. Every router on the path is the emulator's own.
+/// The options of a sender. Every router on the path is the emulator's own.
 pub(super) fn client(flow: &HostFlow) -> String {
     format!(
         "perf \"$BRAKELIGHT_HOST:{}\" --controller '{}' --own-path --duration {}s --format json",
@@ -29,16 +29,16 @@ pub(super) fn client(flow: &HostFlow) -> String {
 }
 
 /// Reads what a sender printed. It speaks of its whole time, wherever the measured interval begins.
-pub(super) fn parse(text: &str, flow: &HostFlow) -> Result<Told, WorkloadError> {
+pub(super) fn parse(text: &str, flow: &HostFlow) -> Result<HostResult, WorkloadError> {
     let failed = || WorkloadError::Failed { flow: flow.name.clone(), program: NAME, message: String::new() };
     let document: Runs = serde_json::from_str(text).map_err(|_| failed())?;
     let run = document.runs.into_iter().next();
     let run = run.ok_or(WorkloadError::Missing { flow: flow.name.clone(), program: NAME, field: "runs" })?;
-    Ok(Told {
+    Ok(HostResult {
         bytes: (run.goodput_mbps * run.duration_s * 1e6 / 8.0) as u64,
         seconds: run.duration_s,
         retransmitted: run.retransmitted_packets,
         summary: run.rtt_ms,
-        ..Told::default()
+        ..HostResult::default()
     })
 }

@@ -130,9 +130,9 @@ fn the_document_of_a_sender_gives_its_goodput_and_what_it_saw_of_the_path() {
         ..Default::default()
     };
     let document = serde_json::to_string(&Runs { runs: vec![run], ..Runs::default() }).unwrap();
-    let told = perf::parse(&document, &flow()).unwrap();
-    assert_eq!((told.bytes, told.seconds, told.retransmitted), (1_000_000, 2.0, 7));
-    assert_eq!(told.summary.unwrap().p50, 41.0);
+    let result = perf::parse(&document, &flow()).unwrap();
+    assert_eq!((result.bytes, result.seconds, result.retransmitted), (1_000_000, 2.0, 7));
+    assert_eq!(result.summary.unwrap().p50, 41.0);
 }
 
 fn flow() -> HostFlow {
