@@ -9,12 +9,13 @@ use std::mem::size_of;
 
 use brakelight_core::controller::{
     AckEvent, Connection, Controller, IdleEvent, LossEvent, MarkCount, Marks, PacketInfo, ReceiveTime,
-    RecoveryState, Report, Rtt, SendEvent, SpuriousEvent, Timeout, TimeoutEvent,
+    Report, SendEvent, SpuriousEvent, Timeout, TimeoutEvent,
 };
 use brakelight_core::ecn::{Ecn, Encoding, Mark};
 use brakelight_core::packet::Header;
 use brakelight_core::random::Random;
 use brakelight_core::registry::{AnyController, CONTROLLERS, ControllerConfig};
+use brakelight_core::sender::{Checked, Delivery, Episode, Phase, RttEstimator};
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Rate};
 use proptest::prelude::*;
@@ -123,22 +124,17 @@ struct Decision {
 }
 
 struct Host {
-    controller: AnyController,
+    controller: Checked<AnyController>,
     mss: Bytes,
     now: Time,
     next_number: u64,
     inflight: VecDeque<(PacketInfo, Ecn)>,
     header: Header,
-    delivered: Bytes,
-    delivered_at: Time,
-    first_sent_at: Time,
-    lost: Bytes,
-    /// Smoothed and smallest RTT, once there is a sample.
-    rtt: Option<(Duration, Duration)>,
-    round: u64,
-    round_end: Bytes,
-    /// The packet number that ends the recovery under way.
-    recovery: Option<u64>,
+    delivery: Delivery,
+    rtt: RttEstimator,
+    recovery: Episode,
+    /// Lost by a timeout, and not yet reported.
+    lost: Vec<PacketInfo>,
     /// The packet number that must be passed before the next CE counts.
     ce_until: u64,
     episode: Option<SpuriousEvent>,
@@ -160,20 +156,18 @@ impl Host {
             random: Random::stream(7, "controller"),
         };
         Host {
-            controller: ControllerConfig::new(name, options).expect("a registered name").build(&connection),
+            controller: Checked::strict(
+                ControllerConfig::new(name, options).expect("a registered name").build(&connection),
+            ),
             mss,
             now,
             next_number: 0,
             inflight: VecDeque::new(),
             header: Header::None,
-            delivered: Bytes::ZERO,
-            delivered_at: now,
-            first_sent_at: now,
-            lost: Bytes::ZERO,
-            rtt: None,
-            round: 0,
-            round_end: Bytes::ZERO,
-            recovery: None,
+            delivery: Delivery::new(now),
+            rtt: RttEstimator::quic(),
+            recovery: Episode::default(),
+            lost: Vec::new(),
             ce_until: 0,
             episode: None,
             timed_out: false,
@@ -181,24 +175,8 @@ impl Host {
         }
     }
 
-    fn rtt(&self, sample: Option<Duration>) -> Rtt {
-        let initial = Duration::from_secs(1);
-        let (smoothed, min) = self.rtt.unwrap_or((initial, initial));
-        Rtt { sample, smoothed, variation: smoothed / 4, min }
-    }
-
-    fn state(&self) -> RecoveryState {
-        if self.timed_out {
-            RecoveryState::Loss
-        } else if self.recovery.is_some() {
-            RecoveryState::Recovery
-        } else {
-            RecoveryState::Open
-        }
-    }
-
     fn inflight(&self) -> Bytes {
-        self.inflight.iter().map(|(packet, _)| packet.size).sum()
+        Bytes(self.delivery.inflight())
     }
 
     fn send(&mut self, packets: u8) {
@@ -208,9 +186,7 @@ impl Host {
             if index > 0 && inflight + self.mss > self.controller.cwnd() {
                 break;
             }
-            if self.inflight.is_empty() {
-                (self.delivered_at, self.first_sent_at) = (self.now, self.now);
-            }
+            self.delivery.begin_flight(self.now);
             let number = self.next_number;
             self.next_number += 1;
             let directive = self.controller.on_send(&SendEvent {
@@ -221,20 +197,21 @@ impl Host {
                 replaces: None,
                 inflight,
                 app_limited: false,
-                srtt: self.rtt.map(|(smoothed, _)| smoothed),
+                srtt: self.rtt.measured(),
             });
             self.header = directive.header;
             self.sent = Some((directive.ecn, directive.tag));
+            let books = self.delivery.send(self.mss.0);
             let packet = PacketInfo {
                 number,
                 size: self.mss,
                 sent_at: self.now,
-                delivered: self.delivered,
-                delivered_at: self.delivered_at,
-                first_sent_at: self.first_sent_at,
-                inflight: inflight + self.mss,
-                lost: self.lost,
-                app_limited: false,
+                delivered: Bytes(books.delivered),
+                delivered_at: books.delivered_at,
+                first_sent_at: books.first_sent_at,
+                inflight: Bytes(books.inflight),
+                lost: Bytes(books.lost),
+                app_limited: books.app_limited,
                 retransmission: false,
                 tag: directive.tag,
             };
@@ -273,15 +250,11 @@ impl Host {
         }
         let newly_acked = acked.iter().map(|(packet, _)| packet.size).sum();
         let sample = self.now.since(newest.sent_at);
-        let (smoothed, min) = self.rtt.unwrap_or((sample, sample));
-        self.rtt = Some(((smoothed * 7 + sample) / 8, min.min(sample)));
-        self.delivered += newly_acked;
-        (self.delivered_at, self.first_sent_at) = (self.now, newest.sent_at);
-        let round_start = newest.delivered >= self.round_end;
-        if round_start {
-            self.round += 1;
-            self.round_end = self.delivered;
+        self.rtt.sample_quic(sample, Duration::ZERO);
+        for (packet, _) in &acked {
+            self.delivery.deliver(packet.size.0);
         }
+        let round_start = self.delivery.acked(self.now, newest.sent_at, newest.delivered.0);
         let infos: Vec<PacketInfo> = acked.iter().map(|(packet, _)| *packet).collect();
         let receive_times: Vec<ReceiveTime> = infos
             .iter()
@@ -291,32 +264,32 @@ impl Host {
                 received_at: self.now.saturating_sub(BASE_RTT / 2),
             })
             .collect();
-        let recovered = self.recovery.is_some_and(|end| newest.number >= end);
+        if !self.recovery.is_open() && !self.recovery.covers(newest.number) {
+            self.recovery.finish();
+            self.episode = None;
+            self.controller.on_recovery_exit(self.now);
+        }
+        let lost = std::mem::take(&mut self.lost);
         let event = AckEvent {
             now: self.now,
             acked: &infos,
-            lost: &[],
+            lost: &lost,
             newly_acked,
-            newly_lost: Bytes::ZERO,
+            newly_lost: lost.iter().map(|packet| packet.size).sum(),
             inflight_before,
             inflight: self.inflight(),
-            delivered: self.delivered,
-            total_lost: self.lost,
-            rtt: self.rtt(Some(sample)),
+            delivered: self.delivery.delivered(),
+            total_lost: Bytes(self.delivery.lost()),
+            rtt: self.rtt.told(Some(sample)),
             ack_delay: Duration::ZERO,
-            round: self.round,
+            round: self.delivery.round(),
             round_start,
             marks,
             receive_times: &receive_times,
             report: self.report(queue_us),
             cwnd_limited: limited,
-            recovery: if recovered { RecoveryState::Open } else { self.state() },
+            recovery: self.recovery.state(false),
         };
-        if recovered {
-            self.recovery = None;
-            self.episode = None;
-            self.controller.on_recovery_exit(self.now);
-        }
         self.timed_out = false;
         self.controller.on_ack(&event);
     }
@@ -336,7 +309,8 @@ impl Host {
             Header::Load { .. } => Report::Header(Header::Load { code: (salt % 16) as u8 }),
             Header::Flight { .. } => {
                 let packets = std::array::from_fn(|tick| (salt % 64) as u16 * (tick as u16 + 1) / 8);
-                Report::Forecast { packets, received: self.delivered + self.lost }
+                let received = self.delivery.delivered() + Bytes(self.delivery.lost());
+                Report::Forecast { packets, received }
             }
         }
     }
@@ -347,8 +321,8 @@ impl Host {
             sent_at,
             inflight: self.inflight() + lost,
             lost,
-            srtt: self.rtt(None).smoothed,
-            min_rtt: self.rtt(None).min,
+            srtt: self.rtt.smoothed(),
+            min_rtt: self.rtt.min(),
         }
     }
 
@@ -356,13 +330,14 @@ impl Host {
         let inflight_before = self.inflight();
         let taken = self.take(packets);
         let Some(&(newest, _)) = taken.last() else { return };
-        let lost: Vec<PacketInfo> = taken.iter().map(|(packet, _)| *packet).collect();
+        let now_lost = self.declare_lost(&taken);
+        let mut lost = std::mem::take(&mut self.lost);
+        lost.extend(taken.iter().map(|(packet, _)| *packet));
         let newly_lost = lost.iter().map(|packet| packet.size).sum();
-        self.lost += newly_lost;
-        if self.recovery.is_none() {
-            self.recovery = Some(self.next_number);
+        if self.recovery.is_open() {
+            self.recovery.begin(Phase::Recovery, self.next_number);
             self.episode = Some(SpuriousEvent { now: self.now, timeout: false });
-            self.controller.on_loss(&self.episode(newly_lost, newest.sent_at));
+            self.controller.on_loss(&self.episode(now_lost, newest.sent_at));
         }
         let event = AckEvent {
             now: self.now,
@@ -372,30 +347,41 @@ impl Host {
             newly_lost,
             inflight_before,
             inflight: self.inflight(),
-            delivered: self.delivered,
-            total_lost: self.lost,
-            rtt: self.rtt(None),
+            delivered: self.delivery.delivered(),
+            total_lost: Bytes(self.delivery.lost()),
+            rtt: self.rtt.told(None),
             ack_delay: Duration::ZERO,
-            round: self.round,
+            round: self.delivery.round(),
             round_start: false,
             marks: Marks::default(),
             receive_times: &[],
             report: Report::None,
             cwnd_limited: true,
-            recovery: self.state(),
+            recovery: self.recovery.state(false),
         };
         self.controller.on_ack(&event);
     }
 
+    /// Takes `packets` out of flight, and returns their bytes.
+    fn declare_lost(&mut self, packets: &[(PacketInfo, Ecn)]) -> Bytes {
+        for (packet, _) in packets {
+            self.delivery.lose(packet.size.0);
+        }
+        packets.iter().map(|(packet, _)| packet.size).sum()
+    }
+
     fn timeout(&mut self, kind: Timeout) {
         let event = TimeoutEvent { now: self.now, kind, inflight: self.inflight(), repeated: self.timed_out };
-        self.controller.on_timeout(&event);
         if kind == Timeout::Rto {
             let taken = self.take(u8::MAX);
-            self.lost += taken.iter().map(|(packet, _)| packet.size).sum();
-            self.recovery = None;
-            self.episode = Some(SpuriousEvent { now: self.now, timeout: true });
+            self.declare_lost(&taken);
+            self.lost.extend(taken.iter().map(|(packet, _)| *packet));
             self.timed_out = true;
+        }
+        self.controller.on_timeout(&event);
+        if kind != Timeout::Pto {
+            self.recovery.begin(Phase::Loss, self.next_number);
+            self.episode = Some(SpuriousEvent { now: self.now, timeout: true });
         }
     }
 
@@ -419,7 +405,7 @@ impl Host {
             }
             Operation::Loss { packets } => self.lose(packets),
             Operation::Ce => {
-                if self.next_number > self.ce_until && self.recovery.is_none() {
+                if self.next_number > self.ce_until && self.recovery.is_open() {
                     self.ce_until = self.next_number;
                     self.controller.on_ce(&self.episode(Bytes::ZERO, self.now));
                 }
@@ -429,8 +415,9 @@ impl Host {
             Operation::Timeout { .. } => self.timeout(Timeout::PersistentCongestion),
             Operation::Spurious => {
                 if let Some(episode) = self.episode.take() {
-                    self.recovery = None;
                     self.controller.on_spurious_loss(&SpuriousEvent { now: self.now, ..episode });
+                    self.recovery.finish();
+                    self.controller.on_recovery_exit(self.now);
                 }
             }
             Operation::Idle { ms } => {
@@ -438,7 +425,7 @@ impl Host {
                     let idle = Duration::from_millis(u64::from(ms));
                     self.now += idle;
                     self.fire_timers(name);
-                    let rto = self.rtt(None).smoothed + Duration::from_millis(200);
+                    let rto = self.rtt.smoothed() + Duration::from_millis(200);
                     if idle > rto {
                         self.controller.on_idle_restart(&IdleEvent { now: self.now, idle, rto });
                     }

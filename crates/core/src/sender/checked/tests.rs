@@ -1,0 +1,436 @@
+//! An honest host breaks nothing; each breach, made by hand, is named.
+
+use std::vec;
+
+use super::*;
+use crate::controller::newreno::NewReno;
+use crate::controller::{Connection, MarkCount, Marks, Report};
+use crate::random::Random;
+use crate::registry::ControllerConfig;
+use crate::sender::{Delivery, Episode, Phase, RttEstimator};
+use crate::time::Duration;
+
+const MSS: u64 = 1_000;
+
+/// A host of a few lines, which tells the truth unless a test bends it.
+struct Host {
+    controller: Checked<crate::registry::AnyController>,
+    now: Time,
+    delivery: Delivery,
+    rtt: RttEstimator,
+    episode: Episode,
+    sent: Vec<PacketInfo>,
+}
+
+/// What an ACK event says, for a test to change.
+struct Told {
+    acked: Vec<PacketInfo>,
+    lost: Vec<PacketInfo>,
+    newly_acked: u64,
+    inflight: u64,
+    delivered: u64,
+    total_lost: u64,
+    round: u64,
+    round_start: bool,
+    marks: Marks,
+    recovery: RecoveryState,
+    now: Time,
+    min_rtt: Option<Duration>,
+}
+
+fn ms(millis: u64) -> Time {
+    Time::from_millis(millis)
+}
+
+impl Host {
+    fn new() -> Self {
+        let connection = Connection {
+            mss: Bytes(MSS),
+            overhead: Bytes(52),
+            initial_window: Bytes(10 * MSS),
+            now: Time::ZERO,
+            random: Random::stream(1, "controller"),
+        };
+        let config = ControllerConfig::new("newreno", &[]).unwrap();
+        Host {
+            controller: Checked::new(config.build(&connection)),
+            now: Time::ZERO,
+            delivery: Delivery::new(Time::ZERO),
+            rtt: RttEstimator::tcp(),
+            episode: Episode::default(),
+            sent: Vec::new(),
+        }
+    }
+
+    fn send_as(&mut self, number: u64, app_limited: Option<bool>, replaces: Option<u64>) {
+        self.delivery.begin_flight(self.now);
+        let app_limited = app_limited.unwrap_or(self.delivery.is_app_limited());
+        let directive = self.controller.on_send(&SendEvent {
+            now: self.now,
+            size: Bytes(MSS),
+            number,
+            retransmission: false,
+            replaces,
+            inflight: Bytes(self.delivery.inflight()),
+            app_limited,
+            srtt: self.rtt.measured(),
+        });
+        let books = self.delivery.send(MSS);
+        self.sent.push(PacketInfo {
+            number,
+            size: Bytes(MSS),
+            sent_at: self.now,
+            delivered: Bytes(books.delivered),
+            delivered_at: books.delivered_at,
+            first_sent_at: books.first_sent_at,
+            inflight: Bytes(books.inflight),
+            lost: Bytes(books.lost),
+            app_limited,
+            retransmission: false,
+            tag: directive.tag,
+        });
+    }
+
+    fn send(&mut self, count: u64) {
+        for _ in 0..count {
+            self.send_as(self.sent.len() as u64, None, None);
+        }
+    }
+
+    /// An ACK 100 ms later, with what `bend` makes of it.
+    fn ack_bent(&mut self, acked: &[u64], lost: &[u64], bend: impl FnOnce(&mut Told)) {
+        self.now += Duration::from_millis(100);
+        let inflight_before = self.delivery.inflight();
+        let list = |numbers: &[u64]| numbers.iter().map(|&n| self.sent[n as usize]).collect::<Vec<_>>();
+        let (acked, lost) = (list(acked), list(lost));
+        for _ in &acked {
+            self.delivery.deliver(MSS);
+        }
+        for _ in &lost {
+            self.delivery.lose(MSS);
+        }
+        let mut round_start = false;
+        let mut sample = None;
+        if let Some(newest) = acked.last() {
+            round_start = self.delivery.acked(self.now, newest.sent_at, newest.delivered.0);
+            let rtt = self.now.since(newest.sent_at);
+            self.rtt.sample_tcp(rtt, 0, 1);
+            self.rtt.note_min(rtt);
+            sample = Some(rtt);
+        }
+        if let (Some(newest), true) = (lost.last(), self.episode.is_open()) {
+            let newest = *newest;
+            self.lose(newest);
+        }
+        let mut told = Told {
+            newly_acked: acked.len() as u64 * MSS,
+            acked,
+            lost,
+            inflight: self.delivery.inflight(),
+            delivered: self.delivery.delivered().0,
+            total_lost: self.delivery.lost(),
+            round: self.delivery.round(),
+            round_start,
+            marks: Marks::default(),
+            recovery: self.episode.state(false),
+            now: self.now,
+            min_rtt: None,
+        };
+        bend(&mut told);
+        let mut rtt = self.rtt.told(sample);
+        rtt.min = told.min_rtt.unwrap_or(rtt.min);
+        self.controller.on_ack(&AckEvent {
+            now: told.now,
+            newly_lost: Bytes(told.lost.len() as u64 * MSS),
+            acked: &told.acked,
+            lost: &told.lost,
+            newly_acked: Bytes(told.newly_acked),
+            inflight_before: Bytes(inflight_before),
+            inflight: Bytes(told.inflight),
+            delivered: Bytes(told.delivered),
+            total_lost: Bytes(told.total_lost),
+            rtt,
+            ack_delay: Duration::ZERO,
+            round: told.round,
+            round_start: told.round_start,
+            marks: told.marks,
+            receive_times: &[],
+            report: Report::None,
+            cwnd_limited: true,
+            recovery: told.recovery,
+        });
+    }
+
+    fn ack(&mut self, acked: &[u64], lost: &[u64]) {
+        self.ack_bent(acked, lost, |_| {});
+    }
+
+    fn lose(&mut self, newest: PacketInfo) {
+        self.episode.begin(Phase::Recovery, self.sent.len() as u64);
+        self.controller.on_loss(&LossEvent {
+            now: self.now,
+            sent_at: newest.sent_at,
+            inflight: Bytes(self.delivery.inflight()),
+            lost: Bytes(MSS),
+            srtt: self.rtt.smoothed(),
+            min_rtt: self.rtt.min(),
+        });
+    }
+
+    fn time_out(&mut self) {
+        self.episode.begin(Phase::Loss, self.sent.len() as u64);
+        let inflight = Bytes(self.delivery.inflight());
+        let event = TimeoutEvent { now: self.now, kind: Timeout::Rto, inflight, repeated: false };
+        self.controller.on_timeout(&event);
+    }
+
+    fn recover(&mut self) {
+        self.episode.finish();
+        self.controller.on_recovery_exit(self.now);
+    }
+
+    /// The invariants broken, each once.
+    fn broken(&self) -> Vec<Invariant> {
+        let mut broken: Vec<_> = self.controller.violations().iter().map(|v| v.invariant).collect();
+        broken.sort();
+        broken.dedup();
+        broken
+    }
+}
+
+/// Sends ten packets, has half of them acknowledged, and lets `breach` go wrong.
+fn broken_by(breach: impl FnOnce(&mut Host)) -> Vec<Invariant> {
+    let mut host = Host::new();
+    host.send(10);
+    host.ack(&[0, 1, 2, 3, 4], &[]);
+    assert_eq!(host.broken(), vec![]);
+    breach(&mut host);
+    host.broken()
+}
+
+#[test]
+fn an_honest_host_breaks_nothing() {
+    let broken = broken_by(|host| {
+        // A loss and its repair.
+        host.ack(&[6, 7, 8], &[5]);
+        host.send(3);
+        host.recover();
+        host.ack(&[9, 10], &[]);
+        // A timeout, whose losses the next ACK lists, and its undoing.
+        host.time_out();
+        host.send(1);
+        host.ack(&[13], &[11, 12]);
+        host.send(1);
+        host.controller.on_spurious_loss(&SpuriousEvent { now: host.now, timeout: true });
+        host.delivery.take_back(2 * MSS);
+        host.recover();
+        host.ack(&[11, 12, 14], &[]);
+        // An idle period, and a probe that replaces a packet.
+        host.delivery.limit_by_application();
+        let (idle, rto) = (Duration::from_secs(1), Duration::from_millis(300));
+        host.controller.on_idle_restart(&IdleEvent { now: host.now, idle, rto });
+        host.send(1);
+        host.delivery.replace(MSS);
+        host.send_as(16, None, Some(15));
+        host.ack(&[16], &[]);
+    });
+    assert_eq!(broken, vec![]);
+}
+
+#[test]
+fn time_that_falls_is_caught() {
+    assert_eq!(broken_by(|host| host.ack_bent(&[5], &[], |told| told.now = ms(50))), [Invariant::Time]);
+}
+
+#[test]
+fn a_number_left_out_is_caught() {
+    assert_eq!(broken_by(|host| host.send_as(11, None, None)), [Invariant::Numbers]);
+}
+
+#[test]
+fn a_packet_acknowledged_twice_is_caught() {
+    let broken = broken_by(|host| {
+        host.ack(&[6], &[]);
+        let again = host.sent[6];
+        host.ack_bent(&[7], &[], |told| {
+            told.acked.insert(0, again);
+            told.newly_acked += MSS;
+        });
+    });
+    assert_eq!(broken, [Invariant::Fate]);
+}
+
+#[test]
+fn a_loss_of_what_was_acknowledged_is_caught() {
+    let broken = broken_by(|host| {
+        let first = host.sent[0];
+        host.ack_bent(&[5], &[6], |told| told.lost.insert(0, first));
+    });
+    assert!(broken.contains(&Invariant::Fate), "{broken:?}");
+}
+
+#[test]
+fn a_packet_lost_and_acknowledged_at_once_is_caught() {
+    let broken = broken_by(|host| {
+        let both = host.sent[6];
+        host.ack_bent(&[5], &[6], |told| {
+            told.acked.push(both);
+            told.newly_acked += MSS;
+            told.delivered += MSS;
+            told.total_lost -= MSS;
+        });
+    });
+    assert_eq!(broken, [Invariant::Lost]);
+}
+
+/// What an undo puts back in flight must leave the list of losses: the fault that Checked was written for.
+#[test]
+fn a_loss_reported_after_its_packet_is_in_flight_again_is_caught() {
+    let broken = broken_by(|host| {
+        host.ack_bent(&[5], &[6], |told| {
+            told.inflight += MSS;
+            told.total_lost -= MSS;
+        })
+    });
+    assert_eq!(broken, [Invariant::Sums]);
+}
+
+#[test]
+fn bytes_that_do_not_add_up_are_caught() {
+    assert_eq!(broken_by(|host| host.ack_bent(&[5], &[], |told| told.delivered += 1)), [Invariant::Sums]);
+    assert_eq!(broken_by(|host| host.ack_bent(&[5], &[], |told| told.newly_acked -= 1)), [Invariant::Sums]);
+    assert_eq!(broken_by(|host| host.ack_bent(&[5], &[], |told| told.inflight += 1)), [Invariant::Sums]);
+}
+
+#[test]
+fn a_packet_remembered_otherwise_than_it_was_sent_is_caught() {
+    for bend in [
+        (|info: &mut PacketInfo| info.tag = 7) as fn(&mut PacketInfo),
+        |info| info.delivered += Bytes(MSS),
+        |info| info.app_limited = true,
+        |info| info.sent_at = ms(1),
+        |info| info.first_sent_at = ms(1),
+    ] {
+        let broken = broken_by(|host| host.ack_bent(&[5], &[], |told| bend(&mut told.acked[0])));
+        assert_eq!(broken, [Invariant::Memory]);
+    }
+}
+
+#[test]
+fn packets_out_of_order_are_caught() {
+    assert_eq!(
+        broken_by(|host| host.ack_bent(&[5, 6], &[], |told| told.acked.swap(0, 1))),
+        [Invariant::Order]
+    );
+}
+
+#[test]
+fn an_application_limit_lifted_before_anything_is_delivered_is_caught() {
+    let broken = broken_by(|host| {
+        host.ack(&[5, 6, 7, 8, 9], &[]);
+        host.delivery.limit_by_application();
+        host.send(1);
+        host.send_as(11, Some(false), None);
+    });
+    assert_eq!(broken, [Invariant::Limit]);
+}
+
+#[test]
+fn more_marks_than_packets_are_caught() {
+    let marks = |packets, exact| Marks {
+        brake: MarkCount { packets, bytes: Bytes(packets * MSS) },
+        exact,
+        ..Marks::default()
+    };
+    let bent = |marks| broken_by(|host| host.ack_bent(&[5], &[], |told| told.marks = marks));
+    assert_eq!(bent(marks(11, Exact::Bytes)), [Invariant::Marks]);
+    assert_eq!(bent(marks(10, Exact::Bytes)), []);
+    assert_eq!(bent(marks(2, Exact::Neither)), [Invariant::Marks]);
+}
+
+#[test]
+fn a_round_that_begins_without_a_packet_of_its_own_is_caught() {
+    let begins = |told: &mut Told| {
+        told.round += 1;
+        told.round_start = true;
+    };
+    assert_eq!(broken_by(|host| host.ack_bent(&[5], &[], begins)), [Invariant::Round]);
+    assert_eq!(broken_by(|host| host.ack_bent(&[5], &[], |told| told.round += 2)), [Invariant::Round]);
+}
+
+#[test]
+fn a_timeout_told_as_open_is_caught() {
+    let broken = broken_by(|host| {
+        host.time_out();
+        host.ack_bent(&[5], &[], |told| told.recovery = RecoveryState::Open);
+    });
+    assert_eq!(broken, [Invariant::Recovery]);
+}
+
+#[test]
+fn a_repair_that_ends_while_something_is_out_is_caught() {
+    let broken = broken_by(|host| {
+        host.time_out();
+        host.ack(&[5, 6], &[]);
+        host.recover();
+        host.ack(&[7], &[]);
+    });
+    assert_eq!(broken, [Invariant::Recovery]);
+}
+
+#[test]
+fn recovery_without_a_loss_is_caught() {
+    let broken = broken_by(|host| host.ack_bent(&[5], &[], |told| told.recovery = RecoveryState::Recovery));
+    assert_eq!(broken, [Invariant::Recovery]);
+}
+
+#[test]
+fn two_losses_told_in_one_episode_are_caught() {
+    let broken = broken_by(|host| {
+        host.ack(&[6], &[5]);
+        let newest = host.sent[6];
+        host.lose(newest);
+    });
+    assert_eq!(broken, [Invariant::Episode]);
+}
+
+#[test]
+fn a_smallest_rtt_that_rises_is_caught() {
+    let rises = |told: &mut Told| told.min_rtt = Some(Duration::from_millis(150));
+    assert_eq!(broken_by(|host| host.ack_bent(&[5], &[], rises)), [Invariant::Rtt]);
+}
+
+#[test]
+fn a_restart_after_idleness_with_packets_in_flight_is_caught() {
+    let broken = broken_by(|host| {
+        let (idle, rto) = (Duration::from_secs(1), Duration::from_millis(300));
+        host.controller.on_idle_restart(&IdleEvent { now: host.now, idle, rto });
+    });
+    assert_eq!(broken, [Invariant::Idle]);
+}
+
+#[test]
+#[should_panic(expected = "contract, Idle")]
+fn a_strict_check_panics_at_the_first_violation() {
+    let connection = Connection {
+        mss: Bytes(MSS),
+        overhead: Bytes(52),
+        initial_window: Bytes(MSS),
+        now: Time::ZERO,
+        random: Random::stream(1, "controller"),
+    };
+    let mut checked = Checked::strict(NewReno::new(Default::default(), &connection));
+    let event = SendEvent {
+        now: Time::ZERO,
+        size: Bytes(MSS),
+        number: 0,
+        retransmission: false,
+        replaces: None,
+        inflight: Bytes::ZERO,
+        app_limited: false,
+        srtt: None,
+    };
+    checked.on_send(&event);
+    let (idle, rto) = (Duration::from_secs(1), Duration::from_millis(300));
+    checked.on_idle_restart(&IdleEvent { now: Time::ZERO, idle, rto });
+}
