@@ -57,9 +57,9 @@ struct wdc_ack {
 
 /*
  * The receiver's timestamps as a clock of microseconds that does not wrap. Their unit is the peer's affair;
- * Linux has milliseconds, or microseconds where a route says so. A clock of another unit is found out within
- * a second. One ACK that was held up does not condemn a clock: it is judged anew at each until it is found
- * good.
+ * Linux 6.12 tcp.h, tcp_clock_ts, has milliseconds, or microseconds where a route says so. A clock of another
+ * unit is found out within a second. One ACK that was held up does not condemn a clock: it is judged anew at
+ * each until it is found good.
  */
 enum { CLOCK_UNKNOWN = 0, CLOCK_GOOD = 1, CLOCK_ODD = 2 };
 

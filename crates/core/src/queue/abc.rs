@@ -399,7 +399,7 @@ impl<P: Packet> Abc<P> {
         match self.rules.idle {
             Idle::Keep => {}
             Idle::Reset => {
-                // abc17 4: on each idle period
+                // abc17 Algorithm 1: on each idle period
                 if link.unused() > Bytes::ZERO {
                     self.token = 0.0;
                 }

@@ -34,7 +34,7 @@
 //! | ecn_max_rtt | `ecn_max_rtt` | time | 5 ms | google/bbr v3 tcp_bbr.c, `bbr_ecn_max_rtt_us` |
 //!
 //! Deviations: D1 `extra_acked` is the maximum of two successive stretches of five rounds (one in Startup), as in all
-//! Linux versions, not a filter of ten. D2 a lost range counts as one for each ACK that reports a loss (as
+//! of Google's versions, not a filter of ten. D2 a lost range counts as one for each ACK that reports a loss (as
 //! there). D3 packets are paced one by one; the send quantum enters the window's floor only. D4 the age of
 //! min_rtt and the length of ProbeRTT are the same interval, as the newer revisions of the draft have it;
 //! earlier ones and google/bbr v3 used 5 s.
