@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
  * Proportional rate reduction (RFC 9937): what may be in flight while losses are repaired, in packets. Linux
- * 6.12 tcp_input.c, tcp_cong_control, does it for controllers without cong_control; those with one do it themselves.
+ * 6.12 tcp_input.c, tcp_cong_control, does it for controllers without cong_control; those with one do it
+ * themselves.
  *
  *   pipe >  target:  sndcnt = ceil(delivered * target / prior) - out                       rfc9937 6.2
  *   pipe <= target:  sndcnt = max(delivered - out, newly delivered) + 1 where the ACK is safe,
