@@ -35,8 +35,8 @@ struct cubic {
 	struct hystart hystart;
 	__u64 last_ack_ns;
 	/*
-	 * Smallest RTT, as Linux 6.12 tcp_cubic.c keeps it: samples of the first second of an epoch are left out; 0
-	 * before the first.
+	 * Smallest RTT, as Linux 6.12 tcp_cubic.c keeps it: samples of the first second of an epoch are left
+	 * out; 0 before the first.
 	 */
 	__u32 delay_min_us;
 	__u32 as_linux;

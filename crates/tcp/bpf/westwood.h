@@ -54,7 +54,9 @@ static __always_inline void westwood_init(struct westwood *w, __u32 mss, __u64 c
 	w->since_us = now_us;
 }
 
-/* Linux 6.12 tcp_westwood.c, westwood_update_window: an ACK that completes a sample belongs to the next one. */
+/*
+ * Linux 6.12 tcp_westwood.c, westwood_update_window: an ACK that completes a sample belongs to the next one.
+ */
 static __always_inline void westwood_measure(struct westwood *w, __u64 now_us, __u32 acked)
 {
 	__u64 delta_us = now_us - min_u64(w->since_us, now_us);
