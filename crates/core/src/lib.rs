@@ -22,6 +22,8 @@ extern crate alloc;
 extern crate std;
 
 #[macro_use]
+mod dispatch;
+#[macro_use]
 pub mod parameters;
 #[macro_use]
 pub mod registry;

@@ -79,82 +79,84 @@ pub struct Connection {
     pub random: Random,
 }
 
-/// A controller: told what happened, asked for a window, a rate and a codepoint.
-///
-/// Every method that takes a `now` is given a value no smaller than the one before. All sizes are payload bytes.
-pub trait Controller {
-    /// A packet is about to leave. Called for every packet, retransmissions included.
-    fn on_send(&mut self, _event: &SendEvent) -> SendDirective {
-        SendDirective { ecn: self.encoding().sent(), header: Header::None, tag: 0, cwr: false }
+dispatched! {
+    /// A controller: told what happened, asked for a window, a rate and a codepoint.
+    ///
+    /// Every method that takes a `now` is given a value no smaller than the one before. All sizes are payload bytes.
+    pub trait Controller by pass_to_controller {
+        /// A packet is about to leave. Called for every packet, retransmissions included.
+        fn on_send(&mut self, _event: &SendEvent) -> SendDirective {
+            SendDirective { ecn: self.encoding().sent(), header: Header::None, tag: 0, cwr: false }
+        }
+
+        /// An ACK that acknowledged, lost or said something.
+        fn on_ack(&mut self, event: &AckEvent<'_>);
+
+        /// A loss starts a congestion episode: at most once per round trip, before `on_ack` of the same ACK. Single losses
+        /// are in [`AckEvent::lost`].
+        fn on_loss(&mut self, event: &LossEvent);
+
+        /// A CE mark starts a congestion episode: at most once per round trip. Single marks are in [`AckEvent::marks`].
+        /// Classic controllers treat it as a loss (RFC 3168 section 6.1.2).
+        fn on_ce(&mut self, event: &LossEvent) {
+            self.on_loss(event);
+        }
+
+        /// A timer of the host's loss recovery fired.
+        fn on_timeout(&mut self, event: &TimeoutEvent);
+
+        /// The last episode was a mistake: nothing was lost. Undo it.
+        fn on_spurious_loss(&mut self, _event: &SpuriousEvent) {}
+
+        /// Every packet sent in the recovery period has been acknowledged.
+        fn on_recovery_exit(&mut self, _now: Time) {}
+
+        /// The flow sends again after nothing was in flight for longer than its RTO.
+        fn on_idle_restart(&mut self, _event: &IdleEvent) {}
+
+        /// Lowers the window to `most`, which is at least one packet, and keeps everything the window is computed from, so
+        /// that it can rise again at once. A controller that holds others within a bound calls it on them.
+        fn clip(&mut self, _most: Bytes) {}
+
+        /// The path's packet size changed.
+        fn on_mtu_change(&mut self, _mss: Bytes) {}
+
+        /// A timer the controller asked for by [`next_timer`](Controller::next_timer) is due.
+        fn on_timer(&mut self, _now: Time) {}
+
+        /// When the controller wants `on_timer`.
+        fn next_timer(&self) -> Option<Time> {
+            None
+        }
+
+        /// How much may be in flight. Never below one packet.
+        fn cwnd(&self) -> Bytes;
+
+        /// Where slow start ends, if the algorithm has one.
+        fn ssthresh(&self) -> Option<Bytes> {
+            None
+        }
+
+        /// How fast to send; `None` leaves it to the host, which sends in bursts as ACKs come.
+        fn pacing_rate(&self) -> Option<Rate> {
+            None
+        }
+
+        /// Whether the host's PRR shapes the window while losses are repaired, asked when an episode starts: it lowers what
+        /// is in flight step by step to the `cwnd` that the controller has then (RFC 6937). A controller that models the
+        /// path itself says no, and its `cwnd` holds throughout.
+        fn recovery(&self) -> Recovery {
+            Recovery::Prr
+        }
+
+        /// What the flow means by its ECN bits.
+        fn encoding(&self) -> Encoding {
+            Encoding::None
+        }
+
+        /// State worth plotting, by name, in the unit the name ends in. At most a handful.
+        fn inspect(&self, _visit: &mut dyn FnMut(&'static str, f64)) {}
     }
-
-    /// An ACK that acknowledged, lost or said something.
-    fn on_ack(&mut self, event: &AckEvent<'_>);
-
-    /// A loss starts a congestion episode: at most once per round trip, before `on_ack` of the same ACK. Single losses
-    /// are in [`AckEvent::lost`].
-    fn on_loss(&mut self, event: &LossEvent);
-
-    /// A CE mark starts a congestion episode: at most once per round trip. Single marks are in [`AckEvent::marks`].
-    /// Classic controllers treat it as a loss (RFC 3168 section 6.1.2).
-    fn on_ce(&mut self, event: &LossEvent) {
-        self.on_loss(event);
-    }
-
-    /// A timer of the host's loss recovery fired.
-    fn on_timeout(&mut self, event: &TimeoutEvent);
-
-    /// The last episode was a mistake: nothing was lost. Undo it.
-    fn on_spurious_loss(&mut self, _event: &SpuriousEvent) {}
-
-    /// Every packet sent in the recovery period has been acknowledged.
-    fn on_recovery_exit(&mut self, _now: Time) {}
-
-    /// The flow sends again after nothing was in flight for longer than its RTO.
-    fn on_idle_restart(&mut self, _event: &IdleEvent) {}
-
-    /// Lowers the window to `most`, which is at least one packet, and keeps everything the window is computed from, so
-    /// that it can rise again at once. A controller that holds others within a bound calls it on them.
-    fn clip(&mut self, _most: Bytes) {}
-
-    /// The path's packet size changed.
-    fn on_mtu_change(&mut self, _mss: Bytes) {}
-
-    /// A timer the controller asked for by [`next_timer`](Controller::next_timer) is due.
-    fn on_timer(&mut self, _now: Time) {}
-
-    /// When the controller wants `on_timer`.
-    fn next_timer(&self) -> Option<Time> {
-        None
-    }
-
-    /// How much may be in flight. Never below one packet.
-    fn cwnd(&self) -> Bytes;
-
-    /// Where slow start ends, if the algorithm has one.
-    fn ssthresh(&self) -> Option<Bytes> {
-        None
-    }
-
-    /// How fast to send; `None` leaves it to the host, which sends in bursts as ACKs come.
-    fn pacing_rate(&self) -> Option<Rate> {
-        None
-    }
-
-    /// Whether the host's PRR shapes the window while losses are repaired, asked when an episode starts: it lowers what
-    /// is in flight step by step to the `cwnd` that the controller has then (RFC 6937). A controller that models the
-    /// path itself says no, and its `cwnd` holds throughout.
-    fn recovery(&self) -> Recovery {
-        Recovery::Prr
-    }
-
-    /// What the flow means by its ECN bits.
-    fn encoding(&self) -> Encoding {
-        Encoding::None
-    }
-
-    /// State worth plotting, by name, in the unit the name ends in. At most a handful.
-    fn inspect(&self, _visit: &mut dyn FnMut(&'static str, f64)) {}
 }
 
 /// Who shapes the window during recovery.

@@ -92,17 +92,19 @@ pub struct Echo {
     pub receive_times: bool,
 }
 
-/// The receiver's half of an algorithm.
-pub trait Feedback {
-    /// A data packet arrived.
-    fn on_packet(&mut self, arrival: &Arrival) -> AckAction;
+dispatched! {
+    /// The receiver's half of an algorithm.
+    pub trait Feedback by pass_to_feedback {
+        /// A data packet arrived.
+        fn on_packet(&mut self, arrival: &Arrival) -> AckAction;
 
-    /// An ACK leaves now. `flush` is true for the first of the two ACKs of a flush.
-    fn on_ack_sent(&mut self, now: Time, flush: bool) -> Echo;
+        /// An ACK leaves now. `flush` is true for the first of the two ACKs of a flush.
+        fn on_ack_sent(&mut self, now: Time, flush: bool) -> Echo;
 
-    /// When the receiver wants to send an ACK even though nothing arrives: schemes that report on a clock.
-    fn next_report(&self) -> Option<Time> {
-        None
+        /// When the receiver wants to send an ACK even though nothing arrives: schemes that report on a clock.
+        fn next_report(&self) -> Option<Time> {
+            None
+        }
     }
 }
 

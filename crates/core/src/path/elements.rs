@@ -6,8 +6,8 @@ use alloc::string::ToString;
 use alloc::vec::Vec;
 
 use super::link::restart::Restarting;
-use super::link::{Link, Service, fixed, steps, traced};
-use super::{Output, PathElement, Site};
+use super::link::{Link, Service, fixed, pass_to_service, steps, traced};
+use super::{Output, PathElement, Site, pass_to_element};
 use super::{
     ack_loss, ack_thin, cellular, decapsulate, delay, duplicate, encapsulate, gilbert_elliott, jitter, loss,
     reorder, rewrite, wifi,
@@ -91,41 +91,7 @@ macro_rules! elements {
         }
 
         impl<P: Duplicate> PathElement<P> for AnyElement<P> {
-            #[inline]
-            fn accept(&mut self, now: Time, packet: P) {
-                match self {
-                    AnyElement::Link(inner) => inner.accept(now, packet),
-                    AnyElement::Restarting(inner) => inner.accept(now, packet),
-                    AnyElement::Radio(inner) => inner.accept(now, packet),
-                    $( AnyElement::$Var(inner) => inner.accept(now, packet), )*
-                }
-            }
-            #[inline]
-            fn poll(&mut self, now: Time) -> Option<Output<P>> {
-                match self {
-                    AnyElement::Link(inner) => inner.poll(now),
-                    AnyElement::Restarting(inner) => inner.poll(now),
-                    AnyElement::Radio(inner) => inner.poll(now),
-                    $( AnyElement::$Var(inner) => inner.poll(now), )*
-                }
-            }
-            #[inline]
-            fn next_wakeup(&self) -> Option<Time> {
-                match self {
-                    AnyElement::Link(inner) => inner.next_wakeup(),
-                    AnyElement::Restarting(inner) => inner.next_wakeup(),
-                    AnyElement::Radio(inner) => inner.next_wakeup(),
-                    $( AnyElement::$Var(inner) => inner.next_wakeup(), )*
-                }
-            }
-            fn for_each(&self, visit: &mut dyn FnMut(&P)) {
-                match self {
-                    AnyElement::Link(inner) => inner.for_each(visit),
-                    AnyElement::Restarting(inner) => inner.for_each(visit),
-                    AnyElement::Radio(inner) => inner.for_each(visit),
-                    $( AnyElement::$Var(inner) => inner.for_each(visit), )*
-                }
-            }
+            pass_to_element!(AnyElement { Link Restarting Radio $($Var)* });
         }
     };
 }
@@ -215,18 +181,7 @@ macro_rules! radios {
         }
 
         impl<P: Duplicate> PathElement<P> for AnyRadio<P> {
-            fn accept(&mut self, now: Time, packet: P) {
-                match self { $( AnyRadio::$Var(inner) => inner.accept(now, packet), )* }
-            }
-            fn poll(&mut self, now: Time) -> Option<Output<P>> {
-                match self { $( AnyRadio::$Var(inner) => inner.poll(now), )* }
-            }
-            fn next_wakeup(&self) -> Option<Time> {
-                match self { $( AnyRadio::$Var(inner) => inner.next_wakeup(), )* }
-            }
-            fn for_each(&self, visit: &mut dyn FnMut(&P)) {
-                match self { $( AnyRadio::$Var(inner) => inner.for_each(visit), )* }
-            }
+            pass_to_element!(AnyRadio { $($Var)* });
         }
     };
 }
@@ -259,54 +214,8 @@ pub enum AnyService {
     Steps(steps::Steps),
 }
 
-macro_rules! dispatch {
-    ($self:ident, $call:ident($($arg:ident),*)) => {
-        match $self {
-            AnyService::Traced(inner) => inner.$call($($arg),*),
-            AnyService::Fixed(inner) => inner.$call($($arg),*),
-            AnyService::Steps(inner) => inner.$call($($arg),*),
-        }
-    };
-}
-
 impl Service for AnyService {
-    #[inline]
-    fn wake(&mut self, now: Time) {
-        dispatch!(self, wake(now))
-    }
-    #[inline]
-    fn ready(&self) -> Time {
-        dispatch!(self, ready())
-    }
-    #[inline]
-    fn begin(&mut self, size: u32) -> Time {
-        dispatch!(self, begin(size))
-    }
-    #[inline]
-    fn idle(&mut self, now: Time) {
-        dispatch!(self, idle(now))
-    }
-    fn cost(&self, size: u32) -> Bytes {
-        dispatch!(self, cost(size))
-    }
-    fn nominal(&self) -> Rate {
-        dispatch!(self, nominal())
-    }
-    fn capacity_between(&self, from: Time, to: Time) -> Bytes {
-        dispatch!(self, capacity_between(from, to))
-    }
-    fn capacity(&mut self, now: Time, window: Duration) -> Rate {
-        dispatch!(self, capacity(now, window))
-    }
-    fn unused(&self) -> Bytes {
-        dispatch!(self, unused())
-    }
-    fn opportunity(&self) -> Bytes {
-        dispatch!(self, opportunity())
-    }
-    fn lookahead(&mut self, now: Time, ahead: Duration, window: Duration) -> Option<Rate> {
-        dispatch!(self, lookahead(now, ahead, window))
-    }
+    pass_to_service!(AnyService { Traced Fixed Steps });
 }
 
 fn unknown(kind: &'static str, name: &str, entries: &[Entry]) -> BuildError {

@@ -29,45 +29,47 @@ pub mod restart;
 pub mod steps;
 pub mod traced;
 
-/// How a link serves its queue: when it can take a packet, and when that packet has left.
-///
-/// All times are scheduled ones. The calls come in this order: `wake` when a packet arrives at the idle link, then
-/// `ready` and `begin` for each packet, then `idle`.
-pub trait Service {
-    /// A packet arrives at `now` and finds the link idle.
-    fn wake(&mut self, now: Time);
+dispatched! {
+    /// How a link serves its queue: when it can take a packet, and when that packet has left.
+    ///
+    /// All times are scheduled ones. The calls come in this order: `wake` when a packet arrives at the idle link, then
+    /// `ready` and `begin` for each packet, then `idle`.
+    pub trait Service by pass_to_service {
+        /// A packet arrives at `now` and finds the link idle.
+        fn wake(&mut self, now: Time);
 
-    /// When the next packet can be taken.
-    fn ready(&self) -> Time;
+        /// When the next packet can be taken.
+        fn ready(&self) -> Time;
 
-    /// A packet of `size` bytes at the IP layer is taken at [`ready`](Self::ready). Returns when its last byte leaves;
-    /// [`Time::MAX`] if it never does.
-    fn begin(&mut self, size: u32) -> Time;
+        /// A packet of `size` bytes at the IP layer is taken at [`ready`](Self::ready). Returns when its last byte leaves;
+        /// [`Time::MAX`] if it never does.
+        fn begin(&mut self, size: u32) -> Time;
 
-    /// The queue holds nothing at `now`: what is left of the present opportunity is lost.
-    fn idle(&mut self, now: Time);
+        /// The queue holds nothing at `now`: what is left of the present opportunity is lost.
+        fn idle(&mut self, now: Time);
 
-    /// What a packet of `size` bytes at the IP layer takes of the link's capacity.
-    fn cost(&self, size: u32) -> Bytes;
+        /// What a packet of `size` bytes at the IP layer takes of the link's capacity.
+        fn cost(&self, size: u32) -> Bytes;
 
-    /// The mean rate of the whole trace or schedule, in the bytes that [`cost`](Self::cost) counts.
-    fn nominal(&self) -> Rate;
+        /// The mean rate of the whole trace or schedule, in the bytes that [`cost`](Self::cost) counts.
+        fn nominal(&self) -> Rate;
 
-    /// What the link can carry in `from <= t < to`, used or not, in the bytes that [`cost`](Self::cost) counts.
-    /// Adjacent intervals add up exactly.
-    fn capacity_between(&self, from: Time, to: Time) -> Bytes;
+        /// What the link can carry in `from <= t < to`, used or not, in the bytes that [`cost`](Self::cost) counts.
+        /// Adjacent intervals add up exactly.
+        fn capacity_between(&self, from: Time, to: Time) -> Bytes;
 
-    /// [`LinkView::capacity`] at `now`.
-    fn capacity(&mut self, now: Time, window: Duration) -> Rate;
+        /// [`LinkView::capacity`] at `now`.
+        fn capacity(&mut self, now: Time, window: Duration) -> Rate;
 
-    /// [`LinkView::unused`] as of the last `wake` or `idle`.
-    fn unused(&self) -> Bytes;
+        /// [`LinkView::unused`] as of the last `wake` or `idle`.
+        fn unused(&self) -> Bytes;
 
-    /// [`LinkView::opportunity`].
-    fn opportunity(&self) -> Bytes;
+        /// [`LinkView::opportunity`].
+        fn opportunity(&self) -> Bytes;
 
-    /// [`LinkView::lookahead`] at `now`.
-    fn lookahead(&mut self, now: Time, ahead: Duration, window: Duration) -> Option<Rate>;
+        /// [`LinkView::lookahead`] at `now`.
+        fn lookahead(&mut self, now: Time, ahead: Duration, window: Duration) -> Option<Rate>;
+    }
 }
 
 /// A link between a queue `Q` and a service `S`.

@@ -93,18 +93,20 @@ impl<P> Departed<P> {
     }
 }
 
-/// An element of a path.
-pub trait PathElement<P: Packet> {
-    /// A packet arrives at `now`, after everything due by `now` has been done.
-    fn accept(&mut self, now: Time, packet: P);
+dispatched! {
+    /// An element of a path.
+    pub trait PathElement<P: Packet> by pass_to_element {
+        /// A packet arrives at `now`, after everything due by `now` has been done.
+        fn accept(&mut self, now: Time, packet: P);
 
-    /// The next thing that happened at or before `now`, oldest first. To be called until it returns `None` after each
-    /// `accept` and at each wake-up.
-    fn poll(&mut self, now: Time) -> Option<Output<P>>;
+        /// The next thing that happened at or before `now`, oldest first. To be called until it returns `None` after each
+        /// `accept` and at each wake-up.
+        fn poll(&mut self, now: Time) -> Option<Output<P>>;
 
-    /// When something is due next. `None` while nothing will happen without another packet.
-    fn next_wakeup(&self) -> Option<Time>;
+        /// When something is due next. `None` while nothing will happen without another packet.
+        fn next_wakeup(&self) -> Option<Time>;
 
-    /// Calls `visit` with every packet inside, in no particular order. A copy counts from the moment `poll` reports it.
-    fn for_each(&self, visit: &mut dyn FnMut(&P));
+        /// Calls `visit` with every packet inside, in no particular order. A copy counts from the moment `poll` reports it.
+        fn for_each(&self, visit: &mut dyn FnMut(&P));
+    }
 }

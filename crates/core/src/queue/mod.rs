@@ -100,23 +100,25 @@ pub struct Dequeued<P> {
 /// Packets a queue gave up during one call, in order; the caller empties it.
 pub type Drops<P> = Vec<Dropped<P>>;
 
-/// A queue discipline.
-pub trait Queue<P: Packet> {
-    /// A packet arrives at `now`. It, or another, may go to `drops`.
-    fn enqueue(&mut self, now: Time, packet: P, link: &mut impl LinkView, drops: &mut Drops<P>);
+dispatched! {
+    /// A queue discipline.
+    pub trait Queue<P: Packet> by pass_to_queue {
+        /// A packet arrives at `now`. It, or another, may go to `drops`.
+        fn enqueue(&mut self, now: Time, packet: P, link: &mut impl LinkView, drops: &mut Drops<P>);
 
-    /// The link can send a packet at `now`: which? `None` only when nothing is left. Packets that the discipline drops
-    /// on the way go to `drops`.
-    fn dequeue(&mut self, now: Time, link: &mut impl LinkView, drops: &mut Drops<P>) -> Option<Dequeued<P>>;
+        /// The link can send a packet at `now`: which? `None` only when nothing is left. Packets that the discipline drops
+        /// on the way go to `drops`.
+        fn dequeue(&mut self, now: Time, link: &mut impl LinkView, drops: &mut Drops<P>) -> Option<Dequeued<P>>;
 
-    /// Packets and bytes held.
-    fn backlog(&self) -> Backlog;
+        /// Packets and bytes held.
+        fn backlog(&self) -> Backlog;
 
-    /// Internal state worth plotting, by name, in the unit the name ends in.
-    fn inspect(&self, _visit: &mut dyn FnMut(&'static str, f64)) {}
+        /// Internal state worth plotting, by name, in the unit the name ends in.
+        fn inspect(&self, _visit: &mut dyn FnMut(&'static str, f64)) {}
 
-    /// Calls `visit` with every packet held, in no particular order: conservation is checked by it.
-    fn for_each(&self, visit: &mut dyn FnMut(&P));
+        /// Calls `visit` with every packet held, in no particular order: conservation is checked by it.
+        fn for_each(&self, visit: &mut dyn FnMut(&P));
+    }
 }
 
 /// How much a queue holds.

@@ -1,0 +1,128 @@
+//! Traits that enums implement by passing every call on to the variant at hand.
+//!
+//! `dispatched!` declares a trait, as it stands, and the macro that writes such an implementation. The macro is made from the
+//! declaration, so it has every method of the trait: one with a default that an enum did not pass on would answer for all
+//! algorithms as the default does, and nothing would tell.
+//!
+//! ```text
+//! dispatched! {
+//!     pub trait Controller by pass_to_controller { ... }
+//! }
+//! impl Controller for AnyController { pass_to_controller!(AnyController { Cubic Abc }); }
+//! ```
+//!
+//! Every variant has one field, which implements the trait. The types that the methods name must be in scope where the enum is.
+
+/// Declares a trait and the macro that passes its methods on.
+macro_rules! dispatched {
+    (
+        $(#[$meta:meta])*
+        pub trait $Trait:ident $(<$P:ident: $Bound:ident>)? by $pass:ident {
+            $($methods:tt)*
+        }
+    ) => {
+        $(#[$meta])*
+        pub trait $Trait $(<$P: $Bound>)? {
+            $($methods)*
+        }
+
+        dispatched!(@read ($) $pass [] $($methods)*);
+    };
+
+    // One signature after the other: with and without a default, with and without `mut`.
+    (@read $d:tt $pass:ident [$($read:tt)*] $(#[$meta:meta])* fn $name:ident(&self $(, $arg:ident: $ty:ty)* $(,)?) $(-> $out:ty)?; $($rest:tt)*) => {
+        dispatched!(@read $d $pass [$($read)* { $name [] [$($arg: $ty),*] [$(-> $out)?] }] $($rest)*);
+    };
+    (@read $d:tt $pass:ident [$($read:tt)*] $(#[$meta:meta])* fn $name:ident(&self $(, $arg:ident: $ty:ty)* $(,)?) $(-> $out:ty)? { $($default:tt)* } $($rest:tt)*) => {
+        dispatched!(@read $d $pass [$($read)* { $name [] [$($arg: $ty),*] [$(-> $out)?] }] $($rest)*);
+    };
+    (@read $d:tt $pass:ident [$($read:tt)*] $(#[$meta:meta])* fn $name:ident(&mut self $(, $arg:ident: $ty:ty)* $(,)?) $(-> $out:ty)?; $($rest:tt)*) => {
+        dispatched!(@read $d $pass [$($read)* { $name [mut] [$($arg: $ty),*] [$(-> $out)?] }] $($rest)*);
+    };
+    (@read $d:tt $pass:ident [$($read:tt)*] $(#[$meta:meta])* fn $name:ident(&mut self $(, $arg:ident: $ty:ty)* $(,)?) $(-> $out:ty)? { $($default:tt)* } $($rest:tt)*) => {
+        dispatched!(@read $d $pass [$($read)* { $name [mut] [$($arg: $ty),*] [$(-> $out)?] }] $($rest)*);
+    };
+
+    (@read ($d:tt) $pass:ident [$({ $name:ident [$($mut:tt)?] [$($arg:ident: $ty:ty),*] [$($out:tt)*] })*]) => {
+        macro_rules! $pass {
+            ($d Any:ident { $d($d Var:ident)* }) => {
+                $(
+                    #[inline]
+                    fn $name(&$($mut)? self, $($arg: $ty),*) $($out)* {
+                        match self { $d( $d Any::$d Var(inner) => inner.$name($($arg),*), )* }
+                    }
+                )*
+            };
+        }
+        pub(crate) use $pass;
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use declared::{Probed, pass_to_probed};
+
+    mod declared {
+        dispatched! {
+            /// A trait with a method of every form.
+            pub trait Probed by pass_to_probed {
+                /// Without a default.
+                fn required(&self) -> u32;
+
+                /// With one.
+                fn defaulted(&mut self, _by: u32) -> u32 {
+                    0
+                }
+
+                /// With one that does nothing.
+                fn silent(&self) {}
+
+                /// Without one, and with arguments that only a call can name.
+                fn visited(&mut self, visit: &mut dyn FnMut(u32), other: impl Into<u32>);
+            }
+        }
+    }
+
+    #[derive(Default)]
+    struct Probe {
+        calls: Cell<u32>,
+    }
+
+    impl Probed for Probe {
+        fn required(&self) -> u32 {
+            1
+        }
+        fn defaulted(&mut self, by: u32) -> u32 {
+            by
+        }
+        fn silent(&self) {
+            self.calls.set(self.calls.get() + 1);
+        }
+        fn visited(&mut self, visit: &mut dyn FnMut(u32), other: impl Into<u32>) {
+            visit(other.into());
+        }
+    }
+
+    enum Any {
+        One(Probe),
+        Other(Probe),
+    }
+
+    impl Probed for Any {
+        pass_to_probed!(Any { One Other });
+    }
+
+    #[test]
+    fn every_method_reaches_the_variant_those_with_a_default_too() {
+        for mut any in [Any::One(Probe::default()), Any::Other(Probe::default())] {
+            assert_eq!((any.required(), any.defaulted(7)), (1, 7));
+            any.silent();
+            let mut seen = 0;
+            any.visited(&mut |value| seen = value, 3u8);
+            let (Any::One(probe) | Any::Other(probe)) = &any;
+            assert_eq!((probe.calls.get(), seen), (1, 3));
+        }
+    }
+}
