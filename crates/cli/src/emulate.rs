@@ -6,6 +6,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use brakelight_core::registry::DEFAULT_QUEUE;
 use brakelight_core::time::Duration;
 use brakelight_core::units::Limit;
 use brakelight_emulator::command::{self, Setting};
@@ -284,7 +285,7 @@ fn direction(
     names: &Names,
 ) -> Result<Direction, Failure> {
     let mut direction = Direction::open(name, arguments.seed);
-    let queue = queue.or(arguments.queue.as_deref()).unwrap_or("droptail");
+    let queue = queue.or(arguments.queue.as_deref()).unwrap_or(DEFAULT_QUEUE);
     direction.link = service
         .map(|service| Bottleneck::parse(name, service, queue, arguments.buffer, names))
         .transpose()

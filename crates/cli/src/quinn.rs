@@ -5,6 +5,7 @@ use brakelight_core::endpoint::Endpoint;
 use brakelight_core::packet::Direction as Way;
 use brakelight_core::packet::{Packet as _, PacketId};
 use brakelight_core::random::Random;
+use brakelight_core::registry::Carries;
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::Bytes;
 use brakelight_quic::adapter::Times;
@@ -60,6 +61,7 @@ fn packet(mss: Bytes, overhead: Bytes) -> u16 {
 }
 
 fn settings(config: &FlowConfig) -> FlowSettings {
+    let carries = config.feedback.carries();
     FlowSettings {
         controller: config.controller.clone(),
         packet: packet(config.mss, config.overhead),
@@ -70,9 +72,9 @@ fn settings(config: &FlowConfig) -> FlowSettings {
         start: config.start,
         stop: config.stop,
         receiver_clock: config.receiver_clock,
-        // A receiver that reports is what these two are in the model.
-        reports: matches!(config.feedback.name(), "receive_times" | "bmcc"),
-        receive_times: config.feedback.name() == "receive_times",
+        // The peer's reports say when each packet arrived, and how it was marked.
+        reports: matches!(carries, Carries::ReceiveTimes | Carries::LoadFactor),
+        receive_times: carries == Carries::ReceiveTimes,
         jitter: config.jitter,
         random: config.random.clone(),
         controller_random: config.controller_random.clone(),

@@ -1,21 +1,21 @@
 //! Which schemes `compare` runs when none is named: made from the registry, so that a new algorithm is in it at once.
 
-use brakelight_core::registry::{CONTROLLERS, QUEUES};
+use brakelight_core::registry::{CONTROLLERS, DEFAULT_CONTROLLER, QUEUES, QueueConfig};
 use brakelight_scenario::scheme::Scheme;
 
-/// What comes first, where it is registered; the queues that a router of today has, below the controller it has.
-const FIRST: &[&str] = &["abc", "cubic", "cubic+codel", "cubic+fq_codel", "cubic+pie", "cubic+red"];
+/// The scheme that all others are held against.
+const SUBJECT: &str = "abc";
 
-/// The schemes of `FIRST`, then every other controller with the queue that it brings.
+/// The subject, the default controller by itself and behind every queue that schemes have settings for, which are those of today's
+/// routers; then every other controller with the queue that it brings.
 pub fn defaults() -> Vec<Scheme> {
-    let registered = |name: &&str| {
-        let (controller, queue) = name.split_once('+').unwrap_or((name, "droptail"));
-        CONTROLLERS.iter().any(|entry| entry.name == controller)
-            && QUEUES.iter().any(|entry| entry.name == queue)
-    };
-    let first = FIRST.iter().copied().filter(registered);
-    let rest = CONTROLLERS.iter().map(|entry| entry.name).filter(|name| !FIRST.contains(name));
-    first.chain(rest).map(|name| Scheme::parse(name).expect("a registered name is a scheme")).collect()
+    let preset = |name: &&str| QueueConfig::new(name, &[]).is_ok_and(|queue| queue.traits().preset.is_some());
+    let behind = QUEUES.iter().map(|entry| entry.name).filter(preset);
+    let behind = behind.map(|queue| format!("{DEFAULT_CONTROLLER}+{queue}"));
+    let first = [SUBJECT, DEFAULT_CONTROLLER];
+    let rest = CONTROLLERS.iter().map(|entry| entry.name).filter(|name| !first.contains(name));
+    let names = first.map(str::to_string).into_iter().chain(behind).chain(rest.map(str::to_string));
+    names.map(|name| Scheme::parse(&name).expect("a registered name is a scheme")).collect()
 }
 
 #[cfg(test)]
@@ -23,8 +23,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_controller_is_there_once() {
+    fn every_controller_is_there_once_and_those_of_todays_routers_come_first() {
         let names: Vec<String> = defaults().iter().map(Scheme::to_string).collect();
+        let first = ["abc", "cubic", "cubic+codel", "cubic+fq_codel", "cubic+pie", "cubic+red", "newreno"];
+        assert_eq!(names[..first.len()], first);
         for entry in CONTROLLERS {
             assert_eq!(
                 names.iter().filter(|name| *name == entry.name).count(),

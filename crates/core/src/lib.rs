@@ -6,7 +6,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`time`], [`units`], [`ecn`], [`packet`], [`random`] | the shared nouns |
-//! | [`mod@parameters`], [`mod@registry`] | configuration structs and the one-line-per-algorithm tables |
+//! | [`mod@parameters`], [`table`], [`registry`] | configuration structs, the one-line-per-algorithm tables and what is made of them |
 //! | [`estimate`] | filters: one per file |
 //! | [`controller`] | senders: one file per algorithm |
 //! | [`sender`] | the contract between host and controller: delivery, round trips, RTT, pacing, episodes |
@@ -26,7 +26,7 @@ mod dispatch;
 #[macro_use]
 pub mod parameters;
 #[macro_use]
-pub mod registry;
+pub mod table;
 
 pub mod controller;
 pub mod ecn;
@@ -37,6 +37,7 @@ pub mod packet;
 pub mod path;
 pub mod queue;
 pub mod random;
+pub mod registry;
 pub mod sender;
 pub mod time;
 pub mod units;

@@ -157,3 +157,26 @@ pub enum Header {
         pause_ms: u16,
     },
 }
+
+/// The headers that routers write to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum HeaderKind {
+    /// [`Header::Xcp`].
+    Xcp,
+    /// [`Header::Rate`].
+    Rate,
+    /// [`Header::Load`].
+    Load,
+}
+
+impl Header {
+    /// Which of the headers that routers write to it is, if it is one.
+    pub const fn kind(self) -> Option<HeaderKind> {
+        match self {
+            Header::Xcp { .. } => Some(HeaderKind::Xcp),
+            Header::Rate { .. } => Some(HeaderKind::Rate),
+            Header::Load { .. } => Some(HeaderKind::Load),
+            Header::None | Header::Flight { .. } => None,
+        }
+    }
+}

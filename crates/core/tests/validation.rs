@@ -3,7 +3,6 @@
 mod support;
 
 use brakelight_core::controller::abc;
-use brakelight_core::parameters::Value;
 use brakelight_core::path::elements::{ELEMENTS, SERVICES};
 use brakelight_core::registry::{FEEDBACKS, QUEUES};
 use brakelight_core::time::{Duration, Time};
@@ -98,10 +97,10 @@ fn others() -> String {
         let mbps = world.throughput(0, from, to).as_mbps_f64();
         (format!("{mbps:.2}"), format!("{mean_ms:.1} / {p95_ms:.1}"), format!("{lost:.2}"))
     };
-    for other in abc::Other::all() {
-        let name = other.show();
-        let (mbps, delay, lost) = alone("abc", &[("other", &name)]);
-        let (own_mbps, own_delay, own_lost) = alone(&name, &[]);
+    for other in abc::Other::ALL {
+        let name = other.name();
+        let (mbps, delay, lost) = alone("abc", &[("other", name)]);
+        let (own_mbps, own_delay, own_lost) = alone(name, &[]);
         table += &format!("| `{name}` | {mbps} | {delay} | {lost} | {own_mbps}; {own_delay}; {own_lost} |\n");
     }
     table

@@ -16,6 +16,7 @@ use crate::nat::Table;
 use crate::netlink::Netlink;
 use crate::process::never_returns;
 use crate::sysctl::get;
+use crate::workload;
 
 /// The state of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,7 +169,8 @@ fn congestion_controls() -> Finding {
     const WHAT: &str = "congestion controls";
     let available = get("net/ipv4/tcp_available_congestion_control").unwrap_or_default();
     let has = |name: &str| available.split_whitespace().any(|other| other == name);
-    let lacking: Vec<&str> = ["cubic", "bbr"].into_iter().filter(|name| !has(name)).collect();
+    let lacking: Vec<&str> =
+        workload::kernels().map(|(_, kernel)| kernel.name).filter(|name| !has(name)).collect();
     if lacking.is_empty() {
         return Finding::good(
             WHAT,

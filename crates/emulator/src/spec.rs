@@ -17,12 +17,10 @@ use brakelight_core::path::elements::{AnyElement, ElementConfig};
 use brakelight_core::path::link::steps::Schedule;
 use brakelight_core::path::trace::Trace;
 use brakelight_core::path::{delay, loss};
-use brakelight_core::queue::{abc, abc_dual};
 use brakelight_core::registry::{BuildError, QUEUES, QueueConfig};
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Bytes, Limit, Rate};
 use brakelight_scenario::build::site;
-use brakelight_scenario::routers::writes_header;
 use brakelight_scenario::scenario::{LinkSpec, Service, Steps, TraceOffset};
 use brakelight_scenario::spelled::{Spelled, Words};
 use brakelight_scenario::trace::names::{NameError, Names};
@@ -218,7 +216,7 @@ pub fn parse_queue(text: &str) -> Result<Spelled<QueueConfig>, SpecError> {
 }
 
 fn usable(queue: &QueueConfig) -> Result<(), SpecError> {
-    if !writes_header(queue) {
+    if queue.traits().writes.is_none() {
         return Ok(());
     }
     Err(SpecError::Header { name: queue.name(), valid: usable_queues().join(", ") })
@@ -226,7 +224,7 @@ fn usable(queue: &QueueConfig) -> Result<(), SpecError> {
 
 /// Queues that need no header besides IP's.
 pub fn usable_queues() -> Vec<&'static str> {
-    let usable = |name: &&str| QueueConfig::new(name, &[]).is_ok_and(|queue| !writes_header(&queue));
+    let usable = |name: &&str| QueueConfig::new(name, &[]).is_ok_and(|queue| queue.traits().writes.is_none());
     QUEUES.iter().map(|entry| entry.name).filter(usable).collect()
 }
 
@@ -265,20 +263,11 @@ fn parse_steps(text: &str) -> Result<Steps, SpecError> {
 
 /// How the ECN bits of flows at this queue are read.
 fn reading(queue: &QueueConfig) -> Reading {
-    let codes = |config: &abc::Config| match config.encoding {
-        Some(abc::Codes::Proxied) => Encoding::AbcProxied,
-        Some(abc::Codes::Abc) | None => Encoding::Abc,
-    };
-    match queue {
-        QueueConfig::Abc(config) => Reading::all(codes(config)),
-        QueueConfig::AbcDual(config) => match config.dual.classify {
-            abc_dual::Classify::Flow => Reading::of_those_that_accelerate(codes(&config.abc)),
-            abc_dual::Classify::Ect1 => Reading::all(codes(&config.abc)),
-        },
-        QueueConfig::Bmcc(_) => Reading::all(Encoding::Bmcc),
-        QueueConfig::DualPi2(_) => Reading::all(Encoding::L4s),
-        _ => Reading::all(Encoding::Classic),
+    let encoding = queue.own_encoding().unwrap_or(Encoding::Classic);
+    if queue.tells_flows_apart() {
+        return Reading::of_those_that_accelerate(encoding);
     }
+    Reading::all(encoding)
 }
 
 #[cfg(test)]

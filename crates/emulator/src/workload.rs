@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use brakelight_core::ecn::Encoding;
 use brakelight_core::path::elements::ElementConfig;
 use brakelight_core::path::trace::Trace;
-use brakelight_core::registry::Host;
+use brakelight_core::registry::{CONTROLLERS, ControllerConfig, Host, Kernel};
 use brakelight_core::time::{Duration, Time};
 use brakelight_scenario::clock::Clock;
 use brakelight_scenario::measure::{Distribution, jain, mbps, percent};
@@ -35,10 +35,6 @@ const FIRST_PORT: u16 = 5201;
 
 /// The most flows: each needs two processes.
 pub const MOST_FLOWS: u64 = 64;
-
-/// The controllers that Linux has: our name, Linux's name, and the options that match Linux's behaviour.
-pub const KERNEL: &[(&str, &str, &[&str])] =
-    &[("newreno", "reno", &[]), ("cubic", "cubic", &["reno_catch_up", "horizon"]), ("bbr", "bbr", &[])];
 
 /// The hosts that run a scenario's flows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -158,7 +154,7 @@ impl Workload {
         let mut flows = Vec::new();
         for spec in &scenario.flows {
             let congestion = match hosts {
-                Hosts::Kernel => kernel(spec)?.1.to_string(),
+                Hosts::Kernel => kernel(spec)?.name.to_string(),
                 Hosts::Quic(_) => spec.controller.words().to_string(),
             };
             for index in 0..spec.count {
@@ -329,22 +325,30 @@ fn whole_seconds(owner: &str, key: &str, time: Duration) -> Result<(), InputErro
     Err(InputError { file: None, line: None, owner: owner.to_string(), problem: Box::new(problem) })
 }
 
-fn kernel(flow: &FlowSpec) -> Result<(&'static str, &'static str, &'static [&'static str]), InputError> {
+/// Every controller that Linux has, by our name, with Linux's own.
+pub fn kernels() -> impl Iterator<Item = (&'static str, Kernel)> {
+    CONTROLLERS.iter().filter_map(|entry| {
+        let config = ControllerConfig::new(entry.name, &[]).ok()?;
+        Some((entry.name, config.needs().kernel?))
+    })
+}
+
+fn kernel(flow: &FlowSpec) -> Result<Kernel, InputError> {
     let owner = format!("flow `{}`", flow.name);
     let words = flow.controller.words();
-    let Some(entry) = KERNEL.iter().find(|(name, _, _)| *name == flow.controller.name()) else {
-        let valid = KERNEL.iter().map(|(name, _, _)| *name).collect::<Vec<_>>().join(", ");
+    let Some(kernel) = flow.controller.needs().kernel else {
+        let valid = kernels().map(|(name, _)| name).collect::<Vec<_>>().join(", ");
         let reason = format!("Linux has no `{}`: valid on the emulator are {valid}", words.name);
         return Err(refuse(&owner, "controller", reason));
     };
     if let Some((option, value)) =
-        words.options.iter().find(|(option, _)| !entry.2.contains(&option.as_str()))
+        words.options.iter().find(|(option, _)| !kernel.options.contains(&option.as_str()))
     {
         let reason =
-            format!("Linux's {} does not take `{option}={value}`: on the emulator leave it out", entry.1);
+            format!("Linux's {} does not take `{option}={value}`: on the emulator leave it out", kernel.name);
         return Err(refuse(&owner, "controller", reason));
     }
-    Ok(*entry)
+    Ok(kernel)
 }
 
 /// Whether `hosts` can be this flow, beside `first` on the same path.
@@ -367,9 +371,8 @@ fn check_flow(flow: &FlowSpec, first: &FlowSpec, hosts: &Hosts) -> Result<(), In
     if *hosts == Hosts::Kernel && flow.encoding() != Encoding::None {
         return refuse("controller", "the emulator's hosts do not ask for ECN: leave `ecn` out".to_string());
     }
-    if flow.feedback.name() != flow.controller.companions().feedback {
-        let reason =
-            format!("a real receiver gives no other than `{}`", flow.controller.companions().feedback);
+    if flow.feedback.name() != flow.controller.needs().feedback {
+        let reason = format!("a real receiver gives no other than `{}`", flow.controller.needs().feedback);
         return refuse("feedback", reason);
     }
     let (mss, overhead) = packet_sizes(profile);

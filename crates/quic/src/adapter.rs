@@ -82,7 +82,7 @@ impl Settings {
     pub fn new(controller: ControllerConfig, place: Place, path: Path) -> Result<Self, Unsupported> {
         support::check(&controller, place, path)?;
         let random = Random::stream(0, "controller");
-        let receive_times = controller.companions().feedback == "receive_times";
+        let receive_times = controller.needs().receive_times;
         Ok(Settings {
             controller,
             place,

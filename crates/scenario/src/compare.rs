@@ -3,7 +3,7 @@
 //! back, the flow started within its first RTT by a draw from the seed.
 
 use brakelight_core::ecn::Encoding;
-use brakelight_core::registry::QueueConfig;
+use brakelight_core::registry::{DEFAULT_QUEUE, QueueConfig};
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Limit, Rate};
 
@@ -68,7 +68,7 @@ impl Compare {
 
     /// The scenario, checked.
     pub fn scenario(&self) -> Result<Scenario, InputError> {
-        let droptail = Spelled::new("droptail", &[]).expect("droptail is registered");
+        let droptail = Spelled::new(DEFAULT_QUEUE, &[]).expect("the default queue is registered");
         let forward = LinkSpec::trace(FORWARD, &self.trace, self.buffer, self.queue());
         let reverse = LinkSpec {
             overhead: LinkSpec::MAHIMAHI_OVERHEAD,
@@ -106,12 +106,10 @@ impl Compare {
         let speaks_abc = |scheme: &Scheme| {
             matches!(self.flow(COMPETITOR, scheme).encoding(), Encoding::Abc | Encoding::AbcProxied)
         };
-        let beside_others = self.against.as_ref().is_some_and(|against| !speaks_abc(against));
-        if own.name() != "abc" || !beside_others {
-            return own.clone();
-        }
-        let words = Words { name: "abc_dual".to_string(), options: own.words().options.clone() };
-        Spelled::from_words(words).expect("the dual queue takes all options of ABC's")
+        let meets_others = self.against.as_ref().is_some_and(|against| !speaks_abc(against));
+        let Some(name) = own.traits().beside_others.filter(|_| meets_others) else { return own.clone() };
+        let words = Words { name: name.to_string(), options: own.words().options.clone() };
+        Spelled::from_words(words).expect("the queue that takes another's place takes all its options")
     }
 
     fn flow(&self, name: &str, scheme: &Scheme) -> FlowSpec {

@@ -252,16 +252,16 @@ impl FlowSpec {
     /// A backlogged flow of `controller` over `path`, with the feedback and the host that the controller brings, m = 2,
     /// 1500-byte packets, started within the first RTT, acknowledged over an unlimited way back.
     pub fn new(name: &str, controller: Spelled<ControllerConfig>, rtt: Duration, path: Vec<Hop>) -> Self {
-        let companions = controller.companions();
-        let feedback = Spelled::new(companions.feedback, controller.feedback_options())
+        let needs = controller.needs();
+        let feedback = Spelled::new(needs.feedback, controller.feedback_options())
             .expect("a controller's feedback is registered");
-        let (mss, overhead) = packet_sizes(companions.host);
+        let (mss, overhead) = packet_sizes(needs.host);
         FlowSpec {
             name: name.to_string(),
             count: 1,
             controller,
             feedback,
-            host: companions.host,
+            host: needs.host,
             ack_every: 2,
             mss,
             overhead,

@@ -13,7 +13,7 @@ use std::fmt;
 use brakelight_core::ecn::Encoding;
 use brakelight_core::parameters::Parameter;
 use brakelight_core::registry::{
-    CONTROLLERS, ControllerConfig, Entry, FEEDBACKS, FeedbackConfig, Host, QUEUES, QueueConfig,
+    CONTROLLERS, ControllerConfig, DEFAULT_QUEUE, Entry, FEEDBACKS, FeedbackConfig, Host, QUEUES, QueueConfig,
 };
 use brakelight_core::time::Duration;
 
@@ -34,40 +34,6 @@ pub struct Scheme {
     queue_named: bool,
     notes: Vec<String>,
 }
-
-/// What schemes use instead of a registry's default.
-struct Preset {
-    /// The queue.
-    queue: &'static str,
-    /// The options, unless told otherwise.
-    options: &'static [(&'static str, &'static str)],
-    /// Why, for people.
-    why: &'static str,
-}
-
-/// The settings of the ABC paper's emulator for paths of 100 ms, and of the reference runs.
-const PRESETS: &[Preset] = &[
-    Preset {
-        queue: "codel",
-        options: &[("target", "50ms"), ("interval", "100ms")],
-        why: "as in the ABC paper's emulator on paths of 100 ms; RFC 8289's defaults are 5ms and 100ms",
-    },
-    Preset {
-        queue: "fq_codel",
-        options: &[("target", "50ms"), ("interval", "100ms")],
-        why: "as for codel, so that the two differ in their queues alone; RFC 8290's defaults are 5ms and 100ms",
-    },
-    Preset {
-        queue: "pie",
-        options: &[("target", "50ms")],
-        why: "as in the ABC paper's emulator on paths of 100 ms; RFC 8033's default is 15ms",
-    },
-    Preset {
-        queue: "red",
-        options: &[("target", "50ms")],
-        why: "the delay that codel and pie are set to; the automatic thresholds of Adaptive RED are made for 5ms",
-    },
-];
 
 impl Scheme {
     /// Reads one scheme.
@@ -98,16 +64,19 @@ impl Scheme {
         };
         let controller =
             find(CONTROLLERS, controller).ok_or_else(|| unknown("controller", controller, CONTROLLERS))?;
-        let companions = ControllerConfig::new(controller.name, &[])
+        let needs = ControllerConfig::new(controller.name, &[])
             .expect("a registered controller is built from its defaults")
-            .companions();
-        let brought = companions.queue.unwrap_or("droptail");
+            .needs();
+        let brought = needs.queue.unwrap_or(DEFAULT_QUEUE);
         let queue_name = queue.unwrap_or(brought);
         let queue = find(QUEUES, queue_name).ok_or_else(|| unknown("queue", queue_name, QUEUES))?;
-        let feedback = find(FEEDBACKS, companions.feedback).expect("a controller's feedback is registered");
+        let feedback = find(FEEDBACKS, needs.feedback).expect("a controller's feedback is registered");
         let parts = [controller, feedback, queue].map(Part::of);
         let mut options = [const { Options::new() }; 3];
-        let preset = PRESETS.iter().find(|preset| preset.queue == queue.name);
+        let preset = QueueConfig::new(queue.name, &[])
+            .expect("a registered queue is built from its defaults")
+            .traits()
+            .preset;
         let mut notes = Vec::new();
         if let Some(preset) = preset {
             let given = |name: &str| words.options.iter().any(|(option, _)| option == name);
@@ -219,7 +188,7 @@ impl Scheme {
 
     /// The profile of the hosts.
     pub fn host(&self) -> Host {
-        self.controller.companions().host
+        self.controller.needs().host
     }
 
     /// What a reader of the results should know of the settings.

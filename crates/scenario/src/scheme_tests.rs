@@ -6,7 +6,7 @@ use brakelight_core::random::Random;
 use brakelight_core::registry::{CONTROLLERS, QUEUES, QueueConfig};
 use brakelight_core::time::Duration;
 
-use super::{PRESETS, Scheme};
+use super::Scheme;
 use crate::testing::{fuzz_inputs, mutate};
 
 const RTT: Duration = Duration::from_millis(100);
@@ -77,8 +77,9 @@ fn an_item_with_an_option_and_no_colon_continues_the_scheme_before_it() {
 
 #[test]
 fn presets_name_registered_options_and_are_told() {
-    for preset in PRESETS.iter().filter(|preset| QUEUES.iter().any(|queue| queue.name == preset.queue)) {
-        let text = format!("newreno+{}", preset.queue);
+    for queue in QUEUES {
+        let Some(preset) = QueueConfig::new(queue.name, &[]).unwrap().traits().preset else { continue };
+        let text = format!("newreno+{}", queue.name);
         let scheme = Scheme::parse(&text).unwrap();
         assert_eq!(scheme.notes().len(), 1);
         assert_eq!(scheme.to_string(), text);

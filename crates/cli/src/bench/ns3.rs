@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use brakelight_core::registry::DEFAULT_QUEUE;
 use brakelight_sim::bench::Row;
 
 use crate::failure::Failure;
@@ -68,7 +69,7 @@ impl Ns3 {
     /// Runs `row` once.
     pub fn measure(&self, row: &Row) -> Result<Measured, Failure> {
         let (queue, _) = row.queue;
-        let queue = if queue == "droptail" { "fifo" } else { queue };
+        let queue = if queue == DEFAULT_QUEUE { "fifo" } else { queue };
         let output = Command::new(self.program())
             .arg(format!("{}", row.rate.as_mbps_f64()))
             .arg(row.flows.to_string())

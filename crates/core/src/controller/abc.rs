@@ -35,7 +35,7 @@
 //! back starts again as a new one would. No ACK, no cap: neither a loss nor a timeout clips. A window that
 //! brakes shrink stops at two packets, which one delayed ACK answers (open-questions#X-15).
 //!
-//! `other` puts any controller of the registry that works by drops, CE and delay in Cubic's place. One that paces counts
+//! `other` puts another controller that works by drops, CE and delay in Cubic's place ([`Other`]). One that paces counts
 //! as a window of its rate times srtt where that is less than its cwnd, and its rate is the flow's. Packets sent while
 //! w_abc was the lesser are shown to it as limited by the application: what came of them says how fast ABC's routers
 //! let the flow go, and nothing about the others.
@@ -69,18 +69,18 @@
 
 use alloc::boxed::Box;
 use alloc::format;
-use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+use super::cubic::{self, Cubic, Horizon, HyStart};
+pub use super::second::Other;
+use super::second::SecondWindow;
 use super::{
     AckEvent, Connection, Controller, IdleEvent, LossEvent, PacketInfo, Recovery, Rtt, SendDirective,
     SendEvent, SpuriousEvent, Timeout, TimeoutEvent, window,
 };
 use crate::ecn::{Ecn, Encoding};
 use crate::packet::Header;
-use crate::parameters::{ParameterError, Value};
-use crate::random::Random;
-use crate::registry::{AnyController, CONTROLLERS, ControllerConfig};
+use crate::parameters::ParameterError;
 use crate::time::{Duration, Time};
 use crate::units::{Bytes, Rate};
 
@@ -120,74 +120,6 @@ choices! {
     }
 }
 
-/// A controller that hears only drops, CE and delay, by its registered name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Other(&'static str);
-
-impl Other {
-    /// Cubic, as in the paper.
-    pub const CUBIC: Other = Other("cubic");
-
-    /// Every one there is: those that bring no queue, and a receiver that says no more than losses, CE and times of arrival, and give the ECN field no
-    /// meaning of their own either. Not Verus, whose cwnd is what it means to send in its next epoch rather than a bound: in
-    /// Cubic's place it loses three packets of four, where by itself it loses none, and why is not settled.
-    pub fn all() -> impl Iterator<Item = Other> {
-        let mss = Bytes(1448);
-        let anywhere = Connection {
-            mss,
-            overhead: Bytes(52),
-            initial_window: Bytes(10 * mss.0),
-            now: Time::ZERO,
-            random: Random::stream(0, "other"),
-        };
-        let ordinary = move |name: &&'static str| {
-            ControllerConfig::new(name, &[]).is_ok_and(|config| {
-                let brings = config.companions();
-                brings.queue.is_none()
-                    && *name != "verus"
-                    && matches!(brings.feedback, "delayed" | "rfc3168" | "receive_times")
-                    && matches!(config.build(&anywhere).encoding(), Encoding::None | Encoding::Classic)
-            })
-        };
-        CONTROLLERS.iter().map(|entry| entry.name).filter(ordinary).map(Other)
-    }
-
-    /// Whether it needs to know when packets arrived.
-    pub(crate) fn needs_receive_times(self) -> bool {
-        let config = ControllerConfig::new(self.0, &[]).expect("the name comes from the registry");
-        config.companions().feedback == "receive_times"
-    }
-
-    fn build(self, cubic: SecondCubic, connection: &Connection) -> Box<AnyController> {
-        // D5
-        let options: &[_] = match cubic {
-            _ if self != Other::CUBIC => &[],
-            SecondCubic::Rfc9438 => &[("hystart", "off")],
-            SecondCubic::Linux => &[("horizon", "min_rtt"), ("reno_catch_up", "false")],
-        };
-        let config = ControllerConfig::new(self.0, options).expect("the name comes from the registry");
-        Box::new(config.build(connection))
-    }
-}
-
-impl Value for Other {
-    fn unit() -> String {
-        Other::all().map(|other| other.0).collect::<Vec<_>>().join(" | ")
-    }
-
-    fn parse(text: &str) -> Result<Self, String> {
-        let known = |entry: &&crate::registry::Entry| entry.name == text || entry.aliases.contains(&text);
-        let name = CONTROLLERS.iter().find(known).map(|entry| entry.name);
-        Other::all().find(|other| Some(other.0) == name).ok_or_else(|| {
-            format!("one of {}", Other::all().map(|other| other.0).collect::<Vec<_>>().join(", "))
-        })
-    }
-
-    fn show(&self) -> String {
-        self.0.to_string()
-    }
-}
-
 parameters! {
     /// ABC's settings. What is `none` follows the variant.
     pub struct Config {
@@ -199,7 +131,7 @@ parameters! {
         /// Whether a second window answers drops and CE beside the marks: true in the paper, false in the prototype.
         second_window: Option<bool> = None, in .., from "abc20 4.1";
         /// The controller of that window.
-        other: Other = Other::CUBIC, in .., from "abc20 4.1";
+        other: Other = Other::Cubic, in .., from "abc20 4.1";
         /// Which Cubic it is, where it is Cubic.
         cubic: SecondCubic = SecondCubic::Rfc9438, in .., from "Linux 6.12 tcp_cubic.c";
         /// Whether the window gains one packet per RTT besides; without it shares do not converge.
@@ -218,6 +150,18 @@ parameters! {
         probe: Option<u32> = None, in crate::parameters::OrNone(8..=1_000_000), from "abc17 4";
         /// What the sender asks for by its accelerates: what its application sends, or a rate; none asks for all there is.
         demand: Option<Demand> = None, in .., from "abc17 6";
+    }
+}
+
+impl Config {
+    /// Whether a second window answers drops, CE and delay.
+    pub fn has_second_window(&self) -> bool {
+        Rules::from(self).second_window
+    }
+
+    /// Whether the receiver must say when packets arrived: ABC itself has no use for it, the other window may have.
+    pub fn needs_receive_times(&self) -> bool {
+        self.other.needs().receive_times
     }
 }
 
@@ -289,7 +233,7 @@ pub struct Abc {
     initial_window: Bytes,
     w_abc_bytes: f64,
     /// w_nonabc.
-    second: Option<Box<AnyController>>,
+    second: Option<Box<SecondWindow>>,
     /// Packets as the second window is shown them; kept for its allocation.
     shown: [Vec<PacketInfo>; 2],
     /// `w_abc_bytes` before a timeout took it, where there is no second window.
@@ -307,6 +251,21 @@ pub struct Abc {
     overhead: Bytes,
 }
 
+/// w_nonabc at the start of its connection.
+fn second(config: &Config, connection: &Connection) -> SecondWindow {
+    if config.other != Other::Cubic {
+        return SecondWindow::new(config.other, connection);
+    }
+    // D5
+    let cubic = match config.cubic {
+        SecondCubic::Rfc9438 => cubic::Config { hystart: HyStart::Off, ..cubic::Config::default() },
+        SecondCubic::Linux => {
+            cubic::Config { horizon: Horizon::MinRtt, reno_catch_up: false, ..cubic::Config::default() }
+        }
+    };
+    SecondWindow::Cubic(Cubic::new(cubic, connection))
+}
+
 impl Abc {
     /// A controller at the start of its connection.
     pub fn new(config: Config, connection: &Connection) -> Self {
@@ -316,7 +275,7 @@ impl Abc {
             .map_or(connection.initial_window, |pkts| Bytes(u64::from(pkts) * connection.mss.0));
         let second = rules
             .second_window
-            .then(|| config.other.build(config.cubic, &Connection { initial_window, ..connection.clone() }));
+            .then(|| Box::new(second(&config, &Connection { initial_window, ..connection.clone() })));
         Abc {
             rules,
             mss: connection.mss,
@@ -329,7 +288,7 @@ impl Abc {
             unmarked: 0,
             braked: 0,
             heard_brake: false,
-            watches_delay: config.other == Other::CUBIC && config.cubic == SecondCubic::Linux,
+            watches_delay: config.other == Other::Cubic && config.cubic == SecondCubic::Linux,
             probes: Probes::new(config.probe),
             asking: Asking::new(config.demand, connection.now),
             overhead: connection.overhead,

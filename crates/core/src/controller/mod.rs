@@ -49,6 +49,7 @@ pub mod prague;
 pub mod quicdc;
 pub mod rcp;
 mod rounds;
+mod second;
 pub mod sprout;
 pub mod vcp;
 pub mod vegas;

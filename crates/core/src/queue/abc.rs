@@ -237,6 +237,14 @@ struct Rules {
 }
 
 impl Config {
+    /// The encoding whose marks the router gives; a packet of a flow that says another is read in the flow's.
+    pub fn encoding_of_marks(&self) -> Encoding {
+        match self.encoding {
+            Some(Codes::Proxied) => Encoding::AbcProxied,
+            Some(Codes::Abc) | None => Encoding::Abc,
+        }
+    }
+
     fn rules(&self) -> Rules {
         let (variant_marking, eta_of, x) = match self.variant {
             Variant::Paper => (Marking::Nsdi, EtaOf::Mu, DelayOf::Backlog),

@@ -200,7 +200,7 @@ impl World {
             };
             let controller = config.build(&connection);
             let receiver = Receiver { encoding: controller.encoding(), ack_every: flow.ack_every, mss: MSS };
-            let feedback = FeedbackConfig::new(config.companions().feedback, flow.feedback)
+            let feedback = FeedbackConfig::new(config.needs().feedback, flow.feedback)
                 .expect("its feedback")
                 .build(&receiver);
             world.receivers.push(ReceiverSide {

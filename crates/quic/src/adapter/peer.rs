@@ -11,7 +11,7 @@ use brakelight_core::controller::{PacketInfo, ReceiveTime, Report};
 use brakelight_core::ecn::Encoding;
 use brakelight_core::feedback::{Arrival, Feedback, Receiver};
 use brakelight_core::packet::Header;
-use brakelight_core::registry::{AnyFeedback, ControllerConfig, FeedbackConfig};
+use brakelight_core::registry::{AnyFeedback, Carries, ControllerConfig};
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::Bytes;
 
@@ -55,12 +55,10 @@ pub(super) struct Peer {
 
 impl Peer {
     pub(super) fn new(controller: &ControllerConfig, times: bool, encoding: Encoding, mss: u64) -> Self {
-        let feedback = controller.companions().feedback;
+        let feedback = controller.feedback();
         let times = if times { Times::Awaited } else { Times::Unused };
-        let receiver = (feedback == "bmcc")
-            .then(|| FeedbackConfig::new("bmcc", &[]).ok())
-            .flatten()
-            .map(|config| Box::new(config.build(&Receiver { encoding, ack_every: 1, mss: Bytes(mss) })));
+        let receiver = (feedback.carries() == Carries::LoadFactor)
+            .then(|| Box::new(feedback.build(&Receiver { encoding, ack_every: 1, mss: Bytes(mss) })));
         Peer { times, receiver, log: VecDeque::new(), clock: Unwrapper::default() }
     }
 

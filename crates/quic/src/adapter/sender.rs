@@ -146,6 +146,8 @@ pub(super) struct Sender {
     validation: Validation,
     /// Whether ECN failed and the controller was told, or replaced.
     fallen_back: bool,
+    /// Whether the controller still answers congestion without ECN.
+    survives_without_marks: bool,
     tapped: bool,
     /// Whether the controller chooses the codepoint of each packet, and so must be asked before it is encrypted.
     chooses: bool,
@@ -211,6 +213,7 @@ impl Sender {
             encoding,
             validation: Validation::new(encoding),
             fallen_back: false,
+            survives_without_marks: settings.controller.survives_without_marks(),
             tapped,
             chooses: matches!(encoding, Encoding::Abc | Encoding::AbcProxied | Encoding::Bmcc),
             paced: settings.place == Place::Driver,

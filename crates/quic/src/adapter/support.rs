@@ -3,7 +3,7 @@
 use brakelight_core::controller::{Connection, Controller};
 use brakelight_core::ecn::Encoding;
 use brakelight_core::random::Random;
-use brakelight_core::registry::{CONTROLLERS, ControllerConfig};
+use brakelight_core::registry::{CONTROLLERS, Carries, ControllerConfig};
 use brakelight_core::time::Time;
 use brakelight_core::units::Bytes;
 
@@ -84,12 +84,12 @@ enum Need {
 }
 
 fn need(config: &ControllerConfig) -> Need {
-    match (config.name(), config.companions().feedback) {
-        (_, "explicit") => Need::Header,
-        (_, "sprout") => Need::Forecast,
-        (_, "bmcc") => Need::EachMark,
-        ("bbr" | "bbr2" | "bbr3" | "vivace", _) => Need::Rate,
-        _ => Need::Nothing,
+    match config.feedback().carries() {
+        Carries::Header => Need::Header,
+        Carries::Forecast => Need::Forecast,
+        Carries::LoadFactor => Need::EachMark,
+        Carries::Nothing | Carries::ReceiveTimes if config.needs().rate => Need::Rate,
+        Carries::Nothing | Carries::ReceiveTimes => Need::Nothing,
     }
 }
 

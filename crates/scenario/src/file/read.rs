@@ -1,7 +1,7 @@
 //! Reading a scenario file.
 
 use brakelight_core::parameters::Value;
-use brakelight_core::registry::Host;
+use brakelight_core::registry::{DEFAULT_QUEUE, Host};
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Bytes, Limit, Rate};
 
@@ -175,7 +175,7 @@ fn link(field: Field<'_>, index: usize) -> Result<LinkSpec, InputError> {
         buffer: table.quantity("buffer", BUFFER)?,
         queue: match table.get("queue") {
             Some(field) => spelled(field, "queue")?,
-            None => Spelled::new("droptail", &[]).expect("droptail is registered"),
+            None => Spelled::new(DEFAULT_QUEUE, &[]).expect("the default queue is registered"),
         },
         opportunity: table.quantity("opportunity", opportunity)?,
         overhead: table.quantity("overhead", overhead)?,

@@ -4,8 +4,8 @@ use brakelight_core::controller::{
     AckEvent, Connection, Controller, Exact, LossEvent, MarkCount, Marks, RecoveryState, SpuriousEvent,
     Timeout, TimeoutEvent,
 };
-use brakelight_core::ecn::{Ecn, Encoding, Mark};
-use brakelight_core::registry::ControllerConfig;
+use brakelight_core::ecn::{Ecn, Mark};
+use brakelight_core::registry::{ControllerConfig, DEFAULT_CONTROLLER};
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::Bytes;
 
@@ -195,17 +195,13 @@ impl Sender {
         marks
     }
 
-    /// ECN failed. ABC goes by its second window once marks stay away; what has none, or no use for losses, makes way for
-    /// Cubic. Classic controllers and Prague hear of losses anyway.
+    /// ECN failed. ABC goes by its second window once marks stay away, classic controllers and Prague by losses; a controller that has
+    /// neither makes way for the default one.
     fn fall_back(&mut self, now: Time) {
-        let mut second = false;
-        self.controller.inspect(&mut |name, _| second |= name == "w_nonabc_bytes");
-        let lost_without_marks = match self.encoding {
-            Encoding::Abc | Encoding::AbcProxied => !second,
-            Encoding::Bmcc => true,
-            _ => false,
-        };
-        if let (true, Ok(cubic)) = (lost_without_marks, ControllerConfig::new("cubic", &[])) {
+        if self.survives_without_marks {
+            return;
+        }
+        if let Ok(other) = ControllerConfig::new(DEFAULT_CONTROLLER, &[]) {
             let opening = Connection {
                 mss: Bytes(self.mss),
                 overhead: Bytes(self.overhead),
@@ -213,7 +209,7 @@ impl Sender {
                 now,
                 random: brakelight_core::random::Random::stream(0, "fallback"),
             };
-            *self.controller = cubic.build(&opening);
+            *self.controller = other.build(&opening);
         }
     }
 
