@@ -17,7 +17,7 @@ use crate::packet::{HeaderKind, Packet};
 use crate::parameters::{Parameter, ParameterError, Parameters};
 use crate::queue::{self, Backlog, Dequeued, Drops, LinkView, Place, Queue, pass_to_queue};
 pub use crate::table::{
-    Carries, DEFAULT_CONTROLLER, DEFAULT_QUEUE, Host, Kernel, Needs, Preset, Routers, Traits,
+    Bench, Carries, DEFAULT_CONTROLLER, DEFAULT_QUEUE, Host, Kernel, Needs, Preset, Routers, Traits,
 };
 use crate::time::Time;
 use crate::units::{Bytes, Rate};

@@ -118,11 +118,30 @@ pub struct Traits {
     pub beside_others: Option<&'static str>,
     /// What a scheme uses in place of its defaults.
     pub preset: Option<Preset>,
+    /// What its cost per packet is measured with.
+    pub bench: Bench,
 }
 
 impl Traits {
     /// A queue that all flows may pass.
-    pub const PLAIN: Traits = Traits { speaks: SPEAKS_ALL, writes: None, beside_others: None, preset: None };
+    pub const PLAIN: Traits =
+        Traits { speaks: SPEAKS_ALL, writes: None, beside_others: None, preset: None, bench: Bench::PLAIN };
+}
+
+/// What a queue's cost per packet is measured with: rows for few and many of what the cost may depend on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bench {
+    /// Options under which it acts on a queue that stands for 1.5 ms without dropping everything.
+    pub options: &'static [(&'static str, &'static str)],
+    /// Packets that pass in 20 ms.
+    pub packets: &'static [u64],
+    /// Flows that they are of.
+    pub flows: &'static [u64],
+}
+
+impl Bench {
+    /// The usual load: 1 Gbit/s of 16 flows.
+    pub const PLAIN: Bench = Bench { options: &[], packets: &[1667], flows: &[16] };
 }
 
 /// Options of a queue in schemes, unless the scheme gives others: for paths of 100 ms, as in the ABC paper's emulator and the
@@ -258,11 +277,15 @@ macro_rules! queues {
         $with! {
             Abc(abc::Abc) = "abc",
                 "The ABC router: accelerate or brake on every packet (NSDI 2020)",
-                is { speaks: queue::SPEAKS_ABC, beside_others: Some("abc_dual") },
+                is {
+                    speaks: queue::SPEAKS_ABC,
+                    beside_others: Some("abc_dual"),
+                    bench: Bench { packets: &[16, 1667, 16_000], ..Bench::PLAIN },
+                },
                 encoding |config| Some(config.encoding_of_marks());
             AbcDual(abc_dual::AbcDual) = "abc_dual",
                 "The ABC router with a second queue for other traffic, max-min fair (NSDI 2020, section 4.3)",
-                is { speaks: queue::SPEAKS_ABC },
+                is { speaks: queue::SPEAKS_ABC, bench: Bench { flows: &[16, 100_000], ..Bench::PLAIN } },
                 encoding |config| Some(config.abc.encoding_of_marks()),
                 tells_flows_apart |config| config.dual.classify == queue::abc_dual::Classify::Flow;
             Bmcc(bmcc::Bmcc) = "bmcc",
@@ -271,10 +294,13 @@ macro_rules! queues {
                 encoding |_| Some(Encoding::Bmcc);
             CoDel(codel::CoDel) = "codel",
                 "CoDel: drops or marks at the head by sojourn time (RFC 8289)",
-                is { preset: Some(Preset {
-                    options: &[("target", "50ms"), ("interval", "100ms")],
-                    why: "as in the ABC paper's emulator on paths of 100 ms; RFC 8289's defaults are 5ms and 100ms",
-                }) };
+                is {
+                    bench: Bench { options: &[("target", "500us")], ..Bench::PLAIN },
+                    preset: Some(Preset {
+                        options: &[("target", "50ms"), ("interval", "100ms")],
+                        why: "as in the ABC paper's emulator on paths of 100 ms; RFC 8289's defaults are 5ms and 100ms",
+                    }),
+                };
             DropTail(droptail::DropTail) = "droptail" | "fifo",
                 "First in, first out; what does not fit is dropped",
                 is {};
@@ -284,28 +310,40 @@ macro_rules! queues {
                 encoding |_| Some(Encoding::L4s);
             EAbc(eabc::EAbc) = "eabc",
                 "E-ABC's router: writes ABC's target rate into every packet (HotNets 2017)",
-                is { writes: Some(HeaderKind::Rate) };
+                is {
+                    writes: Some(HeaderKind::Rate),
+                    bench: Bench { options: &[("target", "500us")], ..Bench::PLAIN },
+                };
             FqCoDel(fq_codel::FqCoDel) = "fq_codel" | "fq-codel",
                 "FQ-CoDel: a queue for every flow, each under CoDel, served in turn (RFC 8290)",
-                is { preset: Some(Preset {
-                    options: &[("target", "50ms"), ("interval", "100ms")],
-                    why: "as for codel, so that the two differ in their queues alone; RFC 8290's defaults are 5ms and 100ms",
-                }) };
+                is {
+                    bench: Bench { options: &[("target", "500us")], ..Bench::PLAIN },
+                    preset: Some(Preset {
+                        options: &[("target", "50ms"), ("interval", "100ms")],
+                        why: "as for codel, so that the two differ in their queues alone; RFC 8290's defaults are 5ms and 100ms",
+                    }),
+                };
             Pie(pie::Pie) = "pie",
                 "PIE: drops or marks arrivals at random, as the delay lies from a target (RFC 8033, Mahimahi's as an option)",
-                is { preset: Some(Preset {
-                    options: &[("target", "50ms")],
-                    why: "as in the ABC paper's emulator on paths of 100 ms; RFC 8033's default is 15ms",
-                }) };
+                is {
+                    bench: Bench { options: &[("target", "500us"), ("max_burst", "0s")], ..Bench::PLAIN },
+                    preset: Some(Preset {
+                        options: &[("target", "50ms")],
+                        why: "as in the ABC paper's emulator on paths of 100 ms; RFC 8033's default is 15ms",
+                    }),
+                };
             Rcp(rcp::Rcp) = "rcp",
                 "RCP's router: one rate for every flow, moved once per RTT (Dukkipati 2006)",
                 is { writes: Some(HeaderKind::Rate) };
             Red(red::Red) = "red",
                 "RED: drops or marks arrivals by the average length of the queue (Floyd 1993); Adaptive RED as an option",
-                is { preset: Some(Preset {
-                    options: &[("target", "50ms")],
-                    why: "the delay that codel and pie are set to; the automatic thresholds of Adaptive RED are made for 5ms",
-                }) };
+                is {
+                    bench: Bench { options: &[("min_th", "64"), ("max_th", "192")], ..Bench::PLAIN },
+                    preset: Some(Preset {
+                        options: &[("target", "50ms")],
+                        why: "the delay that codel and pie are set to; the automatic thresholds of Adaptive RED are made for 5ms",
+                    }),
+                };
             Xcp(xcp::Xcp) = "xcp",
                 "XCP's router: shares out what is spare once per RTT (SIGCOMM 2002)",
                 is { writes: Some(HeaderKind::Xcp) };

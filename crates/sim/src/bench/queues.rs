@@ -6,13 +6,13 @@
 //! control delay are set to a target below the standing delay, so they are measured while they act.
 
 use brakelight_core::ecn::{Ecn, Encoding};
-use brakelight_core::packet::{FlowId, Header, Packet, PacketId};
+use brakelight_core::packet::{FlowId, Header, HeaderKind, Packet, PacketId};
 use brakelight_core::path::link::View;
 use brakelight_core::path::link::traced::{self, Traced};
 use brakelight_core::path::trace::Trace;
 use brakelight_core::queue::{Drops, Place, Queue};
 use brakelight_core::random::Random;
-use brakelight_core::registry::{AnyQueue, Options, QUEUES, QueueConfig};
+use brakelight_core::registry::{AnyQueue, Bench, Options, QUEUES, QueueConfig};
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Limit, Rate};
 
@@ -21,9 +21,6 @@ pub const STANDING: u32 = 128;
 
 /// ABC's default window.
 const WINDOW: Duration = Duration::from_millis(20);
-
-/// Packets in the window at 1 Gbit/s.
-const USUAL: u64 = 1667;
 
 /// One queue under load.
 pub struct Workload {
@@ -41,19 +38,12 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// A standing queue of the discipline `name`, `per_window` packets of 16 flows passing per 20 ms.
+    /// A standing queue of the discipline `name`, `per_window` packets passing per 20 ms, one of each of so many flows after the
+    /// other.
     ///
     /// # Panics
     /// If the registry does not know the discipline or its options.
-    pub fn new(name: &str, options: Options<'_>, per_window: u64) -> Self {
-        Workload::with_flows(name, options, per_window, 16)
-    }
-
-    /// The same with so many flows, one packet of each after the other.
-    ///
-    /// # Panics
-    /// If the registry does not know the discipline or its options.
-    pub fn with_flows(name: &str, options: Options<'_>, per_window: u64, flows: u64) -> Self {
+    pub fn new(name: &str, options: Options<'_>, per_window: u64, flows: u64) -> Self {
         let config = QueueConfig::new(name, options).unwrap_or_else(|error| panic!("{error}"));
         let rate = Rate::from_bps(per_window * 1500 * 8 * 50);
         let place =
@@ -61,24 +51,24 @@ impl Workload {
         let per_second = 50 * per_window;
         let trace = Trace::from_millis((1..=per_second).map(|i| (i * 1000).div_ceil(per_second)))
             .unwrap_or_else(|error| panic!("{error}"));
-        let (encoding, header) = match name {
-            "abc" | "abc_dual" => (Encoding::Abc, Header::None),
-            "dualpi2" => (Encoding::L4s, Header::None),
+        let traits = config.traits();
+        let explicit = traits.writes.map(|_| Encoding::Explicit);
+        let encoding = config.own_encoding().or(explicit).unwrap_or(Encoding::None);
+        let header = match traits.writes {
             // 16 flows of an RTT of 40 ms share two of the windows.
-            "xcp" | "xcpw" => {
+            Some(HeaderKind::Xcp) => {
                 let cwnd_bytes = (per_window * 2 * 1500 / 16) as f32;
-                (Encoding::Explicit, Header::Xcp { cwnd_bytes, rtt_s: 0.04, feedback_bytes: f32::INFINITY })
+                Header::Xcp { cwnd_bytes, rtt_s: 0.04, feedback_bytes: f32::INFINITY }
             }
-            "bmcc" => (Encoding::Bmcc, Header::None),
-            "vcp" | "mlcp" => (Encoding::Explicit, Header::Load { code: 0 }),
-            "rcp" | "eabc" => (Encoding::Explicit, Header::Rate { bps: f32::INFINITY, rtt_s: 0.04 }),
-            _ => (Encoding::None, Header::None),
+            Some(HeaderKind::Load) => Header::Load { code: 0 },
+            Some(HeaderKind::Rate) => Header::Rate { bps: f32::INFINITY, rtt_s: 0.04 },
+            None => Header::None,
         };
-        let encodings = [encoding, if name == "abc_dual" { Encoding::None } else { encoding }];
+        let encodings = [encoding, if config.tells_flows_apart() { Encoding::None } else { encoding }];
         let mut workload = Workload {
-            name: match name {
-                "abc" => format!("abc/{per_window}"),
-                "abc_dual" => format!("abc_dual/{flows} flows"),
+            name: match traits.bench {
+                Bench { packets: [_, _, ..], .. } => format!("{name}/{per_window}"),
+                Bench { flows: [_, _, ..], .. } => format!("{name}/{flows} flows"),
                 _ => name.to_string(),
             },
             queue: config.build(&place),
@@ -146,23 +136,16 @@ impl Workload {
     }
 }
 
-/// Every registered queue, ABC's with few, usual and many packets in its window, the one with a second queue also with
-/// many flows.
+/// Every registered queue, with few and many of what its cost may depend on.
 pub fn workloads() -> Vec<Workload> {
     let mut workloads = Vec::new();
     for entry in QUEUES {
-        // 128 packets stand for 1.5 ms at 1 Gbit/s.
-        let target = (entry.parameters)().iter().any(|parameter| parameter.name == "target");
-        match entry.name {
-            "abc" => workloads.extend([16, USUAL, 16_000].map(|n| Workload::new("abc", &[], n))),
-            "abc_dual" => workloads
-                .extend([16, 100_000].map(|flows| Workload::with_flows(entry.name, &[], USUAL, flows))),
-            // What stands is beyond the threshold of its L queue; a target below it would end in dropping everything.
-            "dualpi2" => workloads.push(Workload::new(entry.name, &[], USUAL)),
-            "pie" => workloads.push(Workload::new("pie", &[("target", "500us"), ("max_burst", "0s")], USUAL)),
-            "red" => workloads.push(Workload::new("red", &[("min_th", "64"), ("max_th", "192")], USUAL)),
-            name if target => workloads.push(Workload::new(name, &[("target", "500us")], USUAL)),
-            name => workloads.push(Workload::new(name, &[], USUAL)),
+        let config = QueueConfig::new(entry.name, &[]).unwrap_or_else(|error| panic!("{error}"));
+        let bench = config.traits().bench;
+        for &packets in bench.packets {
+            for &flows in bench.flows {
+                workloads.push(Workload::new(entry.name, bench.options, packets, flows));
+            }
         }
     }
     workloads
