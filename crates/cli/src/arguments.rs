@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use brakelight_core::path::delay;
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Bytes, Limit, Rate};
 use brakelight_scenario::scenario::TraceOffset;
@@ -308,9 +309,10 @@ pub fn positive_time(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// A time.
-pub fn any_time(text: &str) -> Result<Duration, String> {
-    human(text)
+/// A delay on the way, which the delay line bounds.
+pub fn delay(text: &str) -> Result<Duration, String> {
+    let delay = human(text)?;
+    delay::Config::new(delay::Values { delay }).map(|config| config.delay).map_err(|error| error.to_string())
 }
 
 /// A probability.

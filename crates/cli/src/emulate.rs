@@ -25,7 +25,7 @@ use brakelight_scenario::outcome::Outcome;
 use brakelight_scenario::trace::names::Names;
 use clap::Args;
 
-use crate::arguments::{Logs, SeriesFormat, any_time, positive_buffer, probability, seed};
+use crate::arguments::{Logs, SeriesFormat, delay, positive_buffer, probability, seed};
 use crate::failure::Failure;
 use crate::folder::Folder;
 use crate::output::{self, Outputs};
@@ -52,7 +52,7 @@ pub struct Arguments {
     #[arg(long, value_name = "SPEC")]
     pub down: Option<String>,
     /// Propagation delay of each direction
-    #[arg(long, value_name = "TIME", default_value = "0ms", value_parser = any_time, allow_hyphen_values = true)]
+    #[arg(long, value_name = "TIME", default_value = "0ms", value_parser = delay, allow_hyphen_values = true)]
     pub delay: Duration,
     /// Probability that a packet is lost, in each direction
     #[arg(long, value_name = "P", default_value = "0", value_parser = probability, allow_hyphen_values = true)]

@@ -1,5 +1,9 @@
-//! Configuration structs: every field with its unit, valid range, default and source, set by name and validated when
-//! built. The command line, the scenario files and the docs table all read [`Parameter`]; nobody keeps a second list.
+//! Configuration structs: every field with its unit, valid range, default and source. The command line, the scenario files and
+//! the docs table all read [`Parameter`]; nobody keeps a second list.
+//!
+//! [`parameters!`](crate::parameters!) declares two structs: `Values`, whose fields anybody may set, and the configuration, whose
+//! fields anybody may read and nobody may set. A configuration is made of values, or of options by name, only if each is in its
+//! range and no two contradict each other; so an algorithm that is built of one needs no checks of its own.
 //!
 //! ```
 //! use brakelight_core::parameters;
@@ -16,9 +20,38 @@
 //!     }
 //! }
 //!
-//! let mut config = Config::default();
-//! config.set("target", "20ms").unwrap();
-//! assert_eq!(config.set("eta", "2").unwrap_err().to_string(), "eta = `2` is out of range: valid is 0.1 to 1");
+//! let config = Config::from_options([("target", "20ms")]).unwrap();
+//! assert_eq!((config.target, config.eta), (Duration::from_millis(20), 0.98));
+//! let config = Config::new(Values { eta: 0.9, ..Values::default() }).unwrap();
+//! assert_eq!(config.eta, 0.9);
+//!
+//! let refused = "eta = `2` is out of range: valid is 0.1 to 1";
+//! assert_eq!(Config::from_options([("eta", "2")]).unwrap_err().to_string(), refused);
+//! assert_eq!(Config::new(Values { eta: 2.0, ..Values::default() }).unwrap_err().to_string(), refused);
+//! ```
+//!
+//! A configuration takes no values that were not checked, neither when it is made:
+//!
+//! ```compile_fail,E0560
+//! use brakelight_core::controller::cubic;
+//! let config = cubic::Config { c: -1.0, ..cubic::Config::default() };
+//! ```
+//!
+//! nor later:
+//!
+//! ```compile_fail,E0594
+//! use brakelight_core::controller::cubic;
+//! let mut config = cubic::Config::default();
+//! config.c = -1.0;
+//! ```
+//!
+//! and values are no configuration:
+//!
+//! ```compile_fail,E0308
+//! use brakelight_core::controller::{Connection, cubic};
+//! fn build(connection: &Connection) -> cubic::Cubic {
+//!     cubic::Cubic::new(cubic::Values { c: -1.0, ..cubic::Values::default() }, connection)
+//! }
 //! ```
 
 use alloc::format;
@@ -162,28 +195,25 @@ impl<T, D: Domain<T>> Domain<Option<T>> for OrNone<D> {
 
 /// A configuration struct built by [`parameters!`](crate::parameters!).
 pub trait Parameters: Default + Clone {
-    /// Sets one field from its human spelling. The field keeps its value when the text is refused.
-    fn set(&mut self, name: &str, text: &str) -> Result<(), ParameterError>;
-    /// Checks every field against its range, and the fields against each other.
-    fn validate(&self) -> Result<(), ParameterError>;
+    /// The configuration with `options` applied in order, if all are valid and the result is.
+    fn with_options<'a>(
+        self,
+        options: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<Self, ParameterError>;
+
     /// Every field, for people.
     fn describe() -> alloc::vec::Vec<Parameter>;
 
-    /// The defaults with `options` applied in order, validated.
+    /// The defaults with `options` applied in order.
     fn from_options<'a>(
         options: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) -> Result<Self, ParameterError> {
-        let mut config = Self::default();
-        for (name, text) in options {
-            config.set(name, text)?;
-        }
-        config.validate()?;
-        Ok(config)
+        Self::default().with_options(options)
     }
 }
 
-/// Declares a configuration struct. See the module's example. `check path;` as the first line of the body names a
-/// function `fn(&Config) -> Result<(), ParameterError>` that compares fields with each other.
+/// Declares a configuration struct and its `Values`. See the module's example. `check path;` as the first line of the body names
+/// a function `fn(&Config) -> Result<(), ParameterError>` that compares fields with each other.
 #[macro_export]
 macro_rules! parameters {
     (
@@ -197,42 +227,84 @@ macro_rules! parameters {
         }
     ) => {
         $(#[$meta])*
-        #[derive(Clone, Debug, PartialEq)]
+        ///
+        /// Its fields are those of `Values`, checked.
+        #[derive(Clone, PartialEq, Default)]
         $vis struct $Name {
+            values: Values,
+        }
+
+        /// Values of which a configuration can be made; nobody has checked them.
+        #[derive(Clone, Debug, PartialEq)]
+        $vis struct Values {
             $( $(#[doc = $doc])+ pub $field: $ty, )*
         }
 
-        impl Default for $Name {
+        impl Default for Values {
             fn default() -> Self {
-                $Name { $( $field: $default, )* }
+                Values { $( $field: $default, )* }
             }
         }
 
-        impl $crate::parameters::Parameters for $Name {
+        impl Values {
             #[allow(unused_variables)]
             fn set(&mut self, name: &str, text: &str) -> Result<(), $crate::parameters::ParameterError> {
                 $(
                     if name == stringify!($field) {
-                        let value = <$ty as $crate::parameters::Value>::parse(text).map_err(|expected| {
+                        self.$field = <$ty as $crate::parameters::Value>::parse(text).map_err(|expected| {
                             $crate::parameters::ParameterError::Malformed {
                                 name: stringify!($field),
                                 value: text.into(),
                                 expected,
                             }
                         })?;
-                        $crate::parameters::check_range::<$ty>(stringify!($field), &value, &($range))?;
-                        self.$field = value;
-                        return Ok(());
+                        return $crate::parameters::check_range::<$ty>(stringify!($field), &self.$field, &($range));
                     }
                 )*
                 let known: &[&str] = &[$( stringify!($field) ),*];
                 Err($crate::parameters::ParameterError::Unknown { name: name.into(), known: known.join(", ") })
             }
+        }
 
-            fn validate(&self) -> Result<(), $crate::parameters::ParameterError> {
-                $( $crate::parameters::check_range::<$ty>(stringify!($field), &self.$field, &($range))?; )*
-                $( $check(self)?; )?
-                Ok(())
+        impl $Name {
+            /// The configuration with these values.
+            ///
+            /// # Errors
+            /// The first value that is outside its range, or two that contradict each other.
+            pub fn new(values: Values) -> Result<Self, $crate::parameters::ParameterError> {
+                $( $crate::parameters::check_range::<$ty>(stringify!($field), &values.$field, &($range))?; )*
+                let config = $Name { values };
+                $( $check(&config)?; )?
+                Ok(config)
+            }
+        }
+
+        impl core::ops::Deref for $Name {
+            type Target = Values;
+            fn deref(&self) -> &Values {
+                &self.values
+            }
+        }
+
+        /// As if the fields were the configuration's own.
+        impl core::fmt::Debug for $Name {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                f.debug_struct(stringify!($Name))
+                    $( .field(stringify!($field), &self.values.$field) )*
+                    .finish()
+            }
+        }
+
+        impl $crate::parameters::Parameters for $Name {
+            fn with_options<'a>(
+                self,
+                options: impl IntoIterator<Item = (&'a str, &'a str)>,
+            ) -> Result<Self, $crate::parameters::ParameterError> {
+                let mut values = self.values;
+                for (name, text) in options {
+                    values.set(name, text)?;
+                }
+                $Name::new(values)
             }
 
             fn describe() -> $crate::parameters::List {

@@ -12,9 +12,9 @@
 //! the IP layer.
 
 use brakelight_core::ecn::Encoding;
-use brakelight_core::parameters::Value as _;
+use brakelight_core::parameters::{ParameterError, Value as _};
 use brakelight_core::path::elements::{AnyElement, ElementConfig};
-use brakelight_core::path::link::steps::Schedule;
+use brakelight_core::path::link::steps::{self, Schedule};
 use brakelight_core::path::trace::Trace;
 use brakelight_core::path::{delay, loss};
 use brakelight_core::registry::{BuildError, QUEUES, QueueConfig};
@@ -130,11 +130,19 @@ impl Direction {
     }
 
     /// Its elements in the order in which packets pass them. The link, if there is one, is the first.
+    ///
+    /// # Panics
+    /// If `loss` is no probability, or `delay` longer than the delay line's most, an hour.
     pub fn build(&self) -> Vec<AnyElement<IpPacket>> {
         let mut elements: Vec<_> = self.link.iter().map(|link| link.build(self.seed)).collect();
-        let loss = (self.loss > 0.0).then_some(ElementConfig::Loss(loss::Config { rate: self.loss }));
-        let delay =
-            (!self.delay.is_zero()).then_some(ElementConfig::Delay(delay::Config { delay: self.delay }));
+        let refused = |error: ParameterError| -> ! { panic!("direction `{}`: {error}", self.name) };
+        let loss = (self.loss > 0.0).then(|| {
+            loss::Config::new(loss::Values { rate: self.loss }).unwrap_or_else(|error| refused(error))
+        });
+        let delay = (!self.delay.is_zero()).then(|| {
+            delay::Config::new(delay::Values { delay: self.delay }).unwrap_or_else(|error| refused(error))
+        });
+        let (loss, delay) = (loss.map(ElementConfig::Loss), delay.map(ElementConfig::Delay));
         for config in self.elements.iter().chain(&loss).chain(&delay) {
             let index = elements.len();
             let name = format!("{} {index} {}", self.name, config.name());
@@ -256,9 +264,9 @@ fn parse_steps(text: &str) -> Result<Steps, SpecError> {
     let spaced = text.replace(',', " ");
     let schedule = Schedule::parse(&spaced).map_err(|expected| refuse(format!("not {expected}")))?;
     // The element's own check knows the range.
-    let config = brakelight_core::path::link::steps::Config { schedule, ..Default::default() };
-    brakelight_core::parameters::Parameters::validate(&config).map_err(|error| refuse(error.to_string()))?;
-    Ok(Steps { steps: config.schedule.0, repeat: true })
+    let config = steps::Config::new(steps::Values { schedule, ..steps::Values::default() })
+        .map_err(|error| refuse(error.to_string()))?;
+    Ok(Steps { steps: config.schedule.0.clone(), repeat: true })
 }
 
 /// How the ECN bits of flows at this queue are read.

@@ -2,6 +2,7 @@
 //! draw the same random numbers from the same seed.
 
 use brakelight_core::packet::{Duplicate, PacketId};
+use brakelight_core::parameters::ParameterError;
 use brakelight_core::path::Site;
 use brakelight_core::path::elements::{AnyElement, AnyService};
 use brakelight_core::path::link::restart::Restarting;
@@ -17,6 +18,14 @@ use crate::scenario::{LinkSpec, Service, TraceOffset};
 /// the top bit set; a host's never do.
 pub fn site(seed: u64, name: &str, index: usize) -> Site {
     Site { random: Random::stream(seed, name), ids: PacketId(PacketId::FIRST_COPY | (index as u64) << 40) }
+}
+
+/// The settings of a link whose scenario was checked.
+///
+/// # Panics
+/// If it was not, and they are outside their ranges.
+fn checked<C>(config: Result<C, ParameterError>) -> C {
+    config.unwrap_or_else(|error| panic!("a link of a scenario that was not checked: {error}"))
 }
 
 impl LinkSpec {
@@ -36,19 +45,23 @@ impl LinkSpec {
             Service::Trace(_) => {
                 let trace = trace?;
                 let offset = self.trace_offset(seed, offset, trace);
-                let config = traced::Config { opportunity, overhead, offset };
+                let config = checked(traced::Config::new(traced::Values { opportunity, overhead, offset }));
                 AnyService::Traced(traced::Traced::new(&config, trace.clone()))
             }
             &Service::Fixed(rate) => {
-                AnyService::Fixed(fixed::Fixed::new(&fixed::Config { rate, overhead, opportunity }))
+                let config = checked(fixed::Config::new(fixed::Values { rate, overhead, opportunity }));
+                AnyService::Fixed(fixed::Fixed::new(&config))
             }
-            Service::Steps(schedule) => AnyService::Steps(steps::Steps::new(&steps::Config {
-                schedule: steps::Schedule(schedule.steps.clone()),
-                repeat: schedule.repeat,
-                offset: Duration::ZERO,
-                overhead,
-                opportunity,
-            })),
+            Service::Steps(schedule) => {
+                let config = checked(steps::Config::new(steps::Values {
+                    schedule: steps::Schedule(schedule.steps.clone()),
+                    repeat: schedule.repeat,
+                    offset: Duration::ZERO,
+                    overhead,
+                    opportunity,
+                }));
+                AnyService::Steps(steps::Steps::new(&config))
+            }
             Service::Radio(radio) => {
                 let site = site(seed, &format!("radio {}", self.name), index);
                 return Some(AnyElement::Radio(radio.build(&self.queue, self.buffer, site)));

@@ -6,6 +6,7 @@ use std::ops::RangeInclusive;
 use brakelight_core::controller::quicdc::Threshold;
 use brakelight_core::estimate::load_factor::CapacityOf;
 use brakelight_core::path::elements::{ELEMENTS, ElementConfig};
+use brakelight_core::path::link::steps;
 use brakelight_core::registry::{ControllerConfig, QueueConfig};
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Bytes, Limit, Rate};
@@ -109,17 +110,26 @@ impl Scenario {
                 }
             }
             Service::Fixed(rate) => check.within("rate", *rate, Rate::from_bps(1)..=FASTEST)?,
-            Service::Steps(steps) => {
-                for (time, rate) in &steps.steps {
+            Service::Steps(given) => {
+                for (time, rate) in &given.steps {
                     check.within("steps", *time, NS..=RUN)?;
                     check.within("steps", *rate, Rate::ZERO..=FASTEST)?;
                 }
-                if steps.steps.iter().all(|(_, rate)| *rate == Rate::ZERO) {
+                if given.steps.iter().all(|(_, rate)| *rate == Rate::ZERO) {
                     let reason = "the link never sends: give at least one step with a rate above zero";
                     return check.contradiction("steps", reason.to_string());
                 }
-                if steps.steps.len() as u64 > BINS {
+                if given.steps.len() as u64 > BINS {
                     return check.contradiction("steps", format!("more than {BINS} steps"));
+                }
+                // What the element makes of them together: how long they last.
+                let values = steps::Values {
+                    schedule: steps::Schedule(given.steps.clone()),
+                    repeat: given.repeat,
+                    ..steps::Values::default()
+                };
+                if let Err(error) = steps::Config::new(values) {
+                    return check.contradiction("steps", error.to_string());
                 }
             }
         }

@@ -151,7 +151,9 @@ impl<P: Duplicate> Builder<'_, P> {
             return element;
         }
         let site = self.site("delay");
-        let element = self.add(ElementConfig::Delay(delay::Config { delay }).build(site));
+        // Half of a round trip, which the scenario's check bounds as the element does.
+        let config = delay::Config::new(delay::Values { delay }).unwrap_or_else(|error| panic!("{error}"));
+        let element = self.add(ElementConfig::Delay(config).build(site));
         self.delays.insert((delay, forward), element);
         element
     }

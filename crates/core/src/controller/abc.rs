@@ -258,11 +258,12 @@ fn second(config: &Config, connection: &Connection) -> SecondWindow {
     }
     // D5
     let cubic = match config.cubic {
-        SecondCubic::Rfc9438 => cubic::Config { hystart: HyStart::Off, ..cubic::Config::default() },
+        SecondCubic::Rfc9438 => cubic::Values { hystart: HyStart::Off, ..cubic::Values::default() },
         SecondCubic::Linux => {
-            cubic::Config { horizon: Horizon::MinRtt, reno_catch_up: false, ..cubic::Config::default() }
+            cubic::Values { horizon: Horizon::MinRtt, reno_catch_up: false, ..cubic::Values::default() }
         }
     };
+    let cubic = cubic::Config::new(cubic).expect("any choice goes with the defaults");
     SecondWindow::Cubic(Cubic::new(cubic, connection))
 }
 

@@ -93,7 +93,8 @@ pub struct QuicDc {
 impl QuicDc {
     /// A controller at the start of its connection.
     pub fn new(config: Config, connection: &Connection) -> Self {
-        let westwood = westwood::Config { filter: config.filter, ..westwood::Config::default() };
+        let westwood = westwood::Values { filter: config.filter, ..westwood::Values::default() };
+        let westwood = westwood::Config::new(westwood).expect("any filter goes with the defaults");
         QuicDc {
             westwood: Westwood::new(westwood, connection),
             delay: OneWayQueueing::new(config.baseline, config.horizon),

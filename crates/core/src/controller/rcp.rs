@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn the_window_may_count_the_least_rtt_and_go_unpaced() {
-        let config = Config { cap: 1.0, rtt: RttOf::Least, pacing: false };
+        let config = Config::new(Values { cap: 1.0, rtt: RttOf::Least, pacing: false }).unwrap();
         let mut rcp = Rcp::new(config, &connection(10));
         let sent = [packet(1, Time::from_millis(100))];
         let mut event = AckEvent {

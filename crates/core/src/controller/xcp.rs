@@ -217,7 +217,7 @@ mod tests {
     #[test]
     fn a_flow_with_a_demand_asks_for_what_it_lacks_a_window_s_packets_at_a_time() {
         let demand = Some(Rate::from_bps(1_600_000));
-        let mut xcp = xcp(Config { demand, ..Config::default() });
+        let mut xcp = xcp(Config::new(Values { demand, ..Values::default() }).unwrap());
         // 200 kB/s * 0.1 s = 20,000 bytes; 10,520 are there; ten packets ask for a tenth of the rest each.
         let (_, _, wish) = sent(&mut xcp, send(Time::ZERO, 1, Bytes::ZERO));
         near(f64::from(wish), 948.0);

@@ -70,7 +70,7 @@ pub struct Bmcc {
 impl Bmcc {
     /// A receiver at the start of its connection.
     pub fn new(config: Config, receiver: &Receiver) -> Self {
-        let Config { eta_0, eta, u, bits, coexist, forget } = config;
+        let Values { eta_0, eta, u, bits, coexist, forget } = *config;
         let layout = Layout { eta_0, eta, u, bits };
         Bmcc {
             acks: Delayed::new(delayed::Config::default(), receiver),

@@ -71,7 +71,7 @@ mod tests {
     use crate::units::Bytes;
 
     fn receiver(encoding: Encoding) -> ReceiveTimes {
-        ReceiveTimes::new(Config {}, &Receiver { encoding, ack_every: 2, mss: Bytes(1000) })
+        ReceiveTimes::new(Config::default(), &Receiver { encoding, ack_every: 2, mss: Bytes(1000) })
     }
 
     #[test]

@@ -83,7 +83,7 @@ mod tests {
     use crate::units::Bytes;
 
     fn receiver(encoding: Encoding, ack_every: u32) -> Rfc3168 {
-        Rfc3168::new(Config {}, &Receiver { encoding, ack_every, mss: Bytes(1000) })
+        Rfc3168::new(Config::default(), &Receiver { encoding, ack_every, mss: Bytes(1000) })
     }
 
     fn echo(receiver: &mut Rfc3168, ecn: Ecn, cwr: bool) -> Mark {

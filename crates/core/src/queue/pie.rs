@@ -124,11 +124,11 @@ fn consistent(config: &Config) -> Result<(), ParameterError> {
         let reason = "target must be 1ms or more with variant=mahimahi, which counts whole milliseconds";
         return Err(ParameterError::Conflict { reason: reason.into() });
     }
-    match config {
-        Config { ecn: true, .. } => refuse("ecn"),
-        Config { derandomize: true, .. } => refuse("derandomize"),
-        Config { active_above: Some(_), .. } => refuse("active_above"),
-        Config { delay: Some(DelayOf::Timestamp), .. } => refuse("delay=timestamp"),
+    match &**config {
+        Values { ecn: true, .. } => refuse("ecn"),
+        Values { derandomize: true, .. } => refuse("derandomize"),
+        Values { active_above: Some(_), .. } => refuse("active_above"),
+        Values { delay: Some(DelayOf::Timestamp), .. } => refuse("delay=timestamp"),
         _ => Ok(()),
     }
 }

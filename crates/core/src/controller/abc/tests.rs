@@ -184,7 +184,8 @@ fn a_timeout_is_cubics_affair_or_takes_the_only_window() {
 
 #[test]
 fn the_prototype_is_a_set_of_options_that_explicit_ones_override_in_any_order() {
-    let prototype = Rules::from(&Config { variant: Variant::Prototype, ..Config::default() });
+    let prototype =
+        Rules::from(&Config::new(Values { variant: Variant::Prototype, ..Values::default() }).unwrap());
     assert!(!prototype.second_window && prototype.additive_increase);
     assert_eq!((prototype.encoding, prototype.floor_pkts, prototype.pacing), (Encoding::AbcProxied, 5, 2.0));
     assert_eq!(prototype.initial_pkts, Some(10));
@@ -249,7 +250,7 @@ fn any_controller_that_hears_drops_ce_and_delay_can_take_cubics_place() {
         assert!(names.contains(&name), "{name} is not among {names:?}");
     }
     for &other in Other::ALL {
-        let built = second(&Config { other, ..Config::default() }, &connection(10));
+        let built = second(&Config::new(Values { other, ..Values::default() }).unwrap(), &connection(10));
         assert!(matches!(built.encoding(), Encoding::None | Encoding::Classic), "{}", other.name());
         assert!(Other::parse(other.name()) == Ok(other) && built.cwnd() > Bytes::ZERO);
     }

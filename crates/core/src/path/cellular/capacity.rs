@@ -74,12 +74,13 @@ impl Capacity {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Values;
     use super::*;
     use crate::random::Random;
 
     #[test]
     fn adjacent_intervals_add_up_across_the_loop() {
-        let config = Config { users: 3, ..Config::default() };
+        let config = Config::new(Values { users: 3, ..Values::default() }).unwrap();
         let mut random = Random::stream(1, "channels");
         let channels: Vec<Channel> = (0..3).map(|index| Channel::new(&config, index, &mut random)).collect();
         let capacity = Capacity::new(&config, &channels);
@@ -96,8 +97,13 @@ mod tests {
     #[test]
     fn a_steady_channel_carries_its_index() {
         // 30 dB: index 15, 666 bits; 50 of them a millisecond, 10 % not received.
-        let config =
-            Config { snr: 30.0, shadow: 0.0, fading: super::super::Fading::None, ..Config::default() };
+        let config = Config::new(Values {
+            snr: 30.0,
+            shadow: 0.0,
+            fading: super::super::Fading::None,
+            ..Values::default()
+        })
+        .unwrap();
         let channel = Channel::new(&config, 0, &mut Random::stream(1, "channel"));
         assert_eq!(Capacity::new(&config, &[channel]).nominal(), Rate::from_bps(50 * 666 * 900));
     }

@@ -110,6 +110,7 @@ impl Channel {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Values;
     use super::*;
 
     fn draws(config: &Config) -> Channel {
@@ -127,7 +128,9 @@ mod tests {
     #[test]
     fn shadowing_has_its_deviation_and_its_memory() {
         // Through the index: at most half a step of about 2 dB is lost.
-        let config = Config { fading: Fading::None, snr: 12.0, shadow: 4.0, ..Config::default() };
+        let config =
+            Config::new(Values { fading: Fading::None, snr: 12.0, shadow: 4.0, ..Values::default() })
+                .unwrap();
         let channel = draws(&config);
         let values: Vec<f64> = channel.reports.iter().map(|&cqi| f64::from(cqi)).collect();
         let mean = values.iter().sum::<f64>() / values.len() as f64;
@@ -143,7 +146,7 @@ mod tests {
     #[test]
     fn rayleigh_fades_are_as_often_as_deep() {
         // P(|h|^2 < x) = 1 - exp(-x): 10 dB below the mean 9.5 % of the time.
-        let config = Config { shadow: 0.0, snr: 13.0, ..Config::default() };
+        let config = Config::new(Values { shadow: 0.0, snr: 13.0, ..Values::default() }).unwrap();
         let channel = draws(&config);
         let limit = cqi(3.0);
         let below = channel.reports.iter().filter(|&&cqi| cqi < limit).count() as f64;
@@ -154,14 +157,15 @@ mod tests {
 
     #[test]
     fn users_lie_within_the_spread() {
-        let config = Config {
+        let config = Config::new(Values {
             fading: Fading::None,
             shadow: 0.0,
             users: 3,
             spread: 10.0,
             snr: 12.0,
-            ..Config::default()
-        };
+            ..Values::default()
+        })
+        .unwrap();
         let at = |index| Channel::new(&config, index, &mut Random::stream(1, "channel")).cqi(0);
         assert_eq!([0, 1, 2].map(at), [7.0, 12.0, 17.0].map(cqi));
     }

@@ -123,13 +123,20 @@ impl Estimator {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Values;
     use super::*;
     use crate::time::Duration;
 
     /// The first of two users on 50 blocks of 100 bits, 10 % of them sent again; the other has `other` bits more in each
     /// subframe.
     fn rate(estimate: Estimate, other: u64) -> f64 {
-        let config = Config { users: 2, estimate, window: Duration::from_millis(10), ..Config::default() };
+        let config = Config::new(Values {
+            users: 2,
+            estimate,
+            window: Duration::from_millis(10),
+            ..Values::default()
+        })
+        .unwrap();
         let mut estimator = Estimator::new(&config, 0, Rate::from_mbps(1), 1_000_000);
         assert_eq!(estimator.rate(), Rate::from_mbps(1), "before anything is known");
         let requests = [0, other].map(|waiting| Request { bits_per_block: 100, waiting });

@@ -21,7 +21,7 @@ parameters! {
     /// The settings of a link of fixed rate.
     pub struct Config {
         /// The rate.
-        rate: Rate = Rate::from_mbps(12), in Rate::from_bps(1)..=Rate::from_mbps(1_000_000), from "abc20 Fig. 19";
+        rate: Rate = Rate::from_mbps(12), in Rate::from_bps(1)..=Rate::from_mbps(10_000_000), from "abc20 Fig. 19";
         /// What every packet costs beyond its size at the IP layer.
         overhead: Bytes = Bytes(0), in Bytes(0)..=Bytes(1 << 16), from "rates at the IP layer";
         /// What one delivery opportunity is said to carry.

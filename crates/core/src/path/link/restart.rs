@@ -173,8 +173,10 @@ mod tests {
     /// 12 Mbit/s: a packet of 1500 bytes per millisecond.
     fn link(restarts: &[Restart]) -> Restarting<Sample, AnyQueue<Sample>, fixed::Fixed> {
         let rate = Rate::from_mbps(12);
-        let service =
-            fixed::Fixed::new(&fixed::Config { rate, overhead: Bytes::ZERO, opportunity: Bytes(1500) });
+        let service = fixed::Fixed::new(
+            &fixed::Config::new(fixed::Values { rate, overhead: Bytes::ZERO, opportunity: Bytes(1500) })
+                .unwrap(),
+        );
         let place = Place { limit: Limit::Packets(250), nominal: rate, random: Random::stream(1, "queue") };
         let queue = QueueConfig::new("droptail", &[]).unwrap().build(&place);
         Restarting::new(service, queue, restarts.to_vec())
@@ -242,8 +244,10 @@ mod tests {
     #[test]
     fn the_queue_forgets_what_it_knew() {
         let rate = Rate::from_mbps(12);
-        let service =
-            fixed::Fixed::new(&fixed::Config { rate, overhead: Bytes::ZERO, opportunity: Bytes(1500) });
+        let service = fixed::Fixed::new(
+            &fixed::Config::new(fixed::Values { rate, overhead: Bytes::ZERO, opportunity: Bytes(1500) })
+                .unwrap(),
+        );
         let place = Place { limit: Limit::Packets(250), nominal: rate, random: Random::stream(1, "queue") };
         let queue = QueueConfig::new("abc", &[("token_start", "0")]).unwrap().build(&place);
         let mut link: Restarting<Sample, _, _> =

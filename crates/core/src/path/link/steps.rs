@@ -78,7 +78,7 @@ impl Value for Schedule {
 }
 
 /// The fastest rate and the longest schedule: products of the two stay within 128 bits by far.
-const FASTEST: Rate = Rate::from_mbps(1_000_000);
+const FASTEST: Rate = Rate::from_mbps(10_000_000);
 const LONGEST: Duration = Duration::from_secs(10 * 365 * 86_400);
 
 fn check(config: &Config) -> Result<(), ParameterError> {

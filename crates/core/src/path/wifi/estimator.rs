@@ -167,10 +167,11 @@ impl Estimator {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Values;
     use super::*;
 
     fn estimator(estimate: Estimate) -> Estimator {
-        let config = Config { estimate, frames: 20, ..Config::default() };
+        let config = Config::new(Values { estimate, frames: 20, ..Values::default() }).unwrap();
         Estimator::new(&config, Rate::from_mbps(1))
     }
 

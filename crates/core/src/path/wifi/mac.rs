@@ -102,6 +102,7 @@ pub fn mean_exchange_s(config: &Config, mcs: u8, frames: u32) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Values;
     use super::*;
 
     #[test]
@@ -126,7 +127,8 @@ mod tests {
 
     #[test]
     fn a_batch_on_a_quiet_channel_takes_what_can_be_added_up() {
-        let config = Config { loss: 0.0, neighbours: 0.0, ack_every: 0, ..Config::default() };
+        let config =
+            Config::new(Values { loss: 0.0, neighbours: 0.0, ack_every: 0, ..Values::default() }).unwrap();
         // 20 packets at index 7: 30,880 bytes, 247,062 bits, 951 symbols; DIFS 34, backoff 67.5, SIFS 16, block ACK 32 us.
         let exchange_s = mean_exchange_s(&config, 7, 20);
         assert!((exchange_s - (34.0 + 67.5 + 36.0 + 3804.0 + 16.0 + 32.0) * 1e-6).abs() < 1e-12);

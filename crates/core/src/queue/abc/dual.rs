@@ -178,23 +178,21 @@ pub struct Config {
 }
 
 impl Parameters for Config {
-    fn set(&mut self, name: &str, text: &str) -> Result<(), ParameterError> {
-        match self.dual.set(name, text) {
-            Err(ParameterError::Unknown { known: own, .. }) => {
-                self.abc.set(name, text).map_err(|error| match error {
-                    ParameterError::Unknown { name, known } => {
-                        ParameterError::Unknown { name, known: alloc::format!("{own}, {known}") }
-                    }
-                    other => other,
-                })
+    fn with_options<'a>(
+        self,
+        options: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<Self, ParameterError> {
+        let own = Settings::describe();
+        let is_own = |option: &(&str, &str)| own.iter().any(|parameter| parameter.name == option.0);
+        let (dual, abc): (Vec<_>, Vec<_>) = options.into_iter().partition(is_own);
+        let abc = self.abc.with_options(abc).map_err(|error| match error {
+            ParameterError::Unknown { name, known } => {
+                let own: Vec<_> = own.iter().map(|parameter| parameter.name).collect();
+                ParameterError::Unknown { name, known: alloc::format!("{}, {known}", own.join(", ")) }
             }
-            done => done,
-        }
-    }
-
-    fn validate(&self) -> Result<(), ParameterError> {
-        self.dual.validate()?;
-        self.abc.validate()
+            other => other,
+        });
+        Ok(Config { dual: self.dual.with_options(dual)?, abc: abc? })
     }
 
     fn describe() -> List {
@@ -264,7 +262,9 @@ impl<P: Packet> AbcDual<P> {
             Weights::Fixed => Rule::Fixed,
         };
         // The limit is kept here, so ABC's own queue has none.
-        let abc = super::Config { limit: Some(Limit::Packets(u32::MAX)), ..config.abc.clone() };
+        let abc =
+            super::Values { limit: Some(Limit::Packets(u32::MAX)), ..super::Values::clone(&config.abc) };
+        let abc = super::Config::new(abc).expect("any limit goes with any other option");
         AbcDual {
             limit: config.abc.limit.unwrap_or(place.limit),
             abc: Abc::new(&abc, place),

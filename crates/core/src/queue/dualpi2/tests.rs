@@ -119,7 +119,7 @@ fn the_ramp_rises_from_800_to_1200_us() {
 
 #[test]
 fn linux_marks_above_a_step_of_1_ms_whatever_waits_behind() {
-    let law = Law::new(&Config { rules: Rules::Linux, ..Config::default() });
+    let law = Law::new(&Config::new(Values { rules: Rules::Linux, ..Values::default() }).unwrap());
     let native = |micros| law.native(Duration::from_micros(micros), 0);
     assert_eq!((native(1000), native(1001)), (0.0, 1.0));
 }

@@ -56,7 +56,7 @@ fn the_residues_end_what_more_packets_than_foreseen_would_take() {
     pass(&mut bench, 0, 25, flow);
     // Twice as many packets: the sum stays.
     near(pass(&mut bench, 50, 50, flow), 20_625.0);
-    let mut bench = xcp(Config { residues: false, ..Config::default() });
+    let mut bench = xcp(Config::new(Values { residues: false, ..Values::default() }).unwrap());
     pass(&mut bench, 0, 25, flow);
     near(pass(&mut bench, 50, 50, flow), 41_250.0);
 }
@@ -92,7 +92,7 @@ fn a_full_link_shuffles_a_tenth_from_the_large_to_the_small() {
 
 #[test]
 fn a_persistent_queue_is_drained_and_a_passing_one_is_not() {
-    let gains = Config { gamma: 0.0, ..Config::default() };
+    let gains = Config::new(Values { gamma: 0.0, ..Values::default() }).unwrap();
     let mut bench = xcp(gains);
     let flow = header(75_000.0, 0.05, f32::INFINITY);
     for _ in 0..20 {

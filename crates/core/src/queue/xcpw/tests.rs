@@ -33,7 +33,7 @@ fn pass(bench: &mut Bench<XcpW<Sample>>, from_us: u64, to_us: u64, spacing_us: u
 #[test]
 fn a_spare_rate_is_granted_once_in_each_rtt() {
     for residues in [true, false] {
-        let mut bench = bench(Config { residues, ..Config::default() });
+        let mut bench = bench(Config::new(Values { residues, ..Values::default() }).unwrap());
         // Half of 12 Mbit/s; 0.55 * 0.05 s * 750 kB/s per RTT once a full RTT has been seen.
         pass(&mut bench, 0, 100_000, 2_000);
         near(pass(&mut bench, 100_000, 150_000, 2_000), 20_625.0, 0.001);
@@ -44,7 +44,7 @@ fn a_spare_rate_is_granted_once_in_each_rtt() {
 #[test]
 fn after_a_silence_the_first_packets_are_not_given_everything_over_and_over() {
     let first_rtt = |residues| {
-        let mut bench = bench(Config { residues, gamma: 0.0, ..Config::default() });
+        let mut bench = bench(Config::new(Values { residues, gamma: 0.0, ..Values::default() }).unwrap());
         pass(&mut bench, 0, 100_000, 2_000);
         pass(&mut bench, 1_000_000, 1_050_000, 2_000)
     };

@@ -8,7 +8,10 @@ use crate::units::Rate;
 
 /// Version 3 over a path of 4 ms.
 fn machine(codepoint: EcnUse) -> Machine {
-    let mut machine = Machine::new(v3::Config { ecn: codepoint, ..v3::Config::default() }, &connection(10));
+    let mut machine = Machine::new(
+        v3::Config::new(v3::Values { ecn: codepoint, ..v3::Values::default() }).unwrap(),
+        &connection(10),
+    );
     machine.min_rtt.value = Duration::from_millis(4);
     machine
 }

@@ -3,7 +3,10 @@ use crate::controller::events;
 use crate::controller::vivace::{Config, Variant};
 
 fn controller() -> Kernel {
-    let rules = Rules::from(&Config { variant: Variant::Kernel, ..Config::default() });
+    let rules = Rules::from(
+        &Config::new(super::super::Values { variant: Variant::Kernel, ..super::super::Values::default() })
+            .unwrap(),
+    );
     let mut kernel = Kernel::new(rules, &events::connection(10));
     kernel.phase = Phase::Moving;
     kernel.rate_mbps = 10.0;
