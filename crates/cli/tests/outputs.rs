@@ -1,0 +1,138 @@
+//! What `--out` may replace: nothing but regular files. FIFOs and devices are written through, links are followed.
+
+mod support;
+
+use std::fs::{self, OpenOptions};
+use std::io::Read;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt, PermissionsExt, symlink};
+use std::path::Path;
+use std::process::{Command, Output};
+
+use support::{Scratch, TWO_FLOWS, ok, text};
+
+/// A trace of a few lines, which goes to `out`.
+const SYNTH: [&str; 5] = ["trace", "synth", "fixed", "--duration", "100ms"];
+
+fn synth(scratch: &Scratch, out: &str) -> Output {
+    scratch.brakelight(&[&SYNTH[..], &["--out", out]].concat())
+}
+
+/// What it should hold.
+fn expected(scratch: &Scratch) -> String {
+    ok(&scratch.brakelight(&SYNTH))
+}
+
+fn make_fifo(path: &Path) {
+    assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+}
+
+/// A refusal: one line, exit code 2.
+fn refused(output: &Output, why: &str) {
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains(why) && said.lines().count() == 1, "{said}");
+}
+
+#[test]
+fn a_fifo_is_written_through() {
+    let scratch = Scratch::new("out-fifo");
+    let path = scratch.path("fifo");
+    make_fifo(&path);
+    // Open for both, so that neither end waits for the other.
+    let mut reader =
+        OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open(&path).unwrap();
+    ok(&synth(&scratch, "fifo"));
+    assert!(fs::symlink_metadata(&path).unwrap().file_type().is_fifo(), "the FIFO was replaced");
+    let mut buffer = [0; 65536];
+    let read = reader.read(&mut buffer).unwrap();
+    assert_eq!(text(&buffer[..read]), expected(&scratch));
+}
+
+#[test]
+fn a_device_is_written_through() {
+    let scratch = Scratch::new("out-device");
+    let path = scratch.path("null");
+    // A node of the test's own, with the numbers of /dev/null.
+    let made = Command::new("mknod").arg(&path).args(["c", "1", "3"]).output().unwrap();
+    if !made.status.success() {
+        eprintln!("NOT RUN: devices: no device node can be made");
+        return;
+    }
+    let output = synth(&scratch, "null");
+    assert!(fs::symlink_metadata(&path).unwrap().file_type().is_char_device(), "the device was replaced");
+    // A file system mounted without devices lets nobody open it.
+    assert!(output.status.success() || text(&output.stderr).contains("Permission denied"));
+    assert_eq!(scratch.list(), ["null"]);
+}
+
+#[test]
+fn a_link_is_followed_to_a_regular_file_and_nowhere_else() {
+    let scratch = Scratch::new("out-link");
+    scratch.write("kept", "before");
+    fs::set_permissions(scratch.path("kept"), fs::Permissions::from_mode(0o640)).unwrap();
+    fs::create_dir(scratch.path("folder")).unwrap();
+    symlink("kept", scratch.path("link")).unwrap();
+    symlink("nothing", scratch.path("dangling")).unwrap();
+    symlink("folder", scratch.path("to-folder")).unwrap();
+    symlink("round", scratch.path("round")).unwrap();
+    let is_link = |name: &str| fs::symlink_metadata(scratch.path(name)).unwrap().is_symlink();
+
+    ok(&synth(&scratch, "link"));
+    assert!(is_link("link"), "the link was replaced");
+    assert_eq!(fs::read_to_string(scratch.path("kept")).unwrap(), expected(&scratch));
+    let mode = fs::metadata(scratch.path("kept")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o640, "the file's permissions changed");
+
+    refused(&synth(&scratch, "dangling"), "it is a link to nothing");
+    refused(&synth(&scratch, "to-folder"), "it is a folder");
+    refused(&synth(&scratch, "round"), "`round` cannot be written");
+    assert!(["dangling", "to-folder", "round"].into_iter().all(is_link));
+    assert_eq!(scratch.list(), ["dangling", "folder", "kept", "link", "round", "to-folder"]);
+}
+
+#[test]
+fn standard_output_by_its_path_is_standard_output() {
+    let scratch = Scratch::new("out-stdout");
+    // As /dev/stdout is one, but not the machine's.
+    symlink("/proc/self/fd/1", scratch.path("stdout")).unwrap();
+    let expected = expected(&scratch);
+    assert_eq!(ok(&synth(&scratch, "stdout")), expected);
+    // Appended to, where a shell would append.
+    scratch.write("log", "before\n");
+    let log = OpenOptions::new().append(true).open(scratch.path("log")).unwrap();
+    let arguments = [&SYNTH[..], &["--out", "stdout"]].concat();
+    assert!(scratch.command(&arguments).stdout(log).status().unwrap().success());
+    assert_eq!(fs::read_to_string(scratch.path("log")).unwrap(), format!("before\n{expected}"));
+    assert!(fs::symlink_metadata(scratch.path("stdout")).unwrap().is_symlink(), "the link was replaced");
+}
+
+#[test]
+fn a_folder_of_results_replaces_regular_files_only() {
+    let scratch = Scratch::new("out-folder");
+    scratch.write("two.toml", TWO_FLOWS);
+    scratch.write("mine", "mine");
+    let run = || scratch.brakelight(&["run", "two.toml", "--out", "results"]);
+    fs::create_dir(scratch.path("results")).unwrap();
+
+    make_fifo(&scratch.path("results/report.html"));
+    refused(&run(), "report.html` is not a regular file");
+    assert!(fs::metadata(scratch.path("results/report.html")).unwrap().file_type().is_fifo());
+    assert_eq!(scratch.list(), ["mine", "results", "results/report.html", "two.toml"]);
+
+    fs::remove_file(scratch.path("results/report.html")).unwrap();
+    symlink("../mine", scratch.path("results/runs.csv")).unwrap();
+    refused(&run(), "runs.csv` is a link");
+    assert_eq!(fs::read_to_string(scratch.path("mine")).unwrap(), "mine");
+
+    fs::remove_file(scratch.path("results/runs.csv")).unwrap();
+    scratch.write("results/runs.csv", "old");
+    ok(&run());
+    assert_eq!(
+        scratch.list(),
+        ["mine", "results", "results/report.html", "results/runs.csv", "results/runs.json", "two.toml"]
+    );
+
+    // A link to nothing is no folder that can be made.
+    symlink("nowhere", scratch.path("dangling")).unwrap();
+    refused(&scratch.brakelight(&["run", "two.toml", "--out", "dangling"]), "it is a link to nothing");
+}
