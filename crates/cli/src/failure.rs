@@ -1,8 +1,12 @@
 //! How a command ends when it does not end well: one line and an exit code.
 
 use std::fmt;
+use std::io::{self, ErrorKind};
 
 use brakelight_scenario::problem::InputError;
+
+/// include/uapi/asm-generic/errno-base.h
+const EIO: i32 = 5;
 
 /// What went wrong, and the exit code that says so.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +21,16 @@ impl Failure {
     /// The input was wrong.
     pub fn input(message: impl fmt::Display) -> Self {
         Failure { code: 2, message: one_line(&message.to_string()) }
+    }
+
+    /// An output could not be written. A full disk, a quota or a fault of the device is nothing that the user gave: it is a
+    /// run that failed.
+    pub fn output(error: &io::Error, message: impl fmt::Display) -> Self {
+        let run_failed = matches!(
+            error.kind(),
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge | ErrorKind::BrokenPipe
+        ) || error.raw_os_error() == Some(EIO);
+        if run_failed { Failure::run(message) } else { Failure::input(message) }
     }
 
     /// A check or a run failed.

@@ -3,7 +3,7 @@
 
 use std::fs::{self, DirBuilder, File};
 use std::hash::{BuildHasher, RandomState};
-use std::io::{self, Write as _};
+use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -45,6 +45,9 @@ impl Folder {
         let refuse = |error: io::Error| refuse(target, &error);
         if target.exists() && !target.is_dir() {
             return Err(refuse(io::Error::other("it is a file, not a folder")));
+        }
+        if target.is_symlink() && !target.exists() {
+            return Err(refuse(io::Error::other("it is a link to nothing")));
         }
         let absolute = std::path::absolute(target).map_err(refuse)?;
         let parent = absolute.parent().unwrap_or(&absolute).to_path_buf();
@@ -91,11 +94,14 @@ impl Folder {
     /// Moves everything into place and says where that is.
     pub fn keep(mut self) -> Result<PathBuf, Failure> {
         let _user = AsInvoker::begin();
-        let moved = if self.target.is_dir() {
-            move_into(&self.contents, &self.target)
-        } else {
-            fs::rename(&self.contents, &self.target)
-        };
+        let moved = sync(&self.contents).and_then(|()| {
+            if self.target.is_dir() {
+                may_replace(&self.contents, &self.target)?;
+                move_into(&self.contents, &self.target)
+            } else {
+                fs::rename(&self.contents, &self.target)
+            }
+        });
         moved
             .and_then(|()| fs::remove_dir_all(&self.staging))
             .map_err(|error| refuse(&self.target, &error))?;
@@ -114,31 +120,14 @@ impl Drop for Folder {
 }
 
 /// The name of what is in the making: one that nobody can guess, so that nobody can have put anything in its place.
-fn partial(name: &str) -> String {
+pub(crate) fn partial(name: &str) -> String {
     let number = || RandomState::new().hash_one(std::process::id());
     format!(".{name}.{:016x}{:016x}.partial", number(), number())
 }
 
-/// Writes one file, whole or not at all.
-pub fn write_file(path: &Path, contents: &str) -> Result<(), Failure> {
-    let _user = AsInvoker::begin();
-    let refuse = |error: io::Error| {
-        let shown = path.display();
-        Failure::input(format!(
-            "--out `{shown}` cannot be written: {error}; give a file in a folder that exists"
-        ))
-    };
-    let name = path.file_name().ok_or_else(|| refuse(io::Error::other("it is not the name of a file")))?;
-    if path.is_dir() {
-        return Err(refuse(io::Error::other("it is a folder")));
-    }
-    let staging = path.with_file_name(partial(&name.to_string_lossy()));
-    *lock() = Some(Making::File(staging.clone()));
-    let written = File::create_new(&staging)
-        .and_then(|mut file| file.write_all(contents.as_bytes()))
-        .and_then(|()| fs::rename(&staging, path));
-    clean_up();
-    written.map_err(refuse)
+/// From now on an interrupt removes the file at `path` too, until [`clean_up`].
+pub(crate) fn making_file(path: &Path) {
+    *lock() = Some(Making::File(path.to_path_buf()));
 }
 
 /// Removes what is in the making, if something is. An interrupt calls it too.
@@ -180,6 +169,41 @@ fn lock() -> std::sync::MutexGuard<'static, Option<Making>> {
     IN_THE_MAKING.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
+/// Has the system write every file below `folder` to the disk: a name must not lead to a file whose contents a power failure
+/// would lose.
+fn sync(folder: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            sync(&entry.path())?;
+        } else {
+            File::open(entry.path())?.sync_all()?;
+        }
+    }
+    Ok(())
+}
+
+/// Fails if a file of `from` would take the place of something in `to` that is no regular file, or one of its folders that of
+/// no folder. Links are not followed: where one leads, somebody else may have decided.
+fn may_replace(from: &Path, to: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let place = to.join(entry.file_name());
+        let refuse = |what: &str| Err(io::Error::other(format!("`{}` is {what}", place.display())));
+        let folder = entry.file_type()?.is_dir();
+        match fs::symlink_metadata(&place) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+            Ok(there) if there.is_symlink() => return refuse("a link"),
+            Ok(there) if folder && there.is_dir() => may_replace(&entry.path(), &place)?,
+            Ok(_) if folder => return refuse("not a folder"),
+            Ok(there) if !there.is_file() => return refuse("not a regular file"),
+            Ok(_) => {}
+        }
+    }
+    Ok(())
+}
+
 /// Moves every file of `from` to its place in `to`, replacing what is there; one file at a time, each of them complete.
 fn move_into(from: &Path, to: &Path) -> io::Result<()> {
     for entry in fs::read_dir(from)? {
@@ -196,10 +220,9 @@ fn move_into(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 fn refuse(target: &Path, error: &io::Error) -> Failure {
-    Failure::input(format!(
-        "--out `{}` cannot be written: {error}; give a folder that exists or can be made",
-        target.display()
-    ))
+    let shown = target.display();
+    let hint = "give a folder that exists or can be made";
+    Failure::output(error, format!("--out `{shown}` cannot be written: {error}; {hint}"))
 }
 
 #[cfg(test)]
@@ -207,6 +230,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
+    use crate::file;
 
     /// One test, because the folder in the making is one per process.
     #[test]
@@ -254,10 +278,10 @@ mod tests {
         assert_eq!(fs::read_to_string(target.join("report.html")).unwrap(), "two");
 
         // One file, the same way.
-        write_file(&scratch.join("one.trace"), "1\n").unwrap();
+        file::write(&scratch.join("one.trace"), "1\n").unwrap();
         assert_eq!(names(&scratch), ["a", "one.trace"]);
-        assert_eq!(write_file(&scratch.join("nowhere/one.trace"), "1\n").unwrap_err().code, 2);
-        assert_eq!(write_file(&scratch.join("a"), "1\n").unwrap_err().code, 2);
+        assert_eq!(file::write(&scratch.join("nowhere/one.trace"), "1\n").unwrap_err().code, 2);
+        assert_eq!(file::write(&scratch.join("a"), "1\n").unwrap_err().code, 2);
         assert_eq!(names(&scratch), ["a", "one.trace"]);
 
         // As any folder is made, and of a name that is another each time.

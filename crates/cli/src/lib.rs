@@ -11,7 +11,7 @@
 //! | [`summary`] | which scheme is best, and by how much |
 //! | [`text`] | tables, drawings and CSV for standard output |
 //! | [`report`] | the HTML report |
-//! | [`output`], [`folder`], [`logs`] | the files of `--out`: all of them, or none |
+//! | [`output`], [`folder`], [`file`], [`logs`] | the files of `--out`: all of them, or none |
 //! | [`origin`], [`progress`], [`failure`] | where results come from, how far the work is, how it ends |
 #![forbid(unsafe_code)]
 
@@ -22,6 +22,7 @@ pub mod compare;
 pub mod emulate;
 pub mod emulated;
 pub mod failure;
+pub mod file;
 pub mod folder;
 pub mod list;
 pub mod logs;

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::arguments::{self, Convert, ConvertFrom, ConvertTo, Format, Show, Synth};
 use crate::failure::Failure;
-use crate::folder;
+use crate::file;
 use crate::text::table::{self, Column};
 use crate::text::{self, Screen, number};
 
@@ -135,6 +135,6 @@ fn convert(arguments: &Convert) -> Result<(), Failure> {
 fn write(text: &str, out: Option<&Path>) -> Result<(), Failure> {
     match out {
         None => text::print(text),
-        Some(path) => folder::write_file(path, text),
+        Some(path) => file::write(path, text),
     }
 }
