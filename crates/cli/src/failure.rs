@@ -5,6 +5,8 @@ use std::io::{self, ErrorKind};
 
 use brakelight_scenario::problem::InputError;
 
+use crate::text;
+
 /// include/uapi/asm-generic/errno-base.h
 const EIO: i32 = 5;
 
@@ -20,7 +22,7 @@ pub struct Failure {
 impl Failure {
     /// The input was wrong.
     pub fn input(message: impl fmt::Display) -> Self {
-        Failure { code: 2, message: one_line(&message.to_string()) }
+        Failure { code: 2, message: text::line(&message.to_string()) }
     }
 
     /// An output could not be written. A full disk, a quota or a fault of the device is nothing that the user gave: it is a
@@ -35,7 +37,7 @@ impl Failure {
 
     /// A check or a run failed.
     pub fn run(message: impl fmt::Display) -> Self {
-        Failure { code: 1, message: one_line(&message.to_string()) }
+        Failure { code: 1, message: text::line(&message.to_string()) }
     }
 }
 
@@ -51,12 +53,6 @@ impl From<InputError> for Failure {
     fn from(error: InputError) -> Self {
         Failure::input(error)
     }
-}
-
-/// Lines joined, and what a terminal would obey made visible: the text may quote a hostile file.
-fn one_line(text: &str) -> String {
-    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    lines.join(" ").chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
 }
 
 #[cfg(test)]

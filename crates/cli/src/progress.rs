@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::text;
+
 /// How far the work is.
 #[derive(Debug)]
 pub struct Progress(ProgressBar);
@@ -17,14 +19,14 @@ impl Progress {
             ProgressStyle::with_template("{prefix} {bar:32.blue} {pos}/{len}, {eta} left  {wide_msg:.dim}")
                 .expect("the template is valid");
         bar.set_style(style.progress_chars("━╸ "));
-        bar.set_prefix(what.to_string());
+        bar.set_prefix(text::line(what));
         bar.enable_steady_tick(Duration::from_millis(200));
         Progress(bar)
     }
 
     /// One step is done; `which` is shown until the next.
     pub fn step(&self, which: &str) {
-        self.0.set_message(which.to_string());
+        self.0.set_message(text::line(which));
         self.0.inc(1);
     }
 }
