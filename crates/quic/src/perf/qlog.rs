@@ -215,4 +215,23 @@ mod tests {
         std::fs::remove_dir_all(&folder).unwrap();
         assert!(text.contains(r#""type":"server""#) && text.contains("JSON-SEQ"), "{text}");
     }
+
+    #[test]
+    fn a_log_takes_the_place_of_nothing_and_follows_no_link() {
+        let folder = std::env::temp_dir().join(format!("brakelight-qlog-links-{}", std::process::id()));
+        let logs = Folder::new(&folder, Role::Server).unwrap();
+        std::fs::write(folder.join("victim"), "mine").unwrap();
+        std::os::unix::fs::symlink("victim", folder.join("server-1.sqlog")).unwrap();
+        std::fs::write(folder.join("server-2.sqlog"), "earlier").unwrap();
+        for name in ["1", "2", "2"] {
+            let mut transport = TransportConfig::default();
+            logs.log(&mut transport).name(name).unwrap();
+        }
+        let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap_or_default();
+        let (victim, earlier) = (read("victim"), read("server-2.sqlog"));
+        let new = ["server-1-2.sqlog", "server-2-2.sqlog", "server-2-3.sqlog"].map(read);
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert_eq!((victim.as_str(), earlier.as_str()), ("mine", "earlier"));
+        assert!(new.iter().all(|text| text.contains("JSON-SEQ")), "{new:?}");
+    }
 }
