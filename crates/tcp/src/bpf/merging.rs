@@ -61,3 +61,29 @@ fn ask(device: &str, command: u32, data: u32) -> Result<u32, Error> {
     }
     Ok(value.data)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_comes_after_one_that_was_killed_leaves_the_device_as_it_first_was() {
+        // A network of this thread's own, where the device is nobody else's.
+        // SAFETY: it takes no memory; it changes this thread alone.
+        if unsafe { libc::unshare(libc::CLONE_NEWNET) } != 0 {
+            eprintln!("NOT RUN: merging: no network namespace can be made");
+            return;
+        }
+        let merges = || ask("lo", GET, 0).unwrap() != 0;
+        assert!(merges(), "a new device merges");
+        // As SIGKILL leaves it.
+        std::mem::forget(Merging::off("lo").unwrap());
+        assert!(!merges());
+        drop(Merging::off("lo").unwrap());
+        assert!(merges(), "what the killed one had changed stays changed");
+        // What its owner switched off stays off.
+        ask("lo", SET, 0).unwrap();
+        drop(Merging::off("lo").unwrap());
+        assert!(!merges());
+    }
+}
