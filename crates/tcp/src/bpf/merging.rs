@@ -1,13 +1,22 @@
-//! Generic receive offload of a device. It merges packets, and merged packets share one ECN field. If the
-//! process is killed, the offload stays off: it is a setting of the device and not tied to a BPF link.
+//! Generic receive offload of a device: it merges packets, and what is merged has one ECN field for all.
+//!
+//! It is a setting of the device, on no link of ours: a process that is killed leaves it off. A file in [`RECORDS`] therefore says
+//! that it was on. The next router on the device finds the file and switches offload on again at its end. A restart of the machine
+//! forgets both.
 
+use std::fs;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
 
 use crate::error::Error;
 
 /// include/uapi/linux/ethtool.h: `ETHTOOL_GGRO`, `ETHTOOL_SGRO`
 const GET: u32 = 0x2b;
 const SET: u32 = 0x2c;
+
+/// Where files say what has been switched off: on no disk, and root's alone.
+const RECORDS: &str = "/run/brakelight";
 
 /// `struct ethtool_value`
 #[repr(C)]
@@ -20,24 +29,45 @@ struct Value {
 #[derive(Debug)]
 pub struct Merging {
     device: String,
-    before: bool,
+    /// What says that it was on before; none if it was off.
+    record: Option<PathBuf>,
 }
 
 impl Merging {
-    /// Switches the offload off.
+    /// Switches it off. Fails if the device is not there, or if what it was before cannot be recorded.
     pub fn off(device: &str) -> Result<Self, Error> {
-        let before = ask(device, GET, 0)? != 0;
-        if before {
+        let merges = ask(device, GET, 0)? != 0;
+        let record = record(device)?;
+        if merges {
+            let failed = |error| Error::kernel(format!("writing {}", record.display()), error);
+            fs::write(&record, format!("generic receive offload of {device} was on\n")).map_err(failed)?;
             ask(device, SET, 0)?;
         }
-        Ok(Merging { device: device.to_string(), before })
+        let record = (merges || record.exists()).then_some(record);
+        Ok(Merging { device: device.to_string(), record })
     }
+}
+
+/// The file that says that offload of `device` was on. Devices of the same name in other network namespaces, and later ones of
+/// the same name, have files of their own.
+fn record(device: &str) -> Result<PathBuf, Error> {
+    let folder = Path::new(RECORDS);
+    let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+    made.map_err(|error| Error::kernel(format!("making {RECORDS}"), error))?;
+    let namespace = fs::metadata("/proc/thread-self/ns/net");
+    let namespace = namespace.map_err(|error| Error::kernel("naming the network namespace", error))?.ino();
+    let name = std::ffi::CString::new(device).map_err(|error| Error::Input(format!("`{device}`: {error}")))?;
+    // SAFETY: the name is a string that ends in zero and lives through the call.
+    let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
+    Ok(folder.join(format!("merging-{namespace}-{index}")))
 }
 
 impl Drop for Merging {
     fn drop(&mut self) {
-        if self.before {
-            let _ = ask(&self.device, SET, 1);
+        if let Some(record) = &self.record
+            && ask(&self.device, SET, 1).is_ok()
+        {
+            let _ = fs::remove_file(record);
         }
     }
 }
