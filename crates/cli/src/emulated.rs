@@ -1,10 +1,5 @@
 //! Scenarios on the emulator: the same file as in simulation, by kernel TCP or real QUIC, in real time.
 
-use std::fs::DirBuilder;
-use std::hash::{BuildHasher, RandomState};
-use std::os::unix::fs::DirBuilderExt;
-use std::path::PathBuf;
-
 use brakelight_emulator::command::{self, CommandError, Setting};
 use brakelight_emulator::device::TunSettings;
 use brakelight_emulator::emulation::{self, EmulationError, Setup};
@@ -13,7 +8,7 @@ use brakelight_emulator::invoker::AsInvoker;
 use brakelight_emulator::measure::{Measured, Meter, Settings};
 use brakelight_emulator::outcome::Directions;
 use brakelight_emulator::spec::Direction;
-use brakelight_emulator::supervisor::{self, Janitor};
+use brakelight_emulator::supervisor::Janitor;
 use brakelight_emulator::workload::{Hosts, Workload};
 use brakelight_scenario::measure::describe_service;
 use brakelight_scenario::outcome::{Outcome, Run};
@@ -24,6 +19,7 @@ use brakelight_sim::Traces;
 use crate::arguments::HostName;
 use crate::failure::Failure;
 use crate::folder::Folder;
+use crate::scratch::Scratch;
 use crate::simulate::Result as JobResult;
 use crate::{logs, text};
 
@@ -96,15 +92,15 @@ fn one(
     command: &str,
 ) -> Result<Outcome, Failure> {
     let workload = Workload::of(scenario, traces, hosts.clone())?;
-    let scratch = Scratch::new()?;
-    let janitor = Janitor::watch(&scratch.0, &[]).map_err(Failure::run)?;
+    let scratch = Scratch::new("hosts")?;
+    let janitor = Janitor::watch(scratch.path(), &[]).map_err(Failure::run)?;
     let setup = Setup {
         up: workload.up.clone(),
         down: workload.down.clone(),
         setting: Setting { nat: false, mtu: TunSettings::default().mtu },
         forward: forward::Settings::default(),
         servers: workload.servers(),
-        command: workload.command(&scratch.0),
+        command: workload.command(scratch.path()),
     };
     let bottleneck = workload.up.link.as_ref().map(|link| describe_service(&link.spec().service));
     let stem = logs::file_name(&format!("{}.{}", scenario.name, bottleneck.unwrap_or_default()));
@@ -137,7 +133,7 @@ fn one(
     };
     let user = AsInvoker::begin();
     let outcome = workload
-        .outcome(&scratch.0, scenario, &directions)
+        .outcome(scratch.path(), scenario, &directions)
         .map_err(|error| Failure::run(format!("{}, seed {}: {error}", scenario.name, scenario.seed)))?;
     drop(user);
     say(&directions, &outcome.run);
@@ -177,27 +173,5 @@ pub(crate) fn say(directions: &Directions, run: &Run) {
     ));
     for reason in &run.unreliable_because {
         text::say(&format!("unreliable: {reason}"));
-    }
-}
-
-/// A folder for what the hosts print, which is gone afterwards. It is theirs: they run as the user who called sudo, if one did.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new() -> Result<Self, Failure> {
-        let _user = AsInvoker::begin();
-        let number = RandomState::new().hash_one(std::process::id());
-        let folder = std::env::temp_dir().join(format!("brakelight-hosts-{number:016x}"));
-        DirBuilder::new()
-            .mode(0o700)
-            .create(&folder)
-            .map_err(|error| Failure::run(format!("{}: {error}", folder.display())))?;
-        Ok(Scratch(folder))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        supervisor::remove(&self.0, &[]);
     }
 }

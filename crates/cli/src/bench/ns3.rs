@@ -8,6 +8,7 @@ use brakelight_core::registry::DEFAULT_QUEUE;
 use brakelight_sim::bench::Row;
 
 use crate::failure::Failure;
+use crate::scratch::Scratch;
 
 /// The rows that ns-3 runs too.
 pub const ROWS: &[&str] = &["S1", "S2"];
@@ -20,7 +21,7 @@ const HEADER: &str = "/usr/include/ns3/core-module.h";
 /// The dumbbell, compiled.
 #[derive(Debug)]
 pub struct Ns3 {
-    folder: PathBuf,
+    folder: Scratch,
 }
 
 /// What ns-3 took for a row.
@@ -40,11 +41,9 @@ impl Ns3 {
                 "--with-ns3: {HEADER} is not there; install Debian's ns-3 (apt-get install libns3-dev g++), or leave the option out"
             )));
         }
-        let folder = std::env::temp_dir().join(format!("brakelight-ns3-{}", std::process::id()));
-        fs::create_dir_all(&folder)
-            .map_err(|error| Failure::run(format!("{}: {error}", folder.display())))?;
-        let ns3 = Ns3 { folder };
-        let source = ns3.folder.join("dumbbell.cc");
+        // A program is compiled there and run: whoever knew the name beforehand could put another in its place.
+        let ns3 = Ns3 { folder: Scratch::new("ns3")? };
+        let source = ns3.folder.path().join("dumbbell.cc");
         fs::write(&source, SOURCE).map_err(|error| Failure::run(format!("{}: {error}", source.display())))?;
         let modules = ["core", "network", "internet", "point-to-point", "applications", "traffic-control"];
         let output = Command::new("g++")
@@ -63,7 +62,7 @@ impl Ns3 {
     }
 
     fn program(&self) -> PathBuf {
-        self.folder.join("dumbbell")
+        self.folder.path().join("dumbbell")
     }
 
     /// Runs `row` once.
@@ -84,12 +83,5 @@ impl Ns3 {
             [packets, wall_s, _] if wall_s > 0.0 => Ok(Measured { packets_per_s: packets / wall_s, wall_s }),
             _ => Err(Failure::run(format!("ns-3: {} said `{}`", row.name, text.trim()))),
         }
-    }
-}
-
-impl Drop for Ns3 {
-    fn drop(&mut self) {
-        // Nothing can be done about a folder that will not go.
-        let _ = fs::remove_dir_all(&self.folder);
     }
 }

@@ -1,0 +1,57 @@
+//! Folders for what is needed only while a command runs.
+
+use std::fs::DirBuilder;
+use std::hash::{BuildHasher, RandomState};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use brakelight_emulator::invoker::AsInvoker;
+use brakelight_emulator::supervisor;
+
+use crate::failure::Failure;
+
+/// A folder below the system's temporary one, gone when this is dropped. Nobody can guess its name, nobody else may enter it,
+/// and under sudo it belongs to the user: programs can be put there and run.
+#[derive(Debug)]
+pub struct Scratch(PathBuf);
+
+impl Scratch {
+    /// Makes a folder whose name begins with `brakelight-` and `what`. Fails where there is something already, be it a link.
+    pub fn new(what: &str) -> Result<Self, Failure> {
+        let _user = AsInvoker::begin();
+        let number = || RandomState::new().hash_one(std::process::id());
+        let name = format!("brakelight-{what}-{:016x}{:016x}", number(), number());
+        let folder = std::env::temp_dir().join(name);
+        let made = DirBuilder::new().mode(0o700).create(&folder);
+        made.map_err(|error| Failure::run(format!("{}: {error}", folder.display())))?;
+        Ok(Scratch(folder))
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        supervisor::remove(&self.0, &[]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_folder_is_its_makers_alone_and_of_another_name_each_time() {
+        let (one, other) = (Scratch::new("test").unwrap(), Scratch::new("test").unwrap());
+        assert_ne!(one.path(), other.path());
+        assert_eq!(one.path().metadata().unwrap().permissions().mode() & 0o777, 0o700);
+        let path = one.path().to_path_buf();
+        drop(one);
+        assert!(!path.exists());
+    }
+}
