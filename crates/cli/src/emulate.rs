@@ -14,6 +14,7 @@ use brakelight_emulator::device::TunSettings;
 use brakelight_emulator::doctor::{self, State};
 use brakelight_emulator::emulation::{self, Setup};
 use brakelight_emulator::forward::Settings;
+use brakelight_emulator::invoker::AsInvoker;
 use brakelight_emulator::measure::{self, Measured, Meter};
 use brakelight_emulator::meter::Live;
 use brakelight_emulator::outcome::Directions;
@@ -252,6 +253,7 @@ fn setup(arguments: &Arguments) -> Result<Setup, Failure> {
             "--queue: there is no link for it to stand at; give --up, --down or both",
         ));
     }
+    let user = AsInvoker::begin();
     let names = Names::from_environment().map_err(Failure::input)?;
     let setup = Setup {
         up: direction(arguments, "up", arguments.up.as_deref(), arguments.up_queue.as_deref(), &names)?,
@@ -267,6 +269,7 @@ fn setup(arguments: &Arguments) -> Result<Setup, Failure> {
         servers: arguments.servers.clone(),
         command: arguments.command.clone(),
     };
+    drop(user);
     let program = &arguments.command[0];
     if !command::exists(program) {
         return Err(Failure::input(format!(

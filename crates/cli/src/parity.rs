@@ -11,6 +11,7 @@ use std::sync::Mutex;
 use std::thread;
 
 use brakelight_core::time::Duration;
+use brakelight_emulator::invoker::AsInvoker;
 use brakelight_scenario::documents::{Origin, Runs};
 use brakelight_scenario::file;
 use brakelight_scenario::outcome::Run;
@@ -157,6 +158,7 @@ enum Verdict {
 
 /// Runs the command. A cell outside its tolerance makes the command fail, after everything has been printed.
 pub fn execute(arguments: &Parity) -> Result<(), Failure> {
+    let user = AsInvoker::begin();
     let names = Names::from_environment().map_err(Failure::input)?;
     let mut traces = Traces::new();
     let pairs = match arguments.scenarios.as_slice() {
@@ -167,6 +169,7 @@ pub fn execute(arguments: &Parity) -> Result<(), Failure> {
             files.iter().map(pair).collect::<Result<_, _>>()?
         }
     };
+    drop(user);
     emulated::check_hosts(&emulated::hosts(arguments.host.profile())?)?;
     let folder = arguments.out.as_deref().map(Folder::create).transpose()?;
     let origin = origin::origin(pairs.first().map_or(1, |pair| pair.scenario.seed));
