@@ -91,6 +91,9 @@ pub struct Compare {
     /// Where in its period a trace starts: a time, or `random` to draw it from the seed
     #[arg(long, value_name = "TIME|random", default_value = "0s", value_parser = offset, allow_hyphen_values = true)]
     pub trace_offset: TraceOffset,
+    /// Run what by its estimate takes hours or fills the memory
+    #[arg(long)]
+    pub force: bool,
     /// Write report.html, runs.json and runs.csv into this folder
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
@@ -137,6 +140,9 @@ pub struct Run {
     /// Seeds to run, from the file's own upwards; rows are medians, with their spread
     #[arg(long, value_name = "N", default_value = "1", value_parser = count, allow_hyphen_values = true)]
     pub runs: u32,
+    /// Run what by its estimate takes hours or fills the memory
+    #[arg(long)]
+    pub force: bool,
     /// Write report.html, runs.json and runs.csv into this folder, and the logs that the scenario asks for
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
@@ -158,6 +164,9 @@ pub struct Reproduce {
     /// The host of every flow [default: the claims' own]
     #[arg(long, value_enum)]
     pub host: Option<HostName>,
+    /// Run what by its estimate takes hours or fills the memory
+    #[arg(long)]
+    pub force: bool,
     /// How to print the judgements
     #[arg(long, default_value = "table", value_enum)]
     pub format: ClaimFormat,

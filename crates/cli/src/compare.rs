@@ -30,6 +30,7 @@ use crate::{origin, schemes, summary};
 /// Runs the command.
 pub fn execute(arguments: &arguments::Compare) -> Result<(), Failure> {
     let comparison = Comparison::plan(arguments)?;
+    simulate::check_cost(&comparison.jobs, &comparison.traces, arguments.force)?;
     let folder = arguments.out.as_deref().map(Folder::create).transpose()?;
     let results = simulate::all("comparing", &comparison.jobs, arguments.runs, &comparison.traces)?;
     let runs: Vec<Run> = results.iter().map(|result| result.run.clone()).collect();

@@ -12,6 +12,7 @@
 //! | [`text`] | tables, drawings and CSV for standard output |
 //! | [`report`] | the HTML report |
 //! | [`output`], [`folder`], [`file`], [`logs`] | the files of `--out`: all of them, or none |
+//! | [`scratch`] | folders for what is needed only while a command runs |
 //! | [`origin`], [`progress`], [`failure`] | where results come from, how far the work is, how it ends |
 #![forbid(unsafe_code)]
 
@@ -37,6 +38,7 @@ pub mod reproduce;
 pub mod router;
 pub mod run;
 pub mod schemes;
+pub mod scratch;
 pub mod simulate;
 pub mod stability;
 pub mod summary;
@@ -46,6 +48,7 @@ mod testing;
 pub mod text;
 pub mod trace;
 
+use brakelight_emulator::invoker::AsInvoker;
 use command_line::Command;
 use failure::Failure;
 
@@ -61,6 +64,18 @@ pub fn main() -> Result<(), Failure> {
     if !emulates {
         folder::clean_up_on_interrupt();
     }
+    // What users name is read with the rights of whoever called sudo. These commands need no others; the rest ask for them
+    // where they read.
+    let unprivileged = matches!(
+        cli.command,
+        Command::Compare(_)
+            | Command::List(_)
+            | Command::Reproduce(_)
+            | Command::Trace(_)
+            | Command::Perf(_)
+            | Command::PerfServer(_)
+    );
+    let _user = unprivileged.then(AsInvoker::begin);
     match &cli.command {
         Command::Compare(arguments) => compare::execute(arguments),
         Command::Run(arguments) => run::execute(arguments),

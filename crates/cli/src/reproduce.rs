@@ -16,7 +16,7 @@ use crate::failure::Failure;
 use crate::origin;
 use crate::progress::Progress;
 use crate::run::{set_host, text_of};
-use crate::simulate::Runner;
+use crate::simulate::{self, Runner};
 use crate::text::table::{self, Column};
 use crate::text::{self, Screen};
 
@@ -41,7 +41,7 @@ pub fn execute(arguments: &Reproduce) -> Result<(), Failure> {
         }
     }
     let names = Names::from_environment().map_err(Failure::input)?;
-    let claims = judge(runner, &experiments, &names)?;
+    let claims = judge(runner, &experiments, &names, arguments.force)?;
     let document = Claims { origin: origin::origin(1), claims };
     match arguments.format {
         ClaimFormat::Json => text::print_json(&document)?,
@@ -111,10 +111,20 @@ fn traces(experiment: &Experiment, names: &Names) -> Result<Option<Traces>, Fail
     Ok(Some(traces))
 }
 
-fn judge(runner: Runner, experiments: &[Experiment], names: &Names) -> Result<Vec<Claim>, Failure> {
+fn judge(
+    runner: Runner,
+    experiments: &[Experiment],
+    names: &Names,
+    force: bool,
+) -> Result<Vec<Claim>, Failure> {
     let traces: Vec<Option<Traces>> =
         experiments.iter().map(|experiment| traces(experiment, names)).collect::<Result<_, _>>()?;
     let plan = Plan::new(experiments, |index| traces[index].is_some());
+    for &(index, job) in plan.distinct.iter().filter(|_| !force) {
+        if let Some(traces) = &traces[index] {
+            simulate::check_one(&experiments[index].id, &experiments[index].jobs[job].scenario, traces)?;
+        }
+    }
     let progress = Progress::new("reproducing", plan.distinct.len());
     let outcomes = plan
         .distinct

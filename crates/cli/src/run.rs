@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use brakelight_core::registry::Host;
+use brakelight_emulator::invoker::AsInvoker;
 use brakelight_emulator::supervisor::Janitor;
 use brakelight_scenario::documents::{Origin, Runs};
 use brakelight_scenario::outcome::Run;
 use brakelight_scenario::scenario::{FlowSpec, Hop, Scenario, Service};
 use brakelight_scenario::trace::names::Names;
-use brakelight_scenario::{file, scenario};
+use brakelight_scenario::{file, input, scenario};
 use brakelight_sim::Traces;
 
 use crate::arguments::{self, Arena, Format, HostName, Logs};
@@ -27,6 +28,7 @@ use crate::text::{self, Screen, number, number_or_dash};
 
 /// Runs the command.
 pub fn execute(arguments: &arguments::Run) -> Result<(), Failure> {
+    let user = AsInvoker::begin();
     let mut scenario = read(&arguments.scenario)?;
     let runner = match arguments.host {
         Some(host) => set_host(&mut scenario, host)
@@ -38,11 +40,13 @@ pub fn execute(arguments: &arguments::Run) -> Result<(), Failure> {
     scenario.record.link_logs = logs.link_logs && arguments.out.is_some();
     let names = Names::from_environment().map_err(Failure::input)?;
     let traces = load_traces(&mut scenario, &arguments.scenario, &names)?;
+    drop(user);
     let origin = origin::origin(scenario.seed);
     let jobs = [Job { label: scenario.name.clone(), scenario, names: None }];
     let mut janitor = None;
     let (folder, results) = match arguments.on {
         Arena::Simulator => {
+            simulate::check_cost(&jobs, &traces, arguments.force)?;
             let folder = arguments.out.as_deref().map(Folder::create).transpose()?;
             (folder, simulate::all_by(runner, "running", &jobs, arguments.runs, &traces)?)
         }
@@ -87,7 +91,7 @@ pub(crate) fn read(path: &Path) -> Result<Scenario, Failure> {
 /// The text of the file at `path`, which should be `what`.
 pub(crate) fn text_of(path: &Path, what: &str) -> Result<String, Failure> {
     let shown = path.display();
-    let bytes = std::fs::read(path)
+    let bytes = input::read(path, input::DOCUMENT)
         .map_err(|error| Failure::input(format!("{shown}: {error}; give {what} file that can be read")))?;
     String::from_utf8(bytes).map_err(|error| {
         let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];

@@ -1,6 +1,7 @@
 //! Many runs at once, on all cores, each of them single-threaded; the results are in the order of the jobs, whatever the
 //! order in which they finished.
 
+use brakelight_scenario::cost::Cost;
 use brakelight_scenario::outcome::{Outcome, Run};
 use brakelight_scenario::scenario::{Scenario, Service, TraceOffset};
 use brakelight_scenario::trace::names::Names;
@@ -74,6 +75,21 @@ pub fn all_by(
             .ok_or_else(|| Failure::run("a job ran with no seed"))
     });
     results.collect()
+}
+
+/// Refuses jobs that would take hours or fill the memory, unless they are asked for by `force`.
+pub fn check_cost(jobs: &[Job], traces: &Traces, force: bool) -> std::result::Result<(), Failure> {
+    jobs.iter().filter(|_| !force).try_for_each(|job| check_one(&job.label, &job.scenario, traces))
+}
+
+/// Refuses one scenario, called `label`, that would take hours or fill the memory.
+pub fn check_one(label: &str, scenario: &Scenario, traces: &Traces) -> std::result::Result<(), Failure> {
+    let cost = Cost::of(scenario, traces);
+    if cost.is_excessive() {
+        let advice = "make it smaller, or give --force";
+        return Err(Failure::input(format!("{label}: the estimate for one run is {cost}; {advice}")));
+    }
+    Ok(())
 }
 
 fn one(runner: Runner, job: &Job, seed: u32, traces: &Traces) -> std::result::Result<Outcome, Failure> {

@@ -16,8 +16,10 @@
 //! | [`mod@file`] | scenario files: TOML in, TOML out |
 //! | [`scheme`], [`compare`] | the shorthand of the command line, and the scenario behind it |
 //! | [`experiment`] | a paper's figure as a matrix to run and checks to pass |
+//! | [`cost`] | what a scenario takes to simulate, estimated before it runs |
 //! | [`routers`] | what controllers need of the routers on their path |
 //! | [`mod@reference`] | real measurements, and how close a model must lie |
+//! | [`input`] | files read whole, up to a limit for each kind |
 //! | [`problem`] | what can be wrong with an input |
 #![forbid(unsafe_code)]
 
@@ -25,9 +27,11 @@ mod agreement;
 pub mod build;
 pub mod clock;
 pub mod compare;
+pub mod cost;
 pub mod documents;
 pub mod experiment;
 pub mod file;
+pub mod input;
 pub mod link_log;
 pub mod measure;
 pub mod median;

@@ -1,5 +1,6 @@
 //! What makes a scenario runnable: ranges, names that refer to something, queues that speak their flows' encodings.
 
+use std::collections::HashSet;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
@@ -56,14 +57,16 @@ impl Scenario {
         if self.links.is_empty() {
             return check.fail("link", missing("link", "at least one link"));
         }
+        let mut names = HashSet::new();
         for (index, link) in self.links.iter().enumerate() {
-            self.validate_link(index, link)?;
+            self.validate_link(index, link, names.insert(&link.name))?;
         }
         if self.flows.is_empty() {
             return check.fail("flow", missing("flow", "at least one flow"));
         }
+        names.clear();
         for (index, flow) in self.flows.iter().enumerate() {
-            self.validate_flow(index, flow)?;
+            self.validate_flow(index, flow, names.insert(&flow.name))?;
         }
         if self.flow_count() > FLOWS {
             let reason = format!("{} flows are more than the {FLOWS} a run can have", self.flow_count());
@@ -85,13 +88,13 @@ impl Scenario {
         }
     }
 
-    fn validate_link(&self, index: usize, link: &LinkSpec) -> Result<(), Invalid> {
+    fn validate_link(&self, index: usize, link: &LinkSpec, new: bool) -> Result<(), Invalid> {
         let check = Check { place: Place::Link(index), owner: format!("link `{}`", link.name) };
         check.name(&link.name)?;
         if is_element(&link.name) {
             return check.contradiction("name", "a path element has this name: choose another".to_string());
         }
-        if self.links[..index].iter().any(|other| other.name == link.name) {
+        if !new {
             return check.duplicate("link", &link.name);
         }
         match &link.service {
@@ -144,10 +147,10 @@ impl Scenario {
         check.within("overhead", link.overhead, Bytes::ZERO..=Bytes(10_000))
     }
 
-    fn validate_flow(&self, index: usize, flow: &FlowSpec) -> Result<(), Invalid> {
+    fn validate_flow(&self, index: usize, flow: &FlowSpec, new: bool) -> Result<(), Invalid> {
         let check = Check { place: Place::Flow(index), owner: format!("flow `{}`", flow.name) };
         check.name(&flow.name)?;
-        if self.flows[..index].iter().any(|other| other.name == flow.name) {
+        if !new {
             return check.duplicate("flow", &flow.name);
         }
         check.within("count", u64::from(flow.count), 1..=FLOWS)?;

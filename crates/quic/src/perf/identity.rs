@@ -4,6 +4,7 @@ use std::any::Any;
 use std::path::Path;
 use std::sync::Arc;
 
+use brakelight_scenario::input;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{
     CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature,
@@ -62,7 +63,9 @@ impl Identity {
     /// What the two PEM files hold.
     pub fn read(certificates: &Path, key: &Path) -> Result<Self, Error> {
         let chain = read_certificates(certificates)?;
-        let key = PrivateKeyDer::from_pem_file(key).map_err(|error| refused(key, "a private key", &error))?;
+        let bytes = read(key, "a private key")?;
+        let key =
+            PrivateKeyDer::from_pem_slice(&bytes).map_err(|error| refused(key, "a private key", &error))?;
         Ok(Identity { chain, key })
     }
 
@@ -83,8 +86,8 @@ impl Identity {
 
 /// The certificates of the PEM file at `path`, at least one.
 pub fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Error> {
-    let certificates = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-    match certificates {
+    let bytes = read(path, "certificates")?;
+    match CertificateDer::pem_slice_iter(&bytes).collect::<Result<Vec<_>, _>>() {
         Ok(certificates) if certificates.is_empty() => Err(Error::File {
             file: path.into(),
             reason: "it holds no certificate; give one in PEM".to_string(),
@@ -92,6 +95,11 @@ pub fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Er
         Ok(certificates) => Ok(certificates),
         Err(error) => Err(refused(path, "certificates", &error)),
     }
+}
+
+fn read(path: &Path, what: &str) -> Result<Vec<u8>, Error> {
+    let failed = |error| Error::File { file: path.into(), reason: format!("{error}; give {what} in PEM") };
+    input::read(path, input::DOCUMENT).map_err(failed)
 }
 
 fn refused(path: &Path, what: &str, error: &rustls::pki_types::pem::Error) -> Error {

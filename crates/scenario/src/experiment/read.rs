@@ -9,6 +9,7 @@ use super::table::{Dimension, LISTS, Point, Table as Measurements};
 use super::{Assertion, Check, Experiment, Expression, Job};
 use crate::compare::Compare;
 use crate::file::table::{Field, Source, Table};
+use crate::input::DOCUMENT;
 use std::collections::BTreeMap;
 
 use crate::outcome::{FlowOutcome, LinkOutcome, Run, SignalDelay, Summary};
@@ -39,6 +40,8 @@ const CLAIM: &[&str] = &["id", "claim", "paper", "note", "check", "show"];
 
 /// The most runs of one experiment.
 const JOBS: usize = 100_000;
+/// The most links and flows of all runs of one experiment together, which take about a kilobyte each.
+const PARTS: usize = 1_000_000;
 /// The rules' number of seeds.
 const SEEDS: u64 = 10;
 
@@ -145,10 +148,19 @@ impl<'a> Plan<'a> {
             return Err(table.error(Problem::Contradiction { key: "seeds".to_string(), reason }));
         }
         let mut jobs = Vec::new();
+        let mut parts = 0;
         for point in points_of(&sizes) {
             let values = self.values(&dimensions, &point);
             for seed in 1..=self.seeds {
-                jobs.push(Job { point: point.clone(), scenario: self.scenario(table, &values, seed)? });
+                let scenario = self.scenario(table, &values, seed)?;
+                parts += scenario.links.len() + scenario.flows.len();
+                if parts > PARTS {
+                    let reason = format!(
+                        "all its runs together have more than {PARTS} links and flows, the most that they may have"
+                    );
+                    return Err(table.error(Problem::Contradiction { key: "seeds".to_string(), reason }));
+                }
+                jobs.push(Job { point: point.clone(), scenario });
             }
         }
         Ok((dimensions, jobs))
@@ -320,6 +332,12 @@ fn fill(text: &str, values: &[(String, String)], field: Field<'_>) -> Result<Str
         };
         filled.push_str(value);
         rest = &after[name.len() + 2..];
+        if filled.len() + rest.len() > DOCUMENT.0 as usize {
+            let reason = format!(
+                "with its placeholders filled it is longer than {DOCUMENT}, the most that it may hold"
+            );
+            return Err(field.contradiction(reason));
+        }
     }
     Ok(filled + rest)
 }

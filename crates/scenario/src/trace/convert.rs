@@ -11,7 +11,6 @@
 //! host ...` for example. What arrived is not what could have arrived wherever the sender had nothing to send.
 
 use std::fmt;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -22,6 +21,7 @@ use brakelight_core::units::{Bytes, Rate};
 use thiserror::Error;
 
 use super::OPPORTUNITY;
+use crate::input;
 
 mod csv;
 mod iperf3;
@@ -167,6 +167,16 @@ impl Format {
             _ => Format::Mahimahi,
         }
     }
+
+    /// The most that a file of this format may hold.
+    pub const fn most(self) -> Bytes {
+        match self {
+            Format::Mahimahi => input::TRACE,
+            Format::Csv => input::TABLE,
+            Format::Pcap => input::CAPTURE,
+            Format::Iperf3 => input::IPERF3,
+        }
+    }
 }
 
 /// Makes a trace of the contents of a file.
@@ -183,7 +193,9 @@ pub fn convert(bytes: &[u8], format: Format, opportunity: Bytes) -> Result<Conve
 /// [`OPPORTUNITY`] bytes.
 pub fn convert_file(path: &Path, format: Option<Format>) -> Result<Converted, FileError> {
     let path = path.to_path_buf();
-    match fs::read(&path) {
+    let mut format = format;
+    let most = |head: &[u8]| format.get_or_insert_with(|| Format::detect(head)).most();
+    match input::read_by(&path, most) {
         Err(error) => Err(FileError::Read { path, error }),
         Ok(bytes) => {
             let format = format.unwrap_or_else(|| Format::detect(&bytes));

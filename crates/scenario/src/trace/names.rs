@@ -13,6 +13,7 @@ use brakelight_core::path::trace::{Trace, TraceError};
 
 use super::embedded::{EMBEDDED, Embedded};
 use super::recipe::{Recipe, RecipeError};
+use crate::input;
 
 /// The environment variable that names the folder of the user's own traces.
 pub const FOLDER_VARIABLE: &str = "BRAKELIGHT_TRACES";
@@ -215,7 +216,8 @@ impl Source {
 
 /// Reads a file in Mahimahi's format.
 pub fn read(path: &Path) -> Result<Trace, NameError> {
-    let bytes = fs::read(path).map_err(|error| NameError::Read { path: path.to_path_buf(), error })?;
+    let bytes = input::read(path, input::TRACE)
+        .map_err(|error| NameError::Read { path: path.to_path_buf(), error })?;
     Trace::parse(&bytes).map_err(|error| NameError::Trace { path: path.to_path_buf(), error })
 }
 
@@ -225,7 +227,8 @@ pub fn recipe(name: &str) -> Result<Recipe, RecipeNameError> {
         return Ok(embedded.recipe());
     }
     let path = PathBuf::from(name);
-    match fs::read_to_string(&path) {
+    let text = |bytes| String::from_utf8(bytes).map_err(|_| io::Error::other("it is not UTF-8 text"));
+    match input::read(&path, input::DOCUMENT).and_then(text) {
         Ok(text) => text.parse().map_err(|error| RecipeNameError::Recipe { path, error }),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let known = EMBEDDED.iter().map(|embedded| embedded.name.to_string()).collect();

@@ -1,0 +1,114 @@
+//! Reading files that users name: whole, and never more of them than a file of their kind may hold.
+//!
+//! | kind | most |
+//! |---|---|
+//! | [`DOCUMENT`]: scenario, experiment, recipe; PEM | 4 MB |
+//! | [`IPERF3`]: iperf3's JSON | 32 MB |
+//! | [`TABLE`]: CSV | 256 MB |
+//! | [`TRACE`], [`CAPTURE`]: Mahimahi's format, packet captures | 1 GB |
+//! | [`STREAM`]: any of them from what is no regular file (a pipe, a device) | 64 MB |
+//!
+//! Memory follows from these: the costliest format takes about 40 bytes for one of the file.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::path::Path;
+
+use brakelight_core::units::Bytes;
+
+/// The most that a TOML or PEM file may hold.
+pub const DOCUMENT: Bytes = Bytes(4_000_000);
+/// The most that iperf3's JSON may hold.
+pub const IPERF3: Bytes = Bytes(32_000_000);
+/// The most that a CSV table may hold.
+pub const TABLE: Bytes = Bytes(256_000_000);
+/// The most that a trace in Mahimahi's format may hold.
+pub const TRACE: Bytes = Bytes(1_000_000_000);
+/// The most that a packet capture may hold.
+pub const CAPTURE: Bytes = Bytes(1_000_000_000);
+/// The most that is read from what is no regular file, whose length nobody knows.
+pub const STREAM: Bytes = Bytes(64_000_000);
+
+/// The start of a file by which its format is told.
+const HEAD: u64 = 65_536;
+
+/// rfc3629 6: some editors put it before a text; it belongs to none of the formats.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// A file holds more than one of its kind may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct TooLong {
+    most: Bytes,
+    regular: bool,
+}
+
+impl fmt::Display for TooLong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = if self.regular { "such a file may hold" } else { "is read of what is no regular file" };
+        write!(f, "it is longer than {}, the most that {what}", self.most)
+    }
+}
+
+impl std::error::Error for TooLong {}
+
+/// The contents of the file at `path` without a byte order mark. Fails if they are longer than `most`, or than [`STREAM`]
+/// if it is no regular file.
+pub fn read(path: &Path, most: Bytes) -> io::Result<Vec<u8>> {
+    read_by(path, |_| most)
+}
+
+/// The same, where the limit depends on how the contents begin: `most` is given up to 64 KiB of them.
+pub fn read_by(path: &Path, most: impl FnOnce(&[u8]) -> Bytes) -> io::Result<Vec<u8>> {
+    let mut file = open(path)?;
+    let metadata = file.metadata()?;
+    let regular = metadata.is_file();
+    let mut bytes = Vec::new();
+    file.by_ref().take(HEAD).read_to_end(&mut bytes)?;
+    if bytes.starts_with(BYTE_ORDER_MARK) {
+        bytes.drain(..BYTE_ORDER_MARK.len());
+    }
+    let most = most(&bytes);
+    let most = if regular { most } else { most.min(STREAM) };
+    let too_long = || io::Error::new(io::ErrorKind::FileTooLarge, TooLong { most, regular });
+    if regular && metadata.len() > most.0 {
+        return Err(too_long());
+    }
+    // One more than may be there, to see whether it is.
+    let rest = (most.0 + 1).saturating_sub(bytes.len() as u64);
+    bytes.reserve_exact(metadata.len().min(rest) as usize);
+    file.take(rest).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most.0 { Err(too_long()) } else { Ok(bytes) }
+}
+
+/// Standard input is read as it was handed to this process, and not opened anew: who handed it over may have had other rights.
+fn open(path: &Path) -> io::Result<File> {
+    let standard = ["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"].iter().any(|name| path == Path::new(name));
+    if standard { io::stdin().as_fd().try_clone_to_owned().map(File::from) } else { File::open(path) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_is_read_than_the_limit() {
+        let path = std::env::temp_dir().join(format!("brakelight-input-{}", std::process::id()));
+        std::fs::write(&path, "12345").unwrap();
+        let read_5 = read(&path, Bytes(5));
+        let refused = read(&path, Bytes(4)).unwrap_err();
+        std::fs::write(&path, "\u{feff}12345").unwrap();
+        let marked = read(&path, DOCUMENT);
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(read_5.unwrap(), b"12345");
+        assert_eq!(marked.unwrap(), b"12345");
+        assert_eq!(refused.kind(), io::ErrorKind::FileTooLarge);
+        assert_eq!(refused.to_string(), "it is longer than 4B, the most that such a file may hold");
+        let endless = read(Path::new("/dev/zero"), TRACE).unwrap_err();
+        assert_eq!(
+            endless.to_string(),
+            "it is longer than 64MB, the most that is read of what is no regular file"
+        );
+    }
+}
