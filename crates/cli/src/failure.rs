@@ -30,7 +30,10 @@ impl Failure {
     pub fn output(error: &io::Error, message: impl fmt::Display) -> Self {
         let run_failed = matches!(
             error.kind(),
-            ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge | ErrorKind::BrokenPipe
+            ErrorKind::StorageFull
+                | ErrorKind::QuotaExceeded
+                | ErrorKind::FileTooLarge
+                | ErrorKind::BrokenPipe
         ) || error.raw_os_error() == Some(EIO);
         if run_failed { Failure::run(message) } else { Failure::input(message) }
     }

@@ -66,7 +66,9 @@ fn replace(path: &Path, contents: &str) -> io::Result<()> {
 fn destination(path: &Path) -> io::Result<Destination> {
     let metadata = match fs::symlink_metadata(path) {
         Ok(metadata) => metadata,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Destination::Regular(path.into())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Ok(Destination::Regular(path.into()));
+        }
         Err(error) => return Err(error),
     };
     if metadata.is_symlink()

@@ -3,9 +3,11 @@
 use std::net::{SocketAddr, ToSocketAddrs};
 
 use brakelight_core::registry::ControllerConfig;
+use brakelight_core::units::Bytes;
 use brakelight_quic::adapter::{Path, Place, Settings, Unsupported};
 use brakelight_quic::perf::client::{Measurement, Plan, Until, Work, measure};
 use brakelight_quic::perf::identity::{Fingerprint, Identity, Trust, read_certificates};
+use brakelight_quic::perf::qlog::Logs;
 use brakelight_quic::perf::server::{self, Server};
 use brakelight_quic::perf::{Control, Error};
 use brakelight_scenario::documents::Runs;
@@ -34,7 +36,8 @@ pub fn serve(arguments: &arguments::Server) -> Result<(), Failure> {
         (Some(certificates), Some(key)) => Identity::read(certificates, key)?,
         _ => Identity::self_signed(),
     };
-    let settings = server::Settings { listen, control, identity, qlog: arguments.qlog.clone() };
+    let qlog = logs(arguments.qlog.as_deref(), arguments.qlog_limit);
+    let settings = server::Settings { listen, control, identity, qlog };
     let server = Server::bind(&settings, text::say)?;
     text::say(&format!("listening on {}; certificate {}", server.address(), server.fingerprint()));
     server.serve();
@@ -50,6 +53,9 @@ pub fn execute(arguments: &arguments::Client) -> Result<(), Failure> {
     let measured = measured(&plan, "measuring")?;
     if let (Trust::Anyone, Some(peer)) = (&plan.trust, measured.peer) {
         text::say(&format!("the server was taken at its word; --pin {peer} takes no other"));
+    }
+    if measured.logs_cut {
+        text::say("note: --qlog-limit was reached: the qlog files lack what came after it");
     }
     let run = outcome::run(&plan, &arguments.controller, &arguments.server, &measured);
     for flow in &measured.flows {
@@ -101,8 +107,13 @@ fn plan(arguments: &arguments::Client) -> Result<Plan, Failure> {
         until,
         connections: arguments.connections,
         probe: arguments.probe.map(|every| std::time::Duration::from_nanos(every.as_nanos())),
-        qlog: arguments.qlog.clone(),
+        qlog: logs(arguments.qlog.as_deref(), arguments.qlog_limit),
     })
+}
+
+/// Logs in `folder`, if there is to be one, of no more than `limit` together.
+fn logs(folder: Option<&std::path::Path>, limit: Bytes) -> Option<Logs> {
+    folder.map(|folder| Logs { folder: folder.to_path_buf(), limit })
 }
 
 /// The address that `text` names, and the name by which its certificate should know it.

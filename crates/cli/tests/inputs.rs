@@ -80,7 +80,8 @@ fn placeholders_do_not_expand_without_an_end() {
 fn a_scenario_that_would_take_days_is_refused_with_its_estimate() {
     let scratch = Scratch::new("costly");
     let change = |from: &str, to: &str| TWO_FLOWS.replace(from, to);
-    let links: String = (0..100_000).map(|n| format!("[[link]]\nname = \"l{n}\"\nrate = \"1Gbps\"\n")).collect();
+    let links: String =
+        (0..100_000).map(|n| format!("[[link]]\nname = \"l{n}\"\nrate = \"1Gbps\"\n")).collect();
     let traffic = |what: &str| change("controller = \"cubic\"", &format!("controller = \"cubic\"\n{what}"));
     for (name, scenario) in [
         ("fast", change("12Mbps", "10000Gbps").replace("10Mbps", "10000Gbps").replace("\"10s\"", "\"60s\"")),

@@ -11,6 +11,7 @@
 //! | [`stamps`], [`socket`] | the ECN codepoint of each packet, from where it was encrypted to the wire |
 //! | [`kit`] | all that an application of quinn needs, put together |
 //! | [`perf`] | measuring over real sockets |
+#![forbid(unsafe_code)]
 
 pub mod adapter;
 pub mod driver;

@@ -1,13 +1,14 @@
 //! Measuring over this machine's loopback: what is asked for is what is done, and what is counted adds up.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
 use std::time::Duration;
 
 use brakelight_core::registry::ControllerConfig;
+use brakelight_core::units::Bytes;
 use brakelight_quic::adapter::{Path, Place, Settings};
 use brakelight_quic::perf::client::{Measurement, Plan, Until, Work, measure};
 use brakelight_quic::perf::identity::{Fingerprint, Identity, Trust};
+use brakelight_quic::perf::qlog::Logs;
 use brakelight_quic::perf::server::{self, Server};
 use brakelight_quic::perf::{Control, Error};
 
@@ -30,7 +31,7 @@ fn serve(controller: &str) -> (SocketAddr, Fingerprint) {
     serve_and_log(controller, None)
 }
 
-fn serve_and_log(controller: &str, qlog: Option<PathBuf>) -> (SocketAddr, Fingerprint) {
+fn serve_and_log(controller: &str, qlog: Option<Logs>) -> (SocketAddr, Fingerprint) {
     let settings = server::Settings {
         listen: (Ipv4Addr::LOCALHOST, 0).into(),
         control: settings(controller, Place::Driver),
@@ -156,11 +157,9 @@ fn a_server_with_another_certificate_is_refused() {
 fn logs_of_both_ends_are_qlog_and_name_their_end() {
     let folder =
         std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("qlog-{}", std::process::id()));
-    let (server, _) = serve_and_log("cubic", Some(folder.clone()));
-    let plan = Plan {
-        qlog: Some(folder.clone()),
-        ..plan(server, ours("cubic"), Work::Upload, Until::Bytes(300_000))
-    };
+    let logs = Logs { folder: folder.clone(), limit: Bytes(100_000_000) };
+    let (server, _) = serve_and_log("cubic", Some(logs.clone()));
+    let plan = Plan { qlog: Some(logs), ..plan(server, ours("cubic"), Work::Upload, Until::Bytes(300_000)) };
     run(&plan);
     let text = std::fs::read_to_string(folder.join("client-1.sqlog")).unwrap();
     assert!(folder.join("server-1.sqlog").exists());

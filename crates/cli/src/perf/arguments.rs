@@ -31,6 +31,9 @@ pub struct Server {
     /// Write a qlog of every connection into this folder
     #[arg(long, value_name = "DIR")]
     pub qlog: Option<PathBuf>,
+    /// The most that all qlog files together may hold
+    #[arg(long, value_name = "SIZE", default_value = "1GB", value_parser = size, requires = "qlog", allow_hyphen_values = true)]
+    pub qlog_limit: Bytes,
 }
 
 /// `perf`.
@@ -82,6 +85,9 @@ pub struct Client {
     /// Write a qlog of every connection into this folder
     #[arg(long, value_name = "DIR")]
     pub qlog: Option<PathBuf>,
+    /// The most that all qlog files together may hold
+    #[arg(long, value_name = "SIZE", default_value = "1GB", value_parser = size, requires = "qlog", allow_hyphen_values = true)]
+    pub qlog_limit: Bytes,
     /// Upload with the stack's own Cubic in turns, and print the ratios of throughput and of processor time per byte
     #[arg(long, conflicts_with_all = ["download", "request_response", "probe", "qlog"])]
     pub compare_stock: bool,

@@ -1,7 +1,6 @@
 //! The end that asks, measures and tells.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -14,7 +13,7 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 use super::identity::{Fingerprint, Trust};
 use super::link::{Connection, RecvStream, SendStream};
-use super::qlog::{Folder, Role};
+use super::qlog::{Folder, Logs, Role};
 use super::watch::{Report, Watch};
 use super::wire::{RECEIVED_LENGTH, Received, Request};
 use super::{Control, Error, Parts, SOCKET_BUFFER};
@@ -52,8 +51,8 @@ pub struct Plan {
     pub connections: u32,
     /// How often one more connection sends a small message there and back, if at all.
     pub probe: Option<Duration>,
-    /// Where qlog files go, if anywhere.
-    pub qlog: Option<PathBuf>,
+    /// Where qlog files go, if anywhere, and how much of them.
+    pub qlog: Option<Logs>,
 }
 
 /// What to do.
@@ -105,6 +104,8 @@ pub struct Measurement {
     pub processor: Duration,
     /// The server's certificate.
     pub peer: Option<Fingerprint>,
+    /// Whether events are missing from the qlog files because their limit was reached.
+    pub logs_cut: bool,
 }
 
 /// Does what `plan` says. `progress` is told every 200 ms how long it has been going on and how many bytes of payload have
@@ -166,7 +167,8 @@ async fn run(plan: &Plan, progress: &(impl Fn(Duration, u64) + Send + Sync)) -> 
     };
     connections.iter().for_each(|connection| connection.close(0, b"done"));
     client.host.wait_idle().await;
-    Ok(Measurement { flows, probe, elapsed: ended - began, processor, peer })
+    let logs_cut = client.qlog.as_ref().is_some_and(Folder::is_full);
+    Ok(Measurement { flows, probe, elapsed: ended - began, processor, peer, logs_cut })
 }
 
 /// Bytes of each connection, where bytes end it.
@@ -228,7 +230,7 @@ impl<'a> Client<'a> {
         };
         let host = Host::new(&plan.control, (any, 0).into())?;
         let crypto = plan.trust.crypto().map_err(|error| Error::System(std::io::Error::other(error)))?;
-        let qlog = plan.qlog.as_deref().map(|path| Folder::new(path, Role::Client)).transpose()?;
+        let qlog = plan.qlog.as_ref().map(|logs| Folder::of(logs, Role::Client)).transpose()?;
         Ok(Client { plan, host, crypto: Arc::new(crypto), qlog })
     }
 

@@ -3,8 +3,10 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use brakelight_core::units::Bytes;
 use quinn::{QlogConfig, TransportConfig};
 use serde_json::Value;
 
@@ -12,6 +14,9 @@ use super::Error;
 
 /// Bytes of a log kept before it has a file: many times those of a handshake.
 const HELD: usize = 1 << 18;
+
+/// Files of one name that a folder may hold.
+const MOST_OF_A_NAME: u32 = 10_000;
 
 /// rfc7464 2.2
 const SEPARATOR: u8 = 0x1e;
@@ -34,19 +39,59 @@ impl Role {
     }
 }
 
+/// Which logs are wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Logs {
+    /// The folder they go to.
+    pub folder: PathBuf,
+    /// The most bytes of all of them together.
+    pub limit: Bytes,
+}
+
 /// Where the files go, one a connection.
 #[derive(Clone, Debug)]
 pub struct Folder {
     path: PathBuf,
     role: Role,
+    /// Bytes that may still be written, of all files together.
+    left: Arc<AtomicU64>,
 }
 
 impl Folder {
-    /// Files `ROLE-NAME.sqlog` in the folder at `path`, which is made if it is not there.
+    /// Files `ROLE-NAME.sqlog` in the folder at `path`, which is made if it is not there. A file of that name stays: the new one is
+    /// called `ROLE-NAME-2.sqlog`, and so on.
     pub fn new(path: &Path, role: Role) -> Result<Self, Error> {
         std::fs::create_dir_all(path)
             .map_err(|error| Error::File { file: path.into(), reason: format!("{error}; give a folder") })?;
-        Ok(Folder { path: path.into(), role })
+        Ok(Folder { path: path.into(), role, left: Arc::new(AtomicU64::new(u64::MAX)) })
+    }
+
+    /// The folder of `logs`, with their limit.
+    pub fn of(logs: &Logs, role: Role) -> Result<Self, Error> {
+        let folder = Folder::new(&logs.folder, role)?;
+        folder.left.store(logs.limit.0, Ordering::Relaxed);
+        Ok(folder)
+    }
+
+    /// Returns `true` if events were left out because the limit was reached.
+    pub fn is_full(&self) -> bool {
+        self.left.load(Ordering::Relaxed) == 0
+    }
+
+    /// Makes a file where nothing is, and so follows no link that somebody laid there.
+    fn create(&self, name: &str) -> Result<(PathBuf, File), Error> {
+        let stem = format!("{}-{name}", self.role.name());
+        for number in 1..=MOST_OF_A_NAME {
+            let stem = if number == 1 { stem.clone() } else { format!("{stem}-{number}") };
+            let file = self.path.join(stem + ".sqlog");
+            match File::create_new(&file) {
+                Ok(open) => return Ok((file, open)),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(Error::File { file, reason: error.to_string() }),
+            }
+        }
+        let reason = format!("it holds {MOST_OF_A_NAME} logs called {stem}; give another folder");
+        Err(Error::File { file: self.path.clone(), reason })
     }
 
     /// Has the connection of `transport` logged. Its file is made when its name is given, so that those who never get through
@@ -55,7 +100,7 @@ impl Folder {
         let stage = Arc::new(Mutex::new(Stage::Held(Vec::new())));
         let mut config = QlogConfig::default();
         config
-            .writer(Box::new(Completed::new(Staged(stage.clone()), self.role)))
+            .writer(Box::new(Completed::new(Staged(stage.clone()), self.role, self.left.clone())))
             .title(Some(format!("brakelight {}", self.role.name())));
         transport.qlog_stream(config.into_stream());
         Unnamed { folder: self.clone(), stage }
@@ -72,9 +117,9 @@ pub struct Unnamed {
 impl Unnamed {
     /// Makes the file of the connection called `name`, and writes to it what was kept.
     pub fn name(self, name: &str) -> Result<(), Error> {
-        let file = self.folder.path.join(format!("{}-{name}.sqlog", self.folder.role.name()));
+        let (file, open) = self.folder.create(name)?;
         let failed = |error: io::Error| Error::File { file: file.clone(), reason: error.to_string() };
-        let mut open = BufWriter::new(File::create(&file).map_err(failed)?);
+        let mut open = BufWriter::new(open);
         let mut stage = self.stage.lock().unwrap_or_else(PoisonError::into_inner);
         if let Stage::Held(kept) = &*stage {
             open.write_all(kept).map_err(failed)?;
@@ -122,11 +167,22 @@ struct Completed<W> {
     /// The record that is not yet whole.
     record: Vec<u8>,
     group: Option<Value>,
+    /// Bytes that may still be written.
+    left: Arc<AtomicU64>,
 }
 
 impl<W: Write> Completed<W> {
-    fn new(inner: W, role: Role) -> Self {
-        Completed { inner, role, record: Vec::new(), group: None }
+    fn new(inner: W, role: Role, left: Arc<AtomicU64>) -> Self {
+        Completed { inner, role, record: Vec::new(), group: None, left }
+    }
+
+    /// Takes `length` bytes of what may still be written; the first record that does not fit ends every log of the folder, so that
+    /// none has a gap in it.
+    fn take(&self, length: usize) -> bool {
+        let length = length as u64;
+        let take = |left: u64| Some(if left > length { left - length } else { 0 });
+        let before = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take);
+        before.is_ok_and(|left| left > length)
     }
 
     /// A record with what it lacked; none if nothing is to be added.
@@ -160,13 +216,12 @@ impl<W: Write> Write for Completed<W> {
                 // rfc7464 2.2: a record begins with a separator.
                 let start = usize::from(self.record.first() == Some(&SEPARATOR));
                 let record = std::mem::take(&mut self.record);
-                match self.complete(&record[start..]) {
-                    Some(text) => {
-                        self.inner.write_all(&record[..start])?;
-                        self.inner.write_all(text.as_bytes())?;
-                        self.inner.write_all(b"\n")?;
-                    }
-                    None => self.inner.write_all(&record)?,
+                let record = match self.complete(&record[start..]) {
+                    Some(text) => [&record[..start], text.as_bytes(), b"\n"].concat(),
+                    None => record,
+                };
+                if self.take(record.len()) {
+                    self.inner.write_all(&record)?;
                 }
             }
         }
@@ -184,7 +239,7 @@ mod tests {
 
     #[test]
     fn records_get_what_they_lack_and_the_others_stay_as_they_are() {
-        let mut completed = Completed::new(Vec::new(), Role::Client);
+        let mut completed = Completed::new(Vec::new(), Role::Client, Arc::new(AtomicU64::new(u64::MAX)));
         let pieces = [
             "\u{1e}{\"trace\":{\"vantage_point\":{\"type\":",
             "\"unknown\"}}}\n\u{1e}{\"name\":\"x\", \"data\":{}}\n",
@@ -199,6 +254,20 @@ mod tests {
         let lost: Value = serde_json::from_str(records[3]).unwrap();
         assert_eq!(lost["group_id"], "1");
         assert_eq!((&lost["data"]["packet_number"], &lost["data"]["raw"]["length"]), (&7.into(), &9.into()));
+    }
+
+    #[test]
+    fn logs_end_whole_at_their_limit() {
+        let left = Arc::new(AtomicU64::new(60));
+        let mut logs = [0, 1].map(|_| Completed::new(Vec::new(), Role::Server, left.clone()));
+        for _ in 0..3 {
+            for log in &mut logs {
+                log.write_all(b"\x1e{\"name\":\"sixteen\"}\n").unwrap();
+            }
+        }
+        // 21 bytes each: two fit, and nothing comes after the one that does not.
+        assert_eq!(logs.map(|log| log.inner.len()), [21, 21]);
+        assert_eq!(left.load(Ordering::Relaxed), 0);
     }
 
     #[test]

@@ -1,16 +1,15 @@
 //! The end that takes and gives bytes as it is asked to, for any number of clients at once.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 use tokio::time::{Duration, MissedTickBehavior, interval};
 
 use super::identity::{Fingerprint, Identity};
 use super::link::{Connection, RecvStream, SendStream};
-use super::qlog::{Folder, Role};
+use super::qlog::{Folder, Logs, Role};
 use super::watch::Watch;
 use super::wire::{LENGTH, Received, Request};
 use super::{Error, SOCKET_BUFFER};
@@ -29,8 +28,8 @@ pub struct Settings {
     pub control: adapter::Settings,
     /// Who it is.
     pub identity: Identity,
-    /// Where qlog files go, if anywhere.
-    pub qlog: Option<PathBuf>,
+    /// Where qlog files go, if anywhere, and how much of them.
+    pub qlog: Option<Logs>,
 }
 
 /// Who is told what a server does, in words.
@@ -56,7 +55,7 @@ impl Server {
         let runtime = super::runtime()?;
         let crypto =
             settings.identity.crypto().map_err(|error| Error::System(std::io::Error::other(error)))?;
-        let qlog = settings.qlog.as_deref().map(|path| Folder::new(path, Role::Server)).transpose()?;
+        let qlog = settings.qlog.as_ref().map(|logs| Folder::of(logs, Role::Server)).transpose()?;
         let say: Say = Arc::new(say);
         let listen = Listen { crypto: Arc::new(crypto), opening: opening(qlog, say.clone()) };
         let control = settings.control.clone().under_driver();
@@ -92,9 +91,14 @@ impl Server {
 /// What connections are made with: a log in `qlog`, if there is such a folder, once they have shown that they are there.
 fn opening(qlog: Option<Folder>, say: Say) -> Box<dyn Fn() -> Opening + Send> {
     let number = Arc::new(AtomicU64::new(0));
+    let told = AtomicBool::new(false);
     Box::new(move || {
         let mut transport = super::transport();
-        let log = qlog.as_ref().map(|folder| folder.log(&mut transport));
+        let full = qlog.as_ref().is_some_and(Folder::is_full);
+        if full && !told.swap(true, Ordering::Relaxed) {
+            say("the limit of the qlog files is reached: nothing more is logged");
+        }
+        let log = qlog.as_ref().filter(|_| !full).map(|folder| folder.log(&mut transport));
         let (number, say) = (number.clone(), say.clone());
         let connected = log.map(|log| {
             Connected::new(move || {

@@ -56,7 +56,8 @@ fn record(device: &str) -> Result<PathBuf, Error> {
     made.map_err(|error| Error::kernel(format!("making {RECORDS}"), error))?;
     let namespace = fs::metadata("/proc/thread-self/ns/net");
     let namespace = namespace.map_err(|error| Error::kernel("naming the network namespace", error))?.ino();
-    let name = std::ffi::CString::new(device).map_err(|error| Error::Input(format!("`{device}`: {error}")))?;
+    let name =
+        std::ffi::CString::new(device).map_err(|error| Error::Input(format!("`{device}`: {error}")))?;
     // SAFETY: the name is a string that ends in zero and lives through the call.
     let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
     Ok(folder.join(format!("merging-{namespace}-{index}")))
