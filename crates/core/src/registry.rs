@@ -3,6 +3,7 @@
 //!
 //! Dispatch is a `match`, so an algorithm of the table costs no call through a pointer.
 
+use alloc::boxed::Box;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
@@ -16,6 +17,7 @@ use crate::feedback::{self, AckAction, Arrival, Echo, Feedback, Receiver, pass_t
 use crate::packet::{HeaderKind, Packet};
 use crate::parameters::{Parameter, ParameterError, Parameters};
 use crate::queue::{self, Backlog, Dequeued, Drops, LinkView, Place, Queue, pass_to_queue};
+use crate::sender::Checked;
 pub use crate::table::{
     Bench, Carries, DEFAULT_CONTROLLER, DEFAULT_QUEUE, Host, Kernel, Needs, Preset, Routers, Traits,
 };
@@ -103,10 +105,14 @@ macro_rules! make_controllers {
         /// A controller of any kind, dispatched by `match`.
         #[derive(Clone, Debug)]
         #[allow(clippy::large_enum_variant)]
-        pub enum AnyController { $( #[doc = $summary] $Var(controller::$mod::$Ty), )* }
+        pub enum AnyController {
+            $( #[doc = $summary] $Var(controller::$mod::$Ty), )*
+            /// Any of them, whose host is held to the contract.
+            Checked(Box<Checked<AnyController>>),
+        }
 
         impl Controller for AnyController {
-            pass_to_controller!(AnyController { $($Var)* });
+            pass_to_controller!(AnyController { $($Var)* Checked });
         }
 
         /// A controller's settings, checked, ready to build any number of instances.
@@ -159,6 +165,14 @@ macro_rules! make_controllers {
             }
         }
     };
+}
+
+impl AnyController {
+    /// The same controller, whose host is held to the contract of [`controller`](crate::controller#the-contract): a
+    /// violation panics. It decides as it did.
+    pub fn checked(self) -> Self {
+        AnyController::Checked(Box::new(Checked::strict(self)))
+    }
 }
 
 impl ControllerConfig {

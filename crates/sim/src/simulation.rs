@@ -400,6 +400,7 @@ pub(crate) fn flow_config(
         jitter: flow.jitter,
         random: Random::stream(scenario.seed, &format!("host {name}")),
         controller_random: Random::stream(scenario.seed, &format!("controller {name}")),
+        check_contract: false,
     }
 }
 

@@ -274,8 +274,9 @@ impl Books {
             });
         }
         let before = self.inflight + self.unclear;
-        let total_lost = event.lost.iter().map(|info| info.size.0).sum::<u64>();
-        let least = self.inflight.saturating_sub(total_lost);
+        // What a timer had declared lost left the flight before: some of it is listed now, some has arrived after all.
+        let settled = event.newly_lost.0 + event.newly_acked.0;
+        let least = if self.unlisted || self.undone { 0 } else { self.inflight.saturating_sub(settled) };
         self.compare_inflight("inflight_before", event.inflight_before.0, least, before);
         for info in event.lost {
             self.lose(info);

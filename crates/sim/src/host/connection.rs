@@ -102,7 +102,11 @@ impl Connection {
             now,
             random,
         };
-        let controller = Box::new(config.controller.build(&opening));
+        let mut controller = config.controller.build(&opening);
+        if config.check_contract {
+            controller = controller.checked();
+        }
+        let controller = Box::new(controller);
         let encoding = controller.encoding();
         let feedback = Box::new(config.feedback.build(&feedback::Receiver {
             encoding,

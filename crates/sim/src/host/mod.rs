@@ -78,6 +78,10 @@ pub struct FlowConfig {
     pub random: Random,
     /// The controller's.
     pub controller_random: Random,
+    /// Whether the host is held to the contract with its controller
+    /// ([`brakelight_core::controller`](brakelight_core::controller#the-contract)): a violation panics. Slower; the
+    /// outcome is the same.
+    pub check_contract: bool,
 }
 
 /// What a flow did so far.

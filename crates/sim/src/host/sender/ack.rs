@@ -97,6 +97,10 @@ impl Sender {
             || !sum.list.is_empty()
             || !self.lost.is_empty();
         if says {
+            // Timers and ACKs add to the list, each from the oldest packet on.
+            if !self.lost.is_sorted_by_key(|info| info.number) {
+                self.lost.sort_unstable_by_key(|info| info.number);
+            }
             let newly_lost: Bytes = self.lost.iter().map(|info| info.size).sum();
             let event = AckEvent {
                 now,
@@ -133,6 +137,32 @@ impl Sender {
             Host::Tcp => self.rearm_tcp(now, &sum),
             Host::Quic => self.rearm_quic(),
         }
+    }
+
+    /// Tells the controller of losses that no ACK will list, for nothing is in flight any more.
+    pub(super) fn report_losses(&mut self, now: Time) {
+        self.controller.on_ack(&AckEvent {
+            now,
+            acked: &[],
+            lost: &self.lost,
+            newly_acked: Bytes::ZERO,
+            newly_lost: self.lost.iter().map(|info| info.size).sum(),
+            inflight_before: self.inflight(),
+            inflight: self.inflight(),
+            delivered: self.delivery.delivered(),
+            total_lost: Bytes(self.delivery.lost()),
+            rtt: self.rtt.told(None),
+            ack_delay: Duration::ZERO,
+            round: self.delivery.round(),
+            round_start: false,
+            marks: Marks::default(),
+            receive_times: &[],
+            report: Report::None,
+            cwnd_limited: false,
+            recovery: self.episode.state(self.prr.is_some()),
+        });
+        self.lost.clear();
+        self.note_controller();
     }
 
     /// Takes transmission `number` out of flight as acknowledged.
@@ -243,6 +273,16 @@ impl Sender {
                     MarkCount { packets: u64::from(packets), bytes: Bytes(u64::from(packets) * self.mss) }
                 }
             };
+        }
+        // A path that duplicates packets has more of them counted than were sent. Congestion is believed first.
+        let counted =
+            self.counters.accelerate_packets + self.counters.brake_packets + self.counters.ce_packets;
+        let mut left = self.counters.sent_packets.saturating_sub(counted);
+        for count in counts.iter_mut().rev() {
+            if count.packets > left {
+                *count = MarkCount { packets: left, bytes: Bytes(left * self.mss) };
+            }
+            left -= count.packets;
         }
         [marks.accelerate, marks.brake, marks.ce] = counts;
         self.count_marks(&marks);

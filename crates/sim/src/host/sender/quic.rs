@@ -125,10 +125,15 @@ impl Sender {
             }
         }
         // rfc9002 7.3.2: recovery ends when a packet sent during it is acknowledged.
-        if !self.episode.is_open() && !self.episode.covers(u64::from(newest)) {
+        let passed = !self.episode.covers(u64::from(newest));
+        if passed && !self.episode.is_open() && self.episode.phase() != Phase::Loss {
             self.end_episode(now);
         }
         self.detect_quic_losses(now);
+        // What was out when congestion was found to be persistent must be settled besides.
+        if passed && self.episode.phase() == Phase::Loss && !self.episode.covers(u64::from(self.oldest)) {
+            self.end_episode(now);
+        }
     }
 
     fn detect_quic_losses(&mut self, now: Time) {
@@ -263,6 +268,7 @@ impl Sender {
             }
         }
         self.answer_quic_losses(now, self.delivery.lost() - lost_before, listed);
+        self.report_losses(now);
         self.retire();
         self.rearm_quic();
     }

@@ -1,0 +1,202 @@
+//! The modelled hosts keep the contract with every controller, whatever the path and the application do: see
+//! `brakelight_core::controller`, "The contract". `PROPTEST_CASES` sets how many random scenarios are tried.
+
+use std::fmt::Write;
+
+use brakelight_core::registry::{CONTROLLERS, ControllerConfig};
+use brakelight_scenario::file::read;
+use brakelight_scenario::scenario::Scenario;
+use brakelight_sim::Traces;
+use brakelight_sim::host::{FlowConfig, FlowHost};
+use brakelight_sim::simulation::run_with;
+use proptest::prelude::*;
+
+/// What happens to the packets, and what the application does.
+#[derive(Clone, Debug)]
+struct Roughness {
+    seed: u64,
+    rtt_ms: u32,
+    rate_kbps: u32,
+    buffer: u32,
+    /// A link that stands still, for so long.
+    outage_ms: u32,
+    /// A router that restarts and loses what waits.
+    restart_ms: Option<u32>,
+    loss: f64,
+    burst_loss: bool,
+    reorder: Option<(f64, u32)>,
+    duplicate: f64,
+    ack_loss: f64,
+    ack_thin: u32,
+    /// A route that becomes longer by up to this, for a while: timeouts that were none.
+    spike_ms: u32,
+    ack_every: u32,
+    traffic: &'static str,
+    flows: u32,
+    stop: bool,
+}
+
+fn roughness() -> impl Strategy<Value = Roughness> {
+    let traffic = prop_oneof![
+        3 => Just("backlogged"),
+        1 => Just("{ kind = \"size\", size = \"200kB\" }"),
+        1 => Just("{ kind = \"on-off\", on = \"700ms\", off = \"900ms\", random = true }"),
+        1 => Just("{ kind = \"rate-limited\", rate = \"600kbps\" }"),
+        1 => Just("{ kind = \"request-response\", request = \"300B\", response = \"60kB\", think = \"250ms\" }"),
+        1 => Just("{ kind = \"short-flows\", per_second = 4, size = \"30kB\" }"),
+        1 => Just("\"video\""),
+    ];
+    let path = (
+        any::<u64>(),
+        5_u32..300,
+        200_u32..30_000,
+        3_u32..400,
+        prop_oneof![Just(0), 100_u32..4_000],
+        prop::option::weighted(0.2, 50_u32..1_500),
+    );
+    let faults = (
+        prop_oneof![3 => Just(0.0), 1 => 0.0..0.2],
+        prop::bool::weighted(0.2),
+        prop::option::weighted(0.3, (0.0..0.3, 1_u32..120)),
+        prop_oneof![3 => Just(0.0), 1 => 0.0..0.2],
+        prop_oneof![2 => Just(0.0), 1 => 0.0..0.7],
+        1_u32..4,
+        prop_oneof![2 => Just(0), 1 => 50_u32..2_500],
+    );
+    let hosts = (1_u32..5, traffic, 1_u32..3, prop::bool::weighted(0.2));
+    (path, faults, hosts).prop_map(|(path, faults, hosts)| {
+        let (seed, rtt_ms, rate_kbps, buffer, outage_ms, restart_ms) = path;
+        let (loss, burst_loss, reorder, duplicate, ack_loss, ack_thin, spike_ms) = faults;
+        let (ack_every, traffic, flows, stop) = hosts;
+        Roughness {
+            seed: seed >> 1,
+            rtt_ms,
+            rate_kbps,
+            buffer,
+            outage_ms,
+            restart_ms,
+            loss,
+            burst_loss,
+            reorder,
+            duplicate,
+            ack_loss,
+            ack_thin,
+            spike_ms,
+            ack_every,
+            traffic,
+            flows,
+            stop,
+        }
+    })
+}
+
+/// Six seconds of it, for one controller on one host.
+fn scenario(rough: &Roughness, controller: &str, queue: &str, host: &str) -> Scenario {
+    let mut text = format!("duration = \"6s\"\nseed = {}\n[[link]]\nname = \"link\"\n", rough.seed);
+    match rough.outage_ms {
+        0 => writeln!(text, "rate = \"{}kbps\"", rough.rate_kbps),
+        outage => {
+            let rate = rough.rate_kbps;
+            writeln!(
+                text,
+                "steps = [[\"1500ms\", \"{rate}kbps\"], [\"{outage}ms\", \"1kbps\"], [\"1s\", \"{rate}kbps\"]]"
+            )
+        }
+    }
+    .unwrap();
+    writeln!(text, "buffer = \"{}pkt\"\nqueue = \"{queue}\"", rough.buffer).unwrap();
+    if let Some(down) = rough.restart_ms {
+        writeln!(text, "restarts = [{{ at = \"2s\", down = \"{down}ms\", waiting = \"lost\" }}]").unwrap();
+    }
+    let mut path = vec!["link".to_owned()];
+    let mut add = |wanted: bool, element: String| {
+        if wanted {
+            path.push(element);
+        }
+    };
+    add(rough.loss > 0.0, format!("loss:rate={:.4}", rough.loss));
+    add(rough.burst_loss, "gilbert-elliott:p=0.01,r=0.2".into());
+    if let Some((rate, hold)) = rough.reorder {
+        add(true, format!("reorder:rate={rate:.4},hold={hold}ms"));
+    }
+    add(rough.duplicate > 0.0, format!("duplicate:rate={:.4}", rough.duplicate));
+    let spike = format!("jitter:mean={0}ms,spread={0}ms,max=6s,hold=600ms", rough.spike_ms / 2);
+    add(rough.spike_ms > 0, spike);
+    let mut reverse = Vec::new();
+    if rough.ack_loss > 0.0 {
+        reverse.push(format!("ack-loss:rate={:.4}", rough.ack_loss));
+    }
+    if rough.ack_thin > 1 {
+        reverse.push(format!("ack-thin:every={}", rough.ack_thin));
+    }
+    let Roughness { rtt_ms, ack_every, traffic, flows, .. } = rough;
+    let traffic =
+        if traffic.starts_with(['{', '"']) { (*traffic).to_owned() } else { format!("\"{traffic}\"") };
+    write!(
+        text,
+        "[[flow]]\ncontroller = \"{controller}\"\nhost = \"{host}\"\nrtt = \"{rtt_ms}ms\"\npath = {path:?}\n\
+         reverse = {reverse:?}\nack_every = {ack_every}\ntraffic = {traffic}\ncount = {flows}\n"
+    )
+    .unwrap();
+    if rough.stop {
+        text.push_str("stop = \"4s\"\n");
+    }
+    read("contract.toml", &text).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+/// Runs it with every host held to the contract, which panics where it is broken.
+fn hold(scenario: &Scenario) {
+    let held = |config| Ok(FlowHost::new(FlowConfig { check_contract: true, ..config }));
+    run_with(scenario, &Traces::default(), held).expect("a sound scenario");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(24),
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
+
+    #[test]
+    fn the_modelled_hosts_keep_the_contract_with_every_controller(rough in roughness()) {
+        for entry in CONTROLLERS {
+            let config = ControllerConfig::new(entry.name, &[]).unwrap();
+            let queue = config.needs().queue.unwrap_or("droptail");
+            for host in ["tcp", "quic"] {
+                hold(&scenario(&rough, entry.name, queue, host));
+            }
+        }
+    }
+}
+
+/// The check must change nothing, or it would hold something else to the contract than what runs.
+#[test]
+fn a_run_that_is_held_to_the_contract_has_the_same_outcome() {
+    let rough = Roughness {
+        seed: 5,
+        rtt_ms: 60,
+        rate_kbps: 8_000,
+        buffer: 60,
+        outage_ms: 700,
+        restart_ms: None,
+        loss: 0.01,
+        burst_loss: false,
+        reorder: None,
+        duplicate: 0.0,
+        ack_loss: 0.1,
+        ack_thin: 1,
+        spike_ms: 0,
+        ack_every: 2,
+        traffic: "backlogged",
+        flows: 2,
+        stop: false,
+    };
+    for (controller, queue) in [("cubic", "droptail"), ("bbr3", "droptail"), ("abc", "abc")] {
+        let scenario = scenario(&rough, controller, queue, "tcp");
+        let traces = Traces::default();
+        let held = |config| Ok(FlowHost::new(FlowConfig { check_contract: true, ..config }));
+        let plain = brakelight_sim::run(&scenario, &traces).unwrap();
+        let checked = run_with(&scenario, &traces, held).unwrap();
+        assert_eq!(format!("{plain:?}"), format!("{checked:?}"));
+    }
+}
