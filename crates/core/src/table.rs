@@ -167,7 +167,7 @@ macro_rules! controllers {
                 second_window "the rate of delivery and the smallest RTT",
                 needs { feedback: "delayed", rate: true, kernel: Some(Kernel { name: "bbr", options: &[] }) };
             Bbr2(bbr2::Bbr2) = "bbr2",
-                "BBR version 2: bounded by the losses of its probes, as Linux tcp_bbr2.c",
+                "BBR version 2: bounded by the losses of its probes, as google/bbr tcp_bbr2.c",
                 second_window "the rate of delivery, the smallest RTT and losses",
                 needs { feedback: "delayed", rate: true };
             Bbr3(bbr3::Bbr3) = "bbr3",
@@ -179,11 +179,11 @@ macro_rules! controllers {
                 second_window "losses",
                 needs { feedback: "rfc3168", kernel: Some(Kernel { name: "cubic", options: &["reno_catch_up", "horizon"] }) };
             Vegas(vegas::Vegas) = "vegas",
-                "Vegas: keeps two to four packets in the queue (Brakmo and Peterson 1995, as Linux)",
+                "Vegas: keeps two to four packets in the queue (Brakmo and Peterson 1995, as Linux 6.12 tcp_vegas.c)",
                 second_window "losses and round trips",
                 needs { feedback: "delayed" };
             Westwood(westwood::Westwood) = "westwood" | "westwood+",
-                "Westwood+: after a loss the window is the bandwidth estimate times the smallest RTT (Mascolo 2001, as Linux)",
+                "Westwood+: after a loss the window is the bandwidth estimate times the smallest RTT (Mascolo 2001, as Linux 6.12 tcp_westwood.c)",
                 second_window "losses",
                 needs { feedback: "rfc3168" };
             QuicDc(quicdc::QuicDc) = "quicdc" | "quic-dc",

@@ -10,6 +10,8 @@
 //! | `timeout` | TCP's timers: tail loss probe, RTO |
 //! | `quic` | RFC 9002: packet and time thresholds, PTO, persistent congestion |
 //! | `prr` | what may be in flight while TCP repairs losses |
+//!
+//! The files import each other, since they are one type's methods, split by concept.
 
 mod ack;
 mod episode;
