@@ -28,6 +28,9 @@ impl Application for Bulk {
     fn start(&mut self, socket: &mut impl Socket) {
         self.started = socket.now();
         socket.write(self.size);
+        if self.size != ENDLESS {
+            socket.finish();
+        }
     }
 
     fn stop(&mut self, socket: &mut impl Socket) {

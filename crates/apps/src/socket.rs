@@ -31,6 +31,9 @@ pub trait Socket {
     /// Asks for `size` more bytes of payload to be sent; [`ENDLESS`] for always more.
     fn write(&mut self, size: Bytes);
 
+    /// Says that nothing more will be written. A host whose connections never end need not act on it.
+    fn finish(&mut self) {}
+
     /// Payload that was written and has never been sent.
     fn unsent(&self) -> Bytes;
 

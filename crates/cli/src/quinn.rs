@@ -2,15 +2,12 @@
 
 use brakelight_core::ecn::{Ecn, Encoding};
 use brakelight_core::endpoint::Endpoint;
-use brakelight_core::packet::Direction as Way;
-use brakelight_core::packet::{Packet as _, PacketId};
+use brakelight_core::packet::{FlowId, Packet as _, PacketId};
 use brakelight_core::random::Random;
 use brakelight_core::registry::Carries;
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::Bytes;
-use brakelight_quic::adapter::Times;
-use brakelight_quic::driver::{Direction, Flow, FlowSettings, Handle, Packet, SetupError};
-use brakelight_quic::validation::State;
+use brakelight_quic::driver::{self, FlowSettings, Handle, Packet, SetupError};
 use brakelight_scenario::outcome::Outcome;
 use brakelight_scenario::scenario::{FlowSpec, Scenario};
 use brakelight_sim::engine::Routed;
@@ -84,26 +81,29 @@ fn settings(config: &FlowConfig) -> FlowSettings {
 /// Both ends of one flow.
 #[derive(Debug)]
 struct Host {
-    flow: Flow,
-    id: brakelight_core::packet::FlowId,
+    flow: driver::Host,
+    id: FlowId,
     sent: u64,
 }
 
 impl Host {
     fn new(config: FlowConfig) -> Result<Self, SetupError> {
-        Ok(Host { flow: Flow::new(settings(&config))?, id: config.flow, sent: 0 })
+        Ok(Host { flow: driver::Host::new(settings(&config))?, id: config.flow, sent: 0 })
     }
 }
 
 /// What the stack must know of a packet that it once sent.
 fn back(packet: &SimPacket) -> Option<Packet> {
     let Kind::Wire { slot, generation, hash, data } = packet.kind() else { return None };
-    let direction = match packet.direction() {
-        Way::Forward => Direction::Forward,
-        Way::Reverse => Direction::Reverse,
-    };
-    let handle = Handle { slot, generation };
-    Some(Packet { handle, direction, size: packet.size, ecn: packet.ecn(), data, hash16: hash })
+    Some(Packet {
+        handle: Handle { slot, generation },
+        direction: packet.direction(),
+        size: packet.size,
+        ecn: packet.ecn(),
+        data,
+        hash16: hash,
+        connection: packet.connection,
+    })
 }
 
 impl Endpoint<SimPacket> for Host {
@@ -117,21 +117,17 @@ impl Endpoint<SimPacket> for Host {
         let packet = self.flow.poll_transmit(now)?;
         self.sent += 1;
         let Handle { slot, generation } = packet.handle;
-        let direction = match packet.direction {
-            Direction::Forward => Way::Forward,
-            Direction::Reverse => Way::Reverse,
-        };
         Some(SimPacket::new(&Contents {
             id: PacketId(u64::from(self.id.0) << 40 | self.sent),
             sent_at: now,
             kind: Kind::Wire { slot, generation, hash: packet.hash16, data: packet.data },
             flow: self.id,
-            connection: 0,
+            connection: packet.connection,
             size: packet.size,
             ecn: packet.ecn,
             // A scheme's queue is told whose packets are whose; those without ECN are everybody's.
             encoding: if packet.ecn == Ecn::NotEct { Encoding::None } else { self.flow.encoding() },
-            direction,
+            direction: packet.direction,
             cwr: false,
         }))
     }
@@ -150,44 +146,23 @@ impl Endpoint<SimPacket> for Host {
 impl Reporting for Host {
     /// The stack does not count packets that carry something for the second time; what was lost is sent again.
     fn counters(&self) -> FlowCounters {
-        let counters = self.flow.governor().counters();
-        FlowCounters { goodput_bytes: self.flow.received(), retransmitted_packets: counters.lost_packets }
+        let totals = self.flow.totals();
+        FlowCounters { goodput_bytes: totals.received_bytes, retransmitted_packets: totals.lost_packets }
     }
 
     fn take_rtt_sample(&mut self) -> Option<Duration> {
-        self.flow.governor().take_rtt_sample()
+        self.flow.take_rtt_sample()
     }
 
     fn cwnd(&self) -> Bytes {
-        self.flow.governor().cwnd()
+        self.flow.cwnd()
     }
 
     fn inspect(&self, visit: &mut dyn FnMut(&'static str, f64)) {
-        let governor = self.flow.governor();
-        visit("inflight_bytes", governor.inflight().as_f64());
-        visit("cwnd_bytes", governor.cwnd().as_f64());
-        if let Some(srtt) = governor.smoothed_rtt() {
-            visit("srtt_ms", srtt.as_millis_f64());
-        }
-        if let Some(rate) = governor.pacing_rate() {
-            visit("pacing_rate_bps", rate.as_bps_f64());
-        }
-        governor.inspect(visit);
+        self.flow.inspect(visit);
     }
 
-    fn application(&self, _now: Time, visit: &mut dyn FnMut(&'static str, f64)) {
-        if let Some(took) = self.flow.completion() {
-            visit("completion_ms", took.as_millis_f64());
-        }
-        let governor = self.flow.governor();
-        if let State::Failed(_) = governor.validation() {
-            visit("ecn_failed", 1.0);
-        }
-        if self.flow.closed().is_some() {
-            visit("closed", 1.0);
-        }
-        if governor.times() == Times::RoundTrip {
-            visit("times_of_round_trips", 1.0);
-        }
+    fn application(&self, now: Time, visit: &mut dyn FnMut(&'static str, f64)) {
+        self.flow.application(now, visit);
     }
 }

@@ -231,7 +231,7 @@ const LINES: &[&str] = &[
     "parity header.toml --host quinn",
     "run good.toml --host sctp",
     "run header.toml --host quinn",
-    "run calls.toml --host quinn",
+    "run request.toml --host quinn",
     "run tiny.toml --host quinn",
     "list",
     "list everything",
@@ -265,7 +265,8 @@ fn folder() -> Scratch {
     scratch.write("good.toml", scenario(("1s", "1s")));
     scratch.write("header.toml", scenario(("\"cubic\"", "\"sprout\"")));
     let traffic = |what: &str| scenario(("controller =", &format!("{what}\ncontroller =")));
-    scratch.write("calls.toml", traffic("traffic = \"call\""));
+    let request = "{ kind = \"request-response\", request = \"1MB\", response = \"1kB\" }";
+    scratch.write("request.toml", traffic(&format!("traffic = {request}")));
     scratch.write("tiny.toml", traffic("mss = \"500B\""));
     scratch.write("broken.toml", scenario(("[[link]]", "[[link]")));
     scratch.write("unknown-key.toml", scenario(("buffer =", "bufer =")));

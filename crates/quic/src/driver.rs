@@ -5,8 +5,10 @@
 //! | `end` | one end of a connection: timers, the gate that lets packets go at the controller's rate, reports to the peer |
 //! | [`net`] | ends over a real socket |
 //! | `side` | an end that a simulator carries |
-//! | `flow` | both ends of a flow as one [`Endpoint`](brakelight_core::endpoint::Endpoint)-like machine, with its application |
-//! | `application` | what the sending end offers |
+//! | `flow` | both ends of a connection as one [`Endpoint`](brakelight_core::endpoint::Endpoint)-like machine, with its application |
+//! | `bundle` | a flow of short connections that come and go |
+//! | `host` | either of them: what a simulator plugs in |
+//! | `message` | an application's messages in DATAGRAM frames |
 //! | `identity` | the fixed certificate and the TLS configurations |
 //! | `slab` | the payloads of packets on their way |
 //!
@@ -14,15 +16,17 @@
 //! certificate is fixed and of Ed25519, whose signatures have one length, and the size of packets is not searched for. What
 //! stays random is what TLS keeps to itself: keys and hellos, in which nothing but their length matters to the network.
 
-mod application;
+mod bundle;
 mod end;
 mod flow;
+mod host;
 pub mod identity;
+mod message;
 pub mod net;
 mod side;
 mod slab;
 
-pub use application::{Application, UnsupportedTraffic};
-pub use flow::{Direction, Flow, FlowSettings, Packet, SetupError};
+pub use flow::{Flow, FlowSettings, Packet, SetupError, Totals};
+pub use host::Host;
 pub use side::{Outgoing, Side, SideSettings};
 pub use slab::Handle;

@@ -41,6 +41,9 @@ pub trait Listener: Send + Sync {
     /// The 1-RTT packet `number` was decrypted. The stack may still drop it as one that it has seen before.
     fn on_open(&self, _number: u64) {}
 
+    /// The frames of a 1-RTT packet that is about to be encrypted, and then sealed.
+    fn on_frames(&self, _payload: &[u8]) {}
+
     /// The 1-RTT packet `number` is encrypted and about to leave, its header not yet protected; `eliciting` tells whether it
     /// asks for an ACK. Returns the codepoint that it is to carry, or `None` for the one that the stack chose.
     fn on_seal(&self, number: u64, packet: &[u8], eliciting: bool) -> Option<brakelight_core::ecn::Ecn>;
@@ -232,7 +235,9 @@ impl PacketKey for TappedKey {
             return self.inner.encrypt(packet, buf, header_len);
         }
         let end = buf.len().saturating_sub(self.inner.tag_len());
-        let eliciting = frames::is_eliciting(buf.get(header_len..end).unwrap_or_default());
+        let payload = buf.get(header_len..end).unwrap_or_default();
+        self.connection.listener.on_frames(payload);
+        let eliciting = frames::is_eliciting(payload);
         self.inner.encrypt(packet, buf, header_len);
         if let Some(ecn) = self.connection.listener.on_seal(packet, buf, eliciting) {
             self.connection.stamps.leave(buf, ecn);

@@ -4,14 +4,17 @@
 //! controller's rate holds instead of the stack's pacer, whatever the window. ACKs and probes pass as the stack sends them. An
 //! end that hears reports times and marks of single packets to a peer that invites it to. One end may be both.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use brakelight_core::ecn::Ecn;
 use brakelight_core::time::{Duration, Time};
 use brakelight_scenario::clock::Clock;
+use bytes::Bytes;
 use quinn_proto::{Connection, Event, Transmit};
 
+use super::message;
 use crate::adapter::{Gate, Governor};
 use crate::report::{Report, Unreported};
 use crate::tap::Listener;
@@ -116,6 +119,8 @@ pub(super) struct End {
     connection: Connection,
     sending: Option<Sending>,
     hearing: Option<Hearing>,
+    /// Messages of an application that came, where one is there to take them.
+    messages: Option<VecDeque<Bytes>>,
     pace_at: Option<Time>,
     deadline: Option<Time>,
 }
@@ -130,7 +135,17 @@ impl End {
     ) -> Self {
         let sending =
             governor.map(|governor| Sending { governor, invitations: INVITATIONS, invite_at: None });
-        End { base, connection, sending, hearing, pace_at: None, deadline: None }
+        End { base, connection, sending, hearing, messages: None, pace_at: None, deadline: None }
+    }
+
+    /// Keeps an application's messages until they are taken. Without this call they are dropped.
+    pub(super) fn keep_messages(&mut self) {
+        self.messages.get_or_insert_default();
+    }
+
+    /// The oldest message that was not taken yet.
+    pub(super) fn take_message(&mut self) -> Option<Bytes> {
+        self.messages.as_mut()?.pop_front()
     }
 
     pub(super) fn connection(&mut self) -> &mut Connection {
@@ -167,6 +182,12 @@ impl End {
     pub(super) fn hear(&mut self, now: Time, ecn: Ecn) {
         let mut invited = false;
         while let Some(datagram) = self.connection.datagrams().recv() {
+            if let Some(messages) = &mut self.messages
+                && message::is_message(&datagram)
+            {
+                messages.push_back(datagram);
+                continue;
+            }
             if let Some(Sending { governor, .. }) = &self.sending {
                 governor.on_datagram(now, &datagram);
             }

@@ -1,44 +1,47 @@
-//! Both ends of one flow, with the stream between them: what a simulator plugs in where it has a modelled host.
+//! Both ends of one connection, with its application: what a simulator plugs in where it has a modelled host.
 //!
 //! Payloads stay here, in a slab; a packet names its place. The receiving end's packets leave late by a draw from 0 to `jitter`,
 //! in order, as every host does; those of the sending end wait for nothing but its controller.
+//!
+//! The application starts when the flow does. What it writes before the handshake is over waits for that, messages included.
+//! Its payload is one stream of the sending end, which opens the connection; its messages are DATAGRAM frames of either end.
+//! Those of the sending end count against the controller's window (rfc9221 5.4).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
+use brakelight_apps::traffic::{RequestResponse, Traffic};
+use brakelight_apps::{AnyApplication, Application, Datagram};
 use brakelight_core::controller::{Connection, Controller as _};
 use brakelight_core::ecn::{Ecn, Encoding};
+use brakelight_core::packet::Direction;
 use brakelight_core::random::Random;
 use brakelight_core::registry::ControllerConfig;
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::Bytes;
 use brakelight_scenario::clock::Clock;
-use brakelight_scenario::traffic::Traffic;
 use quinn_proto::crypto::ServerConfig;
 use quinn_proto::{Dir, Event, ReadError, StreamEvent, StreamId};
 
-use super::application::{Application, UnsupportedTraffic};
 use super::identity::{Identity, IdentityError};
-use super::side::{Outgoing, Side, SideSettings};
+use super::message;
+use super::side::{self, Side, SideSettings};
 use super::slab::{Handle, Slab};
 use crate::adapter::{Governor, Path, Place, Settings, Unsupported};
+
+mod stream;
+use stream::{Arrived, FlowSocket, Outgoing};
 
 /// IPv4 and UDP headers.
 const HEADERS: u16 = 28;
 /// rfc9000 14.1
 const LEAST: u16 = 1200;
-/// What is written to the stream at a time.
-const CHUNK: usize = 1 << 16;
-
-/// Which way a packet travels.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Direction {
-    /// From the end that sends the stream.
-    Forward,
-    /// From the end that receives it.
-    Reverse,
-}
+/// What a packet with one DATAGRAM frame takes besides the message: short header with a connection ID of 8 bytes and a number
+/// of 4, AEAD tag, and the bound that quinn-proto puts on the frame's own header.
+const AROUND_MESSAGE: u16 = 1 + 8 + 4 + 16 + 9;
+/// Parts that an application cuts a request into, at most.
+const MOST_PARTS: u64 = 64;
 
 /// What a flow is made of.
 #[derive(Clone, Debug)]
@@ -57,7 +60,7 @@ pub struct FlowSettings {
     pub traffic: Traffic,
     /// When the flow starts.
     pub start: Time,
-    /// When it stops: nothing leaves any more, what was lost included.
+    /// When it stops: nothing that was not sent by then is sent, except again.
     pub stop: Option<Time>,
     /// The clock by which the receiver says when packets arrived.
     pub receiver_clock: Clock,
@@ -79,9 +82,16 @@ pub enum SetupError {
     /// Its controller.
     #[error(transparent)]
     Controller(#[from] Unsupported),
-    /// Its application.
-    #[error(transparent)]
-    Traffic(#[from] UnsupportedTraffic),
+    /// Its application's messages.
+    #[error("traffic.{field}: {size} does not fit the DATAGRAM frames that carry it: valid are 1B to {most}")]
+    Message {
+        /// The field.
+        field: &'static str,
+        /// Its value.
+        size: Bytes,
+        /// The largest that fits.
+        most: Bytes,
+    },
     /// Its packets.
     #[error(
         "mss: packets of {0} bytes are too small for QUIC: valid are 1228 bytes and more, headers included"
@@ -98,20 +108,32 @@ impl FlowSettings {
         self.parts().map(drop)
     }
 
-    /// Bytes of a full datagram, the application, and the congestion control.
-    fn parts(&self) -> Result<(u16, Application, Settings), SetupError> {
+    /// Bytes of a full datagram, and the congestion control.
+    fn parts(&self) -> Result<(u16, Settings), SetupError> {
         let datagram = self.packet.saturating_sub(HEADERS);
         if datagram < LEAST {
             return Err(SetupError::Packet(self.packet));
         }
-        let application = Application::new(&self.traffic, Bytes(u64::from(datagram)), self.random.clone())?;
+        self.check_messages(message_size(datagram))?;
         let mut settings = Settings::new(self.controller.clone(), Place::Driver, Path::Own)?;
         settings.initial_window = self.initial_window;
         settings.pacing_burst = self.pacing_burst;
         settings.overhead = u64::from(HEADERS);
         settings.random = self.controller_random.clone();
         settings.receive_times |= self.receive_times;
-        Ok((datagram, application, settings))
+        Ok((datagram, settings))
+    }
+
+    /// Whether the application's messages fit packets that carry `largest` bytes of them.
+    fn check_messages(&self, largest: Bytes) -> Result<(), SetupError> {
+        let (field, size, most) = match self.traffic {
+            Traffic::RequestResponse(RequestResponse { request, .. }) => {
+                ("request", request, Bytes(MOST_PARTS * largest.0))
+            }
+            Traffic::Game(game) => ("size", game.size, largest),
+            _ => return Ok(()),
+        };
+        if size <= most { Ok(()) } else { Err(SetupError::Message { field, size, most }) }
     }
 }
 
@@ -130,17 +152,44 @@ pub struct Packet {
     pub data: bool,
     /// 16 bits by which routers tell it from others.
     pub hash16: u16,
+    /// The connection it belongs to, where a flow has many.
+    pub connection: u32,
 }
 
-/// Both ends of one flow.
+/// What a flow did so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Totals {
+    /// Bytes of the stream that have arrived, each counted once.
+    pub received_bytes: u64,
+    /// Packets declared lost, some of them by mistake.
+    pub lost_packets: u64,
+}
+
+impl Totals {
+    /// Both together.
+    pub(super) fn plus(self, other: Totals) -> Totals {
+        Totals {
+            received_bytes: self.received_bytes + other.received_bytes,
+            lost_packets: self.lost_packets + other.lost_packets,
+        }
+    }
+}
+
+/// Both ends of one connection.
 #[derive(Debug)]
 pub struct Flow {
     settings: FlowSettings,
     governor: Arc<Governor>,
-    encoding: Encoding,
     sender: Side,
     receiver: Side,
-    application: Application,
+    application: AnyApplication,
+    application_at: Time,
+    /// In-order payload whose arrival the application knows of.
+    heard: u64,
+    /// Messages that the application has just sent.
+    messages: Vec<Datagram>,
+    /// Messages that wait for their end's handshake to be over.
+    held: Vec<Datagram>,
     slab: Slab,
     /// The receiving end's packets, with when they leave.
     outbox: VecDeque<(Time, Packet)>,
@@ -149,11 +198,10 @@ pub struct Flow {
     numbered: u64,
     start_at: Option<Time>,
     stop_at: Option<Time>,
+    outgoing: Outgoing,
     stream: Option<StreamId>,
+    arrived: Arrived,
     arriving: Option<StreamId>,
-    written: u64,
-    received: u64,
-    completed: Option<Time>,
     closed: Option<String>,
     wake_at: Option<Time>,
 }
@@ -169,7 +217,7 @@ impl Flow {
         settings: FlowSettings,
         wrap: impl FnOnce(Arc<dyn ServerConfig>) -> Arc<dyn ServerConfig>,
     ) -> Result<Self, SetupError> {
-        let (datagram, application, own) = settings.parts()?;
+        let (datagram, own) = settings.parts()?;
         let mut random = settings.random.clone();
         let base = Instant::now();
         let governor = Arc::new(Governor::new(own, true, Some(base)));
@@ -186,21 +234,23 @@ impl Flow {
         let receiver = Side::receiving(side(), wrap(identity.server()?));
         Ok(Flow {
             governor,
-            encoding: encoding(&settings),
             sender,
             receiver,
-            application,
+            application: AnyApplication::new(&settings.traffic, message_size(datagram)),
+            application_at: Time::MAX,
+            heard: 0,
+            messages: Vec::new(),
+            held: Vec::new(),
             slab: Slab::default(),
             outbox: VecDeque::new(),
             last_left_at: Time::ZERO,
             numbered: 0,
             start_at: Some(settings.start),
             stop_at: settings.stop,
+            outgoing: Outgoing::default(),
             stream: None,
+            arrived: Arrived::default(),
             arriving: None,
-            written: 0,
-            received: 0,
-            completed: None,
             closed: None,
             wake_at: Some(settings.start),
             settings: FlowSettings { random, ..settings },
@@ -212,19 +262,29 @@ impl Flow {
         &self.governor
     }
 
-    /// What the sender means by its ECN bits.
-    pub fn encoding(&self) -> Encoding {
-        self.encoding
-    }
-
     /// Bytes of the stream that have arrived, each counted once.
     pub fn received(&self) -> u64 {
-        self.received
+        self.arrived.total()
     }
 
-    /// How long the transfer took, if it had a size and is over.
-    pub fn completion(&self) -> Option<Duration> {
-        self.completed.map(|at| at.since(self.settings.start))
+    /// Bytes of the stream that have arrived with nothing missing before them.
+    pub fn delivered(&self) -> u64 {
+        self.arrived.in_order()
+    }
+
+    /// What the flow did so far.
+    pub fn totals(&self) -> Totals {
+        Totals { received_bytes: self.received(), lost_packets: self.governor.counters().lost_packets }
+    }
+
+    /// Calls `visit` with what the application made of it until `now`, by name, in the unit the name ends in.
+    pub fn application(&self, now: Time, visit: &mut dyn FnMut(&'static str, f64)) {
+        self.application.outcome(now, visit);
+    }
+
+    /// Whether nothing of the flow is on the way, and nothing waits for an ACK.
+    pub fn is_quiet(&self) -> bool {
+        self.in_transit() == 0 && self.governor.inflight() == Bytes::ZERO
     }
 
     /// Why the sending end's connection is over, if it is.
@@ -272,17 +332,15 @@ impl Flow {
             self.outbox.pop_front();
             return Some(packet);
         }
+        self.feed();
         if let Some(outgoing) = self.sender.poll_transmit(now) {
             return Some(self.packet(Direction::Forward, outgoing));
         }
         let outbox = self.outbox.front().map(|&(at, _)| at);
-        let application = Some(self.application.next_timer()).filter(|at| *at != Time::MAX);
+        let application = Some(self.application_at).filter(|at| *at != Time::MAX);
         let ends = [self.sender.deadline(), self.receiver.deadline()];
-        self.wake_at = [self.start_at, self.stop_at, outbox, application.filter(|_| self.stream.is_some())]
-            .into_iter()
-            .chain(ends)
-            .flatten()
-            .min();
+        self.wake_at =
+            [self.start_at, self.stop_at, outbox, application].into_iter().chain(ends).flatten().min();
         None
     }
 
@@ -291,7 +349,7 @@ impl Flow {
         self.wake_at
     }
 
-    fn packet(&mut self, direction: Direction, outgoing: Outgoing) -> Packet {
+    fn packet(&mut self, direction: Direction, outgoing: side::Outgoing) -> Packet {
         let size = outgoing.payload.len() as u16 + HEADERS;
         let hash16 = match outgoing.number {
             Some(number) => crate::adapter::hash16(number),
@@ -301,7 +359,7 @@ impl Flow {
             }
         };
         let handle = self.slab.insert(outgoing.payload);
-        Packet { handle, direction, size, ecn: outgoing.ecn, data: outgoing.data, hash16 }
+        Packet { handle, direction, size, ecn: outgoing.ecn, data: outgoing.data, hash16, connection: 0 }
     }
 
     /// When something that is ready now leaves a real host: a little later, and not before what was ready earlier.
@@ -316,35 +374,56 @@ impl Flow {
             self.start_at = None;
             // Nothing that `new` has not checked can be wrong: the flow would never start, which its goodput shows.
             let _ = self.sender.connect(now);
+            self.act(now, |application, socket| application.start(socket));
         }
         if self.stop_at.is_some_and(|at| at <= now) {
             self.stop_at = None;
-            self.stop();
+            self.act(now, |application, socket| application.stop(socket));
+            self.outgoing.finish();
         }
         self.sender.on_deadline(now);
         self.receiver.on_deadline(now);
-        if self.stream.is_some() {
-            self.application.on_timer(now);
+        if self.application_at <= now {
+            self.act(now, |application, socket| application.on_timer(socket));
         }
         self.serve(now);
     }
 
-    fn stop(&mut self) {
-        self.application.stop();
-        if let (Some(stream), Some(connection)) = (self.stream.take(), self.sender.connection()) {
-            // Errs if it is over already.
-            let _ = connection.send_stream(stream).reset(0u32.into());
+    /// Lets the application act, and notes when it wants to act again.
+    fn act(&mut self, now: Time, act: impl FnOnce(&mut AnyApplication, &mut FlowSocket<'_>)) {
+        let mut socket = FlowSocket {
+            now,
+            outgoing: &mut self.outgoing,
+            sent: self.sender.stream_sent(),
+            delivered: self.arrived.in_order(),
+            governor: &self.governor,
+            random: &mut self.settings.random,
+            messages: &mut self.messages,
+        };
+        act(&mut self.application, &mut socket);
+        self.application_at = self.application.next_timer();
+        for message in std::mem::take(&mut self.messages) {
+            self.post(message);
         }
     }
 
-    /// Lets both ends' applications act.
+    /// Hands a message to the end that sends it, once that is connected.
+    fn post(&mut self, message: Datagram) {
+        let side = match message.direction {
+            Direction::Forward => &mut self.sender,
+            Direction::Reverse => &mut self.receiver,
+        };
+        if !side.send_message(&message) {
+            self.held.push(message);
+        }
+    }
+
+    /// Lets both ends act on what came, and the application on what that makes of it.
     fn serve(&mut self, now: Time) {
+        let held = self.held.len();
         while let Some(event) = self.sender.poll_event(now) {
             match (event, self.sender.connection()) {
-                (Event::Connected, Some(connection)) => {
-                    self.stream = connection.streams().open(Dir::Uni);
-                    self.application.start(now);
-                }
+                (Event::Connected, Some(connection)) => self.stream = connection.streams().open(Dir::Uni),
                 (Event::ConnectionLost { reason }, _) => {
                     self.stream = None;
                     self.closed = Some(reason.to_string());
@@ -352,7 +431,6 @@ impl Flow {
                 _ => {}
             }
         }
-        self.write();
         while let Some(event) = self.receiver.poll_event(now) {
             if let Event::Stream(StreamEvent::Opened { dir: Dir::Uni }) = event
                 && let Some(connection) = self.receiver.connection()
@@ -360,24 +438,38 @@ impl Flow {
                 self.arriving = connection.streams().accept(Dir::Uni).or(self.arriving);
             }
         }
+        if held > 0 {
+            std::mem::take(&mut self.held).into_iter().for_each(|message| self.post(message));
+        }
         self.read();
-        if self.completed.is_none() && self.application.size().is_some_and(|size| self.received >= size) {
-            self.completed = Some(now);
+        self.hear(now);
+    }
+
+    /// Tells the application of messages, and of payload that has come in order.
+    fn hear(&mut self, now: Time) {
+        for direction in [Direction::Forward, Direction::Reverse] {
+            loop {
+                let end = match direction {
+                    Direction::Forward => &mut self.receiver,
+                    Direction::Reverse => &mut self.sender,
+                };
+                let Some(bytes) = end.take_message() else { break };
+                if let Some(message) = message::decode(direction, &bytes) {
+                    self.act(now, |application, socket| application.on_datagram(&message, socket));
+                }
+            }
+        }
+        if self.application.listens() && self.arrived.in_order() > self.heard {
+            self.heard = self.arrived.in_order();
+            self.act(now, |application, socket| application.on_delivered(socket));
         }
     }
 
-    fn write(&mut self) {
+    /// Gives the stack what it can send next.
+    fn feed(&mut self) {
+        let sent = self.sender.stream_sent();
         let (Some(stream), Some(connection)) = (self.stream, self.sender.connection()) else { return };
-        while self.written < self.application.offered() {
-            let left = self.application.offered() - self.written;
-            let length = left.min(CHUNK as u64) as usize;
-            match connection.send_stream(stream).write_chunks(&mut [chunk(length)]) {
-                Ok(taken) if taken.bytes > 0 => self.written += taken.bytes as u64,
-                // Full: the stack says when it is not.
-                _ => return,
-            }
-        }
-        if self.application.size().is_some() && connection.send_stream(stream).finish().is_ok() {
+        if !self.outgoing.feed(connection, stream, sent, self.settings.packet) {
             self.stream = None;
         }
     }
@@ -388,7 +480,7 @@ impl Flow {
         let Ok(mut chunks) = incoming.read(false) else { return };
         loop {
             match chunks.next(usize::MAX) {
-                Ok(Some(chunk)) => self.received += chunk.bytes.len() as u64,
+                Ok(Some(chunk)) => self.arrived.add(chunk.offset, chunk.bytes.len() as u64),
                 Err(ReadError::Blocked) => break,
                 Ok(None) | Err(ReadError::Reset(_)) => {
                     self.arriving = None;
@@ -400,10 +492,9 @@ impl Flow {
     }
 }
 
-/// `length` bytes that cost no memory of their own.
-fn chunk(length: usize) -> bytes::Bytes {
-    static ZEROS: [u8; CHUNK] = [0; CHUNK];
-    bytes::Bytes::from_static(&ZEROS[..length])
+/// The largest message that a packet of `datagram` bytes of UDP payload carries.
+fn message_size(datagram: u16) -> Bytes {
+    Bytes(u64::from(datagram.saturating_sub(AROUND_MESSAGE)))
 }
 
 fn seed(random: &mut Random) -> [u8; 32] {
@@ -413,7 +504,7 @@ fn seed(random: &mut Random) -> [u8; 32] {
 }
 
 /// What flows of this kind mean by their ECN bits.
-fn encoding(settings: &FlowSettings) -> Encoding {
+pub(super) fn encoding(settings: &FlowSettings) -> Encoding {
     let mss = Bytes(u64::from(settings.packet - HEADERS));
     let opening = Connection {
         mss,

@@ -3,8 +3,10 @@
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
+use brakelight_apps::Datagram;
 use brakelight_core::ecn::Ecn;
 use brakelight_core::time::Time;
 use brakelight_scenario::clock::Clock;
@@ -17,9 +19,12 @@ use quinn_proto::{
 
 use super::end::{Ears, End, Hearing, instant};
 use super::identity::{self, Identity, IdentityError};
+use super::message;
 use crate::adapter::{Factory, Governor, Times};
 use crate::stamps::Stamps;
-use crate::tap::Tap;
+use crate::tap::frames::{self, Ack};
+use crate::tap::parameters::Parameters;
+use crate::tap::{Listener, Tap};
 
 /// What may be written to the stack and not yet acknowledged.
 const SEND_WINDOW: u64 = 64 << 20;
@@ -60,8 +65,39 @@ pub struct Outgoing {
 /// Whether this end sends data or receives it.
 #[derive(Debug)]
 enum Role {
-    Sending { governor: Arc<Governor>, crypto: Arc<ClientConfig> },
+    Sending { watch: Arc<Watch>, crypto: Arc<ClientConfig> },
     Receiving { ears: Arc<Ears> },
+}
+
+/// What hears all that the sending end's tap does: its governor, and how far the stream has been sent.
+#[derive(Debug)]
+struct Watch {
+    governor: Arc<Governor>,
+    stream_sent: AtomicU64,
+}
+
+impl Listener for Watch {
+    fn on_ack(&self, ack: &Ack<'_>, newest: bool) {
+        self.governor.on_ack(ack, newest);
+    }
+
+    fn on_parameters(&self, parameters: &Parameters) {
+        self.governor.on_parameters(parameters);
+    }
+
+    fn on_open(&self, number: u64) {
+        self.governor.on_open(number);
+    }
+
+    fn on_frames(&self, payload: &[u8]) {
+        if let Some(end) = frames::stream_end(payload) {
+            self.stream_sent.fetch_max(end, Ordering::Relaxed);
+        }
+    }
+
+    fn on_seal(&self, number: u64, packet: &[u8], eliciting: bool) -> Option<Ecn> {
+        self.governor.on_seal(number, packet, eliciting)
+    }
 }
 
 /// One end of a flow.
@@ -70,6 +106,8 @@ pub struct Side {
     settings: SideSettings,
     endpoint: Endpoint,
     end: Option<(ConnectionHandle, End)>,
+    /// Whether the handshake is over.
+    connected: bool,
     stamps: Arc<Stamps>,
     role: Role,
     /// Answers that no connection sends.
@@ -89,7 +127,14 @@ impl Side {
     ) -> Result<Self, IdentityError> {
         let stamps = Arc::new(Stamps::new());
         let factory = Factory::only(governor.clone());
-        let tap = Tap::new(factory.open(), stamps.clone());
+        let watch = Arc::new(Watch { governor, stream_sent: AtomicU64::new(0) });
+        let (open, listener) = (factory.open(), watch.clone());
+        let open = move || {
+            // It says which governor the controller of this connection shares.
+            let _ = open();
+            listener.clone() as Arc<dyn Listener>
+        };
+        let tap = Tap::new(Arc::new(open), stamps.clone());
         let mut transport = transport(&settings);
         transport.congestion_controller_factory(factory);
         if let Some(every) = settings.ack_every {
@@ -99,7 +144,7 @@ impl Side {
         }
         let mut client = ClientConfig::new(tap.client(identity.client()?));
         client.transport_config(Arc::new(transport));
-        let role = Role::Sending { governor, crypto: Arc::new(client) };
+        let role = Role::Sending { watch, crypto: Arc::new(client) };
         Ok(Self::new(settings, None, stamps, role))
     }
 
@@ -128,7 +173,16 @@ impl Side {
         // Refused only below 1200, which the caller has checked.
         let _ = config.max_udp_payload_size(settings.datagram.max(1472));
         let endpoint = Endpoint::new(Arc::new(config), server.map(Arc::new), true, None);
-        Side { settings, endpoint, end: None, stamps, role, answers: VecDeque::new(), buffer: Vec::new() }
+        Side {
+            settings,
+            endpoint,
+            end: None,
+            connected: false,
+            stamps,
+            role,
+            answers: VecDeque::new(),
+            buffer: Vec::new(),
+        }
     }
 
     fn instant(&self, at: Time) -> Instant {
@@ -138,12 +192,14 @@ impl Side {
     /// What becomes of a new connection.
     fn begin(&mut self, handle: ConnectionHandle, connection: Connection) {
         let (governor, hearing) = match &self.role {
-            Role::Sending { governor, .. } => (Some(governor.clone()), None),
+            Role::Sending { watch, .. } => (Some(watch.governor.clone()), None),
             Role::Receiving { ears } => {
                 (None, Some(Hearing::new(ears.clone(), self.settings.clock, self.settings.reports)))
             }
         };
-        self.end = Some((handle, End::new(self.settings.base, connection, governor, hearing)));
+        let mut end = End::new(self.settings.base, connection, governor, hearing);
+        end.keep_messages();
+        self.end = Some((handle, end));
     }
 
     fn peer(&self) -> SocketAddr {
@@ -225,7 +281,31 @@ impl Side {
 
     /// What the connection wants its application to know.
     pub fn poll_event(&mut self, now: Time) -> Option<Event> {
-        self.end.as_mut()?.1.poll_event(now)
+        let event = self.end.as_mut()?.1.poll_event(now)?;
+        self.connected |= matches!(event, Event::Connected);
+        Some(event)
+    }
+
+    /// Sends a message of the application. Returns `false` before the handshake is over, when nothing can be sent yet.
+    pub(super) fn send_message(&mut self, message: &Datagram) -> bool {
+        if let (true, Some((_, end))) = (self.connected, &mut self.end) {
+            // The oldest that wait make room. A connection that is over, or a peer without DATAGRAM frames, takes none.
+            let _ = end.connection().datagrams().send(message::encode(message), true);
+        }
+        self.connected
+    }
+
+    /// A message of the application that came and was not taken yet.
+    pub(super) fn take_message(&mut self) -> Option<Bytes> {
+        self.end.as_mut()?.1.take_message()
+    }
+
+    /// Bytes of the stream that this end has sent, up to the farthest.
+    pub(super) fn stream_sent(&self) -> u64 {
+        match &self.role {
+            Role::Sending { watch, .. } => watch.stream_sent.load(Ordering::Relaxed),
+            Role::Receiving { .. } => 0,
+        }
     }
 
     /// The next datagram to send.
@@ -251,7 +331,7 @@ impl Side {
         // Long headers go without ECN: nobody counts them for us.
         let ecn = self.stamps.find(&payload).unwrap_or(Ecn::NotEct);
         let number = match &self.role {
-            Role::Sending { governor, .. } => governor.last_number(),
+            Role::Sending { watch, .. } => watch.governor.last_number(),
             Role::Receiving { .. } => None,
         };
         Outgoing { payload, ecn, data: number.is_some(), number }
@@ -265,7 +345,7 @@ impl Side {
     /// What receive times are made of, at the sending end.
     pub fn times(&self) -> Option<Times> {
         match &self.role {
-            Role::Sending { governor, .. } => Some(governor.times()),
+            Role::Sending { watch, .. } => Some(watch.governor.times()),
             Role::Receiving { .. } => None,
         }
     }

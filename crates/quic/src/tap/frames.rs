@@ -75,6 +75,25 @@ pub fn acks<'a>(payload: &'a [u8], mut visit: impl FnMut(&Ack<'a>)) -> Result<()
     Ok(())
 }
 
+/// How far the STREAM frames of the decrypted `payload` reach: the largest offset that lies behind one of them. `None` without
+/// any. Of a payload that cannot be read, what comes before the fault counts.
+pub fn stream_end(payload: &[u8]) -> Option<u64> {
+    let mut reader = Reader(payload);
+    let mut end = None;
+    while let Some(kind) = reader.varint() {
+        let behind = match kind {
+            0x08..=0x0f => reader.stream(kind),
+            0x02 | 0x03 => reader.ack(kind == 0x03).map(|_| 0),
+            _ => reader.skip(kind).ok().map(|()| 0),
+        };
+        let Some(behind) = behind else { break };
+        if let 0x08..=0x0f = kind {
+            end = end.max(Some(behind));
+        }
+    }
+    end
+}
+
 /// Whether the decrypted `payload` of a packet asks for an ACK: whether it has a frame that is neither ACK nor PADDING nor
 /// CONNECTION_CLOSE (rfc9002 2). What cannot be read does.
 pub fn is_eliciting(payload: &[u8]) -> bool {
@@ -141,6 +160,18 @@ impl<'a> Reader<'a> {
             None
         };
         Some(Ack { largest, delay, ecn, first, further })
+    }
+
+    /// Reads the STREAM frame whose type `kind` has just been read: the offset behind its data (rfc9000 19.8).
+    fn stream(&mut self, kind: u64) -> Option<u64> {
+        self.varint()?;
+        let offset = if kind & 0x04 == 0 { 0 } else { self.varint()? };
+        let length = match kind & 0x02 {
+            0 => self.0.len() as u64,
+            _ => self.varint()?,
+        };
+        self.take(usize::try_from(length).ok()?)?;
+        offset.checked_add(length)
     }
 
     /// Steps over the frame whose type `kind` has just been read.

@@ -233,3 +233,16 @@ fn a_stream_without_a_length_reaches_to_the_end_of_the_packet() {
     // STREAM with an offset, no length: what looks like an ACK behind it is data.
     assert_eq!(seen(&[0x0c, 4, 0, 0x02, 9, 0, 0, 1]), (vec![], Ok(())));
 }
+
+#[test]
+fn stream_frames_reach_as_far_as_the_farthest_of_them() {
+    // ACK; STREAM with offset and length; with length; with offset, up to the end.
+    let ack = [0x02, 5, 0, 0, 0];
+    let payload = [&ack[..], &[0x0e, 2, 0x40, 100, 3, 7, 7, 7], &[0x0a, 2, 2, 7, 7], &[0x0c, 2, 40, 7, 7]];
+    assert_eq!(stream_end(&payload.concat()), Some(103));
+    assert_eq!(stream_end(&payload[2..].concat()), Some(42));
+    assert_eq!(stream_end(&[&ack[..], &[0, 0, 1]].concat()), None);
+    // The second frame ends after the packet does.
+    assert_eq!(stream_end(&[0x0a, 2, 1, 7, 0x0e, 2, 9, 5, 7]), Some(1));
+    assert_eq!(stream_end(&[]), None);
+}
