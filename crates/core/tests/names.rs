@@ -25,9 +25,7 @@ const OTHERS: &[(&str, &str, &str)] = &[
     ("cli/src/parity/pairs.rs", "abc", "what parity runs over QUIC where nothing is named: a default"),
     ("cli/src/parity/pairs.rs", "quicdc", "what parity runs over QUIC where nothing is named: a default"),
     ("cli/src/schemes.rs", "abc", "what `compare` puts first: a default"),
-    ("tcp/src/bpf/endpoint.rs", "abc", "an eBPF program's own name"),
     ("tcp/src/bpf/status.rs", "abc", "an eBPF program's own name"),
-    ("tcp/src/bpf/watch.rs", "accecn", "a way for marks to travel in TCP's header"),
 ];
 
 fn registered() -> BTreeSet<&'static str> {
