@@ -265,8 +265,8 @@ mod tests {
                 log.write_all(b"\x1e{\"name\":\"sixteen\"}\n").unwrap();
             }
         }
-        // 21 bytes each: two fit, and nothing comes after the one that does not.
-        assert_eq!(logs.map(|log| log.inner.len()), [21, 21]);
+        // 20 bytes each: two fit, and nothing comes after the one that does not.
+        assert_eq!(logs.map(|log| log.inner.len()), [20, 20]);
         assert_eq!(left.load(Ordering::Relaxed), 0);
     }
 
