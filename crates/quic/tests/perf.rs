@@ -151,6 +151,26 @@ fn a_server_with_another_certificate_is_refused() {
     let plan = Plan { trust: pin, ..plan(server, ours("cubic"), Work::Upload, Until::Bytes(1)) };
     let error = measure(&plan, |_, _| ()).unwrap_err();
     assert!(matches!(error, Error::Connect { .. }), "{error}");
+    assert!(error.to_string().contains("not the pinned one"), "{error}");
+}
+
+#[test]
+fn a_key_that_everybody_may_read_is_refused() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("key-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_string()]).unwrap();
+    let (certificate, key) = (folder.join("cert.pem"), folder.join("key.pem"));
+    std::fs::write(&certificate, made.cert.pem()).unwrap();
+    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    let with_mode = |mode| {
+        std::fs::set_permissions(&key, std::fs::Permissions::from_mode(mode)).unwrap();
+        Identity::read(&certificate, &key).map_err(|error| error.to_string())
+    };
+    let (open, closed) = (with_mode(0o644), with_mode(0o640));
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert!(open.is_err_and(|error| error.contains("everybody may read it")));
+    assert!(closed.is_ok());
 }
 
 #[test]
