@@ -136,3 +136,36 @@ fn a_folder_of_results_replaces_regular_files_only() {
     symlink("nowhere", scratch.path("dangling")).unwrap();
     refused(&scratch.brakelight(&["run", "two.toml", "--out", "dangling"]), "it is a link to nothing");
 }
+
+#[test]
+fn what_a_killed_run_left_is_removed_by_the_next_and_what_a_living_one_makes_is_not() {
+    let scratch = Scratch::new("out-killed");
+    scratch.write("short.toml", TWO_FLOWS);
+    scratch.write("long.toml", TWO_FLOWS.replace("\"10s\"", "\"300h\""));
+    let partial = || scratch.list().into_iter().filter(|name| name.ends_with(".partial")).collect::<Vec<_>>();
+    let start = || {
+        let before = partial();
+        let child = scratch.command(&["run", "long.toml", "--out", "results"]).spawn().unwrap();
+        while partial().iter().all(|name| before.contains(name)) {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        child
+    };
+    let mut killed = start();
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    assert_eq!(partial().len(), 1);
+
+    let mut living = start();
+    assert_eq!(partial().len(), 1, "what the killed run left is still there");
+    let output = scratch.brakelight(&["run", "short.toml", "--out", "results"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert_eq!(partial().len(), 1, "the living run's folder was removed");
+    living.kill().unwrap();
+    living.wait().unwrap();
+
+    let output = scratch.brakelight(&["run", "short.toml", "--out", "results"]);
+    assert!(text(&output.stderr).contains("which a run that was killed had left"), "{}", text(&output.stderr));
+    let names = ["long.toml", "results", "results/report.html", "results/runs.csv", "results/runs.json", "short.toml"];
+    assert_eq!(scratch.list(), names);
+}
