@@ -5,6 +5,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
+use brakelight_emulator::hold::Hold;
 use brakelight_emulator::invoker::AsInvoker;
 
 use crate::failure::Failure;
@@ -49,10 +50,13 @@ pub fn write(path: &Path, contents: &str) -> Result<(), Failure> {
 /// Puts a new file in the place of the regular one at `path`, or of none. Its permissions stay.
 fn replace(path: &Path, contents: &str) -> io::Result<()> {
     let name = path.file_name().ok_or_else(|| io::Error::other("it is not the name of a file"))?;
+    let place = path.parent().filter(|place| !place.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    folder::clear_abandoned(place, &name.to_string_lossy());
     let staging = path.with_file_name(folder::partial(&name.to_string_lossy()));
     let before = fs::metadata(path).ok().map(|metadata| metadata.permissions());
     folder::making_file(&staging);
     let written = File::create_new(&staging).and_then(|mut file| {
+        let _hold = Hold::on(&staging);
         file.write_all(contents.as_bytes())?;
         before.map_or(Ok(()), |permissions| file.set_permissions(permissions))?;
         // A name must not lead to a file whose contents a power failure would lose.

@@ -8,10 +8,12 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
+use brakelight_emulator::hold::{self, Hold};
 use brakelight_emulator::invoker::AsInvoker;
 use brakelight_emulator::supervisor;
 
 use crate::failure::Failure;
+use crate::text;
 
 /// What an interrupt has to clean up.
 static IN_THE_MAKING: Mutex<Option<Making>> = Mutex::new(None);
@@ -35,6 +37,8 @@ pub struct Folder {
     contents: PathBuf,
     /// The folders that had to be made for the target to have a parent, the lowest first.
     made: Vec<PathBuf>,
+    /// Others can tell by it that the folder is still being made.
+    hold: Option<Hold>,
     kept: bool,
 }
 
@@ -55,15 +59,21 @@ impl Folder {
         let name = absolute.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         // Inside a folder that exists, so that moving never crosses a file system; beside one that does not.
         let place = if absolute.is_dir() { &absolute } else { &parent };
+        // The run that was killed may have found no folder there, and another have made one since.
+        for place in [&parent, &absolute] {
+            clear_abandoned(place, &name);
+        }
         let staging = place.join(partial(&name));
         let contents = staging.join("contents");
         *lock() = Some(Making::Folder(staging.clone(), Vec::clone(&made)));
-        let folder = Folder { target: absolute.clone(), staging, contents, made, kept: false };
+        let mut folder =
+            Folder { target: absolute.clone(), staging, contents, made, hold: None, kept: false };
         if !folder.made.is_empty() {
             fs::create_dir_all(place).map_err(refuse)?;
         }
         // Fails where there is something already, be it a link.
         DirBuilder::new().mode(0o700).create(&folder.staging).map_err(refuse)?;
+        folder.hold = Some(Hold::on(&folder.staging));
         fs::create_dir(&folder.contents).map_err(refuse)?;
         Ok(folder)
     }
@@ -106,6 +116,7 @@ impl Folder {
             .and_then(|()| fs::remove_dir_all(&self.staging))
             .map_err(|error| refuse(&self.target, &error))?;
         self.kept = true;
+        self.hold = None;
         *lock() = None;
         Ok(self.target.clone())
     }
@@ -123,6 +134,30 @@ impl Drop for Folder {
 pub(crate) fn partial(name: &str) -> String {
     let number = || RandomState::new().hash_one(std::process::id());
     format!(".{name}.{:016x}{:016x}.partial", number(), number())
+}
+
+/// Removes what runs that were killed left in `place` on their way to a target called `name`, and says so.
+pub(crate) fn clear_abandoned(place: &Path, name: &str) {
+    let (start, end) = (format!(".{name}."), ".partial");
+    for entry in fs::read_dir(place).into_iter().flatten().flatten() {
+        let file = entry.file_name();
+        let random = file.to_str().and_then(|file| file.strip_prefix(&start)?.strip_suffix(end));
+        let ours = random.is_some_and(|r| r.len() == 32 && r.bytes().all(|byte| byte.is_ascii_hexdigit()));
+        // Links are nobody's work of ours; what is not the user's own cannot be removed, and stays.
+        if !ours
+            || entry.file_type().is_ok_and(|kind| kind.is_symlink())
+            || !hold::is_abandoned(&entry.path())
+        {
+            continue;
+        }
+        let removed = fs::remove_dir_all(entry.path()).or_else(|_| fs::remove_file(entry.path()));
+        if removed.is_ok() {
+            text::say(&format!(
+                "note: removed {}, which a run that was killed had left",
+                entry.path().display()
+            ));
+        }
+    }
 }
 
 /// From now on an interrupt removes the file at `path` too, until [`clean_up`].

@@ -165,7 +165,18 @@ fn what_a_killed_run_left_is_removed_by_the_next_and_what_a_living_one_makes_is_
     living.wait().unwrap();
 
     let output = scratch.brakelight(&["run", "short.toml", "--out", "results"]);
-    assert!(text(&output.stderr).contains("which a run that was killed had left"), "{}", text(&output.stderr));
-    let names = ["long.toml", "results", "results/report.html", "results/runs.csv", "results/runs.json", "short.toml"];
+    assert!(
+        text(&output.stderr).contains("which a run that was killed had left"),
+        "{}",
+        text(&output.stderr)
+    );
+    let names = [
+        "long.toml",
+        "results",
+        "results/report.html",
+        "results/runs.csv",
+        "results/runs.json",
+        "short.toml",
+    ];
     assert_eq!(scratch.list(), names);
 }

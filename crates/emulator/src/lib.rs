@@ -23,6 +23,7 @@
 //! | [`command`] | programs on both sides: their start, their end, signals |
 //! | [`namespace`], [`address`] | the namespaces, devices and addresses of both sides |
 //! | [`channel`] | what the first process of the namespaces is told, and what it reports |
+//! | [`hold`] | marks of what is being made |
 //! | [`account`], [`invoker`] | the user who called sudo; files on behalf of that user |
 //! | `process`, `sysctl` | child processes; settings of a network namespace |
 //! | `nat`, [`supervisor`] | the way to the real network; how things are undone when the emulator is killed |
@@ -36,6 +37,7 @@ pub mod device;
 pub mod doctor;
 pub mod emulation;
 pub mod forward;
+pub mod hold;
 pub mod invoker;
 pub mod log;
 pub mod measure;
