@@ -5,6 +5,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use brakelight_core::registry::ControllerConfig;
 use brakelight_core::units::Bytes;
 use brakelight_quic::adapter::{Path, Place, Settings, Unsupported};
+use brakelight_quic::driver::net::Limits;
 use brakelight_quic::perf::client::{Measurement, Plan, Until, Work, measure};
 use brakelight_quic::perf::identity::{Fingerprint, Identity, Trust, read_certificates};
 use brakelight_quic::perf::qlog::Logs;
@@ -37,7 +38,17 @@ pub fn serve(arguments: &arguments::Server) -> Result<(), Failure> {
         _ => Identity::self_signed(),
     };
     let qlog = logs(arguments.qlog.as_deref(), arguments.qlog_limit);
-    let settings = server::Settings { listen, control, identity, qlog };
+    let connections = Limits {
+        connections: arguments.max_connections as usize,
+        per_address: arguments.max_per_address as usize,
+        ..Limits::default()
+    };
+    let limits = server::Limits {
+        connections,
+        duration: std::time::Duration::from_nanos(arguments.max_duration.as_nanos()),
+        bytes: arguments.max_bytes,
+    };
+    let settings = server::Settings { listen, control, identity, qlog, limits };
     let server = Server::bind(&settings, text::say)?;
     text::say(&format!("listening on {}; certificate {}", server.address(), server.fingerprint()));
     server.serve();
@@ -47,12 +58,15 @@ pub fn serve(arguments: &arguments::Server) -> Result<(), Failure> {
 /// Runs `perf`.
 pub fn execute(arguments: &arguments::Client) -> Result<(), Failure> {
     let plan = plan(arguments)?;
+    if matches!(plan.trust, Trust::Anyone) {
+        text::say("note: the server's certificate is not verified; --pin or --ca verifies it");
+    }
     if arguments.compare_stock {
         return stock::execute(arguments, &plan);
     }
     let measured = measured(&plan, "measuring")?;
     if let (Trust::Anyone, Some(peer)) = (&plan.trust, measured.peer) {
-        text::say(&format!("the server was taken at its word; --pin {peer} takes no other"));
+        text::say(&format!("the server's certificate was not verified; --pin {peer} accepts no other"));
     }
     if measured.logs_cut {
         text::say("note: --qlog-limit was reached: the qlog files lack what came after it");
@@ -69,6 +83,12 @@ pub fn execute(arguments: &arguments::Client) -> Result<(), Failure> {
 
 fn plan(arguments: &arguments::Client) -> Result<Plan, Failure> {
     let (server, server_name) = resolve(&arguments.server)?;
+    if server.port() == 0 {
+        return Err(Failure::input(format!(
+            "`{}`: 0 is not a server's port: valid are 1 to 65535",
+            arguments.server
+        )));
+    }
     // Beside quinn's own Cubic stands what an application of quinn would have.
     let place = if arguments.compare_stock { Place::Stack } else { Place::Driver };
     let control = control(&arguments.controller, place, arguments.own_path)?;

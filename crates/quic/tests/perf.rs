@@ -37,6 +37,7 @@ fn serve_and_log(controller: &str, qlog: Option<Logs>) -> (SocketAddr, Fingerpri
         control: settings(controller, Place::Driver),
         identity: Identity::self_signed(),
         qlog,
+        limits: server::Limits::default(),
     };
     let server = Server::bind(&settings, |_| ()).unwrap();
     let found = (server.address(), server.fingerprint());
@@ -157,7 +158,8 @@ fn a_server_with_another_certificate_is_refused() {
 #[test]
 fn a_key_that_everybody_may_read_is_refused() {
     use std::os::unix::fs::PermissionsExt;
-    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("key-{}", std::process::id()));
+    let folder =
+        std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("key-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_string()]).unwrap();
     let (certificate, key) = (folder.join("cert.pem"), folder.join("key.pem"));

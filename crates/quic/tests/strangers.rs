@@ -24,6 +24,7 @@ fn serve() -> SocketAddr {
         control: settings(),
         identity: Identity::self_signed(),
         qlog: None,
+        limits: server::Limits::default(),
     };
     let server = Server::bind(&settings, |_| ()).unwrap();
     let address = server.address();
@@ -103,7 +104,10 @@ fn under_load_first_packets_are_answered_by_retry_and_kept_by_nobody() {
         initials += found.0;
         retries += found.1;
     }
-    assert!(retries >= STRANGERS / 2, "{retries} of {STRANGERS} were answered by Retry, {initials} by Initial");
+    assert!(
+        retries >= STRANGERS / 2,
+        "{retries} of {STRANGERS} were answered by Retry, {initials} by Initial"
+    );
     // Who is there answers the Retry and is let in.
     let took = be_served(server);
     assert!(took < Duration::from_secs(2), "served after {took:?}");

@@ -13,9 +13,21 @@ use crate::arguments::{DocumentFormat, positive_time};
 /// `perf-server`.
 #[derive(Clone, Debug, Args)]
 pub struct Server {
-    /// Address and port to listen on; port 0 for any that is free
-    #[arg(long, value_name = "ADDR", default_value = "[::]:4433")]
+    /// Address and port to listen on, `[::]:4433` for all that this machine has; port 0 for any that is free
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:4433")]
     pub listen: String,
+    /// The most connections at a time
+    #[arg(long, value_name = "N", default_value = "2000", value_parser = connections, allow_hyphen_values = true)]
+    pub max_connections: u32,
+    /// The most connections at a time from one address, or from one /64 of IPv6
+    #[arg(long, value_name = "N", default_value = "1200", value_parser = connections, allow_hyphen_values = true)]
+    pub max_per_address: u32,
+    /// The longest that a connection may last
+    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = positive_time, allow_hyphen_values = true)]
+    pub max_duration: Duration,
+    /// The most that a connection may carry, both ways together
+    #[arg(long, value_name = "SIZE", default_value = "1000GB", value_parser = size, allow_hyphen_values = true)]
+    pub max_bytes: Bytes,
     /// The controller of what the server sends
     #[arg(long, value_name = "NAME", default_value = "cubic")]
     pub controller: String,
@@ -113,6 +125,11 @@ fn message(text: &str) -> Result<Bytes, String> {
         }
         bytes => Ok(bytes),
     }
+}
+
+fn connections(text: &str) -> Result<u32, String> {
+    let valid = |count: &u32| (1..=100_000).contains(count);
+    text.parse().ok().filter(valid).ok_or_else(|| format!("`{text}` is not a whole number from 1 to 100000"))
 }
 
 fn count(text: &str) -> Result<u32, String> {

@@ -31,6 +31,7 @@ use quinn_proto::{
 };
 use rustix::event::{EventfdFlags, eventfd};
 
+use self::admission::Admission;
 use self::carrier::Carrier;
 use self::socket::Socket;
 use super::end::{Ears, End, Hearing, time};
@@ -38,10 +39,12 @@ use crate::adapter::{Factory, Governor, Settings};
 use crate::stamps::Stamps;
 use crate::tap::Tap;
 
+mod admission;
 mod carrier;
 mod handle;
 mod socket;
 
+pub use admission::Limits;
 pub use handle::{Connection, RecvStream, SendStream, StreamError};
 
 /// Bytes of IP and UDP headers.
@@ -79,6 +82,8 @@ pub struct Listen {
     pub crypto: Arc<dyn crypto::ServerConfig>,
     /// What each connection is made with.
     pub opening: Box<dyn Fn() -> Opening + Send>,
+    /// How many it takes.
+    pub limits: Limits,
 }
 
 /// A socket with its connections.
@@ -102,6 +107,7 @@ struct Shared {
 struct State {
     endpoint: Endpoint,
     listen: Option<(ServerConfig, Listen)>,
+    admission: Admission,
     settings: Settings,
     entries: HashMap<u64, Entry>,
     numbers: HashMap<ConnectionHandle, u64>,
@@ -217,6 +223,7 @@ impl Hub {
         let stamps = Arc::new(if unmarked { Stamps::always(Ecn::NotEct) } else { Stamps::new() });
         let state = State {
             endpoint,
+            admission: Admission::new(listen.as_ref().map_or(Limits::default(), |(_, listen)| listen.limits)),
             listen,
             settings: settings.clone(),
             entries: HashMap::new(),

@@ -11,7 +11,7 @@ use quinn::TransportConfig;
 use rustix::time::{ClockId, clock_gettime};
 use tokio::time::{Instant, MissedTickBehavior};
 
-use super::identity::{Fingerprint, Trust};
+use super::identity::{Fingerprint, Trust, plain};
 use super::link::{Connection, RecvStream, SendStream};
 use super::qlog::{Folder, Logs, Role};
 use super::watch::{Report, Watch};
@@ -240,7 +240,7 @@ impl<'a> Client<'a> {
             folder.log(&mut transport).name(name)?;
         }
         let connecting = self.connecting(transport);
-        let failed = |reason: String| Error::Connect { server: self.plan.server, reason };
+        let failed = |reason: String| Error::Connect { server: self.plan.server, reason: plain(reason) };
         match tokio::time::timeout(PATIENCE, connecting).await {
             Ok(connected) => connected.map_err(failed),
             Err(_) => {

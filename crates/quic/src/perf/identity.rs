@@ -1,6 +1,7 @@
 //! Who a server is, and how a client makes sure of it.
 
 use std::any::Any;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -11,10 +12,13 @@ use rustls::crypto::{
 };
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
-use rustls::{CertificateError, DigitallySignedStruct, SignatureScheme};
+use rustls::{CertificateError, DigitallySignedStruct, OtherError, SignatureScheme};
 
 use super::Error;
 use super::wire::ALPN;
+
+/// inode(7): `S_IROTH`
+const OTHERS_READ: u32 = 0o004;
 
 /// SHA-256 of a certificate, as a client pins it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,10 +64,16 @@ impl Identity {
         Identity { chain: vec![made.cert.der().clone()], key: key.into() }
     }
 
-    /// What the two PEM files hold.
+    /// What the two PEM files hold. Fails if one cannot be read, holds something else, or if everybody may read the key.
     pub fn read(certificates: &Path, key: &Path) -> Result<Self, Error> {
         let chain = read_certificates(certificates)?;
         let bytes = read(key, "a private key")?;
+        let mode = std::fs::metadata(key).map_or(0, |metadata| metadata.permissions().mode());
+        if mode & OTHERS_READ != 0 {
+            let reason =
+                "everybody may read it; `chmod o-r` it, and use another key if it has been so for long";
+            return Err(Error::File { file: key.into(), reason: reason.to_string() });
+        }
         let key =
             PrivateKeyDer::from_pem_slice(&bytes).map_err(|error| refused(key, "a private key", &error))?;
         Ok(Identity { chain, key })
@@ -150,6 +160,26 @@ pub(crate) fn fingerprint(identity: Option<Box<dyn Any>>) -> Option<Fingerprint>
     chain.first().map(Fingerprint::of)
 }
 
+/// The server showed another certificate than the pinned one.
+#[derive(thiserror::Error)]
+#[error("the server's certificate has the SHA-256 {0}, which is not the pinned one")]
+struct NotPinned(Fingerprint);
+
+/// The stack shows errors of verifiers by this.
+impl std::fmt::Debug for NotPinned {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, f)
+    }
+}
+
+/// Why a handshake failed, without what rustls puts around the words of a verifier.
+pub(crate) fn plain(reason: String) -> String {
+    match reason.split_once("Other(OtherError(") {
+        Some((_, own)) => own.trim_end_matches(')').to_string(),
+        None => reason,
+    }
+}
+
 /// Takes one certificate, or any; that its owner holds the key is checked all the same.
 #[derive(Debug)]
 struct Verifier {
@@ -174,7 +204,8 @@ impl ServerCertVerifier for Verifier {
     ) -> Result<ServerCertVerified, rustls::Error> {
         match self.pin {
             Some(pin) if pin != Fingerprint::of(end_entity) => {
-                Err(CertificateError::ApplicationVerificationFailure.into())
+                let found = NotPinned(Fingerprint::of(end_entity));
+                Err(CertificateError::Other(OtherError(Arc::new(found))).into())
             }
             _ => Ok(ServerCertVerified::assertion()),
         }

@@ -1,10 +1,11 @@
 //! The end that takes and gives bytes as it is asked to, for any number of clients at once.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use brakelight_core::units::Bytes;
 use tokio::time::{Duration, MissedTickBehavior, interval};
 
 use super::identity::{Fingerprint, Identity};
@@ -15,6 +16,9 @@ use super::wire::{LENGTH, Received, Request};
 use super::{Error, SOCKET_BUFFER};
 use crate::adapter;
 use crate::driver::net::{self, Connected, Hub, Listen, Opening, StreamError};
+
+/// Between two looks at whether a connection has passed its limits.
+const CHECKS: Duration = Duration::from_secs(1);
 
 /// Between two receipts.
 const RECEIPTS: Duration = Duration::from_millis(100);
@@ -30,6 +34,26 @@ pub struct Settings {
     pub identity: Identity,
     /// Where qlog files go, if anywhere, and how much of them.
     pub qlog: Option<Logs>,
+    /// How much it takes on.
+    pub limits: Limits,
+}
+
+/// How much a server takes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// How many connections.
+    pub connections: net::Limits,
+    /// The longest life of a connection.
+    pub duration: Duration,
+    /// The most bytes on the wire of a connection, both ways together.
+    pub bytes: Bytes,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        let duration = Duration::from_secs(3600);
+        Limits { connections: net::Limits::default(), duration, bytes: Bytes(1_000_000_000_000) }
+    }
 }
 
 /// Who is told what a server does, in words.
@@ -41,6 +65,7 @@ pub struct Server {
     hub: Hub,
     fingerprint: Fingerprint,
     say: Say,
+    limits: Limits,
 }
 
 impl std::fmt::Debug for Server {
@@ -56,12 +81,22 @@ impl Server {
         let crypto =
             settings.identity.crypto().map_err(|error| Error::System(std::io::Error::other(error)))?;
         let qlog = settings.qlog.as_ref().map(|logs| Folder::of(logs, Role::Server)).transpose()?;
-        let say: Say = Arc::new(say);
-        let listen = Listen { crypto: Arc::new(crypto), opening: opening(qlog, say.clone()) };
+        let say = rarely(say);
+        let listen = Listen {
+            crypto: Arc::new(crypto),
+            opening: opening(qlog, say.clone()),
+            limits: settings.limits.connections,
+        };
         let control = settings.control.clone().under_driver();
         let hub = Hub::bind(settings.listen, control, Some(listen), SOCKET_BUFFER)
             .map_err(|source| Error::Bind { address: settings.listen, source })?;
-        Ok(Server { runtime, hub, fingerprint: settings.identity.fingerprint(), say })
+        Ok(Server {
+            runtime,
+            hub,
+            fingerprint: settings.identity.fingerprint(),
+            say,
+            limits: settings.limits,
+        })
     }
 
     /// Where it listens.
@@ -80,12 +115,34 @@ impl Server {
         self.runtime.block_on(async {
             while let Some(arrived) = self.hub.accept().await {
                 match arrived {
-                    Ok(connection) => drop(tokio::spawn(attend(connection, say.clone()))),
+                    Ok(connection) => drop(tokio::spawn(attend(connection, say.clone(), self.limits))),
                     Err((from, reason)) => say(&format!("{from}: no connection: {reason}")),
                 }
             }
         });
     }
+}
+
+/// Lines of a second that are said; the rest are counted.
+const LINES: u32 = 50;
+
+/// `say`, of no more than [`LINES`] lines a second: who floods a server with connections must not flood its log.
+fn rarely(say: impl Fn(&str) + Send + Sync + 'static) -> Say {
+    let state = Mutex::new((Instant::now(), 0_u32));
+    Arc::new(move |line| {
+        let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+        let (since, lines) = &mut *state;
+        if since.elapsed() >= Duration::from_secs(1) {
+            if *lines > LINES {
+                say(&format!("{} more lines were left out", *lines - LINES));
+            }
+            (*since, *lines) = (Instant::now(), 0);
+        }
+        *lines = lines.saturating_add(1);
+        if *lines <= LINES {
+            say(line);
+        }
+    })
 }
 
 /// What connections are made with: a log in `qlog`, if there is such a folder, once they have shown that they are there.
@@ -112,13 +169,37 @@ fn opening(qlog: Option<Folder>, say: Say) -> Box<dyn Fn() -> Opening + Send> {
     })
 }
 
-async fn attend(connection: net::Connection, say: Say) {
+async fn attend(connection: net::Connection, say: Say, limits: Limits) {
     let from = connection.remote_address();
     say(&format!("{from}: connected"));
     let link = Connection::Driver(connection.clone());
     let watch = Arc::new(Watch::start(&link));
     let counted = Arc::new(AtomicU64::new(0));
-    while let Ok((send, receive)) = connection.accept_bi().await {
+    let end = tokio::time::Instant::now() + limits.duration;
+    let mut ticks = interval(CHECKS);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        let (send, receive) = tokio::select! {
+            accepted = connection.accept_bi() => match accepted {
+                Ok(streams) => streams,
+                Err(_) => break,
+            },
+            now = ticks.tick() => {
+                let stats = connection.stats();
+                let passed = if now >= end {
+                    Some(format!("the server's limit of {} s is reached", limits.duration.as_secs()))
+                } else if stats.udp_rx.bytes + stats.udp_tx.bytes > limits.bytes.0 {
+                    Some(format!("the server's limit of {} is reached", limits.bytes))
+                } else {
+                    None
+                };
+                if let Some(reason) = passed {
+                    say(&format!("{from}: {reason}"));
+                    link.close(2, reason.as_bytes());
+                }
+                continue;
+            }
+        };
         let (link, watch, counted, say) = (link.clone(), watch.clone(), counted.clone(), say.clone());
         let streams = (SendStream::Driver(send), RecvStream::Driver(receive));
         tokio::spawn(async move {

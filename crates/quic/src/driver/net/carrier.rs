@@ -8,10 +8,11 @@ use std::time::{Duration, Instant};
 
 use brakelight_core::ecn::Ecn;
 use bytes::BytesMut;
-use quinn_proto::{DatagramEvent, Incoming, Transmit};
+use quinn_proto::{DatagramEvent, EndpointEvent, Incoming, Transmit};
 use quinn_udp::{BATCH_SIZE, RecvMeta};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::admission::Verdict;
 use super::socket::{Sent, Socket};
 use super::{Control, Opening, Shared, State, locked};
 use crate::driver::end::time;
@@ -142,23 +143,44 @@ impl Carrier {
     }
 
     fn welcome(&mut self, state: &mut State, incoming: Incoming, at: Instant) {
-        let Some((config, listen)) = &state.listen else {
+        if state.listen.is_none() {
             state.endpoint.ignore(incoming);
             return;
-        };
+        }
         let remote = incoming.remote_address();
+        let verdict = state.admission.judge(remote, incoming.remote_address_validated());
+        self.buffer.clear();
+        match verdict {
+            Verdict::Accept | Verdict::Replace(_) => {}
+            Verdict::Retry => {
+                // Who has not shown that it can receive may always be asked to.
+                if let Ok(transmit) = state.endpoint.retry(incoming, &mut self.buffer) {
+                    self.answer(&transmit);
+                }
+                return;
+            }
+            Verdict::Refuse => {
+                let transmit = state.endpoint.refuse(incoming, &mut self.buffer);
+                self.answer(&transmit);
+                return;
+            }
+        }
+        let Some((config, listen)) = &state.listen else { return };
         let control = Control::new(&state.settings, state.next, remote, self.shared.base);
         let Opening { mut transport, connected } = (listen.opening)();
         control.apply(&mut transport);
         let mut config = config.clone();
         config.crypto = control.tap(&self.shared.stamps).server(listen.crypto.clone());
         config.transport = Arc::new(transport);
-        self.buffer.clear();
         match state.endpoint.accept(incoming, at, &mut self.buffer, Some(Arc::new(config))) {
             Ok((handle, connection)) => {
                 let end = control.end(self.shared.base, connection);
                 let number = state.begin(handle, end, control.governor, remote, connected, true);
+                state.admission.came(number, remote);
                 state.note(number);
+                if let Verdict::Replace(oldest) = verdict {
+                    self.give_up(state, oldest);
+                }
             }
             Err(refused) => {
                 if let Some(transmit) = &refused.response {
@@ -222,6 +244,7 @@ impl Carrier {
         let drained = entry.end.connection().is_drained();
         match accepted {
             Some(Ok(())) => {
+                state.admission.connected(number);
                 let connection = state.handle(&self.shared, number);
                 state.accepted.push_back(Ok(connection));
                 state.tasks.drain(..).for_each(Waker::wake);
@@ -239,8 +262,19 @@ impl Carrier {
         }
     }
 
+    /// Takes no part any more in connection `number`, and tells its peer nothing.
+    fn give_up(&self, state: &mut State, number: u64) {
+        if let Some(entry) = state.entries.get(&number) {
+            state.endpoint.handle_event(entry.handle, EndpointEvent::drained());
+            self.forget(state, number);
+        }
+    }
+
     fn forget(&self, state: &mut State, number: u64) {
         let Some(mut entry) = state.entries.remove(&number) else { return };
+        if entry.server {
+            state.admission.left(number, entry.line.remote);
+        }
         state.numbers.remove(&entry.handle);
         if let Some(at) = entry.scheduled {
             state.deadlines.remove(&(at, number));
