@@ -131,7 +131,9 @@ fn every_application_does_over_the_stack_as_over_the_modelled_host() {
         let bytes = number(&real, &["goodput_mbps"]) * 30.0e6 / 8.0;
         if traffic.contains("request-response") {
             let whole = said("responses") * 60_000.0;
-            assert!((whole - 10.0..whole + 60_010.0).contains(&bytes), "{bytes} of {whole}");
+            // The flow starts within a round trip, and its goodput is of the time since then.
+            let least = bytes * (30.0 - 0.05) / 30.0;
+            assert!(bytes >= whole && least <= whole + 60_000.0, "{bytes} of {whole}");
         }
         if traffic.contains("short-flows") {
             assert!((0.0..5.0).contains(&(said("flows_started") - said("flows_completed"))), "{real}");
