@@ -70,8 +70,7 @@ impl Episode {
     pub fn begin(&mut self, phase: Phase, end: u64) {
         debug_assert!(phase != Phase::Open, "an episode ends by `finish`");
         debug_assert!(
-            !(self.phase == Phase::Loss && phase == Phase::Reduced)
-                && !(self.phase == Phase::Recovery && phase == Phase::Reduced),
+            phase != Phase::Reduced || !self.is_repairing(),
             "a CE mark within an episode says nothing new: {:?}",
             self.phase
         );

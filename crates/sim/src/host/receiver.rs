@@ -7,9 +7,9 @@
 //!
 //! Deviations:
 //! - D1 The delayed-ACK timer is fixed; Linux 6.12 tcp_output.c, tcp_send_delayed_ack, adapts it between 40
-//!    ms and 200 ms to the time between packets.
+//!   ms and 200 ms to the time between packets.
 //! - D2 No SACK compression: Linux 6.12 tcp_input.c, __tcp_ack_snd_check, may hold back a fourth and later
-//!    duplicate ACK by 5 % of the RTT, 1 ms at most.
+//!   duplicate ACK by 5 % of the RTT, 1 ms at most.
 //! - D3 The receiver's window is without limit, and the application reads at once.
 
 use brakelight_core::controller::{ReceiveTime, Report};

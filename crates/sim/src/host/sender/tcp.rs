@@ -19,7 +19,7 @@
 //! - D1 The reordering timer runs to the first segment that will count as lost, not to the last: each is declared at its
 //!   own moment, at most the spread of their sending times earlier than RFC 8985 has it.
 //! - D2 A tail loss probe that repeats a segment replaces it in the count of bytes in flight; Linux 6.12
-//!    tcp_output.c, tcp_send_loss_probe, counts both.
+//!   tcp_output.c, tcp_send_loss_probe, counts both.
 //! - D3 A receiver never discards what it SACKed (no reneging).
 
 use brakelight_core::controller::{Controller, SpuriousEvent};
