@@ -230,7 +230,7 @@ impl Flow {
             clock: settings.receiver_clock,
             reports: settings.reports,
         };
-        let sender = Side::sending(side(), &identity, governor.clone())?;
+        let sender = Side::sending(side(), identity.client()?, governor.clone());
         let receiver = Side::receiving(side(), wrap(identity.server()?));
         Ok(Flow {
             governor,

@@ -18,7 +18,7 @@ use quinn_proto::{
 };
 
 use super::end::{Ears, End, Hearing, instant};
-use super::identity::{self, Identity, IdentityError};
+use super::identity;
 use super::message;
 use crate::adapter::{Factory, Governor, Times};
 use crate::stamps::Stamps;
@@ -119,12 +119,12 @@ const CLIENT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1
 const SERVER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2)), 4433);
 
 impl Side {
-    /// The end that opens the connection and sends, under `governor`.
+    /// The end that opens the connection with this cryptography, and sends under `governor`.
     pub fn sending(
         settings: SideSettings,
-        identity: &Identity,
+        crypto: Arc<dyn crypto::ClientConfig>,
         governor: Arc<Governor>,
-    ) -> Result<Self, IdentityError> {
+    ) -> Self {
         let stamps = Arc::new(Stamps::new());
         let factory = Factory::only(governor.clone());
         let watch = Arc::new(Watch { governor, stream_sent: AtomicU64::new(0) });
@@ -142,10 +142,10 @@ impl Side {
             frequency.ack_eliciting_threshold(VarInt::from_u32(every.max(1) - 1));
             transport.ack_frequency_config(Some(frequency));
         }
-        let mut client = ClientConfig::new(tap.client(identity.client()?));
+        let mut client = ClientConfig::new(tap.client(crypto));
         client.transport_config(Arc::new(transport));
         let role = Role::Sending { watch, crypto: Arc::new(client) };
-        Ok(Self::new(settings, None, stamps, role))
+        Self::new(settings, None, stamps, role)
     }
 
     /// The end that waits for the connection and receives, with this cryptography.
