@@ -49,26 +49,32 @@ impl Identity {
 
     /// A client's configuration that trusts this certificate alone.
     pub fn client(&self) -> Result<Arc<dyn ClientConfig>, IdentityError> {
-        let mut roots = RootCertStore::empty();
-        roots.add(self.certificate.clone())?;
-        let tls = rustls::ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-            .with_protocol_versions(&[&TLS13])?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        let quic = QuicClientConfig::try_from(tls).map_err(|_| IdentityError::NoSuite)?;
+        let quic = QuicClientConfig::try_from(self.client_tls()?).map_err(|_| IdentityError::NoSuite)?;
         Ok(Arc::new(quic))
     }
 
-    /// A server's configuration with this certificate.
-    pub fn server(&self) -> Result<Arc<dyn ServerConfig>, IdentityError> {
-        let mut tls = rustls::ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+    pub(super) fn client_tls(&self) -> Result<rustls::ClientConfig, IdentityError> {
+        let mut roots = RootCertStore::empty();
+        roots.add(self.certificate.clone())?;
+        Ok(rustls::ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_protocol_versions(&[&TLS13])?
-            .with_no_client_auth()
-            .with_single_cert(vec![self.certificate.clone()], PrivateKeyDer::Pkcs8(self.key.clone_key()))?;
-        // Nobody comes back.
+            .with_root_certificates(roots)
+            .with_no_client_auth())
+    }
+
+    /// A server's configuration with this certificate, which issues no session tickets.
+    pub fn server(&self) -> Result<Arc<dyn ServerConfig>, IdentityError> {
+        let mut tls = self.server_tls()?;
         tls.send_tls13_tickets = 0;
         let quic = QuicServerConfig::try_from(tls).map_err(|_| IdentityError::NoSuite)?;
         Ok(Arc::new(quic))
+    }
+
+    pub(super) fn server_tls(&self) -> Result<rustls::ServerConfig, IdentityError> {
+        Ok(rustls::ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_protocol_versions(&[&TLS13])?
+            .with_no_client_auth()
+            .with_single_cert(vec![self.certificate.clone()], PrivateKeyDer::Pkcs8(self.key.clone_key()))?)
     }
 }
 

@@ -373,3 +373,6 @@ fn transport(settings: &SideSettings) -> TransportConfig {
         .datagram_send_buffer_size(1 << 20);
     transport
 }
+
+#[cfg(test)]
+mod tests;

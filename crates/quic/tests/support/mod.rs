@@ -60,6 +60,7 @@ fn receive_with_quinn(identity: &Identity) -> SocketAddr {
         .with_single_cert(vec![identity.certificate.clone()], identity.key.clone_key().into())
         .unwrap();
     tls.alpn_protocols = vec![ALPN.to_vec()];
+    tls.max_early_data_size = u32::MAX;
     let crypto = quinn::crypto::rustls::QuicServerConfig::try_from(tls).unwrap();
     let config = quinn::ServerConfig::with_crypto(Arc::new(crypto));
     let endpoint = quinn::Endpoint::server(config, (Ipv4Addr::LOCALHOST, 0).into()).unwrap();
@@ -114,7 +115,7 @@ fn receive_with_s2n(identity: &Identity) -> SocketAddr {
     address
 }
 
-/// Cryptography of a client that trusts `identity`.
+/// Cryptography of a client that trusts `identity`, and keeps what it needs to resume a connection with 0-RTT data.
 pub fn client_crypto(identity: &Identity) -> Arc<QuicClientConfig> {
     let mut roots = rustls::RootCertStore::empty();
     roots.add(identity.certificate.clone()).unwrap();
@@ -125,6 +126,7 @@ pub fn client_crypto(identity: &Identity) -> Arc<QuicClientConfig> {
         .with_root_certificates(roots)
         .with_no_client_auth();
     tls.alpn_protocols = vec![ALPN.to_vec()];
+    tls.enable_early_data = true;
     Arc::new(QuicClientConfig::try_from(tls).unwrap())
 }
 
