@@ -263,6 +263,10 @@ impl Listener for Governor {
         self.with(|sender| sender.on_parameters(parameters));
     }
 
+    fn on_early_discarded(&self) {
+        self.with(Sender::on_early_discarded);
+    }
+
     fn on_seal(&self, number: u64, packet: &[u8], eliciting: bool) -> Option<Ecn> {
         let mut inner = self.lock();
         let Inner { base: Some(base), sender: Some(sender), now, .. } = &mut *inner else { return None };

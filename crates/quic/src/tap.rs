@@ -1,11 +1,17 @@
-//! A read-only tap on the stack's cryptography: it sees each 1-RTT packet decrypted just before the stack does, reads
-//! the ECN counts of its ACK frames and publishes them, and it notes which codepoint each outgoing packet is to carry.
+//! A read-only tap on the stack's cryptography: it sees each packet of the application data space (0-RTT and 1-RTT)
+//! decrypted just before the stack does, reads the ECN counts of its ACK frames and publishes them, and it notes which
+//! codepoint each outgoing packet is to carry.
 //!
 //! `quinn-proto` counts ECN marks for itself and tells its controllers of CE alone. Its `crypto` traits are public,
 //! though, and `PacketKey::decrypt` is called synchronously before `Controller::on_ack` and `on_end_acks` of the same
 //! packet: what the tap publishes there is in time for them. Nothing is ever changed: every call goes to the wrapped
 //! implementation, every byte comes from it, and the tap looks at the result. All other modules know only [`Listener`],
 //! so that this one can go on the day the stack offers the counts itself.
+//!
+//! 0-RTT packets are numbered, acknowledged and counted by ECN in the same space as 1-RTT packets (RFC 9000 section 12.3), so
+//! their keys are tapped too: a packet that left without the tap would be in the peer's counts and not in ours. What the
+//! stack discards of them without a word, the tap learns where the stack asks its session: see
+//! [`Listener::on_early_discarded`].
 //!
 //! Counts are cumulative, so those of an ACK that was overtaken by a newer one would run backwards: they are published
 //! only when the ACK's largest acknowledged packet is above every one before (RFC 9000 section 13.4.2.1).
@@ -31,20 +37,25 @@ pub mod parameters;
 
 /// Who is told what passes the tap of one connection. Called from within the stack, so it must return at once.
 pub trait Listener: Send + Sync {
-    /// An ACK frame of the 1-RTT space. Only where it is the `newest`, its largest acknowledged packet above that of every
+    /// An ACK frame of the application data space. Only where it is the `newest`, its largest acknowledged packet above that of every
     /// one before, does it have its counts.
     fn on_ack(&self, ack: &Ack<'_>, newest: bool);
 
     /// The peer's transport parameters have come.
     fn on_parameters(&self, _parameters: &Parameters) {}
 
-    /// The 1-RTT packet `number` was decrypted. The stack may still drop it as one that it has seen before.
+    /// The 0-RTT or 1-RTT packet `number` was decrypted. The stack may still drop it as one that it has seen before.
     fn on_open(&self, _number: u64) {}
 
-    /// The frames of a 1-RTT packet that is about to be encrypted, and then sealed.
+    /// The frames of a 0-RTT or 1-RTT packet that is about to be encrypted, and then sealed.
     fn on_frames(&self, _payload: &[u8]) {}
 
-    /// The 1-RTT packet `number` is encrypted and about to leave, its header not yet protected; `eliciting` tells whether it
+    /// The 0-RTT packets sent so far are discarded, since the server rejected them or answered them with a Retry. The stack takes
+    /// them out of flight and does not tell its controller; the server did not process them, so no ACK and no ECN count will
+    /// ever include them.
+    fn on_early_discarded(&self) {}
+
+    /// The 0-RTT or 1-RTT packet `number` is encrypted and about to leave, its header not yet protected; `eliciting` tells whether it
     /// asks for an ACK. Returns the codepoint that it is to carry, or `None` for the one that the stack chose.
     fn on_seal(&self, number: u64, packet: &[u8], eliciting: bool) -> Option<brakelight_core::ecn::Ecn>;
 }
@@ -150,7 +161,7 @@ struct TappedSession {
 
 impl TappedSession {
     fn pair(&self, keys: KeyPair<Box<dyn PacketKey>>) -> KeyPair<Box<dyn PacketKey>> {
-        let tap = |inner| Box::new(TappedKey { inner, connection: self.connection.clone() });
+        let tap = |inner| Box::new(TappedKey { inner, connection: self.connection.clone(), early: false });
         KeyPair { local: tap(keys.local), remote: tap(keys.remote) }
     }
 }
@@ -168,13 +179,18 @@ impl Session for TappedSession {
         self.inner.peer_identity()
     }
 
-    // A 0-RTT packet holds no ACK (rfc9000 12.5), and few enough are sent that they may go as the stack says.
     fn early_crypto(&self) -> Option<(Box<dyn HeaderKey>, Box<dyn PacketKey>)> {
-        self.inner.early_crypto()
+        let (header, inner) = self.inner.early_crypto()?;
+        Some((header, Box::new(TappedKey { inner, connection: self.connection.clone(), early: true })))
     }
 
+    // The stack of a client asks once, as the handshake ends and before any 1-RTT packet, and acts on the answer.
     fn early_data_accepted(&self) -> Option<bool> {
-        self.inner.early_data_accepted()
+        let accepted = self.inner.early_data_accepted();
+        if accepted == Some(false) {
+            self.connection.listener.on_early_discarded();
+        }
+        accepted
     }
 
     fn is_handshaking(&self) -> bool {
@@ -204,8 +220,13 @@ impl Session for TappedSession {
         Some(self.pair(keys))
     }
 
+    // Asked last of all that makes a Retry valid; the stack then sends all 0-RTT data again.
     fn is_valid_retry(&self, orig_dst_cid: &ConnectionId, header: &[u8], payload: &[u8]) -> bool {
-        self.inner.is_valid_retry(orig_dst_cid, header, payload)
+        let valid = self.inner.is_valid_retry(orig_dst_cid, header, payload);
+        if valid {
+            self.connection.listener.on_early_discarded();
+        }
+        valid
     }
 
     fn export_keying_material(
@@ -222,6 +243,8 @@ impl Session for TappedSession {
 struct TappedKey {
     inner: Box<dyn PacketKey>,
     connection: Arc<Connection>,
+    /// Whether it is of 0-RTT packets, which have long headers.
+    early: bool,
 }
 
 /// Whether `first` begins a packet of the 1-RTT space (rfc9000 17.3).
@@ -231,7 +254,7 @@ fn is_short(first: Option<&u8>) -> bool {
 
 impl PacketKey for TappedKey {
     fn encrypt(&self, packet: u64, buf: &mut [u8], header_len: usize) {
-        if !is_short(buf.first()) {
+        if !self.early && !is_short(buf.first()) {
             return self.inner.encrypt(packet, buf, header_len);
         }
         let end = buf.len().saturating_sub(self.inner.tag_len());
@@ -246,8 +269,12 @@ impl PacketKey for TappedKey {
 
     fn decrypt(&self, packet: u64, header: &[u8], payload: &mut BytesMut) -> Result<(), CryptoError> {
         self.inner.decrypt(packet, header, payload)?;
-        if is_short(header.first()) {
+        let short = is_short(header.first());
+        if self.early || short {
             self.connection.listener.on_open(packet);
+        }
+        // A 0-RTT packet may hold no ACK (rfc9000 12.5).
+        if short {
             self.connection.read(payload);
         }
         Ok(())

@@ -137,6 +137,12 @@ impl Validation {
         self.untold += 1;
     }
 
+    /// `marked` packets that left with a codepoint were discarded and not lost: the peer never counts them, and others are to
+    /// be tested in their place.
+    pub fn on_discarded(&mut self, marked: u64) {
+        self.sent = self.sent.saturating_sub(marked);
+    }
+
     /// `marked` packets that left with a codepoint are declared lost. Where none of the first [`TESTED`] has ever been acknowledged,
     /// the mark is taken for the reason (rfc9000 13.4.2).
     pub fn on_lost(&mut self, marked: u64) {
@@ -229,6 +235,17 @@ mod tests {
         path.on_acked(1);
         path.on_counts(counts(0, 1, 0), 1);
         assert_eq!(path.codepoint(), Ecn::Ect1);
+    }
+
+    #[test]
+    fn packets_that_were_discarded_are_tested_by_others() {
+        let mut path = path(Encoding::Abc, TESTED, 0);
+        path.on_discarded(TESTED);
+        assert_eq!((path.state(), path.codepoint()), (State::Testing, Ecn::Ect1));
+        (0..4).for_each(|_| path.on_sent(Ecn::Ect1));
+        path.on_acked(4);
+        path.on_counts(counts(0, 5, 0), 4);
+        assert_eq!(path.state(), State::Failed(Fault::TooMany));
     }
 
     #[test]

@@ -26,7 +26,7 @@ const INVITATIONS: u32 = 5;
 /// How long an end waits for a second packet to report (rfc9000 18.2, as max_ack_delay).
 const REPORT_DELAY: Duration = Duration::from_millis(25);
 
-/// The numbers of 1-RTT packets that were decrypted, and whoever else listens.
+/// The numbers of 0-RTT and 1-RTT packets that were decrypted, and whoever else listens.
 #[derive(Debug, Default)]
 pub(super) struct Ears {
     numbers: Mutex<Vec<u64>>,
@@ -60,6 +60,12 @@ impl Listener for Ears {
     fn on_parameters(&self, parameters: &Parameters) {
         if let Some(governor) = &self.governor {
             governor.on_parameters(parameters);
+        }
+    }
+
+    fn on_early_discarded(&self) {
+        if let Some(governor) = &self.governor {
+            governor.on_early_discarded();
         }
     }
 

@@ -89,6 +89,10 @@ impl Listener for Watch {
         self.governor.on_open(number);
     }
 
+    fn on_early_discarded(&self) {
+        self.governor.on_early_discarded();
+    }
+
     fn on_frames(&self, payload: &[u8]) {
         if let Some(end) = frames::stream_end(payload) {
             self.stream_sent.fetch_max(end, Ordering::Relaxed);

@@ -138,6 +138,25 @@ impl Sender {
         self.gathered.persistent |= persistent;
     }
 
+    /// The stack has discarded every packet that the tap has seen so far, and will not speak of them again. The controller, which
+    /// knows of each, is told that it is lost, but of no episode: a server that rejects 0-RTT says nothing of the path.
+    pub(in crate::adapter) fn on_early_discarded(&mut self) {
+        for sent in &mut self.sent {
+            if sent.fate != Fate::Outstanding || sent.number.is_none() {
+                continue;
+            }
+            sent.fate = Fate::Lost;
+            let size = sent.info.size.0;
+            self.inflight = self.inflight.saturating_sub(size);
+            self.validation.on_discarded(u64::from(sent.marked));
+            if sent.told {
+                self.total_lost += size;
+                self.gathered.lost_bytes += size;
+                self.gathered.lost.push(sent.info);
+            }
+        }
+    }
+
     /// A datagram from the peer, which may be a report.
     pub(in crate::adapter) fn on_datagram(&mut self, now: Time, datagram: &[u8]) {
         let report = match report::Report::decode(datagram) {
