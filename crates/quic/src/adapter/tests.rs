@@ -49,6 +49,51 @@ fn slow_start_doubles_the_window_in_a_round_trip_and_a_loss_halves_it() {
     assert_eq!((counters.lost_packets, counters.lost_bytes), (3, 3 * MTU));
 }
 
+// rfc9002 B.5
+#[test]
+fn packets_sent_before_an_episode_do_not_let_the_window_grow() {
+    let base = Instant::now();
+    for ce in [false, true] {
+        let (governor, mut controller) = governor("newreno", false, base);
+        controller.on_sent(ms(base, 0), 10 * MTU, 9);
+        (0..5).for_each(|ack| acknowledge(&governor, 0, 50 + ack, 2, (8 - 2 * ack) * MTU));
+        controller.on_sent(ms(base, 60), 20 * MTU, 19);
+        controller.on_congestion_event(ms(base, 120), ms(base, 60), false, if ce { 0 } else { MTU });
+        // More than a window of packets sent before the episode, before any sent in it.
+        acknowledge(&governor, 60, 121, 8, 12 * MTU);
+        controller.on_sent(ms(base, 122), MTU, 20);
+        // The same, along with the packet that ends the episode.
+        governor.with(|sender| {
+            let now = Time::from_millis(182);
+            (0..10).for_each(|_| sender.on_acked(now, Time::from_millis(60), MTU));
+            sender.on_acked(now, Time::from_millis(122), MTU);
+            sender.on_end_acks(now, MTU, false);
+        });
+        assert_eq!(controller.window(), 10 * MTU + 1, "CE: {ce}");
+        // What is sent in the episode and after it does: a window of it earns one packet.
+        controller.on_sent(ms(base, 183), 10 * MTU, 30);
+        acknowledge(&governor, 183, 243, 9, MTU);
+        assert_eq!(controller.window(), 11 * MTU + 1, "CE: {ce}");
+    }
+}
+
+// rfc9002 7.3.2, B.6
+#[test]
+fn a_packet_sent_before_recovery_and_found_lost_after_it_reduces_nothing() {
+    let base = Instant::now();
+    let (governor, mut controller) = governor("newreno", false, base);
+    controller.on_sent(ms(base, 0), 20 * MTU, 19);
+    controller.on_congestion_event(ms(base, 60), ms(base, 0), false, MTU);
+    let reduced = controller.window();
+    controller.on_sent(ms(base, 61), 4 * MTU, 23);
+    acknowledge(&governor, 61, 121, 4, 15 * MTU);
+    controller.on_congestion_event(ms(base, 121), ms(base, 0), false, MTU);
+    assert_eq!(controller.window(), reduced);
+    // The same of CE.
+    controller.on_congestion_event(ms(base, 122), ms(base, 0), false, 0);
+    assert_eq!(controller.window(), reduced);
+}
+
 #[test]
 fn persistent_congestion_leaves_the_smallest_window() {
     let base = Instant::now();

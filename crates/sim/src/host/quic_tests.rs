@@ -3,7 +3,7 @@
 use brakelight_core::ecn::{Ecn, Encoding};
 use brakelight_core::feedback;
 use brakelight_core::packet::{Direction, FlowId, Header, PacketId};
-use brakelight_core::registry::{FeedbackConfig, Host};
+use brakelight_core::registry::{ControllerConfig, FeedbackConfig, Host};
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Rate};
 use brakelight_scenario::clock::Clock;
@@ -111,6 +111,61 @@ fn an_episode_whose_packets_all_arrive_late_is_undone() {
     let counters = world.host.counters();
     assert_eq!((counters.lost_packets, counters.undone_episodes), (1, 1));
     assert!(world.host.is_complete());
+}
+
+/// A flow whose first 20 packets leave at once.
+fn twenty_at_once() -> super::FlowConfig {
+    let controller = ControllerConfig::new("newreno", &[("ecn", "true")]).unwrap();
+    let flow = config(Host::Quic, Traffic::Backlogged);
+    super::FlowConfig { controller, initial_window: 20, pacing_burst: 100, ..flow }
+}
+
+// rfc9002 B.5
+#[test]
+fn packets_sent_before_a_mark_was_noticed_do_not_let_the_window_grow() {
+    let mut world = World::new(twenty_at_once(), RTT, |_, packet: &SimPacket| match packet.kind() {
+        Kind::Data { number: 0, .. } => Fate::Mark,
+        _ => Fate::Deliver,
+    });
+    // The first ACK says CE, and 18 more packets are acknowledged after it: nearly two windows.
+    world.run(ms(150));
+    assert_eq!(world.cwnd(), 10.0);
+}
+
+// rfc9002 B.5
+#[test]
+fn packets_sent_before_a_loss_was_noticed_do_not_let_the_window_grow_when_recovery_ends() {
+    // Packet 0 is lost, which packet 9 shows. Packets 10 to 19 come late, just ahead of the first one that was sent in recovery.
+    let mut flow = twenty_at_once();
+    flow.ack_every = 20;
+    let mut world = World::new(flow, RTT, |_, packet: &SimPacket| match packet.kind() {
+        Kind::Data { number: 0, .. } => Fate::Drop,
+        Kind::Data { number: 10..20, .. } => Fate::Late(Duration::from_millis(119)),
+        _ => Fate::Deliver,
+    });
+    world.run(ms(160));
+    let reduced = world.cwnd();
+    assert!((10.0..=11.0).contains(&reduced), "{reduced}");
+    assert_eq!(world.host.counters().lost_packets, 1);
+    world.run(ms(260));
+    assert_eq!(world.cwnd(), reduced);
+}
+
+// rfc9002 7.3.2, B.6
+#[test]
+fn a_packet_sent_before_recovery_and_found_lost_after_it_reduces_nothing() {
+    // Packets 0 to 19 leave at 0. Packet 0 is found lost at 100 ms; packet 18 at 200 ms, by the ACKs of packets 20 and 21, which
+    // were sent in recovery and end it.
+    let mut world = World::new(twenty_at_once(), RTT, |_, packet: &SimPacket| match packet.kind() {
+        Kind::Data { number: 0 | 18, .. } => Fate::Drop,
+        _ => Fate::Deliver,
+    });
+    world.run(ms(160));
+    let reduced = world.cwnd();
+    assert!((10.0..=11.0).contains(&reduced), "{reduced}");
+    world.run(ms(260));
+    assert_eq!(world.host.counters().lost_packets, 2);
+    assert!(world.cwnd() >= reduced, "{}", world.cwnd());
 }
 
 #[test]
