@@ -9,7 +9,7 @@ use std::mem::size_of;
 
 use brakelight_core::controller::{
     AckEvent, Connection, Controller, IdleEvent, LossEvent, MarkCount, Marks, PacketInfo, ReceiveTime,
-    Report, SendEvent, SpuriousEvent, Timeout, TimeoutEvent,
+    RecoveryState, Report, SendEvent, SpuriousEvent, Timeout, TimeoutEvent,
 };
 use brakelight_core::ecn::{Ecn, Encoding, Mark};
 use brakelight_core::packet::Header;
@@ -270,11 +270,13 @@ impl Host {
             self.controller.on_recovery_exit(self.now);
         }
         let lost = std::mem::take(&mut self.lost);
+        let recovery = self.recovery.state(false);
         let event = AckEvent {
             now: self.now,
             acked: &infos,
             lost: &lost,
             newly_acked,
+            growth: if recovery == RecoveryState::Recovery { Bytes::ZERO } else { newly_acked },
             newly_lost: lost.iter().map(|packet| packet.size).sum(),
             inflight_before,
             inflight: self.inflight(),
@@ -288,7 +290,7 @@ impl Host {
             receive_times: &receive_times,
             report: self.report(queue_us),
             cwnd_limited: limited,
-            recovery: self.recovery.state(false),
+            recovery,
         };
         self.timed_out = false;
         self.controller.on_ack(&event);
@@ -344,6 +346,7 @@ impl Host {
             acked: &[],
             lost: &lost,
             newly_acked: Bytes::ZERO,
+            growth: Bytes::ZERO,
             newly_lost,
             inflight_before,
             inflight: self.inflight(),

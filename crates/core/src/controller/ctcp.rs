@@ -163,7 +163,7 @@ impl Controller for Ctcp {
             if round && !self.windows.in_slow_start() {
                 self.follow_delay();
             }
-            self.grow(event.newly_acked);
+            self.grow(event.growth);
         }
         if round {
             self.round_rtt = None;

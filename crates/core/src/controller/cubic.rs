@@ -354,9 +354,9 @@ impl Controller for Cubic {
             return;
         }
         self.last_ack = event.now;
-        let mut acked_pkts = self.packets(event.newly_acked);
+        let mut acked_pkts = self.packets(event.growth);
         if self.in_slow_start() {
-            acked_pkts = self.slow_start(event.newly_acked);
+            acked_pkts = self.slow_start(event.growth);
         }
         if acked_pkts > 0.0 {
             self.congestion_avoidance(event, acked_pkts);

@@ -54,6 +54,7 @@ pub(crate) fn ack<'a>(now: Time, acked: &'a [PacketInfo], rtt: Duration) -> AckE
         acked,
         lost: &[],
         newly_acked,
+        growth: newly_acked,
         newly_lost: Bytes::ZERO,
         inflight_before: packets(1_000_000),
         inflight: packets(1_000_000),

@@ -72,14 +72,14 @@ impl LoadWindow {
     /// Grows by what `event` acknowledges of a growth by `factor` per round trip.
     pub(super) fn multiply(&mut self, event: &AckEvent<'_>, factor: f64) {
         if grows(event) {
-            self.cwnd_bytes += (factor - 1.0) * event.newly_acked.as_f64();
+            self.cwnd_bytes += (factor - 1.0) * event.growth.as_f64();
         }
     }
 
     /// Grows by what `event` acknowledges of a growth by `pkts` per round trip.
     pub(super) fn add(&mut self, event: &AckEvent<'_>, pkts: f64) {
         if grows(event) {
-            self.cwnd_bytes += pkts * self.mss.as_f64() * event.newly_acked.as_f64() / self.cwnd_bytes;
+            self.cwnd_bytes += pkts * self.mss.as_f64() * event.growth.as_f64() / self.cwnd_bytes;
         }
     }
 

@@ -25,6 +25,7 @@
 //! | round | `round` rises by one exactly where `round_start` is set, which takes the ACK of a packet sent since the round began. |
 //! | recovery | `Recovery` follows a loss or a CE mark, `Loss` a timeout. `Loss` ends when everything that was out at the timeout is repaired, or when the timeout turns out to be spurious. |
 //! | episode | One `on_loss` per episode: before the next comes the end of the last. |
+//! | growth | `growth` is at most `newly_acked`, and zero in `Recovery`. |
 //! | rtt | Samples are positive, `rtt.min` never rises, and no sample is smaller. |
 //! | idle | `on_idle_restart` comes only while nothing is in flight. |
 
@@ -323,6 +324,10 @@ pub struct AckEvent<'a> {
     pub lost: &'a [PacketInfo],
     /// Bytes newly acknowledged.
     pub newly_acked: Bytes,
+    /// Bytes of `newly_acked` by which a window that counts bytes may grow. On QUIC those of packets sent after the last episode
+    /// began, by loss or by CE (RFC 9002 appendix B.5), and all after persistent congestion; on TCP all (Linux asks only for the state).
+    /// Zero in [`RecoveryState::Recovery`].
+    pub growth: Bytes,
     /// Bytes newly declared lost.
     pub newly_lost: Bytes,
     /// Bytes in flight just before the ACK.

@@ -79,7 +79,7 @@ impl Controller for NewReno {
         if event.in_recovery() || !event.cwnd_limited {
             return;
         }
-        let mut acked = event.newly_acked;
+        let mut acked = event.growth;
         if self.cwnd < self.ssthresh {
             // rfc3465 2.2, 2.3
             let limit_pkts = if self.after_timeout { 1 } else { u64::from(self.config.abc_limit) };

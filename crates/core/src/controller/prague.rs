@@ -98,6 +98,8 @@ pub struct Prague {
     averaged_at: Time,
     reduced_at: Option<Time>,
     in_loss: bool,
+    /// Whether the last episode began with losses or a timeout, and not with CE.
+    after_loss: bool,
     srtt: Option<Duration>,
     pacing: Option<Rate>,
     /// W, the whole window and ssthresh before the last loss.
@@ -124,6 +126,7 @@ impl Prague {
             averaged_at: connection.now,
             reduced_at: None,
             in_loss: false,
+            after_loss: false,
             srtt: None,
             pacing: None,
             before: None,
@@ -207,6 +210,7 @@ impl Prague {
         self.cwnd_pkts = (self.config.beta * self.cwnd_pkts).max(MIN_WINDOW);
         self.ssthresh_pkts = self.cwnd_pkts;
         self.in_loss = true;
+        self.after_loss = true;
     }
 }
 
@@ -228,7 +232,9 @@ impl Controller for Prague {
         if event.rtt.sample.is_some() {
             self.srtt = Some(event.rtt.smoothed);
         }
-        let unmarked = (acked - marked).max(0.0);
+        // prague 2.4.3: a reaction to CE does not suspend growth; losses do, for what was sent before they were noticed.
+        let grown_by = if self.after_loss { event.growth } else { event.newly_acked };
+        let unmarked = (grown_by.as_f64() / mss - marked).max(0.0);
         let held_back = event.acked.last().is_some_and(|newest| newest.app_limited) && !event.cwnd_limited;
         if unmarked > 0.0 && !self.in_loss && !event.in_recovery() && !held_back {
             self.grow(unmarked);
@@ -249,6 +255,7 @@ impl Controller for Prague {
             return;
         }
         self.reduced_at = Some(event.now);
+        self.after_loss = false;
         // tcp_prague.c 0.7: without an average yet, half
         let alpha = if self.saw_ce || self.alpha > 0.0 { self.alpha } else { 1.0 };
         // prague 2.4.2

@@ -243,6 +243,7 @@ mod tests {
             acked: &[],
             lost: &[],
             newly_acked: Bytes::ZERO,
+            growth: Bytes::ZERO,
             newly_lost: Bytes::ZERO,
             inflight_before: sprout.inflight,
             inflight: sprout.inflight,

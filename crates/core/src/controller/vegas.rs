@@ -221,10 +221,10 @@ impl Controller for Vegas {
             // brakmo95 3.3: what was sent while the window grew says nothing about the queue.
             let valid = enough && !(self.growing && self.alternates());
             match (round, compared) {
-                (_, false) => self.reno(event.newly_acked),
-                (true, true) if valid => self.compare(event.newly_acked, newest_rtt),
-                (true, true) if !enough => self.reno(event.newly_acked),
-                _ => self.slow_start(event.newly_acked),
+                (_, false) => self.reno(event.growth),
+                (true, true) if valid => self.compare(event.growth, newest_rtt),
+                (true, true) if !enough => self.reno(event.growth),
+                _ => self.slow_start(event.growth),
             }
         }
         if round {

@@ -187,7 +187,7 @@ impl Controller for Westwood {
         if event.in_recovery() || !event.cwnd_limited {
             return;
         }
-        let left = window::slow_start(&mut self.cwnd, self.ssthresh, event.newly_acked);
+        let left = window::slow_start(&mut self.cwnd, self.ssthresh, event.growth);
         self.increase.grow(&mut self.cwnd, self.mss, left);
     }
 

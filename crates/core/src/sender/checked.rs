@@ -39,6 +39,7 @@ pub enum Invariant {
     Round,
     Recovery,
     Episode,
+    Growth,
     Rtt,
     Idle,
 }
@@ -288,6 +289,7 @@ impl Books {
         self.compare_round(event);
         self.compare_marks(event);
         self.compare_recovery(event);
+        self.compare_growth(event);
         self.compare_rtt(event);
         self.forget();
     }
@@ -409,6 +411,13 @@ impl Books {
         self.ended = false;
         self.undone = false;
         self.unlisted = false;
+    }
+
+    fn compare_growth(&mut self, event: &AckEvent<'_>) {
+        let most = if event.in_recovery() { Bytes::ZERO } else { event.newly_acked };
+        self.expect(Invariant::Growth, event.growth <= most, || {
+            format!("growth is {:?} in {:?}, at most {most:?} is right", event.growth, event.recovery)
+        });
     }
 
     fn compare_rtt(&mut self, event: &AckEvent<'_>) {

@@ -9,6 +9,9 @@
 //! ```
 //!
 //! Positions are what the host counts by: TCP's segments, QUIC's packet numbers. They only need to rise.
+//!
+//! On QUIC the episode's end says more: no packet sent before the episode began lets the window grow, even one that is acknowledged
+//! after the episode has ended (RFC 9002 appendix B.5, `InCongestionRecovery(sent_time)`).
 
 use crate::controller::RecoveryState;
 
@@ -33,6 +36,8 @@ pub struct Episode {
     phase: Phase,
     /// The position after the newest packet that belongs to the episode, or to the last one.
     end: u64,
+    /// The position of the first packet by which a window may grow.
+    growth_from: u64,
 }
 
 impl Episode {
@@ -66,6 +71,13 @@ impl Episode {
         position < self.end
     }
 
+    /// Whether the acknowledgement of the packet at `position` may let the window grow: `false` if it had been sent when the
+    /// episode, or the last one, began (rfc9002 B.5). After persistent congestion and after an undo every packet may (rfc9002 B.8).
+    #[inline]
+    pub fn may_grow(&self, position: u64) -> bool {
+        position >= self.growth_from
+    }
+
     /// An episode begins, or turns into a worse one. `end` is the position of the next new packet.
     pub fn begin(&mut self, phase: Phase, end: u64) {
         debug_assert!(phase != Phase::Open, "an episode ends by `finish`");
@@ -76,6 +88,7 @@ impl Episode {
         );
         self.phase = phase;
         self.end = end;
+        self.growth_from = if phase == Phase::Loss { 0 } else { end };
     }
 
     /// The episode lasts until `end` is acknowledged (RFC 5682 section 2.1, step 2b).
@@ -87,6 +100,11 @@ impl Episode {
     #[inline]
     pub fn finish(&mut self) {
         self.phase = Phase::Open;
+    }
+
+    /// The episode was a mistake: it is over, and no packet belongs to it.
+    pub fn undo(&mut self) {
+        *self = Episode::default();
     }
 
     /// What the controller is told. `held` says whether the host brings the window down itself, which makes a reaction
@@ -115,6 +133,22 @@ mod tests {
         assert!(episode.covers(9) && !episode.covers(10));
         episode.finish();
         assert!(episode.is_open() && episode.covers(9));
+    }
+
+    #[test]
+    fn what_was_sent_before_an_episode_lets_no_window_grow_unless_the_window_starts_over() {
+        let mut episode = Episode::default();
+        assert!(episode.may_grow(0));
+        episode.begin(Phase::Recovery, 10);
+        episode.finish();
+        assert!(!episode.may_grow(9) && episode.may_grow(10));
+        episode.begin(Phase::Reduced, 20);
+        assert!(!episode.may_grow(19) && episode.may_grow(20));
+        episode.begin(Phase::Loss, 30);
+        assert!(episode.may_grow(0));
+        episode.begin(Phase::Recovery, 40);
+        episode.undo();
+        assert!(episode.is_open() && episode.may_grow(0) && !episode.covers(0));
     }
 
     #[test]

@@ -333,11 +333,17 @@ impl Sender {
             self.controller.on_recovery_exit(now);
         }
         let (smoothed, variation) = self.rtt.unwrap_or((INITIAL_RTT, INITIAL_RTT / 2));
+        let recovery = match self.recovery {
+            None => RecoveryState::Open,
+            Some(_) if self.timeouts > 0 => RecoveryState::Loss,
+            Some(_) => RecoveryState::Recovery,
+        };
         self.controller.on_ack(&AckEvent {
             now,
             acked,
             lost,
             newly_acked,
+            growth: if recovery == RecoveryState::Recovery { Bytes::ZERO } else { newly_acked },
             newly_lost: lost.iter().map(|packet| packet.size).sum(),
             inflight_before,
             inflight: self.inflight,
@@ -351,11 +357,7 @@ impl Sender {
             receive_times,
             report: echo.report,
             cwnd_limited: self.cwnd_limited,
-            recovery: match self.recovery {
-                None => RecoveryState::Open,
-                Some(_) if self.timeouts > 0 => RecoveryState::Loss,
-                Some(_) => RecoveryState::Recovery,
-            },
+            recovery,
         });
         if round_start {
             self.cwnd_limited = false;

@@ -14,6 +14,7 @@ use std::collections::VecDeque;
 use brakelight_core::controller::{Connection, Controller, PacketInfo, ReceiveTime, Report};
 use brakelight_core::ecn::{Ecn, Encoding};
 use brakelight_core::registry::AnyController;
+use brakelight_core::sender::Episode;
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Rate};
 
@@ -183,9 +184,10 @@ pub(super) struct Sender {
     round_end: u64,
     largest_acked: Option<(u64, Time)>,
 
-    /// When the last episode began, and whether it repairs losses.
-    episode_at: Option<Time>,
-    repairing: bool,
+    /// The congestion episode, by when packets were sent: that is how the stack names them.
+    episode: Episode,
+    /// Whether the window holds in this episode, as its controller wishes.
+    held: bool,
     /// Packets declared lost in this episode that have not arrived late; whether the last of them just has. The stack forgets
     /// what it declares lost, but an ACK says of late packets what it says of others.
     missing: Vec<u64>,
@@ -241,8 +243,8 @@ impl Sender {
             round: 0,
             round_end: 0,
             largest_acked: None,
-            episode_at: None,
-            repairing: false,
+            episode: Episode::default(),
+            held: false,
             missing: Vec::new(),
             undone: false,
             frame: None,

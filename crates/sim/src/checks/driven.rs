@@ -47,6 +47,7 @@ pub(super) fn ack(now: Time, rtt: Duration, acked: &[PacketInfo; 1], inflight_pk
         acked,
         lost: &[],
         newly_acked: Bytes(MSS),
+        growth: Bytes(MSS),
         newly_lost: Bytes::ZERO,
         inflight_before: inflight,
         inflight: inflight.saturating_sub(Bytes(MSS)),

@@ -45,10 +45,11 @@ fn congestion_avoidance_adds_one_packet_per_window_of_bytes() {
 }
 
 #[test]
-fn the_window_holds_in_recovery_and_while_it_is_not_the_limit() {
+fn the_window_holds_in_recovery_for_packets_sent_before_it_and_while_it_is_not_the_limit() {
     let mut reno = reno(10);
     let acked = [packet(0, Time::ZERO)];
     reno.on_ack(&AckEvent { recovery: RecoveryState::Recovery, ..ack(Time::from_secs(1), &acked, RTT) });
+    reno.on_ack(&AckEvent { growth: Bytes::ZERO, ..ack(Time::from_secs(1), &acked, RTT) });
     reno.on_ack(&AckEvent { cwnd_limited: false, ..ack(Time::from_secs(1), &acked, RTT) });
     assert_eq!(reno.cwnd(), packets(10));
 }

@@ -48,6 +48,28 @@ fn slow_start_grows_by_what_came_back_without_ce() {
     assert_eq!(prague.cwnd(), packets(17));
 }
 
+/// prague 2.4.3, rfc9002 B.5: on QUIC what was sent before an episode grows the window after a mark, and not after a loss.
+#[test]
+fn a_mark_does_not_suspend_growth_and_a_loss_does_for_what_was_sent_before() {
+    let grown = |react: fn(&mut Prague)| {
+        let mut prague = avoiding(20, &[]);
+        react(&mut prague);
+        prague.on_recovery_exit(ms(60));
+        let before = prague.cwnd_pkts;
+        let acked = [packet(0, ms(0)), packet(1, ms(0))];
+        prague.on_ack(&AckEvent { growth: Bytes::ZERO, ..ack(ms(60), &acked, RTT) });
+        prague.cwnd_pkts - before
+    };
+    assert!(grown(|prague| prague.on_ce(&loss(ms(50)))) > 0.0);
+    assert_eq!(grown(|prague| prague.on_loss(&loss(ms(50)))), 0.0);
+    assert!(
+        grown(|prague| {
+            prague.on_loss(&loss(ms(40)));
+            prague.on_ce(&loss(ms(50)));
+        }) > 0.0
+    );
+}
+
 #[test]
 fn the_first_mark_halves_the_window_and_ends_slow_start() {
     for initial in ["1", "0"] {

@@ -27,6 +27,7 @@ struct Told {
     acked: Vec<PacketInfo>,
     lost: Vec<PacketInfo>,
     newly_acked: u64,
+    growth: Option<u64>,
     inflight: u64,
     delivered: u64,
     total_lost: u64,
@@ -124,6 +125,7 @@ impl Host {
         }
         let mut told = Told {
             newly_acked: acked.len() as u64 * MSS,
+            growth: None,
             acked,
             lost,
             inflight: self.delivery.inflight(),
@@ -139,12 +141,14 @@ impl Host {
         bend(&mut told);
         let mut rtt = self.rtt.told(sample);
         rtt.min = told.min_rtt.unwrap_or(rtt.min);
+        let growth = if told.recovery == RecoveryState::Recovery { 0 } else { told.newly_acked };
         self.controller.on_ack(&AckEvent {
             now: told.now,
             newly_lost: Bytes(told.lost.len() as u64 * MSS),
             acked: &told.acked,
             lost: &told.lost,
             newly_acked: Bytes(told.newly_acked),
+            growth: Bytes(told.growth.unwrap_or(growth)),
             inflight_before: Bytes(inflight_before),
             inflight: Bytes(told.inflight),
             delivered: Bytes(told.delivered),
@@ -392,6 +396,14 @@ fn two_losses_told_in_one_episode_are_caught() {
         host.lose(newest);
     });
     assert_eq!(broken, [Invariant::Episode]);
+}
+
+#[test]
+fn growth_by_more_than_was_acknowledged_or_in_recovery_is_caught() {
+    let broken = broken_by(|host| host.ack_bent(&[5], &[], |told| told.growth = Some(MSS + 1)));
+    assert_eq!(broken, [Invariant::Growth]);
+    let broken = broken_by(|host| host.ack_bent(&[6], &[5], |told| told.growth = Some(1)));
+    assert_eq!(broken, [Invariant::Growth]);
 }
 
 #[test]

@@ -1,11 +1,12 @@
 //! What the controller is told of what was gathered: losses, marks, and the ACK that brought them.
 
 use brakelight_core::controller::{
-    AckEvent, Connection, Controller, Exact, LossEvent, MarkCount, Marks, RecoveryState, SpuriousEvent,
-    Timeout, TimeoutEvent,
+    AckEvent, Connection, Controller, Exact, LossEvent, MarkCount, Marks, PacketInfo, Recovery,
+    RecoveryState, SpuriousEvent, Timeout, TimeoutEvent,
 };
 use brakelight_core::ecn::{Ecn, Mark};
 use brakelight_core::registry::{ControllerConfig, DEFAULT_CONTROLLER};
+use brakelight_core::sender::Phase;
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::Bytes;
 
@@ -14,6 +15,11 @@ use crate::validation::State;
 
 /// Packets lost in one episode that may yet turn out to be late.
 const MOST_MISTAKES: usize = 64;
+
+/// A packet's position in [`Episode`](brakelight_core::sender::Episode).
+fn position(sent_at: Time) -> u64 {
+    sent_at.as_nanos()
+}
 
 impl Sender {
     /// Tells the controller what was gathered.
@@ -69,12 +75,11 @@ impl Sender {
             self.counters.undone_episodes += 1;
             self.controller.on_spurious_loss(&SpuriousEvent { now, timeout: false });
             self.end_episode(now);
+            self.episode.undo();
         }
         let newest_sent_at = gathered.acked.last().map(|info| info.sent_at);
         // rfc9002 7.3.2
-        if let (Some(newest), Some(began)) = (newest_sent_at, self.episode_at)
-            && newest > began
-        {
+        if newest_sent_at.is_some_and(|newest| !self.episode.covers(position(newest))) {
             self.end_episode(now);
         }
         if let Some(sent_at) = gathered.loss_sent_at {
@@ -92,11 +97,21 @@ impl Sender {
         }
         self.peer.complete(now, delay, sample.and(gathered.acked.last()), self.round, &mut gathered.times);
         let rtt = self.rtt.told(sample);
+        let recovery = self.episode.state(self.held);
+        let growth = match recovery {
+            RecoveryState::Recovery => Bytes::ZERO,
+            // rfc9002 B.5
+            _ => {
+                let grows = |info: &&PacketInfo| self.episode.may_grow(position(info.sent_at));
+                gathered.acked.iter().filter(grows).map(|info| info.size).sum()
+            }
+        };
         let event = AckEvent {
             now,
             acked: &gathered.acked,
             lost: &gathered.lost,
             newly_acked: Bytes(gathered.bytes),
+            growth,
             newly_lost: Bytes(gathered.lost_bytes),
             inflight_before: Bytes(gathered.inflight_before),
             inflight: Bytes(self.inflight),
@@ -110,18 +125,19 @@ impl Sender {
             receive_times: &gathered.times,
             report: gathered.report,
             cwnd_limited: !self.app_limited,
-            recovery: if self.repairing { RecoveryState::Recovery } else { RecoveryState::Open },
+            recovery,
         };
         self.controller.on_ack(&event);
     }
 
     fn answer_loss(&mut self, now: Time, sent_at: Time, gathered: &Gathered) {
-        if self.episode_at.is_none_or(|began| sent_at > began) {
+        // rfc9002 7.3.2, B.6: what was sent before the last episode began, even if that has ended, starts no new one.
+        if !self.episode.covers(position(sent_at)) {
             self.end_episode(now);
             let event = self.loss_event(now, sent_at, gathered.inflight_before, gathered.lost_bytes);
+            self.held = self.controller.recovery() == Recovery::Prr;
             self.controller.on_loss(&event);
-            self.episode_at = Some(now);
-            self.repairing = true;
+            self.episode.begin(Phase::Recovery, position(now) + 1);
             self.missing.clear();
         }
         self.missing.extend(&gathered.missing);
@@ -137,14 +153,18 @@ impl Sender {
                 inflight: Bytes(self.inflight),
                 repeated: false,
             });
+            // rfc9002 7.6.2: the recovery period is over, and slow start begins.
+            self.episode.begin(Phase::Loss, position(now) + 1);
         }
     }
 
     fn answer_ce(&mut self, now: Time, sent_at: Time, inflight: u64) {
-        if self.episode_at.is_none() {
+        // rfc9002 7.3.2, B.7
+        if self.episode.is_open() && self.episode.may_grow(position(sent_at)) {
             let event = self.loss_event(now, sent_at, inflight, 0);
+            self.held = self.controller.recovery() == Recovery::Prr;
             self.controller.on_ce(&event);
-            self.episode_at = Some(now);
+            self.episode.begin(Phase::Reduced, position(now) + 1);
         }
     }
 
@@ -160,8 +180,8 @@ impl Sender {
     }
 
     fn end_episode(&mut self, now: Time) {
-        if self.episode_at.take().is_some() {
-            self.repairing = false;
+        if !self.episode.is_open() {
+            self.episode.finish();
             self.controller.on_recovery_exit(now);
         }
     }

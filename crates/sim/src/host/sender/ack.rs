@@ -1,7 +1,7 @@
 //! What an ACK does: common to both profiles, with the events it makes for the controller.
 
 use brakelight_core::controller::{
-    AckEvent, Controller, Exact, MarkCount, Marks, PacketInfo, Recovery, Report,
+    AckEvent, Controller, Exact, MarkCount, Marks, PacketInfo, Recovery, RecoveryState, Report,
 };
 use brakelight_core::ecn::Mark;
 use brakelight_core::registry::Host;
@@ -102,11 +102,14 @@ impl Sender {
                 self.lost.sort_unstable_by_key(|info| info.number);
             }
             let newly_lost: Bytes = self.lost.iter().map(|info| info.size).sum();
+            // Linux 6.12 net/ipv4/tcp_input.c, tcp_cong_control: the window does not grow while PRR brings it down.
+            let recovery = self.episode.state(self.held);
             let event = AckEvent {
                 now,
                 acked: &sum.list,
                 lost: &self.lost,
                 newly_acked: Bytes(sum.bytes),
+                growth: self.growth(recovery, &sum),
                 newly_lost,
                 inflight_before: Bytes(inflight_before),
                 inflight: self.inflight(),
@@ -120,8 +123,7 @@ impl Sender {
                 receive_times: &detail.receive_times,
                 report: detail.report,
                 cwnd_limited: self.may_grow(&sum),
-                // Linux 6.12 net/ipv4/tcp_input.c, tcp_cong_control: the window does not grow while PRR brings it down.
-                recovery: self.episode.state(self.prr.is_some()),
+                recovery,
             };
             self.controller.on_ack(&event);
             self.lost.clear();
@@ -146,6 +148,7 @@ impl Sender {
             acked: &[],
             lost: &self.lost,
             newly_acked: Bytes::ZERO,
+            growth: Bytes::ZERO,
             newly_lost: self.lost.iter().map(|info| info.size).sum(),
             inflight_before: self.inflight(),
             inflight: self.inflight(),
@@ -159,7 +162,7 @@ impl Sender {
             receive_times: &[],
             report: Report::None,
             cwnd_limited: false,
-            recovery: self.episode.state(self.prr.is_some()),
+            recovery: self.episode.state(self.held),
         });
         self.lost.clear();
         self.note_controller();
@@ -197,6 +200,18 @@ impl Sender {
         sum.list.push(entry.info(number));
         if was_out && self.host == Host::Tcp {
             self.tcp.left_flight(retransmission);
+        }
+    }
+
+    /// Bytes of what the ACK acknowledges by which the window may grow.
+    fn growth(&self, recovery: RecoveryState, sum: &Acked) -> Bytes {
+        match (recovery, self.host) {
+            (RecoveryState::Recovery, _) => Bytes::ZERO,
+            (_, Host::Tcp) => Bytes(sum.bytes),
+            // rfc9002 B.5
+            (_, Host::Quic) => {
+                sum.list.iter().filter(|info| self.episode.may_grow(info.number)).map(|info| info.size).sum()
+            }
         }
     }
 
@@ -309,6 +324,11 @@ impl Sender {
     /// CE starts an episode unless one is going on.
     fn answer_marks(&mut self, now: Time, marks: &Marks, sum: &Acked) {
         if marks.ce.packets == 0 || !self.episode.is_open() {
+            return;
+        }
+        // rfc9002 7.3.2, B.7: what was sent before the last episode began starts no new one.
+        let old = sum.newest.is_some_and(|newest| !self.episode.may_grow(u64::from(newest)));
+        if self.host == Host::Quic && old {
             return;
         }
         let newest = sum.list.last().map_or(self.delivery.newest_sent_at(), |info| info.sent_at);

@@ -45,7 +45,8 @@ impl Sender {
     /// `marked`, and lets PRR take over where it may.
     pub(super) fn begin_episode(&mut self, now: Time, marked: Option<Time>, lost: u64) {
         let prior = self.controller.cwnd().0;
-        let prr = self.host == Host::Tcp && self.controller.recovery() == Recovery::Prr;
+        self.held = self.controller.recovery() == Recovery::Prr;
+        let prr = self.host == Host::Tcp && self.held;
         let newest_lost = self.lost.last().map_or(self.delivery.newest_sent_at(), |info| info.sent_at);
         let event = LossEvent {
             now,

@@ -84,6 +84,9 @@ pub(super) struct Sender {
     /// By TCP's segments, or QUIC's packet numbers.
     episode: Episode,
     prr: Option<Prr>,
+    /// Whether the window holds in this episode, as its controller wishes: PRR lowers what is in flight on TCP, and on QUIC nothing
+    /// is sent until the window allows it.
+    held: bool,
     forced: Forced,
     cwr_pending: bool,
     marks: MarkTotals,
@@ -143,6 +146,7 @@ impl Sender {
             last_sent_at: None,
             episode: Episode::default(),
             prr: None,
+            held: false,
             forced: Forced::None,
             cwr_pending: false,
             marks: MarkTotals::default(),

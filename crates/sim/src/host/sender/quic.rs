@@ -122,6 +122,7 @@ impl Sender {
                 if !self.episode.is_open() {
                     self.end_episode(now);
                 }
+                self.episode.undo();
             }
         }
         // rfc9002 7.3.2: recovery ends when a packet sent during it is acknowledged.
@@ -164,8 +165,8 @@ impl Sender {
     /// Reacts to `lost` bytes newly declared lost: the packets from place `listed` in the list on.
     fn answer_quic_losses(&mut self, now: Time, lost: u64, listed: usize) {
         let Some(newest_lost) = self.lost[listed..].last().map(|info| info.number) else { return };
-        // rfc9002 7.3.2: one reduction per round trip.
-        if self.episode.is_open() || !self.episode.covers(newest_lost) {
+        // rfc9002 7.3.2, B.6: what was sent before the last episode began, even if that has ended, starts no new one.
+        if !self.episode.covers(newest_lost) {
             self.quic.missing = 0;
             if !self.episode.is_open() {
                 self.end_episode(now);

@@ -145,6 +145,7 @@ impl Pair {
             acked: &[packet],
             lost: &[],
             newly_acked,
+            growth: if ack.in_recovery { Bytes::ZERO } else { newly_acked },
             newly_lost: Bytes::ZERO,
             inflight_before: Bytes::ZERO,
             inflight: Bytes::ZERO,

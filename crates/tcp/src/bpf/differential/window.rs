@@ -137,6 +137,7 @@ fn tell_core(core: &mut Abc, event: &Event) {
                 acked: &acked,
                 lost: &[],
                 newly_acked: bytes(ack.acked),
+                growth: bytes(if ack.in_recovery { 0 } else { ack.acked }),
                 newly_lost: Bytes::ZERO,
                 inflight_before: bytes(ack.inflight_before),
                 inflight: bytes(ack.inflight_before.saturating_sub(ack.acked)),
