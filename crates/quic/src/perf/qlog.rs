@@ -180,7 +180,7 @@ impl<W: Write> Completed<W> {
     /// none has a gap in it.
     fn take(&self, length: usize) -> bool {
         let length = length as u64;
-        let take = |left: u64| Some(if left > length { left - length } else { 0 });
+        let take = |left: u64| Some(left.saturating_sub(length));
         let before = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take);
         before.is_ok_and(|left| left > length)
     }
