@@ -1,9 +1,8 @@
 //! `run --host quinn`: the real QUIC stack in the simulator, beside the modelled host.
 
-#[path = "../../core/tests/support/part.rs"]
-mod part;
 mod support;
 
+use brakelight_testkit::part::check;
 use serde_json::Value;
 use support::{Scratch, ok};
 
@@ -213,7 +212,7 @@ fn the_page_says_what_model_and_stack_do() {
             table += &format!("| {place} | `{controller}` | {model} | {real} |\n");
         }
     }
-    part::check("../quic", "hosts", &table);
+    check("../quic", "hosts", &table);
 }
 
 #[test]
@@ -236,5 +235,5 @@ fn the_page_says_what_rare_acks_cost_abc() {
             table += &format!("| {name} | {every} | {model} | {real} | {smooth} |\n");
         }
     }
-    part::check("../quic", "acks", &table);
+    check("../quic", "acks", &table);
 }

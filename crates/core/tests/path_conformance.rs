@@ -9,8 +9,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use brakelight_core::ecn::{Ecn, Encoding};
-use brakelight_core::packet::{Duplicate, FlowId, Header, Packet, PacketId, Tunnel};
+use brakelight_core::ecn::Encoding;
+use brakelight_core::packet::{Header, PacketId};
 use brakelight_core::parameters::Parameters;
 use brakelight_core::path::elements::{
     AnyElement, AnyService, ELEMENTS, ElementConfig, Order, RADIOS, RadioConfig,
@@ -24,67 +24,14 @@ use brakelight_core::random::Random;
 use brakelight_core::registry::{Options, QUEUES, QueueConfig};
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::Limit;
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Probe {
-    id: u64,
-    flow: u32,
-    size: u32,
-    ecn: Ecn,
-    encoding: Encoding,
-    header: Header,
-    sent_at: Time,
-    tunnel: Option<Tunnel>,
-}
-
-impl Packet for Probe {
-    fn id(&self) -> PacketId {
-        PacketId(self.id)
-    }
-    fn flow(&self) -> FlowId {
-        FlowId(self.flow)
-    }
-    fn size(&self) -> u32 {
-        self.size + self.tunnel.map_or(0, Tunnel::overhead)
-    }
-    fn tunnel(&self) -> Option<Tunnel> {
-        self.tunnel
-    }
-    fn set_tunnel(&mut self, tunnel: Option<Tunnel>) {
-        self.tunnel = tunnel;
-    }
-    fn ecn(&self) -> Ecn {
-        self.ecn
-    }
-    fn set_ecn(&mut self, ecn: Ecn) {
-        self.ecn = ecn;
-    }
-    fn encoding(&self) -> Encoding {
-        self.encoding
-    }
-    fn sent_at(&self) -> Option<Time> {
-        Some(self.sent_at)
-    }
-    fn header(&self) -> Header {
-        self.header
-    }
-    fn set_header(&mut self, header: Header) {
-        self.header = header;
-    }
-}
-
-impl Duplicate for Probe {
-    fn duplicate(&self, id: PacketId) -> Self {
-        Probe { id: id.0, ..*self }
-    }
-}
+use brakelight_testkit::Sample;
 
 /// One element under test: how to build it, what it promises, which flows may pass it.
 struct Case {
     name: String,
     order: Order,
     speaks: Vec<Encoding>,
-    build: Box<dyn Fn() -> AnyElement<Probe>>,
+    build: Box<dyn Fn() -> AnyElement<Sample>>,
 }
 
 const ALL: [Encoding; 7] = [
@@ -309,7 +256,7 @@ fn radio_cases() -> Vec<Case> {
 
 /// Bursts above and trickles below any of the links' rates, with idle gaps; many arrivals fall exactly on a millisecond,
 /// where opportunities and deadlines are.
-fn arrivals(case: &Case, seed: u64) -> Vec<(Time, Probe)> {
+fn arrivals(case: &Case, seed: u64) -> Vec<(Time, Sample)> {
     let mut random = Random::stream(seed, "arrivals");
     let mut now = Time::ZERO;
     let mut list = Vec::new();
@@ -339,16 +286,9 @@ fn arrivals(case: &Case, seed: u64) -> Vec<(Time, Probe)> {
                 }
                 _ => Header::None,
             };
-            let probe = Probe {
-                id,
-                flow,
-                size,
-                ecn: encoding.sent(),
-                encoding,
-                header,
-                sent_at: now.saturating_sub(Duration::from_millis(20)),
-                tunnel: None,
-            };
+            let sent_at = Some(now.saturating_sub(Duration::from_millis(20)));
+            let ecn = encoding.sent();
+            let probe = Sample { flow, ecn, encoding, header, sent_at, ..Sample::new(id, size) };
             list.push((now, probe));
         }
         now += Duration::from_secs_f64(0.05 * random.exponential());
@@ -362,8 +302,8 @@ fn arrivals(case: &Case, seed: u64) -> Vec<(Time, Probe)> {
 /// Runs an element over arrivals, checking what can be checked on the way.
 struct Harness<'a> {
     case: &'a Case,
-    element: AnyElement<Probe>,
-    outputs: Vec<Output<Probe>>,
+    element: AnyElement<Sample>,
+    outputs: Vec<Output<Sample>>,
     inside: BTreeSet<u64>,
     now: Time,
     wakeups: usize,
@@ -376,7 +316,7 @@ impl<'a> Harness<'a> {
         Harness { case, element, outputs: Vec::new(), inside: BTreeSet::new(), now: Time::ZERO, wakeups: 0 }
     }
 
-    fn accept(&mut self, now: Time, probe: Probe) {
+    fn accept(&mut self, now: Time, probe: Sample) {
         assert!(now >= self.now);
         self.now = now;
         assert!(self.inside.insert(probe.id));
@@ -422,7 +362,7 @@ impl<'a> Harness<'a> {
     }
 }
 
-fn on_time<'a>(case: &'a Case, arrivals: &[(Time, Probe)]) -> Harness<'a> {
+fn on_time<'a>(case: &'a Case, arrivals: &[(Time, Sample)]) -> Harness<'a> {
     let mut harness = Harness::new(case);
     for (count, &(at, probe)) in arrivals.iter().enumerate() {
         harness.wake_until(at, &mut || Duration::ZERO);
@@ -438,7 +378,7 @@ fn on_time<'a>(case: &'a Case, arrivals: &[(Time, Probe)]) -> Harness<'a> {
 }
 
 /// Wake-ups up to 5 ms late, arrivals on time but polled only now and then.
-fn late<'a>(case: &'a Case, arrivals: &[(Time, Probe)], seed: u64) -> Harness<'a> {
+fn late<'a>(case: &'a Case, arrivals: &[(Time, Sample)], seed: u64) -> Harness<'a> {
     let mut random = Random::stream(seed, "lateness");
     let mut harness = Harness::new(case);
     for (count, &(at, probe)) in arrivals.iter().enumerate() {

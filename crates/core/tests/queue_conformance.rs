@@ -14,13 +14,14 @@
 use std::collections::BTreeMap;
 
 use brakelight_core::ecn::{Ecn, Encoding, Mark};
-use brakelight_core::packet::{FlowId, Header, Packet, PacketId};
+use brakelight_core::packet::Header;
 use brakelight_core::queue::abc_dual::Buffers;
-use brakelight_core::queue::{Dropped, Drops, LinkView, Place, Queue, Reason};
+use brakelight_core::queue::{Dropped, Drops, Place, Queue, Reason};
 use brakelight_core::random::Random;
 use brakelight_core::registry::{AnyQueue, Options, QUEUES, QueueConfig};
 use brakelight_core::time::{Duration, Time};
-use brakelight_core::units::{Bytes, Limit, Rate};
+use brakelight_core::units::{Bytes, Limit};
+use brakelight_testkit::{Outages, Sample};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
@@ -94,16 +95,6 @@ fn limit() -> impl Strategy<Value = Limit> {
     ]
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct TestPacket {
-    id: u64,
-    flow: u32,
-    size: u32,
-    ecn: Ecn,
-    encoding: Encoding,
-    header: Header,
-}
-
 /// What a sender might write, sense or nonsense: by the packet's number, so that every kind is met.
 fn header(id: u64) -> Header {
     const NUMBERS: [f32; 8] = [15e3, 0.1, 0.0, -1.0, 1e30, f32::INFINITY, f32::NAN, 1e-30];
@@ -114,64 +105,6 @@ fn header(id: u64) -> Header {
         2 => Header::Rate { bps: number(8), rtt_s: number(64) },
         3 | 4 => Header::Rate { bps: f32::INFINITY, rtt_s: 0.1 },
         _ => Header::Xcp { cwnd_bytes: 15e3, rtt_s: 0.1, feedback_bytes: f32::INFINITY },
-    }
-}
-
-impl Packet for TestPacket {
-    fn id(&self) -> PacketId {
-        PacketId(self.id)
-    }
-    fn flow(&self) -> FlowId {
-        FlowId(self.flow)
-    }
-    fn size(&self) -> u32 {
-        self.size
-    }
-    fn ecn(&self) -> Ecn {
-        self.ecn
-    }
-    fn set_ecn(&mut self, ecn: Ecn) {
-        self.ecn = ecn;
-    }
-    fn encoding(&self) -> Encoding {
-        self.encoding
-    }
-    fn header(&self) -> Header {
-        self.header
-    }
-    fn set_header(&mut self, header: Header) {
-        self.header = header;
-    }
-}
-
-/// A link of 12 Mbit/s that is out for 40 of every 200 ms.
-struct TestLink {
-    now: Time,
-    unused: Bytes,
-}
-
-impl TestLink {
-    fn rate_at(&self, at: Time, window: Duration) -> Rate {
-        let out = at.as_nanos() / 1_000_000 % 200 < 40;
-        if out && window < Duration::from_millis(100) { Rate::ZERO } else { Rate::from_mbps(12) }
-    }
-}
-
-impl LinkView for TestLink {
-    fn capacity(&mut self, window: Duration) -> Rate {
-        self.rate_at(self.now, window)
-    }
-    fn unused(&mut self) -> Bytes {
-        self.unused
-    }
-    fn opportunity(&self) -> Bytes {
-        Bytes(1504)
-    }
-    fn cost(&self, size: u32) -> Bytes {
-        Bytes(u64::from(size) + 4)
-    }
-    fn lookahead(&mut self, ahead: Duration, window: Duration) -> Option<Rate> {
-        Some(self.rate_at(self.now + ahead, window))
     }
 }
 
@@ -190,7 +123,7 @@ fn legal(encoding: Encoding, before: Ecn, after: Ecn) -> bool {
 
 /// What keeps its order: a flow, and where a queue keeps two lanes apart by the ECN field, as DualPI2 must, a flow's
 /// packets of one lane (rfc9331 5.1: CE goes with ECT(1), whatever it was before).
-fn lane(queue: &str, packet: &TestPacket) -> (u32, bool) {
+fn lane(queue: &str, packet: &Sample) -> (u32, bool) {
     (packet.flow, queue == "dualpi2" && matches!(packet.ecn, Ecn::Ect1 | Ecn::Ce))
 }
 
@@ -203,19 +136,19 @@ enum Decision {
 
 struct Tester {
     name: &'static str,
-    queue: AnyQueue<TestPacket>,
+    queue: AnyQueue<Sample>,
     encodings: Vec<Encoding>,
     limit: Limit,
     /// How many buffers of that size it has.
     buffers: u32,
-    link: TestLink,
+    link: Outages,
     now: Time,
     idle_since: Option<Time>,
     next_id: u64,
     /// Every packet inside, as it entered, and when.
-    inside: BTreeMap<u64, (TestPacket, Time)>,
+    inside: BTreeMap<u64, (Sample, Time)>,
     last_of_lane: BTreeMap<(u32, bool), u64>,
-    drops: Drops<TestPacket>,
+    drops: Drops<Sample>,
     decisions: Vec<Decision>,
     operations: u64,
 }
@@ -223,7 +156,7 @@ struct Tester {
 impl Tester {
     fn new(config: &QueueConfig, limit: Limit, seed: u64) -> Self {
         let random = Random::stream(seed, "queue");
-        let place = Place { limit, nominal: Rate::from_mbps(12), random };
+        let place = Place { limit, nominal: Outages::RATE, random };
         Tester {
             name: config.name(),
             queue: config.build(&place),
@@ -233,7 +166,7 @@ impl Tester {
                 QueueConfig::AbcDual(config) if config.dual.buffers == Buffers::Own => 2,
                 _ => 1,
             },
-            link: TestLink { now: Time::ZERO, unused: Bytes::ZERO },
+            link: Outages::new(),
             now: Time::ZERO,
             idle_since: Some(Time::ZERO),
             next_id: 0,
@@ -268,10 +201,10 @@ impl Tester {
             _ => Ecn::from_bits(ecn),
         };
         let header = if encoding == Encoding::Explicit { header(self.next_id) } else { Header::None };
-        let packet = TestPacket { id: self.next_id, flow, size, ecn, encoding, header };
+        let packet = Sample { flow, ecn, encoding, header, ..Sample::new(self.next_id, size) };
         self.next_id += 1;
         if let Some(since) = self.idle_since.take() {
-            self.link.unused = Rate::from_mbps(12).bytes_in(self.now.since(since));
+            self.link.unused = Outages::RATE.bytes_in(self.now.since(since));
         }
         self.inside.insert(packet.id, (packet, self.now));
         self.queue.enqueue(self.now, packet, &mut self.link, &mut self.drops);
@@ -311,10 +244,10 @@ impl Tester {
     }
 
     /// Takes the packet that left, one way or the other, out of those inside.
-    fn take(&mut self, left: &TestPacket) -> (TestPacket, Time) {
+    fn take(&mut self, left: &Sample) -> (Sample, Time) {
         let (entered, at) = self.inside.remove(&left.id).expect("left twice, or never entered");
         // Headers may hold what is no number, and equals nothing: `check_header` looks at them.
-        let plain = |packet: TestPacket| TestPacket { ecn: entered.ecn, header: Header::None, ..packet };
+        let plain = |packet: Sample| Sample { ecn: entered.ecn, header: Header::None, ..packet };
         assert_eq!(plain(*left), plain(entered), "a packet was altered");
         (entered, at)
     }
@@ -335,7 +268,7 @@ impl Tester {
     }
 }
 
-fn check_mark(entered: &TestPacket, left: &TestPacket, mark: Mark) {
+fn check_mark(entered: &Sample, left: &Sample, mark: Mark) {
     let (encoding, before, after) = (entered.encoding, entered.ecn, left.ecn);
     assert!(legal(encoding, before, after), "{encoding}: {before:?} became {after:?}");
     if mark == Mark::None && (encoding, before, after) != (Encoding::Bmcc, Ecn::Ect0, Ecn::Ect1) {

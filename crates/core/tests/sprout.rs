@@ -1,10 +1,8 @@
 //! Sprout's signature behaviour over a path whose rate and delay are known.
 
-mod support;
-
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::Rate;
-use support::{FlowSpec, Link, World, inspect};
+use brakelight_testkit::{FlowSpec, Link, World, inspect};
 
 fn world(link: Link, rtt_ms: u64) -> World {
     World::new(link, &[FlowSpec::bulk("sprout", Duration::from_millis(rtt_ms))])

@@ -5,8 +5,6 @@
 use std::collections::VecDeque;
 use std::path::PathBuf;
 
-use brakelight_core::ecn::{Ecn, Encoding};
-use brakelight_core::packet::{FlowId, Packet, PacketId};
 use brakelight_core::path::link::traced::{self, Traced};
 use brakelight_core::path::link::{Link, Service};
 use brakelight_core::path::trace::Trace;
@@ -16,31 +14,7 @@ use brakelight_core::queue::droptail::{self, DropTail};
 use brakelight_core::random::Random;
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Limit, Rate};
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Sized {
-    id: u64,
-    size: u32,
-}
-
-impl Packet for Sized {
-    fn id(&self) -> PacketId {
-        PacketId(self.id)
-    }
-    fn flow(&self) -> FlowId {
-        FlowId(0)
-    }
-    fn size(&self) -> u32 {
-        self.size
-    }
-    fn ecn(&self) -> Ecn {
-        Ecn::NotEct
-    }
-    fn set_ecn(&mut self, _ecn: Ecn) {}
-    fn encoding(&self) -> Encoding {
-        Encoding::None
-    }
-}
+use brakelight_testkit::Sample;
 
 const BUFFER: usize = 250;
 const OPPORTUNITY: u32 = 1504;
@@ -50,11 +24,11 @@ const TUN_HEADER: u32 = 4;
 type Replay = (Vec<(u64, Time, Time)>, Vec<u64>);
 
 /// Every opportunity until the last packet has left, one after the other, as the emulator does it.
-fn plainly(timestamps: &[u64], arrivals: &[(Time, Sized)]) -> Replay {
+fn plainly(timestamps: &[u64], arrivals: &[(Time, Sample)]) -> Replay {
     let period = timestamps[timestamps.len() - 1];
     let (mut departed, mut dropped) = (Vec::new(), Vec::new());
-    let mut queue: VecDeque<(Sized, Time)> = VecDeque::new();
-    let mut in_transit: Option<(Sized, Time, u32)> = None;
+    let mut queue: VecDeque<(Sample, Time)> = VecDeque::new();
+    let mut in_transit: Option<(Sample, Time, u32)> = None;
     let mut arrivals = arrivals.iter().peekable();
     for index in 0.. {
         let cycle = (index / timestamps.len()) as u64;
@@ -88,7 +62,7 @@ fn plainly(timestamps: &[u64], arrivals: &[(Time, Sized)]) -> Replay {
     unreachable!("a trace repeats for ever")
 }
 
-fn by_the_link(trace: &Trace, arrivals: &[(Time, Sized)]) -> Replay {
+fn by_the_link(trace: &Trace, arrivals: &[(Time, Sample)]) -> Replay {
     let place = Place {
         limit: Limit::Packets(BUFFER as u32),
         nominal: Rate::ZERO,
@@ -97,7 +71,7 @@ fn by_the_link(trace: &Trace, arrivals: &[(Time, Sized)]) -> Replay {
     let queue = DropTail::new(&droptail::Config::default(), &place);
     let mut link = Link::new(Traced::new(&traced::Config::default(), trace.clone()), queue);
     let (mut departed, mut dropped) = (Vec::new(), Vec::new());
-    let mut drain = |link: &mut Link<Sized, DropTail<Sized>, Traced>, now: Time| {
+    let mut drain = |link: &mut Link<Sample, DropTail<Sample>, Traced>, now: Time| {
         while let Some(output) = link.poll(now) {
             match output {
                 Output::Departed(left) | Output::Duplicated(left) => {
@@ -121,7 +95,7 @@ fn by_the_link(trace: &Trace, arrivals: &[(Time, Sized)]) -> Replay {
 }
 
 /// Load around `share` of the trace's mean rate, in bursts; a third of the arrivals falls on a whole millisecond.
-fn arrivals(trace: &Trace, share: f64, packets: u64, seed: u64) -> Vec<(Time, Sized)> {
+fn arrivals(trace: &Trace, share: f64, packets: u64, seed: u64) -> Vec<(Time, Sample)> {
     let mut random = Random::stream(seed, "arrivals");
     let rate = trace.mean_rate(Bytes(u64::from(OPPORTUNITY))).as_bps_f64() * share;
     let mut now = Time::ZERO;
@@ -133,7 +107,7 @@ fn arrivals(trace: &Trace, share: f64, packets: u64, seed: u64) -> Vec<(Time, Si
             8 => 1 + (random.bits() % 1500) as u32,
             _ => 4000,
         };
-        list.push((now, Sized { id, size }));
+        list.push((now, Sample::new(id, size)));
         if random.chance(0.2) {
             now += Duration::from_secs_f64(5.0 * f64::from(size) * 8.0 / rate * random.exponential());
         }

@@ -1,15 +1,13 @@
 //! The validation pages say what the code does.
 
-mod support;
-
 use brakelight_core::controller::abc;
 use brakelight_core::path::elements::{ELEMENTS, SERVICES};
 use brakelight_core::registry::{FEEDBACKS, QUEUES};
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::Rate;
-use support::page::{measured, parameters, table_of};
-use support::part::check;
-use support::{FlowSpec, Link, World};
+use brakelight_testkit::page::{measured, parameters, table_of};
+use brakelight_testkit::part::check;
+use brakelight_testkit::{FlowSpec, Link, World};
 
 fn page(controller: &str) {
     check(controller, "parameters", &parameters(controller));

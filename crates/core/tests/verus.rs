@@ -1,10 +1,8 @@
 //! Verus's signature behaviour over a path whose rate and delay are known.
 
-mod support;
-
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::Rate;
-use support::{FlowSpec, Link, World, inspect};
+use brakelight_testkit::{FlowSpec, Link, World, inspect};
 
 fn world(mbps: u64, rtt_ms: u64, ratio: &str) -> World {
     let options = [("ratio", ratio)];

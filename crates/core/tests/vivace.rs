@@ -1,10 +1,8 @@
 //! Vivace's signature behaviour over a path whose rate and delay are known.
 
-mod support;
-
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::Rate;
-use support::{FlowSpec, Link, MSS, OVERHEAD, World, inspect};
+use brakelight_testkit::{FlowSpec, Link, MSS, OVERHEAD, World, inspect};
 
 const RTT: Duration = Duration::from_millis(100);
 

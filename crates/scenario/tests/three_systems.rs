@@ -1,12 +1,11 @@
 //! The tables of `docs/three-systems.md` hold what the kept verdicts of `docs/reproduction.md` say. Running them anew takes a minute and
 //! needs recordings, so the kept ones are read; `brakelight reproduce FIRST-R FIRST-F FIRST-W --format markdown` makes them.
 
-#[path = "../../core/tests/support/part.rs"]
-mod part;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
+
+use brakelight_testkit::part::check;
 
 const PAGE: &str = "../three-systems";
 
@@ -89,11 +88,7 @@ fn the_tables_are_those_of_the_kept_verdicts() {
     .map(|name| (name, name));
     let fixed = [("case 12", "12 Mbit/s"), ("case 50", "50 Mbit/s"), ("case 100", "100 Mbit/s")];
     let share = "Share of the link used";
-    part::check(PAGE, "recordings", &table("FIRST-R", share, 100.0, "recording", &recordings));
-    part::check(PAGE, "fixed", &table("FIRST-F", share, 100.0, "link", &fixed));
-    part::check(
-        PAGE,
-        "wifi",
-        &table("FIRST-W", "Throughput, Mbit/s", 1.0, "link", &[("", "`wifi:mcs=1/7`")]),
-    );
+    check(PAGE, "recordings", &table("FIRST-R", share, 100.0, "recording", &recordings));
+    check(PAGE, "fixed", &table("FIRST-F", share, 100.0, "link", &fixed));
+    check(PAGE, "wifi", &table("FIRST-W", "Throughput, Mbit/s", 1.0, "link", &[("", "`wifi:mcs=1/7`")]));
 }

@@ -1,9 +1,6 @@
 //! ABC's marks in the ECN field as deployed: both encodings end to end, routers and middleboxes that rewrite the field, and
 //! what lost and delayed ACKs do to the echo. The table of docs/validation/abc-ecn.md is what these runs print.
 
-#[path = "../../core/tests/support/part.rs"]
-mod part;
-
 use brakelight_core::registry::Options;
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Limit, Rate};
@@ -13,6 +10,7 @@ use brakelight_scenario::scenario::{
 };
 use brakelight_scenario::spelled::Spelled;
 use brakelight_sim::{Traces, run};
+use brakelight_testkit::part::check;
 
 const SECONDS: u64 = 60;
 
@@ -173,7 +171,7 @@ fn table() -> String {
 
 #[test]
 fn the_page_says_what_is_measured() {
-    part::check("abc-ecn", "measured", &table());
+    check("abc-ecn", "measured", &table());
 }
 
 #[test]

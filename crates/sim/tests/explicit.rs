@@ -1,8 +1,5 @@
 //! XCP, XCPw, RCP and E-ABC: what their papers show of them, over links whose rate is known.
 
-#[path = "../../core/tests/support/part.rs"]
-mod part;
-
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Limit, Rate};
 use brakelight_scenario::outcome::{FlowSeries, Outcome};
@@ -10,6 +7,7 @@ use brakelight_scenario::scenario::{FlowSpec, Hop, LinkSpec, Record, Scenario, S
 use brakelight_scenario::scheme::Scheme;
 use brakelight_scenario::spelled::Spelled;
 use brakelight_sim::{Traces, run};
+use brakelight_testkit::part::check;
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
 
@@ -227,6 +225,6 @@ fn measured(schemes: &[&str]) -> String {
 #[test]
 fn the_pages_say_what_is_measured() {
     for (page, schemes) in [("xcp", &["xcp", "xcpw"][..]), ("rcp", &["rcp"]), ("e-abc", &["e-abc", "abc"])] {
-        part::check(page, "measured", &measured(schemes));
+        check(page, "measured", &measured(schemes));
     }
 }

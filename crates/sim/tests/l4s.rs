@@ -1,9 +1,6 @@
 //! What L4S promises, over simulated paths: scalable flows with hardly any delay at full use of the link, beside Classic
 //! flows that keep about the same share. The tables of docs/validation/dualpi2.md and prague.md are what these runs print.
 
-#[path = "../../core/tests/support/part.rs"]
-mod part;
-
 use std::fmt::Write;
 
 use brakelight_core::registry::Options;
@@ -13,7 +10,7 @@ use brakelight_scenario::outcome::{Run, Summary};
 use brakelight_scenario::scenario::{FlowSpec, Hop, LinkSpec, Record, Scenario, TraceOffset};
 use brakelight_scenario::spelled::Spelled;
 use brakelight_sim::{Traces, run};
-use part::check;
+use brakelight_testkit::part::check;
 
 /// A controller and its options.
 type Sender<'a> = (&'a str, Options<'a>);

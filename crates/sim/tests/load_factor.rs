@@ -7,8 +7,8 @@ use brakelight_core::units::Rate;
 use brakelight_scenario::file::read;
 use brakelight_scenario::outcome::Run;
 use brakelight_sim::analysis::adpm::errors;
+use brakelight_testkit::part::check;
 use support::page::{growth, measured};
-use support::part::check;
 use support::{Dumbbell, Growth};
 
 /// The pages say what the code does.

@@ -1,9 +1,6 @@
 //! The signature behaviour of the queue disciplines under real senders, over a link whose rate is known, and the numbers
 //! on their pages.
 
-#[path = "../../core/tests/support/part.rs"]
-mod part;
-
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Limit, Rate};
 use brakelight_scenario::outcome::{Run, Summary};
@@ -11,7 +8,7 @@ use brakelight_scenario::scenario::{FlowSpec, Hop, LinkSpec, Record, Scenario, S
 use brakelight_scenario::spelled::{Spelled, Words};
 use brakelight_scenario::traffic::Traffic;
 use brakelight_sim::{Traces, run};
-use part::check;
+use brakelight_testkit::part::check;
 
 const LINK: &str = "bottleneck";
 const RTT: Duration = Duration::from_millis(100);

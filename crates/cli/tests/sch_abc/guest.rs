@@ -10,15 +10,15 @@ use std::fs;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use brakelight_core::ecn::{Ecn, Encoding};
-use brakelight_core::packet::{FlowId, Packet, PacketId};
+use brakelight_core::ecn::Ecn;
 use brakelight_core::parameters::Parameters;
 use brakelight_core::queue::abc::{Abc, Config};
-use brakelight_core::queue::{LinkView, Place, Queue};
+use brakelight_core::queue::{Place, Queue};
 use brakelight_core::random::Random;
 use brakelight_core::time::{Duration as CoreDuration, Time};
 use brakelight_core::units::{Bytes, Limit, Rate};
 use brakelight_tcp::qdisc::{self, Buffer, Counts, ROOT, Settings};
+use brakelight_testkit::{Fixed, Sample};
 use serde_json::Value;
 
 use frames::{Frame, Port};
@@ -189,69 +189,16 @@ fn what_is_no_option_is_refused() {
     remove();
 }
 
-#[derive(Clone, Copy)]
-struct Sent {
-    id: u64,
-    size: u32,
-    ecn: Ecn,
-}
-
-impl Packet for Sent {
-    fn id(&self) -> PacketId {
-        PacketId(self.id)
-    }
-
-    fn flow(&self) -> FlowId {
-        FlowId(0)
-    }
-
-    fn size(&self) -> u32 {
-        self.size
-    }
-
-    fn ecn(&self) -> Ecn {
-        self.ecn
-    }
-
-    fn set_ecn(&mut self, ecn: Ecn) {
-        self.ecn = ecn;
-    }
-
-    fn encoding(&self) -> Encoding {
-        Encoding::Abc
-    }
-}
-
-struct Link(Rate);
-
-impl LinkView for Link {
-    fn capacity(&mut self, _window: CoreDuration) -> Rate {
-        self.0
-    }
-
-    fn unused(&mut self) -> Bytes {
-        Bytes::ZERO
-    }
-
-    fn opportunity(&self) -> Bytes {
-        Bytes(1500)
-    }
-
-    fn lookahead(&mut self, _ahead: CoreDuration, _window: CoreDuration) -> Option<Rate> {
-        None
-    }
-}
-
 /// The fields with which the core lets packets leave that all wait when the link begins to serve them.
 fn by_core(frames: &[Frame], mbps: u64, proxied: bool) -> Vec<Ecn> {
     let rate = Rate::from_mbps(mbps);
     let encoding = if proxied { "proxied" } else { "abc" };
     let config = Config::from_options([("encoding", encoding)]).unwrap();
     let place = Place { limit: Limit::Packets(10_000), nominal: rate, random: Random::stream(1, "queue") };
-    let mut core: Abc<Sent> = Abc::new(&config, &place);
-    let (mut link, mut drops) = (Link(rate), Vec::new());
+    let mut core: Abc<Sample> = Abc::new(&config, &place);
+    let (mut link, mut drops) = (Fixed(rate), Vec::new());
     for (id, frame) in frames.iter().enumerate() {
-        let sent = Sent { id: id as u64, size: frame.bytes().len() as u32, ecn: frame.ecn() };
+        let sent = Sample::abc(id as u64, frame.bytes().len() as u32, frame.ecn());
         core.enqueue(Time::ZERO, sent, &mut link, &mut drops);
     }
     let mut now = Time::ZERO + CoreDuration::from_secs(1);

@@ -2,9 +2,6 @@
 #![allow(dead_code)]
 
 pub mod page;
-#[path = "../../../core/tests/support/part.rs"]
-pub mod part;
-
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Bytes, Limit, Rate};
 use brakelight_scenario::outcome::{FlowSeries, Outcome, Run};

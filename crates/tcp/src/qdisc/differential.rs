@@ -2,14 +2,14 @@
 
 use std::collections::VecDeque;
 
-use brakelight_core::ecn::{Ecn, Encoding};
-use brakelight_core::packet::{FlowId, Packet, PacketId};
+use brakelight_core::ecn::Ecn;
 use brakelight_core::parameters::Parameters;
 use brakelight_core::queue::abc::{Abc, Config};
-use brakelight_core::queue::{LinkView, Place, Queue};
+use brakelight_core::queue::{Place, Queue};
 use brakelight_core::random::Random;
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Limit, Rate};
+use brakelight_testkit::{Fixed, Sample};
 
 /// `struct router_settings` of `bpf/router.h`.
 #[repr(C)]
@@ -89,60 +89,6 @@ impl Router {
     }
 }
 
-/// A packet of any size and field.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Sent {
-    id: u64,
-    size: u32,
-    ecn: Ecn,
-}
-
-impl Packet for Sent {
-    fn id(&self) -> PacketId {
-        PacketId(self.id)
-    }
-
-    fn flow(&self) -> FlowId {
-        FlowId(0)
-    }
-
-    fn size(&self) -> u32 {
-        self.size
-    }
-
-    fn ecn(&self) -> Ecn {
-        self.ecn
-    }
-
-    fn set_ecn(&mut self, ecn: Ecn) {
-        self.ecn = ecn;
-    }
-
-    fn encoding(&self) -> Encoding {
-        Encoding::Abc
-    }
-}
-
-struct Fixed(Rate);
-
-impl LinkView for Fixed {
-    fn capacity(&mut self, _window: Duration) -> Rate {
-        self.0
-    }
-
-    fn unused(&mut self) -> Bytes {
-        Bytes::ZERO
-    }
-
-    fn opportunity(&self) -> Bytes {
-        Bytes(1500)
-    }
-
-    fn lookahead(&mut self, _ahead: Duration, _window: Duration) -> Option<Rate> {
-        None
-    }
-}
-
 #[derive(Default)]
 struct Tally {
     packets: u64,
@@ -151,7 +97,7 @@ struct Tally {
     differ: u64,
 }
 
-fn random_packet(random: &mut Random, id: u64) -> Sent {
+fn random_packet(random: &mut Random, id: u64) -> Sample {
     let size = if random.chance(0.3) { 66 } else { 200 + (random.exponential() * 700.0).min(1300.0) as u32 };
     let ecn = match (random.exponential() * 100.0) as u64 {
         0..=3 => Ecn::NotEct,
@@ -159,7 +105,7 @@ fn random_packet(random: &mut Random, id: u64) -> Sent {
         14..=16 => Ecn::Ce,
         _ => Ecn::Ect1,
     };
-    Sent { id, size, ecn }
+    Sample::abc(id, size, ecn)
 }
 
 fn run(seed: u64, rate: Rate, load: f64, proxied: bool, sojourn: bool, packets: u64) -> Tally {
@@ -168,10 +114,10 @@ fn run(seed: u64, rate: Rate, load: f64, proxied: bool, sojourn: bool, packets: 
     let encoding = if proxied { "proxied" } else { "abc" };
     let config = Config::from_options([("x", x), ("encoding", encoding)]).expect("the options are known");
     let place = Place { limit: Limit::Packets(250), nominal: rate, random: Random::stream(seed, "queue") };
-    let mut core: Abc<Sent> = Abc::new(&config, &place);
+    let mut core: Abc<Sample> = Abc::new(&config, &place);
     let (mut link, law, mut module) = (Fixed(rate), law(rate), Router::new());
     let (mut arrival, mut free) = (Time::ZERO, Time::ZERO);
-    let mut waiting: VecDeque<(Time, Sent)> = VecDeque::new();
+    let mut waiting: VecDeque<(Time, Sample)> = VecDeque::new();
     let (mut drops, mut tally) = (Vec::new(), Tally::default());
     for id in 0..packets {
         // Loads that swing, so that queues come and go.

@@ -4,14 +4,14 @@
 use std::collections::VecDeque;
 
 use brakelight_core::controller::RecoveryState;
-use brakelight_core::ecn::{Ecn, Encoding, Mark};
-use brakelight_core::packet::{FlowId, Packet, PacketId};
+use brakelight_core::ecn::{Ecn, Mark};
 use brakelight_core::parameters::Parameters;
 use brakelight_core::queue::abc::{Abc, Config};
-use brakelight_core::queue::{LinkView, Place, Queue};
+use brakelight_core::queue::{Place, Queue};
 use brakelight_core::random::Random;
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Limit, Rate};
+use brakelight_testkit::{Fixed, Sample};
 
 /// Payload of a packet.
 pub const MSS: u32 = 1448;
@@ -19,68 +19,6 @@ pub const MSS: u32 = 1448;
 pub const SIZE: u32 = 1500;
 
 const PROPAGATION: Duration = Duration::from_millis(100);
-
-/// A packet on the link.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Data {
-    id: u64,
-    ecn: Ecn,
-    sent_at: Time,
-}
-
-impl Data {
-    /// A packet as it is sent.
-    pub fn new(id: u64, ecn: Ecn, sent_at: Time) -> Self {
-        Data { id, ecn, sent_at }
-    }
-}
-
-impl Packet for Data {
-    fn id(&self) -> PacketId {
-        PacketId(self.id)
-    }
-
-    fn flow(&self) -> FlowId {
-        FlowId(0)
-    }
-
-    fn size(&self) -> u32 {
-        SIZE
-    }
-
-    fn ecn(&self) -> Ecn {
-        self.ecn
-    }
-
-    fn set_ecn(&mut self, ecn: Ecn) {
-        self.ecn = ecn;
-    }
-
-    fn encoding(&self) -> Encoding {
-        Encoding::Abc
-    }
-}
-
-/// A link that says what it could have carried.
-pub struct Varying(pub Rate);
-
-impl LinkView for Varying {
-    fn capacity(&mut self, _window: Duration) -> Rate {
-        self.0
-    }
-
-    fn unused(&mut self) -> Bytes {
-        Bytes::ZERO
-    }
-
-    fn opportunity(&self) -> Bytes {
-        Bytes(u64::from(SIZE))
-    }
-
-    fn lookahead(&mut self, _ahead: Duration, _window: Duration) -> Option<Rate> {
-        None
-    }
-}
 
 /// What the sender hears.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -147,12 +85,12 @@ pub struct Roughness {
 pub struct Path {
     rough: Roughness,
     random: Random,
-    queue: Abc<Data>,
-    link: Varying,
+    queue: Abc<Sample>,
+    link: Fixed,
     now: Time,
     next_service: Time,
     next_rate: Time,
-    arrivals: VecDeque<(Time, Data, Mark)>,
+    arrivals: VecDeque<(Time, Sample, Mark)>,
     inflight: u32,
     sent: u64,
     srtt: Duration,
@@ -173,7 +111,7 @@ impl Path {
         Path {
             random: Random::stream(rough.seed, "path"),
             queue: Abc::new(&config, &place),
-            link: Varying(rough.rate),
+            link: Fixed(rough.rate),
             now: Time::ZERO,
             next_service: Time::ZERO,
             next_rate: Time::ZERO,
@@ -198,7 +136,7 @@ impl Path {
         while u64::from(self.inflight) < window.max(1) {
             self.inflight += 1;
             self.sent += 1;
-            let packet = Data { id: self.sent, ecn: Ecn::Ect1, sent_at: self.now };
+            let packet = Sample { sent_at: Some(self.now), ..Sample::abc(self.sent, SIZE, Ecn::Ect1) };
             self.queue.enqueue(self.now, packet, &mut self.link, &mut drops);
         }
         while self.arrivals.front().is_none_or(|(at, ..)| *at > self.next_service)
@@ -257,7 +195,7 @@ impl Path {
             let Some((at, packet, mark)) = self.arrivals.pop_front() else { break };
             self.now = self.now.max(at);
             ack.acked += 1;
-            let rtt = self.now.since(packet.sent_at);
+            let rtt = self.now.since(packet.sent_at.expect("each is sent with its time"));
             (ack.newest, ack.rtt, ack.received) = (packet.id, rtt, at.saturating_sub(PROPAGATION / 2));
             // Whole microseconds, as the kernel has them.
             self.srtt = Duration::from_micros((self.srtt.as_nanos() / 1000 * 7 + rtt.as_nanos() / 1000) / 8);

@@ -9,7 +9,9 @@ use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Limit, Rate};
 
 use super::super::objects::router::types::router_settings;
-use super::path::{Data, SIZE, Varying};
+use brakelight_testkit::{Fixed, Sample};
+
+use super::path::SIZE;
 
 unsafe extern "C" {
     fn bl_router_size() -> usize;
@@ -31,8 +33,8 @@ fn run(seed: u64, rate: Rate, load: f64, packets: u64) -> (u64, u64, u64, f64) {
     let mut random = Random::stream(seed, "router");
     let config = Config::from_options([("x", "sojourn")]).expect("the option is known");
     let place = Place { limit: Limit::Packets(250), nominal: rate, random: Random::stream(seed, "queue") };
-    let mut core: Abc<Data> = Abc::new(&config, &place);
-    let mut link = Varying(rate);
+    let mut core: Abc<Sample> = Abc::new(&config, &place);
+    let mut link = Fixed(rate);
     let settings = router_settings {
         mu: rate.bps() / 8,
         eta: (0.98 * ONE) as u64,
@@ -85,7 +87,7 @@ fn run(seed: u64, rate: Rate, load: f64, packets: u64) -> (u64, u64, u64, f64) {
         }
         let ecn = if random.chance(0.1) { Ecn::Ect0 } else { Ecn::Ect1 };
         let before = core.backlog().packets;
-        core.enqueue(arrival, Data::new(id, ecn, arrival), &mut link, &mut drops);
+        core.enqueue(arrival, Sample::abc(id, SIZE, ecn), &mut link, &mut drops);
         if core.backlog().packets > before {
             waiting.push_back((arrival, ecn));
         }

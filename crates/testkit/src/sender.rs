@@ -12,7 +12,7 @@ use brakelight_core::registry::AnyController;
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::Bytes;
 
-use super::{FlowSpec, MSS};
+use crate::world::{FlowSpec, MSS};
 
 /// Later packets that must arrive before one counts as lost (RFC 9002 section 6.1.1).
 const REORDERING: u64 = 3;

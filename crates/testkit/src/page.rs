@@ -4,7 +4,7 @@ use brakelight_core::registry::{CONTROLLERS, Entry};
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::Rate;
 
-use super::{FlowSpec, Link, World};
+use crate::world::{FlowSpec, Link, World};
 
 /// The table of a controller's parameters, from the registry.
 pub fn parameters(controller: &str) -> String {

@@ -3,11 +3,6 @@
 //! It is deliberately plainer than a simulated host: bulk data, packets lost after three later ones arrived, a
 //! retransmission timeout, ACKs as the flow's feedback wants them and never lost. What a controller does over a path
 //! whose rate and delay are known exactly can be checked against arithmetic here.
-#![allow(dead_code, unreachable_pub)]
-
-pub mod page;
-pub mod part;
-mod sender;
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -21,7 +16,7 @@ use brakelight_core::registry::{AnyController, AnyFeedback, ControllerConfig, Fe
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Rate};
 
-use sender::Sender;
+use crate::sender::Sender;
 
 /// Payload of every packet.
 pub const MSS: Bytes = Bytes(1448);

@@ -1,0 +1,22 @@
+//! Test doubles: what the tests of several crates need in place of a real host, packet or link.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`packet`] | a packet of nothing but its facts |
+//! | [`link`] | links as a queue sees them: of one rate, and with outages |
+//! | [`world`] | flows over one link with a FIFO buffer, whose rate and delay are known exactly |
+//! | [`page`], [`part`] | the generated parts of validation pages, for tests within this repository |
+//!
+//! It is a development dependency only. The unit tests of `brakelight-core` have doubles of their own, because the types
+//! of a crate under test are not those that this crate sees.
+
+pub mod link;
+pub mod packet;
+pub mod page;
+pub mod part;
+mod sender;
+pub mod world;
+
+pub use link::{Fixed, Outages};
+pub use packet::Sample;
+pub use world::{FlowSpec, Link, MSS, OVERHEAD, World, inspect};
