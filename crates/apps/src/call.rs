@@ -28,8 +28,8 @@ use std::collections::VecDeque;
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Rate};
 
-use crate::application::{Application, visit_distribution};
-use crate::distribution::Distribution;
+use crate::application::Application;
+use crate::distribution::{Distribution, visit_distribution};
 use crate::socket::Socket;
 use crate::traffic::Call as Config;
 

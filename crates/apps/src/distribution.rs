@@ -161,6 +161,21 @@ impl From<Parts> for Distribution {
     }
 }
 
+/// Calls `visit` with mean, median, p95 and p99 under the given names, unless nothing was counted.
+pub(crate) fn visit_distribution(
+    times: &Distribution,
+    names: [&'static str; 4],
+    visit: &mut dyn FnMut(&'static str, f64),
+) {
+    if times.count() == 0 {
+        return;
+    }
+    visit(names[0], times.mean_ms());
+    for (name, q) in names[1..].iter().zip([0.5, 0.95, 0.99]) {
+        visit(name, times.quantile_ms(q));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,8 +8,8 @@
 use brakelight_core::packet::Direction;
 use brakelight_core::time::{Duration, Time};
 
-use crate::application::{Application, visit_distribution};
-use crate::distribution::Distribution;
+use crate::application::Application;
+use crate::distribution::{Distribution, visit_distribution};
 use crate::socket::{Datagram, Socket};
 use crate::traffic::Game as Config;
 

@@ -18,11 +18,13 @@
 //! |---|---|
 //! | [`traffic`] | the configuration of every application |
 //! | [`socket`] | what an application may do to its flow |
-//! | [`application`] | what a host tells an application, and the enum of all applications |
+//! | [`application`] | what a host tells an application |
+//! | [`any`] | the enum of all applications |
 //! | [`distribution`] | delays seen so far: mean, quantiles, maximum |
 
 #![forbid(unsafe_code)]
 
+pub mod any;
 pub mod application;
 pub mod bulk;
 pub mod call;
@@ -36,7 +38,8 @@ pub mod socket;
 pub mod traffic;
 pub mod video;
 
-pub use application::{AnyApplication, Application};
+pub use any::AnyApplication;
+pub use application::Application;
 pub use distribution::Distribution;
 pub use short_flows::ArrivalProcess;
 pub use socket::{Datagram, ENDLESS, Socket};

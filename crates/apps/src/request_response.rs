@@ -6,8 +6,8 @@
 use brakelight_core::time::Time;
 use brakelight_core::units::Bytes;
 
-use crate::application::{Application, visit_distribution};
-use crate::distribution::Distribution;
+use crate::application::Application;
+use crate::distribution::{Distribution, visit_distribution};
 use crate::requests::Requester;
 use crate::socket::{Datagram, Socket};
 use crate::traffic::RequestResponse as Config;

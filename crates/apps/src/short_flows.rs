@@ -13,8 +13,7 @@ use brakelight_core::random::Random;
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::Bytes;
 
-use crate::application::visit_distribution;
-use crate::distribution::Distribution;
+use crate::distribution::{Distribution, visit_distribution};
 use crate::traffic::{ShortFlows, SizeLaw};
 
 /// Larger than any transfer worth waiting for: a cap on Pareto's tail.
