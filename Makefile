@@ -6,7 +6,7 @@ export PATH := $(HOME)/.cargo/bin:$(PATH)
 
 help:
 	@echo 'make run     compare every scheme on the embedded traces; table here, report in brakelight-report/'
-	@echo 'make install  the command `brakelight`, into ~/.cargo/bin'
+	@echo 'make install  the command `brakelight`, into ~/.cargo/bin, with its manual pages and completions'
 	@echo 'make test    everything the gate checks: format, lints, docs, all tests'
 	@echo 'make quick   format, lints and unit tests only'
 	@echo 'make prove   the long bars: 10 million inputs for each fuzzed parser'
@@ -20,6 +20,7 @@ run:
 install:
 	@scripts/setup run
 	cargo install --locked --path crates/cli
+	scripts/install-extras "$${CARGO_INSTALL_ROOT:-$${CARGO_HOME:-$$HOME/.cargo}}/bin/brakelight"
 
 test:
 	@scripts/setup test

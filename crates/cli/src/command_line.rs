@@ -6,7 +6,7 @@ use clap::{Parser, Subcommand};
 
 use crate::failure::Failure;
 use crate::origin::VERSION;
-use crate::{arguments, emulate, parity, perf, router, stability, tcp};
+use crate::{arguments, distribution, emulate, parity, perf, router, stability, tcp};
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Blue.on_default().bold())
@@ -58,6 +58,12 @@ pub enum Command {
     /// Make this machine an ABC router, by eBPF programs around a shaper or by a kernel module
     #[command(subcommand)]
     Router(router::Command),
+    /// Print the completions of a shell, for packages to install
+    #[command(hide = true)]
+    Completions(distribution::Completions),
+    /// Write the manual pages, for packages to install
+    #[command(hide = true)]
+    Man(distribution::Man),
 }
 
 /// Reads the command line. Help and the version are printed here.

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`command_line`], [`arguments`] | every command with its arguments; the arguments and value parsers that commands share |
 //! | [`compare`], [`run`], [`reproduce`], [`list`], [`trace`], [`stability`], [`mod@bench`], [`perf`], [`emulate`], [`parity`], [`tcp`], [`router`] | one command each |
+//! | [`distribution`] | what packages install beside the command: completions and manual pages |
 //! | [`simulate`] | many runs at once |
 //! | [`quinn`] | the real QUIC stack as a host of the simulator |
 //! | [`emulated`] | scenarios on the emulator |
@@ -20,6 +21,7 @@ pub mod arguments;
 pub mod bench;
 pub mod command_line;
 pub mod compare;
+pub mod distribution;
 pub mod emulate;
 pub mod emulated;
 pub mod failure;
@@ -90,5 +92,7 @@ pub fn main() -> Result<(), Failure> {
         Command::Emulate(arguments) => emulate::execute(arguments),
         Command::Tcp(arguments) => tcp::execute(arguments),
         Command::Router(command) => router::execute(command),
+        Command::Completions(arguments) => distribution::completions(arguments),
+        Command::Man(arguments) => distribution::man(arguments),
     }
 }
