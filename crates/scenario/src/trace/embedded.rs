@@ -21,7 +21,7 @@ macro_rules! embedded {
         /// Every embedded trace, in the order in which lists show them.
         pub const EMBEDDED: &[Embedded] = &[$(Embedded {
             name: $name,
-            recipe: include_str!(concat!("../../../../traces/", $name, ".toml")),
+            recipe: include_str!(concat!("../../traces/", $name, ".toml")),
             default: $default,
         }),*];
     };
