@@ -7,6 +7,9 @@
 //! | [`world`] | flows over one link with a FIFO buffer, whose rate and delay are known exactly |
 //! | [`page`], [`part`] | the generated parts of validation pages, for tests within this repository |
 //!
+//! The flows of [`world`] stand on [`brakelight_core::sender`], as every host does, and hold themselves to the contract
+//! between host and controller: a test that breaks it panics.
+//!
 //! It is a development dependency only. The unit tests of `brakelight-core` have doubles of their own, because the types
 //! of a crate under test are not those that this crate sees.
 

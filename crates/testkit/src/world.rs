@@ -1,8 +1,12 @@
 //! A closed loop for testing controllers: flows over one link with a FIFO buffer, each with its own propagation delay.
 //!
-//! It is deliberately plainer than a simulated host: bulk data, packets lost after three later ones arrived, a
-//! retransmission timeout, ACKs as the flow's feedback wants them and never lost. What a controller does over a path
-//! whose rate and delay are known exactly can be checked against arithmetic here.
+//! It is deliberately plainer than a simulated host: bulk data, packets lost after three later ones arrived and sent
+//! again, a retransmission timeout, ACKs as the flow's feedback wants them and never lost. What a controller does over a
+//! path whose rate and delay are known exactly can be checked against arithmetic here.
+//!
+//! The flows stand on [`brakelight_core::sender`], as every host does, and run their controllers inside
+//! [`Checked::strict`](brakelight_core::sender::Checked::strict): a flow that breaks the contract between host and
+//! controller panics.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -218,12 +222,12 @@ impl World {
 
     /// The flow's controller.
     pub fn controller(&self, flow: usize) -> &AnyController {
-        &self.senders[flow].controller
+        self.senders[flow].controller()
     }
 
     /// Bytes of the flow in flight.
     pub fn inflight(&self, flow: usize) -> Bytes {
-        self.senders[flow].inflight
+        self.senders[flow].inflight()
     }
 
     /// Runs until `end`, and shows `watch` each flow's controller after each of its ACKs.
@@ -238,7 +242,7 @@ impl World {
                 Event::Arrival(packet) => self.arrive(packet),
                 Event::Ack(flow, ack) => {
                     self.senders[flow].on_ack(at, &ack.arrivals, &ack.marks, &ack.echo);
-                    watch(at, flow, &self.senders[flow].controller);
+                    watch(at, flow, self.senders[flow].controller());
                     self.pump(flow);
                 }
                 Event::Wake(flow) => self.pump(flow),
@@ -300,7 +304,7 @@ impl World {
     }
 
     fn arrive(&mut self, packet: Packet) {
-        let encoding = self.senders[packet.flow].controller.encoding();
+        let encoding = self.senders[packet.flow].controller().encoding();
         let receiver = &mut self.receivers[packet.flow];
         let urgent = receiver.pending.last().is_some_and(|last| last.number + 1 != packet.number);
         let arrival = Arrival {
