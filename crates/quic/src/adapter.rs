@@ -5,7 +5,6 @@
 //! | `sender` | from the stack's calls to our events |
 //! | `peer` | receive times and marks of single packets |
 //! | `support` | which controllers can run, and where |
-//! | `rtt`, `pacer` | their parts |
 //!
 //! ```text
 //! let factory = Factory::new(settings);                   // one per endpoint, or per connection
@@ -37,9 +36,7 @@ use crate::tap::parameters::Parameters;
 use crate::tap::{Listener, Open};
 use crate::validation::State;
 
-mod pacer;
 mod peer;
-mod rtt;
 mod sender;
 pub mod support;
 
@@ -205,6 +202,14 @@ impl Governor {
     /// Calls `visit` with what the controller shows of itself.
     pub fn inspect(&self, visit: &mut dyn FnMut(&'static str, f64)) {
         self.with(|sender| sender.controller().inspect(visit));
+    }
+
+    /// Breaches of the contract between host and controller, in words.
+    #[cfg(test)]
+    pub(crate) fn violations(&self) -> Vec<String> {
+        let told =
+            |sender: &mut Sender| sender.controller().violations().iter().map(ToString::to_string).collect();
+        self.with(told).unwrap_or_default()
     }
 
     // For the driver.

@@ -87,6 +87,11 @@ impl<C> Checked<C> {
         &self.books.violations
     }
 
+    /// Puts another controller in place of the one inside, where a host does so within a connection. What was told stays told.
+    pub fn replace(&mut self, inner: C) {
+        self.inner = inner;
+    }
+
     /// The controller inside.
     pub fn inner(&self) -> &C {
         &self.inner

@@ -7,20 +7,19 @@
 //! |---|---|
 //! | `departures` | what leaves, and what the controller says to it |
 //! | `arrivals` | what ACKs, losses and reports say, gathered |
+//! | `held` | the controller in its place |
 //! | `telling` | the controller's events of what was gathered |
 
 use std::collections::VecDeque;
 
 use brakelight_core::controller::{Connection, Controller, PacketInfo, ReceiveTime, Report};
 use brakelight_core::ecn::{Ecn, Encoding};
-use brakelight_core::registry::AnyController;
-use brakelight_core::sender::Episode;
+use brakelight_core::sender::{Delivery, Episode, Pacer, RttEstimator};
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Rate};
 
-use super::pacer::Pacer;
+use self::held::Held;
 use super::peer::Peer;
-use super::rtt::Estimator;
 use super::{Place, Settings};
 use crate::tap::frames::EcnCounts;
 use crate::tap::parameters::Parameters;
@@ -28,6 +27,7 @@ use crate::validation::{State, Validation};
 
 mod arrivals;
 mod departures;
+mod held;
 mod telling;
 
 /// What became of a packet.
@@ -41,14 +41,15 @@ enum Fate {
 /// One packet, or a datagram whose packets the tap does not see.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
-    info: PacketInfo,
+    sent_at: Time,
+    size: u64,
+    /// What the controller will hear of it, if it knows of it. Of Initial and Handshake packets it does not: some are never
+    /// acknowledged, as their keys are dropped before, and controllers wait for news of every packet that they were told of.
+    info: Option<PacketInfo>,
     fate: Fate,
     /// Its packet number, if the tap saw it: the others may not even ask for an ACK.
     number: Option<u64>,
     marked: bool,
-    /// Whether the controller knows of it. Of Initial and Handshake packets it does not: some are never acknowledged, as
-    /// their keys are dropped before, and controllers wait for news of every packet that they were told of.
-    told: bool,
 }
 
 /// A packet that was encrypted, and is about to leave.
@@ -65,7 +66,6 @@ struct Sealed {
 #[derive(Clone, Copy, Debug)]
 struct Told {
     number: u64,
-    app_limited: bool,
     tag: u64,
 }
 
@@ -83,9 +83,9 @@ struct Gathered {
     any: bool,
     acked: Vec<PacketInfo>,
     marked: u64,
-    bytes: u64,
     inflight_before: u64,
     lost: Vec<PacketInfo>,
+    /// Bytes that the stack declares lost, those included that the controller does not know of.
     lost_bytes: u64,
     /// The numbers of those that the tap saw.
     missing: Vec<u64>,
@@ -142,7 +142,7 @@ pub enum Gate {
 pub(super) struct Sender {
     mss: u64,
     overhead: u64,
-    controller: Box<AnyController>,
+    controller: Box<Held>,
     encoding: Encoding,
     validation: Validation,
     /// Whether ECN failed and the controller was told, or replaced.
@@ -156,7 +156,7 @@ pub(super) struct Sender {
     paced: bool,
     /// The peer's limits on its ACKs.
     peer_parameters: Parameters,
-    rtt: Estimator,
+    rtt: RttEstimator,
     rtt_sample: Option<Duration>,
     pacer: Pacer,
     peer: Peer,
@@ -172,16 +172,12 @@ pub(super) struct Sender {
     next_number: u64,
     /// Of what was sent last.
     last_number: Option<u64>,
+    /// What became of the packets that the controller knows of.
+    delivery: Delivery,
+    /// Bytes in flight by the stack's count: Initial and Handshake packets, and probes of the MTU, included.
     inflight: u64,
-    delivered: u64,
-    delivered_at: Time,
-    first_sent_at: Time,
     last_sent_at: Option<Time>,
-    total_lost: u64,
     app_limited: bool,
-    app_limited_until: u64,
-    round: u64,
-    round_end: u64,
     largest_acked: Option<(u64, Time)>,
 
     /// The congestion episode, by when packets were sent: that is how the stack names them.
@@ -207,7 +203,7 @@ impl Sender {
             now,
             random: settings.random.clone(),
         };
-        let controller = Box::new(settings.controller.build(&opening));
+        let controller = Box::new(held::hold(settings.controller.build(&opening)));
         let encoding = controller.encoding();
         Sender {
             mss,
@@ -220,9 +216,9 @@ impl Sender {
             chooses: matches!(encoding, Encoding::Abc | Encoding::AbcProxied | Encoding::Bmcc),
             paced: settings.place == Place::Driver,
             peer_parameters: Parameters::default(),
-            rtt: Estimator::default(),
+            rtt: RttEstimator::quic(),
             rtt_sample: None,
-            pacer: Pacer::new(mss * u64::from(settings.pacing_burst.max(1)), now),
+            pacer: Pacer::quic(mss * u64::from(settings.pacing_burst.max(1)), now),
             peer: Peer::new(&settings.controller, settings.receive_times, encoding, mss),
             controller,
             sent: VecDeque::new(),
@@ -232,16 +228,10 @@ impl Sender {
             quiet: 0,
             next_number: 0,
             last_number: None,
+            delivery: Delivery::new(now),
             inflight: 0,
-            delivered: 0,
-            delivered_at: now,
-            first_sent_at: now,
             last_sent_at: None,
-            total_lost: 0,
             app_limited: false,
-            app_limited_until: 0,
-            round: 0,
-            round_end: 0,
             largest_acked: None,
             episode: Episode::default(),
             held: false,
@@ -255,7 +245,7 @@ impl Sender {
 
     // What may be asked.
 
-    pub(super) fn controller(&self) -> &AnyController {
+    pub(super) fn controller(&self) -> &Held {
         &self.controller
     }
 

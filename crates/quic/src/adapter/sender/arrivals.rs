@@ -1,8 +1,6 @@
 //! What comes back: ACKs, losses and reports, gathered until they are told.
 
-use brakelight_core::controller::PacketInfo;
 use brakelight_core::time::{Duration, Time};
-use brakelight_core::units::Bytes;
 
 use super::{Fate, Frame, Sender, Sent};
 use crate::report;
@@ -29,53 +27,37 @@ impl Sender {
 
     pub(in crate::adapter) fn on_acked(&mut self, now: Time, sent_at: Time, size: u64) {
         self.gather(now);
-        let found = self.find(sent_at, Bytes(size));
-        let info = match found {
-            Some(place) => {
-                self.expected = self.retired + place as u64 + 1;
-                let sent = &mut self.sent[place];
-                sent.fate = Fate::Acked;
-                if !sent.told {
-                    self.rtt.sample(now.since(sent_at), Duration::ZERO);
-                    return;
-                }
-                self.gathered.marked += u64::from(sent.marked);
-                PacketInfo { size: Bytes(size), ..sent.info }
-            }
-            // Of a packet that was not told of, such as a probe of the MTU, no more is known.
-            None => PacketInfo {
-                number: self.next_number.saturating_sub(1),
-                size: Bytes(size),
-                sent_at,
-                delivered: Bytes(self.delivered),
-                delivered_at: self.delivered_at,
-                first_sent_at: sent_at.min(self.first_sent_at),
-                inflight: Bytes(self.inflight),
-                lost: Bytes(self.total_lost),
-                app_limited: true,
-                retransmission: false,
-                tag: 0,
-            },
+        let Some(place) = self.find(sent_at, size) else {
+            // A probe of the MTU, of which the controller does not know.
+            return self.rtt.sample_quic(now.since(sent_at), Duration::ZERO);
         };
-        self.gathered.bytes += size;
-        self.gathered.acked.push(info);
+        self.expected = self.retired + place as u64 + 1;
+        let sent = &mut self.sent[place];
+        sent.fate = Fate::Acked;
+        match sent.info {
+            Some(info) => {
+                self.delivery.deliver(info.size.0);
+                self.gathered.marked += u64::from(sent.marked);
+                self.gathered.acked.push(info);
+            }
+            None => self.rtt.sample_quic(now.since(sent_at), Duration::ZERO),
+        }
     }
 
     /// The place of a packet that is acknowledged. It is known by when it was sent, and among those of one moment by its size: they are
     /// acknowledged in order.
-    fn find(&self, sent_at: Time, size: Bytes) -> Option<usize> {
+    fn find(&self, sent_at: Time, size: u64) -> Option<usize> {
         let next = self.expected.saturating_sub(self.retired) as usize;
-        let fits = |sent: &Sent| {
-            sent.info.sent_at == sent_at && sent.fate == Fate::Outstanding && sent.info.size == size
-        };
+        let fits =
+            |sent: &Sent| sent.sent_at == sent_at && sent.fate == Fate::Outstanding && sent.size == size;
         if self.sent.get(next).is_some_and(fits) {
             return Some(next);
         }
-        let first = self.sent.partition_point(|sent| sent.info.sent_at < sent_at);
-        let moment = self.sent.range(first..).take_while(|sent| sent.info.sent_at == sent_at);
+        let first = self.sent.partition_point(|sent| sent.sent_at < sent_at);
+        let moment = self.sent.range(first..).take_while(|sent| sent.sent_at == sent_at);
         let mut unseen = None;
         for (place, sent) in moment.enumerate().filter(|(_, sent)| sent.fate == Fate::Outstanding) {
-            if sent.info.size == size {
+            if sent.size == size {
                 return Some(first + place);
             }
             unseen = unseen.or(sent.number.is_none().then_some(first + place));
@@ -85,12 +67,10 @@ impl Sender {
 
     pub(in crate::adapter) fn on_end_acks(&mut self, now: Time, inflight: u64, app_limited: bool) {
         self.gather(now);
-        self.gathered.inflight_before = inflight + self.gathered.bytes;
         self.inflight = inflight;
         self.app_limited = app_limited;
         if app_limited {
-            // draft-ietf-ccwg-bbr 4.1.2.4: what leaves from now on says little about the path.
-            self.app_limited_until = (self.delivered + self.gathered.bytes + inflight).max(1);
+            self.delivery.limit_by_application();
         }
     }
 
@@ -111,20 +91,20 @@ impl Sender {
         }
         if !self.gathered.any || self.gathered.now != now {
             self.gather(now);
-            self.gathered.inflight_before = self.inflight;
         }
         // The oldest are lost first, by number as by time.
         let mut left = lost;
         for sent in &mut self.sent {
-            if left == 0 || sent.info.sent_at > sent_at {
+            if left == 0 || sent.sent_at > sent_at {
                 break;
             }
-            if sent.fate == Fate::Outstanding && sent.info.size.0 <= left {
-                left -= sent.info.size.0;
+            if sent.fate == Fate::Outstanding && sent.size <= left {
+                left -= sent.size;
                 sent.fate = Fate::Lost;
                 self.validation.on_lost(u64::from(sent.marked));
-                if sent.told {
-                    self.gathered.lost.push(sent.info);
+                if let Some(info) = sent.info {
+                    self.delivery.lose(info.size.0);
+                    self.gathered.lost.push(info);
                     self.gathered.missing.extend(sent.number);
                 }
                 self.counters.lost_packets += 1;
@@ -132,7 +112,6 @@ impl Sender {
         }
         self.counters.lost_bytes += lost;
         self.inflight = self.inflight.saturating_sub(lost);
-        self.total_lost += lost;
         self.gathered.lost_bytes += lost;
         self.gathered.loss_sent_at = self.gathered.loss_sent_at.max(Some(sent_at));
         self.gathered.persistent |= persistent;
@@ -146,13 +125,11 @@ impl Sender {
                 continue;
             }
             sent.fate = Fate::Lost;
-            let size = sent.info.size.0;
-            self.inflight = self.inflight.saturating_sub(size);
+            self.inflight = self.inflight.saturating_sub(sent.size);
             self.validation.on_discarded(u64::from(sent.marked));
-            if sent.told {
-                self.total_lost += size;
-                self.gathered.lost_bytes += size;
-                self.gathered.lost.push(sent.info);
+            if let Some(info) = sent.info {
+                self.delivery.lose(info.size.0);
+                self.gathered.lost.push(info);
             }
         }
     }
@@ -171,11 +148,7 @@ impl Sender {
             return;
         }
         self.counters.reports += 1;
-        if self.gathered.now != now {
-            self.gather(now);
-            self.gathered.inflight_before = self.inflight;
-        }
-        self.gathered.any = true;
+        self.gather(now);
         self.peer.on_report(now, &report, &mut self.gathered.times, &mut self.gathered.report);
     }
 
@@ -185,7 +158,7 @@ impl Sender {
             self.flush();
         }
         if !self.gathered.any {
-            self.gathered.inflight_before = self.inflight;
+            self.gathered.inflight_before = self.delivery.inflight();
         }
         self.gathered.any = true;
         self.gathered.now = now;

@@ -25,7 +25,7 @@ impl Sender {
         let told = self.chooses.then(|| {
             self.flush();
             let before: u64 = self.sealed.iter().map(|packet| packet.size).sum();
-            self.ask(now, size, self.inflight + before)
+            self.ask(now, size, self.delivery.inflight() + before)
         });
         if let (Some((_, wanted)), true) = (told, ecn != Ecn::NotEct) {
             ecn = wanted;
@@ -39,13 +39,10 @@ impl Sender {
     fn ask(&mut self, now: Time, size: u64, inflight: u64) -> (Told, Ecn) {
         if inflight == 0 {
             self.restart_after_idle(now);
-            // draft-ietf-ccwg-bbr 4.1.2.2
-            self.first_sent_at = now;
-            self.delivered_at = now;
+            self.delivery.begin_flight(now);
         }
         let number = self.next_number;
         self.next_number += 1;
-        let app_limited = self.app_limited_until > self.delivered;
         let directive = self.controller.on_send(&SendEvent {
             now,
             size: Bytes(size),
@@ -53,10 +50,10 @@ impl Sender {
             retransmission: false,
             replaces: None,
             inflight: Bytes(inflight),
-            app_limited,
+            app_limited: self.delivery.is_app_limited(),
             srtt: self.rtt.measured(),
         });
-        (Told { number, app_limited, tag: directive.tag }, directive.ecn)
+        (Told { number, tag: directive.tag }, directive.ecn)
     }
 
     pub(in crate::adapter) fn on_sent(&mut self, now: Time, bytes: u64) {
@@ -76,13 +73,13 @@ impl Sender {
         }
         self.last_number = sealed.last().map(|packet| packet.number);
         for packet in &sealed {
-            let told = packet.told.unwrap_or_else(|| self.ask(now, packet.size, self.inflight).0);
+            let told = packet.told.unwrap_or_else(|| self.ask(now, packet.size, self.delivery.inflight()).0);
             self.record(now, packet.size, Some(packet.number), packet.ecn.is_capable(), Some(told));
         }
         let mut rest = bytes.saturating_sub(sum + quiet);
         while rest > 0 {
             let size = if self.tapped { rest } else { rest.min(self.mss) };
-            let told = (!self.tapped).then(|| self.ask(now, size, self.inflight).0);
+            let told = (!self.tapped).then(|| self.ask(now, size, self.delivery.inflight()).0);
             self.record(now, size, None, false, told);
             rest -= size;
         }
@@ -102,25 +99,23 @@ impl Sender {
         if let Some(number) = number {
             self.peer.on_sent(number, told.map_or(0, |told| told.number), now, size);
         }
-        self.sent.push_back(Sent {
-            info: PacketInfo {
-                number: told.map_or(self.next_number, |told| told.number),
+        let info = told.map(|told| {
+            let books = self.delivery.send(size);
+            PacketInfo {
+                number: told.number,
                 size: Bytes(size),
                 sent_at: now,
-                delivered: Bytes(self.delivered),
-                delivered_at: self.delivered_at,
-                first_sent_at: self.first_sent_at,
-                inflight: Bytes(self.inflight),
-                lost: Bytes(self.total_lost),
-                app_limited: told.is_some_and(|told| told.app_limited),
+                delivered: Bytes(books.delivered),
+                delivered_at: books.delivered_at,
+                first_sent_at: books.first_sent_at,
+                inflight: Bytes(books.inflight),
+                lost: Bytes(books.lost),
+                app_limited: books.app_limited,
                 retransmission: false,
-                tag: told.map_or(0, |told| told.tag),
-            },
-            fate: Fate::Outstanding,
-            number,
-            marked,
-            told: told.is_some(),
+                tag: told.tag,
+            }
         });
+        self.sent.push_back(Sent { sent_at: now, size, info, fate: Fate::Outstanding, number, marked });
     }
 
     fn restart_after_idle(&mut self, now: Time) {

@@ -45,27 +45,20 @@ impl Sender {
     fn tell(&mut self, gathered: &mut Gathered) {
         let now = gathered.now;
         let frame = self.frame.take();
-        self.delivered += gathered.bytes;
         self.counters.acked_packets += gathered.acked.len() as u64;
         gathered.acked.sort_unstable_by_key(|info| info.number);
+        gathered.lost.sort_unstable_by_key(|info| info.number);
         let (mut round_start, mut sample) = (false, None);
         let delay = frame.map_or(Duration::ZERO, |frame| {
             Duration::from_micros(frame.delay.min(1 << 32) << self.peer_parameters.ack_delay_exponent)
         });
         if let Some(newest) = gathered.acked.last() {
-            self.delivered_at = now;
-            self.first_sent_at = newest.sent_at;
-            // draft-ietf-ccwg-bbr 4.1.1.3
-            round_start = newest.delivered.0 >= self.round_end;
-            if round_start {
-                self.round += 1;
-                self.round_end = self.delivered;
-            }
+            round_start = self.delivery.acked(now, newest.sent_at, newest.delivered.0);
             if self.largest_acked.is_none_or(|(number, _)| newest.number > number) {
                 self.largest_acked = Some((newest.number, newest.sent_at));
                 let latest = now.since(newest.sent_at);
                 // rfc9002 5.3: no more than the peer promised.
-                self.rtt.sample(latest, delay.min(self.peer_parameters.max_ack_delay));
+                self.rtt.sample_quic(latest, delay.min(self.peer_parameters.max_ack_delay));
                 sample = Some(latest);
                 self.rtt_sample = sample;
             }
@@ -79,7 +72,9 @@ impl Sender {
         }
         let newest_sent_at = gathered.acked.last().map(|info| info.sent_at);
         // rfc9002 7.3.2
-        if newest_sent_at.is_some_and(|newest| !self.episode.covers(position(newest))) {
+        if newest_sent_at.is_some_and(|newest| !self.episode.covers(position(newest)))
+            && !self.is_starting_over()
+        {
             self.end_episode(now);
         }
         if let Some(sent_at) = gathered.loss_sent_at {
@@ -95,7 +90,13 @@ impl Sender {
         if let Some(sent_at) = marked_at {
             self.answer_ce(now, sent_at, gathered.inflight_before);
         }
-        self.peer.complete(now, delay, sample.and(gathered.acked.last()), self.round, &mut gathered.times);
+        self.peer.complete(
+            now,
+            delay,
+            sample.and(gathered.acked.last()),
+            self.delivery.round(),
+            &mut gathered.times,
+        );
         let rtt = self.rtt.told(sample);
         let recovery = self.episode.state(self.held);
         let growth = match recovery {
@@ -110,16 +111,16 @@ impl Sender {
             now,
             acked: &gathered.acked,
             lost: &gathered.lost,
-            newly_acked: Bytes(gathered.bytes),
+            newly_acked: gathered.acked.iter().map(|info| info.size).sum(),
             growth,
-            newly_lost: Bytes(gathered.lost_bytes),
+            newly_lost: gathered.lost.iter().map(|info| info.size).sum(),
             inflight_before: Bytes(gathered.inflight_before),
-            inflight: Bytes(self.inflight),
-            delivered: Bytes(self.delivered),
-            total_lost: Bytes(self.total_lost),
+            inflight: Bytes(self.delivery.inflight()),
+            delivered: self.delivery.delivered(),
+            total_lost: Bytes(self.delivery.lost()),
             rtt,
             ack_delay: delay,
-            round: self.round,
+            round: self.delivery.round(),
             round_start,
             marks,
             receive_times: &gathered.times,
@@ -130,9 +131,19 @@ impl Sender {
         self.controller.on_ack(&event);
     }
 
+    /// Whether something that had been sent when congestion was found to be persistent is still in flight.
+    fn is_starting_over(&self) -> bool {
+        if self.episode.phase() != Phase::Loss {
+            return false;
+        }
+        let mut covered = self.sent.iter().take_while(|sent| self.episode.covers(position(sent.sent_at)));
+        covered.any(|sent| sent.info.is_some() && sent.fate == Fate::Outstanding)
+    }
+
     fn answer_loss(&mut self, now: Time, sent_at: Time, gathered: &Gathered) {
-        // rfc9002 7.3.2, B.6: what was sent before the last episode began, even if that has ended, starts no new one.
-        if !self.episode.covers(position(sent_at)) {
+        // rfc9002 7.3.2, B.6: what was sent before the last episode began, even if that has ended, starts no new one. Nor does
+        // anything while persistent congestion is repaired: the window has started over.
+        if !self.episode.covers(position(sent_at)) && !self.is_starting_over() {
             self.end_episode(now);
             let event = self.loss_event(now, sent_at, gathered.inflight_before, gathered.lost_bytes);
             self.held = self.controller.recovery() == Recovery::Prr;
@@ -150,7 +161,7 @@ impl Sender {
             self.controller.on_timeout(&TimeoutEvent {
                 now,
                 kind: Timeout::PersistentCongestion,
-                inflight: Bytes(self.inflight),
+                inflight: Bytes(self.delivery.inflight()),
                 repeated: false,
             });
             // rfc9002 7.6.2: the recovery period is over, and slow start begins.
@@ -229,7 +240,7 @@ impl Sender {
                 now,
                 random: brakelight_core::random::Random::stream(0, "fallback"),
             };
-            *self.controller = other.build(&opening);
+            super::held::replace(&mut self.controller, other.build(&opening));
         }
     }
 
@@ -246,9 +257,14 @@ impl Sender {
         let patience = self.rtt.smoothed() * 2 + Duration::from_millis(100);
         while let Some(front) = self.sent.front() {
             let forgotten =
-                front.number.is_none() && seen.is_some_and(|seen| front.info.sent_at + patience < seen);
-            if front.fate == Fate::Outstanding && !forgotten {
-                break;
+                front.number.is_none() && seen.is_some_and(|seen| front.sent_at + patience < seen);
+            if front.fate == Fate::Outstanding {
+                if !forgotten {
+                    break;
+                }
+                if let Some(info) = front.info {
+                    self.delivery.replace(info.size.0);
+                }
             }
             self.sent.pop_front();
             self.retired += 1;

@@ -1,0 +1,26 @@
+//! The controller in its place. In this crate's own tests the host is held to the contract of events
+//! ([`brakelight_core::controller`]), with every controller and on every path that they run.
+
+use brakelight_core::registry::AnyController;
+
+#[cfg(not(test))]
+pub(in crate::adapter) type Held = AnyController;
+#[cfg(test)]
+pub(in crate::adapter) type Held = brakelight_core::sender::Checked<AnyController>;
+
+/// Puts `controller` in its place as a connection begins.
+pub(super) fn hold(controller: AnyController) -> Held {
+    #[cfg(test)]
+    let controller = Held::new(controller);
+    controller
+}
+
+/// Puts `controller` in the place of the one before.
+pub(super) fn replace(held: &mut Held, controller: AnyController) {
+    #[cfg(not(test))]
+    {
+        *held = controller;
+    }
+    #[cfg(test)]
+    held.replace(controller);
+}
