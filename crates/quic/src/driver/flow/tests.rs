@@ -3,6 +3,7 @@ use brakelight_core::units::Rate;
 
 mod applications;
 mod hostile;
+mod random;
 
 const CONTROLLER: &str = "cubic";
 
@@ -141,6 +142,7 @@ fn run(settings: FlowSettings, path: &Path, seconds: u64) -> Seen {
     let on_the_way =
         usize::from(held.is_some()) + queue.len() + transit.len() + back.len() + flow.outbox.len();
     assert_eq!(flow.in_transit(), on_the_way, "payloads are kept for packets on their way, and no others");
+    assert_eq!(flow.governor().violations(), Vec::<String>::new());
     Seen { flow, left, end }
 }
 
