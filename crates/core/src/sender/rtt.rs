@@ -242,4 +242,22 @@ mod tests {
         let rise = |rtt: &RttEstimator| rtt.variation().as_nanos() - settled.as_nanos();
         assert!(rise(&up) > 7 * rise(&down), "{} and {}", rise(&up), rise(&down));
     }
+
+    /// Linux 6.12 net/ipv4/tcp_input.c, tcp_rtt_estimator: `after(tp->snd_una, tp->rtt_seq)`. The variance falls once per
+    /// flight, by a quarter of the way to the worst deviation in it, when more than that flight is acknowledged.
+    #[test]
+    fn the_variance_falls_once_a_whole_flight_is_acknowledged() {
+        let mut rtt = RttEstimator::tcp();
+        rtt.sample_tcp(ms(400), 0, 10);
+        // srtt + 4 (400 / 2)
+        assert_eq!(rtt.rto(), Some(ms(1_200)));
+        // The first flight had the worst deviation itself; it ends with segment 11, the next with segment 21.
+        rtt.sample_tcp(ms(400), 11, 20);
+        assert_eq!(rtt.rto(), Some(ms(1_200)));
+        // mdev was 200, is 150, and becomes 112.5: the worst of this flight is 450 ms, of 800.
+        rtt.sample_tcp(ms(400), 20, 25);
+        assert_eq!(rtt.rto(), Some(ms(1_200)), "segment 20 is not beyond the flight");
+        rtt.sample_tcp(ms(400), 21, 30);
+        assert_eq!(rtt.rto(), Some(Duration::from_nanos(1_112_500_000)));
+    }
 }

@@ -224,6 +224,9 @@ mod tests {
             acknowledge(&mut probes, &tags, exact(3 + turned, 2 - turned));
         }
         assert!((probes.suspicion() - 2.0 / 6.0).abs() < 1e-12);
+        // One of the two was turned: more accelerates came back, 1, than left, 0.
+        acknowledge(&mut probes, &[FIRST, SECOND], exact(1, 1));
+        assert!((probes.suspicion() - 3.0 / 6.0).abs() < 1e-12);
     }
 
     #[test]

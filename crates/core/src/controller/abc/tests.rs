@@ -395,3 +395,55 @@ fn linux_cubic_ends_slow_start_by_delay_unless_a_router_has_braked() {
         );
     }
 }
+
+/// abc20 4.2: behind a proxy the codepoint of a brake is CE, which no probe and no demand may send.
+#[test]
+fn probes_and_demands_are_refused_where_a_brake_is_congestion() {
+    for given in [("probe", "8"), ("demand", "measured")] {
+        assert!(Config::from_options([("encoding", "abc"), given]).is_ok());
+        let refused = Config::from_options([("encoding", "proxied"), given]).unwrap_err().to_string();
+        assert!(refused.contains(given.0) && refused.contains("encoding=abc"), "{refused}");
+    }
+    assert!(Config::from_options([("encoding", "proxied")]).is_ok());
+}
+
+/// abc17 4: a brake that the sender made itself says nothing of a router; one more in the same ACK takes a packet.
+#[test]
+fn the_senders_own_brakes_do_not_shrink_its_window() {
+    let mut abc = abc(&[PLAIN, &[("probe", "8")]].concat(), 100);
+    let tags: std::vec::Vec<u64> =
+        (0..9).map(|number| abc.on_send(&send(Time::ZERO, number, Bytes::ZERO)).tag).collect();
+    assert!(tags[7] != 0 && tags[..7].iter().all(|tag| *tag == 0), "{tags:?}");
+    for (brakes, expected_pkts) in [(1, 100), (2, 99)] {
+        let acked = [packet(6, Time::ZERO), PacketInfo { tag: tags[7], ..packet(7, Time::ZERO) }];
+        abc.on_ack(&AckEvent { marks: marks(0, brakes, 0), ..ack(Time::from_secs(1), &acked, RTT) });
+        assert_eq!(abc.cwnd(), packets(expected_pkts), "{brakes} brakes");
+    }
+}
+
+/// abc17 6, footnote 5: d/2 packets a second ask for d, and d counts whole packets: 1052 bytes with their headers.
+#[test]
+fn a_demand_counts_headers() {
+    let mut abc = abc(&[("demand", "2104kbps")], 100);
+    // 250 packets of 8416 bits a second: 125 accelerates, after the five that the bucket held.
+    let asked = (0..4_000)
+        .filter(|&number| {
+            let event = send(Time::from_millis(number), number, packets(10));
+            abc.on_send(&event).ecn == Ecn::Ect1
+        })
+        .count();
+    assert!((500..=505).contains(&asked), "{asked} accelerates in 4 s");
+}
+
+/// The second window is another controller, and tags are its own: it must not see those of ABC, on no packet.
+#[test]
+fn the_second_window_is_shown_lost_packets_without_abcs_tags() {
+    let mut abc = abc(&[("probe", "8")], 100);
+    let tag = (0..8).map(|number| abc.on_send(&send(Time::ZERO, number, Bytes::ZERO)).tag).last().unwrap();
+    assert_ne!(tag, 0);
+    let lost = [PacketInfo { tag, ..packet(7, Time::ZERO) }];
+    let acked = [packet(8, Time::ZERO)];
+    abc.on_ack(&AckEvent { lost: &lost, newly_lost: MSS, ..ack(Time::from_secs(1), &acked, RTT) });
+    assert_eq!((abc.shown[0].len(), abc.shown[1].len()), (1, 1));
+    assert_eq!((abc.shown[1][0].number, abc.shown[1][0].tag), (7, 0));
+}

@@ -303,7 +303,20 @@ fn a_new_packet_size_keeps_the_window_in_bytes() {
     let mut cubic = after_a_loss(&[]);
     cubic.on_mtu_change(Bytes(500));
     assert_eq!(cubic.cwnd(), packets(70));
+    assert_eq!(cubic.ssthresh(), Some(packets(70)));
     assert!(close(cubic.model.w_max_pkts.unwrap(), 200.0));
+    assert!(close(cubic.model.cwnd_prior_pkts, 200.0), "{}", cubic.model.cwnd_prior_pkts);
+}
+
+#[test]
+fn what_is_shown_is_the_maximum_the_estimate_and_the_time_to_return() {
+    let mut cubic = after_a_loss(&[]);
+    acked(&mut cubic, Time::from_secs(1));
+    let mut shown = std::vec::Vec::new();
+    cubic.inspect(&mut |name, value| shown.push((name, value)));
+    let [("w_max_pkts", w_max), ("w_est_pkts", w_est), ("k_s", k_s)] = shown[..] else { panic!("{shown:?}") };
+    // 100 packets before the loss; 70 after it, and a share of a packet since; K as above.
+    assert!(close(w_max, 100.0) && (70.0..71.0).contains(&w_est) && close(k_s, 4.2172), "{shown:?}");
 }
 
 #[test]

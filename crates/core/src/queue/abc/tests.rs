@@ -193,9 +193,11 @@ fn a_limit_of_one_token_is_refused_where_it_would_stop_every_accelerate() {
 #[test]
 fn the_cap_is_applied_before_the_test_or_after_it() {
     // Empty at the start, f = 1: the bucket holds 1, 2-1, ... and never reaches a cap of 5. Full at 5 with f = 1, the
-    // test sees 5 or 6, and leaves 4 or 5.
-    for (cap, left) in [("before", 4.0), ("after", 5.0)] {
-        let mut bench = abc(&[("token_start", "5"), ("token_cap", cap)]);
+    // test sees 5 or 6, and leaves 4 or 5. At 3, which is below the cap, one comes and one goes either way.
+    for (start, cap, left) in
+        [("5", "before", 4.0), ("5", "after", 5.0), ("3", "before", 3.0), ("3", "after", 3.0)]
+    {
+        let mut bench = abc(&[("token_start", start), ("token_cap", cap)]);
         bench.link.capacity = Rate::from_mbps(1000);
         pass(&mut bench, 0, 1);
         near(bench.shown("tokens"), left);

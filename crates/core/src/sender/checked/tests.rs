@@ -446,3 +446,23 @@ fn a_strict_check_panics_at_the_first_violation() {
     let (idle, rto) = (Duration::from_secs(1), Duration::from_millis(300));
     checked.on_idle_restart(&IdleEvent { now: Time::ZERO, idle, rto });
 }
+
+#[test]
+fn the_checker_passes_on_what_it_is_asked_and_told() {
+    let connection = Connection {
+        mss: Bytes(MSS),
+        overhead: Bytes(52),
+        initial_window: Bytes(10 * MSS),
+        now: Time::ZERO,
+        random: Random::stream(1, "controller"),
+    };
+    let build = |name| ControllerConfig::new(name, &[]).unwrap().build(&connection);
+    let (mut checked, mut plain) = (Checked::strict(build("bbr")), build("bbr"));
+    assert!(plain.pacing_rate().is_some());
+    for most in [10, 4, 1] {
+        checked.clip(Bytes(most * MSS));
+        plain.clip(Bytes(most * MSS));
+        assert_eq!(checked.cwnd(), Bytes(most * MSS));
+        assert_eq!((checked.cwnd(), checked.pacing_rate()), (plain.cwnd(), plain.pacing_rate()));
+    }
+}

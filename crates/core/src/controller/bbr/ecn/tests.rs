@@ -115,3 +115,19 @@ fn when_marks_cease_the_next_probe_starts_at_once_with_half_of_the_bound() {
     machine.ecn.loss_in_cycle = true;
     assert_eq!(machine.reprobe_after_marks(), None, "losses are another matter");
 }
+
+/// google/bbr v3 tcp_bbr.c, bbr_start_bw_probe_down: what one probe brought about is not held against the next.
+#[test]
+fn each_probe_begins_without_the_marks_and_losses_of_the_last() {
+    let mut machine = machine(EcnUse::Ect1);
+    round(&mut machine, 0, 1);
+    machine.state = super::super::machine::State::Up;
+    machine.ecn.in_round = true;
+    machine.ecn.in_cycle = true;
+    machine.ecn.loss_in_cycle = true;
+    machine.start_down(Time::ZERO, packets(1));
+    assert_eq!(machine.reprobe_after_marks(), None, "no mark yet in this cycle");
+    assert_eq!(machine.inflight_after_marks(), UNBOUNDED, "nor in this round");
+    machine.ecn.in_cycle = true;
+    assert_eq!(machine.reprobe_after_marks(), Some(30), "marks, and no losses");
+}

@@ -186,6 +186,7 @@ fn by_the_codepoint_a_packet_that_was_braked_before_goes_to_the_wrong_queue() {
     for (classify, own) in [("flow", 2), ("ect1", 1)] {
         let mut bench = dual(&[("classify", classify)]);
         bench.arrive_as(ms(0), abc(1));
+        assert_eq!(bench.queue.abc.packets.backlog().packets, 1, "{classify}: an accelerate is ABC's");
         bench.arrive_as(ms(0), Sample { ecn: Ecn::Ect0, ..abc(1) });
         assert_eq!(bench.queue.abc.packets.backlog().packets, own, "{classify}");
     }
