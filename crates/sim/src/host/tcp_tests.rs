@@ -360,3 +360,97 @@ fn bbr_slow_starts_from_one_packet_after_a_timeout() {
         assert!(world.cwnd() >= 80.0, "{controller}: {} packets once all is repaired", world.cwnd());
     }
 }
+
+/// rfc8985 6.2, step 4: with two segments SACKed and no reordering seen, a segment may come a quarter of min_rtt late.
+/// Segment 7 of ten leaves at 0, 8 and 9 come back at 100 ms, and 7 counts as lost at 100 + 100 / 4 ms.
+#[test]
+fn a_segment_with_fewer_than_three_behind_it_is_lost_a_quarter_of_the_rtt_later() {
+    let mut world = World::new(tcp(10), RTT, losing(&[7]));
+    world.run(Time::from_secs(3));
+    assert_eq!(world.times_of(7), [0.0, 125.0]);
+    let counters = world.host.counters();
+    assert_eq!((counters.lost_packets, counters.tail_probes, counters.timeouts), (1, 0, 0));
+}
+
+/// One segment every 5 ms for `seconds`, of which some come late and some are lost the first time.
+fn steady(
+    seconds: u64,
+    late: &'static [(u32, u64)],
+    lost: impl Fn(u32) -> bool,
+) -> World<impl FnMut(Time, &SimPacket) -> Fate> {
+    let mut config = config(Host::Tcp, Traffic::RateLimited(Rate::from_bps(1448 * 8 * 200)));
+    config.stop = Some(Time::from_secs(seconds));
+    let mut seen = std::collections::BTreeSet::new();
+    World::new(config, RTT, move |_, packet: &SimPacket| {
+        let Kind::Data { segment, .. } = packet.kind() else { return Fate::Deliver };
+        if !seen.insert(segment) {
+            return Fate::Deliver;
+        }
+        match late.iter().find(|(late, _)| *late == segment) {
+            Some((_, millis)) => Fate::Late(Duration::from_millis(*millis)),
+            None if lost(segment) => Fate::Drop,
+            None => Fate::Deliver,
+        }
+    })
+}
+
+/// rfc3708: the original of segment 100 comes 150 ms late, after its retransmission, whose timestamp therefore says
+/// nothing. The DSACK that it causes says that the retransmission was needless: the episode is undone.
+#[test]
+fn a_retransmission_that_a_dsack_calls_needless_is_undone() {
+    let mut world = steady(2, &[(100, 150)], |_| false);
+    world.run(ms(490));
+    let ssthresh = |world: &World<_>| world.host.controller().unwrap().ssthresh();
+    let threshold = ssthresh(&world);
+    // Declared lost with the third SACK behind it, about 115 ms after it left; repaired 100 ms later.
+    world.run(ms(700));
+    assert_eq!(world.times_of(100).len(), 2);
+    assert!(ssthresh(&world) < threshold, "the window was reduced");
+    assert_eq!(world.host.counters().undone_episodes, 0);
+    world.run(Time::from_secs(3));
+    let counters = world.host.counters();
+    assert_eq!(
+        (counters.undone_episodes, counters.lost_packets, counters.timeouts),
+        (1, 1, 0),
+        "{counters:?}"
+    );
+}
+
+/// rfc8985 6.2, step 2: the newest delivered packet may be a retransmission, and what left before it and has not
+/// arrived is lost. The second copy of 3 is lost, that of 5 arrives 2 ms late: 3 leaves again without a timeout.
+#[test]
+fn a_delivered_retransmission_shows_that_the_one_before_it_is_lost() {
+    let mut left = vec![3, 5, 3];
+    let mut world = World::new(tcp(10), RTT, move |_, packet: &SimPacket| {
+        let Kind::Data { segment, .. } = packet.kind() else { return Fate::Deliver };
+        if let Some(at) = left.iter().position(|&other| other == segment) {
+            left.remove(at);
+            return Fate::Drop;
+        }
+        if segment == 5 { Fate::Late(Duration::from_millis(2)) } else { Fate::Deliver }
+    });
+    world.run(Time::from_secs(3));
+    let (three, five) = (world.times_of(3), world.times_of(5));
+    assert_eq!((three.len(), five.len()), (3, 2), "{three:?} {five:?}");
+    assert!((three[2] - five[1] - 102.0).abs() < 0.01, "{three:?} {five:?}");
+    assert_eq!(world.host.counters().timeouts, 0);
+}
+
+/// rfc5682 2.1, step 2b: the first ACK after a timeout that moves the left edge lets new data out before retransmissions.
+#[test]
+fn new_data_leaves_first_when_a_timeout_may_have_been_a_mistake() {
+    let mut world =
+        World::new(
+            tcp(300),
+            RTT,
+            |now: Time, _: &SimPacket| {
+                if now >= ms(90) && now < ms(350) { Fate::Drop } else { Fate::Deliver }
+            },
+        );
+    world.run(Time::from_secs(5));
+    assert_eq!(world.host.counters().timeouts, 1);
+    // The head of the flight that was lost, 10 to 29, leaves at the timeout; its ACK comes 100 ms later.
+    let at = world.times_of(10).last().copied().unwrap();
+    let next = world.data().find(|sent| sent.millis() > at + 99.0).and_then(|sent| sent.segment());
+    assert!(next >= Some(30), "{next:?} after the timeout at {at} ms");
+}

@@ -2,6 +2,7 @@
 
 use brakelight_core::random::Random;
 use brakelight_core::registry::ControllerConfig;
+use brakelight_core::sender::Phase;
 
 use super::super::acks::AckBody;
 use super::*;
@@ -79,5 +80,64 @@ fn what_an_undo_puts_back_in_flight_is_not_reported_as_lost() {
     for info in &sender.lost {
         let packet = &sender.transmissions[info.number as u32];
         assert_eq!(packet.state, State::Lost, "packet {} is reported as lost", info.number);
+    }
+}
+
+/// A QUIC ACK of these packet numbers at `now`, the newest first.
+fn acknowledge_numbers(sender: &mut Sender, now: Time, ranges: &[(u32, u32)]) {
+    let mut body = AckBody::default();
+    for &(start, end) in ranges {
+        body.detail_mut().ranges.push(Range { start, end });
+    }
+    sender.on_ack(now, &body);
+}
+
+/// rfc9002 7.3.2: recovery begins with the loss and ends when a packet is acknowledged that left during it.
+#[test]
+fn quic_recovers_until_a_packet_sent_since_is_acknowledged() {
+    let mut sender = sender(Host::Quic, "bbr3");
+    send(&mut sender, Time::ZERO, 8);
+    let now = Time::from_millis(100);
+    acknowledge_numbers(&mut sender, now, &[(1, 4)]);
+    assert_eq!(sender.episode.phase(), Phase::Recovery, "packet 0 is lost");
+    let next = sender.transmissions.end();
+    while sender.poll(now).is_some() {}
+    assert!(sender.transmissions.end() > next, "the lost data leaves again");
+    acknowledge_numbers(&mut sender, Time::from_millis(110), &[(4, 8)]);
+    assert_eq!(sender.episode.phase(), Phase::Recovery, "all of these left before");
+    acknowledge_numbers(&mut sender, Time::from_millis(200), &[(next, next + 1)]);
+    assert_eq!(sender.episode.phase(), Phase::Open);
+}
+
+/// rfc9002 7.6.2: two lost packets are persistent congestion only if nothing between them was acknowledged. With one
+/// sample of 100 ms it takes 3 (100 + 4 * 50 + 25) = 975 ms.
+#[test]
+fn a_packet_acknowledged_in_between_rules_persistent_congestion_out() {
+    for (acked, timeouts) in [(&[(4, 7)][..], 1), (&[(4, 7), (2, 3)], 0)] {
+        let mut sender = sender(Host::Quic, "newreno");
+        send(&mut sender, Time::ZERO, 1);
+        acknowledge_numbers(&mut sender, Time::from_millis(100), &[(0, 1)]);
+        for (millis, count) in [(200, 1), (700, 1), (1_400, 4)] {
+            send(&mut sender, Time::from_millis(millis), count);
+        }
+        assert_eq!(sender.transmissions.end(), 7);
+        acknowledge_numbers(&mut sender, Time::from_millis(1_500), acked);
+        assert_eq!(sender.counters.timeouts, timeouts, "{acked:?}");
+    }
+}
+
+/// Counters of marks may not run ahead of what was sent, and those that do not are believed: five packets each.
+#[test]
+fn marks_are_counted_as_long_as_they_do_not_exceed_what_was_sent() {
+    let mut sender = sender(Host::Quic, "abc");
+    send(&mut sender, Time::ZERO, 10);
+    for (millis, end, each, counted) in [(100, 6, 3, 3), (101, 10, 5, 5), (102, 10, 9, 5)] {
+        let mut body = AckBody::default();
+        body.detail_mut().ranges.push(Range { start: 0, end });
+        let totals = body.detail_mut().totals.get_or_insert_default();
+        totals.packets = [each, each, 0];
+        sender.on_ack(Time::from_millis(millis), &body);
+        let counters = &sender.counters;
+        assert_eq!((counters.accelerate_packets, counters.brake_packets), (counted, counted), "{millis} ms");
     }
 }
