@@ -12,7 +12,7 @@
 //! | [`summary`] | which scheme is best, and by how much |
 //! | [`text`] | tables, drawings and CSV for standard output |
 //! | [`report`] | the HTML report |
-//! | [`output`], [`folder`], [`file`], [`logs`] | the files of `--out`: all of them, or none |
+//! | [`output`], [`folder`], [`mod@file`], [`logs`] | the files of `--out`: all of them, or none |
 //! | [`scratch`] | folders for what is needed only while a command runs |
 //! | [`origin`], [`progress`], [`failure`] | where results come from, how far the work is, how it ends |
 #![forbid(unsafe_code)]
