@@ -7,11 +7,11 @@
 //! | word | in lines of | says |
 //! |---|---|---|
 //! | `second_window` | controllers | that it may be ABC's second window, and what it hears there |
-//! | `needs` | controllers | fields of [`Needs`](crate::registry::Needs) |
+//! | `needs` | controllers | fields of [`Needs`] |
 //! | `feedback_options` | controllers | what its settings ask of the feedback it brings |
 //! | `survives_without_marks` | controllers | whether it still answers congestion where the path clears the ECN field |
-//! | `carries` | feedbacks | what its ACKs carry besides, as [`Carries`](crate::registry::Carries) |
-//! | `is` | queues | fields of [`Traits`](crate::registry::Traits) |
+//! | `carries` | feedbacks | what its ACKs carry besides, as [`Carries`] |
+//! | `is` | queues | fields of [`Traits`] |
 //! | `encoding` | queues | the ECN encoding of its own whose marks it gives |
 //! | `tells_flows_apart` | queues | whether it serves flows of that encoding apart from others, by flow |
 //!
