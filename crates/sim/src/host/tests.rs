@@ -133,7 +133,7 @@ mod property {
         (world, trace)
     }
 
-    /// The ACK that ends the backoff of QUIC's probe timeout comes later than the timeout it leaves.
+    /// While QUIC's loss timer runs, its probe timeout does not, and may have passed when that ends.
     #[test]
     fn a_probe_timeout_that_has_passed_is_due_now() {
         let (world, _) = run(Host::Quic, 14_192_955_534_082_835_799, 314, 34, 20, 139);

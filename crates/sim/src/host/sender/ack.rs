@@ -137,7 +137,7 @@ impl Sender {
         self.retire();
         match self.host {
             Host::Tcp => self.rearm_tcp(now, &sum),
-            Host::Quic => self.rearm_quic(),
+            Host::Quic => self.rearm_quic(now),
         }
     }
 

@@ -226,18 +226,21 @@ impl Sender {
         self.quic.pto_at = now + self.pto();
     }
 
-    pub(super) fn rearm_quic(&mut self) {
+    pub(super) fn rearm_quic(&mut self, now: Time) {
         if self.delivery.inflight() == 0 {
             self.quic.pto_at = Time::MAX;
             self.quic.loss_at = Time::MAX;
         } else {
-            self.quic.pto_at = self.quic.last_sent_at + self.pto();
+            // Without its backoff the timeout may have passed.
+            self.quic.pto_at = (self.quic.last_sent_at + self.pto()).max(now);
         }
     }
 
     pub(super) fn on_quic_deadline(&mut self, now: Time) {
         if self.quic.loss_at <= now {
             self.detect_quic_losses(now);
+            // rfc9002 A.9: the probe timeout, which the loss timer had taken the place of, may have passed meanwhile.
+            self.rearm_quic(now);
         } else if self.quic.loss_at == Time::MAX && self.quic.pto_at <= now {
             if self.segments.is_empty() && self.unsent == 0 {
                 self.lose_the_rest(now);
@@ -271,6 +274,6 @@ impl Sender {
         self.answer_quic_losses(now, self.delivery.lost() - lost_before, listed);
         self.report_losses(now);
         self.retire();
-        self.rearm_quic();
+        self.rearm_quic(now);
     }
 }
