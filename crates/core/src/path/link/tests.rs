@@ -347,5 +347,5 @@ fn a_schedule_is_spelled_as_it_is_shown() {
     assert!(refusal("").contains("one step or more"));
     assert!(refusal("0s:1Mbps").contains("a step longer than 0s"));
     assert!(refusal("1s:0bps").contains("at least one step with a rate above zero"));
-    assert!(refusal("1s:2000Gbps").contains("a rate from 0bps to 1000Gbps"), "{}", refusal("1s:2000Gbps"));
+    assert!(refusal("1s:20000Gbps").contains("a rate from 0bps to 10000Gbps"), "{}", refusal("1s:20000Gbps"));
 }
