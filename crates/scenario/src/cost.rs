@@ -172,7 +172,10 @@ mod tests {
         let limited =
             cost(("count = 4", "count = 2\ntraffic = { kind = \"rate-limited\", rate = \"1.2Mbps\" }"));
         assert_eq!(limited.steps.round(), 12_000.0 + 2.0 + 1.0);
-        let steps = cost(("rate = \"12Mbps\"", "steps = [[\"30s\", \"24Mbps\"], [\"1s\", \"0bps\"]]"));
+        let steps = cost((
+            "rate = \"12Mbps\"",
+            "steps = [[\"30s\", \"24Mbps\"], [\"1s\", \"0bps\"]]\nrepeat = false",
+        ));
         assert_eq!(steps.steps.round(), 60_000.0 + 4.0 + 1.0);
     }
 

@@ -77,7 +77,7 @@ fn what_real_hosts_cannot_run_is_refused_by_field_with_what_would_be_valid() {
     ];
     let expected = [
         "duration = `3500ms` is out of range: valid is whole seconds, which is what iperf3 counts on the emulator",
-        "flow `main`: controller: Linux has no `vegas`: valid on the emulator are newreno, cubic, bbr",
+        "flow `main`: controller: Linux has no `vegas`: valid on the emulator are newreno, bbr, cubic",
         "flow `main`: controller: Linux's cubic does not take `beta=0.5`: on the emulator leave it out",
         "flow `main`: controller: Linux's reno does not take `ecn=true`: on the emulator leave it out",
         "flow `main`: host: the emulator's hosts are kernel TCP: valid is `tcp`, or --host quinn for QUIC",
