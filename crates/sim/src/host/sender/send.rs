@@ -246,6 +246,10 @@ impl Sender {
         };
         // rfc5681 4.1; Linux 6.12 tcp.h, tcp_slow_start_after_idle_check: nothing is outstanding at all.
         if self.segments.is_empty() && idle > rto {
+            if !self.lost.is_empty() {
+                // A timer declared them lost, and no ACK came to say so.
+                self.report_losses(now);
+            }
             self.controller.on_idle_restart(&IdleEvent { now, idle, rto });
             self.note_controller();
         }
