@@ -8,7 +8,9 @@ use brakelight_core::ecn::Encoding;
 use brakelight_core::path::elements::{ELEMENTS, ElementConfig, RadioConfig};
 pub use brakelight_core::path::link::restart::{Restart, Waiting};
 use brakelight_core::random::Random;
-use brakelight_core::registry::{BuildError, ControllerConfig, FeedbackConfig, Host, QueueConfig};
+use brakelight_core::registry::{
+    self, BuildError, ControllerConfig, FeedbackConfig, Host, QueueConfig, Registry,
+};
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Limit, Rate};
 
@@ -167,18 +169,24 @@ pub enum Direction {
 }
 
 impl Hop {
-    /// The element that `words` name; without options, and when no element has the name, the link.
+    /// The element that `words` name among those that Brakelight brings; without options, and when no element has the name,
+    /// the link.
     pub fn from_words(words: Words) -> Result<Self, BuildError> {
-        if words.options.is_empty() && !is_element(&words.name) {
+        Self::from_words_with(&Registry::standard(), words)
+    }
+
+    /// The element of `registry` that `words` name; without options, and when no element has the name, the link.
+    pub fn from_words_with(registry: &Registry, words: Words) -> Result<Self, BuildError> {
+        if words.options.is_empty() && registry::find(registry.elements(), &words.name).is_none() {
             return Ok(Hop::Link(words.name));
         }
-        Spelled::from_words(words).map(Hop::Element)
+        Spelled::from_words_with(registry, words).map(Hop::Element)
     }
 }
 
-/// Whether a path element has this name or alias.
+/// Whether a path element that Brakelight brings has this name or alias.
 pub fn is_element(name: &str) -> bool {
-    ELEMENTS.iter().any(|entry| entry.name == name || entry.aliases.contains(&name))
+    registry::find(ELEMENTS, name).is_some()
 }
 
 impl Scenario {

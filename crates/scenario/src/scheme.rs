@@ -13,7 +13,7 @@ use std::fmt;
 use brakelight_core::ecn::Encoding;
 use brakelight_core::parameters::Parameter;
 use brakelight_core::registry::{
-    CONTROLLERS, ControllerConfig, DEFAULT_QUEUE, Entry, FEEDBACKS, FeedbackConfig, Host, QUEUES, QueueConfig,
+    ControllerConfig, DEFAULT_QUEUE, Entry, FeedbackConfig, Host, QueueConfig, Registry, find, names,
 };
 use brakelight_core::time::Duration;
 
@@ -36,8 +36,13 @@ pub struct Scheme {
 }
 
 impl Scheme {
-    /// Reads one scheme.
+    /// Reads one scheme of algorithms that Brakelight brings.
     pub fn parse(text: &str) -> Result<Self, InputError> {
+        Self::parse_with(&Registry::standard(), text)
+    }
+
+    /// Reads one scheme of algorithms of `registry`.
+    pub fn parse_with(registry: &Registry, text: &str) -> Result<Self, InputError> {
         let text = text.trim();
         let key = || format!("scheme `{text}`");
         let words = Words::parse(text).ok_or_else(|| {
@@ -49,31 +54,30 @@ impl Scheme {
         })?;
         // A controller's own name may hold a plus: `westwood+`.
         let (controller, queue) = match words.name.rsplit_once('+') {
-            Some((controller, queue)) if find(CONTROLLERS, &words.name).is_none() => {
+            Some((controller, queue)) if find(registry.controllers(), &words.name).is_none() => {
                 (controller.trim(), Some(queue.trim()))
             }
             _ => (words.name.as_str(), None),
         };
-        let unknown = |kind: &str, name: &str, entries: &[Entry]| {
-            refuse(Problem::UnknownName {
-                key: key(),
-                what: kind.to_string(),
-                name: name.to_string(),
-                valid: entries.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", "),
-            })
+        let unknown = |kind: &str, name: &str, valid: String| {
+            refuse(Problem::UnknownName { key: key(), what: kind.to_string(), name: name.to_string(), valid })
         };
-        let controller =
-            find(CONTROLLERS, controller).ok_or_else(|| unknown("controller", controller, CONTROLLERS))?;
-        let needs = ControllerConfig::new(controller.name, &[])
+        let controller = find(registry.controllers(), controller)
+            .ok_or_else(|| unknown("controller", controller, names(registry.controllers())))?;
+        let needs = registry
+            .controller(controller.name, &[])
             .expect("a registered controller is built from its defaults")
             .needs();
         let brought = needs.queue.unwrap_or(DEFAULT_QUEUE);
         let queue_name = queue.unwrap_or(brought);
-        let queue = find(QUEUES, queue_name).ok_or_else(|| unknown("queue", queue_name, QUEUES))?;
-        let feedback = find(FEEDBACKS, needs.feedback).expect("a controller's feedback is registered");
+        let queue = find(registry.queues(), queue_name)
+            .ok_or_else(|| unknown("queue", queue_name, names(registry.queues())))?;
+        let feedback =
+            find(registry.feedbacks(), needs.feedback).expect("a controller's feedback is registered");
         let parts = [controller, feedback, queue].map(Part::of);
         let mut options = [const { Options::new() }; 3];
-        let preset = QueueConfig::new(queue.name, &[])
+        let preset = registry
+            .queue(queue.name, &[])
             .expect("a registered queue is built from its defaults")
             .traits()
             .preset;
@@ -113,7 +117,7 @@ impl Scheme {
         } else {
             controller.name.to_string()
         };
-        let controller: Spelled<ControllerConfig> = build(key(), controller.name, for_controller)?;
+        let controller: Spelled<ControllerConfig> = build(registry, key(), controller.name, for_controller)?;
         for (option, value) in controller.feedback_options() {
             if for_feedback.iter().all(|(given, _)| given != option) {
                 for_feedback.push((option.to_string(), value.to_string()));
@@ -122,8 +126,8 @@ impl Scheme {
         let scheme = Scheme {
             text: Words { name, options: words.options.clone() }.to_string(),
             controller,
-            feedback: build(key(), feedback.name, for_feedback)?,
-            queue: build(key(), queue.name, for_queue)?,
+            feedback: build(registry, key(), feedback.name, for_feedback)?,
+            queue: build(registry, key(), queue.name, for_queue)?,
             queue_named,
             notes,
         };
@@ -142,8 +146,13 @@ impl Scheme {
         Ok(scheme)
     }
 
-    /// Reads a list of schemes, of which no two are the same.
+    /// Reads a list of schemes of algorithms that Brakelight brings. No two of them are the same.
     pub fn parse_list(text: &str) -> Result<Vec<Self>, InputError> {
+        Self::parse_list_with(&Registry::standard(), text)
+    }
+
+    /// Reads a list of schemes of algorithms of `registry`. No two of them are the same.
+    pub fn parse_list_with(registry: &Registry, text: &str) -> Result<Vec<Self>, InputError> {
         let mut items: Vec<String> = Vec::new();
         for item in text.split(',') {
             match items.last_mut() {
@@ -156,7 +165,7 @@ impl Scheme {
         }
         let mut schemes: Vec<Scheme> = Vec::new();
         for item in &items {
-            let scheme = Scheme::parse(item.trim())?;
+            let scheme = Scheme::parse_with(registry, item.trim())?;
             if schemes.iter().any(|other| other.text == scheme.text) {
                 let reason = format!("`{scheme}` is there twice");
                 return Err(refuse(Problem::Contradiction { key: format!("schemes `{text}`"), reason }));
@@ -238,13 +247,13 @@ impl Part {
     }
 }
 
-/// The entry called `name`, by its own name or an alias.
-fn find(entries: &'static [Entry], name: &str) -> Option<&'static Entry> {
-    entries.iter().find(|entry| entry.name == name || entry.aliases.contains(&name))
-}
-
-fn build<C: ByName>(key: String, name: &str, options: Options) -> Result<Spelled<C>, InputError> {
-    Spelled::from_words(Words { name: name.to_string(), options })
+fn build<C: ByName>(
+    registry: &Registry,
+    key: String,
+    name: &str,
+    options: Options,
+) -> Result<Spelled<C>, InputError> {
+    Spelled::from_words_with(registry, Words { name: name.to_string(), options })
         .map_err(|error| refuse(Problem::Algorithm { key, error }))
 }
 

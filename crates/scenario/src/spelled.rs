@@ -5,7 +5,7 @@ use std::fmt;
 use std::ops::Deref;
 
 use brakelight_core::path::elements::{ElementConfig, RadioConfig};
-use brakelight_core::registry::{BuildError, ControllerConfig, FeedbackConfig, QueueConfig};
+use brakelight_core::registry::{BuildError, ControllerConfig, FeedbackConfig, QueueConfig, Registry};
 
 /// Options as given: name and text, in order.
 pub type Options = Vec<(String, String)>;
@@ -64,23 +64,28 @@ pub struct Spelled<C> {
 
 /// Settings that are found by an algorithm's name.
 pub trait ByName: Sized {
-    /// Finds the algorithm and applies its options.
-    fn by_name(name: &str, options: &[(&str, &str)]) -> Result<Self, BuildError>;
+    /// Finds the algorithm in `registry` and applies its options.
+    fn by_name(registry: &Registry, name: &str, options: &[(&str, &str)]) -> Result<Self, BuildError>;
     /// The registered name, whatever alias was given.
     fn registered_name(&self) -> &'static str;
 }
 
 impl<C: ByName> Spelled<C> {
-    /// The settings of the algorithm called `name`, with `options` applied in order.
+    /// The settings of the algorithm called `name` among those that Brakelight brings, with `options` applied in order.
     pub fn new(name: &str, options: &[(&str, &str)]) -> Result<Self, BuildError> {
         Self::from_words(Words::new(name, options))
     }
 
-    /// The settings that `words` ask for. An alias becomes the registered name.
-    pub fn from_words(mut words: Words) -> Result<Self, BuildError> {
+    /// The settings that `words` ask for, of an algorithm that Brakelight brings. An alias becomes the registered name.
+    pub fn from_words(words: Words) -> Result<Self, BuildError> {
+        Self::from_words_with(&Registry::standard(), words)
+    }
+
+    /// The settings that `words` ask for, of an algorithm of `registry`. An alias becomes the registered name.
+    pub fn from_words_with(registry: &Registry, mut words: Words) -> Result<Self, BuildError> {
         let options: Vec<(&str, &str)> =
             words.options.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
-        let config = C::by_name(&words.name, &options)?;
+        let config = C::by_name(registry, &words.name, &options)?;
         words.name = config.registered_name().to_string();
         Ok(Spelled { words, config })
     }
@@ -104,10 +109,10 @@ impl<C> Deref for Spelled<C> {
 }
 
 macro_rules! by_name {
-    ($($Config:ty),*) => {
+    ($($Config:ty: $find:ident),* $(,)?) => {
         $(impl ByName for $Config {
-            fn by_name(name: &str, options: &[(&str, &str)]) -> Result<Self, BuildError> {
-                <$Config>::new(name, options)
+            fn by_name(registry: &Registry, name: &str, options: &[(&str, &str)]) -> Result<Self, BuildError> {
+                registry.$find(name, options)
             }
             fn registered_name(&self) -> &'static str {
                 self.name()
@@ -116,4 +121,10 @@ macro_rules! by_name {
     };
 }
 
-by_name!(ControllerConfig, FeedbackConfig, QueueConfig, ElementConfig, RadioConfig);
+by_name! {
+    ControllerConfig: controller,
+    FeedbackConfig: feedback,
+    QueueConfig: queue,
+    ElementConfig: element,
+    RadioConfig: radio,
+}

@@ -2,7 +2,6 @@
 //! it, and the conformance suite runs over it.
 
 use alloc::boxed::Box;
-use alloc::string::ToString;
 use alloc::vec::Vec;
 
 use super::link::restart::Restarting;
@@ -14,7 +13,7 @@ use super::{
 };
 use crate::packet::Duplicate;
 use crate::parameters::{Parameter, Parameters};
-use crate::registry::{AnyQueue, BuildError, Entry, Options, QueueConfig};
+use crate::registry::{AnyQueue, BuildError, Entry, Options, QueueConfig, unknown};
 use crate::time::{Duration, Time};
 use crate::units::{Bytes, Limit, Rate};
 
@@ -216,9 +215,4 @@ pub enum AnyService {
 
 impl Service for AnyService {
     pass_to_service!(AnyService { Traced Fixed Steps });
-}
-
-fn unknown(kind: &'static str, name: &str, entries: &[Entry]) -> BuildError {
-    let known = entries.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", ");
-    BuildError::Unknown { kind, name: name.to_string(), known }
 }

@@ -4,7 +4,7 @@
 //! Dispatch is a `match`, so an algorithm of the table costs no call through a pointer.
 
 use alloc::boxed::Box;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
@@ -23,6 +23,11 @@ pub use crate::table::{
 };
 use crate::time::Time;
 use crate::units::{Bytes, Rate};
+
+mod lookup;
+
+pub(crate) use lookup::unknown;
+pub use lookup::{Registry, find, names};
 
 /// An option as given: name and text.
 pub type Options<'a> = &'a [(&'a str, &'a str)];
@@ -74,10 +79,6 @@ pub struct Entry {
     pub parameters: fn() -> Vec<Parameter>,
 }
 
-fn names(entries: &[Entry]) -> String {
-    entries.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", ")
-}
-
 /// Reads `given`, or takes what most algorithms have.
 macro_rules! or {
     (else $usual:expr) => {
@@ -127,7 +128,7 @@ macro_rules! make_controllers {
                         .map(ControllerConfig::$Var)
                         .map_err(|error| BuildError::Option { name: $name, error });
                 } )*
-                Err(BuildError::Unknown { kind: "controller", name: name.to_string(), known: names(CONTROLLERS) })
+                Err(unknown("controller", name, CONTROLLERS))
             }
 
             /// The registered name.
@@ -214,7 +215,7 @@ macro_rules! make_feedbacks {
                         .map(FeedbackConfig::$Var)
                         .map_err(|error| BuildError::Option { name: $name, error });
                 } )*
-                Err(BuildError::Unknown { kind: "feedback", name: name.to_string(), known: names(FEEDBACKS) })
+                Err(unknown("feedback", name, FEEDBACKS))
             }
 
             /// The registered name.
@@ -274,7 +275,7 @@ macro_rules! make_queues {
                         .map(QueueConfig::$Var)
                         .map_err(|error| BuildError::Option { name: $name, error });
                 } )*
-                Err(BuildError::Unknown { kind: "queue", name: name.to_string(), known: names(QUEUES) })
+                Err(unknown("queue", name, QUEUES))
             }
 
             /// The registered name.
