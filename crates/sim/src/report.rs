@@ -1,8 +1,9 @@
 //! What an endpoint can be asked about the flow it runs.
 
-use brakelight_core::controller::Controller;
+use brakelight_core::controller::{Controller, RecoveryState, Rtt};
 use brakelight_core::time::{Duration, Time};
-use brakelight_core::units::Bytes;
+use brakelight_core::units::{Bytes, Rate};
+use brakelight_scenario::outcome::MarkCounts;
 
 use crate::host::FlowHost;
 
@@ -15,6 +16,37 @@ pub struct FlowCounters {
     pub retransmitted_packets: u64,
 }
 
+/// What a flow's sender knows and wants. Counts are since the flow began; sizes are payload bytes.
+///
+/// Of a flow of many short connections, counts and bytes in flight are sums over them; it has no window and no RTT.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SenderView {
+    /// The controller's window; zero before the flow starts.
+    pub cwnd: Bytes,
+    /// The controller's pacing rate, if it sets one.
+    pub pacing_rate: Option<Rate>,
+    /// Bytes in flight.
+    pub inflight: Bytes,
+    /// The newest, the smoothed and the smallest RTT; `None` before the first sample.
+    pub rtt: Option<Rtt>,
+    /// Data packets sent, retransmissions included.
+    pub sent_packets: u64,
+    /// Data packets acknowledged.
+    pub delivered_packets: u64,
+    /// Payload acknowledged; that of a retransmission counts again if both arrived.
+    pub delivered_bytes: Bytes,
+    /// Data packets declared lost, some of them by mistake.
+    pub lost_packets: u64,
+    /// Data packets sent again.
+    pub retransmitted_packets: u64,
+    /// Packets that were acknowledged with a mark.
+    pub marks: MarkCounts,
+    /// Whether losses are being repaired.
+    pub recovery: RecoveryState,
+    /// Whether the application had nothing to send though the window was open, and what was in flight then is not yet delivered.
+    pub app_limited: bool,
+}
+
 /// A look at a flow's endpoint from outside.
 pub trait Reporting {
     /// Counters so far.
@@ -25,6 +57,12 @@ pub trait Reporting {
 
     /// The sender's window; zero before the flow starts.
     fn cwnd(&self) -> Bytes;
+
+    /// The sender as it stands. An endpoint that does not implement this shows its window and what it sent again.
+    fn sender(&self) -> SenderView {
+        let retransmitted_packets = self.counters().retransmitted_packets;
+        SenderView { cwnd: self.cwnd(), retransmitted_packets, ..SenderView::default() }
+    }
 
     /// What the sender shows of itself, by name, in the unit the name ends in.
     fn inspect(&self, visit: &mut dyn FnMut(&'static str, f64));
@@ -49,6 +87,10 @@ impl Reporting for FlowHost {
 
     fn cwnd(&self) -> Bytes {
         self.controller().map_or(Bytes::ZERO, Controller::cwnd)
+    }
+
+    fn sender(&self) -> SenderView {
+        FlowHost::sender(self)
     }
 
     fn inspect(&self, visit: &mut dyn FnMut(&'static str, f64)) {

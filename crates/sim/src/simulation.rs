@@ -1,6 +1,9 @@
 //! One run: a scenario and its traces in, an outcome out.
 
+mod step;
+
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use brakelight_core::endpoint::Endpoint;
 use brakelight_core::packet::FlowId;
@@ -55,10 +58,14 @@ pub enum RunError {
     Unbalanced(#[from] Unbalanced),
 }
 
-/// A run in progress, to be advanced in steps of any size; the steps do not change its outcome. Its flows end in `E`: the
-/// modelled host, or what its user plugs in.
+/// A run in progress. It can be advanced in steps of any size, looked into, acted upon and ended at any time. Neither the steps nor
+/// the looks change its outcome. Its flows end in `E`: the modelled host, or what its user plugs in.
+///
+/// Where `E` is [`Clone`], so is the run: original and clone go on independently, each with the outcome that it would have had
+/// alone. Recorded traces are shared between them. A real QUIC stack cannot be cloned; its run can be stepped all the same.
+#[derive(Clone, Debug)]
 pub struct Simulation<E = FlowHost> {
-    scenario: Scenario,
+    scenario: Arc<Scenario>,
     engine: Engine<SimPacket, AnyElement<SimPacket>, E, Recorder>,
     flows: Vec<FlowInstance>,
     measuring: bool,
@@ -69,6 +76,7 @@ pub struct Simulation<E = FlowHost> {
 }
 
 /// One flow of the run: what it was made from, and when it starts.
+#[derive(Clone, Debug)]
 struct FlowInstance {
     name: String,
     spec: usize,
@@ -76,6 +84,7 @@ struct FlowInstance {
 }
 
 /// Series of the flows; those of the links are in the recorder.
+#[derive(Clone, Debug)]
 struct SeriesSoFar {
     bin_end: Time,
     flows: Vec<FlowSeries>,
@@ -83,7 +92,7 @@ struct SeriesSoFar {
 }
 
 /// What a flow's counters showed at the end of the last bin.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 struct FlowBefore {
     /// The payload of a full packet, in bytes.
     mss: f64,
@@ -144,7 +153,7 @@ impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
         });
         Ok(Simulation {
             engine: Engine::new(network.elements, hosts, network.routes, recorder),
-            scenario: scenario.clone(),
+            scenario: Arc::new(scenario.clone()),
             flows,
             measuring: scenario.measure_from.is_zero(),
             at_start: Vec::new(),
@@ -153,51 +162,20 @@ impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
         })
     }
 
-    /// Performs every event up to `until`.
-    pub fn advance(&mut self, until: Time) {
-        let measure_from = Time::ZERO + self.scenario.measure_from;
-        if !self.measuring && until >= measure_from {
-            self.advance_bins(measure_from);
-            self.at_start = self.engine.endpoints().iter().map(Reporting::counters).collect();
-            self.measuring = true;
-        }
-        self.advance_bins(until);
-    }
-
     /// Data packets delivered so far, in the measured interval.
     pub fn delivered_packets(&self) -> u64 {
         self.engine.observer().flows.iter().map(|flow| flow.delivered).sum()
     }
 
-    /// Where the run stands.
-    pub fn now(&self) -> Time {
-        self.engine.now()
-    }
-
-    fn advance_bins(&mut self, until: Time) {
-        loop {
-            let bin_end = self.series.as_ref().map_or(Time::MAX, |series| series.bin_end);
-            let step_end = self.unfairness.as_ref().map_or(Time::MAX, Unfairness::next);
-            let stop = bin_end.min(step_end);
-            if stop > until || stop == Time::MAX {
-                break;
-            }
-            self.engine.run_until(stop);
-            if let Some(series) = self.series.as_mut().filter(|_| bin_end == stop) {
-                series.close(self.scenario.record.bin, &mut self.engine);
-            }
-            if let Some(unfairness) = self.unfairness.as_mut().filter(|_| step_end == stop) {
-                unfairness.note(self.engine.observer().flows.iter().map(|flow| flow.arrived_bytes));
-            }
-        }
-        self.engine.run_until(until);
-    }
-
-    /// The outcome of a run that was advanced to its end, once its packets have been audited.
+    /// The outcome of what was run so far, once its packets have been audited.
+    ///
+    /// `duration_s` is the time from the scenario's `measure_from` until [now](Self::now): rates, utilisation and capacities are over
+    /// that time. Before `measure_from` nothing is measured: it is zero, as are all rates and counts, and no delay has a value. A
+    /// bin of the series that has not ended is left out.
     pub fn finish(mut self) -> Result<Outcome, Unbalanced> {
         self.engine.audit()?;
-        let from = Time::ZERO + self.scenario.measure_from;
-        let to = Time::ZERO + self.scenario.duration;
+        let to = self.now();
+        let from = self.measure_from().min(to);
         let bin = self.scenario.record.bin;
         let series = self.series.take().map(|series| Series {
             bin_s: bin.as_secs_f64(),
@@ -254,7 +232,11 @@ impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
         for (index, (instance, statistics)) in self.flows.iter().zip(&recorder.flows).enumerate() {
             let spec = &self.scenario.flows[instance.spec];
             let host = &self.engine.endpoints()[index];
-            let (counters, before) = (host.counters(), self.at_start.get(index).copied().unwrap_or_default());
+            let counters = host.counters();
+            let before = match self.measuring {
+                true => self.at_start.get(index).copied().unwrap_or_default(),
+                false => counters,
+            };
             let flow_goodput = counters.goodput_bytes - before.goodput_bytes;
             let flow_retransmitted = counters.retransmitted_packets - before.retransmitted_packets;
             let active = active(spec, instance.start, from, to);

@@ -86,6 +86,7 @@ impl Routes {
 }
 
 /// A run in progress.
+#[derive(Clone, Debug)]
 pub struct Engine<P, L, E, O> {
     now: Time,
     elements: Vec<L>,
@@ -139,7 +140,23 @@ where
         self.now = end;
     }
 
-    /// The time of the last event.
+    /// When the next event is due, if there is one.
+    pub fn next_event(&mut self) -> Option<Time> {
+        // A second look finds the entry that the first found: looking ahead changes no order.
+        self.schedule.next().map(|(at, _)| at)
+    }
+
+    /// Performs the next event, and returns when it was due; `None` if there is none.
+    pub fn run_next(&mut self) -> Option<Time> {
+        let (at, component) = self.schedule.next()?;
+        debug_assert!(at >= self.now, "time runs forward");
+        self.now = at;
+        self.schedule.fire(component);
+        self.wake(component);
+        Some(at)
+    }
+
+    /// The time of the last event, or the last one that was run until.
     pub fn now(&self) -> Time {
         self.now
     }

@@ -18,7 +18,7 @@ use super::{Counters, FlowConfig};
 use crate::packet::SimPacket;
 
 /// A connection that is open.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Open {
     size: u64,
     arrived_at: Time,
@@ -30,7 +30,7 @@ struct Open {
 }
 
 /// Many connections, one endpoint.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Bundle {
     arrivals: ArrivalProcess,
     /// By number, ascending.

@@ -35,10 +35,12 @@ use brakelight_core::registry::{AnyController, ControllerConfig, FeedbackConfig,
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::Bytes;
 use brakelight_scenario::clock::Clock;
+use brakelight_scenario::outcome::MarkCounts;
 use brakelight_scenario::traffic::Traffic;
 
 use crate::engine::Routed;
 use crate::packet::{Kind, SimPacket};
+use crate::report::SenderView;
 use bundle::Bundle;
 use connection::{Connection, DATAGRAM_OVERHEAD, Shared};
 use socket::FlowSocket;
@@ -134,10 +136,26 @@ impl Counters {
             goodput_bytes: self.goodput_bytes + other.goodput_bytes,
         }
     }
+
+    /// What they say of a sender; the rest as of one that has not started.
+    fn view(&self) -> SenderView {
+        SenderView {
+            sent_packets: self.sent_packets,
+            delivered_packets: self.acked_packets,
+            lost_packets: self.lost_packets,
+            retransmitted_packets: self.retransmitted_packets,
+            marks: MarkCounts {
+                accelerate: self.accelerate_packets,
+                brake: self.brake_packets,
+                ce: self.ce_packets,
+            },
+            ..SenderView::default()
+        }
+    }
 }
 
 /// Both ends of one flow.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct FlowHost {
     shared: Shared,
     life: Life,
@@ -149,7 +167,7 @@ pub struct FlowHost {
 }
 
 /// What a flow consists of.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 #[allow(clippy::large_enum_variant)]
 enum Life {
     /// One connection and its application.
@@ -209,6 +227,15 @@ impl FlowHost {
             Life::One(Single { connection: Some(connection), .. }) => connection.sender.inflight(),
             Life::One(_) => Bytes::ZERO,
             Life::Many(bundle) => bundle.inflight(),
+        }
+    }
+
+    /// The sender as it stands.
+    pub fn sender(&self) -> SenderView {
+        match &self.life {
+            Life::One(Single { connection: Some(connection), .. }) => connection.sender.view(),
+            Life::One(_) => SenderView::default(),
+            Life::Many(bundle) => SenderView { inflight: bundle.inflight(), ..bundle.counters().view() },
         }
     }
 
@@ -326,7 +353,7 @@ impl Endpoint<SimPacket> for FlowHost {
 }
 
 /// One connection and its application.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Single {
     connection: Option<Connection>,
     application: AnyApplication,

@@ -2,6 +2,7 @@
 #![allow(dead_code)]
 
 pub mod page;
+pub mod random_scenario;
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Bytes, Limit, Rate};
 use brakelight_scenario::outcome::{FlowSeries, Outcome, Run};

@@ -34,6 +34,7 @@ use brakelight_core::units::{Bytes, Rate};
 use super::Counters;
 use super::ranges::{Range, RangeSet};
 use super::ring::Ring;
+use crate::report::SenderView;
 use prr::Prr;
 use scoreboard::{Segment, State, Transmission};
 
@@ -191,6 +192,20 @@ impl Sender {
 
     pub(super) fn smoothed_rtt(&self) -> Option<Duration> {
         self.rtt.measured()
+    }
+
+    /// The sender as it stands.
+    pub(super) fn view(&self) -> SenderView {
+        SenderView {
+            cwnd: self.controller.cwnd(),
+            pacing_rate: self.controller.pacing_rate(),
+            inflight: self.inflight(),
+            rtt: self.rtt.has_sample().then(|| self.rtt.told(Some(self.rtt.latest()))),
+            delivered_bytes: self.delivery.delivered(),
+            recovery: self.episode.state(self.held),
+            app_limited: self.delivery.is_app_limited(),
+            ..self.counters.view()
+        }
     }
 
     /// The newest RTT sample, once.
