@@ -1,5 +1,7 @@
 //! Verus's signature behaviour over a path whose rate and delay are known.
 
+use brakelight_core::controller::Controller;
+use brakelight_core::registry::AnyController;
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::Rate;
 use brakelight_testkit::{FlowSpec, Link, World, inspect};
@@ -55,4 +57,23 @@ fn follows_a_rate_that_doubles_and_halves() {
     assert!(down > 0.9 * 6.0, "{down} Mbit/s");
     let median = world.sojourn_quantile(Time::from_secs(50), Time::from_secs(60), 0.5);
     assert!(median < Duration::from_millis(80), "{median}");
+}
+
+/// What an epoch allows and the application does not use is gone: it must not leave at once after a pause.
+#[test]
+fn permission_does_not_add_up_while_the_application_pauses() {
+    let mut world = world(12, 100, "2");
+    world.run(Time::from_secs(20), |_, _, _| {});
+    let mut controller = world.controller(0).clone();
+    // Nothing is acknowledged meanwhile, so what is in flight stays in it.
+    let packets = |controller: &AnyController| controller.cwnd().as_f64() / 1448.0;
+    let before = packets(&controller);
+    let mut window: f64 = 0.0;
+    let end = Time::from_secs(20) + Duration::from_millis(900);
+    while let Some(at) = controller.next_timer().filter(|&at| at < end) {
+        controller.on_timer(at);
+        window = window.max(inspect(&controller, "window_packets"));
+        let allowed = packets(&controller) - before;
+        assert!(allowed <= window, "{allowed} packets may leave, the window was {window} at most");
+    }
 }

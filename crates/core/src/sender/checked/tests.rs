@@ -241,6 +241,16 @@ fn an_honest_host_breaks_nothing() {
     assert_eq!(broken, vec![]);
 }
 
+/// A window of 190 MB is odd, but the packets in it are as the host says.
+#[test]
+fn a_packet_in_flight_is_remembered_however_many_there_are() {
+    let mut host = Host::new();
+    host.send(REMEMBERED as u64 + 10);
+    host.ack(&[0], &[]);
+    host.ack(&[1, 2], &[]);
+    assert_eq!(host.broken(), []);
+}
+
 #[test]
 fn time_that_falls_is_caught() {
     assert_eq!(broken_by(|host| host.ack_bent(&[5], &[], |told| told.now = ms(50))), [Invariant::Time]);
