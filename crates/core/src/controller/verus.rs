@@ -33,7 +33,8 @@
 //! that of the newest packet of each ACK, so that delayed ACKs do not count as queueing. D4 the authors' timeout of five
 //! delays is the host's. D5 before there is a curve, a delay that no point exceeds is lowered by delta_2 until one does,
 //! as in the code, whose recursion does not end where no point does: then the window is one. D6 a window beyond twice the
-//! largest met is not believed; the code believes up to 40,000 packets, and only a full socket buffer stops it.
+//! largest met is not believed; the code believes up to 40,000 packets, and only a full socket buffer stops it. D7 what an
+//! application left unused is at most W; the authors' program always has data, so theirs has no such case.
 
 mod profile;
 
@@ -229,6 +230,8 @@ impl Verus {
         if may_send {
             self.budget += self.packets_for_epoch();
         }
+        // An application that pauses must not save up one permission an epoch.
+        self.budget = self.budget.min(self.window as u64);
     }
 
     /// zaki15 eq.3

@@ -439,8 +439,12 @@ impl Books {
 
     fn forget(&mut self) {
         while let Some(front) = self.packets.front() {
-            let settled = matches!(front.fate, Fate::Acked | Fate::Replaced);
-            if !settled && self.packets.len() <= REMEMBERED {
+            let forgettable = match front.fate {
+                Fate::Acked | Fate::Replaced => true,
+                Fate::Lost | Fate::Unclear => self.packets.len() > REMEMBERED,
+                Fate::InFlight => false,
+            };
+            if !forgettable {
                 break;
             }
             self.packets.pop_front();
