@@ -5,6 +5,10 @@ use core::num::NonZeroU8;
 use crate::ecn::{Ecn, Encoding};
 use crate::time::Time;
 
+mod boxed;
+
+pub use boxed::BoxedPacket;
+
 /// Unique within a run; what conservation is checked by.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash, Default)]
 pub struct PacketId(pub u64);
@@ -118,8 +122,9 @@ impl Tunnel {
     }
 }
 
-/// A packet of which a path element can make a second one. The copy gets an identity of its own.
-pub trait Duplicate: Packet + Clone {
+/// A packet of which a path element can make a second one. The copy gets an identity of its own. What a simulation or an emulator
+/// sends along its paths is of this kind; it owns all that it holds, so that it can be put [behind a pointer](BoxedPacket).
+pub trait Duplicate: Packet + Clone + Send + Sync + 'static {
     /// The same packet under another identity.
     fn duplicate(&self, id: PacketId) -> Self;
 }

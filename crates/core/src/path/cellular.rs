@@ -48,7 +48,7 @@ use alloc::vec::Vec;
 
 use super::{Departed, Output, PathElement, Site};
 use crate::ecn::Mark;
-use crate::packet::Packet;
+use crate::packet::Duplicate;
 use crate::parameters::ParameterError;
 use crate::queue::{Dequeued, Drops, LinkView, Place, Queue};
 use crate::random::Random;
@@ -173,7 +173,7 @@ struct User<P> {
     failed: VecDeque<Block>,
 }
 
-impl<P: Packet> User<P> {
+impl<P: Duplicate> User<P> {
     /// Bits that wait.
     fn waiting(&self) -> u64 {
         let head = self.head.as_ref().map_or(0, |head| u64::from(head.unsent));
@@ -207,7 +207,7 @@ pub struct Cellular<P> {
     happened: VecDeque<Output<P>>,
 }
 
-impl<P: Packet> Cellular<P> {
+impl<P: Duplicate> Cellular<P> {
     /// An idle base station whose queues hold at most `limit` each.
     pub fn new(config: &Config, queue: &QueueConfig, limit: Limit, site: Site) -> Self {
         let mut random = site.random;
@@ -371,7 +371,7 @@ impl<P: Packet> Cellular<P> {
     }
 }
 
-impl<P: Packet> PathElement<P> for Cellular<P> {
+impl<P: Duplicate> PathElement<P> for Cellular<P> {
     fn accept(&mut self, now: Time, packet: P) {
         self.advance(now);
         if self.idle {

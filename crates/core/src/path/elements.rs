@@ -13,7 +13,10 @@ use super::{
 };
 use crate::packet::Duplicate;
 use crate::parameters::{Parameter, Parameters};
-use crate::registry::{AnyQueue, BuildError, Entry, Options, QueueConfig, unknown};
+use crate::registry::{
+    AnyQueue, BoxedElement, BuildError, CustomElementConfig, CustomRadioConfig, DynElement, DynRadio, Entry,
+    Options, QueueConfig, unknown,
+};
 use crate::time::{Duration, Time};
 use crate::units::{Bytes, Limit, Rate};
 
@@ -44,10 +47,14 @@ macro_rules! elements {
 
         /// An element's settings, checked, ready to build any number of instances.
         #[derive(Clone, Debug, PartialEq)]
-        pub enum ElementConfig { $( #[doc = $sum] $Var($mod::Config), )* }
+        pub enum ElementConfig {
+            $( #[doc = $sum] $Var($mod::Config), )*
+            /// An element from outside.
+            Custom(CustomElementConfig),
+        }
 
         impl ElementConfig {
-            /// Finds the element and applies its options.
+            /// Finds an element that Brakelight brings, and applies its options.
             pub fn new(name: &str, options: Options<'_>) -> Result<Self, BuildError> {
                 $( if name == $name $(|| name == $alias)* {
                     return $mod::Config::from_options(options.iter().copied())
@@ -58,21 +65,30 @@ macro_rules! elements {
             }
 
             /// The registered name.
-            pub const fn name(&self) -> &'static str {
-                match self { $( ElementConfig::$Var(_) => $name, )* }
+            pub fn name(&self) -> &'static str {
+                match self {
+                    $( ElementConfig::$Var(_) => $name, )*
+                    ElementConfig::Custom(config) => config.name(),
+                }
             }
 
             /// Which packets keep their order.
             pub fn order(&self) -> Order {
-                match self { $( ElementConfig::$Var(config) => {
-                    let order: fn(&$mod::Config) -> Order = $order;
-                    order(config)
-                } )* }
+                match self {
+                    $( ElementConfig::$Var(config) => {
+                        let order: fn(&$mod::Config) -> Order = $order;
+                        order(config)
+                    } )*
+                    ElementConfig::Custom(config) => config.order(),
+                }
             }
 
             /// An element without packets.
             pub fn build<P: Duplicate>(&self, site: Site) -> AnyElement<P> {
-                match self { $( ElementConfig::$Var(config) => AnyElement::$Var($mod::$Ty::new(config, site)), )* }
+                match self {
+                    $( ElementConfig::$Var(config) => AnyElement::$Var($mod::$Ty::new(config, site)), )*
+                    ElementConfig::Custom(config) => config.build(site),
+                }
             }
         }
 
@@ -87,10 +103,12 @@ macro_rules! elements {
             /// A radio with its queues.
             Radio(AnyRadio<P>),
             $( #[doc = $sum] $Var($mod::$Ty<P>), )*
+            /// One from outside.
+            Custom(BoxedElement<P, dyn DynElement>),
         }
 
         impl<P: Duplicate> PathElement<P> for AnyElement<P> {
-            pass_to_element!(AnyElement { Link Restarting Radio $($Var)* });
+            pass_to_element!(AnyElement { Link Restarting Radio $($Var)* Custom });
         }
     };
 }
@@ -141,10 +159,14 @@ macro_rules! radios {
 
         /// A radio's settings, checked.
         #[derive(Clone, Debug, PartialEq)]
-        pub enum RadioConfig { $( #[doc = $sum] $Var($mod::Config), )* }
+        pub enum RadioConfig {
+            $( #[doc = $sum] $Var($mod::Config), )*
+            /// A radio from outside.
+            Custom(CustomRadioConfig),
+        }
 
         impl RadioConfig {
-            /// Finds the radio and applies its options.
+            /// Finds a radio that Brakelight brings, and applies its options.
             pub fn new(name: &str, options: Options<'_>) -> Result<Self, BuildError> {
                 $( if name == $name {
                     return $mod::Config::from_options(options.iter().copied())
@@ -155,32 +177,43 @@ macro_rules! radios {
             }
 
             /// The registered name.
-            pub const fn name(&self) -> &'static str {
-                match self { $( RadioConfig::$Var(_) => $name, )* }
+            pub fn name(&self) -> &'static str {
+                match self {
+                    $( RadioConfig::$Var(_) => $name, )*
+                    RadioConfig::Custom(config) => config.name(),
+                }
             }
 
             /// A radio without packets, whose queues hold at most `limit` each.
             pub fn build<P: Duplicate>(&self, queue: &QueueConfig, limit: Limit, site: Site) -> AnyRadio<P> {
-                match self { $( RadioConfig::$Var(config) => {
-                    AnyRadio::$Var($mod::$Ty::new(config, queue, limit, site))
-                } )* }
+                match self {
+                    $( RadioConfig::$Var(config) => AnyRadio::$Var($mod::$Ty::new(config, queue, limit, site)), )*
+                    RadioConfig::Custom(config) => config.build(queue, limit, site),
+                }
             }
         }
 
         /// A radio of any kind, dispatched by `match`.
         #[derive(Clone, Debug)]
         #[allow(clippy::large_enum_variant)]
-        pub enum AnyRadio<P> { $( #[doc = $sum] $Var($mod::$Ty<P>), )* }
+        pub enum AnyRadio<P> {
+            $( #[doc = $sum] $Var($mod::$Ty<P>), )*
+            /// One from outside.
+            Custom(BoxedElement<P, dyn DynRadio>),
+        }
 
         impl<P: Duplicate> AnyRadio<P> {
             /// What it can carry in `from <= t < to`, used or not.
             pub fn capacity_between(&self, from: Time, to: Time) -> Bytes {
-                match self { $( AnyRadio::$Var(inner) => inner.capacity_between(from, to), )* }
+                match self {
+                    $( AnyRadio::$Var(inner) => inner.capacity_between(from, to), )*
+                    AnyRadio::Custom(inner) => inner.capacity_between(from, to),
+                }
             }
         }
 
         impl<P: Duplicate> PathElement<P> for AnyRadio<P> {
-            pass_to_element!(AnyRadio { $($Var)* });
+            pass_to_element!(AnyRadio { $($Var)* Custom });
         }
     };
 }

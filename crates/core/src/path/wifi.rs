@@ -48,7 +48,7 @@ use alloc::vec::Vec;
 
 use super::{Departed, Output, PathElement, Site};
 use crate::ecn::Mark;
-use crate::packet::Packet;
+use crate::packet::Duplicate;
 use crate::parameters::ParameterError;
 use crate::queue::{Dequeued, Dropped, Drops, LinkView, Place, Queue, Reason};
 use crate::random::Random;
@@ -190,7 +190,7 @@ pub struct Wifi<P> {
     happened: VecDeque<Output<P>>,
 }
 
-impl<P: Packet> Wifi<P> {
+impl<P: Duplicate> Wifi<P> {
     /// An idle access point whose queues hold at most `limit` each.
     pub fn new(config: &Config, queue: &QueueConfig, limit: Limit, site: Site) -> Self {
         let mut random = site.random;
@@ -418,7 +418,7 @@ impl<P: Packet> Wifi<P> {
     }
 }
 
-impl<P: Packet> PathElement<P> for Wifi<P> {
+impl<P: Duplicate> PathElement<P> for Wifi<P> {
     fn accept(&mut self, now: Time, packet: P) {
         self.advance(now);
         let queue = self.queue_of(self.station_of(&packet));

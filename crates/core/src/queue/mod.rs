@@ -62,6 +62,25 @@ pub trait LinkView {
     fn lookahead(&mut self, ahead: Duration, window: Duration) -> Option<Rate>;
 }
 
+/// So that a view behind a pointer can be lent.
+impl<L: LinkView + ?Sized> LinkView for &mut L {
+    fn capacity(&mut self, window: Duration) -> Rate {
+        (**self).capacity(window)
+    }
+    fn unused(&mut self) -> Bytes {
+        (**self).unused()
+    }
+    fn opportunity(&self) -> Bytes {
+        (**self).opportunity()
+    }
+    fn cost(&self, size: u32) -> Bytes {
+        (**self).cost(size)
+    }
+    fn lookahead(&mut self, ahead: Duration, window: Duration) -> Option<Rate> {
+        (**self).lookahead(ahead, window)
+    }
+}
+
 /// Why a packet was dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum Reason {

@@ -1,17 +1,23 @@
-//! Finding algorithms by their names.
+//! Finding algorithms by their names, and adding them.
 
+use alloc::boxed::Box;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+use core::any::Any;
+use core::fmt;
 
+use super::custom::{self, Algorithm};
 use super::{
-    BuildError, CONTROLLERS, ControllerConfig, Entry, FEEDBACKS, FeedbackConfig, Options, QUEUES, QueueConfig,
+    BuildError, CONTROLLERS, ControllerConfig, CustomController, CustomControllerConfig, CustomElement,
+    CustomElementConfig, CustomFeedback, CustomFeedbackConfig, CustomQueue, CustomQueueConfig, CustomRadio,
+    CustomRadioConfig, Entry, FEEDBACKS, FeedbackConfig, Options, QUEUES, QueueConfig,
 };
 use crate::path::elements::{ELEMENTS, ElementConfig, RADIOS, RadioConfig};
 
 /// The algorithms that names in scenarios and scheme strings can mean.
 ///
 /// A registry is a value: whoever reads a scenario or a scheme says which one it is read with. [`Registry::standard`] holds what
-/// Brakelight brings.
+/// Brakelight brings. A program adds its own algorithms to it; they are then found by name as the built-in ones are.
 ///
 /// ```
 /// use brakelight_core::registry::Registry;
@@ -22,37 +28,134 @@ use crate::path::elements::{ELEMENTS, ElementConfig, RADIOS, RadioConfig};
 /// assert!(registry.controllers().any(|entry| entry.name == "cubic"));
 /// ```
 #[derive(Clone, Debug, Default)]
-pub struct Registry {}
+pub struct Registry {
+    controllers: Vec<Added<ControllerConfig>>,
+    feedbacks: Vec<Added<FeedbackConfig>>,
+    queues: Vec<Added<QueueConfig>>,
+    elements: Vec<Added<ElementConfig>>,
+    radios: Vec<Added<RadioConfig>>,
+    applications: Vec<Added<AnyConfig>>,
+}
+
+/// The settings of something that this crate does not know.
+pub type AnyConfig = Box<dyn Any + Send + Sync>;
+
+/// How the settings of an algorithm are made of its options.
+type Resolve<C> = fn(&Registry, Options<'_>) -> Result<C, BuildError>;
+
+/// An algorithm that a program added.
+#[derive(Debug)]
+struct Added<C> {
+    entry: Entry,
+    resolve: Resolve<C>,
+}
+
+impl<C> Clone for Added<C> {
+    fn clone(&self) -> Self {
+        Added { entry: self.entry.clone(), resolve: self.resolve }
+    }
+}
+
+/// Why an algorithm could not be added.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RegisterError {
+    /// Its name, or another name for it, cannot stand in a scheme string.
+    Malformed {
+        /// `controller`, `feedback`, `queue`, `path element`, `radio` or `application`.
+        kind: &'static str,
+        /// The name as given.
+        name: &'static str,
+    },
+    /// An algorithm of the same kind has one of its names.
+    Taken {
+        /// What it is.
+        kind: &'static str,
+        /// The name as given.
+        name: &'static str,
+        /// The registered name of the one that has it.
+        by: &'static str,
+    },
+    /// It cannot be built from its defaults, or something that it names is not in the registry.
+    Refused {
+        /// What it is.
+        kind: &'static str,
+        /// Its name.
+        name: &'static str,
+        /// Why.
+        error: BuildError,
+    },
+}
+
+impl fmt::Display for RegisterError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RegisterError::Malformed { kind, name } => write!(
+                f,
+                "`{name}` cannot be the name of a {kind}: valid are lower-case letters, digits, `-` and `_`, \
+                 beginning with a letter"
+            ),
+            RegisterError::Taken { kind, name, by } if name == by => {
+                write!(f, "there is a {kind} called `{name}` already: choose another name")
+            }
+            RegisterError::Taken { kind, name, by } => {
+                write!(f, "`{name}` is another name for the {kind} `{by}`: choose another name")
+            }
+            RegisterError::Refused { kind, name, error } => {
+                write!(f, "the {kind} `{name}` cannot be added: {error}")
+            }
+        }
+    }
+}
+
+impl core::error::Error for RegisterError {}
+
+/// The standard entries, and after them what was added.
+fn all<'a, C>(standard: &'a [Entry], added: &'a [Added<C>]) -> impl Iterator<Item = &'a Entry> + Clone {
+    standard.iter().chain(added.iter().map(|added| &added.entry))
+}
 
 impl Registry {
     /// What Brakelight brings.
     pub const fn standard() -> Self {
-        Registry {}
+        Registry {
+            controllers: Vec::new(),
+            feedbacks: Vec::new(),
+            queues: Vec::new(),
+            elements: Vec::new(),
+            radios: Vec::new(),
+            applications: Vec::new(),
+        }
     }
 
     /// Every controller.
     pub fn controllers(&self) -> impl Iterator<Item = &Entry> + Clone {
-        CONTROLLERS.iter()
+        all(CONTROLLERS, &self.controllers)
     }
 
     /// Every feedback.
     pub fn feedbacks(&self) -> impl Iterator<Item = &Entry> + Clone {
-        FEEDBACKS.iter()
+        all(FEEDBACKS, &self.feedbacks)
     }
 
     /// Every queue.
     pub fn queues(&self) -> impl Iterator<Item = &Entry> + Clone {
-        QUEUES.iter()
+        all(QUEUES, &self.queues)
     }
 
     /// Every path element but links and radios.
     pub fn elements(&self) -> impl Iterator<Item = &Entry> + Clone {
-        ELEMENTS.iter()
+        all(ELEMENTS, &self.elements)
     }
 
     /// Every radio.
     pub fn radios(&self) -> impl Iterator<Item = &Entry> + Clone {
-        RADIOS.iter()
+        all(RADIOS, &self.radios)
+    }
+
+    /// Every application that was added.
+    pub fn applications(&self) -> impl Iterator<Item = &Entry> + Clone {
+        all(&[], &self.applications)
     }
 
     /// The settings of the controller called `name`, with `options` applied in order.
@@ -60,7 +163,10 @@ impl Registry {
     /// # Errors
     /// No controller has the name, or it refuses an option.
     pub fn controller(&self, name: &str, options: Options<'_>) -> Result<ControllerConfig, BuildError> {
-        ControllerConfig::new(name, options)
+        match added(&self.controllers, name) {
+            Some(added) => (added.resolve)(self, options),
+            None => listing(ControllerConfig::new(name, options), self.controllers()),
+        }
     }
 
     /// The settings of the feedback called `name`, with `options` applied in order.
@@ -68,7 +174,10 @@ impl Registry {
     /// # Errors
     /// No feedback has the name, or it refuses an option.
     pub fn feedback(&self, name: &str, options: Options<'_>) -> Result<FeedbackConfig, BuildError> {
-        FeedbackConfig::new(name, options)
+        match added(&self.feedbacks, name) {
+            Some(added) => (added.resolve)(self, options),
+            None => listing(FeedbackConfig::new(name, options), self.feedbacks()),
+        }
     }
 
     /// The settings of the queue called `name`, with `options` applied in order.
@@ -76,7 +185,10 @@ impl Registry {
     /// # Errors
     /// No queue has the name, or it refuses an option.
     pub fn queue(&self, name: &str, options: Options<'_>) -> Result<QueueConfig, BuildError> {
-        QueueConfig::new(name, options)
+        match added(&self.queues, name) {
+            Some(added) => (added.resolve)(self, options),
+            None => listing(QueueConfig::new(name, options), self.queues()),
+        }
     }
 
     /// The settings of the path element called `name`, with `options` applied in order.
@@ -84,7 +196,10 @@ impl Registry {
     /// # Errors
     /// No path element has the name, or it refuses an option.
     pub fn element(&self, name: &str, options: Options<'_>) -> Result<ElementConfig, BuildError> {
-        ElementConfig::new(name, options)
+        match added(&self.elements, name) {
+            Some(added) => (added.resolve)(self, options),
+            None => listing(ElementConfig::new(name, options), self.elements()),
+        }
     }
 
     /// The settings of the radio called `name`, with `options` applied in order.
@@ -92,13 +207,161 @@ impl Registry {
     /// # Errors
     /// No radio has the name, or it refuses an option.
     pub fn radio(&self, name: &str, options: Options<'_>) -> Result<RadioConfig, BuildError> {
-        RadioConfig::new(name, options)
+        match added(&self.radios, name) {
+            Some(added) => (added.resolve)(self, options),
+            None => listing(RadioConfig::new(name, options), self.radios()),
+        }
     }
+
+    /// The settings of the application called `name`, with `options` applied in order, as whoever added it made them.
+    ///
+    /// # Errors
+    /// No application has the name, or it refuses an option.
+    pub fn application(&self, name: &str, options: Options<'_>) -> Result<AnyConfig, BuildError> {
+        match added(&self.applications, name) {
+            Some(added) => (added.resolve)(self, options),
+            None => Err(unknown("application", name, self.applications())),
+        }
+    }
+
+    /// Adds a controller, after the feedback and the queue that it names.
+    ///
+    /// # Errors
+    /// A name is malformed or taken, its defaults are refused, or the feedback or the queue that it brings is not there.
+    pub fn add_controller<C: CustomController>(&mut self) -> Result<(), RegisterError> {
+        const KIND: &str = "controller";
+        let added = added_by::<C, _>(CustomControllerConfig::resolve::<C>);
+        check(KIND, &added.entry, self.controllers())?;
+        (added.resolve)(self, &[]).map_err(refused::<C>(KIND))?;
+        if let Some(queue) = C::NEEDS.queue {
+            self.queue(queue, &[]).map_err(refused::<C>(KIND))?;
+        }
+        self.controllers.push(added);
+        Ok(())
+    }
+
+    /// Adds a feedback.
+    ///
+    /// # Errors
+    /// A name is malformed or taken, or its defaults are refused.
+    pub fn add_feedback<F: CustomFeedback>(&mut self) -> Result<(), RegisterError> {
+        const KIND: &str = "feedback";
+        let added = added_by::<F, _>(CustomFeedbackConfig::resolve::<F>);
+        check(KIND, &added.entry, self.feedbacks())?;
+        (added.resolve)(self, &[]).map_err(refused::<F>(KIND))?;
+        self.feedbacks.push(added);
+        Ok(())
+    }
+
+    /// Adds a queue, after the queue that takes its place beside others.
+    ///
+    /// # Errors
+    /// A name is malformed or taken, its defaults or the options of its preset are refused, or the queue that takes its place is
+    /// not there.
+    pub fn add_queue<Q: CustomQueue>(&mut self) -> Result<(), RegisterError> {
+        const KIND: &str = "queue";
+        let added = added_by::<Q, _>(CustomQueueConfig::resolve::<Q>);
+        check(KIND, &added.entry, self.queues())?;
+        let preset = Q::TRAITS.preset.map_or(&[][..], |preset| preset.options);
+        for options in [&[], preset] {
+            (added.resolve)(self, options).map_err(refused::<Q>(KIND))?;
+        }
+        self.queues.push(added);
+        Ok(())
+    }
+
+    /// Adds a path element.
+    ///
+    /// # Errors
+    /// A name is malformed or taken, or its defaults are refused.
+    pub fn add_element<E: CustomElement>(&mut self) -> Result<(), RegisterError> {
+        const KIND: &str = "path element";
+        let added = added_by::<E, _>(CustomElementConfig::resolve::<E>);
+        check(KIND, &added.entry, self.elements())?;
+        (added.resolve)(self, &[]).map_err(refused::<E>(KIND))?;
+        self.elements.push(added);
+        Ok(())
+    }
+
+    /// Adds a radio.
+    ///
+    /// # Errors
+    /// A name is malformed or taken, or its defaults are refused.
+    pub fn add_radio<R: CustomRadio>(&mut self) -> Result<(), RegisterError> {
+        const KIND: &str = "radio";
+        let added = added_by::<R, _>(CustomRadioConfig::resolve::<R>);
+        check(KIND, &added.entry, self.radios())?;
+        (added.resolve)(self, &[]).map_err(refused::<R>(KIND))?;
+        self.radios.push(added);
+        Ok(())
+    }
+
+    /// Adds an application, of which this crate knows no more than its name and that `resolve` makes its settings: programs call
+    /// `add_application` of `brakelight-apps`, which knows what an application is.
+    ///
+    /// # Errors
+    /// A name is malformed or taken, or its defaults are refused.
+    pub fn add_any_application<A: Algorithm>(
+        &mut self,
+        resolve: fn(&Registry, Options<'_>) -> Result<AnyConfig, BuildError>,
+    ) -> Result<(), RegisterError> {
+        const KIND: &str = "application";
+        let added = added_by::<A, _>(resolve);
+        check(KIND, &added.entry, self.applications())?;
+        (added.resolve)(self, &[]).map_err(refused::<A>(KIND))?;
+        self.applications.push(added);
+        Ok(())
+    }
+}
+
+fn added_by<A: Algorithm, C>(resolve: Resolve<C>) -> Added<C> {
+    Added { entry: custom::entry::<A>(), resolve }
+}
+
+fn added<'a, C>(list: &'a [Added<C>], name: &str) -> Option<&'a Added<C>> {
+    list.iter().find(|added| is_called(&added.entry, name))
+}
+
+/// The result, whose error lists all entries where the name is unknown.
+fn listing<'a, C>(
+    result: Result<C, BuildError>,
+    entries: impl IntoIterator<Item = &'a Entry>,
+) -> Result<C, BuildError> {
+    result.map_err(|error| match error {
+        BuildError::Unknown { kind, name, .. } => unknown(kind, &name, entries),
+        error @ BuildError::Option { .. } => error,
+    })
+}
+
+fn refused<A: Algorithm>(kind: &'static str) -> impl Fn(BuildError) -> RegisterError {
+    move |error| RegisterError::Refused { kind, name: A::NAME, error }
+}
+
+/// Refuses names that cannot stand in a scheme string, and names that one of `others` has.
+fn check<'a>(
+    kind: &'static str,
+    entry: &Entry,
+    others: impl Iterator<Item = &'a Entry> + Clone,
+) -> Result<(), RegisterError> {
+    for &name in entry.aliases.iter().chain([&entry.name]) {
+        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
+        if !name.starts_with(|c: char| c.is_ascii_lowercase()) || !name.chars().all(plain) {
+            return Err(RegisterError::Malformed { kind, name });
+        }
+        if let Some(other) = find(others.clone(), name) {
+            return Err(RegisterError::Taken { kind, name, by: other.name });
+        }
+    }
+    Ok(())
+}
+
+fn is_called(entry: &Entry, name: &str) -> bool {
+    entry.name == name || entry.aliases.contains(&name)
 }
 
 /// The entry called `name`, by its own name or an alias.
 pub fn find<'a>(entries: impl IntoIterator<Item = &'a Entry>, name: &str) -> Option<&'a Entry> {
-    entries.into_iter().find(|entry| entry.name == name || entry.aliases.contains(&name))
+    entries.into_iter().find(|entry| is_called(entry, name))
 }
 
 /// That no algorithm of this `kind` is called `name`, with the names that there are.

@@ -1,7 +1,8 @@
 //! What is made of the [`table`](crate::table)'s lines: factories, dispatch on the packet path, names, docs, command line,
 //! conformance suite.
 //!
-//! Dispatch is a `match`, so an algorithm of the table costs no call through a pointer.
+//! Dispatch is a `match`, so an algorithm of the table costs no call through a pointer. Algorithms from outside are added to a
+//! [`Registry`] at run time, and stand behind the variant `Custom` of each enum.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -14,7 +15,7 @@ use crate::controller::{
 };
 use crate::ecn::Encoding;
 use crate::feedback::{self, AckAction, Arrival, Echo, Feedback, Receiver, pass_to_feedback};
-use crate::packet::{HeaderKind, Packet};
+use crate::packet::{Duplicate, HeaderKind};
 use crate::parameters::{Parameter, ParameterError, Parameters};
 use crate::queue::{self, Backlog, Dequeued, Drops, LinkView, Place, Queue, pass_to_queue};
 use crate::sender::Checked;
@@ -24,10 +25,12 @@ pub use crate::table::{
 use crate::time::Time;
 use crate::units::{Bytes, Rate};
 
+mod custom;
 mod lookup;
 
+pub use custom::*;
 pub(crate) use lookup::unknown;
-pub use lookup::{Registry, find, names};
+pub use lookup::{AnyConfig, RegisterError, Registry, find, names};
 
 /// An option as given: name and text.
 pub type Options<'a> = &'a [(&'a str, &'a str)];
@@ -110,18 +113,24 @@ macro_rules! make_controllers {
             $( #[doc = $summary] $Var(controller::$mod::$Ty), )*
             /// Any of them, whose host is held to the contract.
             Checked(Box<Checked<AnyController>>),
+            /// One from outside.
+            Custom(Box<dyn DynController>),
         }
 
         impl Controller for AnyController {
-            pass_to_controller!(AnyController { $($Var)* Checked });
+            pass_to_controller!(AnyController { $($Var)* Checked Custom });
         }
 
         /// A controller's settings, checked, ready to build any number of instances.
         #[derive(Clone, Debug, PartialEq)]
-        pub enum ControllerConfig { $( #[doc = $summary] $Var(controller::$mod::Config), )* }
+        pub enum ControllerConfig {
+            $( #[doc = $summary] $Var(controller::$mod::Config), )*
+            /// A controller from outside.
+            Custom(CustomControllerConfig),
+        }
 
         impl ControllerConfig {
-            /// Finds the controller and applies its options.
+            /// Finds a controller that Brakelight brings, and applies its options.
             pub fn new(name: &str, options: Options<'_>) -> Result<Self, BuildError> {
                 $( if name == $name $(|| name == $alias)* {
                     return controller::$mod::Config::from_options(options.iter().copied())
@@ -132,37 +141,53 @@ macro_rules! make_controllers {
             }
 
             /// The registered name.
-            pub const fn name(&self) -> &'static str {
-                match self { $( ControllerConfig::$Var(_) => $name, )* }
+            pub fn name(&self) -> &'static str {
+                match self {
+                    $( ControllerConfig::$Var(_) => $name, )*
+                    ControllerConfig::Custom(config) => config.name(),
+                }
             }
 
             /// What it needs of its receiver, its routers and its host.
             #[allow(clippy::needless_update)]
-            pub const fn needs(&self) -> Needs {
-                match self { $( ControllerConfig::$Var(_) => Needs { $($need: $value,)* ..Needs::PLAIN }, )* }
+            pub fn needs(&self) -> Needs {
+                match self {
+                    $( ControllerConfig::$Var(_) => Needs { $($need: $value,)* ..Needs::PLAIN }, )*
+                    ControllerConfig::Custom(config) => config.needs(),
+                }
             }
 
             /// Options of the feedback it brings that its own settings ask for.
             pub fn feedback_options(&self) -> Options<'static> {
-                match self { $( ControllerConfig::$Var(config) => {
-                    let options: fn(&controller::$mod::Config) -> Options<'static> = or!($($options,)? else |_| &[]);
-                    options(config)
-                } )* }
+                match self {
+                    $( ControllerConfig::$Var(config) => {
+                        let options: fn(&controller::$mod::Config) -> Options<'static> =
+                            or!($($options,)? else |_| &[]);
+                        options(config)
+                    } )*
+                    ControllerConfig::Custom(config) => config.feedback_options(),
+                }
             }
 
             /// Returns `true` if it still answers congestion where the path clears the ECN field.
             pub fn survives_without_marks(&self) -> bool {
-                match self { $( ControllerConfig::$Var(config) => {
-                    let survives: fn(&controller::$mod::Config) -> bool = or!($($survives,)? else |_| true);
-                    survives(config)
-                } )* }
+                match self {
+                    $( ControllerConfig::$Var(config) => {
+                        let survives: fn(&controller::$mod::Config) -> bool = or!($($survives,)? else |_| true);
+                        survives(config)
+                    } )*
+                    ControllerConfig::Custom(config) => config.survives_without_marks(),
+                }
             }
 
             /// An instance for a new connection.
             pub fn build(&self, connection: &Connection) -> AnyController {
-                match self { $( ControllerConfig::$Var(config) => {
-                    AnyController::$Var(controller::$mod::$Ty::new(config.clone(), connection))
-                } )* }
+                match self {
+                    $( ControllerConfig::$Var(config) => {
+                        AnyController::$Var(controller::$mod::$Ty::new(config.clone(), connection))
+                    } )*
+                    ControllerConfig::Custom(config) => config.build(connection),
+                }
             }
         }
     };
@@ -179,8 +204,11 @@ impl AnyController {
 impl ControllerConfig {
     /// The feedback it brings, with the options that its own settings ask for.
     pub fn feedback(&self) -> FeedbackConfig {
-        FeedbackConfig::new(self.needs().feedback, self.feedback_options())
-            .expect("the table names registered feedbacks and their options")
+        match self {
+            ControllerConfig::Custom(config) => config.feedback(),
+            _ => FeedbackConfig::new(self.needs().feedback, self.feedback_options())
+                .expect("the table names registered feedbacks and their options"),
+        }
     }
 }
 
@@ -197,18 +225,26 @@ macro_rules! make_feedbacks {
 
         /// A feedback of any kind, dispatched by `match`.
         #[derive(Clone, Debug)]
-        pub enum AnyFeedback { $( #[doc = $summary] $Var(feedback::$mod::$Ty), )* }
+        pub enum AnyFeedback {
+            $( #[doc = $summary] $Var(feedback::$mod::$Ty), )*
+            /// One from outside.
+            Custom(Box<dyn DynFeedback>),
+        }
 
         impl Feedback for AnyFeedback {
-            pass_to_feedback!(AnyFeedback { $($Var)* });
+            pass_to_feedback!(AnyFeedback { $($Var)* Custom });
         }
 
         /// A feedback's settings, checked.
         #[derive(Clone, Debug, PartialEq)]
-        pub enum FeedbackConfig { $( #[doc = $summary] $Var(feedback::$mod::Config), )* }
+        pub enum FeedbackConfig {
+            $( #[doc = $summary] $Var(feedback::$mod::Config), )*
+            /// A feedback from outside.
+            Custom(CustomFeedbackConfig),
+        }
 
         impl FeedbackConfig {
-            /// Finds the feedback and applies its options.
+            /// Finds a feedback that Brakelight brings, and applies its options.
             pub fn new(name: &str, options: Options<'_>) -> Result<Self, BuildError> {
                 $( if name == $name {
                     return feedback::$mod::Config::from_options(options.iter().copied())
@@ -219,23 +255,33 @@ macro_rules! make_feedbacks {
             }
 
             /// The registered name.
-            pub const fn name(&self) -> &'static str {
-                match self { $( FeedbackConfig::$Var(_) => $name, )* }
+            pub fn name(&self) -> &'static str {
+                match self {
+                    $( FeedbackConfig::$Var(_) => $name, )*
+                    FeedbackConfig::Custom(config) => config.name(),
+                }
             }
 
             /// What its ACKs carry besides acknowledgements and counts of marks.
             pub fn carries(&self) -> Carries {
-                match self { $( FeedbackConfig::$Var(config) => {
-                    let carries: fn(&feedback::$mod::Config) -> Carries = or!($($carries,)? else |_| Carries::Nothing);
-                    carries(config)
-                } )* }
+                match self {
+                    $( FeedbackConfig::$Var(config) => {
+                        let carries: fn(&feedback::$mod::Config) -> Carries =
+                            or!($($carries,)? else |_| Carries::Nothing);
+                        carries(config)
+                    } )*
+                    FeedbackConfig::Custom(config) => config.carries(),
+                }
             }
 
             /// An instance for a new connection.
             pub fn build(&self, receiver: &Receiver) -> AnyFeedback {
-                match self { $( FeedbackConfig::$Var(config) => {
-                    AnyFeedback::$Var(feedback::$mod::$Ty::new(config.clone(), receiver))
-                } )* }
+                match self {
+                    $( FeedbackConfig::$Var(config) => {
+                        AnyFeedback::$Var(feedback::$mod::$Ty::new(config.clone(), receiver))
+                    } )*
+                    FeedbackConfig::Custom(config) => config.build(receiver),
+                }
             }
         }
     };
@@ -257,18 +303,26 @@ macro_rules! make_queues {
         /// A queue of any kind, dispatched by `match`.
         #[derive(Clone, Debug)]
         #[allow(clippy::large_enum_variant)]
-        pub enum AnyQueue<P> { $( #[doc = $summary] $Var(queue::$mod::$Ty<P>), )* }
+        pub enum AnyQueue<P> {
+            $( #[doc = $summary] $Var(queue::$mod::$Ty<P>), )*
+            /// One from outside.
+            Custom(BoxedQueue<P>),
+        }
 
-        impl<P: Packet> Queue<P> for AnyQueue<P> {
-            pass_to_queue!(AnyQueue { $($Var)* });
+        impl<P: Duplicate> Queue<P> for AnyQueue<P> {
+            pass_to_queue!(AnyQueue { $($Var)* Custom });
         }
 
         /// A queue's settings, checked.
         #[derive(Clone, Debug, PartialEq)]
-        pub enum QueueConfig { $( #[doc = $summary] $Var(queue::$mod::Config), )* }
+        pub enum QueueConfig {
+            $( #[doc = $summary] $Var(queue::$mod::Config), )*
+            /// A queue from outside.
+            Custom(CustomQueueConfig),
+        }
 
         impl QueueConfig {
-            /// Finds the queue and applies its options.
+            /// Finds a queue that Brakelight brings, and applies its options.
             pub fn new(name: &str, options: Options<'_>) -> Result<Self, BuildError> {
                 $( if name == $name $(|| name == $alias)* {
                     return queue::$mod::Config::from_options(options.iter().copied())
@@ -279,36 +333,50 @@ macro_rules! make_queues {
             }
 
             /// The registered name.
-            pub const fn name(&self) -> &'static str {
-                match self { $( QueueConfig::$Var(_) => $name, )* }
+            pub fn name(&self) -> &'static str {
+                match self {
+                    $( QueueConfig::$Var(_) => $name, )*
+                    QueueConfig::Custom(config) => config.name(),
+                }
             }
 
             /// What it is, whatever its settings.
-            pub const fn traits(&self) -> Traits {
-                match self { $( QueueConfig::$Var(_) => Traits { $($trait: $value,)* ..Traits::PLAIN }, )* }
+            pub fn traits(&self) -> Traits {
+                match self {
+                    $( QueueConfig::$Var(_) => Traits { $($trait: $value,)* ..Traits::PLAIN }, )*
+                    QueueConfig::Custom(config) => config.traits(),
+                }
             }
 
             /// The encoding whose marks it gives, if that is neither none nor ordinary ECN's CE.
             pub fn own_encoding(&self) -> Option<Encoding> {
-                match self { $( QueueConfig::$Var(config) => {
-                    let encoding: fn(&queue::$mod::Config) -> Option<Encoding> = or!($($encoding,)? else |_| None);
-                    encoding(config)
-                } )* }
+                match self {
+                    $( QueueConfig::$Var(config) => {
+                        let encoding: fn(&queue::$mod::Config) -> Option<Encoding> =
+                            or!($($encoding,)? else |_| None);
+                        encoding(config)
+                    } )*
+                    QueueConfig::Custom(config) => config.own_encoding(),
+                }
             }
 
             /// Returns `true` if it serves flows of its own encoding and others in different ways, by flow.
             pub fn tells_flows_apart(&self) -> bool {
-                match self { $( QueueConfig::$Var(config) => {
-                    let apart: fn(&queue::$mod::Config) -> bool = or!($($apart,)? else |_| false);
-                    apart(config)
-                } )* }
+                match self {
+                    $( QueueConfig::$Var(config) => {
+                        let apart: fn(&queue::$mod::Config) -> bool = or!($($apart,)? else |_| false);
+                        apart(config)
+                    } )*
+                    QueueConfig::Custom(config) => config.tells_flows_apart(),
+                }
             }
 
             /// An empty queue.
-            pub fn build<P: Packet>(&self, place: &Place) -> AnyQueue<P> {
-                match self { $( QueueConfig::$Var(config) => {
-                    AnyQueue::$Var(queue::$mod::$Ty::new(config, place))
-                } )* }
+            pub fn build<P: Duplicate>(&self, place: &Place) -> AnyQueue<P> {
+                match self {
+                    $( QueueConfig::$Var(config) => AnyQueue::$Var(queue::$mod::$Ty::new(config, place)), )*
+                    QueueConfig::Custom(config) => config.build(place),
+                }
             }
         }
     };

@@ -6,7 +6,7 @@
 //! control delay are set to a target below the standing delay, so they are measured while they act.
 
 use brakelight_core::ecn::{Ecn, Encoding};
-use brakelight_core::packet::{FlowId, Header, HeaderKind, Packet, PacketId};
+use brakelight_core::packet::{Duplicate, FlowId, Header, HeaderKind, Packet, PacketId};
 use brakelight_core::path::link::View;
 use brakelight_core::path::link::traced::{self, Traced};
 use brakelight_core::path::trace::Trace;
@@ -201,6 +201,12 @@ impl Packet for Load {
     }
     fn hash16(&self) -> u16 {
         self.rest[0] as u16 ^ self.id as u16
+    }
+}
+
+impl Duplicate for Load {
+    fn duplicate(&self, id: PacketId) -> Self {
+        Load { id: id.0, ..*self }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The base station and its estimators of a user's potential rate (abc17 section 6), fed with packets.
 
 use brakelight_core::ecn::{Ecn, Encoding};
-use brakelight_core::packet::{FlowId, Header, Packet, PacketId};
+use brakelight_core::packet::{Duplicate, FlowId, Header, Packet, PacketId};
 use brakelight_core::parameters::Parameters;
 use brakelight_core::path::cellular::{Cellular, Config};
 use brakelight_core::path::{Output, PathElement, Site};
@@ -44,6 +44,12 @@ impl Packet for Full {
         Header::None
     }
     fn set_header(&mut self, _header: Header) {}
+}
+
+impl Duplicate for Full {
+    fn duplicate(&self, id: PacketId) -> Self {
+        Full { id: id.0, ..*self }
+    }
 }
 
 /// A base station whose users are each fed at a rate, evenly but for half a gap either way; backlogged above what it carries.

@@ -1,7 +1,7 @@
 //! ABC's router, fed with packets.
 
 use brakelight_core::ecn::{Ecn, Encoding, Mark};
-use brakelight_core::packet::{FlowId, Packet, PacketId};
+use brakelight_core::packet::{Duplicate, FlowId, Packet, PacketId};
 use brakelight_core::queue::{Drops, LinkView, Place, Queue};
 use brakelight_core::random::Random;
 use brakelight_core::registry::{AnyQueue, Options, QueueConfig};
@@ -48,6 +48,12 @@ impl Packet for Marked {
     }
     fn encoding(&self) -> Encoding {
         self.encoding
+    }
+}
+
+impl Duplicate for Marked {
+    fn duplicate(&self, id: PacketId) -> Self {
+        Marked { id: id.0, ..*self }
     }
 }
 

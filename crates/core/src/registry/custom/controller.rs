@@ -1,0 +1,111 @@
+//! Controllers from outside.
+
+use alloc::boxed::Box;
+use core::fmt::Debug;
+
+use super::{Algorithm, Of, Settings, clone_by_box, configure, settings_in_a_box};
+use crate::controller::{Connection, Controller};
+use crate::registry::{
+    AnyController, BuildError, ControllerConfig, FeedbackConfig, Needs, Options, Registry,
+};
+
+/// A controller that a program adds to a [`Registry`].
+pub trait CustomController: Algorithm + Controller + Clone + Debug + Send + Sync + 'static {
+    /// What it needs of its receiver, its routers and its host. The feedback and the queue that it names must be in the registry
+    /// before it.
+    const NEEDS: Needs = Needs::PLAIN;
+
+    /// An instance for a new connection.
+    fn build(config: &Self::Config, connection: &Connection) -> Self;
+
+    /// Options of the feedback it brings that its own settings ask for.
+    fn feedback_options(_config: &Self::Config) -> Options<'static> {
+        &[]
+    }
+
+    /// Returns `true` if it still answers congestion where the path clears the ECN field.
+    fn survives_without_marks(_config: &Self::Config) -> bool {
+        true
+    }
+}
+
+/// A controller behind a pointer. Every controller that can be cloned and sent to another thread is one.
+pub trait DynController: Controller + Debug + Send + Sync {
+    /// A copy of it.
+    fn clone_boxed(&self) -> Box<dyn DynController>;
+}
+
+impl<C: Controller + Clone + Debug + Send + Sync + 'static> DynController for C {
+    fn clone_boxed(&self) -> Box<dyn DynController> {
+        Box::new(self.clone())
+    }
+}
+
+trait ControllerSettings: Settings {
+    fn clone_boxed(&self) -> Box<dyn ControllerSettings>;
+    fn needs(&self) -> Needs;
+    fn feedback_options(&self) -> Options<'static>;
+    fn survives_without_marks(&self) -> bool;
+    fn build(&self, connection: &Connection) -> Box<dyn DynController>;
+}
+
+impl<C: CustomController> ControllerSettings for Of<C> {
+    fn clone_boxed(&self) -> Box<dyn ControllerSettings> {
+        Box::new(self.clone())
+    }
+    fn needs(&self) -> Needs {
+        C::NEEDS
+    }
+    fn feedback_options(&self) -> Options<'static> {
+        C::feedback_options(&self.0)
+    }
+    fn survives_without_marks(&self) -> bool {
+        C::survives_without_marks(&self.0)
+    }
+    fn build(&self, connection: &Connection) -> Box<dyn DynController> {
+        Box::new(C::build(&self.0, connection))
+    }
+}
+
+clone_by_box!(DynController, ControllerSettings);
+
+/// The settings of a controller from outside, with the feedback that it brings.
+#[derive(Clone)]
+pub struct CustomControllerConfig {
+    settings: Box<dyn ControllerSettings>,
+    feedback: Box<FeedbackConfig>,
+}
+
+settings_in_a_box!(CustomControllerConfig);
+
+impl CustomControllerConfig {
+    pub(in crate::registry) fn resolve<C: CustomController>(
+        registry: &Registry,
+        options: Options<'_>,
+    ) -> Result<ControllerConfig, BuildError> {
+        let config = configure::<C>(options)?;
+        let feedback = Box::new(registry.feedback(C::NEEDS.feedback, C::feedback_options(&config))?);
+        let settings = Box::new(Of::<C>(config));
+        Ok(ControllerConfig::Custom(CustomControllerConfig { settings, feedback }))
+    }
+
+    pub(in crate::registry) fn needs(&self) -> Needs {
+        self.settings.needs()
+    }
+
+    pub(in crate::registry) fn feedback_options(&self) -> Options<'static> {
+        self.settings.feedback_options()
+    }
+
+    pub(in crate::registry) fn survives_without_marks(&self) -> bool {
+        self.settings.survives_without_marks()
+    }
+
+    pub(in crate::registry) fn feedback(&self) -> FeedbackConfig {
+        (*self.feedback).clone()
+    }
+
+    pub(in crate::registry) fn build(&self, connection: &Connection) -> AnyController {
+        AnyController::Custom(self.settings.build(connection))
+    }
+}

@@ -1,0 +1,226 @@
+//! Queues from outside.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::fmt::{self, Debug};
+use core::marker::PhantomData;
+
+use super::{Algorithm, Of, Settings, clone_by_box, configure, settings_in_a_box};
+use crate::ecn::Encoding;
+use crate::packet::{BoxedPacket, Duplicate};
+use crate::queue::{Backlog, Dequeued, Dropped, Drops, LinkView, Place, Queue};
+use crate::registry::{AnyQueue, BuildError, Options, QueueConfig, Registry, Traits};
+use crate::time::Time;
+
+/// A queue that a program adds to a [`Registry`]. It may be generic over the packet, as the built-in ones are; what is added is
+/// the queue of [`BoxedPacket`]s.
+pub trait CustomQueue: Algorithm + Queue<BoxedPacket> + Clone + Debug + Send + Sync + 'static {
+    /// What it is, whatever its settings. The queue that takes its place beside others must be in the registry before it.
+    const TRAITS: Traits = Traits::PLAIN;
+
+    /// An empty queue.
+    fn build(config: &Self::Config, place: &Place) -> Self;
+
+    /// The encoding whose marks it gives, if that is neither none nor ordinary ECN's CE.
+    fn own_encoding(_config: &Self::Config) -> Option<Encoding> {
+        None
+    }
+
+    /// Returns `true` if it serves flows of its own encoding and others in different ways, by flow.
+    fn tells_flows_apart(_config: &Self::Config) -> bool {
+        false
+    }
+}
+
+/// A queue behind a pointer. Every queue of [`BoxedPacket`]s that can be cloned and sent to another thread is one. The methods
+/// are those of [`Queue`], under names of their own so that a call on a queue is not ambiguous.
+pub trait DynQueue: Debug + Send + Sync {
+    /// A copy of it.
+    fn clone_boxed(&self) -> Box<dyn DynQueue>;
+    /// See [`Queue::enqueue`].
+    fn enqueue_boxed(
+        &mut self,
+        now: Time,
+        packet: BoxedPacket,
+        link: &mut dyn LinkView,
+        drops: &mut Drops<BoxedPacket>,
+    );
+    /// See [`Queue::dequeue`].
+    fn dequeue_boxed(
+        &mut self,
+        now: Time,
+        link: &mut dyn LinkView,
+        drops: &mut Drops<BoxedPacket>,
+    ) -> Option<Dequeued<BoxedPacket>>;
+    /// See [`Queue::backlog`].
+    fn backlog_boxed(&self) -> Backlog;
+    /// See [`Queue::inspect`].
+    fn inspect_boxed(&self, visit: &mut dyn FnMut(&'static str, f64));
+    /// See [`Queue::for_each`].
+    fn for_each_boxed(&self, visit: &mut dyn FnMut(&BoxedPacket));
+}
+
+impl<Q: Queue<BoxedPacket> + Clone + Debug + Send + Sync + 'static> DynQueue for Q {
+    fn clone_boxed(&self) -> Box<dyn DynQueue> {
+        Box::new(self.clone())
+    }
+    fn enqueue_boxed(
+        &mut self,
+        now: Time,
+        packet: BoxedPacket,
+        mut link: &mut dyn LinkView,
+        drops: &mut Drops<BoxedPacket>,
+    ) {
+        Queue::enqueue(self, now, packet, &mut link, drops);
+    }
+    fn dequeue_boxed(
+        &mut self,
+        now: Time,
+        mut link: &mut dyn LinkView,
+        drops: &mut Drops<BoxedPacket>,
+    ) -> Option<Dequeued<BoxedPacket>> {
+        Queue::dequeue(self, now, &mut link, drops)
+    }
+    fn backlog_boxed(&self) -> Backlog {
+        Queue::backlog(self)
+    }
+    fn inspect_boxed(&self, visit: &mut dyn FnMut(&'static str, f64)) {
+        Queue::inspect(self, visit);
+    }
+    fn for_each_boxed(&self, visit: &mut dyn FnMut(&BoxedPacket)) {
+        Queue::for_each(self, visit);
+    }
+}
+
+/// A queue from outside, between a host's packets and the boxed ones for which it is compiled.
+pub struct BoxedQueue<P> {
+    inner: Box<dyn DynQueue>,
+    /// Kept between calls for its memory alone.
+    drops: Drops<BoxedPacket>,
+    packets: PhantomData<fn() -> P>,
+}
+
+impl<P> BoxedQueue<P> {
+    /// `queue`, for packets of type `P`.
+    pub fn new(queue: Box<dyn DynQueue>) -> Self {
+        BoxedQueue { inner: queue, drops: Vec::new(), packets: PhantomData }
+    }
+}
+
+impl<P> Clone for BoxedQueue<P> {
+    fn clone(&self) -> Self {
+        BoxedQueue::new(self.inner.clone())
+    }
+}
+
+impl<P> Debug for BoxedQueue<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt(f)
+    }
+}
+
+impl<P: Duplicate> BoxedQueue<P> {
+    fn pass_drops_on(&mut self, drops: &mut Drops<P>) {
+        drops.extend(self.drops.drain(..).map(|Dropped { at, packet, reason }| Dropped {
+            at,
+            packet: packet.into_inner(),
+            reason,
+        }));
+    }
+}
+
+impl<P: Duplicate> Queue<P> for BoxedQueue<P> {
+    fn enqueue(&mut self, now: Time, packet: P, link: &mut impl LinkView, drops: &mut Drops<P>) {
+        self.inner.enqueue_boxed(now, BoxedPacket::new(packet), link, &mut self.drops);
+        self.pass_drops_on(drops);
+    }
+
+    fn dequeue(&mut self, now: Time, link: &mut impl LinkView, drops: &mut Drops<P>) -> Option<Dequeued<P>> {
+        let dequeued = self.inner.dequeue_boxed(now, link, &mut self.drops);
+        self.pass_drops_on(drops);
+        let Dequeued { packet, arrived, mark } = dequeued?;
+        Some(Dequeued { packet: packet.into_inner(), arrived, mark })
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.inner.backlog_boxed()
+    }
+
+    fn inspect(&self, visit: &mut dyn FnMut(&'static str, f64)) {
+        self.inner.inspect_boxed(visit);
+    }
+
+    fn for_each(&self, visit: &mut dyn FnMut(&P)) {
+        self.inner.for_each_boxed(&mut |packet| visit(packet.inner()));
+    }
+}
+
+trait QueueSettings: Settings {
+    fn clone_boxed(&self) -> Box<dyn QueueSettings>;
+    fn traits(&self) -> Traits;
+    fn own_encoding(&self) -> Option<Encoding>;
+    fn tells_flows_apart(&self) -> bool;
+    fn build(&self, place: &Place) -> Box<dyn DynQueue>;
+}
+
+impl<Q: CustomQueue> QueueSettings for Of<Q> {
+    fn clone_boxed(&self) -> Box<dyn QueueSettings> {
+        Box::new(self.clone())
+    }
+    fn traits(&self) -> Traits {
+        Q::TRAITS
+    }
+    fn own_encoding(&self) -> Option<Encoding> {
+        Q::own_encoding(&self.0)
+    }
+    fn tells_flows_apart(&self) -> bool {
+        Q::tells_flows_apart(&self.0)
+    }
+    fn build(&self, place: &Place) -> Box<dyn DynQueue> {
+        Box::new(Q::build(&self.0, place))
+    }
+}
+
+clone_by_box!(DynQueue, QueueSettings);
+
+/// The settings of a queue from outside, with the queue that takes its place beside others.
+#[derive(Clone)]
+pub struct CustomQueueConfig {
+    settings: Box<dyn QueueSettings>,
+    beside_others: Option<Box<QueueConfig>>,
+}
+
+settings_in_a_box!(CustomQueueConfig);
+
+impl CustomQueueConfig {
+    pub(in crate::registry) fn resolve<Q: CustomQueue>(
+        registry: &Registry,
+        options: Options<'_>,
+    ) -> Result<QueueConfig, BuildError> {
+        let settings = Box::new(Of::<Q>(configure::<Q>(options)?));
+        let beside_others = Q::TRAITS.beside_others.map(|name| registry.queue(name, options)).transpose()?;
+        let beside_others = beside_others.map(Box::new);
+        Ok(QueueConfig::Custom(CustomQueueConfig { settings, beside_others }))
+    }
+
+    pub(in crate::registry) fn traits(&self) -> Traits {
+        self.settings.traits()
+    }
+
+    pub(in crate::registry) fn own_encoding(&self) -> Option<Encoding> {
+        self.settings.own_encoding()
+    }
+
+    pub(in crate::registry) fn tells_flows_apart(&self) -> bool {
+        self.settings.tells_flows_apart()
+    }
+
+    /// The queue that takes its place, with the same options, where flows pass that do not speak its encoding.
+    pub fn beside_others(&self) -> Option<&QueueConfig> {
+        self.beside_others.as_deref()
+    }
+
+    pub(in crate::registry) fn build<P: Duplicate>(&self, place: &Place) -> AnyQueue<P> {
+        AnyQueue::Custom(BoxedQueue::new(self.settings.build(place)))
+    }
+}
