@@ -11,7 +11,7 @@ WORKDIR /source
 COPY . .
 # The repository belongs to another user here; Git reads it for the commit that `--version` shows.
 RUN git config --global --add safe.directory /source \
-    && cargo build --release --locked -p brakelight --features parquet
+    && cargo build --release --locked -p brakelight-cli --features parquet
 
 FROM debian:bookworm-slim
 COPY --from=build /source/target/release/brakelight /usr/local/bin/brakelight

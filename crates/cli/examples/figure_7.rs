@@ -2,7 +2,7 @@
 //! emulator, beside the same code in simulation. Prints the table of `docs/quic.md` and draws its picture.
 //!
 //! ```text
-//! BRAKELIGHT_TRACES=... cargo run --release -p brakelight --example figure_7 -- target/release/brakelight FOLDER
+//! BRAKELIGHT_TRACES=... cargo run --release -p brakelight-cli --example figure_7 -- target/release/brakelight FOLDER
 //! ```
 //!
 //! What FOLDER has already is not measured again: 18 runs of a minute, one after the other, that none disturbs another.

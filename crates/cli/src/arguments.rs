@@ -6,6 +6,7 @@ use std::str::FromStr;
 use brakelight_core::path::delay;
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Bytes, Limit, Rate};
+use brakelight_lab::{output, series};
 use brakelight_scenario::scenario::TraceOffset;
 use clap::{Args, Subcommand, ValueEnum};
 
@@ -59,6 +60,17 @@ pub struct Logs {
     /// Write every link's log of opportunities, arrivals, departures and drops into DIR/links, as Mahimahi would
     #[arg(long, requires = "out")]
     pub link_logs: bool,
+}
+
+impl From<Logs> for output::Logs {
+    fn from(logs: Logs) -> Self {
+        let series = logs.series.map(|format| match format {
+            SeriesFormat::Csv => series::SeriesFormat::Csv,
+            #[cfg(feature = "parquet")]
+            SeriesFormat::Parquet => series::SeriesFormat::Parquet,
+        });
+        output::Logs { series, link_logs: logs.link_logs }
+    }
 }
 
 /// `compare`.

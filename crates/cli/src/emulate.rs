@@ -20,18 +20,20 @@ use brakelight_emulator::meter::Live;
 use brakelight_emulator::outcome::Directions;
 use brakelight_emulator::spec::{Bottleneck, Direction};
 use brakelight_emulator::supervisor::Janitor;
-use brakelight_scenario::documents::Runs;
+use brakelight_lab::jobs::JobOutcome;
+use brakelight_lab::output::Logs;
+use brakelight_lab::run;
+use brakelight_lab::series::{SeriesFormat, file_name};
+use brakelight_lab::table::{Drawn, Table};
 use brakelight_scenario::measure::describe_service;
 use brakelight_scenario::outcome::Outcome;
 use brakelight_scenario::trace::names::Names;
 use clap::Args;
 
-use crate::arguments::{Logs, SeriesFormat, delay, positive_buffer, probability, seed};
+use crate::arguments::{delay, positive_buffer, probability, seed};
 use crate::failure::Failure;
 use crate::folder::Folder;
-use crate::output::{self, Outputs};
-use crate::report::{Recorded, Report};
-use crate::{emulated, logs, origin, simulate, text};
+use crate::{emulated, origin, output, text};
 use display::Display;
 
 /// Width of a bin of the time series.
@@ -192,7 +194,7 @@ fn examine() -> Result<(), Failure> {
 /// The name of a program without its folder, fit for a file's name.
 fn name(program: &OsStr) -> String {
     let name = Path::new(program).file_name().unwrap_or(program).to_string_lossy();
-    logs::file_name(&name)
+    file_name(&name)
 }
 
 /// A direction in words.
@@ -214,20 +216,16 @@ fn write(
     outcome: Outcome,
     words: [String; 2],
 ) -> Result<(), Failure> {
-    let runs = vec![outcome.run.clone()];
-    let document = Runs { origin: origin::origin(arguments.seed), runs };
     // The links of the series are those of both directions; the flows, those of the one that carried more.
     let main = if directions.main().name == "down" && directions.up.link.is_some() { 1 } else { 0 };
     let path = if directions.main().link.is_some() { vec![main] } else { Vec::new() };
-    let series = outcome.series.iter().map(|series| Recorded {
-        run: 0,
-        series,
-        links: series.links.len(),
-        paths: vec![path.clone(); series.flows.len()],
-    });
+    let (links, flows) = outcome.series.as_ref().map_or((0, 0), |it| (it.links.len(), it.flows.len()));
+    let drawn = Drawn { links, paths: vec![path; flows] };
+    let notes = run::notes(&outcome.run);
+    let table = Table::of(JobOutcome::of(vec![outcome]).into_iter().collect(), &drawn);
     let [up, down] = words;
     let command: Vec<_> = arguments.command.iter().map(|word| word.to_string_lossy()).collect();
-    let report = Report {
+    let table = Table {
         title: command.join(" "),
         setting: vec![
             ("up".to_string(), up),
@@ -236,15 +234,11 @@ fn write(
             ("loss in each direction".to_string(), arguments.loss.to_string()),
             ("seed".to_string(), arguments.seed.to_string()),
         ],
-        notes: emulated::notes(&outcome.run),
-        origin: &document.origin,
-        runs: &document.runs,
-        series: series.collect(),
-        reference: None,
+        notes,
+        ..table
     };
-    let results = [simulate::Result { run: outcome.run.clone(), first: outcome.clone() }];
     let logs = Logs { series: Some(SeriesFormat::Csv), link_logs: false };
-    output::write(folder, &Outputs { document: &document, report: &report, results: &results, logs })
+    output::write(folder, &table, &origin::origin(arguments.seed), logs)
 }
 
 fn setup(arguments: &Arguments) -> Result<Setup, Failure> {

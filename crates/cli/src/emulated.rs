@@ -10,6 +10,8 @@ use brakelight_emulator::outcome::Directions;
 use brakelight_emulator::spec::Direction;
 use brakelight_emulator::supervisor::Janitor;
 use brakelight_emulator::workload::{Hosts, Workload};
+use brakelight_lab::jobs::JobOutcome;
+use brakelight_lab::series::file_name;
 use brakelight_scenario::measure::describe_service;
 use brakelight_scenario::outcome::{Outcome, Run};
 use brakelight_scenario::problem::InputError;
@@ -20,21 +22,7 @@ use crate::arguments::HostName;
 use crate::failure::Failure;
 use crate::folder::Folder;
 use crate::scratch::Scratch;
-use crate::simulate::Result as JobResult;
-use crate::{logs, text};
-
-/// What a report should say of a run: whether it is to be trusted, and how late packets were. Nothing of a simulated one.
-pub fn notes(run: &Run) -> Vec<String> {
-    let mut notes: Vec<String> =
-        run.unreliable_because.iter().map(|reason| format!("Unreliable: {reason}.")).collect();
-    notes.extend(run.lateness_ms.map(|late| {
-        format!(
-            "Packets were handed over {:.3} ms (median), {:.3} ms (99th percentile), {:.3} ms (most) later than they were due.",
-            late.p50, late.p99, late.max
-        )
-    }));
-    notes
-}
+use crate::text;
 
 /// Who the hosts are, by what was asked for: kernel TCP, or QUIC by this very program.
 pub fn hosts(host: HostName) -> Result<Hosts, Failure> {
@@ -66,22 +54,16 @@ pub fn scenario(
     seeds: u32,
     folder: Option<&Folder>,
     command: &str,
-) -> Result<JobResult, Failure> {
-    let mut first = None;
-    let mut runs = Vec::new();
+) -> Result<JobOutcome, Failure> {
+    let mut outcomes = Vec::new();
     for seed in 0..seeds {
         let mut scenario = scenario.clone();
         scenario.seed = scenario.seed.wrapping_add(u64::from(seed));
         let folder = folder.filter(|_| scenario.record.link_logs && seed == 0);
         scenario.record.series &= seed == 0;
-        let outcome = one(&scenario, traces, hosts, folder, command)?;
-        runs.push(outcome.run.clone());
-        first.get_or_insert(outcome);
+        outcomes.push(one(&scenario, traces, hosts, folder, command)?);
     }
-    Run::median(&runs)
-        .zip(first)
-        .map(|(run, first)| JobResult { run, first })
-        .ok_or_else(|| Failure::run("a scenario ran with no seed"))
+    JobOutcome::of(outcomes).ok_or_else(|| Failure::run("a scenario ran with no seed"))
 }
 
 fn one(
@@ -103,12 +85,12 @@ fn one(
         command: workload.command(scratch.path()),
     };
     let bottleneck = workload.up.link.as_ref().map(|link| describe_service(&link.spec().service));
-    let stem = logs::file_name(&format!("{}.{}", scenario.name, bottleneck.unwrap_or_default()));
+    let stem = file_name(&format!("{}.{}", scenario.name, bottleneck.unwrap_or_default()));
     let mut threads = Vec::new();
     let mut watch = |direction: &Direction| {
         let log = match (folder, &direction.link) {
             (Some(folder), Some(link)) => {
-                let name = format!("links/{stem}.{}.log", logs::file_name(&link.spec().name));
+                let name = format!("links/{stem}.{}.log", file_name(&link.spec().name));
                 Some((folder.path(&name)?, command.to_string()))
             }
             _ => None,

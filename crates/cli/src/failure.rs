@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io::{self, ErrorKind};
 
+use brakelight_lab::Error;
 use brakelight_scenario::problem::InputError;
 
 use crate::text;
@@ -55,6 +56,19 @@ impl std::error::Error for Failure {}
 impl From<InputError> for Failure {
     fn from(error: InputError) -> Self {
         Failure::input(error)
+    }
+}
+
+impl From<Error> for Failure {
+    /// In the words of the command line.
+    fn from(error: Error) -> Self {
+        match error {
+            Error::TooCostly { label, cost } => Failure::input(format!(
+                "{label}: the estimate for one run is {cost}; make it smaller, or give --force"
+            )),
+            error if error.is_input() => Failure::input(error),
+            error => Failure::run(error),
+        }
     }
 }
 

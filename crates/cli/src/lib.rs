@@ -1,18 +1,13 @@
-//! The `brakelight` command: it parses, calls, prints and writes; what it calls lives in the other crates.
+//! The `brakelight` command: it parses, calls, prints and writes; what it calls is the lab and its neighbours.
 //!
 //! | module | holds |
 //! |---|---|
 //! | [`command_line`], [`arguments`] | every command with its arguments; the arguments and value parsers that commands share |
 //! | [`compare`], [`run`], [`reproduce`], [`list`], [`trace`], [`stability`], [`mod@bench`], [`perf`], [`emulate`], [`parity`], [`tcp`], [`router`] | one command each |
 //! | [`distribution`] | what packages install beside the command: completions and manual pages |
-//! | [`simulate`] | many runs at once |
-//! | [`quinn`] | the real QUIC stack as a host of the simulator |
-//! | [`emulated`] | scenarios on the emulator |
-//! | [`schemes`] | what `compare` runs when no scheme is named |
-//! | [`summary`] | which scheme is best, and by how much |
-//! | [`text`] | tables, drawings and CSV for standard output |
-//! | [`report`] | the HTML report |
-//! | [`output`], [`folder`], [`mod@file`], [`logs`] | the files of `--out`: all of them, or none |
+//! | [`host`], [`emulated`] | who the hosts are; scenarios on the emulator |
+//! | [`mod@text`] | standard output and standard error |
+//! | [`output`], [`folder`], [`mod@file`] | the files of `--out`: all of them, or none |
 //! | [`scratch`] | folders for what is needed only while a command runs |
 //! | [`origin`], [`progress`], [`failure`] | where results come from, how far the work is, how it ends |
 #![forbid(unsafe_code)]
@@ -27,26 +22,19 @@ pub mod emulated;
 pub mod failure;
 pub mod file;
 pub mod folder;
+pub mod host;
 pub mod list;
-pub mod logs;
 pub mod origin;
 pub mod output;
 pub mod parity;
 pub mod perf;
 pub mod progress;
-pub mod quinn;
-pub mod report;
 pub mod reproduce;
 pub mod router;
 pub mod run;
-pub mod schemes;
 pub mod scratch;
-pub mod simulate;
 pub mod stability;
-pub mod summary;
 pub mod tcp;
-#[cfg(test)]
-mod testing;
 pub mod text;
 pub mod trace;
 

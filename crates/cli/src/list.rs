@@ -1,177 +1,25 @@
 //! `list`: the registry, with defaults and sources.
 
-use brakelight_core::parameters::Parameter;
-use brakelight_core::path::elements::{ELEMENTS, RADIOS};
-use brakelight_core::registry::{CONTROLLERS, Entry, FEEDBACKS, Host, QUEUES};
-use brakelight_scenario::trace::OPPORTUNITY;
-use brakelight_scenario::trace::embedded::EMBEDDED;
-use brakelight_scenario::trace::names::Names;
-use brakelight_scenario::trace::statistics::Statistics;
-use serde_json::{Value, json};
+use brakelight_lab::listing;
 
 use crate::arguments::{Format, Kind, List};
 use crate::failure::Failure;
-use crate::schemes;
-use crate::text::table::{self, Column};
-use crate::text::{self, Screen, number};
+use crate::text;
 
 /// Runs the command.
 pub fn execute(arguments: &List) -> Result<(), Failure> {
     let listing = match arguments.kind {
-        Kind::Schemes => all_schemes(),
-        Kind::Controllers => entries("controllers", CONTROLLERS),
-        Kind::Queues => entries("queues", QUEUES),
-        Kind::Feedbacks => entries("feedbacks", FEEDBACKS),
-        Kind::Elements => entries("elements", ELEMENTS),
-        Kind::Radios => entries("radios", RADIOS),
-        Kind::Traces => all_traces()?,
+        Kind::Schemes => listing::schemes(),
+        Kind::Controllers => listing::controllers(),
+        Kind::Queues => listing::queues(),
+        Kind::Feedbacks => listing::feedbacks(),
+        Kind::Elements => listing::elements(),
+        Kind::Radios => listing::radios(),
+        Kind::Traces => listing::traces()?,
     };
     match arguments.format {
-        Format::Json => text::print_json(&json!({ listing.key: listing.json })),
-        Format::Csv => {
-            let heading: Vec<&str> = listing.heading.iter().map(String::as_str).collect();
-            text::print(&text::csv::document(&heading, &listing.rows))
-        }
-        Format::Table => text::print(&(listing.table)(&Screen::standard_output())),
+        Format::Json => text::print_json(&listing.document()),
+        Format::Csv => text::print(&listing.csv()),
+        Format::Table => text::print(&listing.in_words(&text::standard_output())),
     }
-}
-
-/// One list in its three forms.
-struct Listing {
-    key: &'static str,
-    json: Vec<Value>,
-    heading: Vec<String>,
-    rows: Vec<Vec<String>>,
-    table: Box<dyn Fn(&Screen) -> String>,
-}
-
-fn all_schemes() -> Listing {
-    let host = |host: Host| if host == Host::Tcp { "tcp" } else { "quic" };
-    let rows: Vec<Vec<String>> = schemes::defaults()
-        .iter()
-        .map(|scheme| {
-            let parts = [scheme.controller().words(), scheme.feedback().words(), scheme.queue().words()];
-            let mut row = vec![scheme.to_string()];
-            row.extend(parts.map(ToString::to_string));
-            row.push(host(scheme.host()).to_string());
-            row
-        })
-        .collect();
-    let heading = ["scheme", "controller", "feedback", "queue", "host"];
-    let json = rows
-        .iter()
-        .map(|row| heading.iter().zip(row).map(|(name, text)| (name.to_string(), json!(text))).collect());
-    let json = json.map(Value::Object).collect();
-    let shown = rows.clone();
-    let table = move |screen: &Screen| {
-        table::render(&heading.map(Column::text), &shown, screen)
-            + "\nAny controller goes with any queue that speaks its marks: `controller+queue`, options after a colon.\n"
-    };
-    Listing {
-        key: "schemes",
-        json,
-        heading: heading.map(String::from).to_vec(),
-        rows,
-        table: Box::new(table),
-    }
-}
-
-/// Algorithms: a heading for each, a line for each option.
-fn entries(key: &'static str, entries: &'static [Entry]) -> Listing {
-    let json = entries.iter().map(|entry| {
-        let parameters = (entry.parameters)().into_iter().map(|p| {
-            json!({ "name": p.name, "meaning": p.meaning, "unit": p.unit, "default": p.default, "range": p.range, "source": p.source })
-        });
-        json!({
-            "name": entry.name, "aliases": entry.aliases, "summary": entry.summary,
-            "parameters": parameters.collect::<Vec<_>>(),
-        })
-    });
-    let heading =
-        ["name", "option", "default", "unit", "range", "source", "meaning"].map(String::from).to_vec();
-    let mut rows = Vec::new();
-    for entry in entries {
-        rows.push(vec![
-            entry.name.into(),
-            String::new(),
-            String::new(),
-            String::new(),
-            String::new(),
-            String::new(),
-            entry.summary.into(),
-        ]);
-        for p in (entry.parameters)() {
-            let cells = [entry.name, p.name, &p.default, &p.unit, &p.range, p.source, p.meaning];
-            rows.push(cells.map(String::from).to_vec());
-        }
-    }
-    let table = move |screen: &Screen| {
-        let blocks = entries.iter().map(|entry| {
-            let names = std::iter::once(entry.name).chain(entry.aliases.iter().copied());
-            let head = format!("{}  {}\n", screen.bold(&names.collect::<Vec<_>>().join(", ")), entry.summary);
-            let parameters = (entry.parameters)();
-            if parameters.is_empty() {
-                return head;
-            }
-            let rows: Vec<Vec<String>> = parameters
-                .iter()
-                .map(|p| [p.name, &p.default, valid(p), p.source, p.meaning].map(String::from).to_vec())
-                .collect();
-            head + &table::render(
-                &["option", "default", "valid", "source", "meaning"].map(Column::text),
-                &rows,
-                screen,
-            )
-        });
-        blocks.collect::<Vec<_>>().join("\n")
-    };
-    Listing { key, json: json.collect(), heading, rows, table: Box::new(table) }
-}
-
-/// What may be given: the choices, where every value of a kind is as good as another.
-fn valid(parameter: &Parameter) -> &str {
-    if parameter.range == "any" { &parameter.unit } else { &parameter.range }
-}
-
-fn all_traces() -> Result<Listing, Failure> {
-    let names = Names::from_environment().map_err(Failure::input)?;
-    let mut json = Vec::new();
-    let mut rows = Vec::new();
-    for name in names.list() {
-        let embedded = EMBEDDED.iter().find(|trace| trace.name == name);
-        let about = match embedded {
-            Some(embedded) => embedded.recipe().about,
-            None => "a file of BRAKELIGHT_TRACES".to_string(),
-        };
-        let by_default = embedded.is_some_and(|embedded| embedded.default);
-        // The folder may hold other files; a list says so and goes on.
-        let statistics = names.load(&name).map(|trace| Statistics::of(&trace, OPPORTUNITY));
-        let (mean, cv, seconds, about) = match &statistics {
-            Ok(s) => (number(s.mean_mbps), number(s.variation.cv_100ms), number(s.duration_s), about),
-            Err(error) => (String::new(), String::new(), String::new(), format!("not a trace: {error}")),
-        };
-        json.push(json!({
-            "name": name, "embedded": embedded.is_some(), "default": by_default, "about": about,
-            "mean_mbps": statistics.as_ref().ok().map(|s| s.mean_mbps),
-            "cv_100ms": statistics.as_ref().ok().map(|s| s.variation.cv_100ms),
-            "duration_s": statistics.as_ref().ok().map(|s| s.duration_s),
-        }));
-        rows.push(vec![name, if by_default { "yes" } else { "" }.into(), mean, cv, seconds, about]);
-    }
-    let shown = rows.clone();
-    let table = move |screen: &Screen| {
-        let columns = [
-            Column::text("trace"),
-            Column::text("default"),
-            Column::number("mean", "Mbit/s"),
-            Column::number("variation", "at 100 ms"),
-            Column::number("period", "s"),
-            Column::text("about"),
-        ];
-        table::render(&columns, &shown, screen)
-            + "\nAny Mahimahi file is a trace too; BRAKELIGHT_TRACES names a folder whose files become names.\n"
-    };
-    let heading =
-        ["trace", "default", "mean_mbps", "cv_100ms", "duration_s", "about"].map(String::from).to_vec();
-    Ok(Listing { key: "traces", json, heading, rows, table: Box::new(table) })
 }

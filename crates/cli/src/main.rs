@@ -4,11 +4,11 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    match brakelight::main() {
+    match brakelight_cli::main() {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if !failure.message.is_empty() {
-                brakelight::text::say(&format!("error: {failure}"));
+                brakelight_cli::text::say(&format!("error: {failure}"));
             }
             ExitCode::from(failure.code)
         }

@@ -1,5 +1,6 @@
 //! Where a result came from.
 
+use brakelight_lab::origin;
 use brakelight_scenario::documents::Origin;
 
 /// The commit the program was built from, where known.
@@ -11,11 +12,9 @@ pub const VERSION: &str = env!("BRAKELIGHT_VERSION");
 /// This program, this command line, this machine.
 pub fn origin(seed: u64) -> Origin {
     Origin {
-        version: env!("CARGO_PKG_VERSION").to_string(),
         git: GIT.map(str::to_string),
         command: command(std::env::args_os().map(|argument| argument.to_string_lossy().into_owned())),
-        seed,
-        host: host(),
+        ..origin::origin(seed)
     }
 }
 
@@ -32,26 +31,6 @@ fn quote(argument: &str) -> String {
     } else {
         format!("'{}'", argument.replace('\'', "'\\''"))
     }
-}
-
-/// Processor, cores and system, as far as they can be known.
-pub fn host() -> String {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let plural = if cores == 1 { "" } else { "s" };
-    let processor = processor().unwrap_or_else(|| format!("unknown {} processor", std::env::consts::ARCH));
-    format!("{processor}, {cores} core{plural}, {}", system())
-}
-
-fn processor() -> Option<String> {
-    let text = std::fs::read_to_string("/proc/cpuinfo").ok()?;
-    let line = text.lines().find(|line| line.starts_with("model name"))?;
-    let (_, name) = line.split_once(':')?;
-    Some(name.split_whitespace().collect::<Vec<_>>().join(" "))
-}
-
-fn system() -> String {
-    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    format!("{} {}", std::env::consts::OS, release.trim()).trim().to_string()
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 
 use brakelight_core::registry::ControllerConfig;
 use brakelight_core::units::Bytes;
+use brakelight_lab::Progress;
 use brakelight_quic::adapter::{Path, Place, Settings, Unsupported};
 use brakelight_quic::driver::net::Limits;
 use brakelight_quic::perf::client::{Measurement, Plan, Until, Work, measure};
@@ -18,7 +19,7 @@ use brakelight_scenario::spelled::{Spelled, Words};
 use crate::arguments::DocumentFormat;
 use crate::failure::Failure;
 use crate::origin;
-use crate::progress::Progress;
+use crate::progress::Bar;
 use crate::text::table::{self, Column};
 use crate::text::{self, Screen, number, number_or_dash};
 
@@ -77,7 +78,7 @@ pub fn execute(arguments: &arguments::Client) -> Result<(), Failure> {
     }
     match arguments.format {
         DocumentFormat::Json => text::print_json(&Runs { origin: origin::origin(0), runs: vec![run] }),
-        DocumentFormat::Table => text::print(&table(&run, &Screen::standard_output())),
+        DocumentFormat::Table => text::print(&table(&run, &text::standard_output())),
     }
 }
 
@@ -179,7 +180,7 @@ fn control(text: &str, place: Place, own_path: bool) -> Result<Settings, Failure
 /// Measures with a progress bar where somebody watches.
 fn measured(plan: &Plan, what: &str) -> Result<Measurement, Failure> {
     const STEPS: usize = 100;
-    let progress = Progress::new(what, STEPS);
+    let progress = Bar::new(what, STEPS);
     let shown = std::sync::atomic::AtomicUsize::new(0);
     let measured = measure(plan, |elapsed, bytes| {
         let share = match plan.until {

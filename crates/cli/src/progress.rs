@@ -1,18 +1,35 @@
 //! A progress bar on a terminal, and nothing where nobody watches.
 
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use brakelight_lab::Progress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::text;
 
-/// How far the work is.
-#[derive(Debug)]
-pub struct Progress(ProgressBar);
+/// How far the work is. The bar goes when this is dropped.
+#[derive(Debug, Default)]
+pub struct Bar(Mutex<Option<ProgressBar>>);
 
-impl Progress {
+impl Bar {
     /// `steps` of work, called `what`.
     pub fn new(what: &str, steps: usize) -> Self {
+        let bar = Bar::default();
+        bar.begin(what, steps);
+        bar
+    }
+
+    fn replace(&self, next: Option<ProgressBar>) {
+        let mut bar = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(bar) = std::mem::replace(&mut *bar, next) {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+impl Progress for Bar {
+    fn begin(&self, what: &str, steps: usize) {
         // indicatif draws nothing where standard error is no terminal.
         let bar = ProgressBar::with_draw_target(Some(steps as u64), ProgressDrawTarget::stderr());
         let style =
@@ -21,18 +38,19 @@ impl Progress {
         bar.set_style(style.progress_chars("━╸ "));
         bar.set_prefix(text::line(what));
         bar.enable_steady_tick(Duration::from_millis(200));
-        Progress(bar)
+        self.replace(Some(bar));
     }
 
-    /// One step is done; `which` is shown until the next.
-    pub fn step(&self, which: &str) {
-        self.0.set_message(text::line(which));
-        self.0.inc(1);
+    fn step(&self, label: &str) {
+        if let Some(bar) = &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+            bar.set_message(text::line(label));
+            bar.inc(1);
+        }
     }
 }
 
-impl Drop for Progress {
+impl Drop for Bar {
     fn drop(&mut self) {
-        self.0.finish_and_clear();
+        self.replace(None);
     }
 }

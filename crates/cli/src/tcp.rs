@@ -89,7 +89,7 @@ pub(crate) mod kernel {
     use crate::arguments::DocumentFormat;
     use crate::failure::Failure;
     use crate::text::table::{self, Column};
-    use crate::text::{self, Screen, number};
+    use crate::text::{self, number};
 
     pub(crate) fn failure(error: Error) -> Failure {
         match error {
@@ -227,7 +227,7 @@ pub(crate) mod kernel {
         }
         let (abc, wdc): (Vec<_>, Vec<_>) =
             connections.iter().zip(rates).partition(|(c, _)| matches!(c.inside, Inside::Abc { .. }));
-        let screen = Screen::standard_output();
+        let screen = text::standard_output();
         let mut out = String::new();
         if !abc.is_empty() {
             let rows: Vec<_> = abc.iter().map(|(c, rates)| abc_row(c, rates, with_rates)).collect();

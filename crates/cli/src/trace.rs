@@ -43,7 +43,7 @@ fn show(arguments: &Show) -> Result<(), Failure> {
             text::print(&text::csv::document(&["time_s", "rate_mbps"], rows))
         }
         Format::Table => {
-            text::print(&in_words(&arguments.trace, &trace, &statistics, &Screen::standard_output()))
+            text::print(&in_words(&arguments.trace, &trace, &statistics, &text::standard_output()))
         }
     }
 }

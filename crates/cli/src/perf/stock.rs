@@ -13,7 +13,7 @@ use crate::arguments::DocumentFormat;
 use crate::failure::Failure;
 use crate::origin;
 use crate::text::table::{self, Column};
-use crate::text::{self, Screen, number};
+use crate::text::{self, number};
 
 /// What is printed as JSON.
 #[derive(Debug, Serialize)]
@@ -98,7 +98,7 @@ pub fn execute(arguments: &super::arguments::Client, plan: &Plan) -> Result<(), 
                     std::iter::once((at + 1).to_string()).chain(sides.map(number)).collect()
                 })
                 .collect();
-            let mut text = table::render(&columns, &rows, &Screen::standard_output());
+            let mut text = table::render(&columns, &rows, &text::standard_output());
             text += &format!(
                 "medians of the ratios: throughput {throughput_ratio:.3}, processor time per byte {processor_per_byte_ratio:.3}\n"
             );

@@ -16,6 +16,19 @@ use brakelight_sim::packet::{Contents, Kind, SimPacket};
 use brakelight_sim::report::{FlowCounters, Reporting};
 use brakelight_sim::{RunError, Traces};
 
+use crate::error::Cause;
+use crate::runner::Runner;
+
+/// The simulator with both ends of every flow in the real QUIC stack.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QuicStack;
+
+impl Runner for QuicStack {
+    fn run(&self, scenario: &Scenario, traces: &Traces) -> Result<Outcome, Cause> {
+        Ok(run(scenario, traces)?)
+    }
+}
+
 /// Runs `scenario` from beginning to end with both ends of every flow in the real stack.
 ///
 /// The outcome is that of the modelled host, in every field. What a flow of the stack adds to its application's values:

@@ -1,7 +1,7 @@
 //! Tables for people: a heading in two lines (what, unit), numbers to the right, names to the left. Where a table is too
 //! wide for the screen, its last column wraps if it holds words.
 
-use console::measure_text_width;
+use unicode_width::UnicodeWidthStr;
 
 use super::Screen;
 
@@ -64,7 +64,7 @@ impl<'a> Layout<'a> {
             .map(|(i, column)| {
                 let cells = rows.iter().filter_map(|row| row.get(i)).map(String::as_str);
                 let all = cells.chain([column.title.as_str(), column.unit.as_str()]);
-                all.map(measure_text_width).max().unwrap_or(0)
+                all.map(columns_of).max().unwrap_or(0)
             })
             .collect();
         if let (Some((last, before)), Some(column)) = (widths.split_last_mut(), columns.last())
@@ -78,7 +78,7 @@ impl<'a> Layout<'a> {
 
     fn line(&self, cells: &[&str]) -> String {
         let padded = cells.iter().zip(self.columns).zip(&self.widths).map(|((cell, column), &width)| {
-            let blanks = " ".repeat(width.saturating_sub(measure_text_width(cell)));
+            let blanks = " ".repeat(width.saturating_sub(columns_of(cell)));
             if column.text { format!("{cell}{blanks}") } else { format!("{blanks}{cell}") }
         });
         padded.collect::<Vec<_>>().join(&" ".repeat(GAP)).trim_end().to_string()
@@ -102,9 +102,14 @@ impl<'a> Layout<'a> {
     }
 }
 
+/// Columns that `text` takes on a screen.
+fn columns_of(text: &str) -> usize {
+    text.width()
+}
+
 /// Lines of at most `width`, broken between words; a word that is longer has a line of its own.
 fn wrap(text: &str, width: usize) -> Vec<String> {
-    if measure_text_width(text) <= width {
+    if columns_of(text) <= width {
         return vec![text.to_string()];
     }
     let mut lines = vec![String::new()];
@@ -112,7 +117,7 @@ fn wrap(text: &str, width: usize) -> Vec<String> {
         let line = lines.last_mut().expect("there is always a line");
         if line.is_empty() {
             line.push_str(word);
-        } else if measure_text_width(line) + 1 + measure_text_width(word) <= width {
+        } else if columns_of(line) + 1 + columns_of(word) <= width {
             line.push(' ');
             line.push_str(word);
         } else {

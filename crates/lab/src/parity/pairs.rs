@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use brakelight_core::registry::Host;
 use brakelight_core::time::Duration;
 use brakelight_core::units::Rate;
 use brakelight_scenario::compare::Compare;
@@ -11,35 +12,40 @@ use brakelight_scenario::scheme::Scheme;
 use brakelight_scenario::trace::names::Names;
 use brakelight_sim::Traces;
 
-use super::RealHost;
-use crate::arguments::HostName;
-use crate::failure::Failure;
-use crate::{emulated, run, simulate};
+use super::Hosts;
+use crate::error::Error;
+use crate::{input, run};
 
 /// Of QUIC, whatever the controller and the queue: what was asked of ABC before the first run.
-pub(super) const QUIC: Tolerance = Tolerance { throughput: 0.10, p95: 0.30 };
+pub const QUIC: Tolerance = Tolerance { throughput: 0.10, p95: 0.30 };
 
-pub(super) const TABLE: &str = "the table of tolerances, from how far real runs lie apart";
-pub(super) const LOOSEST: &str =
+/// Where the tolerances of pairs are from that were measured.
+pub const TABLE: &str = "the table of tolerances, from how far real runs lie apart";
+/// Of pairs that were not.
+pub const LOOSEST: &str =
     "the loosest row of the table: this pair of controller and queue was never measured";
-pub(super) const BAR: &str = "the bar for QUIC: 10 % of throughput, 30 % of the 95th percentile";
+/// Of QUIC.
+pub const BAR: &str = "the bar for QUIC: 10 % of throughput, 30 % of the 95th percentile";
 
 /// One scenario that is run in simulation and on the emulator.
-pub(super) struct Pair {
-    pub(super) label: String,
-    pub(super) scenario: Scenario,
-    pub(super) tolerance: Tolerance,
+#[derive(Clone, Debug)]
+pub struct Pair {
+    /// What it is called while it runs.
+    pub label: String,
+    /// What is run, with the first seed.
+    pub scenario: Scenario,
+    /// How close both sides must lie.
+    pub tolerance: Tolerance,
     /// Where the tolerance is from.
-    pub(super) source: &'static str,
-    pub(super) reference: Option<&'static Real>,
+    pub source: &'static str,
+    /// What real hosts did, where it was measured.
+    pub reference: Option<&'static Real>,
 }
 
 /// Every row of the reference that kernel TCP can be run for, and PIE on the recordings on which it was not measured.
-pub(super) fn recordings(
-    duration: Duration,
-    names: &Names,
-    traces: &mut Traces,
-) -> Result<Vec<Pair>, Failure> {
+///
+/// Fails with [`Error::Recording`] where a recording is not in the folder that `names` stands for.
+pub fn recordings(duration: Duration, names: &Names, traces: &mut Traces) -> Result<Vec<Pair>, Error> {
     let mut recordings: Vec<&str> = Vec::new();
     for row in REAL {
         if !recordings.contains(&row.trace) {
@@ -48,9 +54,9 @@ pub(super) fn recordings(
     }
     let mut pairs = Vec::new();
     for real in ["cubic", "bbr", "cubic+codel", "cubic+pie"] {
-        let model = Model::of(real).ok_or_else(|| Failure::run(format!("no model of `{real}`")))?;
+        let model = Model::of(real).expect("the table has a row for each of these");
         for &trace in &recordings {
-            let scheme = Scheme::parse(model.scheme).map_err(Failure::run)?;
+            let scheme = Scheme::parse(model.scheme)?;
             let compare = Compare { duration, ..Compare::new(scheme, trace) };
             let mut scenario = compare.scenario()?;
             scenario.name = real.to_string();
@@ -67,16 +73,13 @@ pub(super) fn recordings(
     Ok(pairs)
 }
 
-/// The scenario of a file, with the hosts that both sides have.
-pub(super) fn of_file(
+/// Loads the traces of a scenario of the file at `path`, and makes their names lead there from any folder.
+pub fn load_traces(
+    scenario: &mut Scenario,
     path: &Path,
-    hosts: RealHost,
     names: &Names,
     traces: &mut Traces,
-) -> Result<Pair, Failure> {
-    let mut scenario = run::read(path)?;
-    run::set_host(&mut scenario, hosts.profile())
-        .map_err(|fault| Failure::input(format!("{}: {fault}", path.display())))?;
+) -> Result<(), Error> {
     for link in &mut scenario.links {
         // A file beside the scenario is found from anywhere by its whole path, and is not another's of the same name.
         if let Service::Trace(name) = &mut link.service
@@ -84,14 +87,16 @@ pub(super) fn of_file(
             && !names.list().contains(name)
             && beside.is_file()
         {
-            *name = std::path::absolute(beside).map_err(Failure::run)?.display().to_string();
+            let absolute = std::path::absolute(beside);
+            *name = absolute.map_err(|error| Error::run(path.display(), error))?.display().to_string();
         }
     }
-    traces.extend(run::load_traces(&mut scenario, path, names)?);
-    emulated::check(&scenario, traces, emulated::hosts(hosts.profile())?).map_err(|mut error| {
-        error.file = Some(path.display().to_string());
-        error
-    })?;
+    traces.extend(input::traces(scenario, path, names)?);
+    Ok(())
+}
+
+/// The pair of a scenario of one's own, whose flows have the hosts that both sides have.
+pub fn of_scenario(scenario: Scenario, hosts: Hosts) -> Pair {
     let bottleneck = scenario.flows.first().and_then(|flow| flow.path.first());
     let queue = match bottleneck {
         Some(Hop::Link(name)) => scenario.link(name).map(|index| scenario.links[index].queue.name()),
@@ -100,15 +105,15 @@ pub(super) fn of_file(
     let controller = scenario.flows.first().map(|flow| flow.controller.name());
     let tabled = controller.zip(queue).and_then(|(controller, queue)| Model::tolerance(controller, queue));
     let (tolerance, source) = match (hosts, tabled) {
-        (RealHost::Quinn, _) => (QUIC, BAR),
-        (RealHost::Tcp, Some(tolerance)) => (tolerance, TABLE),
-        (RealHost::Tcp, None) => (loosest(), LOOSEST),
+        (Hosts::Quic, _) => (QUIC, BAR),
+        (Hosts::Tcp, Some(tolerance)) => (tolerance, TABLE),
+        (Hosts::Tcp, None) => (loosest(), LOOSEST),
     };
-    Ok(Pair { label: scenario.name.clone(), scenario, tolerance, source, reference: None })
+    Pair { label: scenario.name.clone(), scenario, tolerance, source, reference: None }
 }
 
 /// Of what was never measured nobody knows how far real runs lie apart: what the table allows at most.
-pub(super) fn loosest() -> Tolerance {
+pub fn loosest() -> Tolerance {
     let models = MODELS.iter().map(|model| model.tolerance);
     models.fold(Tolerance { throughput: 0.0, p95: 0.0 }, |most, one| Tolerance {
         throughput: most.throughput.max(one.throughput),
@@ -117,7 +122,9 @@ pub(super) fn loosest() -> Tolerance {
 }
 
 /// What QUIC is run for where no scenario is named: schemes of every kind that it has, on recordings and on a fixed link.
-pub(super) fn of_quic(duration: Duration, names: &Names, traces: &mut Traces) -> Result<Vec<Pair>, Failure> {
+///
+/// Fails with [`Error::Recording`] where a recording is not in the folder that `names` stands for.
+pub fn of_quic(duration: Duration, names: &Names, traces: &mut Traces) -> Result<Vec<Pair>, Error> {
     const RATE: Rate = Rate::from_mbps(12);
     let bottlenecks = [
         Some("Verizon-LTE-short.down"),
@@ -128,14 +135,14 @@ pub(super) fn of_quic(duration: Duration, names: &Names, traces: &mut Traces) ->
     let mut pairs = Vec::new();
     for words in ["abc", "cubic", "cubic+codel:target=50ms,interval=100ms", "quicdc"] {
         for trace in bottlenecks {
-            let scheme = Scheme::parse(words).map_err(Failure::run)?;
+            let scheme = Scheme::parse(words)?;
             let name = words.split(':').next().unwrap_or(words).to_string();
             let compare = Compare { duration, ..Compare::new(scheme, trace.unwrap_or("step")) };
             let mut scenario = compare.scenario()?;
             if trace.is_none() {
                 scenario.links[0].service = Service::Fixed(RATE);
             }
-            run::set_host(&mut scenario, HostName::Quinn).map_err(Failure::run)?;
+            run::set_host(&mut scenario, Host::Quic);
             scenario.name.clone_from(&name);
             load(&scenario, names, traces)?;
             let place = trace.map_or_else(|| RATE.to_string(), str::to_string);
@@ -146,10 +153,14 @@ pub(super) fn of_quic(duration: Duration, names: &Names, traces: &mut Traces) ->
     Ok(pairs)
 }
 
-fn load(scenario: &Scenario, names: &Names, traces: &mut Traces) -> Result<(), Failure> {
-    simulate::load_traces(scenario, names, traces).map_err(|failure| {
-        let hint = "the recordings are not part of the project: put them into a folder and name it by BRAKELIGHT_TRACES, or \
-                    give scenario files";
-        Failure { message: format!("{}; {hint}", failure.message), ..failure }
-    })
+/// Loads every trace that `scenario` names.
+fn load(scenario: &Scenario, names: &Names, traces: &mut Traces) -> Result<(), Error> {
+    for link in &scenario.links {
+        if let Service::Trace(name) = &link.service
+            && !traces.contains_key(name)
+        {
+            traces.insert(name.clone(), names.load(name).map_err(Error::Recording)?);
+        }
+    }
+    Ok(())
 }

@@ -10,11 +10,11 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::Type;
 
 use super::Columns;
-use crate::failure::Failure;
+use crate::error::Error;
 
 /// The file.
-pub fn encode(columns: &Columns) -> Result<Vec<u8>, Failure> {
-    write(columns).map_err(|error| Failure::run(format!("Parquet: {error}")))
+pub fn encode(columns: &Columns) -> Result<Vec<u8>, Error> {
+    write(columns).map_err(|error| Error::Encode { format: "Parquet", reason: error.to_string() })
 }
 
 fn write(columns: &Columns) -> Result<Vec<u8>, ParquetError> {

@@ -1,4 +1,4 @@
-//! Logs on request: time series as CSV or Parquet, link logs as Mahimahi writes them.
+//! Time series as CSV or Parquet, link logs as Mahimahi writes them.
 
 #[cfg(feature = "parquet")]
 pub mod parquet;
@@ -6,49 +6,53 @@ pub mod parquet;
 use brakelight_scenario::link_log;
 use brakelight_scenario::outcome::{FlowSeries, LinkSeries, Outcome, Series};
 
-use crate::arguments::SeriesFormat;
-use crate::failure::Failure;
-use crate::folder::Folder;
+use crate::error::Error;
+use crate::output::File;
 use crate::text::csv;
+
+/// The file format of time series.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SeriesFormat {
+    /// Text.
+    Csv,
+    /// Columns, compressed.
+    #[cfg(feature = "parquet")]
+    Parquet,
+}
 
 /// A table of numbers: named columns of equal length, some of them with gaps.
 pub type Columns = Vec<(String, Vec<Option<f64>>)>;
 
-/// Writes the series of one run, one file per link and per flow, named after `stem`.
-pub fn write_series(
-    folder: &Folder,
-    stem: &str,
-    series: &Series,
+/// The series of one run, one file per link and per flow in the folder `series`, named after `stem`.
+pub fn files<'a>(
+    stem: &'a str,
+    series: &'a Series,
     format: SeriesFormat,
-) -> Result<(), Failure> {
-    let links = series
-        .links
-        .iter()
-        .map(|link| (format!("{stem}.link-{}", file_name(&link.name)), link_columns(link)));
-    let flows = series
-        .flows
-        .iter()
-        .map(|flow| (format!("{stem}.flow-{}", file_name(&flow.name)), flow_columns(flow)));
-    for (name, columns) in links.chain(flows) {
-        match format {
-            SeriesFormat::Csv => folder.write(&format!("series/{name}.csv"), to_csv(&columns))?,
-            #[cfg(feature = "parquet")]
-            SeriesFormat::Parquet => {
-                folder.write(&format!("series/{name}.parquet"), parquet::encode(&columns)?)?
-            }
-        }
-    }
-    Ok(())
+) -> impl Iterator<Item = Result<File, Error>> + 'a {
+    let links = series.links.iter();
+    let links = links.map(move |link| (format!("{stem}.link-{}", file_name(&link.name)), link_columns(link)));
+    let flows = series.flows.iter();
+    let flows = flows.map(move |flow| (format!("{stem}.flow-{}", file_name(&flow.name)), flow_columns(flow)));
+    links.chain(flows).map(move |(name, columns)| match format {
+        SeriesFormat::Csv => Ok(File::new(format!("series/{name}.csv"), to_csv(&columns))),
+        #[cfg(feature = "parquet")]
+        SeriesFormat::Parquet => Ok(File::new(format!("series/{name}.parquet"), parquet::encode(&columns)?)),
+    })
 }
 
-/// Writes the links' logs of one run that `command` made.
-pub fn write_link_logs(folder: &Folder, stem: &str, outcome: &Outcome, command: &str) -> Result<(), Failure> {
-    for log in &outcome.link_logs {
+/// The links' logs of one run that `command` made, one file per link in the folder `links`, named after `stem`.
+pub fn link_logs<'a>(
+    stem: &'a str,
+    outcome: &'a Outcome,
+    command: &'a str,
+) -> impl Iterator<Item = Result<File, Error>> + 'a {
+    outcome.link_logs.iter().map(move |log| {
         let mut text = String::new();
-        link_log::write(log, command, &mut text).map_err(Failure::run)?;
-        folder.write(&format!("links/{stem}.{}.log", file_name(&log.name)), text)?;
-    }
-    Ok(())
+        let written = link_log::write(log, command, &mut text);
+        written.map_err(|error| Error::Encode { format: "link log", reason: error.to_string() })?;
+        Ok(File::new(format!("links/{stem}.{}.log", file_name(&log.name)), text))
+    })
 }
 
 /// `text` as part of a file's name: what a shell or a file system would trip over becomes a hyphen.

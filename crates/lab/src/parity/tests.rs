@@ -96,24 +96,3 @@ fn simulated_connections_begin_with_the_emulated_ones_and_their_data_a_handshake
     assert_eq!(begin(Simulated::QuicStack), 400.0 - 50.0);
     assert_eq!(begin(Simulated::QuicModel), 400.0 + 100.0 - 50.0);
 }
-
-#[test]
-fn runs_go_on_side_by_side_and_end_with_the_first_that_fails() {
-    let (going, met) = (Mutex::new(0), std::sync::Condvar::new());
-    let met_another = |_: &u32| {
-        *lock(&going) += 1;
-        met.notify_all();
-        let patience = std::time::Duration::from_secs(60);
-        let waited = met.wait_timeout_while(lock(&going), patience, |going| *going < 2).unwrap();
-        Ok(!waited.1.timed_out())
-    };
-    let seen: Vec<bool> =
-        side_by_side(&[1, 2], 2, met_another).into_iter().map(|(_, seen)| seen.unwrap()).collect();
-    assert_eq!(seen, [true, true]);
-    let fails = |task: &u32| if *task == 1 { Err(Failure::run("no")) } else { Ok(()) };
-    let tried = side_by_side(&[0, 1, 2, 3], 1, fails);
-    assert_eq!(
-        tried.iter().map(|(place, one)| (*place, one.is_ok())).collect::<Vec<_>>(),
-        [(0, true), (1, false)]
-    );
-}

@@ -1,0 +1,22 @@
+//! Who the hosts are that `--host` asks for.
+
+use brakelight_core::registry::Host;
+use brakelight_lab::quinn::{self, QuicStack};
+use brakelight_lab::{Runner, Simulator, run};
+use brakelight_scenario::scenario::Scenario;
+
+use crate::arguments::HostName;
+
+/// Gives every flow another host, and says how to run it; or which flow cannot have it, and why.
+pub fn set(scenario: &mut Scenario, host: HostName) -> Result<&'static dyn Runner, String> {
+    let profile = match host {
+        HostName::Tcp => Host::Tcp,
+        HostName::Quic | HostName::Quinn => Host::Quic,
+    };
+    run::set_host(scenario, profile);
+    if host != HostName::Quinn {
+        return Ok(&Simulator);
+    }
+    quinn::check(scenario)?;
+    Ok(&QuicStack)
+}

@@ -1,0 +1,123 @@
+//! What can go wrong.
+
+use std::fmt;
+use std::io;
+
+use brakelight_scenario::cost::Cost;
+use brakelight_scenario::problem::InputError;
+use brakelight_scenario::trace::names::NameError;
+
+/// Why a runner could not run a scenario, in its own words.
+pub type Cause = Box<dyn std::error::Error + Send + Sync>;
+
+/// Why there is no result.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A scheme, a scenario or an experiment is wrong.
+    #[error(transparent)]
+    Input(#[from] InputError),
+    /// A trace is unknown, or cannot be read.
+    #[error(transparent)]
+    Trace(#[from] NameError),
+    /// The trace of a link is unknown, or cannot be read.
+    #[error("{owner}: link `{link}`: trace: {error}")]
+    LinkTrace {
+        /// The scenario: its file, or its name.
+        owner: String,
+        /// The link.
+        link: String,
+        /// Why.
+        error: NameError,
+    },
+    /// A comparison names a trace twice.
+    #[error("`{0}` is there twice; give every trace once")]
+    SameTrace(String),
+    /// A file cannot be read.
+    #[error("{file}: {error}; give {what} file that can be read")]
+    Unreadable {
+        /// The file.
+        file: String,
+        /// What it should be: `a scenario`.
+        what: &'static str,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// A file is not text.
+    #[error("{file}:{line}: not UTF-8 text; {what} is a TOML file")]
+    NotText {
+        /// The file.
+        file: String,
+        /// The first line that is not.
+        line: usize,
+        /// What it should be: `a scenario`.
+        what: &'static str,
+    },
+    /// A scenario cannot run with the hosts that were asked for.
+    #[error("{owner}: {reason}")]
+    Host {
+        /// The scenario: its file, or its name.
+        owner: String,
+        /// Which flow cannot, and why.
+        reason: String,
+    },
+    /// A run would take hours or fill the memory, and was not allowed to.
+    #[error("{label}: the estimate for one run is {cost}; make it smaller, or allow it")]
+    TooCostly {
+        /// What would be run.
+        label: String,
+        /// The estimate.
+        cost: Cost,
+    },
+    /// There is no claim of this name.
+    #[error("unknown claim `{id}`: valid are {}", known.join(", "))]
+    UnknownClaim {
+        /// The name.
+        id: String,
+        /// The names there are.
+        known: Vec<String>,
+    },
+    /// A recording that everybody must get for themselves is not there.
+    #[error(
+        "{0}; the recordings are not part of the project: put them into a folder and name it by BRAKELIGHT_TRACES, or \
+         give scenario files"
+    )]
+    Recording(NameError),
+    /// A run failed.
+    #[error("{label}: {cause}")]
+    Run {
+        /// Which: the job and its seed.
+        label: String,
+        /// Why.
+        cause: Cause,
+    },
+    /// A job was given no seed, or has no run.
+    #[error("{0}: there was no run")]
+    NoRun(String),
+    /// A result could not be written in a format.
+    #[error("{format}: {reason}")]
+    Encode {
+        /// The format: `JSON`, `Parquet`.
+        format: &'static str,
+        /// Why.
+        reason: String,
+    },
+    /// The progress callback asked to stop.
+    #[error("cancelled")]
+    Cancelled,
+}
+
+impl Error {
+    /// Returns `true` if the caller's input was wrong, and `false` if a run or a result failed.
+    pub fn is_input(&self) -> bool {
+        !matches!(self, Error::Run { .. } | Error::NoRun(_) | Error::Encode { .. } | Error::Cancelled)
+    }
+
+    pub(crate) fn json(error: &serde_json::Error) -> Self {
+        Error::Encode { format: "JSON", reason: error.to_string() }
+    }
+
+    pub(crate) fn run(label: impl fmt::Display, cause: impl Into<Cause>) -> Self {
+        Error::Run { label: label.to_string(), cause: cause.into() }
+    }
+}

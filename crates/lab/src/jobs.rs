@@ -1,0 +1,200 @@
+//! Many runs at once, each of them single-threaded; the results are in the order of the jobs, whatever the order in which they
+//! finished.
+
+use brakelight_scenario::cost::Cost;
+use brakelight_scenario::outcome::{Outcome, Run};
+use brakelight_scenario::scenario::Scenario;
+use brakelight_sim::Traces;
+
+use crate::error::Error;
+use crate::parallel;
+use crate::progress::Progress;
+use crate::runner::Runner;
+
+/// One scenario, to be run with several seeds.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// What it is called while it runs.
+    pub label: String,
+    /// The scenario, with its first seed.
+    pub scenario: Scenario,
+    /// What `scheme` and `trace` of its row say, instead of the scenario's own words.
+    pub names: Option<(String, String)>,
+}
+
+/// What became of a job.
+#[derive(Clone, Debug)]
+pub struct JobOutcome {
+    /// Its row: the run, or the medians of several.
+    pub run: Run,
+    /// The first seed's outcome, with its series and logs.
+    pub first: Outcome,
+}
+
+impl JobOutcome {
+    /// The row of one or more runs of the same scenario; none if there are none.
+    pub fn of(outcomes: Vec<Outcome>) -> Option<Self> {
+        let runs: Vec<Run> = outcomes.iter().map(|outcome| outcome.run.clone()).collect();
+        let run = if runs.len() == 1 { runs.first().cloned() } else { Run::median(&runs) };
+        run.zip(outcomes.into_iter().next()).map(|(run, first)| JobOutcome { run, first })
+    }
+}
+
+/// Runs every job with `seeds` seeds by `runner`. `progress` is told of every run; the work as a whole is called `what`.
+pub fn run(
+    what: &str,
+    jobs: &[Job],
+    seeds: u32,
+    traces: &Traces,
+    runner: &dyn Runner,
+    progress: &dyn Progress,
+) -> Result<Vec<JobOutcome>, Error> {
+    progress.begin(what, jobs.len() * seeds as usize);
+    let tasks: Vec<(usize, u32)> =
+        (0..jobs.len()).flat_map(|job| (0..seeds).map(move |seed| (job, seed))).collect();
+    let outcomes = parallel::map(&tasks, |&(index, seed)| {
+        if progress.is_cancelled() {
+            return Err(Error::Cancelled);
+        }
+        let job = &jobs[index];
+        let outcome = one(runner, job, seed, traces);
+        progress.step(&job.label);
+        outcome
+    })?;
+    let mut outcomes = outcomes.into_iter();
+    jobs.iter()
+        .map(|job| {
+            let own = outcomes.by_ref().take(seeds as usize).collect();
+            JobOutcome::of(own).ok_or_else(|| Error::NoRun(job.label.clone()))
+        })
+        .collect()
+}
+
+fn one(runner: &dyn Runner, job: &Job, seed: u32, traces: &Traces) -> Result<Outcome, Error> {
+    let mut scenario = job.scenario.clone();
+    scenario.seed = scenario.seed.wrapping_add(u64::from(seed));
+    if seed > 0 {
+        // Series and logs are kept of the first seed only; a hundred of them would fill the memory.
+        scenario.record.series = false;
+        scenario.record.link_logs = false;
+    }
+    let mut outcome = runner
+        .run(&scenario, traces)
+        .map_err(|cause| Error::run(format_args!("{}, seed {}", job.label, scenario.seed), cause))?;
+    if let Some((scheme, trace)) = &job.names {
+        outcome.run.scheme.clone_from(scheme);
+        outcome.run.trace.clone_from(trace);
+    }
+    Ok(outcome)
+}
+
+/// Refuses jobs that would take hours or fill the memory.
+pub fn check_cost(jobs: &[Job], traces: &Traces) -> Result<(), Error> {
+    jobs.iter().try_for_each(|job| check_cost_of(&job.label, &job.scenario, traces))
+}
+
+/// Refuses one scenario, called `label`, that would take hours or fill the memory.
+pub fn check_cost_of(label: &str, scenario: &Scenario, traces: &Traces) -> Result<(), Error> {
+    let cost = Cost::of(scenario, traces);
+    if cost.is_excessive() {
+        return Err(Error::TooCostly { label: label.to_string(), cost });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+    use brakelight_scenario::compare::Compare;
+    use brakelight_scenario::scheme::Scheme;
+
+    use super::*;
+    use crate::error::Cause;
+
+    /// Says what seed it was given.
+    struct Echo;
+
+    impl Runner for Echo {
+        fn run(&self, scenario: &Scenario, _: &Traces) -> Result<Outcome, Cause> {
+            let run = Run { seed: scenario.seed, throughput_mbps: scenario.seed as f64, ..Run::default() };
+            Ok(Outcome { run, ..Outcome::default() })
+        }
+    }
+
+    /// Runs nothing.
+    struct Fails;
+
+    impl Runner for Fails {
+        fn run(&self, _: &Scenario, _: &Traces) -> Result<Outcome, Cause> {
+            Err("no".into())
+        }
+    }
+
+    fn jobs(count: usize) -> Vec<Job> {
+        let scheme = Scheme::parse("cubic").unwrap();
+        let scenario = Compare::new(scheme, "step").scenario().unwrap();
+        let job = |index| Job { label: format!("job {index}"), scenario: scenario.clone(), names: None };
+        (0..count).map(job).collect()
+    }
+
+    /// Notes what it is told, and asks to stop after so many steps.
+    struct Notes {
+        begun: Mutex<Vec<(String, usize)>>,
+        steps: AtomicUsize,
+        most: usize,
+        cancelled: AtomicBool,
+    }
+
+    impl Notes {
+        fn until(most: usize) -> Self {
+            Notes { begun: Mutex::default(), steps: 0.into(), most, cancelled: false.into() }
+        }
+    }
+
+    impl Progress for Notes {
+        fn begin(&self, what: &str, steps: usize) {
+            self.begun.lock().unwrap().push((what.to_string(), steps));
+        }
+
+        fn step(&self, label: &str) {
+            assert!(label.starts_with("job "));
+            if self.steps.fetch_add(1, Ordering::SeqCst) + 1 >= self.most {
+                self.cancelled.store(true, Ordering::SeqCst);
+            }
+        }
+
+        fn is_cancelled(&self) -> bool {
+            self.cancelled.load(Ordering::SeqCst)
+        }
+    }
+
+    #[test]
+    fn every_job_has_a_row_of_medians_over_its_seeds_and_every_run_is_a_step() {
+        let notes = Notes::until(usize::MAX);
+        let rows = run("testing", &jobs(2), 3, &Traces::new(), &Echo, &notes).unwrap();
+        assert_eq!(rows.len(), 2);
+        assert!(rows.iter().all(|row| row.run.throughput_mbps == 2.0 && row.run.spread.unwrap().n == 3));
+        assert!(rows.iter().all(|row| row.first.run.seed == 1));
+        assert_eq!(*notes.begun.lock().unwrap(), [("testing".to_string(), 6)]);
+        assert_eq!(notes.steps.load(Ordering::SeqCst), 6);
+    }
+
+    #[test]
+    fn no_run_begins_once_the_caller_asks_to_stop() {
+        let notes = Notes::until(1);
+        let error = run("testing", &jobs(1), 1000, &Traces::new(), &Echo, &notes).unwrap_err();
+        assert!(matches!(error, Error::Cancelled) && !error.is_input());
+        // As many as there are threads were on their way.
+        assert!(notes.steps.load(Ordering::SeqCst) < 1000);
+    }
+
+    #[test]
+    fn a_run_that_fails_says_which_and_why() {
+        let error = run("testing", &jobs(1), 1, &Traces::new(), &Fails, &()).unwrap_err();
+        assert_eq!(error.to_string(), "job 0, seed 1: no");
+        let error = run("testing", &jobs(1), 0, &Traces::new(), &Echo, &()).unwrap_err();
+        assert_eq!(error.to_string(), "job 0: there was no run");
+    }
+}

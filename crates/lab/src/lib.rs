@@ -1,0 +1,46 @@
+//! What people do with runs: compare schemes, judge claims, rank, report. A library: it parses no command line, prints nothing, ends
+//! no process, and leaves threads to its caller.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`mod@compare`], [`mod@run`], [`mod@reproduce`], [`parity`], [`stability`], [`mod@bench`], [`listing`] | one job each, from what is asked to what came out |
+//! | [`jobs`], [`runner`], [`progress`] | many runs at once, by any simulator or stack; how far they are |
+//! | [`table`], [`summary`] | rows, and what they say together: medians, ranking, the Pareto frontier |
+//! | [`report`], [`output`], [`series`], [`text`] | results as HTML, as files, as time series, as text |
+//! | [`schemes`], [`input`], [`origin`], [`error`] | default schemes, files read, where a result comes from, what can go wrong |
+#![cfg_attr(feature = "quic", doc = "| [`quinn`] | the real QUIC stack as a host of the simulator |")]
+#![forbid(unsafe_code)]
+
+pub mod bench;
+pub mod compare;
+pub mod error;
+pub mod input;
+pub mod jobs;
+pub mod listing;
+pub mod origin;
+pub mod output;
+mod parallel;
+pub mod parity;
+pub mod progress;
+#[cfg(feature = "quic")]
+pub mod quinn;
+pub mod report;
+pub mod reproduce;
+pub mod run;
+pub mod runner;
+pub mod schemes;
+pub mod series;
+pub mod stability;
+pub mod summary;
+pub mod table;
+#[cfg(test)]
+mod testing;
+pub mod text;
+
+pub use compare::{Compare, compare};
+pub use error::Error;
+pub use progress::Progress;
+pub use reproduce::reproduce;
+pub use run::run;
+pub use runner::{Runner, Simulator};
+pub use table::Table;

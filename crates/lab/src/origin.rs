@@ -1,0 +1,29 @@
+//! Where a result comes from.
+
+use brakelight_scenario::documents::Origin;
+
+/// This version on this machine, with neither a command line nor a commit: a program that has them adds them.
+pub fn origin(seed: u64) -> Origin {
+    let version = env!("CARGO_PKG_VERSION").to_string();
+    Origin { version, git: None, command: String::new(), seed, host: host() }
+}
+
+/// Processor, cores and system, as far as they can be known.
+pub fn host() -> String {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let plural = if cores == 1 { "" } else { "s" };
+    let processor = processor().unwrap_or_else(|| format!("unknown {} processor", std::env::consts::ARCH));
+    format!("{processor}, {cores} core{plural}, {}", system())
+}
+
+fn processor() -> Option<String> {
+    let text = std::fs::read_to_string("/proc/cpuinfo").ok()?;
+    let line = text.lines().find(|line| line.starts_with("model name"))?;
+    let (_, name) = line.split_once(':')?;
+    Some(name.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+fn system() -> String {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    format!("{} {}", std::env::consts::OS, release.trim()).trim().to_string()
+}

@@ -1,0 +1,217 @@
+//! The papers' claims, run and judged. The experiments are files; this runs their jobs, all seeds of all experiments at once, and
+//! judges what they measured.
+
+use std::collections::BTreeMap;
+
+use brakelight_scenario::documents::Claim;
+use brakelight_scenario::experiment::{self, EMBEDDED, Experiment, Job, Table};
+use brakelight_scenario::scenario::Scenario;
+use brakelight_scenario::trace::names::{NameError, Names};
+use brakelight_sim::Traces;
+
+use crate::error::Error;
+use crate::jobs;
+use crate::parallel;
+use crate::progress::Progress;
+use crate::runner::{Runner, Simulator};
+
+/// Judges the claims that `ids` name, all where there is no id: an id in full such as `ABC-F1`, or a beginning of one. Fails before
+/// the first run if an id names nothing, or the runs would take hours. Claims whose recordings are not in the folder that
+/// `BRAKELIGHT_TRACES` names get the verdict `needs-recordings`.
+pub fn reproduce(ids: &[String]) -> Result<Vec<Claim>, Error> {
+    let judge =
+        Judge { runner: &Simulator, names: &Names::from_environment()?, progress: &(), any_cost: false };
+    judge.claims(&chosen(&all()?, ids)?)
+}
+
+/// Every experiment that the program ships.
+///
+/// Fails only if one of them cannot be read, which would be a fault of this crate.
+pub fn all() -> Result<Vec<Experiment>, Error> {
+    EMBEDDED.iter().map(|(file, text)| experiment::read(file, text).map_err(Error::from)).collect()
+}
+
+/// Those of `all` with a claim that one of `ids` names, with these claims only, and those that it names where no claim is called so;
+/// all where there is no id. Fails with [`Error::UnknownClaim`] if an id names nothing.
+pub fn chosen(all: &[Experiment], ids: &[String]) -> Result<Vec<Experiment>, Error> {
+    let is_claim =
+        |id: &str| all.iter().flat_map(|experiment| &experiment.claims).any(|claim| names(id, &claim.id));
+    let (ids, titles): (Vec<&String>, Vec<&String>) = ids.iter().partition(|id| is_claim(id));
+    for id in &titles {
+        if !all.iter().any(|experiment| names(id, &experiment.id)) {
+            let mut known: Vec<String> = Vec::new();
+            for claim in all.iter().flat_map(|experiment| &experiment.claims) {
+                if !known.contains(&claim.id) {
+                    known.push(claim.id.clone());
+                }
+            }
+            return Err(Error::UnknownClaim { id: id.to_string(), known });
+        }
+    }
+    let mut chosen = all.to_vec();
+    for experiment in &mut chosen {
+        let whole = ids.is_empty() && titles.is_empty() || titles.iter().any(|id| names(id, &experiment.id));
+        experiment.claims.retain(|claim| whole || ids.iter().any(|id| names(id, &claim.id)));
+    }
+    chosen.retain(|experiment| !experiment.claims.is_empty());
+    Ok(chosen)
+}
+
+/// Whether `id` names `claim`: in full, up to a hyphen, or up to the letter of a part: `B-F6` names `B-F6a` and `B-F6cap`.
+fn names(id: &str, claim: &str) -> bool {
+    let (id, claim) = (id.to_ascii_lowercase(), claim.to_ascii_lowercase());
+    let part = |rest: &str| {
+        id.ends_with(|c: char| c.is_ascii_digit()) && rest.starts_with(|c: char| c.is_ascii_alphabetic())
+    };
+    claim.strip_prefix(&id).is_some_and(|rest| rest.is_empty() || rest.starts_with('-') || part(rest))
+}
+
+/// The traces of an experiment; none where a recording is not there.
+fn traces(experiment: &Experiment, names: &Names) -> Result<Option<Traces>, Error> {
+    let mut traces = Traces::new();
+    for name in experiment.traces() {
+        match names.load(name) {
+            Ok(trace) => traces.insert(name.to_string(), trace),
+            Err(NameError::Unknown { .. }) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+    }
+    Ok(Some(traces))
+}
+
+/// How claims are judged.
+#[derive(Clone, Copy)]
+pub struct Judge<'a> {
+    /// What runs the experiments' scenarios.
+    pub runner: &'a dyn Runner,
+    /// The traces there are.
+    pub names: &'a Names,
+    /// Told of every run.
+    pub progress: &'a dyn Progress,
+    /// Whether to run what by its estimate takes hours or fills the memory.
+    pub any_cost: bool,
+}
+
+impl Judge<'_> {
+    /// Runs `experiments` and judges their claims, in their order. A scenario that several of them share runs once.
+    pub fn claims(&self, experiments: &[Experiment]) -> Result<Vec<Claim>, Error> {
+        let traces: Vec<Option<Traces>> =
+            experiments.iter().map(|experiment| traces(experiment, self.names)).collect::<Result<_, _>>()?;
+        let plan = Plan::new(experiments, |index| traces[index].is_some());
+        for &(index, job) in plan.distinct.iter().filter(|_| !self.any_cost) {
+            if let Some(traces) = &traces[index] {
+                jobs::check_cost_of(&experiments[index].id, &experiments[index].jobs[job].scenario, traces)?;
+            }
+        }
+        self.progress.begin("reproducing", plan.distinct.len());
+        let outcomes = parallel::map(&plan.distinct, |&(index, job)| {
+            if self.progress.is_cancelled() {
+                return Err(Error::Cancelled);
+            }
+            let experiment = &experiments[index];
+            let traces = traces[index].as_ref().expect("only experiments with their traces have jobs here");
+            let outcome = self.runner.run(&experiment.jobs[job].scenario, traces);
+            self.progress.step(&experiment.id);
+            outcome.map_err(|cause| Error::run(&experiment.id, cause))
+        })?;
+        let mut tables: Vec<Option<Table>> = experiments
+            .iter()
+            .zip(&traces)
+            .map(|(experiment, traces)| traces.as_ref().map(|_| Table::new(&experiment.dimensions)))
+            .collect();
+        for &(index, job, distinct) in &plan.jobs {
+            if let Some(table) = &mut tables[index] {
+                table.add(&experiments[index].jobs[job].point, &outcomes[distinct].run);
+            }
+        }
+        let judged = experiments.iter().zip(&tables);
+        let claims = judged.flat_map(|(experiment, table)| {
+            experiment.judge(table.as_ref(), &mut brakelight_sim::checks::run)
+        });
+        Ok(claims.collect())
+    }
+}
+
+/// What to run. Several figures of a paper show the same runs; each is run once.
+struct Plan {
+    /// An experiment and one of its jobs, for every scenario that differs from all others.
+    distinct: Vec<(usize, usize)>,
+    /// Every experiment and job, and the place in `distinct` of its scenario.
+    jobs: Vec<(usize, usize, usize)>,
+}
+
+impl Plan {
+    /// The jobs of those of `experiments` that `can_run`.
+    fn new(experiments: &[Experiment], can_run: impl Fn(usize) -> bool) -> Self {
+        let mut plan = Plan { distinct: Vec::new(), jobs: Vec::new() };
+        let mut known: BTreeMap<String, usize> = BTreeMap::new();
+        for (index, experiment) in experiments.iter().enumerate().filter(|(index, _)| can_run(*index)) {
+            for (job, Job { scenario, .. }) in experiment.jobs.iter().enumerate() {
+                // A scenario's name says nothing of what happens in it, and its spelling says everything.
+                let scenario = Scenario { name: String::new(), ..scenario.clone() };
+                let place = *known.entry(format!("{scenario:?}")).or_insert_with(|| {
+                    plan.distinct.push((index, job));
+                    plan.distinct.len() - 1
+                });
+                plan.jobs.push((index, job, place));
+            }
+        }
+        plan
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_names_a_claim_in_full_or_up_to_a_hyphen() {
+        assert!(names("ABC-F1", "ABC-F1"));
+        assert!(names("abc", "ABC-F1"));
+        assert!(names("ABC-F8", "ABC-F8-UTIL"));
+        assert!(!names("ABC-F1", "ABC-F12"));
+        assert!(names("B-F6", "B-F6a") && names("B-F6", "B-F6cap") && !names("B-F", "B-F6a"));
+        assert!(!names("ABC-F12", "ABC-F1"));
+    }
+
+    #[test]
+    fn a_scenario_that_two_experiments_share_runs_once() {
+        let text = |id: &str, schemes: &str| {
+            format!(
+                "id = \"{id}\"\ntitle = \"t\"\nsource = \"s\"\nschemes = {schemes}\ntraces = [\"one\"]\nseeds = 3\n\
+                 [[claim]]\nclaim = \"c\"\ncheck = \"utilization > 0\""
+            )
+        };
+        let read = |id, schemes| experiment::read("x.toml", &text(id, schemes)).unwrap();
+        let experiments =
+            [read("EX-1", "[\"cubic\", \"vegas\"]"), read("EX-2", "{ a = \"newreno\", b = \"vegas\" }")];
+        let plan = Plan::new(&experiments, |_| true);
+        assert_eq!(plan.distinct, [(0, 0), (0, 1), (0, 2), (0, 3), (0, 4), (0, 5), (1, 0), (1, 1), (1, 2)]);
+        assert_eq!(plan.jobs.len(), 12);
+        assert_eq!(plan.jobs[9..], [(1, 3, 3), (1, 4, 4), (1, 5, 5)]);
+        assert_eq!(Plan::new(&experiments, |index| index == 1).distinct.len(), 6);
+    }
+
+    #[test]
+    fn an_unknown_id_is_refused_with_the_known_ones() {
+        let error = chosen(&all().unwrap(), &["ABC-F99".to_string()]).unwrap_err();
+        assert!(error.is_input());
+        let message = error.to_string();
+        assert!(message.starts_with("unknown claim `ABC-F99`: valid are "), "{message}");
+        assert!(message.contains("ABC-F1"), "{message}");
+    }
+
+    #[test]
+    fn an_experiment_s_own_id_stands_for_all_of_its_claims_where_no_claim_has_it() {
+        let all = all().unwrap();
+        let one = |id: &str| chosen(&all, &[id.to_string()]).unwrap();
+        assert!(all.iter().flat_map(|experiment| &experiment.claims).all(|claim| claim.id != "B-U"));
+        let [statements] = one("B-U").try_into().unwrap();
+        assert_eq!(statements.id, "B-U");
+        assert!(statements.claims.len() > 10);
+        assert_eq!(one("FIRST").len(), 3);
+        for experiment in &all {
+            assert!(!one(&experiment.id).is_empty(), "{}", experiment.id);
+        }
+    }
+}

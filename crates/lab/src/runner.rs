@@ -1,0 +1,23 @@
+//! What runs a scenario: the simulator with its modelled hosts, or whatever else can.
+
+use brakelight_scenario::outcome::Outcome;
+use brakelight_scenario::scenario::Scenario;
+use brakelight_sim::Traces;
+
+use crate::error::Cause;
+
+/// Runs one scenario from beginning to end. Several threads may ask at once.
+pub trait Runner: Sync {
+    /// Runs `scenario`, whose traces are `traces`.
+    fn run(&self, scenario: &Scenario, traces: &Traces) -> Result<Outcome, Cause>;
+}
+
+/// The simulator with its modelled hosts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Simulator;
+
+impl Runner for Simulator {
+    fn run(&self, scenario: &Scenario, traces: &Traces) -> Result<Outcome, Cause> {
+        Ok(brakelight_sim::run(scenario, traces)?)
+    }
+}

@@ -1,0 +1,88 @@
+//! What a comparison or a run gives: rows, what they were measured with, and what to know of them.
+
+use brakelight_scenario::documents::{Origin, Runs};
+use brakelight_scenario::outcome::{Outcome, Run};
+
+use crate::jobs::JobOutcome;
+use crate::report::{Recorded, Report};
+use crate::summary::{self, Overall};
+use crate::text::{Screen, csv};
+
+/// Rows with all that belongs to them.
+#[derive(Clone, Debug, Default)]
+pub struct Table {
+    /// What it is about, in a few words.
+    pub title: String,
+    /// What was the same for every run: name and value.
+    pub setting: Vec<(String, String)>,
+    /// What a reader should know.
+    pub notes: Vec<String>,
+    /// One row per scheme and trace, or one for a scenario: a run, or the medians of several.
+    pub runs: Vec<Run>,
+    /// For each row the outcome of its first seed, with series and logs where they were asked for.
+    pub first: Vec<Outcome>,
+    /// Which links of each row a report draws, and which flows pass them.
+    pub drawn: Vec<Drawn>,
+    /// The scheme that ratios are to, where it is among the rows.
+    pub reference: Option<String>,
+}
+
+/// What a report draws of a row's series.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Drawn {
+    /// How many of the links, counted from the first.
+    pub links: usize,
+    /// For every flow, the places of the links that its data pass; of flows beyond these, the first.
+    pub paths: Vec<Vec<usize>>,
+}
+
+impl Table {
+    /// A table of jobs, of each of which a report draws `drawn`. Title, setting, notes and reference are empty.
+    pub fn of(results: Vec<JobOutcome>, drawn: &Drawn) -> Self {
+        let drawn = vec![drawn.clone(); results.len()];
+        let (runs, first) = results.into_iter().map(|result| (result.run, result.first)).unzip();
+        Table { runs, first, drawn, ..Table::default() }
+    }
+
+    /// One row per scheme, best power first, over all traces. Ratios are to the first row's scheme.
+    pub fn overall(&self) -> Vec<Overall> {
+        summary::overall(&self.runs, self.runs.first().map(|run| run.scheme.as_str()))
+    }
+
+    /// The rows as the JSON document of `compare` and `run`.
+    pub fn document(&self, origin: Origin) -> Runs {
+        Runs { origin, runs: self.runs.clone() }
+    }
+
+    /// The rows as CSV, without their links and flows.
+    pub fn csv(&self) -> String {
+        csv::runs(&self.runs)
+    }
+
+    /// What an HTML report shows.
+    pub fn report<'a>(&'a self, origin: &'a Origin) -> Report<'a> {
+        let series = self.first.iter().zip(&self.drawn).enumerate().filter_map(|(run, (first, drawn))| {
+            let series = first.series.as_ref()?;
+            Some(Recorded { run, series, links: drawn.links, paths: drawn.paths.clone() })
+        });
+        Report {
+            title: self.title.clone(),
+            setting: self.setting.clone(),
+            notes: self.notes.clone(),
+            origin,
+            runs: &self.runs,
+            series: series.collect(),
+            reference: self.reference.as_deref(),
+        }
+    }
+
+    /// A comparison for people: a table per trace, one over all traces, the notes; and on a terminal a drawing above.
+    pub fn comparison(&self, screen: &Screen) -> String {
+        crate::text::comparison::tables(&self.runs, &self.notes, screen)
+    }
+
+    /// Scenarios for people: of each row a table of the links and one of the flows.
+    pub fn scenarios(&self, screen: &Screen) -> String {
+        crate::text::scenario::tables(&self.runs, screen)
+    }
+}

@@ -1,0 +1,113 @@
+//! Judged claims, for people and for a document.
+
+use brakelight_scenario::documents::{Claim, Verdict};
+use brakelight_scenario::experiment::Experiment;
+
+use super::table::{self, Column};
+use super::{Screen, count};
+
+/// A verdict by its name in JSON.
+pub fn verdict(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Holds => "holds",
+        Verdict::Fails => "fails",
+        Verdict::NeedsRecordings => "needs-recordings",
+        Verdict::NotCheckable => "not-checkable",
+    }
+}
+
+fn tally(claims: &[Claim]) -> String {
+    let verdicts = [Verdict::Holds, Verdict::Fails, Verdict::NeedsRecordings, Verdict::NotCheckable];
+    let counts = verdicts.map(|which| (claims.iter().filter(|claim| claim.verdict == which).count(), which));
+    let counts = counts.iter().filter(|(count, _)| *count > 0);
+    counts.map(|(count, which)| format!("{count} {}", verdict(*which))).collect::<Vec<_>>().join(", ")
+}
+
+/// One block per claim: a row would be wider than any screen.
+pub fn in_words(claims: &[Claim], screen: &Screen) -> String {
+    let widest = claims.iter().map(|claim| claim.id.len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for claim in claims {
+        let head = format!("{:<widest$}  {:<16}", claim.id, verdict(claim.verdict));
+        text += &format!("{}  {}\n", screen.bold(&head), claim.claim);
+        let parts = [("paper", &claim.paper), ("measured", &claim.measured), ("note", &claim.note)];
+        let parts = parts.into_iter().filter(|(_, value)| !value.is_empty());
+        let rows: Vec<Vec<String>> =
+            parts.map(|(name, value)| vec![format!("{:widest$}  {name:<8}", ""), value.clone()]).collect();
+        text += &table::plain(&[Column::text(""), Column::text("")], &rows, screen);
+    }
+    text + &format!("\n{}: {}\n", count(claims.len(), "claim", "claims"), tally(claims))
+}
+
+/// A section with a table for every experiment, whose own note stands above it once.
+pub fn markdown(experiments: &[Experiment], claims: &[Claim]) -> String {
+    let mut text = String::new();
+    let mut rest = claims;
+    for experiment in experiments {
+        let (own, others) = rest.split_at(experiment.claims.len());
+        rest = others;
+        text += &format!("### {}: {}\n\n{}.", experiment.id, experiment.title, experiment.source);
+        if !experiment.note.is_empty() {
+            text += &format!(" Setup: {}.", experiment.note);
+        }
+        text += "\n\n| id | claim | paper | measured | verdict | note |\n|---|---|---|---|---|---|\n";
+        for claim in own {
+            let note = claim.note.strip_suffix(&experiment.note).unwrap_or(&claim.note);
+            let note = note.strip_suffix("; ").unwrap_or(note);
+            let cells =
+                [&claim.id, &claim.claim, &claim.paper, &claim.measured, verdict(claim.verdict), note];
+            let cells = cells.map(|cell: &str| cell.replace('|', "\\|").replace('\n', " "));
+            text += &format!("| {} |\n", cells.join(" | "));
+        }
+        text += "\n";
+    }
+    text + &format!("{}: {}\n", count(claims.len(), "claim", "claims"), tally(claims))
+}
+
+#[cfg(test)]
+mod tests {
+    use brakelight_scenario::experiment;
+
+    use super::*;
+
+    #[test]
+    fn words_stand_below_each_other_whatever_a_claim_lacks() {
+        let claim = |id: &str, verdict, note: &str| Claim {
+            id: id.into(),
+            claim: "More is more".into(),
+            paper: "2x".into(),
+            measured: if note.is_empty() { "2.013".into() } else { String::new() },
+            verdict,
+            note: note.into(),
+        };
+        let claims = [
+            claim("ABC-F2", Verdict::Holds, ""),
+            claim(
+                "ABC-ABS-1",
+                Verdict::NeedsRecordings,
+                "a note so long that it does not fit into one line of sixty",
+            ),
+        ];
+        let screen = Screen { width: 60, terminal: false, colour: false };
+        insta::assert_snapshot!(in_words(&claims, &screen));
+    }
+
+    #[test]
+    fn markdown_says_the_setup_once_and_its_cells_cannot_break_the_table() {
+        let text = "id = \"X\"\ntitle = \"t\"\nsource = \"s 1\"\nnote = \"made up\"\n\
+                    [[claim]]\nclaim = \"a | b\"\npaper = \"1\"\ncheck = \"not-checkable\"\nnote = \"lost\"";
+        let experiment = experiment::read("x.toml", text).unwrap();
+        let claims = experiment.judge(None, &mut |_| None);
+        insta::assert_snapshot!(markdown(&[experiment], &claims), @r"
+        ### X: t
+
+        s 1. Setup: made up.
+
+        | id | claim | paper | measured | verdict | note |
+        |---|---|---|---|---|---|
+        | X | a \| b | 1 |  | not-checkable | lost |
+
+        1 claim: 1 not-checkable
+        ");
+    }
+}

@@ -1,0 +1,88 @@
+//! The stability map for people.
+
+use brakelight_scenario::trace::plot;
+use brakelight_sim::analysis::fluid::{LINEAR_LIMIT, THEOREM_LIMIT};
+use brakelight_sim::analysis::stability::Verdict;
+
+use super::table::{self, Column};
+use super::{Screen, number};
+use crate::stability::{Map, Row};
+
+/// Height of a picture of the delay over time.
+const PLOT_ROWS: usize = 8;
+
+fn letter(verdict: Verdict) -> char {
+    match verdict {
+        Verdict::Steady => '·',
+        Verdict::Ripples => '~',
+        Verdict::Oscillates => '#',
+    }
+}
+
+/// A table by numbers of flows and ratios; for a single point, the delay over time.
+pub fn in_words(map: &Map, screen: &Screen) -> String {
+    let facts = format!(
+        "{} Mbit/s, round trip {} ms, eta {}, target {} ms; swing of the queueing delay in ms, · up to 5 % of the round trip, ~ up to 15 %, # above",
+        number(map.rate_mbps),
+        number(map.rtt_ms),
+        map.eta,
+        number(map.target_ms),
+    );
+    let mut text =
+        format!("{}\n{}\n\n", screen.bold("ABC: steady or not, by delta over tau"), screen.dim(&facts));
+    if let [only] = map.points.as_slice() {
+        return text + &one(only, map, screen);
+    }
+    let mut columns = vec![Column::text("flows"), Column::text("")];
+    columns.extend(map.ratios.iter().map(|ratio| Column::number(&ratio.to_string(), "")));
+    let mut rows = Vec::new();
+    for of_flows in map.points.chunks(map.ratios.len()) {
+        let flows = of_flows.first().map_or(0, |row| row.flows);
+        let line = |what: &str, first: String, cell: &dyn Fn(&Row) -> (f64, Verdict)| {
+            let cells = of_flows
+                .iter()
+                .map(cell)
+                .map(|(width_ms, verdict)| format!("{} {}", number(width_ms), letter(verdict)));
+            [first, what.to_string()].into_iter().chain(cells).collect::<Vec<_>>()
+        };
+        rows.push(line("model", flows.to_string(), &|row| {
+            (row.fluid.high_ms - row.fluid.low_ms, row.fluid.verdict)
+        }));
+        rows.push(line("packets", String::new(), &|row| {
+            (row.packets.p95_ms - row.packets.p5_ms, row.packets.verdict)
+        }));
+    }
+    text += &table::render(&columns, &rows, screen);
+    text + &format!(
+        "\nThe theorem promises rest for delta above {THEOREM_LIMIT:.3} tau, the linearised model from {LINEAR_LIMIT:.3} tau.\n"
+    )
+}
+
+/// One point: the model and the packets over time.
+fn one(row: &Row, map: &Map, screen: &Screen) -> String {
+    let columns = screen.width.saturating_sub(12).min(100);
+    let bin_s = map.rtt_ms * 0.2e-3;
+    let picture = |series_ms: &[f64]| {
+        let seconds = (series_ms.len() as f64 * bin_s * 10.0).round() / 10.0;
+        plot::area(series_ms, columns, PLOT_ROWS, "queueing delay, ms", seconds)
+    };
+    let model = &row.fluid;
+    let packets = &row.packets;
+    format!(
+        "{} from an empty queue: rests at {} ms, at the end between {} and {} ms {}\n{}\n\
+         {} from the start of {} flows: mean {} ms, from {} (p5) to {} ms (p95) in the second half {}\n{}",
+        screen.bold("Model,"),
+        number(model.rest_ms),
+        number(model.low_ms),
+        number(model.high_ms),
+        letter(model.verdict),
+        picture(&model.series_ms),
+        screen.bold("Packets,"),
+        row.flows,
+        number(packets.mean_ms),
+        number(packets.p5_ms),
+        number(packets.p95_ms),
+        letter(packets.verdict),
+        picture(&packets.series_ms),
+    )
+}
