@@ -6,6 +6,7 @@ use brakelight_core::units::Bytes;
 use crate::application::Application;
 use crate::bulk::Bulk;
 use crate::call::Call;
+use crate::custom::DynApplication;
 use crate::game::Game;
 use crate::paced::Paced;
 use crate::request_response::RequestResponse;
@@ -67,6 +68,8 @@ applications! {
     Video(Box<Video>),
     /// A video call.
     Call(Box<Call>),
+    /// One from outside.
+    Custom(Box<dyn DynApplication>),
 }
 
 impl AnyApplication {
@@ -85,6 +88,7 @@ impl AnyApplication {
             Traffic::Video(config) => AnyApplication::Video(Box::new(Video::new(config.clone(), mss))),
             Traffic::Call(config) => AnyApplication::Call(Box::new(Call::new(*config))),
             Traffic::ShortFlows(law) => AnyApplication::Bulk(Bulk::new(law.size.mean())),
+            Traffic::Custom(traffic) => AnyApplication::Custom(traffic.build(mss)),
         }
     }
 }

@@ -20,6 +20,7 @@
 //! | [`socket`] | what an application may do to its flow |
 //! | [`application`] | what a host tells an application |
 //! | [`any`] | the enum of all applications |
+//! | [`custom`] | applications that a program adds at run time |
 //! | [`distribution`] | delays seen so far: mean, quantiles, maximum |
 
 #![forbid(unsafe_code)]
@@ -28,6 +29,7 @@ pub mod any;
 pub mod application;
 pub mod bulk;
 pub mod call;
+pub mod custom;
 pub mod distribution;
 pub mod game;
 pub mod paced;
@@ -40,6 +42,7 @@ pub mod video;
 
 pub use any::AnyApplication;
 pub use application::Application;
+pub use custom::{Applications, CustomApplication, CustomTraffic};
 pub use distribution::Distribution;
 pub use short_flows::ArrivalProcess;
 pub use socket::{Datagram, ENDLESS, Socket};

@@ -52,3 +52,34 @@ pub trait Socket {
     /// Sends a message beside the stream: no controller paces it, nobody sends it again.
     fn send(&mut self, datagram: Datagram);
 }
+
+/// So that a socket behind a pointer can be lent.
+impl<S: Socket + ?Sized> Socket for &mut S {
+    fn now(&self) -> Time {
+        (**self).now()
+    }
+    fn write(&mut self, size: Bytes) {
+        (**self).write(size);
+    }
+    fn finish(&mut self) {
+        (**self).finish();
+    }
+    fn unsent(&self) -> Bytes {
+        (**self).unsent()
+    }
+    fn discard_unsent(&mut self) {
+        (**self).discard_unsent();
+    }
+    fn delivered(&self) -> Bytes {
+        (**self).delivered()
+    }
+    fn rate(&self) -> Option<Rate> {
+        (**self).rate()
+    }
+    fn random(&mut self) -> &mut Random {
+        (**self).random()
+    }
+    fn send(&mut self, datagram: Datagram) {
+        (**self).send(datagram);
+    }
+}

@@ -3,6 +3,8 @@
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Bytes, Rate};
 
+use crate::custom::CustomTraffic;
+
 /// The application at the sender's end of a flow.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub enum Traffic {
@@ -26,6 +28,8 @@ pub enum Traffic {
     Video(Video),
     /// A real-time call: frames at a fixed beat, encoded at a rate that follows the controller.
     Call(Call),
+    /// An application from outside.
+    Custom(CustomTraffic),
 }
 
 /// Periods of sending and of silence, beginning with sending.

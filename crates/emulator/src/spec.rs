@@ -17,7 +17,7 @@ use brakelight_core::path::elements::{AnyElement, ElementConfig};
 use brakelight_core::path::link::steps::{self, Schedule};
 use brakelight_core::path::trace::Trace;
 use brakelight_core::path::{delay, loss};
-use brakelight_core::registry::{BuildError, QUEUES, QueueConfig};
+use brakelight_core::registry::{BuildError, QUEUES, QueueConfig, Registry};
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Bytes, Limit, Rate};
 use brakelight_scenario::build::site;
@@ -169,7 +169,19 @@ impl Bottleneck {
         buffer: Limit,
         names: &Names,
     ) -> Result<Self, SpecError> {
-        let queue = parse_queue(queue)?;
+        Self::parse_with(&Registry::standard(), name, service, queue, buffer, names)
+    }
+
+    /// Parses a link as [`Bottleneck::parse`] does, with a queue of `registry`.
+    pub fn parse_with(
+        registry: &Registry,
+        name: &str,
+        service: &str,
+        queue: &str,
+        buffer: Limit,
+        names: &Names,
+    ) -> Result<Self, SpecError> {
+        let queue = parse_queue_with(registry, queue)?;
         let (service, trace) = parse_service(service, names)?;
         let spec = match &service {
             Service::Trace(text) => LinkSpec::trace(name, text, buffer, queue),
@@ -215,10 +227,15 @@ impl Bottleneck {
     }
 }
 
-/// A queue by name and options, if real packets can carry what it says.
+/// A queue that Brakelight brings, by name and options, if real packets can carry what it says.
 pub fn parse_queue(text: &str) -> Result<Spelled<QueueConfig>, SpecError> {
+    parse_queue_with(&Registry::standard(), text)
+}
+
+/// A queue of `registry` by name and options, if real packets can carry what it says.
+pub fn parse_queue_with(registry: &Registry, text: &str) -> Result<Spelled<QueueConfig>, SpecError> {
     let words = Words::parse(text).ok_or_else(|| SpecError::Words { text: text.to_string() })?;
-    let queue = Spelled::from_words(words)?;
+    let queue = Spelled::from_words_with(registry, words)?;
     usable(&queue)?;
     Ok(queue)
 }

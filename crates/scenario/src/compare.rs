@@ -10,7 +10,7 @@ use brakelight_core::units::{Limit, Rate};
 use crate::problem::{InputError, Invalid, Problem};
 use crate::scenario::{FlowSpec, Hop, LinkSpec, Record, Scenario, TraceOffset};
 use crate::scheme::Scheme;
-use crate::spelled::{Spelled, Words};
+use crate::spelled::Spelled;
 
 /// The link that carries the data.
 pub const FORWARD: &str = "forward";
@@ -107,9 +107,7 @@ impl Compare {
             matches!(self.flow(COMPETITOR, scheme).encoding(), Encoding::Abc | Encoding::AbcProxied)
         };
         let meets_others = self.against.as_ref().is_some_and(|against| !speaks_abc(against));
-        let Some(name) = own.traits().beside_others.filter(|_| meets_others) else { return own.clone() };
-        let words = Words { name: name.to_string(), options: own.words().options.clone() };
-        Spelled::from_words(words).expect("the queue that takes another's place takes all its options")
+        own.beside_others().filter(|_| meets_others).unwrap_or_else(|| own.clone())
     }
 
     fn flow(&self, name: &str, scheme: &Scheme) -> FlowSpec {

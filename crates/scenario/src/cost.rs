@@ -136,6 +136,7 @@ fn payload(flow: &FlowSpec, seconds: f64) -> f64 {
         Traffic::RateLimited(rate) => rate.as_bps_f64(),
         Traffic::Game(game) => game.size.bits() as f64 / game.interval.as_secs_f64(),
         Traffic::Call(call) => call.max_rate.as_bps_f64(),
+        Traffic::Custom(custom) => custom.offers().map_or(f64::INFINITY, |rate| rate.as_bps_f64()),
     };
     second * seconds
 }

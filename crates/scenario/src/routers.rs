@@ -14,7 +14,9 @@ pub(crate) fn lacking<'a>(
     let spelled = || {
         let names = QUEUES.iter().map(|entry| entry.name);
         let serving = names.filter(|name| QueueConfig::new(name, &[]).is_ok_and(|queue| serves(&queue)));
-        serving.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" or ")
+        // Its own may be from outside.
+        let own = needs.queue.filter(|name| QUEUES.iter().all(|entry| entry.name != *name));
+        serving.chain(own).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" or ")
     };
     let name = controller.name();
     let mut served = false;

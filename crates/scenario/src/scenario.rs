@@ -261,8 +261,7 @@ impl FlowSpec {
     /// 1500-byte packets, started within the first RTT, acknowledged over an unlimited way back.
     pub fn new(name: &str, controller: Spelled<ControllerConfig>, rtt: Duration, path: Vec<Hop>) -> Self {
         let needs = controller.needs();
-        let feedback = Spelled::new(needs.feedback, controller.feedback_options())
-            .expect("a controller's feedback is registered");
+        let feedback = Spelled::brought_by(&controller);
         let (mss, overhead) = packet_sizes(needs.host);
         FlowSpec {
             name: name.to_string(),

@@ -101,6 +101,31 @@ impl<C: ByName> Spelled<C> {
     }
 }
 
+impl Spelled<FeedbackConfig> {
+    /// The feedback that a controller brings.
+    pub fn brought_by(controller: &ControllerConfig) -> Self {
+        let config = controller.feedback();
+        Spelled { words: Words::new(config.name(), controller.feedback_options()), config }
+    }
+}
+
+impl Spelled<QueueConfig> {
+    /// The queue that takes its place, with the same options, where flows pass that do not speak its encoding.
+    pub fn beside_others(&self) -> Option<Self> {
+        let name = self.traits().beside_others?;
+        let words = Words { name: name.to_string(), options: self.words.options.clone() };
+        match &self.config {
+            QueueConfig::Custom(custom) => {
+                custom.beside_others().map(|config| Spelled { words, config: config.clone() })
+            }
+            _ => Some(
+                Spelled::from_words(words)
+                    .expect("the queue that takes another's place takes all its options"),
+            ),
+        }
+    }
+}
+
 impl<C> Deref for Spelled<C> {
     type Target = C;
     fn deref(&self) -> &C {

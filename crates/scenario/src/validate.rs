@@ -75,6 +75,12 @@ impl Scenario {
         Ok(())
     }
 
+    /// Returns `true` if a path holds an element of this name.
+    fn uses_element(&self, name: &str) -> bool {
+        let hops = self.flows.iter().flat_map(|flow| flow.path.iter().chain(&flow.reverse));
+        hops.into_iter().any(|hop| matches!(hop, Hop::Element(element) if element.name() == name))
+    }
+
     fn validate_record(&self) -> Result<(), Invalid> {
         let check = Check { place: Place::Record, owner: "record".to_string() };
         let shortest = Duration::from_nanos(self.duration.as_nanos().div_ceil(BINS)).max(NS);
@@ -91,7 +97,7 @@ impl Scenario {
     fn validate_link(&self, index: usize, link: &LinkSpec, new: bool) -> Result<(), Invalid> {
         let check = Check { place: Place::Link(index), owner: format!("link `{}`", link.name) };
         check.name(&link.name)?;
-        if is_element(&link.name) {
+        if is_element(&link.name) || self.uses_element(&link.name) {
             return check.contradiction("name", "a path element has this name: choose another".to_string());
         }
         if !new {
@@ -450,7 +456,8 @@ impl Check {
         let some = Rate::from_bps(1)..=FASTEST;
         let size = Bytes(1)..=TRANSFER;
         match traffic {
-            Traffic::Backlogged => Ok(()),
+            // The settings of an application from outside are checked where they are made.
+            Traffic::Backlogged | Traffic::Custom(_) => Ok(()),
             Traffic::Size(bytes) => self.part("size", *bytes, size),
             Traffic::OnOff(on_off) => {
                 self.part("on", on_off.on, NS..=RUN)?;

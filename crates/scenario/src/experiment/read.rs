@@ -491,6 +491,7 @@ fn application(traffic: &Traffic) -> Option<BTreeMap<String, f64>> {
             "frame_delay_ms_p95",
             "frame_delay_ms_p99",
         ],
+        Traffic::Custom(custom) => custom.outcome(),
     };
     Some(names.iter().map(|&name| (name.to_string(), 1.0)).collect())
 }

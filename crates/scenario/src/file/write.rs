@@ -156,6 +156,7 @@ fn traffic(traffic: &Traffic) -> String {
     };
     match traffic {
         Traffic::Backlogged => quoted("backlogged"),
+        Traffic::Custom(custom) => quoted(custom),
         Traffic::Size(size) => table("size", &[("size", quoted(size))]),
         Traffic::OnOff(on_off) => {
             let mut fields = vec![
