@@ -1,135 +1,30 @@
 //! What every receiver owes its host, whatever arrives: run over the registry, so a new one gets it for free.
 
-use brakelight_core::ecn::{Ecn, Encoding};
-use brakelight_core::feedback::{AckAction, Arrival, Feedback, MarkTotals, Receiver};
-use brakelight_core::packet::Header;
-use brakelight_core::registry::{AnyFeedback, FEEDBACKS, FeedbackConfig};
-use brakelight_core::time::{Duration, Time};
-use brakelight_core::units::Bytes;
-use proptest::prelude::*;
+use brakelight_core::registry::{FEEDBACKS, FeedbackConfig};
+use brakelight_testkit::conformance::feedback::{self, Feedback};
 
 /// Settings besides the defaults that change what a receiver does.
 const VARIANTS: &[(&str, &[(&str, &str)])] =
     &[("delayed", &[("echo", "exact")]), ("delayed", &[("on_change", "ack")])];
 
-/// Every receiver with its defaults, and the variants.
-fn receivers() -> impl Iterator<Item = (&'static str, &'static [(&'static str, &'static str)])> {
-    let defaults = FEEDBACKS.iter().map(|entry| (entry.name, &[][..]));
-    defaults.chain(VARIANTS.iter().copied())
-}
-
 /// Receivers whose echo is a latch, so that it does not add up to what arrived.
 const LATCHED: &[&str] = &["rfc3168"];
 
-const ENCODINGS: [Encoding; 7] = [
-    Encoding::None,
-    Encoding::Classic,
-    Encoding::Abc,
-    Encoding::AbcProxied,
-    Encoding::Bmcc,
-    Encoding::L4s,
-    Encoding::Explicit,
-];
-
-fn size(index: usize) -> Bytes {
-    Bytes(100 + 10 * index as u64)
+/// Every receiver with its defaults, and the variants.
+fn receivers() -> impl Iterator<Item = Feedback> {
+    let defaults = FEEDBACKS.iter().map(|entry| (entry.name, &[][..]));
+    defaults.chain(VARIANTS.iter().copied()).map(|(name, options)| Feedback {
+        config: FeedbackConfig::new(name, options).expect("a registered name"),
+        adds_up: !LATCHED.contains(&name),
+    })
 }
 
-/// What the ACKs of one run said.
-#[derive(Default)]
-struct Said {
-    /// Bytes under each echoed state: accelerate, brake, CE.
-    states: MarkTotals,
-    totals: Option<MarkTotals>,
-}
-
-fn run(
-    (name, options): (&str, &[(&str, &str)]),
-    encoding: Encoding,
-    ack_every: u32,
-    packets: &[(u8, bool, bool, u32)],
-) -> Result<(MarkTotals, Said), TestCaseError> {
-    let receiver = Receiver { encoding, ack_every, mss: Bytes(1448) };
-    let mut feedback = FeedbackConfig::new(name, options).expect("a registered name").build(&receiver);
-    let (mut now, mut held, mut counted) = (Time::ZERO, Vec::new(), MarkTotals::default());
-    let mut said = Said::default();
-    let acknowledge = |feedback: &mut AnyFeedback, now, flush, held: &mut Vec<Bytes>, said: &mut Said| {
-        let echo = feedback.on_ack_sent(now, flush);
-        for size in held.drain(..) {
-            said.states.count(echo.state, size);
-        }
-        if let (Some(before), Some(after)) = (said.totals, echo.totals) {
-            let grew = |kind: usize| {
-                after.packets[kind] >= before.packets[kind] && after.bytes[kind] >= before.bytes[kind]
-            };
-            prop_assert!((0..3).all(grew), "{name}: counters fell");
-        }
-        said.totals = echo.totals.or(said.totals);
-        prop_assert!(feedback.next_report().is_none_or(|at| at > now), "{name}: a report that stays due");
-        Ok(())
-    };
-    for (index, &(ecn, urgent, cwr, gap_us)) in packets.iter().enumerate() {
-        now += Duration::from_micros(u64::from(gap_us));
-        while feedback.next_report().is_some_and(|at| at <= now) {
-            acknowledge(&mut feedback, now, false, &mut held, &mut said)?;
-        }
-        let arrival = Arrival {
-            now,
-            number: index as u64,
-            size: size(index),
-            ecn: Ecn::from_bits(ecn),
-            cwr,
-            header: Header::None,
-            hash16: index as u16,
-            sent_at: now.saturating_sub(Duration::from_millis(10)),
-            urgent,
-        };
-        counted.count(encoding.mark(arrival.ecn), arrival.size);
-        let action = feedback.on_packet(&arrival);
-        if matches!(action, AckAction::FlushThenDelay | AckAction::FlushThenNow) {
-            prop_assert!(!held.is_empty(), "{name}: a flush of nothing");
-            acknowledge(&mut feedback, now, true, &mut held, &mut said)?;
-        }
-        held.push(arrival.size);
-        if matches!(action, AckAction::Now | AckAction::FlushThenNow) {
-            acknowledge(&mut feedback, now, false, &mut held, &mut said)?;
-        }
-        prop_assert!(
-            held.len() < ack_every as usize,
-            "{name}: {} packets wait with m = {ack_every}",
-            held.len()
-        );
-        prop_assert!(!urgent || held.is_empty(), "{name}: an urgent packet waits");
-    }
-    // The host's delayed-ACK timer.
-    acknowledge(&mut feedback, now, false, &mut held, &mut said)?;
-    Ok((counted, said))
-}
-
-proptest! {
-    #[test]
-    fn every_receiver_acknowledges_in_time_and_says_what_arrived(
-        encoding in prop::sample::select(&ENCODINGS),
-        ack_every in 1_u32..=4,
-        packets in prop::collection::vec(
-            (0_u8..4, prop::bool::weighted(0.1), any::<bool>(), 0_u32..50_000), 1..100),
-    ) {
-        for receiver in receivers() {
-            let (counted, said) = run(receiver, encoding, ack_every, &packets)?;
-            if let Some(totals) = said.totals {
-                prop_assert_eq!(totals, counted, "{:?}", receiver);
-            } else if !LATCHED.contains(&receiver.0) {
-                prop_assert_eq!(said.states, counted, "{:?}", receiver);
-            }
-        }
-    }
+#[test]
+fn every_receiver_acknowledges_in_time_and_says_what_arrived() {
+    receivers().for_each(|receiver| feedback::acknowledges_in_time_and_says_what_arrived(&receiver));
 }
 
 #[test]
 fn an_unmarked_flow_hears_of_no_marks() {
-    for receiver in receivers() {
-        let packets = [(0_u8, false, false, 1000); 10];
-        let (_, said) = run(receiver, Encoding::None, 2, &packets).expect("conformance");
-        assert_eq!(said.states, MarkTotals::default(), "{receiver:?}");
-    }
+    receivers().for_each(|receiver| feedback::tells_an_unmarked_flow_of_no_marks(&receiver));
 }

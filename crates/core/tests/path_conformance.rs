@@ -1,48 +1,9 @@
 //! What every path element must do, over every line of its tables; for links, with every service and every queue of the
-//! registry; for radios, with the queues that use most of what they say:
-//!
-//! - packets are conserved by identity, at any time;
-//! - packets keep the order they are promised to keep;
-//! - outputs come in order of time, none from the future;
-//! - an element that will do nothing wants no wake-up, and none wants one in the past;
-//! - called late, it drops, marks and schedules exactly as when called on time.
+//! registry; for radios, with the queues that use most of what they say.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use brakelight_core::ecn::Encoding;
-use brakelight_core::packet::{Header, PacketId};
-use brakelight_core::parameters::Parameters;
-use brakelight_core::path::elements::{
-    AnyElement, AnyService, ELEMENTS, ElementConfig, Order, RADIOS, RadioConfig,
-};
-use brakelight_core::path::link::restart::{Restart, Restarting, Waiting};
-use brakelight_core::path::link::{Link, Service, fixed, steps, traced};
-use brakelight_core::path::trace::Trace;
-use brakelight_core::path::{Output, PathElement, Site};
-use brakelight_core::queue::Place;
-use brakelight_core::random::Random;
+use brakelight_core::path::elements::{ELEMENTS, ElementConfig, RADIOS, RadioConfig};
 use brakelight_core::registry::{Options, QUEUES, QueueConfig};
-use brakelight_core::time::{Duration, Time};
-use brakelight_core::units::Limit;
-use brakelight_testkit::Sample;
-
-/// One element under test: how to build it, what it promises, which flows may pass it.
-struct Case {
-    name: String,
-    order: Order,
-    speaks: Vec<Encoding>,
-    build: Box<dyn Fn() -> AnyElement<Sample>>,
-}
-
-const ALL: [Encoding; 7] = [
-    Encoding::None,
-    Encoding::Classic,
-    Encoding::Abc,
-    Encoding::AbcProxied,
-    Encoding::Bmcc,
-    Encoding::L4s,
-    Encoding::Explicit,
-];
+use brakelight_testkit::conformance::path::{self, Case};
 
 /// Each element with its defaults, and with whatever else changes its course.
 fn element_cases() -> Vec<Case> {
@@ -64,57 +25,8 @@ fn element_cases() -> Vec<Case> {
         ("ack-thin", &[("every", "2"), ("hold", "12ms")]),
     ];
     let defaults = ELEMENTS.iter().map(|entry| (entry.name, &[] as Options<'_>));
-    defaults
-        .chain(OTHER.iter().copied())
-        .map(|(name, options)| {
-            let config = ElementConfig::new(name, options).unwrap();
-            let site = || Site { random: Random::stream(5, "element"), ids: PacketId(1 << 40) };
-            Case {
-                name: format!("{name} {options:?}"),
-                order: config.order(),
-                speaks: ALL.to_vec(),
-                build: Box::new(move || config.build(site())),
-            }
-        })
-        .collect()
-}
-
-/// A bursty trace with repeated timestamps and two outages, one of them across its end.
-fn bursty() -> Trace {
-    let mut timestamps = Vec::new();
-    for ms in 0..2000_u64 {
-        let quiet = (400..900).contains(&ms) || ms > 1700;
-        let opportunities = if quiet { 0 } else { (ms * ms / 7) % 4 };
-        timestamps.extend((0..opportunities).map(|_| ms));
-    }
-    timestamps.push(2000);
-    Trace::from_millis(timestamps).unwrap()
-}
-
-fn services() -> Vec<(&'static str, AnyService)> {
-    let traced = |options: Options<'_>, trace: Trace| {
-        let config = traced::Config::from_options(options.iter().copied()).unwrap();
-        AnyService::Traced(traced::Traced::new(&config, trace))
-    };
-    let fixed = |options: Options<'_>| {
-        AnyService::Fixed(fixed::Fixed::new(&fixed::Config::from_options(options.iter().copied()).unwrap()))
-    };
-    let steps = |options: Options<'_>| {
-        AnyService::Steps(steps::Steps::new(&steps::Config::from_options(options.iter().copied()).unwrap()))
-    };
-    vec![
-        ("trace", traced(&[], bursty())),
-        ("trace, offset", traced(&[("offset", "777ms")], bursty())),
-        ("trace, one opportunity", traced(&[("overhead", "0B")], Trace::from_millis([3]).unwrap())),
-        ("fixed", fixed(&[])),
-        ("fixed, uneven", fixed(&[("rate", "7Mbps"), ("overhead", "38B")])),
-        ("steps", steps(&[])),
-        (
-            "steps, outage",
-            steps(&[("schedule", "300ms:20Mbps 450ms:0bps 1333us:3Mbps"), ("offset", "200ms")]),
-        ),
-        ("steps, held", steps(&[("schedule", "300ms:1Mbps 200ms:9Mbps"), ("repeat", "false")])),
-    ]
+    let case = |(name, options)| path::element(ElementConfig::new(name, options).unwrap());
+    defaults.chain(OTHER.iter().copied()).map(case).collect()
 }
 
 fn link_cases() -> Vec<Case> {
@@ -132,67 +44,16 @@ fn link_cases() -> Vec<Case> {
         ("red", &[("ecn", "true"), ("adaptive", "true"), ("wait", "true"), ("interval", "10ms")]),
         ("red", &[("gentle", "false"), ("wq", "0.2"), ("min_th", "3")]),
     ];
-    let mut cases = Vec::new();
     let defaults = QUEUES.iter().map(|entry| (entry.name, &[] as Options<'_>));
-    for (queue, options) in defaults.chain(OTHER.iter().copied()) {
-        let config = QueueConfig::new(queue, options).unwrap();
-        for (name, service) in services() {
-            let speaks = ALL.into_iter().filter(|encoding| config.speaks(*encoding)).collect();
-            let config = config.clone();
-            cases.push(Case {
-                name: format!("{queue} {options:?} on {name}"),
-                order: Order::PerFlow,
-                speaks,
-                build: Box::new(move || {
-                    let place = Place {
-                        limit: Limit::Packets(60),
-                        nominal: service.nominal(),
-                        random: Random::stream(5, "queue"),
-                    };
-                    AnyElement::Link(Link::new(service.clone(), config.build(&place)))
-                }),
-            });
-        }
-    }
-    cases
+    let cases = |(name, options)| path::links(&QueueConfig::new(name, options).unwrap());
+    defaults.chain(OTHER.iter().copied()).flat_map(cases).collect()
 }
 
-/// The routers that keep most in mind, restarted while packets wait, with and without them.
 fn restart_cases() -> Vec<Case> {
-    let restart = |at_ms, down_ms, waiting| Restart {
-        at: Duration::from_millis(at_ms),
-        down: Duration::from_millis(down_ms),
-        waiting,
-    };
-    let both = vec![
-        restart(40, 0, Waiting::Kept),
-        restart(150, 30, Waiting::Lost),
-        restart(151, 0, Waiting::Lost),
-        restart(700, 0, Waiting::Kept),
-        restart(1500, 400, Waiting::Lost),
-    ];
-    let mut cases = Vec::new();
-    for entry in QUEUES {
-        let config = QueueConfig::new(entry.name, &[]).unwrap();
-        for (name, service) in services() {
-            let (config, both) = (config.clone(), both.clone());
-            cases.push(Case {
-                name: format!("{} restarted on {name}", entry.name),
-                order: Order::PerFlow,
-                speaks: ALL.into_iter().filter(|encoding| config.speaks(*encoding)).collect(),
-                build: Box::new(move || {
-                    let place = Place {
-                        limit: Limit::Packets(60),
-                        nominal: service.nominal(),
-                        random: Random::stream(5, "queue"),
-                    };
-                    let link = Restarting::new(service.clone(), config.build(&place), both.clone());
-                    AnyElement::Restarting(Box::new(link))
-                }),
-            });
-        }
-    }
-    cases
+    QUEUES
+        .iter()
+        .flat_map(|entry| path::restarting_links(&QueueConfig::new(entry.name, &[]).unwrap()))
+        .collect()
 }
 
 /// Each radio with its defaults, and with several users, losses and every way to share and to estimate.
@@ -235,250 +96,38 @@ fn radio_cases() -> Vec<Case> {
         ("cellular", &[("users", "3"), ("scheduler", "rr"), ("bler", "0.3"), ("snr", "6"), ("spread", "10")]),
     ];
     let defaults = RADIOS.iter().map(|entry| (entry.name, &[] as Options<'_>));
-    let mut cases = Vec::new();
-    for (radio, options) in defaults.chain(OTHER.iter().copied()) {
-        for queue in ["droptail", "codel", "abc"] {
-            let config = RadioConfig::new(radio, options).unwrap();
-            let queue = QueueConfig::new(queue, &[]).unwrap();
-            cases.push(Case {
-                name: format!("{} on {radio} {options:?}", queue.name()),
-                order: Order::PerFlow,
-                speaks: ALL.into_iter().filter(|encoding| queue.speaks(*encoding)).collect(),
-                build: Box::new(move || {
-                    let site = Site { random: Random::stream(5, "radio"), ids: PacketId(1 << 40) };
-                    AnyElement::Radio(config.build(&queue, Limit::Packets(60), site))
-                }),
-            });
-        }
-    }
-    cases
+    let case = |(radio, options), queue| {
+        path::radio(RadioConfig::new(radio, options).unwrap(), &QueueConfig::new(queue, &[]).unwrap())
+    };
+    let cases = |radio| ["droptail", "codel", "abc"].map(|queue| case(radio, queue));
+    defaults.chain(OTHER.iter().copied()).flat_map(cases).collect()
 }
 
-/// Bursts above and trickles below any of the links' rates, with idle gaps; many arrivals fall exactly on a millisecond,
-/// where opportunities and deadlines are.
-fn arrivals(case: &Case, seed: u64) -> Vec<(Time, Sample)> {
-    let mut random = Random::stream(seed, "arrivals");
-    let mut now = Time::ZERO;
-    let mut list = Vec::new();
-    while list.len() < 1500 {
-        let burst = 1 + random.bits() % 120;
-        let mean_gap = [0.0, 2e-4, 1e-3, 8e-3][(random.bits() % 4) as usize];
-        for _ in 0..burst {
-            now += Duration::from_secs_f64(mean_gap * random.exponential());
-            if random.chance(0.3) {
-                now = Time::from_millis(now.as_nanos().div_ceil(1_000_000));
-            }
-            let id = list.len() as u64;
-            let encoding = case.speaks[(random.bits() % case.speaks.len() as u64) as usize];
-            let size = match random.bits() % 8 {
-                0..=4 => 1500,
-                5 => 40 + (random.bits() % 1460) as u32,
-                6 => 52,
-                _ => 9000,
-            };
-            let flow = case.speaks.iter().position(|other| *other == encoding).unwrap() as u32
-                + 8 * (random.bits() % 3) as u32;
-            let header = match encoding {
-                Encoding::Explicit => Header::Load { code: 0 },
-                Encoding::None if flow >= 16 => Header::Rate { bps: f32::INFINITY, rtt_s: 0.1 },
-                Encoding::None if flow >= 8 => {
-                    Header::Xcp { cwnd_bytes: 60_000.0, rtt_s: 0.1, feedback_bytes: 1500.0 }
-                }
-                _ => Header::None,
-            };
-            let sent_at = Some(now.saturating_sub(Duration::from_millis(20)));
-            let ecn = encoding.sent();
-            let probe = Sample { flow, ecn, encoding, header, sent_at, ..Sample::new(id, size) };
-            list.push((now, probe));
-        }
-        now += Duration::from_secs_f64(0.05 * random.exponential());
-        if random.chance(0.05) {
-            now += Duration::from_secs(3);
-        }
-    }
-    list
-}
-
-/// Runs an element over arrivals, checking what can be checked on the way.
-struct Harness<'a> {
-    case: &'a Case,
-    element: AnyElement<Sample>,
-    outputs: Vec<Output<Sample>>,
-    inside: BTreeSet<u64>,
-    now: Time,
-    wakeups: usize,
-}
-
-impl<'a> Harness<'a> {
-    fn new(case: &'a Case) -> Self {
-        let element = (case.build)();
-        assert_eq!(element.next_wakeup(), None, "{}: nothing will happen without a packet", case.name);
-        Harness { case, element, outputs: Vec::new(), inside: BTreeSet::new(), now: Time::ZERO, wakeups: 0 }
-    }
-
-    fn accept(&mut self, now: Time, probe: Sample) {
-        assert!(now >= self.now);
-        self.now = now;
-        assert!(self.inside.insert(probe.id));
-        self.element.accept(now, probe);
-    }
-
-    fn poll(&mut self, now: Time) {
-        assert!(now >= self.now);
-        self.now = now;
-        let name = &self.case.name;
-        while let Some(output) = self.element.poll(now) {
-            assert!(output.at() <= now, "{name}: {output:?} comes from the future at {now:?}");
-            if let Some(before) = self.outputs.last() {
-                assert!(before.at() <= output.at(), "{name}: {before:?} is reported before {output:?}");
-            }
-            if let Output::Duplicated(copy) = &output {
-                assert!(self.inside.insert(copy.packet.id), "{name}: {copy:?} has another's identity");
-            }
-            let id = output.packet().id;
-            assert!(self.inside.remove(&id), "{name}: {output:?} was not inside");
-            self.outputs.push(output);
-        }
-        let next = self.element.next_wakeup();
-        assert!(next.is_none_or(|next| next > now), "{name}: wants to be woken at {next:?} after {now:?}");
-    }
-
-    fn check_inside(&self) {
-        let mut found = BTreeSet::new();
-        self.element.for_each(&mut |packet| assert!(found.insert(packet.id), "{packet:?} is inside twice"));
-        assert_eq!(found, self.inside, "{}", self.case.name);
-    }
-
-    /// Wakes the element at every time it asks for, each up to `lateness` late, before `until`.
-    fn wake_until(&mut self, until: Time, lateness: &mut impl FnMut() -> Duration) {
-        while let Some(due) = self.element.next_wakeup() {
-            let at = (due + lateness()).max(self.now);
-            if at >= until {
-                return;
-            }
-            self.wakeups += 1;
-            self.poll(at);
-        }
-    }
-}
-
-fn on_time<'a>(case: &'a Case, arrivals: &[(Time, Sample)]) -> Harness<'a> {
-    let mut harness = Harness::new(case);
-    for (count, &(at, probe)) in arrivals.iter().enumerate() {
-        harness.wake_until(at, &mut || Duration::ZERO);
-        harness.accept(at, probe);
-        harness.poll(at);
-        if count % 50 == 0 {
-            harness.check_inside();
-        }
-    }
-    harness.wake_until(Time::MAX, &mut || Duration::ZERO);
-    harness.check_inside();
-    harness
-}
-
-/// Wake-ups up to 5 ms late, arrivals on time but polled only now and then.
-fn late<'a>(case: &'a Case, arrivals: &[(Time, Sample)], seed: u64) -> Harness<'a> {
-    let mut random = Random::stream(seed, "lateness");
-    let mut harness = Harness::new(case);
-    for (count, &(at, probe)) in arrivals.iter().enumerate() {
-        harness.wake_until(at, &mut || Duration::from_nanos(random.bits() % 5_000_000));
-        harness.accept(at, probe);
-        if count % 50 == 0 {
-            harness.check_inside();
-        }
-        if random.chance(0.5) {
-            harness.poll(at);
-        }
-    }
-    harness.wake_until(Time::MAX, &mut || Duration::from_nanos(random.bits() % 5_000_000));
-    harness.check_inside();
-    harness
-}
-
-fn all_cases() -> Vec<Case> {
-    element_cases().into_iter().chain(link_cases()).chain(restart_cases()).chain(radio_cases()).collect()
+fn all_cases() -> impl Iterator<Item = Case> {
+    element_cases().into_iter().chain(link_cases()).chain(restart_cases()).chain(radio_cases())
 }
 
 #[test]
 fn packets_are_conserved_and_the_end_is_quiet() {
-    for case in all_cases() {
-        for seed in 0..3 {
-            let arrivals = arrivals(&case, seed);
-            let harness = on_time(&case, &arrivals);
-            assert!(harness.inside.is_empty(), "{}: {} never came out", case.name, harness.inside.len());
-            assert_eq!(harness.element.next_wakeup(), None, "{}", case.name);
-            // A link wakes up for a packet's turn and for its departure; nothing else wakes up twice for a packet, except radios,
-            // which do for every slot and every try.
-            let slots = matches!(harness.element, AnyElement::Radio(_));
-            assert!(
-                slots || harness.wakeups <= 2 * arrivals.len(),
-                "{}: {} wake-ups for {} packets",
-                case.name,
-                harness.wakeups,
-                arrivals.len()
-            );
-        }
-    }
+    all_cases().for_each(|case| path::conserves_packets_and_ends_quietly(&case));
 }
 
 #[test]
 fn packets_keep_the_order_they_are_promised_to_keep() {
-    for case in all_cases() {
-        let harness = on_time(&case, &arrivals(&case, 11));
-        let departed = harness.outputs.iter().filter_map(|output| match output {
-            Output::Departed(departed) => Some(departed.packet),
-            _ => None,
-        });
-        let mut last: BTreeMap<u32, u64> = BTreeMap::new();
-        for packet in departed {
-            let group = match case.order {
-                Order::Kept => 0,
-                Order::PerFlow => packet.flow,
-                Order::Free => continue,
-            };
-            let before = last.insert(group, packet.id);
-            assert!(before < Some(packet.id), "{}: {packet:?} left after {before:?}", case.name);
-        }
-    }
+    all_cases().for_each(|case| path::keeps_its_order(&case));
 }
 
 #[test]
 fn a_late_clock_changes_nothing() {
-    for case in all_cases() {
-        for seed in 0..4 {
-            let arrivals = arrivals(&case, 100 + seed);
-            let exact = on_time(&case, &arrivals);
-            let late = late(&case, &arrivals, seed);
-            for (exact, late) in exact.outputs.iter().zip(&late.outputs) {
-                assert_eq!(exact, late, "{}, seed {seed}", case.name);
-            }
-            assert_eq!(exact.outputs.len(), late.outputs.len(), "{}, seed {seed}", case.name);
-        }
-    }
+    all_cases().for_each(|case| path::does_the_same_when_called_late(&case));
 }
 
 #[test]
-fn the_suite_reaches_drops_marks_and_idle_times() {
-    let mut dropped = 0;
-    for case in link_cases() {
-        let arrivals = arrivals(&case, 100);
-        let harness = on_time(&case, &arrivals);
-        let drops = harness.outputs.iter().filter(|output| matches!(output, Output::Dropped(_))).count();
-        let queued = harness.outputs.iter().filter(
-            |output| matches!(output, Output::Departed(departed) if departed.queued > Duration::from_millis(5)),
-        );
-        assert!(queued.count() > 0, "{}: no packet ever waited", case.name);
-        assert!(drops < arrivals.len() * 9 / 10, "{}: {drops} drops", case.name);
-        dropped += drops;
-    }
-    assert!(dropped > 0);
+fn the_suite_reaches_drops_and_idle_times() {
+    link_cases().iter().for_each(path::is_put_to_the_test);
 }
 
 #[test]
 fn an_instance_built_again_does_the_same() {
-    for case in all_cases() {
-        let arrivals = arrivals(&case, 42);
-        assert_eq!(on_time(&case, &arrivals).outputs, on_time(&case, &arrivals).outputs, "{}", case.name);
-    }
+    all_cases().for_each(|case| path::repeats_itself(&case));
 }

@@ -1,7 +1,8 @@
-//! Test doubles: what the tests of several crates need in place of a real host, packet or link.
+//! Conformance suites for algorithms, and test doubles: what tests need in place of a real host, packet or link.
 //!
 //! | module | holds |
 //! |---|---|
+//! | [`conformance`] | what every controller, feedback, queue and path element is held to: one macro line for one of your own |
 //! | [`packet`] | a packet of nothing but its facts |
 //! | [`link`] | links as a queue sees them: of one rate, and with outages |
 //! | [`world`] | flows over one link with a FIFO buffer, whose rate and delay are known exactly |
@@ -13,6 +14,9 @@
 //! It is a development dependency only. The unit tests of `brakelight-core` have doubles of their own, because the types
 //! of a crate under test are not those that this crate sees.
 
+pub use brakelight_core as core;
+
+pub mod conformance;
 pub mod link;
 pub mod packet;
 pub mod page;
