@@ -14,17 +14,17 @@ const TABLE: &str = "core/src/table.rs";
 
 /// What only looks like a use of a registered name: the file, the word, and what it is there.
 const OTHERS: &[(&str, &str, &str)] = &[
-    ("cli/src/parity/pairs.rs", "cubic", "what was really run, as the table of measurements calls it"),
-    ("cli/src/parity/pairs.rs", "bbr", "what was really run, as the table of measurements calls it"),
+    ("lab/src/parity/pairs.rs", "cubic", "what was really run, as the table of measurements calls it"),
+    ("lab/src/parity/pairs.rs", "bbr", "what was really run, as the table of measurements calls it"),
     (
-        "cli/src/parity/pairs.rs",
+        "lab/src/parity/pairs.rs",
         "codel",
         "what was really run, and what parity runs over QUIC where nothing is named",
     ),
-    ("cli/src/parity/pairs.rs", "pie", "what was really run, as the table of measurements calls it"),
-    ("cli/src/parity/pairs.rs", "abc", "what parity runs over QUIC where nothing is named: a default"),
-    ("cli/src/parity/pairs.rs", "quicdc", "what parity runs over QUIC where nothing is named: a default"),
-    ("cli/src/schemes.rs", "abc", "what `compare` puts first: a default"),
+    ("lab/src/parity/pairs.rs", "pie", "what was really run, as the table of measurements calls it"),
+    ("lab/src/parity/pairs.rs", "abc", "what parity runs over QUIC where nothing is named: a default"),
+    ("lab/src/parity/pairs.rs", "quicdc", "what parity runs over QUIC where nothing is named: a default"),
+    ("lab/src/schemes.rs", "abc", "what `compare` puts first: a default"),
     ("tcp/src/bpf/status.rs", "abc", "an eBPF program's own name"),
 ];
 
