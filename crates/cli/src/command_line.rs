@@ -6,7 +6,7 @@ use clap::{Parser, Subcommand};
 
 use crate::failure::Failure;
 use crate::origin::VERSION;
-use crate::{arguments, distribution, emulate, parity, perf, router, stability, tcp};
+use crate::{arguments, distribution, emulate, parity, perf, quinn_hosts, router, stability, tcp};
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Blue.on_default().bold())
@@ -58,6 +58,9 @@ pub enum Command {
     /// Make this machine an ABC router, by eBPF programs around a shaper or by a kernel module
     #[command(subcommand)]
     Router(router::Command),
+    /// Be both ends of a scenario's QUIC flows, for `run --on emulator --host quinn` to start
+    #[command(hide = true)]
+    QuinnHosts(quinn_hosts::Arguments),
     /// Print the completions of a shell, for packages to install
     #[command(hide = true)]
     Completions(distribution::Completions),

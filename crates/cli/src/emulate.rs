@@ -262,6 +262,7 @@ fn setup(arguments: &Arguments) -> Result<Setup, Failure> {
         forward: Settings::default(),
         servers: arguments.servers.clone(),
         command: arguments.command.clone(),
+        ports: Vec::new(),
     };
     drop(user);
     let program = &arguments.command[0];

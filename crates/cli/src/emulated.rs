@@ -22,13 +22,16 @@ use crate::arguments::HostName;
 use crate::failure::Failure;
 use crate::folder::Folder;
 use crate::scratch::Scratch;
-use crate::text;
+use crate::{quinn_hosts, text};
 
-/// Who the hosts are, by what was asked for: kernel TCP, or QUIC by this very program.
+/// Who the hosts are, by what was asked for: kernel TCP, or QUIC by this very program ([`quinn_hosts`](crate::quinn_hosts)).
 pub fn hosts(host: HostName) -> Result<Hosts, Failure> {
     match host {
         HostName::Tcp | HostName::Quic => Ok(Hosts::Kernel),
-        HostName::Quinn => std::env::current_exe().map(Hosts::Quic).map_err(Failure::run),
+        HostName::Quinn => {
+            let program = std::env::current_exe().map_err(Failure::run)?;
+            Ok(Hosts::Quic(vec![program.into(), quinn_hosts::COMMAND.into()]))
+        }
     }
 }
 
@@ -76,6 +79,9 @@ fn one(
     let workload = Workload::of(scenario, traces, hosts.clone())?;
     let scratch = Scratch::new("hosts")?;
     let janitor = Janitor::watch(scratch.path(), &[]).map_err(Failure::run)?;
+    let user = AsInvoker::begin();
+    workload.prepare(scratch.path(), scenario).map_err(Failure::run)?;
+    drop(user);
     let setup = Setup {
         up: workload.up.clone(),
         down: workload.down.clone(),
@@ -83,6 +89,7 @@ fn one(
         forward: forward::Settings::default(),
         servers: workload.servers(),
         command: workload.command(scratch.path()),
+        ports: workload.ports(),
     };
     let bottleneck = workload.up.link.as_ref().map(|link| describe_service(&link.spec().service));
     let stem = file_name(&format!("{}.{}", scenario.name, bottleneck.unwrap_or_default()));
@@ -105,6 +112,12 @@ fn one(
     let watches = [watch(&setup.up)?, watch(&setup.down)?];
     let start = |_| threads.into_iter().try_for_each(|thread| thread.start());
     let ended = emulation::run(setup, watches, start).map_err(failure)?;
+    if *hosts != Hosts::Kernel && ended.code != 0 {
+        let code = ended.code;
+        let reason =
+            format!("{}: the hosts ended with exit code {code}; their error is above", scenario.name);
+        return Err(Failure::run(reason));
+    }
     for note in &ended.notes {
         text::say(&format!("note: {note}"));
     }

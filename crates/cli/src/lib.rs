@@ -5,7 +5,7 @@
 //! | [`command_line`], [`arguments`] | every command with its arguments; the arguments and value parsers that commands share |
 //! | [`compare`], [`run`], [`reproduce`], [`list`], [`trace`], [`stability`], [`mod@bench`], [`perf`], [`emulate`], [`parity`], [`tcp`], [`router`] | one command each |
 //! | [`distribution`] | what packages install beside the command: completions and manual pages |
-//! | [`host`], [`emulated`] | who the hosts are; scenarios on the emulator |
+//! | [`host`], [`emulated`], [`quinn_hosts`] | who the hosts are; scenarios on the emulator; the process there that has the QUIC flows |
 //! | [`mod@text`] | standard output and standard error |
 //! | [`output`], [`folder`], [`mod@file`] | the files of `--out`: all of them, or none |
 //! | [`scratch`] | folders for what is needed only while a command runs |
@@ -29,6 +29,7 @@ pub mod output;
 pub mod parity;
 pub mod perf;
 pub mod progress;
+pub mod quinn_hosts;
 pub mod reproduce;
 pub mod router;
 pub mod run;
@@ -80,6 +81,7 @@ pub fn main() -> Result<(), Failure> {
         Command::Emulate(arguments) => emulate::execute(arguments),
         Command::Tcp(arguments) => tcp::execute(arguments),
         Command::Router(command) => router::execute(command),
+        Command::QuinnHosts(arguments) => quinn_hosts::execute(arguments),
         Command::Completions(arguments) => distribution::completions(arguments),
         Command::Man(arguments) => distribution::man(arguments),
     }

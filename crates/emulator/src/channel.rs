@@ -41,6 +41,9 @@ pub struct Program {
     pub own_group: bool,
     /// Standard input, output and error, where they are not the emulator's.
     pub stdio: [Option<OwnedFd>; 3],
+    /// UDP ports of the outer side, for each of which the program inherits a socket ([`inherited`](crate::inherited)),
+    /// whichever side it runs on.
+    pub ports: Vec<u16>,
 }
 
 /// From the emulator.
@@ -106,6 +109,7 @@ impl Channel {
                     flag(program.listens).to_string(),
                     flag(program.own_group).to_string(),
                     given,
+                    program.ports.iter().map(u16::to_string).collect::<Vec<_>>().join(","),
                     program.environment.len().to_string(),
                 ];
                 let mut fields: Vec<&[u8]> = head.iter().map(|field| field.as_bytes()).collect();
@@ -225,7 +229,8 @@ fn number<T: std::str::FromStr>(field: &[u8]) -> Option<T> {
 fn read_order(fields: &[Vec<u8>], fds: Vec<OwnedFd>) -> Option<Order> {
     let words: Vec<&[u8]> = fields.iter().map(Vec::as_slice).collect();
     match words.as_slice() {
-        [b"run", id, side, listens, own_group, given, variables, rest @ ..] => {
+        [b"run", id, side, listens, own_group, given, ports, variables, rest @ ..] => {
+            let ports = ports.split(|byte| *byte == b',').filter(|port| !port.is_empty());
             let variables =
                 number::<usize>(variables)?.checked_mul(2).filter(|count| *count <= rest.len())?;
             let (environment, arguments) = rest.split_at(variables);
@@ -244,6 +249,7 @@ fn read_order(fields: &[Vec<u8>], fds: Vec<OwnedFd>) -> Option<Order> {
                 listens: *listens == b"yes",
                 own_group: *own_group == b"yes",
                 stdio,
+                ports: ports.map(number).collect::<Option<_>>()?,
             };
             (!program.arguments.is_empty()).then_some(Order::Run(number(id)?, program))
         }
@@ -283,6 +289,7 @@ mod tests {
             listens: false,
             own_group: true,
             stdio: [None, Some(writer.into()), None],
+            ports: vec![5201, 5202],
         };
         here.order(&Order::Run(7, program)).unwrap();
         let Some(Order::Run(7, mut program)) = there.next_order().unwrap() else { panic!("not the order") };
@@ -291,6 +298,7 @@ mod tests {
         assert_eq!(program.arguments[3].as_bytes(), [0xff, b'\n']);
         assert_eq!(program.environment, [("A".into(), "".into()), ("B".into(), "2".into())]);
         assert!(program.own_group && !program.listens && program.stdio[0].is_none());
+        assert_eq!(program.ports, [5201, 5202]);
         io::Write::write_all(&mut File::from(program.stdio[1].take().unwrap()), b"through").unwrap();
         let mut text = String::new();
         reader.read_to_string(&mut text).unwrap();
@@ -317,6 +325,7 @@ mod tests {
             listens: false,
             own_group: false,
             stdio: [None, None, None],
+            ports: Vec::new(),
         };
         assert!(
             here.order(&Order::Run(1, program)).unwrap_err().to_string().contains("command line is too long")

@@ -33,6 +33,8 @@ pub struct Setup {
     pub servers: Vec<OsString>,
     /// The command and its arguments.
     pub command: Vec<OsString>,
+    /// UDP ports of the outer side, for each of which the command inherits a socket ([`inherited`](crate::inherited)).
+    pub ports: Vec<u16>,
 }
 
 /// The result of an emulation.
@@ -109,7 +111,7 @@ where
             finished
         })?
     };
-    let ended = run_programs(&mut namespaces, setup.servers, setup.command, &signals);
+    let ended = run_programs(&mut namespaces, setup.servers, setup.command, setup.ports, &signals);
     let (addresses, notes) = (namespaces.addresses(), namespaces.notes().to_vec());
     // Servers say goodbye over the path.
     namespaces.finish();
@@ -148,6 +150,7 @@ fn run_programs(
     namespaces: &mut Namespaces,
     servers: Vec<OsString>,
     command: Vec<OsString>,
+    ports: Vec<u16>,
     signals: &Signals,
 ) -> Result<i32, EmulationError> {
     for line in servers {
@@ -161,6 +164,7 @@ fn run_programs(
             listens: true,
             own_group: true,
             stdio: [Some(null.into()), Some(output), None],
+            ports: Vec::new(),
         })?;
         namespaces.wait_until_it_listens(server, signals)?;
     }
@@ -171,6 +175,7 @@ fn run_programs(
         listens: false,
         own_group: false,
         stdio: [None, None, None],
+        ports,
     })?;
     Ok(namespaces.wait_for_the_end(command, signals)?)
 }

@@ -18,7 +18,8 @@
 //! | [`log`], [`meter`] | the link's log while it grows; counters for a display |
 //! | [`doctor`] | what is missing on this machine, and what to do about it |
 //! | [`mod@tuple`] | a flow's addresses and ports |
-//! | [`workload`] | a scenario's flows by kernel TCP and iperf3 |
+//! | [`workload`] | a scenario's flows by real hosts: kernel TCP and iperf3, or a program with QUIC |
+//! | [`inherited`] | sockets of the outer side for a program on the inner one |
 //! | [`emulation`] | all of it together: a command behind a link |
 //! | [`command`] | programs on both sides: their start, their end, signals |
 //! | [`namespace`], [`address`] | the namespaces, devices and addresses of both sides |
@@ -38,6 +39,7 @@ pub mod doctor;
 pub mod emulation;
 pub mod forward;
 pub mod hold;
+pub mod inherited;
 pub mod invoker;
 pub mod log;
 pub mod measure;

@@ -1,39 +1,46 @@
 //! A scenario's flows by real hosts: which scenarios those can run, and the processes that they are.
 //!
-//! The senders stand behind the link, the receivers on the outer side, so data go up. Each flow is a client
-//! and a server of its own, on a port of its own: of kernel TCP, which is iperf3, or of QUIC, which is a
-//! program with the commands `perf` and `perf-server`. iperf3 counts whole seconds, so durations must be
-//! some, and are with QUIC, that both can run the same scenarios.
+//! The senders stand behind the link, the receivers on the outer side, so data go up. Each flow has a port of its own on the outer
+//! side. Of kernel TCP it is an iperf3 client and an iperf3 server, which always has more to send and counts whole seconds. Of QUIC
+//! one program on the inner side has both ends of every flow, and with them its application; it inherits the receivers' sockets
+//! ([`inherited`](crate::inherited)).
+//!
+//! | file | holds |
+//! |---|---|
+//! | `check` | which flows the hosts can be |
+//! | `iperf3` | the command lines and results of iperf3 |
+//! | `quic` | the command line and result of the program with QUIC |
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use brakelight_core::ecn::Encoding;
 use brakelight_core::path::elements::ElementConfig;
 use brakelight_core::path::trace::Trace;
-use brakelight_core::registry::{CONTROLLERS, ControllerConfig, Host, Kernel};
+use brakelight_core::registry::Host;
 use brakelight_core::time::{Duration, Time};
-use brakelight_scenario::clock::Clock;
 use brakelight_scenario::measure::{Distribution, jain, mbps, percent};
-use brakelight_scenario::outcome::{MarkCounts, Outcome, Summary};
-use brakelight_scenario::problem::{InputError, Problem};
+use brakelight_scenario::outcome::{FlowSeries, MarkCounts, Outcome, Summary};
+use brakelight_scenario::problem::InputError;
 use brakelight_scenario::scenario::{FlowSpec, Hop, LinkSpec, Scenario, Service, packet_sizes};
-use brakelight_scenario::traffic::Traffic;
 
 use crate::measure::FlowMeter;
 use crate::outcome::Directions;
 use crate::spec::{Bottleneck, Direction, SpecError};
 
+mod check;
 mod iperf3;
-mod perf;
+mod quic;
+
+pub use check::kernels;
+use check::{check_flow, kernel, refuse, whole_seconds};
 
 /// The port of the first flow; the others follow.
 const FIRST_PORT: u16 = 5201;
 
-/// The most flows: each needs two processes.
+/// The most flows: of kernel TCP each needs two processes, of QUIC two sockets and a thread.
 pub const MOST_FLOWS: u64 = 64;
 
 /// The hosts that run a scenario's flows.
@@ -41,8 +48,10 @@ pub const MOST_FLOWS: u64 = 64;
 pub enum Hosts {
     /// Kernel TCP, by iperf3.
     Kernel,
-    /// QUIC, by this program's `perf` and `perf-server`, which check the flow's controller themselves.
-    Quic(PathBuf),
+    /// QUIC, by the program that this command line starts. It is given three more arguments, the paths of the scenario, of the
+    /// document of the run that it must write, and of the time series, where the scenario records them; it inherits a socket for
+    /// each flow, in their order; and it checks the flows' controllers itself.
+    Quic(Vec<OsString>),
 }
 
 /// One flow between real hosts.
@@ -56,7 +65,9 @@ pub struct HostFlow {
     pub congestion: String,
     /// When it starts.
     pub start: Duration,
-    /// How long it sends: whole seconds.
+    /// When it stops, if that is before the end.
+    pub stop: Option<Duration>,
+    /// How long it sends, in whole seconds, which is what iperf3 counts.
     pub seconds: u64,
     /// Its server's port.
     pub port: u16,
@@ -92,6 +103,14 @@ pub enum WorkloadError {
         /// What the system said.
         error: io::Error,
     },
+    /// The result of the program with all flows cannot be read.
+    #[error("the flows' result of {program} cannot be read: {error}")]
+    Hosts {
+        /// Their host.
+        program: &'static str,
+        /// What is wrong.
+        error: io::Error,
+    },
     /// The host failed.
     #[error("flow `{flow}`: {program} failed: {message}")]
     Failed {
@@ -122,17 +141,15 @@ impl Workload {
         traces: &BTreeMap<String, Trace>,
         hosts: Hosts,
     ) -> Result<Self, InputError> {
-        whole_seconds("", "duration", scenario.duration)?;
+        if hosts == Hosts::Kernel {
+            whole_seconds("", "duration", scenario.duration)?;
+        }
         let [first, ..] = scenario.flows.as_slice() else {
             return Err(refuse("", "flow", "the emulator needs at least one".to_string()));
         };
         if scenario.flow_count() > MOST_FLOWS {
             let reason = format!("{} flows; real hosts run at most {MOST_FLOWS}", scenario.flow_count());
             return Err(refuse("", "flow", reason));
-        }
-        if matches!(hosts, Hosts::Quic(_)) && !scenario.measure_from.is_zero() {
-            let reason = "`perf` tells of whole flows: valid with --host quinn is 0".to_string();
-            return Err(refuse("", "measure_from", reason));
         }
         for flow in &scenario.flows {
             check_flow(flow, first, &hosts)?;
@@ -165,6 +182,7 @@ impl Workload {
                     controller: spec.controller.name(),
                     congestion: congestion.clone(),
                     start,
+                    stop: spec.stop,
                     seconds: end.saturating_sub(spec.start).as_nanos().div_ceil(NANOS).max(1),
                     port: FIRST_PORT + flows.len() as u16,
                 });
@@ -174,33 +192,49 @@ impl Workload {
         Ok(Workload { up, down, hosts, flows, measure_from, duration })
     }
 
-    /// Shell command lines that start the receivers on the outer side.
+    /// Shell command lines that start the receivers on the outer side, where they are programs of their own.
     pub fn servers(&self) -> Vec<OsString> {
         match &self.hosts {
             Hosts::Kernel => vec![iperf3::server(&self.flows)],
-            Hosts::Quic(program) => self.flows.iter().map(|flow| perf::server(program, flow)).collect(),
+            Hosts::Quic(_) => Vec::new(),
         }
     }
 
-    /// The command that runs the senders on the inner side. It writes their results into `folder`.
+    /// UDP ports of the outer side, for each of which the command inherits a socket.
+    pub fn ports(&self) -> Vec<u16> {
+        match &self.hosts {
+            Hosts::Kernel => Vec::new(),
+            Hosts::Quic(_) => self.flows.iter().map(|flow| flow.port).collect(),
+        }
+    }
+
+    /// Puts into `folder` what the command reads there: of `scenario`, from which this was made.
+    ///
+    /// # Errors
+    /// What the system says of a file that cannot be written.
+    pub fn prepare(&self, folder: &Path, scenario: &Scenario) -> io::Result<()> {
+        match &self.hosts {
+            Hosts::Kernel => Ok(()),
+            Hosts::Quic(_) => quic::prepare(folder, scenario),
+        }
+    }
+
+    /// The command that runs the senders on the inner side; of QUIC both ends. It writes their results into `folder`.
     pub fn command(&self, folder: &Path) -> Vec<OsString> {
-        let (mut script, program) = match &self.hosts {
-            Hosts::Kernel => (iperf3::TRY.to_string(), Path::new("iperf3")),
-            Hosts::Quic(program) => (perf::TRY.to_string(), program.as_path()),
-        };
+        if let Hosts::Quic(program) = &self.hosts {
+            return quic::command(program, folder);
+        }
+        let mut script = iperf3::TRY.to_string();
         for (index, flow) in self.flows.iter().enumerate() {
-            let client = match self.hosts {
-                Hosts::Kernel => iperf3::client(flow),
-                Hosts::Quic(_) => perf::client(flow),
-            };
             let _ = writeln!(
                 script,
-                "(out=\"$1\"/{index}.json; sleep {:.6}; try \"$2\" {client}) &",
+                "(out=\"$1\"/{index}.json; sleep {:.6}; try iperf3 {}) &",
                 flow.start.as_secs_f64(),
+                iperf3::client(flow)
             );
         }
         script += "wait";
-        vec!["sh".into(), "-c".into(), script.into(), "sh".into(), folder.into(), program.into()]
+        vec!["sh".into(), "-c".into(), script.into(), "sh".into(), folder.into()]
     }
 
     /// The outcome of a run, from what the path measured and from the results that the senders wrote into
@@ -220,26 +254,26 @@ impl Workload {
         run.flows.clear();
         run.marks = MarkCounts::default();
         (run.delivered_packets, run.dropped_packets, run.retransmitted_packets) = (0, 0, 0);
-        let (mut rtt, mut goodput) = (Distribution::default(), 0);
-        for (index, flow) in self.flows.iter().enumerate() {
-            let host = self.host_result(&file(folder, index), flow)?;
+        let HostResults { flows, rtt_ms, goodput_bytes } = self.host_results(folder)?;
+        for (flow, host) in self.flows.iter().zip(flows) {
             let meter = meters.iter().find(|meter| is_of(meter, flow.port, host.local_port));
             let mut row = meter.map(|meter| crate::outcome::flow_row(meter, length)).unwrap_or_default();
             row.name.clone_from(&flow.name);
             row.controller = flow.controller.to_string();
             row.goodput_mbps = mbps(host.bytes, Duration::from_secs_f64(host.seconds));
-            row.rtt_ms = host.summary.or_else(|| host.rtt.summary());
+            row.rtt_ms = host.rtt_ms;
             row.retransmitted_packets = host.retransmitted;
-            row.application = meter.map(|meter| {
+            row.application.clone_from(&host.application);
+            row.state.clone_from(&host.state);
+            run.retransmitted_packets += host.retransmitted;
+            if let Some(meter) = meter {
+                if host.counts_active_time {
+                    row.throughput_mbps = mbps(meter.bytes, Duration::from_secs_f64(host.seconds));
+                }
                 // Of the data connection: iperf3 has talked over another one before, and will after.
                 let times = [("started_s", meter.first), ("ended_s", meter.last)];
-                times.map(|(name, at)| (name.to_string(), at.as_secs_f64())).into()
-            });
-            run.flows.push(row);
-            run.retransmitted_packets += host.retransmitted;
-            rtt.merge(&host.rtt);
-            goodput += host.bytes;
-            if let Some(meter) = meter {
+                let times = times.map(|(name, at)| (name.to_string(), at.as_secs_f64()));
+                row.application.get_or_insert_default().extend(times);
                 run.delivered_packets += meter.delivered;
                 run.dropped_packets += meter.dropped;
                 run.marks = run.marks + meter.marks;
@@ -252,15 +286,13 @@ impl Workload {
                     shown.push(line);
                 }
             }
+            run.flows.push(row);
         }
         if let Some(series) = &mut series {
             series.flows = shown;
         }
-        run.goodput_mbps = mbps(goodput, length);
-        run.rtt_ms = match run.flows.as_slice() {
-            [only] => only.rtt_ms,
-            _ => rtt.summary(),
-        };
+        run.goodput_mbps = mbps(goodput_bytes, length);
+        run.rtt_ms = rtt_ms;
         run.loss_percent = percent(run.dropped_packets, run.delivered_packets + run.dropped_packets);
         let rates = run.flows.iter().map(|flow| flow.throughput_mbps);
         run.jain = (run.flows.len() > 1).then(|| jain(rates)).flatten();
@@ -270,22 +302,34 @@ impl Workload {
 }
 
 impl Workload {
-    fn host_result(&self, path: &Path, flow: &HostFlow) -> Result<HostResult, WorkloadError> {
-        let program = match self.hosts {
-            Hosts::Kernel => iperf3::NAME,
-            Hosts::Quic(_) => perf::NAME,
-        };
+    fn host_results(&self, folder: &Path) -> Result<HostResults, WorkloadError> {
+        if let Hosts::Quic(_) = self.hosts {
+            return self.quic_results(folder);
+        }
+        let mut results = HostResults::default();
+        let mut rtt = Distribution::default();
+        for (index, flow) in self.flows.iter().enumerate() {
+            let (host, samples) = self.iperf3_result(&folder.join(format!("{index}.json")), flow)?;
+            rtt.merge(&samples);
+            results.goodput_bytes += host.bytes;
+            results.flows.push(host);
+        }
+        results.rtt_ms = rtt.summary();
+        Ok(results)
+    }
+
+    fn iperf3_result(
+        &self,
+        path: &Path,
+        flow: &HostFlow,
+    ) -> Result<(HostResult, Distribution), WorkloadError> {
         let own = || flow.name.clone();
         let text = std::fs::read_to_string(path).map_err(|error| WorkloadError::Read {
             flow: own(),
-            program,
+            program: iperf3::NAME,
             error,
         })?;
-        let result = match self.hosts {
-            Hosts::Kernel => iperf3::parse(&text, flow, self.measure_from),
-            Hosts::Quic(_) => perf::parse(&text, flow),
-        };
-        result.map_err(|error| match error {
+        iperf3::parse(&text, flow, self.measure_from).map_err(|error| match error {
             // What it says on standard error instead, where it printed nothing that could be read.
             WorkloadError::Failed { flow, program, message } if message.is_empty() => {
                 let said = std::fs::read_to_string(path.with_extension("json.err")).unwrap_or_default();
@@ -295,13 +339,40 @@ impl Workload {
             error => error,
         })
     }
+
+    fn quic_results(&self, folder: &Path) -> Result<HostResults, WorkloadError> {
+        let (run, series) = quic::read(folder)?;
+        let missing = |flow: &HostFlow, field| WorkloadError::Missing {
+            flow: flow.name.clone(),
+            program: quic::NAME,
+            field,
+        };
+        let mut results = HostResults { rtt_ms: run.rtt_ms, ..HostResults::default() };
+        let bytes = |mbps: f64, seconds: f64| (mbps * seconds * 1e6 / 8.0).round() as u64;
+        results.goodput_bytes = bytes(run.goodput_mbps, run.duration_s);
+        let (from, to) = (self.measure_from.as_secs_f64(), self.duration.as_secs_f64());
+        for flow in &self.flows {
+            let row = run.flows.iter().find(|row| row.name == flow.name);
+            let row = row.ok_or_else(|| missing(flow, "flow"))?;
+            let stop = flow.stop.map_or(to, |stop| stop.as_secs_f64().min(to));
+            let seconds = (stop - flow.start.as_secs_f64().max(from)).max(0.0);
+            results.flows.push(HostResult {
+                bytes: bytes(row.goodput_mbps, seconds),
+                seconds,
+                counts_active_time: true,
+                retransmitted: row.retransmitted_packets,
+                rtt_ms: row.rtt_ms,
+                application: row.application.clone(),
+                state: row.state.clone(),
+                series: series.iter().find(|line| line.name == flow.name).cloned(),
+                ..HostResult::default()
+            });
+        }
+        Ok(results)
+    }
 }
 
 const NANOS: u64 = 1_000_000_000;
-
-fn file(folder: &Path, index: usize) -> PathBuf {
-    folder.join(format!("{index}.json"))
-}
 
 /// Whether the packets are of the data connection: where the host has others to the same server, its own port
 /// says so.
@@ -309,123 +380,6 @@ fn is_of(meter: &FlowMeter, server: u16, client: Option<u16>) -> bool {
     meter.tuple.is_some_and(|tuple| {
         tuple.to.port() == server && client.is_none_or(|client| tuple.from.port() == client)
     })
-}
-
-fn refuse(owner: &str, key: &str, reason: String) -> InputError {
-    let problem = Box::new(Problem::Contradiction { key: key.to_string(), reason });
-    InputError { file: None, line: None, owner: owner.to_string(), problem }
-}
-
-fn whole_seconds(owner: &str, key: &str, time: Duration) -> Result<(), InputError> {
-    if time.as_nanos().is_multiple_of(NANOS) {
-        return Ok(());
-    }
-    let valid = "whole seconds, which is what iperf3 counts on the emulator".to_string();
-    let problem = Problem::OutOfRange { key: key.to_string(), value: time.to_string(), valid };
-    Err(InputError { file: None, line: None, owner: owner.to_string(), problem: Box::new(problem) })
-}
-
-/// Every controller that Linux has, by our name, with Linux's own.
-pub fn kernels() -> impl Iterator<Item = (&'static str, Kernel)> {
-    CONTROLLERS.iter().filter_map(|entry| {
-        let config = ControllerConfig::new(entry.name, &[]).ok()?;
-        Some((entry.name, config.needs().kernel?))
-    })
-}
-
-fn kernel(flow: &FlowSpec) -> Result<Kernel, InputError> {
-    let owner = format!("flow `{}`", flow.name);
-    let words = flow.controller.words();
-    let Some(kernel) = flow.controller.needs().kernel else {
-        let valid = kernels().map(|(name, _)| name).collect::<Vec<_>>().join(", ");
-        let reason = format!("Linux has no `{}`: valid on the emulator are {valid}", words.name);
-        return Err(refuse(&owner, "controller", reason));
-    };
-    if let Some((option, value)) =
-        words.options.iter().find(|(option, _)| !kernel.options.contains(&option.as_str()))
-    {
-        let reason =
-            format!("Linux's {} does not take `{option}={value}`: on the emulator leave it out", kernel.name);
-        return Err(refuse(&owner, "controller", reason));
-    }
-    Ok(kernel)
-}
-
-/// Whether `hosts` can be this flow, beside `first` on the same path.
-fn check_flow(flow: &FlowSpec, first: &FlowSpec, hosts: &Hosts) -> Result<(), InputError> {
-    let owner = format!("flow `{}`", flow.name);
-    let refuse = |key: &str, reason: String| Err(refuse(&owner, key, reason));
-    let profile = match hosts {
-        Hosts::Kernel => Host::Tcp,
-        Hosts::Quic(_) => Host::Quic,
-    };
-    if *hosts == Hosts::Kernel {
-        kernel(flow)?;
-    }
-    if flow.host != profile {
-        return refuse(
-            "host",
-            "the emulator's hosts are kernel TCP: valid is `tcp`, or --host quinn for QUIC".to_string(),
-        );
-    }
-    if *hosts == Hosts::Kernel && flow.encoding() != Encoding::None {
-        return refuse("controller", "the emulator's hosts do not ask for ECN: leave `ecn` out".to_string());
-    }
-    if flow.feedback.name() != flow.controller.needs().feedback {
-        let reason = format!("a real receiver gives no other than `{}`", flow.controller.needs().feedback);
-        return refuse("feedback", reason);
-    }
-    let (mss, overhead) = packet_sizes(profile);
-    if (flow.mss, flow.overhead) != (mss, overhead) {
-        return refuse(
-            "mss",
-            format!(
-                "real hosts decide on their packets: leave it out, for {} B and {} B of headers",
-                mss.0, overhead.0
-            ),
-        );
-    }
-    if flow.pacing_burst != FlowSpec::PACING_BURST {
-        return refuse(
-            "pacing_burst",
-            format!("that of real hosts is {}: leave it out", FlowSpec::PACING_BURST),
-        );
-    }
-    if flow.initial_window != FlowSpec::INITIAL_WINDOW {
-        return refuse(
-            "initial_window",
-            format!("that of real hosts is {}: leave it out", FlowSpec::INITIAL_WINDOW),
-        );
-    }
-    if flow.ack_every != 2 {
-        return refuse("ack_every", "real hosts acknowledge every second packet: valid is 2".to_string());
-    }
-    if flow.traffic != Traffic::Backlogged {
-        return refuse("traffic", "the emulator's flows always have more to send: leave it out".to_string());
-    }
-    if flow.receiver_clock != Clock::default() {
-        return refuse("receiver_clock", "real hosts have the machine's clock: leave it out".to_string());
-    }
-    whole_seconds(&owner, "start", flow.start)?;
-    if let Some(stop) = flow.stop {
-        whole_seconds(&owner, "stop", stop)?;
-    }
-    if flow.rtt != first.rtt || flow.count > 1 && !flow.rtt_step.is_zero() {
-        return refuse("rtt", "the emulator's path has one delay: give every flow the same".to_string());
-    }
-    if flow.path != first.path {
-        return refuse(
-            "path",
-            format!("the emulator has one path: give every flow that of `{}`", first.name),
-        );
-    }
-    if flow.reverse != first.reverse {
-        return refuse(
-            "reverse",
-            format!("the emulator has one way back: give every flow that of `{}`", first.name),
-        );
-    }
-    Ok(())
 }
 
 /// One direction, of the hops of every flow: at most one link, and elements behind it.
@@ -479,6 +433,17 @@ fn bottleneck(
     })
 }
 
+/// What the hosts report of all flows.
+#[derive(Debug, Default)]
+struct HostResults {
+    /// In the order of the workload's.
+    flows: Vec<HostResult>,
+    /// RTT samples of all flows together.
+    rtt_ms: Option<Summary>,
+    /// Payload of all flows in the measured interval.
+    goodput_bytes: u64,
+}
+
 /// The results that a host reports of its flow.
 #[derive(Debug, Default)]
 struct HostResult {
@@ -487,23 +452,34 @@ struct HostResult {
     /// Payload in the measured interval, and its length.
     bytes: u64,
     seconds: f64,
+    /// Whether that length is the part of the measured interval in which the flow exists, as the simulator counts it.
+    counts_active_time: bool,
     retransmitted: u64,
-    /// Its samples of the RTT, or what became of them.
-    rtt: Distribution,
-    summary: Option<Summary>,
+    rtt_ms: Option<Summary>,
+    /// What its application saw, and what its controller showed of itself at the end.
+    application: Option<BTreeMap<String, f64>>,
+    state: Option<BTreeMap<String, f64>>,
     /// End of the sample in its own time, window in bytes, RTT.
     samples: Vec<(f64, f64, Duration)>,
+    /// Window and RTT over time, where the host has bins as the path does.
+    series: Option<FlowSeries>,
 }
 
 impl HostResult {
     /// Window and RTT of the flow that started at `start`, bin by bin, if its host reported them.
-    fn into_series(self, start: Duration, line: &mut brakelight_scenario::outcome::FlowSeries) {
+    fn into_series(self, start: Duration, line: &mut FlowSeries) {
+        let bins = line.time_s.len();
+        if let Some(mut series) = self.series {
+            series.cwnd_pkts.resize(bins, f64::NAN);
+            series.rtt_ms.resize(bins, None);
+            (line.cwnd_pkts, line.rtt_ms) = (series.cwnd_pkts, series.rtt_ms);
+            return;
+        }
         if self.samples.is_empty() {
             return;
         }
         let (mss, _) = packet_sizes(Host::Tcp);
         let start = (Time::ZERO + start).as_secs_f64();
-        let bins = line.time_s.len();
         let bin = line.time_s.get(1).copied().unwrap_or(iperf3::SAMPLE_S);
         line.cwnd_pkts = vec![f64::NAN; bins];
         line.rtt_ms = vec![None; bins];

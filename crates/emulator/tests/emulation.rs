@@ -20,6 +20,7 @@ fn setup(command: &[&str]) -> Setup {
         forward: Settings { fifo: false, ..Settings::default() },
         servers: Vec::new(),
         command: command.iter().map(Into::into).collect(),
+        ports: Vec::new(),
     }
 }
 

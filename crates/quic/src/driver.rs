@@ -8,6 +8,8 @@
 //! | `flow` | both ends of a connection as one [`Endpoint`](brakelight_core::endpoint::Endpoint)-like machine, with its application |
 //! | `bundle` | a flow of short connections that come and go |
 //! | `host` | either of them: what a simulator plugs in |
+//! | `sockets` | either of them over two UDP sockets, under the real clock |
+//! | `connection_id` | connection IDs by which many connections share a socket |
 //! | `message` | an application's messages in DATAGRAM frames |
 //! | `identity` | the fixed certificate and the TLS configurations |
 //! | `slab` | the payloads of packets on their way |
@@ -17,6 +19,7 @@
 //! stays random is what TLS keeps to itself: keys and hellos, in which nothing but their length matters to the network.
 
 mod bundle;
+mod connection_id;
 mod end;
 mod flow;
 mod host;
@@ -25,8 +28,10 @@ mod message;
 pub mod net;
 mod side;
 mod slab;
+mod sockets;
 
 pub use flow::{Flow, FlowSettings, Packet, SetupError, Totals};
 pub use host::Host;
 pub use side::{Outgoing, Side, SideSettings};
 pub use slab::Handle;
+pub use sockets::SocketHost;

@@ -239,7 +239,8 @@ impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
             };
             let flow_goodput = counters.goodput_bytes - before.goodput_bytes;
             let flow_retransmitted = counters.retransmitted_packets - before.retransmitted_packets;
-            let active = active(spec, instance.start, from, to);
+            let stop = spec.stop.map(|stop| Time::ZERO + stop);
+            let active = active(instance.start, stop, from, to);
             rtt.merge(&statistics.rtt);
             goodput += flow_goodput;
             retransmitted += flow_retransmitted;
@@ -357,6 +358,19 @@ impl SeriesSoFar {
     }
 }
 
+/// What every flow of `scenario` is made of, with its name, in their order: for hosts that are not the simulator's.
+pub fn flow_configs(scenario: &Scenario) -> Vec<(String, FlowConfig)> {
+    let all = scenario.flows.iter().flat_map(|flow| (0..flow.count).map(move |index| (flow, index)));
+    all.zip(0..)
+        .map(|((flow, index), id)| {
+            let name = flow.name_of(index);
+            let start = Time::ZERO + flow.drawn_start(scenario.seed, index);
+            let config = flow_config(scenario, flow, id, &name, start);
+            (name, config)
+        })
+        .collect()
+}
+
 /// What flow `id` of the run, called `name`, is made of.
 pub(crate) fn flow_config(
     scenario: &Scenario,
@@ -402,8 +416,7 @@ fn is_whole_path(scenario: &Scenario, index: usize) -> bool {
     })
 }
 
-/// The part of the measured interval in which a flow existed.
-fn active(spec: &FlowSpec, start: Time, from: Time, to: Time) -> Duration {
-    let stop = spec.stop.map_or(to, |stop| to.min(Time::ZERO + stop));
-    stop.since(start.max(from))
+/// The part of the measured interval in which a flow existed that begins at `start` and ends at `stop`, or never.
+pub fn active(start: Time, stop: Option<Time>, from: Time, to: Time) -> Duration {
+    stop.map_or(to, |stop| to.min(stop)).since(start.max(from))
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -23,6 +23,7 @@ use super::listening::Listening;
 use super::plan::Plan;
 use crate::account::Account;
 use crate::channel::{Channel, Order, Program, Report, Side};
+use crate::inherited;
 use crate::process::die_with;
 
 /// How often a server that does not listen yet is checked.
@@ -192,7 +193,7 @@ fn send(pid: i32, program: &Running, signal: Signal) -> nix::Result<()> {
     if program.own_group { killpg(Pid::from_raw(pid), signal) } else { kill(Pid::from_raw(pid), signal) }
 }
 
-/// Starts a program in a network namespace.
+/// Starts a program in a network namespace. The sockets that it inherits are of the calling process's own, the outer one.
 fn spawn(
     arguments: &[std::ffi::OsString],
     program: &Program,
@@ -215,9 +216,14 @@ fn spawn(
     if program.own_group {
         command.process_group(0);
     }
+    let sockets = inherited::open(&program.ports)?;
+    let inherited: Vec<RawFd> = sockets.iter().map(AsRawFd::as_raw_fd).collect();
+    if !inherited.is_empty() {
+        command.env(inherited::VARIABLE, inherited::describe(&inherited));
+    }
     let network = network.as_raw_fd();
     let account = account.cloned();
-    // SAFETY: the closure makes system calls only; the descriptor outlives the call of `spawn`, in which it
+    // SAFETY: the closure makes system calls only; the descriptors outlive the call of `spawn`, in which it
     // runs.
     unsafe {
         command.pre_exec(move || {
@@ -225,6 +231,7 @@ fn spawn(
             sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None)?;
             let network = std::os::fd::BorrowedFd::borrow_raw(network);
             setns(network, CloneFlags::CLONE_NEWNET)?;
+            inherited.iter().try_for_each(|socket| inherited::keep(*socket))?;
             // What init and its parent hold back is not for a program to inherit.
             sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None)?;
             capability::become_account(account.as_ref())

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::fmt::Write as _;
 
 use brakelight_core::time::Duration;
+use brakelight_scenario::measure::Distribution;
 use serde_json::Value;
 
 use super::{HostFlow, HostResult, WorkloadError};
@@ -34,12 +35,12 @@ pub(super) fn client(flow: &HostFlow) -> String {
     )
 }
 
-/// Reads what a sender printed.
+/// Reads what a sender printed: its result, and its RTT samples in the measured interval.
 pub(super) fn parse(
     text: &str,
     flow: &HostFlow,
     measure_from: Duration,
-) -> Result<HostResult, WorkloadError> {
+) -> Result<(HostResult, Distribution), WorkloadError> {
     let failed = |message: &str| WorkloadError::Failed {
         flow: flow.name.clone(),
         program: NAME,
@@ -54,6 +55,7 @@ pub(super) fn parse(
     let local_port = port.and_then(|port| u16::try_from(port).ok()).ok_or_else(|| missing("local_port"))?;
     let intervals =
         document.get("intervals").and_then(Value::as_array).ok_or_else(|| missing("intervals"))?;
+    let mut samples = Distribution::default();
     let mut host = HostResult { local_port: Some(local_port), ..HostResult::default() };
     for interval in intervals {
         let stream = interval.pointer("/streams/0").ok_or_else(|| missing("streams"))?;
@@ -66,7 +68,7 @@ pub(super) fn parse(
             host.bytes += number("bytes").ok_or_else(|| missing("bytes"))? as u64;
             host.retransmitted += number("retransmits").unwrap_or(0.0) as u64;
             host.seconds += end - start;
-            host.rtt.record(rtt);
+            samples.record(rtt);
         }
     }
     // Over a whole test what arrived is known, and not only what was handed to the kernel.
@@ -78,5 +80,6 @@ pub(super) fn parse(
             (host.bytes, host.seconds) = (bytes as u64, seconds);
         }
     }
-    Ok(host)
+    host.rtt_ms = samples.summary();
+    Ok((host, samples))
 }

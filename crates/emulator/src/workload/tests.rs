@@ -29,7 +29,7 @@ fn of(text: &str) -> Result<Workload, InputError> {
 }
 
 fn of_quic(text: &str) -> Result<Workload, InputError> {
-    let hosts = Hosts::Quic(PathBuf::from("/opt/it's/here"));
+    let hosts = Hosts::Quic(vec!["/opt/it's/here".into(), "hosts".into()]);
     Workload::of(&file::read("x.toml", text).unwrap(), &BTreeMap::new(), hosts)
 }
 
@@ -53,7 +53,8 @@ fn a_dumbbell_becomes_two_directions_and_a_pair_of_hosts() {
     let [server] = &workload.servers()[..] else { panic!("{:?}", workload.servers()) };
     assert_eq!(server, "iperf3 --server --one-off --port 5201 >/dev/null 2>&1 & wait");
     let command = workload.command(Path::new("/some where"));
-    assert_eq!(command[4..], ["/some where", "iperf3"]);
+    assert_eq!(command[4..], ["/some where"]);
+    assert!(workload.ports().is_empty());
     let script = command[2].to_str().unwrap();
     assert!(script.contains("--congestion cubic --time 3 --interval 0.1 --json"), "{script}");
 }
@@ -65,6 +66,7 @@ fn what_real_hosts_cannot_run_is_refused_by_field_with_what_would_be_valid() {
         complaint("cubic:reno_catch_up=false", "vegas"),
         complaint("cubic:reno_catch_up=false", "cubic:beta=0.5"),
         complaint("cubic:reno_catch_up=false", "newreno:ecn=true"),
+        complaint("rtt = \"40ms\"", "rtt = \"40ms\"\ntraffic = \"video\""),
         complaint("rtt = \"40ms\"", "rtt = \"40ms\"\nhost = \"quic\""),
         complaint("rtt = \"40ms\"", "rtt = \"40ms\"\nmss = \"1000B\""),
         complaint("rtt = \"40ms\"", "rtt = \"40ms\"\npacing_burst = 5"),
@@ -80,6 +82,7 @@ fn what_real_hosts_cannot_run_is_refused_by_field_with_what_would_be_valid() {
         "flow `main`: controller: Linux has no `vegas`: valid on the emulator are newreno, bbr, cubic",
         "flow `main`: controller: Linux's cubic does not take `beta=0.5`: on the emulator leave it out",
         "flow `main`: controller: Linux's reno does not take `ecn=true`: on the emulator leave it out",
+        "flow `main`: traffic: iperf3 always has more to send: leave it out, or take --host quinn, which runs every application",
         "flow `main`: host: the emulator's hosts are kernel TCP: valid is `tcp`, or --host quinn for QUIC",
         "flow `main`: mss: real hosts decide on their packets: leave it out, for 1448 B and 52 B of headers",
         "flow `main`: pacing_burst: that of real hosts is 10: leave it out",
@@ -93,46 +96,72 @@ fn what_real_hosts_cannot_run_is_refused_by_field_with_what_would_be_valid() {
         assert_eq!(complaint, expected);
     }
     assert!(
-        complaints[12].starts_with("link `forward`: queue: queue `xcp` needs a congestion header"),
+        complaints[13].starts_with("link `forward`: queue: queue `xcp` needs a congestion header"),
         "{}",
-        complaints[12]
+        complaints[13]
     );
 }
 
 #[test]
-fn flows_of_quic_keep_their_controllers_words_and_have_a_server_each() {
+fn flows_of_quic_are_one_program_with_a_socket_for_each() {
     let quic = GOOD.replace("cubic:reno_catch_up=false", "abc:second_window=false,floor=3");
     let quic = quic.replace("queue = \"codel\"", "queue = \"abc\"");
     let twice = quic.replace("rtt = \"40ms\"", "rtt = \"40ms\"\ncount = 2\nhost = \"quic\"");
-    let workload = of_quic(&twice).unwrap();
-    let servers = workload.servers();
-    assert_eq!(servers.len(), 2);
-    assert_eq!(servers[1], r"exec '/opt/it'\''s/here' perf-server --listen 0.0.0.0:5202 >/dev/null 2>&1");
+    // What only iperf3 cannot do.
+    let twice = twice.replace("duration = \"3s\"", "duration = \"2500ms\"\nmeasure_from = \"1s\"");
+    let workload =
+        of_quic(&twice.replace("count = 2", "count = 2\ntraffic = \"call\"\nack_every = 4")).unwrap();
+    assert!(workload.servers().is_empty());
+    assert_eq!(workload.ports(), [5201, 5202]);
     let command = workload.command(Path::new("/some where"));
-    assert_eq!(command[4..], ["/some where", "/opt/it's/here"]);
-    let script = command[2].to_str().unwrap();
-    let expected = "try \"$2\" perf \"$BRAKELIGHT_HOST:5201\" --controller 'abc:second_window=false,floor=3' --own-path --duration 3s";
-    assert!(script.contains(expected), "{script}");
+    let files = ["/some where/scenario.toml", "/some where/run.json", "/some where/series.json"];
+    assert_eq!(command[..2], ["/opt/it's/here", "hosts"]);
+    assert_eq!(command[2..], files);
     let refused = of_quic(&quic).unwrap_err().to_string();
     assert!(refused.starts_with("flow `main`: host: "), "{refused}");
+    let large = of_quic(&twice.replace("count = 2", "count = 2\nmss = \"1500B\"")).unwrap_err().to_string();
+    assert_eq!(
+        large,
+        "flow `main`: mss: packets of 1565 B, headers of 65 B included, do not pass the emulator's devices: \
+         valid are packets up to 1500 B and headers from 28 B"
+    );
 }
 
 #[test]
-fn the_document_of_a_sender_gives_its_goodput_and_what_it_saw_of_the_path() {
-    let text = r#"{"runs": [{"goodput_mbps": 4.0, "duration_s": 2.0, "retransmitted_packets": 7}]}"#;
-    let failed = perf::parse(text, &flow()).unwrap_err().to_string();
-    assert_eq!(failed, "flow `main`: perf failed: ", "half a document is none");
-    let run = brakelight_scenario::outcome::Run {
+fn what_the_program_wrote_becomes_the_flows_results() {
+    let quic =
+        GOOD.replace("cubic:reno_catch_up=false", "abc").replace("queue = \"codel\"", "queue = \"abc\"");
+    let quic = quic.replace("rtt = \"40ms\"", "rtt = \"40ms\"\nhost = \"quic\"\nstop = \"2s\"");
+    let workload = of_quic(&quic).unwrap();
+    let folder = std::env::temp_dir().join(format!("brakelight-hosts-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let missing = workload.host_results(&folder).unwrap_err().to_string();
+    let row = brakelight_scenario::outcome::FlowOutcome {
+        name: "main".to_string(),
         goodput_mbps: 4.0,
-        duration_s: 2.0,
         retransmitted_packets: 7,
         rtt_ms: Some(Summary { p50: 41.0, ..Summary::default() }),
+        application: Some([("frames_shown".to_string(), 60.0)].into()),
         ..Default::default()
     };
-    let document = serde_json::to_string(&Runs { runs: vec![run], ..Runs::default() }).unwrap();
-    let result = perf::parse(&document, &flow()).unwrap();
-    assert_eq!((result.bytes, result.seconds, result.retransmitted), (1_000_000, 2.0, 7));
-    assert_eq!(result.summary.unwrap().p50, 41.0);
+    let run = brakelight_scenario::outcome::Run { duration_s: 3.0, flows: vec![row], ..Default::default() };
+    let write = |run| {
+        let document = Runs { runs: vec![run], ..Runs::default() };
+        std::fs::write(folder.join("run.json"), serde_json::to_string(&document).unwrap()).unwrap();
+    };
+    write(run.clone());
+    let results = workload.host_results(&folder).unwrap();
+    write(brakelight_scenario::outcome::Run { flows: Vec::new(), ..run });
+    let strange = workload.host_results(&folder).unwrap_err().to_string();
+    std::fs::remove_dir_all(&folder).unwrap();
+    let [flow] = &results.flows[..] else { panic!("{results:?}") };
+    // From its start, within the first RTT, until its stop.
+    assert!((1.96..=2.0).contains(&flow.seconds), "{flow:?}");
+    assert!((flow.bytes as f64 * 8e-6 / flow.seconds - 4.0).abs() < 1e-3, "{flow:?}");
+    assert_eq!((flow.retransmitted, flow.rtt_ms.map(|rtt| rtt.p50)), (7, Some(41.0)));
+    assert_eq!(flow.application.as_ref().unwrap()["frames_shown"], 60.0);
+    assert!(missing.starts_with("the flows' result of QUIC cannot be read: "), "{missing}");
+    assert_eq!(strange, "flow `main`: the result of QUIC has no `flow`");
 }
 
 fn flow() -> HostFlow {
@@ -154,13 +183,13 @@ fn a_test_that_ran_gives_what_was_received_and_what_the_sender_saw() {
         interval(1.0, 2.0, 2000)
     );
     let start = flow().start;
-    let whole = iperf3::parse(&text, &flow(), Duration::ZERO).unwrap();
+    let (whole, rtt) = iperf3::parse(&text, &flow(), Duration::ZERO).unwrap();
     assert_eq!(
         (whole.local_port, whole.bytes, whole.seconds, whole.retransmitted),
         (Some(40123), 2500, 2.5, 2)
     );
-    assert_eq!(whole.rtt.summary().unwrap().max, 40.5);
-    let late = iperf3::parse(&text, &flow(), start + Duration::from_millis(500)).unwrap();
+    assert_eq!((rtt.summary(), whole.rtt_ms.unwrap().max), (whole.rtt_ms, 40.5));
+    let (late, _) = iperf3::parse(&text, &flow(), start + Duration::from_millis(500)).unwrap();
     assert_eq!(
         (late.bytes, late.seconds, late.retransmitted),
         (2000, 1.0, 1),

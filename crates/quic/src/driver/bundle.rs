@@ -8,10 +8,13 @@ use std::collections::VecDeque;
 
 use brakelight_apps::ArrivalProcess;
 use brakelight_apps::traffic::{ShortFlows, Traffic};
+use brakelight_core::ecn::Ecn;
+use brakelight_core::packet::Direction;
 use brakelight_core::random::Random;
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::Bytes;
 
+use super::connection_id::connection_of;
 use super::flow::{Flow, FlowSettings, Packet, Totals};
 
 /// A connection that is open.
@@ -82,9 +85,27 @@ impl Bundle {
     }
 
     pub(super) fn accept(&mut self, now: Time, packet: &Packet, copy: bool) {
-        let Some(place) = self.find(packet.connection) else { return };
+        self.arrived(now, packet.connection, |flow| flow.accept(now, packet, copy));
+    }
+
+    /// A datagram arrived at the end that `direction` leads to. Connections that are gone, and strangers, are not answered.
+    pub(super) fn receive(&mut self, now: Time, direction: Direction, ecn: Ecn, payload: &[u8]) {
+        if let Some(number) = connection_of(direction, payload) {
+            self.arrived(now, number, |flow| flow.receive(now, direction, ecn, payload));
+        }
+    }
+
+    /// Hands out the UDP payload of a packet that is to travel by itself. `None` if it is gone.
+    pub(super) fn take_payload(&mut self, packet: &Packet) -> Option<bytes::Bytes> {
+        let place = self.find(packet.connection)?;
+        self.open[place].flow.take_payload(packet)
+    }
+
+    /// Something arrives at connection `number`, which `take` takes.
+    fn arrived(&mut self, now: Time, number: u32, take: impl FnOnce(&mut Flow)) {
+        let Some(place) = self.find(number) else { return };
         let open = &mut self.open[place];
-        open.flow.accept(now, packet, copy);
+        take(&mut open.flow);
         if let Some(sample) = open.flow.governor().take_rtt_sample() {
             self.rtt_sample = Some(sample);
         }
@@ -92,7 +113,7 @@ impl Bundle {
             open.complete = true;
             self.arrivals.complete(now.since(open.arrived_at));
         }
-        self.ready.push_back(packet.connection);
+        self.ready.push_back(number);
     }
 
     pub(super) fn release(&mut self, packet: &Packet) {
@@ -155,7 +176,7 @@ impl Bundle {
             ..self.settings.clone()
         };
         // Nothing that the first check has not seen can be wrong: the connection would never complete, which the outcome shows.
-        if let Ok(flow) = Flow::new(settings) {
+        if let Ok(flow) = Flow::numbered(settings, number) {
             self.open.push_back(Open { number, size: size.0, arrived_at: now, complete: false, flow });
             self.ready.push_back(number);
         }

@@ -209,12 +209,18 @@ pub struct Flow {
 impl Flow {
     /// A flow that has not started.
     pub fn new(settings: FlowSettings) -> Result<Self, SetupError> {
-        Self::with_receiver(settings, |crypto| crypto)
+        Self::numbered(settings, 0)
+    }
+
+    /// A flow that has not started, whose connection is one of many, by number.
+    pub(super) fn numbered(settings: FlowSettings, connection: u32) -> Result<Self, SetupError> {
+        Self::with_receiver(settings, connection, |crypto| crypto)
     }
 
     /// The same, whose receiver's cryptography passes through `wrap`: tests make it lie.
     fn with_receiver(
         settings: FlowSettings,
+        connection: u32,
         wrap: impl FnOnce(Arc<dyn ServerConfig>) -> Arc<dyn ServerConfig>,
     ) -> Result<Self, SetupError> {
         let (datagram, own) = settings.parts()?;
@@ -229,6 +235,7 @@ impl Flow {
             ack_every: settings.ack_every,
             clock: settings.receiver_clock,
             reports: settings.reports,
+            connection,
         };
         let sender = Side::sending(side(), identity.client()?, governor.clone());
         let receiver = Side::receiving(side(), wrap(identity.server()?));
@@ -303,11 +310,23 @@ impl Flow {
         if !copy {
             self.slab.remove(packet.handle);
         }
-        match packet.direction {
-            Direction::Forward => self.receiver.handle(now, packet.ecn, &payload),
-            Direction::Reverse => self.sender.handle(now, packet.ecn, &payload),
+        self.receive(now, packet.direction, packet.ecn, &payload);
+    }
+
+    /// A datagram arrived at the end that `direction` leads to: the UDP payload of a packet, which travelled by itself.
+    pub fn receive(&mut self, now: Time, direction: Direction, ecn: Ecn, payload: &[u8]) {
+        match direction {
+            Direction::Forward => self.receiver.handle(now, ecn, payload),
+            Direction::Reverse => self.sender.handle(now, ecn, payload),
         }
         self.serve(now);
+    }
+
+    /// Hands out the UDP payload of a packet that is to travel by itself. `None` if it is gone.
+    pub fn take_payload(&mut self, packet: &Packet) -> Option<bytes::Bytes> {
+        let payload = self.slab.get(packet.handle)?;
+        self.slab.remove(packet.handle);
+        Some(payload)
     }
 
     /// A packet died on the way.

@@ -1,7 +1,8 @@
 //! A flow of a scenario over the stack: one connection with its application, or short connections that come and go.
 
 use brakelight_apps::traffic::Traffic;
-use brakelight_core::ecn::Encoding;
+use brakelight_core::ecn::{Ecn, Encoding};
+use brakelight_core::packet::Direction;
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::Bytes;
 
@@ -101,6 +102,23 @@ impl Host {
         match &mut self.life {
             Life::One(flow) => flow.accept(now, packet, copy),
             Life::Many(bundle) => bundle.accept(now, packet, copy),
+        }
+    }
+
+    /// A datagram arrived at the end that `direction` leads to, with this ECN field: the UDP payload of a packet that travelled by
+    /// itself, as over a real network.
+    pub fn receive(&mut self, now: Time, direction: Direction, ecn: Ecn, payload: &[u8]) {
+        match &mut self.life {
+            Life::One(flow) => flow.receive(now, direction, ecn, payload),
+            Life::Many(bundle) => bundle.receive(now, direction, ecn, payload),
+        }
+    }
+
+    /// Hands out the UDP payload of a packet that is to travel by itself. `None` if it was handed out before, or released.
+    pub fn take_payload(&mut self, packet: &Packet) -> Option<bytes::Bytes> {
+        match &mut self.life {
+            Life::One(flow) => flow.take_payload(packet),
+            Life::Many(bundle) => bundle.take_payload(packet),
         }
     }
 

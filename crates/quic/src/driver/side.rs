@@ -13,10 +13,10 @@ use brakelight_scenario::clock::Clock;
 use bytes::{Bytes, BytesMut};
 use quinn_proto::{
     AckFrequencyConfig, ClientConfig, Connection, ConnectionHandle, DatagramEvent, EcnCodepoint, Endpoint,
-    EndpointConfig, Event, HashedConnectionIdGenerator, ServerConfig, Transmit, TransportConfig, VarInt,
-    crypto,
+    EndpointConfig, Event, ServerConfig, Transmit, TransportConfig, VarInt, crypto,
 };
 
+use super::connection_id::Numbered;
 use super::end::{Ears, End, Hearing, instant};
 use super::identity;
 use super::message;
@@ -47,6 +47,8 @@ pub struct SideSettings {
     pub clock: Clock,
     /// Whether the receiving end reports at all; one that does not stands for peers that are not ours.
     pub reports: bool,
+    /// The connection's number, with which its IDs begin.
+    pub connection: u32,
 }
 
 /// A datagram that is to be sent.
@@ -170,10 +172,9 @@ impl Side {
 
     fn new(settings: SideSettings, server: Option<ServerConfig>, stamps: Arc<Stamps>, role: Role) -> Self {
         let mut config = EndpointConfig::default();
-        let key = u64::from_le_bytes(std::array::from_fn(|place| settings.seed[place]));
-        config
-            .rng_seed(Some(settings.seed))
-            .cid_generator(move || Box::new(HashedConnectionIdGenerator::from_key(key)));
+        let mask = u32::from_le_bytes(std::array::from_fn(|place| settings.seed[place]));
+        let connection = settings.connection;
+        config.rng_seed(Some(settings.seed)).cid_generator(move || Box::new(Numbered::new(connection, mask)));
         // Refused only below 1200, which the caller has checked.
         let _ = config.max_udp_payload_size(settings.datagram.max(1472));
         let endpoint = Endpoint::new(Arc::new(config), server.map(Arc::new), true, None);

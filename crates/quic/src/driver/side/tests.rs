@@ -51,6 +51,7 @@ impl Pair {
             ack_every: Some(2),
             clock: Clock::default(),
             reports: true,
+            connection: 0,
         }
     }
 
