@@ -31,10 +31,11 @@ mod embedded;
 mod expression;
 mod read;
 mod table;
+mod tables;
 
 pub use embedded::EMBEDDED;
 pub use expression::{Expression, ExpressionError, Fault, Grid, PARETO_MARGIN, TOLERANCE, Value};
-pub use read::read;
+pub use read::{deserialize_with, read, read_with};
 pub use table::{Dimension, Point, Table, metrics};
 
 /// A figure, table or claim of a paper, ready to run.
@@ -54,6 +55,8 @@ pub struct Experiment {
     pub jobs: Vec<Job>,
     /// What must hold.
     pub claims: Vec<Assertion>,
+    /// What its file says.
+    table: tables::ExperimentTable,
 }
 
 /// One run of an experiment.

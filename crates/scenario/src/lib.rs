@@ -13,7 +13,7 @@
 //! | [`measure`] | what links are watched for, simulated or real |
 //! | [`median`] | several runs as one row |
 //! | [`documents`] | the JSON documents of the command line, and where a result came from |
-//! | [`mod@file`] | scenario files: TOML in, TOML out |
+//! | [`mod@file`] | scenario files: TOML in, TOML out; the same words in JSON and whatever else serde reads |
 //! | [`scheme`], [`compare`] | the shorthand of the command line, and the scenario behind it |
 //! | [`experiment`] | a paper's figure as a matrix to run and checks to pass |
 //! | [`cost`] | what a scenario takes to simulate, estimated before it runs |
@@ -28,6 +28,7 @@ pub mod build;
 pub mod clock;
 pub mod compare;
 pub mod cost;
+mod document;
 pub mod documents;
 pub mod experiment;
 pub mod file;

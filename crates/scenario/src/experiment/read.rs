@@ -1,42 +1,28 @@
 //! Reading an experiment's file and laying out its matrix.
 
+use std::collections::BTreeMap;
+use std::str::FromStr;
+
 use brakelight_core::controller::{Connection, Controller};
 use brakelight_core::random::Random;
-use brakelight_core::time::{Duration, Time};
-use brakelight_core::units::{Bytes, Limit, ParseError};
+use brakelight_core::registry::Registry;
+use brakelight_core::time::Time;
+use brakelight_core::units::{Bytes, ParseError};
+use serde::de::{Deserialize, Deserializer, Error};
+use serde::{Serialize, Serializer};
 
 use super::table::{Dimension, LISTS, Point, Table as Measurements};
+use super::tables::{ClaimTable, ExperimentTable, Filled, Label, Paired, Pairs};
 use super::{Assertion, Check, Experiment, Expression, Job};
 use crate::compare::Compare;
-use crate::file::table::{Field, Source, Table};
+use crate::document::{Document, Node, Reason, Refusal};
+use crate::file::values::{Text, Textual};
 use crate::input::DOCUMENT;
-use std::collections::BTreeMap;
-
 use crate::outcome::{FlowOutcome, LinkOutcome, Run, SignalDelay, Summary};
 use crate::problem::{InputError, Problem};
 use crate::scenario::{FlowSpec, Record, Scenario, TraceOffset};
 use crate::scheme::Scheme;
 use crate::traffic::Traffic;
-
-const EXPERIMENT: &[&str] = &[
-    "id",
-    "title",
-    "source",
-    "note",
-    "schemes",
-    "traces",
-    "seeds",
-    "rtt",
-    "buffer",
-    "duration",
-    "trace_offset",
-    "against",
-    "scenario",
-    "sweep",
-    "case",
-    "claim",
-];
-const CLAIM: &[&str] = &["id", "claim", "paper", "note", "check", "show"];
 
 /// The most runs of one experiment.
 const JOBS: usize = 100_000;
@@ -45,47 +31,99 @@ const PARTS: usize = 1_000_000;
 /// The rules' number of seeds.
 const SEEDS: u64 = 10;
 
-/// The experiment in `text`; `file` is for messages. Every check is tried on a table with the shape of the
-/// measurements to come, so that a name that refers to nothing is found here.
+/// The experiment in `text` with algorithms that Brakelight brings; `file` is for messages. Every check is tried on a table
+/// with the shape of the measurements to come, so that a name that refers to nothing is found here.
+///
+/// # Errors
+/// What is wrong first, with file, line, key, value and what would be valid.
 pub fn read(file: &str, text: &str) -> Result<Experiment, InputError> {
-    let source = Source { file, text };
-    let document = source.parse()?;
-    let table = Table::open(&source, String::new(), EXPERIMENT, document.get_ref(), document.span())?;
-    let plan = Plan::read(&table)?;
-    let (dimensions, jobs) = plan.lay_out(&table)?;
+    read_with(&Registry::standard(), file, text)
+}
+
+/// The experiment in `text`, as [`read`] reads it, with algorithms of `registry`.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_with(registry: &Registry, file: &str, text: &str) -> Result<Experiment, InputError> {
+    resolve(registry, &Document::parse(file, text)?)
+}
+
+/// The experiment that `deserializer` holds, with the words of experiment files and algorithms of `registry`:
+/// [`Experiment`]'s own `Deserialize` knows those that Brakelight brings.
+///
+/// # Errors
+/// Those of the deserializer, and what is wrong with the experiment in the words of [`read`], without file and line.
+pub fn deserialize_with<'de, D: Deserializer<'de>>(
+    registry: &Registry,
+    deserializer: D,
+) -> Result<Experiment, D::Error> {
+    resolve(registry, &Document::of(Node::deserialize(deserializer)?)).map_err(D::Error::custom)
+}
+
+/// By the words of experiment files, with algorithms that Brakelight brings.
+impl<'de> Deserialize<'de> for Experiment {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserialize_with(&Registry::standard(), deserializer)
+    }
+}
+
+/// As the file that it was read from says it, whatever its jobs and claims are now.
+impl Serialize for Experiment {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.table.serialize(serializer)
+    }
+}
+
+fn resolve(registry: &Registry, document: &Document<'_>) -> Result<Experiment, InputError> {
+    let table = document.read::<ExperimentTable>();
+    table.and_then(|table| experiment(registry, table)).map_err(|refusal| document.error(refusal))
+}
+
+fn experiment(registry: &Registry, table: ExperimentTable) -> Result<Experiment, Refusal> {
+    let plan = Plan::new(registry, &table)?;
+    let (dimensions, jobs) = plan.lay_out()?;
     let mut experiment = Experiment {
-        id: required_text(&table, "id", "the id of the figure or claim")?,
-        title: required_text(&table, "title", "what the experiment is about")?,
-        source: required_text(&table, "source", "where it comes from")?,
-        note: optional_text(&table, "note")?,
+        id: required(table.id.as_ref(), "id")?,
+        title: required(table.title.as_ref(), "title")?,
+        source: required(table.source.as_ref(), "source")?,
+        note: optional(table.note.as_ref()),
         dimensions,
         jobs,
         claims: Vec::new(),
+        table: ExperimentTable::default(),
     };
-    let claims = table.require("claim", "at least one [[claim]]")?;
+    let claims = table.claim.as_ref().ok_or_else(|| Refusal::missing("claim", "at least one [[claim]]"))?;
     let template = template(&experiment);
-    for field in claims.array("a list of tables, each headed [[claim]]")? {
-        experiment.claims.push(assertion(&experiment.id, &template, field)?);
+    for (index, claim) in claims.0.iter().enumerate() {
+        let read = assertion(&experiment.id, &template, claim);
+        experiment.claims.push(read.map_err(|refusal| refusal.at(index).under("claim"))?);
     }
+    experiment.table = table;
     Ok(experiment)
 }
 
-fn required_text(table: &Table<'_>, key: &'static str, expected: &str) -> Result<String, InputError> {
-    table.require(key, expected)?.string(expected)
+/// The string of `key`, which must be there.
+fn required<T: Textual>(text: Option<&Text<T>>, key: &str) -> Result<String, Refusal> {
+    text.map(|text| text.0.show()).ok_or_else(|| Refusal::missing(key, &T::expected()))
 }
 
-fn optional_text(table: &Table<'_>, key: &'static str) -> Result<String, InputError> {
-    table.get(key).map_or(Ok(String::new()), |field| field.string("a text"))
+fn optional<T: Textual>(text: Option<&Text<T>>) -> String {
+    text.map_or(String::new(), |text| text.0.show())
+}
+
+/// A contradiction that no single key is to blame for.
+fn contradiction(key: impl Into<String>, reason: String) -> Refusal {
+    Refusal::new(Reason::Other(Problem::Contradiction { key: key.into(), reason }))
 }
 
 /// What the file says of the matrix.
 struct Plan<'a> {
+    registry: &'a Registry,
+    table: &'a ExperimentTable,
     /// Labels and spellings.
     schemes: Vec<(String, String)>,
     traces: Vec<String>,
     seeds: u64,
-    /// The text of a scenario, in place of `compare`'s.
-    scenario: Option<Field<'a>>,
     /// Names and values.
     sweep: Vec<(String, Vec<String>)>,
     /// The label of each case, and the names and values it stands for.
@@ -93,51 +131,48 @@ struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    fn read(table: &'a Table<'a>) -> Result<Self, InputError> {
-        let schemes = table.get("schemes").map_or(Ok(Vec::new()), schemes)?;
-        let traces = table.get("traces").map_or(Ok(Vec::new()), |field| {
-            field.array("a list of traces")?.iter().map(|trace| trace.string("the name of a trace")).collect()
-        })?;
-        let seeds = table.integer("seeds", SEEDS)?;
-        let scenario = table.get("scenario");
-        if let Some(field) = scenario {
-            field.text("the text of a scenario file")?;
-            for key in ["rtt", "buffer", "duration", "trace_offset", "against"] {
-                if let Some(extra) = table.get(key) {
-                    let reason = "the scenario says this: leave one out".to_string();
-                    return Err(extra.contradiction(reason));
-                }
+    fn new(registry: &'a Registry, table: &'a ExperimentTable) -> Result<Self, Refusal> {
+        if table.scenario.is_some() {
+            let extra = [
+                ("rtt", table.rtt.is_some()),
+                ("buffer", table.buffer.is_some()),
+                ("duration", table.duration.is_some()),
+                ("trace_offset", table.trace_offset.is_some()),
+                ("against", table.against.is_some()),
+            ];
+            if let Some((key, _)) = extra.iter().find(|(_, there)| *there) {
+                return Err(Refusal::contradiction(key, "the scenario says this: leave one out"));
             }
         }
-        let sweep = table.get("sweep").map_or(Ok(Vec::new()), |field| {
-            let pairs = field.pairs("a table of lists such as `eta = [0.9, 0.98]`")?;
-            pairs
-                .into_iter()
-                .map(|(name, values)| {
-                    let list = values.array("a list of values")?;
-                    let labels: Vec<String> = list.iter().map(Field::label).collect::<Result<_, _>>()?;
-                    if labels.is_empty() {
-                        return Err(values.malformed("a list with at least one value"));
-                    }
-                    Ok((name.to_string(), labels))
+        let traces = table.traces.iter().flat_map(|list| &list.0);
+        let sweep = table.sweep.iter().flat_map(|pairs| &pairs.0);
+        let cases = table.case.iter().flat_map(|list| &list.0).enumerate();
+        Ok(Plan {
+            registry,
+            table,
+            schemes: table.schemes.as_ref().map_or(Vec::new(), |schemes| schemes.labelled()),
+            traces: traces.map(|trace| trace.0.show()).collect(),
+            seeds: table.seeds.unwrap_or(SEEDS),
+            sweep: sweep
+                .map(|(name, labels)| {
+                    (name.clone(), labels.0.0.iter().map(|label| label.0.clone()).collect())
                 })
-                .collect::<Result<Vec<_>, InputError>>()
-        })?;
-        let cases = table.get("case").map_or(Ok(Vec::new()), |field| {
-            field.array("a list of tables, each headed [[case]]")?.iter().map(case).collect()
-        })?;
-        Ok(Plan { schemes, traces, seeds, scenario, sweep, cases })
+                .collect(),
+            cases: cases
+                .map(|(index, values)| case(values).map_err(|refusal| refusal.at(index).under("case")))
+                .collect::<Result<_, _>>()?,
+        })
     }
 
     /// The dimensions, and a job for every point and seed.
-    fn lay_out(&self, table: &Table<'_>) -> Result<(Vec<Dimension>, Vec<Job>), InputError> {
-        let dimensions = self.dimensions(table)?;
-        if self.scenario.is_none() && (self.schemes.is_empty() || self.traces.is_empty()) {
+    fn lay_out(&self) -> Result<(Vec<Dimension>, Vec<Job>), Refusal> {
+        let dimensions = self.dimensions()?;
+        if self.table.scenario.is_none() && (self.schemes.is_empty() || self.traces.is_empty()) {
             // A file of checks of the program's own runs nothing.
             return match (self.schemes.is_empty(), self.traces.is_empty(), dimensions.is_empty()) {
                 (true, true, true) => Ok((dimensions, Vec::new())),
-                (false, _, _) => Err(table.missing("traces", "the traces to run on, or a `scenario`")),
-                _ => Err(table.missing("schemes", "the schemes to run, or a `scenario`")),
+                (false, _, _) => Err(Refusal::missing("traces", "the traces to run on, or a `scenario`")),
+                _ => Err(Refusal::missing("schemes", "the schemes to run, or a `scenario`")),
             };
         }
         let sizes: Vec<usize> = dimensions.iter().map(|dimension| dimension.labels.len()).collect();
@@ -145,20 +180,20 @@ impl<'a> Plan<'a> {
         let runs = points.and_then(|points| points.checked_mul(usize::try_from(self.seeds).ok()?));
         if !runs.is_some_and(|runs| (1..=JOBS).contains(&runs)) {
             let reason = format!("the matrix has {} runs: valid are 1 to {JOBS}", runs.unwrap_or(usize::MAX));
-            return Err(table.error(Problem::Contradiction { key: "seeds".to_string(), reason }));
+            return Err(contradiction("seeds", reason));
         }
         let mut jobs = Vec::new();
         let mut parts = 0;
         for point in points_of(&sizes) {
             let values = self.values(&dimensions, &point);
             for seed in 1..=self.seeds {
-                let scenario = self.scenario(table, &values, seed)?;
+                let scenario = self.scenario(&values, seed)?;
                 parts += scenario.links.len() + scenario.flows.len();
                 if parts > PARTS {
                     let reason = format!(
                         "all its runs together have more than {PARTS} links and flows, the most that they may have"
                     );
-                    return Err(table.error(Problem::Contradiction { key: "seeds".to_string(), reason }));
+                    return Err(contradiction("seeds", reason));
                 }
                 jobs.push(Job { point: point.clone(), scenario });
             }
@@ -166,7 +201,7 @@ impl<'a> Plan<'a> {
         Ok((dimensions, jobs))
     }
 
-    fn dimensions(&self, table: &Table<'_>) -> Result<Vec<Dimension>, InputError> {
+    fn dimensions(&self) -> Result<Vec<Dimension>, Refusal> {
         let list = [
             ("scheme", self.schemes.iter().map(|(label, _)| label.clone()).collect::<Vec<_>>()),
             ("trace", self.traces.clone()),
@@ -181,13 +216,13 @@ impl<'a> Plan<'a> {
             let taken = dimensions.iter().any(|dimension| dimension.name == name);
             if taken || LISTS.contains(&name.as_str()) {
                 let reason = format!("`{name}` is the name of another dimension: choose another");
-                return Err(table.error(Problem::Contradiction { key: "sweep".to_string(), reason }));
+                return Err(contradiction("sweep", reason));
             }
             if let Some(twice) =
                 labels.iter().enumerate().find(|(index, label)| labels[..*index].contains(label))
             {
                 let reason = format!("`{}` is there twice", twice.1);
-                return Err(table.error(Problem::Contradiction { key: name, reason }));
+                return Err(contradiction(name, reason));
             }
             dimensions.push(Dimension { name, labels });
         }
@@ -211,46 +246,40 @@ impl<'a> Plan<'a> {
     }
 
     /// The scenario at a point, given what its placeholders stand for.
-    fn scenario(
-        &self,
-        table: &Table<'_>,
-        values: &[(String, String)],
-        seed: u64,
-    ) -> Result<Scenario, InputError> {
+    fn scenario(&self, values: &[(String, String)], seed: u64) -> Result<Scenario, Refusal> {
         let value =
             |name: &str| values.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_str());
         let place = || {
             let shown = values.iter().map(|(name, value)| format!("{name} {value}"));
             shown.collect::<Vec<_>>().join(", ")
         };
-        let scheme = match (value("scheme"), table.get("schemes")) {
-            (Some(text), Some(field)) => {
-                let text = fill(text, values, field)?;
-                Some(Scheme::parse(&text).map_err(|error| field.located(*error.problem, &place()))?)
-            }
+        let refuse = |error: InputError| Refusal::new(Reason::Other(*error.problem)).owned_by(place());
+        let read_scheme = |text: &str, key: &str| {
+            let text = fill(text, values, key)?;
+            Scheme::parse_with(self.registry, &text).map_err(|error| refuse(error).under(key))
+        };
+        let scheme = match (value("scheme"), &self.table.schemes) {
+            (Some(text), Some(_)) => Some(read_scheme(text, "schemes")?),
             _ => None,
         };
-        let Some(field) = self.scenario else {
+        let Some(text) = &self.table.scenario else {
             let scheme = scheme.expect("without a scenario there are schemes");
             let mut compare = Compare::new(scheme, value("trace").unwrap_or_default());
             compare.seed = seed;
-            compare.rtt = filled(table, "rtt", values, compare.rtt)?;
-            compare.buffer = filled::<Limit>(table, "buffer", values, compare.buffer)?;
-            compare.duration = filled::<Duration>(table, "duration", values, compare.duration)?;
+            compare.rtt = filled(self.table.rtt.as_ref(), "rtt", values, compare.rtt)?;
+            compare.buffer = filled(self.table.buffer.as_ref(), "buffer", values, compare.buffer)?;
+            compare.duration = filled(self.table.duration.as_ref(), "duration", values, compare.duration)?;
             compare.record = Record::summary(compare.duration);
-            if let Some(field) = table.get("trace_offset") {
-                compare.trace_offset = match field.text("a time, or `random`")? {
+            if let Some(Text(offset)) = &self.table.trace_offset {
+                compare.trace_offset = match offset.0.as_str() {
                     "random" => TraceOffset::Random,
-                    _ => TraceOffset::At(filled(table, "trace_offset", values, Duration::ZERO)?),
+                    text => TraceOffset::At(quantity(text, "trace_offset", values)?),
                 };
             }
-            if let Some(field) = table.get("against") {
-                let text = fill(field.text("a scheme")?, values, field)?;
-                let against =
-                    Scheme::parse(&text).map_err(|error| field.located(*error.problem, &place()))?;
-                compare.against = Some(against);
+            if let Some(Text(against)) = &self.table.against {
+                compare.against = Some(read_scheme(&against.0, "against")?);
             }
-            return compare.scenario().map_err(|error| table.located(*error.problem, &place()));
+            return compare.scenario().map_err(refuse);
         };
         let mut values = values.to_vec();
         if let Some(scheme) = &scheme {
@@ -259,41 +288,28 @@ impl<'a> Plan<'a> {
             values.push(("queue".to_string(), scheme.queue().words().to_string()));
         }
         // Twice: what a case stands for may hold placeholders of its own.
-        let text = fill(field.text("the text of a scenario file")?, &values, field)?;
-        let text = fill(&text, &values, field)?;
-        let mut scenario = crate::file::read("scenario", &text).map_err(|error| {
+        let text = fill(&text.0.0, &values, "scenario")?;
+        let text = fill(&text, &values, "scenario")?;
+        let mut scenario = crate::file::read_with(self.registry, "scenario", &text).map_err(|error| {
             let line = error.line.map_or(String::new(), |line| format!("line {line}, "));
             let owner = match error.owner.as_str() {
                 "" => String::new(),
                 owner => format!("{owner}, "),
             };
-            field.located(*error.problem, &format!("{line}{owner}{}", place()))
+            let owner = format!("{line}{owner}{}", place());
+            Refusal::new(Reason::Other(*error.problem)).under("scenario").owned_by(owner)
         })?;
         scenario.seed = seed;
         Ok(scenario)
     }
 }
 
-/// A list of schemes, which are their own labels, or a table from labels to schemes.
-fn schemes(field: Field<'_>) -> Result<Vec<(String, String)>, InputError> {
-    const SCHEMES: &str = "a list of schemes, or a table such as `{ codel = \"cubic+codel\" }`";
-    let text = |field: &Field<'_>| field.string("a scheme");
-    if field.is_table() {
-        let pairs = field.pairs(SCHEMES)?;
-        return pairs.iter().map(|(label, scheme)| Ok((label.to_string(), text(scheme)?))).collect();
-    }
-    field.array(SCHEMES)?.iter().map(|scheme| Ok((text(scheme)?, text(scheme)?))).collect()
-}
-
-fn case(field: &Field<'_>) -> Result<(String, Vec<(String, String)>), InputError> {
-    const CASE: &str = "a table with a label under `case`";
-    let mut values = Vec::new();
-    for (name, value) in field.pairs(CASE)? {
-        values.push((name.to_string(), value.label()?));
-    }
+/// The label of a case, and the names and values it stands for.
+fn case(pairs: &Pairs<Label>) -> Result<(String, Vec<(String, String)>), Refusal> {
+    let mut values: Vec<_> = pairs.0.iter().map(|(name, value)| (name.clone(), value.0.clone())).collect();
     match values.iter().position(|(name, _)| name == "case") {
         Some(index) => Ok((values.remove(index).1, values)),
-        None => Err(field.malformed(CASE)),
+        None => Err(Refusal::malformed(<Label as Paired>::TABLE)),
     }
 }
 
@@ -307,7 +323,7 @@ fn points_of(sizes: &[usize]) -> Vec<Point> {
 }
 
 /// `text` with every `{name}` replaced by what it stands for. Braces around anything but a lower-case name stay.
-fn fill(text: &str, values: &[(String, String)], field: Field<'_>) -> Result<String, InputError> {
+fn fill(text: &str, values: &[(String, String)], key: &str) -> Result<String, Refusal> {
     let mut filled = String::new();
     let mut rest = text;
     while let Some(open) = rest.find('{') {
@@ -323,12 +339,13 @@ fn fill(text: &str, values: &[(String, String)], field: Field<'_>) -> Result<Str
         }
         let Some((_, value)) = values.iter().find(|(other, _)| other == name) else {
             let valid = values.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
-            return Err(field.error(Problem::UnknownName {
-                key: field.key().to_string(),
+            let problem = Problem::UnknownName {
+                key: key.to_string(),
                 what: "placeholder".to_string(),
                 name: name.to_string(),
                 valid: if valid.is_empty() { "none".to_string() } else { valid },
-            }));
+            };
+            return Err(Refusal::new(Reason::Other(problem)).under(key));
         };
         filled.push_str(value);
         rest = &after[name.len() + 2..];
@@ -336,59 +353,61 @@ fn fill(text: &str, values: &[(String, String)], field: Field<'_>) -> Result<Str
             let reason = format!(
                 "with its placeholders filled it is longer than {DOCUMENT}, the most that it may hold"
             );
-            return Err(field.contradiction(reason));
+            return Err(Refusal::contradiction(key, reason));
         }
     }
     Ok(filled + rest)
 }
 
-/// The quantity under `key` with its placeholders filled, or `default`.
-fn filled<T: std::str::FromStr<Err = ParseError>>(
-    table: &Table<'_>,
-    key: &'static str,
+/// The quantity of `key` with its placeholders filled, or `default`.
+fn filled<T: FromStr<Err = ParseError>>(
+    given: Option<&Filled<T>>,
+    key: &str,
     values: &[(String, String)],
     default: T,
-) -> Result<T, InputError> {
-    let Some(field) = table.get(key) else { return Ok(default) };
-    if !field.is_text() {
-        return field.quantity();
-    }
-    let text = fill(field.text("a quantity")?, values, field)?;
-    text.parse().map_err(|error: ParseError| field.malformed(error.expected))
+) -> Result<T, Refusal> {
+    given.map_or(Ok(default), |given| quantity(&given.text, key, values))
 }
 
-fn assertion(id: &str, template: &Measurements, field: Field<'_>) -> Result<Assertion, InputError> {
-    let table = field.table("claim".to_string(), CLAIM, "a [[claim]]")?;
-    let expression = |field: Field<'_>| {
-        let text = field.text("an expression")?;
-        Expression::parse(text).map_err(|error| field.contradiction(format!("`{text}`: {error}")))
+fn quantity<T: FromStr<Err = ParseError>>(
+    text: &str,
+    key: &str,
+    values: &[(String, String)],
+) -> Result<T, Refusal> {
+    fill(text, values, key)?
+        .parse()
+        .map_err(|error: ParseError| Refusal::malformed(error.expected).under(key))
+}
+
+fn assertion(id: &str, template: &Measurements, table: &ClaimTable) -> Result<Assertion, Refusal> {
+    let expression = |text: &str, key: &str| {
+        Expression::parse(text).map_err(|error| Refusal::contradiction(key, format!("`{text}`: {error}")))
     };
-    let check = table.require("check", "an expression, `builtin:NAME` or `not-checkable`")?;
-    let text = check.text("an expression, `builtin:NAME` or `not-checkable`")?;
-    let show = table.get("show").map(expression).transpose()?;
-    let note = optional_text(&table, "note")?;
-    let checked = if text == "not-checkable" {
+    let check = required(table.check.as_ref(), "check")?;
+    let show = table.show.as_ref().map(|show| expression(&show.0.0, "show")).transpose()?;
+    let note = optional(table.note.as_ref());
+    let checked = if check == "not-checkable" {
         if note.is_empty() {
-            return Err(table.missing("note", "why it cannot be checked"));
+            return Err(Refusal::missing("note", "why it cannot be checked"));
         }
         Check::NotCheckable
-    } else if let Some(name) = text.strip_prefix("builtin:") {
+    } else if let Some(name) = check.strip_prefix("builtin:") {
         Check::Builtin(name.trim().to_string())
     } else {
-        let parsed = expression(check)?;
+        let parsed = expression(&check, "check")?;
         // Whether names refer to something shows on the template; whether the check holds does not matter there.
-        parsed.check(template).map_err(|error| check.contradiction(format!("`{text}`: {error}")))?;
-        parsed.measured(template).map_err(|error| check.contradiction(format!("`{text}`: {error}")))?;
+        let tried = parsed.check(template).map(|_| ()).and_then(|()| parsed.measured(template).map(|_| ()));
+        tried.map_err(|error| Refusal::contradiction("check", format!("`{check}`: {error}")))?;
         Check::Expression { check: parsed, show: show.clone() }
     };
-    if let (Some(show), Some(field)) = (&show, table.get("show")) {
+    if let Some(show) = &show {
         show.evaluate(template)
-            .map_err(|error| field.contradiction(format!("`{}`: {error}", show.text())))?;
+            .map_err(|error| Refusal::contradiction("show", format!("`{}`: {error}", show.text())))?;
     }
     Ok(Assertion {
-        id: table.get("id").map_or(Ok(id), |field| field.text("an id"))?.to_string(),
-        claim: required_text(&table, "claim", "what is claimed")?,
-        paper: optional_text(&table, "paper")?,
+        id: table.id.as_ref().map_or_else(|| id.to_string(), |id| id.0.show()),
+        claim: required(table.claim.as_ref(), "claim")?,
+        paper: optional(table.paper.as_ref()),
         note,
         check: checked,
     })

@@ -21,11 +21,12 @@
 //! ```
 
 mod read;
-pub(crate) mod table;
+pub(crate) mod tables;
 mod traffic;
+pub(crate) mod values;
 mod write;
 
-pub use read::read;
+pub use read::{deserialize_with, read, read_with};
 pub use write::write;
 
 #[cfg(test)]

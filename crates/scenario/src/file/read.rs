@@ -1,120 +1,79 @@
-//! Reading a scenario file.
+//! Reading a scenario file: what its tables leave out is filled in, names are looked up, and the whole is checked.
 
-use brakelight_core::parameters::Value;
-use brakelight_core::registry::{DEFAULT_QUEUE, Host};
+use brakelight_core::path::elements::RadioConfig;
+use brakelight_core::registry::{DEFAULT_QUEUE, Registry};
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Bytes, Limit, Rate};
+use serde::de::{Deserialize, Deserializer, Error};
 
-use super::table::{Field, Source, Table};
-use super::traffic;
+use super::tables::{ClockTable, FlowTable, LinkTable, RecordTable, RestartTable, ScenarioTable};
+use super::values::{Algorithm, Kind, List, Quantity, Station, Step, Text};
 use crate::clock::Clock;
-use crate::problem::{InputError, Invalid, Place, Problem};
+use crate::document::{Document, Node, Reason, Refusal};
+use crate::problem::InputError;
 use crate::scenario::{
     FlowSpec, Hop, LinkSpec, Record, Restart, Scenario, Service, Steps, TraceOffset, Waiting, default_bin,
     packet_sizes,
 };
-use crate::spelled::{ByName, Spelled, Words};
-use crate::traffic::Traffic;
-
-const SCENARIO: &[&str] =
-    &["name", "seed", "duration", "measure_from", "trace_offset", "record", "link", "flow"];
-const RECORD: &[&str] = &["series", "bin", "link_logs", "state", "unfairness"];
-const LINK: &[&str] = &[
-    "name",
-    "trace",
-    "rate",
-    "steps",
-    "radio",
-    "repeat",
-    "buffer",
-    "queue",
-    "opportunity",
-    "overhead",
-    "restarts",
-];
-const RESTART: &[&str] = &["at", "down", "waiting"];
-const FLOW: &[&str] = &[
-    "name",
-    "count",
-    "controller",
-    "feedback",
-    "host",
-    "ack_every",
-    "mss",
-    "overhead",
-    "initial_window",
-    "pacing_burst",
-    "traffic",
-    "start",
-    "start_within",
-    "stop",
-    "rtt",
-    "rtt_step",
-    "path",
-    "reverse",
-    "jitter",
-    "receiver_clock",
-];
-const CLOCK: &[&str] = &["offset", "skew_ppm", "step_at", "step_ms"];
+use crate::spelled::{ByName, Spelled};
 
 /// What a scenario has where its file says nothing.
 const DURATION: Duration = Duration::from_secs(60);
 const RTT: Duration = Duration::from_millis(100);
 const BUFFER: Limit = Limit::Packets(250);
+/// What a scenario without a name is called that comes from no file.
+const UNNAMED: &str = "scenario";
 
-/// The scenario in `text`, checked; `file` is for messages, and its stem names a scenario that does not name itself.
+/// The scenario in `text`, checked, of algorithms that Brakelight brings; `file` is for messages, and its stem names a scenario
+/// that does not name itself.
+///
+/// # Errors
+/// What is wrong first, with file, line, key, value and what would be valid.
 pub fn read(file: &str, text: &str) -> Result<Scenario, InputError> {
-    let source = Source { file, text };
-    let document = source.parse()?;
-    let table = Table::open(&source, String::new(), SCENARIO, document.get_ref(), document.span())?;
-    read_table(file, &source, &table)
+    read_with(&Registry::standard(), file, text)
 }
 
-fn read_table(file: &str, source: &Source<'_>, table: &Table<'_>) -> Result<Scenario, InputError> {
-    let duration = table.quantity("duration", DURATION)?;
-    let links = entries(table, "link", "at least one [[link]]")?;
-    let links = links.iter().map(|entry| link(entry.field, entry.index)).collect::<Result<Vec<_>, _>>()?;
-    let flows = entries(table, "flow", "at least one [[flow]]")?;
-    let flows = flows.iter().map(|entry| flow(entry.field, entry.index)).collect::<Result<Vec<_>, _>>()?;
-    let scenario = Scenario {
-        name: match table.get("name") {
-            Some(field) => field.text("a name")?.to_string(),
-            None => stem(file).to_string(),
-        },
-        seed: table.integer("seed", 1)?,
-        duration,
-        measure_from: table.quantity("measure_from", Duration::ZERO)?,
-        trace_offset: match table.get("trace_offset") {
-            Some(field) if field.text("a time, or `random`")? == "random" => TraceOffset::Random,
-            Some(field) => TraceOffset::At(field.quantity()?),
-            None => TraceOffset::At(Duration::ZERO),
-        },
-        record: record(table, duration)?,
-        links,
-        flows,
-    };
-    scenario.validate().map_err(|invalid| locate(source, table, invalid))?;
-    Ok(scenario)
+/// The scenario in `text`, as [`read`] reads it, of algorithms of `registry`.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_with(registry: &Registry, file: &str, text: &str) -> Result<Scenario, InputError> {
+    resolve(registry, &Document::parse(file, text)?, stem(file))
 }
 
-/// Gives a complaint by place its file and line.
-fn locate(source: &Source<'_>, table: &Table<'_>, invalid: Invalid) -> InputError {
-    let inner = |list: &'static str, index: usize| {
-        let entries = table.get(list)?.array("tables").ok()?;
-        let keys = if list == "link" { LINK } else { FLOW };
-        let inner = entries.get(index)?.table(String::new(), keys, "a table").ok()?;
-        Some(inner.span_of(invalid.key))
-    };
-    let span = match invalid.place {
-        Place::Scenario => Some(table.span_of(invalid.key)),
-        Place::Record => table
-            .get("record")
-            .and_then(|field| field.table(String::new(), RECORD, "a table").ok())
-            .map(|record| record.span_of(invalid.key)),
-        Place::Link(index) => inner("link", index),
-        Place::Flow(index) => inner("flow", index),
-    };
-    source.error(span.unwrap_or(0..0), &invalid.owner, *invalid.problem)
+/// The scenario that `deserializer` holds, with the words of scenario files, of algorithms of `registry`:
+/// [`Scenario`]'s own `Deserialize` knows those that Brakelight brings.
+///
+/// ```
+/// use brakelight_core::registry::Registry;
+/// use brakelight_scenario::file;
+///
+/// let text = r#"{"link": [{"name": "up", "rate": "12Mbps"}], "flow": [{"controller": "cubic", "path": ["up"]}]}"#;
+/// let mut json = serde_json::Deserializer::from_str(text);
+/// let scenario = file::deserialize_with(&Registry::standard(), &mut json).unwrap();
+/// assert_eq!(scenario.flows[0].controller.name(), "cubic");
+/// ```
+///
+/// # Errors
+/// Those of the deserializer, and what is wrong with the scenario in the words of [`read`], without file and line.
+pub fn deserialize_with<'de, D: Deserializer<'de>>(
+    registry: &Registry,
+    deserializer: D,
+) -> Result<Scenario, D::Error> {
+    let document = Document::of(Node::deserialize(deserializer)?);
+    resolve(registry, &document, UNNAMED).map_err(D::Error::custom)
+}
+
+/// By the words of scenario files, of algorithms that Brakelight brings.
+impl<'de> Deserialize<'de> for Scenario {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserialize_with(&Registry::standard(), deserializer)
+    }
+}
+
+fn resolve(registry: &Registry, document: &Document<'_>, unnamed: &str) -> Result<Scenario, InputError> {
+    let table = document.read::<ScenarioTable>();
+    table.and_then(|table| scenario(registry, table, unnamed)).map_err(|refusal| document.error(refusal))
 }
 
 fn stem(file: &str) -> &str {
@@ -122,181 +81,188 @@ fn stem(file: &str) -> &str {
     name.strip_suffix(".toml").unwrap_or(name)
 }
 
-struct Entry<'a> {
-    index: usize,
-    field: Field<'a>,
+fn or<T>(given: Option<Quantity<T>>, default: T) -> T {
+    given.map_or(default, |quantity| quantity.0)
 }
 
-/// The tables of `[[key]]`.
-fn entries<'a>(
-    table: &'a Table<'a>,
-    key: &'static str,
-    expected: &str,
-) -> Result<Vec<Entry<'a>>, InputError> {
-    let list = table.require(key, expected)?.array(&format!("a list of tables, each headed [[{key}]]"))?;
-    if list.is_empty() {
-        return Err(table.missing(key, expected));
-    }
-    Ok(list.into_iter().enumerate().map(|(index, field)| Entry { index, field }).collect())
-}
-
-fn record(table: &Table<'_>, duration: Duration) -> Result<Record, InputError> {
-    let Some(field) = table.get("record") else {
-        return Ok(Record::summary(duration));
+fn scenario(registry: &Registry, table: ScenarioTable, unnamed: &str) -> Result<Scenario, Refusal> {
+    let duration = or(table.duration, DURATION);
+    let links = entries(table.link, "link", "at least one [[link]]", |_, entry| link(registry, entry))?;
+    let flows =
+        entries(table.flow, "flow", "at least one [[flow]]", |index, entry| flow(registry, index, entry))?;
+    let scenario = Scenario {
+        name: table.name.map_or_else(|| unnamed.to_string(), |name| name.0.0),
+        seed: table.seed.unwrap_or(1),
+        duration,
+        measure_from: or(table.measure_from, Duration::ZERO),
+        trace_offset: table.trace_offset.map_or(TraceOffset::At(Duration::ZERO), |offset| offset.0),
+        record: record(table.record.unwrap_or_default(), duration),
+        links,
+        flows,
     };
-    let table = field.table("record".to_string(), RECORD, "a table such as `{ series = true }`")?;
-    Ok(Record {
-        series: table.boolean("series", false)?,
-        bin: table.quantity("bin", default_bin(duration))?,
-        link_logs: table.boolean("link_logs", false)?,
-        state: table.boolean("state", false)?,
-        unfairness: table.get("unfairness").map(|field| field.quantity()).transpose()?,
-    })
+    scenario.validate()?;
+    Ok(scenario)
 }
 
-/// What an entry is called in messages, before it is known to be well formed.
-fn called(field: Field<'_>, what: &str, index: usize) -> String {
-    match field.peek("name") {
-        Some(name) => format!("{what} `{name}`"),
-        None => format!("{what} {}", index + 1),
+/// The tables of `[[key]]`, of which there is at least one.
+fn entries<T, R>(
+    list: Option<List<T>>,
+    key: &str,
+    expected: &str,
+    mut read: impl FnMut(usize, T) -> Result<R, Refusal>,
+) -> Result<Vec<R>, Refusal> {
+    let list = list.map(|list| list.0).filter(|list| !list.is_empty());
+    let list = list.ok_or_else(|| Refusal::missing(key, expected))?.into_iter().enumerate();
+    list.map(|(index, entry)| read(index, entry).map_err(|refusal| refusal.at(index).under(key))).collect()
+}
+
+fn record(table: RecordTable, duration: Duration) -> Record {
+    Record {
+        series: table.series.unwrap_or(false),
+        bin: or(table.bin, default_bin(duration)),
+        link_logs: table.link_logs.unwrap_or(false),
+        state: table.state.unwrap_or(false),
+        unfairness: table.unfairness.map(|over| over.0),
     }
 }
 
-fn link(field: Field<'_>, index: usize) -> Result<LinkSpec, InputError> {
-    let table = field.table(called(field, "link", index), LINK, "a [[link]]")?;
-    let service = service(&table)?;
+fn link(registry: &Registry, table: LinkTable) -> Result<LinkSpec, Refusal> {
+    let service = service(
+        registry,
+        table.trace.map(|trace| trace.0.0),
+        table.rate,
+        table.steps,
+        table.repeat,
+        table.radio,
+    )?;
     let (opportunity, overhead) = match service {
         Service::Trace(_) => (LinkSpec::MAHIMAHI_OPPORTUNITY, LinkSpec::MAHIMAHI_OVERHEAD),
         _ => (LinkSpec::PLAIN_OPPORTUNITY, Bytes::ZERO),
     };
+    let name = table.name.ok_or_else(|| Refusal::missing("name", "a name for paths to refer to"))?;
     Ok(LinkSpec {
-        name: table.require("name", "a name for paths to refer to")?.text("a name")?.to_string(),
+        name: name.0.0,
         service,
-        buffer: table.quantity("buffer", BUFFER)?,
-        queue: match table.get("queue") {
-            Some(field) => spelled(field, "queue")?,
+        buffer: or(table.buffer, BUFFER),
+        queue: match table.queue {
+            Some(given) => algorithm(registry, given, "queue")?,
             None => Spelled::new(DEFAULT_QUEUE, &[]).expect("the default queue is registered"),
         },
-        opportunity: table.quantity("opportunity", opportunity)?,
-        overhead: table.quantity("overhead", overhead)?,
-        restarts: table.get("restarts").map_or(Ok(Vec::new()), restarts)?,
+        opportunity: or(table.opportunity, opportunity),
+        overhead: or(table.overhead, overhead),
+        restarts: match table.restarts {
+            Some(list) => restarts(list)?,
+            None => Vec::new(),
+        },
     })
 }
 
-fn restarts(field: Field<'_>) -> Result<Vec<Restart>, InputError> {
-    const RESTARTS: &str = "a list of tables such as `[{ at = \"20s\", down = \"1s\" }]`";
-    let restart = |field: &Field<'_>| {
-        let table = field.table(format!("{}, restarts", field.owner()), RESTART, RESTARTS)?;
-        let waiting = table.get("waiting").map_or(Ok(Waiting::Lost), |field: Field<'_>| {
-            Waiting::parse(field.text("`lost` or `kept`")?).map_err(|expected| field.malformed(&expected))
-        })?;
+fn restarts(list: List<RestartTable>) -> Result<Vec<Restart>, Refusal> {
+    let restart = |(index, table): (usize, RestartTable)| {
+        let missing = || {
+            let refusal = Refusal::missing("at", "when the router restarts, such as `\"20s\"`");
+            refusal.at(index).under("restarts")
+        };
         Ok(Restart {
-            at: table.require("at", "when the router restarts, such as `\"20s\"`")?.quantity()?,
-            down: table.quantity("down", Duration::ZERO)?,
-            waiting,
+            at: table.at.ok_or_else(missing)?.0,
+            down: or(table.down, Duration::ZERO),
+            waiting: table.waiting.map_or(Waiting::Lost, |waiting| waiting.0),
         })
     };
-    field.array(RESTARTS)?.iter().map(restart).collect()
+    list.0.into_iter().enumerate().map(restart).collect()
 }
 
-fn service(table: &Table<'_>) -> Result<Service, InputError> {
+fn service(
+    registry: &Registry,
+    trace: Option<String>,
+    rate: Option<Quantity<Rate>>,
+    steps: Option<List<Step>>,
+    repeat: Option<bool>,
+    radio: Option<Text<Algorithm<RadioConfig>>>,
+) -> Result<Service, Refusal> {
     const ONE: &str = "give one of `trace`, `rate`, `steps` and `radio`";
-    match (table.get("trace"), table.get("rate"), table.get("steps"), table.get("radio")) {
-        (Some(trace), None, None, None) => {
-            Ok(Service::Trace(trace.text("the name or file of a trace")?.to_string()))
-        }
-        (None, Some(rate), None, None) => Ok(Service::Fixed(rate.quantity()?)),
+    match (trace, rate, steps, radio) {
+        (Some(trace), None, None, None) => Ok(Service::Trace(trace)),
+        (None, Some(rate), None, None) => Ok(Service::Fixed(rate.0)),
         (None, None, Some(steps), None) => {
-            Ok(Service::Steps(Steps { steps: schedule(steps)?, repeat: table.boolean("repeat", true)? }))
+            let steps = steps.0.into_iter().map(|Step(time, rate)| (time.0, rate.0)).collect();
+            Ok(Service::Steps(Steps { steps, repeat: repeat.unwrap_or(true) }))
         }
-        (None, None, None, Some(radio)) => spelled(radio, "radio").map(Service::Radio),
-        (None, None, None, None) => Err(table.error(Problem::Contradiction {
-            key: "service".to_string(),
-            reason: format!("nothing says when the link can send: {ONE}"),
-        })),
-        (trace, rate, steps, radio) => {
-            let extra = radio.or(steps).or(rate).or(trace).expect("two of the four are there");
-            let reason = format!("the link's service is given twice: {ONE}");
-            Err(extra.contradiction(reason))
+        (None, None, None, Some(radio)) => algorithm(registry, radio, "radio").map(Service::Radio),
+        (None, None, None, None) => {
+            let reason = format!("nothing says when the link can send: {ONE}");
+            Err(Refusal::contradiction("service", reason))
+        }
+        (_, rate, steps, radio) => {
+            let there = [("radio", radio.is_some()), ("steps", steps.is_some()), ("rate", rate.is_some())];
+            let extra = there.iter().find(|(_, there)| *there).map_or("trace", |(key, _)| key);
+            Err(Refusal::contradiction(extra, format!("the link's service is given twice: {ONE}")))
         }
     }
 }
 
-fn schedule(field: Field<'_>) -> Result<Vec<(Duration, Rate)>, InputError> {
-    const STEPS: &str = "a list of steps such as `[[\"500ms\", \"12Mbps\"], [\"500ms\", \"24Mbps\"]]`";
-    let step = |step: &Field<'_>| match step.array(STEPS)?.as_slice() {
-        [time, rate] => Ok((time.quantity()?, rate.quantity()?)),
-        _ => Err(step.malformed("a time and a rate such as `[\"500ms\", \"12Mbps\"]`")),
-    };
-    field.array(STEPS)?.iter().map(step).collect()
+fn algorithm<C: ByName + Kind>(
+    registry: &Registry,
+    given: Text<Algorithm<C>>,
+    key: &str,
+) -> Result<Spelled<C>, Refusal> {
+    Spelled::from_words_with(registry, given.0.words)
+        .map_err(|error| Refusal::new(Reason::Algorithm(error)).under(key))
 }
 
-/// An algorithm by name and options: `"codel:target=50ms"`.
-fn spelled<C: ByName>(field: Field<'_>, what: &str) -> Result<Spelled<C>, InputError> {
-    let expected = format!("a {what} such as `name` or `name:option=value,option=value`");
-    let text = field.text(&expected)?;
-    let words = Words::parse(text).ok_or_else(|| field.malformed(&expected))?;
-    Spelled::from_words(words).map_err(|error| field.algorithm(error))
-}
-
-fn flow(field: Field<'_>, index: usize) -> Result<FlowSpec, InputError> {
-    let table = field.table(called(field, "flow", index), FLOW, "a [[flow]]")?;
-    let rtt = table.quantity("rtt", RTT)?;
-    let controller = spelled(table.require("controller", "a controller, such as `cubic`")?, "controller")?;
-    let path = hops(table.require("path", "the links that data passes, such as `[\"up\"]`")?)?;
-    let name = match table.get("name") {
-        Some(field) => field.text("a name")?.to_string(),
-        None => format!("flow{}", index + 1),
-    };
-    let mut flow = FlowSpec::new(&name, controller, rtt, path);
-    if let Some(field) = table.get("feedback") {
-        flow.feedback = spelled(field, "feedback")?;
+fn flow(registry: &Registry, index: usize, table: FlowTable) -> Result<FlowSpec, Refusal> {
+    let controller =
+        table.controller.ok_or_else(|| Refusal::missing("controller", "a controller, such as `cubic`"))?;
+    let controller = algorithm(registry, controller, "controller")?;
+    let path = table
+        .path
+        .ok_or_else(|| Refusal::missing("path", "the links that data passes, such as `[\"up\"]`"))?;
+    let path = hops(registry, path, "path")?;
+    let name = table.name.map_or_else(|| format!("flow{}", index + 1), |name| name.0.0);
+    let mut flow = FlowSpec::new(&name, controller, or(table.rtt, RTT), path);
+    if let Some(feedback) = table.feedback {
+        flow.feedback = algorithm(registry, feedback, "feedback")?;
     }
-    if let Some(field) = table.get("host") {
-        flow.host = match field.text("`tcp` or `quic`")? {
-            "tcp" => Host::Tcp,
-            "quic" => Host::Quic,
-            _ => return Err(field.malformed("a host: `tcp` or `quic`")),
-        };
+    if let Some(host) = table.host {
+        flow.host = host.0;
         (flow.mss, flow.overhead) = packet_sizes(flow.host);
     }
-    flow.count = table.integer("count", flow.count)?;
-    flow.ack_every = table.integer("ack_every", flow.ack_every)?;
-    flow.mss = table.quantity("mss", flow.mss)?;
-    flow.overhead = table.quantity("overhead", flow.overhead)?;
-    flow.initial_window = table.integer("initial_window", flow.initial_window)?;
-    flow.pacing_burst = table.integer("pacing_burst", flow.pacing_burst)?;
-    flow.traffic = table.get("traffic").map_or(Ok(Traffic::Backlogged), traffic::read)?;
-    flow.start = table.quantity("start", flow.start)?;
-    flow.start_within = table.quantity("start_within", flow.start_within)?;
-    flow.stop = table.get("stop").map(|field| field.quantity()).transpose()?;
-    flow.rtt_step = table.quantity("rtt_step", flow.rtt_step)?;
-    flow.reverse = table.get("reverse").map_or(Ok(Vec::new()), hops)?;
-    flow.jitter = table.quantity("jitter", flow.jitter)?;
-    flow.receiver_clock = table.get("receiver_clock").map_or(Ok(Clock::default()), clock)?;
+    flow.count = table.count.unwrap_or(flow.count);
+    flow.ack_every = table.ack_every.unwrap_or(flow.ack_every);
+    flow.mss = or(table.mss, flow.mss);
+    flow.overhead = or(table.overhead, flow.overhead);
+    flow.initial_window = table.initial_window.unwrap_or(flow.initial_window);
+    flow.pacing_burst = table.pacing_burst.unwrap_or(flow.pacing_burst);
+    if let Some(traffic) = table.traffic {
+        flow.traffic = traffic.resolve(registry).map_err(|refusal| refusal.under("traffic"))?;
+    }
+    flow.start = or(table.start, flow.start);
+    flow.start_within = or(table.start_within, flow.start_within);
+    flow.stop = table.stop.map(|stop| stop.0);
+    flow.rtt_step = or(table.rtt_step, flow.rtt_step);
+    if let Some(reverse) = table.reverse {
+        flow.reverse = hops(registry, reverse, "reverse")?;
+    }
+    flow.jitter = or(table.jitter, flow.jitter);
+    flow.receiver_clock = clock(table.receiver_clock.unwrap_or_default());
     Ok(flow)
 }
 
-fn clock(field: Field<'_>) -> Result<Clock, InputError> {
-    let owner = format!("{}, receiver_clock", field.owner());
-    let table = field.table(owner, CLOCK, "a table such as `{ offset = \"3s\", skew_ppm = 50 }`")?;
-    let number = |key| table.get(key).map_or(Ok(0.0), |field: Field<'_>| field.number());
-    Ok(Clock {
-        offset: table.quantity("offset", Duration::ZERO)?,
-        skew_ppm: number("skew_ppm")?,
-        step_at: table.get("step_at").map(|field| field.quantity()).transpose()?,
-        step_ms: number("step_ms")?,
-    })
+fn clock(table: ClockTable) -> Clock {
+    Clock {
+        offset: or(table.offset, Duration::ZERO),
+        skew_ppm: table.skew_ppm.unwrap_or(0.0),
+        step_at: table.step_at.map(|at| at.0),
+        step_ms: table.step_ms.unwrap_or(0.0),
+    }
 }
 
 /// The stations of a path. Names of links and of elements are told apart when the scenario is validated: here every
 /// name without options is a link's, unless an element has it.
-fn hops(field: Field<'_>) -> Result<Vec<Hop>, InputError> {
-    const HOPS: &str = "a list of links and path elements such as `[\"up\", \"loss:rate=0.01\"]`";
-    let hop = |field: &Field<'_>| {
-        let text = field.text(HOPS)?;
-        let words = Words::parse(text).ok_or_else(|| field.malformed("a link or a path element"))?;
-        Hop::from_words(words).map_err(|error| field.algorithm(error))
+fn hops(registry: &Registry, list: List<Text<Station>>, key: &str) -> Result<Vec<Hop>, Refusal> {
+    let hop = |(index, Text(Station(words))): (usize, Text<Station>)| {
+        Hop::from_words_with(registry, words)
+            .map_err(|error| Refusal::new(Reason::Algorithm(error)).at(index).under(key))
     };
-    field.array(HOPS)?.iter().map(hop).collect()
+    list.0.into_iter().enumerate().map(hop).collect()
 }

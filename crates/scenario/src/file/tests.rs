@@ -420,6 +420,69 @@ fn what_is_written_reads_back_the_same() {
 }
 
 #[test]
+fn any_format_has_the_structure_and_the_words_of_the_file() {
+    let mut random = Random::stream(3, "scenarios");
+    for _ in 0..300 {
+        let scenario = draw(&mut random);
+        let json = serde_json::to_string(&scenario).unwrap();
+        assert_eq!(serde_json::from_str::<Scenario>(&json).unwrap(), scenario, "{json}");
+        let tree = serde_json::to_value(&scenario).unwrap();
+        assert_eq!(serde_json::from_value::<Scenario>(tree.clone()).unwrap(), scenario, "{tree}");
+        let text = toml::to_string(&scenario).unwrap();
+        assert_eq!(text, write(&scenario));
+        assert_eq!(toml::from_str::<Scenario>(&text).unwrap(), scenario, "{text}");
+        assert_eq!(toml::from_str::<serde_json::Value>(&text).unwrap(), tree, "{text}");
+    }
+}
+
+/// An edit of a JSON document.
+type Edit<'a> = &'a dyn Fn(&mut serde_json::Value);
+
+#[test]
+fn what_is_wrong_with_json_is_said_as_of_a_file() {
+    let mut valid = serde_json::to_value(read("in.toml", LEAST).unwrap()).unwrap();
+    let refused = |change: Edit<'_>| {
+        let mut changed = valid.clone();
+        change(&mut changed);
+        serde_json::from_value::<Scenario>(changed).unwrap_err().to_string()
+    };
+    let inputs: [(Edit<'_>, &str); 7] = [
+        (
+            &|json| json["flow"][0]["rtt"] = 5.into(),
+            "flow `main`: rtt = `5` is not a time such as `100ms`, `1.5s` or `200us`",
+        ),
+        (
+            &|json| json["flow"][0]["host"] = serde_json::json!(["tcp", 1]),
+            "flow `main`: host = `[tcp, 1]` is not `tcp` or `quic`, in quotes",
+        ),
+        (
+            &|json| json["seed"] = serde_json::json!(1.5),
+            "seed = `1.5` is not a whole number from 0 to 18446744073709551615",
+        ),
+        (
+            &|json| json["record"]["bins"] = 1.into(),
+            "record: unknown key `bins`: valid are series, bin, link_logs, state, unfairness",
+        ),
+        (
+            &|json| json["link"][0]["name"] = serde_json::Value::Null,
+            "link 1: `name` is missing: give a name for paths to refer to",
+        ),
+        (
+            &|json| json["flow"][0]["traffic"] = serde_json::json!({"kind": "size"}),
+            "flow `main`, traffic: `size` is missing: give the size of the transfer",
+        ),
+        (&|json| json["duration"] = "0s".into(), "duration = `0s` is out of range: valid is 1ns to 2592000s"),
+    ];
+    for (change, message) in inputs {
+        assert_eq!(refused(change), message);
+    }
+    // What is null is not there.
+    valid["measure_from"] = serde_json::Value::Null;
+    let read_back: Scenario = serde_json::from_value(valid).unwrap();
+    assert_eq!(read_back, read("in.toml", LEAST).unwrap());
+}
+
+#[test]
 fn never_panics_and_what_it_accepts_reads_back() {
     let mut random = Random::stream(2, "scenario files");
     let mut accepted = 0;

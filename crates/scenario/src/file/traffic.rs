@@ -1,117 +1,377 @@
 //! The `traffic` of a flow: a kind alone, or a table with its numbers.
 
-use brakelight_core::time::Duration;
+use std::fmt;
 
-use super::table::{Field, Table};
-use crate::problem::InputError;
+use brakelight_apps::custom::Applications;
+use brakelight_core::registry::{BuildError, Registry};
+use brakelight_core::time::Duration;
+use brakelight_core::units::{Bytes, Rate};
+use serde::de::{Deserializer, EnumAccess, Error, VariantAccess, Visitor};
+use serde::{Deserialize, Serialize};
+
+use super::tables::tables;
+use super::values::{List, Quantity};
+use crate::document::{Reason, Refusal, keys_of};
+use crate::spelled::Words;
 use crate::traffic::{Arrivals, Call, Game, OnOff, RequestResponse, ShortFlows, SizeLaw, Traffic, Video};
 
 const EXPECTED: &str = "a kind of traffic: backlogged, size, on-off, short-flows, rate-limited, request-response, \
                         game, video or call, alone or as in `{ kind = \"size\", size = \"1MB\" }`";
 
-pub(super) fn read(field: Field<'_>) -> Result<Traffic, InputError> {
-    let kind = if field.is_text() { Some(field.text(EXPECTED)?) } else { field.peek("kind") };
-    let keys: &'static [&'static str] = match kind.unwrap_or_default() {
-        "backlogged" => &["kind"],
-        "size" => &["kind", "size"],
-        "on-off" => &["kind", "on", "off", "rate", "random"],
-        "short-flows" => &["kind", "per_second", "load", "size", "pareto_shape"],
-        "rate-limited" => &["kind", "rate"],
-        "request-response" => &["kind", "request", "response", "think"],
-        "game" => &["kind", "size", "interval"],
-        "video" => &["kind", "ladder", "segment", "buffer", "startup"],
-        "call" => &["kind", "min_rate", "max_rate", "fps", "deadline"],
-        _ => return Err(field.malformed(EXPECTED)),
-    };
-    let kind = kind.unwrap_or_default();
-    let owner = match field.owner() {
-        "" => "traffic".to_string(),
-        owner => format!("{owner}, traffic"),
-    };
-    if !field.is_text() {
-        return read_table(kind, &field.table(owner, keys, EXPECTED)?);
-    }
-    match kind {
-        "backlogged" => Ok(Traffic::Backlogged),
-        "game" => Ok(Traffic::Game(Game::default())),
-        "video" => Ok(Traffic::Video(Video::default())),
-        "call" => Ok(Traffic::Call(Call::default())),
-        _ => {
-            Err(field.contradiction(format!("`{kind}` needs numbers: give a table with {}", keys.join(", "))))
+/// What an application does.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub(crate) enum TrafficEntry {
+    /// A kind alone.
+    Alone(Alone),
+    /// A table with its numbers.
+    Table(TrafficTable),
+    /// An application from outside, by name and options: `name:option=value,option=value`.
+    Custom(String),
+}
+
+/// A kind of traffic that needs no numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Alone {
+    /// Always more to send.
+    Backlogged,
+    /// A game's stream of updates, with the default numbers.
+    Game,
+    /// A player of adaptive-bitrate video, with the default numbers.
+    Video,
+    /// A real-time video call, with the default numbers.
+    Call,
+}
+
+/// Declares the kinds of traffic, each with its table.
+macro_rules! kinds {
+    ($( $(#[doc = $doc:literal])+ $Kind:ident($Table:ident) = $name:literal; )+) => {
+        /// A kind of traffic with its numbers.
+        #[derive(Clone, Debug, PartialEq, Serialize)]
+        #[serde(tag = "kind")]
+        pub(crate) enum TrafficTable {
+            $( $(#[doc = $doc])+ #[serde(rename = $name)] $Kind($Table), )+
         }
+
+        const KINDS: &[&str] = &[$($name),+];
+
+        #[derive(Deserialize)]
+        enum Kind {
+            $( #[serde(rename = $name)] $Kind, )+
+        }
+
+        impl TrafficTable {
+            fn of<'de, A: EnumAccess<'de>>(access: A) -> Result<Self, A::Error> {
+                let (kind, numbers) = access.variant()?;
+                match kind {
+                    $( Kind::$Kind => numbers.newtype_variant().map(TrafficTable::$Kind), )+
+                }
+            }
+        }
+
+        /// The numbers of the kind called `name`, in words; none if there is no such kind.
+        fn numbers(name: &str) -> Option<String> {
+            let keys = match name {
+                $( $name => keys_of::<$Table>(), )+
+                _ => return None,
+            };
+            Some([&["kind"], keys].concat().join(", "))
+        }
+    };
+}
+
+kinds! {
+    /// Always more to send.
+    Backlogged(BackloggedTable) = "backlogged";
+    /// One transfer, then silence.
+    Size(SizeTable) = "size";
+    /// Sends, is silent, sends.
+    OnOff(OnOffTable) = "on-off";
+    /// Short connections that arrive as a Poisson process.
+    ShortFlows(ShortFlowsTable) = "short-flows";
+    /// Payload at a constant rate.
+    RateLimited(RateLimitedTable) = "rate-limited";
+    /// Asks, waits, thinks, asks again.
+    RequestResponse(RequestResponseTable) = "request-response";
+    /// Small packets at a fixed beat.
+    Game(GameTable) = "game";
+    /// Adaptive video: segments, a playback buffer, stalls.
+    Video(VideoTable) = "video";
+    /// A video call whose encoder follows the controller.
+    Call(CallTable) = "call";
+}
+
+tables! {
+    /// No numbers.
+    BackloggedTable {}
+
+    /// The numbers of `size`.
+    SizeTable {
+        /// Payload of the transfer.
+        size: Quantity<Bytes>,
+    }
+
+    /// The numbers of `on-off`.
+    OnOffTable {
+        /// How long it sends.
+        on: Quantity<Duration>,
+        /// How long it is silent.
+        off: Quantity<Duration>,
+        /// Payload rate while it sends; backlogged without one.
+        rate: Quantity<Rate>,
+        /// Whether `on` and `off` are means of exponential distributions.
+        random: bool,
+    }
+
+    /// The numbers of `short-flows`.
+    ShortFlowsTable {
+        /// How many arrive per second; or give `load`.
+        per_second: f64,
+        /// The rate that they offer together; or give `per_second`.
+        load: Quantity<Rate>,
+        /// Payload of one connection; its mean with `pareto_shape`.
+        size: Quantity<Bytes>,
+        /// Shape of the Pareto distribution of sizes; all the same without it.
+        pareto_shape: f64,
+    }
+
+    /// The numbers of `rate-limited`.
+    RateLimitedTable {
+        /// The payload rate offered.
+        rate: Quantity<Rate>,
+    }
+
+    /// The numbers of `request-response`.
+    RequestResponseTable {
+        /// Payload of a request.
+        request: Quantity<Bytes>,
+        /// Payload of a response.
+        response: Quantity<Bytes>,
+        /// Mean of the exponential pause before the next request.
+        think: Quantity<Duration>,
+    }
+
+    /// The numbers of `game`.
+    GameTable {
+        /// Payload of one update.
+        size: Quantity<Bytes>,
+        /// Time between updates.
+        interval: Quantity<Duration>,
+    }
+
+    /// The numbers of `video`.
+    VideoTable {
+        /// The encoded rates on offer, ascending.
+        ladder: List<Quantity<Rate>>,
+        /// Playing time of a segment.
+        segment: Quantity<Duration>,
+        /// How much playing time the player holds at most.
+        buffer: Quantity<Duration>,
+        /// Playing time that must be there before playback starts.
+        startup: Quantity<Duration>,
+    }
+
+    /// The numbers of `call`.
+    CallTable {
+        /// The encoder's lowest rate.
+        min_rate: Quantity<Rate>,
+        /// The encoder's highest rate.
+        max_rate: Quantity<Rate>,
+        /// Frames per second.
+        fps: u32,
+        /// A frame that arrives later than this after its capture is not shown.
+        deadline: Quantity<Duration>,
     }
 }
 
-fn read_table(kind: &str, table: &Table<'_>) -> Result<Traffic, InputError> {
-    Ok(match kind {
-        "size" => Traffic::Size(table.require("size", "the size of the transfer")?.quantity()?),
-        "on-off" => Traffic::OnOff(OnOff {
-            on: table.require("on", "how long it sends")?.quantity()?,
-            off: table.require("off", "how long it is silent")?.quantity()?,
-            rate: table.get("rate").map(|field| field.quantity()).transpose()?,
-            random: table.boolean("random", false)?,
-        }),
-        "short-flows" => Traffic::ShortFlows(short_flows(table)?),
-        "rate-limited" => Traffic::RateLimited(table.require("rate", "the rate offered")?.quantity()?),
-        "request-response" => Traffic::RequestResponse(RequestResponse {
-            request: table.require("request", "the size of a request")?.quantity()?,
-            response: table.require("response", "the size of a response")?.quantity()?,
-            think: table.quantity("think", Duration::ZERO)?,
-        }),
-        "game" => {
-            let game = Game::default();
-            Traffic::Game(Game {
-                size: table.quantity("size", game.size)?,
-                interval: table.quantity("interval", game.interval)?,
-            })
-        }
-        "video" => {
-            let video = Video::default();
-            let ladder = table.get("ladder").map(|field| {
-                field
-                    .array("a list of rates, ascending")?
-                    .iter()
-                    .map(|rung| rung.quantity())
-                    .collect::<Result<Vec<_>, _>>()
-            });
-            Traffic::Video(Video {
-                ladder: ladder.unwrap_or(Ok(video.ladder))?,
-                segment: table.quantity("segment", video.segment)?,
-                buffer: table.quantity("buffer", video.buffer)?,
-                startup: table.quantity("startup", video.startup)?,
-            })
-        }
-        "call" => {
-            let call = Call::default();
-            Traffic::Call(Call {
-                min_rate: table.quantity("min_rate", call.min_rate)?,
-                max_rate: table.quantity("max_rate", call.max_rate)?,
-                fps: table.integer("fps", call.fps)?,
-                deadline: table.quantity("deadline", call.deadline)?,
-            })
-        }
-        _ => Traffic::Backlogged,
+impl<'de> Deserialize<'de> for TrafficEntry {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_enum("traffic", KINDS, TrafficVisitor)
+    }
+}
+
+struct TrafficVisitor;
+
+impl<'de> Visitor<'de> for TrafficVisitor {
+    type Value = TrafficEntry;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(EXPECTED)
+    }
+
+    fn visit_str<E: Error>(self, kind: &str) -> Result<TrafficEntry, E> {
+        Ok(TrafficEntry::Alone(match kind {
+            "backlogged" => Alone::Backlogged,
+            "game" => Alone::Game,
+            "video" => Alone::Video,
+            "call" => Alone::Call,
+            other => match numbers(other) {
+                Some(keys) => {
+                    return Err(E::custom(format_args!("`{kind}` needs numbers: give a table with {keys}")));
+                }
+                None => return Ok(TrafficEntry::Custom(other.to_string())),
+            },
+        }))
+    }
+
+    fn visit_enum<A: EnumAccess<'de>>(self, access: A) -> Result<TrafficEntry, A::Error> {
+        TrafficTable::of(access).map(TrafficEntry::Table)
+    }
+}
+
+/// The quantity of `key`, which must be there.
+fn required<T>(value: Option<Quantity<T>>, key: &str, expected: &str) -> Result<T, Refusal> {
+    value.map(|quantity| quantity.0).ok_or_else(|| Refusal::missing(key, expected))
+}
+
+fn or<T>(value: Option<Quantity<T>>, default: T) -> T {
+    value.map_or(default, |quantity| quantity.0)
+}
+
+impl TrafficEntry {
+    /// The traffic, whose application may be one of `registry`.
+    pub(super) fn resolve(self, registry: &Registry) -> Result<Traffic, Refusal> {
+        let table = match self {
+            TrafficEntry::Custom(text) => return custom(registry, &text),
+            TrafficEntry::Alone(Alone::Backlogged) => return Ok(Traffic::Backlogged),
+            TrafficEntry::Alone(Alone::Game) => return Ok(Traffic::Game(Game::default())),
+            TrafficEntry::Alone(Alone::Video) => return Ok(Traffic::Video(Video::default())),
+            TrafficEntry::Alone(Alone::Call) => return Ok(Traffic::Call(Call::default())),
+            TrafficEntry::Table(table) => table,
+        };
+        Ok(match table {
+            TrafficTable::Backlogged(_) => Traffic::Backlogged,
+            TrafficTable::Size(table) => {
+                Traffic::Size(required(table.size, "size", "the size of the transfer")?)
+            }
+            TrafficTable::OnOff(table) => Traffic::OnOff(OnOff {
+                on: required(table.on, "on", "how long it sends")?,
+                off: required(table.off, "off", "how long it is silent")?,
+                rate: table.rate.map(|rate| rate.0),
+                random: table.random.unwrap_or(false),
+            }),
+            TrafficTable::ShortFlows(table) => Traffic::ShortFlows(short_flows(&table)?),
+            TrafficTable::RateLimited(table) => {
+                Traffic::RateLimited(required(table.rate, "rate", "the rate offered")?)
+            }
+            TrafficTable::RequestResponse(table) => Traffic::RequestResponse(RequestResponse {
+                request: required(table.request, "request", "the size of a request")?,
+                response: required(table.response, "response", "the size of a response")?,
+                think: or(table.think, Duration::ZERO),
+            }),
+            TrafficTable::Game(table) => {
+                let game = Game::default();
+                Traffic::Game(Game {
+                    size: or(table.size, game.size),
+                    interval: or(table.interval, game.interval),
+                })
+            }
+            TrafficTable::Video(table) => {
+                let video = Video::default();
+                let ladder = table.ladder.map(|ladder| ladder.0.into_iter().map(|rung| rung.0).collect());
+                Traffic::Video(Video {
+                    ladder: ladder.unwrap_or(video.ladder),
+                    segment: or(table.segment, video.segment),
+                    buffer: or(table.buffer, video.buffer),
+                    startup: or(table.startup, video.startup),
+                })
+            }
+            TrafficTable::Call(table) => {
+                let call = Call::default();
+                Traffic::Call(Call {
+                    min_rate: or(table.min_rate, call.min_rate),
+                    max_rate: or(table.max_rate, call.max_rate),
+                    fps: table.fps.unwrap_or(call.fps),
+                    deadline: or(table.deadline, call.deadline),
+                })
+            }
+        })
+    }
+}
+
+/// The application of `registry` that `text` names.
+fn custom(registry: &Registry, text: &str) -> Result<Traffic, Refusal> {
+    let words = Words::parse(text).ok_or_else(|| Refusal::malformed(EXPECTED))?;
+    let options: Vec<(&str, &str)> =
+        words.options.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    registry.traffic(&words.name, &options).map_err(|error| match error {
+        BuildError::Unknown { .. } => Refusal::malformed(EXPECTED),
+        error => Refusal::new(Reason::Algorithm(error)),
     })
 }
 
-fn short_flows(table: &Table<'_>) -> Result<ShortFlows, InputError> {
-    let arrivals = match (table.get("per_second"), table.get("load")) {
-        (Some(rate), None) => Arrivals::PerSecond(rate.number()?),
-        (None, Some(load)) => Arrivals::Load(load.quantity()?),
-        (Some(_), Some(load)) => {
-            return Err(load.contradiction("give `per_second` or `load`, not both".to_string()));
+fn short_flows(table: &ShortFlowsTable) -> Result<ShortFlows, Refusal> {
+    let arrivals = match (table.per_second, table.load) {
+        (Some(rate), None) => Arrivals::PerSecond(rate),
+        (None, Some(load)) => Arrivals::Load(load.0),
+        (Some(_), Some(_)) => {
+            return Err(Refusal::contradiction("load", "give `per_second` or `load`, not both"));
         }
         (None, None) => {
-            return Err(
-                table.missing("per_second", "how many arrive per second, or `load`, the rate they offer")
-            );
+            let expected = "how many arrive per second, or `load`, the rate they offer";
+            return Err(Refusal::missing("per_second", expected));
         }
     };
-    let mean =
-        table.require("size", "the size of a connection, or its mean with `pareto_shape`")?.quantity()?;
-    let size = match table.get("pareto_shape") {
-        Some(shape) => SizeLaw::Pareto { mean, shape: shape.number()? },
+    let mean = required(table.size, "size", "the size of a connection, or its mean with `pareto_shape`")?;
+    let size = match table.pareto_shape {
+        Some(shape) => SizeLaw::Pareto { mean, shape },
         None => SizeLaw::Fixed(mean),
     };
     Ok(ShortFlows { arrivals, size })
+}
+
+impl From<&Traffic> for TrafficEntry {
+    fn from(traffic: &Traffic) -> Self {
+        TrafficEntry::Table(match traffic {
+            Traffic::Backlogged => return TrafficEntry::Alone(Alone::Backlogged),
+            Traffic::Custom(custom) => return TrafficEntry::Custom(custom.to_string()),
+            &Traffic::Size(size) => TrafficTable::Size(SizeTable { size: Some(Quantity(size)) }),
+            Traffic::OnOff(on_off) => TrafficTable::OnOff(OnOffTable {
+                on: Some(Quantity(on_off.on)),
+                off: Some(Quantity(on_off.off)),
+                rate: on_off.rate.map(Quantity),
+                random: Some(on_off.random),
+            }),
+            Traffic::ShortFlows(short) => TrafficTable::ShortFlows(ShortFlowsTable {
+                per_second: match short.arrivals {
+                    Arrivals::PerSecond(rate) => Some(rate),
+                    Arrivals::Load(_) => None,
+                },
+                load: match short.arrivals {
+                    Arrivals::PerSecond(_) => None,
+                    Arrivals::Load(load) => Some(Quantity(load)),
+                },
+                size: Some(Quantity(short.size.mean())),
+                pareto_shape: match short.size {
+                    SizeLaw::Fixed(_) => None,
+                    SizeLaw::Pareto { shape, .. } => Some(shape),
+                },
+            }),
+            &Traffic::RateLimited(rate) => {
+                TrafficTable::RateLimited(RateLimitedTable { rate: Some(Quantity(rate)) })
+            }
+            Traffic::RequestResponse(exchange) => TrafficTable::RequestResponse(RequestResponseTable {
+                request: Some(Quantity(exchange.request)),
+                response: Some(Quantity(exchange.response)),
+                think: Some(Quantity(exchange.think)),
+            }),
+            Traffic::Game(game) => TrafficTable::Game(GameTable {
+                size: Some(Quantity(game.size)),
+                interval: Some(Quantity(game.interval)),
+            }),
+            Traffic::Video(video) => TrafficTable::Video(VideoTable {
+                ladder: Some(List(video.ladder.iter().map(|rate| Quantity(*rate)).collect())),
+                segment: Some(Quantity(video.segment)),
+                buffer: Some(Quantity(video.buffer)),
+                startup: Some(Quantity(video.startup)),
+            }),
+            Traffic::Call(call) => TrafficTable::Call(CallTable {
+                min_rate: Some(Quantity(call.min_rate)),
+                max_rate: Some(Quantity(call.max_rate)),
+                fps: Some(call.fps),
+                deadline: Some(Quantity(call.deadline)),
+            }),
+        })
+    }
 }

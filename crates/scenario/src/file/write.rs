@@ -1,217 +1,141 @@
 //! Writing a scenario as the file that [`read`](fn@super::read) turns back into it. Every field is written, so defaults
 //! that change later do not change what the file means; the same scenario gives the same bytes.
 
-use std::fmt::{Display, Write};
+use serde::{Serialize, Serializer};
 
-use brakelight_core::parameters::Value;
-use brakelight_core::registry::Host;
-
+use super::tables::{ClockTable, FlowTable, LinkTable, RecordTable, RestartTable, ScenarioTable};
+use super::traffic::TrafficEntry;
+use super::values::{Algorithm, List, Name, Quantity, Station, Step, Text, TraceName};
 use crate::clock::Clock;
-use crate::scenario::{FlowSpec, Hop, LinkSpec, Restart, Scenario, Service, TraceOffset};
-use crate::traffic::{Arrivals, SizeLaw, Traffic};
+use crate::scenario::{FlowSpec, Hop, LinkSpec, Record, Restart, Scenario, Service};
+use crate::spelled::{ByName, Spelled, Words};
 
 /// The TOML text of `scenario`.
 pub fn write(scenario: &Scenario) -> String {
-    let mut file = File(String::new());
-    file.text("name", &scenario.name);
-    file.plain("seed", scenario.seed);
-    file.text("duration", scenario.duration);
-    file.text("measure_from", scenario.measure_from);
-    match scenario.trace_offset {
-        TraceOffset::At(offset) => file.text("trace_offset", offset),
-        TraceOffset::Random => file.text("trace_offset", "random"),
-    }
-    file.header("[record]");
-    file.plain("series", scenario.record.series);
-    file.text("bin", scenario.record.bin);
-    file.plain("link_logs", scenario.record.link_logs);
-    file.plain("state", scenario.record.state);
-    if let Some(over) = scenario.record.unfairness {
-        file.text("unfairness", over);
-    }
-    scenario.links.iter().for_each(|link| file.link(link));
-    scenario.flows.iter().for_each(|flow| file.flow(flow));
-    file.0
+    toml::to_string(scenario).expect("a scenario's keys are strings and its numbers are TOML's")
 }
 
-struct File(String);
-
-impl File {
-    fn header(&mut self, header: &str) {
-        self.line(format_args!("\n{header}"));
+/// By the words of scenario files: any format of serde's has the same structure.
+impl Serialize for Scenario {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        ScenarioTable::from(self).serialize(serializer)
     }
+}
 
-    fn line(&mut self, line: impl Display) {
-        writeln!(self.0, "{line}").expect("a string takes any text");
+fn text(name: &str) -> Text<Name> {
+    Text(Name(name.to_string()))
+}
+
+fn spelled<C: ByName>(given: &Spelled<C>) -> Text<Algorithm<C>> {
+    Text(Algorithm::new(given.words().clone()))
+}
+
+impl From<&Scenario> for ScenarioTable {
+    fn from(scenario: &Scenario) -> Self {
+        ScenarioTable {
+            name: Some(text(&scenario.name)),
+            seed: Some(scenario.seed),
+            duration: Some(Quantity(scenario.duration)),
+            measure_from: Some(Quantity(scenario.measure_from)),
+            trace_offset: Some(Text(scenario.trace_offset)),
+            record: Some(RecordTable::from(&scenario.record)),
+            link: Some(List(scenario.links.iter().map(LinkTable::from).collect())),
+            flow: Some(List(scenario.flows.iter().map(FlowTable::from).collect())),
+        }
     }
+}
 
-    fn plain(&mut self, key: &str, value: impl Display) {
-        self.line(format_args!("{key} = {value}"));
+impl From<&Record> for RecordTable {
+    fn from(record: &Record) -> Self {
+        RecordTable {
+            series: Some(record.series),
+            bin: Some(Quantity(record.bin)),
+            link_logs: Some(record.link_logs),
+            state: Some(record.state),
+            unfairness: record.unfairness.map(Quantity),
+        }
     }
+}
 
-    fn text(&mut self, key: &str, value: impl Display) {
-        self.plain(key, quoted(value));
-    }
-
-    fn link(&mut self, link: &LinkSpec) {
-        self.header("[[link]]");
-        self.text("name", &link.name);
+impl From<&LinkSpec> for LinkTable {
+    fn from(link: &LinkSpec) -> Self {
+        let mut table = LinkTable {
+            name: Some(text(&link.name)),
+            buffer: Some(Quantity(link.buffer)),
+            queue: Some(spelled(&link.queue)),
+            opportunity: Some(Quantity(link.opportunity)),
+            overhead: Some(Quantity(link.overhead)),
+            restarts: (!link.restarts.is_empty())
+                .then(|| List(link.restarts.iter().map(RestartTable::from).collect())),
+            ..LinkTable::default()
+        };
         match &link.service {
-            Service::Trace(trace) => self.text("trace", trace),
-            Service::Fixed(rate) => self.text("rate", rate),
-            Service::Steps(steps) => {
-                let step = |(time, rate): &(_, _)| format!("[{}, {}]", quoted(time), quoted(rate));
-                let steps_text = list(steps.steps.iter().map(step));
-                self.plain("steps", steps_text);
-                self.plain("repeat", steps.repeat);
+            Service::Trace(trace) => table.trace = Some(Text(TraceName(trace.clone()))),
+            Service::Fixed(rate) => table.rate = Some(Quantity(*rate)),
+            Service::Steps(schedule) => {
+                let step = |&(time, rate): &_| Step(Quantity(time), Quantity(rate));
+                table.steps = Some(List(schedule.steps.iter().map(step).collect()));
+                table.repeat = Some(schedule.repeat);
             }
-            Service::Radio(radio) => {
-                self.text("radio", radio.words());
-            }
+            Service::Radio(radio) => table.radio = Some(spelled(radio)),
         }
-        self.text("buffer", link.buffer);
-        self.text("queue", link.queue.words());
-        self.text("opportunity", link.opportunity);
-        self.text("overhead", link.overhead);
-        if !link.restarts.is_empty() {
-            let restart = |restart: &Restart| {
-                let Restart { at, down, waiting } = restart;
-                format!(
-                    "{{ at = {}, down = {}, waiting = {} }}",
-                    quoted(at),
-                    quoted(down),
-                    quoted(waiting.show())
-                )
-            };
-            self.plain("restarts", list(link.restarts.iter().map(restart)));
-        }
+        table
     }
+}
 
-    fn flow(&mut self, flow: &FlowSpec) {
-        self.header("[[flow]]");
-        self.text("name", &flow.name);
-        self.plain("count", flow.count);
-        self.text("controller", flow.controller.words());
-        self.text("feedback", flow.feedback.words());
-        self.text("host", host(flow.host));
-        self.plain("ack_every", flow.ack_every);
-        self.text("mss", flow.mss);
-        self.text("overhead", flow.overhead);
-        self.plain("initial_window", flow.initial_window);
-        if flow.pacing_burst != FlowSpec::PACING_BURST {
-            self.plain("pacing_burst", flow.pacing_burst);
-        }
-        self.plain("traffic", traffic(&flow.traffic));
-        self.text("start", flow.start);
-        self.text("start_within", flow.start_within);
-        if let Some(stop) = flow.stop {
-            self.text("stop", stop);
-        }
-        self.text("rtt", flow.rtt);
-        if !flow.rtt_step.is_zero() {
-            self.text("rtt_step", flow.rtt_step);
-        }
-        self.plain("path", hops(&flow.path));
-        self.plain("reverse", hops(&flow.reverse));
-        self.text("jitter", flow.jitter);
-        if flow.receiver_clock != Clock::default() {
-            self.plain("receiver_clock", clock(&flow.receiver_clock));
+impl From<&Restart> for RestartTable {
+    fn from(restart: &Restart) -> Self {
+        RestartTable {
+            at: Some(Quantity(restart.at)),
+            down: Some(Quantity(restart.down)),
+            waiting: Some(Text(restart.waiting)),
         }
     }
 }
 
-fn host(host: Host) -> &'static str {
-    match host {
-        Host::Tcp => "tcp",
-        Host::Quic => "quic",
+impl From<&FlowSpec> for FlowTable {
+    fn from(flow: &FlowSpec) -> Self {
+        FlowTable {
+            name: Some(text(&flow.name)),
+            count: Some(flow.count),
+            controller: Some(spelled(&flow.controller)),
+            feedback: Some(spelled(&flow.feedback)),
+            host: Some(Text(flow.host)),
+            ack_every: Some(flow.ack_every),
+            mss: Some(Quantity(flow.mss)),
+            overhead: Some(Quantity(flow.overhead)),
+            initial_window: Some(flow.initial_window),
+            pacing_burst: (flow.pacing_burst != FlowSpec::PACING_BURST).then_some(flow.pacing_burst),
+            traffic: Some(TrafficEntry::from(&flow.traffic)),
+            start: Some(Quantity(flow.start)),
+            start_within: Some(Quantity(flow.start_within)),
+            stop: flow.stop.map(Quantity),
+            rtt: Some(Quantity(flow.rtt)),
+            rtt_step: (!flow.rtt_step.is_zero()).then_some(Quantity(flow.rtt_step)),
+            path: Some(stations(&flow.path)),
+            reverse: Some(stations(&flow.reverse)),
+            jitter: Some(Quantity(flow.jitter)),
+            receiver_clock: (flow.receiver_clock != Clock::default())
+                .then(|| ClockTable::from(&flow.receiver_clock)),
+        }
     }
 }
 
-/// A TOML string.
-fn quoted(value: impl Display) -> String {
-    toml::Value::String(value.to_string()).to_string()
-}
-
-fn clock(clock: &Clock) -> String {
-    let step = clock.step_at.map_or(String::new(), |at| format!(", step_at = {}", quoted(at)));
-    let Clock { offset, skew_ppm, step_ms, .. } = clock;
-    format!("{{ offset = {}, skew_ppm = {skew_ppm}{step}, step_ms = {step_ms} }}", quoted(offset))
-}
-
-fn list(items: impl Iterator<Item = String>) -> String {
-    format!("[{}]", items.collect::<Vec<_>>().join(", "))
-}
-
-fn hops(hops: &[Hop]) -> String {
-    list(hops.iter().map(|hop| match hop {
-        Hop::Link(name) => quoted(name),
-        Hop::Element(element) => quoted(element.words()),
-    }))
-}
-
-fn traffic(traffic: &Traffic) -> String {
-    let table = |kind: &str, fields: &[(&str, String)]| {
-        let fields: String = fields.iter().map(|(key, value)| format!(", {key} = {value}")).collect();
-        format!("{{ kind = {}{fields} }}", quoted(kind))
+fn stations(hops: &[Hop]) -> List<Text<Station>> {
+    let words = |hop: &Hop| match hop {
+        Hop::Link(name) => Words { name: name.clone(), options: Vec::new() },
+        Hop::Element(element) => element.words().clone(),
     };
-    match traffic {
-        Traffic::Backlogged => quoted("backlogged"),
-        Traffic::Custom(custom) => quoted(custom),
-        Traffic::Size(size) => table("size", &[("size", quoted(size))]),
-        Traffic::OnOff(on_off) => {
-            let mut fields = vec![
-                ("on", quoted(on_off.on)),
-                ("off", quoted(on_off.off)),
-                ("random", on_off.random.to_string()),
-            ];
-            fields.extend(on_off.rate.map(|rate| ("rate", quoted(rate))));
-            table("on-off", &fields)
-        }
-        Traffic::ShortFlows(short) => {
-            let mut fields = vec![match short.arrivals {
-                Arrivals::PerSecond(rate) => ("per_second", float(rate)),
-                Arrivals::Load(load) => ("load", quoted(load)),
-            }];
-            fields.push(("size", quoted(short.size.mean())));
-            if let SizeLaw::Pareto { shape, .. } = short.size {
-                fields.push(("pareto_shape", float(shape)));
-            }
-            table("short-flows", &fields)
-        }
-        Traffic::RateLimited(rate) => table("rate-limited", &[("rate", quoted(rate))]),
-        Traffic::RequestResponse(exchange) => table(
-            "request-response",
-            &[
-                ("request", quoted(exchange.request)),
-                ("response", quoted(exchange.response)),
-                ("think", quoted(exchange.think)),
-            ],
-        ),
-        Traffic::Game(game) => {
-            table("game", &[("size", quoted(game.size)), ("interval", quoted(game.interval))])
-        }
-        Traffic::Video(video) => table(
-            "video",
-            &[
-                ("ladder", list(video.ladder.iter().map(quoted))),
-                ("segment", quoted(video.segment)),
-                ("buffer", quoted(video.buffer)),
-                ("startup", quoted(video.startup)),
-            ],
-        ),
-        Traffic::Call(call) => table(
-            "call",
-            &[
-                ("min_rate", quoted(call.min_rate)),
-                ("max_rate", quoted(call.max_rate)),
-                ("fps", call.fps.to_string()),
-                ("deadline", quoted(call.deadline)),
-            ],
-        ),
-    }
+    List(hops.iter().map(|hop| Text(Station(words(hop)))).collect())
 }
 
-/// A TOML float: Rust's shortest spelling that reads back as the same number, with a point.
-fn float(number: f64) -> String {
-    format!("{number:?}")
+impl From<&Clock> for ClockTable {
+    fn from(clock: &Clock) -> Self {
+        ClockTable {
+            offset: Some(Quantity(clock.offset)),
+            skew_ppm: Some(clock.skew_ppm),
+            step_at: clock.step_at.map(Quantity),
+            step_ms: Some(clock.step_ms),
+        }
+    }
 }
