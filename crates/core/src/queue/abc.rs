@@ -488,6 +488,10 @@ impl<P: Packet> Queue<P> for Abc<P> {
         self.packets.backlog()
     }
 
+    fn waiting_since(&self) -> Option<Time> {
+        self.packets.head_arrived()
+    }
+
     fn inspect(&self, visit: &mut dyn FnMut(&'static str, f64)) {
         visit("f", self.last.f);
         visit("tokens", self.token);

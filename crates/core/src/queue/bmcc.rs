@@ -154,6 +154,10 @@ impl<P: Packet> Queue<P> for Bmcc<P> {
         self.measured.backlog()
     }
 
+    fn waiting_since(&self) -> Option<Time> {
+        self.measured.waiting_since()
+    }
+
     fn inspect(&self, visit: &mut dyn FnMut(&'static str, f64)) {
         visit("load_factor", self.measured.load());
         visit("average_queue_bytes", self.measured.queue_bytes());

@@ -111,6 +111,10 @@ impl<P: Packet> Queue<P> for CoDel<P> {
         self.packets.backlog()
     }
 
+    fn waiting_since(&self) -> Option<Time> {
+        self.packets.head_arrived()
+    }
+
     fn inspect(&self, visit: &mut dyn FnMut(&'static str, f64)) {
         visit("dropping", f64::from(u8::from(self.state.dropping)));
         visit("drops_in_a_row", f64::from(self.state.count));

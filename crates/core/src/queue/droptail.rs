@@ -48,6 +48,10 @@ impl<P: Packet> Queue<P> for DropTail<P> {
         self.packets.backlog()
     }
 
+    fn waiting_since(&self) -> Option<Time> {
+        self.packets.head_arrived()
+    }
+
     fn for_each(&self, visit: &mut dyn FnMut(&P)) {
         self.packets.for_each(visit);
     }

@@ -443,6 +443,10 @@ impl<P: Packet> Queue<P> for DualPi2<P> {
         Backlog { packets: low.packets + classic.packets, bytes: low.bytes + classic.bytes }
     }
 
+    fn waiting_since(&self) -> Option<Time> {
+        self.low.head_arrived().into_iter().chain(self.classic.head_arrived()).min()
+    }
+
     fn inspect(&self, visit: &mut dyn FnMut(&'static str, f64)) {
         visit("base_probability", self.base);
         visit("low_packets", f64::from(self.low.backlog().packets));

@@ -162,6 +162,10 @@ impl<P: Packet> Queue<P> for EAbc<P> {
         self.packets.backlog()
     }
 
+    fn waiting_since(&self) -> Option<Time> {
+        self.packets.head_arrived()
+    }
+
     fn inspect(&self, visit: &mut dyn FnMut(&'static str, f64)) {
         visit("capacity_bps", self.last.0);
         visit("target_rate_bps", self.last.1);

@@ -134,6 +134,13 @@ impl<P: Packet> MarkingFifo<P> {
     }
 }
 
+impl<P: Packet> MarkingFifo<P> {
+    /// When the head arrived.
+    pub fn head_arrived(&self) -> Option<Time> {
+        self.packets.head_arrived()
+    }
+}
+
 impl<P> MarkingFifo<P> {
     /// Packets and bytes held.
     pub fn backlog(&self) -> Backlog {

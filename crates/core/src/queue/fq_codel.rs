@@ -228,6 +228,10 @@ impl<P: Packet> Queue<P> for FqCoDel<P> {
         self.backlog
     }
 
+    fn waiting_since(&self) -> Option<Time> {
+        self.queues.iter().filter_map(|queue| queue.packets.head_arrived()).min()
+    }
+
     fn inspect(&self, visit: &mut dyn FnMut(&'static str, f64)) {
         visit("new_queues", self.new.len() as f64);
         visit("old_queues", self.old.len() as f64);

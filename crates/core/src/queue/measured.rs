@@ -79,6 +79,11 @@ impl<P: Packet> Measured<P> {
         self.packets.backlog().with(acks)
     }
 
+    pub(super) fn waiting_since(&self) -> Option<Time> {
+        let acks = self.acks.as_ref().and_then(Fifo::head_arrived);
+        self.packets.head_arrived().into_iter().chain(acks).min()
+    }
+
     pub(super) fn for_each(&self, visit: &mut dyn FnMut(&P)) {
         self.acks.iter().for_each(|acks| acks.for_each(visit));
         self.packets.for_each(visit);
@@ -191,6 +196,10 @@ macro_rules! measured_queue {
 
             fn backlog(&self) -> $crate::queue::Backlog {
                 self.measured.backlog()
+            }
+
+            fn waiting_since(&self) -> Option<$crate::time::Time> {
+                self.measured.waiting_since()
             }
 
             fn inspect(&self, visit: &mut dyn FnMut(&'static str, f64)) {

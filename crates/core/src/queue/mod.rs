@@ -132,6 +132,12 @@ dispatched! {
         /// Packets and bytes held.
         fn backlog(&self) -> Backlog;
 
+        /// When the packet that has waited longest was enqueued; `None` when nothing waits, or where the
+        /// discipline does not tell.
+        fn waiting_since(&self) -> Option<Time> {
+            None
+        }
+
         /// Internal state worth plotting, by name, in the unit the name ends in.
         fn inspect(&self, _visit: &mut dyn FnMut(&'static str, f64)) {}
 

@@ -220,6 +220,10 @@ impl<P: Packet> Queue<P> for Pie<P> {
         self.packets.backlog()
     }
 
+    fn waiting_since(&self) -> Option<Time> {
+        self.packets.head_arrived()
+    }
+
     fn inspect(&self, visit: &mut dyn FnMut(&'static str, f64)) {
         let (prob, delay_ms, burst_ms) = match &self.control {
             Control::Rfc(rfc) => (rfc.prob, rfc.delay_s * 1e3, rfc.burst.as_millis_f64()),

@@ -242,6 +242,10 @@ impl<P: Packet> Queue<P> for Rcp<P> {
         self.packets.backlog()
     }
 
+    fn waiting_since(&self) -> Option<Time> {
+        self.packets.head_arrived()
+    }
+
     fn inspect(&self, visit: &mut dyn FnMut(&'static str, f64)) {
         visit("rate_bps", self.rate * 8.0);
         visit("mean_rtt_s", self.rtt_s);

@@ -316,6 +316,10 @@ impl<P: Packet> Queue<P> for Red<P> {
         self.packets.backlog()
     }
 
+    fn waiting_since(&self) -> Option<Time> {
+        self.packets.head_arrived()
+    }
+
     fn inspect(&self, visit: &mut dyn FnMut(&'static str, f64)) {
         visit("average_pkts", self.average);
         visit("max_p", self.chooser.max_p);

@@ -335,6 +335,10 @@ impl<P: Packet> Queue<P> for Xcp<P> {
         self.packets.backlog()
     }
 
+    fn waiting_since(&self) -> Option<Time> {
+        self.packets.head_arrived()
+    }
+
     fn inspect(&self, visit: &mut dyn FnMut(&'static str, f64)) {
         visit("mean_rtt_s", self.mean_rtt_s);
         visit("capacity_bps", self.capacity * 8.0);

@@ -281,6 +281,10 @@ impl<P: Packet> Queue<P> for XcpW<P> {
         self.packets.backlog()
     }
 
+    fn waiting_since(&self) -> Option<Time> {
+        self.packets.head_arrived()
+    }
+
     fn inspect(&self, visit: &mut dyn FnMut(&'static str, f64)) {
         visit("mean_rtt_s", self.mean_rtt_s);
         visit("capacity_bps", self.last.capacity * 8.0);

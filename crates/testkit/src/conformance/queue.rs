@@ -8,6 +8,7 @@
 //! | a mark is reported where and only where the ECN field says so, and only legal changes are made | `check_mark` |
 //! | an explicit header keeps its kind and is made no more generous | `check_header` |
 //! | the same operations give the same decisions | [`repeats_itself`] |
+//! | what has waited longest arrived when the queue says, if it says | `Tester::check_conserved` |
 //! | no panic, and `None` only from an empty queue | everywhere |
 
 use std::collections::BTreeMap;
@@ -235,6 +236,9 @@ impl<'a> Tester<'a> {
         assert!(held.keys().eq(self.inside.keys()), "held: {:?}", held.keys());
         let backlog = self.queue.backlog();
         assert_eq!(backlog.packets as usize, held.len());
+        if let Some(since) = self.queue.waiting_since() {
+            assert_eq!(Some(since), self.inside.values().map(|&(_, at)| at).min());
+        }
         assert_eq!(backlog.bytes.0, held.values().map(|packet| u64::from(packet.size)).sum::<u64>());
         match self.limit {
             Limit::Packets(most) => assert!(backlog.packets <= self.subject.buffers * most),

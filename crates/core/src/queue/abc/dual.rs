@@ -451,6 +451,10 @@ impl<P: Packet> Queue<P> for AbcDual<P> {
         self.total()
     }
 
+    fn waiting_since(&self) -> Option<Time> {
+        self.abc.waiting_since().into_iter().chain(self.other.head_arrived()).min()
+    }
+
     fn inspect(&self, visit: &mut dyn FnMut(&'static str, f64)) {
         visit("abc_share", self.share);
         visit("abc_backlog_bytes", self.abc.packets.backlog().bytes.as_f64());
