@@ -255,6 +255,11 @@ impl<P: Duplicate> Cellular<P> {
         self.capacity.between(from, to)
     }
 
+    /// Calls `visit` with every user's queue.
+    pub fn for_each_queue(&self, visit: &mut dyn FnMut(&AnyQueue<P>)) {
+        self.users.iter().for_each(|user| visit(&user.queue));
+    }
+
     /// What the queue of a user is told of its rate.
     pub fn estimator(&self, user: usize) -> &Estimator {
         &self.users[user].estimator

@@ -30,6 +30,13 @@ impl<P: Packet> Delay<P> {
     }
 }
 
+impl<P: Packet> Delay<P> {
+    /// When the last of the packets under way leaves that `is_meant` accepts.
+    pub fn last_departure(&self, is_meant: impl Fn(&P) -> bool) -> Option<Time> {
+        self.under_way.iter().rev().find(|(_, packet)| is_meant(packet)).map(|&(at, _)| at)
+    }
+}
+
 impl<P: Packet> PathElement<P> for Delay<P> {
     #[inline]
     fn accept(&mut self, now: Time, packet: P) {

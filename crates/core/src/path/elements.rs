@@ -5,14 +5,15 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use super::link::restart::Restarting;
-use super::link::{Link, Service, fixed, pass_to_service, steps, traced};
+use super::link::{Link, Service, adjusted, fixed, pass_to_service, steps, traced};
 use super::{Output, PathElement, Site, pass_to_element};
 use super::{
     ack_loss, ack_thin, cellular, decapsulate, delay, duplicate, encapsulate, gilbert_elliott, jitter, loss,
-    reorder, rewrite, wifi,
+    reorder, rewrite, varying_delay, wifi,
 };
 use crate::packet::Duplicate;
 use crate::parameters::{Parameter, Parameters};
+use crate::queue::{Backlog, Queue};
 use crate::registry::{
     AnyQueue, BoxedElement, BuildError, CustomElementConfig, CustomRadioConfig, DynElement, DynRadio, Entry,
     Options, QueueConfig, unknown,
@@ -102,13 +103,15 @@ macro_rules! elements {
             Restarting(Box<AnyRestarting<P>>),
             /// A radio with its queues.
             Radio(AnyRadio<P>),
+            /// A delay line whose delay is set while the run goes on.
+            VaryingDelay(Box<varying_delay::VaryingDelay<P>>),
             $( #[doc = $sum] $Var($mod::$Ty<P>), )*
             /// One from outside.
             Custom(BoxedElement<P, dyn DynElement>),
         }
 
         impl<P: Duplicate> PathElement<P> for AnyElement<P> {
-            pass_to_element!(AnyElement { Link Restarting Radio $($Var)* Custom });
+            pass_to_element!(AnyElement { Link Restarting Radio VaryingDelay $($Var)* Custom });
         }
     };
 }
@@ -147,6 +150,49 @@ impl<P: Duplicate> AnyElement<P> {
             AnyElement::Radio(radio) => Some(radio.capacity_between(from, to)),
             _ => None,
         }
+    }
+
+    /// What waits in its queues, if it is a link or a radio; what is being sent is not in them.
+    pub fn backlog(&self) -> Option<Backlog> {
+        let mut sum = None;
+        self.for_each_queue(&mut |queue| {
+            sum = Some(sum.unwrap_or_else(Backlog::default).with(queue.backlog()));
+        });
+        sum
+    }
+
+    /// When the packet that has waited longest in its queues arrived there; `None` where nothing waits or the
+    /// queue does not tell.
+    pub fn waiting_since(&self) -> Option<Time> {
+        let mut first: Option<Time> = None;
+        self.for_each_queue(&mut |queue| {
+            first = first.into_iter().chain(queue.waiting_since()).min();
+        });
+        first
+    }
+
+    /// Calls `visit` with every queue of a link or a radio.
+    pub fn for_each_queue(&self, visit: &mut dyn FnMut(&AnyQueue<P>)) {
+        match self {
+            AnyElement::Link(link) => visit(link.queue()),
+            AnyElement::Restarting(link) => visit(link.link().queue()),
+            AnyElement::Radio(radio) => radio.for_each_queue(visit),
+            _ => {}
+        }
+    }
+
+    /// Gives a link this rate from `now` on, whatever served it before: see [`Link::set_rate`]. Returns
+    /// `false` if it is no link, or a radio, whose rate follows from its channel.
+    ///
+    /// # Panics
+    /// If the rate is above [`adjusted::FASTEST`].
+    pub fn set_rate(&mut self, now: Time, rate: Rate) -> bool {
+        match self {
+            AnyElement::Link(link) => link.set_rate(now, rate),
+            AnyElement::Restarting(link) => link.set_rate(now, rate),
+            _ => return false,
+        }
+        true
     }
 }
 
@@ -210,6 +256,14 @@ macro_rules! radios {
                     AnyRadio::Custom(inner) => inner.capacity_between(from, to),
                 }
             }
+
+            /// Calls `visit` with every queue; of a radio from outside with none.
+            pub fn for_each_queue(&self, visit: &mut dyn FnMut(&AnyQueue<P>)) {
+                match self {
+                    $( AnyRadio::$Var(inner) => inner.for_each_queue(visit), )*
+                    AnyRadio::Custom(_) => {}
+                }
+            }
         }
 
         impl<P: Duplicate> PathElement<P> for AnyRadio<P> {
@@ -244,8 +298,10 @@ pub enum AnyService {
     Fixed(fixed::Fixed),
     /// Rates that change in steps.
     Steps(steps::Steps),
+    /// A rate that is set while the run goes on.
+    Adjusted(Box<adjusted::Adjusted<AnyService>>),
 }
 
 impl Service for AnyService {
-    pass_to_service!(AnyService { Traced Fixed Steps });
+    pass_to_service!(AnyService { Traced Fixed Steps Adjusted });
 }

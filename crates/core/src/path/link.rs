@@ -15,6 +15,7 @@
 //! | a trace of delivery opportunities | [`traced`] |
 //! | a fixed rate | [`fixed`] |
 //! | rates that change in steps | [`steps`] |
+//! | a rate that is set while the run goes on | [`adjusted`] |
 
 use alloc::collections::VecDeque;
 
@@ -24,6 +25,7 @@ use crate::queue::{Backlog, Dequeued, Drops, LinkView, Queue};
 use crate::time::{Duration, Time};
 use crate::units::{Bytes, Rate};
 
+pub mod adjusted;
 pub mod fixed;
 pub mod restart;
 pub mod steps;
@@ -47,6 +49,10 @@ dispatched! {
 
         /// The queue holds nothing at `now`: what is left of the present opportunity is lost.
         fn idle(&mut self, now: Time);
+
+        /// Work at `now` that is left of the packet taken last, which leaves at or after `now`: in bit/s
+        /// times nanoseconds.
+        fn unfinished(&self, now: Time) -> u128;
 
         /// What a packet of `size` bytes at the IP layer takes of the link's capacity.
         fn cost(&self, size: u32) -> Bytes;

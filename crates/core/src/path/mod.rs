@@ -28,6 +28,7 @@ mod outbox;
 pub mod reorder;
 pub mod rewrite;
 pub mod trace;
+pub mod varying_delay;
 pub mod wifi;
 
 #[cfg(test)]

@@ -233,6 +233,11 @@ impl<P: Duplicate> Wifi<P> {
         self.indices.integrate(from, to, |mcs| mac::backlogged(&self.config, mcs))
     }
 
+    /// Calls `visit` with every queue.
+    pub fn for_each_queue(&self, visit: &mut dyn FnMut(&AnyQueue<P>)) {
+        self.queues.iter().for_each(visit);
+    }
+
     fn station_of(&self, packet: &P) -> usize {
         packet.flow().0 as usize % self.stations.len()
     }

@@ -1,5 +1,6 @@
 //! What all users of a base station together are given when all are backlogged, over time: it repeats as the channels' draws do.
 
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::channel::Channel;
@@ -17,7 +18,7 @@ pub struct Capacity {
     /// Between two sums.
     step: Duration,
     /// One more than steps in a loop.
-    sums: Vec<u64>,
+    sums: Arc<[u64]>,
     /// 1 - bler, in parts of [`ONE`].
     received: u128,
 }
@@ -45,7 +46,11 @@ impl Capacity {
             sum += given.map(|(&blocks, of)| u64::from(blocks) * u64::from(of.bits_per_block)).sum::<u64>();
         }
         sums.push(sum);
-        Capacity { step: config.report, sums, received: ((1.0 - config.bler) * ONE as f64 + 0.5) as u128 }
+        Capacity {
+            step: config.report,
+            sums: sums.into(),
+            received: ((1.0 - config.bler) * ONE as f64 + 0.5) as u128,
+        }
     }
 
     /// Bytes in `from <= t < to`. Adjacent intervals add up exactly.

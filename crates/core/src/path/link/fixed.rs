@@ -107,6 +107,10 @@ impl Service for Fixed {
 
     fn idle(&mut self, _now: Time) {}
 
+    fn unfinished(&self, now: Time) -> u128 {
+        u128::from(self.rate) * u128::from(self.free_at.since(now).as_nanos()) + u128::from(self.carry)
+    }
+
     fn cost(&self, size: u32) -> Bytes {
         Bytes(u64::from(size) + self.config.overhead.0)
     }

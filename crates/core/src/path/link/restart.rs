@@ -14,10 +14,11 @@ use alloc::vec::Vec;
 
 use super::{Link, Service, View};
 use crate::packet::Duplicate;
+use crate::path::elements::AnyService;
 use crate::path::{Output, PathElement};
 use crate::queue::{Dropped, Queue, Reason};
 use crate::time::{Duration, Time};
-use crate::units::Bytes;
+use crate::units::{Bytes, Rate};
 
 choices! {
     /// What becomes of the packets that wait.
@@ -75,6 +76,11 @@ impl<P: Duplicate, Q: Queue<P> + Clone, S: Service> Restarting<P, Q, S> {
         self.link.capacity_between(from, to)
     }
 
+    /// The link.
+    pub fn link(&self) -> &Link<P, Q, S> {
+        &self.link
+    }
+
     fn next_restart(&self) -> Option<Time> {
         Some(Time::ZERO + self.restarts.get(self.done)?.at)
     }
@@ -97,6 +103,15 @@ impl<P: Duplicate, Q: Queue<P> + Clone, S: Service> Restarting<P, Q, S> {
             self.up_at = at + restart.down;
             self.done += 1;
         }
+    }
+}
+
+impl<P: Duplicate, Q: Queue<P> + Clone> Restarting<P, Q, AnyService> {
+    /// [`Link::set_rate`].
+    pub fn set_rate(&mut self, now: Time, rate: Rate) {
+        self.advance(now);
+        self.drain(now);
+        self.link.set_rate(now, rate);
     }
 }
 
@@ -164,7 +179,7 @@ mod tests {
     use crate::queue::{Place, Reason};
     use crate::random::Random;
     use crate::registry::{AnyQueue, QueueConfig};
-    use crate::units::{Limit, Rate};
+    use crate::units::Limit;
 
     fn ms(millis: u64) -> Time {
         Time::from_millis(millis)

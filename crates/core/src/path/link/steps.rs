@@ -304,6 +304,11 @@ impl Service for Steps {
 
     fn idle(&mut self, _now: Time) {}
 
+    fn unfinished(&self, now: Time) -> u128 {
+        let done = self.work_before(self.in_schedule(now));
+        self.work_before(self.free_at).saturating_sub(done) + u128::from(self.carry)
+    }
+
     fn cost(&self, size: u32) -> Bytes {
         Bytes(u64::from(size) + u64::from(self.overhead))
     }

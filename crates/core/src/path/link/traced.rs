@@ -15,6 +15,7 @@
 //!
 //! An opportunity is used before a packet that arrives at the same instant is let in, as there.
 
+use super::fixed::BIT_NANOS;
 use super::{Service, rate_in_window};
 use crate::path::trace::{Count, Cursor, Trace};
 use crate::time::{Duration, Time};
@@ -163,6 +164,13 @@ impl Service for Traced {
     fn idle(&mut self, _now: Time) {
         self.unused += u64::from(self.left);
         self.left = 0;
+    }
+
+    fn unfinished(&self, now: Time) -> u128 {
+        // Up to `now`, and of all that was taken after it only the last has something left for others.
+        let passed = self.trace.before(self.in_trace(now).saturating_add(Duration::from_nanos(1)));
+        let taken = self.bytes(self.used().saturating_sub(passed)).0;
+        u128::from(taken.saturating_sub(u64::from(self.left))) * u128::from(BIT_NANOS)
     }
 
     fn cost(&self, size: u32) -> Bytes {

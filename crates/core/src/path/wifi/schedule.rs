@@ -3,6 +3,7 @@
 
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -73,7 +74,7 @@ impl Schedule {
 #[derive(Clone, Debug)]
 pub struct Indices {
     period: Duration,
-    indices: Vec<u8>,
+    indices: Arc<[u8]>,
 }
 
 impl Indices {
@@ -96,7 +97,7 @@ impl Indices {
                 walk
             }
         };
-        Indices { period, indices }
+        Indices { period, indices: indices.into() }
     }
 
     /// The index at `t`.

@@ -54,6 +54,8 @@ pub trait DynQueue: Debug + Send + Sync {
     ) -> Option<Dequeued<BoxedPacket>>;
     /// See [`Queue::backlog`].
     fn backlog_boxed(&self) -> Backlog;
+    /// See [`Queue::waiting_since`].
+    fn waiting_since_boxed(&self) -> Option<Time>;
     /// See [`Queue::inspect`].
     fn inspect_boxed(&self, visit: &mut dyn FnMut(&'static str, f64));
     /// See [`Queue::for_each`].
@@ -83,6 +85,9 @@ impl<Q: Queue<BoxedPacket> + Clone + Debug + Send + Sync + 'static> DynQueue for
     }
     fn backlog_boxed(&self) -> Backlog {
         Queue::backlog(self)
+    }
+    fn waiting_since_boxed(&self) -> Option<Time> {
+        Queue::waiting_since(self)
     }
     fn inspect_boxed(&self, visit: &mut dyn FnMut(&'static str, f64)) {
         Queue::inspect(self, visit);
@@ -144,6 +149,10 @@ impl<P: Duplicate> Queue<P> for BoxedQueue<P> {
 
     fn backlog(&self) -> Backlog {
         self.inner.backlog_boxed()
+    }
+
+    fn waiting_since(&self) -> Option<Time> {
+        self.inner.waiting_since_boxed()
     }
 
     fn inspect(&self, visit: &mut dyn FnMut(&'static str, f64)) {
