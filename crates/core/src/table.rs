@@ -45,6 +45,8 @@ pub struct Needs {
     pub rate: bool,
     /// Whether it must be told when each packet arrived.
     pub receive_times: bool,
+    /// Whether its window and rate are set from outside, so that it decides nothing by itself.
+    pub driven: bool,
     /// Linux's own of the same kind.
     pub kernel: Option<Kernel>,
 }
@@ -59,6 +61,7 @@ impl Needs {
         host: Host::Tcp,
         rate: false,
         receive_times: false,
+        driven: false,
         kernel: None,
     };
 }
@@ -240,6 +243,9 @@ macro_rules! controllers {
             Mlcp(mlcp::Mlcp) = "mlcp",
                 "MLCP: VCP with the load in four bits (INFOCOM 2008)",
                 needs { feedback: "explicit", queue: Some("mlcp"), reads: Some(HeaderKind::Load) };
+            External(external::External) = "external",
+                "Driven from outside: window and pacing rate stay as they were set, whatever happens",
+                needs { feedback: "accecn", driven: true };
         }
     };
 }

@@ -33,6 +33,7 @@ const VARIANTS: &[(&str, &[(&str, &str)])] = &[
     ("vivace", &[("variant", "kernel")]),
     ("cubic", &[("hystart", "plusplus"), ("ecn", "true"), ("horizon", "min_rtt")]),
     ("xcp", &[("demand", "5Mbps")]),
+    ("external", &[("cwnd", "3pkt"), ("pacing_rate", "2Mbps"), ("ecn", "true")]),
 ];
 
 /// Every controller with its defaults, and the variants.

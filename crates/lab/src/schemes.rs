@@ -1,21 +1,27 @@
 //! Which schemes `compare` runs when none is named: made from the registry, so that a new algorithm is in it at once.
 
-use brakelight_core::registry::{CONTROLLERS, DEFAULT_CONTROLLER, QUEUES, QueueConfig};
+use brakelight_core::registry::{CONTROLLERS, ControllerConfig, DEFAULT_CONTROLLER, QUEUES, QueueConfig};
 use brakelight_scenario::scheme::Scheme;
 
 /// The scheme that all others are held against.
 const SUBJECT: &str = "abc";
 
 /// The subject, the default controller by itself and behind every queue that schemes have settings for, which are those of today's
-/// routers; then every other controller with the queue that it brings.
+/// routers; then every other controller with the queue that it brings, but for those that are driven from
+/// outside.
 pub fn defaults() -> Vec<Scheme> {
     let preset = |name: &&str| QueueConfig::new(name, &[]).is_ok_and(|queue| queue.traits().preset.is_some());
     let behind = QUEUES.iter().map(|entry| entry.name).filter(preset);
     let behind = behind.map(|queue| format!("{DEFAULT_CONTROLLER}+{queue}"));
     let first = [SUBJECT, DEFAULT_CONTROLLER];
-    let rest = CONTROLLERS.iter().map(|entry| entry.name).filter(|name| !first.contains(name));
+    let rest =
+        CONTROLLERS.iter().map(|entry| entry.name).filter(|name| !first.contains(name) && !is_driven(name));
     let names = first.map(str::to_string).into_iter().chain(behind).chain(rest.map(str::to_string));
     names.map(|name| Scheme::parse(&name).expect("a registered name is a scheme")).collect()
+}
+
+fn is_driven(name: &str) -> bool {
+    ControllerConfig::new(name, &[]).is_ok_and(|config| config.needs().driven)
 }
 
 #[cfg(test)]
@@ -27,7 +33,7 @@ mod tests {
         let names: Vec<String> = defaults().iter().map(Scheme::to_string).collect();
         let first = ["abc", "cubic", "cubic+codel", "cubic+fq_codel", "cubic+pie", "cubic+red", "newreno"];
         assert_eq!(names[..first.len()], first);
-        for entry in CONTROLLERS {
+        for entry in CONTROLLERS.iter().filter(|entry| !is_driven(entry.name)) {
             assert_eq!(
                 names.iter().filter(|name| *name == entry.name).count(),
                 1,

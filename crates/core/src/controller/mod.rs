@@ -42,6 +42,7 @@ pub mod copa;
 pub mod ctcp;
 pub mod cubic;
 pub mod eabc;
+pub mod external;
 mod hystart;
 mod load;
 pub mod mlcp;

@@ -97,6 +97,11 @@ impl<C> Checked<C> {
         &self.inner
     }
 
+    /// The controller inside, to be set from outside.
+    pub(crate) fn inner_mut(&mut self) -> &mut C {
+        &mut self.inner
+    }
+
     /// Compares an event with the books.
     fn check(&mut self, check: impl FnOnce(&mut Books)) {
         let before = self.books.violations.len();

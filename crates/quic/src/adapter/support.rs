@@ -115,10 +115,12 @@ fn works(config: &ControllerConfig, place: Place, path: Path) -> bool {
     needs && (path == Path::Own || !means_its_own)
 }
 
-/// Every controller that works at `place` on `path` with its default settings, by name.
+/// Every controller that works at `place` on `path` with its default settings, by name; not one that is
+/// driven from outside, for there nobody drives it.
 pub fn valid(place: Place, path: Path) -> Vec<&'static str> {
     let works = |name: &&'static str| {
-        ControllerConfig::new(name, &[]).is_ok_and(|config| works(&config, place, path))
+        ControllerConfig::new(name, &[])
+            .is_ok_and(|config| works(&config, place, path) && !config.needs().driven)
     };
     CONTROLLERS.iter().map(|entry| entry.name).filter(works).collect()
 }
