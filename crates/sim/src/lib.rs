@@ -26,4 +26,4 @@ pub mod simulation;
 pub mod statistics;
 
 pub use network::{SetupError, Traces};
-pub use simulation::{RunError, Simulation, run, run_with};
+pub use simulation::{ActionError, FlowPhase, FlowView, LinkView, RunError, Simulation, run, run_with};

@@ -18,7 +18,8 @@ pub struct FlowCounters {
 
 /// What a flow's sender knows and wants. Counts are since the flow began; sizes are payload bytes.
 ///
-/// Of a flow of many short connections, counts and bytes in flight are sums over them; it has no window and no RTT.
+/// Of a flow of many short connections, counts and bytes in flight are sums over them; it has no window and
+/// no RTT.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SenderView {
     /// The controller's window; zero before the flow starts.
@@ -43,7 +44,8 @@ pub struct SenderView {
     pub marks: MarkCounts,
     /// Whether losses are being repaired.
     pub recovery: RecoveryState,
-    /// Whether the application had nothing to send though the window was open, and what was in flight then is not yet delivered.
+    /// Whether the application had nothing to send though the window was open, and what was in flight then is
+    /// not yet delivered.
     pub app_limited: bool,
 }
 
@@ -58,7 +60,8 @@ pub trait Reporting {
     /// The sender's window; zero before the flow starts.
     fn cwnd(&self) -> Bytes;
 
-    /// The sender as it stands. An endpoint that does not implement this shows its window and what it sent again.
+    /// The sender as it stands. An endpoint that does not implement this shows its window and what it sent
+    /// again.
     fn sender(&self) -> SenderView {
         let retransmitted_packets = self.counters().retransmitted_packets;
         SenderView { cwnd: self.cwnd(), retransmitted_packets, ..SenderView::default() }
@@ -67,7 +70,8 @@ pub trait Reporting {
     /// What the sender shows of itself, by name, in the unit the name ends in.
     fn inspect(&self, visit: &mut dyn FnMut(&'static str, f64));
 
-    /// What the application saw until `now`, by name, in the unit the name ends in; nothing for a plain stream of bytes.
+    /// What the application saw until `now`, by name, in the unit the name ends in; nothing for a plain
+    /// stream of bytes.
     fn application(&self, now: Time, visit: &mut dyn FnMut(&'static str, f64));
 }
 

@@ -1,6 +1,8 @@
 //! One run: a scenario and its traces in, an outcome out.
 
+mod act;
 mod step;
+mod view;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,6 +27,8 @@ use crate::network::{Network, SetupError, Traces};
 use crate::packet::SimPacket;
 use crate::report::{FlowCounters, Reporting};
 use crate::statistics::{FlowStatistics, LinkStatistics, Recorder};
+pub use act::ActionError;
+pub use view::{FlowPhase, FlowView, LinkView, Values};
 
 /// Runs `scenario` from beginning to end.
 pub fn run(scenario: &Scenario, traces: &Traces) -> Result<Outcome, RunError> {
@@ -63,6 +67,51 @@ pub enum RunError {
 ///
 /// Where `E` is [`Clone`], so is the run: original and clone go on independently, each with the outcome that it would have had
 /// alone. Recorded traces are shared between them. A real QUIC stack cannot be cloned; its run can be stepped all the same.
+///
+/// - to step: [`advance`](Self::advance), [`step`](Self::step), [`advance_to_flow`](Self::advance_to_flow);
+/// - to look: [`flow`](Self::flow), [`flows`](Self::flows), [`link`](Self::link), [`links`](Self::links),
+///   [`capacity_between`](Self::capacity_between);
+/// - to act: [`set_window`](Self::set_window), [`set_pacing_rate`](Self::set_pacing_rate),
+///   [`set_link_rate`](Self::set_link_rate), [`set_delay`](Self::set_delay),
+///   [`start_flow`](Self::start_flow), [`hold_flow`](Self::hold_flow), [`stop_flow`](Self::stop_flow);
+/// - to end: [`finish`](Self::finish).
+///
+/// A flow whose window is set from outside: one packet more while the RTT is low, three quarters of it when
+/// the RTT has risen.
+///
+/// ```
+/// use brakelight_core::time::{Duration, Time};
+/// use brakelight_core::units::{Bytes, Rate};
+/// use brakelight_sim::{Simulation, Traces};
+///
+/// let scenario = brakelight_scenario::file::read("agent.toml", r#"
+///     duration = "10s"
+///     [[link]]
+///     name = "bottleneck"
+///     rate = "12Mbps"
+///     [[flow]]
+///     name = "agent"
+///     controller = "external"
+///     rtt = "40ms"
+///     path = ["bottleneck"]
+/// "#)?;
+/// let mut simulation = Simulation::new(&scenario, &Traces::new())?;
+/// let mss = scenario.flows[0].mss;
+/// while simulation.now() < simulation.end() {
+///     simulation.advance(simulation.now() + Duration::from_millis(50));
+///     if simulation.now() == Time::from_secs(5) {
+///         simulation.set_link_rate(0, Rate::from_mbps(6))?;
+///     }
+///     let sender = simulation.flow(0).expect("there is one").sender;
+///     let Some(rtt) = sender.rtt else { continue };
+///     let low = rtt.smoothed < rtt.min + Duration::from_millis(10);
+///     let cwnd = if low { sender.cwnd + mss } else { Bytes(sender.cwnd.0 * 3 / 4).max(mss) };
+///     simulation.set_window(0, cwnd)?;
+/// }
+/// let run = simulation.finish()?.run;
+/// assert!(run.utilization > 0.8 && run.queueing_delay_ms.expect("packets passed").p95 < 20.0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Simulation<E = FlowHost> {
     scenario: Arc<Scenario>,
@@ -75,12 +124,26 @@ pub struct Simulation<E = FlowHost> {
     unfairness: Option<Unfairness>,
 }
 
-/// One flow of the run: what it was made from, and when it starts.
+/// One flow of the run: what it was made from, and when it starts and stops.
 #[derive(Clone, Debug)]
 struct FlowInstance {
     name: String,
     spec: usize,
+    /// [`Time::MAX`] while it is held.
     start: Time,
+    stop: Option<Time>,
+}
+
+impl FlowInstance {
+    fn phase(&self, now: Time) -> FlowPhase {
+        if self.stop.is_some_and(|stop| stop <= now) {
+            FlowPhase::Stopped
+        } else if self.start <= now {
+            FlowPhase::Running
+        } else {
+            FlowPhase::Waiting
+        }
+    }
 }
 
 /// Series of the flows; those of the links are in the recorder.
@@ -127,7 +190,7 @@ impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
                 let made = host(flow_config(scenario, flow, id, &name, start));
                 hosts.push(made.map_err(|reason| SetupError::Host { flow: name.clone(), reason })?);
                 statistics.push(FlowStatistics::new(network.forward_links[id as usize].last().copied()));
-                flows.push(FlowInstance { name, spec, start });
+                flows.push(FlowInstance { name, spec, start, stop: flow.stop.map(|stop| Time::ZERO + stop) });
             }
         }
         let measure_from = Time::ZERO + scenario.measure_from;
@@ -239,8 +302,7 @@ impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
             };
             let flow_goodput = counters.goodput_bytes - before.goodput_bytes;
             let flow_retransmitted = counters.retransmitted_packets - before.retransmitted_packets;
-            let stop = spec.stop.map(|stop| Time::ZERO + stop);
-            let active = active(instance.start, stop, from, to);
+            let active = active(instance.start, instance.stop, from, to);
             rtt.merge(&statistics.rtt);
             goodput += flow_goodput;
             retransmitted += flow_retransmitted;

@@ -85,6 +85,11 @@ impl Recorder {
         }
     }
 
+    /// One more element, which is no link.
+    pub fn add_element(&mut self) {
+        self.links.push(None);
+    }
+
     /// Queueing delay over the path, per data packet that left its last link.
     pub fn path_queueing(&self) -> Distribution {
         let mut all = self.several_links.clone();

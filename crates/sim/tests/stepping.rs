@@ -1,4 +1,5 @@
-//! A run may be advanced in any steps, cloned and looked into at any time, and its outcome is the same, byte for byte.
+//! A run may be advanced in any steps, cloned and looked into at any time, and its outcome is the same, byte
+//! for byte.
 
 mod support;
 
@@ -36,6 +37,9 @@ fn a_run_and_its_clone_end_as_a_run_without_interruption() {
         // Between two events of the same time, too.
         for _ in 0..random.bits() % 4 {
             simulation.step();
+        }
+        for link in simulation.links() {
+            assert_eq!(link.sojourn.is_some(), link.queue_packets > 0, "{index}: {}", link.queue);
         }
         let clone = simulation.clone();
         assert_eq!(finished(simulation), uninterrupted, "{index}: interrupted");

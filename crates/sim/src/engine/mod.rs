@@ -78,6 +78,17 @@ impl Routes {
         self.starts.push([forward, reverse]);
     }
 
+    /// The elements that packets of `endpoint` pass in `direction`, in order.
+    fn of(&self, endpoint: usize, direction: Direction) -> Vec<usize> {
+        let start = self.starts[endpoint][direction as usize] as usize;
+        self.hops[start..].iter().take_while(|&&hop| hop != Self::END).map(|&hop| hop as usize).collect()
+    }
+
+    /// Puts the packets of `endpoint` on a route of their own in `direction`.
+    fn reassign(&mut self, endpoint: usize, direction: Direction, elements: &[usize]) {
+        self.starts[endpoint][direction as usize] = self.add(elements);
+    }
+
     #[inline]
     fn element<P: Routed>(&self, packet: &P) -> u32 {
         let start = self.starts[packet.endpoint()][packet.direction() as usize];
@@ -174,6 +185,47 @@ where
     /// The observer.
     pub fn observer(&self) -> &O {
         &self.observer
+    }
+
+    /// The observer, to be told what changes.
+    pub fn observer_mut(&mut self) -> &mut O {
+        &mut self.observer
+    }
+
+    /// The elements that packets of `endpoint` pass in `direction`, in order.
+    pub fn route(&self, endpoint: usize, direction: Direction) -> Vec<usize> {
+        self.routes.of(endpoint, direction)
+    }
+
+    /// Changes `element` at the present time, and carries onwards what leaves it by that.
+    pub fn change_element<R>(&mut self, element: usize, change: impl FnOnce(&mut L) -> R) -> R {
+        let result = change(&mut self.elements[element]);
+        self.drain_element(element);
+        result
+    }
+
+    /// Changes `endpoint` at the present time, and sends what it then has to send.
+    pub fn change_endpoint<R>(&mut self, endpoint: usize, change: impl FnOnce(&mut E) -> R) -> R {
+        let result = change(&mut self.endpoints[endpoint]);
+        self.drain_endpoint(endpoint);
+        result
+    }
+
+    /// Adds an element behind all others, on no route yet, and returns its position.
+    pub fn add_element(&mut self, element: L) -> usize {
+        let added = self.elements.len();
+        self.elements.push(element);
+        self.schedule.add_element();
+        self.rearm_element(added);
+        added
+    }
+
+    /// Lets packets of `endpoint` pass `to` in place of `from` in `direction`. What is inside `from` goes on
+    /// from there.
+    pub fn divert(&mut self, endpoint: usize, direction: Direction, from: usize, to: usize) {
+        let mut route = self.routes.of(endpoint, direction);
+        route.iter_mut().filter(|element| **element == from).for_each(|element| *element = to);
+        self.routes.reassign(endpoint, direction, &route);
     }
 
     /// The observer, the elements and the endpoints, for a look from outside while the run stands still.

@@ -64,6 +64,11 @@ impl Tournament {
     }
 }
 
+/// Bits that tell so many components apart.
+fn bits_of(components: usize) -> u32 {
+    usize::BITS - components.leading_zeros()
+}
+
 /// The deadlines of all components.
 #[derive(Clone, Debug)]
 pub struct Schedule {
@@ -89,8 +94,38 @@ impl Schedule {
             first_endpoint: elements,
             deadline: vec![Time::MAX; components],
             sequence: 0,
-            component_bits: usize::BITS - components.leading_zeros(),
+            component_bits: bits_of(components),
         }
+    }
+
+    /// Makes room for one more element, which follows the others and is not armed. Every endpoint's position
+    /// rises by one. The order in which deadlines fire does not change.
+    pub fn add_element(&mut self) {
+        let (added, bits) = (self.first_endpoint, self.component_bits);
+        self.deadline.insert(added, Time::MAX);
+        self.first_endpoint += 1;
+        self.component_bits = bits_of(self.deadline.len());
+        let (elements, endpoints) = (added + 1, self.deadline.len() - added - 1);
+        let old = [
+            std::mem::replace(&mut self.elements, Tournament::new(elements)),
+            std::mem::replace(&mut self.endpoints, Tournament::new(endpoints)),
+        ];
+        for (index, key) in (0..added).map(|index| (index, old[0].get(index))) {
+            self.enter(index, self.renamed(key, bits, index));
+        }
+        for (index, key) in (0..endpoints).map(|index| (index + elements, old[1].get(index))) {
+            self.enter(index, self.renamed(key, bits, index));
+        }
+    }
+
+    /// The key of the same time and sequence number that names component `index`; `bits` of the old one named
+    /// it.
+    fn renamed(&self, key: Key, bits: u32, index: usize) -> Key {
+        if key == NEVER {
+            return NEVER;
+        }
+        let sequence = key as u64 >> bits;
+        key >> 64 << 64 | Key::from(sequence << self.component_bits) | index as Key
     }
 
     /// Sets when `component` wants to be woken; `None` for never.
@@ -197,6 +232,35 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn one_more_element_changes_no_order(
+            armed in prop::collection::vec(prop::option::of(1_u64..20), 5),
+            later in prop::collection::vec(prop::option::of(1_u64..20), 5),
+            elements in 0_usize..5,
+        ) {
+            let mut schedule = Schedule::new(elements, 5 - elements);
+            for deadlines in [armed, later] {
+                for (component, deadline) in (0..).zip(deadlines) {
+                    schedule.arm(component, deadline.map(Time::from_nanos));
+                }
+            }
+            let mut grown = schedule.clone();
+            // Beyond a power of two, too.
+            (0..4).for_each(|_| grown.add_element());
+            loop {
+                let (next, renamed) = (schedule.next(), grown.next());
+                let expected = next.map(|(at, component)| {
+                    (at, if (component as usize) < elements { component } else { component + 4 })
+                });
+                prop_assert_eq!(renamed, expected);
+                let (Some((_, component)), Some((_, renamed))) = (next, renamed) else { break };
+                schedule.fire(component);
+                grown.fire(renamed);
+            }
+            grown.arm(elements as Component, Some(Time::from_nanos(7)));
+            prop_assert_eq!(grown.next(), Some((Time::from_nanos(7), elements as Component)));
+        }
+
         /// Against the obvious model: a list of deadlines, the smallest of which fires.
         #[test]
         fn fires_every_deadline_once_and_in_order(

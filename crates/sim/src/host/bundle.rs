@@ -10,6 +10,8 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use brakelight_apps::ArrivalProcess;
 use brakelight_apps::traffic::ShortFlows;
+use brakelight_core::controller::external::External;
+use brakelight_core::parameters::ParameterError;
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::Bytes;
 
@@ -74,6 +76,15 @@ impl Bundle {
 
     pub(super) fn inflight(&self) -> Bytes {
         self.open.iter().map(|open| open.connection.sender.inflight()).sum()
+    }
+
+    /// Changes the controllers of all open connections, if they are driven from outside.
+    pub(super) fn drive(
+        &mut self,
+        change: &impl Fn(&mut External) -> Result<(), ParameterError>,
+    ) -> Result<(), ParameterError> {
+        self.ready.extend(self.open.iter().map(|open| open.connection.number));
+        self.open.iter_mut().try_for_each(|open| open.connection.sender.drive(change))
     }
 
     pub(super) fn open_count(&self) -> usize {

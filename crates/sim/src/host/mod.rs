@@ -28,12 +28,14 @@ mod socket;
 
 use brakelight_apps::{AnyApplication, Application, Datagram};
 use brakelight_core::controller::Controller;
+use brakelight_core::controller::external::{self, External};
 use brakelight_core::endpoint::Endpoint;
 use brakelight_core::packet::FlowId;
+use brakelight_core::parameters::ParameterError;
 use brakelight_core::random::Random;
 use brakelight_core::registry::{AnyController, ControllerConfig, FeedbackConfig, Host};
 use brakelight_core::time::{Duration, Time};
-use brakelight_core::units::Bytes;
+use brakelight_core::units::{Bytes, Limit, Rate};
 use brakelight_scenario::clock::Clock;
 use brakelight_scenario::outcome::MarkCounts;
 use brakelight_scenario::traffic::Traffic;
@@ -160,8 +162,10 @@ pub struct FlowHost {
     shared: Shared,
     life: Life,
     config: Box<FlowConfig>,
+    /// [`Time::MAX`] while it is held, and once it has started or stopped.
     start_at: Time,
     stop_at: Time,
+    started: bool,
     /// The earliest deadline as of the last time there was nothing to send.
     wake_at: Time,
 }
@@ -191,6 +195,7 @@ impl FlowHost {
             life,
             start_at: config.start,
             stop_at: config.stop.unwrap_or(Time::MAX),
+            started: false,
             wake_at: config.start,
             config: Box::new(config),
         }
@@ -267,9 +272,72 @@ impl FlowHost {
         }
     }
 
+    /// Keeps the flow, which has not started, from starting by itself.
+    pub fn hold(&mut self) {
+        self.start_at = Time::MAX;
+        self.wake_at = self.deadline();
+    }
+
+    /// Starts the flow, which has not started, when it is polled at `now`.
+    pub fn start(&mut self, now: Time) {
+        self.start_at = now;
+        self.wake_at = self.wake_at.min(now);
+    }
+
+    /// Stops the flow, which has not stopped, when it is polled at `now`.
+    pub fn stop(&mut self, now: Time) {
+        self.stop_at = now;
+        self.wake_at = self.wake_at.min(now);
+    }
+
+    /// Returns `true` if its controller is driven from outside.
+    pub fn is_external(&self) -> bool {
+        matches!(self.config.controller, ControllerConfig::External(_))
+    }
+
+    /// Sets the window of a controller that is driven from outside, now or when the flow starts; any other
+    /// keeps its own.
+    ///
+    /// # Errors
+    /// If it is below one packet or above [`external::LARGEST`].
+    pub fn set_window(&mut self, cwnd: Bytes) -> Result<(), ParameterError> {
+        external::check_cwnd(cwnd, self.config.mss)?;
+        let begin = |values: &mut external::Values| values.cwnd = Some(Limit::Bytes(cwnd));
+        self.drive(begin, |external| external.set_cwnd(cwnd))
+    }
+
+    /// Sets the pacing rate of a controller that is driven from outside, now or when the flow starts; any
+    /// other keeps its own.
+    ///
+    /// # Errors
+    /// If it is below [`external::SLOWEST`] or above [`external::FASTEST`].
+    pub fn set_pacing_rate(&mut self, rate: Option<Rate>) -> Result<(), ParameterError> {
+        let begin = |values: &mut external::Values| values.pacing_rate = rate;
+        self.drive(begin, |external| external.set_pacing_rate(rate))
+    }
+
+    /// Changes a controller that is driven from outside, and what those of connections to come begin with.
+    fn drive(
+        &mut self,
+        begin: impl FnOnce(&mut external::Values),
+        change: impl Fn(&mut External) -> Result<(), ParameterError>,
+    ) -> Result<(), ParameterError> {
+        let ControllerConfig::External(config) = &self.config.controller else { return Ok(()) };
+        let mut values = external::Values::clone(config);
+        begin(&mut values);
+        self.config.controller = ControllerConfig::External(external::Config::new(values)?);
+        match &mut self.life {
+            Life::One(single) => match &mut single.connection {
+                Some(connection) => connection.sender.drive(&change),
+                None => Ok(()),
+            },
+            Life::Many(bundle) => bundle.drive(&change),
+        }
+    }
+
     /// Whether the application has all it wanted, and nothing of the flow is on the way.
     pub fn is_complete(&self) -> bool {
-        self.start_at == Time::MAX
+        self.started
             && match &self.life {
                 Life::One(single) => single.is_complete(),
                 Life::Many(bundle) => bundle.is_over(),
@@ -288,12 +356,15 @@ impl FlowHost {
     fn on_deadline(&mut self, now: Time) {
         if self.start_at <= now {
             self.start_at = Time::MAX;
+            self.started = true;
             match &mut self.life {
                 Life::One(single) => single.start(&self.config, &mut self.shared, now),
                 Life::Many(bundle) => bundle.start(&mut self.shared, now),
             }
         }
         if self.stop_at <= now {
+            // One that was held until now never starts.
+            self.start_at = Time::MAX;
             self.stop_at = Time::MAX;
             match &mut self.life {
                 Life::One(single) => single.stop(&mut self.shared, now),

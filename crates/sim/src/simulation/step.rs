@@ -14,18 +14,13 @@ impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
         self.engine.now()
     }
 
-    /// How many flows the run has; they are numbered from 0 in the order of the scenario, each of a `count` by itself.
-    pub fn flow_count(&self) -> usize {
-        self.flows.len()
-    }
-
     /// The end of the scenario: [`run`](crate::run) advances to it, and [`step`](Self::step) goes no further.
     pub fn end(&self) -> Time {
         Time::ZERO + self.scenario.duration
     }
 
-    /// Performs every event due at or before `until`, which then is the present time. The end of the scenario may be passed. A time
-    /// before the present one changes nothing.
+    /// Performs every event due at or before `until`, which then is the present time. The end of the scenario
+    /// may be passed. A time before the present one changes nothing.
     pub fn advance(&mut self, until: Time) {
         if until < self.now() {
             return;
@@ -37,11 +32,12 @@ impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
         self.engine.run_until(until);
     }
 
-    /// Performs the next event if it is due by the [end](Self::end) of the scenario, and returns its time, which then is the present
-    /// one. Several events may have the same time. Returns `None` when none is left: the present time then is the end.
+    /// Performs the next event if it is due by the [end](Self::end) of the scenario, and returns its time,
+    /// which then is the present one. Several events may have the same time. Returns `None` when none is
+    /// left: the present time then is the end.
     ///
-    /// An event is one call of a link, another path element or a flow, with everything that follows from it at once: packets that
-    /// enter the next element, or that arrive at a flow and are answered.
+    /// An event is one call of a link, another path element or a flow, with everything that follows from it
+    /// at once: packets that enter the next element, or that arrive at a flow and are answered.
     pub fn step(&mut self) -> Option<Time> {
         let Some(at) = self.engine.next_event().filter(|at| *at <= self.end()) else {
             self.advance(self.end());
@@ -53,9 +49,10 @@ impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
         self.engine.run_next()
     }
 
-    /// Performs events until one has changed what the sender of flow number `flow` knows: it sent a packet, an ACK arrived that said
-    /// something, or a timer fired. Returns the time of that event, which then is the present one. Returns `None` if there is no such
-    /// event by the [end](Self::end) of the scenario, which then is the present time, and if there is no such flow.
+    /// Performs events until one has changed what the sender of flow number `flow` knows: it sent a packet,
+    /// an ACK arrived that said something, or a timer fired. Returns the time of that event, which then is
+    /// the present one. Returns `None` if there is no such event by the [end](Self::end) of the scenario,
+    /// which then is the present time, and if there is no such flow.
     pub fn advance_to_flow(&mut self, flow: usize) -> Option<Time> {
         let before = self.engine.endpoints().get(flow)?.sender();
         loop {

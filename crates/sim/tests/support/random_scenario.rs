@@ -1,4 +1,5 @@
-//! Short scenarios at random: every controller, queue, host, application, service and path element may be in one.
+//! Short scenarios at random: every controller, queue, host, application, service and path element may be in
+//! one.
 
 use std::fmt::Write;
 

@@ -24,8 +24,10 @@ mod timeout;
 
 use std::collections::VecDeque;
 
+use brakelight_core::controller::external::External;
 use brakelight_core::controller::{Connection, Controller, PacketInfo, SendDirective};
 use brakelight_core::feedback::MarkTotals;
+use brakelight_core::parameters::ParameterError;
 use brakelight_core::registry::{AnyController, Host};
 use brakelight_core::sender::{Delivery, Episode, Pacer, RttEstimator};
 use brakelight_core::time::{Duration, Time};
@@ -268,6 +270,19 @@ impl Sender {
             Host::Tcp => self.on_tcp_deadline(now),
             Host::Quic => self.on_quic_deadline(now),
         }
+    }
+
+    /// Changes a controller that is driven from outside.
+    pub(super) fn drive(
+        &mut self,
+        change: &impl Fn(&mut External) -> Result<(), ParameterError>,
+    ) -> Result<(), ParameterError> {
+        if let Some(external) = self.controller.external_mut() {
+            change(external)?;
+            self.halted = false;
+            self.note_controller();
+        }
+        Ok(())
     }
 
     /// Takes over what the controller wants after an event.
