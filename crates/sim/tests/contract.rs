@@ -3,11 +3,16 @@
 
 use std::fmt::Write;
 
+use brakelight_core::endpoint::Endpoint;
 use brakelight_core::registry::{CONTROLLERS, ControllerConfig};
+use brakelight_core::time::{Duration, Time};
+use brakelight_core::units::Bytes;
 use brakelight_scenario::file::read;
 use brakelight_scenario::scenario::Scenario;
 use brakelight_sim::Traces;
 use brakelight_sim::host::{FlowConfig, FlowHost};
+use brakelight_sim::packet::SimPacket;
+use brakelight_sim::report::{FlowCounters, Reporting};
 use brakelight_sim::simulation::run_with;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -32,6 +37,8 @@ struct Roughness {
     /// A route that becomes longer by up to this, for a while: timeouts that were none.
     spike_ms: u32,
     ack_every: u32,
+    /// When the path's MTU changes, in milliseconds, and the payload of a packet from then on.
+    mtu: Option<(u32, u32)>,
     traffic: &'static str,
     flows: u32,
     stop: bool,
@@ -64,11 +71,12 @@ fn roughness() -> impl Strategy<Value = Roughness> {
         1_u32..4,
         prop_oneof![2 => Just(0), 1 => 50_u32..2_500],
     );
-    let hosts = (1_u32..5, traffic, 1_u32..3, prop::bool::weighted(0.2));
+    let mtu = prop::option::weighted(0.3, (0_u32..5_000, 500_u32..1_460));
+    let hosts = (1_u32..5, mtu, traffic, 1_u32..3, prop::bool::weighted(0.2));
     (path, faults, hosts).prop_map(|(path, faults, hosts)| {
         let (seed, rtt_ms, rate_kbps, buffer, outage_ms, restart_ms) = path;
         let (loss, burst_loss, reorder, duplicate, ack_loss, ack_thin, spike_ms) = faults;
-        let (ack_every, traffic, flows, stop) = hosts;
+        let (ack_every, mtu, traffic, flows, stop) = hosts;
         Roughness {
             seed: seed >> 1,
             rtt_ms,
@@ -84,6 +92,7 @@ fn roughness() -> impl Strategy<Value = Roughness> {
             ack_thin,
             spike_ms,
             ack_every,
+            mtu,
             traffic,
             flows,
             stop,
@@ -145,10 +154,66 @@ fn scenario(rough: &Roughness, controller: &str, queue: &str, host: &str) -> Sce
     read("contract.toml", &text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
+/// A host on a path whose MTU changes once.
+struct Host {
+    inner: FlowHost,
+    change: Option<(Time, Bytes)>,
+}
+
+impl Host {
+    fn new(config: FlowConfig, mtu: Option<(u32, u32)>) -> Self {
+        let change = mtu.map(|(at, mss)| (Time::from_millis(at.into()), Bytes(mss.into())));
+        Host { inner: FlowHost::new(FlowConfig { check_contract: true, ..config }), change }
+    }
+}
+
+impl Endpoint<SimPacket> for Host {
+    fn accept(&mut self, now: Time, packet: SimPacket) {
+        self.inner.accept(now, packet);
+    }
+
+    fn poll_transmit(&mut self, now: Time) -> Option<SimPacket> {
+        if let Some((_, mss)) = self.change.take_if(|(at, _)| *at <= now) {
+            self.inner.set_mss(mss);
+        }
+        self.inner.poll_transmit(now)
+    }
+
+    fn next_wakeup(&self) -> Option<Time> {
+        self.inner.next_wakeup()
+    }
+
+    fn release(&mut self, packet: SimPacket) {
+        self.inner.release(packet);
+    }
+}
+
+impl Reporting for Host {
+    fn counters(&self) -> FlowCounters {
+        Reporting::counters(&self.inner)
+    }
+
+    fn take_rtt_sample(&mut self) -> Option<Duration> {
+        self.inner.take_rtt_sample()
+    }
+
+    fn cwnd(&self) -> Bytes {
+        self.inner.cwnd()
+    }
+
+    fn inspect(&self, visit: &mut dyn FnMut(&'static str, f64)) {
+        self.inner.inspect(visit);
+    }
+
+    fn application(&self, now: Time, visit: &mut dyn FnMut(&'static str, f64)) {
+        self.inner.application(now, visit);
+    }
+}
+
 /// Runs it with every host held to the contract, which panics where it is broken.
-fn hold(scenario: &Scenario) {
-    let held = |config| Ok(FlowHost::new(FlowConfig { check_contract: true, ..config }));
-    run_with(scenario, &Traces::default(), held).expect("a sound scenario");
+fn hold(scenario: &Scenario, rough: &Roughness) {
+    run_with(scenario, &Traces::default(), |config| Ok(Host::new(config, rough.mtu)))
+        .expect("a sound scenario");
 }
 
 /// How many scenarios to try, if that is said.
@@ -171,7 +236,7 @@ proptest! {
             let config = ControllerConfig::new(entry.name, &[]).unwrap();
             let queue = config.needs().queue.unwrap_or("droptail");
             for host in ["tcp", "quic"] {
-                hold(&scenario(&rough, entry.name, queue, host));
+                hold(&scenario(&rough, entry.name, queue, host), &rough);
             }
         }
     }
@@ -196,13 +261,14 @@ fn losses_that_no_ack_lists_are_told_before_a_restart() {
         ack_thin: 3,
         spike_ms: 0,
         ack_every: 1,
+        mtu: None,
         traffic: "{ kind = \"on-off\", on = \"700ms\", off = \"900ms\", random = true }",
         flows: 1,
         stop: false,
     };
     for entry in CONTROLLERS {
         let queue = ControllerConfig::new(entry.name, &[]).unwrap().needs().queue.unwrap_or("droptail");
-        hold(&scenario(&rough, entry.name, queue, "quic"));
+        hold(&scenario(&rough, entry.name, queue, "quic"), &rough);
     }
 }
 
@@ -224,6 +290,7 @@ fn a_run_that_is_held_to_the_contract_has_the_same_outcome() {
         ack_thin: 1,
         spike_ms: 0,
         ack_every: 2,
+        mtu: None,
         traffic: "backlogged",
         flows: 2,
         stop: false,

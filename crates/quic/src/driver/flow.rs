@@ -214,13 +214,15 @@ impl Flow {
 
     /// A flow that has not started, whose connection is one of many, by number.
     pub(super) fn numbered(settings: FlowSettings, connection: u32) -> Result<Self, SetupError> {
-        Self::with_receiver(settings, connection, |crypto| crypto)
+        Self::with_receiver(settings, connection, false, |crypto| crypto)
     }
 
-    /// The same, whose receiver's cryptography passes through `wrap`: tests make it lie.
+    /// The same, which searches for the path's MTU if `discover_mtu`, and whose receiver's cryptography passes through `wrap`:
+    /// tests make it lie.
     fn with_receiver(
         settings: FlowSettings,
         connection: u32,
+        discover_mtu: bool,
         wrap: impl FnOnce(Arc<dyn ServerConfig>) -> Arc<dyn ServerConfig>,
     ) -> Result<Self, SetupError> {
         let (datagram, own) = settings.parts()?;
@@ -232,6 +234,7 @@ impl Flow {
             base,
             seed: seed(&mut random),
             datagram,
+            discover_mtu,
             ack_every: settings.ack_every,
             clock: settings.receiver_clock,
             reports: settings.reports,

@@ -13,7 +13,7 @@ use brakelight_scenario::clock::Clock;
 use bytes::{Bytes, BytesMut};
 use quinn_proto::{
     AckFrequencyConfig, ClientConfig, Connection, ConnectionHandle, DatagramEvent, EcnCodepoint, Endpoint,
-    EndpointConfig, Event, ServerConfig, Transmit, TransportConfig, VarInt, crypto,
+    EndpointConfig, Event, MtuDiscoveryConfig, ServerConfig, Transmit, TransportConfig, VarInt, crypto,
 };
 
 use super::connection_id::Numbered;
@@ -40,6 +40,9 @@ pub struct SideSettings {
     pub seed: [u8; 32],
     /// Bytes of a full UDP datagram, 1200 at least.
     pub datagram: u16,
+    /// Whether to begin with 1200 bytes and search for the largest that the path carries, up to `datagram` (rfc8899); if not,
+    /// the path is known to carry it.
+    pub discover_mtu: bool,
     /// How many packets one ACK of the peer should stand for, asked for by the ACK-frequency extension; `None` leaves it to the
     /// peer.
     pub ack_every: Option<u32>,
@@ -361,13 +364,22 @@ fn codepoint(ecn: Ecn) -> Option<EcnCodepoint> {
     EcnCodepoint::from_bits(ecn as u8)
 }
 
+/// rfc9000 14.1: every path carries datagrams of so many bytes.
+const LEAST_DATAGRAM: u16 = 1200;
+
 /// What both ends have in common.
 fn transport(settings: &SideSettings) -> TransportConfig {
     let mut transport = TransportConfig::default();
+    let least = if settings.discover_mtu { LEAST_DATAGRAM } else { settings.datagram };
+    let search = settings.discover_mtu.then(|| {
+        let mut search = MtuDiscoveryConfig::default();
+        search.upper_bound(settings.datagram);
+        search
+    });
     transport
-        .initial_mtu(settings.datagram)
-        .min_mtu(settings.datagram)
-        .mtu_discovery_config(None)
+        .initial_mtu(least)
+        .min_mtu(least)
+        .mtu_discovery_config(search)
         .max_idle_timeout(None)
         .stream_receive_window(VarInt::MAX)
         .receive_window(VarInt::MAX)

@@ -66,6 +66,11 @@ impl Bundle {
         self.arrivals.stop();
     }
 
+    /// Packets that open connections send from now on have at most `mss` bytes of payload.
+    pub(super) fn set_mss(&mut self, mss: Bytes) {
+        self.open.iter_mut().for_each(|open| open.connection.sender.set_mss(mss));
+    }
+
     pub(super) fn is_over(&self) -> bool {
         self.arrivals.next_at() == Time::MAX && self.open.is_empty()
     }

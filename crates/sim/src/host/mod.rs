@@ -226,6 +226,17 @@ impl FlowHost {
         }
     }
 
+    /// The path's MTU changed: a packet sent from now on has at most `mss` bytes of payload, 1 to 65,535. Packets that are
+    /// sent again keep their size.
+    pub fn set_mss(&mut self, mss: Bytes) {
+        let mss = Bytes(mss.0.clamp(1, u64::from(u16::MAX)));
+        self.config.mss = mss;
+        match &mut self.life {
+            Life::One(single) => single.connection.iter_mut().for_each(|open| open.sender.set_mss(mss)),
+            Life::Many(bundle) => bundle.set_mss(mss),
+        }
+    }
+
     /// Bytes in flight.
     pub fn inflight(&self) -> Bytes {
         match &self.life {

@@ -72,7 +72,7 @@ fn settings(name: &str, options: &[(&str, &str)]) -> FlowSettings {
 }
 
 fn run(settings: FlowSettings, path: &Path, seconds: u64) -> Seen {
-    let mut flow = Flow::with_receiver(settings, 0, path.wrap).unwrap();
+    let mut flow = Flow::with_receiver(settings, 0, false, path.wrap).unwrap();
     let end = Time::from_secs(seconds);
     let mut left = Vec::new();
     let mut queue: VecDeque<(u64, Packet)> = VecDeque::new();

@@ -48,6 +48,7 @@ impl Pair {
             base: self.base,
             seed: [seed; 32],
             datagram: 1472,
+            discover_mtu: false,
             ack_every: Some(2),
             clock: Clock::default(),
             reports: true,

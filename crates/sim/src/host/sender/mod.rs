@@ -233,6 +233,14 @@ impl Sender {
         Bytes(self.unsent)
     }
 
+    /// What is sent for the first time from now on has at most `mss` bytes.
+    pub(super) fn set_mss(&mut self, mss: Bytes) {
+        self.halted = false;
+        self.mss = mss.0;
+        self.controller.on_mtu_change(mss);
+        self.note_controller();
+    }
+
     /// Forgets what was never sent.
     pub(super) fn discard_unsent(&mut self) {
         self.unsent = 0;

@@ -40,6 +40,10 @@ struct Weather {
     marked: f64,
     /// Nothing is served.
     outages: Vec<Period>,
+    /// The router restarts: what waits is lost, and so is what comes meanwhile.
+    restarts: Vec<Period>,
+    /// Largest packet, in IP bytes, that the path carries.
+    mtu: u16,
     /// Packets take longer by this much.
     spikes: Vec<(Period, Duration)>,
 }
@@ -52,6 +56,7 @@ impl Weather {
     fn draw(random: &mut Random, seconds: u64) -> Self {
         let count = |random: &mut Random| random.bits() % 3;
         let outages = (0..count(random)).map(|_| Period::draw(random, seconds, 3000)).collect();
+        let restarts = (0..count(random)).map(|_| Period::draw(random, seconds, 1000)).collect();
         let spikes = (0..count(random))
             .map(|_| (Period::draw(random, seconds, 1000), Duration::from_millis(random.bits() % 2000)))
             .collect();
@@ -64,6 +69,8 @@ impl Weather {
             held: pick(random, &[0.0, 0.0, 0.02, 0.2]),
             marked: pick(random, &[0.0, 0.05, 0.5]),
             outages,
+            restarts,
+            mtu: pick(random, &[1228, 1300, 1400, 1500]),
             spikes,
         }
     }
@@ -71,14 +78,17 @@ impl Weather {
     /// When a packet that comes to the link at `now` has left it, if it stays that long.
     fn serve(&self, now: Time, busy_until: &mut Time, size: u16) -> Option<Time> {
         let mut start = now.max(*busy_until);
-        if self.rate.bytes_in(start.since(now)).0 + u64::from(size) > self.limit.max(u64::from(size)) {
+        let waiting = self.rate.bytes_in(start.since(now)).0 + u64::from(size);
+        if size > self.mtu || waiting > self.limit.max(u64::from(size)) {
             return None;
         }
         while let Some(outage) = self.outages.iter().find(|outage| outage.contains(start)) {
             start = outage.until;
         }
         *busy_until = start + self.rate.time_for(Bytes(u64::from(size)));
-        Some(*busy_until)
+        let left = *busy_until;
+        let restarted = |restart: &Period| restart.from <= left && now < restart.until;
+        (!self.restarts.iter().any(restarted)).then_some(left)
     }
 
     fn propagate(&self, at: Time, random: &mut Random) -> Time {
@@ -136,10 +146,17 @@ fn draw_settings(random: &mut Random, seconds: u64) -> FlowSettings {
 fn violations(seed: u64) -> (Vec<String>, u64) {
     const SECONDS: u64 = 8;
     let mut random = Random::stream(seed, "weather");
-    let settings = draw_settings(&mut random, SECONDS);
-    let weather = Weather::draw(&mut random, SECONDS);
+    let mut settings = draw_settings(&mut random, SECONDS);
+    let mut weather = Weather::draw(&mut random, SECONDS);
+    let discover_mtu = random.chance(0.4);
+    if discover_mtu {
+        settings.packet = 1500;
+    } else {
+        // It is known to carry them.
+        weather.mtu = 1500;
+    }
     let encoding = encoding(&settings);
-    let mut flow = Flow::new(settings).unwrap();
+    let mut flow = Flow::with_receiver(settings, 0, discover_mtu, |crypto| crypto).unwrap();
     let mut flying: BTreeMap<(Time, u64), Packet> = BTreeMap::new();
     let (mut now, mut busy_until, mut sequence) = (Time::ZERO, Time::ZERO, 0);
     loop {
