@@ -114,10 +114,14 @@ async fn transfer(receiver: Receiver, seed: u64) -> EcnCounts {
     let forgotten: Vec<(u64, Ecn)> = forgotten.collect();
     let mut expected = EcnCounts::default();
     for (at, (largest, counts, new)) in pages.acks.iter().enumerate() {
-        let counts = counts.expect("every ACK has counts");
         for key in new {
             add(&mut expected, *account.get(key).expect("the relay let pass what is acknowledged"));
         }
+        // Before a packet that may be marked there is nothing to count: a probe of the MTU, which is none, may come first.
+        let counts = counts.unwrap_or_else(|| {
+            assert_eq!(expected, EcnCounts::default(), "{receiver:?}, seed {seed}, ACK {at}: no counts");
+            expected
+        });
         let mut most = expected;
         forgotten.iter().filter(|(number, _)| number < largest).for_each(|(_, ecn)| add(&mut most, *ecn));
         let within = |least: u64, count: u64, most: u64| (least..=most).contains(&count);
@@ -137,7 +141,11 @@ async fn transfer(receiver: Receiver, seed: u64) -> EcnCounts {
     // Of an ACK that only tells of packets it has given up the stack says nothing, nor of any after the close.
     let untold = pages.acks.iter().take(before_the_close).skip(last + 1);
     let untold: usize = untold.map(|(_, _, acked)| acked.len()).sum();
-    assert!(untold <= 6, "{receiver:?}, seed {seed}: the controller was not told of {untold} packets");
+    assert!(
+        untold <= 6,
+        "{receiver:?}, seed {seed}: the controller was not told of {untold} packets, {:?}",
+        governor.validation()
+    );
     assert_eq!(governor.validation(), State::Capable);
     assert!(pages.acks.len() >= 10, "{} ACKs", pages.acks.len());
     expected

@@ -21,6 +21,11 @@ impl Sender {
             // rfc3168 6.1.4, of pure ACKs: they answer nothing, and their marks would be taken for those of data.
             return Ecn::NotEct;
         }
+        if size > self.mss {
+            // What is larger than the path is known to carry probes its MTU (rfc8899 3). The stack neither announces such a packet
+            // nor says that it is lost, so the controller does not hear of it, and it must not return with a mark.
+            return Ecn::NotEct;
+        }
         let mut ecn = self.validation.codepoint();
         let told = self.chooses.then(|| {
             self.flush();
@@ -60,17 +65,7 @@ impl Sender {
         self.flush();
         let quiet = std::mem::take(&mut self.quiet);
         let mut sealed = std::mem::take(&mut self.sealed);
-        let mut sum: u64 = sealed.iter().map(|packet| packet.size).sum();
-        // A probe of the MTU is sealed, but not told of.
-        while sum > bytes
-            && let Some(probe) = sealed.first()
-        {
-            sum -= probe.size;
-            if probe.ecn.is_capable() {
-                self.validation.on_untold();
-            }
-            sealed.remove(0);
-        }
+        let sum: u64 = sealed.iter().map(|packet| packet.size).sum();
         self.last_number = sealed.last().map(|packet| packet.number);
         for packet in &sealed {
             let told = packet.told.unwrap_or_else(|| self.ask(now, packet.size, self.delivery.inflight()).0);
