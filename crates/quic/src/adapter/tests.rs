@@ -138,6 +138,30 @@ fn packets_acknowledged_carry_what_was_known_when_they_were_sent() {
     assert_eq!(governor.counters().sent_packets, 3);
 }
 
+/// rfc9000 13.4.2.1: a packet arrives out of order between two ACKs with one largest packet, and both ACKs come at once.
+#[test]
+fn an_ack_that_names_no_larger_packet_still_counts_marks() {
+    let base = Instant::now();
+    let (governor, mut controller) = governor("abc", true, base);
+    for number in 0..4 {
+        governor.on_seal(number, &[0; MTU as usize], true);
+        controller.on_sent(ms(base, number), MTU, number);
+    }
+    let hear = |frame: &[u8], newest, acked: &[u64]| {
+        crate::tap::frames::acks(frame, |ack| governor.on_ack(ack, newest)).unwrap();
+        governor.with(|sender| {
+            let now = Time::from_millis(60);
+            acked.iter().for_each(|&sent| sender.on_acked(now, Time::from_millis(sent), MTU));
+            sender.on_end_acks(now, MTU, false);
+        });
+    };
+    hear(&frame(&[3, 0, 1, 0, 0, 1, 0, 3, 0]), true, &[0, 1, 3]);
+    hear(&frame(&[3, 0, 0, 3, 0, 4, 0]), false, &[2]);
+    governor.flush();
+    assert_eq!(governor.validation(), State::Capable);
+    assert_eq!(governor.counters().accelerate_packets, 4);
+}
+
 #[test]
 fn each_connection_finds_the_tap_that_was_opened_for_it() {
     let config = ControllerConfig::new("abc", &[]).unwrap();
