@@ -37,8 +37,8 @@ pub mod parameters;
 
 /// Who is told what passes the tap of one connection. Called from within the stack, so it must return at once.
 pub trait Listener: Send + Sync {
-    /// An ACK frame of the application data space. Only where it is the `newest`, its largest acknowledged packet above that of every
-    /// one before, does it have its counts.
+    /// An ACK frame of the application data space; `newest` if its largest acknowledged packet is above that of every one before.
+    /// An older frame may have older counts.
     fn on_ack(&self, ack: &Ack<'_>, newest: bool);
 
     /// The peer's transport parameters have come.
@@ -145,11 +145,9 @@ impl Connection {
     fn read(&self, payload: &[u8]) {
         // A malformed payload is the stack's to refuse; what came before the fault was said all the same.
         let _ = frames::acks(payload, |ack| {
-            let mut ack = *ack;
             let next = ack.largest + 1;
             let newest = self.next.fetch_max(next, Ordering::Relaxed) < next;
-            ack.ecn = ack.ecn.filter(|_| newest);
-            self.listener.on_ack(&ack, newest);
+            self.listener.on_ack(ack, newest);
         });
     }
 }

@@ -185,9 +185,7 @@ impl Validation {
         if foreign(new.ect0, Ecn::Ect0) || foreign(new.ect1, Ecn::Ect1) || foreign(new.ce, Ecn::Ce) {
             return Err(Fault::Foreign);
         }
-        // The counts are a stranger's: they may be anything up to 2^62.
-        let sum = counts.ect0.saturating_add(counts.ect1).saturating_add(counts.ce);
-        match sum {
+        match counts.total() {
             sum if sum < self.acked => Err(Fault::TooFew),
             sum if sum > self.sent => Err(Fault::TooMany),
             _ => Ok(new),

@@ -19,6 +19,13 @@ pub struct EcnCounts {
     pub ce: u64,
 }
 
+impl EcnCounts {
+    /// Packets that arrived with any of the three. Saturates: counts are a stranger's, up to 2^62 each.
+    pub fn total(&self) -> u64 {
+        self.ect0.saturating_add(self.ect1).saturating_add(self.ce)
+    }
+}
+
 /// An ACK frame, borrowed from the packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ack<'a> {

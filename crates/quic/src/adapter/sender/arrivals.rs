@@ -16,6 +16,11 @@ impl Sender {
     pub(in crate::adapter) fn on_frame(&mut self, ack: &Ack<'_>, newest: bool) {
         if newest {
             self.frame = Some(Frame { delay: ack.delay, counts: ack.ecn });
+        } else if let (Some(Frame { counts: Some(counts), .. }), Some(said)) = (&mut self.frame, ack.ecn)
+            && said.total() > counts.total()
+        {
+            // The peer sent it later, when packets had arrived out of order: they are acknowledged, and they count.
+            *counts = said;
         }
         if !self.missing.is_empty() {
             for range in ack.ranges() {
