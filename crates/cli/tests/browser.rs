@@ -3,26 +3,19 @@
 
 mod support;
 
-use std::io::Write;
 use std::path::Path;
 
 use serde_json::json;
 use support::browser::{self, Browser};
 use support::{Scratch, ok};
 
-/// Starts a browser, or says why there is none. In continuous integration there must be one.
+/// Starts a browser, or says why there is none.
 fn browser() -> Option<Browser> {
-    match browser::find() {
-        Some(program) => Some(Browser::start(&program, Path::new(env!("CARGO_TARGET_TMPDIR")))),
-        None if std::env::var_os("CI").is_some() => panic!("no Chromium: scripts/setup test installs it"),
-        None => {
-            let _ = writeln!(
-                std::io::stderr(),
-                "DID NOT RUN: there is no Chromium; scripts/setup test installs it"
-            );
-            None
-        }
+    let program = browser::find();
+    if program.is_none() {
+        brakelight_testkit::skip("a browser", "there is no Chromium; scripts/setup test installs it");
     }
+    Some(Browser::start(&program?, Path::new(env!("CARGO_TARGET_TMPDIR"))))
 }
 
 /// How many elements match.

@@ -185,7 +185,7 @@ fn virtual_ethernet_takes_the_place_of_a_closed_tun() {
 #[test]
 fn with_sudo_the_command_is_the_users() {
     if !is_root() {
-        eprintln!("NOT RUN: the user behind sudo: this is not root");
+        brakelight_testkit::skip("the user behind sudo", "this is not root");
         return;
     }
     if !can_emulate("the user behind sudo") {
@@ -205,7 +205,7 @@ fn with_sudo_the_command_is_the_users() {
 #[test]
 fn with_sudo_the_log_is_the_users_and_goes_only_where_that_user_may_write() {
     if !is_root() {
-        eprintln!("NOT RUN: logs of the user behind sudo: this is not root");
+        brakelight_testkit::skip("logs of the user behind sudo", "this is not root");
         return;
     }
     if !can_emulate("logs of the user behind sudo") {

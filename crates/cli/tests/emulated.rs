@@ -19,7 +19,7 @@ const SCENARIO: &str = "name = \"two flows\"\nduration = \"2s\"\nmeasure_from = 
 /// Whether the machine can run hosts behind an emulated link; says what it lacks.
 fn can_run(scratch: &Scratch, what: &str) -> bool {
     if Command::new("iperf3").arg("--version").output().is_err() {
-        eprintln!("not run: {what}: iperf3 is not installed");
+        brakelight_testkit::skip(what, "iperf3 is not installed");
         return false;
     }
     can_emulate(scratch, what)
@@ -29,7 +29,7 @@ fn can_run(scratch: &Scratch, what: &str) -> bool {
 fn can_emulate(scratch: &Scratch, what: &str) -> bool {
     let tried = scratch.brakelight(&["emulate", "--", "true"]);
     if !tried.status.success() {
-        eprintln!("not run: {what}: no emulator here: {}", text(&tried.stderr).trim());
+        brakelight_testkit::skip(what, format_args!("no emulator here: {}", text(&tried.stderr).trim()));
     }
     tried.status.success()
 }

@@ -205,7 +205,7 @@ fn heard(scratch: &Scratch, remote: &str) -> Option<Value> {
 #[test]
 fn a_sender_hears_of_every_byte_what_the_router_said_whatever_the_path_loses() {
     if let Some(reason) = missing() {
-        eprintln!("not run: TCP by eBPF through the eBPF router: {reason}");
+        brakelight_testkit::skip("kernel: TCP by eBPF through the eBPF router", reason);
         return;
     }
     let scratch = Scratch::new("kernel-tcp");
@@ -268,7 +268,7 @@ fn until(scratch: &Scratch, remote: &str, like_that: impl Fn(&Value) -> bool) ->
 #[test]
 fn delay_control_keeps_a_deep_buffer_from_filling() {
     if let Some(reason) = missing() {
-        eprintln!("not run: delay control in the kernel: {reason}");
+        brakelight_testkit::skip("kernel: delay control in the kernel", reason);
         return;
     }
     let scratch = Scratch::new("kernel-wdc");
@@ -289,7 +289,7 @@ fn delay_control_keeps_a_deep_buffer_from_filling() {
 #[test]
 fn a_shaper_that_stands_already_serves_the_router_in_both_versions_of_ip() {
     if let Some(reason) = missing() {
-        eprintln!("not run: a router around a shaper that stands already: {reason}");
+        brakelight_testkit::skip("kernel: a router around a shaper that stands already", reason);
         return;
     }
     let scratch = Scratch::new("kernel-from");
@@ -333,7 +333,7 @@ fn a_shaper_that_stands_already_serves_the_router_in_both_versions_of_ip() {
 #[test]
 fn what_is_pinned_outlives_the_command_and_goes_when_told() {
     if let Some(reason) = missing() {
-        eprintln!("not run: pinned controllers: {reason}");
+        brakelight_testkit::skip("kernel: pinned controllers", reason);
         return;
     }
     let row = Row::new();
@@ -359,7 +359,7 @@ fn what_is_pinned_outlives_the_command_and_goes_when_told() {
 #[test]
 fn the_example_of_a_unit_is_one() {
     if Command::new("systemd-analyze").arg("--version").stdout(Stdio::null()).status().is_err() {
-        eprintln!("not run: the example of a systemd unit: no `systemd-analyze`");
+        brakelight_testkit::skip("the example of a systemd unit", "no `systemd-analyze`");
         return;
     }
     let scratch = Scratch::new("kernel-unit");

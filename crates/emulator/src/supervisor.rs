@@ -194,7 +194,7 @@ mod tests {
                 made
             };
             if !scope.spawn(run).join().unwrap() {
-                eprintln!("NOT RUN: {what}: no network namespace can be made");
+                brakelight_testkit::skip(&format!("network: {what}"), "no network namespace can be made");
             }
         });
     }

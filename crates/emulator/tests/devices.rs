@@ -82,7 +82,10 @@ impl Path {
             Some((inner, outer, inside, outside))
         };
         let Some((inner, outer, inside, outside)) = made() else {
-            eprintln!("NOT RUN: {test}: it needs the right to make network namespaces and TUN devices");
+            brakelight_testkit::skip(
+                &format!("network: {test}"),
+                "it needs the right to make network namespaces and TUN devices",
+            );
             return None;
         };
         let carried = |name: &str, input: &Arc<Port>, output: &Arc<Port>| {
@@ -178,11 +181,14 @@ fn loss_and_marks_harm_no_byte() {
 #[test]
 fn packets_that_the_kernel_dropped_unread_are_known() {
     let Some(inner) = Namespace::new() else {
-        eprintln!("NOT RUN: packets dropped unread: it needs the right to make network namespaces");
+        brakelight_testkit::skip(
+            "network: packets dropped unread",
+            "it needs the right to make network namespaces",
+        );
         return;
     };
     let Some(port) = inner.device(INNER, OUTER) else {
-        eprintln!("NOT RUN: packets dropped unread: it needs the right to make TUN devices");
+        brakelight_testkit::skip("network: packets dropped unread", "it needs the right to make TUN devices");
         return;
     };
     inner.ip("link set path txqueuelen 4".to_string());

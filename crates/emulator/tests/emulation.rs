@@ -28,7 +28,7 @@ fn setup(command: &[&str]) -> Setup {
 fn began<T>(ended: Result<T, EmulationError>, what: &str) -> Option<Result<T, EmulationError>> {
     match ended {
         Err(EmulationError::Command(why)) => {
-            eprintln!("NOT RUN: {what}: {why}");
+            brakelight_testkit::skip(what, why);
             None
         }
         other => Some(other),

@@ -24,7 +24,10 @@ fn pairs() -> Vec<(&'static str, Trace, Trace)> {
     for (name, recording) in FITTED {
         let path = folder.join(recording);
         if !path.exists() {
-            eprintln!("not run: {name} beside {recording}, which is not in {}", folder.display());
+            brakelight_testkit::skip(
+                &format!("recording {recording} beside {name}"),
+                format_args!("it is not in {}", folder.display()),
+            );
             continue;
         }
         let synthetic = Embedded::find(name).unwrap_or_else(|| panic!("{name} is embedded")).trace();

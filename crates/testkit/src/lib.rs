@@ -6,6 +6,7 @@
 //! | [`packet`] | a packet of nothing but its facts |
 //! | [`link`] | links as a queue sees them: of one rate, and with outages |
 //! | [`world`] | flows over one link with a FIFO buffer, whose rate and delay are known exactly |
+//! | [`mod@skip`] | tests that a machine cannot run: where every test must run, they fail |
 //! | [`page`], [`part`] | the generated parts of validation pages, for tests within this repository |
 //!
 //! The flows of [`world`] stand on [`brakelight_core::sender`], as every host does, and hold themselves to the contract
@@ -22,8 +23,10 @@ pub mod packet;
 pub mod page;
 pub mod part;
 mod sender;
+pub mod skip;
 pub mod world;
 
 pub use link::{Fixed, Outages};
 pub use packet::Sample;
+pub use skip::skip;
 pub use world::{FlowSpec, Link, MSS, OVERHEAD, World, inspect};

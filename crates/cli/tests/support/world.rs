@@ -20,7 +20,7 @@ pub fn can_emulate(what: &str) -> bool {
     let output =
         Command::new(env!("CARGO_BIN_EXE_brakelight")).args(["emulate", "--doctor"]).output().unwrap();
     if !output.status.success() {
-        eprintln!("NOT RUN: {what}: {}{}", text(&output.stdout), text(&output.stderr));
+        brakelight_testkit::skip(what, text(&output.stdout) + &text(&output.stderr));
     }
     output.status.success()
 }
@@ -33,7 +33,7 @@ pub fn has(program: &str, what: &str) -> bool {
         .status()
         .is_ok_and(|status| status.success());
     if !found {
-        eprintln!("NOT RUN: {what}: `{program}` is not installed");
+        brakelight_testkit::skip(what, format_args!("`{program}` is not installed"));
     }
     found
 }
@@ -58,7 +58,7 @@ pub fn as_a_user(what: &str) -> Option<Vec<&'static str>> {
         .status()
         .is_ok_and(|status| status.success());
     if !reachable {
-        eprintln!("NOT RUN: {what}: an ordinary user cannot run {binary}");
+        brakelight_testkit::skip(what, format_args!("an ordinary user cannot run {binary}"));
     }
     reachable.then_some(words)
 }
