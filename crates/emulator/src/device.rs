@@ -7,15 +7,17 @@
 //! buffers that the sending kernel makes, which are cut into their packets before anything else sees them
 //! ([`segment`](crate::segment)).
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, IoSlice, IoSliceMut, Read as _, Write as _};
+use std::fs::OpenOptions;
+use std::io::{self, IoSlice, IoSliceMut, PipeWriter, Read as _};
 use std::mem;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
 use nix::errno::Errno;
+use nix::fcntl::{OFlag, open};
 use nix::sched::{CloneFlags, setns};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
+use nix::sys::stat::Mode;
 use nix::sys::uio::{readv, writev};
 use nix::sys::wait::waitpid;
 use nix::unistd::{self, ForkResult, fork};
@@ -197,25 +199,18 @@ impl Port {
         }
         // SAFETY: the descriptor is new, and nobody else has it.
         let network = unsafe { OwnedFd::from_raw_fd(network) };
-        let (mut heard, mut word) = io::pipe().ok()?;
-        // SAFETY: the child makes system calls and allocates, takes no lock that another thread may have
-        // held, and never returns.
+        let (mut heard, word) = io::pipe().ok()?;
+        // SAFETY: other threads may have held locks at the fork, the allocator's among them. The child makes
+        // system calls only, takes no lock, does not allocate and never returns.
         let child = match unsafe { fork() }.ok()? {
             ForkResult::Parent { child } => child,
-            ForkResult::Child => never_returns(|| {
-                let counted = enter(&network).and_then(|()| {
-                    let table = fs::read_to_string("/proc/thread-self/net/dev").ok()?;
-                    dropped_on_the_way_out(&table, &self.name)
-                });
-                let _ = counted.map(|count| word.write_all(&count.to_ne_bytes()));
-                0
-            }),
+            ForkResult::Child => never_returns(|| i32::from(tell_interfaces(&network, &word).is_none())),
         };
         drop(word);
-        let mut count = [0; 8];
-        let counted = heard.read_exact(&mut count).is_ok();
+        let mut table = String::new();
+        let read = heard.read_to_string(&mut table);
         while waitpid(child, None) == Err(Errno::EINTR) {}
-        counted.then_some(u64::from_ne_bytes(count))
+        read.ok().and_then(|_| dropped_on_the_way_out(&table, &self.name))
     }
 
     /// The same, of a packet socket: packet(7), `PACKET_STATISTICS`.
@@ -245,6 +240,27 @@ impl Port {
 impl AsFd for Port {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
+    }
+}
+
+/// Writes what /proc/net/dev says in a network namespace. Does not allocate. The process must have a single thread.
+fn tell_interfaces(network: &OwnedFd, to: &PipeWriter) -> Option<()> {
+    enter(network)?;
+    let table = open(c"/proc/thread-self/net/dev", OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty()).ok()?;
+    let mut buffer = [0; 4096];
+    loop {
+        let length = match unistd::read(&table, &mut buffer) {
+            Ok(0) => return Some(()),
+            Err(Errno::EINTR) => continue,
+            read => read.ok()?,
+        };
+        let mut rest = &buffer[..length];
+        while !rest.is_empty() {
+            match unistd::write(to, rest) {
+                Err(Errno::EINTR) => {}
+                written => rest = &rest[written.ok()?..],
+            }
+        }
     }
 }
 
