@@ -6,8 +6,9 @@ use std::fs::{self, OpenOptions};
 use std::io::Read;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt, PermissionsExt, symlink};
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output};
 
+use support::world::{eventually, send};
 use support::{Scratch, TWO_FLOWS, ok, text};
 
 /// A trace of a few lines, which goes to `out`.
@@ -137,32 +138,62 @@ fn a_folder_of_results_replaces_regular_files_only() {
     refused(&scratch.brakelight(&["run", "two.toml", "--out", "dangling"]), "it is a link to nothing");
 }
 
+/// Starts a run of 300 hours in `scratch`, and waits until its folder is in the making.
+fn start_long(scratch: &Scratch) -> Child {
+    let before = partial(scratch);
+    let child = scratch.command(&["run", "long.toml", "--out", "results"]).spawn().unwrap();
+    while partial(scratch).iter().all(|name| before.contains(name)) {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    child
+}
+
+fn partial(scratch: &Scratch) -> Vec<String> {
+    scratch.list().into_iter().filter(|name| name.ends_with(".partial")).collect()
+}
+
+fn kill(mut child: Child) {
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+/// Kills the processes that a command has started, and then the command.
+fn kill_with_its_children(child: Child) {
+    let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", child.id())).unwrap();
+    for pid in children.split_whitespace() {
+        send(pid.parse().unwrap(), "KILL");
+    }
+    kill(child);
+}
+
+#[test]
+fn a_run_that_is_killed_leaves_nothing() {
+    let scratch = Scratch::new("out-janitor");
+    scratch.write("long.toml", TWO_FLOWS.replace("\"10s\"", "\"300h\""));
+    let before = scratch.list();
+    kill(start_long(&scratch));
+    eventually("a folder in the making is left", || scratch.list() == before);
+    // The folders above it too, where they were made for it.
+    let child = scratch.command(&["run", "long.toml", "--out", "a/b/results"]).spawn().unwrap();
+    eventually("no folder is made", || scratch.path("a/b").exists());
+    kill(child);
+    eventually("a folder in the making is left", || scratch.list() == before);
+}
+
 #[test]
 fn what_a_killed_run_left_is_removed_by_the_next_and_what_a_living_one_makes_is_not() {
     let scratch = Scratch::new("out-killed");
     scratch.write("short.toml", TWO_FLOWS);
     scratch.write("long.toml", TWO_FLOWS.replace("\"10s\"", "\"300h\""));
-    let partial = || scratch.list().into_iter().filter(|name| name.ends_with(".partial")).collect::<Vec<_>>();
-    let start = || {
-        let before = partial();
-        let child = scratch.command(&["run", "long.toml", "--out", "results"]).spawn().unwrap();
-        while partial().iter().all(|name| before.contains(name)) {
-            std::thread::sleep(std::time::Duration::from_millis(20));
-        }
-        child
-    };
-    let mut killed = start();
-    killed.kill().unwrap();
-    killed.wait().unwrap();
-    assert_eq!(partial().len(), 1);
+    kill_with_its_children(start_long(&scratch));
+    assert_eq!(partial(&scratch).len(), 1);
 
-    let mut living = start();
-    assert_eq!(partial().len(), 1, "what the killed run left is still there");
+    let living = start_long(&scratch);
+    assert_eq!(partial(&scratch).len(), 1, "what the killed run left is still there");
     let output = scratch.brakelight(&["run", "short.toml", "--out", "results"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
-    assert_eq!(partial().len(), 1, "the living run's folder was removed");
-    living.kill().unwrap();
-    living.wait().unwrap();
+    assert_eq!(partial(&scratch).len(), 1, "the living run's folder was removed");
+    kill_with_its_children(living);
 
     let output = scratch.brakelight(&["run", "short.toml", "--out", "results"]);
     assert!(
