@@ -69,6 +69,23 @@ pub enum Command {
     Man(distribution::Man),
 }
 
+impl Command {
+    /// Whether it makes files where `--out` or `--log` says.
+    pub fn writes_files(&self) -> bool {
+        let out = match self {
+            Command::Compare(arguments) => &arguments.out,
+            Command::Run(arguments) => &arguments.out,
+            Command::Stability(arguments) => &arguments.out,
+            Command::Parity(arguments) => &arguments.out,
+            Command::Emulate(arguments) => &arguments.log,
+            Command::Trace(arguments::Trace::Synth(arguments)) => &arguments.out,
+            Command::Trace(arguments::Trace::Convert(arguments)) => &arguments.out,
+            _ => &None,
+        };
+        out.is_some()
+    }
+}
+
 /// Reads the command line. Help and the version are printed here.
 pub fn parse() -> Result<Option<Cli>, Failure> {
     match Cli::try_parse() {

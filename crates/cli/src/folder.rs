@@ -10,13 +10,16 @@ use std::sync::Mutex;
 
 use brakelight_emulator::hold::{self, Hold};
 use brakelight_emulator::invoker::AsInvoker;
-use brakelight_emulator::supervisor;
+use brakelight_emulator::supervisor::{self, Janitor};
 
 use crate::failure::Failure;
 use crate::text;
 
 /// What an interrupt has to clean up.
 static IN_THE_MAKING: Mutex<Option<Making>> = Mutex::new(None);
+
+/// The process that removes what is in the making if this one is killed.
+static JANITOR: Mutex<Option<Janitor>> = Mutex::new(None);
 
 /// What goes if the work is given up.
 #[derive(Clone, Debug)]
@@ -65,7 +68,7 @@ impl Folder {
         }
         let staging = place.join(partial(&name));
         let contents = staging.join("contents");
-        *lock() = Some(Making::Folder(staging.clone(), Vec::clone(&made)));
+        making(Making::Folder(staging.clone(), Vec::clone(&made)));
         let mut folder =
             Folder { target: absolute.clone(), staging, contents, made, hold: None, kept: false };
         if !folder.made.is_empty() {
@@ -118,6 +121,7 @@ impl Folder {
         self.kept = true;
         self.hold = None;
         *lock() = None;
+        nothing_in_the_making();
         Ok(self.target.clone())
     }
 }
@@ -160,9 +164,37 @@ pub(crate) fn clear_abandoned(place: &Path, name: &str) {
     }
 }
 
-/// From now on an interrupt removes the file at `path` too, until [`clean_up`].
+/// From now on an interrupt or a kill removes the file at `path` too, until [`clean_up`].
 pub(crate) fn making_file(path: &Path) {
-    *lock() = Some(Making::File(path.to_path_buf()));
+    making(Making::File(path.to_path_buf()));
+}
+
+/// Starts the process that removes what is in the making if this one is killed. Must be called before other threads are
+/// started. Where it cannot be started, the next run removes it.
+pub fn start_janitor() {
+    *janitor() = Janitor::start().ok();
+}
+
+fn making(what: Making) {
+    if let Some(janitor) = janitor().as_mut() {
+        let told = match &what {
+            Making::Folder(folder, made) => janitor.tell(folder, made),
+            Making::File(file) => janitor.tell(file, &[]),
+        };
+        // A janitor that was killed removes nothing; the next run will.
+        drop(told);
+    }
+    *lock() = Some(what);
+}
+
+fn nothing_in_the_making() {
+    if let Some(janitor) = janitor().as_mut() {
+        janitor.forget();
+    }
+}
+
+fn janitor() -> std::sync::MutexGuard<'static, Option<Janitor>> {
+    JANITOR.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 /// Removes what is in the making, if something is. An interrupt calls it too.
@@ -174,8 +206,9 @@ pub fn clean_up() {
             // Nothing can be done about what will not go.
             let _ = fs::remove_file(file);
         }
-        None => {}
+        None => return,
     }
+    nothing_in_the_making();
 }
 
 /// What else an interrupt has to take down.

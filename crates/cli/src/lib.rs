@@ -51,6 +51,10 @@ pub fn main() -> Result<(), Failure> {
         Command::Run(arguments) => arguments.on == arguments::Arena::Emulator,
         _ => false,
     };
+    // Before there is a thread.
+    if cli.command.writes_files() {
+        folder::start_janitor();
+    }
     // Its processes must be started before there is a thread, and interrupts are its command's to answer.
     if !emulates {
         folder::clean_up_on_interrupt();

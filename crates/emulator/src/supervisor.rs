@@ -1,9 +1,11 @@
-//! Small processes that outlive the emulator by a moment: one makes the machine's forwarding as it was, one
-//! removes logs that will never be whole. They hold a pidfd and wake up when the emulator ends, in whatever
-//! way. Only a kill of both leaves something behind.
+//! Small processes that outlive this one by a moment: one makes the machine's forwarding as it was, one removes
+//! files that will never be whole. They hold a pidfd and wake up when this process ends, in whatever way. Only a
+//! kill of both leaves something behind.
 
+use std::ffi::OsStr;
 use std::io::{self, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -23,18 +25,18 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 struct Survivor {
     pid: Pid,
-    /// Pipe to the process: closed without data after a failure, one byte after success.
+    /// Pipe to the process.
     word: Option<PipeWriter>,
 }
 
 impl Survivor {
-    /// Starts the process. `work` is told whether this process reported success.
-    fn start(work: impl FnOnce(bool)) -> io::Result<Self> {
+    /// Starts the process. `work` is given all that was written into the pipe.
+    fn start(work: impl FnOnce(&[u8])) -> io::Result<Self> {
         let emulator = pidfd(getpid())?;
         let (mut heard, word) = io::pipe()?;
         let (mut ready, readied) = io::pipe()?;
-        // SAFETY: the child makes system calls and allocates, takes no lock that another thread may have
-        // held, and never returns.
+        // SAFETY: there are no other threads, which might have held a lock at the fork (the allocator's, for one):
+        // whoever calls this promises it. The child never returns.
         match unsafe { fork() }? {
             ForkResult::Parent { child } => {
                 drop((heard, readied));
@@ -50,24 +52,35 @@ impl Survivor {
                 leave_standard_streams();
                 let _ = (&readied).write(&[1]);
                 drop(readied);
-                let mut fds = [
-                    PollFd::new(emulator.as_fd(), PollFlags::POLLIN),
-                    PollFd::new(heard.as_fd(), PollFlags::POLLIN),
-                ];
-                while poll(&mut fds, PollTimeout::NONE) == Err(nix::Error::EINTR) {}
-                // All other holders of the writing end are closed or gone with the emulator; so this does not
-                // wait.
-                work(matches!(heard.read(&mut [0]), Ok(1)));
+                let mut told = Vec::new();
+                let mut buffer = [0; 4096];
+                loop {
+                    let mut fds = [
+                        PollFd::new(emulator.as_fd(), PollFlags::POLLIN),
+                        PollFd::new(heard.as_fd(), PollFlags::POLLIN),
+                    ];
+                    while poll(&mut fds, PollTimeout::NONE) == Err(nix::Error::EINTR) {}
+                    // All other holders of the writing end are closed or gone with this process's parent; so this
+                    // does not wait.
+                    match heard.read(&mut buffer) {
+                        Ok(0) => break,
+                        Ok(length) => told.extend_from_slice(&buffer[..length]),
+                        Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                        Err(_) => break,
+                    }
+                }
+                work(&told);
                 0
             }),
         }
     }
 
-    fn end(&mut self, well: bool) {
-        if let Some(mut word) = self.word.take() {
-            if well {
-                let _ = word.write(&[1]);
-            }
+    fn tell(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.word.as_mut().map_or(Ok(()), |word| word.write_all(bytes))
+    }
+
+    fn end(&mut self) {
+        if let Some(word) = self.word.take() {
             drop(word);
             while waitpid(self.pid, None) == Err(nix::Error::EINTR) {}
         }
@@ -101,40 +114,97 @@ impl Drop for Supervisor {
     /// Waits until forwarding is restored.
     fn drop(&mut self) {
         self.give_way();
-        self.survivor.end(true);
+        self.survivor.end();
     }
 }
 
-/// Removes an unfinished folder if this process is killed.
+/// Removes what this process was making if it is killed.
 #[derive(Debug)]
 pub struct Janitor(Survivor);
 
 impl Janitor {
-    /// Has `path` removed if this process is killed, and then those of `parents`, in this order, that are
-    /// empty. Must be called before other threads are started.
-    pub fn watch(path: &Path, parents: &[PathBuf]) -> io::Result<Self> {
-        let survivor = Survivor::start(|well| {
-            if !well {
-                remove(path, parents);
+    /// Starts the process that removes, which has nothing to remove yet. Must be called before other threads are
+    /// started.
+    pub fn start() -> io::Result<Self> {
+        Ok(Janitor(Survivor::start(|told| {
+            let mut paths = newest(told).into_iter();
+            if let Some(path) = paths.next() {
+                remove(&path, &paths.collect::<Vec<_>>());
             }
-        })?;
-        Ok(Janitor(survivor))
+        })?))
     }
-}
 
-/// Removes a folder, and then those of `parents`, in this order, that are empty. Errors are ignored.
-pub fn remove(path: &Path, parents: &[PathBuf]) {
-    let _user = AsInvoker::begin();
-    let _ = std::fs::remove_dir_all(path);
-    for parent in parents {
-        let _ = std::fs::remove_dir(parent);
+    /// [`start`](Self::start) and [`tell`](Self::tell) in one.
+    pub fn watch(path: &Path, parents: &[PathBuf]) -> io::Result<Self> {
+        let mut janitor = Janitor::start()?;
+        janitor.tell(path, parents)?;
+        Ok(janitor)
+    }
+
+    /// Has `path` removed if this process is killed from now on, and then those of `parents`, in this order, that
+    /// are empty; in place of what was to be removed before. To be called before `path` is made.
+    pub fn tell(&mut self, path: &Path, parents: &[PathBuf]) -> io::Result<()> {
+        let paths: Vec<&Path> = std::iter::once(path).chain(parents.iter().map(PathBuf::as_path)).collect();
+        self.0.tell(&message(&paths))
+    }
+
+    /// Has nothing removed from now on: all that was made is to stay, or is gone.
+    pub fn forget(&mut self) {
+        // If it cannot be told, it will not find what it should remove.
+        let _ = self.0.tell(&message(&[]));
     }
 }
 
 impl Drop for Janitor {
-    /// Ends the watch: the path stays.
+    /// Ends the watch: what was made stays.
     fn drop(&mut self) {
-        self.0.end(true);
+        self.forget();
+        self.0.end();
+    }
+}
+
+/// Paths as they are told to a janitor: how many, then each with its length.
+fn message(paths: &[&Path]) -> Vec<u8> {
+    let mut bytes = (paths.len() as u32).to_ne_bytes().to_vec();
+    for path in paths {
+        let path = path.as_os_str().as_bytes();
+        bytes.extend_from_slice(&(path.len() as u32).to_ne_bytes());
+        bytes.extend_from_slice(path);
+    }
+    bytes
+}
+
+/// The paths of the newest message that came whole: of one cut short by a kill, nothing has been made yet.
+fn newest(mut told: &[u8]) -> Vec<PathBuf> {
+    fn number(bytes: &mut &[u8]) -> Option<usize> {
+        let (number, rest) = bytes.split_first_chunk()?;
+        *bytes = rest;
+        Some(u32::from_ne_bytes(*number) as usize)
+    }
+    fn paths(bytes: &mut &[u8]) -> Option<Vec<PathBuf>> {
+        let count = number(bytes)?;
+        let mut paths = Vec::new();
+        for _ in 0..count {
+            let length = number(bytes)?;
+            let (path, rest) = bytes.split_at_checked(length)?;
+            *bytes = rest;
+            paths.push(PathBuf::from(OsStr::from_bytes(path)));
+        }
+        Some(paths)
+    }
+    let mut newest = Vec::new();
+    while let Some(paths) = paths(&mut told) {
+        newest = paths;
+    }
+    newest
+}
+
+/// Removes a folder or file, and then those of `parents`, in this order, that are empty. Errors are ignored.
+pub fn remove(path: &Path, parents: &[PathBuf]) {
+    let _user = AsInvoker::begin();
+    let _ = std::fs::remove_dir_all(path).or_else(|_| std::fs::remove_file(path));
+    for parent in parents {
+        let _ = std::fs::remove_dir(parent);
     }
 }
 
@@ -221,6 +291,18 @@ mod tests {
             restore(&table, Duration::from_millis(30)).unwrap();
             assert_eq!(get("net/ipv4/ip_forward").unwrap(), "0");
         });
+    }
+
+    #[test]
+    fn a_janitor_goes_by_the_newest_message_that_came_whole() {
+        let (first, second) = (message(&[Path::new("/a/b"), Path::new("/a")]), message(&[Path::new("/c")]));
+        assert_eq!(newest(&[]), [] as [PathBuf; 0]);
+        assert_eq!(newest(&first), [PathBuf::from("/a/b"), PathBuf::from("/a")]);
+        assert_eq!(newest(&[first.clone(), second.clone()].concat()), [PathBuf::from("/c")]);
+        for cut in 0..second.len() {
+            assert_eq!(newest(&[&first, &second[..cut]].concat()).len(), 2, "cut at {cut}");
+        }
+        assert_eq!(newest(&[first, message(&[])].concat()), [] as [PathBuf; 0]);
     }
 
     #[test]
