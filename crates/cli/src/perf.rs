@@ -1,6 +1,7 @@
 //! `perf-server` and `perf`: real QUIC endpoints, measured.
 
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::{Mutex, PoisonError};
 
 use brakelight_core::registry::ControllerConfig;
 use brakelight_core::units::Bytes;
@@ -11,6 +12,7 @@ use brakelight_quic::perf::client::{Measurement, Plan, Until, Work, measure};
 use brakelight_quic::perf::identity::{Fingerprint, Identity, Trust, read_certificates};
 use brakelight_quic::perf::qlog::Logs;
 use brakelight_quic::perf::server::{self, Server};
+use brakelight_quic::perf::token::Token;
 use brakelight_quic::perf::{Control, Error};
 use brakelight_scenario::documents::Runs;
 use brakelight_scenario::outcome::Run;
@@ -49,7 +51,8 @@ pub fn serve(arguments: &arguments::Server) -> Result<(), Failure> {
         duration: std::time::Duration::from_nanos(arguments.max_duration.as_nanos()),
         bytes: arguments.max_bytes,
     };
-    let settings = server::Settings { listen, control, identity, qlog, limits };
+    let token = arguments.token.as_deref().map(Token::read).transpose()?;
+    let settings = server::Settings { listen, control, identity, token, qlog, limits };
     let server = Server::bind(&settings, text::say)?;
     text::say(&format!("listening on {}; certificate {}", server.address(), server.fingerprint()));
     server.serve();
@@ -123,6 +126,7 @@ fn plan(arguments: &arguments::Client) -> Result<Plan, Failure> {
         server,
         server_name,
         trust,
+        token: arguments.token.as_deref().map(Token::read).transpose()?,
         control: Control::Ours(Box::new(control)),
         work,
         until,
@@ -182,7 +186,12 @@ fn measured(plan: &Plan, what: &str) -> Result<Measurement, Failure> {
     const STEPS: usize = 100;
     let progress = Bar::new(what, STEPS);
     let shown = std::sync::atomic::AtomicUsize::new(0);
+    let silence = Mutex::new(Silence::default());
     let measured = measure(plan, |elapsed, bytes| {
+        if silence.lock().unwrap_or_else(PoisonError::into_inner).begins(elapsed, bytes) {
+            let (server, seconds) = (plan.server, SILENCE.as_secs());
+            progress.say(&format!("note: {server} has not been heard for {seconds} s; is it still there?"));
+        }
         let share = match plan.until {
             Until::Time(time) => elapsed.as_secs_f64() / time.as_secs_f64(),
             Until::Bytes(all) => bytes as f64 / all as f64,
@@ -193,6 +202,29 @@ fn measured(plan: &Plan, what: &str) -> Result<Measurement, Failure> {
         (before..now).for_each(|_| progress.step(&format!("{} Mbit/s", number(rate))));
     });
     Ok(measured?)
+}
+
+/// How long nothing may arrive before that is said. A link may be out for so long; a server that died is, too.
+const SILENCE: std::time::Duration = std::time::Duration::from_secs(3);
+
+/// Since when nothing has arrived.
+#[derive(Debug, Default)]
+struct Silence {
+    bytes: u64,
+    since: std::time::Duration,
+    said: bool,
+}
+
+impl Silence {
+    /// Whether to say so now: once for each silence. `bytes` have arrived after `elapsed`.
+    fn begins(&mut self, elapsed: std::time::Duration, bytes: u64) -> bool {
+        if bytes != self.bytes {
+            *self = Silence { bytes, since: elapsed, said: false };
+        }
+        let begins = !self.said && elapsed.saturating_sub(self.since) >= SILENCE;
+        self.said |= begins;
+        begins
+    }
 }
 
 impl From<Error> for Failure {

@@ -47,6 +47,11 @@ impl Progress for Bar {
             bar.inc(1);
         }
     }
+
+    /// Says something to people, above the bar: one line.
+    pub fn say(&self, line: &str) {
+        self.0.suspend(|| text::say(line));
+    }
 }
 
 impl Drop for Bar {

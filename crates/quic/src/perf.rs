@@ -3,6 +3,7 @@
 //! | file | holds |
 //! |---|---|
 //! | [`identity`] | certificates, and which of them a client takes |
+//! | [`token`] | a secret that both ends share |
 //! | [`wire`] | what client and server say to each other |
 //! | [`server`], [`client`] | the two ends |
 //! | `link` | their connections, of our driver or of async quinn |
@@ -23,6 +24,7 @@ pub mod identity;
 mod link;
 pub mod qlog;
 pub mod server;
+pub mod token;
 pub mod watch;
 pub mod wire;
 

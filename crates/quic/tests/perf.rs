@@ -10,6 +10,7 @@ use brakelight_quic::perf::client::{Measurement, Plan, Until, Work, measure};
 use brakelight_quic::perf::identity::{Fingerprint, Identity, Trust};
 use brakelight_quic::perf::qlog::Logs;
 use brakelight_quic::perf::server::{self, Server};
+use brakelight_quic::perf::token::Token;
 use brakelight_quic::perf::{Control, Error};
 
 fn settings(name: &str, place: Place) -> Settings {
@@ -36,6 +37,7 @@ fn serve_and_log(controller: &str, qlog: Option<Logs>) -> (SocketAddr, Fingerpri
         listen: (Ipv4Addr::LOCALHOST, 0).into(),
         control: settings(controller, Place::Driver),
         identity: Identity::self_signed(),
+        token: None,
         qlog,
         limits: server::Limits::default(),
     };
@@ -50,6 +52,7 @@ fn plan(server: SocketAddr, control: Control, work: Work, until: Until) -> Plan 
         server,
         server_name: "localhost".to_string(),
         trust: Trust::Anyone,
+        token: None,
         control,
         work,
         until,
@@ -61,6 +64,37 @@ fn plan(server: SocketAddr, control: Control, work: Work, until: Until) -> Plan 
 
 fn run(plan: &Plan) -> Measurement {
     measure(plan, |_, _| ()).unwrap()
+}
+
+#[test]
+fn a_server_with_a_token_serves_those_who_know_it() {
+    let token = |secret: &[u8]| Some(Token::new(secret).unwrap());
+    let settings = server::Settings {
+        listen: (Ipv4Addr::LOCALHOST, 0).into(),
+        control: settings("cubic", Place::Driver),
+        identity: Identity::self_signed(),
+        token: token(b"what both of us know"),
+        qlog: None,
+        limits: server::Limits::default(),
+    };
+    let server = Server::bind(&settings, |_| ()).unwrap();
+    let address = server.address();
+    std::thread::spawn(move || server.serve());
+    for control in [ours("cubic"), in_quinn("cubic")] {
+        let with = |token| Plan { token, ..plan(address, control.clone(), Work::Upload, Until::Bytes(1000)) };
+        let refused = |token| measure(&with(token), |_, _| ()).unwrap_err().to_string();
+        assert!(refused(None).contains("those who know its token"), "{}", refused(None));
+        let wrong = refused(token(b"what none of us knows"));
+        assert!(wrong.contains("the token is not this server's"), "{wrong}");
+        assert_eq!(run(&with(token(b"what both of us know"))).flows[0].received.payload, 1000);
+    }
+    // A server without one takes all comers.
+    let (open, _) = serve("cubic");
+    let plan = Plan {
+        token: token(b"what both of us know"),
+        ..plan(open, ours("cubic"), Work::Upload, Until::Bytes(9))
+    };
+    assert_eq!(run(&plan).flows[0].received.payload, 9);
 }
 
 #[test]

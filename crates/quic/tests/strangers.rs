@@ -23,6 +23,7 @@ fn serve() -> SocketAddr {
         listen: (Ipv4Addr::LOCALHOST, 0).into(),
         control: settings(),
         identity: Identity::self_signed(),
+        token: None,
         qlog: None,
         limits: server::Limits::default(),
     };
@@ -76,6 +77,7 @@ fn be_served(server: SocketAddr) -> Duration {
         server,
         server_name: "localhost".to_string(),
         trust: Trust::Anyone,
+        token: None,
         control: Control::Ours(Box::new(settings())),
         work: Work::Upload,
         until: Until::Bytes(1),

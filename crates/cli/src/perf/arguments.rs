@@ -40,6 +40,9 @@ pub struct Server {
     /// The private key in PEM
     #[arg(long, value_name = "FILE", requires = "cert")]
     pub key: Option<PathBuf>,
+    /// Serve only clients that know the secret in this file: 16 bytes or more
+    #[arg(long, value_name = "FILE")]
+    pub token: Option<PathBuf>,
     /// Write a qlog of every connection into this folder
     #[arg(long, value_name = "DIR")]
     pub qlog: Option<PathBuf>,
@@ -94,6 +97,9 @@ pub struct Client {
     /// Take only a server that a certificate in this PEM file vouches for, under the name given as ADDR
     #[arg(long, value_name = "FILE")]
     pub ca: Option<PathBuf>,
+    /// Show the server that this end knows the secret in this file, which is not sent itself
+    #[arg(long, value_name = "FILE")]
+    pub token: Option<PathBuf>,
     /// Write a qlog of every connection into this folder
     #[arg(long, value_name = "DIR")]
     pub qlog: Option<PathBuf>,

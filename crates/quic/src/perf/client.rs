@@ -14,6 +14,7 @@ use tokio::time::{Instant, MissedTickBehavior};
 use super::identity::{Fingerprint, Trust, plain};
 use super::link::{Connection, RecvStream, SendStream};
 use super::qlog::{Folder, Logs, Role};
+use super::token::Token;
 use super::watch::{Report, Watch};
 use super::wire::{RECEIVED_LENGTH, Received, Request};
 use super::{Control, Error, Parts, SOCKET_BUFFER};
@@ -22,6 +23,12 @@ use crate::driver::net::{Hub, Opening};
 
 /// How long a connection may take to come about.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long nothing may come from the server before it is taken for dead: longer than the outages of mobile links.
+const SILENCE: Duration = Duration::from_secs(10);
+
+/// How often a connection without work shows that it lives: several times before it would be given up.
+const KEEP_ALIVE: Duration = Duration::from_secs(3);
 
 /// How long the last answer may take after the end.
 const FAREWELL: Duration = Duration::from_secs(10);
@@ -41,6 +48,8 @@ pub struct Plan {
     pub server_name: String,
     /// Whether that matters.
     pub trust: Trust,
+    /// What the server asks its clients to know, if it does.
+    pub token: Option<Token>,
     /// Congestion control of what the client sends.
     pub control: Control,
     /// What to do.
@@ -236,13 +245,24 @@ impl<'a> Client<'a> {
 
     async fn connect(&self, name: &str) -> Result<Connection, Error> {
         let mut transport = super::transport();
+        transport
+            .max_idle_timeout(Some(SILENCE.try_into().expect("a few seconds")))
+            .keep_alive_interval(Some(KEEP_ALIVE));
         if let Some(folder) = &self.qlog {
             folder.log(&mut transport).name(name)?;
         }
         let connecting = self.connecting(transport);
         let failed = |reason: String| Error::Connect { server: self.plan.server, reason: plain(reason) };
         match tokio::time::timeout(PATIENCE, connecting).await {
-            Ok(connected) => connected.map_err(failed),
+            Ok(connected) => {
+                let connection = connected.map_err(failed)?;
+                if let Some(token) = &self.plan.token {
+                    let shown = tokio::time::timeout(PATIENCE, show(&connection, token)).await;
+                    let late = || "the server did not say whether it takes the token".to_string();
+                    shown.unwrap_or_else(|_| Err(late())).map_err(failed)?;
+                }
+                Ok(connection)
+            }
             Err(_) => {
                 Err(failed(format!("no answer within {} s; is a perf-server there?", PATIENCE.as_secs())))
             }
@@ -407,6 +427,16 @@ async fn read_receipts(mut receive: RecvStream, total: Arc<AtomicU64>) -> Result
             return Ok(received);
         }
     }
+}
+
+/// Proves that this end knows the token.
+async fn show(connection: &Connection, token: &Token) -> Result<(), String> {
+    let session = connection.session().ok_or("the connection broke before the token was shown")?;
+    let (mut send, mut receive) = open(connection, Request::Token).await?;
+    send.write_all(&token.prove(session)).await.map_err(|error| error.to_string())?;
+    send.finish().map_err(|error| error.to_string())?;
+    let taken = receive.read_chunk(1).await.map_err(|error| error.to_string())?;
+    taken.map(drop).ok_or_else(|| "the server does not take the token".to_string())
 }
 
 async fn exchange(connection: &Connection, request: u64, response: u64) -> Result<(), String> {

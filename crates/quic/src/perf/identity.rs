@@ -18,7 +18,7 @@ use super::Error;
 use super::wire::ALPN;
 
 /// inode(7): `S_IROTH`
-const OTHERS_READ: u32 = 0o004;
+pub(super) const OTHERS_READ: u32 = 0o004;
 
 /// SHA-256 of a certificate, as a client pins it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use quinn::{ReadError, ReadExactError, WriteError};
 
 use super::identity::{self, Fingerprint};
+use super::token::Session;
 use crate::driver::net::{self, StreamError};
 
 /// Payload; what it says does not matter, and encryption makes all bytes alike.
@@ -80,6 +81,14 @@ impl Connection {
         };
         let received = self.stats().udp_rx;
         received.bytes + received.datagrams * headers(remote)
+    }
+
+    /// What both ends of it know, and nobody else.
+    pub(crate) fn session(&self) -> Option<Session> {
+        Session::of(|bytes, label, context| match self {
+            Connection::Driver(connection) => connection.export_keying_material(bytes, label, context),
+            Connection::Stack(connection) => connection.export_keying_material(bytes, label, context).is_ok(),
+        })
     }
 
     /// Of the peer's certificate.

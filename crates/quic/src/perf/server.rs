@@ -11,6 +11,7 @@ use tokio::time::{Duration, MissedTickBehavior, interval};
 use super::identity::{Fingerprint, Identity};
 use super::link::{Connection, RecvStream, SendStream};
 use super::qlog::{Folder, Logs, Role};
+use super::token::{PROOF_LENGTH, Token};
 use super::watch::Watch;
 use super::wire::{LENGTH, Received, Request};
 use super::{Error, SOCKET_BUFFER};
@@ -19,6 +20,9 @@ use crate::driver::net::{self, Connected, Hub, Listen, Opening, StreamError};
 
 /// Between two looks at whether a connection has passed its limits.
 const CHECKS: Duration = Duration::from_secs(1);
+
+/// How soon a client must show that it knows the token.
+const TOKEN_WITHIN: Duration = Duration::from_secs(5);
 
 /// Between two receipts.
 const RECEIPTS: Duration = Duration::from_millis(100);
@@ -32,6 +36,8 @@ pub struct Settings {
     pub control: adapter::Settings,
     /// Who it is.
     pub identity: Identity,
+    /// What its clients must know, if anything.
+    pub token: Option<Token>,
     /// Where qlog files go, if anywhere, and how much of them.
     pub qlog: Option<Logs>,
     /// How much it takes on.
@@ -65,7 +71,14 @@ pub struct Server {
     hub: Hub,
     fingerprint: Fingerprint,
     say: Say,
+    rules: Rules,
+}
+
+/// What holds for every connection.
+#[derive(Clone, Debug)]
+struct Rules {
     limits: Limits,
+    token: Option<Token>,
 }
 
 impl std::fmt::Debug for Server {
@@ -95,7 +108,7 @@ impl Server {
             hub,
             fingerprint: settings.identity.fingerprint(),
             say,
-            limits: settings.limits,
+            rules: Rules { limits: settings.limits, token: settings.token.clone() },
         })
     }
 
@@ -115,7 +128,7 @@ impl Server {
         self.runtime.block_on(async {
             while let Some(arrived) = self.hub.accept().await {
                 match arrived {
-                    Ok(connection) => drop(tokio::spawn(attend(connection, say.clone(), self.limits))),
+                    Ok(connection) => drop(tokio::spawn(attend(connection, say.clone(), self.rules.clone()))),
                     Err((from, reason)) => say(&format!("{from}: no connection: {reason}")),
                 }
             }
@@ -169,13 +182,19 @@ fn opening(qlog: Option<Folder>, say: Say) -> Box<dyn Fn() -> Opening + Send> {
     })
 }
 
-async fn attend(connection: net::Connection, say: Say, limits: Limits) {
+async fn attend(connection: net::Connection, say: Say, rules: Rules) {
+    let limits = rules.limits;
     let from = connection.remote_address();
     say(&format!("{from}: connected"));
     let link = Connection::Driver(connection.clone());
-    let watch = Arc::new(Watch::start(&link));
-    let counted = Arc::new(AtomicU64::new(0));
-    let end = tokio::time::Instant::now() + limits.duration;
+    let client = Arc::new(Client {
+        link: link.clone(),
+        watch: Watch::start(&link),
+        counted: AtomicU64::new(0),
+        shown: AtomicBool::new(rules.token.is_none()),
+        token: rules.token,
+    });
+    let (began, end) = (tokio::time::Instant::now(), tokio::time::Instant::now() + limits.duration);
     let mut ticks = interval(CHECKS);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -186,7 +205,9 @@ async fn attend(connection: net::Connection, say: Say, limits: Limits) {
             },
             now = ticks.tick() => {
                 let stats = connection.stats();
-                let passed = if now >= end {
+                let passed = if now >= began + TOKEN_WITHIN && !client.shown.load(Ordering::Relaxed) {
+                    Some(format!("no token was shown within {} s", TOKEN_WITHIN.as_secs()))
+                } else if now >= end {
                     Some(format!("the server's limit of {} s is reached", limits.duration.as_secs()))
                 } else if stats.udp_rx.bytes + stats.udp_tx.bytes > limits.bytes.0 {
                     Some(format!("the server's limit of {} is reached", limits.bytes))
@@ -200,18 +221,29 @@ async fn attend(connection: net::Connection, say: Say, limits: Limits) {
                 continue;
             }
         };
-        let (link, watch, counted, say) = (link.clone(), watch.clone(), counted.clone(), say.clone());
+        let (client, say) = (client.clone(), say.clone());
         let streams = (SendStream::Driver(send), RecvStream::Driver(receive));
         tokio::spawn(async move {
             // A client that goes away in the middle has what it wanted.
-            if let Err(Unserved::Refused(reason)) = serve(&link, &watch, &counted, streams.0, streams.1).await
-            {
+            if let Err(Unserved::Refused(reason)) = serve(&client, streams.0, streams.1).await {
                 say(&format!("{from}: {reason}"));
-                link.close(1, reason.as_bytes());
+                client.link.close(1, reason.as_bytes());
             }
         });
     }
     say(&format!("{from}: {}", connection.closed().await));
+}
+
+/// Who is served.
+struct Client {
+    link: Connection,
+    watch: Watch,
+    /// Bytes on the wire that belong to uploads before.
+    counted: AtomicU64,
+    /// What it must know, if anything.
+    token: Option<Token>,
+    /// Whether it has shown that.
+    shown: AtomicBool,
 }
 
 enum Unserved {
@@ -225,18 +257,16 @@ impl From<StreamError> for Unserved {
     }
 }
 
-async fn serve(
-    connection: &Connection,
-    watch: &Watch,
-    counted: &AtomicU64,
-    mut send: SendStream,
-    mut receive: RecvStream,
-) -> Result<(), Unserved> {
+async fn serve(client: &Client, mut send: SendStream, mut receive: RecvStream) -> Result<(), Unserved> {
     let mut request = [0; LENGTH];
     receive.read_exact(&mut request).await?;
-    match Request::decode(&request) {
+    let request = Request::decode(&request);
+    if !client.shown.load(Ordering::Acquire) && request != Some(Request::Token) {
+        return Err(Unserved::Refused("this server serves those who know its token: --token".to_string()));
+    }
+    match request {
         None => return Err(Unserved::Refused("a request that this server does not know".to_string())),
-        Some(Request::Upload) => take(connection, counted, &mut send, receive).await?,
+        Some(Request::Upload) => take(&client.link, &client.counted, &mut send, receive).await?,
         Some(Request::Download { bytes }) => send.fill(if bytes == 0 { u64::MAX } else { bytes }).await?,
         Some(Request::Exchange { request, response }) => {
             let mut left = request;
@@ -249,8 +279,19 @@ async fn serve(
             send.fill(response).await?;
         }
         Some(Request::Report) => {
-            let report = serde_json::to_vec(&watch.report()).expect("a report is numbers and words");
+            let report = serde_json::to_vec(&client.watch.report()).expect("a report is numbers and words");
             send.write_all(&report).await?;
+        }
+        Some(Request::Token) => {
+            let mut proof = [0; PROOF_LENGTH];
+            receive.read_exact(&mut proof).await?;
+            let session = client.link.session().ok_or(Unserved::Gone)?;
+            // Who shows a token to a server without one shows it to the wrong server, and may go on.
+            if client.token.as_ref().is_some_and(|token| !token.is_proved(session, &proof)) {
+                return Err(Unserved::Refused("the token is not this server's".to_string()));
+            }
+            client.shown.store(true, Ordering::Release);
+            send.write_all(&[1]).await?;
         }
     }
     let _ = send.finish();

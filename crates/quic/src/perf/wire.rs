@@ -6,6 +6,9 @@
 //! | download | nothing more | so many bytes of payload, or payload until it is told to stop |
 //! | exchange | so many bytes | so many bytes |
 //! | report | nothing more | what it knows as the sender of this connection, as JSON |
+//! | token | its [proof](super::token) | one byte, once it has taken the proof |
+//!
+//! A server that has a token takes no other request before that one.
 
 /// Name of the protocol in the TLS handshake.
 pub const ALPN: &[u8] = b"brakelight-perf/1";
@@ -38,6 +41,8 @@ pub enum Request {
     },
     /// Tell me what you know of this connection.
     Report,
+    /// Take my proof that I know the token.
+    Token,
 }
 
 impl Request {
@@ -48,6 +53,7 @@ impl Request {
             Request::Download { bytes } => (2, bytes, 0),
             Request::Exchange { request, response } => (3, request, response),
             Request::Report => (4, 0, 0),
+            Request::Token => (5, 0, 0),
         };
         let mut bytes = [kind; LENGTH];
         bytes[1..9].copy_from_slice(&u64::to_be_bytes(a));
@@ -65,6 +71,7 @@ impl Request {
                 Some(Request::Exchange { request: a, response: b })
             }
             4 => Some(Request::Report),
+            5 => Some(Request::Token),
             _ => None,
         }
     }
@@ -117,7 +124,8 @@ mod tests {
         fn requests_and_receipts_come_back_as_they_were_sent(a in any::<u64>(), b in any::<u64>(), done in any::<bool>()) {
             let (request, response) = (a % (MOST_EXCHANGED + 1), b % (MOST_EXCHANGED + 1));
             let exchange = Request::Exchange { request, response };
-            for asked in [Request::Upload, Request::Download { bytes: a }, exchange, Request::Report] {
+            let kinds = [Request::Upload, Request::Download { bytes: a }, exchange, Request::Report, Request::Token];
+            for asked in kinds {
                 prop_assert_eq!(Request::decode(&asked.encode()), Some(asked));
             }
             let received = Received { payload: a, wire: b, micros: a ^ b, done };

@@ -155,6 +155,16 @@ impl Connection {
         self.act(|entry| (entry.end.connection().crypto_session().peer_identity(), false)).ok().flatten()
     }
 
+    /// Fills `bytes` with what the TLS session exports under `label` and `context` (RFC 8446 section 7.5). Returns `false` if
+    /// the handshake is not complete, or the connection is over.
+    pub fn export_keying_material(&self, bytes: &mut [u8], label: &[u8], context: &[u8]) -> bool {
+        self.act(|entry| {
+            let session = entry.end.connection().crypto_session();
+            (session.export_keying_material(bytes, label, context).is_ok(), false)
+        })
+        .unwrap_or(false)
+    }
+
     /// What controls it.
     pub fn governor(&self) -> &Arc<Governor> {
         &self.line.governor
