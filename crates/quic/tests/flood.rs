@@ -1,0 +1,255 @@
+//! A flood of strangers against a server of its own process: first packets from many addresses that nobody answers for, and
+//! handshakes that go on until they would cost something and then stop. Its memory comes back, and a client is served meanwhile.
+//!
+//! `BRAKELIGHT_FLOOD` says how many first packets, half as many half-open connections (600 unless said otherwise;
+//! `scripts/prove` has 20,000). All of it stays on the loopback of a network namespace that the test makes.
+
+use std::io::{BufRead, BufReader};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use brakelight_core::registry::ControllerConfig;
+use brakelight_quic::adapter::{Path, Place, Settings};
+use brakelight_quic::perf::client::{Plan, Until, Work, measure};
+use brakelight_quic::perf::identity::{Identity, Trust};
+use brakelight_quic::perf::server::{self, Server};
+use brakelight_quic::perf::{Control, wire};
+use bytes::BytesMut;
+use quinn_proto::crypto::rustls::QuicClientConfig;
+use quinn_proto::{ClientConfig, Connection, DatagramEvent, Endpoint, EndpointConfig};
+
+/// Says that this process is the server.
+const SERVE: &str = "BRAKELIGHT_FLOOD_SERVER";
+/// Says that this process is in the namespace.
+const INSIDE: &str = "BRAKELIGHT_FLOOD_INSIDE";
+
+/// How long memory may take to come back.
+const CALM: Duration = Duration::from_secs(60);
+/// The longest that the client may wait; a loaded machine makes it wait besides.
+const SERVED_WITHIN: Duration = Duration::from_secs(1);
+
+fn settings() -> Settings {
+    let cubic = ControllerConfig::new("cubic", &[]).unwrap();
+    Settings::new(cubic, Place::Driver, Path::Own).unwrap()
+}
+
+/// Serves until the process is killed.
+fn serve() -> ! {
+    let settings = server::Settings {
+        listen: (Ipv4Addr::LOCALHOST, 0).into(),
+        control: settings(),
+        identity: Identity::self_signed(),
+        token: None,
+        qlog: None,
+        limits: server::Limits::default(),
+    };
+    let server = Server::bind(&settings, |_| ()).unwrap();
+    println!("\nlistening {}", server.address());
+    server.serve();
+    unreachable!("a server serves until the process ends");
+}
+
+/// This test's program, running this test once more.
+fn again() -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "strangers_cost_a_server_no_memory_that_stays", "--nocapture"]);
+    command
+}
+
+struct Running(Child, SocketAddr);
+
+impl Running {
+    fn start() -> Self {
+        let mut child = again().env(SERVE, "1").stdout(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let address =
+            lines.map_while(Result::ok).find_map(|line| line.strip_prefix("listening ")?.parse().ok());
+        Running(child, address.expect("the server says where it listens"))
+    }
+
+    /// Bytes of memory that it holds.
+    fn memory(&self) -> f64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.0.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("it lives");
+        line.trim().trim_end_matches(" kB").parse::<f64>().unwrap() * 1024.0
+    }
+
+    fn descriptors(&self) -> usize {
+        std::fs::read_dir(format!("/proc/{}/fd", self.0.id())).unwrap().count()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn crypto() -> Arc<QuicClientConfig> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut tls = rustls::ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .unwrap()
+        .with_root_certificates(rustls::RootCertStore::empty())
+        .with_no_client_auth();
+    tls.alpn_protocols = vec![wire::ALPN.to_vec()];
+    Arc::new(tls.try_into().unwrap())
+}
+
+/// A socket at one of the 16 million addresses of the loopback.
+fn socket(number: usize) -> UdpSocket {
+    let [_, high, middle, low] = (number as u32 + 2).to_be_bytes();
+    UdpSocket::bind((Ipv4Addr::new(127, high, middle, low), 0)).unwrap()
+}
+
+/// The first packet of a connection, and the connection that expects an answer.
+fn first_packet(
+    endpoint: &mut Endpoint,
+    crypto: &Arc<QuicClientConfig>,
+    server: SocketAddr,
+) -> (Connection, Vec<u8>) {
+    let now = Instant::now();
+    let (_, mut connection) =
+        endpoint.connect(now, ClientConfig::new(crypto.clone()), server, "localhost").unwrap();
+    let packet = next_packet(&mut connection).expect("a first packet");
+    (connection, packet)
+}
+
+fn next_packet(connection: &mut Connection) -> Option<Vec<u8>> {
+    let mut packet = Vec::new();
+    let transmit = connection.poll_transmit(Instant::now(), 1, &mut packet)?;
+    packet.truncate(transmit.size);
+    Some(packet)
+}
+
+/// Goes on with a handshake as far as one answer to a Retry, and leaves it there.
+fn half_open(crypto: &Arc<QuicClientConfig>, server: SocketAddr, number: usize) {
+    let socket = socket(number);
+    socket.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+    let mut endpoint = Endpoint::new(Arc::new(EndpointConfig::default()), None, true, None);
+    let (mut connection, packet) = first_packet(&mut endpoint, crypto, server);
+    socket.send_to(&packet, server).unwrap();
+    let mut buffer = [0; 2048];
+    let Ok(length) = socket.recv(&mut buffer) else { return };
+    // Type 3 of a long header is a Retry (RFC 9000 17.2): without one the server has let the connection in already.
+    if buffer[0] & 0xf0 != 0xf0 {
+        return;
+    }
+    let data = BytesMut::from(&buffer[..length]);
+    let event = endpoint.handle(Instant::now(), server, None, None, data, &mut Vec::new());
+    let Some(DatagramEvent::ConnectionEvent(_, event)) = event else { return };
+    connection.handle_event(event);
+    if let Some(packet) = next_packet(&mut connection) {
+        socket.send_to(&packet, server).unwrap();
+    }
+}
+
+/// One byte there and back; how long it took.
+fn be_served(server: SocketAddr) -> Duration {
+    let plan = Plan {
+        server,
+        server_name: "localhost".to_string(),
+        trust: Trust::Anyone,
+        token: None,
+        control: Control::Ours(Box::new(settings())),
+        work: Work::Upload,
+        until: Until::Bytes(1),
+        connections: 1,
+        probe: None,
+        qlog: None,
+    };
+    let began = Instant::now();
+    measure(&plan, |_, _| ()).expect("a client is served during the flood");
+    began.elapsed()
+}
+
+fn flood(strangers: usize) {
+    let server = Running::start();
+    let address = server.1;
+    // What the first clients make the server load stays loaded.
+    for _ in 0..20 {
+        be_served(address);
+    }
+    std::thread::sleep(Duration::from_secs(1));
+    let (before, descriptors) = (server.memory(), server.descriptors());
+    let over = AtomicBool::new(false);
+    let (served, slowest) = std::thread::scope(|scope| {
+        let client = scope.spawn(|| {
+            let (mut served, mut slowest) = (0, Duration::ZERO);
+            while !over.load(Ordering::Relaxed) {
+                slowest = slowest.max(be_served(address));
+                served += 1;
+                std::thread::sleep(Duration::from_millis(100));
+            }
+            (served, slowest)
+        });
+        let crypto = crypto();
+        let mut endpoint = Endpoint::new(Arc::new(EndpointConfig::default()), None, true, None);
+        for number in 0..strangers {
+            let (_, packet) = first_packet(&mut endpoint, &crypto, address);
+            socket(number).send_to(&packet, address).unwrap();
+            if number % 2 == 0 {
+                half_open(&crypto, address, strangers + number);
+            }
+        }
+        over.store(true, Ordering::Relaxed);
+        client.join().unwrap()
+    });
+    let peak = server.memory();
+    let began = Instant::now();
+    let back = loop {
+        let now = server.memory();
+        if now <= 1.1 * before || began.elapsed() > CALM {
+            break now;
+        }
+        std::thread::sleep(Duration::from_millis(500));
+    };
+    eprintln!(
+        "{strangers} first packets, {} half-open: served {served} times, slowest {slowest:?}; memory {:.1} MB, at the end of the flood \
+         {:.1} MB, {:.0} s later {:.1} MB; descriptors {descriptors}, then {}",
+        strangers / 2,
+        before / 1e6,
+        peak / 1e6,
+        began.elapsed().as_secs_f64(),
+        back / 1e6,
+        server.descriptors()
+    );
+    assert!(served > 0 && slowest < SERVED_WITHIN, "served {served} times, the slowest after {slowest:?}");
+    assert!(back <= 1.1 * before, "{before} bytes before, {back} a minute after the flood");
+    assert_eq!(server.descriptors(), descriptors);
+}
+
+#[test]
+fn strangers_cost_a_server_no_memory_that_stays() {
+    if std::env::var_os(SERVE).is_some() {
+        serve();
+    }
+    if std::env::var_os(INSIDE).is_some() {
+        let strangers = std::env::var("BRAKELIGHT_FLOOD").map_or(600, |text| text.parse().expect("a number"));
+        return flood(strangers);
+    }
+    let program = std::env::current_exe().unwrap();
+    let line =
+        "ip link set lo up && exec \"$0\" --exact strangers_cost_a_server_no_memory_that_stays --nocapture";
+    let ended = Command::new("unshare")
+        .args(["--user", "--map-root-user", "--net", "sh", "-c", &format!("{line} || exit 77")])
+        .arg(program)
+        .env(INSIDE, "1")
+        .status();
+    match ended {
+        Ok(status) if status.success() => {}
+        // The words before `exec` failed, or `unshare` itself.
+        Ok(status) if matches!(status.code(), Some(1 | 77)) => {
+            brakelight_testkit::skip(
+                "a flood of strangers",
+                format_args!("no network namespace can be made: {status}"),
+            );
+        }
+        Err(error) => brakelight_testkit::skip("a flood of strangers", error),
+        Ok(status) => panic!("{status}"),
+    }
+}
