@@ -68,6 +68,8 @@ const LINES: &[&str] = &[
     "compare --schemes cubic+coddle",
     "compare --schemes abc:eta=7",
     "compare --schemes abc:gamma=1",
+    "compare --schemes abc:eta=0.9,eta=0.8",
+    "compare --rtt 50ms --rtt 60ms",
     "compare --schemes bmcc:eta=1.3",
     "compare --schemes bmcc:u=0.7",
     "compare --schemes bmcc:eta_0=0.8",
