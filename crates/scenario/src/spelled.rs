@@ -4,6 +4,7 @@
 use std::fmt;
 use std::ops::Deref;
 
+use brakelight_core::parameters::ParameterError;
 use brakelight_core::path::elements::{ElementConfig, RadioConfig};
 use brakelight_core::registry::{BuildError, ControllerConfig, FeedbackConfig, QueueConfig, Registry};
 
@@ -86,6 +87,15 @@ impl<C: ByName> Spelled<C> {
         let options: Vec<(&str, &str)> =
             words.options.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
         let config = C::by_name(registry, &words.name, &options)?;
+        let twice =
+            (1..options.len()).find(|&at| options[..at].iter().any(|(name, _)| *name == options[at].0));
+        if let Some(at) = twice {
+            let reason = format!("option `{}` is given twice: valid is once", options[at].0);
+            return Err(BuildError::Option {
+                name: config.registered_name(),
+                error: ParameterError::Conflict { reason },
+            });
+        }
         words.name = config.registered_name().to_string();
         Ok(Spelled { words, config })
     }
