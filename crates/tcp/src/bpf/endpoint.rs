@@ -4,7 +4,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
 
-use libbpf_rs::{Link, MapHandle, MapMut, OpenObject};
+use libbpf_rs::{ErrorKind, Link, MapHandle, MapMut, OpenObject};
 
 use super::objects::abc::types::{abc_setup, feedback};
 use super::objects::stamp::types::stamp_setup;
@@ -130,7 +130,7 @@ fn load_sender(
     operations.flags = flags(operations.flags);
     rename(&mut operations.name, settings.name.as_deref());
     let mut loaded = objects::load(LOADING, opened).map_err(too_old)?;
-    let link = register("abc", &mut loaded.maps.abc)?;
+    let link = register(settings.name.as_deref().unwrap_or("abc"), &mut loaded.maps.abc)?;
     Ok((link, ConnectionMaps::of(&loaded.maps.bl_connections, &loaded.maps.bl_reported)?))
 }
 
@@ -157,7 +157,7 @@ fn load_receiver(name: Option<&str>, flags: impl Fn(u32) -> u32) -> Result<Link,
     operations.flags = flags(operations.flags);
     rename(&mut operations.name, name);
     let mut loaded = objects::load(LOADING, opened).map_err(too_old)?;
-    register("accecn_reno", &mut loaded.maps.accecn_reno)
+    register(name.unwrap_or("accecn_reno"), &mut loaded.maps.accecn_reno)
 }
 
 fn load_wdc(settings: &Load, threshold: Threshold) -> Result<Endpoint, Error> {
@@ -182,7 +182,7 @@ fn load_wdc(settings: &Load, threshold: Threshold) -> Result<Endpoint, Error> {
     operations.flags = restricted(operations.flags, settings);
     rename(&mut operations.name, settings.name.as_deref());
     let mut in_kernel = objects::load(LOADING, opened).map_err(too_old)?;
-    let link = register("wdc", &mut in_kernel.maps.wdc)?;
+    let link = register(settings.name.as_deref().unwrap_or("wdc"), &mut in_kernel.maps.wdc)?;
     let links = vec![registered("wdc", link, settings, &mut loaded)];
     Ok(Endpoint { loaded, links })
 }
@@ -229,11 +229,14 @@ fn rename(place: &mut [i8; 16], name: Option<&str>) {
     }
 }
 
-/// Registers the congestion control of a loaded object.
+/// Registers the congestion control of a loaded object under `name`.
 fn register(name: &str, operations: &mut MapMut<'_>) -> Result<Link, Error> {
-    operations
-        .attach_struct_ops()
-        .map_err(|error| objects::refused(&format!("registering the congestion control {name}"), &error))
+    operations.attach_struct_ops().map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => Error::Input(format!(
+            "a congestion control called `{name}` is registered already: give `--name` another one, or unload that one"
+        )),
+        _ => objects::refused(&format!("registering the congestion control `{name}`"), &error),
+    })
 }
 
 /// Notes the name that `name` was registered under; gives the link with the name it is pinned under.

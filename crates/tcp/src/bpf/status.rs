@@ -1,6 +1,8 @@
 //! Which of our programs are in the kernel, whichever process loaded them.
 
+use libbpf_rs::btf::types::{MemberAttr, Struct};
 use libbpf_rs::query::{LinkInfoIter, LinkTypeInfo, MapInfoIter, ProgInfoIter};
+use libbpf_rs::{Btf, MapCore as _, MapFlags, MapHandle};
 use serde::Serialize;
 
 use super::watch;
@@ -42,7 +44,8 @@ pub fn status() -> Result<Status, Error> {
             let map = maps.iter().find(|map| map.id == info.map_id);
             let name = map.map(|map| map.name.to_string_lossy().into_owned()).unwrap_or_default();
             if ["abc", "accecn_reno", "wdc"].contains(&name.as_str()) {
-                status.controllers.push(name);
+                // `--name` may have given it another.
+                status.controllers.push(registered_name(info.map_id).unwrap_or(name));
             }
         }
         let program = programs.iter().find(|program| program.id == link.prog_id);
@@ -61,4 +64,22 @@ pub fn status() -> Result<Status, Error> {
         status.pins.sort();
     }
     Ok(status)
+}
+
+/// The name under which the kernel knows the congestion control that a map of operations holds: where it lies in the map's
+/// value, the kernel's own description of its types says. `None` if that cannot be read.
+fn registered_name(map: u32) -> Option<String> {
+    let value = MapHandle::from_map_id(map).ok()?.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY).ok()??;
+    let btf = Btf::from_vmlinux().ok()?;
+    let offset = |structure: &str, member: &str| {
+        let structure: Struct<'_> = btf.type_by_name(structure)?;
+        let member = structure.iter().find(|found| found.name.is_some_and(|name| name == member))?;
+        match member.attr {
+            MemberAttr::Normal { offset } => Some(offset as usize / 8),
+            MemberAttr::BitField { .. } => None,
+        }
+    };
+    let at = offset("bpf_struct_ops_tcp_congestion_ops", "data")? + offset("tcp_congestion_ops", "name")?;
+    let name = value.get(at..)?.split(|&byte| byte == 0).next()?;
+    (!name.is_empty()).then(|| String::from_utf8_lossy(name).into_owned())
 }
