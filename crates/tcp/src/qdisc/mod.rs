@@ -182,6 +182,12 @@ pub fn list(device: Option<&str>) -> Result<Vec<Qdisc>, Error> {
         .collect())
 }
 
+/// Reads what the kernel may have answered. For fuzzing alone, which makes up the answers.
+#[cfg(fuzzing)]
+pub fn read_answers(bytes: &[u8]) {
+    message::answers(bytes, 1);
+}
+
 fn index_of(device: &str) -> Result<i32, Error> {
     let index = nix::net::if_::if_nametoindex(device).ok().and_then(|index| i32::try_from(index).ok());
     index.ok_or_else(|| {
