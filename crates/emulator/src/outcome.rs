@@ -82,6 +82,8 @@ impl Directions {
             loss_percent: percent(dropped, delivered + dropped),
             delivered_packets: delivered,
             dropped_packets: dropped,
+            sent_packets: None,
+            left_packets: None,
             retransmitted_packets: 0,
             marks: main.flows.iter().fold(MarkCounts::default(), |sum, flow| sum + flow.marks),
             jain: (flows.len() > 1).then(|| jain(flows.iter().map(|flow| flow.throughput_mbps))).flatten(),

@@ -133,8 +133,8 @@ macro_rules! merge_fields {
 merge_fields! {
     Run {
         scheme, trace, seed, duration_s, capacity_mbps, throughput_mbps, goodput_mbps, utilization, queueing_delay_ms,
-        one_way_delay_ms, rtt_ms, signal_delay_ms, loss_percent, delivered_packets, dropped_packets, retransmitted_packets,
-        marks, jain, unfairness, links, flows, spread, lateness_ms, unreliable, unreliable_because,
+        one_way_delay_ms, rtt_ms, signal_delay_ms, loss_percent, delivered_packets, dropped_packets, sent_packets,
+        left_packets, retransmitted_packets, marks, jain, unfairness, links, flows, spread, lateness_ms, unreliable, unreliable_because,
     }
     LinkOutcome {
         name, queue, capacity_mbps, throughput_mbps, utilization, queueing_delay_ms, dropped_packets, marks,

@@ -55,6 +55,13 @@ pub struct Run {
     pub delivered_packets: u64,
     /// Data packets dropped anywhere.
     pub dropped_packets: u64,
+    /// Data packets that were sent in the measured interval or were on their way when it began, retransmissions included: those
+    /// delivered, those dropped and those left. A path element that doubles packets makes them more. None where that is unknown.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub sent_packets: Option<u64>,
+    /// Data packets that were in a queue or elsewhere on their way at the end. None where that is unknown.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub left_packets: Option<u64>,
     /// Data packets sent again.
     pub retransmitted_packets: u64,
     /// Marks on delivered data packets.

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use brakelight_core::endpoint::Endpoint;
-use brakelight_core::packet::FlowId;
+use brakelight_core::packet::{Direction, FlowId};
+use brakelight_core::path::PathElement as _;
 use brakelight_core::path::elements::AnyElement;
 use brakelight_core::random::Random;
 use brakelight_core::time::{Duration, Time};
@@ -21,7 +22,7 @@ use brakelight_scenario::outcome::{
 };
 use brakelight_scenario::scenario::{FlowSpec, Hop, Scenario};
 
-use crate::engine::{Engine, Unbalanced};
+use crate::engine::{Engine, Routed as _, Unbalanced};
 use crate::host::{FlowConfig, FlowHost};
 use crate::network::{Network, SetupError, Traces};
 use crate::packet::SimPacket;
@@ -233,7 +234,7 @@ impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
     /// The outcome of what was run so far, once its packets have been audited.
     ///
     /// `duration_s` is the time from the scenario's `measure_from` until [now](Self::now): rates, utilisation and capacities are over
-    /// that time. Before `measure_from` nothing is measured: it is zero, as are all rates and counts, and no delay has a value. A
+    /// that time. Before `measure_from` nothing is measured: it is zero, as are all rates and counts but those of packets on their way, and no delay has a value. A
     /// bin of the series that has not ended is left out.
     pub fn finish(mut self) -> Result<Outcome, Unbalanced> {
         self.engine.audit()?;
@@ -330,6 +331,13 @@ impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
         }
         let delivered: u64 = recorder.flows.iter().map(|flow| flow.delivered).sum();
         let dropped: u64 = recorder.flows.iter().map(|flow| flow.dropped).sum();
+        let sent: u64 = recorder.flows.iter().map(|flow| flow.sent.saturating_sub(flow.ended_before)).sum();
+        let mut left = 0;
+        for element in self.engine.elements() {
+            element.for_each(&mut |packet| {
+                left += u64::from(packet.is_data() && packet.direction() == Direction::Forward);
+            });
+        }
         let marks = recorder.flows.iter().fold(MarkCounts::default(), |sum, flow| sum + flow.marks);
         let bottleneck = self.bottleneck(&links);
         let row = bottleneck.map(|index| &links[index]);
@@ -355,6 +363,8 @@ impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
             loss_percent: percent(dropped, delivered + dropped),
             delivered_packets: delivered,
             dropped_packets: dropped,
+            sent_packets: Some(sent),
+            left_packets: Some(left),
             retransmitted_packets: retransmitted,
             marks,
             jain: (flows.len() > 1).then(|| jain(flows.iter().map(|flow| flow.throughput_mbps))).flatten(),

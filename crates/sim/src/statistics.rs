@@ -29,6 +29,10 @@ pub struct FlowStatistics {
     pub bytes: u64,
     /// IP bytes that arrived since the run began, for time series.
     pub arrived_bytes: u64,
+    /// Packets sent since the run began.
+    pub sent: u64,
+    /// Packets delivered or dropped before the measured interval.
+    pub ended_before: u64,
     /// Packets delivered.
     pub delivered: u64,
     /// Packets dropped on the way.
@@ -46,6 +50,8 @@ impl FlowStatistics {
             last_link,
             bytes: 0,
             arrived_bytes: 0,
+            sent: 0,
+            ended_before: 0,
             delivered: 0,
             dropped: 0,
             marks: MarkCounts::default(),
@@ -107,6 +113,13 @@ impl Recorder {
 
 impl<P: Routed, E: Reporting> Observer<P, E> for Recorder {
     #[inline]
+    fn sent(&mut self, _now: Time, packet: &P) {
+        if Self::is_forward_data(packet) {
+            self.flows[packet.endpoint()].sent += 1;
+        }
+    }
+
+    #[inline]
     fn entered(&mut self, element: usize, now: Time, packet: &P) {
         if let Some(link) = &mut self.links[element] {
             link.meter.entered(now, packet);
@@ -133,8 +146,11 @@ impl<P: Routed, E: Reporting> Observer<P, E> for Recorder {
         if let Some(link) = &mut self.links[element] {
             link.meter.dropped(dropped);
         }
-        if dropped.at >= self.measure_from && Self::is_forward_data(&dropped.packet) {
-            self.flows[dropped.packet.endpoint()].dropped += 1;
+        if Self::is_forward_data(&dropped.packet) {
+            let flow = &mut self.flows[dropped.packet.endpoint()];
+            let counter =
+                if dropped.at >= self.measure_from { &mut flow.dropped } else { &mut flow.ended_before };
+            *counter += 1;
         }
     }
 
@@ -146,6 +162,7 @@ impl<P: Routed, E: Reporting> Observer<P, E> for Recorder {
         let flow = &mut self.flows[packet.endpoint()];
         flow.arrived_bytes += u64::from(packet.size());
         if now < self.measure_from {
+            flow.ended_before += 1;
             return;
         }
         flow.delivered += 1;

@@ -132,6 +132,24 @@ fn a_run_may_end_at_any_time() {
 }
 
 #[test]
+fn what_was_sent_was_delivered_dropped_or_is_left() {
+    let doubles = |hop: &Hop| matches!(hop, Hop::Element(element) if element.name() == "duplicate");
+    let (mut checked, mut left) = (0, 0);
+    for index in 0..200 {
+        let (scenario, traces) = random_scenario(index);
+        if scenario.flows.iter().any(|flow| flow.path.iter().any(doubles)) {
+            continue;
+        }
+        let run = run(&scenario, &traces).unwrap().run;
+        let [sent, remaining] = [run.sent_packets, run.left_packets].map(|count| count.expect("it is known"));
+        assert_eq!(sent, run.delivered_packets + run.dropped_packets + remaining, "{index}");
+        checked += 1;
+        left += remaining;
+    }
+    assert!(checked > 50 && left > 0, "{checked} runs, {left} packets left");
+}
+
+#[test]
 fn nothing_is_measured_before_measuring_begins() {
     let (mut scenario, traces) = random_scenario(7);
     scenario.measure_from = Duration::from_millis(900);
