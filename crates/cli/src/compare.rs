@@ -25,6 +25,7 @@ pub fn execute(arguments: &arguments::Compare) -> Result<(), Failure> {
     if let Some(folder) = folder {
         output::write(folder, &table, &origin, arguments.logs.into())?;
     }
+    table.warnings().iter().for_each(|warning| text::say(&format!("warning: {warning}")));
     match arguments.format {
         Format::Json => text::print_json(&table.document(origin)),
         Format::Csv => text::print(&table.csv()),

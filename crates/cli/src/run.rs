@@ -1,9 +1,6 @@
 //! `run`: one scenario file.
 
-use std::path::Path;
-
 use brakelight_emulator::invoker::AsInvoker;
-use brakelight_emulator::supervisor::Janitor;
 use brakelight_lab::output::Logs;
 use brakelight_lab::series::SeriesFormat;
 use brakelight_lab::{Runner, Simulator, input, jobs, run};
@@ -40,7 +37,6 @@ pub fn execute(arguments: &arguments::Run) -> Result<(), Failure> {
     let traces = input::traces(&scenario, &arguments.scenario, &names)?;
     drop(user);
     let origin = origin::origin(scenario.seed);
-    let mut janitor = None;
     let (folder, table) = match arguments.on {
         Arena::Simulator => {
             if !arguments.force {
@@ -58,9 +54,6 @@ pub fn execute(arguments: &arguments::Run) -> Result<(), Failure> {
             })?;
             emulated::check_hosts(&hosts)?;
             let folder = arguments.out.as_deref().map(Folder::create).transpose()?;
-            let watch = |(staging, parents): (&Path, _)| Janitor::watch(staging, parents);
-            let watched = folder.as_ref().map(|folder| watch(folder.in_the_making()));
-            janitor = watched.transpose().map_err(Failure::run)?;
             let (seeds, command) = (arguments.runs, origin.command.as_str());
             let result = emulated::scenario(&scenario, &traces, &hosts, seeds, folder.as_ref(), command)?;
             // The links' logs were written while packets passed.
@@ -71,7 +64,7 @@ pub fn execute(arguments: &arguments::Run) -> Result<(), Failure> {
     if let Some(folder) = folder {
         output::write(folder, &table, &origin, logs)?;
     }
-    drop(janitor);
+    table.warnings().iter().for_each(|warning| text::say(&format!("warning: {warning}")));
     match arguments.format {
         Format::Json => text::print_json(&table.document(origin)),
         Format::Csv => text::print(&table.csv()),

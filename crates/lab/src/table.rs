@@ -8,6 +8,12 @@ use crate::report::{Recorded, Report};
 use crate::summary::{self, Overall};
 use crate::text::{Screen, csv};
 
+/// A run that loses more says little about anything else.
+const MOST_LOST_PERCENT: f64 = 50.0;
+
+/// More than what rounding at the ends of the measured interval makes of a link in full use.
+const MOST_USED: f64 = 1.005;
+
 /// Rows with all that belongs to them.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
@@ -47,6 +53,30 @@ impl Table {
     /// One row per scheme, best power first, over all traces. Ratios are to the first row's scheme.
     pub fn overall(&self) -> Vec<Overall> {
         summary::overall(&self.runs, self.runs.first().map(|run| run.scheme.as_str()))
+    }
+
+    /// What a reader of the numbers should be told with them, a sentence each: that a run lost most of what it sent, that a
+    /// capacity is an estimate.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        for run in &self.runs {
+            let (scheme, trace) = (&run.scheme, &run.trace);
+            if run.loss_percent > MOST_LOST_PERCENT {
+                warnings.push(format!(
+                    "{scheme} on {trace} lost {:.0} % of its packets: rates and delays are those of the few that arrived",
+                    run.loss_percent
+                ));
+            }
+            for link in run.links.iter().filter(|link| link.utilization > MOST_USED) {
+                warnings.push(format!(
+                    "{scheme}: {:.1} % of link `{}` was used: its capacity is an estimate of what a user with packets always \
+                     waiting would have had",
+                    100.0 * link.utilization,
+                    link.name
+                ));
+            }
+        }
+        warnings
     }
 
     /// The rows as the JSON document of `compare` and `run`.
