@@ -134,6 +134,7 @@ mod kernel {
             token_limit: 5.0,
         };
         let router = Router::attach(&route).map_err(failure)?;
+        router.notes.iter().for_each(|note| text::say(&format!("note: {note}")));
         text::say(&format!(
             "routing what comes in by {} at {} Mbit/s, marks on the way out by {}",
             route.device,

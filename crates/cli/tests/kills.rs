@@ -32,7 +32,7 @@ fn kill(mut child: Child) -> bool {
 #[test]
 fn a_simulation_killed_at_any_moment_leaves_a_whole_result_or_nothing() {
     let scratch = Scratch::new("kills-simulator");
-    scratch.write("two.toml", TWO_FLOWS.replace("\"10s\"", "\"2s\""));
+    scratch.write("two.toml", TWO_FLOWS.replace("\"10s\"", "\"5s\""));
     let start = |scratch: &Scratch| {
         let arguments = ["run", "two.toml", "--out", "a/results", "--series", "csv", "--link-logs"];
         let mut command = scratch.command(&arguments);
@@ -40,7 +40,7 @@ fn a_simulation_killed_at_any_moment_leaves_a_whole_result_or_nothing() {
     };
     // How long one takes here.
     let began = std::time::Instant::now();
-    start(&scratch).wait().unwrap();
+    assert!(start(&scratch).wait().unwrap().success());
     let length = began.elapsed();
     let whole = scratch.list();
     fs::remove_dir_all(scratch.path("a")).unwrap();

@@ -31,6 +31,8 @@ pub struct Merging {
     device: String,
     /// What says that it was on before; none if it was off.
     record: Option<PathBuf>,
+    /// Whether a router that was killed had left it off.
+    pub left_off: bool,
 }
 
 impl Merging {
@@ -43,8 +45,9 @@ impl Merging {
             fs::write(&record, format!("generic receive offload of {device} was on\n")).map_err(failed)?;
             ask(device, SET, 0)?;
         }
-        let record = (merges || record.exists()).then_some(record);
-        Ok(Merging { device: device.to_string(), record })
+        let left_off = !merges && record.exists();
+        let record = (merges || left_off).then_some(record);
+        Ok(Merging { device: device.to_string(), record, left_off })
     }
 }
 

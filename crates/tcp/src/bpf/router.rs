@@ -30,6 +30,8 @@ const FIRST: [u8; 4] = [0; 4];
 pub struct Router {
     /// Devices that packets leave by.
     pub out: Vec<String>,
+    /// What was found and cleared on the way, in words.
+    pub notes: Vec<String>,
     /// The shaper's rate.
     pub rate_bps: u64,
     maps: Maps,
@@ -133,6 +135,16 @@ impl Router {
         };
         // Merged packets would share one mark.
         let merging = Merging::off(&route.device)?;
+        let mut notes = Vec::new();
+        if let Some(shaper) = shaper.as_ref().filter(|shaper| shaper.in_place_of_another) {
+            notes.push(format!("removed {}, which a router that was killed had left", shaper.name()));
+        }
+        if merging.left_off {
+            let device = &route.device;
+            notes.push(format!(
+                "a router that was killed had left generic receive offload of {device} off: it is switched on at the end"
+            ));
+        }
         let devices = router_place {
             shaper: shaper_index,
             link_header: ETHERNET,
@@ -149,6 +161,7 @@ impl Router {
         };
         let mut router = Router {
             out: Vec::new(),
+            notes,
             rate_bps,
             maps,
             links: Vec::new(),

@@ -10,6 +10,8 @@ pub struct Shaper {
     name: String,
     dual: bool,
     rate_bps: u64,
+    /// Whether one of a router that was killed stood in its place.
+    pub in_place_of_another: bool,
 }
 
 /// The two classes of a shaper for two queues, and what `skb->priority` says to choose them.
@@ -30,9 +32,22 @@ impl Shaper {
     pub fn make(device: &str, rate_bps: u64, limit_bytes: u64, dual: bool) -> Result<Self, Error> {
         let name = name_of(device);
         let name = name.as_str();
-        clear(name)?;
+        let in_place_of_another = clear(name)?;
         // One queue: its packets depart one after another.
-        let ifb = ["link", "add", "dev", name, "numtxqueues", "1", "numrxqueues", "1", "type", "ifb"];
+        let ifb = [
+            "link",
+            "add",
+            "dev",
+            name,
+            "address",
+            ADDRESS,
+            "numtxqueues",
+            "1",
+            "numrxqueues",
+            "1",
+            "type",
+            "ifb",
+        ];
         run("ip", &ifb).map_err(|error| match error {
             Error::Kernel { what, why }
                 if why.contains("not supported") || why.contains("Unknown device type") =>
@@ -44,7 +59,7 @@ impl Shaper {
             }
             other => other,
         })?;
-        let shaper = Shaper { name: name.to_string(), dual, rate_bps };
+        let shaper = Shaper { name: name.to_string(), dual, rate_bps, in_place_of_another };
         run("ip", &["link", "set", "dev", name, "up", "alias", &format!("{ALIAS}{}", std::process::id())])?;
         let rate = format!("{rate_bps}bit");
         // Two milliseconds of the rate, for a timer that is late; two packets at least.
@@ -101,6 +116,9 @@ impl Drop for Shaper {
     }
 }
 
+/// Link address of a router's device: what tells one that was killed before it gave it an alias. "brake", locally administered.
+const ADDRESS: &str = "02:62:72:61:6b:65";
+
 /// Alias of a router's device; the number of the process follows.
 const ALIAS: &str = "brakelight router of process ";
 
@@ -118,17 +136,18 @@ fn name_of(device: &str) -> String {
     format!("bl-{beginning}-{hash:08x}")
 }
 
-/// Removes what a router that was killed left behind, and nothing else.
-fn clear(name: &str) -> Result<(), Error> {
-    let Ok(shown) = run("ip", &["link", "show", "dev", name]) else { return Ok(()) };
+/// Removes what a router that was killed left behind, and nothing else. Returns `false` if there was nothing.
+fn clear(name: &str) -> Result<bool, Error> {
+    let Ok(shown) = run("ip", &["link", "show", "dev", name]) else { return Ok(false) };
     let process = shown.lines().find_map(|line| line.trim().strip_prefix("alias ")?.strip_prefix(ALIAS));
     match process {
         Some(process) if !std::path::Path::new("/proc").join(process.trim()).exists() => {
-            run("ip", &["link", "del", "dev", name]).map(drop)
+            run("ip", &["link", "del", "dev", name]).map(|_| true)
         }
         Some(process) => {
             Err(Error::Input(format!("process {} has a router on this device already", process.trim())))
         }
+        None if shown.contains(ADDRESS) => run("ip", &["link", "del", "dev", name]).map(|_| true),
         None => Err(Error::Input(format!(
             "the router needs the name {name}, which another device has: `ip link set {name} name ...` renames it"
         ))),
