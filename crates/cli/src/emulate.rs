@@ -19,7 +19,6 @@ use brakelight_emulator::measure::{self, Measured, Meter};
 use brakelight_emulator::meter::Live;
 use brakelight_emulator::outcome::Directions;
 use brakelight_emulator::spec::{Bottleneck, Direction};
-use brakelight_emulator::supervisor::Janitor;
 use brakelight_lab::jobs::JobOutcome;
 use brakelight_lab::output::Logs;
 use brakelight_lab::run;
@@ -103,14 +102,6 @@ pub fn execute(arguments: &Arguments) -> Result<(), Failure> {
     let setup = setup(arguments)?;
     let folder = arguments.log.as_deref().map(Folder::create).transpose();
     let folder = folder.map_err(|failure| Failure::input(failure.message.replacen("--out", "--log", 1)))?;
-    let janitor = folder
-        .as_ref()
-        .map(|folder| {
-            let (staging, parents) = folder.in_the_making();
-            Janitor::watch(staging, parents)
-        })
-        .transpose()
-        .map_err(Failure::run)?;
     let live = [Arc::new(Live::default()), Arc::new(Live::default())];
     let name = name(&arguments.command[0]);
     let mut threads = Vec::new();
@@ -154,7 +145,6 @@ pub fn execute(arguments: &Arguments) -> Result<(), Failure> {
     if let Some(folder) = folder {
         write(folder, arguments, &directions, outcome, [up, down])?;
     }
-    drop(janitor);
     match u8::try_from(ended.code) {
         Ok(0) => Ok(()),
         // It is for the command to say what went wrong.

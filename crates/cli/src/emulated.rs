@@ -8,7 +8,6 @@ use brakelight_emulator::invoker::AsInvoker;
 use brakelight_emulator::measure::{Measured, Meter, Settings};
 use brakelight_emulator::outcome::Directions;
 use brakelight_emulator::spec::Direction;
-use brakelight_emulator::supervisor::Janitor;
 use brakelight_emulator::workload::{Hosts, Workload};
 use brakelight_lab::jobs::JobOutcome;
 use brakelight_lab::series::file_name;
@@ -77,8 +76,7 @@ fn one(
     command: &str,
 ) -> Result<Outcome, Failure> {
     let workload = Workload::of(scenario, traces, hosts.clone())?;
-    let scratch = Scratch::new("hosts")?;
-    let janitor = Janitor::watch(scratch.path(), &[]).map_err(Failure::run)?;
+    let (scratch, janitor) = Scratch::watched("hosts")?;
     let user = AsInvoker::begin();
     workload.prepare(scratch.path(), scenario).map_err(Failure::run)?;
     drop(user);

@@ -98,12 +98,6 @@ impl Folder {
         Ok(path)
     }
 
-    /// What goes if the work is given up: the folder in the making; and the folders that had to be made above it, the lowest first, as far as
-    /// they are empty.
-    pub fn in_the_making(&self) -> (&Path, &[PathBuf]) {
-        (&self.staging, &self.made)
-    }
-
     /// Moves everything into place and says where that is.
     pub fn keep(mut self) -> Result<PathBuf, Failure> {
         let _user = AsInvoker::begin();
@@ -354,7 +348,7 @@ mod tests {
 
         // As any folder is made, and of a name that is another each time.
         let (first, second) = (Folder::create(&scratch.join("x")).unwrap(), partial("x"));
-        let staging = first.in_the_making().0.to_path_buf();
+        let staging = first.staging.clone();
         assert_eq!(staging.metadata().unwrap().permissions().mode() & 0o777, 0o700);
         assert_ne!(staging.file_name().unwrap(), second.as_str());
         let place = first.keep().unwrap();

@@ -6,7 +6,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use brakelight_emulator::invoker::AsInvoker;
-use brakelight_emulator::supervisor;
+use brakelight_emulator::supervisor::{self, Janitor};
 
 use crate::failure::Failure;
 
@@ -18,10 +18,20 @@ pub struct Scratch(PathBuf);
 impl Scratch {
     /// Makes a folder whose name begins with `brakelight-` and `what`. Fails where there is something already, be it a link.
     pub fn new(what: &str) -> Result<Self, Failure> {
+        Scratch::at(place(what))
+    }
+
+    /// [`new`](Self::new), with a process that removes it if this one is killed. Must be called before there are other
+    /// threads.
+    pub fn watched(what: &str) -> Result<(Self, Janitor), Failure> {
+        let folder = place(what);
+        let mut janitor = Janitor::start().map_err(Failure::run)?;
+        janitor.tell(&folder, &[]).map_err(Failure::run)?;
+        Ok((Scratch::at(folder)?, janitor))
+    }
+
+    fn at(folder: PathBuf) -> Result<Self, Failure> {
         let _user = AsInvoker::begin();
-        let number = || RandomState::new().hash_one(std::process::id());
-        let name = format!("brakelight-{what}-{:016x}{:016x}", number(), number());
-        let folder = std::env::temp_dir().join(name);
         let made = DirBuilder::new().mode(0o700).create(&folder);
         made.map_err(|error| Failure::run(format!("{}: {error}", folder.display())))?;
         Ok(Scratch(folder))
@@ -31,6 +41,12 @@ impl Scratch {
     pub fn path(&self) -> &Path {
         &self.0
     }
+}
+
+/// Where a folder goes that is made now.
+fn place(what: &str) -> PathBuf {
+    let number = || RandomState::new().hash_one(std::process::id());
+    std::env::temp_dir().join(format!("brakelight-{what}-{:016x}{:016x}", number(), number()))
 }
 
 impl Drop for Scratch {

@@ -134,13 +134,6 @@ impl Janitor {
         })?))
     }
 
-    /// [`start`](Self::start) and [`tell`](Self::tell) in one.
-    pub fn watch(path: &Path, parents: &[PathBuf]) -> io::Result<Self> {
-        let mut janitor = Janitor::start()?;
-        janitor.tell(path, parents)?;
-        Ok(janitor)
-    }
-
     /// Has `path` removed if this process is killed from now on, and then those of `parents`, in this order, that
     /// are empty; in place of what was to be removed before. To be called before `path` is made.
     pub fn tell(&mut self, path: &Path, parents: &[PathBuf]) -> io::Result<()> {
