@@ -20,6 +20,14 @@ impl Bar {
         bar
     }
 
+    /// Says something to people, above the bar: one line.
+    pub fn say(&self, line: &str) {
+        match &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(bar) => bar.suspend(|| text::say(line)),
+            None => text::say(line),
+        }
+    }
+
     fn replace(&self, next: Option<ProgressBar>) {
         let mut bar = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(bar) = std::mem::replace(&mut *bar, next) {
@@ -46,11 +54,6 @@ impl Progress for Bar {
             bar.set_message(text::line(label));
             bar.inc(1);
         }
-    }
-
-    /// Says something to people, above the bar: one line.
-    pub fn say(&self, line: &str) {
-        self.0.suspend(|| text::say(line));
     }
 }
 

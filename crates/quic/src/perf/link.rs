@@ -185,6 +185,8 @@ fn unread(error: ReadError) -> StreamError {
     match error {
         ReadError::Reset(_) => StreamError::Reset,
         ReadError::ClosedStream => StreamError::Ended,
+        // The connection's own words say why.
+        ReadError::ConnectionLost(error) => StreamError::Lost(error.to_string()),
         error => StreamError::Lost(error.to_string()),
     }
 }
@@ -193,6 +195,7 @@ fn unwritten(error: WriteError) -> StreamError {
     match error {
         WriteError::Stopped(_) => StreamError::Stopped,
         WriteError::ClosedStream => StreamError::Ended,
+        WriteError::ConnectionLost(error) => StreamError::Lost(error.to_string()),
         error => StreamError::Lost(error.to_string()),
     }
 }
