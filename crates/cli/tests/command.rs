@@ -2,7 +2,6 @@
 
 mod support;
 
-use std::io::Write;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 

@@ -207,7 +207,8 @@ fn case(kind: &'static str, name: &str, bytes: Vec<u8>, words: &[&str]) -> Case 
 pub fn draw(random: &mut Random) -> Option<Case> {
     match below(random, 22) {
         0..6 => {
-            let bytes = document(random, *pick(random, SCENARIOS));
+            let scenario = *pick(random, SCENARIOS);
+            let bytes = document(random, scenario);
             let affordable =
                 std::str::from_utf8(&bytes).ok().and_then(|text| file::read("x.toml", text).ok());
             if affordable.is_some_and(|scenario| steps(&scenario) > MOST_STEPS) {
@@ -284,7 +285,7 @@ pub fn draw(random: &mut Random) -> Option<Case> {
                 &["reproduce", "x"],
                 &["compare", "--trace", "x", "--schemes", "cubic", "--duration", "100ms"],
             ];
-            Some(case("noise", "x", bytes, pick(random, &lines)))
+            Some(case("noise", "x", bytes, *pick(random, &lines[..])))
         }
     }
 }

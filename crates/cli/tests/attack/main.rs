@@ -73,7 +73,7 @@ fn run(case: &Case, scratch: &Scratch) -> Result<End, String> {
     // Files, because a pipe that fills would be a hang of the test's own.
     let (stdout, stderr) = (scratch.path("../attack-stdout"), scratch.path("../attack-stderr"));
     let limits = format!("ulimit -v {MOST_KIB} && ulimit -t {MOST_SECONDS} && exec \"$@\"");
-    let mut child = Command::new("sh")
+    let mut child = Command::new("/bin/sh")
         .args(["-c", &limits, "sh", env!("CARGO_BIN_EXE_brakelight")])
         .args(&case.arguments)
         .current_dir(scratch.path(""))
