@@ -2,7 +2,7 @@
 
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: help run install test quick prove bench book
+.PHONY: help run install test quick prove fuzz soak bench book
 
 help:
 	@echo 'make run     compare every scheme on the embedded traces; table here, report in brakelight-report/'
@@ -10,6 +10,8 @@ help:
 	@echo 'make test    everything the gate checks: format, lints, docs, all tests'
 	@echo 'make quick   format, lints and unit tests only'
 	@echo 'make prove   the long bars: 10 million inputs for each fuzzed parser'
+	@echo 'make fuzz    a minute of coverage-guided fuzzing of every parser'
+	@echo 'make soak    an hour of everything that lives long at once, watched; SECONDS=600 for ten minutes'
 	@echo 'make bench   simulator speed and queue cost'
 	@echo 'make book    the documentation as a book, in docs/book/'
 
@@ -34,6 +36,15 @@ quick:
 prove:
 	@scripts/setup test
 	scripts/prove
+
+fuzz:
+	@scripts/setup test
+	scripts/fuzz
+
+soak:
+	@scripts/setup test
+	cargo build --release --locked --all-features
+	scripts/soak $(SECONDS)
 
 bench:
 	@scripts/setup run
