@@ -1,7 +1,8 @@
 //! `compare`: every scheme on every trace.
 
+use brakelight_core::registry::Registry;
 use brakelight_lab::compare::{Compare, Plan};
-use brakelight_lab::{Error, Simulator};
+use brakelight_lab::{Error, Simulator, schemes};
 use brakelight_scenario::scheme::Scheme;
 use brakelight_scenario::trace::names::Names;
 
@@ -14,8 +15,8 @@ use crate::progress::Bar;
 use crate::text;
 
 /// Runs the command.
-pub fn execute(arguments: &arguments::Compare) -> Result<(), Failure> {
-    let plan = plan(arguments)?;
+pub fn execute(registry: &Registry, arguments: &arguments::Compare) -> Result<(), Failure> {
+    let plan = plan(registry, arguments)?;
     if !arguments.force {
         plan.check_cost()?;
     }
@@ -34,14 +35,17 @@ pub fn execute(arguments: &arguments::Compare) -> Result<(), Failure> {
 }
 
 /// Reads and checks everything before anything runs.
-fn plan(arguments: &arguments::Compare) -> Result<Plan, Failure> {
+fn plan(registry: &Registry, arguments: &arguments::Compare) -> Result<Plan, Failure> {
     let option = |name: &'static str| move |error| Failure::input(format!("--{name}: {error}"));
-    let schemes =
-        arguments.schemes.as_deref().map(Scheme::parse_list).transpose().map_err(option("schemes"))?;
-    let against = arguments.against.as_deref().map(Scheme::parse).transpose().map_err(option("against"))?;
+    let schemes = match arguments.schemes.as_deref() {
+        Some(list) => Scheme::parse_list_with(registry, list).map_err(option("schemes"))?,
+        None => schemes::defaults(registry),
+    };
+    let against = arguments.against.as_deref().map(|text| Scheme::parse_with(registry, text));
+    let against = against.transpose().map_err(option("against"))?;
     let request = Compare {
         traces: arguments.traces.clone(),
-        schemes: schemes.unwrap_or_default(),
+        schemes,
         against,
         rtt: arguments.rtt,
         buffer: arguments.buffer,

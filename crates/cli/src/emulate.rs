@@ -6,7 +6,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use brakelight_core::registry::DEFAULT_QUEUE;
+use brakelight_core::registry::{DEFAULT_QUEUE, Registry};
 use brakelight_core::time::Duration;
 use brakelight_core::units::Limit;
 use brakelight_emulator::command::{self, Setting};
@@ -95,11 +95,11 @@ pub struct Arguments {
 }
 
 /// Runs the command. Must be called before there are other threads.
-pub fn execute(arguments: &Arguments) -> Result<(), Failure> {
+pub fn execute(registry: &Registry, arguments: &Arguments) -> Result<(), Failure> {
     if arguments.doctor {
         return examine();
     }
-    let setup = setup(arguments)?;
+    let setup = setup(registry, arguments)?;
     let folder = arguments.log.as_deref().map(Folder::create).transpose();
     let folder = folder.map_err(|failure| Failure::input(failure.message.replacen("--out", "--log", 1)))?;
     let live = [Arc::new(Live::default()), Arc::new(Live::default())];
@@ -231,7 +231,7 @@ fn write(
     output::write(folder, &table, &origin::origin(arguments.seed), logs)
 }
 
-fn setup(arguments: &Arguments) -> Result<Setup, Failure> {
+fn setup(registry: &Registry, arguments: &Arguments) -> Result<Setup, Failure> {
     if arguments.queue.is_some() && arguments.up.is_none() && arguments.down.is_none() {
         return Err(Failure::input(
             "--queue: there is no link for it to stand at; give --up, --down or both",
@@ -240,8 +240,16 @@ fn setup(arguments: &Arguments) -> Result<Setup, Failure> {
     let user = AsInvoker::begin();
     let names = Names::from_environment().map_err(Failure::input)?;
     let setup = Setup {
-        up: direction(arguments, "up", arguments.up.as_deref(), arguments.up_queue.as_deref(), &names)?,
+        up: direction(
+            registry,
+            arguments,
+            "up",
+            arguments.up.as_deref(),
+            arguments.up_queue.as_deref(),
+            &names,
+        )?,
         down: direction(
+            registry,
             arguments,
             "down",
             arguments.down.as_deref(),
@@ -266,6 +274,7 @@ fn setup(arguments: &Arguments) -> Result<Setup, Failure> {
 }
 
 fn direction(
+    registry: &Registry,
     arguments: &Arguments,
     name: &str,
     service: Option<&str>,
@@ -275,7 +284,7 @@ fn direction(
     let mut direction = Direction::open(name, arguments.seed);
     let queue = queue.or(arguments.queue.as_deref()).unwrap_or(DEFAULT_QUEUE);
     direction.link = service
-        .map(|service| Bottleneck::parse(name, service, queue, arguments.buffer, names))
+        .map(|service| Bottleneck::parse_with(registry, name, service, queue, arguments.buffer, names))
         .transpose()
         .map_err(|error| Failure::input(format!("--{name}: {error}")))?;
     direction.loss = arguments.loss;

@@ -39,12 +39,41 @@ pub mod tcp;
 pub mod text;
 pub mod trace;
 
+use std::process::ExitCode;
+
+use brakelight_core::registry::Registry;
 use brakelight_emulator::invoker::AsInvoker;
 use command_line::Command;
 use failure::Failure;
 
-/// Does what the command line says.
-pub fn main() -> Result<(), Failure> {
+/// The whole command, with the algorithms of `registry`: a program that adds its own to the standard ones has them in every
+/// command that takes a name.
+///
+/// ```no_run
+/// use std::process::ExitCode;
+///
+/// use brakelight_core::registry::Registry;
+///
+/// fn main() -> ExitCode {
+///     let registry = Registry::standard();
+///     // registry.add_controller::<Mine>() ...
+///     brakelight_cli::main_with(&registry)
+/// }
+/// ```
+pub fn main_with(registry: &Registry) -> ExitCode {
+    match execute(registry) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            if !failure.message.is_empty() {
+                text::say(&format!("error: {failure}"));
+            }
+            ExitCode::from(failure.code)
+        }
+    }
+}
+
+/// Does what the command line says, with the algorithms of `registry`.
+pub fn execute(registry: &Registry) -> Result<(), Failure> {
     let Some(cli) = command_line::parse()? else { return Ok(()) };
     let emulates = match &cli.command {
         Command::Emulate(_) => true,
@@ -72,17 +101,17 @@ pub fn main() -> Result<(), Failure> {
     );
     let _user = unprivileged.then(AsInvoker::begin);
     match &cli.command {
-        Command::Compare(arguments) => compare::execute(arguments),
+        Command::Compare(arguments) => compare::execute(registry, arguments),
         Command::Run(arguments) => run::execute(arguments),
-        Command::List(arguments) => list::execute(arguments),
+        Command::List(arguments) => list::execute(registry, arguments),
         Command::Reproduce(arguments) => reproduce::execute(arguments),
         Command::Trace(arguments) => trace::execute(arguments),
         Command::Stability(arguments) => stability::execute(arguments),
         Command::Bench(arguments) => bench::execute(arguments),
-        Command::PerfServer(arguments) => perf::serve(arguments),
-        Command::Perf(arguments) => perf::execute(arguments),
+        Command::PerfServer(arguments) => perf::serve(registry, arguments),
+        Command::Perf(arguments) => perf::execute(registry, arguments),
         Command::Parity(arguments) => parity::execute(arguments),
-        Command::Emulate(arguments) => emulate::execute(arguments),
+        Command::Emulate(arguments) => emulate::execute(registry, arguments),
         Command::Tcp(arguments) => tcp::execute(arguments),
         Command::Router(command) => router::execute(command),
         Command::QuinnHosts(arguments) => quinn_hosts::execute(arguments),

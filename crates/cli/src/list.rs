@@ -1,5 +1,6 @@
 //! `list`: the registry, with defaults and sources.
 
+use brakelight_core::registry::Registry;
 use brakelight_lab::listing;
 
 use crate::arguments::{Format, Kind, List};
@@ -7,14 +8,14 @@ use crate::failure::Failure;
 use crate::text;
 
 /// Runs the command.
-pub fn execute(arguments: &List) -> Result<(), Failure> {
+pub fn execute(registry: &Registry, arguments: &List) -> Result<(), Failure> {
     let listing = match arguments.kind {
-        Kind::Schemes => listing::schemes(),
-        Kind::Controllers => listing::controllers(),
-        Kind::Queues => listing::queues(),
-        Kind::Feedbacks => listing::feedbacks(),
-        Kind::Elements => listing::elements(),
-        Kind::Radios => listing::radios(),
+        Kind::Schemes => listing::schemes(registry),
+        Kind::Controllers => listing::controllers(registry),
+        Kind::Queues => listing::queues(registry),
+        Kind::Feedbacks => listing::feedbacks(registry),
+        Kind::Elements => listing::elements(registry),
+        Kind::Radios => listing::radios(registry),
         Kind::Traces => listing::traces()?,
     };
     match arguments.format {

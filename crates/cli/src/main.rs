@@ -3,14 +3,8 @@
 
 use std::process::ExitCode;
 
+use brakelight_core::registry::Registry;
+
 fn main() -> ExitCode {
-    match brakelight_cli::main() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            if !failure.message.is_empty() {
-                brakelight_cli::text::say(&format!("error: {failure}"));
-            }
-            ExitCode::from(failure.code)
-        }
-    }
+    brakelight_cli::main_with(&Registry::standard())
 }

@@ -3,7 +3,7 @@
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::{Mutex, PoisonError};
 
-use brakelight_core::registry::ControllerConfig;
+use brakelight_core::registry::{ControllerConfig, Registry};
 use brakelight_core::units::Bytes;
 use brakelight_lab::Progress;
 use brakelight_quic::adapter::{Path, Place, Settings, Unsupported};
@@ -33,9 +33,9 @@ mod stock;
 const PORT: u16 = 4433;
 
 /// Runs `perf-server`: until it is interrupted.
-pub fn serve(arguments: &arguments::Server) -> Result<(), Failure> {
+pub fn serve(registry: &Registry, arguments: &arguments::Server) -> Result<(), Failure> {
     let listen = resolve(&arguments.listen)?.0;
-    let control = control(&arguments.controller, Place::Driver, arguments.own_path)?;
+    let control = control(registry, &arguments.controller, Place::Driver, arguments.own_path)?;
     let identity = match (&arguments.cert, &arguments.key) {
         (Some(certificates), Some(key)) => Identity::read(certificates, key)?,
         _ => Identity::self_signed(),
@@ -60,8 +60,8 @@ pub fn serve(arguments: &arguments::Server) -> Result<(), Failure> {
 }
 
 /// Runs `perf`.
-pub fn execute(arguments: &arguments::Client) -> Result<(), Failure> {
-    let plan = plan(arguments)?;
+pub fn execute(registry: &Registry, arguments: &arguments::Client) -> Result<(), Failure> {
+    let plan = plan(registry, arguments)?;
     if matches!(plan.trust, Trust::Anyone) {
         text::say("note: the server's certificate is not verified; --pin or --ca verifies it");
     }
@@ -85,7 +85,7 @@ pub fn execute(arguments: &arguments::Client) -> Result<(), Failure> {
     }
 }
 
-fn plan(arguments: &arguments::Client) -> Result<Plan, Failure> {
+fn plan(registry: &Registry, arguments: &arguments::Client) -> Result<Plan, Failure> {
     let (server, server_name) = resolve(&arguments.server)?;
     if server.port() == 0 {
         return Err(Failure::input(format!(
@@ -95,7 +95,7 @@ fn plan(arguments: &arguments::Client) -> Result<Plan, Failure> {
     }
     // Beside quinn's own Cubic stands what an application of quinn would have.
     let place = if arguments.compare_stock { Place::Stack } else { Place::Driver };
-    let control = control(&arguments.controller, place, arguments.own_path)?;
+    let control = control(registry, &arguments.controller, place, arguments.own_path)?;
     let trust = match (&arguments.pin, &arguments.ca) {
         (Some(pin), _) => Trust::Pinned(Fingerprint::parse(pin).ok_or_else(|| {
             Failure::input(format!(
@@ -168,11 +168,11 @@ fn resolve(text: &str) -> Result<(SocketAddr, String), Failure> {
     Ok((address, name.to_string()))
 }
 
-fn control(text: &str, place: Place, own_path: bool) -> Result<Settings, Failure> {
+fn control(registry: &Registry, text: &str, place: Place, own_path: bool) -> Result<Settings, Failure> {
     let words = Words::parse(text).ok_or_else(|| {
         Failure::input(format!("--controller: `{text}` is not `name` or `name:option=value,option=value`"))
     })?;
-    let config = Spelled::<ControllerConfig>::from_words(words)
+    let config = Spelled::<ControllerConfig>::from_words_with(registry, words)
         .map_err(|error| Failure::input(format!("--controller: {error}")))?;
     let path = if own_path { Path::Own } else { Path::Public };
     Settings::new((*config).clone(), place, path).map_err(|error| {

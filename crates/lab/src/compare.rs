@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use brakelight_core::path::trace::Trace;
-use brakelight_core::registry::Host;
+use brakelight_core::registry::{Host, Registry};
 use brakelight_core::time::Duration;
 use brakelight_core::units::Limit;
 use brakelight_scenario::compare::Compare as One;
@@ -27,7 +27,7 @@ use crate::text;
 pub struct Compare {
     /// Mahimahi trace files, or names of traces; none stands for the embedded traces that are meant for comparisons.
     pub traces: Vec<String>,
-    /// The schemes; none stands for [`schemes::defaults`].
+    /// The schemes; none stands for [`schemes::defaults`] of the standard registry.
     pub schemes: Vec<Scheme>,
     /// The scheme of one competing flow at the same queue.
     pub against: Option<Scheme>,
@@ -90,7 +90,10 @@ pub struct Plan {
 impl Plan {
     /// Plans a comparison whose traces `names` knows.
     pub fn new(request: &Compare, names: &Names) -> Result<Self, Error> {
-        let schemes = if request.schemes.is_empty() { schemes::defaults() } else { request.schemes.clone() };
+        let schemes = match request.schemes.as_slice() {
+            [] => schemes::defaults(&Registry::standard()),
+            given => given.to_vec(),
+        };
         let given = match request.traces.as_slice() {
             [] => EMBEDDED.iter().filter(|trace| trace.default).map(|trace| trace.name.to_string()).collect(),
             given => given.to_vec(),

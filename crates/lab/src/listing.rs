@@ -1,8 +1,7 @@
 //! What there is: schemes, algorithms with their options, traces; each list as JSON, as rows and as text.
 
 use brakelight_core::parameters::Parameter;
-use brakelight_core::path::elements::{ELEMENTS, RADIOS};
-use brakelight_core::registry::{CONTROLLERS, Entry, FEEDBACKS, Host, QUEUES};
+use brakelight_core::registry::{Entry, Host, Registry};
 use brakelight_scenario::trace::OPPORTUNITY;
 use brakelight_scenario::trace::embedded::EMBEDDED;
 use brakelight_scenario::trace::names::Names;
@@ -46,9 +45,9 @@ impl Listing {
 }
 
 /// The schemes that are compared where none is named.
-pub fn schemes() -> Listing {
+pub fn schemes(registry: &Registry) -> Listing {
     let host = |host: Host| if host == Host::Tcp { "tcp" } else { "quic" };
-    let rows: Vec<Vec<String>> = schemes::defaults()
+    let rows: Vec<Vec<String>> = schemes::defaults(registry)
         .iter()
         .map(|scheme| {
             let parts = [scheme.controller().words(), scheme.feedback().words(), scheme.queue().words()];
@@ -78,33 +77,34 @@ pub fn schemes() -> Listing {
 }
 
 /// The controllers: senders.
-pub fn controllers() -> Listing {
-    entries("controllers", CONTROLLERS)
+pub fn controllers(registry: &Registry) -> Listing {
+    entries("controllers", registry.controllers())
 }
 
 /// The queues of routers.
-pub fn queues() -> Listing {
-    entries("queues", QUEUES)
+pub fn queues(registry: &Registry) -> Listing {
+    entries("queues", registry.queues())
 }
 
 /// What receivers send back.
-pub fn feedbacks() -> Listing {
-    entries("feedbacks", FEEDBACKS)
+pub fn feedbacks(registry: &Registry) -> Listing {
+    entries("feedbacks", registry.feedbacks())
 }
 
 /// What else may stand on a path beside links.
-pub fn elements() -> Listing {
-    entries("elements", ELEMENTS)
+pub fn elements(registry: &Registry) -> Listing {
+    entries("elements", registry.elements())
 }
 
 /// Wireless links.
-pub fn radios() -> Listing {
-    entries("radios", RADIOS)
+pub fn radios(registry: &Registry) -> Listing {
+    entries("radios", registry.radios())
 }
 
 /// Algorithms: a heading for each, a line for each option.
-fn entries(key: &'static str, entries: &'static [Entry]) -> Listing {
-    let json = entries.iter().map(|entry| {
+fn entries<'a>(key: &'static str, entries: impl Iterator<Item = &'a Entry>) -> Listing {
+    let entries: Vec<Entry> = entries.cloned().collect();
+    let json: Vec<Value> = entries.iter().map(|entry| {
         let parameters = (entry.parameters)().into_iter().map(|p| {
             json!({ "name": p.name, "meaning": p.meaning, "unit": p.unit, "default": p.default, "range": p.range, "source": p.source })
         });
@@ -112,11 +112,11 @@ fn entries(key: &'static str, entries: &'static [Entry]) -> Listing {
             "name": entry.name, "aliases": entry.aliases, "summary": entry.summary,
             "parameters": parameters.collect::<Vec<_>>(),
         })
-    });
+    }).collect();
     let heading =
         ["name", "option", "default", "unit", "range", "source", "meaning"].map(String::from).to_vec();
     let mut rows = Vec::new();
-    for entry in entries {
+    for entry in &entries {
         rows.push(vec![
             entry.name.into(),
             String::new(),
@@ -151,7 +151,7 @@ fn entries(key: &'static str, entries: &'static [Entry]) -> Listing {
         });
         blocks.collect::<Vec<_>>().join("\n")
     };
-    Listing { key, json: json.collect(), heading, rows, table: Box::new(table) }
+    Listing { key, json, heading, rows, table: Box::new(table) }
 }
 
 /// What may be given: the choices, where every value of a kind is as good as another.

@@ -24,7 +24,7 @@ pub mod gilbert_elliott;
 pub mod jitter;
 pub mod link;
 pub mod loss;
-mod outbox;
+pub mod outbox;
 pub mod reorder;
 pub mod rewrite;
 pub mod trace;

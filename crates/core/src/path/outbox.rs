@@ -9,31 +9,37 @@ use crate::time::Time;
 
 /// Outputs in the order they happened. Polled after each packet, it holds one or two.
 #[derive(Clone, Debug)]
-pub(super) struct Outbox<P>(VecDeque<Output<P>>);
+pub struct Outbox<P>(VecDeque<Output<P>>);
+
+impl<P: Packet> Default for Outbox<P> {
+    fn default() -> Self {
+        Outbox::new()
+    }
+}
 
 impl<P: Packet> Outbox<P> {
     /// Nothing happened yet.
-    pub(super) fn new() -> Self {
+    pub fn new() -> Self {
         Outbox(VecDeque::new())
     }
 
     /// The packet left at `at`.
-    pub(super) fn pass(&mut self, at: Time, packet: P) {
+    pub fn pass(&mut self, at: Time, packet: P) {
         self.0.push_back(Output::Departed(Departed::passed(at, packet)));
     }
 
     /// The packet left at `at` and had never entered.
-    pub(super) fn make(&mut self, at: Time, packet: P) {
+    pub fn make(&mut self, at: Time, packet: P) {
         self.0.push_back(Output::Duplicated(Departed::passed(at, packet)));
     }
 
     /// The packet died at `at`.
-    pub(super) fn lose(&mut self, at: Time, packet: P, reason: Reason) {
+    pub fn lose(&mut self, at: Time, packet: P, reason: Reason) {
         self.0.push_back(Output::Dropped(Dropped { at, packet, reason }));
     }
 
     /// The oldest output, if it happened by `now`.
-    pub(super) fn poll(&mut self, now: Time) -> Option<Output<P>> {
+    pub fn poll(&mut self, now: Time) -> Option<Output<P>> {
         if self.0.front()?.at() > now {
             return None;
         }
@@ -41,12 +47,12 @@ impl<P: Packet> Outbox<P> {
     }
 
     /// When the oldest output happened.
-    pub(super) fn next_wakeup(&self) -> Option<Time> {
+    pub fn next_wakeup(&self) -> Option<Time> {
         self.0.front().map(Output::at)
     }
 
     /// Calls `visit` with every packet in it that had entered the element.
-    pub(super) fn for_each(&self, visit: &mut dyn FnMut(&P)) {
+    pub fn for_each(&self, visit: &mut dyn FnMut(&P)) {
         let entered = |output: &&Output<P>| !matches!(output, Output::Duplicated(_));
         self.0.iter().filter(entered).for_each(|output| visit(output.packet()));
     }

@@ -1,6 +1,7 @@
 //! Finding algorithms by their names, and adding them.
 
 use alloc::boxed::Box;
+use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::any::Any;
@@ -10,9 +11,14 @@ use super::custom::{self, Algorithm};
 use super::{
     BuildError, CONTROLLERS, ControllerConfig, CustomController, CustomControllerConfig, CustomElement,
     CustomElementConfig, CustomFeedback, CustomFeedbackConfig, CustomQueue, CustomQueueConfig, CustomRadio,
-    CustomRadioConfig, Entry, FEEDBACKS, FeedbackConfig, Options, QUEUES, QueueConfig,
+    CustomRadioConfig, DEFAULT_QUEUE, Entry, FEEDBACKS, FeedbackConfig, Options, QUEUES, QueueConfig,
+    Routers,
 };
+use crate::controller::{Connection, Controller};
 use crate::path::elements::{ELEMENTS, ElementConfig, RADIOS, RadioConfig};
+use crate::random::Random;
+use crate::time::Time;
+use crate::units::Bytes;
 
 /// The algorithms that names in scenarios and scheme strings can mean.
 ///
@@ -85,6 +91,15 @@ pub enum RegisterError {
         /// Why.
         error: BuildError,
     },
+    /// The queue that a controller brings does not serve it.
+    Unserved {
+        /// The controller.
+        name: &'static str,
+        /// The queue.
+        queue: &'static str,
+        /// What the queue does not do.
+        lacks: String,
+    },
 }
 
 impl fmt::Display for RegisterError {
@@ -103,6 +118,9 @@ impl fmt::Display for RegisterError {
             }
             RegisterError::Refused { kind, name, error } => {
                 write!(f, "the {kind} `{name}` cannot be added: {error}")
+            }
+            RegisterError::Unserved { name, queue, lacks } => {
+                write!(f, "the controller `{name}` cannot be added: its queue `{queue}` does not {lacks}")
             }
         }
     }
@@ -227,14 +245,22 @@ impl Registry {
     /// Adds a controller, after the feedback and the queue that it names.
     ///
     /// # Errors
-    /// A name is malformed or taken, its defaults are refused, or the feedback or the queue that it brings is not there.
+    /// A name is malformed or taken, its defaults are refused, or the feedback or the queue that it brings is not there or does not
+    /// serve it.
     pub fn add_controller<C: CustomController>(&mut self) -> Result<(), RegisterError> {
         const KIND: &str = "controller";
         let added = added_by::<C, _>(CustomControllerConfig::resolve::<C>);
         check(KIND, &added.entry, self.controllers())?;
-        (added.resolve)(self, &[]).map_err(refused::<C>(KIND))?;
-        if let Some(queue) = C::NEEDS.queue {
-            self.queue(queue, &[]).map_err(refused::<C>(KIND))?;
+        let config = (added.resolve)(self, &[]).map_err(refused::<C>(KIND))?;
+        let queue = C::NEEDS.queue.unwrap_or(DEFAULT_QUEUE);
+        let queue = self.queue(queue, &[]).map_err(refused::<C>(KIND))?;
+        let unserved = |lacks| RegisterError::Unserved { name: C::NAME, queue: queue.name(), lacks };
+        let encoding = config.build(&anywhere()).encoding();
+        if !queue.speaks(encoding) {
+            return Err(unserved(format!("speak its ECN encoding `{encoding}`")));
+        }
+        if C::NEEDS.routers != Routers::Any && queue.traits().writes != C::NEEDS.reads {
+            return Err(unserved("write the header that it reads".to_string()));
         }
         self.controllers.push(added);
         Ok(())
@@ -311,6 +337,17 @@ impl Registry {
         (added.resolve)(self, &[]).map_err(refused::<A>(KIND))?;
         self.applications.push(added);
         Ok(())
+    }
+}
+
+/// A connection on which a controller is asked what it means by its ECN field.
+fn anywhere() -> Connection {
+    Connection {
+        mss: Bytes(1448),
+        overhead: Bytes(52),
+        initial_window: Bytes(14_480),
+        now: Time::ZERO,
+        random: Random::stream(0, "anywhere"),
     }
 }
 
