@@ -102,19 +102,19 @@ pub fn execute(registry: &Registry) -> Result<(), Failure> {
     let _user = unprivileged.then(AsInvoker::begin);
     match &cli.command {
         Command::Compare(arguments) => compare::execute(registry, arguments),
-        Command::Run(arguments) => run::execute(arguments),
+        Command::Run(arguments) => run::execute(registry, arguments),
         Command::List(arguments) => list::execute(registry, arguments),
-        Command::Reproduce(arguments) => reproduce::execute(arguments),
+        Command::Reproduce(arguments) => reproduce::execute(registry, arguments),
         Command::Trace(arguments) => trace::execute(arguments),
         Command::Stability(arguments) => stability::execute(arguments),
         Command::Bench(arguments) => bench::execute(arguments),
         Command::PerfServer(arguments) => perf::serve(registry, arguments),
         Command::Perf(arguments) => perf::execute(registry, arguments),
-        Command::Parity(arguments) => parity::execute(arguments),
+        Command::Parity(arguments) => parity::execute(registry, arguments),
         Command::Emulate(arguments) => emulate::execute(registry, arguments),
         Command::Tcp(arguments) => tcp::execute(arguments),
         Command::Router(command) => router::execute(command),
-        Command::QuinnHosts(arguments) => quinn_hosts::execute(arguments),
+        Command::QuinnHosts(arguments) => quinn_hosts::execute(registry, arguments),
         Command::Completions(arguments) => distribution::completions(arguments),
         Command::Man(arguments) => distribution::man(arguments),
     }

@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::thread;
 
+use brakelight_core::registry::Registry;
 use brakelight_core::time::Duration;
 use brakelight_emulator::invoker::AsInvoker;
 use brakelight_lab::parity::{self, Document, Hosts, Judged, Pair, pairs};
@@ -85,7 +86,7 @@ impl RealHost {
 }
 
 /// Runs the command. A cell outside its tolerance makes the command fail, after everything has been printed.
-pub fn execute(arguments: &Parity) -> Result<(), Failure> {
+pub fn execute(registry: &Registry, arguments: &Parity) -> Result<(), Failure> {
     let user = AsInvoker::begin();
     let names = Names::from_environment().map_err(Failure::input)?;
     let mut traces = Traces::new();
@@ -93,7 +94,7 @@ pub fn execute(arguments: &Parity) -> Result<(), Failure> {
         [] if arguments.host == RealHost::Quinn => pairs::of_quic(arguments.duration, &names, &mut traces)?,
         [] => pairs::recordings(arguments.duration, &names, &mut traces)?,
         files => {
-            let pair = |file: &PathBuf| of_file(file, arguments.host, &names, &mut traces);
+            let pair = |file: &PathBuf| of_file(registry, file, arguments.host, &names, &mut traces);
             files.iter().map(pair).collect::<Result<_, _>>()?
         }
     };
@@ -127,8 +128,14 @@ pub fn execute(arguments: &Parity) -> Result<(), Failure> {
 }
 
 /// The scenario of a file, with the hosts that both sides have.
-fn of_file(path: &Path, hosts: RealHost, names: &Names, traces: &mut Traces) -> Result<Pair, Failure> {
-    let mut scenario = input::scenario(path)?;
+fn of_file(
+    registry: &Registry,
+    path: &Path,
+    hosts: RealHost,
+    names: &Names,
+    traces: &mut Traces,
+) -> Result<Pair, Failure> {
+    let mut scenario = input::scenario(registry, path)?;
     host::set(&mut scenario, hosts.profile())
         .map_err(|fault| Failure::input(format!("{}: {fault}", path.display())))?;
     pairs::load_traces(&mut scenario, path, names, traces)?;

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::Instant;
 
+use brakelight_core::registry::Registry;
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::Bytes;
 use brakelight_emulator::inherited;
@@ -43,9 +44,9 @@ pub struct Arguments {
 }
 
 /// Runs the command.
-pub fn execute(arguments: &Arguments) -> Result<(), Failure> {
+pub fn execute(registry: &Registry, arguments: &Arguments) -> Result<(), Failure> {
     let receivers = inherited::sockets().map_err(Failure::run)?;
-    let scenario = input::scenario(&arguments.scenario)?;
+    let scenario = input::scenario(registry, &arguments.scenario)?;
     let far = std::env::var("BRAKELIGHT_HOST").ok().and_then(|text| text.parse::<Ipv4Addr>().ok());
     let far =
         far.ok_or_else(|| Failure::run("$BRAKELIGHT_HOST is no address: this command is the emulator's"))?;

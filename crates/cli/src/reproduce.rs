@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use brakelight_core::registry::Registry;
 use brakelight_lab::reproduce::{Judge, all, chosen};
 use brakelight_lab::text::claims;
 use brakelight_lab::text::count;
@@ -18,7 +19,7 @@ use crate::progress::Bar;
 use crate::text;
 
 /// Runs the command. A claim that fails makes the command fail, after everything has been printed.
-pub fn execute(arguments: &Reproduce) -> Result<(), Failure> {
+pub fn execute(registry: &Registry, arguments: &Reproduce) -> Result<(), Failure> {
     let (files, ids): (Vec<String>, Vec<String>) =
         arguments.ids.iter().cloned().partition(|id| id.ends_with(".toml"));
     let mut experiments = match (files.is_empty(), ids.is_empty()) {
@@ -26,7 +27,8 @@ pub fn execute(arguments: &Reproduce) -> Result<(), Failure> {
         _ => chosen(&all()?, &ids)?,
     };
     for file in &files {
-        experiments.push(experiment::read(file, &input::text(Path::new(file), "an experiment")?)?);
+        let text = input::text(Path::new(file), "an experiment")?;
+        experiments.push(experiment::read_with(registry, file, &text)?);
     }
     let mut runner: &dyn Runner = &Simulator;
     if let Some(host) = arguments.host {

@@ -1,5 +1,6 @@
 //! `run`: one scenario file.
 
+use brakelight_core::registry::Registry;
 use brakelight_emulator::invoker::AsInvoker;
 use brakelight_lab::output::Logs;
 use brakelight_lab::series::SeriesFormat;
@@ -17,9 +18,9 @@ use crate::progress::Bar;
 use crate::text;
 
 /// Runs the command.
-pub fn execute(arguments: &arguments::Run) -> Result<(), Failure> {
+pub fn execute(registry: &Registry, arguments: &arguments::Run) -> Result<(), Failure> {
     let user = AsInvoker::begin();
-    let mut scenario = input::scenario(&arguments.scenario)?;
+    let mut scenario = input::scenario(registry, &arguments.scenario)?;
     let mut runner: &dyn Runner = &Simulator;
     if let Some(host) = arguments.host {
         runner = host::set(&mut scenario, host)

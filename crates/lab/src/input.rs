@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use brakelight_core::registry::Registry;
 use brakelight_scenario::scenario::{Scenario, Service};
 use brakelight_scenario::trace::names::{self, Names};
 use brakelight_scenario::{file, input};
@@ -9,9 +10,9 @@ use brakelight_sim::Traces;
 
 use crate::error::Error;
 
-/// The scenario in the file at `path`.
-pub fn scenario(path: &Path) -> Result<Scenario, Error> {
-    Ok(file::read(&path.display().to_string(), &text(path, "a scenario")?)?)
+/// The scenario in the file at `path`, of algorithms of `registry`.
+pub fn scenario(registry: &Registry, path: &Path) -> Result<Scenario, Error> {
+    Ok(file::read_with(registry, &path.display().to_string(), &text(path, "a scenario")?)?)
 }
 
 /// The text of the file at `path`, which should be `what`: `a scenario`.
