@@ -93,7 +93,7 @@ fn every_application_does_over_the_stack_as_over_the_modelled_host() {
     let scratch = Scratch::new("quinn-applications");
     // Name, most that the stack lies above or below in per cent, and beside that by so much.
     type Claim = (&'static str, f64, f64);
-    let kinds: [(&str, &[Claim]); 8] = [
+    let kinds: [(&str, &[Claim]); 9] = [
         ("{ kind = \"size\", size = \"3MB\" }", &[("completion_ms", 15.0, 60.0)]),
         ("{ kind = \"on-off\", on = \"1s\", off = \"2s\" }", &[("delivered_mbps", 15.0, 0.0)]),
         (
@@ -102,6 +102,11 @@ fn every_application_does_over_the_stack_as_over_the_modelled_host() {
         ),
         (
             "{ kind = \"request-response\", request = \"4kB\", response = \"60kB\" }",
+            &[("response_ms_p50", 15.0, 0.0), ("responses", 15.0, 0.0)],
+        ),
+        // Pauses at every length around the timeout after which a window starts over.
+        (
+            "{ kind = \"request-response\", request = \"4kB\", response = \"60kB\", think = \"100ms\" }",
             &[("response_ms_p50", 15.0, 0.0), ("responses", 15.0, 0.0)],
         ),
         ("\"game\"", &[("rtt_ms_p50", 3.0, 0.0), ("updates", 1.0, 0.0), ("updates_lost_percent", 0.0, 0.2)]),

@@ -49,6 +49,35 @@ fn slow_start_doubles_the_window_in_a_round_trip_and_a_loss_halves_it() {
     assert_eq!((counters.lost_packets, counters.lost_bytes), (3, 3 * MTU));
 }
 
+// rfc9002 7.8
+#[test]
+fn a_window_that_was_used_grows_though_the_application_has_run_dry_since_and_one_that_was_not_does_not() {
+    let base = Instant::now();
+    for (packets, window) in [(10, 20), (3, 10)] {
+        let (governor, mut controller) = governor("newreno", false, base);
+        controller.on_sent(ms(base, 0), packets * MTU, packets - 1);
+        governor.with(|sender| {
+            let now = Time::from_millis(50);
+            for acked in (2..=packets).step_by(2) {
+                (0..2).for_each(|_| sender.on_acked(now + Duration::from_millis(acked), Time::ZERO, MTU));
+                sender.on_end_acks(now + Duration::from_millis(acked), (packets - acked) * MTU, true);
+            }
+        });
+        assert_eq!(controller.window(), window * MTU + 1, "{packets} of 10 packets in flight");
+    }
+}
+
+#[test]
+fn whoever_goes_by_receive_times_asks_for_them() {
+    let asks = |name: &str, options: &[(&str, &str)]| {
+        let config = ControllerConfig::new(name, options).unwrap();
+        Settings::new(config, Place::Driver, Path::Own).unwrap().receive_times
+    };
+    assert!(asks("quicdc", &[]));
+    assert!(asks("abc", &[("other", "quicdc")]), "as the other window");
+    assert!(!asks("abc", &[]) && !asks("cubic", &[]));
+}
+
 // rfc9002 B.5
 #[test]
 fn packets_sent_before_an_episode_do_not_let_the_window_grow() {
