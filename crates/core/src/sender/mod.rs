@@ -9,6 +9,7 @@
 //! | [`rtt`] | the filters over RTT samples (RFC 6298 as Linux 6.12 has it, RFC 9002) and the timeouts that follow |
 //! | [`pacer`] | when the next packet may leave: evenly spaced, or from a bucket of tokens |
 //! | [`episode`] | one reaction per congestion episode: where it begins, what it covers, when it ends |
+//! | [`usage`] | whether the window was needed, so that one that was not does not grow |
 //! | [`checked`] | a controller around a controller that holds the host to the contract |
 //!
 //! What a host owes its controller is written where the events are defined: see
@@ -19,9 +20,11 @@ pub mod delivery;
 pub mod episode;
 pub mod pacer;
 pub mod rtt;
+pub mod usage;
 
 pub use checked::{Checked, Violation};
 pub use delivery::{Delivery, Snapshot};
 pub use episode::{Episode, Phase};
 pub use pacer::Pacer;
 pub use rtt::RttEstimator;
+pub use usage::Usage;

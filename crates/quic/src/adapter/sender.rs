@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 
 use brakelight_core::controller::{Connection, Controller, PacketInfo, ReceiveTime, Report};
 use brakelight_core::ecn::{Ecn, Encoding};
-use brakelight_core::sender::{Delivery, Episode, Pacer, RttEstimator};
+use brakelight_core::sender::{Delivery, Episode, Pacer, RttEstimator, Usage};
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Rate};
 
@@ -177,7 +177,8 @@ pub(super) struct Sender {
     /// Bytes in flight by the stack's count: Initial and Handshake packets, and probes of the MTU, included.
     inflight: u64,
     last_sent_at: Option<Time>,
-    app_limited: bool,
+    /// What the window was used for, by the controller's numbers.
+    usage: Usage,
     largest_acked: Option<(u64, Time)>,
 
     /// The congestion episode, by when packets were sent: that is how the stack names them.
@@ -231,7 +232,7 @@ impl Sender {
             delivery: Delivery::new(now),
             inflight: 0,
             last_sent_at: None,
-            app_limited: false,
+            usage: Usage::default(),
             largest_acked: None,
             episode: Episode::default(),
             held: false,

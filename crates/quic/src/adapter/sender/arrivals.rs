@@ -73,7 +73,9 @@ impl Sender {
     pub(in crate::adapter) fn on_end_acks(&mut self, now: Time, inflight: u64, app_limited: bool) {
         self.gather(now);
         self.inflight = inflight;
-        self.app_limited = app_limited;
+        // What the stack says is true of when it last stopped, before this ACK.
+        let acked = self.largest_acked.map_or(0, |(number, _)| number + 1);
+        self.usage.stopped(!app_limited, acked, self.next_number, self.gathered.inflight_before);
         if app_limited {
             self.delivery.limit_by_application();
         }

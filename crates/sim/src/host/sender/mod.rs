@@ -29,7 +29,7 @@ use brakelight_core::controller::{Connection, Controller, PacketInfo, SendDirect
 use brakelight_core::feedback::MarkTotals;
 use brakelight_core::parameters::ParameterError;
 use brakelight_core::registry::{AnyController, Host};
-use brakelight_core::sender::{Delivery, Episode, Pacer, RttEstimator};
+use brakelight_core::sender::{Delivery, Episode, Pacer, RttEstimator, Usage};
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Rate};
 
@@ -94,11 +94,8 @@ pub(super) struct Sender {
     cwr_pending: bool,
     marks: MarkTotals,
 
-    /// Whether the window stopped the sender in this round trip, and the most it had in flight (Linux 6.12
-    /// tcp_output.c, tcp_cwnd_validate).
-    window_limited: bool,
-    max_inflight: u64,
-    usage_end: u32,
+    /// What the window was used for, by segments.
+    usage: Usage,
     /// Whether something was sent since the sender last had to stop.
     burst: bool,
     /// Whether nothing changed since the sender last had to stop.
@@ -153,9 +150,7 @@ impl Sender {
             forced: Forced::None,
             cwr_pending: false,
             marks: MarkTotals::default(),
-            window_limited: false,
-            max_inflight: 0,
-            usage_end: 0,
+            usage: Usage::default(),
             burst: false,
             halted: false,
             pace_at: Time::MAX,

@@ -259,17 +259,8 @@ impl Sender {
     #[inline]
     fn stopped(&mut self, now: Time, by_window: bool) {
         if self.burst || by_window {
-            // Linux 6.12 tcp_output.c, tcp_cwnd_validate: what the window was used for is judged over one
-            // round trip.
-            let una = self.segments.base();
-            if by_window
-                || una >= self.usage_end
-                || (!self.window_limited && self.delivery.inflight() > self.max_inflight)
-            {
-                self.window_limited = by_window;
-                self.max_inflight = self.delivery.inflight();
-                self.usage_end = self.segments.end();
-            }
+            let (una, end) = (u64::from(self.segments.base()), u64::from(self.segments.end()));
+            self.usage.stopped(by_window, una, end, self.delivery.inflight());
         }
         if (self.burst || self.probe_stale) && self.host == Host::Tcp {
             self.rearm_probe(now);
@@ -278,13 +269,8 @@ impl Sender {
         self.probe_stale = false;
     }
 
-    /// Whether the window may grow (Linux 6.12 tcp.h, tcp_is_cwnd_limited): in slow start it may be up to
-    /// twice what was used.
+    /// Whether the window may grow.
     pub(super) fn is_cwnd_limited(&self) -> bool {
-        if self.window_limited {
-            return true;
-        }
-        self.cwnd < 2 * self.max_inflight
-            && self.controller.ssthresh().is_some_and(|ssthresh| self.cwnd < ssthresh.0)
+        self.usage.is_cwnd_limited(self.cwnd, self.controller.ssthresh().map(|ssthresh| ssthresh.0))
     }
 }
