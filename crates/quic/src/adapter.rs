@@ -25,7 +25,7 @@ use std::time::Instant;
 use brakelight_core::controller::Controller as _;
 use brakelight_core::ecn::{Ecn, Encoding};
 use brakelight_core::random::Random;
-use brakelight_core::registry::ControllerConfig;
+use brakelight_core::registry::{Carries, ControllerConfig};
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Rate};
 use quinn_proto::RttEstimator;
@@ -70,7 +70,7 @@ pub struct Settings {
     pub overhead: u64,
     /// The controller's stream of random numbers.
     pub random: Random,
-    /// Whether the controller is to be told when packets arrived: QUIC-DC is, and what has it as its other window may be.
+    /// Whether the controller is to be told when packets arrived: QUIC-DC is, and ABC with it as the other window.
     pub receive_times: bool,
 }
 
@@ -79,7 +79,7 @@ impl Settings {
     pub fn new(controller: ControllerConfig, place: Place, path: Path) -> Result<Self, Unsupported> {
         support::check(&controller, place, path)?;
         let random = Random::stream(0, "controller");
-        let receive_times = controller.needs().receive_times;
+        let receive_times = controller.feedback().carries() == Carries::ReceiveTimes;
         Ok(Settings {
             controller,
             place,
