@@ -6,7 +6,7 @@ use clap::{Parser, Subcommand};
 
 use crate::failure::Failure;
 use crate::origin::VERSION;
-use crate::{arguments, distribution, emulate, parity, perf, quinn_hosts, router, stability, tcp};
+use crate::{arguments, distribution, emulate, parity, perf, quinn_hosts, router, stability, sweep, tcp};
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Blue.on_default().bold())
@@ -35,6 +35,8 @@ pub enum Command {
     Run(arguments::Run),
     /// Judge the papers' claims: run, compare with the paper, say what holds
     Reproduce(arguments::Reproduce),
+    /// Run a grid: every combination of traces, schemes, round trips, or any key of a scenario
+    Sweep(sweep::Arguments),
     /// Show what there is: schemes, controllers, queues, feedbacks, path elements, radios, traces
     List(arguments::List),
     /// Look at traces, make them, convert them

@@ -66,6 +66,13 @@ impl From<Error> for Failure {
             Error::TooCostly { label, cost } => Failure::input(format!(
                 "{label}: the estimate for one run is {cost}; make it smaller, or give --force"
             )),
+            Error::SweepExists(folder) => Failure::input(format!(
+                "--out `{}`: there is a sweep already; --resume goes on with it, or give another folder",
+                folder.display()
+            )),
+            Error::Unwritable { path, error } => {
+                Failure::output(&error, format!("`{}` cannot be written: {error}", path.display()))
+            }
             error if error.is_input() => Failure::input(error),
             error => Failure::run(error),
         }

@@ -3,7 +3,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`command_line`], [`arguments`] | every command with its arguments; the arguments and value parsers that commands share |
-//! | [`compare`], [`run`], [`reproduce`], [`list`], [`trace`], [`stability`], [`mod@bench`], [`perf`], [`emulate`], [`parity`], [`tcp`], [`router`] | one command each |
+//! | [`compare`], [`run`], [`reproduce`], [`mod@sweep`], [`list`], [`trace`], [`stability`], [`mod@bench`], [`perf`], [`emulate`], [`parity`], [`tcp`], [`router`] | one command each |
 //! | [`distribution`] | what packages install beside the command: completions and manual pages |
 //! | [`host`], [`emulated`], [`quinn_hosts`] | who the hosts are; scenarios on the emulator; the process there that has the QUIC flows |
 //! | [`mod@text`] | standard output and standard error |
@@ -35,6 +35,7 @@ pub mod router;
 pub mod run;
 pub mod scratch;
 pub mod stability;
+pub mod sweep;
 pub mod tcp;
 pub mod text;
 pub mod trace;
@@ -95,6 +96,7 @@ pub fn execute(registry: &Registry) -> Result<(), Failure> {
         Command::Compare(_)
             | Command::List(_)
             | Command::Reproduce(_)
+            | Command::Sweep(_)
             | Command::Trace(_)
             | Command::Perf(_)
             | Command::PerfServer(_)
@@ -105,6 +107,7 @@ pub fn execute(registry: &Registry) -> Result<(), Failure> {
         Command::Run(arguments) => run::execute(registry, arguments),
         Command::List(arguments) => list::execute(registry, arguments),
         Command::Reproduce(arguments) => reproduce::execute(registry, arguments),
+        Command::Sweep(arguments) => sweep::execute(registry, arguments),
         Command::Trace(arguments) => trace::execute(arguments),
         Command::Stability(arguments) => stability::execute(arguments),
         Command::Bench(arguments) => bench::execute(arguments),

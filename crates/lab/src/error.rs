@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::path::PathBuf;
 
 use brakelight_scenario::cost::Cost;
 use brakelight_scenario::problem::InputError;
@@ -83,6 +84,25 @@ pub enum Error {
          give scenario files"
     )]
     Recording(NameError),
+    /// A grid is wrong.
+    #[error("{grid}: {reason}")]
+    Grid {
+        /// The grid: its file, or its name.
+        grid: String,
+        /// What is wrong with it, and what is valid.
+        reason: String,
+    },
+    /// The folder of a sweep has one already.
+    #[error("{}: there is a sweep already; resume it, or give another folder", .0.display())]
+    SweepExists(PathBuf),
+    /// A file cannot be written, or not read back.
+    #[error("{}: {error}", path.display())]
+    Unwritable {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        error: io::Error,
+    },
     /// A run failed.
     #[error("{label}: {cause}")]
     Run {
@@ -94,6 +114,9 @@ pub enum Error {
     /// A job was given no seed, or has no run.
     #[error("{0}: there was no run")]
     NoRun(String),
+    /// Whoever was handed rows could not take them.
+    #[error("{0}")]
+    Sink(Cause),
     /// A result could not be written in a format.
     #[error("{format}: {reason}")]
     Encode {
@@ -110,7 +133,10 @@ pub enum Error {
 impl Error {
     /// Returns `true` if the caller's input was wrong, and `false` if a run or a result failed.
     pub fn is_input(&self) -> bool {
-        !matches!(self, Error::Run { .. } | Error::NoRun(_) | Error::Encode { .. } | Error::Cancelled)
+        !matches!(
+            self,
+            Error::Run { .. } | Error::NoRun(_) | Error::Sink(_) | Error::Encode { .. } | Error::Cancelled
+        )
     }
 
     pub(crate) fn json(error: &serde_json::Error) -> Self {

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | [`mod@compare`], [`mod@run`], [`mod@reproduce`], [`parity`], [`stability`], [`mod@bench`], [`listing`] | one job each, from what is asked to what came out |
 //! | [`jobs`], [`runner`], [`progress`] | many runs at once, by any simulator or stack; how far they are |
+//! | [`mod@sweep`], [`frame`] | grids of runs; rows as columns, for CSV, Arrow and Parquet |
 //! | [`table`], [`summary`] | rows, and what they say together: medians, ranking, the Pareto frontier |
 //! | [`report`], [`output`], [`series`], [`text`] | results as HTML, as files, as time series, as text |
 //! | [`schemes`], [`input`], [`origin`], [`error`] | default schemes, files read, where a result comes from, what can go wrong |
@@ -14,6 +15,7 @@
 pub mod bench;
 pub mod compare;
 pub mod error;
+pub mod frame;
 pub mod input;
 pub mod jobs;
 pub mod listing;
@@ -32,6 +34,7 @@ pub mod schemes;
 pub mod series;
 pub mod stability;
 pub mod summary;
+pub mod sweep;
 pub mod table;
 #[cfg(test)]
 mod testing;
@@ -43,4 +46,5 @@ pub use progress::Progress;
 pub use reproduce::reproduce;
 pub use run::run;
 pub use runner::{Runner, Simulator};
+pub use sweep::{Grid, sweep};
 pub use table::Table;

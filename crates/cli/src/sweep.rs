@@ -1,0 +1,73 @@
+//! `sweep`: a grid of runs.
+
+use std::path::PathBuf;
+
+use brakelight_core::registry::Registry;
+use brakelight_lab::sweep::{Folder, Grid, Shard, Sweep};
+use brakelight_lab::{Error, Simulator};
+use brakelight_scenario::trace::names::Names;
+use clap::Args;
+
+use crate::arguments::count;
+use crate::failure::Failure;
+use crate::progress::Bar;
+use crate::text;
+
+/// `sweep`.
+#[derive(Clone, Debug, Args)]
+#[command(
+    after_help = "A grid is a file of axes: `[axes]`, below it `scheme = [\"abc\", \"cubic\"]`, `trace = \"lte-driving\"`, \
+    `rtt = [\"20ms\", \"100ms\"]`. With `scenario = \"FILE.toml\"` above it, axes are keys of that scenario: \
+    `\"link.up.buffer\" = [\"50pkt\", \"250pkt\"]`. See docs/sweeps.md."
+)]
+pub struct Arguments {
+    /// The grid
+    #[arg(value_name = "FILE.toml")]
+    pub grid: PathBuf,
+    /// Write runs, flows and links into this folder, as CSV and Parquet [default: runs as CSV to standard output]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// The part of the grid to run: `2/8` is the second of eight
+    #[arg(long, value_name = "I/N", default_value = "1/1")]
+    pub shard: Shard,
+    /// Keep the runs that the folder has already
+    #[arg(long, requires = "out")]
+    pub resume: bool,
+    /// Seeds of every combination [default: the file's]
+    #[arg(long, value_name = "N", value_parser = count, allow_hyphen_values = true)]
+    pub runs: Option<u32>,
+    /// Run what by its estimate takes hours or fills the memory
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// Runs the command.
+pub fn execute(registry: &Registry, arguments: &Arguments) -> Result<(), Failure> {
+    let mut grid = Grid::read(&arguments.grid)?;
+    grid.runs = arguments.runs.unwrap_or(grid.runs);
+    let names = Names::from_environment().map_err(Failure::input)?;
+    let sweep = Sweep::with(registry, &grid, &names)?;
+    sweep.check(arguments.force)?;
+    let progress = Bar::default();
+    let Some(path) = &arguments.out else {
+        let mut heading = true;
+        let wanted = arguments.shard.runs(sweep.runs());
+        return sweep
+            .run(&wanted, &Simulator, &progress, &mut |rows| {
+                let frame = sweep.runs_frame(&rows)?;
+                let head = if std::mem::take(&mut heading) { frame.csv_heading() } else { String::new() };
+                text::print(&(head + &frame.csv_rows())).map_err(|failure| Error::Sink(Box::new(failure)))
+            })
+            .map_err(Failure::from);
+    };
+    let folder = Folder { path, shard: arguments.shard, resume: arguments.resume };
+    let written = folder.run(&sweep, &Simulator, &progress)?;
+    drop(progress);
+    if written.kept > 0 {
+        text::say(&format!("kept {} of {} runs", written.kept, written.runs));
+    }
+    for file in &written.files {
+        text::say(&file.display().to_string());
+    }
+    Ok(())
+}

@@ -1,0 +1,277 @@
+//! Rows as columns: what CSV, Arrow and Parquet are made of. Names of columns end in their unit, as in the JSON rows.
+
+use brakelight_scenario::outcome::{FlowOutcome, LinkOutcome, MarkCounts, Run, Summary};
+
+use crate::error::Error;
+use crate::text::csv;
+
+#[cfg(feature = "arrow")]
+mod arrow;
+#[cfg(feature = "parquet")]
+pub mod parquet;
+
+/// Columns of equal length.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Frame {
+    columns: Vec<Column>,
+}
+
+/// One column.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Column {
+    /// Its name.
+    pub name: String,
+    /// Its values.
+    pub values: Values,
+}
+
+/// The values of a column, all of one type.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Values {
+    /// Words.
+    Text(Vec<String>),
+    /// Whole numbers.
+    Count(Vec<u64>),
+    /// Numbers, some of which may be missing.
+    Number(Vec<Option<f64>>),
+    /// Yes or no.
+    Flag(Vec<bool>),
+}
+
+impl Values {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        match self {
+            Values::Text(values) => values.len(),
+            Values::Count(values) => values.len(),
+            Values::Number(values) => values.len(),
+            Values::Flag(values) => values.len(),
+        }
+    }
+
+    /// Returns `true` if there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Value number `row` as CSV has it; nothing where it is missing.
+    fn show(&self, row: usize) -> String {
+        match self {
+            Values::Text(values) => values[row].clone(),
+            Values::Count(values) => values[row].to_string(),
+            Values::Number(values) => csv::field(values[row]),
+            Values::Flag(values) => values[row].to_string(),
+        }
+    }
+}
+
+impl Frame {
+    /// A frame of these columns. Fails if they are not equally long, or two have the same name.
+    pub fn new(columns: Vec<Column>) -> Result<Self, Error> {
+        let wrong = |reason: String| Err(Error::Encode { format: "table", reason });
+        let rows = columns.first().map_or(0, |column| column.values.len());
+        for (index, column) in columns.iter().enumerate() {
+            if column.values.len() != rows {
+                return wrong(format!(
+                    "column `{}` has {} values, not {rows}",
+                    column.name,
+                    column.values.len()
+                ));
+            }
+            if columns[..index].iter().any(|other| other.name == column.name) {
+                return wrong(format!("two columns are called `{}`", column.name));
+            }
+        }
+        Ok(Frame { columns })
+    }
+
+    /// The columns.
+    pub fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    /// How many rows there are.
+    pub fn rows(&self) -> usize {
+        self.columns.first().map_or(0, |column| column.values.len())
+    }
+
+    /// `keys`, then the columns of this frame but those that a key has the name of. Fails as [`Frame::new`] does.
+    pub fn keyed_by(self, keys: Vec<Column>) -> Result<Self, Error> {
+        let own = self.columns.into_iter().filter(|own| keys.iter().all(|key| key.name != own.name));
+        let own: Vec<Column> = own.collect();
+        Frame::new(keys.into_iter().chain(own).collect())
+    }
+
+    /// This frame without the column called `name`.
+    #[must_use]
+    pub fn without(mut self, name: &str) -> Self {
+        self.columns.retain(|column| column.name != name);
+        self
+    }
+
+    /// The names of the columns, as a line of CSV.
+    pub fn csv_heading(&self) -> String {
+        let heading: Vec<&str> = self.columns.iter().map(|column| column.name.as_str()).collect();
+        csv::document::<&[String]>(&heading, [])
+    }
+
+    /// The rows as lines of CSV, without a heading.
+    pub fn csv_rows(&self) -> String {
+        let row = |row| self.columns.iter().map(|column| column.values.show(row)).collect::<Vec<_>>();
+        csv::lines((0..self.rows()).map(row))
+    }
+}
+
+/// A run a row: the columns of `runs.csv`.
+pub fn runs<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Frame {
+    let rows: Vec<&Run> = runs.into_iter().collect();
+    let spread = |pick: fn([f64; 2], [f64; 2]) -> f64| {
+        move |run: &&Run| run.spread.map(|spread| pick(spread.throughput_mbps, spread.p95_ms))
+    };
+    let mut columns = vec![
+        text("scheme", &rows, |run| run.scheme.clone()),
+        text("trace", &rows, |run| run.trace.clone()),
+        count("seed", &rows, |run| run.seed),
+        number("duration_s", &rows, |run| Some(run.duration_s)),
+        number("capacity_mbps", &rows, |run| Some(run.capacity_mbps)),
+        number("throughput_mbps", &rows, |run| Some(run.throughput_mbps)),
+        number("goodput_mbps", &rows, |run| Some(run.goodput_mbps)),
+        number("utilization", &rows, |run| Some(run.utilization)),
+    ];
+    columns.extend(summary("queueing_delay", &rows, |run| run.queueing_delay_ms));
+    columns.extend(summary("one_way_delay", &rows, |run| run.one_way_delay_ms));
+    columns.extend(summary("rtt", &rows, |run| run.rtt_ms));
+    columns.extend([
+        number("signal_delay_p95_ms", &rows, |run| run.signal_delay_ms.map(|delay| delay.p95)),
+        number("loss_percent", &rows, |run| Some(run.loss_percent)),
+        count("delivered_packets", &rows, |run| run.delivered_packets),
+        count("dropped_packets", &rows, |run| run.dropped_packets),
+        count("retransmitted_packets", &rows, |run| run.retransmitted_packets),
+    ]);
+    columns.extend(marks(&rows, |run| run.marks));
+    columns.extend([
+        number("jain", &rows, |run| run.jain),
+        number("spread_n", &rows, |run| run.spread.map(|spread| spread.n as f64)),
+        number("throughput_low_mbps", &rows, spread(|[low, _], _| low)),
+        number("throughput_high_mbps", &rows, spread(|[_, high], _| high)),
+        number("queueing_delay_p95_low_ms", &rows, spread(|_, [low, _]| low)),
+        number("queueing_delay_p95_high_ms", &rows, spread(|_, [_, high]| high)),
+        Column {
+            name: "unreliable".into(),
+            values: Values::Flag(rows.iter().map(|run| run.unreliable).collect()),
+        },
+    ]);
+    Frame { columns }
+}
+
+/// A flow a row, the flows of a run together; `run` is the place of the run. What the application saw, and what the controller
+/// showed of itself, are JSON objects, empty where there is nothing.
+pub fn flows<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Frame {
+    let runs = runs.into_iter().enumerate();
+    let rows: Vec<(u64, &FlowOutcome)> =
+        runs.flat_map(|(run, row)| row.flows.iter().map(move |flow| (run as u64, flow))).collect();
+    let json = |values: Option<&std::collections::BTreeMap<String, f64>>| {
+        values.map_or_else(String::new, |values| serde_json::json!(values).to_string())
+    };
+    let mut columns = vec![
+        count("run", &rows, |(run, _)| *run),
+        text("flow", &rows, |(_, flow)| flow.name.clone()),
+        text("controller", &rows, |(_, flow)| flow.controller.clone()),
+        number("throughput_mbps", &rows, |(_, flow)| Some(flow.throughput_mbps)),
+        number("goodput_mbps", &rows, |(_, flow)| Some(flow.goodput_mbps)),
+    ];
+    columns.extend(summary("rtt", &rows, |(_, flow)| flow.rtt_ms));
+    columns.extend([
+        number("loss_percent", &rows, |(_, flow)| Some(flow.loss_percent)),
+        count("retransmitted_packets", &rows, |(_, flow)| flow.retransmitted_packets),
+        text("application", &rows, |(_, flow)| json(flow.application.as_ref())),
+        text("state", &rows, |(_, flow)| json(flow.state.as_ref())),
+    ]);
+    Frame { columns }
+}
+
+/// A link a row, the links of a run together; `run` is the place of the run.
+pub fn links<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Frame {
+    let runs = runs.into_iter().enumerate();
+    let rows: Vec<(u64, &LinkOutcome)> =
+        runs.flat_map(|(run, row)| row.links.iter().map(move |link| (run as u64, link))).collect();
+    let mut columns = vec![
+        count("run", &rows, |(run, _)| *run),
+        text("link", &rows, |(_, link)| link.name.clone()),
+        text("queue", &rows, |(_, link)| link.queue.clone()),
+        number("capacity_mbps", &rows, |(_, link)| Some(link.capacity_mbps)),
+        number("throughput_mbps", &rows, |(_, link)| Some(link.throughput_mbps)),
+        number("utilization", &rows, |(_, link)| Some(link.utilization)),
+    ];
+    columns.extend(summary("queueing_delay", &rows, |(_, link)| link.queueing_delay_ms));
+    columns.push(count("dropped_packets", &rows, |(_, link)| link.dropped_packets));
+    columns.extend(marks(&rows, |(_, link)| link.marks));
+    Frame { columns }
+}
+
+fn text<R>(name: &str, rows: &[R], value: impl Fn(&R) -> String) -> Column {
+    Column { name: name.into(), values: Values::Text(rows.iter().map(value).collect()) }
+}
+
+fn count<R>(name: &str, rows: &[R], value: impl Fn(&R) -> u64) -> Column {
+    Column { name: name.into(), values: Values::Count(rows.iter().map(value).collect()) }
+}
+
+fn number<R>(name: &str, rows: &[R], value: impl Fn(&R) -> Option<f64>) -> Column {
+    let finite = |row| value(row).filter(|value| value.is_finite());
+    Column { name: name.into(), values: Values::Number(rows.iter().map(finite).collect()) }
+}
+
+/// Five columns: mean, median, 95th and 99th percentile, maximum.
+fn summary<R>(name: &str, rows: &[R], value: impl Fn(&R) -> Option<Summary> + Copy) -> [Column; 5] {
+    let part = |part: &str, pick: fn(Summary) -> f64| {
+        number(&format!("{name}_{part}_ms"), rows, |row| value(row).map(pick))
+    };
+    [
+        part("mean", |s| s.mean),
+        part("p50", |s| s.p50),
+        part("p95", |s| s.p95),
+        part("p99", |s| s.p99),
+        part("max", |s| s.max),
+    ]
+}
+
+fn marks<R>(rows: &[R], value: impl Fn(&R) -> MarkCounts + Copy) -> [Column; 3] {
+    [
+        count("accelerate_marks", rows, |row| value(row).accelerate),
+        count("brake_marks", rows, |row| value(row).brake),
+        count("ce_marks", rows, |row| value(row).ce),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing;
+
+    #[test]
+    fn runs_have_the_columns_of_the_csv_file() {
+        let runs_: Vec<Run> = testing::outcomes(1).into_iter().map(|outcome| outcome.run).collect();
+        let frame = runs(&runs_);
+        assert_eq!(frame.csv_heading() + &frame.csv_rows(), csv::runs(&runs_));
+        assert_eq!(frame.rows(), runs_.len());
+    }
+
+    #[test]
+    fn links_and_flows_know_their_run() {
+        let runs_: Vec<Run> = testing::outcomes(1).into_iter().take(2).map(|outcome| outcome.run).collect();
+        for frame in [links(&runs_), flows(&runs_)] {
+            assert_eq!(frame.columns()[0].values, Values::Count(vec![0, 1]));
+        }
+    }
+
+    #[test]
+    fn keys_come_first_and_take_the_place_of_columns_of_their_name() {
+        let key = |name: &str| Column { name: name.into(), values: Values::Text(vec!["x".into()]) };
+        let frame = runs(&[Run::default()]).keyed_by(vec![key("run_id"), key("scheme")]).unwrap();
+        let names: Vec<&str> = frame.columns().iter().map(|column| column.name.as_str()).collect();
+        assert_eq!(names[..3], ["run_id", "scheme", "trace"]);
+        assert!(runs(&[Run::default()]).keyed_by(vec![key("a"), key("a")]).is_err());
+        assert!(runs(&[]).keyed_by(vec![key("a")]).is_err(), "one value, no rows");
+    }
+}

@@ -1,0 +1,478 @@
+//! A grid of runs: every combination of the values of some axes, each a scenario, each a row.
+//!
+//! ```toml
+//! # Without `scenario`, the setup of `compare`: its axes are scheme, trace, rtt, buffer, duration, trace_offset, against, seed.
+//! # With it, a scenario file, as seen from this one.
+//! runs = 10                                # seeds 1 to 10 of every combination
+//!
+//! [axes]                                   # one value, or a list of values
+//! scheme = ["abc", "cubic+codel"]
+//! trace = "lte-driving"
+//! rtt = ["20ms", "100ms"]
+//! "link.forward.queue" = ["codel", "pie"]  # any key of the scenario: by the name of its link or flow, or `*` for all of them
+//! ```
+//!
+//! Runs are numbered from 0. Those of a file are in the order of the names of its axes; the last axis changes fastest, seeds faster
+//! still. A run is known by its `run_id`, a hash of what it is, so that a sweep that was interrupted goes on where it was, and its
+//! shards can run on different machines.
+
+use std::path::Path;
+use std::str::FromStr;
+
+use brakelight_core::registry::{DEFAULT_CONTROLLER, Registry};
+use brakelight_scenario::compare::Compare;
+use brakelight_scenario::file;
+use brakelight_scenario::outcome::Run;
+use brakelight_scenario::scenario::{Record, Scenario, TraceOffset};
+use brakelight_scenario::scheme::Scheme;
+use brakelight_scenario::trace::names::Names;
+use brakelight_sim::Traces;
+use toml::Table;
+pub use toml::Value;
+
+use crate::error::Error;
+use crate::frame::{self, Column, Frame, Values};
+use crate::progress::Progress;
+use crate::runner::{Runner, Simulator};
+use crate::{input, jobs, parallel};
+
+mod folder;
+mod path;
+#[cfg(test)]
+mod tests;
+
+pub use folder::{Folder, Written};
+
+/// Runs that go on at the same time, and rows that are kept in memory.
+const AT_ONCE: usize = 256;
+
+/// What is swept.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Grid {
+    /// Where it was read; shown in messages.
+    pub name: String,
+    /// What the axes change.
+    pub base: Base,
+    /// What differs between runs; the last changes fastest.
+    pub axes: Vec<Axis>,
+    /// Seeds of every combination, unless `seed` is an axis.
+    pub runs: u32,
+    /// The first of them.
+    pub seed: u64,
+}
+
+/// What the axes of a grid change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Base {
+    /// The setup of a comparison: one flow at one queue, over a trace.
+    Compare,
+    /// A scenario.
+    Scenario {
+        /// The name of its file, in whose folder its traces may be.
+        file: String,
+        /// What the file holds.
+        text: String,
+    },
+}
+
+/// One direction of a grid.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Axis {
+    /// A setting of `compare`, or a key of the scenario with dots.
+    pub name: String,
+    /// Its values, as a scenario file has them.
+    pub values: Vec<Value>,
+}
+
+/// One run of a grid.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// Its number.
+    pub index: u64,
+    /// Its identity.
+    pub run_id: String,
+    /// What came out.
+    pub run: Run,
+}
+
+/// The part of a grid that one machine runs: every `of`-th run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shard {
+    index: u64,
+    of: u64,
+}
+
+impl Shard {
+    /// The whole grid.
+    pub const WHOLE: Shard = Shard { index: 1, of: 1 };
+
+    /// Number `index` of `of` shards, counted from 1; none if there is no such shard.
+    pub fn new(index: u64, of: u64) -> Option<Self> {
+        (1..=of).contains(&index).then_some(Shard { index, of })
+    }
+
+    /// The numbers of its runs in a grid of so many.
+    pub fn runs(self, grid: u64) -> Vec<u64> {
+        (0..grid).filter(|run| self.has(*run)).collect()
+    }
+
+    fn has(self, run: u64) -> bool {
+        run % self.of == self.index - 1
+    }
+}
+
+impl FromStr for Shard {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parts = text.split_once('/').and_then(|(i, n)| Some((i.parse().ok()?, n.parse().ok()?)));
+        let shard = parts.and_then(|(index, of)| Shard::new(index, of));
+        shard.ok_or_else(|| format!("`{text}` is not a shard such as `2/8`: the second of eight"))
+    }
+}
+
+/// Runs a grid in simulation and keeps every row in memory. [`Folder::run`] writes them into a folder instead.
+pub fn sweep(grid: &Grid, progress: &dyn Progress) -> Result<Vec<Row>, Error> {
+    let sweep = Sweep::new(grid, &Names::from_environment()?)?;
+    sweep.check(false)?;
+    let mut rows = Vec::new();
+    let all: Vec<u64> = (0..sweep.runs()).collect();
+    sweep.run(&all, &Simulator, progress, &mut |more| {
+        rows.extend(more);
+        Ok(())
+    })?;
+    Ok(rows)
+}
+
+impl Grid {
+    /// The setup of `compare` without axes, one run.
+    pub fn new() -> Self {
+        Grid { name: "grid".into(), base: Base::Compare, axes: Vec::new(), runs: 1, seed: 1 }
+    }
+
+    /// The same with another axis, which changes fastest.
+    #[must_use]
+    pub fn axis<V: Into<Value>>(mut self, name: &str, values: impl IntoIterator<Item = V>) -> Self {
+        let values = values.into_iter().map(Into::into).collect();
+        self.axes.push(Axis { name: name.into(), values });
+        self
+    }
+
+    /// The grid in the file at `path`.
+    pub fn read(path: &Path) -> Result<Self, Error> {
+        let text = input::text(path, "a grid")?;
+        let name = path.display().to_string();
+        let wrong = |reason: String| Error::Grid { grid: name.clone(), reason };
+        let mut table: Table =
+            text.parse().map_err(|error: toml::de::Error| wrong(error.to_string().trim_end().to_string()))?;
+        let base = match table.remove("scenario") {
+            None => Base::Compare,
+            Some(Value::String(file)) => {
+                let file = path.parent().unwrap_or(Path::new("")).join(file);
+                Base::Scenario { file: file.display().to_string(), text: input::text(&file, "a scenario")? }
+            }
+            Some(other) => return Err(wrong(format!("scenario = {other}: valid is the name of a file"))),
+        };
+        let mut number = |key: &str, valid: std::ops::RangeInclusive<i64>| match table.remove(key) {
+            None => Ok(1),
+            Some(Value::Integer(value)) if valid.contains(&value) => Ok(value.cast_unsigned()),
+            Some(other) => {
+                let (low, high) = (valid.start(), valid.end());
+                Err(wrong(format!("{key} = {other}: valid is a whole number from {low} to {high}")))
+            }
+        };
+        let runs = number("runs", 1..=1_000_000)? as u32;
+        let seed = number("seed", 0..=i64::MAX)?;
+        let axes = match table.remove("axes") {
+            None => Table::new(),
+            Some(Value::Table(axes)) => axes,
+            Some(other) => return Err(wrong(format!("axes = {other}: valid is a table"))),
+        };
+        if let Some(key) = table.keys().next() {
+            return Err(wrong(format!("unknown key `{key}`: valid are scenario, runs, seed, axes")));
+        }
+        let axes = axes.into_iter().map(|(name, values)| {
+            let values = match values {
+                Value::Array(values) => values,
+                one => vec![one],
+            };
+            Axis { name, values }
+        });
+        Ok(Grid { axes: axes.collect(), base, runs, seed, name })
+    }
+
+    /// How many runs it has: the product of the numbers of values.
+    pub fn runs(&self) -> u64 {
+        self.every_axis().map(|(_, count)| count as u64).product()
+    }
+
+    /// Every axis by its name, with how many values it has; the seeds last.
+    fn every_axis(&self) -> impl DoubleEndedIterator<Item = (&str, usize)> {
+        let seeds = (!self.axes.iter().any(|axis| axis.name == SEED)).then_some((SEED, self.runs as usize));
+        self.axes.iter().map(|axis| (axis.name.as_str(), axis.values.len())).chain(seeds)
+    }
+
+    /// The values of run number `index`, by axis.
+    fn values(&self, index: u64) -> Vec<(&str, Value)> {
+        let mut rest = index;
+        let places: Vec<(&str, usize)> = self
+            .every_axis()
+            .rev()
+            .map(|(name, count)| {
+                let place = rest % count as u64;
+                rest /= count as u64;
+                (name, place as usize)
+            })
+            .collect();
+        places.into_iter().rev().map(|(name, place)| (name, self.value(name, place))).collect()
+    }
+
+    fn value(&self, name: &str, place: usize) -> Value {
+        match self.axes.iter().find(|axis| axis.name == name) {
+            Some(axis) => axis.values[place].clone(),
+            None => Value::Integer(self.seed.wrapping_add(place as u64).cast_signed()),
+        }
+    }
+
+    fn wrong(&self, reason: impl std::fmt::Display) -> Error {
+        Error::Grid { grid: self.name.clone(), reason: reason.to_string() }
+    }
+}
+
+impl Default for Grid {
+    fn default() -> Self {
+        Grid::new()
+    }
+}
+
+/// The axis of the seeds.
+const SEED: &str = "seed";
+
+/// A grid, read and checked, with its traces.
+#[derive(Clone, Debug)]
+pub struct Sweep {
+    grid: Grid,
+    registry: Registry,
+    traces: Traces,
+}
+
+impl Sweep {
+    /// Plans a sweep whose traces `names` knows. Fails if an axis is empty or its name stands for nothing, and if a value is wrong.
+    pub fn new(grid: &Grid, names: &Names) -> Result<Self, Error> {
+        Self::with(&Registry::standard(), grid, names)
+    }
+
+    /// The same with the algorithms of `registry` in schemes and scenarios.
+    pub fn with(registry: &Registry, grid: &Grid, names: &Names) -> Result<Self, Error> {
+        for (index, axis) in grid.axes.iter().enumerate() {
+            if axis.values.is_empty() {
+                return Err(grid.wrong(format_args!("axes: `{}` has no value", axis.name)));
+            }
+            if grid.axes[..index].iter().any(|other| other.name == axis.name) {
+                return Err(grid.wrong(format_args!("axes: `{}` is there twice", axis.name)));
+            }
+        }
+        let mut sweep = Sweep { grid: grid.clone(), registry: registry.clone(), traces: Traces::new() };
+        for index in sweep.samples() {
+            let scenario = sweep.scenario(index)?;
+            let folder = match &grid.base {
+                Base::Scenario { file, .. } => file.clone(),
+                Base::Compare => grid.name.clone(),
+            };
+            sweep.traces.extend(input::traces(&scenario, Path::new(&folder), names)?);
+        }
+        Ok(sweep)
+    }
+
+    /// How many runs there are.
+    pub fn runs(&self) -> u64 {
+        self.grid.runs()
+    }
+
+    /// Runs that together have every value of every axis, but not every combination.
+    fn samples(&self) -> Vec<u64> {
+        let mut samples = vec![0];
+        let mut stride = 1;
+        for (name, count) in self.grid.every_axis().rev() {
+            // A seed is as good as another.
+            let most = if name == SEED { 1 } else { count as u64 };
+            samples.extend((1..most).map(|place| place * stride));
+            stride *= count as u64;
+        }
+        samples
+    }
+
+    /// Refuses a grid some of whose runs would take hours or fill the memory, unless `any_cost` allows it.
+    pub fn check(&self, any_cost: bool) -> Result<(), Error> {
+        self.samples().into_iter().filter(|_| !any_cost).try_for_each(|index| {
+            let scenario = self.scenario(index)?;
+            jobs::check_cost_of(&format!("run {index}"), &scenario, &self.traces)
+        })
+    }
+
+    /// Run number `index` as a scenario.
+    pub fn scenario(&self, index: u64) -> Result<Scenario, Error> {
+        let values = self.grid.values(index);
+        let (mut scenario, paths) = match &self.grid.base {
+            Base::Scenario { file, text } => (file::read_with(&self.registry, file, text)?, values),
+            Base::Compare => {
+                let (own, paths) = values.into_iter().partition(|(name, _)| AXES.contains(name));
+                (self.comparison(own)?, paths)
+            }
+        };
+        if !paths.is_empty() {
+            let text = file::write(&scenario);
+            let mut table: Table = text.parse().map_err(|error| self.grid.wrong(error))?;
+            for (name, value) in paths {
+                path::set(&mut table, name, &value)
+                    .map_err(|reason| self.grid.wrong(format_args!("axes: `{name}`: {reason}")))?;
+            }
+            let text = toml::to_string(&table).map_err(|error| self.grid.wrong(error))?;
+            scenario = file::read_with(&self.registry, &self.grid.name, &text)?;
+        }
+        let state = scenario.record.state;
+        scenario.record =
+            Record { state, unfairness: scenario.record.unfairness, ..Record::summary(scenario.duration) };
+        Ok(scenario)
+    }
+
+    /// The scenario of `compare` with these settings.
+    fn comparison(&self, values: Vec<(&str, Value)>) -> Result<Scenario, Error> {
+        let mut scheme = None;
+        let mut compare = Compare::new(Scheme::parse(DEFAULT_CONTROLLER)?, "");
+        for (name, value) in values {
+            let text = match value {
+                Value::String(text) => text,
+                other => other.to_string(),
+            };
+            let wrong =
+                |valid: &str| self.grid.wrong(format_args!("axes: {name} = `{text}`: valid is {valid}"));
+            match name {
+                "scheme" => scheme = Some(Scheme::parse_with(&self.registry, &text)?),
+                "trace" => compare.trace.clone_from(&text),
+                "rtt" => compare.rtt = text.parse().map_err(|_| wrong("a time such as `100ms`"))?,
+                "buffer" => compare.buffer = text.parse().map_err(|_| wrong("a size such as `250pkt`"))?,
+                "duration" => compare.duration = text.parse().map_err(|_| wrong("a time such as `60s`"))?,
+                "trace_offset" if text == "random" => compare.trace_offset = TraceOffset::Random,
+                "trace_offset" => {
+                    let at = text.parse().map_err(|_| wrong("a time such as `1.5s`, or `random`"))?;
+                    compare.trace_offset = TraceOffset::At(at);
+                }
+                "against" if text == "none" => compare.against = None,
+                "against" => compare.against = Some(Scheme::parse_with(&self.registry, &text)?),
+                _ => compare.seed = text.parse().map_err(|_| wrong("a whole number"))?,
+            }
+        }
+        compare.scheme = scheme.ok_or_else(|| self.grid.wrong("axes: there is no `scheme`"))?;
+        if compare.trace.is_empty() {
+            return Err(self.grid.wrong("axes: there is no `trace`"));
+        }
+        compare.record = Record::summary(compare.duration);
+        Ok(compare.scenario()?)
+    }
+
+    /// The identity of run number `index`.
+    pub fn run_id(&self, index: u64) -> Result<String, Error> {
+        Ok(identity(&self.scenario(index)?))
+    }
+
+    /// Runs those of the grid's runs that are `wanted`, a few hundred at a time, and hands over their rows in the order of `wanted`.
+    pub fn run(
+        &self,
+        wanted: &[u64],
+        runner: &dyn Runner,
+        progress: &dyn Progress,
+        rows: &mut dyn FnMut(Vec<Row>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        progress.begin("sweeping", wanted.len());
+        wanted.chunks(AT_ONCE).try_for_each(|some| {
+            rows(parallel::map(some, |&index| {
+                if progress.is_cancelled() {
+                    return Err(Error::Cancelled);
+                }
+                let scenario = self.scenario(index)?;
+                let label = format!("run {index}, seed {}", scenario.seed);
+                let outcome = runner.run(&scenario, &self.traces);
+                progress.step(&scenario.name);
+                let mut run = outcome.map_err(|cause| Error::run(label, cause))?.run;
+                for (name, value) in self.grid.values(index) {
+                    match (&self.grid.base, name, value) {
+                        (Base::Compare, "trace", Value::String(trace)) => run.trace = trace,
+                        (Base::Compare, "scheme", Value::String(scheme)) => {
+                            run.scheme = Scheme::parse_with(&self.registry, &scheme)?.to_string();
+                        }
+                        _ => {}
+                    }
+                }
+                Ok(Row { index, run_id: identity(&scenario), run })
+            })?)
+        })
+    }
+
+    /// Rows as the columns of `runs.parquet`: `run_id`, every axis, every metric.
+    pub fn runs_frame(&self, rows: &[Row]) -> Result<Frame, Error> {
+        let frame = frame::runs(rows.iter().map(|row| &row.run));
+        // The columns of the rows themselves are in canonical words.
+        let own: Vec<&str> = frame.columns().iter().map(|column| column.name.as_str()).collect();
+        let axes: Vec<&str> = self.grid.every_axis().map(|(name, _)| name).collect();
+        let axes = axes.into_iter().filter(|name| !own.contains(name)).map(|name| {
+            let values: Vec<Value> = rows
+                .iter()
+                .flat_map(|row| self.grid.values(row.index).into_iter().filter(|(axis, _)| *axis == name))
+                .map(|(_, value)| value)
+                .collect();
+            Column { name: name.to_string(), values: column(&values) }
+        });
+        let keys = std::iter::once(ids(rows, |_| 1)).chain(axes).collect();
+        frame.keyed_by(keys)
+    }
+
+    /// The flows of rows as the columns of `flows.parquet`, each with the `run_id` of its run.
+    pub fn flows_frame(&self, rows: &[Row]) -> Result<Frame, Error> {
+        let frame = frame::flows(rows.iter().map(|row| &row.run)).without("run");
+        frame.keyed_by(vec![ids(rows, |run| run.flows.len())])
+    }
+
+    /// The links of rows as the columns of `links.parquet`, each with the `run_id` of its run.
+    pub fn links_frame(&self, rows: &[Row]) -> Result<Frame, Error> {
+        let frame = frame::links(rows.iter().map(|row| &row.run)).without("run");
+        frame.keyed_by(vec![ids(rows, |run| run.links.len())])
+    }
+}
+
+/// The settings of `compare` that can be axes.
+const AXES: [&str; 8] = ["scheme", "trace", "rtt", "buffer", "duration", "trace_offset", "against", SEED];
+
+/// The identity of every row, as often as `times` says.
+fn ids(rows: &[Row], times: impl Fn(&Run) -> usize) -> Column {
+    let ids = rows.iter().flat_map(|row| std::iter::repeat_n(row.run_id.clone(), times(&row.run)));
+    Column { name: "run_id".into(), values: Values::Text(ids.collect()) }
+}
+
+/// The values of an axis: numbers where all are, words otherwise.
+fn column(values: &[Value]) -> Values {
+    let number = |value: &Value| match value {
+        Value::Integer(value) => Some(*value as f64),
+        Value::Float(value) => Some(*value),
+        _ => None,
+    };
+    if values.iter().all(|value| number(value).is_some()) {
+        return Values::Number(values.iter().map(number).collect());
+    }
+    let word = |value: &Value| match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    Values::Text(values.iter().map(word).collect())
+}
+
+/// The identity of a run of `scenario`: the same for the same scenario however it was spelled, whatever it is called.
+fn identity(scenario: &Scenario) -> String {
+    // FNV-1a of 128 bits, draft-eastlake-fnv 5.
+    const OFFSET: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
+    const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
+    let named = Scenario { name: String::new(), ..scenario.clone() };
+    let text = file::write(&named);
+    let hash = text.bytes().fold(OFFSET, |hash, byte| (hash ^ u128::from(byte)).wrapping_mul(PRIME));
+    format!("{hash:032x}")
+}

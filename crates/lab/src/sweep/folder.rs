@@ -1,0 +1,231 @@
+//! A sweep into a folder: a journal that grows as runs finish, and tables made of it at the end.
+//!
+//! `runs.jsonl` has one line per finished run. It is only ever appended to, so whatever ends a sweep, the runs before it are kept.
+//! The tables are written from it in the order of the grid: their bytes do not depend on interruptions.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use brakelight_scenario::outcome::Run;
+use serde::{Deserialize, Serialize};
+
+use super::{Row, Shard, Sweep};
+use crate::error::Error;
+use crate::frame::Frame;
+use crate::progress::Progress;
+use crate::runner::Runner;
+
+/// The name of the journal.
+const JOURNAL: &str = "runs.jsonl";
+
+/// Rows of the tables that are in memory at once.
+const ROWS: usize = 1024;
+
+/// A folder that a sweep goes into, and how.
+#[derive(Clone, Debug)]
+pub struct Folder<'a> {
+    /// Where it is; it is made if it is not there.
+    pub path: &'a Path,
+    /// The part of the grid to run.
+    pub shard: Shard,
+    /// Whether to keep the runs that the folder's journal has. Otherwise a folder with a journal is refused.
+    pub resume: bool,
+}
+
+/// What a sweep into a folder did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// Runs of the shard.
+    pub runs: u64,
+    /// How many of them the folder had already.
+    pub kept: u64,
+    /// The tables.
+    pub files: Vec<PathBuf>,
+}
+
+/// A line of the journal.
+#[derive(Serialize, Deserialize)]
+struct Line {
+    index: u64,
+    run_id: String,
+    run: Run,
+}
+
+impl Folder<'_> {
+    /// Runs what is missing, then writes `runs`, `flows` and `links` as CSV and, where the feature `parquet` is on, as Parquet.
+    pub fn run(&self, sweep: &Sweep, runner: &dyn Runner, progress: &dyn Progress) -> Result<Written, Error> {
+        let path = self.path.join(JOURNAL);
+        let failed = |error: io::Error| Error::Unwritable { path: path.clone(), error };
+        fs::create_dir_all(self.path).map_err(failed)?;
+        if path.exists() && !self.resume {
+            return Err(Error::SweepExists(self.path.to_path_buf()));
+        }
+        let journal = OpenOptions::new().create(true).append(true).read(true).open(&path).map_err(failed)?;
+        let mut end = end_of_lines(&journal).map_err(failed)?;
+        let mut places = places(sweep, &path).map_err(failed)?;
+        places.retain(|index, _| self.shard.has(*index));
+        let kept = places.len() as u64;
+        let shard = self.shard.runs(sweep.runs());
+        let missing: Vec<u64> = shard.iter().copied().filter(|run| !places.contains_key(run)).collect();
+        let mut journal = BufWriter::new(journal);
+        sweep.run(&missing, runner, progress, &mut |rows| {
+            for Row { index, run_id, run } in rows {
+                let line = Line { index, run_id, run: finite(run) };
+                let line = serde_json::to_string(&line).map_err(|error| Error::json(&error))? + "\n";
+                journal.write_all(line.as_bytes()).map_err(failed)?;
+                places.insert(index, end);
+                end += line.len() as u64;
+            }
+            journal.flush().map_err(failed)
+        })?;
+        drop(journal);
+        let mut tables = Tables { folder: self.path, tables: Vec::new() };
+        let mut journal = BufReader::new(File::open(&path).map_err(failed)?);
+        let ordered: Vec<u64> = places.into_values().collect();
+        for some in ordered.chunks(ROWS) {
+            let rows = some.iter().map(|place| {
+                journal.seek(SeekFrom::Start(*place)).map_err(failed)?;
+                let mut line = String::new();
+                journal.read_line(&mut line).map_err(failed)?;
+                let line = serde_json::from_str(&line).map_err(|error| Error::json(&error))?;
+                let Line { index, run_id, run } = line;
+                Ok(Row { index, run_id, run })
+            });
+            tables.write(sweep, &rows.collect::<Result<Vec<_>, Error>>()?)?;
+        }
+        Ok(Written { runs: shard.len() as u64, kept, files: tables.finish()? })
+    }
+}
+
+/// Where the line of each run begins that a journal has of this grid. A line that ends early, or is of another grid, is no run.
+fn places(sweep: &Sweep, path: &Path) -> io::Result<BTreeMap<u64, u64>> {
+    let mut places = BTreeMap::new();
+    let mut reader = BufReader::new(File::open(path)?);
+    let (mut at, mut line) = (0, Vec::new());
+    loop {
+        line.clear();
+        let read = reader.read_until(b'\n', &mut line)? as u64;
+        if read == 0 {
+            return Ok(places);
+        }
+        if let Ok(Line { index, run_id, .. }) = serde_json::from_slice(&line)
+            && index < sweep.runs()
+            && sweep.run_id(index).is_ok_and(|own| own == run_id)
+        {
+            places.insert(index, at);
+        }
+        at += read;
+    }
+}
+
+/// The length of a journal, once a line that ends early has been ended.
+fn end_of_lines(mut journal: &File) -> io::Result<u64> {
+    let length = journal.seek(SeekFrom::End(0))?;
+    if length == 0 {
+        return Ok(0);
+    }
+    journal.seek(SeekFrom::End(-1))?;
+    let mut last = [0];
+    journal.read_exact(&mut last)?;
+    if last == *b"\n" {
+        return Ok(length);
+    }
+    journal.write_all(b"\n")?;
+    Ok(length + 1)
+}
+
+/// The same without what JSON has no number for.
+fn finite(mut run: Run) -> Run {
+    for flow in &mut run.flows {
+        for values in [&mut flow.application, &mut flow.state].into_iter().flatten() {
+            values.retain(|_, value| value.is_finite());
+        }
+    }
+    run
+}
+
+/// The tables in the making.
+struct Tables<'a> {
+    folder: &'a Path,
+    tables: Vec<Making>,
+}
+
+/// One table in its formats.
+struct Making {
+    name: &'static str,
+    csv: BufWriter<File>,
+    #[cfg(feature = "parquet")]
+    parquet: crate::frame::parquet::Writer<BufWriter<File>>,
+}
+
+impl Tables<'_> {
+    fn write(&mut self, sweep: &Sweep, rows: &[Row]) -> Result<(), Error> {
+        let frames = [
+            ("runs", sweep.runs_frame(rows)?),
+            ("flows", sweep.flows_frame(rows)?),
+            ("links", sweep.links_frame(rows)?),
+        ];
+        if self.tables.is_empty() {
+            for (name, frame) in &frames {
+                self.tables.push(self.begin(name, frame)?);
+            }
+        }
+        for (table, (name, frame)) in self.tables.iter_mut().zip(&frames) {
+            let written = table.csv.write_all(frame.csv_rows().as_bytes());
+            written.map_err(|error| unwritable(self.folder, name, "csv", error))?;
+            #[cfg(feature = "parquet")]
+            table.parquet.write(frame)?;
+        }
+        Ok(())
+    }
+
+    fn begin(&self, name: &'static str, frame: &Frame) -> Result<Making, Error> {
+        let create = |ending: &str| {
+            let file = File::create(partial(self.folder, name, ending));
+            file.map(BufWriter::new).map_err(|error| unwritable(self.folder, name, ending, error))
+        };
+        let mut csv = create("csv")?;
+        let heading = csv.write_all(frame.csv_heading().as_bytes());
+        heading.map_err(|error| unwritable(self.folder, name, "csv", error))?;
+        Ok(Making {
+            name,
+            csv,
+            #[cfg(feature = "parquet")]
+            parquet: crate::frame::parquet::Writer::new(create("parquet")?, frame)?,
+        })
+    }
+
+    /// Moves every table into place.
+    fn finish(self) -> Result<Vec<PathBuf>, Error> {
+        let mut files = Vec::new();
+        for table in self.tables {
+            let (name, mut csv) = (table.name, table.csv);
+            csv.flush().map_err(|error| unwritable(self.folder, name, "csv", error))?;
+            files.push(keep(self.folder, name, "csv")?);
+            #[cfg(feature = "parquet")]
+            {
+                let flushed = table.parquet.finish()?.flush();
+                flushed.map_err(|error| unwritable(self.folder, name, "parquet", error))?;
+                files.push(keep(self.folder, name, "parquet")?);
+            }
+        }
+        Ok(files)
+    }
+}
+
+fn partial(folder: &Path, name: &str, ending: &str) -> PathBuf {
+    folder.join(format!(".{name}.{ending}.partial"))
+}
+
+fn keep(folder: &Path, name: &str, ending: &str) -> Result<PathBuf, Error> {
+    let file = folder.join(format!("{name}.{ending}"));
+    let moved = fs::rename(partial(folder, name, ending), &file);
+    moved.map_err(|error| unwritable(folder, name, ending, error))?;
+    Ok(file)
+}
+
+fn unwritable(folder: &Path, name: &str, ending: &str, error: io::Error) -> Error {
+    Error::Unwritable { path: folder.join(format!("{name}.{ending}")), error }
+}

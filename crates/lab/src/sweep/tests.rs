@@ -1,0 +1,122 @@
+use std::collections::BTreeSet;
+
+use super::*;
+
+fn grid() -> Grid {
+    let grid =
+        Grid::new().axis("scheme", ["cubic", "vegas"]).axis("trace", ["fixed"]).axis("duration", ["1s"]);
+    Grid { runs: 3, ..grid.axis("rtt", ["20ms", "100ms"]) }
+}
+
+fn sweep_of(grid: &Grid) -> Result<Sweep, Error> {
+    Sweep::new(grid, &Names::from_environment().unwrap())
+}
+
+fn folder(what: &str) -> std::path::PathBuf {
+    std::env::temp_dir().join(format!("brakelight-sweep-{what}-{}", std::process::id()))
+}
+
+/// The tables of a sweep in a folder, after which it is removed.
+fn tables(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    let names = ["runs.csv", "flows.csv", "links.csv"];
+    names.map(|name| (name.to_string(), std::fs::read(folder.join(name)).unwrap())).to_vec()
+}
+
+fn into(folder: &Path, shard: Shard, resume: bool) -> Result<Written, Error> {
+    Folder { path: folder, shard, resume }.run(&sweep_of(&grid()).unwrap(), &Simulator, &())
+}
+
+#[test]
+fn a_grid_has_a_run_for_every_combination_and_every_run_an_identity_of_its_own() {
+    let rows = sweep(&grid(), &()).unwrap();
+    assert_eq!(rows.len(), 12);
+    let ids: BTreeSet<&str> = rows.iter().map(|row| row.run_id.as_str()).collect();
+    assert_eq!(ids.len(), 12);
+    let seeds: Vec<u64> = rows.iter().map(|row| row.run.seed).collect();
+    assert_eq!(seeds, [1, 2, 3].repeat(4));
+    assert!(rows[..6].iter().all(|row| row.run.scheme == "cubic" && row.run.trace == "fixed"));
+    let frame = sweep_of(&grid()).unwrap().runs_frame(&rows).unwrap();
+    let names: Vec<&str> = frame.columns().iter().map(|column| column.name.as_str()).collect();
+    assert_eq!(names[..6], ["run_id", "duration", "rtt", "scheme", "trace", "seed"]);
+}
+
+#[test]
+fn an_interrupted_sweep_goes_on_and_its_tables_have_the_same_bytes() {
+    let (whole, parted) = (folder("whole"), folder("parted"));
+    into(&whole, Shard::WHOLE, false).unwrap();
+    assert!(matches!(into(&whole, Shard::WHOLE, false), Err(Error::SweepExists(_))));
+    let expected = tables(&whole);
+    // What is left of a sweep that was ended in the middle of a line.
+    let journal = std::fs::read(whole.join("runs.jsonl")).unwrap();
+    std::fs::create_dir_all(&parted).unwrap();
+    std::fs::write(parted.join("runs.jsonl"), &journal[..journal.len() / 2]).unwrap();
+    let written = into(&parted, Shard::WHOLE, true).unwrap();
+    assert!((1..12).contains(&written.kept), "{written:?}");
+    assert_eq!(tables(&parted), expected);
+    for folder in [whole, parted] {
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+}
+
+#[test]
+fn the_shards_of_a_grid_are_the_grid() {
+    let whole = folder("unsharded");
+    into(&whole, Shard::WHOLE, false).unwrap();
+    let shards = [1, 2, 3].map(|index| {
+        let folder = folder(&format!("shard-{index}"));
+        into(&folder, Shard::new(index, 3).unwrap(), false).unwrap();
+        folder
+    });
+    let lines = |folder: &Path, name: usize| {
+        let text = String::from_utf8(tables(folder)[name].1.clone()).unwrap();
+        text.lines().skip(1).map(str::to_string).collect::<Vec<_>>()
+    };
+    for table in 0..3 {
+        let mut expected = lines(&whole, table);
+        let mut found: Vec<String> = shards.iter().flat_map(|folder| lines(folder, table)).collect();
+        expected.sort();
+        found.sort();
+        assert_eq!(found, expected);
+    }
+    for folder in shards.iter().chain([&whole]) {
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+}
+
+#[test]
+fn any_key_of_a_scenario_can_be_an_axis() {
+    let text = "duration = \"1s\"\n[[link]]\nname = \"up\"\nrate = \"12Mbps\"\n\
+                [[flow]]\nname = \"one\"\ncontroller = \"cubic\"\npath = [\"up\"]\n";
+    let base = Base::Scenario { file: "x.toml".into(), text: text.into() };
+    let grid = Grid { base, ..Grid::new() }.axis("link.up.rate", ["6Mbps", "24Mbps"]).axis("seed", [7, 8]);
+    let rows = sweep(&grid, &()).unwrap();
+    let rates: Vec<f64> = rows.iter().map(|row| row.run.capacity_mbps.round()).collect();
+    assert_eq!(rates, [6.0, 6.0, 24.0, 24.0]);
+    assert_eq!(rows[3].run.seed, 8);
+    let frame = sweep_of(&grid).unwrap().runs_frame(&rows).unwrap();
+    assert_eq!(frame.columns()[1].name, "link.up.rate");
+    let wrong = grid.axis("link.down.rate", ["1Mbps"]);
+    let said = sweep_of(&wrong).unwrap_err().to_string();
+    assert_eq!(said, "grid: axes: `link.down.rate`: no link is called `down`: there are up");
+}
+
+#[test]
+fn wrong_grids_are_refused_before_anything_runs() {
+    let said = |grid: &Grid| sweep_of(grid).unwrap_err().to_string();
+    assert_eq!(said(&Grid::new().axis("trace", ["fixed"])), "grid: axes: there is no `scheme`");
+    let rtt = Grid::new().axis("scheme", ["cubic"]).axis("trace", ["fixed"]).axis("rtt", ["20ms", "soon"]);
+    assert_eq!(said(&rtt), "grid: axes: rtt = `soon`: valid is a time such as `100ms`");
+    assert_eq!(said(&Grid::new().axis::<&str>("rtt", [])), "grid: axes: `rtt` has no value");
+    let scheme = Grid::new().axis("trace", ["fixed"]).axis("scheme", ["cubic", "nosuch"]);
+    assert!(said(&scheme).contains("nosuch"), "{}", said(&scheme));
+    let unknown = Grid::new().axis("scheme", ["cubic"]).axis("trace", ["nosuch"]);
+    assert!(said(&unknown).contains("unknown trace `nosuch`"), "{}", said(&unknown));
+}
+
+#[test]
+fn shards_are_counted_from_one() {
+    assert_eq!("2/8".parse(), Ok(Shard { index: 2, of: 8 }));
+    for text in ["0/8", "9/8", "1", "a/b", "1/0"] {
+        assert!(text.parse::<Shard>().is_err(), "{text}");
+    }
+}
