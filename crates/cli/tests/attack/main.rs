@@ -158,7 +158,8 @@ fn no_generated_input_makes_the_command_panic_abort_or_hang() {
             }
         }
         if only.is_some() {
-            eprintln!("{case:?}: files in {}", scratch.path("").display());
+            let (arguments, folder) = (&case.arguments, scratch.path(""));
+            eprintln!("{}: {arguments:?} {:?} in {}", case.kind, case.environment, folder.display());
             std::mem::forget(scratch);
         }
     }
