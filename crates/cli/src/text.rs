@@ -116,6 +116,7 @@ mod tests {
         assert_eq!(visible(reordering), "\u{fffd}".repeat(6));
         // A peer's reason must not look like a line of the log.
         assert_eq!(line("gone\n[::1]:4433: connected\r\n"), "gone [::1]:4433: connected");
+        assert_eq!(line("a\tb"), "a b");
     }
 
     #[test]
