@@ -34,10 +34,10 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// [`visible`], as one line: a line feed in somebody's text must not begin a line of ours.
+/// [`visible`], as one line: a line feed in somebody's text must not begin a line of ours. Tabs become spaces.
 pub fn line(text: &str) -> String {
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    visible(&lines.join(" ")).into_owned()
+    visible(&lines.join(" ").replace('\t', " ")).into_owned()
 }
 
 /// [`visible`], with this module's own styles kept.
