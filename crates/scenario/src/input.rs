@@ -13,6 +13,7 @@
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
+#[cfg(unix)]
 use std::os::fd::AsFd;
 use std::path::Path;
 
@@ -83,9 +84,16 @@ pub fn read_by(path: &Path, most: impl FnOnce(&[u8]) -> Bytes) -> io::Result<Vec
 }
 
 /// Standard input is read as it was handed to this process, and not opened anew: who handed it over may have had other rights.
+#[cfg(unix)]
 fn open(path: &Path) -> io::Result<File> {
     let standard = ["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"].iter().any(|name| path == Path::new(name));
     if standard { io::stdin().as_fd().try_clone_to_owned().map(File::from) } else { File::open(path) }
+}
+
+/// Elsewhere standard input is no file of a name.
+#[cfg(not(unix))]
+fn open(path: &Path) -> io::Result<File> {
+    File::open(path)
 }
 
 #[cfg(test)]
@@ -105,6 +113,11 @@ mod tests {
         assert_eq!(marked.unwrap(), b"12345");
         assert_eq!(refused.kind(), io::ErrorKind::FileTooLarge);
         assert_eq!(refused.to_string(), "it is longer than 4B, the most that such a file may hold");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_device_is_read_to_a_limit() {
         let endless = read(Path::new("/dev/zero"), TRACE).unwrap_err();
         assert_eq!(
             endless.to_string(),
