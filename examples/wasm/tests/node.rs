@@ -3,13 +3,15 @@
 use std::path::Path;
 use std::process::Command;
 
+use brakelight_testkit::skip::skip;
+
 /// `scripts/portable` builds the module, and `scripts/check` says where it lies.
 const MODULE: &str = "BRAKELIGHT_WASM_MODULE";
 
 #[test]
 fn node_and_a_program_give_the_same_bytes() {
     let Some(module) = std::env::var_os(MODULE) else {
-        eprintln!("not run: the simulation in Node: {MODULE} does not name a module (`scripts/portable module`)");
+        skip("the simulation in Node", format!("{MODULE} names no module; see `scripts/portable module`"));
         return;
     };
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -18,7 +20,7 @@ fn node_and_a_program_give_the_same_bytes() {
     let output = match command {
         Ok(output) => output,
         Err(error) => {
-            eprintln!("not run: the simulation in Node: `node` does not start: {error}");
+            skip("the simulation in Node", format!("`node` does not start: {error}"));
             return;
         }
     };
