@@ -37,8 +37,9 @@ impl Scratch {
         let mut found = Vec::new();
         let mut folders = vec![self.0.clone()];
         while let Some(folder) = folders.pop() {
-            for entry in std::fs::read_dir(folder).unwrap() {
-                let path = entry.unwrap().path();
+            // What goes meanwhile is not in it.
+            for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+                let path = entry.path();
                 found.push(path.strip_prefix(&self.0).unwrap().to_string_lossy().into_owned());
                 if path.is_dir() {
                     folders.push(path);
