@@ -218,7 +218,6 @@ const LINES: &[&str] = &[
     "run good.toml --on mars",
     "run vegas.toml --on emulator",
     "run good.toml --on emulator --host quic",
-    "run half-second.toml --on emulator --host quinn",
     "run header.toml --on emulator --host quinn",
     "run half-second.toml --on emulator",
     "run xcp-queue.toml --on emulator",
