@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::fmt::{self, Debug};
 
-use brakelight_core::parameters::Parameters;
+use brakelight_core::parameters::{self, Parameters};
 use brakelight_core::registry::{Algorithm, AnyConfig, BuildError, Options, RegisterError, Registry};
 use brakelight_core::time::Time;
 use brakelight_core::units::{Bytes, Rate};
@@ -131,6 +131,7 @@ trait Settings: Any + Debug + Send + Sync {
     fn clone_boxed(&self) -> Box<dyn Settings>;
     fn equals(&self, other: &dyn Any) -> bool;
     fn name(&self) -> &'static str;
+    fn settings(&self) -> parameters::Settings;
     fn outcome(&self) -> &'static [&'static str];
     fn offers(&self) -> Option<Rate>;
     fn build(&self, mss: Bytes) -> Box<dyn DynApplication>;
@@ -153,6 +154,9 @@ impl<A: CustomApplication> Settings for Of<A> {
     }
     fn name(&self) -> &'static str {
         A::NAME
+    }
+    fn settings(&self) -> parameters::Settings {
+        self.0.settings()
     }
     fn outcome(&self) -> &'static [&'static str] {
         A::OUTCOME
@@ -188,6 +192,11 @@ impl CustomTraffic {
     /// The application's registered name.
     pub fn name(&self) -> &'static str {
         self.settings.name()
+    }
+
+    /// Every option with its value, in the one spelling that it has whatever it was given in.
+    pub fn settings(&self) -> parameters::Settings {
+        self.settings.settings()
     }
 
     /// The options that were given, in order.

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// A distribution in five numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Summary {
     /// Mean.
     pub mean: f64,

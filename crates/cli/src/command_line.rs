@@ -6,7 +6,9 @@ use clap::{Parser, Subcommand};
 
 use crate::failure::Failure;
 use crate::origin::VERSION;
-use crate::{arguments, distribution, emulate, parity, perf, quinn_hosts, router, stability, sweep, tcp};
+use crate::{
+    arguments, distribution, emulate, parity, perf, quinn_hosts, router, schema, stability, sweep, tcp,
+};
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Blue.on_default().bold())
@@ -39,6 +41,8 @@ pub enum Command {
     Sweep(sweep::Arguments),
     /// Show what there is: schemes, controllers, queues, feedbacks, path elements, radios, traces
     List(arguments::List),
+    /// Print the JSON Schema of scenarios, of results or of experiments
+    Schema(schema::Arguments),
     /// Look at traces, make them, convert them
     #[command(subcommand)]
     Trace(arguments::Trace),

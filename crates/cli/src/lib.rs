@@ -3,7 +3,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`command_line`], [`arguments`] | every command with its arguments; the arguments and value parsers that commands share |
-//! | [`compare`], [`run`], [`reproduce`], [`mod@sweep`], [`list`], [`trace`], [`stability`], [`mod@bench`], [`perf`], [`emulate`], [`parity`], [`tcp`], [`router`] | one command each |
+//! | [`compare`], [`run`], [`reproduce`], [`mod@sweep`], [`list`], [`schema`], [`trace`], [`stability`], [`mod@bench`], [`perf`], [`emulate`], [`parity`], [`tcp`], [`router`] | one command each |
 //! | [`distribution`] | what packages install beside the command: completions and manual pages |
 //! | [`host`], [`emulated`], [`quinn_hosts`] | who the hosts are; scenarios on the emulator; the process there that has the QUIC flows |
 //! | [`mod@text`] | standard output and standard error |
@@ -33,6 +33,7 @@ pub mod quinn_hosts;
 pub mod reproduce;
 pub mod router;
 pub mod run;
+pub mod schema;
 pub mod scratch;
 pub mod stability;
 pub mod sweep;
@@ -106,6 +107,7 @@ pub fn execute(registry: &Registry) -> Result<(), Failure> {
         Command::Compare(arguments) => compare::execute(registry, arguments),
         Command::Run(arguments) => run::execute(registry, arguments),
         Command::List(arguments) => list::execute(registry, arguments),
+        Command::Schema(arguments) => schema::execute(registry, arguments),
         Command::Reproduce(arguments) => reproduce::execute(registry, arguments),
         Command::Sweep(arguments) => sweep::execute(registry, arguments),
         Command::Trace(arguments) => trace::execute(arguments),

@@ -34,6 +34,7 @@ fn json_is_one_document_with_a_row_per_scheme_and_trace() {
         let ratio = row["throughput_mbps"].as_f64().unwrap() / row["capacity_mbps"].as_f64().unwrap();
         assert!((utilization - ratio).abs() < 1e-9, "{row}");
         assert!(row["queueing_delay_ms"]["p95"].as_f64().unwrap() > 0.0, "{row}");
+        assert_eq!(row["run_id"].as_str().map(str::len), Some(32), "{row}");
     }
     let origin = &document["origin"];
     assert_eq!(origin["seed"], 1);
@@ -217,6 +218,16 @@ fn lists_show_what_the_registry_holds() {
         Value::Null,
         "a file that is none"
     );
+}
+
+#[test]
+fn schemas_are_one_document_each_with_a_version() {
+    let scratch = Scratch::new("command-schema");
+    for document in ["scenario", "outcome", "experiment"] {
+        let schema = json(&ok(&scratch.brakelight(&["schema", document])));
+        assert_eq!(schema["$id"], format!("urn:brakelight:schema:{document}:1"));
+        assert!(schema["properties"].is_object(), "{schema}");
+    }
 }
 
 #[test]

@@ -204,6 +204,9 @@ pub trait Parameters: Default + Clone {
     /// Every field, for people.
     fn describe() -> alloc::vec::Vec<Parameter>;
 
+    /// Every field by name, with its value in the one spelling that it has whatever it was given in.
+    fn settings(&self) -> Settings;
+
     /// The defaults with `options` applied in order.
     fn from_options<'a>(
         options: impl IntoIterator<Item = (&'a str, &'a str)>,
@@ -307,6 +310,12 @@ macro_rules! parameters {
                 $Name::new(values)
             }
 
+            fn settings(&self) -> $crate::parameters::Settings {
+                $crate::parameters::Settings::from([$(
+                    (stringify!($field), $crate::parameters::Value::show(&self.values.$field)),
+                )*])
+            }
+
             fn describe() -> $crate::parameters::List {
                 #[allow(unused_mut)]
                 let mut list = $crate::parameters::List::new();
@@ -325,6 +334,9 @@ macro_rules! parameters {
         }
     };
 }
+
+/// What [`Parameters::settings`] returns.
+pub type Settings = alloc::vec::Vec<(&'static str, String)>;
 
 /// What [`Parameters::describe`] returns.
 pub type List = alloc::vec::Vec<Parameter>;

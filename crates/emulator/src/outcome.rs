@@ -90,6 +90,7 @@ impl Directions {
             unfairness: None,
             links: self.links(length),
             flows,
+            run_id: None,
             spread: None,
             lateness_ms: Some(Lateness {
                 p50: lateness.quantile(0.50).as_millis_f64(),

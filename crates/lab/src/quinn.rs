@@ -158,6 +158,8 @@ impl Endpoint<SimPacket> for Host {
 }
 
 impl Reporting for Host {
+    const HOST: &'static str = "quinn";
+
     /// The stack does not count packets that carry something for the second time; what was lost is sent again.
     fn counters(&self) -> FlowCounters {
         let totals = self.flow.totals();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use brakelight_scenario::documents::Claim;
 use brakelight_scenario::experiment::{self, EMBEDDED, Experiment, Job, Table};
-use brakelight_scenario::scenario::Scenario;
+use brakelight_scenario::identity;
 use brakelight_scenario::trace::names::{NameError, Names};
 use brakelight_sim::Traces;
 
@@ -147,9 +147,7 @@ impl Plan {
         let mut known: BTreeMap<String, usize> = BTreeMap::new();
         for (index, experiment) in experiments.iter().enumerate().filter(|(index, _)| can_run(*index)) {
             for (job, Job { scenario, .. }) in experiment.jobs.iter().enumerate() {
-                // A scenario's name says nothing of what happens in it, and its spelling says everything.
-                let scenario = Scenario { name: String::new(), ..scenario.clone() };
-                let place = *known.entry(format!("{scenario:?}")).or_insert_with(|| {
+                let place = *known.entry(identity::canonical(scenario)).or_insert_with(|| {
                     plan.distinct.push((index, job));
                     plan.distinct.len() - 1
                 });

@@ -1,11 +1,13 @@
 //! The JSON documents of the command line, and where a result came from.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::outcome::Run;
 
 /// Where a result came from. All else in a document is a function of scenario and seed.
-#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct Origin {
     /// Version of the program.
     pub version: String,
@@ -20,7 +22,8 @@ pub struct Origin {
 }
 
 /// What `compare`, `run` and `perf` print.
-#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct Runs {
     /// Where it came from.
     pub origin: Origin,
@@ -30,6 +33,7 @@ pub struct Runs {
 
 /// What `reproduce` prints.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Claims {
     /// Where it came from.
     pub origin: Origin,
@@ -70,6 +74,7 @@ pub enum Verdict {
 
 /// What `bench` prints.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Bench {
     /// The simulator.
     pub sim: Vec<SimBench>,
@@ -79,6 +84,7 @@ pub struct Bench {
 
 /// Speed of the simulator on one scenario.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct SimBench {
     /// The scenario.
     pub name: String,
@@ -96,6 +102,7 @@ pub struct SimBench {
 
 /// Cost of one queue.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct QueueBench {
     /// The queue.
     pub name: String,

@@ -37,6 +37,7 @@ pub use embedded::EMBEDDED;
 pub use expression::{Expression, ExpressionError, Fault, Grid, PARETO_MARGIN, TOLERANCE, Value};
 pub use read::{deserialize_with, read, read_with};
 pub use table::{Dimension, Point, Table, metrics};
+pub(crate) use tables::ExperimentTable;
 
 /// A figure, table or claim of a paper, ready to run.
 #[derive(Clone, Debug, PartialEq)]

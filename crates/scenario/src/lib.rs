@@ -14,6 +14,8 @@
 //! | [`median`] | several runs as one row |
 //! | [`documents`] | the JSON documents of the command line, and where a result came from |
 //! | [`mod@file`] | scenario files: TOML in, TOML out; the same words in JSON and whatever else serde reads |
+//! | [`identity`] | the hash by which a run is known |
+//! | [`schema`] | JSON Schemas of scenarios, experiments and results |
 //! | [`scheme`], [`compare`] | the shorthand of the command line, and the scenario behind it |
 //! | [`experiment`] | a paper's figure as a matrix to run and checks to pass |
 //! | [`cost`] | what a scenario takes to simulate, estimated before it runs |
@@ -32,6 +34,7 @@ mod document;
 pub mod documents;
 pub mod experiment;
 pub mod file;
+pub mod identity;
 pub mod input;
 pub mod link_log;
 pub mod measure;
@@ -41,6 +44,7 @@ pub mod problem;
 pub mod reference;
 pub mod routers;
 pub mod scenario;
+pub mod schema;
 pub mod scheme;
 pub mod spelled;
 #[cfg(test)]

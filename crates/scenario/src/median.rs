@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use crate::identity::RunId;
 use crate::outcome::{FlowOutcome, Lateness, LinkOutcome, MarkCounts, Run, SignalDelay, Spread, Summary};
 
 /// The middle of `values`; the mean of the middle two of an even number. None without values.
@@ -28,6 +29,7 @@ impl Run {
         let p95 = runs.iter().filter_map(|run| Some(run.queueing_delay_ms?.p95));
         Some(Run {
             seed: first.seed,
+            run_id: RunId::of_set(runs.iter().map(|run| run.run_id)),
             unreliable: runs.iter().any(|run| run.unreliable),
             unreliable_because: runs
                 .iter()
@@ -90,7 +92,7 @@ macro_rules! merge_to_the_first {
     )+};
 }
 
-merge_to_the_first!(bool, String, Spread);
+merge_to_the_first!(bool, String, Spread, RunId);
 
 impl<T: Merge> Merge for Option<T> {
     fn merge(values: &[&Self]) -> Self {
@@ -134,7 +136,8 @@ merge_fields! {
     Run {
         scheme, trace, seed, duration_s, capacity_mbps, throughput_mbps, goodput_mbps, utilization, queueing_delay_ms,
         one_way_delay_ms, rtt_ms, signal_delay_ms, loss_percent, delivered_packets, dropped_packets, sent_packets,
-        left_packets, retransmitted_packets, marks, jain, unfairness, links, flows, spread, lateness_ms, unreliable, unreliable_because,
+        left_packets, retransmitted_packets, marks, jain, unfairness, links, flows, run_id,
+        spread, lateness_ms, unreliable, unreliable_because,
     }
     LinkOutcome {
         name, queue, capacity_mbps, throughput_mbps, utilization, queueing_delay_ms, dropped_packets, marks,

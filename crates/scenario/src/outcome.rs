@@ -5,14 +5,20 @@
 //! the link, headers and retransmissions included; utilisation is their ratio; goodput is payload delivered to
 //! applications, once. Delays are of delivered packets only. The row's `queueing_delay_ms` is the sum over the path's
 //! queues, per packet, without propagation.
+//!
+//! Reading is forward and backward compatible: a key that is not known is skipped, one that is not there has its default.
 
 use std::collections::BTreeMap;
 
 pub use brakelight_apps::distribution::Summary;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::identity::RunId;
+
 /// Everything a run gave.
-#[derive(Clone, Debug, PartialEq, Default)]
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Outcome {
     /// The summary.
     pub run: Run,
@@ -23,7 +29,8 @@ pub struct Outcome {
 }
 
 /// The summary of one run, or the median of several.
-#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct Run {
     /// What was compared; the scenario's name where no scheme was.
     pub scheme: String,
@@ -70,27 +77,31 @@ pub struct Run {
     pub jain: Option<f64>,
     /// The unfairness rate: the mean over time of the highest over the lowest of the flows' rates, each over the time that the scenario
     /// records it for; none where it records none, or where a flow got nothing in such a time (bmcc III-c).
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub unfairness: Option<f64>,
     /// Every link, in the scenario's order.
     pub links: Vec<LinkOutcome>,
     /// Every flow, in the scenario's order.
     pub flows: Vec<FlowOutcome>,
+    /// The identity of the run, or of the set of runs that the row is the median of; none for what is not a whole run of a scenario.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<RunId>,
     /// How far repeated runs lie apart, where there were several.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub spread: Option<Spread>,
     /// How late the machine was with what it delivered; none in simulation.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub lateness_ms: Option<Lateness>,
     /// Whether the machine could not keep up, so that the numbers are not to be trusted; never in simulation.
     pub unreliable: bool,
     /// Why, in words; empty where there is nothing to say.
-    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unreliable_because: Vec<String>,
 }
 
 /// How late deliveries were: from when a packet was due to when it was handed over.
-#[derive(Clone, Copy, Debug, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct Lateness {
     /// Median.
     pub p50: f64,
@@ -102,14 +113,16 @@ pub struct Lateness {
 
 /// Mahimahi's signal delay: over every millisecond between the first and the last arrival, how long a packet that
 /// arrived then took.
-#[derive(Clone, Copy, Debug, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct SignalDelay {
     /// 95th percentile.
     pub p95: f64,
 }
 
 /// Packets by mark.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct MarkCounts {
     /// ABC's accelerates.
     pub accelerate: u64,
@@ -120,7 +133,8 @@ pub struct MarkCounts {
 }
 
 /// One link.
-#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct LinkOutcome {
     /// Its name.
     pub name: String,
@@ -141,7 +155,8 @@ pub struct LinkOutcome {
 }
 
 /// One flow.
-#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct FlowOutcome {
     /// Its name.
     pub name: String,
@@ -158,16 +173,19 @@ pub struct FlowOutcome {
     /// Data packets sent again.
     pub retransmitted_packets: u64,
     /// What its application saw, where it is more than a stream of bytes: numbers by name, each name ending in its unit.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "numbers::read")]
+    #[schemars(with = "Option<BTreeMap<String, Option<f64>>>")]
     pub application: Option<BTreeMap<String, f64>>,
     /// What its controller showed of itself at the end ([`inspect`](brakelight_core::controller::Controller::inspect)), where the
     /// scenario records it.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "numbers::read")]
+    #[schemars(with = "Option<BTreeMap<String, Option<f64>>>")]
     pub state: Option<BTreeMap<String, f64>>,
 }
 
 /// How far repeated runs lie apart.
-#[derive(Clone, Copy, Debug, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct Spread {
     /// How many there were.
     pub n: u64,
@@ -178,7 +196,8 @@ pub struct Spread {
 }
 
 /// Time series of a run: one point per bin.
-#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct Series {
     /// Width of a bin.
     pub bin_s: f64,
@@ -189,7 +208,8 @@ pub struct Series {
 }
 
 /// One link over time. All columns are equally long; bin `i` begins at `time_s[i]`.
-#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct LinkSeries {
     /// The link.
     pub name: String,
@@ -208,7 +228,8 @@ pub struct LinkSeries {
 }
 
 /// One flow over time. All columns are equally long; bin `i` begins at `time_s[i]`.
-#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
 pub struct FlowSeries {
     /// The flow.
     pub name: String,
@@ -222,11 +243,14 @@ pub struct FlowSeries {
     pub rtt_ms: Vec<Option<f64>>,
     /// What else the controller shows of itself ([`inspect`](brakelight_core::controller::Controller::inspect)), at the
     /// end of the bin.
+    #[serde(deserialize_with = "numbers::read")]
+    #[schemars(with = "BTreeMap<String, Vec<Option<f64>>>")]
     pub state: BTreeMap<String, Vec<f64>>,
 }
 
 /// The log of one link.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct LinkLog {
     /// The link.
     pub name: String,
@@ -239,7 +263,8 @@ pub struct LinkLog {
 }
 
 /// One event of a link, at a whole millisecond as Mahimahi logs it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
 pub enum LinkEvent {
     /// A delivery opportunity.
     Opportunity {
@@ -273,4 +298,52 @@ pub enum LinkEvent {
         /// Their size together, the link's overhead included.
         bytes: u32,
     },
+}
+
+/// Numbers that an algorithm or an application reports of itself. JSON has no NaN and no infinity: `serde_json` writes both as
+/// null, which is read as NaN.
+mod numbers {
+    use std::collections::BTreeMap;
+
+    use serde::{Deserialize, Deserializer};
+
+    pub(super) trait Numbers {
+        type Written<'de>: Deserialize<'de>;
+        fn of(written: Self::Written<'_>) -> Self;
+    }
+
+    impl Numbers for f64 {
+        type Written<'de> = Option<f64>;
+        fn of(written: Option<f64>) -> Self {
+            written.unwrap_or(f64::NAN)
+        }
+    }
+
+    impl<T: Numbers> Numbers for Vec<T> {
+        type Written<'de> = Vec<T::Written<'de>>;
+        fn of(written: Self::Written<'_>) -> Self {
+            written.into_iter().map(T::of).collect()
+        }
+    }
+
+    impl<T: Numbers> Numbers for BTreeMap<String, T> {
+        type Written<'de> = BTreeMap<String, T::Written<'de>>;
+        fn of(written: Self::Written<'_>) -> Self {
+            written.into_iter().map(|(name, value)| (name, T::of(value))).collect()
+        }
+    }
+
+    impl<K: Ord, T: Numbers> Numbers for Option<BTreeMap<K, T>>
+    where
+        BTreeMap<K, T>: Numbers,
+    {
+        type Written<'de> = Option<<BTreeMap<K, T> as Numbers>::Written<'de>>;
+        fn of(written: Self::Written<'_>) -> Self {
+            written.map(Numbers::of)
+        }
+    }
+
+    pub(super) fn read<'de, D: Deserializer<'de>, T: Numbers>(deserializer: D) -> Result<T, D::Error> {
+        T::Written::deserialize(deserializer).map(T::of)
+    }
 }

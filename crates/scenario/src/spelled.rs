@@ -4,7 +4,7 @@
 use std::fmt;
 use std::ops::Deref;
 
-use brakelight_core::parameters::ParameterError;
+use brakelight_core::parameters::{ParameterError, Settings};
 use brakelight_core::path::elements::{ElementConfig, RadioConfig};
 use brakelight_core::registry::{BuildError, ControllerConfig, FeedbackConfig, QueueConfig, Registry};
 
@@ -25,6 +25,14 @@ impl Words {
     pub fn new(name: &str, options: &[(&str, &str)]) -> Self {
         let own = |&(name, text): &(&str, &str)| (name.to_string(), text.to_string());
         Words { name: name.to_string(), options: options.iter().map(own).collect() }
+    }
+
+    /// `name` with `settings`, sorted.
+    pub(crate) fn canonical(name: &str, settings: Settings) -> Self {
+        let own = |(name, text): (&str, String)| (name.to_string(), text);
+        let mut options: Options = settings.into_iter().map(own).collect();
+        options.sort();
+        Words { name: name.to_string(), options }
     }
 
     /// Reads `name` or `name:option=value,option=value`. White space around each part does not count.
@@ -69,6 +77,8 @@ pub trait ByName: Sized {
     fn by_name(registry: &Registry, name: &str, options: &[(&str, &str)]) -> Result<Self, BuildError>;
     /// The registered name, whatever alias was given.
     fn registered_name(&self) -> &'static str;
+    /// Every option with its value, in the one spelling that it has whatever it was given in.
+    fn settings(&self) -> Settings;
 }
 
 impl<C: ByName> Spelled<C> {
@@ -103,6 +113,20 @@ impl<C: ByName> Spelled<C> {
     /// The words.
     pub fn words(&self) -> &Words {
         &self.words
+    }
+
+    /// The words that everybody would give who wants the same settings: every option of the algorithm, sorted by name, each with
+    /// its value in the one spelling that it has.
+    ///
+    /// ```
+    /// use brakelight_core::registry::QueueConfig;
+    /// use brakelight_scenario::spelled::Spelled;
+    ///
+    /// let queue = Spelled::<QueueConfig>::new("droptail", &[("limit", "1000B"), ("limit", "1500B")]).unwrap();
+    /// assert_eq!(queue.canonical().to_string(), "droptail:limit=1.5kB");
+    /// ```
+    pub fn canonical(&self) -> Words {
+        Words::canonical(&self.words.name, self.config.settings())
     }
 
     /// The settings.
@@ -151,6 +175,9 @@ macro_rules! by_name {
             }
             fn registered_name(&self) -> &'static str {
                 self.name()
+            }
+            fn settings(&self) -> Settings {
+                <$Config>::settings(self)
             }
         })*
     };

@@ -51,6 +51,9 @@ pub struct SenderView {
 
 /// A look at a flow's endpoint from outside.
 pub trait Reporting {
+    /// What it is, for the [identity](brakelight_scenario::identity) of its runs.
+    const HOST: &'static str;
+
     /// Counters so far.
     fn counters(&self) -> FlowCounters;
 
@@ -76,6 +79,8 @@ pub trait Reporting {
 }
 
 impl Reporting for FlowHost {
+    const HOST: &'static str = brakelight_scenario::identity::MODELLED;
+
     fn counters(&self) -> FlowCounters {
         let counters = FlowHost::counters(self);
         FlowCounters {

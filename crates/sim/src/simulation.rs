@@ -13,6 +13,7 @@ use brakelight_core::path::PathElement as _;
 use brakelight_core::path::elements::AnyElement;
 use brakelight_core::random::Random;
 use brakelight_core::time::{Duration, Time};
+use brakelight_scenario::identity::RunId;
 use brakelight_scenario::measure::opportunities::with_opportunities;
 use brakelight_scenario::measure::{
     Distribution, LinkBins, LinkMeter, Unfairness, describe_service, jain, mbps, percent,
@@ -116,6 +117,9 @@ pub enum RunError {
 #[derive(Clone, Debug)]
 pub struct Simulation<E = FlowHost> {
     scenario: Arc<Scenario>,
+    traces: Arc<Traces>,
+    /// Whether somebody may have changed what the scenario says.
+    acted: bool,
     engine: Engine<SimPacket, AnyElement<SimPacket>, E, Recorder>,
     flows: Vec<FlowInstance>,
     measuring: bool,
@@ -218,6 +222,8 @@ impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
         Ok(Simulation {
             engine: Engine::new(network.elements, hosts, network.routes, recorder),
             scenario: Arc::new(scenario.clone()),
+            traces: Arc::new(traces.clone()),
+            acted: false,
             flows,
             measuring: scenario.measure_from.is_zero(),
             at_start: Vec::new(),
@@ -236,6 +242,9 @@ impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
     /// `duration_s` is the time from the scenario's `measure_from` until [now](Self::now): rates, utilisation and capacities are over
     /// that time. Before `measure_from` nothing is measured: it is zero, as are all rates and counts but those of packets on their way, and no delay has a value. A
     /// bin of the series that has not ended is left out.
+    ///
+    /// The `run_id` is that of the run that the scenario would be if its `duration` were the time until [now](Self::now). A run that
+    /// was acted upon has none: it is not what its scenario says.
     pub fn finish(mut self) -> Result<Outcome, Unbalanced> {
         self.engine.audit()?;
         let to = self.now();
@@ -255,8 +264,15 @@ impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
                 .collect(),
             flows: series.flows,
         });
-        let run = self.summary(from, to);
+        let mut run = self.summary(from, to);
+        run.run_id = self.run_id();
         Ok(Outcome { run, series, link_logs: self.link_logs(to) })
+    }
+
+    fn run_id(&self) -> Option<RunId> {
+        let duration = self.now().since(Time::ZERO);
+        let scenario = Scenario { duration, ..(*self.scenario).clone() };
+        (!self.acted).then(|| RunId::of(&scenario, &self.traces, E::HOST))
     }
 
     fn link_logs(&self, end: Time) -> Vec<LinkLog> {
@@ -371,6 +387,7 @@ impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
             unfairness: self.unfairness.as_ref().and_then(Unfairness::rate),
             links,
             flows,
+            run_id: None,
             spread: None,
             lateness_ms: None,
             unreliable: false,

@@ -150,6 +150,11 @@ fn a_rate_that_is_set_is_a_step_of_the_schedule() {
     let expected = run(&scenario(steps, &flows), &Traces::new()).unwrap();
     assert!((outcome.run.capacity_mbps - (12.0 + 3.0 * 6.0 + 5.6 * 24.0) / 10.0).abs() < 1e-9);
     outcome.run.trace.clone_from(&expected.run.trace);
+    assert!(
+        expected.run.run_id.is_some() && outcome.run.run_id.is_none(),
+        "a run that was acted upon is none of a scenario"
+    );
+    outcome.run.run_id = expected.run.run_id;
     assert_eq!(json(&outcome), json(&expected));
 }
 

@@ -189,6 +189,8 @@ impl Endpoint<SimPacket> for Host {
 }
 
 impl Reporting for Host {
+    const HOST: &'static str = FlowHost::HOST;
+
     fn counters(&self) -> FlowCounters {
         Reporting::counters(&self.inner)
     }

@@ -285,7 +285,8 @@ pub fn draw(random: &mut Random) -> Option<Case> {
                 &["reproduce", "x"],
                 &["compare", "--trace", "x", "--schemes", "cubic", "--duration", "100ms"],
             ];
-            Some(case("noise", "x", bytes, *pick(random, &lines[..])))
+            let words: &&[&str] = pick(random, &lines[..]);
+            Some(case("noise", "x", bytes, words))
         }
     }
 }

@@ -12,7 +12,7 @@ use super::{
     reorder, rewrite, varying_delay, wifi,
 };
 use crate::packet::Duplicate;
-use crate::parameters::{Parameter, Parameters};
+use crate::parameters::{Parameter, Parameters, Settings};
 use crate::queue::{Backlog, Queue};
 use crate::registry::{
     AnyQueue, BoxedElement, BuildError, CustomElementConfig, CustomRadioConfig, DynElement, DynRadio, Entry,
@@ -70,6 +70,14 @@ macro_rules! elements {
                 match self {
                     $( ElementConfig::$Var(_) => $name, )*
                     ElementConfig::Custom(config) => config.name(),
+                }
+            }
+
+            /// Every option with its value, in the one spelling that it has whatever it was given in.
+            pub fn settings(&self) -> Settings {
+                match self {
+                    $( ElementConfig::$Var(config) => config.settings(), )*
+                    ElementConfig::Custom(config) => config.settings(),
                 }
             }
 
@@ -227,6 +235,14 @@ macro_rules! radios {
                 match self {
                     $( RadioConfig::$Var(_) => $name, )*
                     RadioConfig::Custom(config) => config.name(),
+                }
+            }
+
+            /// Every option with its value, in the one spelling that it has whatever it was given in.
+            pub fn settings(&self) -> Settings {
+                match self {
+                    $( RadioConfig::$Var(config) => config.settings(), )*
+                    RadioConfig::Custom(config) => config.settings(),
                 }
             }
 

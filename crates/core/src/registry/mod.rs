@@ -16,7 +16,7 @@ use crate::controller::{
 use crate::ecn::Encoding;
 use crate::feedback::{self, AckAction, Arrival, Echo, Feedback, Receiver, pass_to_feedback};
 use crate::packet::{Duplicate, HeaderKind};
-use crate::parameters::{Parameter, ParameterError, Parameters};
+use crate::parameters::{Parameter, ParameterError, Parameters, Settings};
 use crate::queue::{self, Backlog, Dequeued, Drops, LinkView, Place, Queue, pass_to_queue};
 use crate::sender::Checked;
 pub use crate::table::{
@@ -148,6 +148,14 @@ macro_rules! make_controllers {
                 }
             }
 
+            /// Every option with its value, in the one spelling that it has whatever it was given in.
+            pub fn settings(&self) -> Settings {
+                match self {
+                    $( ControllerConfig::$Var(config) => config.settings(), )*
+                    ControllerConfig::Custom(config) => config.settings(),
+                }
+            }
+
             /// What it needs of its receiver, its routers and its host.
             #[allow(clippy::needless_update)]
             pub fn needs(&self) -> Needs {
@@ -262,6 +270,14 @@ macro_rules! make_feedbacks {
                 }
             }
 
+            /// Every option with its value, in the one spelling that it has whatever it was given in.
+            pub fn settings(&self) -> Settings {
+                match self {
+                    $( FeedbackConfig::$Var(config) => config.settings(), )*
+                    FeedbackConfig::Custom(config) => config.settings(),
+                }
+            }
+
             /// What its ACKs carry besides acknowledgements and counts of marks.
             pub fn carries(&self) -> Carries {
                 match self {
@@ -337,6 +353,14 @@ macro_rules! make_queues {
                 match self {
                     $( QueueConfig::$Var(_) => $name, )*
                     QueueConfig::Custom(config) => config.name(),
+                }
+            }
+
+            /// Every option with its value, in the one spelling that it has whatever it was given in.
+            pub fn settings(&self) -> Settings {
+                match self {
+                    $( QueueConfig::$Var(config) => config.settings(), )*
+                    QueueConfig::Custom(config) => config.settings(),
                 }
             }
 

@@ -1,11 +1,13 @@
 //! The tables of an experiment's file, as they are written.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 use std::str::FromStr;
 
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Limit, ParseError};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -41,6 +43,7 @@ plain_text! {
 
 tables! {
     /// A paper's figure or claim: what to run, and what must hold of the measurements.
+    #[schemars(extend("required" = ["id", "title", "source", "claim"]))]
     ExperimentTable {
         /// Its name in the list of experiments.
         id: Text<Id>,
@@ -78,6 +81,7 @@ tables! {
 
     /// A claim and how to check it.
     #[serde(expecting = "a [[claim]]")]
+    #[schemars(extend("required" = ["claim", "check"]))]
     ClaimTable {
         /// The id it is reported under; the experiment's if left out.
         id: Text<ClaimId>,
@@ -117,8 +121,8 @@ impl Listed for Label {
 /// A quantity, or a string with placeholders that becomes one.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(transparent)]
-pub(super) struct Filled<T> {
-    pub(super) text: String,
+pub(crate) struct Filled<T> {
+    pub(crate) text: String,
     #[serde(skip)]
     of: PhantomData<T>,
 }
@@ -147,7 +151,7 @@ impl<T: FromStr<Err = ParseError>> Visitor<'_> for FilledVisitor<T> {
 /// A string, or a number or a truth value as it is spelled.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
-pub(super) struct Label(pub(super) String);
+pub(crate) struct Label(pub(crate) String);
 
 impl<'de> Deserialize<'de> for Label {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -170,9 +174,9 @@ impl Visitor<'_> for LabelVisitor {
 }
 
 /// The values of a name: at least one.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(transparent)]
-pub(super) struct Labels(pub(super) List<Label>);
+pub(crate) struct Labels(pub(crate) List<Label>);
 
 impl<'de> Deserialize<'de> for Labels {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -186,10 +190,10 @@ impl<'de> Deserialize<'de> for Labels {
 
 /// A table whose keys the file chooses, in its order.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Pairs<T>(pub(super) Vec<(String, T)>);
+pub(crate) struct Pairs<T>(pub(crate) Vec<(String, T)>);
 
 /// What can be a value of such a table.
-pub(super) trait Paired {
+pub(crate) trait Paired {
     /// What the table is, for a message about a value that is none.
     const TABLE: &'static str;
 }
@@ -237,9 +241,9 @@ impl<'de, T: Paired + Deserialize<'de>> Visitor<'de> for PairsVisitor<T> {
 }
 
 /// Labels and schemes. Schemes of a list are their own labels.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
-pub(super) enum Schemes {
+pub(crate) enum Schemes {
     /// Without labels.
     List(List<Text<SchemeText>>),
     /// With labels.
@@ -248,7 +252,7 @@ pub(super) enum Schemes {
 
 impl Schemes {
     /// Labels and spellings.
-    pub(super) fn labelled(&self) -> Vec<(String, String)> {
+    pub(crate) fn labelled(&self) -> Vec<(String, String)> {
         match self {
             Schemes::List(list) => list.0.iter().map(|scheme| (scheme.0.show(), scheme.0.show())).collect(),
             Schemes::Table(table) => {
@@ -280,5 +284,42 @@ impl<'de> Visitor<'de> for SchemesVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, access: A) -> Result<Schemes, A::Error> {
         PairsVisitor(PhantomData).visit_map(access).map(Schemes::Table)
+    }
+}
+
+impl<T> JsonSchema for Filled<T> {
+    fn schema_name() -> Cow<'static, str> {
+        "filled".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "string",
+            "description": "A quantity with its unit; may hold placeholders, such as `{rtt}`, that become one.",
+        })
+    }
+}
+
+impl JsonSchema for Label {
+    fn schema_name() -> Cow<'static, str> {
+        "label".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": ["string", "number", "boolean"]})
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for Pairs<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        format!("pairs_of_{}", T::schema_name()).into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "object", "additionalProperties": generator.subschema_for::<T>()})
     }
 }

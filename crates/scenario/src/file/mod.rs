@@ -21,13 +21,17 @@
 //! ```
 
 mod read;
+mod schema;
 pub(crate) mod tables;
 mod traffic;
 pub(crate) mod values;
 mod write;
 
 pub use read::{deserialize_with, read, read_with};
+pub(crate) use write::canonical_table;
 pub use write::write;
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+pub(crate) use tests::draw;

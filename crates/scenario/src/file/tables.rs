@@ -5,7 +5,6 @@ use brakelight_core::path::elements::RadioConfig;
 use brakelight_core::registry::{ControllerConfig, FeedbackConfig, Host, QueueConfig};
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Bytes, Limit, Rate};
-use serde::{Deserialize, Serialize};
 
 use super::traffic::TrafficEntry;
 use super::values::{Algorithm, List, Listed, Name, Quantity, Station, Step, Text, TraceName};
@@ -17,7 +16,7 @@ macro_rules! tables {
         $(#[$meta:meta])*
         $Table:ident { $( $(#[$field_meta:meta])* $field:ident: $ty:ty, )* }
     )+) => {$(
-        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+        #[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
         #[serde(deny_unknown_fields)]
         $(#[$meta])*
         pub(crate) struct $Table {
@@ -33,16 +32,21 @@ pub(crate) use tables;
 
 tables! {
     /// Everything that decides a run: links with their queues, flows with their controllers, the paths between them, a seed.
+    #[schemars(extend("required" = ["link", "flow"]))]
     ScenarioTable {
         /// What the run is called.
         name: Text<Name>,
         /// Same scenario and seed, same bytes.
+        #[schemars(extend("default" = 1))]
         seed: u64,
         /// How long the run is.
+        #[schemars(extend("default" = "60s"))]
         duration: Quantity<Duration>,
         /// When measuring begins; what happened before is warm-up.
+        #[schemars(extend("default" = "0s"))]
         measure_from: Quantity<Duration>,
         /// Where in their period traces start: a time, or `random` to draw it from the seed.
+        #[schemars(extend("default" = "0s"))]
         trace_offset: Text<TraceOffset>,
         /// What to keep besides the summary.
         record: RecordTable,
@@ -56,12 +60,15 @@ tables! {
     #[serde(expecting = "a table such as `{ series = true }`")]
     RecordTable {
         /// Whether to keep time series.
+        #[schemars(extend("default" = false))]
         series: bool,
         /// Width of a bin of the time series.
         bin: Quantity<Duration>,
         /// Whether to keep every link's log.
+        #[schemars(extend("default" = false))]
         link_logs: bool,
         /// Whether every flow's outcome has what its controller shows of itself at the end.
+        #[schemars(extend("default" = false))]
         state: bool,
         /// The time over which the flows' rates are compared, for the outcome's unfairness rate.
         unfairness: Quantity<Duration>,
@@ -69,6 +76,9 @@ tables! {
 
     /// A link: a queue, and what serves it, which is one of `trace`, `rate`, `steps` and `radio`.
     #[serde(expecting = "a [[link]]")]
+    #[schemars(extend("required" = ["name"], "oneOf" = [
+        {"required": ["trace"]}, {"required": ["rate"]}, {"required": ["steps"]}, {"required": ["radio"]},
+    ]))]
     LinkTable {
         /// What paths call it.
         name: Text<Name>,
@@ -81,36 +91,45 @@ tables! {
         /// Serves it by a radio, which has queues of its own.
         radio: Text<Algorithm<RadioConfig>>,
         /// Whether the schedule of `steps` starts over after the last one.
+        #[schemars(extend("default" = true))]
         repeat: bool,
         /// What its queue holds at most; each of them, where a radio has several.
+        #[schemars(extend("default" = "250pkt"))]
         buffer: Quantity<Limit>,
         /// Its queue.
+        #[schemars(extend("default" = "droptail"))]
         queue: Text<Algorithm<QueueConfig>>,
         /// Bytes of a delivery opportunity.
         opportunity: Quantity<Bytes>,
         /// Bytes counted for every packet besides its own.
         overhead: Quantity<Bytes>,
         /// When its router restarts and forgets its queue's state.
+        #[schemars(extend("default" = []))]
         restarts: List<RestartTable>,
     }
 
     /// A restart of a router.
     #[serde(expecting = "a list of tables such as `[{ at = \"20s\", down = \"1s\" }]`")]
+    #[schemars(extend("required" = ["at"]))]
     RestartTable {
         /// When.
         at: Quantity<Duration>,
         /// How long it is away.
+        #[schemars(extend("default" = "0s"))]
         down: Quantity<Duration>,
         /// What becomes of the packets that wait: `lost` or `kept`.
+        #[schemars(extend("default" = "lost"))]
         waiting: Text<Waiting>,
     }
 
     /// One flow, or several alike.
     #[serde(expecting = "a [[flow]]")]
+    #[schemars(extend("required" = ["controller", "path"]))]
     FlowTable {
         /// What results call it; with `count` above 1, a number follows.
         name: Text<Name>,
         /// So many flows alike.
+        #[schemars(extend("default" = 1))]
         count: u32,
         /// The sender.
         controller: Text<Algorithm<ControllerConfig>>,
@@ -119,32 +138,41 @@ tables! {
         /// The profile of the hosts, `tcp` or `quic`; the controller's own if left out.
         host: Text<Host>,
         /// Packets that one ACK stands for.
+        #[schemars(extend("default" = 2))]
         ack_every: u32,
         /// Largest payload of one packet.
         mss: Quantity<Bytes>,
         /// Bytes of headers added to each payload, IP included.
         overhead: Quantity<Bytes>,
         /// The window before the first ACK, in packets, unless the controller sets its own.
+        #[schemars(extend("default" = 10))]
         initial_window: u32,
         /// QUIC: packets that may leave back to back after a pause, whatever the pacing rate.
+        #[schemars(extend("default" = 10))]
         pacing_burst: u32,
         /// What the application sends.
+        #[schemars(extend("default" = "backlogged"))]
         traffic: TrafficEntry,
         /// When it may start, at the earliest.
+        #[schemars(extend("default" = "0s"))]
         start: Quantity<Duration>,
         /// The start is drawn from the seed, this much later at most; the RTT if left out.
         start_within: Quantity<Duration>,
         /// When it stops, if before the run does.
         stop: Quantity<Duration>,
         /// Propagation delay of the round trip.
+        #[schemars(extend("default" = "100ms"))]
         rtt: Quantity<Duration>,
         /// By how much each further flow of `count` has a longer RTT.
+        #[schemars(extend("default" = "0s"))]
         rtt_step: Quantity<Duration>,
         /// The links and path elements that its data packets pass, in order.
         path: List<Text<Station>>,
         /// What its ACKs pass, in order; empty for a way back without limits.
+        #[schemars(extend("default" = []))]
         reverse: List<Text<Station>>,
         /// Every action of its hosts is late by a draw from 0 to this.
+        #[schemars(extend("default" = "200us"))]
         jitter: Quantity<Duration>,
         /// The clock by which the receiver says when packets arrived.
         receiver_clock: ClockTable,
@@ -154,12 +182,15 @@ tables! {
     #[serde(expecting = "a table such as `{ offset = \"3s\", skew_ppm = 50 }`")]
     ClockTable {
         /// What it shows when the run begins.
+        #[schemars(extend("default" = "0s"))]
         offset: Quantity<Duration>,
         /// How much faster than the sender's it runs, in millionths.
+        #[schemars(extend("default" = 0.0))]
         skew_ppm: f64,
         /// When it is set, if it is.
         step_at: Quantity<Duration>,
         /// By how much it is set forward then, in milliseconds.
+        #[schemars(extend("default" = 0.0))]
         step_ms: f64,
     }
 }

@@ -285,7 +285,7 @@ fn numbers_a_line_even_when_the_field_is_absent() {
 }
 
 /// Draws a scenario that uses every part of the language.
-fn draw(random: &mut Random) -> Scenario {
+pub(crate) fn draw(random: &mut Random) -> Scenario {
     fn below(random: &mut Random, n: u64) -> u64 {
         random.bits() % n
     }

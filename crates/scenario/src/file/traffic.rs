@@ -6,6 +6,7 @@ use brakelight_apps::custom::Applications;
 use brakelight_core::registry::{BuildError, Registry};
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Bytes, Rate};
+use schemars::JsonSchema;
 use serde::de::{Deserializer, EnumAccess, Error, VariantAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
@@ -19,7 +20,7 @@ const EXPECTED: &str = "a kind of traffic: backlogged, size, on-off, short-flows
                         game, video or call, alone or as in `{ kind = \"size\", size = \"1MB\" }`";
 
 /// What an application does.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub(crate) enum TrafficEntry {
     /// A kind alone.
@@ -31,7 +32,7 @@ pub(crate) enum TrafficEntry {
 }
 
 /// A kind of traffic that needs no numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Alone {
     /// Always more to send.
@@ -48,7 +49,7 @@ pub(crate) enum Alone {
 macro_rules! kinds {
     ($( $(#[doc = $doc:literal])+ $Kind:ident($Table:ident) = $name:literal; )+) => {
         /// A kind of traffic with its numbers.
-        #[derive(Clone, Debug, PartialEq, Serialize)]
+        #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
         #[serde(tag = "kind")]
         pub(crate) enum TrafficTable {
             $( $(#[doc = $doc])+ #[serde(rename = $name)] $Kind($Table), )+

@@ -9,6 +9,7 @@ use brakelight_core::path::elements::{ElementConfig, RadioConfig};
 use brakelight_core::registry::{ControllerConfig, FeedbackConfig, Host, QueueConfig};
 use brakelight_core::time::Duration;
 use brakelight_core::units::{ParseError, Rate};
+use schemars::{Schema, json_schema};
 use serde::de::{Deserialize, Deserializer, Error, Unexpected, Visitor};
 use serde::{Serialize, Serializer};
 
@@ -59,6 +60,12 @@ pub(crate) trait Textual: Sized {
     fn read(text: &str) -> Result<Self, String>;
     /// The string that reads back as the same.
     fn show(&self) -> String;
+    /// Its definition in a JSON Schema, if several keys share it.
+    const DEFINITION: Option<&'static str> = None;
+    /// What it is in a JSON Schema.
+    fn schema() -> Schema {
+        json_schema!({"type": "string"})
+    }
 }
 
 impl<T: Textual> Serialize for Text<T> {
@@ -117,6 +124,9 @@ plain_text! {
 }
 
 impl Textual for TraceOffset {
+    fn schema() -> Schema {
+        json_schema!({"type": "string", "examples": ["0s", "random"]})
+    }
     fn expected() -> String {
         "a time, or `random`".to_string()
     }
@@ -135,6 +145,9 @@ impl Textual for TraceOffset {
 }
 
 impl Textual for Host {
+    fn schema() -> Schema {
+        json_schema!({"type": "string", "enum": ["tcp", "quic"]})
+    }
     fn expected() -> String {
         "`tcp` or `quic`".to_string()
     }
@@ -154,6 +167,9 @@ impl Textual for Host {
 }
 
 impl Textual for Waiting {
+    fn schema() -> Schema {
+        json_schema!({"type": "string", "enum": ["lost", "kept"]})
+    }
     fn expected() -> String {
         "`lost` or `kept`".to_string()
     }
@@ -205,6 +221,12 @@ impl Kind for ElementConfig {
 }
 
 impl<C: Kind> Textual for Algorithm<C> {
+    const DEFINITION: Option<&'static str> = Some(C::KIND);
+    fn schema() -> Schema {
+        let description =
+            format!("A {} by name, alone or with options: `name:option=value,option=value`.", C::KIND);
+        json_schema!({"type": "string", "description": description})
+    }
     fn expected() -> String {
         format!("a {} such as `name` or `name:option=value,option=value`", C::KIND)
     }
@@ -226,6 +248,11 @@ impl Station {
 }
 
 impl Textual for Station {
+    const DEFINITION: Option<&'static str> = Some("station");
+    fn schema() -> Schema {
+        let description = "A link by its name, or a path element by name and options: `loss:rate=0.01`.";
+        json_schema!({"type": "string", "description": description})
+    }
     fn expected() -> String {
         Self::PATH.to_string()
     }

@@ -1,6 +1,7 @@
 //! Writing a scenario as the file that [`read`](fn@super::read) turns back into it. Every field is written, so defaults
 //! that change later do not change what the file means; the same scenario gives the same bytes.
 
+use brakelight_core::path::elements::ElementConfig;
 use serde::{Serialize, Serializer};
 
 use super::tables::{ClockTable, FlowTable, LinkTable, RecordTable, RestartTable, ScenarioTable};
@@ -9,6 +10,7 @@ use super::values::{Algorithm, List, Name, Quantity, Station, Step, Text, TraceN
 use crate::clock::Clock;
 use crate::scenario::{FlowSpec, Hop, LinkSpec, Record, Restart, Scenario, Service};
 use crate::spelled::{ByName, Spelled, Words};
+use crate::traffic::Traffic;
 
 /// The TOML text of `scenario`.
 pub fn write(scenario: &Scenario) -> String {
@@ -20,6 +22,37 @@ impl Serialize for Scenario {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         ScenarioTable::from(self).serialize(serializer)
     }
+}
+
+/// The tables of what decides a run of `scenario`: nothing is left out, and algorithms are spelled by their
+/// [canonical](Spelled::canonical) words. Its name decides nothing, nor does what else is kept of the run.
+pub(crate) fn canonical_table(scenario: &Scenario) -> ScenarioTable {
+    let mut table = ScenarioTable::from(scenario);
+    table.name = None;
+    let Record { unfairness, state, .. } = scenario.record;
+    let decides =
+        RecordTable { state: Some(state), unfairness: unfairness.map(Quantity), ..RecordTable::default() };
+    table.record = Some(decides);
+    for (spec, link) in scenario.links.iter().zip(table.link.iter_mut().flat_map(|list| &mut list.0)) {
+        link.queue = Some(Text(Algorithm::new(spec.queue.canonical())));
+        if let Service::Radio(radio) = &spec.service {
+            link.radio = Some(Text(Algorithm::new(radio.canonical())));
+        }
+    }
+    for (spec, flow) in scenario.flows.iter().zip(table.flow.iter_mut().flat_map(|list| &mut list.0)) {
+        flow.controller = Some(Text(Algorithm::new(spec.controller.canonical())));
+        flow.feedback = Some(Text(Algorithm::new(spec.feedback.canonical())));
+        if let Traffic::Custom(custom) = &spec.traffic {
+            flow.traffic =
+                Some(TrafficEntry::Custom(Words::canonical(custom.name(), custom.settings()).to_string()));
+        }
+        flow.pacing_burst = Some(spec.pacing_burst);
+        flow.rtt_step = Some(Quantity(spec.rtt_step));
+        flow.receiver_clock = Some(ClockTable::from(&spec.receiver_clock));
+        flow.path = Some(stations(&spec.path, Spelled::canonical));
+        flow.reverse = Some(stations(&spec.reverse, Spelled::canonical));
+    }
+    table
 }
 
 fn text(name: &str) -> Text<Name> {
@@ -112,8 +145,8 @@ impl From<&FlowSpec> for FlowTable {
             stop: flow.stop.map(Quantity),
             rtt: Some(Quantity(flow.rtt)),
             rtt_step: (!flow.rtt_step.is_zero()).then_some(Quantity(flow.rtt_step)),
-            path: Some(stations(&flow.path)),
-            reverse: Some(stations(&flow.reverse)),
+            path: Some(stations(&flow.path, |element| element.words().clone())),
+            reverse: Some(stations(&flow.reverse, |element| element.words().clone())),
             jitter: Some(Quantity(flow.jitter)),
             receiver_clock: (flow.receiver_clock != Clock::default())
                 .then(|| ClockTable::from(&flow.receiver_clock)),
@@ -121,10 +154,10 @@ impl From<&FlowSpec> for FlowTable {
     }
 }
 
-fn stations(hops: &[Hop]) -> List<Text<Station>> {
+fn stations(hops: &[Hop], spell: impl Fn(&Spelled<ElementConfig>) -> Words) -> List<Text<Station>> {
     let words = |hop: &Hop| match hop {
         Hop::Link(name) => Words { name: name.clone(), options: Vec::new() },
-        Hop::Element(element) => element.words().clone(),
+        Hop::Element(element) => spell(element),
     };
     List(hops.iter().map(|hop| Text(Station(words(hop)))).collect())
 }

@@ -106,6 +106,7 @@ impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
             return Err(ParameterError::OutOfRange { name: "rate", value: rate.to_string(), range }.into());
         }
         let now = self.now();
+        self.acted = true;
         if !self.engine.change_element(link, |element| element.set_rate(now, rate)) {
             return Err(ActionError::Radio { link: spec.name.clone() });
         }
@@ -131,6 +132,7 @@ impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
     ) -> Result<(), ActionError> {
         self.check_flow(flow)?;
         delay::Config::new(delay::Values { delay })?;
+        self.acted = true;
         let route = self.engine.route(flow, direction);
         let is_delay = |element: &AnyElement<SimPacket>| {
             matches!(element, AnyElement::Delay(_) | AnyElement::VaryingDelay(_))
@@ -180,6 +182,7 @@ impl Simulation {
     /// If there is no such flow, if another controller decides for it, or if the window is out of range.
     pub fn set_window(&mut self, flow: usize, cwnd: Bytes) -> Result<(), ActionError> {
         self.check_external(flow)?;
+        self.acted = true;
         Ok(self.engine.change_endpoint(flow, |host| host.set_window(cwnd))?)
     }
 
@@ -192,6 +195,7 @@ impl Simulation {
     /// If there is no such flow, if another controller decides for it, or if the rate is out of range.
     pub fn set_pacing_rate(&mut self, flow: usize, rate: Option<Rate>) -> Result<(), ActionError> {
         self.check_external(flow)?;
+        self.acted = true;
         Ok(self.engine.change_endpoint(flow, |host| host.set_pacing_rate(rate))?)
     }
 
@@ -201,6 +205,7 @@ impl Simulation {
     /// If there is no such flow, or if it has started or stopped.
     pub fn hold_flow(&mut self, flow: usize) -> Result<(), ActionError> {
         self.check_phase(flow, &[FlowPhase::Waiting], "only one that has not started can be held")?;
+        self.acted = true;
         self.flows[flow].start = Time::MAX;
         self.engine.change_endpoint(flow, |host| host.hold());
         Ok(())
@@ -213,6 +218,7 @@ impl Simulation {
     pub fn start_flow(&mut self, flow: usize) -> Result<(), ActionError> {
         self.check_phase(flow, &[FlowPhase::Waiting], "a flow starts once")?;
         let now = self.now();
+        self.acted = true;
         self.flows[flow].start = now;
         self.engine.change_endpoint(flow, |host| host.start(now));
         Ok(())
@@ -226,6 +232,7 @@ impl Simulation {
     pub fn stop_flow(&mut self, flow: usize) -> Result<(), ActionError> {
         self.check_phase(flow, &[FlowPhase::Waiting, FlowPhase::Running], "a flow stops once")?;
         let now = self.now();
+        self.acted = true;
         self.flows[flow].stop = Some(now);
         self.engine.change_endpoint(flow, |host| host.stop(now));
         Ok(())

@@ -66,7 +66,7 @@ use self::zombie::ZombieList;
 use super::Abc;
 use crate::ecn::{Ecn, Encoding, Mark};
 use crate::packet::{FlowId, Packet};
-use crate::parameters::{List, Parameter, ParameterError, Parameters};
+use crate::parameters::{self, List, Parameter, ParameterError, Parameters};
 use crate::queue::fifo::Fifo;
 use crate::queue::{Backlog, Dequeued, Dropped, Drops, LinkView, Place, Queue, Reason};
 use crate::time::{Duration, Time};
@@ -193,6 +193,12 @@ impl Parameters for Config {
             other => other,
         });
         Ok(Config { dual: self.dual.with_options(dual)?, abc: abc? })
+    }
+
+    fn settings(&self) -> parameters::Settings {
+        let mut settings = self.dual.settings();
+        settings.extend(self.abc.settings());
+        settings
     }
 
     fn describe() -> List {

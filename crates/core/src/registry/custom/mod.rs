@@ -60,7 +60,7 @@ use core::any::Any;
 use core::fmt::Debug;
 
 use super::{BuildError, Entry, Options};
-use crate::parameters::Parameters;
+use crate::parameters::{self, Parameters};
 
 mod controller;
 mod element;
@@ -112,6 +112,7 @@ fn configure<A: Algorithm>(options: Options<'_>) -> Result<A::Config, BuildError
 trait Settings: Any + Debug + Send + Sync {
     fn name(&self) -> &'static str;
     fn equals(&self, other: &dyn Any) -> bool;
+    fn settings(&self) -> parameters::Settings;
 }
 
 /// Settings of the algorithm `A`.
@@ -137,6 +138,10 @@ impl<A: Algorithm + 'static> Settings for Of<A> {
 
     fn equals(&self, other: &dyn Any) -> bool {
         other.downcast_ref::<Self>().is_some_and(|other| self.0 == other.0)
+    }
+
+    fn settings(&self) -> parameters::Settings {
+        self.0.settings()
     }
 }
 
@@ -172,6 +177,11 @@ macro_rules! settings_in_a_box {
             /// The registered name.
             pub fn name(&self) -> &'static str {
                 self.settings.name()
+            }
+
+            /// Every option with its value, in the one spelling that it has whatever it was given in.
+            pub fn settings(&self) -> crate::parameters::Settings {
+                self.settings.settings()
             }
         }
     };

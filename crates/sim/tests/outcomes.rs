@@ -1,0 +1,118 @@
+//! What comes out of runs, as data: valid by its schema, read back as it was, known by its identity.
+
+use std::collections::BTreeMap;
+
+use brakelight_scenario::documents::{Origin, Runs};
+use brakelight_scenario::file::read;
+use brakelight_scenario::identity::{MODELLED, RunId};
+use brakelight_scenario::outcome::{Outcome, Run};
+use brakelight_scenario::scenario::Scenario;
+use brakelight_scenario::schema;
+use serde_json::Value;
+
+const TEXT: &str = r#"
+duration = "3s"
+record = { series = true, link_logs = true, state = true, unfairness = "1s" }
+[[link]]
+name = "cell"
+steps = [["500ms", "12Mbps"], ["500ms", "2Mbps"]]
+queue = "abc"
+[[link]]
+name = "wire"
+rate = "20Mbps"
+[[flow]]
+name = "main"
+controller = "abc"
+path = ["cell", "loss:rate=0.001"]
+reverse = ["wire"]
+[[flow]]
+name = "film"
+controller = "bbr"
+path = ["wire"]
+traffic = "video"
+[[flow]]
+name = "pages"
+controller = "cubic"
+path = ["wire"]
+traffic = { kind = "short-flows", per_second = 5, size = "30kB" }
+"#;
+
+fn scenario() -> Scenario {
+    read("outcomes.toml", TEXT).unwrap()
+}
+
+fn run(scenario: &Scenario) -> Outcome {
+    brakelight_sim::run(scenario, &BTreeMap::new()).unwrap()
+}
+
+/// The schema with every object closed: a key that the schema does not know is a mistake here, though readers skip it.
+fn closed(schema: &mut Value) {
+    match schema {
+        Value::Object(map) => {
+            if map.contains_key("properties") {
+                map.insert("additionalProperties".to_string(), false.into());
+            }
+            map.values_mut().for_each(closed);
+        }
+        Value::Array(list) => list.iter_mut().for_each(closed),
+        _ => {}
+    }
+}
+
+#[test]
+fn outcomes_are_valid_by_the_schema() {
+    let mut strict = schema::outcome();
+    closed(&mut strict);
+    let validators = [schema::outcome(), strict].map(|schema| jsonschema::validator_for(&schema).unwrap());
+    let first = run(&scenario()).run;
+    let second = run(&Scenario { seed: 2, ..scenario() }).run;
+    let median = Run::median(&[first.clone(), second.clone()]).unwrap();
+    let document = Runs { origin: Origin::default(), runs: vec![first, second, median] };
+    let document = serde_json::to_value(document).unwrap();
+    for validator in &validators {
+        let errors: Vec<String> = validator
+            .iter_errors(&document)
+            .map(|error| format!("{}: {error}", error.instance_path()))
+            .collect();
+        assert!(errors.is_empty(), "{errors:#?}\n{document:#}");
+    }
+    let mut lacking = document;
+    lacking["runs"][0].as_object_mut().unwrap().remove("utilization");
+    assert!(!validators[0].is_valid(&lacking));
+}
+
+#[test]
+fn an_outcome_reads_back_as_it_was() {
+    let outcome = run(&scenario());
+    assert!(outcome.series.is_some() && outcome.link_logs.iter().any(|log| !log.events.is_empty()));
+    let text = serde_json::to_string(&outcome).unwrap();
+    let again: Outcome = serde_json::from_str(&text).unwrap();
+    // Not a number is null, and null is not a number again, which does not equal itself.
+    assert_eq!(serde_json::to_string(&again).unwrap(), text);
+    assert_eq!(again.link_logs, outcome.link_logs);
+    assert_eq!(again.run.throughput_mbps, outcome.run.throughput_mbps);
+}
+
+#[test]
+fn readers_skip_keys_they_do_not_know_and_fill_in_those_that_are_not_there() {
+    let mut row = serde_json::to_value(run(&scenario()).run).unwrap();
+    row["of_a_later_version"] = 1.into();
+    row["flows"][0]["of_a_later_version"] = "x".into();
+    row.as_object_mut().unwrap().remove("marks");
+    row["links"][0].as_object_mut().unwrap().remove("utilization");
+    let read: Run = serde_json::from_value(row).unwrap();
+    assert_eq!((read.marks, read.links[0].utilization), (Default::default(), 0.0));
+    assert!(read.throughput_mbps > 1.0);
+}
+
+#[test]
+fn a_row_has_the_identity_of_its_run_and_medians_that_of_their_set() {
+    let none = BTreeMap::new();
+    let (one, two) = (scenario(), Scenario { seed: 2, ..scenario() });
+    let runs = [run(&one).run, run(&two).run];
+    let ids = [&one, &two].map(|scenario| Some(RunId::of(scenario, &none, MODELLED)));
+    assert_eq!([runs[0].run_id, runs[1].run_id], ids);
+    assert_ne!(ids[0], ids[1]);
+    assert_eq!(Run::median(&runs).unwrap().run_id, RunId::of_set(ids));
+    assert_eq!(Run::median(&runs[..1]).unwrap().run_id, ids[0]);
+}
