@@ -120,7 +120,7 @@ fn drawn_scenarios_have_one_identity_in_any_format_and_another_after_any_change(
         assert_eq!(id(&renamed), id(&scenario));
         let changes: [&dyn Fn(&mut Scenario); 6] = [
             &|changed| changed.seed = changed.seed.wrapping_add(1),
-            &|changed| changed.links[0].opportunity = changed.links[0].opportunity + Bytes(1),
+            &|changed| changed.links[0].opportunity += Bytes(1),
             &|changed| changed.flows[0].count += 1,
             &|changed| changed.flows[0].pacing_burst += 1,
             &|changed| changed.record.state = !changed.record.state,
