@@ -31,7 +31,7 @@ trace_offset = "0ms"
 record = { series = true, bin = "7s", link_logs = true }
 [[link]]
 overhead = "4B"
-queue = "codel : interval=0.1s, target=1s, target=0.02s"
+queue = "codel : interval=0.1s, target=0.02s"
 trace = "made"
 name = "up"
 opportunity = "1.504kB"

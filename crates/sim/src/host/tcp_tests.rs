@@ -421,8 +421,9 @@ fn a_retransmission_that_a_dsack_calls_needless_is_undone() {
 #[test]
 fn a_window_that_a_dsack_widened_is_kept_for_16_recoveries() {
     let lost = |segment: u32| segment >= 300 && segment % 200 == 100;
-    let mut world = steady(22, &[(100, 150)], lost);
-    world.run(Time::from_secs(23));
+    // Twice as long as the application needs: what is lost every second makes the window the limit.
+    let mut world = steady(40, &[(100, 150)], lost);
+    world.run(Time::from_secs(41));
     let delays: Vec<f64> = (0..20)
         .map(|loss| {
             let times = world.times_of(300 + 200 * loss);
