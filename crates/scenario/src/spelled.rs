@@ -122,7 +122,7 @@ impl<C: ByName> Spelled<C> {
     /// use brakelight_core::registry::QueueConfig;
     /// use brakelight_scenario::spelled::Spelled;
     ///
-    /// let queue = Spelled::<QueueConfig>::new("droptail", &[("limit", "1000B"), ("limit", "1500B")]).unwrap();
+    /// let queue = Spelled::<QueueConfig>::new("droptail", &[("limit", "1500B")]).unwrap();
     /// assert_eq!(queue.canonical().to_string(), "droptail:limit=1.5kB");
     /// ```
     pub fn canonical(&self) -> Words {
