@@ -1,5 +1,5 @@
 //! The tables of a scenario file, as they are written: every key with the kind of its value. Reading, writing and the JSON Schema
-//! all follow from these; what a file leaves out is [`read`](super::read)'s business.
+//! all follow from these; what a file leaves out is [`read`](mod@super::read)'s business.
 
 use brakelight_core::path::elements::RadioConfig;
 use brakelight_core::registry::{ControllerConfig, FeedbackConfig, Host, QueueConfig};
