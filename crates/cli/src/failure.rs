@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind};
 use brakelight_lab::Error;
 use brakelight_scenario::problem::InputError;
 
-use crate::text;
+use crate::visible::line;
 
 /// include/uapi/asm-generic/errno-base.h
 const EIO: i32 = 5;
@@ -23,7 +23,7 @@ pub struct Failure {
 impl Failure {
     /// The input was wrong.
     pub fn input(message: impl fmt::Display) -> Self {
-        Failure { code: 2, message: text::line(&message.to_string()) }
+        Failure { code: 2, message: line(&message.to_string()) }
     }
 
     /// An output could not be written. A full disk, a quota or a fault of the device is nothing that the user gave: it is a
@@ -41,7 +41,7 @@ impl Failure {
 
     /// A check or a run failed.
     pub fn run(message: impl fmt::Display) -> Self {
-        Failure { code: 1, message: text::line(&message.to_string()) }
+        Failure { code: 1, message: line(&message.to_string()) }
     }
 }
 

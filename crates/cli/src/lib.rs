@@ -6,7 +6,7 @@
 //! | [`compare`], [`run`], [`reproduce`], [`mod@sweep`], [`list`], [`schema`], [`trace`], [`stability`], [`mod@bench`], [`perf`], [`emulate`], [`parity`], [`tcp`], [`router`] | one command each |
 //! | [`distribution`] | what packages install beside the command: completions and manual pages |
 //! | [`host`], [`emulated`], [`quinn_hosts`] | who the hosts are; scenarios on the emulator; the process there that has the QUIC flows |
-//! | [`mod@text`] | standard output and standard error |
+//! | [`mod@text`], [`mod@visible`] | standard output and standard error; text of others, made safe to print |
 //! | [`output`], [`folder`], [`mod@file`] | the files of `--out`: all of them, or none |
 //! | [`scratch`] | folders for what is needed only while a command runs |
 //! | [`origin`], [`progress`], [`failure`] | where results come from, how far the work is, how it ends |
@@ -40,6 +40,7 @@ pub mod sweep;
 pub mod tcp;
 pub mod text;
 pub mod trace;
+pub mod visible;
 
 use std::process::ExitCode;
 

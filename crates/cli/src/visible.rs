@@ -1,0 +1,43 @@
+//! Text of others, made safe to print: no character in it commands the terminal.
+
+use std::borrow::Cow;
+
+/// Whether a terminal would obey `c` instead of printing it where it stands: control characters except line feed and tab,
+/// and Unicode's invisible characters, among them those that reorder a line (UAX #9) and the tags.
+pub fn is_obeyed(c: char) -> bool {
+    let invisible = matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}');
+    invisible || (c.is_control() && c != '\n' && c != '\t')
+}
+
+/// `text` with every character that a terminal would obey replaced by U+FFFD. Names in files, messages of peers and what
+/// errors quote are other people's text: all that is printed passes through here.
+pub fn visible(text: &str) -> Cow<'_, str> {
+    if text.contains(is_obeyed) {
+        text.chars().map(|c| if is_obeyed(c) { char::REPLACEMENT_CHARACTER } else { c }).collect()
+    } else {
+        text.into()
+    }
+}
+
+/// [`visible`], as one line: a line feed in somebody's text must not begin a line of ours. Tabs become spaces.
+pub fn line(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    visible(&lines.join(" ").replace('\t', " ")).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_peoples_text_is_shown_and_not_obeyed() {
+        assert_eq!(visible("plain – text\tü\n"), "plain – text\tü\n");
+        assert_eq!(visible("a\x1b[2J\u{7}\r\u{9b}\u{7f}b"), "a\u{fffd}[2J\u{fffd}\u{fffd}\u{fffd}\u{fffd}b");
+        let reordering = "\u{202e}\u{2066}\u{200f}\u{61c}\u{e0041}\u{feff}";
+        assert_eq!(visible(reordering), "\u{fffd}".repeat(6));
+        // A peer's reason must not look like a line of the log.
+        assert_eq!(line("gone\n[::1]:4433: connected\r\n"), "gone [::1]:4433: connected");
+        assert_eq!(line("a\tb"), "a b");
+    }
+}
