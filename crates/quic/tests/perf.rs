@@ -83,7 +83,8 @@ fn a_server_with_a_token_serves_those_who_know_it() {
     for control in [ours("cubic"), in_quinn("cubic")] {
         let with = |token| Plan { token, ..plan(address, control.clone(), Work::Upload, Until::Bytes(1000)) };
         let refused = |token| measure(&with(token), |_, _| ()).unwrap_err().to_string();
-        assert!(refused(None).contains("those who know its token"), "{}", refused(None));
+        let none = refused(None);
+        assert!(none.contains("those who know its token"), "{none}");
         let wrong = refused(token(b"what none of us knows"));
         // Which of the two comes first, the end of the stream or that of the connection, is open.
         let said = ["the token is not this server's", "does not take the token"];
