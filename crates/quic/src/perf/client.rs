@@ -143,7 +143,7 @@ async fn run(plan: &Plan, progress: &(impl Fn(Duration, u64) + Send + Sync)) -> 
     let tasks: Vec<_> = (connections.iter().zip(shares(plan)))
         .map(|(connection, bytes)| {
             let job = Job { work: plan.work, deadline, bytes, total: total.clone() };
-            tokio::spawn(job.work(connection.clone()))
+            tokio::spawn(job.explained(connection.clone()))
         })
         .collect();
     let probing =
@@ -289,6 +289,9 @@ impl<'a> Client<'a> {
     }
 }
 
+/// How long after a stream broke the server's reason for closing the connection may come.
+const LAST_WORDS: Duration = Duration::from_millis(500);
+
 /// What one connection is to do.
 struct Job {
     work: Work,
@@ -298,6 +301,16 @@ struct Job {
 }
 
 impl Job {
+    /// [`Job::work`]. A stream that ends early is often the first sign that the server closes the connection: what it says of that
+    /// is the better message, and comes a moment later.
+    async fn explained(self, connection: Connection) -> Result<Flow, String> {
+        let done = self.work(connection.clone()).await;
+        match done {
+            Err(_) => tokio::time::timeout(LAST_WORDS, connection.closed()).await.map_or(done, Err),
+            Ok(_) => done,
+        }
+    }
+
     async fn work(self, connection: Connection) -> Result<Flow, String> {
         let watch = Watch::start(&connection);
         let mut flow = Flow::default();

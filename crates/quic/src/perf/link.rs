@@ -59,6 +59,14 @@ impl Connection {
         }
     }
 
+    /// Waits for the connection's end. Returns the reason.
+    pub(crate) async fn closed(&self) -> String {
+        match self {
+            Connection::Stack(connection) => connection.closed().await.to_string(),
+            Connection::Driver(connection) => connection.closed().await,
+        }
+    }
+
     pub(crate) fn close(&self, code: u32, reason: &[u8]) {
         match self {
             Connection::Driver(connection) => connection.close(code, reason),
