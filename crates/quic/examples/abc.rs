@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use brakelight_core::registry::ControllerConfig;
 use brakelight_quic::adapter::{Path, Place, Settings};
-use brakelight_quic::kit::{Kit, governor};
+use brakelight_quic::kit::{Kit, adapter_of};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 
@@ -34,8 +34,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     stream.write_all(&vec![0; 10_000_000]).await?;
     stream.finish()?;
     stream.stopped().await?;
-    if let Some(governor) = governor(&connection) {
-        let counters = governor.counters();
+    if let Some(adapter) = adapter_of(&connection) {
+        let counters = adapter.counters();
         eprintln!(
             "{} accelerate, {} brake, {} CE",
             counters.accelerate_packets, counters.brake_packets, counters.ce_packets

@@ -12,7 +12,7 @@
 //! transport.congestion_controller_factory(factory);
 //! ```
 //!
-//! A connection's controller and its tap are one [`Governor`]: the stack makes the session and then the controller of a
+//! A connection's controller and its tap share one [`ControllerAdapter`]: the stack makes the session and then the controller of a
 //! connection in one call on one thread, and the factory takes what its tap has just opened. Without the tap a controller
 //! works as every other of quinn does: it hears of CE where the stack's own validation lets it, and of no other mark.
 
@@ -112,9 +112,9 @@ impl Settings {
     }
 }
 
-/// One connection's congestion control, shared by the stack, the tap, and whoever wants to look.
+/// One connection's congestion controller, adapted to the QUIC stack. The stack, the tap and observers share it.
 #[derive(Debug)]
-pub struct Governor {
+pub struct ControllerAdapter {
     settings: Settings,
     tapped: bool,
     /// The window in an application of quinn, which asks for it twice per packet, or [`UNKNOWN`]. Written under the lock.
@@ -131,12 +131,12 @@ struct Inner {
     now: Time,
 }
 
-impl Governor {
-    /// One that has not begun. With `base` the stack's clock shows that instant at time zero, otherwise the connection's
-    /// first.
+impl ControllerAdapter {
+    /// Returns the adapter of a connection that has not begun. Time zero is `base` on the stack's clock, or the connection's
+    /// first instant where `base` is `None`.
     pub fn new(settings: Settings, tapped: bool, base: Option<Instant>) -> Self {
         let inner = Mutex::new(Inner { base, ..Inner::default() });
-        Governor { settings, tapped, window: AtomicU64::new(UNKNOWN), inner }
+        ControllerAdapter { settings, tapped, window: AtomicU64::new(UNKNOWN), inner }
     }
 
     /// The registered name of its controller.
@@ -259,7 +259,7 @@ impl Governor {
     }
 }
 
-impl Listener for Governor {
+impl Listener for ControllerAdapter {
     fn on_ack(&self, ack: &Ack<'_>, newest: bool) {
         self.with(|sender| sender.on_frame(ack, newest));
     }
@@ -287,40 +287,40 @@ impl Listener for Governor {
     }
 }
 
-/// The stack's handle on a [`Governor`].
+/// quinn's `Controller` trait for a connection: passes every call on to the connection's [`ControllerAdapter`].
 #[derive(Clone, Debug)]
-pub struct Adapter {
-    governor: Arc<Governor>,
+pub struct QuinnController {
+    adapter: Arc<ControllerAdapter>,
     initial_window: u64,
 }
 
-impl Adapter {
-    /// What is behind it.
-    pub fn governor(&self) -> &Arc<Governor> {
-        &self.governor
+impl QuinnController {
+    /// Returns the adapter that the calls are passed to.
+    pub fn adapter(&self) -> &Arc<ControllerAdapter> {
+        &self.adapter
     }
 
-    fn begin(governor: Arc<Governor>, now: Instant, mtu: u16) -> Self {
-        let mut inner = governor.lock();
+    fn begin(adapter: Arc<ControllerAdapter>, now: Instant, mtu: u16) -> Self {
+        let mut inner = adapter.lock();
         let base = *inner.base.get_or_insert(now);
         let now = time(base, now);
-        let sender = Sender::new(&governor.settings, governor.tapped, now, mtu);
+        let sender = Sender::new(&adapter.settings, adapter.tapped, now, mtu);
         let initial_window = sender.controller().cwnd().0;
         inner.sender = Some(sender);
         drop(inner);
-        Adapter { governor, initial_window }
+        QuinnController { adapter, initial_window }
     }
 
     /// Calls `act` with the sender and `at` on its clock.
     fn at(&self, at: Instant, act: impl FnOnce(&mut Sender, Time)) {
-        let mut inner = self.governor.change();
+        let mut inner = self.adapter.change();
         if let Inner { base: Some(base), sender: Some(sender), .. } = &mut *inner {
             act(sender, time(*base, at));
         }
     }
 
     fn between(&self, sent: Instant, now: Instant, act: impl FnOnce(&mut Sender, Time, Time)) {
-        let mut inner = self.governor.change();
+        let mut inner = self.adapter.change();
         if let Inner { base: Some(base), sender: Some(sender), .. } = &mut *inner {
             act(sender, time(*base, now), time(*base, sent));
         }
@@ -331,7 +331,7 @@ fn time(base: Instant, at: Instant) -> Time {
     Time::from_nanos(at.saturating_duration_since(base).as_nanos() as u64)
 }
 
-impl Controller for Adapter {
+impl Controller for QuinnController {
     fn on_sent(&mut self, now: Instant, bytes: u64, _last_packet_number: u64) {
         self.at(now, |sender, now| sender.on_sent(now, bytes));
     }
@@ -349,26 +349,26 @@ impl Controller for Adapter {
     }
 
     fn on_mtu_update(&mut self, new_mtu: u16) {
-        self.governor.with(|sender| sender.on_mtu(new_mtu));
+        self.adapter.with(|sender| sender.on_mtu(new_mtu));
     }
 
     fn window(&self) -> u64 {
-        let known = self.governor.window.load(Ordering::Relaxed);
+        let known = self.adapter.window.load(Ordering::Relaxed);
         if known != UNKNOWN {
             return known;
         }
-        let mut inner = self.governor.lock();
+        let mut inner = self.adapter.lock();
         let open = inner.open;
         let Some(sender) = &mut inner.sender else { return SHUT };
         sender.flush();
-        match self.governor.settings.place {
+        match self.adapter.settings.place {
             Place::Driver if open => OPEN,
             Place::Driver => SHUT,
             Place::Stack => {
                 // The stack sends while what is in flight with the next packet stays below the window, so a window of exactly
                 // one packet would let none go.
                 let window = sender.controller().cwnd().0.saturating_add(1);
-                self.governor.window.store(window, Ordering::Relaxed);
+                self.adapter.window.store(window, Ordering::Relaxed);
                 window
             }
         }
@@ -376,10 +376,10 @@ impl Controller for Adapter {
 
     fn metrics(&self) -> ControllerMetrics {
         let mut metrics = ControllerMetrics::default();
-        metrics.congestion_window = self.governor.cwnd().0;
+        metrics.congestion_window = self.adapter.cwnd().0;
         metrics.ssthresh =
-            self.governor.with(|sender| sender.controller().ssthresh()).flatten().map(|ssthresh| ssthresh.0);
-        metrics.pacing_rate = self.governor.pacing_rate().map(Rate::bps);
+            self.adapter.with(|sender| sender.controller().ssthresh()).flatten().map(|ssthresh| ssthresh.0);
+        metrics.pacing_rate = self.adapter.pacing_rate().map(Rate::bps);
         metrics
     }
 
@@ -397,8 +397,8 @@ impl Controller for Adapter {
 }
 
 thread_local! {
-    /// The governor whose session has just begun on this thread, and for which factory.
-    static OPENED: RefCell<Option<(usize, Arc<Governor>)>> = const { RefCell::new(None) };
+    /// The adapter whose session has just begun on this thread, and for which factory.
+    static OPENED: RefCell<Option<(usize, Arc<ControllerAdapter>)>> = const { RefCell::new(None) };
 }
 
 /// Makes controllers for a quinn endpoint.
@@ -406,7 +406,7 @@ thread_local! {
 pub struct Factory {
     settings: Settings,
     /// The one connection it is for, if it is for one.
-    only: Option<Arc<Governor>>,
+    only: Option<Arc<ControllerAdapter>>,
 }
 
 impl Factory {
@@ -416,20 +416,20 @@ impl Factory {
     }
 
     /// A factory for one connection.
-    pub fn only(governor: Arc<Governor>) -> Arc<Self> {
-        Arc::new(Factory { settings: governor.settings.clone(), only: Some(governor) })
+    pub fn only(adapter: Arc<ControllerAdapter>) -> Arc<Self> {
+        Arc::new(Factory { settings: adapter.settings.clone(), only: Some(adapter) })
     }
 
     /// What a [`Tap`](crate::tap::Tap) calls as a connection begins.
     pub fn open(self: &Arc<Self>) -> Open {
         let factory = self.clone();
         Arc::new(move || {
-            let governor = factory
+            let adapter = factory
                 .only
                 .clone()
-                .unwrap_or_else(|| Arc::new(Governor::new(factory.settings.clone(), true, None)));
-            OPENED.set(Some((Arc::as_ptr(&factory) as usize, governor.clone())));
-            governor
+                .unwrap_or_else(|| Arc::new(ControllerAdapter::new(factory.settings.clone(), true, None)));
+            OPENED.set(Some((Arc::as_ptr(&factory) as usize, adapter.clone())));
+            adapter
         })
     }
 }
@@ -437,11 +437,11 @@ impl Factory {
 impl ControllerFactory for Factory {
     fn build(self: Arc<Self>, now: Instant, current_mtu: u16) -> Box<dyn Controller> {
         let own = Arc::as_ptr(&self) as usize;
-        let opened = OPENED.take().filter(|(factory, _)| *factory == own).map(|(_, governor)| governor);
-        let governor = opened
+        let opened = OPENED.take().filter(|(factory, _)| *factory == own).map(|(_, adapter)| adapter);
+        let adapter = opened
             .or_else(|| self.only.clone())
-            .unwrap_or_else(|| Arc::new(Governor::new(self.settings.clone(), false, None)));
-        Box::new(Adapter::begin(governor, now, current_mtu))
+            .unwrap_or_else(|| Arc::new(ControllerAdapter::new(self.settings.clone(), false, None)));
+        Box::new(QuinnController::begin(adapter, now, current_mtu))
     }
 }
 

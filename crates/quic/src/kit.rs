@@ -20,7 +20,7 @@ use std::sync::Arc;
 use brakelight_core::ecn::{Ecn, Encoding};
 use quinn::crypto::{ClientConfig, ServerConfig};
 
-use crate::adapter::{Adapter, Factory, Governor, Settings};
+use crate::adapter::{ControllerAdapter, Factory, QuinnController, Settings};
 use crate::socket::StampingSocket;
 use crate::stamps::Stamps;
 use crate::tap::Tap;
@@ -92,8 +92,8 @@ impl Kit {
     }
 }
 
-/// What controls `connection`, if it is one of ours.
-pub fn governor(connection: &quinn::Connection) -> Option<Arc<Governor>> {
-    let adapter = connection.congestion_state().into_any().downcast::<Adapter>().ok()?;
-    Some(adapter.governor().clone())
+/// Returns the controller adapter of `connection`, or `None` if another controller runs on it.
+pub fn adapter_of(connection: &quinn::Connection) -> Option<Arc<ControllerAdapter>> {
+    let controller = connection.congestion_state().into_any().downcast::<QuinnController>().ok()?;
+    Some(controller.adapter().clone())
 }

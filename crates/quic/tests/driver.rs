@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use brakelight_core::registry::ControllerConfig;
 use brakelight_quic::adapter::support::valid;
-use brakelight_quic::adapter::{Governor, Path, Place, Settings, Times};
+use brakelight_quic::adapter::{ControllerAdapter, Path, Place, Settings, Times};
 use brakelight_quic::driver::net::{Hub, Opening};
 use bytes::Bytes;
 
@@ -15,7 +15,7 @@ mod support;
 use support::{Identity, Receiver};
 
 /// Sends `bytes` under `controller`: what the receiver counted, and what controlled it.
-async fn send(receiver: Receiver, controller: &str, bytes: usize) -> (String, Arc<Governor>) {
+async fn send(receiver: Receiver, controller: &str, bytes: usize) -> (String, Arc<ControllerAdapter>) {
     let identity = Identity::new();
     let server = support::receive(receiver, &identity);
     let config = ControllerConfig::new(controller, &[]).unwrap();
@@ -33,7 +33,7 @@ async fn send(receiver: Receiver, controller: &str, bytes: usize) -> (String, Ar
     }
     connection.close(0, b"done");
     hub.wait_idle().await;
-    (String::from_utf8(text).unwrap(), connection.governor().clone())
+    (String::from_utf8(text).unwrap(), connection.adapter().clone())
 }
 
 fn runtime() -> tokio::runtime::Runtime {
@@ -43,10 +43,10 @@ fn runtime() -> tokio::runtime::Runtime {
 #[test]
 fn every_controllers_bytes_arrive_whole_at_a_receiver_that_was_never_told() {
     for controller in valid(Place::Driver, Path::Own) {
-        let (text, governor) = runtime().block_on(send(Receiver::Quinn, controller, 200_000));
+        let (text, adapter) = runtime().block_on(send(Receiver::Quinn, controller, 200_000));
         assert_eq!(text, "200000", "{controller}");
-        assert_eq!(governor.controller(), controller);
-        let counters = governor.counters();
+        assert_eq!(adapter.controller(), controller);
+        let counters = adapter.counters();
         assert!(
             counters.sent_packets >= 130 && counters.malformed_reports == 0,
             "{controller}: {counters:?}"
@@ -57,9 +57,9 @@ fn every_controllers_bytes_arrive_whole_at_a_receiver_that_was_never_told() {
 #[test]
 fn a_receiver_that_does_not_report_leaves_quicdc_the_round_trip() {
     for receiver in [Receiver::Quinn, Receiver::S2n] {
-        let (text, governor) = runtime().block_on(send(receiver, "quicdc", 3_000_000));
+        let (text, adapter) = runtime().block_on(send(receiver, "quicdc", 3_000_000));
         assert_eq!(text, "3000000", "{receiver:?}");
-        assert_eq!((governor.times(), governor.counters().reports), (Times::RoundTrip, 0), "{receiver:?}");
+        assert_eq!((adapter.times(), adapter.counters().reports), (Times::RoundTrip, 0), "{receiver:?}");
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use brakelight_core::registry::ControllerConfig;
 use brakelight_quic::adapter::{Path, Place, Settings};
-use brakelight_quic::kit::{Kit, governor};
+use brakelight_quic::kit::{Kit, adapter_of};
 use brakelight_quic::validation::State;
 
 mod support;
@@ -40,9 +40,9 @@ async fn resume(name: &str, options: &[(&str, &str)]) {
     let (connection, accepted) = connecting.into_0rtt().unwrap_or_else(|_| panic!("{name}: no ticket"));
     send(&connection).await;
     assert!(accepted.await, "{name}: the server rejected 0-RTT");
-    let governor = governor(&connection).expect("the controller is ours");
-    let counters = governor.counters();
-    assert_eq!(governor.validation(), State::Capable, "{name}: {counters:?}");
+    let adapter = adapter_of(&connection).expect("the controller is ours");
+    let counters = adapter.counters();
+    assert_eq!(adapter.validation(), State::Capable, "{name}: {counters:?}");
     assert_eq!((counters.brake_packets, counters.ce_packets), (0, 0), "{name}: {counters:?}");
     connection.close(0u32.into(), b"");
     endpoint.wait_idle().await;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use brakelight_core::registry::ControllerConfig;
 use brakelight_quic::adapter::{self, Counters, Factory, Place, Settings};
-use brakelight_quic::kit::governor;
+use brakelight_quic::kit::adapter_of;
 use brakelight_quic::validation::{Fault, State};
 
 mod support;
@@ -41,8 +41,8 @@ fn sent_over(path: Path, initial_window: &str) -> (Counters, State) {
         stream.finish().unwrap();
         let answer = answer.read_to_end(100).await.unwrap();
         assert_eq!(String::from_utf8(answer).unwrap(), BYTES.to_string());
-        let governor = governor(&connection).expect("the controller is ours");
-        let found = (governor.counters(), governor.validation());
+        let adapter = adapter_of(&connection).expect("the controller is ours");
+        let found = (adapter.counters(), adapter.validation());
         connection.close(0u32.into(), b"");
         endpoint.wait_idle().await;
         found

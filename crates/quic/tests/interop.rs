@@ -15,7 +15,7 @@ use std::time::Duration;
 use brakelight_core::ecn::Ecn;
 use brakelight_core::registry::ControllerConfig;
 use brakelight_quic::adapter::{self, Factory, Place, Settings};
-use brakelight_quic::kit::governor;
+use brakelight_quic::kit::adapter_of;
 use brakelight_quic::tap::Listener;
 use brakelight_quic::tap::frames::{Ack, EcnCounts};
 use brakelight_quic::tap::parameters::Parameters;
@@ -104,7 +104,7 @@ async fn transfer(receiver: Receiver, seed: u64) -> EcnCounts {
     stream.finish().unwrap();
     let answer = answer.read_to_end(100).await.unwrap();
     assert_eq!(String::from_utf8(answer).unwrap(), BYTES.to_string());
-    let governor = governor(&connection).expect("the controller is ours");
+    let adapter = adapter_of(&connection).expect("the controller is ours");
     let before_the_close = ledger.0.lock().unwrap().acks.len();
     connection.close(0u32.into(), b"");
     endpoint.wait_idle().await;
@@ -133,7 +133,7 @@ async fn transfer(receiver: Receiver, seed: u64) -> EcnCounts {
         );
     }
     assert!(forgotten.len() <= 6, "{receiver:?}, seed {seed}: never acknowledged: {forgotten:?}");
-    let told = governor.counters();
+    let told = adapter.counters();
     let told = (told.accelerate_packets, told.brake_packets, told.ce_packets);
     let counted = |counts: &EcnCounts| (counts.ect1, counts.ect0, counts.ce);
     let last = pages.acks.iter().rposition(|(_, counts, _)| counts.as_ref().map(counted) == Some(told));
@@ -144,9 +144,9 @@ async fn transfer(receiver: Receiver, seed: u64) -> EcnCounts {
     assert!(
         untold <= 6,
         "{receiver:?}, seed {seed}: the controller was not told of {untold} packets, {:?}",
-        governor.validation()
+        adapter.validation()
     );
-    assert_eq!(governor.validation(), State::Capable);
+    assert_eq!(adapter.validation(), State::Capable);
     assert!(pages.acks.len() >= 10, "{} ACKs", pages.acks.len());
     expected
 }

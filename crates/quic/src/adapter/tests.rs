@@ -2,22 +2,22 @@ use super::*;
 
 const MTU: u64 = 1200;
 
-fn governor(name: &str, tapped: bool, base: Instant) -> (Arc<Governor>, Box<dyn Controller>) {
+fn adapter(name: &str, tapped: bool, base: Instant) -> (Arc<ControllerAdapter>, Box<dyn Controller>) {
     let config = ControllerConfig::new(name, &[]).unwrap();
     let settings = Settings::new(config, Place::Stack, Path::Own).unwrap();
-    let governor = Arc::new(Governor::new(settings, tapped, Some(base)));
-    let controller = Factory::only(governor.clone()).build(base, MTU as u16);
-    (governor, controller)
+    let adapter = Arc::new(ControllerAdapter::new(settings, tapped, Some(base)));
+    let controller = Factory::only(adapter.clone()).build(base, MTU as u16);
+    (adapter, controller)
 }
 
 fn ms(base: Instant, ms: u64) -> Instant {
     base + std::time::Duration::from_millis(ms)
 }
 
-/// Tells `governor` of an ACK of `count` packets of the MTU sent at `sent`.
-fn acknowledge(governor: &Governor, sent: u64, now: u64, count: u64, inflight: u64) {
+/// Tells `adapter` of an ACK of `count` packets of the MTU sent at `sent`.
+fn acknowledge(adapter: &ControllerAdapter, sent: u64, now: u64, count: u64, inflight: u64) {
     let (sent, now) = (Time::from_millis(sent), Time::from_millis(now));
-    governor.with(|sender| {
+    adapter.with(|sender| {
         (0..count).for_each(|_| sender.on_acked(now, sent, MTU));
         sender.on_end_acks(now, inflight, false);
     });
@@ -26,18 +26,18 @@ fn acknowledge(governor: &Governor, sent: u64, now: u64, count: u64, inflight: u
 #[test]
 fn the_window_of_a_stack_leaves_room_for_what_the_controller_allows() {
     let base = Instant::now();
-    let (governor, controller) = governor("newreno", false, base);
-    assert_eq!(controller.window(), governor.cwnd().0 + 1);
+    let (adapter, controller) = adapter("newreno", false, base);
+    assert_eq!(controller.window(), adapter.cwnd().0 + 1);
     assert_eq!(controller.initial_window(), 10 * MTU);
 }
 
 #[test]
 fn slow_start_doubles_the_window_in_a_round_trip_and_a_loss_halves_it() {
     let base = Instant::now();
-    let (governor, mut controller) = governor("newreno", false, base);
+    let (adapter, mut controller) = adapter("newreno", false, base);
     controller.on_sent(ms(base, 0), 10 * MTU, 9);
     // Two packets per ACK: NewReno takes no more of one into account (rfc3465 2.2).
-    (0..5).for_each(|ack| acknowledge(&governor, 0, 50 + ack, 2, (8 - 2 * ack) * MTU));
+    (0..5).for_each(|ack| acknowledge(&adapter, 0, 50 + ack, 2, (8 - 2 * ack) * MTU));
     assert_eq!(controller.window(), 20 * MTU + 1);
     controller.on_sent(ms(base, 60), 20 * MTU, 29);
     controller.on_congestion_event(ms(base, 120), ms(base, 60), false, 2 * MTU);
@@ -45,7 +45,7 @@ fn slow_start_doubles_the_window_in_a_round_trip_and_a_loss_halves_it() {
     // The same episode.
     controller.on_congestion_event(ms(base, 121), ms(base, 60), false, MTU);
     assert_eq!(controller.window(), 10 * MTU + 1);
-    let counters = governor.counters();
+    let counters = adapter.counters();
     assert_eq!((counters.lost_packets, counters.lost_bytes), (3, 3 * MTU));
 }
 
@@ -54,9 +54,9 @@ fn slow_start_doubles_the_window_in_a_round_trip_and_a_loss_halves_it() {
 fn a_window_that_was_used_grows_though_the_application_has_run_dry_since_and_one_that_was_not_does_not() {
     let base = Instant::now();
     for (packets, window) in [(10, 20), (3, 10)] {
-        let (governor, mut controller) = governor("newreno", false, base);
+        let (adapter, mut controller) = adapter("newreno", false, base);
         controller.on_sent(ms(base, 0), packets * MTU, packets - 1);
-        governor.with(|sender| {
+        adapter.with(|sender| {
             let now = Time::from_millis(50);
             for acked in (2..=packets).step_by(2) {
                 (0..2).for_each(|_| sender.on_acked(now + Duration::from_millis(acked), Time::ZERO, MTU));
@@ -83,16 +83,16 @@ fn whoever_goes_by_receive_times_asks_for_them() {
 fn packets_sent_before_an_episode_do_not_let_the_window_grow() {
     let base = Instant::now();
     for ce in [false, true] {
-        let (governor, mut controller) = governor("newreno", false, base);
+        let (adapter, mut controller) = adapter("newreno", false, base);
         controller.on_sent(ms(base, 0), 10 * MTU, 9);
-        (0..5).for_each(|ack| acknowledge(&governor, 0, 50 + ack, 2, (8 - 2 * ack) * MTU));
+        (0..5).for_each(|ack| acknowledge(&adapter, 0, 50 + ack, 2, (8 - 2 * ack) * MTU));
         controller.on_sent(ms(base, 60), 20 * MTU, 19);
         controller.on_congestion_event(ms(base, 120), ms(base, 60), false, if ce { 0 } else { MTU });
         // More than a window of packets sent before the episode, before any sent in it.
-        acknowledge(&governor, 60, 121, 8, 12 * MTU);
+        acknowledge(&adapter, 60, 121, 8, 12 * MTU);
         controller.on_sent(ms(base, 122), MTU, 20);
         // The same, along with the packet that ends the episode.
-        governor.with(|sender| {
+        adapter.with(|sender| {
             let now = Time::from_millis(182);
             (0..10).for_each(|_| sender.on_acked(now, Time::from_millis(60), MTU));
             sender.on_acked(now, Time::from_millis(122), MTU);
@@ -101,7 +101,7 @@ fn packets_sent_before_an_episode_do_not_let_the_window_grow() {
         assert_eq!(controller.window(), 10 * MTU + 1, "CE: {ce}");
         // What is sent in the episode and after it does: a window of it earns one packet.
         controller.on_sent(ms(base, 183), 10 * MTU, 30);
-        acknowledge(&governor, 183, 243, 9, MTU);
+        acknowledge(&adapter, 183, 243, 9, MTU);
         assert_eq!(controller.window(), 11 * MTU + 1, "CE: {ce}");
     }
 }
@@ -110,12 +110,12 @@ fn packets_sent_before_an_episode_do_not_let_the_window_grow() {
 #[test]
 fn a_packet_sent_before_recovery_and_found_lost_after_it_reduces_nothing() {
     let base = Instant::now();
-    let (governor, mut controller) = governor("newreno", false, base);
+    let (adapter, mut controller) = adapter("newreno", false, base);
     controller.on_sent(ms(base, 0), 20 * MTU, 19);
     controller.on_congestion_event(ms(base, 60), ms(base, 0), false, MTU);
     let reduced = controller.window();
     controller.on_sent(ms(base, 61), 4 * MTU, 23);
-    acknowledge(&governor, 61, 121, 4, 15 * MTU);
+    acknowledge(&adapter, 61, 121, 4, 15 * MTU);
     controller.on_congestion_event(ms(base, 121), ms(base, 0), false, MTU);
     assert_eq!(controller.window(), reduced);
     // The same of CE.
@@ -126,9 +126,9 @@ fn a_packet_sent_before_recovery_and_found_lost_after_it_reduces_nothing() {
 #[test]
 fn persistent_congestion_leaves_the_smallest_window() {
     let base = Instant::now();
-    let (governor, mut controller) = governor("newreno", false, base);
+    let (adapter, mut controller) = adapter("newreno", false, base);
     controller.on_sent(ms(base, 0), 10 * MTU, 9);
-    acknowledge(&governor, 0, 50, 5, 5 * MTU);
+    acknowledge(&adapter, 0, 50, 5, 5 * MTU);
     controller.on_congestion_event(ms(base, 5000), ms(base, 0), true, 5 * MTU);
     assert!(controller.window() <= 2 * MTU + 1, "{}", controller.window());
 }
@@ -136,9 +136,9 @@ fn persistent_congestion_leaves_the_smallest_window() {
 #[test]
 fn a_window_that_the_application_does_not_fill_does_not_grow() {
     let base = Instant::now();
-    let (governor, mut controller) = governor("newreno", false, base);
+    let (adapter, mut controller) = adapter("newreno", false, base);
     controller.on_sent(ms(base, 0), 2 * MTU, 1);
-    governor.with(|sender| {
+    adapter.with(|sender| {
         (0..2).for_each(|_| sender.on_acked(Time::from_millis(50), Time::ZERO, MTU));
         sender.on_end_acks(Time::from_millis(50), 0, true);
     });
@@ -148,37 +148,37 @@ fn a_window_that_the_application_does_not_fill_does_not_grow() {
 #[test]
 fn packets_acknowledged_carry_what_was_known_when_they_were_sent() {
     let base = Instant::now();
-    let (governor, mut controller) = governor("cubic", true, base);
+    let (adapter, mut controller) = adapter("cubic", true, base);
     // Three packets and a pure ACK, sealed and sent one by one, as the driver does.
     for (number, eliciting) in [(0, true), (1, true), (2, false), (3, true)] {
         let size = if eliciting { MTU } else { 40 };
-        governor.on_seal(number, &vec![0; size as usize], eliciting);
+        adapter.on_seal(number, &vec![0; size as usize], eliciting);
         controller.on_sent(ms(base, number), size, number);
     }
-    assert_eq!(governor.inflight(), Bytes(3 * MTU));
-    governor.with(|sender| {
+    assert_eq!(adapter.inflight(), Bytes(3 * MTU));
+    adapter.with(|sender| {
         sender.on_acked(Time::from_millis(60), Time::from_millis(0), MTU);
         sender.on_acked(Time::from_millis(60), Time::from_millis(3), MTU);
         sender.on_end_acks(Time::from_millis(60), MTU, false);
     });
-    governor.flush();
-    assert_eq!(governor.take_rtt_sample(), Some(Duration::from_millis(57)));
-    assert_eq!(governor.inflight(), Bytes(MTU));
-    assert_eq!(governor.counters().sent_packets, 3);
+    adapter.flush();
+    assert_eq!(adapter.take_rtt_sample(), Some(Duration::from_millis(57)));
+    assert_eq!(adapter.inflight(), Bytes(MTU));
+    assert_eq!(adapter.counters().sent_packets, 3);
 }
 
 /// rfc9000 13.4.2.1: a packet arrives out of order between two ACKs with one largest packet, and both ACKs come at once.
 #[test]
 fn an_ack_that_names_no_larger_packet_still_counts_marks() {
     let base = Instant::now();
-    let (governor, mut controller) = governor("abc", true, base);
+    let (adapter, mut controller) = adapter("abc", true, base);
     for number in 0..4 {
-        governor.on_seal(number, &[0; MTU as usize], true);
+        adapter.on_seal(number, &[0; MTU as usize], true);
         controller.on_sent(ms(base, number), MTU, number);
     }
     let hear = |frame: &[u8], newest, acked: &[u64]| {
-        crate::tap::frames::acks(frame, |ack| governor.on_ack(ack, newest)).unwrap();
-        governor.with(|sender| {
+        crate::tap::frames::acks(frame, |ack| adapter.on_ack(ack, newest)).unwrap();
+        adapter.with(|sender| {
             let now = Time::from_millis(60);
             acked.iter().for_each(|&sent| sender.on_acked(now, Time::from_millis(sent), MTU));
             sender.on_end_acks(now, MTU, false);
@@ -186,9 +186,9 @@ fn an_ack_that_names_no_larger_packet_still_counts_marks() {
     };
     hear(&frame(&[3, 0, 1, 0, 0, 1, 0, 3, 0]), true, &[0, 1, 3]);
     hear(&frame(&[3, 0, 0, 3, 0, 4, 0]), false, &[2]);
-    governor.flush();
-    assert_eq!(governor.validation(), State::Capable);
-    assert_eq!(governor.counters().accelerate_packets, 4);
+    adapter.flush();
+    assert_eq!(adapter.validation(), State::Capable);
+    assert_eq!(adapter.counters().accelerate_packets, 4);
 }
 
 #[test]
@@ -196,19 +196,19 @@ fn each_connection_finds_the_tap_that_was_opened_for_it() {
     let config = ControllerConfig::new("abc", &[]).unwrap();
     let factory = Factory::new(Settings::new(config, Place::Stack, Path::Own).unwrap());
     let other = Factory::new(factory.settings.clone());
-    let governor_of = |controller: Box<dyn Controller>| {
-        let adapter = controller.into_any().downcast::<Adapter>().unwrap();
-        adapter.governor().clone()
+    let adapter_of = |controller: Box<dyn Controller>| {
+        let quinn_controller = controller.into_any().downcast::<QuinnController>().unwrap();
+        quinn_controller.adapter().clone()
     };
     let listener = factory.open()();
-    let tapped = governor_of(factory.clone().build(Instant::now(), 1200));
+    let tapped = adapter_of(factory.clone().build(Instant::now(), 1200));
     assert!(tapped.tapped);
     assert_eq!(listener.on_seal(0, &[0; 1200], true), Some(Ecn::Ect1));
     assert_eq!(tapped.with(|sender| sender.validation()), Some(State::Testing));
     // A connection without a tap, or with somebody else's, is on its own.
-    assert!(!governor_of(factory.clone().build(Instant::now(), 1200)).tapped);
+    assert!(!adapter_of(factory.clone().build(Instant::now(), 1200)).tapped);
     factory.open()();
-    assert!(!governor_of(other.build(Instant::now(), 1200)).tapped);
+    assert!(!adapter_of(other.build(Instant::now(), 1200)).tapped);
 }
 
 fn inputs() -> u64 {
@@ -226,17 +226,17 @@ fn frame(integers: &[u64]) -> Vec<u8> {
 
 /// Calls in an order and with values that no stack would use, of which every connection must survive each.
 #[test]
-fn no_input_makes_a_governor_panic_or_shut_its_window() {
+fn no_input_makes_an_adapter_panic_or_shut_its_window() {
     let names = support::valid(Place::Driver, Path::Own);
     let base = Instant::now();
-    let mut random = Random::stream(11, "governor");
+    let mut random = Random::stream(11, "adapter");
     let mut done = 0;
     while done < inputs() {
         let name = names[(random.bits() % names.len() as u64) as usize];
         let settings =
             Settings::new(ControllerConfig::new(name, &[]).unwrap(), Place::Driver, Path::Own).unwrap();
-        let governor = Arc::new(Governor::new(settings, random.chance(0.8), Some(base)));
-        let mut controller = Factory::only(governor.clone()).build(base, MTU as u16);
+        let adapter = Arc::new(ControllerAdapter::new(settings, random.chance(0.8), Some(base)));
+        let mut controller = Factory::only(adapter.clone()).build(base, MTU as u16);
         let mut now_ms = 0;
         let mut number = 0;
         for _ in 0..200 {
@@ -247,7 +247,7 @@ fn no_input_makes_a_governor_panic_or_shut_its_window() {
             let size = if random.chance(0.9) { MTU } else { random.bits() % 3000 };
             match random.bits() % 10 {
                 0..=3 => {
-                    governor.on_seal(number, &vec![0; size as usize], random.chance(0.9));
+                    adapter.on_seal(number, &vec![0; size as usize], random.chance(0.9));
                     controller.on_sent(ms(base, now_ms), size, number);
                     number += 1;
                 }
@@ -257,16 +257,16 @@ fn no_input_makes_a_governor_panic_or_shut_its_window() {
                     let acked =
                         frame(&[largest, any[1], 0, any[2] % (largest + 1), counts[0], counts[1], counts[2]]);
                     let newest = random.chance(0.9);
-                    let read = crate::tap::frames::acks(&acked, |ack| governor.on_ack(ack, newest));
+                    let read = crate::tap::frames::acks(&acked, |ack| adapter.on_ack(ack, newest));
                     assert!(read.is_ok() || largest > u64::MAX >> 2, "{read:?}");
-                    governor.with(|sender| {
+                    adapter.with(|sender| {
                         (0..random.bits() % 4).for_each(|_| sender.on_acked(now, past, size));
                         sender.on_end_acks(now, random.bits() % 100_000, random.chance(0.3));
                     });
                 }
                 6 => {
                     let lost = random.bits() % (4 * MTU);
-                    governor.with(|sender| sender.on_congestion(now, past, random.chance(0.1), lost));
+                    adapter.with(|sender| sender.on_congestion(now, past, random.chance(0.1), lost));
                 }
                 7 => {
                     let mut report = crate::report::Unreported::default();
@@ -282,16 +282,16 @@ fn no_input_makes_a_governor_panic_or_shut_its_window() {
                         let mut bytes = report.encode().to_vec();
                         let place = (random.bits() % bytes.len() as u64) as usize;
                         bytes[place] ^= 1 << (random.bits() % 8);
-                        governor.on_datagram(now, &bytes);
+                        adapter.on_datagram(now, &bytes);
                     }
                 }
-                8 => governor.on_timer(now),
+                8 => adapter.on_timer(now),
                 _ => {
-                    governor.set_gate(now);
+                    adapter.set_gate(now);
                 }
             }
             assert!(controller.window() >= 1);
-            assert!(governor.cwnd() > Bytes::ZERO, "{name}");
+            assert!(adapter.cwnd() > Bytes::ZERO, "{name}");
         }
     }
 }

@@ -73,7 +73,7 @@ impl Bundle {
     }
 
     pub(super) fn inflight(&self) -> Bytes {
-        self.open.iter().map(|open| open.flow.governor().inflight()).sum()
+        self.open.iter().map(|open| open.flow.adapter().inflight()).sum()
     }
 
     pub(super) fn open_count(&self) -> usize {
@@ -106,7 +106,7 @@ impl Bundle {
         let Some(place) = self.find(number) else { return };
         let open = &mut self.open[place];
         take(&mut open.flow);
-        if let Some(sample) = open.flow.governor().take_rtt_sample() {
+        if let Some(sample) = open.flow.adapter().take_rtt_sample() {
             self.rtt_sample = Some(sample);
         }
         if !open.complete && open.flow.delivered() >= open.size {

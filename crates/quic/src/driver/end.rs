@@ -1,6 +1,6 @@
 //! One end of one connection, whoever carries its packets: time, packets and peer's reports in, packets and deadlines out.
 //!
-//! An end that sends has a [`Governor`], and lets a packet that needs the window go only when the governor's gate is open: the
+//! An end that sends has a [`ControllerAdapter`], and lets a packet that needs the window go only when the adapter's gate is open: the
 //! controller's rate holds instead of the stack's pacer, whatever the window. ACKs and probes pass as the stack sends them. An
 //! end that hears reports times and marks of single packets to a peer that invites it to. One end may be both.
 
@@ -15,7 +15,7 @@ use bytes::Bytes;
 use quinn_proto::{Connection, Event, Transmit};
 
 use super::message;
-use crate::adapter::{Gate, Governor};
+use crate::adapter::{ControllerAdapter, Gate};
 use crate::report::{Report, Unreported};
 use crate::tap::Listener;
 use crate::tap::frames::Ack;
@@ -30,7 +30,7 @@ const REPORT_DELAY: Duration = Duration::from_millis(25);
 #[derive(Debug, Default)]
 pub(super) struct Ears {
     numbers: Mutex<Vec<u64>>,
-    governor: Option<Arc<Governor>>,
+    adapter: Option<Arc<ControllerAdapter>>,
 }
 
 impl Ears {
@@ -39,9 +39,9 @@ impl Ears {
         Arc::new(Ears::default())
     }
 
-    /// Ears of an end that sends under `governor`, which hears all that they do.
-    pub(super) fn beside(governor: Arc<Governor>) -> Arc<Self> {
-        Arc::new(Ears { numbers: Mutex::default(), governor: Some(governor) })
+    /// Ears of an end that sends under `adapter`, which hears all that they do.
+    pub(super) fn beside(adapter: Arc<ControllerAdapter>) -> Arc<Self> {
+        Arc::new(Ears { numbers: Mutex::default(), adapter: Some(adapter) })
     }
 
     fn take(&self, into: &mut Vec<u64>) {
@@ -52,20 +52,20 @@ impl Ears {
 
 impl Listener for Ears {
     fn on_ack(&self, ack: &Ack<'_>, newest: bool) {
-        if let Some(governor) = &self.governor {
-            governor.on_ack(ack, newest);
+        if let Some(adapter) = &self.adapter {
+            adapter.on_ack(ack, newest);
         }
     }
 
     fn on_parameters(&self, parameters: &Parameters) {
-        if let Some(governor) = &self.governor {
-            governor.on_parameters(parameters);
+        if let Some(adapter) = &self.adapter {
+            adapter.on_parameters(parameters);
         }
     }
 
     fn on_early_discarded(&self) {
-        if let Some(governor) = &self.governor {
-            governor.on_early_discarded();
+        if let Some(adapter) = &self.adapter {
+            adapter.on_early_discarded();
         }
     }
 
@@ -74,8 +74,8 @@ impl Listener for Ears {
     }
 
     fn on_seal(&self, number: u64, packet: &[u8], eliciting: bool) -> Option<Ecn> {
-        match &self.governor {
-            Some(governor) => governor.on_seal(number, packet, eliciting),
+        match &self.adapter {
+            Some(adapter) => adapter.on_seal(number, packet, eliciting),
             // rfc3168 6.1.4
             None => Some(Ecn::NotEct),
         }
@@ -84,7 +84,7 @@ impl Listener for Ears {
 
 #[derive(Debug)]
 struct Sending {
-    governor: Arc<Governor>,
+    adapter: Arc<ControllerAdapter>,
     invitations: u32,
     invite_at: Option<Time>,
 }
@@ -136,11 +136,10 @@ impl End {
     pub(super) fn new(
         base: Instant,
         connection: Connection,
-        governor: Option<Arc<Governor>>,
+        adapter: Option<Arc<ControllerAdapter>>,
         hearing: Option<Hearing>,
     ) -> Self {
-        let sending =
-            governor.map(|governor| Sending { governor, invitations: INVITATIONS, invite_at: None });
+        let sending = adapter.map(|adapter| Sending { adapter, invitations: INVITATIONS, invite_at: None });
         End { base, connection, sending, hearing, messages: None, pace_at: None, deadline: None }
     }
 
@@ -164,9 +163,9 @@ impl End {
         if self.connection.poll_timeout().is_some_and(|due| due <= at) {
             self.connection.handle_timeout(at);
         }
-        if let Some(Sending { governor, .. }) = &self.sending {
-            governor.flush();
-            governor.on_timer(now);
+        if let Some(Sending { adapter, .. }) = &self.sending {
+            adapter.flush();
+            adapter.on_timer(now);
         }
         self.invite(now);
         if self.hearing.as_ref().and_then(|hearing| hearing.report_at).is_some_and(|due| due <= now) {
@@ -194,15 +193,15 @@ impl End {
                 messages.push_back(datagram);
                 continue;
             }
-            if let Some(Sending { governor, .. }) = &self.sending {
-                governor.on_datagram(now, &datagram);
+            if let Some(Sending { adapter, .. }) = &self.sending {
+                adapter.on_datagram(now, &datagram);
             }
             if self.hearing.is_some() {
                 invited |= Report::decode(&datagram).is_ok_and(|report| report.is_invitation());
             }
         }
-        if let Some(Sending { governor, .. }) = &self.sending {
-            governor.flush();
+        if let Some(Sending { adapter, .. }) = &self.sending {
+            adapter.flush();
         }
         let Some(hearing) = &mut self.hearing else { return };
         hearing.invited |= hearing.willing && invited;
@@ -228,16 +227,16 @@ impl End {
 
     /// Asks the peer for reports, if the controller has a use for them and none has come.
     fn invite(&mut self, now: Time) {
-        let Some(Sending { governor, invitations, invite_at }) = &mut self.sending else { return };
+        let Some(Sending { adapter, invitations, invite_at }) = &mut self.sending else { return };
         if invite_at.is_none_or(|at| at > now) {
             return;
         }
-        if !governor.wants_reports() || *invitations == 0 {
+        if !adapter.wants_reports() || *invitations == 0 {
             *invite_at = None;
             return;
         }
         *invitations -= 1;
-        *invite_at = Some(now + governor.smoothed_rtt().unwrap_or(REPORT_DELAY).max(REPORT_DELAY));
+        *invite_at = Some(now + adapter.smoothed_rtt().unwrap_or(REPORT_DELAY).max(REPORT_DELAY));
         // A peer without DATAGRAM frames refuses, and is one that does not report.
         let _ = self.connection.datagrams().send(Report::invitation().encode(), true);
     }
@@ -252,14 +251,14 @@ impl End {
         }
     }
 
-    /// The next transmission, written to the end of `buffer`: of `most` datagrams at most, and no more than the governor
+    /// The next transmission, written to the end of `buffer`: of `most` datagrams at most, and no more than the adapter
     /// lets go at once.
     pub(super) fn poll_transmit(&mut self, now: Time, most: usize, buffer: &mut Vec<u8>) -> Option<Transmit> {
         let (mut gate, mut room) = (Gate::Open, most);
-        if let Some(Sending { governor, .. }) = &self.sending {
-            gate = governor.set_gate(now);
+        if let Some(Sending { adapter, .. }) = &self.sending {
+            gate = adapter.set_gate(now);
             if most > 1 {
-                room = governor.room(now).clamp(1, most);
+                room = adapter.room(now).clamp(1, most);
             }
         }
         let sent = self.connection.poll_transmit(instant(self.base, now), room, buffer);
@@ -273,7 +272,7 @@ impl End {
     /// Notes when this end must be polled next: to be called when there is nothing to send.
     pub(super) fn note_deadline(&mut self) {
         let timer = self.connection.poll_timeout().map(|at| time(self.base, at));
-        let sending = self.sending.as_ref().map(|sending| [sending.governor.next_timer(), sending.invite_at]);
+        let sending = self.sending.as_ref().map(|sending| [sending.adapter.next_timer(), sending.invite_at]);
         let report_at = self.hearing.as_ref().and_then(|hearing| hearing.report_at);
         let own = sending.into_iter().flatten().chain([report_at]);
         self.deadline = [timer, self.pace_at].into_iter().chain(own).flatten().min();

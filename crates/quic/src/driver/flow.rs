@@ -28,7 +28,7 @@ use super::identity::{Identity, IdentityError};
 use super::message;
 use super::side::{self, Side, SideSettings};
 use super::slab::{Handle, Slab};
-use crate::adapter::{Governor, Path, Place, Settings, Unsupported};
+use crate::adapter::{ControllerAdapter, Path, Place, Settings, Unsupported};
 
 mod stream;
 use stream::{Arrived, FlowSocket, Outgoing};
@@ -179,7 +179,7 @@ impl Totals {
 #[derive(Debug)]
 pub struct Flow {
     settings: FlowSettings,
-    governor: Arc<Governor>,
+    adapter: Arc<ControllerAdapter>,
     sender: Side,
     receiver: Side,
     application: AnyApplication,
@@ -228,7 +228,7 @@ impl Flow {
         let (datagram, own) = settings.parts()?;
         let mut random = settings.random.clone();
         let base = Instant::now();
-        let governor = Arc::new(Governor::new(own, true, Some(base)));
+        let adapter = Arc::new(ControllerAdapter::new(own, true, Some(base)));
         let identity = Identity::fixed()?;
         let mut side = || SideSettings {
             base,
@@ -240,10 +240,10 @@ impl Flow {
             reports: settings.reports,
             connection,
         };
-        let sender = Side::sending(side(), identity.client()?, governor.clone());
+        let sender = Side::sending(side(), identity.client()?, adapter.clone());
         let receiver = Side::receiving(side(), wrap(identity.server()?));
         Ok(Flow {
-            governor,
+            adapter,
             sender,
             receiver,
             application: AnyApplication::new(&settings.traffic, message_size(datagram)),
@@ -268,8 +268,8 @@ impl Flow {
     }
 
     /// The sender's congestion control.
-    pub fn governor(&self) -> &Governor {
-        &self.governor
+    pub fn adapter(&self) -> &ControllerAdapter {
+        &self.adapter
     }
 
     /// Bytes of the stream that have arrived, each counted once.
@@ -284,7 +284,7 @@ impl Flow {
 
     /// What the flow did so far.
     pub fn totals(&self) -> Totals {
-        Totals { received_bytes: self.received(), lost_packets: self.governor.counters().lost_packets }
+        Totals { received_bytes: self.received(), lost_packets: self.adapter.counters().lost_packets }
     }
 
     /// Calls `visit` with what the application made of it until `now`, by name, in the unit the name ends in.
@@ -294,7 +294,7 @@ impl Flow {
 
     /// Whether nothing of the flow is on the way, and nothing waits for an ACK.
     pub fn is_quiet(&self) -> bool {
-        self.in_transit() == 0 && self.governor.inflight() == Bytes::ZERO
+        self.in_transit() == 0 && self.adapter.inflight() == Bytes::ZERO
     }
 
     /// Why the sending end's connection is over, if it is.
@@ -418,7 +418,7 @@ impl Flow {
             outgoing: &mut self.outgoing,
             sent: self.sender.stream_sent(),
             delivered: self.arrived.in_order(),
-            governor: &self.governor,
+            adapter: &self.adapter,
             random: &mut self.settings.random,
             messages: &mut self.messages,
         };

@@ -8,7 +8,7 @@ use brakelight_core::units::Bytes;
 
 use super::bundle::Bundle;
 use super::flow::{Flow, FlowSettings, Packet, SetupError, Totals, encoding};
-use crate::adapter::{Governor, Times};
+use crate::adapter::{ControllerAdapter, Times};
 use crate::validation::State;
 
 /// Both ends of a flow, whatever it consists of.
@@ -52,7 +52,7 @@ impl Host {
     /// The newest RTT sample that was not taken yet.
     pub fn take_rtt_sample(&mut self) -> Option<Duration> {
         match &mut self.life {
-            Life::One(flow) => flow.governor().take_rtt_sample(),
+            Life::One(flow) => flow.adapter().take_rtt_sample(),
             Life::Many(bundle) => bundle.take_rtt_sample(),
         }
     }
@@ -60,7 +60,7 @@ impl Host {
     /// The sender's window; zero before the flow starts, and of a flow that is many connections.
     pub fn cwnd(&self) -> Bytes {
         match &self.life {
-            Life::One(flow) => flow.governor().cwnd(),
+            Life::One(flow) => flow.adapter().cwnd(),
             Life::Many(_) => Bytes::ZERO,
         }
     }
@@ -68,7 +68,7 @@ impl Host {
     /// Calls `visit` with state worth plotting: window, bytes in flight, smoothed RTT, and what the controller shows.
     pub fn inspect(&self, visit: &mut dyn FnMut(&'static str, f64)) {
         match &self.life {
-            Life::One(flow) => inspect(flow.governor(), visit),
+            Life::One(flow) => inspect(flow.adapter(), visit),
             Life::Many(bundle) => {
                 visit("inflight_bytes", bundle.inflight().as_f64());
                 visit("connections", bundle.open_count() as f64);
@@ -85,14 +85,14 @@ impl Host {
             Life::Many(bundle) => return bundle.outcome(visit),
         };
         flow.application(now, visit);
-        let governor = flow.governor();
-        if let State::Failed(_) = governor.validation() {
+        let adapter = flow.adapter();
+        if let State::Failed(_) = adapter.validation() {
             visit("ecn_failed", 1.0);
         }
         if flow.closed().is_some() {
             visit("closed", 1.0);
         }
-        if governor.times() == Times::RoundTrip {
+        if adapter.times() == Times::RoundTrip {
             visit("times_of_round_trips", 1.0);
         }
     }
@@ -147,14 +147,14 @@ impl Host {
     }
 }
 
-fn inspect(governor: &Governor, visit: &mut dyn FnMut(&'static str, f64)) {
-    visit("inflight_bytes", governor.inflight().as_f64());
-    visit("cwnd_bytes", governor.cwnd().as_f64());
-    if let Some(srtt) = governor.smoothed_rtt() {
+fn inspect(adapter: &ControllerAdapter, visit: &mut dyn FnMut(&'static str, f64)) {
+    visit("inflight_bytes", adapter.inflight().as_f64());
+    visit("cwnd_bytes", adapter.cwnd().as_f64());
+    if let Some(srtt) = adapter.smoothed_rtt() {
         visit("srtt_ms", srtt.as_millis_f64());
     }
-    if let Some(rate) = governor.pacing_rate() {
+    if let Some(rate) = adapter.pacing_rate() {
         visit("pacing_rate_bps", rate.as_bps_f64());
     }
-    governor.inspect(visit);
+    adapter.inspect(visit);
 }

@@ -35,7 +35,7 @@ use self::admission::Admission;
 use self::carrier::Carrier;
 use self::socket::Socket;
 use super::end::{Ears, End, Hearing, time};
-use crate::adapter::{Factory, Governor, Settings};
+use crate::adapter::{ControllerAdapter, Factory, Settings};
 use crate::stamps::Stamps;
 use crate::tap::Tap;
 
@@ -148,7 +148,7 @@ struct Entry {
 #[derive(Debug)]
 struct Line {
     remote: SocketAddr,
-    governor: Arc<Governor>,
+    adapter: Arc<ControllerAdapter>,
     rtts: Mutex<Rtts>,
     /// Why it is over.
     ended: std::sync::OnceLock<String>,
@@ -272,7 +272,7 @@ impl Hub {
         config.transport_config(Arc::new(transport));
         let (handle, connection) = state.endpoint.connect(Instant::now(), config, server, name)?;
         let end = control.end(self.shared.base, connection);
-        let number = state.begin(handle, end, control.governor, server, opening.connected, false);
+        let number = state.begin(handle, end, control.adapter, server, opening.connected, false);
         let connection = state.handle(&self.shared, number);
         self.shared.tell(&mut state, number);
         Ok(connection)
@@ -323,7 +323,7 @@ impl Drop for Hub {
 
 /// A connection's congestion control and its ears.
 struct Control {
-    governor: Arc<Governor>,
+    adapter: Arc<ControllerAdapter>,
     ears: Arc<Ears>,
     marks: bool,
 }
@@ -335,14 +335,14 @@ impl Control {
         settings.overhead = overhead(remote);
         settings.random = Random::stream(number, "controller");
         let marks = !matches!(settings.encoding(), Encoding::None | Encoding::Classic);
-        let governor = Arc::new(Governor::new(settings, true, Some(base)));
-        Control { marks, ears: Ears::beside(governor.clone()), governor }
+        let adapter = Arc::new(ControllerAdapter::new(settings, true, Some(base)));
+        Control { marks, ears: Ears::beside(adapter.clone()), adapter }
     }
 
     /// Where every mark counts, the peer is asked to acknowledge every other packet, if it knows how to be asked
     /// (draft-ietf-quic-ack-frequency).
     fn apply(&self, transport: &mut TransportConfig) {
-        transport.congestion_controller_factory(Factory::only(self.governor.clone()));
+        transport.congestion_controller_factory(Factory::only(self.adapter.clone()));
         if self.marks {
             transport.ack_frequency_config(Some(AckFrequencyConfig::default()));
         }
@@ -355,7 +355,7 @@ impl Control {
 
     fn end(&self, base: Instant, connection: quinn_proto::Connection) -> End {
         let hearing = Hearing::new(self.ears.clone(), Clock::default(), true);
-        End::new(base, connection, Some(self.governor.clone()), Some(hearing))
+        End::new(base, connection, Some(self.adapter.clone()), Some(hearing))
     }
 }
 
@@ -372,7 +372,7 @@ impl State {
         &mut self,
         handle: ConnectionHandle,
         end: End,
-        governor: Arc<Governor>,
+        adapter: Arc<ControllerAdapter>,
         remote: SocketAddr,
         connected: Option<Connected>,
         server: bool,
@@ -380,7 +380,7 @@ impl State {
         let number = self.next;
         self.next += 1;
         let line =
-            Arc::new(Line { remote, governor, rtts: Mutex::default(), ended: std::sync::OnceLock::new() });
+            Arc::new(Line { remote, adapter, rtts: Mutex::default(), ended: std::sync::OnceLock::new() });
         let entry = Entry {
             handle,
             end,
@@ -406,7 +406,7 @@ impl State {
 
 impl Entry {
     fn take_rtt(&mut self) {
-        if let Some(rtt) = self.line.governor.take_rtt_sample() {
+        if let Some(rtt) = self.line.adapter.take_rtt_sample() {
             locked(&self.line.rtts).record(rtt);
         }
     }

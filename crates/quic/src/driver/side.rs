@@ -20,7 +20,7 @@ use super::connection_id::Numbered;
 use super::end::{Ears, End, Hearing, instant};
 use super::identity;
 use super::message;
-use crate::adapter::{Factory, Governor, Times};
+use crate::adapter::{ControllerAdapter, Factory, Times};
 use crate::stamps::Stamps;
 use crate::tap::frames::{self, Ack};
 use crate::tap::parameters::Parameters;
@@ -74,28 +74,28 @@ enum Role {
     Receiving { ears: Arc<Ears> },
 }
 
-/// What hears all that the sending end's tap does: its governor, and how far the stream has been sent.
+/// What hears all that the sending end's tap does: its adapter, and how far the stream has been sent.
 #[derive(Debug)]
 struct Watch {
-    governor: Arc<Governor>,
+    adapter: Arc<ControllerAdapter>,
     stream_sent: AtomicU64,
 }
 
 impl Listener for Watch {
     fn on_ack(&self, ack: &Ack<'_>, newest: bool) {
-        self.governor.on_ack(ack, newest);
+        self.adapter.on_ack(ack, newest);
     }
 
     fn on_parameters(&self, parameters: &Parameters) {
-        self.governor.on_parameters(parameters);
+        self.adapter.on_parameters(parameters);
     }
 
     fn on_open(&self, number: u64) {
-        self.governor.on_open(number);
+        self.adapter.on_open(number);
     }
 
     fn on_early_discarded(&self) {
-        self.governor.on_early_discarded();
+        self.adapter.on_early_discarded();
     }
 
     fn on_frames(&self, payload: &[u8]) {
@@ -105,7 +105,7 @@ impl Listener for Watch {
     }
 
     fn on_seal(&self, number: u64, packet: &[u8], eliciting: bool) -> Option<Ecn> {
-        self.governor.on_seal(number, packet, eliciting)
+        self.adapter.on_seal(number, packet, eliciting)
     }
 }
 
@@ -128,18 +128,18 @@ const CLIENT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1
 const SERVER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2)), 4433);
 
 impl Side {
-    /// The end that opens the connection with this cryptography, and sends under `governor`.
+    /// The end that opens the connection with this cryptography, and sends under `adapter`.
     pub fn sending(
         settings: SideSettings,
         crypto: Arc<dyn crypto::ClientConfig>,
-        governor: Arc<Governor>,
+        adapter: Arc<ControllerAdapter>,
     ) -> Self {
         let stamps = Arc::new(Stamps::new());
-        let factory = Factory::only(governor.clone());
-        let watch = Arc::new(Watch { governor, stream_sent: AtomicU64::new(0) });
+        let factory = Factory::only(adapter.clone());
+        let watch = Arc::new(Watch { adapter, stream_sent: AtomicU64::new(0) });
         let (open, listener) = (factory.open(), watch.clone());
         let open = move || {
-            // It says which governor the controller of this connection shares.
+            // It says which adapter the controller of this connection shares.
             let _ = open();
             listener.clone() as Arc<dyn Listener>
         };
@@ -199,13 +199,13 @@ impl Side {
 
     /// What becomes of a new connection.
     fn begin(&mut self, handle: ConnectionHandle, connection: Connection) {
-        let (governor, hearing) = match &self.role {
-            Role::Sending { watch, .. } => (Some(watch.governor.clone()), None),
+        let (adapter, hearing) = match &self.role {
+            Role::Sending { watch, .. } => (Some(watch.adapter.clone()), None),
             Role::Receiving { ears } => {
                 (None, Some(Hearing::new(ears.clone(), self.settings.clock, self.settings.reports)))
             }
         };
-        let mut end = End::new(self.settings.base, connection, governor, hearing);
+        let mut end = End::new(self.settings.base, connection, adapter, hearing);
         end.keep_messages();
         self.end = Some((handle, end));
     }
@@ -339,7 +339,7 @@ impl Side {
         // Long headers go without ECN: nobody counts them for us.
         let ecn = self.stamps.find(&payload).unwrap_or(Ecn::NotEct);
         let number = match &self.role {
-            Role::Sending { watch, .. } => watch.governor.last_number(),
+            Role::Sending { watch, .. } => watch.adapter.last_number(),
             Role::Receiving { .. } => None,
         };
         Outgoing { payload, ecn, data: number.is_some(), number }
@@ -353,7 +353,7 @@ impl Side {
     /// What receive times are made of, at the sending end.
     pub fn times(&self) -> Option<Times> {
         match &self.role {
-            Role::Sending { watch, .. } => Some(watch.governor.times()),
+            Role::Sending { watch, .. } => Some(watch.adapter.times()),
             Role::Receiving { .. } => None,
         }
     }

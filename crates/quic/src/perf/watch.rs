@@ -19,9 +19,9 @@ use brakelight_scenario::outcome::MarkCounts;
 use serde::{Deserialize, Serialize};
 
 use super::link::Connection;
-use crate::adapter::{Governor, Times};
+use crate::adapter::{ControllerAdapter, Times};
 use crate::driver::net::Rtts;
-use crate::kit::governor;
+use crate::kit::adapter_of;
 use crate::validation::State;
 
 /// Between two looks at the RTT of a connection of async quinn.
@@ -76,12 +76,12 @@ impl Watch {
     /// What is known by now.
     pub(crate) fn report(&self) -> Report {
         let stats = self.connection.stats();
-        let (rtts, governor) = match (&self.connection, &self.sampled) {
-            (Connection::Driver(connection), _) => (connection.rtts(), Some(connection.governor().clone())),
+        let (rtts, adapter) = match (&self.connection, &self.sampled) {
+            (Connection::Driver(connection), _) => (connection.rtts(), Some(connection.adapter().clone())),
             (Connection::Stack(connection), Some((samples, _))) => {
-                (samples.lock().unwrap_or_else(PoisonError::into_inner).clone(), governor(connection))
+                (samples.lock().unwrap_or_else(PoisonError::into_inner).clone(), adapter_of(connection))
             }
-            (Connection::Stack(connection), None) => (Rtts::default(), governor(connection)),
+            (Connection::Stack(connection), None) => (Rtts::default(), adapter_of(connection)),
         };
         let mut report = Report {
             controller: "cubic of quinn".to_string(),
@@ -91,29 +91,29 @@ impl Watch {
             rtt: rtts.samples,
             ..Report::default()
         };
-        if let Some(governor) = governor {
-            tell_of(&governor, &mut report);
+        if let Some(adapter) = adapter {
+            tell_of(&adapter, &mut report);
         }
         report
     }
 }
 
-fn tell_of(governor: &Governor, report: &mut Report) {
-    let counters = governor.counters();
-    report.controller = governor.controller().to_string();
+fn tell_of(adapter: &ControllerAdapter, report: &mut Report) {
+    let counters = adapter.counters();
+    report.controller = adapter.controller().to_string();
     report.marks = MarkCounts {
         accelerate: counters.accelerate_packets,
         brake: counters.brake_packets,
         ce: counters.ce_packets,
     };
-    if let State::Failed(fault) = governor.validation() {
+    if let State::Failed(fault) = adapter.validation() {
         report.notes.push(format!("{fault}; the controller went on without marks"));
     }
-    if governor.times() == Times::RoundTrip {
+    if adapter.times() == Times::RoundTrip {
         report.notes.push(
             "the peer does not report receive times; queueing delay is that of the round trip".to_string(),
         );
-    } else if governor.times() == Times::Unused && governor.wants_reports() {
+    } else if adapter.times() == Times::Unused && adapter.wants_reports() {
         report.notes.push("the peer does not report each packet's mark".to_string());
     }
 }
@@ -127,13 +127,13 @@ impl Drop for Watch {
 }
 
 async fn sample(connection: quinn::Connection, samples: Arc<Mutex<Rtts>>) {
-    let governor = governor(&connection);
+    let adapter = adapter_of(&connection);
     let mut ticks = tokio::time::interval(INTERVAL);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     while connection.close_reason().is_none() {
         ticks.tick().await;
-        let rtt = match &governor {
-            Some(governor) => governor.take_rtt_sample(),
+        let rtt = match &adapter {
+            Some(adapter) => adapter.take_rtt_sample(),
             // The stack shows others nothing but its filtered RTT, and no sample has been taken while nothing was acknowledged.
             None => Some(Span::from_nanos(connection.rtt().as_nanos() as u64)),
         };

@@ -12,7 +12,7 @@ use brakelight_core::time::Time;
 use brakelight_core::units::{Bytes, Rate};
 use quinn_proto::{Connection, StreamId};
 
-use crate::adapter::Governor;
+use crate::adapter::ControllerAdapter;
 
 /// What is written to the stack at a time, at most.
 const CHUNK: usize = 1 << 16;
@@ -104,7 +104,7 @@ pub(super) struct FlowSocket<'a> {
     pub(super) sent: u64,
     /// Bytes of the stream that have arrived, in order.
     pub(super) delivered: u64,
-    pub(super) governor: &'a Governor,
+    pub(super) adapter: &'a ControllerAdapter,
     pub(super) random: &'a mut Random,
     pub(super) messages: &'a mut Vec<Datagram>,
 }
@@ -135,8 +135,8 @@ impl Socket for FlowSocket<'_> {
     }
 
     fn rate(&self) -> Option<Rate> {
-        let own = || Some(Rate::over(self.governor.cwnd(), self.governor.smoothed_rtt()?));
-        self.governor.pacing_rate().or_else(own)
+        let own = || Some(Rate::over(self.adapter.cwnd(), self.adapter.smoothed_rtt()?));
+        self.adapter.pacing_rate().or_else(own)
     }
 
     fn random(&mut self) -> &mut Random {

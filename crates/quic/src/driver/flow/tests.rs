@@ -142,7 +142,7 @@ fn run(settings: FlowSettings, path: &Path, seconds: u64) -> Seen {
     let on_the_way =
         usize::from(held.is_some()) + queue.len() + transit.len() + back.len() + flow.outbox.len();
     assert_eq!(flow.in_transit(), on_the_way, "payloads are kept for packets on their way, and no others");
-    assert_eq!(flow.governor().violations(), Vec::<String>::new());
+    assert_eq!(flow.adapter().violations(), Vec::<String>::new());
     Seen { flow, left, end }
 }
 
@@ -213,7 +213,7 @@ fn marks_come_back_by_the_ack_counts() {
     let traffic = Traffic::Size(Bytes(1_000_000));
     let seen =
         run(FlowSettings { traffic, ..settings("abc", &[]) }, &Path { rewrite, ..Path::default() }, 60);
-    let counters = seen.flow.governor().counters();
+    let counters = seen.flow.adapter().counters();
     let mut told = [0; 3];
     let mut place = 0;
     for &(_, direction, _, ecn) in &seen.left {
@@ -244,11 +244,11 @@ fn an_episode_whose_packet_only_came_late_is_taken_back() {
         )
     };
     let held = late(|place| place == 700);
-    let counters = held.flow.governor().counters();
+    let counters = held.flow.adapter().counters();
     assert_eq!((counters.lost_packets, counters.undone_episodes), (1, 1));
     let straight = late(|_| false);
-    assert_eq!(straight.flow.governor().counters().lost_packets, 0);
-    let (with, without) = (held.flow.governor().cwnd().as_f64(), straight.flow.governor().cwnd().as_f64());
+    assert_eq!(straight.flow.adapter().counters().lost_packets, 0);
+    let (with, without) = (held.flow.adapter().cwnd().as_f64(), straight.flow.adapter().cwnd().as_f64());
     assert!(with > 0.9 * without, "{with} against {without}");
 }
 

@@ -175,7 +175,7 @@ impl Carrier {
         match state.endpoint.accept(incoming, at, &mut self.buffer, Some(Arc::new(config))) {
             Ok((handle, connection)) => {
                 let end = control.end(self.shared.base, connection);
-                let number = state.begin(handle, end, control.governor, remote, connected, true);
+                let number = state.begin(handle, end, control.adapter, remote, connected, true);
                 state.admission.came(number, remote);
                 state.note(number);
                 if let Verdict::Replace(oldest) = verdict {

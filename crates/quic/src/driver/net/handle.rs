@@ -10,7 +10,7 @@ use bytes::Bytes;
 use quinn_proto::{ConnectionStats, Dir, ReadError, ReadableError, StreamId, VarInt, WriteError};
 
 use super::{Entry, Line, Rtts, Shared, locked};
-use crate::adapter::Governor;
+use crate::adapter::ControllerAdapter;
 
 /// What ends the work on a stream.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -166,8 +166,8 @@ impl Connection {
     }
 
     /// What controls it.
-    pub fn governor(&self) -> &Arc<Governor> {
-        &self.line.governor
+    pub fn adapter(&self) -> &Arc<ControllerAdapter> {
+        &self.line.adapter
     }
 
     /// Its RTT samples so far, of the packets that this end sent.

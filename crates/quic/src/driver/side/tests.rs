@@ -63,11 +63,11 @@ impl Pair {
         settings.initial_window = initial_window;
         settings.pacing_burst = initial_window;
         settings.random = Random::stream(7, "controller");
-        let governor = Arc::new(Governor::new(settings, true, Some(self.base)));
+        let adapter = Arc::new(ControllerAdapter::new(settings, true, Some(self.base)));
         let mut run = Run {
-            sender: Side::sending(self.settings(1), self.client.clone(), governor.clone()),
+            sender: Side::sending(self.settings(1), self.client.clone(), adapter.clone()),
             receiver: Side::receiving(self.settings(2), self.server.clone()),
-            governor,
+            adapter,
             retry: false,
             rewrite: |_, ecn| ecn,
             now: Time::ZERO,
@@ -92,7 +92,7 @@ impl Pair {
 struct Run {
     sender: Side,
     receiver: Side,
-    governor: Arc<Governor>,
+    adapter: Arc<ControllerAdapter>,
     /// Whether the server answers the first datagram with a Retry.
     retry: bool,
     /// What routers do to the ECN field of the client's datagram with this place, counted from 1.
@@ -201,7 +201,7 @@ impl Run {
     }
 
     fn counters(&self) -> Counters {
-        self.governor.counters()
+        self.adapter.counters()
     }
 }
 
@@ -221,13 +221,13 @@ fn packets_of_0rtt_are_marked_and_counted_as_those_of_1rtt() {
         assert!(counters.marked_packets >= early as u64 - 1, "{name}: {counters:?}");
         run.run(Duration::from_secs(2));
         assert!(run.was_accepted() && run.finished, "{name}");
-        assert_eq!(run.governor.validation(), State::Capable, "{name}");
+        assert_eq!(run.adapter.validation(), State::Capable, "{name}");
         let counters = run.counters();
         assert_eq!((counters.brake_packets, counters.ce_packets), (0, 0), "{name}");
         if name == "abc" {
             assert_eq!(counters.accelerate_packets, counters.marked_packets);
         }
-        assert_eq!(run.governor.inflight(), brakelight_core::units::Bytes::ZERO, "{name}");
+        assert_eq!(run.adapter.inflight(), brakelight_core::units::Bytes::ZERO, "{name}");
     }
 }
 
@@ -239,7 +239,7 @@ fn what_routers_write_on_packets_of_0rtt_reaches_the_controller() {
     assert!(run.early);
     run.run(Duration::from_secs(2));
     let counters = run.counters();
-    assert_eq!((run.governor.validation(), counters.brake_packets), (State::Capable, 6));
+    assert_eq!((run.adapter.validation(), counters.brake_packets), (State::Capable, 6));
     assert_eq!(counters.accelerate_packets, counters.marked_packets - 6);
 }
 
@@ -254,10 +254,10 @@ fn packets_of_0rtt_that_the_server_rejects_leave_nothing_behind() {
         assert!(run.early && run.send() >= 15, "{name}");
         run.run(Duration::from_secs(2));
         assert!(run.connected && !run.was_accepted() && run.finished, "{name}");
-        assert_eq!(run.governor.validation(), State::Capable, "{name}");
+        assert_eq!(run.adapter.validation(), State::Capable, "{name}");
         let counters = run.counters();
         assert_eq!((counters.brake_packets, counters.lost_packets), (0, 0), "{name}");
-        assert_eq!(run.governor.inflight(), brakelight_core::units::Bytes::ZERO, "{name}");
+        assert_eq!(run.adapter.inflight(), brakelight_core::units::Bytes::ZERO, "{name}");
     }
 }
 
@@ -270,8 +270,8 @@ fn packets_of_0rtt_before_a_retry_leave_nothing_behind() {
         assert!(run.early && run.send() >= 15, "{name}");
         run.run(Duration::from_secs(2));
         assert!(run.connected && run.finished, "{name}");
-        assert_eq!(run.governor.validation(), State::Capable, "{name}");
+        assert_eq!(run.adapter.validation(), State::Capable, "{name}");
         assert_eq!(run.counters().brake_packets, 0, "{name}");
-        assert_eq!(run.governor.inflight(), brakelight_core::units::Bytes::ZERO, "{name}");
+        assert_eq!(run.adapter.inflight(), brakelight_core::units::Bytes::ZERO, "{name}");
     }
 }

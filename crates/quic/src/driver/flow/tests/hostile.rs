@@ -186,7 +186,7 @@ fn abc(path: &Path) -> (Seen, f64) {
 #[test]
 fn bleached_marks_leave_the_second_window_in_charge() {
     let (seen, late) = abc(&Path { rewrite: |_, _| Ecn::NotEct, ..Path::default() });
-    assert_eq!(seen.flow.governor().validation(), State::Failed(Fault::Missing));
+    assert_eq!(seen.flow.adapter().validation(), State::Failed(Fault::Missing));
     assert!(late > 9.0, "{late}");
     // Nothing is marked any more.
     let marked = seen.left.iter().filter(|packet| packet.3 != Ecn::NotEct);
@@ -198,7 +198,7 @@ fn marks_bleached_in_the_middle_of_a_connection_do_too() {
     let rewrite = |place, ecn| if place > 1000 { Ecn::NotEct } else { ecn };
     let (seen, late) = abc(&Path { rewrite, ..Path::default() });
     // The receiver goes on counting what it saw before: the sum falls behind.
-    assert_eq!(seen.flow.governor().validation(), State::Failed(Fault::TooFew));
+    assert_eq!(seen.flow.adapter().validation(), State::Failed(Fault::TooFew));
     assert!(late > 9.0, "{late}");
 }
 
@@ -206,7 +206,7 @@ fn marks_bleached_in_the_middle_of_a_connection_do_too() {
 fn accelerates_that_all_became_brakes_are_seen_through() {
     let rewrite = |_, ecn| if ecn == Ecn::Ect1 { Ecn::Ect0 } else { ecn };
     let (seen, late) = abc(&Path { rewrite, ..Path::default() });
-    assert_eq!(seen.flow.governor().validation(), State::Capable);
+    assert_eq!(seen.flow.adapter().validation(), State::Capable);
     assert!(late > 8.5, "{late}");
 }
 
@@ -214,7 +214,7 @@ fn accelerates_that_all_became_brakes_are_seen_through() {
 fn a_path_that_marks_everything_is_congested_all_the_time() {
     let rewrite = |_, ecn| if ecn == Ecn::NotEct { ecn } else { Ecn::Ce };
     let (seen, late) = abc(&Path { rewrite, ..Path::default() });
-    assert_eq!(seen.flow.governor().validation(), State::Capable);
+    assert_eq!(seen.flow.adapter().validation(), State::Capable);
     // One or two packets per round trip: slow, but not stalled.
     assert!((0.2..3.0).contains(&late), "{late}");
 }
@@ -223,7 +223,7 @@ fn a_path_that_marks_everything_is_congested_all_the_time() {
 fn a_path_that_loses_what_is_marked_is_used_without() {
     let (seen, late) = abc(&Path { lose: |_, ecn| ecn != Ecn::NotEct, ..Path::default() });
     assert!(late > 8.5, "{late}");
-    assert_eq!(seen.flow.governor().validation(), State::Failed(Fault::Dropped));
+    assert_eq!(seen.flow.adapter().validation(), State::Failed(Fault::Dropped));
     let marked = seen.left.iter().filter(|packet| packet.3 != Ecn::NotEct);
     assert_eq!(marked.count(), crate::validation::TESTED as usize);
 }
@@ -239,7 +239,7 @@ fn counts_that_go_backwards_end_ecn() {
         })
     };
     let (seen, late) = abc(&Path { wrap, ..Path::default() });
-    assert_eq!(seen.flow.governor().validation(), State::Failed(Fault::Backwards));
+    assert_eq!(seen.flow.adapter().validation(), State::Failed(Fault::Backwards));
     assert!(late > 9.0, "{late}");
 }
 
@@ -253,7 +253,7 @@ fn counts_of_more_packets_than_were_sent_end_ecn() {
         })
     };
     let (seen, late) = abc(&Path { wrap, ..Path::default() });
-    assert_eq!(seen.flow.governor().validation(), State::Failed(Fault::TooMany));
+    assert_eq!(seen.flow.adapter().validation(), State::Failed(Fault::TooMany));
     assert!(late > 9.0, "{late}");
 }
 
@@ -312,7 +312,7 @@ fn feedback_datagrams_of_any_content_change_nothing() {
     };
     for name in ["quicdc", "bmcc"] {
         let seen = run(settings(name, &[]), &Path { meddle, ..Path::default() }, 5);
-        assert!(seen.flow.governor().counters().malformed_reports > 1000);
+        assert!(seen.flow.adapter().counters().malformed_reports > 1000);
         assert!(mbps(&seen, 5) > 7.5, "{name}: {}", mbps(&seen, 5));
     }
 }
@@ -322,7 +322,7 @@ fn quicdc_goes_by_round_trips_where_the_peer_does_not_report() {
     let bounded = |reports| {
         let options = [("threshold", "20ms")];
         let seen = run(FlowSettings { reports, ..settings("quicdc", &options) }, &Path::default(), 10);
-        (seen.flow.governor().times(), mbps(&seen, 10), seen.flow.governor().smoothed_rtt().unwrap())
+        (seen.flow.adapter().times(), mbps(&seen, 10), seen.flow.adapter().smoothed_rtt().unwrap())
     };
     let (times, rate, rtt) = bounded(true);
     assert_eq!(times, Times::Reported);

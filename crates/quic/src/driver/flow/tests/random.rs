@@ -183,11 +183,11 @@ fn violations(seed: u64) -> (Vec<String>, u64) {
             flow.accept(now, &first.remove(), false);
         }
     }
-    let found = flow.governor().violations();
+    let found = flow.adapter().violations();
     (
         found
             .into_iter()
-            .map(|line| format!("seed {seed}, {}: {line}", flow.governor().controller()))
+            .map(|line| format!("seed {seed}, {}: {line}", flow.adapter().controller()))
             .collect(),
         sequence,
     )
