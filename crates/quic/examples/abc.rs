@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use brakelight_core::registry::ControllerConfig;
 use brakelight_quic::adapter::{Path, Place, Settings};
-use brakelight_quic::kit::{Kit, adapter_of};
+use brakelight_quic::builder::{EndpointBuilder, adapter_of};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 
@@ -25,9 +25,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let crypto = Arc::new(quinn::crypto::rustls::QuicClientConfig::try_from(tls)?);
 
     // What is ours: the path is our own, so ABC may mark.
-    let kit = Kit::new(Settings::new(ControllerConfig::new("abc", &[])?, Place::Stack, Path::Own)?);
-    let mut endpoint = kit.endpoint(std::net::UdpSocket::bind("0.0.0.0:0")?, None)?;
-    endpoint.set_default_client_config(kit.client(crypto, quinn::TransportConfig::default()));
+    let builder =
+        EndpointBuilder::new(Settings::new(ControllerConfig::new("abc", &[])?, Place::Stack, Path::Own)?);
+    let mut endpoint = builder.endpoint(std::net::UdpSocket::bind("0.0.0.0:0")?, None)?;
+    endpoint.set_default_client_config(builder.client(crypto, quinn::TransportConfig::default()));
 
     let connection = endpoint.connect(server.parse()?, "localhost")?.await?;
     let mut stream = connection.open_uni().await?;

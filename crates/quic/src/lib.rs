@@ -9,13 +9,13 @@
 //! | [`driver`] | the stack without sockets, under a virtual clock or a real one |
 //! | [`tap`] | the ECN counts, read off the stack's decrypted packets |
 //! | [`stamps`], [`socket`] | the ECN codepoint of each packet, from where it was encrypted to the wire |
-//! | [`kit`] | all that an application of quinn needs, put together |
+//! | [`builder`] | builds the endpoint of an application of quinn |
 //! | [`perf`] | measuring over real sockets |
 #![forbid(unsafe_code)]
 
 pub mod adapter;
+pub mod builder;
 pub mod driver;
-pub mod kit;
 pub mod perf;
 pub mod report;
 pub mod socket;

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use quinn::TransportConfig;
 
 use crate::adapter::Settings;
-use crate::kit::Kit;
+use crate::builder::EndpointBuilder;
 
 pub mod client;
 pub mod identity;
@@ -86,14 +86,14 @@ pub enum Error {
 /// The parts of an endpoint of async quinn that depend on whose congestion control it runs.
 #[derive(Clone, Debug)]
 pub(crate) enum Parts {
-    Ours(Kit),
+    Ours(EndpointBuilder),
     Stock,
 }
 
 impl Parts {
     pub(crate) fn new(control: &Control) -> Self {
         match control {
-            Control::Ours(settings) => Parts::Ours(Kit::new(settings.as_ref().clone())),
+            Control::Ours(settings) => Parts::Ours(EndpointBuilder::new(settings.as_ref().clone())),
             Control::StockCubic => Parts::Stock,
         }
     }
@@ -106,7 +106,7 @@ impl Parts {
             let _ = state.set_send_buffer_size((&socket).into(), SOCKET_BUFFER);
             let _ = state.set_recv_buffer_size((&socket).into(), SOCKET_BUFFER);
             match self {
-                Parts::Ours(kit) => kit.endpoint(socket, None),
+                Parts::Ours(builder) => builder.endpoint(socket, None),
                 Parts::Stock => {
                     let runtime = Arc::new(quinn::TokioRuntime);
                     quinn::Endpoint::new(quinn::EndpointConfig::default(), None, socket, runtime)
@@ -122,7 +122,7 @@ impl Parts {
         transport: TransportConfig,
     ) -> quinn::ClientConfig {
         match self {
-            Parts::Ours(kit) => kit.client(crypto, transport),
+            Parts::Ours(builder) => builder.client(crypto, transport),
             Parts::Stock => {
                 let mut config = quinn::ClientConfig::new(crypto);
                 config.transport_config(Arc::new(transport));

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use brakelight_core::registry::ControllerConfig;
 use brakelight_quic::adapter::{Path, Place, Settings};
-use brakelight_quic::kit::{Kit, adapter_of};
+use brakelight_quic::builder::{EndpointBuilder, adapter_of};
 use brakelight_quic::validation::State;
 
 mod support;
@@ -27,10 +27,10 @@ async fn resume(name: &str, options: &[(&str, &str)]) {
     let identity = Identity::new();
     let server = support::receive(Receiver::Quinn, &identity);
     let controller = ControllerConfig::new(name, options).unwrap();
-    let kit = Kit::new(Settings::new(controller, Place::Stack, Path::Own).unwrap());
-    let mut endpoint = kit.endpoint(UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap(), None).unwrap();
+    let builder = EndpointBuilder::new(Settings::new(controller, Place::Stack, Path::Own).unwrap());
+    let mut endpoint = builder.endpoint(UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap(), None).unwrap();
     let transport = quinn::TransportConfig::default();
-    endpoint.set_default_client_config(kit.client(support::client_crypto(&identity), transport));
+    endpoint.set_default_client_config(builder.client(support::client_crypto(&identity), transport));
 
     let first = endpoint.connect(server, "localhost").unwrap().await.unwrap();
     send(&first).await;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use brakelight_core::registry::ControllerConfig;
 use brakelight_quic::adapter::{self, Counters, Factory, Place, Settings};
-use brakelight_quic::kit::adapter_of;
+use brakelight_quic::builder::adapter_of;
 use brakelight_quic::validation::{Fault, State};
 
 mod support;

@@ -15,7 +15,7 @@ use std::time::Duration;
 use brakelight_core::ecn::Ecn;
 use brakelight_core::registry::ControllerConfig;
 use brakelight_quic::adapter::{self, Factory, Place, Settings};
-use brakelight_quic::kit::adapter_of;
+use brakelight_quic::builder::adapter_of;
 use brakelight_quic::tap::Listener;
 use brakelight_quic::tap::frames::{Ack, EcnCounts};
 use brakelight_quic::tap::parameters::Parameters;

@@ -20,8 +20,8 @@ use serde::{Deserialize, Serialize};
 
 use super::link::Connection;
 use crate::adapter::{ControllerAdapter, Times};
+use crate::builder::adapter_of;
 use crate::driver::net::Rtts;
-use crate::kit::adapter_of;
 use crate::validation::State;
 
 /// Between two looks at the RTT of a connection of async quinn.

@@ -1,14 +1,14 @@
-//! What an application of quinn needs to run one of our controllers: the factory, the tap around its TLS configuration and
-//! the socket that stamps, put together.
+//! Builds quinn endpoints whose connections run one of our controllers. The builder puts the parts together: the controllers'
+//! factory, the tap around the TLS configuration and the socket that sets the ECN field of each packet.
 //!
 //! ```no_run
 //! use brakelight_quic::adapter::{Path, Place, Settings};
-//! use brakelight_quic::kit::Kit;
+//! use brakelight_quic::builder::EndpointBuilder;
 //! # fn application(crypto: std::sync::Arc<dyn quinn::crypto::ClientConfig>) -> Result<(), Box<dyn std::error::Error>> {
 //! let controller = brakelight_core::registry::ControllerConfig::new("abc", &[])?;
-//! let kit = Kit::new(Settings::new(controller, Place::Stack, Path::Own)?);
-//! let mut endpoint = kit.endpoint(std::net::UdpSocket::bind("[::]:0")?, None)?;
-//! endpoint.set_default_client_config(kit.client(crypto, quinn::TransportConfig::default()));
+//! let builder = EndpointBuilder::new(Settings::new(controller, Place::Stack, Path::Own)?);
+//! let mut endpoint = builder.endpoint(std::net::UdpSocket::bind("[::]:0")?, None)?;
+//! endpoint.set_default_client_config(builder.client(crypto, quinn::TransportConfig::default()));
 //! # Ok(())
 //! # }
 //! ```
@@ -25,17 +25,17 @@ use crate::socket::StampingSocket;
 use crate::stamps::Stamps;
 use crate::tap::Tap;
 
-/// One controller's parts, for the connections of one endpoint.
+/// Builds the socket and the configurations of one endpoint whose connections run one controller.
 #[derive(Clone, Debug)]
-pub struct Kit {
+pub struct EndpointBuilder {
     factory: Arc<Factory>,
     tap: Tap,
     stamps: Arc<Stamps>,
     marks: bool,
 }
 
-impl Kit {
-    /// The parts for `settings`.
+impl EndpointBuilder {
+    /// Returns a builder for connections that `settings` control.
     pub fn new(settings: Settings) -> Self {
         let encoding = settings.encoding();
         let marks = !matches!(encoding, Encoding::None | Encoding::Classic);
@@ -43,11 +43,15 @@ impl Kit {
         let stamps =
             Arc::new(if encoding == Encoding::None { Stamps::always(Ecn::NotEct) } else { Stamps::new() });
         let tap = Tap::new(factory.open(), stamps.clone());
-        Kit { factory, tap, stamps, marks }
+        EndpointBuilder { factory, tap, stamps, marks }
     }
 
-    /// An endpoint on `socket` that sends what its controllers' packets are to carry; with `server` it accepts connections
-    /// too. Must be called in the runtime of tokio that is to drive it.
+    /// Returns an endpoint on `socket`, whose packets carry the ECN codepoints that their controllers choose. With `server` it
+    /// also accepts connections. Must be called within the tokio runtime that is to drive it.
+    ///
+    /// # Errors
+    ///
+    /// The error of the socket; [`io::ErrorKind::Other`] outside an async runtime.
     pub fn endpoint(
         &self,
         socket: UdpSocket,
@@ -59,7 +63,7 @@ impl Kit {
         quinn::Endpoint::new_with_abstract_socket(quinn::EndpointConfig::default(), server, socket, runtime)
     }
 
-    /// The configuration of client connections with `crypto` and `transport`.
+    /// Returns the configuration of client connections with `crypto` and `transport`.
     pub fn client(
         &self,
         crypto: Arc<dyn ClientConfig>,
@@ -70,7 +74,7 @@ impl Kit {
         config
     }
 
-    /// The configuration of a server's connections with `crypto` and `transport`.
+    /// Returns the configuration of a server's connections with `crypto` and `transport`.
     pub fn server(
         &self,
         crypto: Arc<dyn ServerConfig>,
