@@ -42,7 +42,7 @@ pub mod support;
 
 pub use peer::Times;
 use sender::Sender;
-pub use sender::{Counters, Gate};
+pub use sender::{Counters, SendAdmission};
 pub use support::{Path, Place, Unsupported};
 
 /// A window so large that the stack's pacer stands aside (quinn-proto, `Pacer::delay`).
@@ -127,7 +127,7 @@ struct Inner {
     base: Option<Instant>,
     sender: Option<Sender>,
     open: bool,
-    /// When the gate was last set.
+    /// When the driver last asked whether a packet may leave.
     now: Time,
 }
 
@@ -214,16 +214,16 @@ impl ControllerAdapter {
 
     // For the driver.
 
-    /// Opens or shuts the window for the next packet: what keeps it, if it stays shut.
-    pub(crate) fn set_gate(&self, now: Time) -> Gate {
+    /// Opens or shuts the window that the stack sees. Returns whether the next packet may leave at `now`.
+    pub(crate) fn admit(&self, now: Time) -> SendAdmission {
         let mut inner = self.lock();
         inner.now = now;
-        let gate = inner.sender.as_mut().map_or(Gate::Open, |sender| sender.gate(now));
-        inner.open = gate == Gate::Open;
-        gate
+        let admission = inner.sender.as_mut().map_or(SendAdmission::Now, |sender| sender.admission(now));
+        inner.open = admission == SendAdmission::Now;
+        admission
     }
 
-    /// Full packets that may leave together at `now`, where the gate is open.
+    /// Returns how many full packets may leave together at `now`, if one may.
     pub(crate) fn room(&self, now: Time) -> usize {
         self.with(|sender| sender.room(now)).unwrap_or(1)
     }

@@ -2,7 +2,7 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `end` | one end of a connection: timers, the gate that lets packets go at the controller's rate, reports to the peer |
+//! | `end` | one end of a connection: timers, departures at the controller's rate, reports to the peer |
 //! | [`net`] | ends over a real socket |
 //! | `side` | an end that a simulator carries |
 //! | `flow` | both ends of a connection as one [`Endpoint`](brakelight_core::endpoint::Endpoint)-like machine, with its application |

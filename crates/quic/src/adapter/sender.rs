@@ -126,14 +126,14 @@ pub struct Counters {
     pub malformed_reports: u64,
 }
 
-/// What keeps the next packet.
+/// Whether the next full packet may leave.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Gate {
-    /// Nothing.
-    Open,
-    /// The window is full.
+pub enum SendAdmission {
+    /// It may leave now.
+    Now,
+    /// It must wait for an ACK: the congestion window is full.
     Window,
-    /// The pacer, until then.
+    /// The pacer holds it until then.
     Until(Time),
 }
 
@@ -290,14 +290,14 @@ impl Sender {
         })
     }
 
-    /// What keeps a full packet from leaving at `now`.
-    pub(super) fn gate(&mut self, now: Time) -> Gate {
+    /// Returns whether a full packet may leave at `now`.
+    pub(super) fn admission(&mut self, now: Time) -> SendAdmission {
         self.flush();
         if self.inflight + self.mss > self.controller.cwnd().0 && self.inflight > 0 {
-            return Gate::Window;
+            return SendAdmission::Window;
         }
         let at = self.pacer.ready_at(self.mss, self.pacing_rate());
-        if at > now { Gate::Until(at) } else { Gate::Open }
+        if at > now { SendAdmission::Until(at) } else { SendAdmission::Now }
     }
 
     /// Full packets that window and pacer let go together at `now`.

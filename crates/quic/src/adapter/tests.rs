@@ -287,7 +287,7 @@ fn no_input_makes_an_adapter_panic_or_shut_its_window() {
                 }
                 8 => adapter.on_timer(now),
                 _ => {
-                    adapter.set_gate(now);
+                    adapter.admit(now);
                 }
             }
             assert!(controller.window() >= 1);

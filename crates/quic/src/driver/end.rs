@@ -1,6 +1,6 @@
 //! One end of one connection, whoever carries its packets: time, packets and peer's reports in, packets and deadlines out.
 //!
-//! An end that sends has a [`ControllerAdapter`], and lets a packet that needs the window go only when the adapter's gate is open: the
+//! An end that sends has a [`ControllerAdapter`], and sends a packet that needs the window only when the adapter admits it: the
 //! controller's rate holds instead of the stack's pacer, whatever the window. ACKs and probes pass as the stack sends them. An
 //! end that hears reports times and marks of single packets to a peer that invites it to. One end may be both.
 
@@ -15,7 +15,7 @@ use bytes::Bytes;
 use quinn_proto::{Connection, Event, Transmit};
 
 use super::message;
-use crate::adapter::{ControllerAdapter, Gate};
+use crate::adapter::{ControllerAdapter, SendAdmission};
 use crate::report::{Report, Unreported};
 use crate::tap::Listener;
 use crate::tap::frames::Ack;
@@ -254,16 +254,16 @@ impl End {
     /// The next transmission, written to the end of `buffer`: of `most` datagrams at most, and no more than the adapter
     /// lets go at once.
     pub(super) fn poll_transmit(&mut self, now: Time, most: usize, buffer: &mut Vec<u8>) -> Option<Transmit> {
-        let (mut gate, mut room) = (Gate::Open, most);
+        let (mut admission, mut room) = (SendAdmission::Now, most);
         if let Some(Sending { adapter, .. }) = &self.sending {
-            gate = adapter.set_gate(now);
+            admission = adapter.admit(now);
             if most > 1 {
                 room = adapter.room(now).clamp(1, most);
             }
         }
         let sent = self.connection.poll_transmit(instant(self.base, now), room, buffer);
-        self.pace_at = match gate {
-            Gate::Until(at) if sent.is_none() => Some(at),
+        self.pace_at = match admission {
+            SendAdmission::Until(at) if sent.is_none() => Some(at),
             _ => None,
         };
         sent

@@ -2,7 +2,7 @@
 //! tasks of whatever runtime work on their streams.
 //!
 //! ```text
-//! turn:   receive what came -> act on deadlines -> for each connection with news: tell tasks, send while its gate is open
+//! turn:   receive what came -> act on deadlines -> for each connection with news: tell tasks, send while packets are admitted
 //!         -> wait for the socket, for a task, or for the next deadline
 //! ```
 //!
