@@ -86,7 +86,7 @@ pub struct Judge<'a> {
     pub runner: &'a dyn Runner,
     /// The traces there are.
     pub names: &'a Names,
-    /// Told of every run.
+    /// Receives the progress of every run.
     pub progress: &'a dyn Progress,
     /// Whether to run what by its estimate takes hours or fills the memory.
     pub any_cost: bool,

@@ -1,14 +1,14 @@
-//! From the stack's calls to our controllers' events: what was sent, what became of it, and when a controller is told.
+//! From the stack's calls to our controllers' events: what was sent, what became of it, and when a controller gets an update.
 //!
-//! The stack tells of one ACK in several calls, RTT and losses last. They are gathered, and told as one event when the next thing
-//! happens or the window is asked for: losses before the ACK they came with, as every controller expects.
+//! The stack reports one ACK in several calls, RTT and losses last. They are gathered, and passed on as one event when the next
+//! call comes or the window is read: losses before the ACK that brought them, as every controller expects.
 //!
 //! | file | holds |
 //! |---|---|
 //! | `departures` | what leaves, and what the controller says to it |
 //! | `arrivals` | what ACKs, losses and reports say, gathered |
 //! | `held` | the controller in its place |
-//! | `telling` | the controller's events of what was gathered |
+//! | `updates` | events for the controller, made of what was gathered |
 
 use std::collections::VecDeque;
 
@@ -28,7 +28,7 @@ use crate::validation::{State, Validation};
 mod arrivals;
 mod departures;
 mod held;
-mod telling;
+mod updates;
 
 /// What became of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,14 +58,16 @@ struct Sealed {
     number: u64,
     size: u64,
     ecn: Ecn,
-    /// What the controller said, where it had to be asked before.
-    told: Option<Told>,
+    /// The update that the controller has already had about it, where the controller chooses its codepoint.
+    update: Option<SendUpdate>,
 }
 
-/// What a controller was told of a packet that is about to leave, and what it said.
+/// An update to the controller about a packet that is about to leave.
 #[derive(Clone, Copy, Debug)]
-struct Told {
+struct SendUpdate {
+    /// The number by which the controller knows the packet.
     number: u64,
+    /// The tag that the controller gave it.
     tag: u64,
 }
 

@@ -57,10 +57,10 @@ impl Duplicate for Marked {
     }
 }
 
-/// A link of the rate it is told.
-struct Told(Rate);
+/// A link of a fixed rate.
+struct FixedRate(Rate);
 
-impl LinkView for Told {
+impl LinkView for FixedRate {
     fn capacity(&mut self, _window: Duration) -> Rate {
         self.0
     }
@@ -77,7 +77,7 @@ impl LinkView for Told {
 
 pub(super) struct Router {
     queue: AnyQueue<Marked>,
-    link: Told,
+    link: FixedRate,
     drops: Drops<Marked>,
 }
 
@@ -105,7 +105,7 @@ impl Router {
         let place =
             Place { limit: Limit::Packets(10_000), nominal: FULL, random: Random::stream(1, "router") };
         let config = QueueConfig::new(queue, options).expect("a registered queue takes these options");
-        Router { queue: config.build(&place), link: Told(rate), drops: Drops::new() }
+        Router { queue: config.build(&place), link: FixedRate(rate), drops: Drops::new() }
     }
 
     pub(super) fn arrive(&mut self, now: Time, packet: Marked) {

@@ -23,7 +23,7 @@ struct Host {
 }
 
 /// What an ACK event says, for a test to change.
-struct Told {
+struct AckUpdate {
     acked: Vec<PacketInfo>,
     lost: Vec<PacketInfo>,
     newly_acked: u64,
@@ -99,7 +99,7 @@ impl Host {
     }
 
     /// An ACK 100 ms later, with what `bend` makes of it.
-    fn ack_bent(&mut self, acked: &[u64], lost: &[u64], bend: impl FnOnce(&mut Told)) {
+    fn ack_bent(&mut self, acked: &[u64], lost: &[u64], bend: impl FnOnce(&mut AckUpdate)) {
         self.now += Duration::from_millis(100);
         let inflight_before = self.delivery.inflight();
         let list = |numbers: &[u64]| numbers.iter().map(|&n| self.sent[n as usize]).collect::<Vec<_>>();
@@ -123,7 +123,7 @@ impl Host {
             let newest = *newest;
             self.lose(newest);
         }
-        let mut told = Told {
+        let mut update = AckUpdate {
             newly_acked: acked.len() as u64 * MSS,
             growth: None,
             acked,
@@ -138,30 +138,30 @@ impl Host {
             now: self.now,
             min_rtt: None,
         };
-        bend(&mut told);
+        bend(&mut update);
         let mut rtt = self.rtt.told(sample);
-        rtt.min = told.min_rtt.unwrap_or(rtt.min);
-        let growth = if told.recovery == RecoveryState::Recovery { 0 } else { told.newly_acked };
+        rtt.min = update.min_rtt.unwrap_or(rtt.min);
+        let growth = if update.recovery == RecoveryState::Recovery { 0 } else { update.newly_acked };
         self.controller.on_ack(&AckEvent {
-            now: told.now,
-            newly_lost: Bytes(told.lost.len() as u64 * MSS),
-            acked: &told.acked,
-            lost: &told.lost,
-            newly_acked: Bytes(told.newly_acked),
-            growth: Bytes(told.growth.unwrap_or(growth)),
+            now: update.now,
+            newly_lost: Bytes(update.lost.len() as u64 * MSS),
+            acked: &update.acked,
+            lost: &update.lost,
+            newly_acked: Bytes(update.newly_acked),
+            growth: Bytes(update.growth.unwrap_or(growth)),
             inflight_before: Bytes(inflight_before),
-            inflight: Bytes(told.inflight),
-            delivered: Bytes(told.delivered),
-            total_lost: Bytes(told.total_lost),
+            inflight: Bytes(update.inflight),
+            delivered: Bytes(update.delivered),
+            total_lost: Bytes(update.total_lost),
             rtt,
             ack_delay: Duration::ZERO,
-            round: told.round,
-            round_start: told.round_start,
-            marks: told.marks,
+            round: update.round,
+            round_start: update.round_start,
+            marks: update.marks,
             receive_times: &[],
             report: Report::None,
             cwnd_limited: true,
-            recovery: told.recovery,
+            recovery: update.recovery,
         });
     }
 
@@ -253,7 +253,7 @@ fn a_packet_in_flight_is_remembered_however_many_there_are() {
 
 #[test]
 fn time_that_falls_is_caught() {
-    assert_eq!(broken_by(|host| host.ack_bent(&[5], &[], |told| told.now = ms(50))), [Invariant::Time]);
+    assert_eq!(broken_by(|host| host.ack_bent(&[5], &[], |update| update.now = ms(50))), [Invariant::Time]);
 }
 
 #[test]
@@ -266,9 +266,9 @@ fn a_packet_acknowledged_twice_is_caught() {
     let broken = broken_by(|host| {
         host.ack(&[6], &[]);
         let again = host.sent[6];
-        host.ack_bent(&[7], &[], |told| {
-            told.acked.insert(0, again);
-            told.newly_acked += MSS;
+        host.ack_bent(&[7], &[], |update| {
+            update.acked.insert(0, again);
+            update.newly_acked += MSS;
         });
     });
     assert_eq!(broken, [Invariant::Fate]);
@@ -278,7 +278,7 @@ fn a_packet_acknowledged_twice_is_caught() {
 fn a_loss_of_what_was_acknowledged_is_caught() {
     let broken = broken_by(|host| {
         let first = host.sent[0];
-        host.ack_bent(&[5], &[6], |told| told.lost.insert(0, first));
+        host.ack_bent(&[5], &[6], |update| update.lost.insert(0, first));
     });
     assert!(broken.contains(&Invariant::Fate), "{broken:?}");
 }
@@ -287,11 +287,11 @@ fn a_loss_of_what_was_acknowledged_is_caught() {
 fn a_packet_lost_and_acknowledged_at_once_is_caught() {
     let broken = broken_by(|host| {
         let both = host.sent[6];
-        host.ack_bent(&[5], &[6], |told| {
-            told.acked.push(both);
-            told.newly_acked += MSS;
-            told.delivered += MSS;
-            told.total_lost -= MSS;
+        host.ack_bent(&[5], &[6], |update| {
+            update.acked.push(both);
+            update.newly_acked += MSS;
+            update.delivered += MSS;
+            update.total_lost -= MSS;
         });
     });
     assert_eq!(broken, [Invariant::Lost]);
@@ -301,9 +301,9 @@ fn a_packet_lost_and_acknowledged_at_once_is_caught() {
 #[test]
 fn a_loss_reported_after_its_packet_is_in_flight_again_is_caught() {
     let broken = broken_by(|host| {
-        host.ack_bent(&[5], &[6], |told| {
-            told.inflight += MSS;
-            told.total_lost -= MSS;
+        host.ack_bent(&[5], &[6], |update| {
+            update.inflight += MSS;
+            update.total_lost -= MSS;
         })
     });
     assert_eq!(broken, [Invariant::Sums]);
@@ -311,9 +311,12 @@ fn a_loss_reported_after_its_packet_is_in_flight_again_is_caught() {
 
 #[test]
 fn bytes_that_do_not_add_up_are_caught() {
-    assert_eq!(broken_by(|host| host.ack_bent(&[5], &[], |told| told.delivered += 1)), [Invariant::Sums]);
-    assert_eq!(broken_by(|host| host.ack_bent(&[5], &[], |told| told.newly_acked -= 1)), [Invariant::Sums]);
-    assert_eq!(broken_by(|host| host.ack_bent(&[5], &[], |told| told.inflight += 1)), [Invariant::Sums]);
+    assert_eq!(broken_by(|host| host.ack_bent(&[5], &[], |update| update.delivered += 1)), [Invariant::Sums]);
+    assert_eq!(
+        broken_by(|host| host.ack_bent(&[5], &[], |update| update.newly_acked -= 1)),
+        [Invariant::Sums]
+    );
+    assert_eq!(broken_by(|host| host.ack_bent(&[5], &[], |update| update.inflight += 1)), [Invariant::Sums]);
 }
 
 #[test]
@@ -325,7 +328,7 @@ fn a_packet_remembered_otherwise_than_it_was_sent_is_caught() {
         |info| info.sent_at = ms(1),
         |info| info.first_sent_at = ms(1),
     ] {
-        let broken = broken_by(|host| host.ack_bent(&[5], &[], |told| bend(&mut told.acked[0])));
+        let broken = broken_by(|host| host.ack_bent(&[5], &[], |update| bend(&mut update.acked[0])));
         assert_eq!(broken, [Invariant::Memory]);
     }
 }
@@ -333,7 +336,7 @@ fn a_packet_remembered_otherwise_than_it_was_sent_is_caught() {
 #[test]
 fn packets_out_of_order_are_caught() {
     assert_eq!(
-        broken_by(|host| host.ack_bent(&[5, 6], &[], |told| told.acked.swap(0, 1))),
+        broken_by(|host| host.ack_bent(&[5, 6], &[], |update| update.acked.swap(0, 1))),
         [Invariant::Order]
     );
 }
@@ -356,7 +359,7 @@ fn more_marks_than_packets_are_caught() {
         exact,
         ..Marks::default()
     };
-    let bent = |marks| broken_by(|host| host.ack_bent(&[5], &[], |told| told.marks = marks));
+    let bent = |marks| broken_by(|host| host.ack_bent(&[5], &[], |update| update.marks = marks));
     assert_eq!(bent(marks(11, Exact::Bytes)), [Invariant::Marks]);
     assert_eq!(bent(marks(10, Exact::Bytes)), []);
     assert_eq!(bent(marks(2, Exact::Neither)), [Invariant::Marks]);
@@ -364,19 +367,19 @@ fn more_marks_than_packets_are_caught() {
 
 #[test]
 fn a_round_that_begins_without_a_packet_of_its_own_is_caught() {
-    let begins = |told: &mut Told| {
-        told.round += 1;
-        told.round_start = true;
+    let begins = |update: &mut AckUpdate| {
+        update.round += 1;
+        update.round_start = true;
     };
     assert_eq!(broken_by(|host| host.ack_bent(&[5], &[], begins)), [Invariant::Round]);
-    assert_eq!(broken_by(|host| host.ack_bent(&[5], &[], |told| told.round += 2)), [Invariant::Round]);
+    assert_eq!(broken_by(|host| host.ack_bent(&[5], &[], |update| update.round += 2)), [Invariant::Round]);
 }
 
 #[test]
-fn a_timeout_told_as_open_is_caught() {
+fn a_timeout_reported_as_open_is_caught() {
     let broken = broken_by(|host| {
         host.time_out();
-        host.ack_bent(&[5], &[], |told| told.recovery = RecoveryState::Open);
+        host.ack_bent(&[5], &[], |update| update.recovery = RecoveryState::Open);
     });
     assert_eq!(broken, [Invariant::Recovery]);
 }
@@ -394,12 +397,13 @@ fn a_repair_that_ends_while_something_is_out_is_caught() {
 
 #[test]
 fn recovery_without_a_loss_is_caught() {
-    let broken = broken_by(|host| host.ack_bent(&[5], &[], |told| told.recovery = RecoveryState::Recovery));
+    let broken =
+        broken_by(|host| host.ack_bent(&[5], &[], |update| update.recovery = RecoveryState::Recovery));
     assert_eq!(broken, [Invariant::Recovery]);
 }
 
 #[test]
-fn two_losses_told_in_one_episode_are_caught() {
+fn two_losses_reported_in_one_episode_are_caught() {
     let broken = broken_by(|host| {
         host.ack(&[6], &[5]);
         let newest = host.sent[6];
@@ -410,15 +414,15 @@ fn two_losses_told_in_one_episode_are_caught() {
 
 #[test]
 fn growth_by_more_than_was_acknowledged_or_in_recovery_is_caught() {
-    let broken = broken_by(|host| host.ack_bent(&[5], &[], |told| told.growth = Some(MSS + 1)));
+    let broken = broken_by(|host| host.ack_bent(&[5], &[], |update| update.growth = Some(MSS + 1)));
     assert_eq!(broken, [Invariant::Growth]);
-    let broken = broken_by(|host| host.ack_bent(&[6], &[5], |told| told.growth = Some(1)));
+    let broken = broken_by(|host| host.ack_bent(&[6], &[5], |update| update.growth = Some(1)));
     assert_eq!(broken, [Invariant::Growth]);
 }
 
 #[test]
 fn a_smallest_rtt_that_rises_is_caught() {
-    let rises = |told: &mut Told| told.min_rtt = Some(Duration::from_millis(150));
+    let rises = |update: &mut AckUpdate| update.min_rtt = Some(Duration::from_millis(150));
     assert_eq!(broken_by(|host| host.ack_bent(&[5], &[], rises)), [Invariant::Rtt]);
 }
 
@@ -458,7 +462,7 @@ fn a_strict_check_panics_at_the_first_violation() {
 }
 
 #[test]
-fn the_checker_passes_on_what_it_is_asked_and_told() {
+fn the_checker_passes_on_what_it_is_asked_and_given() {
     let connection = Connection {
         mss: Bytes(MSS),
         overhead: Bytes(52),

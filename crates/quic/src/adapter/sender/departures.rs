@@ -5,7 +5,7 @@ use brakelight_core::ecn::Ecn;
 use brakelight_core::time::Time;
 use brakelight_core::units::Bytes;
 
-use super::{Fate, Sealed, Sender, Sent, Told};
+use super::{Fate, Sealed, SendUpdate, Sender, Sent};
 
 impl Sender {
     /// Whether [`Sender::on_seal`] needs to know the time.
@@ -27,21 +27,21 @@ impl Sender {
             return Ecn::NotEct;
         }
         let mut ecn = self.validation.codepoint();
-        let told = self.chooses.then(|| {
+        let update = self.chooses.then(|| {
             self.flush();
             let before: u64 = self.sealed.iter().map(|packet| packet.size).sum();
             self.ask(now, size, self.delivery.inflight() + before)
         });
-        if let (Some((_, wanted)), true) = (told, ecn != Ecn::NotEct) {
+        if let (Some((_, wanted)), true) = (update, ecn != Ecn::NotEct) {
             ecn = wanted;
         }
         self.validation.on_sent(ecn);
-        self.sealed.push(Sealed { number, size, ecn, told: told.map(|(told, _)| told) });
+        self.sealed.push(Sealed { number, size, ecn, update: update.map(|(update, _)| update) });
         ecn
     }
 
     /// Tells the controller of a packet that is about to leave, and asks for its codepoint.
-    fn ask(&mut self, now: Time, size: u64, inflight: u64) -> (Told, Ecn) {
+    fn ask(&mut self, now: Time, size: u64, inflight: u64) -> (SendUpdate, Ecn) {
         if inflight == 0 {
             self.restart_after_idle(now);
             self.delivery.begin_flight(now);
@@ -58,7 +58,7 @@ impl Sender {
             app_limited: self.delivery.is_app_limited(),
             srtt: self.rtt.measured(),
         });
-        (Told { number, tag: directive.tag }, directive.ecn)
+        (SendUpdate { number, tag: directive.tag }, directive.ecn)
     }
 
     pub(in crate::adapter) fn on_sent(&mut self, now: Time, bytes: u64) {
@@ -68,14 +68,15 @@ impl Sender {
         let sum: u64 = sealed.iter().map(|packet| packet.size).sum();
         self.last_number = sealed.last().map(|packet| packet.number);
         for packet in &sealed {
-            let told = packet.told.unwrap_or_else(|| self.ask(now, packet.size, self.delivery.inflight()).0);
-            self.record(now, packet.size, Some(packet.number), packet.ecn.is_capable(), Some(told));
+            let update =
+                packet.update.unwrap_or_else(|| self.ask(now, packet.size, self.delivery.inflight()).0);
+            self.record(now, packet.size, Some(packet.number), packet.ecn.is_capable(), Some(update));
         }
         let mut rest = bytes.saturating_sub(sum + quiet);
         while rest > 0 {
             let size = if self.tapped { rest } else { rest.min(self.mss) };
-            let told = (!self.tapped).then(|| self.ask(now, size, self.delivery.inflight()).0);
-            self.record(now, size, None, false, told);
+            let update = (!self.tapped).then(|| self.ask(now, size, self.delivery.inflight()).0);
+            self.record(now, size, None, false, update);
             rest -= size;
         }
         sealed.clear();
@@ -86,18 +87,25 @@ impl Sender {
         }
     }
 
-    fn record(&mut self, now: Time, size: u64, number: Option<u64>, marked: bool, told: Option<Told>) {
+    fn record(
+        &mut self,
+        now: Time,
+        size: u64,
+        number: Option<u64>,
+        marked: bool,
+        update: Option<SendUpdate>,
+    ) {
         self.inflight += size;
         self.last_sent_at = Some(now);
         self.counters.sent_packets += 1;
         self.counters.marked_packets += u64::from(marked);
         if let Some(number) = number {
-            self.peer.on_sent(number, told.map_or(0, |told| told.number), now, size);
+            self.peer.on_sent(number, update.map_or(0, |update| update.number), now, size);
         }
-        let info = told.map(|told| {
+        let info = update.map(|update| {
             let books = self.delivery.send(size);
             PacketInfo {
-                number: told.number,
+                number: update.number,
                 size: Bytes(size),
                 sent_at: now,
                 delivered: Bytes(books.delivered),
@@ -107,7 +115,7 @@ impl Sender {
                 lost: Bytes(books.lost),
                 app_limited: books.app_limited,
                 retransmission: false,
-                tag: told.tag,
+                tag: update.tag,
             }
         });
         self.sent.push_back(Sent { sent_at: now, size, info, fate: Fate::Outstanding, number, marked });

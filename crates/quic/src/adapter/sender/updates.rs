@@ -1,4 +1,4 @@
-//! What the controller is told of what was gathered: losses, marks, and the ACK that brought them.
+//! Updates to the controller, made of what was gathered: losses, marks, and the ACK that brought them.
 
 use brakelight_core::controller::{
     AckEvent, Connection, Controller, Exact, LossEvent, MarkCount, Marks, PacketInfo, Recovery,
