@@ -34,38 +34,38 @@ pub(super) struct Policer {
     lost: Bytes,
 }
 
-/// Where the connection stands: the end of one interval and the start of the next.
+/// The state of the connection where one interval ends and the next begins.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Standing {
+pub(super) struct FlowState {
     pub(super) now: Time,
     pub(super) delivered: Bytes,
     pub(super) lost: Bytes,
 }
 
-impl From<&AckEvent<'_>> for Standing {
+impl From<&AckEvent<'_>> for FlowState {
     fn from(event: &AckEvent<'_>) -> Self {
-        Standing { now: event.now, delivered: event.delivered, lost: event.total_lost }
+        FlowState { now: event.now, delivered: event.delivered, lost: event.total_lost }
     }
 }
 
 impl Policer {
     /// Forgets everything.
-    pub(super) fn reset(&mut self, standing: Standing) {
+    pub(super) fn reset(&mut self, state: FlowState) {
         *self = Policer::default();
-        self.begin(standing);
+        self.begin(state);
     }
 
-    fn begin(&mut self, standing: Standing) {
-        self.since = standing.now;
-        self.delivered = standing.delivered;
-        self.lost = standing.lost;
+    fn begin(&mut self, state: FlowState) {
+        self.since = state.now;
+        self.delivered = state.delivered;
+        self.lost = state.lost;
         self.rounds = 0;
     }
 
     /// Takes an ACK. Returns whether the policed rate was just given up, so that gain cycling restarts.
     pub(super) fn on_ack(
         &mut self,
-        standing: Standing,
+        state: FlowState,
         losses: bool,
         app_limited: bool,
         round_start: bool,
@@ -75,7 +75,7 @@ impl Policer {
             if probing_bandwidth && round_start {
                 self.rounds += 1;
                 if self.rounds >= HOLD_ROUNDS {
-                    self.reset(standing);
+                    self.reset(state);
                     return true;
                 }
             }
@@ -86,11 +86,11 @@ impl Policer {
             if !losses {
                 return false;
             }
-            self.begin(standing);
+            self.begin(state);
             self.sampling = true;
         }
         if app_limited {
-            self.reset(standing);
+            self.reset(state);
             return false;
         }
         self.rounds += u32::from(round_start);
@@ -98,23 +98,23 @@ impl Policer {
             return false;
         }
         if self.rounds > 4 * MIN_ROUNDS {
-            self.reset(standing);
+            self.reset(state);
             return false;
         }
         if !losses {
             return false;
         }
-        let lost = standing.lost.saturating_sub(self.lost);
-        let delivered = standing.delivered.saturating_sub(self.delivered);
-        let elapsed = standing.now.since(self.since);
+        let lost = state.lost.saturating_sub(self.lost);
+        let delivered = state.delivered.saturating_sub(self.delivered);
+        let elapsed = state.now.since(self.since);
         let lossy = lost.as_f64() >= LOSS_SHARE * delivered.as_f64();
         if delivered > Bytes::ZERO && lossy && elapsed >= Duration::from_millis(1) {
-            self.interval_done(Rate::over(delivered, elapsed), standing);
+            self.interval_done(Rate::over(delivered, elapsed), state);
         }
         false
     }
 
-    fn interval_done(&mut self, rate: Rate, standing: Standing) {
+    fn interval_done(&mut self, rate: Rate, state: FlowState) {
         if self.rate > Rate::ZERO {
             let difference = rate.bps().abs_diff(self.rate.bps());
             let agree = difference as f64 <= AGREE_RATIO * self.rate.as_bps_f64()
@@ -127,6 +127,6 @@ impl Policer {
             }
         }
         self.rate = rate;
-        self.begin(standing);
+        self.begin(state);
     }
 }

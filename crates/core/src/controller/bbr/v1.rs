@@ -35,7 +35,7 @@
 //! 1 ms, as the kernel does when it has no sample.
 
 use super::model::{Aggregation, Pacing, Spoiled, bdp, send_quantum};
-use super::policer::{Policer, Standing};
+use super::policer::{Policer, FlowState};
 use super::round::Rounds;
 use crate::controller::{
     AckEvent, Connection, Controller, IdleEvent, LossEvent, Recovery, RecoveryState, SendDirective,
@@ -453,8 +453,8 @@ impl Controller for Bbr {
         self.rounds.start = true;
         if self.config.policer {
             let probing = matches!(self.state, State::ProbeBw { .. });
-            let standing = Standing { now: event.now, delivered: self.delivered, lost: self.total_lost };
-            if self.policer.on_ack(standing, true, false, true, probing) {
+            let state = FlowState { now: event.now, delivered: self.delivered, lost: self.total_lost };
+            if self.policer.on_ack(state, true, false, true, probing) {
                 self.enter_probe_bw(event.now);
             }
         }
@@ -463,7 +463,7 @@ impl Controller for Bbr {
     fn on_spurious_loss(&mut self, event: &SpuriousEvent) {
         self.full_bandwidth = Rate::ZERO;
         self.full_rounds = 0;
-        self.policer.reset(Standing { now: event.now, delivered: self.delivered, lost: self.total_lost });
+        self.policer.reset(FlowState { now: event.now, delivered: self.delivered, lost: self.total_lost });
     }
 
     fn on_idle_restart(&mut self, event: &IdleEvent) {
