@@ -79,7 +79,7 @@ impl Xcp {
     }
 
     // katabi02 3.3
-    fn wish_bytes(&self, cwnd_bytes: f64, srtt: Option<Duration>) -> f64 {
+    fn requested_bytes(&self, cwnd_bytes: f64, srtt: Option<Duration>) -> f64 {
         match (self.config.demand, srtt) {
             (Some(rate), Some(srtt)) => {
                 let packets = (self.cwnd_bytes / self.mss.as_f64()).max(1.0);
@@ -93,12 +93,12 @@ impl Xcp {
 impl Controller for Xcp {
     fn on_send(&mut self, event: &SendEvent) -> SendDirective {
         let cwnd_bytes = self.cwnd_bytes * self.on_wire();
-        let wish_bytes = self.wish_bytes(cwnd_bytes, event.srtt);
+        let requested_bytes = self.requested_bytes(cwnd_bytes, event.srtt);
         let header = Header::Xcp {
             cwnd_bytes: cwnd_bytes as f32,
             rtt_s: event.srtt.map_or(0.0, |srtt| srtt.as_secs_f64()) as f32,
             // D1
-            feedback_bytes: if event.app_limited { wish_bytes.min(0.0) } else { wish_bytes } as f32,
+            feedback_bytes: if event.app_limited { requested_bytes.min(0.0) } else { requested_bytes } as f32,
         };
         SendDirective { ecn: self.encoding().sent(), header, tag: 0, cwr: false }
     }
@@ -219,8 +219,8 @@ mod tests {
         let demand = Some(Rate::from_bps(1_600_000));
         let mut xcp = xcp(Config::new(Values { demand, ..Values::default() }).unwrap());
         // 200 kB/s * 0.1 s = 20,000 bytes; 10,520 are there; ten packets ask for a tenth of the rest each.
-        let (_, _, wish) = sent(&mut xcp, send(Time::ZERO, 1, Bytes::ZERO));
-        near(f64::from(wish), 948.0);
+        let (_, _, requested) = sent(&mut xcp, send(Time::ZERO, 1, Bytes::ZERO));
+        near(f64::from(requested), 948.0);
     }
 
     #[test]

@@ -185,7 +185,7 @@ pub(super) struct Sender {
 
     /// The congestion episode, by when packets were sent: that is how the stack names them.
     episode: Episode,
-    /// Whether the window holds in this episode, as its controller wishes.
+    /// Whether the window holds in this episode, as its controller requests.
     held: bool,
     /// Packets declared lost in this episode that have not arrived late; whether the last of them just has. The stack forgets
     /// what it declares lost, but an ACK says of late packets what it says of others.

@@ -337,34 +337,34 @@ mod tests {
     use crate::packet::SimPacket;
     use brakelight_core::path::elements::AnyElement;
 
-    /// Wants to be woken at the first of `wishes`, whatever the time.
-    struct Wishful {
-        wishes: Vec<Time>,
+    /// Wants to be woken at the first of `wakeups`, whatever the time.
+    struct Wakes {
+        wakeups: Vec<Time>,
         woken: Vec<Time>,
     }
 
-    impl Endpoint<SimPacket> for Wishful {
+    impl Endpoint<SimPacket> for Wakes {
         fn accept(&mut self, _now: Time, _packet: SimPacket) {}
 
         fn poll_transmit(&mut self, now: Time) -> Option<SimPacket> {
-            self.wishes.remove(0);
+            self.wakeups.remove(0);
             self.woken.push(now);
             None
         }
 
         fn next_wakeup(&self) -> Option<Time> {
-            self.wishes.first().copied()
+            self.wakeups.first().copied()
         }
     }
 
     struct Nobody;
 
-    impl Observer<SimPacket, Wishful> for Nobody {}
+    impl Observer<SimPacket, Wakes> for Nobody {}
 
     #[test]
     fn a_deadline_of_the_past_is_served_now_and_time_runs_forward() {
-        let wishes = [10, 5, 20].map(Time::from_millis).to_vec();
-        let endpoint = Wishful { wishes, woken: Vec::new() };
+        let wakeups = [10, 5, 20].map(Time::from_millis).to_vec();
+        let endpoint = Wakes { wakeups, woken: Vec::new() };
         let elements: Vec<AnyElement<SimPacket>> = Vec::new();
         let mut engine = Engine::new(elements, vec![endpoint], Routes::default(), Nobody);
         engine.run_until(Time::from_millis(30));

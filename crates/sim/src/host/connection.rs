@@ -12,7 +12,7 @@ use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::Bytes;
 
 use super::acks::AckArena;
-use super::receiver::{Receiver, Wish};
+use super::receiver::{AckRequest, Receiver};
 use super::sender::Sender;
 use super::{Counters, FlowConfig};
 use crate::packet::{Contents, Kind, SimPacket};
@@ -153,10 +153,10 @@ impl Connection {
                     self.receiver.forget_below(below);
                 }
                 let Connection { receiver, acks, outbox, number: connection, .. } = self;
-                let wish = receiver.on_data(now, packet, number, segment, payload, |receiver| {
+                let request = receiver.on_data(now, packet, number, segment, payload, |receiver| {
                     post_ack(receiver, acks, outbox, shared, *connection, now, true);
                 });
-                if wish == Wish::Ack {
+                if request == AckRequest::Ack {
                     post_ack(receiver, acks, outbox, shared, *connection, now, false);
                 }
             }

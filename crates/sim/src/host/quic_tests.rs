@@ -11,7 +11,7 @@ use brakelight_scenario::traffic::{OnOff, Traffic};
 
 use super::acks::AckBody;
 use super::harness::{Fate, World, config, segments};
-use super::receiver::{Receiver, Wish};
+use super::receiver::{AckRequest, Receiver};
 use super::tests::losing;
 use crate::engine::Routed;
 use crate::packet::{Contents, Kind, SimPacket};
@@ -228,7 +228,7 @@ fn receive_times_are_reported_for_every_packet_in_the_order_of_arrival() {
         let packet = data(number, ms(u64::from(number)));
         let now = ms(100 + index as u64);
         let flush = |_: &mut Receiver| unreachable!("this feedback never flushes");
-        if receiver.on_data(now, &packet, number, number, 1000, flush) == Wish::Ack {
+        if receiver.on_data(now, &packet, number, number, 1000, flush) == AckRequest::Ack {
             let mut body = AckBody::default();
             receiver.write_ack(now, false, &mut body);
             let times = body.detail().receive_times.iter();

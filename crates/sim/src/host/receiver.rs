@@ -44,9 +44,9 @@ const QUIC_RANGES: usize = 32;
 /// Receive times kept for a report.
 const RECEIVE_TIMES: usize = 256;
 
-/// What the receiver wants after a packet arrived.
+/// What the receiver requests of its host after a packet arrived.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Wish {
+pub(super) enum AckRequest {
     /// No ACK for now.
     Wait,
     /// One ACK that covers everything.
@@ -152,7 +152,7 @@ impl Receiver {
         segment: u32,
         payload: u16,
         flush: impl FnOnce(&mut Self),
-    ) -> Wish {
+    ) -> AckRequest {
         let urgent = match self.host {
             Host::Tcp => self.is_urgent_tcp(now, segment),
             Host::Quic => self.is_urgent_quic(number, packet.ecn()),
@@ -188,12 +188,12 @@ impl Receiver {
         self.take_segment(segment, payload);
         self.report_at = self.feedback.next_report().unwrap_or(Time::MAX);
         match action {
-            AckAction::Now | AckAction::FlushThenNow => Wish::Ack,
+            AckAction::Now | AckAction::FlushThenNow => AckRequest::Ack,
             AckAction::Delay | AckAction::FlushThenDelay => {
                 if self.ack_at == Time::MAX {
                     self.ack_at = now + if self.host == Host::Tcp { TCP_DELAY } else { QUIC_DELAY };
                 }
-                Wish::Wait
+                AckRequest::Wait
             }
         }
     }

@@ -35,7 +35,7 @@
 //! 1 ms, as the kernel does when it has no sample.
 
 use super::model::{Aggregation, Pacing, Spoiled, bdp, send_quantum};
-use super::policer::{Policer, FlowState};
+use super::policer::{FlowState, Policer};
 use super::round::Rounds;
 use crate::controller::{
     AckEvent, Connection, Controller, IdleEvent, LossEvent, Recovery, RecoveryState, SendDirective,
