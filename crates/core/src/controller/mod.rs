@@ -15,7 +15,7 @@
 //! |---|---|
 //! | time | `now` never falls from one call to the next. |
 //! | numbers | Each packet announced by `on_send` has a number one higher than the packet before. |
-//! | fate | Only packets that were announced are acknowledged or lost; each is acknowledged at most once, and declared lost only while it is in flight. |
+//! | state | Only packets that were announced are acknowledged or lost; each is acknowledged at most once, and declared lost only while it is in flight. |
 //! | lost | What an event calls lost is not in flight and not acknowledged by the same event; only `on_spurious_loss` puts it back in flight. |
 //! | sums | `sent = delivered + lost + inflight + replaced`, in bytes, at every event; `newly_acked` and `newly_lost` are the sums of the packets listed. |
 //! | memory | An acknowledged or lost packet comes back with the size, time, tag and `delivered` that it was sent with. |

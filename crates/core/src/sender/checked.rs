@@ -29,7 +29,7 @@ const REMEMBERED: usize = 1 << 17;
 pub enum Invariant {
     Time,
     Numbers,
-    Fate,
+    State,
     Lost,
     Sums,
     Memory,
@@ -116,7 +116,7 @@ impl<C> Checked<C> {
 
 /// What became of a packet, as far as the events tell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Fate {
+enum PacketState {
     InFlight,
     Acked,
     Lost,
@@ -133,7 +133,7 @@ struct Packet {
     delivered: u64,
     app_limited: bool,
     retransmission: bool,
-    fate: Fate,
+    state: PacketState,
 }
 
 /// What the events add up to.
@@ -205,16 +205,16 @@ impl Books {
             });
         }
         if let Some(number) = event.replaces {
-            match self.packet(number).map(|packet| (packet.fate, packet.size)) {
-                Some((Fate::InFlight | Fate::Unclear, size)) => {
+            match self.packet(number).map(|packet| (packet.state, packet.size)) {
+                Some((PacketState::InFlight | PacketState::Unclear, size)) => {
                     self.leave_flight(number, size);
                     self.replaced += size;
                     if let Some(packet) = self.packet(number) {
-                        packet.fate = Fate::Replaced;
+                        packet.state = PacketState::Replaced;
                     }
                 }
                 other => {
-                    self.breach(Invariant::Fate, format!("packet {number} is replaced but is {other:?}"))
+                    self.breach(Invariant::State, format!("packet {number} is replaced but is {other:?}"))
                 }
             }
         }
@@ -247,7 +247,7 @@ impl Books {
             delivered,
             app_limited: event.app_limited,
             retransmission: event.retransmission,
-            fate: Fate::InFlight,
+            state: PacketState::InFlight,
         });
     }
 
@@ -265,9 +265,9 @@ impl Books {
     }
 
     fn leave_flight(&mut self, number: u64, size: u64) {
-        match self.packet(number).map(|packet| packet.fate) {
-            Some(Fate::InFlight) => self.inflight -= size,
-            Some(Fate::Unclear) => self.unclear -= size,
+        match self.packet(number).map(|packet| packet.state) {
+            Some(PacketState::InFlight) => self.inflight -= size,
+            Some(PacketState::Unclear) => self.unclear -= size,
             _ => {}
         }
     }
@@ -307,16 +307,16 @@ impl Books {
     fn lose(&mut self, info: &PacketInfo) {
         let number = info.number;
         let size = info.size.0;
-        match self.packet(number).map(|packet| packet.fate) {
-            Some(Fate::InFlight | Fate::Unclear) => {
+        match self.packet(number).map(|packet| packet.state) {
+            Some(PacketState::InFlight | PacketState::Unclear) => {
                 self.compare_memory(info);
                 self.leave_flight(number, size);
                 self.lost += size;
                 if let Some(packet) = self.packet(number) {
-                    packet.fate = Fate::Lost;
+                    packet.state = PacketState::Lost;
                 }
             }
-            other => self.breach(Invariant::Fate, format!("packet {number} is lost but is {other:?}")),
+            other => self.breach(Invariant::State, format!("packet {number} is lost but is {other:?}")),
         }
     }
 
@@ -326,18 +326,18 @@ impl Books {
         if lost.iter().any(|lost| lost.number == number) {
             self.breach(Invariant::Lost, format!("packet {number} is acknowledged and lost at once"));
         }
-        match self.packet(number).map(|packet| packet.fate) {
-            Some(Fate::InFlight | Fate::Unclear) => self.leave_flight(number, size),
-            Some(Fate::Lost) => self.lost -= size,
+        match self.packet(number).map(|packet| packet.state) {
+            Some(PacketState::InFlight | PacketState::Unclear) => self.leave_flight(number, size),
+            Some(PacketState::Lost) => self.lost -= size,
             other => {
-                self.breach(Invariant::Fate, format!("packet {number} is acknowledged but is {other:?}"));
+                self.breach(Invariant::State, format!("packet {number} is acknowledged but is {other:?}"));
                 return;
             }
         }
         self.compare_memory(info);
         self.delivered += size;
         if let Some(packet) = self.packet(number) {
-            packet.fate = Fate::Acked;
+            packet.state = PacketState::Acked;
         }
     }
 
@@ -409,8 +409,9 @@ impl Books {
             RecoveryState::Loss => self.timeout_end.is_some(),
         };
         if let Some(end) = self.repaired_below.take() {
-            let out = (self.base..end)
-                .find(|&number| self.packet(number).is_some_and(|packet| packet.fate == Fate::InFlight));
+            let out = (self.base..end).find(|&number| {
+                self.packet(number).is_some_and(|packet| packet.state == PacketState::InFlight)
+            });
             self.expect(Invariant::Recovery, out.is_none(), || {
                 format!("the repair of a timeout ends while packet {out:?} that was out is in flight")
             });
@@ -444,10 +445,10 @@ impl Books {
 
     fn forget(&mut self) {
         while let Some(front) = self.packets.front() {
-            let forgettable = match front.fate {
-                Fate::Acked | Fate::Replaced => true,
-                Fate::Lost | Fate::Unclear => self.packets.len() > REMEMBERED,
-                Fate::InFlight => false,
+            let forgettable = match front.state {
+                PacketState::Acked | PacketState::Replaced => true,
+                PacketState::Lost | PacketState::Unclear => self.packets.len() > REMEMBERED,
+                PacketState::InFlight => false,
             };
             if !forgettable {
                 break;
@@ -483,8 +484,8 @@ impl Books {
     fn on_spurious_loss(&mut self, event: &SpuriousEvent) {
         self.advance(event.now);
         for packet in &mut self.packets {
-            if packet.fate == Fate::Lost {
-                packet.fate = Fate::Unclear;
+            if packet.state == PacketState::Lost {
+                packet.state = PacketState::Unclear;
                 self.lost -= packet.size;
                 self.unclear += packet.size;
             }

@@ -32,7 +32,7 @@ mod updates;
 
 /// What became of a packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Fate {
+enum PacketState {
     Outstanding,
     Acked,
     Lost,
@@ -46,7 +46,7 @@ struct Sent {
     /// What the controller will hear of it, if it knows of it. Of Initial and Handshake packets it does not: some are never
     /// acknowledged, as their keys are dropped before, and controllers wait for news of every packet that they were told of.
     info: Option<PacketInfo>,
-    fate: Fate,
+    state: PacketState,
     /// Its packet number, if the tap saw it: the others may not even ask for an ACK.
     number: Option<u64>,
     marked: bool,

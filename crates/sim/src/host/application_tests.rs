@@ -8,24 +8,24 @@ use brakelight_scenario::traffic::{
     Arrivals, Call, Game, OnOff, RequestResponse, ShortFlows, SizeLaw, Traffic, Video,
 };
 
-use super::harness::{Fate, World, config};
+use super::harness::{Verdict, World, config};
 use crate::engine::Routed;
 use crate::packet::{Kind, SimPacket};
 
 const RTT: Duration = Duration::from_millis(100);
 const MSS: u64 = 1448;
 
-fn clean(_now: Time, _packet: &SimPacket) -> Fate {
-    Fate::Deliver
+fn clean(_now: Time, _packet: &SimPacket) -> Verdict {
+    Verdict::Deliver
 }
 
-fn world(traffic: Traffic) -> World<fn(Time, &SimPacket) -> Fate> {
-    World::new(config(Host::Tcp, traffic), RTT, clean as fn(Time, &SimPacket) -> Fate)
+fn world(traffic: Traffic) -> World<fn(Time, &SimPacket) -> Verdict> {
+    World::new(config(Host::Tcp, traffic), RTT, clean as fn(Time, &SimPacket) -> Verdict)
 }
 
 /// Asserts that the outcome `name` lies within `low..=high`.
 #[track_caller]
-fn expect<F: FnMut(Time, &SimPacket) -> Fate>(world: &World<F>, name: &str, low: f64, high: f64) {
+fn expect<F: FnMut(Time, &SimPacket) -> Verdict>(world: &World<F>, name: &str, low: f64, high: f64) {
     let value = world.outcome(name).unwrap_or_else(|| panic!("there is no `{name}`"));
     assert!((low..=high).contains(&value), "{name} = {value}, not in {low} to {high}");
 }
@@ -90,7 +90,7 @@ fn a_lost_request_is_repeated_after_a_second() {
     let mut lost = false;
     let mut world = World::new(config(Host::Tcp, traffic), RTT, move |_, packet: &SimPacket| {
         let second_part = matches!(packet.kind(), Kind::Datagram { echo: 1, .. });
-        if second_part && !std::mem::replace(&mut lost, true) { Fate::Drop } else { Fate::Deliver }
+        if second_part && !std::mem::replace(&mut lost, true) { Verdict::Drop } else { Verdict::Deliver }
     });
     world.run(Time::from_secs(5));
     expect(&world, "responses", 1.0, 1.0);
@@ -115,7 +115,7 @@ fn a_game_measures_the_round_trip_and_counts_what_is_lost() {
     let mut lossy = World::new(config(Host::Tcp, Traffic::Game(game)), RTT, move |_, packet: &SimPacket| {
         updates += u32::from(packet.direction() == Direction::Forward);
         let drop = packet.direction() == Direction::Forward && updates.is_multiple_of(4);
-        if drop { Fate::Drop } else { Fate::Deliver }
+        if drop { Verdict::Drop } else { Verdict::Deliver }
     });
     lossy.run(Time::from_secs(10));
     expect(&lossy, "updates_lost_percent", 24.5, 25.5);
@@ -148,7 +148,7 @@ fn an_outage_longer_than_the_buffer_stalls_playback() {
     let mut world =
         World::new(config(Host::Tcp, Traffic::Video(Video::default())), RTT, |now: Time, _: &SimPacket| {
             let outage = now >= Time::from_secs(60) && now < Time::from_secs(100);
-            if outage { Fate::Drop } else { Fate::Deliver }
+            if outage { Verdict::Drop } else { Verdict::Deliver }
         })
         .bottleneck(Rate::from_mbps(20), 200_000);
     world.run(Time::from_secs(200));
@@ -172,7 +172,7 @@ fn a_second_without_a_path_freezes_a_call_once() {
     let mut world =
         World::new(config(Host::Tcp, Traffic::Call(Call::default())), RTT, |now: Time, _: &SimPacket| {
             let outage = now >= Time::from_secs(30) && now < Time::from_secs(31);
-            if outage { Fate::Drop } else { Fate::Deliver }
+            if outage { Verdict::Drop } else { Verdict::Deliver }
         })
         .bottleneck(Rate::from_mbps(20), 200_000);
     world.run(Time::from_secs(60));
@@ -225,13 +225,14 @@ fn short_connections_survive_loss_and_are_counted_when_they_end() {
     let mut config = config(Host::Tcp, Traffic::ShortFlows(flows));
     config.stop = Some(Time::from_secs(20));
     let mut random = brakelight_core::random::Random::stream(9, "path");
-    let mut world = World::new(
-        config,
-        RTT,
-        move |_, _: &SimPacket| {
-            if random.chance(0.05) { Fate::Drop } else { Fate::Deliver }
-        },
-    );
+    let mut world =
+        World::new(
+            config,
+            RTT,
+            move |_, _: &SimPacket| {
+                if random.chance(0.05) { Verdict::Drop } else { Verdict::Deliver }
+            },
+        );
     world.run(Time::from_secs(200));
     assert_eq!(world.outcome("flows_started"), world.outcome("flows_completed"));
     assert!(world.host.is_complete());

@@ -20,7 +20,7 @@ use crate::packet::{Kind, SimPacket};
 
 /// What the path does to a packet.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) enum Fate {
+pub(crate) enum Verdict {
     Deliver,
     Drop,
     /// Delivered after the others that were sent up to this much later.
@@ -62,7 +62,7 @@ pub(crate) struct World<F> {
     busy_until: Time,
     flying: BTreeMap<(Time, u64), SimPacket>,
     sequence: u64,
-    fate: F,
+    verdict: F,
 }
 
 pub(crate) fn config(host: Host, traffic: Traffic) -> FlowConfig {
@@ -94,9 +94,9 @@ pub(crate) fn segments(host: Host, count: u64) -> Traffic {
     Traffic::Size(Bytes(mss.0 * count))
 }
 
-impl<F: FnMut(Time, &SimPacket) -> Fate> World<F> {
+impl<F: FnMut(Time, &SimPacket) -> Verdict> World<F> {
     /// A path of `rtt` without a bottleneck.
-    pub(crate) fn new(config: FlowConfig, rtt: Duration, fate: F) -> Self {
+    pub(crate) fn new(config: FlowConfig, rtt: Duration, verdict: F) -> Self {
         World {
             profile: config.host,
             host: FlowHost::new(config),
@@ -108,7 +108,7 @@ impl<F: FnMut(Time, &SimPacket) -> Fate> World<F> {
             busy_until: Time::ZERO,
             flying: BTreeMap::new(),
             sequence: 0,
-            fate,
+            verdict,
         }
     }
 
@@ -126,11 +126,11 @@ impl<F: FnMut(Time, &SimPacket) -> Fate> World<F> {
 
     fn carry(&mut self, mut packet: SimPacket) {
         self.sent.push(Sent { at: self.now, packet });
-        let fate = (self.fate)(self.now, &packet);
-        if fate == Fate::Drop {
+        let verdict = (self.verdict)(self.now, &packet);
+        if verdict == Verdict::Drop {
             return self.host.release(packet);
         }
-        if fate == Fate::Mark {
+        if verdict == Verdict::Mark {
             packet.set_ecn(Ecn::Ce);
         }
         let mut leaves = self.now;
@@ -143,9 +143,9 @@ impl<F: FnMut(Time, &SimPacket) -> Fate> World<F> {
             leaves = self.busy_until;
         }
         let arrives = leaves + self.delay;
-        match fate {
-            Fate::Late(extra) => self.fly(arrives + extra, packet),
-            Fate::Twice(extra) => {
+        match verdict {
+            Verdict::Late(extra) => self.fly(arrives + extra, packet),
+            Verdict::Twice(extra) => {
                 self.fly(arrives, packet);
                 let copy = packet.duplicate(PacketId(u64::MAX - self.sequence));
                 self.fly(arrives + extra, copy);

@@ -10,7 +10,7 @@ use brakelight_scenario::clock::Clock;
 use brakelight_scenario::traffic::{OnOff, Traffic};
 
 use super::acks::AckBody;
-use super::harness::{Fate, World, config, segments};
+use super::harness::{Verdict, World, config, segments};
 use super::receiver::{AckRequest, Receiver};
 use super::tests::losing;
 use crate::engine::Routed;
@@ -79,7 +79,7 @@ fn retransmissions_have_numbers_of_their_own() {
 fn a_long_silence_is_persistent_congestion() {
     // From 1 s to 6 s nothing passes.
     let mut world = World::new(config(Host::Quic, Traffic::Backlogged), RTT, |now: Time, _: &SimPacket| {
-        if now >= ms(1_000) && now < ms(6_000) { Fate::Drop } else { Fate::Deliver }
+        if now >= ms(1_000) && now < ms(6_000) { Verdict::Drop } else { Verdict::Deliver }
     })
     .bottleneck(Rate::from_mbps(10), 100_000);
     world.run(Time::from_secs(20));
@@ -93,7 +93,7 @@ fn a_long_silence_is_persistent_congestion() {
 #[test]
 fn a_short_silence_is_not_persistent_congestion() {
     let mut world = World::new(config(Host::Quic, Traffic::Backlogged), RTT, |now: Time, _: &SimPacket| {
-        if now >= ms(1_000) && now < ms(1_150) { Fate::Drop } else { Fate::Deliver }
+        if now >= ms(1_000) && now < ms(1_150) { Verdict::Drop } else { Verdict::Deliver }
     })
     .bottleneck(Rate::from_mbps(10), 100_000);
     world.run(Time::from_secs(5));
@@ -104,8 +104,8 @@ fn a_short_silence_is_not_persistent_congestion() {
 fn an_episode_whose_packets_all_arrive_late_is_undone() {
     // Packet 5 comes 30 ms late, behind more than three others.
     let mut world = World::new(quic(60), RTT, |_, packet: &SimPacket| match packet.kind() {
-        Kind::Data { number: 5, .. } => Fate::Late(Duration::from_millis(30)),
-        _ => Fate::Deliver,
+        Kind::Data { number: 5, .. } => Verdict::Late(Duration::from_millis(30)),
+        _ => Verdict::Deliver,
     });
     world.run(Time::from_secs(5));
     let counters = world.host.counters();
@@ -124,8 +124,8 @@ fn twenty_at_once() -> super::FlowConfig {
 #[test]
 fn packets_sent_before_a_mark_was_noticed_do_not_let_the_window_grow() {
     let mut world = World::new(twenty_at_once(), RTT, |_, packet: &SimPacket| match packet.kind() {
-        Kind::Data { number: 0, .. } => Fate::Mark,
-        _ => Fate::Deliver,
+        Kind::Data { number: 0, .. } => Verdict::Mark,
+        _ => Verdict::Deliver,
     });
     // The first ACK says CE, and 18 more packets are acknowledged after it: nearly two windows.
     world.run(ms(150));
@@ -139,9 +139,9 @@ fn packets_sent_before_a_loss_was_noticed_do_not_let_the_window_grow_when_recove
     let mut flow = twenty_at_once();
     flow.ack_every = 20;
     let mut world = World::new(flow, RTT, |_, packet: &SimPacket| match packet.kind() {
-        Kind::Data { number: 0, .. } => Fate::Drop,
-        Kind::Data { number: 10..20, .. } => Fate::Late(Duration::from_millis(119)),
-        _ => Fate::Deliver,
+        Kind::Data { number: 0, .. } => Verdict::Drop,
+        Kind::Data { number: 10..20, .. } => Verdict::Late(Duration::from_millis(119)),
+        _ => Verdict::Deliver,
     });
     world.run(ms(160));
     let reduced = world.cwnd();
@@ -157,8 +157,8 @@ fn a_packet_sent_before_recovery_and_found_lost_after_it_reduces_nothing() {
     // Packets 0 to 19 leave at 0. Packet 0 is found lost at 100 ms; packet 18 at 200 ms, by the ACKs of packets 20 and 21, which
     // were sent in recovery and end it.
     let mut world = World::new(twenty_at_once(), RTT, |_, packet: &SimPacket| match packet.kind() {
-        Kind::Data { number: 0 | 18, .. } => Fate::Drop,
-        _ => Fate::Deliver,
+        Kind::Data { number: 0 | 18, .. } => Verdict::Drop,
+        _ => Verdict::Deliver,
     });
     world.run(ms(160));
     let reduced = world.cwnd();
@@ -170,7 +170,7 @@ fn a_packet_sent_before_recovery_and_found_lost_after_it_reduces_nothing() {
 
 #[test]
 fn a_lone_packet_is_acknowledged_after_25_ms_and_every_second_at_once() {
-    let mut world = World::new(quic(9), RTT, |_, _: &SimPacket| Fate::Deliver);
+    let mut world = World::new(quic(9), RTT, |_, _: &SimPacket| Verdict::Deliver);
     world.run(Time::from_secs(2));
     let times: Vec<f64> = world.acks().map(|sent| sent.millis()).collect();
     assert_eq!(times, [50.0, 50.0, 50.0, 50.0, 75.0]);
@@ -190,7 +190,7 @@ fn the_delay_of_a_held_ack_is_no_part_of_the_smoothed_rtt() {
         World::new(config(Host::Quic, Traffic::OnOff(periods)), RTT, move |_, packet: &SimPacket| {
             // The first ACK is lost with its delay, so that the second covers two packets at once: a clean minimum.
             let first = packet.direction() == Direction::Reverse && std::mem::take(&mut early);
-            if first { Fate::Drop } else { Fate::Deliver }
+            if first { Verdict::Drop } else { Verdict::Deliver }
         });
     world.run(Time::from_secs(30));
     let mut srtt = 0.0;
@@ -265,7 +265,7 @@ fn data(number: u32, sent_at: Time) -> SimPacket {
 fn pacing_spreads_a_flight_over_four_fifths_of_a_round_trip() {
     let mut config = config(Host::Quic, Traffic::Backlogged);
     config.initial_window = 40;
-    let mut world = World::new(config, RTT, |_, _: &SimPacket| Fate::Deliver);
+    let mut world = World::new(config, RTT, |_, _: &SimPacket| Verdict::Deliver);
     world.run(ms(90));
     // rfc9002 7.7: ten at once; before the first sample at 1.25 * 40 / 333 ms = one per 6.66 ms.
     let times: Vec<f64> = world.data().map(|sent| sent.millis()).collect();

@@ -7,7 +7,7 @@ use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Rate};
 use brakelight_scenario::traffic::{OnOff, Traffic};
 
-use super::harness::{Fate, World, config, segments};
+use super::harness::{Verdict, World, config, segments};
 use super::tests::losing;
 use crate::engine::Routed;
 use crate::packet::{Kind, SimPacket};
@@ -94,9 +94,9 @@ fn what_an_episode_sent_and_lost_begins_the_next_one() {
 fn a_packet_two_places_late_is_no_loss() {
     let mut world = World::new(tcp(100), RTT, |_, packet: &SimPacket| match packet.kind() {
         // Overtaken by two packets of the same burst; reordering was never seen before.
-        Kind::Data { segment: 7, .. } => Fate::Late(Duration::from_nanos(1)),
-        Kind::Data { segment: 10.., .. } => Fate::Deliver,
-        _ => Fate::Deliver,
+        Kind::Data { segment: 7, .. } => Verdict::Late(Duration::from_nanos(1)),
+        Kind::Data { segment: 10.., .. } => Verdict::Deliver,
+        _ => Verdict::Deliver,
     });
     world.run(Time::from_secs(5));
     let counters = world.host.counters();
@@ -107,8 +107,8 @@ fn a_packet_two_places_late_is_no_loss() {
 fn once_reordering_was_seen_a_packet_within_the_window_is_no_loss() {
     // Every 40th packet comes 20 ms late: less than min_rtt / 4. Only the first takes the sender by surprise.
     let mut world = World::new(tcp(2_000), RTT, |_, packet: &SimPacket| match packet.kind() {
-        Kind::Data { segment, .. } if segment % 40 == 20 => Fate::Late(Duration::from_millis(20)),
-        _ => Fate::Deliver,
+        Kind::Data { segment, .. } if segment % 40 == 20 => Verdict::Late(Duration::from_millis(20)),
+        _ => Verdict::Deliver,
     })
     .bottleneck(Rate::from_mbps(50), 1_000_000);
     world.run(Time::from_secs(10));
@@ -125,7 +125,7 @@ fn a_timeout_that_was_only_a_delay_is_undone() {
     config.stop = Some(Time::from_secs(4));
     let mut world = World::new(config, RTT, |now: Time, packet: &SimPacket| {
         let slow = packet.direction() == Direction::Forward && now >= ms(500) && now < ms(1_500);
-        if slow { Fate::Late(ms(1_500).since(now)) } else { Fate::Deliver }
+        if slow { Verdict::Late(ms(1_500).since(now)) } else { Verdict::Deliver }
     });
     world.run(ms(499));
     let before = world.cwnd();
@@ -149,7 +149,7 @@ fn timeouts_back_off_exponentially_and_start_at_srtt_plus_200_ms() {
     let mut world = World::new(
         config,
         RTT,
-        |now: Time, _: &SimPacket| if now >= ms(350) { Fate::Drop } else { Fate::Deliver },
+        |now: Time, _: &SimPacket| if now >= ms(350) { Verdict::Drop } else { Verdict::Deliver },
     );
     world.run(Time::from_secs(12));
     let counters = world.host.counters();
@@ -171,14 +171,9 @@ fn timeouts_back_off_exponentially_and_start_at_srtt_plus_200_ms() {
 #[test]
 fn a_timeout_repairs_the_whole_flight_by_slow_start() {
     // The flight sent at 100 ms is lost whole, and so is everything until 350 ms.
-    let mut world =
-        World::new(
-            tcp(300),
-            RTT,
-            |now: Time, _: &SimPacket| {
-                if now >= ms(90) && now < ms(350) { Fate::Drop } else { Fate::Deliver }
-            },
-        );
+    let mut world = World::new(tcp(300), RTT, |now: Time, _: &SimPacket| {
+        if now >= ms(90) && now < ms(350) { Verdict::Drop } else { Verdict::Deliver }
+    });
     world.run(Time::from_secs(20));
     let counters = world.host.counters();
     assert_eq!((counters.timeouts, counters.tail_probes), (1, 1), "{counters:?}");
@@ -194,7 +189,7 @@ fn a_probe_for_a_late_ack_costs_nothing() {
     // The ACK of the last flight comes 150 ms late: the probe is needless, DSACK says so, the window stays.
     let mut world = World::new(tcp(60), RTT, |now: Time, packet: &SimPacket| {
         let slow = packet.direction() == Direction::Reverse && now >= ms(240) && now < ms(260);
-        if slow { Fate::Late(Duration::from_millis(250)) } else { Fate::Deliver }
+        if slow { Verdict::Late(Duration::from_millis(250)) } else { Verdict::Deliver }
     });
     world.run(Time::from_secs(5));
     let counters = world.host.counters();
@@ -223,7 +218,7 @@ fn a_probe_that_repaired_a_loss_reduces_the_window() {
 
 #[test]
 fn acks_are_quick_at_first_then_one_for_two_and_a_lone_packet_waits_40_ms() {
-    let mut world = World::new(tcp(41), RTT, |_, _: &SimPacket| Fate::Deliver);
+    let mut world = World::new(tcp(41), RTT, |_, _: &SimPacket| Verdict::Deliver);
     world.run(Time::from_secs(2));
     // 16 quick ACKs, 12 for the next 24 segments, and one for the last by the timer.
     assert_eq!(world.acks().count(), 16 + 12 + 1);
@@ -251,8 +246,8 @@ fn ce_reduces_the_window_once_per_round_trip_and_sets_cwr() {
     config.initial_window = 40;
     // Ten packets of the first flight are marked.
     let mut world = World::new(config, RTT, |_, packet: &SimPacket| match packet.kind() {
-        Kind::Data { segment: 10..20, .. } => Fate::Mark,
-        _ => Fate::Deliver,
+        Kind::Data { segment: 10..20, .. } => Verdict::Mark,
+        _ => Verdict::Deliver,
     });
     world.run(ms(190));
     assert_eq!(world.data().filter(|sent| sent.packet.cwr()).count(), 1);
@@ -273,12 +268,12 @@ fn accurate_ecn_counts_every_mark_once_though_acks_are_lost() {
     config.feedback = FeedbackConfig::new("accecn", &[]).unwrap();
     let mut acks = 0;
     let mut world = World::new(config, RTT, move |_, packet: &SimPacket| match packet.kind() {
-        Kind::Data { segment, .. } if segment % 5 == 0 => Fate::Mark,
+        Kind::Data { segment, .. } if segment % 5 == 0 => Verdict::Mark,
         Kind::Ack { .. } => {
             acks += 1;
-            if acks % 3 == 0 { Fate::Drop } else { Fate::Deliver }
+            if acks % 3 == 0 { Verdict::Drop } else { Verdict::Deliver }
         }
-        _ => Fate::Deliver,
+        _ => Verdict::Deliver,
     });
     world.run(Time::from_secs(30));
     assert!(!world.host.is_complete(), "the run looks at the middle of the transfer");
@@ -300,7 +295,7 @@ fn a_long_pause_restarts_the_window() {
     let periods =
         OnOff { on: Duration::from_millis(500), off: Duration::from_secs(60), rate: None, random: false };
     let mut world =
-        World::new(config(Host::Tcp, Traffic::OnOff(periods)), RTT, |_, _: &SimPacket| Fate::Deliver);
+        World::new(config(Host::Tcp, Traffic::OnOff(periods)), RTT, |_, _: &SimPacket| Verdict::Deliver);
     world.run(Time::from_secs(30));
     assert!(world.cwnd() > 100.0);
     world.run(ms(60_500));
@@ -312,15 +307,15 @@ fn a_window_that_is_not_used_does_not_grow() {
     // Ten packets a second never need a window of ten at 100 ms.
     let rate = Rate::from_bps(1448 * 8 * 10);
     let mut world =
-        World::new(config(Host::Tcp, Traffic::RateLimited(rate)), RTT, |_, _: &SimPacket| Fate::Deliver);
+        World::new(config(Host::Tcp, Traffic::RateLimited(rate)), RTT, |_, _: &SimPacket| Verdict::Deliver);
     world.run(Time::from_secs(60));
     assert_eq!(world.cwnd(), 10.0);
 }
 
 #[test]
 fn doubled_packets_change_nothing_but_the_count_of_acks() {
-    let mut clean = World::new(tcp(500), RTT, |_, _: &SimPacket| Fate::Deliver);
-    let mut doubled = World::new(tcp(500), RTT, |_, _: &SimPacket| Fate::Twice(Duration::from_millis(3)));
+    let mut clean = World::new(tcp(500), RTT, |_, _: &SimPacket| Verdict::Deliver);
+    let mut doubled = World::new(tcp(500), RTT, |_, _: &SimPacket| Verdict::Twice(Duration::from_millis(3)));
     clean.run(Time::from_secs(10));
     doubled.run(Time::from_secs(10));
     let (clean, doubled) = (clean.host.counters(), doubled.host.counters());
@@ -330,12 +325,16 @@ fn doubled_packets_change_nothing_but_the_count_of_acks() {
 }
 
 /// Drops all data in this period of a path of 100 ms and 10 Mbit/s, for a backlogged flow of `controller`.
-fn after_an_outage(controller: &str, from: Time, until: Time) -> World<impl FnMut(Time, &SimPacket) -> Fate> {
+fn after_an_outage(
+    controller: &str,
+    from: Time,
+    until: Time,
+) -> World<impl FnMut(Time, &SimPacket) -> Verdict> {
     let mut config = config(Host::Tcp, Traffic::Backlogged);
     config.controller = ControllerConfig::new(controller, &[]).unwrap();
     World::new(config, RTT, move |now, packet: &SimPacket| {
         let lost = packet.direction() == Direction::Forward && now >= from && now < until;
-        if lost { Fate::Drop } else { Fate::Deliver }
+        if lost { Verdict::Drop } else { Verdict::Deliver }
     })
     .bottleneck(Rate::from_mbps(10), 125_000)
 }
@@ -377,19 +376,19 @@ fn steady(
     seconds: u64,
     late: &'static [(u32, u64)],
     lost: impl Fn(u32) -> bool,
-) -> World<impl FnMut(Time, &SimPacket) -> Fate> {
+) -> World<impl FnMut(Time, &SimPacket) -> Verdict> {
     let mut config = config(Host::Tcp, Traffic::RateLimited(Rate::from_bps(1448 * 8 * 200)));
     config.stop = Some(Time::from_secs(seconds));
     let mut seen = std::collections::BTreeSet::new();
     World::new(config, RTT, move |_, packet: &SimPacket| {
-        let Kind::Data { segment, .. } = packet.kind() else { return Fate::Deliver };
+        let Kind::Data { segment, .. } = packet.kind() else { return Verdict::Deliver };
         if !seen.insert(segment) {
-            return Fate::Deliver;
+            return Verdict::Deliver;
         }
         match late.iter().find(|(late, _)| *late == segment) {
-            Some((_, millis)) => Fate::Late(Duration::from_millis(*millis)),
-            None if lost(segment) => Fate::Drop,
-            None => Fate::Deliver,
+            Some((_, millis)) => Verdict::Late(Duration::from_millis(*millis)),
+            None if lost(segment) => Verdict::Drop,
+            None => Verdict::Deliver,
         }
     })
 }
@@ -422,12 +421,12 @@ fn a_retransmission_that_a_dsack_calls_needless_is_undone() {
 fn a_delivered_retransmission_shows_that_the_one_before_it_is_lost() {
     let mut left = vec![3, 5, 3];
     let mut world = World::new(tcp(10), RTT, move |_, packet: &SimPacket| {
-        let Kind::Data { segment, .. } = packet.kind() else { return Fate::Deliver };
+        let Kind::Data { segment, .. } = packet.kind() else { return Verdict::Deliver };
         if let Some(at) = left.iter().position(|&other| other == segment) {
             left.remove(at);
-            return Fate::Drop;
+            return Verdict::Drop;
         }
-        if segment == 5 { Fate::Late(Duration::from_millis(2)) } else { Fate::Deliver }
+        if segment == 5 { Verdict::Late(Duration::from_millis(2)) } else { Verdict::Deliver }
     });
     world.run(Time::from_secs(3));
     let (three, five) = (world.times_of(3), world.times_of(5));
@@ -439,14 +438,9 @@ fn a_delivered_retransmission_shows_that_the_one_before_it_is_lost() {
 /// rfc5682 2.1, step 2b: the first ACK after a timeout that moves the left edge lets new data out before retransmissions.
 #[test]
 fn new_data_leaves_first_when_a_timeout_may_have_been_a_mistake() {
-    let mut world =
-        World::new(
-            tcp(300),
-            RTT,
-            |now: Time, _: &SimPacket| {
-                if now >= ms(90) && now < ms(350) { Fate::Drop } else { Fate::Deliver }
-            },
-        );
+    let mut world = World::new(tcp(300), RTT, |now: Time, _: &SimPacket| {
+        if now >= ms(90) && now < ms(350) { Verdict::Drop } else { Verdict::Deliver }
+    });
     world.run(Time::from_secs(5));
     assert_eq!(world.host.counters().timeouts, 1);
     // The head of the flight that was lost, 10 to 29, leaves at the timeout; its ACK comes 100 ms later.

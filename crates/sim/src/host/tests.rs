@@ -5,14 +5,14 @@ use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Rate};
 use brakelight_scenario::traffic::Traffic;
 
-use super::harness::{Fate, World, config, segments};
+use super::harness::{Verdict, World, config, segments};
 use crate::packet::{Kind, SimPacket};
 
 const RTT: Duration = Duration::from_millis(100);
 const HOSTS: [Host; 2] = [Host::Tcp, Host::Quic];
 
-fn clean(_now: Time, _packet: &SimPacket) -> Fate {
-    Fate::Deliver
+fn clean(_now: Time, _packet: &SimPacket) -> Verdict {
+    Verdict::Deliver
 }
 
 #[test]
@@ -47,17 +47,17 @@ fn a_backlogged_flow_fills_a_bottleneck() {
 }
 
 /// Loses the given segments, each as often as it is listed.
-pub(super) fn losing(lost: &'static [u32]) -> impl FnMut(Time, &SimPacket) -> Fate {
+pub(super) fn losing(lost: &'static [u32]) -> impl FnMut(Time, &SimPacket) -> Verdict {
     let mut left: Vec<u32> = lost.to_vec();
     move |_, packet| match packet.kind() {
         Kind::Data { segment, .. } => match left.iter().position(|&other| other == segment) {
             Some(at) => {
                 left.remove(at);
-                Fate::Drop
+                Verdict::Drop
             }
-            None => Fate::Deliver,
+            None => Verdict::Deliver,
         },
-        _ => Fate::Deliver,
+        _ => Verdict::Deliver,
     }
 }
 
@@ -110,7 +110,7 @@ mod property {
         late: u32,
         twice: u32,
         count: u64,
-    ) -> (World<impl FnMut(Time, &SimPacket) -> Fate>, Vec<String>) {
+    ) -> (World<impl FnMut(Time, &SimPacket) -> Verdict>, Vec<String>) {
         let mut random = Random::stream(seed, "path");
         let mut config = config(host, segments(host, count));
         config.jitter = Duration::from_micros(200);
@@ -120,11 +120,11 @@ mod property {
             let draw = (random.uniform() * 1000.0) as u32;
             let extra = Duration::from_millis((random.uniform() * 60.0) as u64);
             match draw {
-                _ if !storm => Fate::Deliver,
-                n if n < loss => Fate::Drop,
-                n if n < loss + late => Fate::Late(extra),
-                n if n < loss + late + twice => Fate::Twice(extra),
-                _ => Fate::Deliver,
+                _ if !storm => Verdict::Deliver,
+                n if n < loss => Verdict::Drop,
+                n if n < loss + late => Verdict::Late(extra),
+                n if n < loss + late + twice => Verdict::Twice(extra),
+                _ => Verdict::Deliver,
             }
         })
         .bottleneck(Rate::from_mbps(5), 30_000);

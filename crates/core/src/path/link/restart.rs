@@ -205,7 +205,7 @@ mod tests {
     type Death = (u64, u64, Reason);
 
     /// (id, ms) of what left, and what died.
-    fn fates(link: &mut impl PathElement<Sample>, until: Time) -> (Vec<(u64, u64)>, Vec<Death>) {
+    fn outcomes(link: &mut impl PathElement<Sample>, until: Time) -> (Vec<(u64, u64)>, Vec<Death>) {
         let (mut left, mut died) = (Vec::new(), Vec::new());
         while let Some(output) = link.poll(until) {
             let at = output.at().as_nanos() / 1_000_000;
@@ -222,12 +222,12 @@ mod tests {
         let mut link = link(&[restart(2, 0, Waiting::Lost)]);
         (0..6).for_each(|id| link.accept(ms(0), Sample::new(id, 1500)));
         // At 2 ms packet 1 has left and packet 2 is about to begin: what is due at the same time comes first.
-        let (left, died) = fates(&mut link, ms(50));
+        let (left, died) = outcomes(&mut link, ms(50));
         assert_eq!(left, [(0, 1), (1, 2), (2, 3)]);
         assert_eq!(died, [3, 4, 5].map(|id| (id, 2, Reason::Restart)));
         assert_eq!(link.next_wakeup(), None);
         link.accept(ms(60), Sample::new(6, 1500));
-        assert_eq!(fates(&mut link, ms(70)).0, [(6, 61)]);
+        assert_eq!(outcomes(&mut link, ms(70)).0, [(6, 61)]);
     }
 
     #[test]
@@ -247,7 +247,7 @@ mod tests {
         for id in 0..50 {
             link.accept(ms(id), Sample::new(id, 100));
         }
-        let (left, died) = fates(&mut link, ms(100));
+        let (left, died) = outcomes(&mut link, ms(100));
         let away = |id: &u64| (5..8).contains(id) || (30..40).contains(id);
         assert_eq!(
             died.iter().map(|dead| dead.0).collect::<Vec<_>>(),

@@ -134,7 +134,7 @@ fn an_option_wins_over_the_rules() {
 }
 
 /// Of 2000 packets with nothing else going on: how many were marked, and how many dropped.
-fn fates(mut bench: Bench<DualPi2<Sample>>, encoding: Encoding, ecn: Ecn) -> (usize, usize) {
+fn marked_and_dropped(mut bench: Bench<DualPi2<Sample>>, encoding: Encoding, ecn: Ecn) -> (usize, usize) {
     let mut marked = 0;
     for _ in 0..2000 {
         bench.arrive(us(1), encoding, ecn);
@@ -151,18 +151,18 @@ fn classic_packets_meet_the_square_and_scalable_ones_the_double() {
     let near = |counts: (usize, usize), expected: (usize, usize)| {
         assert!(counts.0.abs_diff(expected.0) <= 1 && counts.1.abs_diff(expected.1) <= 1, "{counts:?}");
     };
-    near(fates(with_base(&[], 0.2), Encoding::None, Ecn::NotEct), (0, 80));
-    near(fates(with_base(&[], 0.2), Encoding::Classic, Ecn::Ect0), (80, 0));
-    near(fates(with_base(&[], 0.2), Encoding::L4s, Ecn::Ect1), (800, 0));
+    near(marked_and_dropped(with_base(&[], 0.2), Encoding::None, Ecn::NotEct), (0, 80));
+    near(marked_and_dropped(with_base(&[], 0.2), Encoding::Classic, Ecn::Ect0), (80, 0));
+    near(marked_and_dropped(with_base(&[], 0.2), Encoding::L4s, Ecn::Ect1), (800, 0));
 }
 
 #[test]
 fn random_choice_has_the_same_means() {
     let options = [("rules", "linux")];
     // Standard deviations: sqrt(2000 0.04 0.96) = 8.8 and sqrt(2000 0.4 0.6) = 21.9; four of them.
-    let (_, dropped) = fates(with_base(&options, 0.2), Encoding::None, Ecn::NotEct);
+    let (_, dropped) = marked_and_dropped(with_base(&options, 0.2), Encoding::None, Ecn::NotEct);
     assert!(dropped.abs_diff(80) < 36, "{dropped}");
-    let (marked, _) = fates(with_base(&options, 0.2), Encoding::L4s, Ecn::Ect1);
+    let (marked, _) = marked_and_dropped(with_base(&options, 0.2), Encoding::L4s, Ecn::Ect1);
     assert!(marked.abs_diff(800) < 88, "{marked}");
 }
 
@@ -186,7 +186,7 @@ fn overload_drops_from_both_queues_alike_and_disables_ecn() {
         for (encoding, ecn) in
             [(Encoding::None, Ecn::NotEct), (Encoding::Classic, Ecn::Ect0), (Encoding::L4s, Ecn::Ect1)]
         {
-            let (marked, dropped) = fates(with_base(&options, 0.6), encoding, ecn);
+            let (marked, dropped) = marked_and_dropped(with_base(&options, 0.6), encoding, ecn);
             assert!(dropped.abs_diff(720) < 86, "{rules} {encoding}: {dropped}");
             // What is left of a scalable flow is marked, but for the last two, which the floor of Linux 6.17
             // lets pass.

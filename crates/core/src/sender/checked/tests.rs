@@ -271,7 +271,7 @@ fn a_packet_acknowledged_twice_is_caught() {
             update.newly_acked += MSS;
         });
     });
-    assert_eq!(broken, [Invariant::Fate]);
+    assert_eq!(broken, [Invariant::State]);
 }
 
 #[test]
@@ -280,7 +280,7 @@ fn a_loss_of_what_was_acknowledged_is_caught() {
         let first = host.sent[0];
         host.ack_bent(&[5], &[6], |update| update.lost.insert(0, first));
     });
-    assert!(broken.contains(&Invariant::Fate), "{broken:?}");
+    assert!(broken.contains(&Invariant::State), "{broken:?}");
 }
 
 #[test]

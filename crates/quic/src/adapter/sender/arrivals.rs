@@ -2,7 +2,7 @@
 
 use brakelight_core::time::{Duration, Time};
 
-use super::{Fate, Frame, Sender, Sent};
+use super::{Frame, PacketState, Sender, Sent};
 use crate::report;
 use crate::tap::frames::Ack;
 use crate::tap::parameters::Parameters;
@@ -38,7 +38,7 @@ impl Sender {
         };
         self.expected = self.retired + place as u64 + 1;
         let sent = &mut self.sent[place];
-        sent.fate = Fate::Acked;
+        sent.state = PacketState::Acked;
         match sent.info {
             Some(info) => {
                 self.delivery.deliver(info.size.0);
@@ -53,15 +53,16 @@ impl Sender {
     /// acknowledged in order.
     fn find(&self, sent_at: Time, size: u64) -> Option<usize> {
         let next = self.expected.saturating_sub(self.retired) as usize;
-        let fits =
-            |sent: &Sent| sent.sent_at == sent_at && sent.fate == Fate::Outstanding && sent.size == size;
+        let fits = |sent: &Sent| {
+            sent.sent_at == sent_at && sent.state == PacketState::Outstanding && sent.size == size
+        };
         if self.sent.get(next).is_some_and(fits) {
             return Some(next);
         }
         let first = self.sent.partition_point(|sent| sent.sent_at < sent_at);
         let moment = self.sent.range(first..).take_while(|sent| sent.sent_at == sent_at);
         let mut unseen = None;
-        for (place, sent) in moment.enumerate().filter(|(_, sent)| sent.fate == Fate::Outstanding) {
+        for (place, sent) in moment.enumerate().filter(|(_, sent)| sent.state == PacketState::Outstanding) {
             if sent.size == size {
                 return Some(first + place);
             }
@@ -105,9 +106,9 @@ impl Sender {
             if left == 0 || sent.sent_at > sent_at {
                 break;
             }
-            if sent.fate == Fate::Outstanding && sent.size <= left {
+            if sent.state == PacketState::Outstanding && sent.size <= left {
                 left -= sent.size;
-                sent.fate = Fate::Lost;
+                sent.state = PacketState::Lost;
                 self.validation.on_lost(u64::from(sent.marked));
                 if let Some(info) = sent.info {
                     self.delivery.lose(info.size.0);
@@ -128,10 +129,10 @@ impl Sender {
     /// knows of each, is told that it is lost, but of no episode: a server that rejects 0-RTT says nothing of the path.
     pub(in crate::adapter) fn on_early_discarded(&mut self) {
         for sent in &mut self.sent {
-            if sent.fate != Fate::Outstanding || sent.number.is_none() {
+            if sent.state != PacketState::Outstanding || sent.number.is_none() {
                 continue;
             }
-            sent.fate = Fate::Lost;
+            sent.state = PacketState::Lost;
             self.inflight = self.inflight.saturating_sub(sent.size);
             self.validation.on_discarded(u64::from(sent.marked));
             if let Some(info) = sent.info {

@@ -5,7 +5,7 @@ use brakelight_core::ecn::Ecn;
 use brakelight_core::time::Time;
 use brakelight_core::units::Bytes;
 
-use super::{Fate, Sealed, SendUpdate, Sender, Sent};
+use super::{PacketState, Sealed, SendUpdate, Sender, Sent};
 
 impl Sender {
     /// Whether [`Sender::on_seal`] needs to know the time.
@@ -118,7 +118,14 @@ impl Sender {
                 tag: update.tag,
             }
         });
-        self.sent.push_back(Sent { sent_at: now, size, info, fate: Fate::Outstanding, number, marked });
+        self.sent.push_back(Sent {
+            sent_at: now,
+            size,
+            info,
+            state: PacketState::Outstanding,
+            number,
+            marked,
+        });
     }
 
     fn restart_after_idle(&mut self, now: Time) {

@@ -10,7 +10,7 @@ use brakelight_core::sender::Phase;
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::Bytes;
 
-use super::{Fate, Frame, Gathered, Sender};
+use super::{Frame, Gathered, PacketState, Sender};
 use crate::validation::State;
 
 /// Packets lost in one episode that may yet turn out to be late.
@@ -139,7 +139,7 @@ impl Sender {
             return false;
         }
         let mut covered = self.sent.iter().take_while(|sent| self.episode.covers(position(sent.sent_at)));
-        covered.any(|sent| sent.info.is_some() && sent.fate == Fate::Outstanding)
+        covered.any(|sent| sent.info.is_some() && sent.state == PacketState::Outstanding)
     }
 
     fn answer_loss(&mut self, now: Time, sent_at: Time, gathered: &Gathered) {
@@ -260,7 +260,7 @@ impl Sender {
         while let Some(front) = self.sent.front() {
             let forgotten =
                 front.number.is_none() && seen.is_some_and(|seen| front.sent_at + patience < seen);
-            if front.fate == Fate::Outstanding {
+            if front.state == PacketState::Outstanding {
                 if !forgotten {
                     break;
                 }
