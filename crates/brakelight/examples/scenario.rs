@@ -7,11 +7,11 @@ use brakelight::scenario::file;
 
 /// Two flows of different controllers share a link of 12 Mbit/s.
 pub fn main() -> Result<(), Box<dyn Error>> {
-    let queue = Spelled::new("codel", &[("target", "20ms")])?;
+    let queue = SchemeString::new("codel", &[("target", "20ms")])?;
     let link = LinkSpec::fixed("link", Rate::from_mbps(12), Limit::Packets(100), queue);
     let path = vec![Hop::Link(link.name.clone())];
     let flow = |name: &str| -> Result<FlowSpec, Box<dyn Error>> {
-        let controller = Spelled::new(name, &[])?;
+        let controller = SchemeString::new(name, &[])?;
         Ok(FlowSpec::new(name, controller, Duration::from_millis(60), path.clone()))
     };
     let duration = Duration::from_secs(10);

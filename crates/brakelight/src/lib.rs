@@ -18,7 +18,7 @@ pub mod prelude {
     pub use brakelight_scenario::outcome::{Outcome, Run, Series};
     pub use brakelight_scenario::scenario::{FlowSpec, Hop, LinkSpec, Record, Scenario, TraceOffset};
     pub use brakelight_scenario::scheme::Scheme;
-    pub use brakelight_scenario::spelled::Spelled;
+    pub use brakelight_scenario::scheme_string::SchemeString;
     pub use brakelight_scenario::trace::names::Names;
     pub use brakelight_sim::{Simulation, Traces};
 }

@@ -16,7 +16,7 @@ use brakelight_quic::perf::token::Token;
 use brakelight_quic::perf::{Control, Error};
 use brakelight_scenario::documents::Runs;
 use brakelight_scenario::outcome::Run;
-use brakelight_scenario::spelled::{Spelled, Words};
+use brakelight_scenario::scheme_string::{SchemeString, Words};
 
 use crate::arguments::DocumentFormat;
 use crate::failure::Failure;
@@ -172,7 +172,7 @@ fn control(registry: &Registry, text: &str, place: Place, own_path: bool) -> Res
     let words = Words::parse(text).ok_or_else(|| {
         Failure::input(format!("--controller: `{text}` is not `name` or `name:option=value,option=value`"))
     })?;
-    let config = Spelled::<ControllerConfig>::from_words_with(registry, words)
+    let config = SchemeString::<ControllerConfig>::from_words_with(registry, words)
         .map_err(|error| Failure::input(format!("--controller: {error}")))?;
     let path = if own_path { Path::Own } else { Path::Public };
     Settings::new((*config).clone(), place, path).map_err(|error| {

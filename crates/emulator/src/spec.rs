@@ -22,7 +22,7 @@ use brakelight_core::time::Duration;
 use brakelight_core::units::{Bytes, Limit, Rate};
 use brakelight_scenario::build::site;
 use brakelight_scenario::scenario::{LinkSpec, Service, Steps, TraceOffset};
-use brakelight_scenario::spelled::{Spelled, Words};
+use brakelight_scenario::scheme_string::{SchemeString, Words};
 use brakelight_scenario::trace::names::{NameError, Names};
 
 use crate::packet::{IpPacket, Reading};
@@ -228,14 +228,14 @@ impl Bottleneck {
 }
 
 /// A queue that Brakelight brings, by name and options, if real packets can carry what it says.
-pub fn parse_queue(text: &str) -> Result<Spelled<QueueConfig>, SpecError> {
+pub fn parse_queue(text: &str) -> Result<SchemeString<QueueConfig>, SpecError> {
     parse_queue_with(&Registry::standard(), text)
 }
 
 /// A queue of `registry` by name and options, if real packets can carry what it says.
-pub fn parse_queue_with(registry: &Registry, text: &str) -> Result<Spelled<QueueConfig>, SpecError> {
+pub fn parse_queue_with(registry: &Registry, text: &str) -> Result<SchemeString<QueueConfig>, SpecError> {
     let words = Words::parse(text).ok_or_else(|| SpecError::Words { text: text.to_string() })?;
-    let queue = Spelled::from_words_with(registry, words)?;
+    let queue = SchemeString::from_words_with(registry, words)?;
     usable(&queue)?;
     Ok(queue)
 }

@@ -10,7 +10,7 @@ use brakelight_core::units::{Limit, Rate};
 use crate::problem::{InputError, Invalid, Problem};
 use crate::scenario::{FlowSpec, Hop, LinkSpec, Record, Scenario, TraceOffset};
 use crate::scheme::Scheme;
-use crate::spelled::Spelled;
+use crate::scheme_string::SchemeString;
 
 /// The link that carries the data.
 pub const FORWARD: &str = "forward";
@@ -68,7 +68,7 @@ impl Compare {
 
     /// The scenario, checked.
     pub fn scenario(&self) -> Result<Scenario, InputError> {
-        let droptail = Spelled::new(DEFAULT_QUEUE, &[]).expect("the default queue is registered");
+        let droptail = SchemeString::new(DEFAULT_QUEUE, &[]).expect("the default queue is registered");
         let forward = LinkSpec::trace(FORWARD, &self.trace, self.buffer, self.queue());
         let reverse = LinkSpec {
             overhead: LinkSpec::MAHIMAHI_OVERHEAD,
@@ -101,7 +101,7 @@ impl Compare {
 
     /// The bottleneck's queue: the scheme's. An ABC router that other traffic passes has a second queue for it (abc20
     /// section 4.3), so beside a competitor that does not speak ABC it is that one.
-    fn queue(&self) -> Spelled<QueueConfig> {
+    fn queue(&self) -> SchemeString<QueueConfig> {
         let own = self.scheme.queue();
         let speaks_abc = |scheme: &Scheme| {
             matches!(self.flow(COMPETITOR, scheme).encoding(), Encoding::Abc | Encoding::AbcProxied)

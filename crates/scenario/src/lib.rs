@@ -7,7 +7,7 @@
 //! | [`clock`] | a receiver's clock |
 //! | [`trace`] | traces: embedded ones, names, statistics, generator |
 //! | [`traffic`] | what an application asks of its flow |
-//! | [`spelled`] | an algorithm's settings together with the words they were given in |
+//! | [`scheme_string`] | an algorithm's settings together with the words they were given in |
 //! | [`outcome`] | what came out: one row per run, time series, link logs |
 //! | [`link_log`] | link logs as text, as Mahimahi writes them |
 //! | [`measure`] | what links are watched for, simulated or real |
@@ -46,7 +46,7 @@ pub mod routers;
 pub mod scenario;
 pub mod schema;
 pub mod scheme;
-pub mod spelled;
+pub mod scheme_string;
 #[cfg(test)]
 mod testing;
 pub mod trace;

@@ -11,7 +11,7 @@ pub(crate) fn lacking<'a>(
     let needs = controller.needs();
     let header = needs.reads.filter(|_| needs.routers != Routers::Any)?;
     let serves = |queue: &QueueConfig| queue.traits().writes == Some(header);
-    let spelled = || {
+    let in_words = || {
         let names = QUEUES.iter().map(|entry| entry.name);
         let serving = names.filter(|name| QueueConfig::new(name, &[]).is_ok_and(|queue| serves(&queue)));
         // Its own may be from outside.
@@ -27,14 +27,14 @@ pub(crate) fn lacking<'a>(
                 "controller `{name}` obeys its routers alone, and the queue of link `{link}` is `{}`: give every link of \
                  its path queue {}",
                 queue.name(),
-                spelled()
+                in_words()
             ));
         }
     }
     (!served).then(|| {
         format!(
             "controller `{name}` meets no router of its own: give at least one link of its path queue {}",
-            spelled()
+            in_words()
         )
     })
 }

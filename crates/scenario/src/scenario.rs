@@ -15,7 +15,7 @@ use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Limit, Rate};
 
 use crate::clock::Clock;
-use crate::spelled::{Spelled, Words};
+use crate::scheme_string::{SchemeString, Words};
 use crate::traffic::Traffic;
 
 /// Everything that decides a run.
@@ -73,7 +73,7 @@ pub struct LinkSpec {
     /// What its queue holds at most, unless the queue's own options say otherwise.
     pub buffer: Limit,
     /// Its queue.
-    pub queue: Spelled<QueueConfig>,
+    pub queue: SchemeString<QueueConfig>,
     /// Bytes one delivery opportunity carries, for a service by trace; what a slot is taken to carry otherwise.
     pub opportunity: Bytes,
     /// Bytes the link counts for every packet beyond its IP size: Mahimahi's 4 bytes of TUN header.
@@ -92,7 +92,7 @@ pub enum Service {
     /// At rates that change by a schedule.
     Steps(Steps),
     /// By a radio, which has queues of its own: an access point.
-    Radio(Spelled<RadioConfig>),
+    Radio(SchemeString<RadioConfig>),
 }
 
 /// A schedule of rates, each held for a while.
@@ -112,9 +112,9 @@ pub struct FlowSpec {
     /// How many flows of this kind there are.
     pub count: u32,
     /// The sender's controller.
-    pub controller: Spelled<ControllerConfig>,
+    pub controller: SchemeString<ControllerConfig>,
     /// The receiver's feedback.
-    pub feedback: Spelled<FeedbackConfig>,
+    pub feedback: SchemeString<FeedbackConfig>,
     /// The profile of the hosts at both ends.
     pub host: Host,
     /// How many packets one ACK stands for: m.
@@ -156,7 +156,7 @@ pub enum Hop {
     /// The link of this name, shared with every other path through it.
     Link(String),
     /// A path element of the flow's own: `delay`, `loss`, `jitter` and so on, by name and options.
-    Element(Spelled<ElementConfig>),
+    Element(SchemeString<ElementConfig>),
 }
 
 /// One of the two ways of a flow.
@@ -180,7 +180,7 @@ impl Hop {
         if words.options.is_empty() && registry::find(registry.elements(), &words.name).is_none() {
             return Ok(Hop::Link(words.name));
         }
-        Spelled::from_words_with(registry, words).map(Hop::Element)
+        SchemeString::from_words_with(registry, words).map(Hop::Element)
     }
 }
 
@@ -223,7 +223,7 @@ impl LinkSpec {
     pub const PLAIN_OPPORTUNITY: Bytes = Bytes(1500);
 
     /// A link served by a trace, counting as Mahimahi does.
-    pub fn trace(name: &str, trace: &str, buffer: Limit, queue: Spelled<QueueConfig>) -> Self {
+    pub fn trace(name: &str, trace: &str, buffer: Limit, queue: SchemeString<QueueConfig>) -> Self {
         LinkSpec {
             name: name.to_string(),
             service: Service::Trace(trace.to_string()),
@@ -236,7 +236,7 @@ impl LinkSpec {
     }
 
     /// A link of constant rate that counts IP bytes.
-    pub fn fixed(name: &str, rate: Rate, buffer: Limit, queue: Spelled<QueueConfig>) -> Self {
+    pub fn fixed(name: &str, rate: Rate, buffer: Limit, queue: SchemeString<QueueConfig>) -> Self {
         LinkSpec {
             name: name.to_string(),
             service: Service::Fixed(rate),
@@ -259,9 +259,14 @@ impl FlowSpec {
 
     /// A backlogged flow of `controller` over `path`, with the feedback and the host that the controller brings, m = 2,
     /// 1500-byte packets, started within the first RTT, acknowledged over an unlimited way back.
-    pub fn new(name: &str, controller: Spelled<ControllerConfig>, rtt: Duration, path: Vec<Hop>) -> Self {
+    pub fn new(
+        name: &str,
+        controller: SchemeString<ControllerConfig>,
+        rtt: Duration,
+        path: Vec<Hop>,
+    ) -> Self {
         let needs = controller.needs();
-        let feedback = Spelled::brought_by(&controller);
+        let feedback = SchemeString::brought_by(&controller);
         let (mss, overhead) = packet_sizes(needs.host);
         FlowSpec {
             name: name.to_string(),

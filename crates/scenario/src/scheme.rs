@@ -20,16 +20,16 @@ use brakelight_core::time::Duration;
 use crate::problem::{InputError, Problem};
 use crate::routers;
 use crate::scenario::FlowSpec;
-use crate::spelled::{ByName, Options, Spelled, Words};
+use crate::scheme_string::{ByName, Options, SchemeString, Words};
 
 /// A controller with its feedback, its queue and its host.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scheme {
     /// The canonical spelling: registered names, the queue only where it was asked for.
     text: String,
-    controller: Spelled<ControllerConfig>,
-    feedback: Spelled<FeedbackConfig>,
-    queue: Spelled<QueueConfig>,
+    controller: SchemeString<ControllerConfig>,
+    feedback: SchemeString<FeedbackConfig>,
+    queue: SchemeString<QueueConfig>,
     /// Whether the queue was asked for by name.
     queue_named: bool,
     notes: Vec<String>,
@@ -117,7 +117,8 @@ impl Scheme {
         } else {
             controller.name.to_string()
         };
-        let controller: Spelled<ControllerConfig> = build(registry, key(), controller.name, for_controller)?;
+        let controller: SchemeString<ControllerConfig> =
+            build(registry, key(), controller.name, for_controller)?;
         for (option, value) in controller.feedback_options() {
             if for_feedback.iter().all(|(given, _)| given != option) {
                 for_feedback.push((option.to_string(), value.to_string()));
@@ -176,17 +177,17 @@ impl Scheme {
     }
 
     /// The sender's controller.
-    pub fn controller(&self) -> &Spelled<ControllerConfig> {
+    pub fn controller(&self) -> &SchemeString<ControllerConfig> {
         &self.controller
     }
 
     /// The receiver's feedback.
-    pub fn feedback(&self) -> &Spelled<FeedbackConfig> {
+    pub fn feedback(&self) -> &SchemeString<FeedbackConfig> {
         &self.feedback
     }
 
     /// The router's queue.
-    pub fn queue(&self) -> &Spelled<QueueConfig> {
+    pub fn queue(&self) -> &SchemeString<QueueConfig> {
         &self.queue
     }
 
@@ -252,8 +253,8 @@ fn build<C: ByName>(
     key: String,
     name: &str,
     options: Options,
-) -> Result<Spelled<C>, InputError> {
-    Spelled::from_words_with(registry, Words { name: name.to_string(), options })
+) -> Result<SchemeString<C>, InputError> {
+    SchemeString::from_words_with(registry, Words { name: name.to_string(), options })
         .map_err(|error| refuse(Problem::Algorithm { key, error }))
 }
 

@@ -5,7 +5,7 @@ use brakelight_core::registry::BuildError;
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Limit, Rate};
 use brakelight_scenario::scenario::{FlowSpec, Hop, LinkSpec, Record, Scenario, TraceOffset};
-use brakelight_scenario::spelled::Spelled;
+use brakelight_scenario::scheme_string::SchemeString;
 
 pub mod queues;
 
@@ -92,13 +92,13 @@ impl Row {
     /// What it simulates.
     pub fn scenario(&self) -> Result<Scenario, BuildError> {
         let (queue, options) = self.queue;
-        let queue = Spelled::new(queue, options)?;
+        let queue = SchemeString::new(queue, options)?;
         let link = LinkSpec::fixed("bottleneck", self.rate, Limit::Packets(self.buffer), queue);
         let path = vec![Hop::Link(link.name.clone())];
         let flow = FlowSpec {
             count: self.flows,
             start_within: self.start_within,
-            ..FlowSpec::new("flow", Spelled::new("cubic", &[])?, RTT, path)
+            ..FlowSpec::new("flow", SchemeString::new("cubic", &[])?, RTT, path)
         };
         Ok(Scenario {
             name: self.name.to_string(),

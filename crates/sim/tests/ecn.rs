@@ -8,7 +8,7 @@ use brakelight_scenario::outcome::Run;
 use brakelight_scenario::scenario::{
     FlowSpec, Hop, LinkSpec, Record, Restart, Scenario, Service, Steps, TraceOffset, Waiting,
 };
-use brakelight_scenario::spelled::Spelled;
+use brakelight_scenario::scheme_string::SchemeString;
 use brakelight_sim::{Traces, run};
 use brakelight_testkit::part::check;
 
@@ -53,26 +53,26 @@ impl Case {
             "abc",
             Rate::from_mbps(12),
             Limit::Packets(250),
-            Spelled::new("abc", &[]).expect("a queue"),
+            SchemeString::new("abc", &[]).expect("a queue"),
         );
         let turn = |mbps| (Duration::from_secs(2), Rate::from_mbps(mbps));
         link.service = Service::Steps(Steps { steps: vec![turn(6), turn(18)], repeat: true });
         link.restarts.clone_from(&self.restarts);
         let mut links = vec![link];
         let element = |(name, options): &(&str, Options<'_>)| {
-            Hop::Element(Spelled::new(name, options).expect("an element and its options"))
+            Hop::Element(SchemeString::new(name, options).expect("an element and its options"))
         };
         let mut path: Vec<Hop> = self.before.iter().map(element).collect();
         path.push(Hop::Link("abc".to_string()));
         if let Some(options) = self.legacy {
-            let queue = Spelled::new("codel", options).expect("options of CoDel");
+            let queue = SchemeString::new("codel", options).expect("options of CoDel");
             links.push(LinkSpec::fixed("legacy", Rate::from_mbps(9), Limit::Packets(250), queue));
             path.push(Hop::Link("legacy".to_string()));
         }
         path.extend(self.behind.iter().map(element));
-        let controller = Spelled::new("abc", self.controller).expect("options of ABC");
+        let controller = SchemeString::new("abc", self.controller).expect("options of ABC");
         let flow = FlowSpec {
-            feedback: Spelled::new(self.feedback, &[]).expect("a feedback"),
+            feedback: SchemeString::new(self.feedback, &[]).expect("a feedback"),
             ack_every: self.ack_every,
             reverse: self.back.iter().map(element).collect(),
             ..FlowSpec::new("main", controller, Duration::from_millis(100), path)

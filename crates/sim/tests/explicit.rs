@@ -5,7 +5,7 @@ use brakelight_core::units::{Limit, Rate};
 use brakelight_scenario::outcome::{FlowSeries, Outcome};
 use brakelight_scenario::scenario::{FlowSpec, Hop, LinkSpec, Record, Scenario, Service, Steps, TraceOffset};
 use brakelight_scenario::scheme::Scheme;
-use brakelight_scenario::spelled::Spelled;
+use brakelight_scenario::scheme_string::SchemeString;
 use brakelight_sim::{Traces, run};
 use brakelight_testkit::part::check;
 
@@ -142,7 +142,7 @@ fn abc_and_xcpw_follow_an_alternating_link_and_rcp_leaves_half_of_it() {
 fn xcp_yields_to_losses_where_the_bottleneck_is_not_its_own() {
     let xcp = scheme("xcp");
     let own = link(&xcp, Rate::from_mbps(24), 250);
-    let droptail = Spelled::new("droptail", &[]).unwrap();
+    let droptail = SchemeString::new("droptail", &[]).unwrap();
     let other = LinkSpec::fixed("other", Rate::from_mbps(12), Limit::Packets(100), droptail);
     let mut main = flow(&xcp, "main", MS(100), MS(0));
     main.path.push(Hop::Link("other".to_string()));

@@ -8,7 +8,7 @@ use brakelight_core::time::Duration;
 use brakelight_core::units::{Limit, Rate};
 use brakelight_scenario::outcome::{Run, Summary};
 use brakelight_scenario::scenario::{FlowSpec, Hop, LinkSpec, Record, Scenario, TraceOffset};
-use brakelight_scenario::spelled::Spelled;
+use brakelight_scenario::scheme_string::SchemeString;
 use brakelight_sim::{Traces, run};
 use brakelight_testkit::part::check;
 
@@ -21,11 +21,11 @@ const NEWRENO: Sender<'_> = ("newreno", &[]);
 
 /// Seconds 10 to 60 of one flow per sender over a link with 1000 packets of buffer under DualPI2.
 fn share(queue: Options<'_>, mbps: u64, rtt_ms: u64, senders: &[Sender<'_>]) -> Run {
-    let queue = Spelled::new("dualpi2", queue).expect("options of the queue");
+    let queue = SchemeString::new("dualpi2", queue).expect("options of the queue");
     let link = LinkSpec::fixed("link", Rate::from_mbps(mbps), Limit::Packets(1000), queue);
     let rtt = Duration::from_millis(rtt_ms);
     let flows = senders.iter().enumerate().map(|(index, &(name, options))| {
-        let controller = Spelled::new(name, options).expect("options of the controller");
+        let controller = SchemeString::new(name, options).expect("options of the controller");
         FlowSpec::new(&format!("flow{index}"), controller, rtt, vec![Hop::Link("link".to_string())])
     });
     let duration = Duration::from_secs(60);

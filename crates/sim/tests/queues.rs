@@ -5,7 +5,7 @@ use brakelight_core::time::Duration;
 use brakelight_core::units::{Limit, Rate};
 use brakelight_scenario::outcome::{Run, Summary};
 use brakelight_scenario::scenario::{FlowSpec, Hop, LinkSpec, Record, Scenario, Service, Steps, TraceOffset};
-use brakelight_scenario::spelled::{Spelled, Words};
+use brakelight_scenario::scheme_string::{SchemeString, Words};
 use brakelight_scenario::traffic::Traffic;
 use brakelight_sim::{Traces, run};
 use brakelight_testkit::part::check;
@@ -22,7 +22,7 @@ struct Bottleneck {
 
 fn flow(controller: &str, count: u32) -> FlowSpec {
     let words = Words::parse(controller).expect("a spelling");
-    let controller = Spelled::from_words(words).expect("a valid controller");
+    let controller = SchemeString::from_words(words).expect("a valid controller");
     let path = vec![Hop::Link(LINK.to_string())];
     FlowSpec { count, ..FlowSpec::new("flow", controller, RTT, path) }
 }
@@ -34,7 +34,7 @@ fn fixed(queue: &'static str, mbps: u64, controller: &str, count: u32) -> Bottle
 impl Bottleneck {
     fn run(self) -> Run {
         let words = Words::parse(self.queue).expect("a spelling");
-        let queue = Spelled::from_words(words).expect("a valid queue");
+        let queue = SchemeString::from_words(words).expect("a valid queue");
         let link = LinkSpec {
             service: self.service,
             ..LinkSpec::fixed(LINK, Rate::from_mbps(1), Limit::Packets(1000), queue)

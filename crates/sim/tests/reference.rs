@@ -17,7 +17,7 @@ use brakelight_scenario::compare::Compare;
 use brakelight_scenario::reference::{Model, REAL, outside};
 use brakelight_scenario::scenario::{FlowSpec, Hop, LinkSpec, Record, Scenario, TraceOffset};
 use brakelight_scenario::scheme::Scheme;
-use brakelight_scenario::spelled::Spelled;
+use brakelight_scenario::scheme_string::SchemeString;
 use brakelight_sim::{Traces, run};
 
 /// Rows that lie outside their tolerance, by trace and scheme.
@@ -177,10 +177,11 @@ fn dumbbells_do_what_they_did_in_ns3() {
     for row in NS3 {
         let runs: Vec<_> = (1..=SEEDS)
             .map(|seed| {
-                let queue = Spelled::new(row.queue, row.queue_options).expect("a valid queue");
+                let queue = SchemeString::new(row.queue, row.queue_options).expect("a valid queue");
                 let link = LinkSpec::fixed("bottleneck", Rate::from_mbps(12), Limit::Packets(250), queue);
                 let path = vec![Hop::Link("bottleneck".to_string())];
-                let controller = Spelled::new(row.controller, row.options).expect("a registered controller");
+                let controller =
+                    SchemeString::new(row.controller, row.options).expect("a registered controller");
                 let flow = FlowSpec::new("flow", controller, Duration::from_millis(100), path);
                 let scenario = Scenario {
                     name: "ns-3".to_string(),

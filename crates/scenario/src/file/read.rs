@@ -15,7 +15,7 @@ use crate::scenario::{
     FlowSpec, Hop, LinkSpec, Record, Restart, Scenario, Service, Steps, TraceOffset, Waiting, default_bin,
     packet_sizes,
 };
-use crate::spelled::{ByName, Spelled};
+use crate::scheme_string::{ByName, SchemeString};
 
 /// What a scenario has where its file says nothing.
 const DURATION: Duration = Duration::from_secs(60);
@@ -146,7 +146,7 @@ fn link(registry: &Registry, table: LinkTable) -> Result<LinkSpec, Refusal> {
         buffer: or(table.buffer, BUFFER),
         queue: match table.queue {
             Some(given) => algorithm(registry, given, "queue")?,
-            None => Spelled::new(DEFAULT_QUEUE, &[]).expect("the default queue is registered"),
+            None => SchemeString::new(DEFAULT_QUEUE, &[]).expect("the default queue is registered"),
         },
         opportunity: or(table.opportunity, opportunity),
         overhead: or(table.overhead, overhead),
@@ -205,8 +205,8 @@ fn algorithm<C: ByName + Kind>(
     registry: &Registry,
     given: Text<Algorithm<C>>,
     key: &str,
-) -> Result<Spelled<C>, Refusal> {
-    Spelled::from_words_with(registry, given.0.words)
+) -> Result<SchemeString<C>, Refusal> {
+    SchemeString::from_words_with(registry, given.0.words)
         .map_err(|error| Refusal::new(Reason::Algorithm(error)).under(key))
 }
 

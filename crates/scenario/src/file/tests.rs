@@ -13,7 +13,7 @@ use crate::clock::Clock;
 use crate::scenario::{
     Direction, FlowSpec, Hop, LinkSpec, Record, Restart, Scenario, Service, Steps, TraceOffset, Waiting,
 };
-use crate::spelled::{Spelled, Words};
+use crate::scheme_string::{SchemeString, Words};
 use crate::testing::fuzz_inputs;
 use crate::traffic::{Arrivals, Call, Game, OnOff, RequestResponse, ShortFlows, SizeLaw, Traffic, Video};
 
@@ -101,7 +101,7 @@ fn reads_every_field() {
     assert_eq!(main.controller.name(), "newreno");
     assert_eq!(main.host, Host::Quic);
     assert_eq!(main.stop, Some(Duration::from_secs(60)));
-    let lossy = Hop::Element(Spelled::new("loss", &[("rate", "0.01")]).unwrap());
+    let lossy = Hop::Element(SchemeString::new("loss", &[("rate", "0.01")]).unwrap());
     assert_eq!(main.path, [Hop::Link("up".to_string()), lossy, Hop::Link("wired".to_string())]);
     assert_eq!(main.name_of(2), "main-3");
     assert_eq!((main.rtt_of(0), main.rtt_of(2)), (Duration::from_millis(80), Duration::from_millis(94)));
@@ -304,7 +304,7 @@ pub(crate) fn draw(random: &mut Random) -> Scenario {
     let links: Vec<LinkSpec> = (0..1 + below(random, 4))
         .map(|index| {
             let service = match below(random, 4) {
-                3 => Service::Radio(Spelled::new("wifi", &[("mcs", "1/7"), ("stations", "2")]).unwrap()),
+                3 => Service::Radio(SchemeString::new("wifi", &[("mcs", "1/7"), ("stations", "2")]).unwrap()),
                 0 => Service::Trace("a \"quoted\" \\ name\n".to_string()),
                 1 => Service::Fixed(rate(random)),
                 _ => Service::Steps(Steps {
@@ -317,8 +317,8 @@ pub(crate) fn draw(random: &mut Random) -> Scenario {
                 _ => Limit::Bytes(Bytes(70_000 + below(random, 1_000_000_000))),
             };
             let queue = match below(random, 2) {
-                0 => Spelled::new("fifo", &[]),
-                _ => Spelled::new("droptail", &[("limit", "30kB")]),
+                0 => SchemeString::new("fifo", &[]),
+                _ => SchemeString::new("droptail", &[("limit", "30kB")]),
             };
             let restarts = match (&service, below(random, 2)) {
                 (Service::Radio(_), _) | (_, 0) => Vec::new(),
@@ -341,10 +341,10 @@ pub(crate) fn draw(random: &mut Random) -> Scenario {
     let flows = (0..1 + below(random, 3)).map(|index| {
         let mut path: Vec<Hop> = links.iter().map(|link| Hop::Link(link.name.clone())).collect();
         if random.chance(0.5) {
-            let jitter = Spelled::new("jitter", &[("max", "5ms"), ("keep_order", "false")]);
+            let jitter = SchemeString::new("jitter", &[("max", "5ms"), ("keep_order", "false")]);
             path.push(Hop::Element(jitter.unwrap()));
         }
-        let controller = Spelled::new("newreno", &[("beta", "0.7")]).unwrap();
+        let controller = SchemeString::new("newreno", &[("beta", "0.7")]).unwrap();
         let mut flow = FlowSpec::new(&format!("flow.{index}"), controller, time(random), path);
         flow.count = 1 + below(random, 100) as u32;
         flow.rtt_step = Duration::from_nanos(below(random, 1_000));

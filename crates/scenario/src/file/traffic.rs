@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::tables::tables;
 use super::values::{List, Quantity};
 use crate::document::{Reason, Refusal, keys_of};
-use crate::spelled::Words;
+use crate::scheme_string::Words;
 use crate::traffic::{Arrivals, Call, Game, OnOff, RequestResponse, ShortFlows, SizeLaw, Traffic, Video};
 
 const EXPECTED: &str = "a kind of traffic: backlogged, size, on-off, short-flows, rate-limited, request-response, \

@@ -14,7 +14,7 @@ use serde::de::{Deserialize, Deserializer, Error, Unexpected, Visitor};
 use serde::{Serialize, Serializer};
 
 use crate::scenario::{TraceOffset, Waiting};
-use crate::spelled::Words;
+use crate::scheme_string::Words;
 
 /// A quantity with its unit: `"100ms"`.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -9,7 +9,7 @@ use super::traffic::TrafficEntry;
 use super::values::{Algorithm, List, Name, Quantity, Station, Step, Text, TraceName};
 use crate::clock::Clock;
 use crate::scenario::{FlowSpec, Hop, LinkSpec, Record, Restart, Scenario, Service};
-use crate::spelled::{ByName, Spelled, Words};
+use crate::scheme_string::{ByName, SchemeString, Words};
 use crate::traffic::Traffic;
 
 /// The TOML text of `scenario`.
@@ -25,7 +25,7 @@ impl Serialize for Scenario {
 }
 
 /// The tables of what decides a run of `scenario`: nothing is left out, and algorithms are spelled by their
-/// [canonical](Spelled::canonical) words. Its name decides nothing, nor does what else is kept of the run.
+/// [canonical](SchemeString::canonical) words. Its name decides nothing, nor does what else is kept of the run.
 pub(crate) fn canonical_table(scenario: &Scenario) -> ScenarioTable {
     let mut table = ScenarioTable::from(scenario);
     table.name = None;
@@ -49,8 +49,8 @@ pub(crate) fn canonical_table(scenario: &Scenario) -> ScenarioTable {
         flow.pacing_burst = Some(spec.pacing_burst);
         flow.rtt_step = Some(Quantity(spec.rtt_step));
         flow.receiver_clock = Some(ClockTable::from(&spec.receiver_clock));
-        flow.path = Some(stations(&spec.path, Spelled::canonical));
-        flow.reverse = Some(stations(&spec.reverse, Spelled::canonical));
+        flow.path = Some(stations(&spec.path, SchemeString::canonical));
+        flow.reverse = Some(stations(&spec.reverse, SchemeString::canonical));
     }
     table
 }
@@ -59,7 +59,7 @@ fn text(name: &str) -> Text<Name> {
     Text(Name(name.to_string()))
 }
 
-fn spelled<C: ByName>(given: &Spelled<C>) -> Text<Algorithm<C>> {
+fn in_words<C: ByName>(given: &SchemeString<C>) -> Text<Algorithm<C>> {
     Text(Algorithm::new(given.words().clone()))
 }
 
@@ -95,7 +95,7 @@ impl From<&LinkSpec> for LinkTable {
         let mut table = LinkTable {
             name: Some(text(&link.name)),
             buffer: Some(Quantity(link.buffer)),
-            queue: Some(spelled(&link.queue)),
+            queue: Some(in_words(&link.queue)),
             opportunity: Some(Quantity(link.opportunity)),
             overhead: Some(Quantity(link.overhead)),
             restarts: (!link.restarts.is_empty())
@@ -110,7 +110,7 @@ impl From<&LinkSpec> for LinkTable {
                 table.steps = Some(List(schedule.steps.iter().map(step).collect()));
                 table.repeat = Some(schedule.repeat);
             }
-            Service::Radio(radio) => table.radio = Some(spelled(radio)),
+            Service::Radio(radio) => table.radio = Some(in_words(radio)),
         }
         table
     }
@@ -131,8 +131,8 @@ impl From<&FlowSpec> for FlowTable {
         FlowTable {
             name: Some(text(&flow.name)),
             count: Some(flow.count),
-            controller: Some(spelled(&flow.controller)),
-            feedback: Some(spelled(&flow.feedback)),
+            controller: Some(in_words(&flow.controller)),
+            feedback: Some(in_words(&flow.feedback)),
             host: Some(Text(flow.host)),
             ack_every: Some(flow.ack_every),
             mss: Some(Quantity(flow.mss)),
@@ -154,7 +154,7 @@ impl From<&FlowSpec> for FlowTable {
     }
 }
 
-fn stations(hops: &[Hop], spell: impl Fn(&Spelled<ElementConfig>) -> Words) -> List<Text<Station>> {
+fn stations(hops: &[Hop], spell: impl Fn(&SchemeString<ElementConfig>) -> Words) -> List<Text<Station>> {
     let words = |hop: &Hop| match hop {
         Hop::Link(name) => Words { name: name.clone(), options: Vec::new() },
         Hop::Element(element) => spell(element),

@@ -6,7 +6,7 @@ use brakelight_core::units::Bytes;
 
 use super::*;
 use crate::file::{draw, read};
-use crate::spelled::Spelled;
+use crate::scheme_string::SchemeString;
 
 const FIRST: &str = r#"
 name = "first"
@@ -139,7 +139,7 @@ fn defaults_written_out_name_the_same_algorithm() {
     let mut written = 0;
     for entry in CONTROLLERS {
         let canonical = |options: &[(&str, &str)]| {
-            Some(Spelled::<ControllerConfig>::new(entry.name, options).ok()?.canonical())
+            Some(SchemeString::<ControllerConfig>::new(entry.name, options).ok()?.canonical())
         };
         let plain = canonical(&[]);
         assert!(plain.is_some(), "{}", entry.name);

@@ -31,7 +31,7 @@ pub struct Recipe {
     /// What it stands for, and where its numbers come from.
     pub about: String,
     /// Its period, in whole milliseconds; 1 ms to 1 h.
-    #[serde(with = "spelled")]
+    #[serde(with = "as_text")]
     pub duration: Duration,
     /// The seed of a random trace.
     #[serde(default)]
@@ -49,10 +49,10 @@ pub struct Recipe {
 #[serde(deny_unknown_fields)]
 pub struct Step {
     /// How long, in whole milliseconds.
-    #[serde(with = "spelled")]
+    #[serde(with = "as_text")]
     pub lasts: Duration,
     /// How fast; zero is an outage.
-    #[serde(with = "spelled")]
+    #[serde(with = "as_text")]
     pub rate: Rate,
 }
 
@@ -61,7 +61,7 @@ pub struct Step {
 #[serde(deny_unknown_fields)]
 pub struct Cellular {
     /// Mean rate of the trace, outages included, in 1500-byte opportunities; 10 kbit/s to 10 Gbit/s.
-    #[serde(with = "spelled")]
+    #[serde(with = "as_text")]
     pub mean: Rate,
     /// Median signal-to-noise ratio, dB, -20 to 60.
     pub snr: f64,
@@ -73,7 +73,7 @@ pub struct Cellular {
     /// Opportunities that come at once, mean of a geometric law; 1 to 1000.
     pub burst: f64,
     /// The link's time slot, in whole milliseconds: opportunities come at its multiples.
-    #[serde(default = "Cellular::default_slot", with = "spelled")]
+    #[serde(default = "Cellular::default_slot", with = "as_text")]
     pub slot: Duration,
     /// Times without any opportunity, if there are any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -93,7 +93,7 @@ pub struct Fading {
     /// Its standard deviation, dB, 0 to 30.
     pub sigma: f64,
     /// Its correlation time, at least 1 ms: after that long, 1/e of a deviation is left.
-    #[serde(with = "spelled")]
+    #[serde(with = "as_text")]
     pub lasts: Duration,
 }
 
@@ -102,13 +102,13 @@ pub struct Fading {
 #[serde(deny_unknown_fields)]
 pub struct Outages {
     /// Mean time between the end of one and the beginning of the next.
-    #[serde(with = "spelled")]
+    #[serde(with = "as_text")]
     pub every: Duration,
     /// None is shorter.
-    #[serde(with = "spelled")]
+    #[serde(with = "as_text")]
     pub shortest: Duration,
     /// None is longer.
-    #[serde(with = "spelled")]
+    #[serde(with = "as_text")]
     pub longest: Duration,
     /// P(longer than d) falls as d^-exponent; 0.1 to 10.
     pub exponent: f64,
@@ -119,10 +119,10 @@ pub struct Outages {
 #[serde(deny_unknown_fields)]
 pub struct Blockage {
     /// Mean time with a clear view.
-    #[serde(with = "spelled")]
+    #[serde(with = "as_text")]
     pub every: Duration,
     /// Mean time without.
-    #[serde(with = "spelled")]
+    #[serde(with = "as_text")]
     pub lasts: Duration,
     /// What it costs, dB, 0 to 60.
     pub loss: f64,
@@ -133,10 +133,10 @@ pub struct Blockage {
 #[serde(deny_unknown_fields)]
 pub struct Handover {
     /// The interval.
-    #[serde(with = "spelled")]
+    #[serde(with = "as_text")]
     pub every: Duration,
     /// How long nothing can be sent.
-    #[serde(with = "spelled")]
+    #[serde(with = "as_text")]
     pub gap: Duration,
     /// Standard deviation of the SNR from path to path, dB, 0 to 30.
     pub sigma: f64,
@@ -311,7 +311,7 @@ fn millis(
 }
 
 /// Quantities as people spell them, `12Mbps` and `100ms`.
-mod spelled {
+mod as_text {
     use super::{Deserialize, Deserializer, FromStr, ParseError, Serializer, fmt};
 
     pub fn serialize<T: fmt::Display, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {

@@ -64,9 +64,9 @@ impl fmt::Display for Words {
     }
 }
 
-/// Checked settings that still know how they were spelled.
+/// An algorithm's validated settings, with the words of the scheme string or file that asked for them.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Spelled<C> {
+pub struct SchemeString<C> {
     words: Words,
     config: C,
 }
@@ -77,11 +77,11 @@ pub trait ByName: Sized {
     fn by_name(registry: &Registry, name: &str, options: &[(&str, &str)]) -> Result<Self, BuildError>;
     /// The registered name, whatever alias was given.
     fn registered_name(&self) -> &'static str;
-    /// Every option with its value, in the one spelling that it has whatever it was given in.
+    /// Returns every option with its value in canonical form.
     fn settings(&self) -> Settings;
 }
 
-impl<C: ByName> Spelled<C> {
+impl<C: ByName> SchemeString<C> {
     /// The settings of the algorithm called `name` among those that Brakelight brings, with `options` applied in order.
     pub fn new(name: &str, options: &[(&str, &str)]) -> Result<Self, BuildError> {
         Self::from_words(Words::new(name, options))
@@ -107,60 +107,60 @@ impl<C: ByName> Spelled<C> {
             });
         }
         words.name = config.registered_name().to_string();
-        Ok(Spelled { words, config })
+        Ok(SchemeString { words, config })
     }
 
-    /// The words.
+    /// Returns the words as they were given, with the registered name for an alias.
     pub fn words(&self) -> &Words {
         &self.words
     }
 
-    /// The words that everybody would give who wants the same settings: every option of the algorithm, sorted by name, each with
-    /// its value in the one spelling that it has.
+    /// Returns the canonical words: every option of the algorithm, sorted by name, each with its value in canonical form. Equal
+    /// settings have equal canonical words.
     ///
     /// ```
     /// use brakelight_core::registry::QueueConfig;
-    /// use brakelight_scenario::spelled::Spelled;
+    /// use brakelight_scenario::scheme_string::SchemeString;
     ///
-    /// let queue = Spelled::<QueueConfig>::new("droptail", &[("limit", "1500B")]).unwrap();
+    /// let queue = SchemeString::<QueueConfig>::new("droptail", &[("limit", "1500B")]).unwrap();
     /// assert_eq!(queue.canonical().to_string(), "droptail:limit=1.5kB");
     /// ```
     pub fn canonical(&self) -> Words {
         Words::canonical(&self.words.name, self.config.settings())
     }
 
-    /// The settings.
+    /// Returns the settings.
     pub fn config(&self) -> &C {
         &self.config
     }
 }
 
-impl Spelled<FeedbackConfig> {
+impl SchemeString<FeedbackConfig> {
     /// The feedback that a controller brings.
     pub fn brought_by(controller: &ControllerConfig) -> Self {
         let config = controller.feedback();
-        Spelled { words: Words::new(config.name(), controller.feedback_options()), config }
+        SchemeString { words: Words::new(config.name(), controller.feedback_options()), config }
     }
 }
 
-impl Spelled<QueueConfig> {
+impl SchemeString<QueueConfig> {
     /// The queue that takes its place, with the same options, where flows pass that do not speak its encoding.
     pub fn beside_others(&self) -> Option<Self> {
         let name = self.traits().beside_others?;
         let words = Words { name: name.to_string(), options: self.words.options.clone() };
         match &self.config {
             QueueConfig::Custom(custom) => {
-                custom.beside_others().map(|config| Spelled { words, config: config.clone() })
+                custom.beside_others().map(|config| SchemeString { words, config: config.clone() })
             }
             _ => Some(
-                Spelled::from_words(words)
+                SchemeString::from_words(words)
                     .expect("the queue that takes another's place takes all its options"),
             ),
         }
     }
 }
 
-impl<C> Deref for Spelled<C> {
+impl<C> Deref for SchemeString<C> {
     type Target = C;
     fn deref(&self) -> &C {
         &self.config
