@@ -194,7 +194,7 @@ impl CustomTraffic {
         self.settings.name()
     }
 
-    /// Every option with its value, in the one spelling that it has whatever it was given in.
+    /// Returns every option with its value in canonical form: equal settings read the same.
     pub fn settings(&self) -> parameters::Settings {
         self.settings.settings()
     }

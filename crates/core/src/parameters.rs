@@ -204,7 +204,7 @@ pub trait Parameters: Default + Clone {
     /// Every field, for people.
     fn describe() -> alloc::vec::Vec<Parameter>;
 
-    /// Every field by name, with its value in the one spelling that it has whatever it was given in.
+    /// Returns every field by name with its value in canonical form: equal settings read the same.
     fn settings(&self) -> Settings;
 
     /// The defaults with `options` applied in order.

@@ -73,7 +73,7 @@ macro_rules! elements {
                 }
             }
 
-            /// Every option with its value, in the one spelling that it has whatever it was given in.
+            /// Returns every option with its value in canonical form: equal settings read the same.
             pub fn settings(&self) -> Settings {
                 match self {
                     $( ElementConfig::$Var(config) => config.settings(), )*
@@ -238,7 +238,7 @@ macro_rules! radios {
                 }
             }
 
-            /// Every option with its value, in the one spelling that it has whatever it was given in.
+            /// Returns every option with its value in canonical form: equal settings read the same.
             pub fn settings(&self) -> Settings {
                 match self {
                     $( RadioConfig::$Var(config) => config.settings(), )*

@@ -148,7 +148,7 @@ macro_rules! make_controllers {
                 }
             }
 
-            /// Every option with its value, in the one spelling that it has whatever it was given in.
+            /// Returns every option with its value in canonical form: equal settings read the same.
             pub fn settings(&self) -> Settings {
                 match self {
                     $( ControllerConfig::$Var(config) => config.settings(), )*
@@ -270,7 +270,7 @@ macro_rules! make_feedbacks {
                 }
             }
 
-            /// Every option with its value, in the one spelling that it has whatever it was given in.
+            /// Returns every option with its value in canonical form: equal settings read the same.
             pub fn settings(&self) -> Settings {
                 match self {
                     $( FeedbackConfig::$Var(config) => config.settings(), )*
@@ -356,7 +356,7 @@ macro_rules! make_queues {
                 }
             }
 
-            /// Every option with its value, in the one spelling that it has whatever it was given in.
+            /// Returns every option with its value in canonical form: equal settings read the same.
             pub fn settings(&self) -> Settings {
                 match self {
                     $( QueueConfig::$Var(config) => config.settings(), )*

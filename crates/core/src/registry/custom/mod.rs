@@ -179,7 +179,7 @@ macro_rules! settings_in_a_box {
                 self.settings.name()
             }
 
-            /// Every option with its value, in the one spelling that it has whatever it was given in.
+            /// Returns every option with its value in canonical form: equal settings read the same.
             pub fn settings(&self) -> crate::parameters::Settings {
                 self.settings.settings()
             }
