@@ -29,10 +29,10 @@
 //! w_abc starts at the initial window, has no slow start (accelerates double it per round trip), and ignores losses
 //! (open-questions#X-16). w_nonabc is a whole controller of its own, slow start and timeouts included, that
 //! hears every event. The cap is applied at the end of every ACK, to what was in flight just before it, so
-//! that an ACK which empties the pipe does not empty the windows, and it clips the stored windows: Cubic
+//! that an ACK which empties the pipe does not empty the windows, and it bounds the stored windows: Cubic
 //! keeps its W_max and its epoch, so it can rise at once when more comes into flight (open-questions#X-14).
 //! The cap's floor is the initial window of RFC 6928, for the same reason: a flow that its application held
-//! back starts again as a new one would. No ACK, no cap: neither a loss nor a timeout clips. A window that
+//! back starts again as a new one would. No ACK, no cap: neither a loss nor a timeout applies it. A window that
 //! brakes shrink stops at two packets, which one delayed ACK answers (open-questions#X-15).
 //!
 //! `other` puts another controller that works by drops, CE and delay in Cubic's place ([`Other`]). One that paces counts
@@ -416,7 +416,7 @@ impl Controller for Abc {
         if self.marks_are_spoiled() {
             self.w_abc_bytes = most.as_f64();
         }
-        self.clip(most);
+        self.cap_cwnd(most);
     }
 
     fn on_loss(&mut self, event: &LossEvent) {
@@ -472,10 +472,10 @@ impl Controller for Abc {
         }
     }
 
-    fn clip(&mut self, most: Bytes) {
+    fn cap_cwnd(&mut self, most: Bytes) {
         self.w_abc_bytes = self.w_abc_bytes.min(most.as_f64()).max(self.mss.as_f64());
         if let Some(second) = &mut self.second {
-            second.clip(most);
+            second.cap_cwnd(most);
         }
     }
 

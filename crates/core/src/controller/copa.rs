@@ -302,7 +302,7 @@ impl Controller for Copa {
         self.held = 0;
     }
 
-    fn clip(&mut self, most: Bytes) {
+    fn cap_cwnd(&mut self, most: Bytes) {
         self.cwnd_pkts = self.cwnd_pkts.min(most.as_f64() / self.mss.as_f64()).max(1.0);
     }
 

@@ -218,7 +218,7 @@ impl Controller for Ctcp {
         }
     }
 
-    fn clip(&mut self, most: Bytes) {
+    fn cap_cwnd(&mut self, most: Bytes) {
         let most_pkts = self.packets(most);
         self.windows.cwnd_pkts = self.windows.cwnd_pkts.min(most_pkts).max(1.0);
         self.windows.dwnd_pkts = self.windows.dwnd_pkts.min((most_pkts - self.windows.cwnd_pkts).max(0.0));

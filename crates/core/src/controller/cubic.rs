@@ -410,7 +410,7 @@ impl Controller for Cubic {
         }
     }
 
-    fn clip(&mut self, most: Bytes) {
+    fn cap_cwnd(&mut self, most: Bytes) {
         self.model.cwnd_pkts = self.model.cwnd_pkts.min(self.packets(most)).max(1.0);
     }
 

@@ -148,7 +148,7 @@ impl Controller for External {
 
     fn on_timeout(&mut self, _event: &TimeoutEvent) {}
 
-    fn clip(&mut self, most: Bytes) {
+    fn cap_cwnd(&mut self, most: Bytes) {
         self.cwnd = self.cwnd.min(most).max(self.mss);
     }
 

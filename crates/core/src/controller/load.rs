@@ -150,7 +150,7 @@ impl LoadWindow {
         self.cwnd_bytes = left.max(self.mss).as_f64();
     }
 
-    pub(super) fn clip(&mut self, most: Bytes) {
+    pub(super) fn cap_cwnd(&mut self, most: Bytes) {
         self.cwnd_bytes = self.cwnd_bytes.min(most.as_f64()).max(self.mss.as_f64());
     }
 
@@ -283,8 +283,8 @@ macro_rules! window_methods {
             self.window.on_recovery_exit();
         }
 
-        fn clip(&mut self, most: $crate::units::Bytes) {
-            self.window.clip(most);
+        fn cap_cwnd(&mut self, most: $crate::units::Bytes) {
+            self.window.cap_cwnd(most);
         }
 
         fn on_mtu_change(&mut self, mss: $crate::units::Bytes) {

@@ -117,9 +117,9 @@ dispatched! {
         /// The flow sends again after nothing was in flight for longer than its RTO.
         fn on_idle_restart(&mut self, _event: &IdleEvent) {}
 
-        /// Lowers the window to `most`, which is at least one packet, and keeps everything the window is computed from, so
-        /// that it can rise again at once. A controller that holds others within a bound calls it on them.
-        fn clip(&mut self, _most: Bytes) {}
+        /// Lowers the window to `most`, which is at least one packet. Keeps all other state, so that the window can rise again
+        /// at once. A controller that bounds the window of another controller, as ABC does, calls it.
+        fn cap_cwnd(&mut self, _most: Bytes) {}
 
         /// The path's packet size changed.
         fn on_mtu_change(&mut self, _mss: Bytes) {}

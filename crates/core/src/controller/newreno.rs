@@ -135,7 +135,7 @@ impl Controller for NewReno {
         self.increase.reset();
     }
 
-    fn clip(&mut self, most: Bytes) {
+    fn cap_cwnd(&mut self, most: Bytes) {
         self.cwnd = self.cwnd.min(most).max(self.mss);
     }
 

@@ -295,7 +295,7 @@ impl Controller for Prague {
         self.in_loss = false;
     }
 
-    fn clip(&mut self, most: Bytes) {
+    fn cap_cwnd(&mut self, most: Bytes) {
         let most = libm::floor(most.as_f64() / self.mss.as_f64()).max(1.0);
         self.whole_pkts = self.whole_pkts.min(most);
     }

@@ -178,8 +178,8 @@ impl Controller for QuicDc {
         self.westwood.on_idle_restart(event);
     }
 
-    fn clip(&mut self, most: Bytes) {
-        self.westwood.clip(most);
+    fn cap_cwnd(&mut self, most: Bytes) {
+        self.westwood.cap_cwnd(most);
     }
 
     fn on_mtu_change(&mut self, mss: Bytes) {

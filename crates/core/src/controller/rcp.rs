@@ -137,7 +137,7 @@ impl Controller for Rcp {
         }
     }
 
-    fn clip(&mut self, most: Bytes) {
+    fn cap_cwnd(&mut self, most: Bytes) {
         self.most = most;
     }
 

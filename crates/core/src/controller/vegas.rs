@@ -269,7 +269,7 @@ impl Controller for Vegas {
         self.cwnd = self.cwnd.max(self.mss);
     }
 
-    fn clip(&mut self, most: Bytes) {
+    fn cap_cwnd(&mut self, most: Bytes) {
         self.cwnd = self.cwnd.min(most).max(self.mss);
     }
 

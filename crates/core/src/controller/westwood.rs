@@ -239,7 +239,7 @@ impl Controller for Westwood {
         self.bandwidth.acked = Bytes::ZERO;
     }
 
-    fn clip(&mut self, most: Bytes) {
+    fn cap_cwnd(&mut self, most: Bytes) {
         self.cwnd = self.cwnd.min(most).max(self.mss);
     }
 

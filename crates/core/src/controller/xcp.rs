@@ -153,7 +153,7 @@ impl Controller for Xcp {
         self.set(left.as_f64());
     }
 
-    fn clip(&mut self, most: Bytes) {
+    fn cap_cwnd(&mut self, most: Bytes) {
         self.set(self.cwnd_bytes.min(most.as_f64()));
     }
 

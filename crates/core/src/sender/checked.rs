@@ -557,8 +557,8 @@ impl<C: Controller> Controller for Checked<C> {
         self.inner.on_idle_restart(event);
     }
 
-    fn clip(&mut self, most: Bytes) {
-        self.inner.clip(most);
+    fn cap_cwnd(&mut self, most: Bytes) {
+        self.inner.cap_cwnd(most);
     }
 
     fn on_mtu_change(&mut self, mss: Bytes) {

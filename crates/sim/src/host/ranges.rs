@@ -15,9 +15,9 @@ impl Range {
     }
 
     /// The part of this range that lies within `start..end`, if there is any.
-    pub(super) fn clip(self, start: u32, end: u32) -> Option<Range> {
-        let clipped = Range { start: self.start.max(start), end: self.end.min(end) };
-        (clipped.start < clipped.end).then_some(clipped)
+    pub(super) fn intersect(self, start: u32, end: u32) -> Option<Range> {
+        let common = Range { start: self.start.max(start), end: self.end.min(end) };
+        (common.start < common.end).then_some(common)
     }
 }
 

@@ -51,7 +51,7 @@ enum Operation {
     Mtu {
         mss: u16,
     },
-    Clip {
+    CapCwnd {
         packets: u8,
     },
     /// The clock jumps to the controller's timer.
@@ -73,7 +73,7 @@ fn operation() -> impl Strategy<Value = Operation> {
         1 => Just(Operation::Spurious),
         1 => (1_u16..20_000).prop_map(|ms| Operation::Idle { ms }),
         1 => (200_u16..9_000).prop_map(|mss| Operation::Mtu { mss }),
-        1 => (1_u8..100).prop_map(|packets| Operation::Clip { packets }),
+        1 => (1_u8..100).prop_map(|packets| Operation::CapCwnd { packets }),
         3 => Just(Operation::Timer),
         4 => prop_oneof![0_u32..5_000, 0_u32..3_000_000].prop_map(|us| Operation::Wait { us }),
     ]
@@ -404,7 +404,9 @@ impl Host {
                 self.mss = Bytes(u64::from(mss));
                 self.controller.on_mtu_change(self.mss);
             }
-            Operation::Clip { packets } => self.controller.clip(Bytes(u64::from(packets) * self.mss.0)),
+            Operation::CapCwnd { packets } => {
+                self.controller.cap_cwnd(Bytes(u64::from(packets) * self.mss.0))
+            }
             Operation::Timer => {
                 if let Some(at) = self.controller.next_timer() {
                     self.now = self.now.max(at);

@@ -352,7 +352,7 @@ impl Controller for Machine {
         self.on_restart(event.now);
     }
 
-    fn clip(&mut self, most: Bytes) {
+    fn cap_cwnd(&mut self, most: Bytes) {
         self.cwnd = self.cwnd.min(most).max(self.mss);
     }
 

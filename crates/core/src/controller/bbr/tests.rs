@@ -169,21 +169,21 @@ fn saves_its_window(mut controller: impl Controller, name: &str) {
         );
     };
     acked_in(&mut controller, 100, RecoveryState::Open);
-    controller.clip(packets(80));
+    controller.cap_cwnd(packets(80));
     controller.on_timeout(&timeout(Time::from_millis(400), Timeout::Rto));
     within(&controller, 1);
     acked_in(&mut controller, 500, RecoveryState::Open);
     within(&controller, 80);
 
-    controller.clip(packets(20));
+    controller.cap_cwnd(packets(20));
     controller.on_timeout(&timeout(Time::from_millis(800), Timeout::Rto));
     acked_in(&mut controller, 900, RecoveryState::Open);
     within(&controller, 20);
 
-    controller.clip(packets(18));
+    controller.cap_cwnd(packets(18));
     controller.on_loss(&loss(Time::from_millis(1_000)));
     acked_in(&mut controller, 1_001, RecoveryState::Recovery);
-    controller.clip(packets(6));
+    controller.cap_cwnd(packets(6));
     controller.on_timeout(&timeout(Time::from_millis(1_300), Timeout::Rto));
     acked_in(&mut controller, 1_400, RecoveryState::Open);
     within(&controller, 18);

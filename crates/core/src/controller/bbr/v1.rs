@@ -470,7 +470,7 @@ impl Controller for Bbr {
         self.on_restart(event.now);
     }
 
-    fn clip(&mut self, most: Bytes) {
+    fn cap_cwnd(&mut self, most: Bytes) {
         self.cwnd = self.cwnd.min(most).max(self.mss);
     }
 

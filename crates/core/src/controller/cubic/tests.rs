@@ -324,7 +324,7 @@ fn a_clipped_window_keeps_its_model_and_rises_again_at_once() {
     let mut cubic = after_a_loss(&[]);
     acked(&mut cubic, Time::from_secs(1));
     let epoch = cubic.model.epoch;
-    cubic.clip(packets(10));
+    cubic.cap_cwnd(packets(10));
     assert_eq!((cubic.cwnd(), cubic.model.epoch), (packets(10), epoch));
     acked(&mut cubic, Time::from_secs(1));
     // Far below the curve the window takes half a packet per packet ACKed, or what Reno would have at once.

@@ -70,7 +70,7 @@ fn a_loss_of_a_packet_sent_before_a_delay_event_belongs_to_it() {
     settle(&mut controller);
     deliver(&mut controller, 100, 1_000, 20);
     let cwnd = controller.cwnd();
-    controller.westwood.clip(packets(3));
+    controller.westwood.cap_cwnd(packets(3));
     controller.on_loss(&LossEvent { sent_at: at(1_070), ..loss(at(1_100)) });
     assert_eq!((controller.cwnd(), controller.ssthresh()), (packets(3), Some(cwnd)));
     assert_eq!(controller.reacted_at, Some(at(1_070)));
@@ -129,7 +129,7 @@ fn clip_lowers_the_window_and_leaves_the_threshold_of_slow_start() {
     let mut controller = quicdc("20ms");
     settle(&mut controller);
     let ssthresh = controller.ssthresh();
-    controller.clip(packets(7));
+    controller.cap_cwnd(packets(7));
     assert_eq!((controller.cwnd(), controller.ssthresh()), (packets(7), ssthresh));
 }
 

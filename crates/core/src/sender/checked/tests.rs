@@ -474,8 +474,8 @@ fn the_checker_passes_on_what_it_is_asked_and_given() {
     let (mut checked, mut plain) = (Checked::strict(build("bbr")), build("bbr"));
     assert!(plain.pacing_rate().is_some());
     for most in [10, 4, 1] {
-        checked.clip(Bytes(most * MSS));
-        plain.clip(Bytes(most * MSS));
+        checked.cap_cwnd(Bytes(most * MSS));
+        plain.cap_cwnd(Bytes(most * MSS));
         assert_eq!(checked.cwnd(), Bytes(most * MSS));
         assert_eq!((checked.cwnd(), checked.pacing_rate()), (plain.cwnd(), plain.pacing_rate()));
     }

@@ -86,7 +86,7 @@ impl Sender {
         let mut fresh = std::mem::take(&mut self.fresh);
         // Oldest first, as the controller sees them.
         for block in ack.detail().ranges.iter().rev() {
-            if let Some(block) = block.clip(base, end) {
+            if let Some(block) = block.intersect(base, end) {
                 self.known.insert(block, |part| fresh.push(part));
             }
         }

@@ -183,7 +183,7 @@ impl Sender {
             self.known.remove_below(base);
         }
         for block in &ack.detail().ranges {
-            let Some(block) = block.clip(base, next) else { continue };
+            let Some(block) = block.intersect(base, next) else { continue };
             let mut fresh = std::mem::take(&mut self.fresh);
             self.known.insert(block, |part| fresh.push(part));
             for part in fresh.drain(..) {
