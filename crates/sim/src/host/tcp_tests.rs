@@ -435,7 +435,7 @@ fn a_delivered_retransmission_shows_that_the_one_before_it_is_lost() {
     assert_eq!(world.host.counters().timeouts, 0);
 }
 
-/// rfc5682 2.1, step 2b: the first ACK after a timeout that moves the left edge lets new data out before retransmissions.
+/// rfc5682 2.1, step 2b: the first ACK after a timeout that advances `snd_una` lets new data out before retransmissions.
 #[test]
 fn new_data_leaves_first_when_a_timeout_may_have_been_a_mistake() {
     let mut world = World::new(tcp(300), RTT, |now: Time, _: &SimPacket| {

@@ -125,7 +125,7 @@ fn it_is_paced_at_its_window_per_smoothed_rtt() {
 }
 
 #[test]
-fn clip_lowers_the_window_and_leaves_the_threshold_of_slow_start() {
+fn a_cap_lowers_the_window_and_leaves_the_threshold_of_slow_start() {
     let mut controller = quicdc("20ms");
     settle(&mut controller);
     let ssthresh = controller.ssthresh();

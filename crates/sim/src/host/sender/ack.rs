@@ -24,7 +24,7 @@ pub(super) struct Acked {
     pub(super) newest: Option<u32>,
     /// When the oldest and the newest packet that left only once were sent.
     pub(super) fresh: Option<(Time, Time)>,
-    /// TCP: whether the left edge moved.
+    /// TCP: whether `snd_una` advanced.
     pub(super) advanced: bool,
     /// TCP: whether a segment was newly SACKed.
     pub(super) sacked: bool,

@@ -72,7 +72,7 @@ pub(super) struct Sender {
 
     transmissions: Ring<Transmission>,
     segments: Ring<Segment>,
-    /// TCP: segments above the left edge that were SACKed. QUIC: packet numbers that were acknowledged.
+    /// TCP: segments above `snd_una` that were SACKed. QUIC: packet numbers that were acknowledged.
     known: RangeSet,
     /// Segments to send again, in the order they were declared lost.
     lost_queue: VecDeque<u32>,

@@ -58,7 +58,7 @@ pub(super) struct Tcp {
 
     pub(super) rto_at: Time,
     pub(super) backoff: u32,
-    /// Timeouts since the left edge moved last.
+    /// Timeouts since `snd_una` last advanced.
     pub(super) timeouts: u32,
     pub(super) probe_at: Time,
     /// While a tail loss probe is out: the segment count when it left, and the segment it repeated.
@@ -164,7 +164,7 @@ impl Sender {
 
     // Taking an ACK in.
 
-    /// Marks what the ACK covers: everything below its left edge, and its SACK blocks.
+    /// Marks what the ACK covers: everything below the new `snd_una`, and its SACK blocks.
     pub(super) fn acknowledge_segments(&mut self, ack: &AckBody, sum: &mut Acked) {
         let fack = self.tcp.fack;
         let una = self.segments.base();
@@ -252,8 +252,8 @@ impl Sender {
                 break;
             }
             let rtt = now.since(info.sent_at);
-            // The ACK of a retransmission may answer the original: it came too soon, or, where the left edge moved, echoes
-            // an older timestamp. (A SACK's timestamp says nothing: it stays that of the left edge.)
+            // The ACK of a retransmission may answer the original: it came too soon, or, where `snd_una` advanced, echoes
+            // an older timestamp. (A SACK's timestamp says nothing: it stays that of the segment at `snd_una`.)
             let original = rtt < self.rtt.min() || (sum.advanced && ack.echoed < info.sent_at);
             if info.retransmission && original {
                 continue;

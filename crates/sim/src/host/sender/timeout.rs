@@ -25,7 +25,7 @@ impl Sender {
         }
     }
 
-    /// A segment leaves again. The timeout of the left edge starts over (Linux 6.12 tcp_output.c,
+    /// A segment leaves again. The timeout of the segment at `snd_una` starts over (Linux 6.12 tcp_output.c,
     /// tcp_xmit_retransmit_queue).
     pub(super) fn retransmitted_tcp(&mut self, now: Time, segment: u32) {
         self.tcp.retransmitted(now);
@@ -35,7 +35,7 @@ impl Sender {
         }
     }
 
-    /// When the timeout is due that counts from the last time the left edge was sent.
+    /// When the timeout is due that counts from the last time the segment at `snd_una` was sent.
     fn timeout_of_first(&self, now: Time) -> Time {
         let first = self.segments.front().map_or(now, |first| self.transmissions[first.latest].sent_at);
         (first + self.rto()).max(now + Duration::from_nanos(1))
@@ -138,7 +138,7 @@ impl Sender {
         self.forced = Forced::Head;
     }
 
-    /// After a timeout the stream is repaired from its left edge.
+    /// After a timeout the stream is repaired from `snd_una`.
     fn requeue_lost(&mut self) {
         self.lost_queue.clear();
         for segment in self.segments.base()..self.segments.end() {
