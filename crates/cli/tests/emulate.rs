@@ -345,8 +345,8 @@ fn a_kill_of_any_of_its_processes_leaves_nothing() {
     let count = world.processes().len();
     started.child.stdout.as_ref().unwrap();
     let emulator = started.child.id() as i32;
-    let keeper = world.processes().into_iter().find(|pid| parent(*pid) == Some(emulator)).unwrap();
-    send(keeper, "KILL");
+    let owner = world.processes().into_iter().find(|pid| parent(*pid) == Some(emulator)).unwrap();
+    send(owner, "KILL");
     let (status, said, namespaces) = started.end();
     assert_eq!(code(status), 1, "{count} processes: {said}");
     assert!(said.contains("ended from outside"), "{said}");

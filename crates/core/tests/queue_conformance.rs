@@ -42,7 +42,7 @@ fn queues() -> impl Iterator<Item = Queue> {
             QueueConfig::AbcDual(config) if config.dual.buffers == Buffers::Own => 2,
             _ => 1,
         };
-        Queue { buffers, lanes_by_ecn: name == "dualpi2", acts: name != "droptail", ..Queue::new(config) }
+        Queue { buffers, classes_by_ecn: name == "dualpi2", acts: name != "droptail", ..Queue::new(config) }
     })
 }
 

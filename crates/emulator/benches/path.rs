@@ -149,7 +149,7 @@ fn start(options: &Options, up: &str, down: &str, buffer: Limit) -> Running {
         std::fs::create_dir_all(folder).expect("a folder for the log");
     }
     let spent = processor_seconds(UsageWho::RUSAGE_SELF);
-    let lane = |name: &str, service: &str, input: &Arc<Port>, output: &Arc<Port>| {
+    let direction = |name: &str, service: &str, input: &Arc<Port>, output: &Arc<Port>| {
         let mut direction = Direction::open(name, 1);
         direction.link =
             Some(Bottleneck::parse(name, service, "droptail", buffer, &Names::default()).expect("a rate"));
@@ -162,22 +162,23 @@ fn start(options: &Options, up: &str, down: &str, buffer: Limit) -> Running {
         }
         CarriedDirection { direction, input: input.clone(), output: output.clone(), watch }
     };
-    let mut lanes = vec![lane("up", up, &inside, &outside), lane("down", down, &outside, &inside)];
+    let mut directions =
+        vec![direction("up", up, &inside, &outside), direction("down", down, &outside, &inside)];
     let groups = match options.threads {
-        1 => vec![lanes],
+        1 => vec![directions],
         _ => {
-            let second = lanes.split_off(1);
-            vec![lanes, second]
+            let second = directions.split_off(1);
+            vec![directions, second]
         }
     };
     let stop = Arc::new(Stop::new().expect("an event descriptor"));
     let epoch = Epoch::start();
     let threads = groups
         .into_iter()
-        .map(|lanes| {
+        .map(|directions| {
             let (stop, settings) = (stop.clone(), options.settings.clone());
             thread::spawn(move || {
-                let finished = forward::run(lanes, &settings, epoch, &stop).expect("the path runs");
+                let finished = forward::run(directions, &settings, epoch, &stop).expect("the path runs");
                 (finished, processor_seconds(UsageWho::RUSAGE_THREAD))
             })
         })
@@ -187,7 +188,7 @@ fn start(options: &Options, up: &str, down: &str, buffer: Limit) -> Running {
 
 /// What a run came to.
 struct Ended {
-    lanes: Vec<Finished<Meter>>,
+    directions: Vec<Finished<Meter>>,
     /// Seconds of the processor: of the threads that carry packets, and of all of this process, the log's
     /// thread included.
     carrying: f64,
@@ -204,8 +205,8 @@ impl Running {
             // The log's threads may still write: the files go with their last descriptor.
             let _ = std::fs::remove_dir_all(folder);
         }
-        let lanes = ended.into_iter().flat_map(|(lanes, _)| lanes).collect();
-        Ended { lanes, carrying, all }
+        let directions = ended.into_iter().flat_map(|(directions, _)| directions).collect();
+        Ended { directions, carrying, all }
     }
 }
 
@@ -222,13 +223,13 @@ fn tcp(options: &Options, rate: &str, buffer: Limit) -> serde_json::Value {
     thread::sleep(time::Duration::from_millis(300));
     let text = running.outer.command(&format!("iperf3 -c {INNER} -t {} -J -Z", options.seconds));
     let _ = server.wait();
-    let Ended { lanes, carrying, all } = running.end();
+    let Ended { directions, carrying, all } = running.end();
     let report: serde_json::Value = serde_json::from_str(&text).expect("iperf3's JSON");
     let mut lateness = Lateness::new();
-    lanes.iter().for_each(|lane| lateness.add(&lane.lateness));
-    assert!(lanes.iter().all(|lane| lane.facts.conserved()));
-    let sum = |of: fn(&Facts) -> u64| lanes.iter().map(|lane| of(&lane.facts)).sum::<u64>();
-    let down = lanes.iter().find(|lane| lane.name == "down").expect("two directions");
+    directions.iter().for_each(|direction| lateness.add(&direction.lateness));
+    assert!(directions.iter().all(|direction| direction.facts.conserved()));
+    let sum = |of: fn(&Facts) -> u64| directions.iter().map(|direction| of(&direction.facts)).sum::<u64>();
+    let down = directions.iter().find(|direction| direction.name == "down").expect("two directions");
     let rate: Rate = rate.parse().expect("a rate");
     let received = report["end"]["sum_received"]["bits_per_second"].as_f64().unwrap_or(0.0);
     // The payload of every second but the first, in which TCP starts, with its headers: what the link
@@ -252,8 +253,8 @@ fn tcp(options: &Options, rate: &str, buffer: Limit) -> serde_json::Value {
         "refused": sum(|facts| facts.refused),
         "scheduling": down.facts.scheduling.to_string(),
     });
-    for lane in lanes {
-        Measured::of(lane).expect("the log was written");
+    for direction in directions {
+        Measured::of(direction).expect("the log was written");
     }
     report
 }

@@ -96,12 +96,12 @@ impl Path {
             direction.link = Some(Bottleneck::parse(name, rate, queue, Limit::Packets(500), &names).unwrap());
             CarriedDirection { direction, input: input.clone(), output: output.clone(), watch: () }
         };
-        let lanes = vec![carried("up", &inside, &outside), carried("down", &outside, &inside)];
+        let directions = vec![carried("up", &inside, &outside), carried("down", &outside, &inside)];
         let stop = Arc::new(Stop::new().unwrap());
         let thread = {
             let stop = stop.clone();
             thread::spawn(move || {
-                let finished = forward::run(lanes, &settings, Epoch::start(), &stop).unwrap();
+                let finished = forward::run(directions, &settings, Epoch::start(), &stop).unwrap();
                 finished.into_iter().map(|finished| finished.facts).collect()
             })
         };

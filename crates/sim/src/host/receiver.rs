@@ -69,9 +69,9 @@ pub(super) struct Receiver {
     /// TCP: a segment in each block that changed last, the newest first.
     recent: [u32; RECENT],
     duplicate: Option<Range>,
-    /// TCP: the timestamp to echo, and the cumulative acknowledgment of the last ACK (`rcv_nxt`).
+    /// TCP: the timestamp to echo, and `Last.ACK.sent` (RFC 7323).
     echoed: Time,
-    rcv_nxt: u32,
+    last_ack_sent: u32,
     /// Quick ACKs left.
     quick: u32,
     last_arrival: Time,
@@ -103,7 +103,7 @@ impl Receiver {
             recent: [u32::MAX; RECENT],
             duplicate: None,
             echoed: Time::ZERO,
-            rcv_nxt: 0,
+            last_ack_sent: 0,
             quick: QUICK_ACKS,
             last_arrival: Time::ZERO,
             largest_at: Time::ZERO,
@@ -181,7 +181,7 @@ impl Receiver {
         }
         if self.host == Host::Quic {
             self.take_number(now, number);
-        } else if segment <= self.rcv_nxt {
+        } else if segment <= self.last_ack_sent {
             // rfc7323 4.3
             self.echoed = packet.sent_at;
         }
@@ -293,7 +293,7 @@ impl Receiver {
             Host::Tcp => {
                 body.cumulative = self.next;
                 body.echoed = self.echoed;
-                self.rcv_nxt = self.next;
+                self.last_ack_sent = self.next;
                 let duplicate = self.duplicate.take();
                 if duplicate.is_none() && self.beyond.is_empty() {
                     return 0;

@@ -3,7 +3,7 @@
 //! | property | where |
 //! |---|---|
 //! | packets are conserved by id, and the right one is reported as dropped | `Tester::take`, `check_conserved` |
-//! | packets of one flow leave in the order they came, per lane of the queue | `Tester::dequeue`, `lane` |
+//! | packets of one flow leave in the order they came, per class of the queue | `Tester::dequeue`, `class` |
 //! | the counters are the sums over what is held, within the limit of each buffer | `Tester::check_conserved` |
 //! | a mark is reported where and only where the ECN field says so, and only legal changes are made | `check_mark` |
 //! | an explicit header keeps its kind and is made no more generous | `check_header` |
@@ -33,15 +33,15 @@ pub struct Queue {
     /// How many buffers of the limit's size it has.
     pub buffers: u32,
     /// Whether it keeps packets apart by their ECN field, so that a flow's packets keep their order only among those of one kind.
-    pub lanes_by_ecn: bool,
+    pub classes_by_ecn: bool,
     /// Whether it drops early, marks or writes a header when packets stand in it for seconds.
     pub acts: bool,
 }
 
 impl Queue {
-    /// A queue of one buffer and one lane that acts on standing packets.
+    /// A queue of one buffer and one class that acts on standing packets.
     pub fn new(config: QueueConfig) -> Self {
-        Queue { config, buffers: 1, lanes_by_ecn: false, acts: true }
+        Queue { config, buffers: 1, classes_by_ecn: false, acts: true }
     }
 }
 
@@ -102,10 +102,10 @@ fn legal(encoding: Encoding, before: Ecn, after: Ecn) -> bool {
     }
 }
 
-/// What keeps its order: a flow, and where a queue keeps two lanes apart by the ECN field, as DualPI2 must, a flow's
-/// packets of one lane (rfc9331 5.1: CE goes with ECT(1), whatever it was before).
-fn lane(queue: &Queue, packet: &Sample) -> (u32, bool) {
-    (packet.flow, queue.lanes_by_ecn && matches!(packet.ecn, Ecn::Ect1 | Ecn::Ce))
+/// What keeps its order: a flow, and where a queue keeps two classes apart by the ECN field, as DualPI2 must, a flow's
+/// packets of one class (rfc9331 5.1: CE goes with ECT(1), whatever it was before).
+fn class(queue: &Queue, packet: &Sample) -> (u32, bool) {
+    (packet.flow, queue.classes_by_ecn && matches!(packet.ecn, Ecn::Ect1 | Ecn::Ce))
 }
 
 /// What a queue decided: the packet's id, and its mark and what it wrote into its header, or the reason of its drop.
@@ -126,7 +126,7 @@ struct Tester<'a> {
     next_id: u64,
     /// Every packet inside, as it entered, and when.
     inside: BTreeMap<u64, (Sample, Time)>,
-    last_of_lane: BTreeMap<(u32, bool), u64>,
+    last_of_class: BTreeMap<(u32, bool), u64>,
     drops: Drops<Sample>,
     decisions: Vec<Decision>,
     operations: u64,
@@ -147,7 +147,7 @@ impl<'a> Tester<'a> {
             idle_since: Some(Time::ZERO),
             next_id: 0,
             inside: BTreeMap::new(),
-            last_of_lane: BTreeMap::new(),
+            last_of_class: BTreeMap::new(),
             drops: Drops::new(),
             decisions: Vec::new(),
             operations: 0,
@@ -198,7 +198,7 @@ impl<'a> Tester<'a> {
                 assert_eq!(left.arrived, at, "arrival time of packet {}", left.packet.id);
                 check_mark(&entered, &left.packet, left.mark);
                 let said = check_header(entered.header, left.packet.header);
-                if let Some(last) = self.last_of_lane.insert(lane(self.subject, &entered), entered.id) {
+                if let Some(last) = self.last_of_class.insert(class(self.subject, &entered), entered.id) {
                     assert!(last < entered.id, "flow {} is reordered: {last}, {}", entered.flow, entered.id);
                 }
                 self.decisions.push(Decision::Delivered(entered.id, left.mark, said));
