@@ -131,7 +131,7 @@ trait Settings: Any + Debug + Send + Sync {
     fn clone_boxed(&self) -> Box<dyn Settings>;
     fn equals(&self, other: &dyn Any) -> bool;
     fn name(&self) -> &'static str;
-    fn settings(&self) -> parameters::Settings;
+    fn settings(&self) -> parameters::OptionValues;
     fn outcome(&self) -> &'static [&'static str];
     fn offers(&self) -> Option<Rate>;
     fn build(&self, mss: Bytes) -> Box<dyn DynApplication>;
@@ -155,7 +155,7 @@ impl<A: CustomApplication> Settings for Of<A> {
     fn name(&self) -> &'static str {
         A::NAME
     }
-    fn settings(&self) -> parameters::Settings {
+    fn settings(&self) -> parameters::OptionValues {
         self.0.settings()
     }
     fn outcome(&self) -> &'static [&'static str] {
@@ -195,7 +195,7 @@ impl CustomTraffic {
     }
 
     /// Returns every option with its value in canonical form: equal settings read the same.
-    pub fn settings(&self) -> parameters::Settings {
+    pub fn settings(&self) -> parameters::OptionValues {
         self.settings.settings()
     }
 

@@ -13,7 +13,7 @@ use brakelight_emulator::command::{self, Setting};
 use brakelight_emulator::device::TunSettings;
 use brakelight_emulator::doctor::{self, State};
 use brakelight_emulator::emulation::{self, Setup};
-use brakelight_emulator::forward::Settings;
+use brakelight_emulator::forward::ForwardSettings;
 use brakelight_emulator::invoker::AsInvoker;
 use brakelight_emulator::measure::{self, Measured, Meter};
 use brakelight_emulator::meter::Live;
@@ -106,7 +106,7 @@ pub fn execute(registry: &Registry, arguments: &Arguments) -> Result<(), Failure
     let name = name(&arguments.command[0]);
     let mut threads = Vec::new();
     let mut watch = |direction: &Direction, live: &Arc<Live>| {
-        let settings = measure::Settings {
+        let settings = measure::MeasureSettings {
             measure_from: Duration::ZERO,
             bin: folder.is_some().then_some(BIN),
             log: folder
@@ -257,7 +257,7 @@ fn setup(registry: &Registry, arguments: &Arguments) -> Result<Setup, Failure> {
             &names,
         )?,
         setting: Setting { nat: arguments.nat, mtu: TunSettings::default().mtu },
-        forward: Settings::default(),
+        forward: ForwardSettings::default(),
         servers: arguments.servers.clone(),
         command: arguments.command.clone(),
         ports: Vec::new(),

@@ -5,7 +5,7 @@ use brakelight_emulator::device::TunSettings;
 use brakelight_emulator::emulation::{self, EmulationError, Setup};
 use brakelight_emulator::forward;
 use brakelight_emulator::invoker::AsInvoker;
-use brakelight_emulator::measure::{Measured, Meter, Settings};
+use brakelight_emulator::measure::{MeasureSettings, Measured, Meter};
 use brakelight_emulator::outcome::Directions;
 use brakelight_emulator::spec::Direction;
 use brakelight_emulator::workload::{Hosts, Workload};
@@ -84,7 +84,7 @@ fn one(
         up: workload.up.clone(),
         down: workload.down.clone(),
         setting: Setting { nat: false, mtu: TunSettings::default().mtu },
-        forward: forward::Settings::default(),
+        forward: forward::ForwardSettings::default(),
         servers: workload.servers(),
         command: workload.command(scratch.path()),
         ports: workload.ports(),
@@ -102,8 +102,8 @@ fn one(
         };
         let measure_from = workload.measure_from;
         let bin = scenario.record.series.then_some(scenario.record.bin);
-        let mut meter =
-            Meter::new(direction, &Settings { measure_from, bin, log, live: None }).map_err(Failure::run)?;
+        let mut meter = Meter::new(direction, &MeasureSettings { measure_from, bin, log, live: None })
+            .map_err(Failure::run)?;
         threads.extend(meter.take_log_thread());
         Ok::<_, Failure>(meter)
     };

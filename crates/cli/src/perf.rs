@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use brakelight_core::registry::{ControllerConfig, Registry};
 use brakelight_core::units::Bytes;
 use brakelight_lab::Progress;
-use brakelight_quic::adapter::{Path, Place, Settings, Unsupported};
+use brakelight_quic::adapter::{ControlSettings, Path, Place, Unsupported};
 use brakelight_quic::driver::net::Limits;
 use brakelight_quic::perf::client::{Measurement, Plan, Until, Work, measure};
 use brakelight_quic::perf::identity::{Fingerprint, Identity, Trust, read_certificates};
@@ -52,7 +52,7 @@ pub fn serve(registry: &Registry, arguments: &arguments::Server) -> Result<(), F
         bytes: arguments.max_bytes,
     };
     let token = arguments.token.as_deref().map(Token::read).transpose()?;
-    let settings = server::Settings { listen, control, identity, token, qlog, limits };
+    let settings = server::ServerSettings { listen, control, identity, token, qlog, limits };
     let server = Server::bind(&settings, text::say)?;
     text::say(&format!("listening on {}; certificate {}", server.address(), server.fingerprint()));
     server.serve();
@@ -168,14 +168,19 @@ fn resolve(text: &str) -> Result<(SocketAddr, String), Failure> {
     Ok((address, name.to_string()))
 }
 
-fn control(registry: &Registry, text: &str, place: Place, own_path: bool) -> Result<Settings, Failure> {
+fn control(
+    registry: &Registry,
+    text: &str,
+    place: Place,
+    own_path: bool,
+) -> Result<ControlSettings, Failure> {
     let words = Words::parse(text).ok_or_else(|| {
         Failure::input(format!("--controller: `{text}` is not `name` or `name:option=value,option=value`"))
     })?;
     let config = SchemeString::<ControllerConfig>::from_words_with(registry, words)
         .map_err(|error| Failure::input(format!("--controller: {error}")))?;
     let path = if own_path { Path::Own } else { Path::Public };
-    Settings::new((*config).clone(), place, path).map_err(|error| {
+    ControlSettings::new((*config).clone(), place, path).map_err(|error| {
         let hint = if matches!(error, Unsupported::Marks { .. }) { " (--own-path says so)" } else { "" };
         Failure::input(format!("--{error}{hint}"))
     })

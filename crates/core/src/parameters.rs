@@ -205,7 +205,7 @@ pub trait Parameters: Default + Clone {
     fn describe() -> alloc::vec::Vec<Parameter>;
 
     /// Returns every field by name with its value in canonical form: equal settings read the same.
-    fn settings(&self) -> Settings;
+    fn settings(&self) -> OptionValues;
 
     /// The defaults with `options` applied in order.
     fn from_options<'a>(
@@ -310,8 +310,8 @@ macro_rules! parameters {
                 $Name::new(values)
             }
 
-            fn settings(&self) -> $crate::parameters::Settings {
-                $crate::parameters::Settings::from([$(
+            fn settings(&self) -> $crate::parameters::OptionValues {
+                $crate::parameters::OptionValues::from([$(
                     (stringify!($field), $crate::parameters::Value::show(&self.values.$field)),
                 )*])
             }
@@ -336,7 +336,7 @@ macro_rules! parameters {
 }
 
 /// What [`Parameters::settings`] returns.
-pub type Settings = alloc::vec::Vec<(&'static str, String)>;
+pub type OptionValues = alloc::vec::Vec<(&'static str, String)>;
 
 /// What [`Parameters::describe`] returns.
 pub type List = alloc::vec::Vec<Parameter>;

@@ -30,7 +30,7 @@ use brakelight_core::time::Duration;
 use brakelight_core::units::{Limit, Rate};
 use brakelight_emulator::clock::{Epoch, Lateness, Stop};
 use brakelight_emulator::device::{Port, TunSettings};
-use brakelight_emulator::forward::{self, CarriedDirection, Facts, Finished, Settings};
+use brakelight_emulator::forward::{self, CarriedDirection, Facts, Finished, ForwardSettings};
 use brakelight_emulator::measure::{self, Measured, Meter};
 use brakelight_emulator::spec::{Bottleneck, Direction};
 use brakelight_scenario::trace::names::Names;
@@ -99,7 +99,7 @@ struct Options {
     seconds: u64,
     threads: usize,
     log: bool,
-    settings: Settings,
+    settings: ForwardSettings,
 }
 
 fn options() -> Options {
@@ -108,7 +108,7 @@ fn options() -> Options {
         seconds: 10,
         threads: 1,
         log: true,
-        settings: Settings::default(),
+        settings: ForwardSettings::default(),
     };
     for argument in env::args().skip(1).filter(|argument| argument.contains('=')) {
         let (name, value) = argument.split_once('=').expect("filtered");
@@ -155,7 +155,7 @@ fn start(options: &Options, up: &str, down: &str, buffer: Limit) -> Running {
             Some(Bottleneck::parse(name, service, "droptail", buffer, &Names::default()).expect("a rate"));
         let log = folder.as_ref().map(|folder| (folder.join(format!("{name}.log")), "bench".to_string()));
         let bin = options.log.then(|| Duration::from_millis(100));
-        let settings = measure::Settings { measure_from: Duration::ZERO, bin, log, live: None };
+        let settings = measure::MeasureSettings { measure_from: Duration::ZERO, bin, log, live: None };
         let mut watch = Meter::new(&direction, &settings).expect("the log can be written");
         if let Some(log) = watch.take_log_thread() {
             log.start().expect("a thread");

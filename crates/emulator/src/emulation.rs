@@ -12,7 +12,7 @@ use crate::channel::{Program, Side};
 use crate::clock::{Epoch, Stop};
 use crate::command::{CommandError, Ender, Namespaces, Setting, Signals};
 use crate::device::Port;
-use crate::forward::{self, CarriedDirection, Finished, ForwardError, Settings};
+use crate::forward::{self, CarriedDirection, Finished, ForwardError, ForwardSettings};
 use crate::namespace::build::tun_name;
 use crate::namespace::error::NamespaceError;
 use crate::spec::Direction;
@@ -28,7 +28,7 @@ pub struct Setup {
     /// Settings of the two sides.
     pub setting: Setting,
     /// Settings of the thread that carries packets.
-    pub forward: Settings,
+    pub forward: ForwardSettings,
     /// Command lines for the shell that are run on the outer side first, each waited for until it listens.
     pub servers: Vec<OsString>,
     /// The command and its arguments.

@@ -14,14 +14,14 @@
 //!
 //! A wake-up of this thread, and of the program that receives what it writes, costs more than everything else
 //! that is done for a packet. So several packets share one if that makes none of them later than
-//! [`Settings::gather`]:
+//! [`ForwardSettings::gather`]:
 //!
 //! - Packets that follow each other at a steady distance below that, as behind a link that is never idle, are
 //!   expected to continue so: the thread wakes up for the last of as many as fit. Packets at a larger
 //!   distance, or in groups as from a trace of milliseconds, are delivered when they are due.
 //! - Nothing before a delay line needs a wake-up of its own: elements keep their own time, so a link that is
 //!   polled late gives the same result as one that is polled in time.
-//! - Above [`Settings::crowded`] packets per second a direction works as network cards do at such rates: it
+//! - Above [`ForwardSettings::crowded`] packets per second a direction works as network cards do at such rates: it
 //!   polls once per `gather` instead of at every packet, and writes data in buffers of several packets if
 //!   [`segment`](crate::segment) allows it.
 //!
@@ -70,7 +70,7 @@ pub struct CarriedDirection<W> {
 
 /// Settings of the thread that carries packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct ForwardSettings {
     /// Whether to ask for SCHED_FIFO.
     pub fifo: bool,
     /// The most packets a direction may hold at once.
@@ -81,10 +81,10 @@ pub struct Settings {
     pub gather: Duration,
 }
 
-impl Default for Settings {
+impl Default for ForwardSettings {
     /// Two packets of 1500 bytes share a wake-up from 96 Mbit/s; crowded is what is above 600.
     fn default() -> Self {
-        Settings { fifo: true, slots: 1 << 18, crowded: 50_000, gather: Duration::from_micros(125) }
+        ForwardSettings { fifo: true, slots: 1 << 18, crowded: 50_000, gather: Duration::from_micros(125) }
     }
 }
 
@@ -126,7 +126,7 @@ pub struct Facts {
     pub inside: u64,
     /// Packets that were not valid IP packets and were dropped.
     pub malformed: u64,
-    /// Packets dropped because the path held [`Settings::slots`] packets already.
+    /// Packets dropped because the path held [`ForwardSettings::slots`] packets already.
     pub overrun: u64,
     /// Packets that the kernel of the other side refused.
     pub refused: u64,
@@ -191,7 +191,7 @@ pub enum ForwardError {
 /// Carries packets in all directions until `stop` is set. Times count from `epoch`.
 pub fn run<W: Watch>(
     directions: Vec<CarriedDirection<W>>,
-    settings: &Settings,
+    settings: &ForwardSettings,
     epoch: Epoch,
     stop: &Stop,
 ) -> Result<Vec<Finished<W>>, ForwardError> {

@@ -39,7 +39,7 @@ const MOST_SERIES: usize = 32;
 
 /// What to record of a direction.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct MeasureSettings {
     /// Start of the measured interval. Series and logs also cover the time before.
     pub measure_from: Duration,
     /// Width of a bin of the time series; `None` records no series.
@@ -141,7 +141,7 @@ impl Hasher for Already {
 impl Meter {
     /// The watch of `direction`, before its first packet. Its log, if it keeps one, needs [a
     /// thread](Self::take_log_thread).
-    pub fn new(direction: &Direction, settings: &Settings) -> Result<Self, LogError> {
+    pub fn new(direction: &Direction, settings: &MeasureSettings) -> Result<Self, LogError> {
         let measure_from = Time::ZERO + settings.measure_from;
         let link = direction.link.as_ref().map(|link| {
             let spec = link.spec().clone();

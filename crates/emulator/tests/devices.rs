@@ -17,7 +17,7 @@ use std::time;
 use brakelight_core::units::Limit;
 use brakelight_emulator::clock::{Epoch, Stop};
 use brakelight_emulator::device::{Port, TunSettings};
-use brakelight_emulator::forward::{self, CarriedDirection, Facts, Settings};
+use brakelight_emulator::forward::{self, CarriedDirection, Facts, ForwardSettings};
 use brakelight_emulator::spec::{Bottleneck, Direction};
 use brakelight_scenario::trace::names::Names;
 use nix::sched::{CloneFlags, unshare};
@@ -77,7 +77,7 @@ struct Path {
 impl Path {
     /// A path whose link carries `rate` both ways, or `None`, said on standard error, where it cannot be
     /// made.
-    fn new(test: &str, rate: &str, queue: &str, settings: Settings) -> Option<Path> {
+    fn new(test: &str, rate: &str, queue: &str, settings: ForwardSettings) -> Option<Path> {
         let made = || {
             let (inner, outer) = (Namespace::new()?, Namespace::new()?);
             let (inside, outside) = (inner.device(INNER, OUTER)?, outer.device(OUTER, INNER)?);
@@ -137,12 +137,12 @@ impl Path {
 }
 
 /// Each packet alone, and in buffers of several.
-fn alone() -> Settings {
-    Settings { fifo: false, crowded: u64::MAX, ..Settings::default() }
+fn alone() -> ForwardSettings {
+    ForwardSettings { fifo: false, crowded: u64::MAX, ..ForwardSettings::default() }
 }
 
-fn together() -> Settings {
-    Settings { fifo: false, crowded: 0, ..Settings::default() }
+fn together() -> ForwardSettings {
+    ForwardSettings { fifo: false, crowded: 0, ..ForwardSettings::default() }
 }
 
 #[test]

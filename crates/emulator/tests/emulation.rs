@@ -7,7 +7,7 @@ use brakelight_core::path::elements::AnyElement;
 use brakelight_core::time::{Duration, Time};
 use brakelight_emulator::command::Setting;
 use brakelight_emulator::emulation::{EmulationError, Setup, run};
-use brakelight_emulator::forward::Settings;
+use brakelight_emulator::forward::ForwardSettings;
 use brakelight_emulator::packet::IpPacket;
 use brakelight_emulator::spec::Direction;
 use brakelight_emulator::watch::Watch;
@@ -17,7 +17,7 @@ fn setup(command: &[&str]) -> Setup {
         up: Direction { delay: Duration::from_millis(1), ..Direction::open("up", 1) },
         down: Direction::open("down", 1),
         setting: Setting { nat: false, mtu: 1500 },
-        forward: Settings { fifo: false, ..Settings::default() },
+        forward: ForwardSettings { fifo: false, ..ForwardSettings::default() },
         servers: Vec::new(),
         command: command.iter().map(Into::into).collect(),
         ports: Vec::new(),

@@ -12,7 +12,7 @@ use brakelight_core::units::Limit;
 use brakelight_emulator::clock::{Epoch, Stop};
 use brakelight_emulator::device::Port;
 use brakelight_emulator::forward::{self, CarriedDirection};
-use brakelight_emulator::measure::{Measured, Meter, Settings};
+use brakelight_emulator::measure::{MeasureSettings, Measured, Meter};
 use brakelight_emulator::meter::Live;
 use brakelight_emulator::outcome::Directions;
 use brakelight_emulator::spec::{Bottleneck, Direction};
@@ -63,7 +63,7 @@ fn send(count: u64, service: &str, queue: &str) -> (Directions, u64, String) {
     let link = Bottleneck::parse("up", service, queue, Limit::Packets(50), &Names::default()).unwrap();
     let direction = Direction { link: Some(link), ..Direction::open("up", 1) };
     let live = Arc::new(Live::default());
-    let settings = Settings {
+    let settings = MeasureSettings {
         measure_from: Duration::ZERO,
         bin: Some(Duration::from_millis(20)),
         log: Some((log.clone(), "a test".to_string())),
@@ -76,7 +76,7 @@ fn send(count: u64, service: &str, queue: &str) -> (Directions, u64, String) {
     let carried = CarriedDirection { watch, direction, input, output };
     // The way back carries nothing and is there to be measured.
     let open = Direction::open("down", 1);
-    let nothing = Settings { log: None, live: None, ..settings };
+    let nothing = MeasureSettings { log: None, live: None, ..settings };
     let (input, _keep_in) = port("back in");
     let (output, _keep_out) = port("back out");
     let back =
@@ -85,7 +85,7 @@ fn send(count: u64, service: &str, queue: &str) -> (Directions, u64, String) {
     let stop = Arc::new(Stop::new().unwrap());
     let carrier = {
         let stop = stop.clone();
-        let settings = forward::Settings { fifo: false, ..forward::Settings::default() };
+        let settings = forward::ForwardSettings { fifo: false, ..forward::ForwardSettings::default() };
         thread::spawn(move || forward::run(vec![carried, back], &settings, Epoch::start(), &stop).unwrap())
     };
     let source = thread::spawn(move || {
@@ -195,8 +195,12 @@ fn a_log_that_cannot_be_written_is_refused_before_the_run() {
     let link = Bottleneck::parse("up", "12Mbps", "droptail", Limit::Packets(50), &Names::default()).unwrap();
     let direction = Direction { link: Some(link), ..Direction::open("up", 1) };
     let path = PathBuf::from("/proc/nowhere/up.log");
-    let settings =
-        Settings { measure_from: Duration::ZERO, bin: None, log: Some((path, String::new())), live: None };
+    let settings = MeasureSettings {
+        measure_from: Duration::ZERO,
+        bin: None,
+        log: Some((path, String::new())),
+        live: None,
+    };
     let error = Meter::new(&direction, &settings).unwrap_err();
     assert!(error.to_string().contains("/proc/nowhere/up.log"), "{error}");
 }

@@ -7,7 +7,7 @@ use std::error::Error;
 use std::sync::Arc;
 
 use brakelight_core::registry::ControllerConfig;
-use brakelight_quic::adapter::{Path, Place, Settings};
+use brakelight_quic::adapter::{ControlSettings, Path, Place};
 use brakelight_quic::builder::{EndpointBuilder, adapter_of};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -25,8 +25,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let crypto = Arc::new(quinn::crypto::rustls::QuicClientConfig::try_from(tls)?);
 
     // What is ours: the path is our own, so ABC may mark.
-    let builder =
-        EndpointBuilder::new(Settings::new(ControllerConfig::new("abc", &[])?, Place::Stack, Path::Own)?);
+    let builder = EndpointBuilder::new(ControlSettings::new(
+        ControllerConfig::new("abc", &[])?,
+        Place::Stack,
+        Path::Own,
+    )?);
     let mut endpoint = builder.endpoint(std::net::UdpSocket::bind("0.0.0.0:0")?, None)?;
     endpoint.set_default_client_config(builder.client(crypto, quinn::TransportConfig::default()));
 

@@ -59,7 +59,7 @@ pub fn hash16(wire: u64) -> u16 {
 
 /// What a connection's congestion control is made of.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct ControlSettings {
     controller: ControllerConfig,
     place: Place,
     /// The window before the first ACK, in packets, unless the controller sets its own.
@@ -74,13 +74,13 @@ pub struct Settings {
     pub receive_times: bool,
 }
 
-impl Settings {
-    /// Settings with the defaults of RFC 9002, if `controller` can run at `place` on `path`.
+impl ControlSettings {
+    /// Returns settings with the defaults of RFC 9002, or why `controller` cannot run at `place` on `path`.
     pub fn new(controller: ControllerConfig, place: Place, path: Path) -> Result<Self, Unsupported> {
         support::check(&controller, place, path)?;
         let random = Random::stream(0, "controller");
         let receive_times = controller.feedback().carries() == Carries::ReceiveTimes;
-        Ok(Settings {
+        Ok(ControlSettings {
             controller,
             place,
             initial_window: 10,
@@ -98,7 +98,7 @@ impl Settings {
 
     /// The same under our driver, where all runs that runs in an application of quinn.
     pub fn under_driver(self) -> Self {
-        Settings { place: Place::Driver, ..self }
+        ControlSettings { place: Place::Driver, ..self }
     }
 
     /// Who sends its packets.
@@ -115,7 +115,7 @@ impl Settings {
 /// One connection's congestion controller, adapted to the QUIC stack. The stack, the tap and observers share it.
 #[derive(Debug)]
 pub struct ControllerAdapter {
-    settings: Settings,
+    settings: ControlSettings,
     tapped: bool,
     /// The window in an application of quinn, which asks for it twice per packet, or [`UNKNOWN`]. Written under the lock.
     window: AtomicU64,
@@ -134,7 +134,7 @@ struct Inner {
 impl ControllerAdapter {
     /// Returns the adapter of a connection that has not begun. Time zero is `base` on the stack's clock, or the connection's
     /// first instant where `base` is `None`.
-    pub fn new(settings: Settings, tapped: bool, base: Option<Instant>) -> Self {
+    pub fn new(settings: ControlSettings, tapped: bool, base: Option<Instant>) -> Self {
         let inner = Mutex::new(Inner { base, ..Inner::default() });
         ControllerAdapter { settings, tapped, window: AtomicU64::new(UNKNOWN), inner }
     }
@@ -404,14 +404,14 @@ thread_local! {
 /// Makes controllers for a quinn endpoint.
 #[derive(Debug)]
 pub struct Factory {
-    settings: Settings,
+    settings: ControlSettings,
     /// The one connection it is for, if it is for one.
     only: Option<Arc<ControllerAdapter>>,
 }
 
 impl Factory {
     /// A factory for any number of connections.
-    pub fn new(settings: Settings) -> Arc<Self> {
+    pub fn new(settings: ControlSettings) -> Arc<Self> {
         Arc::new(Factory { settings, only: None })
     }
 

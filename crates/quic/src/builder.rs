@@ -2,11 +2,11 @@
 //! factory, the tap around the TLS configuration and the socket that sets the ECN field of each packet.
 //!
 //! ```no_run
-//! use brakelight_quic::adapter::{Path, Place, Settings};
+//! use brakelight_quic::adapter::{ControlSettings, Path, Place};
 //! use brakelight_quic::builder::EndpointBuilder;
 //! # fn application(crypto: std::sync::Arc<dyn quinn::crypto::ClientConfig>) -> Result<(), Box<dyn std::error::Error>> {
 //! let controller = brakelight_core::registry::ControllerConfig::new("abc", &[])?;
-//! let builder = EndpointBuilder::new(Settings::new(controller, Place::Stack, Path::Own)?);
+//! let builder = EndpointBuilder::new(ControlSettings::new(controller, Place::Stack, Path::Own)?);
 //! let mut endpoint = builder.endpoint(std::net::UdpSocket::bind("[::]:0")?, None)?;
 //! endpoint.set_default_client_config(builder.client(crypto, quinn::TransportConfig::default()));
 //! # Ok(())
@@ -20,7 +20,7 @@ use std::sync::Arc;
 use brakelight_core::ecn::{Ecn, Encoding};
 use quinn::crypto::{ClientConfig, ServerConfig};
 
-use crate::adapter::{ControllerAdapter, Factory, QuinnController, Settings};
+use crate::adapter::{ControlSettings, ControllerAdapter, Factory, QuinnController};
 use crate::socket::StampingSocket;
 use crate::stamps::Stamps;
 use crate::tap::Tap;
@@ -36,7 +36,7 @@ pub struct EndpointBuilder {
 
 impl EndpointBuilder {
     /// Returns a builder for connections that `settings` control.
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: ControlSettings) -> Self {
         let encoding = settings.encoding();
         let marks = !matches!(encoding, Encoding::None | Encoding::Classic);
         let factory = Factory::new(settings);

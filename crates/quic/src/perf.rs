@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use quinn::TransportConfig;
 
-use crate::adapter::Settings;
+use crate::adapter::ControlSettings;
 use crate::builder::EndpointBuilder;
 
 pub mod client;
@@ -38,7 +38,7 @@ const SOCKET_BUFFER: usize = 4 << 20;
 #[derive(Clone, Debug)]
 pub enum Control {
     /// One of ours, under our driver or in async quinn as its settings say.
-    Ours(Box<Settings>),
+    Ours(Box<ControlSettings>),
     /// quinn's Cubic, without any part of ours: what ours are compared with.
     StockCubic,
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use brakelight_core::registry::ControllerConfig;
 use brakelight_quic::adapter::support::valid;
-use brakelight_quic::adapter::{ControllerAdapter, Path, Place, Settings, Times};
+use brakelight_quic::adapter::{ControlSettings, ControllerAdapter, Path, Place, Times};
 use brakelight_quic::driver::net::{Hub, Opening};
 use bytes::Bytes;
 
@@ -19,7 +19,7 @@ async fn send(receiver: Receiver, controller: &str, bytes: usize) -> (String, Ar
     let identity = Identity::new();
     let server = support::receive(receiver, &identity);
     let config = ControllerConfig::new(controller, &[]).unwrap();
-    let settings = Settings::new(config, Place::Driver, Path::Own).unwrap();
+    let settings = ControlSettings::new(config, Place::Driver, Path::Own).unwrap();
     let hub = Hub::bind((Ipv4Addr::LOCALHOST, 0).into(), settings, None, 1 << 20).unwrap();
     let crypto = support::client_crypto(&identity);
     let connection = hub.connect(crypto, Opening::default(), server, "localhost").unwrap();
@@ -69,7 +69,7 @@ fn a_connection_ends_with_its_hub() {
         // Nobody answers there: it is a socket of this test.
         let silent = std::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let config = ControllerConfig::new("bbr", &[]).unwrap();
-        let settings = Settings::new(config, Place::Driver, Path::Own).unwrap();
+        let settings = ControlSettings::new(config, Place::Driver, Path::Own).unwrap();
         let hub = Hub::bind((Ipv4Addr::LOCALHOST, 0).into(), settings, None, 1 << 16).unwrap();
         let crypto = support::client_crypto(&Identity::new());
         let server = silent.local_addr().unwrap();

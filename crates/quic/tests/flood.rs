@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use brakelight_core::registry::ControllerConfig;
-use brakelight_quic::adapter::{Path, Place, Settings};
+use brakelight_quic::adapter::{ControlSettings, Path, Place};
 use brakelight_quic::perf::client::{Plan, Until, Work, measure};
 use brakelight_quic::perf::identity::{Identity, Trust};
 use brakelight_quic::perf::server::{self, Server};
@@ -32,14 +32,14 @@ const CALM: Duration = Duration::from_secs(60);
 /// The longest that the client may wait; a loaded machine makes it wait besides.
 const SERVED_WITHIN: Duration = Duration::from_secs(1);
 
-fn settings() -> Settings {
+fn settings() -> ControlSettings {
     let cubic = ControllerConfig::new("cubic", &[]).unwrap();
-    Settings::new(cubic, Place::Driver, Path::Own).unwrap()
+    ControlSettings::new(cubic, Place::Driver, Path::Own).unwrap()
 }
 
 /// Serves until the process is killed.
 fn serve() -> ! {
-    let settings = server::Settings {
+    let settings = server::ServerSettings {
         listen: (Ipv4Addr::LOCALHOST, 0).into(),
         control: settings(),
         identity: Identity::self_signed(),

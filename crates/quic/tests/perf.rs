@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use brakelight_core::registry::ControllerConfig;
 use brakelight_core::units::Bytes;
-use brakelight_quic::adapter::{Path, Place, Settings};
+use brakelight_quic::adapter::{ControlSettings, Path, Place};
 use brakelight_quic::perf::client::{Measurement, Plan, Until, Work, measure};
 use brakelight_quic::perf::identity::{Fingerprint, Identity, Trust};
 use brakelight_quic::perf::qlog::Logs;
@@ -13,8 +13,8 @@ use brakelight_quic::perf::server::{self, Server};
 use brakelight_quic::perf::token::Token;
 use brakelight_quic::perf::{Control, Error};
 
-fn settings(name: &str, place: Place) -> Settings {
-    Settings::new(ControllerConfig::new(name, &[]).unwrap(), place, Path::Own).unwrap()
+fn settings(name: &str, place: Place) -> ControlSettings {
+    ControlSettings::new(ControllerConfig::new(name, &[]).unwrap(), place, Path::Own).unwrap()
 }
 
 /// Under our driver.
@@ -33,7 +33,7 @@ fn serve(controller: &str) -> (SocketAddr, Fingerprint) {
 }
 
 fn serve_and_log(controller: &str, qlog: Option<Logs>) -> (SocketAddr, Fingerprint) {
-    let settings = server::Settings {
+    let settings = server::ServerSettings {
         listen: (Ipv4Addr::LOCALHOST, 0).into(),
         control: settings(controller, Place::Driver),
         identity: Identity::self_signed(),
@@ -69,7 +69,7 @@ fn run(plan: &Plan) -> Measurement {
 #[test]
 fn a_server_with_a_token_serves_those_who_know_it() {
     let token = |secret: &[u8]| Some(Token::new(secret).unwrap());
-    let settings = server::Settings {
+    let settings = server::ServerSettings {
         listen: (Ipv4Addr::LOCALHOST, 0).into(),
         control: settings("cubic", Place::Driver),
         identity: Identity::self_signed(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use brakelight_core::registry::ControllerConfig;
-use brakelight_quic::adapter::{Path, Place, Settings};
+use brakelight_quic::adapter::{ControlSettings, Path, Place};
 use brakelight_quic::perf::client::{Plan, Until, Work, measure};
 use brakelight_quic::perf::identity::{Identity, Trust};
 use brakelight_quic::perf::server::{self, Server};
@@ -13,13 +13,13 @@ use brakelight_quic::perf::{Control, wire};
 use quinn_proto::crypto::rustls::QuicClientConfig;
 use quinn_proto::{ClientConfig, Endpoint, EndpointConfig};
 
-fn settings() -> Settings {
+fn settings() -> ControlSettings {
     let cubic = ControllerConfig::new("cubic", &[]).unwrap();
-    Settings::new(cubic, Place::Driver, Path::Own).unwrap()
+    ControlSettings::new(cubic, Place::Driver, Path::Own).unwrap()
 }
 
 fn serve() -> SocketAddr {
-    let settings = server::Settings {
+    let settings = server::ServerSettings {
         listen: (Ipv4Addr::LOCALHOST, 0).into(),
         control: settings(),
         identity: Identity::self_signed(),

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::ops::Deref;
 
-use brakelight_core::parameters::{ParameterError, Settings};
+use brakelight_core::parameters::{OptionValues, ParameterError};
 use brakelight_core::path::elements::{ElementConfig, RadioConfig};
 use brakelight_core::registry::{BuildError, ControllerConfig, FeedbackConfig, QueueConfig, Registry};
 
@@ -28,7 +28,7 @@ impl Words {
     }
 
     /// `name` with `settings`, sorted.
-    pub(crate) fn canonical(name: &str, settings: Settings) -> Self {
+    pub(crate) fn canonical(name: &str, settings: OptionValues) -> Self {
         let own = |(name, text): (&str, String)| (name.to_string(), text);
         let mut options: Options = settings.into_iter().map(own).collect();
         options.sort();
@@ -78,7 +78,7 @@ pub trait ByName: Sized {
     /// The registered name, whatever alias was given.
     fn registered_name(&self) -> &'static str;
     /// Returns every option with its value in canonical form.
-    fn settings(&self) -> Settings;
+    fn settings(&self) -> OptionValues;
 }
 
 impl<C: ByName> SchemeString<C> {
@@ -176,7 +176,7 @@ macro_rules! by_name {
             fn registered_name(&self) -> &'static str {
                 self.name()
             }
-            fn settings(&self) -> Settings {
+            fn settings(&self) -> OptionValues {
                 <$Config>::settings(self)
             }
         })*

@@ -6,7 +6,7 @@ use std::time::Instant;
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Limit, Rate};
 use brakelight_tcp::error::Error;
-use brakelight_tcp::qdisc::{self, Buffer, Counts, Qdisc, ROOT, Settings};
+use brakelight_tcp::qdisc::{self, Buffer, Counts, Qdisc, QdiscSettings, ROOT};
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
@@ -164,7 +164,7 @@ fn std_time(time: Duration) -> std::time::Duration {
 fn set(arguments: &Set) -> Result<(), Failure> {
     let too_much =
         |what: &str| Failure::input(format!("--buffer is too large: valid is below 4294967296 {what}"));
-    let settings = Settings {
+    let settings = QdiscSettings {
         rate_bps: arguments.rate.map(Rate::bps),
         shape: !arguments.unshaped,
         buffer: match arguments.buffer {

@@ -17,7 +17,7 @@ use brakelight_core::queue::{Place, Queue};
 use brakelight_core::random::Random;
 use brakelight_core::time::{Duration as CoreDuration, Time};
 use brakelight_core::units::{Bytes, Limit, Rate};
-use brakelight_tcp::qdisc::{self, Buffer, Counts, ROOT, Settings};
+use brakelight_tcp::qdisc::{self, Buffer, Counts, QdiscSettings, ROOT};
 use brakelight_testkit::{Fixed, Sample};
 use serde_json::Value;
 
@@ -100,13 +100,17 @@ fn counts() -> Counts {
     only().counts
 }
 
-fn shaped(mbps: u64) -> Settings {
-    Settings { rate_bps: Some(mbps * 1_000_000), buffer: Buffer::Packets(10_000), ..Settings::default() }
+fn shaped(mbps: u64) -> QdiscSettings {
+    QdiscSettings {
+        rate_bps: Some(mbps * 1_000_000),
+        buffer: Buffer::Packets(10_000),
+        ..QdiscSettings::default()
+    }
 }
 
 /// Holds everything but a packet in the queue: the slowest rate there is.
-fn held(settings: &Settings) -> Settings {
-    Settings { rate_bps: Some(8_000), ..settings.clone() }
+fn held(settings: &QdiscSettings) -> QdiscSettings {
+    QdiscSettings { rate_bps: Some(8_000), ..settings.clone() }
 }
 
 fn remove() {
@@ -120,9 +124,9 @@ fn module_and_parameters() {
     let found = only();
     assert_eq!((found.device.as_str(), found.parent), (OUT, ROOT));
     let defaults =
-        Settings { rate_bps: Some(12_000_000), buffer: Buffer::Packets(77), ..Settings::default() };
+        QdiscSettings { rate_bps: Some(12_000_000), buffer: Buffer::Packets(77), ..QdiscSettings::default() };
     assert!((found.settings.eta - 0.98).abs() < 1e-6);
-    assert_eq!(Settings { eta: 0.98, ..found.settings }, defaults);
+    assert_eq!(QdiscSettings { eta: 0.98, ..found.settings }, defaults);
     let shown = done(&format!("tc -s qdisc show dev {OUT}"));
     println!("{shown}");
     assert!(shown.contains("qdisc abc"), "{shown}");
@@ -185,7 +189,7 @@ fn what_is_no_option_is_refused() {
     assert_eq!((after.rate_bps, after.buffer), (Some(12_000_000), Buffer::Packets(10_000)));
     // What is not given stays.
     qdisc::set_raw(OUT, ROOT, &qdisc::raw_options(&[(4, &u32s(9))])).unwrap();
-    assert_eq!(only().settings, Settings { buffer: Buffer::Packets(9), ..after });
+    assert_eq!(only().settings, QdiscSettings { buffer: Buffer::Packets(9), ..after });
     remove();
 }
 
@@ -217,7 +221,7 @@ fn marks_are_the_cores() {
     let (out, into) = (Port::out(OUT), Port::into(IN));
     for proxied in [false, true] {
         let mut random = Random::stream(7, "frames");
-        let settings = Settings { proxied, ..shaped(MBPS) };
+        let settings = QdiscSettings { proxied, ..shaped(MBPS) };
         qdisc::set(OUT, ROOT, &held(&settings)).unwrap();
         // It goes at once, and is nobody's business: Not-ECT.
         let first = Frame::new(0, Ecn::NotEct, false, false, 100);
@@ -280,7 +284,7 @@ fn marks_are_the_cores() {
 fn the_delay_is_the_packets_or_the_queues() {
     let (out, into) = (Port::out(OUT), Port::into(IN));
     for sojourn in [false, true] {
-        let settings = Settings { sojourn, ..shaped(24) };
+        let settings = QdiscSettings { sojourn, ..shaped(24) };
         qdisc::set(OUT, ROOT, &held(&settings)).unwrap();
         for id in 0..31 {
             out.send(&Frame::new(id, Ecn::Ect1, false, false, 1000));
@@ -301,7 +305,7 @@ fn the_delay_is_the_packets_or_the_queues() {
 fn what_finds_no_room_is_dropped() {
     let (out, into) = (Port::out(OUT), Port::into(IN));
     for (buffer, stay) in [(Buffer::Packets(10), 10), (Buffer::Bytes(5_999), 5)] {
-        let settings = Settings { buffer, ..shaped(24) };
+        let settings = QdiscSettings { buffer, ..shaped(24) };
         qdisc::set(OUT, ROOT, &held(&settings)).unwrap();
         for id in 0..31 {
             out.send(&Frame::new(id, Ecn::Ect1, false, false, 1000));
@@ -314,7 +318,8 @@ fn what_finds_no_room_is_dropped() {
         );
         assert_eq!(before.waiting_bytes, stay * 1000);
         // A smaller buffer drops what is too much at once.
-        qdisc::set(OUT, ROOT, &held(&Settings { buffer: Buffer::Packets(3), ..settings.clone() })).unwrap();
+        qdisc::set(OUT, ROOT, &held(&QdiscSettings { buffer: Buffer::Packets(3), ..settings.clone() }))
+            .unwrap();
         let after = counts();
         // The change of the rate's settings sets the link free for one packet.
         let left = after.packets - before.packets;
@@ -382,7 +387,7 @@ fn the_rate_of_a_class_is_measured() {
     done(&format!("tc qdisc add dev {OUT} root handle 1: htb default 10"));
     done(&format!("tc class add dev {OUT} parent 1: classid 1:10 htb rate 12mbit burst 3000 cburst 3000"));
     let class = 0x1_0010;
-    qdisc::set(OUT, class, &Settings::default()).unwrap();
+    qdisc::set(OUT, class, &QdiscSettings::default()).unwrap();
     assert_eq!((counts().capacity_bps, only().parent), (0, class));
     for id in 0..200 {
         out.send(&Frame::new(id, Ecn::Ect1, false, false, 1000));
@@ -396,12 +401,12 @@ fn the_rate_of_a_class_is_measured() {
     );
     assert!((11_500_000..=12_500_000).contains(&measured.capacity_bps), "{measured:?}");
     // The same where the rate is told, and under tbf.
-    let told = Settings { rate_bps: Some(12_000_000), shape: false, ..Settings::default() };
+    let told = QdiscSettings { rate_bps: Some(12_000_000), shape: false, ..QdiscSettings::default() };
     qdisc::set(OUT, class, &told).unwrap();
     assert_eq!(counts().capacity_bps, 12_000_000);
     done(&format!("tc qdisc del dev {OUT} root"));
     done(&format!("tc qdisc add dev {OUT} root handle 1: tbf rate 12mbit burst 3000 limit 1000000"));
-    qdisc::set(OUT, 0x1_0001, &Settings::default()).unwrap();
+    qdisc::set(OUT, 0x1_0001, &QdiscSettings::default()).unwrap();
     for id in 0..200 {
         out.send(&Frame::new(id, Ecn::Ect1, false, false, 1000));
     }
@@ -424,7 +429,8 @@ fn segments_are_marked_one_by_one() {
     done(&format!("tc qdisc add dev {OUT} root handle 1: htb default 10"));
     done(&format!("tc class add dev {OUT} parent 1: classid 1:10 htb rate 50mbit"));
     // Less than the two trains that a connection may have waiting below it, so that some segments find no room.
-    qdisc::set(OUT, 0x1_0010, &Settings { buffer: Buffer::Packets(8), ..Settings::default() }).unwrap();
+    qdisc::set(OUT, 0x1_0010, &QdiscSettings { buffer: Buffer::Packets(8), ..QdiscSettings::default() })
+        .unwrap();
     const BYTES: usize = 3_000_000;
     network::write_to_far(BYTES);
     let counts = counts();
@@ -519,7 +525,7 @@ fn a_thousand_times() {
 
 fn and_out() {
     network::unload("sch_abc").unwrap();
-    let refused = qdisc::set(OUT, ROOT, &Settings::default()).unwrap_err();
+    let refused = qdisc::set(OUT, ROOT, &QdiscSettings::default()).unwrap_err();
     assert!(refused.to_string().contains("the module sch_abc is not installed"), "{refused}");
     assert!(!fs::read_to_string("/proc/modules").unwrap().contains("sch_abc"));
 }

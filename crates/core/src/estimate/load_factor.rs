@@ -44,7 +44,7 @@ choices! {
 
 /// How load is measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Settings {
+pub struct LoadFactorSettings {
     /// t_p.
     pub interval: Duration,
     /// t_q.
@@ -62,7 +62,7 @@ pub struct Settings {
 /// The load factor of one link, from what its queue is told. Bytes are those that the link charges.
 #[derive(Clone, Debug)]
 pub struct LoadFactor {
-    settings: Settings,
+    settings: LoadFactorSettings,
     /// When the present interval ends, when the queue is sampled next, and the earlier of the two.
     interval_end: Time,
     next_sample: Time,
@@ -86,7 +86,7 @@ impl LoadFactor {
     ///
     /// # Panics
     /// If an interval is zero.
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: LoadFactorSettings) -> Self {
         assert!(!settings.interval.is_zero() && !settings.sample.is_zero(), "load is measured over time");
         let (interval_end, next_sample) = (Time::ZERO + settings.interval, Time::ZERO + settings.sample);
         LoadFactor {

@@ -12,7 +12,7 @@ use super::{
     reorder, rewrite, varying_delay, wifi,
 };
 use crate::packet::Duplicate;
-use crate::parameters::{Parameter, Parameters, Settings};
+use crate::parameters::{OptionValues, Parameter, Parameters};
 use crate::queue::{Backlog, Queue};
 use crate::registry::{
     AnyQueue, BoxedElement, BuildError, CustomElementConfig, CustomRadioConfig, DynElement, DynRadio, Entry,
@@ -74,7 +74,7 @@ macro_rules! elements {
             }
 
             /// Returns every option with its value in canonical form: equal settings read the same.
-            pub fn settings(&self) -> Settings {
+            pub fn settings(&self) -> OptionValues {
                 match self {
                     $( ElementConfig::$Var(config) => config.settings(), )*
                     ElementConfig::Custom(config) => config.settings(),
@@ -239,7 +239,7 @@ macro_rules! radios {
             }
 
             /// Returns every option with its value in canonical form: equal settings read the same.
-            pub fn settings(&self) -> Settings {
+            pub fn settings(&self) -> OptionValues {
                 match self {
                     $( RadioConfig::$Var(config) => config.settings(), )*
                     RadioConfig::Custom(config) => config.settings(),

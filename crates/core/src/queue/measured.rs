@@ -6,7 +6,7 @@
 
 use super::fifo::Fifo;
 use super::{Backlog, Dropped, Drops, LinkView, Reason};
-use crate::estimate::load_factor::{LoadFactor, Settings};
+use crate::estimate::load_factor::{LoadFactor, LoadFactorSettings};
 use crate::packet::{Header, Packet};
 use crate::parameters::ParameterError;
 use crate::time::Time;
@@ -23,7 +23,7 @@ pub(super) struct Measured<P> {
 }
 
 impl<P: Packet> Measured<P> {
-    pub(super) fn new(limit: Limit, acks_first: bool, settings: Settings) -> Self {
+    pub(super) fn new(limit: Limit, acks_first: bool, settings: LoadFactorSettings) -> Self {
         let acks = acks_first.then(Fifo::default);
         Measured { limit, packets: Fifo::default(), acks, load: LoadFactor::new(settings) }
     }
@@ -132,7 +132,7 @@ macro_rules! measured_parameters {
                 &self,
                 place: &$crate::queue::Place,
             ) -> $crate::queue::measured::Measured<P> {
-                let settings = $crate::estimate::load_factor::Settings {
+                let settings = $crate::estimate::load_factor::LoadFactorSettings {
                     interval: self.interval,
                     sample: self.sample,
                     weight: self.weight,

@@ -16,7 +16,7 @@ use crate::controller::{
 use crate::ecn::Encoding;
 use crate::feedback::{self, AckAction, Arrival, Echo, Feedback, Receiver, pass_to_feedback};
 use crate::packet::{Duplicate, HeaderKind};
-use crate::parameters::{Parameter, ParameterError, Parameters, Settings};
+use crate::parameters::{OptionValues, Parameter, ParameterError, Parameters};
 use crate::queue::{self, Backlog, Dequeued, Drops, LinkView, Place, Queue, pass_to_queue};
 use crate::sender::Checked;
 pub use crate::table::{
@@ -149,7 +149,7 @@ macro_rules! make_controllers {
             }
 
             /// Returns every option with its value in canonical form: equal settings read the same.
-            pub fn settings(&self) -> Settings {
+            pub fn settings(&self) -> OptionValues {
                 match self {
                     $( ControllerConfig::$Var(config) => config.settings(), )*
                     ControllerConfig::Custom(config) => config.settings(),
@@ -271,7 +271,7 @@ macro_rules! make_feedbacks {
             }
 
             /// Returns every option with its value in canonical form: equal settings read the same.
-            pub fn settings(&self) -> Settings {
+            pub fn settings(&self) -> OptionValues {
                 match self {
                     $( FeedbackConfig::$Var(config) => config.settings(), )*
                     FeedbackConfig::Custom(config) => config.settings(),
@@ -357,7 +357,7 @@ macro_rules! make_queues {
             }
 
             /// Returns every option with its value in canonical form: equal settings read the same.
-            pub fn settings(&self) -> Settings {
+            pub fn settings(&self) -> OptionValues {
                 match self {
                     $( QueueConfig::$Var(config) => config.settings(), )*
                     QueueConfig::Custom(config) => config.settings(),

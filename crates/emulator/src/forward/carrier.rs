@@ -11,7 +11,7 @@ use brakelight_core::time::{Duration, Time};
 use smallvec::SmallVec;
 
 use super::pace::Pace;
-use super::{CarriedDirection, Facts, Finished, ForwardError, Settings};
+use super::{CarriedDirection, Facts, Finished, ForwardError, ForwardSettings};
 use crate::clock::{Epoch, Lateness};
 use crate::device::{LARGEST, Port, Read};
 use crate::packet::{Header, IpPacket, Reading, write_ecn};
@@ -63,7 +63,7 @@ pub(super) struct Carrier<W> {
 }
 
 impl<W: Watch> Carrier<W> {
-    pub(super) fn new(carried: CarriedDirection<W>, settings: &Settings, facts: Facts) -> Self {
+    pub(super) fn new(carried: CarriedDirection<W>, settings: &ForwardSettings, facts: Facts) -> Self {
         let room = carried.input.head() + carried.input.mtu();
         debug_assert_eq!(carried.input.head(), carried.output.head());
         Carrier {
@@ -100,8 +100,8 @@ impl<W: Watch> Carrier<W> {
         self.pace.woken();
     }
 
-    /// Whether the rate of packets was recently above [`Settings::crowded`](super::Settings::crowded).
-    pub(super) fn is_crowded(&mut self, now: Time, settings: &Settings) -> bool {
+    /// Whether the rate of packets was recently above [`ForwardSettings::crowded`](super::ForwardSettings::crowded).
+    pub(super) fn is_crowded(&mut self, now: Time, settings: &ForwardSettings) -> bool {
         if now >= self.look_at {
             let passed = LOOK + now.since(self.look_at);
             let read = (self.facts.read - self.read_then) as f64 / passed.as_secs_f64();

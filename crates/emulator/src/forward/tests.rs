@@ -116,7 +116,7 @@ fn carry(direction: Direction, packets: &[Vec<u8>]) -> (Vec<Vec<u8>>, Finished<R
         Recorder { arrived: Vec::new(), outputs: Vec::new(), delivered: Vec::new(), gone: 0, expected, done };
     let carried = CarriedDirection { direction, input: Arc::new(input), output: Arc::new(output), watch };
     let stop = Arc::new(Stop::new().unwrap());
-    let settings = Settings { fifo: false, ..Settings::default() };
+    let settings = ForwardSettings { fifo: false, ..ForwardSettings::default() };
     let mut out = Vec::new();
     let mut drain = || {
         let mut bytes = [0; MTU as usize];
@@ -253,7 +253,7 @@ fn packets_inside_when_it_ends_are_counted_and_what_is_no_packet_is_not_forwarde
     let carried = CarriedDirection { direction, input: Arc::new(input), output: Arc::new(output), watch: () };
     let stop = Arc::new(Stop::new().unwrap());
     stop.set();
-    let finished = run(vec![carried], &Settings::default(), Epoch::start(), &stop).unwrap().remove(0);
+    let finished = run(vec![carried], &ForwardSettings::default(), Epoch::start(), &stop).unwrap().remove(0);
     let facts = finished.facts;
     assert!(facts.conserved(), "{facts:?}");
     assert_eq!((facts.read, facts.inside, facts.malformed, facts.written), (4, 2, 2, 0));
@@ -270,7 +270,7 @@ fn a_path_without_room_loses_packets_and_says_so() {
     let carried = CarriedDirection { direction, input: Arc::new(input), output: Arc::new(output), watch: () };
     let stop = Arc::new(Stop::new().unwrap());
     stop.set();
-    let settings = Settings { slots: 4, ..Settings::default() };
+    let settings = ForwardSettings { slots: 4, ..ForwardSettings::default() };
     let facts = run(vec![carried], &settings, Epoch::start(), &stop).unwrap().remove(0).facts;
     assert!(facts.conserved(), "{facts:?}");
     assert_eq!((facts.read, facts.inside, facts.overrun), (10, 4, 6));
@@ -287,7 +287,8 @@ fn copies_are_packets_of_their_own() {
     let carried = CarriedDirection { direction, input: Arc::new(input), output: Arc::new(output), watch: () };
     let stop = Arc::new(Stop::new().unwrap());
     stop.set();
-    let facts = run(vec![carried], &Settings::default(), Epoch::start(), &stop).unwrap().remove(0).facts;
+    let facts =
+        run(vec![carried], &ForwardSettings::default(), Epoch::start(), &stop).unwrap().remove(0).facts;
     assert!(facts.conserved(), "{facts:?}");
     assert_eq!((facts.read, facts.made, facts.written), (1, 1, 2));
     let mut bytes = [0; 400];
@@ -343,8 +344,12 @@ fn copies_that_overtake_are_whole_where_packets_leave_together() {
     };
     let stop = Arc::new(Stop::new().unwrap());
     // Late, so that many are due at once.
-    let settings =
-        Settings { fifo: false, crowded: 0, gather: Duration::from_millis(50), ..Settings::default() };
+    let settings = ForwardSettings {
+        fifo: false,
+        crowded: 0,
+        gather: Duration::from_millis(50),
+        ..ForwardSettings::default()
+    };
     let thread = {
         let stop = stop.clone();
         thread::spawn(move || run(vec![carried], &settings, Epoch::start(), &stop).unwrap().remove(0).facts)

@@ -20,7 +20,7 @@ use brakelight_core::units::{Bytes, Rate};
 
 use self::held::Held;
 use super::peer::Peer;
-use super::{Place, Settings};
+use super::{ControlSettings, Place};
 use crate::tap::frames::EcnCounts;
 use crate::tap::parameters::Parameters;
 use crate::validation::{State, Validation};
@@ -197,7 +197,7 @@ pub(super) struct Sender {
 }
 
 impl Sender {
-    pub(super) fn new(settings: &Settings, tapped: bool, now: Time, mtu: u16) -> Self {
+    pub(super) fn new(settings: &ControlSettings, tapped: bool, now: Time, mtu: u16) -> Self {
         let mss = u64::from(mtu);
         let opening = Connection {
             mss: Bytes(mss),

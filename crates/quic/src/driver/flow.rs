@@ -28,7 +28,7 @@ use super::identity::{Identity, IdentityError};
 use super::message;
 use super::side::{self, Side, SideSettings};
 use super::slab::{Handle, Slab};
-use crate::adapter::{ControllerAdapter, Path, Place, Settings, Unsupported};
+use crate::adapter::{ControlSettings, ControllerAdapter, Path, Place, Unsupported};
 
 mod stream;
 use stream::{Arrived, FlowSocket, Outgoing};
@@ -109,13 +109,13 @@ impl FlowSettings {
     }
 
     /// Bytes of a full datagram, and the congestion control.
-    fn parts(&self) -> Result<(u16, Settings), SetupError> {
+    fn parts(&self) -> Result<(u16, ControlSettings), SetupError> {
         let datagram = self.packet.saturating_sub(HEADERS);
         if datagram < LEAST {
             return Err(SetupError::Packet(self.packet));
         }
         self.check_messages(message_size(datagram))?;
-        let mut settings = Settings::new(self.controller.clone(), Place::Driver, Path::Own)?;
+        let mut settings = ControlSettings::new(self.controller.clone(), Place::Driver, Path::Own)?;
         settings.initial_window = self.initial_window;
         settings.pacing_burst = self.pacing_burst;
         settings.overhead = u64::from(HEADERS);

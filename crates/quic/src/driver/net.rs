@@ -35,7 +35,7 @@ use self::admission::Admission;
 use self::carrier::Carrier;
 use self::socket::Socket;
 use super::end::{Ears, End, Hearing, time};
-use crate::adapter::{ControllerAdapter, Factory, Settings};
+use crate::adapter::{ControlSettings, ControllerAdapter, Factory};
 use crate::stamps::Stamps;
 use crate::tap::Tap;
 
@@ -91,7 +91,7 @@ pub struct Listen {
 pub struct Hub {
     shared: Arc<Shared>,
     address: SocketAddr,
-    settings: Settings,
+    settings: ControlSettings,
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
@@ -108,7 +108,7 @@ struct State {
     endpoint: Endpoint,
     listen: Option<(ServerConfig, Listen)>,
     admission: Admission,
-    settings: Settings,
+    settings: ControlSettings,
     entries: HashMap<u64, Entry>,
     numbers: HashMap<ConnectionHandle, u64>,
     next: u64,
@@ -209,7 +209,7 @@ impl Hub {
     /// `buffer` bytes are asked for on either side of the socket.
     pub fn bind(
         address: SocketAddr,
-        settings: Settings,
+        settings: ControlSettings,
         listen: Option<Listen>,
         buffer: usize,
     ) -> io::Result<Self> {
@@ -330,7 +330,7 @@ struct Control {
 
 impl Control {
     /// That of a hub's connection `number`, whose random numbers are its own.
-    fn new(settings: &Settings, number: u64, remote: SocketAddr, base: Instant) -> Self {
+    fn new(settings: &ControlSettings, number: u64, remote: SocketAddr, base: Instant) -> Self {
         let mut settings = settings.clone();
         settings.overhead = overhead(remote);
         settings.random = Random::stream(number, "controller");

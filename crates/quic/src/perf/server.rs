@@ -29,11 +29,11 @@ const RECEIPTS: Duration = Duration::from_millis(100);
 
 /// What a server is to do.
 #[derive(Debug)]
-pub struct Settings {
+pub struct ServerSettings {
     /// Where to listen; port 0 for any.
     pub listen: SocketAddr,
     /// Congestion control of what it sends, under our driver.
-    pub control: adapter::Settings,
+    pub control: adapter::ControlSettings,
     /// Who it is.
     pub identity: Identity,
     /// What its clients must know, if anything.
@@ -89,7 +89,10 @@ impl std::fmt::Debug for Server {
 
 impl Server {
     /// Opens the socket. `say` is told of every connection.
-    pub fn bind(settings: &Settings, say: impl Fn(&str) + Send + Sync + 'static) -> Result<Self, Error> {
+    pub fn bind(
+        settings: &ServerSettings,
+        say: impl Fn(&str) + Send + Sync + 'static,
+    ) -> Result<Self, Error> {
         let runtime = super::runtime()?;
         let crypto =
             settings.identity.crypto().map_err(|error| Error::System(std::io::Error::other(error)))?;

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use super::{Buffer, Counts, Settings};
+use super::{Buffer, Counts, QdiscSettings};
 
 pub(super) const NEW: u16 = 36;
 pub(super) const DELETE: u16 = 37;
@@ -99,7 +99,7 @@ fn share(value: f64) -> [u8; 4] {
 }
 
 /// Every setting as `TCA_OPTIONS`.
-pub(super) fn options(settings: &Settings) -> Vec<u8> {
+pub(super) fn options(settings: &QdiscSettings) -> Vec<u8> {
     let (packets, bytes) = match settings.buffer {
         Buffer::Packets(packets) => (packets, 0),
         Buffer::Bytes(bytes) => (0, bytes),
@@ -166,7 +166,7 @@ pub(super) struct Abc {
     pub(super) device: i32,
     pub(super) handle: u32,
     pub(super) parent: u32,
-    pub(super) settings: Settings,
+    pub(super) settings: QdiscSettings,
     pub(super) counts: Counts,
 }
 
@@ -215,12 +215,12 @@ fn abc(body: &[u8]) -> Option<Abc> {
     })
 }
 
-fn settings(options: &[u8]) -> Option<Settings> {
+fn settings(options: &[u8]) -> Option<QdiscSettings> {
     let number = |kind| u32_at(find(options, kind)?, 0);
     let flag = |kind| Some(*find(options, kind)?.first()? != 0);
     let time = |kind| Some(Duration::from_micros(u64::from(number(kind)?)));
     let packets = number(LIMIT)?;
-    Some(Settings {
+    Some(QdiscSettings {
         rate_bps: Some(u64_at(find(options, RATE64)?, 0)?.saturating_mul(8)).filter(|rate| *rate > 0),
         shape: flag(SHAPE)?,
         buffer: if packets > 0 { Buffer::Packets(packets) } else { Buffer::Bytes(number(LIMIT_BYTES)?) },
@@ -268,12 +268,12 @@ mod tests {
 
     use super::*;
 
-    fn some_settings() -> Settings {
-        Settings { rate_bps: Some(12_000_000), proxied: true, ..Settings::default() }
+    fn some_settings() -> QdiscSettings {
+        QdiscSettings { rate_bps: Some(12_000_000), proxied: true, ..QdiscSettings::default() }
     }
 
     /// What the kernel would answer about a qdisc with these settings and the number `n` in every count.
-    fn described(settings: &Settings, n: u8) -> Vec<u8> {
+    fn described(settings: &QdiscSettings, n: u8) -> Vec<u8> {
         let own = [[n, 0, 0, 0, 0, 0, 0, 0].repeat(10), [n, 0, 0, 0].repeat(4)].concat();
         let statistics = [
             attribute(STATS_BASIC, &[[n, 0, 0, 0].repeat(3), vec![0; 4]].concat()),
@@ -289,7 +289,7 @@ mod tests {
         let read = answers(&described(&some_settings(), 9), 7);
         let [Answer::Abc(abc)] = read.as_slice() else { panic!("{read:?}") };
         assert_eq!((abc.device, abc.parent), (3, 0xffff_ffff));
-        assert_eq!(abc.settings, Settings { eta: (0.98 * ONE).round() / ONE, ..some_settings() });
+        assert_eq!(abc.settings, QdiscSettings { eta: (0.98 * ONE).round() / ONE, ..some_settings() });
         assert_eq!((abc.counts.drops, abc.counts.ce, abc.counts.capacity_bps), (9, 9, 72));
         assert_eq!(abc.counts.sojourn_max_ms, 0.009);
         // Answers to others are left alone.
@@ -299,7 +299,7 @@ mod tests {
     #[test]
     fn a_rate_of_a_few_bits_is_not_taken_for_none() {
         let told = |rate_bps| {
-            let bytes = options(&Settings { rate_bps, ..Settings::default() });
+            let bytes = options(&QdiscSettings { rate_bps, ..QdiscSettings::default() });
             u64_at(find(&bytes[4..], RATE64).unwrap(), 0)
         };
         assert_eq!([None, Some(1), Some(7), Some(15), Some(16)].map(told), [0, 1, 1, 1, 2].map(Some));

@@ -37,7 +37,7 @@ pub enum Buffer {
 
 /// Parameters of the router.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Settings {
+pub struct QdiscSettings {
     /// mu in bit/s, rounded to a byte per second; `None` if it is measured, and the parent class or the
     /// device shapes.
     pub rate_bps: Option<u64>,
@@ -61,10 +61,10 @@ pub struct Settings {
     pub sojourn: bool,
 }
 
-impl Default for Settings {
+impl Default for QdiscSettings {
     fn default() -> Self {
         // The sources are those of `brakelight_core::queue::abc`.
-        Settings {
+        QdiscSettings {
             rate_bps: None,
             shape: true,
             buffer: Buffer::Packets(250),
@@ -132,13 +132,13 @@ pub struct Qdisc {
     /// The class above it, or [`ROOT`].
     pub parent: u32,
     /// Its parameters.
-    pub settings: Settings,
+    pub settings: QdiscSettings,
     /// Its counters.
     pub counts: Counts,
 }
 
 /// Installs the qdisc in place of another one, or changes an `abc` that is there already.
-pub fn set(device: &str, parent: u32, settings: &Settings) -> Result<(), Error> {
+pub fn set(device: &str, parent: u32, settings: &QdiscSettings) -> Result<(), Error> {
     set_raw(device, parent, &message::options(settings))
 }
 

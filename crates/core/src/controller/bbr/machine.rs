@@ -6,7 +6,7 @@ use super::model::{Aggregation, Pacing, Spoiled, bdp, send_quantum};
 use super::probe_bw::Probing;
 use super::probe_rtt::MinRtt;
 use super::round::Rounds;
-use super::settings::{Settings, Version};
+use super::settings::{BbrSettings, Version};
 use super::startup::FullPipe;
 use crate::controller::{
     AckEvent, Connection, Controller, IdleEvent, LossEvent, Recovery, RecoveryState, SendDirective,
@@ -75,7 +75,7 @@ impl State {
 /// BBR, versions 2 and 3.
 #[derive(Clone, Debug)]
 pub struct Machine {
-    pub(super) settings: Settings,
+    pub(super) settings: BbrSettings,
     pub(super) mss: Bytes,
     initial_window: Bytes,
     pub(super) random: Random,
@@ -102,7 +102,7 @@ pub struct Machine {
 
 impl Machine {
     /// A controller at the start of its connection.
-    pub fn new(config: impl Into<Settings>, connection: &Connection) -> Self {
+    pub fn new(config: impl Into<BbrSettings>, connection: &Connection) -> Self {
         let settings = config.into();
         Machine {
             mss: connection.mss,

@@ -14,7 +14,7 @@ pub(super) enum Version {
 
 /// The numbers; `v2.rs` and `v3.rs` say where they come from.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct BbrSettings {
     pub(super) version: Version,
     pub(super) startup_pacing_gain: f64,
     pub(super) startup_cwnd_gain: f64,

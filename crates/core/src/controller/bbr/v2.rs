@@ -30,7 +30,7 @@
 
 use super::ecn::{EcnSettings, EcnUse};
 use super::machine::Machine;
-use super::settings::{Settings, Version};
+use super::settings::{BbrSettings, Version};
 use crate::time::Duration;
 
 /// BBR version 2: a machine set up by [`Config`].
@@ -66,9 +66,9 @@ parameters! {
     }
 }
 
-impl From<Config> for Settings {
+impl From<Config> for BbrSettings {
     fn from(config: Config) -> Self {
-        Settings {
+        BbrSettings {
             version: Version::V2,
             startup_pacing_gain: config.startup_pacing_gain,
             startup_cwnd_gain: config.startup_cwnd_gain,

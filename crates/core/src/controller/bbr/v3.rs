@@ -44,7 +44,7 @@
 
 use super::ecn::{EcnSettings, EcnUse};
 use super::machine::Machine;
-use super::settings::{Settings, Version};
+use super::settings::{BbrSettings, Version};
 use crate::time::Duration;
 
 /// BBR version 3: a machine set up by [`Config`].
@@ -83,9 +83,9 @@ parameters! {
     }
 }
 
-impl From<Config> for Settings {
+impl From<Config> for BbrSettings {
     fn from(config: Config) -> Self {
-        Settings {
+        BbrSettings {
             version: Version::V3,
             startup_pacing_gain: config.startup_pacing_gain,
             startup_cwnd_gain: 2.0,

@@ -32,8 +32,8 @@ impl LinkView for Line {
     }
 }
 
-fn settings() -> Settings {
-    Settings {
+fn settings() -> LoadFactorSettings {
+    LoadFactorSettings {
         interval: Duration::from_millis(200),
         sample: Duration::from_millis(10),
         weight: 0.875,
@@ -139,7 +139,7 @@ fn a_link_that_carries_nothing_is_overloaded_by_anything_that_waits() {
 /// bmcc VII: 30,000 bytes left while the link was busy for a quarter of the time.
 #[test]
 fn busy_time_needs_no_capacity() {
-    let settings = Settings { capacity: CapacityOf::BusyTime, gamma: 1.0, ..settings() };
+    let settings = LoadFactorSettings { capacity: CapacityOf::BusyTime, gamma: 1.0, ..settings() };
     let (mut load, mut link) = (LoadFactor::new(settings), Line::new(999));
     at(&mut load, &mut link, 10);
     load.arrive(Bytes(30_000), true);

@@ -132,7 +132,7 @@ choices! {
 
 parameters! {
     /// What the two queues need beside ABC's own settings.
-    pub struct Settings {
+    pub struct DualSettings {
         check consistent;
         /// How the weights are found.
         weights: Weights = Weights::MaxMin, in .., from "abc20 4.3";
@@ -159,7 +159,7 @@ parameters! {
     }
 }
 
-fn consistent(settings: &Settings) -> Result<(), ParameterError> {
+fn consistent(settings: &DualSettings) -> Result<(), ParameterError> {
     if settings.counters < settings.top {
         let reason =
             alloc::format!("counters = {} cannot find the top = {} flows", settings.counters, settings.top);
@@ -172,7 +172,7 @@ fn consistent(settings: &Settings) -> Result<(), ParameterError> {
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Config {
     /// What the two queues need.
-    pub dual: Settings,
+    pub dual: DualSettings,
     /// What ABC's marks need.
     pub abc: super::Config,
 }
@@ -182,7 +182,7 @@ impl Parameters for Config {
         self,
         options: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) -> Result<Self, ParameterError> {
-        let own = Settings::describe();
+        let own = DualSettings::describe();
         let is_own = |option: &(&str, &str)| own.iter().any(|parameter| parameter.name == option.0);
         let (dual, abc): (Vec<_>, Vec<_>) = options.into_iter().partition(is_own);
         let abc = self.abc.with_options(abc).map_err(|error| match error {
@@ -195,14 +195,14 @@ impl Parameters for Config {
         Ok(Config { dual: self.dual.with_options(dual)?, abc: abc? })
     }
 
-    fn settings(&self) -> parameters::Settings {
+    fn settings(&self) -> parameters::OptionValues {
         let mut settings = self.dual.settings();
         settings.extend(self.abc.settings());
         settings
     }
 
     fn describe() -> List {
-        let mut list: Vec<Parameter> = Settings::describe();
+        let mut list: Vec<Parameter> = DualSettings::describe();
         list.extend(super::Config::describe());
         list
     }
@@ -229,7 +229,7 @@ impl Class {
 /// ABC's router with other traffic beside it.
 #[derive(Clone, Debug)]
 pub struct AbcDual<P> {
-    settings: Settings,
+    settings: DualSettings,
     limit: Limit,
     abc: Abc<P>,
     other: Fifo<P>,

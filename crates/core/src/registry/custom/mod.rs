@@ -112,7 +112,7 @@ fn configure<A: Algorithm>(options: Options<'_>) -> Result<A::Config, BuildError
 trait Settings: Any + Debug + Send + Sync {
     fn name(&self) -> &'static str;
     fn equals(&self, other: &dyn Any) -> bool;
-    fn settings(&self) -> parameters::Settings;
+    fn settings(&self) -> parameters::OptionValues;
 }
 
 /// Settings of the algorithm `A`.
@@ -140,7 +140,7 @@ impl<A: Algorithm + 'static> Settings for Of<A> {
         other.downcast_ref::<Self>().is_some_and(|other| self.0 == other.0)
     }
 
-    fn settings(&self) -> parameters::Settings {
+    fn settings(&self) -> parameters::OptionValues {
         self.0.settings()
     }
 }
@@ -180,7 +180,7 @@ macro_rules! settings_in_a_box {
             }
 
             /// Returns every option with its value in canonical form: equal settings read the same.
-            pub fn settings(&self) -> crate::parameters::Settings {
+            pub fn settings(&self) -> crate::parameters::OptionValues {
                 self.settings.settings()
             }
         }

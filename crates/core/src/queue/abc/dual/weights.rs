@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::{Settings, key};
+use super::{DualSettings, key};
 use crate::estimate::space_saving::{Counter, SpaceSaving};
 use crate::packet::FlowId;
 use crate::units::Bytes;
@@ -25,7 +25,7 @@ pub(super) struct Meter {
 }
 
 impl Meter {
-    pub(super) fn new(settings: &Settings) -> Self {
+    pub(super) fn new(settings: &DualSettings) -> Self {
         let period_s = settings.period.as_secs_f64();
         let decay = libm::exp(-period_s / settings.averaging.as_secs_f64());
         Meter {
@@ -97,7 +97,7 @@ pub(super) struct Shares {
 }
 
 impl Shares {
-    pub(super) fn new(settings: &Settings) -> Self {
+    pub(super) fn new(settings: &DualSettings) -> Self {
         let top = settings.top as usize;
         Shares {
             top,
