@@ -18,7 +18,7 @@ use brakelight_emulator::invoker::AsInvoker;
 use brakelight_emulator::measure::{self, Measured, Meter};
 use brakelight_emulator::meter::Live;
 use brakelight_emulator::outcome::Directions;
-use brakelight_emulator::spec::{Bottleneck, Direction};
+use brakelight_emulator::spec::{Bottleneck, DirectionSpec};
 use brakelight_lab::jobs::JobOutcome;
 use brakelight_lab::output::Logs;
 use brakelight_lab::run;
@@ -105,7 +105,7 @@ pub fn execute(registry: &Registry, arguments: &Arguments) -> Result<(), Failure
     let live = [Arc::new(Live::default()), Arc::new(Live::default())];
     let name = name(&arguments.command[0]);
     let mut threads = Vec::new();
-    let mut watch = |direction: &Direction, live: &Arc<Live>| {
+    let mut watch = |direction: &DirectionSpec, live: &Arc<Live>| {
         let settings = measure::MeasureSettings {
             measure_from: Duration::ZERO,
             bin: folder.is_some().then_some(BIN),
@@ -188,7 +188,7 @@ fn name(program: &OsStr) -> String {
 }
 
 /// A direction in words.
-fn words(direction: &Direction) -> String {
+fn words(direction: &DirectionSpec) -> String {
     match &direction.link {
         Some(link) => {
             let spec = link.spec();
@@ -280,8 +280,8 @@ fn direction(
     service: Option<&str>,
     queue: Option<&str>,
     names: &Names,
-) -> Result<Direction, Failure> {
-    let mut direction = Direction::open(name, arguments.seed);
+) -> Result<DirectionSpec, Failure> {
+    let mut direction = DirectionSpec::open(name, arguments.seed);
     let queue = queue.or(arguments.queue.as_deref()).unwrap_or(DEFAULT_QUEUE);
     direction.link = service
         .map(|service| Bottleneck::parse_with(registry, name, service, queue, arguments.buffer, names))

@@ -7,7 +7,7 @@ use brakelight_emulator::forward;
 use brakelight_emulator::invoker::AsInvoker;
 use brakelight_emulator::measure::{MeasureSettings, Measured, Meter};
 use brakelight_emulator::outcome::Directions;
-use brakelight_emulator::spec::Direction;
+use brakelight_emulator::spec::DirectionSpec;
 use brakelight_emulator::workload::{Hosts, Workload};
 use brakelight_lab::jobs::JobOutcome;
 use brakelight_lab::series::file_name;
@@ -92,7 +92,7 @@ fn one(
     let bottleneck = workload.up.link.as_ref().map(|link| describe_service(&link.spec().service));
     let stem = file_name(&format!("{}.{}", scenario.name, bottleneck.unwrap_or_default()));
     let mut threads = Vec::new();
-    let mut watch = |direction: &Direction| {
+    let mut watch = |direction: &DirectionSpec| {
         let log = match (folder, &direction.link) {
             (Some(folder), Some(link)) => {
                 let name = format!("links/{stem}.{}.log", file_name(&link.spec().name));

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use brakelight_core::registry::{ControllerConfig, Registry};
 use brakelight_core::units::Bytes;
 use brakelight_lab::Progress;
-use brakelight_quic::adapter::{ControlSettings, Path, Place, Unsupported};
+use brakelight_quic::adapter::{ControlSettings, PacketSender, Path, Unsupported};
 use brakelight_quic::driver::net::Limits;
 use brakelight_quic::perf::client::{Measurement, Plan, Until, Work, measure};
 use brakelight_quic::perf::identity::{Fingerprint, Identity, Trust, read_certificates};
@@ -35,7 +35,7 @@ const PORT: u16 = 4433;
 /// Runs `perf-server`: until it is interrupted.
 pub fn serve(registry: &Registry, arguments: &arguments::Server) -> Result<(), Failure> {
     let listen = resolve(&arguments.listen)?.0;
-    let control = control(registry, &arguments.controller, Place::Driver, arguments.own_path)?;
+    let control = control(registry, &arguments.controller, PacketSender::Driver, arguments.own_path)?;
     let identity = match (&arguments.cert, &arguments.key) {
         (Some(certificates), Some(key)) => Identity::read(certificates, key)?,
         _ => Identity::self_signed(),
@@ -94,8 +94,8 @@ fn plan(registry: &Registry, arguments: &arguments::Client) -> Result<Plan, Fail
         )));
     }
     // Beside quinn's own Cubic stands what an application of quinn would have.
-    let place = if arguments.compare_stock { Place::Stack } else { Place::Driver };
-    let control = control(registry, &arguments.controller, place, arguments.own_path)?;
+    let packet_sender = if arguments.compare_stock { PacketSender::Stack } else { PacketSender::Driver };
+    let control = control(registry, &arguments.controller, packet_sender, arguments.own_path)?;
     let trust = match (&arguments.pin, &arguments.ca) {
         (Some(pin), _) => Trust::Pinned(Fingerprint::parse(pin).ok_or_else(|| {
             Failure::input(format!(
@@ -171,7 +171,7 @@ fn resolve(text: &str) -> Result<(SocketAddr, String), Failure> {
 fn control(
     registry: &Registry,
     text: &str,
-    place: Place,
+    packet_sender: PacketSender,
     own_path: bool,
 ) -> Result<ControlSettings, Failure> {
     let words = Words::parse(text).ok_or_else(|| {
@@ -180,7 +180,7 @@ fn control(
     let config = SchemeString::<ControllerConfig>::from_words_with(registry, words)
         .map_err(|error| Failure::input(format!("--controller: {error}")))?;
     let path = if own_path { Path::Own } else { Path::Public };
-    ControlSettings::new((*config).clone(), place, path).map_err(|error| {
+    ControlSettings::new((*config).clone(), packet_sender, path).map_err(|error| {
         let hint = if matches!(error, Unsupported::Marks { .. }) { " (--own-path says so)" } else { "" };
         Failure::input(format!("--{error}{hint}"))
     })

@@ -32,7 +32,7 @@ use brakelight_emulator::clock::{Epoch, Lateness, Stop};
 use brakelight_emulator::device::{Port, TunSettings};
 use brakelight_emulator::forward::{self, CarriedDirection, Facts, Finished, ForwardSettings};
 use brakelight_emulator::measure::{self, Measured, Meter};
-use brakelight_emulator::spec::{Bottleneck, Direction};
+use brakelight_emulator::spec::{Bottleneck, DirectionSpec};
 use brakelight_scenario::trace::names::Names;
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::resource::{UsageWho, getrusage};
@@ -150,7 +150,7 @@ fn start(options: &Options, up: &str, down: &str, buffer: Limit) -> Running {
     }
     let spent = processor_seconds(UsageWho::RUSAGE_SELF);
     let direction = |name: &str, service: &str, input: &Arc<Port>, output: &Arc<Port>| {
-        let mut direction = Direction::open(name, 1);
+        let mut direction = DirectionSpec::open(name, 1);
         direction.link =
             Some(Bottleneck::parse(name, service, "droptail", buffer, &Names::default()).expect("a rate"));
         let log = folder.as_ref().map(|folder| (folder.join(format!("{name}.log")), "bench".to_string()));

@@ -15,16 +15,16 @@ use crate::device::Port;
 use crate::forward::{self, CarriedDirection, Finished, ForwardError, ForwardSettings};
 use crate::namespace::build::tun_name;
 use crate::namespace::error::NamespaceError;
-use crate::spec::Direction;
+use crate::spec::DirectionSpec;
 use crate::watch::Watch;
 
 /// A command, its servers, and the path between them.
 #[derive(Debug)]
 pub struct Setup {
     /// From the command to the outer side.
-    pub up: Direction,
+    pub up: DirectionSpec,
     /// From the outer side to the command.
-    pub down: Direction,
+    pub down: DirectionSpec,
     /// Settings of the two sides.
     pub setting: Setting,
     /// Settings of the thread that carries packets.

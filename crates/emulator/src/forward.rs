@@ -39,7 +39,7 @@ use nix::sys::time::TimeSpec;
 use crate::clock::{self, Epoch, Lateness, Scheduling, Stop};
 use crate::device::Port;
 use crate::packet::IpPacket;
-use crate::spec::Direction;
+use crate::spec::DirectionSpec;
 use crate::watch::Watch;
 
 mod carrier;
@@ -59,7 +59,7 @@ const ROUNDS: usize = 16;
 #[derive(Debug)]
 pub struct CarriedDirection<W> {
     /// The link and the elements that packets pass.
-    pub direction: Direction,
+    pub direction: DirectionSpec,
     /// The port that packets are read from.
     pub input: Arc<Port>,
     /// The port that packets are written to.

@@ -27,7 +27,7 @@ use crate::forward::{Facts, Finished};
 use crate::log::{LogError, LogThread, LogWriter};
 use crate::meter::Live;
 use crate::packet::IpPacket;
-use crate::spec::Direction;
+use crate::spec::DirectionSpec;
 use crate::tuple::FiveTuple;
 use crate::watch::Watch;
 
@@ -141,7 +141,7 @@ impl Hasher for Already {
 impl Meter {
     /// The watch of `direction`, before its first packet. Its log, if it keeps one, needs [a
     /// thread](Self::take_log_thread).
-    pub fn new(direction: &Direction, settings: &MeasureSettings) -> Result<Self, LogError> {
+    pub fn new(direction: &DirectionSpec, settings: &MeasureSettings) -> Result<Self, LogError> {
         let measure_from = Time::ZERO + settings.measure_from;
         let link = direction.link.as_ref().map(|link| {
             let spec = link.spec().clone();

@@ -29,7 +29,7 @@ use crate::packet::{IpPacket, Reading};
 
 /// One direction of the path.
 #[derive(Clone, Debug)]
-pub struct Direction {
+pub struct DirectionSpec {
     /// `up` or `down`; it also seeds the random streams.
     pub name: String,
     /// The link with its queue; `None` if the rate is not limited.
@@ -116,10 +116,10 @@ pub enum SpecError {
 /// The default buffer, which is Mahimahi's.
 pub const BUFFER: Limit = Limit::Packets(250);
 
-impl Direction {
+impl DirectionSpec {
     /// A direction that nothing limits, delays or loses.
     pub fn open(name: &str, seed: u64) -> Self {
-        Direction {
+        DirectionSpec {
             name: name.to_string(),
             link: None,
             elements: Vec::new(),

@@ -28,7 +28,7 @@ use brakelight_scenario::scenario::{FlowSpec, Hop, LinkSpec, Scenario, Service, 
 
 use crate::measure::FlowMeter;
 use crate::outcome::Directions;
-use crate::spec::{Bottleneck, Direction, SpecError};
+use crate::spec::{Bottleneck, DirectionSpec, SpecError};
 
 mod check;
 mod iperf3;
@@ -77,9 +77,9 @@ pub struct HostFlow {
 #[derive(Clone, Debug)]
 pub struct Workload {
     /// The direction of the data.
-    pub up: Direction,
+    pub up: DirectionSpec,
     /// The direction of the acknowledgements.
-    pub down: Direction,
+    pub down: DirectionSpec,
     /// Its hosts.
     pub hosts: Hosts,
     /// Its flows.
@@ -389,10 +389,10 @@ fn direction(
     flow: &FlowSpec,
     hops: &[Hop],
     traces: &BTreeMap<String, Trace>,
-) -> Result<Direction, InputError> {
+) -> Result<DirectionSpec, InputError> {
     let key = if name == "up" { "path" } else { "reverse" };
     let owner = format!("flow `{}`", flow.name);
-    let mut direction = Direction::open(name, scenario.seed);
+    let mut direction = DirectionSpec::open(name, scenario.seed);
     let mut delay = false;
     for hop in hops {
         match hop {

@@ -18,7 +18,7 @@ use brakelight_core::units::Limit;
 use brakelight_emulator::clock::{Epoch, Stop};
 use brakelight_emulator::device::{Port, TunSettings};
 use brakelight_emulator::forward::{self, CarriedDirection, Facts, ForwardSettings};
-use brakelight_emulator::spec::{Bottleneck, Direction};
+use brakelight_emulator::spec::{Bottleneck, DirectionSpec};
 use brakelight_scenario::trace::names::Names;
 use nix::sched::{CloneFlags, unshare};
 
@@ -91,7 +91,7 @@ impl Path {
             return None;
         };
         let carried = |name: &str, input: &Arc<Port>, output: &Arc<Port>| {
-            let mut direction = Direction::open(name, 1);
+            let mut direction = DirectionSpec::open(name, 1);
             let names = Names::default();
             direction.link = Some(Bottleneck::parse(name, rate, queue, Limit::Packets(500), &names).unwrap());
             CarriedDirection { direction, input: input.clone(), output: output.clone(), watch: () }

@@ -9,13 +9,13 @@ use brakelight_emulator::command::Setting;
 use brakelight_emulator::emulation::{EmulationError, Setup, run};
 use brakelight_emulator::forward::ForwardSettings;
 use brakelight_emulator::packet::IpPacket;
-use brakelight_emulator::spec::Direction;
+use brakelight_emulator::spec::DirectionSpec;
 use brakelight_emulator::watch::Watch;
 
 fn setup(command: &[&str]) -> Setup {
     Setup {
-        up: Direction { delay: Duration::from_millis(1), ..Direction::open("up", 1) },
-        down: Direction::open("down", 1),
+        up: DirectionSpec { delay: Duration::from_millis(1), ..DirectionSpec::open("up", 1) },
+        down: DirectionSpec::open("down", 1),
         setting: Setting { nat: false, mtu: 1500 },
         forward: ForwardSettings { fifo: false, ..ForwardSettings::default() },
         servers: Vec::new(),

@@ -15,7 +15,7 @@ use brakelight_emulator::forward::{self, CarriedDirection};
 use brakelight_emulator::measure::{MeasureSettings, Measured, Meter};
 use brakelight_emulator::meter::Live;
 use brakelight_emulator::outcome::Directions;
-use brakelight_emulator::spec::{Bottleneck, Direction};
+use brakelight_emulator::spec::{Bottleneck, DirectionSpec};
 use brakelight_scenario::link_log;
 use brakelight_scenario::outcome::LinkEvent;
 use brakelight_scenario::trace::names::Names;
@@ -61,7 +61,7 @@ fn send(count: u64, service: &str, queue: &str) -> (Directions, u64, String) {
     let log = scratch.0.join("up.log");
 
     let link = Bottleneck::parse("up", service, queue, Limit::Packets(50), &Names::default()).unwrap();
-    let direction = Direction { link: Some(link), ..Direction::open("up", 1) };
+    let direction = DirectionSpec { link: Some(link), ..DirectionSpec::open("up", 1) };
     let live = Arc::new(Live::default());
     let settings = MeasureSettings {
         measure_from: Duration::ZERO,
@@ -75,7 +75,7 @@ fn send(count: u64, service: &str, queue: &str) -> (Directions, u64, String) {
     watch.take_log_thread().unwrap().start().unwrap();
     let carried = CarriedDirection { watch, direction, input, output };
     // The way back carries nothing and is there to be measured.
-    let open = Direction::open("down", 1);
+    let open = DirectionSpec::open("down", 1);
     let nothing = MeasureSettings { log: None, live: None, ..settings };
     let (input, _keep_in) = port("back in");
     let (output, _keep_out) = port("back out");
@@ -193,7 +193,7 @@ fn a_log_holds_every_opportunity_of_a_trace_until_the_run_ended() {
 #[test]
 fn a_log_that_cannot_be_written_is_refused_before_the_run() {
     let link = Bottleneck::parse("up", "12Mbps", "droptail", Limit::Packets(50), &Names::default()).unwrap();
-    let direction = Direction { link: Some(link), ..Direction::open("up", 1) };
+    let direction = DirectionSpec { link: Some(link), ..DirectionSpec::open("up", 1) };
     let path = PathBuf::from("/proc/nowhere/up.log");
     let settings = MeasureSettings {
         measure_from: Duration::ZERO,

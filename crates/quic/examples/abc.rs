@@ -7,7 +7,7 @@ use std::error::Error;
 use std::sync::Arc;
 
 use brakelight_core::registry::ControllerConfig;
-use brakelight_quic::adapter::{ControlSettings, Path, Place};
+use brakelight_quic::adapter::{ControlSettings, PacketSender, Path};
 use brakelight_quic::builder::{EndpointBuilder, adapter_of};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -27,7 +27,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     // What is ours: the path is our own, so ABC may mark.
     let builder = EndpointBuilder::new(ControlSettings::new(
         ControllerConfig::new("abc", &[])?,
-        Place::Stack,
+        PacketSender::Stack,
         Path::Own,
     )?);
     let mut endpoint = builder.endpoint(std::net::UdpSocket::bind("0.0.0.0:0")?, None)?;

@@ -43,7 +43,7 @@ pub mod support;
 pub use peer::Times;
 use sender::Sender;
 pub use sender::{Counters, SendAdmission};
-pub use support::{Path, Place, Unsupported};
+pub use support::{PacketSender, Path, Unsupported};
 
 /// A window so large that the stack's pacer stands aside (quinn-proto, `Pacer::delay`).
 const OPEN: u64 = 1 << 40;
@@ -61,7 +61,7 @@ pub fn hash16(wire: u64) -> u16 {
 #[derive(Clone, Debug)]
 pub struct ControlSettings {
     controller: ControllerConfig,
-    place: Place,
+    packet_sender: PacketSender,
     /// The window before the first ACK, in packets, unless the controller sets its own.
     pub initial_window: u32,
     /// Packets that may leave back to back after a pause, under our driver.
@@ -75,14 +75,18 @@ pub struct ControlSettings {
 }
 
 impl ControlSettings {
-    /// Returns settings with the defaults of RFC 9002, or why `controller` cannot run at `place` on `path`.
-    pub fn new(controller: ControllerConfig, place: Place, path: Path) -> Result<Self, Unsupported> {
-        support::check(&controller, place, path)?;
+    /// Returns settings with the defaults of RFC 9002, or why `controller` cannot run at `packet_sender` on `path`.
+    pub fn new(
+        controller: ControllerConfig,
+        packet_sender: PacketSender,
+        path: Path,
+    ) -> Result<Self, Unsupported> {
+        support::check(&controller, packet_sender, path)?;
         let random = Random::stream(0, "controller");
         let receive_times = controller.feedback().carries() == Carries::ReceiveTimes;
         Ok(ControlSettings {
             controller,
-            place,
+            packet_sender,
             initial_window: 10,
             pacing_burst: 10,
             overhead: 28,
@@ -98,12 +102,12 @@ impl ControlSettings {
 
     /// The same under our driver, where all runs that runs in an application of quinn.
     pub fn under_driver(self) -> Self {
-        ControlSettings { place: Place::Driver, ..self }
+        ControlSettings { packet_sender: PacketSender::Driver, ..self }
     }
 
     /// Who sends its packets.
-    pub fn place(&self) -> Place {
-        self.place
+    pub fn packet_sender(&self) -> PacketSender {
+        self.packet_sender
     }
 
     /// What its packets mean by ECN.
@@ -276,8 +280,8 @@ impl Listener for ControllerAdapter {
         let mut inner = self.lock();
         let Inner { base: Some(base), sender: Some(sender), now, .. } = &mut *inner else { return None };
         // The stack says no time here. The driver has said it just before; elsewhere there is the clock that the stack reads.
-        let now = match self.settings.place {
-            Place::Stack if sender.chooses() => {
+        let now = match self.settings.packet_sender {
+            PacketSender::Stack if sender.chooses() => {
                 self.window.store(UNKNOWN, Ordering::Relaxed);
                 time(*base, Instant::now())
             }
@@ -361,10 +365,10 @@ impl Controller for QuinnController {
         let open = inner.open;
         let Some(sender) = &mut inner.sender else { return SHUT };
         sender.flush();
-        match self.adapter.settings.place {
-            Place::Driver if open => OPEN,
-            Place::Driver => SHUT,
-            Place::Stack => {
+        match self.adapter.settings.packet_sender {
+            PacketSender::Driver if open => OPEN,
+            PacketSender::Driver => SHUT,
+            PacketSender::Stack => {
                 // The stack sends while what is in flight with the next packet stays below the window, so a window of exactly
                 // one packet would let none go.
                 let window = sender.controller().cwnd().0.saturating_add(1);

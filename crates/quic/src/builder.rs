@@ -2,11 +2,11 @@
 //! factory, the tap around the TLS configuration and the socket that sets the ECN field of each packet.
 //!
 //! ```no_run
-//! use brakelight_quic::adapter::{ControlSettings, Path, Place};
+//! use brakelight_quic::adapter::{ControlSettings, Path, PacketSender};
 //! use brakelight_quic::builder::EndpointBuilder;
 //! # fn application(crypto: std::sync::Arc<dyn quinn::crypto::ClientConfig>) -> Result<(), Box<dyn std::error::Error>> {
 //! let controller = brakelight_core::registry::ControllerConfig::new("abc", &[])?;
-//! let builder = EndpointBuilder::new(ControlSettings::new(controller, Place::Stack, Path::Own)?);
+//! let builder = EndpointBuilder::new(ControlSettings::new(controller, PacketSender::Stack, Path::Own)?);
 //! let mut endpoint = builder.endpoint(std::net::UdpSocket::bind("[::]:0")?, None)?;
 //! endpoint.set_default_client_config(builder.client(crypto, quinn::TransportConfig::default()));
 //! # Ok(())

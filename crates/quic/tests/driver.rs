@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use brakelight_core::registry::ControllerConfig;
 use brakelight_quic::adapter::support::valid;
-use brakelight_quic::adapter::{ControlSettings, ControllerAdapter, Path, Place, Times};
+use brakelight_quic::adapter::{ControlSettings, ControllerAdapter, PacketSender, Path, Times};
 use brakelight_quic::driver::net::{Hub, Opening};
 use bytes::Bytes;
 
@@ -19,7 +19,7 @@ async fn send(receiver: Receiver, controller: &str, bytes: usize) -> (String, Ar
     let identity = Identity::new();
     let server = support::receive(receiver, &identity);
     let config = ControllerConfig::new(controller, &[]).unwrap();
-    let settings = ControlSettings::new(config, Place::Driver, Path::Own).unwrap();
+    let settings = ControlSettings::new(config, PacketSender::Driver, Path::Own).unwrap();
     let hub = Hub::bind((Ipv4Addr::LOCALHOST, 0).into(), settings, None, 1 << 20).unwrap();
     let crypto = support::client_crypto(&identity);
     let connection = hub.connect(crypto, Opening::default(), server, "localhost").unwrap();
@@ -42,7 +42,7 @@ fn runtime() -> tokio::runtime::Runtime {
 
 #[test]
 fn every_controllers_bytes_arrive_whole_at_a_receiver_that_was_never_told() {
-    for controller in valid(Place::Driver, Path::Own) {
+    for controller in valid(PacketSender::Driver, Path::Own) {
         let (text, adapter) = runtime().block_on(send(Receiver::Quinn, controller, 200_000));
         assert_eq!(text, "200000", "{controller}");
         assert_eq!(adapter.controller(), controller);
@@ -69,7 +69,7 @@ fn a_connection_ends_with_its_hub() {
         // Nobody answers there: it is a socket of this test.
         let silent = std::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let config = ControllerConfig::new("bbr", &[]).unwrap();
-        let settings = ControlSettings::new(config, Place::Driver, Path::Own).unwrap();
+        let settings = ControlSettings::new(config, PacketSender::Driver, Path::Own).unwrap();
         let hub = Hub::bind((Ipv4Addr::LOCALHOST, 0).into(), settings, None, 1 << 16).unwrap();
         let crypto = support::client_crypto(&Identity::new());
         let server = silent.local_addr().unwrap();

@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, UdpSocket};
 use std::time::Duration;
 
 use brakelight_core::registry::ControllerConfig;
-use brakelight_quic::adapter::{ControlSettings, Path, Place};
+use brakelight_quic::adapter::{ControlSettings, PacketSender, Path};
 use brakelight_quic::builder::{EndpointBuilder, adapter_of};
 use brakelight_quic::validation::State;
 
@@ -27,7 +27,8 @@ async fn resume(name: &str, options: &[(&str, &str)]) {
     let identity = Identity::new();
     let server = support::receive(Receiver::Quinn, &identity);
     let controller = ControllerConfig::new(name, options).unwrap();
-    let builder = EndpointBuilder::new(ControlSettings::new(controller, Place::Stack, Path::Own).unwrap());
+    let builder =
+        EndpointBuilder::new(ControlSettings::new(controller, PacketSender::Stack, Path::Own).unwrap());
     let mut endpoint = builder.endpoint(UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap(), None).unwrap();
     let transport = quinn::TransportConfig::default();
     endpoint.set_default_client_config(builder.client(support::client_crypto(&identity), transport));

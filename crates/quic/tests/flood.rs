@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use brakelight_core::registry::ControllerConfig;
-use brakelight_quic::adapter::{ControlSettings, Path, Place};
+use brakelight_quic::adapter::{ControlSettings, PacketSender, Path};
 use brakelight_quic::perf::client::{Plan, Until, Work, measure};
 use brakelight_quic::perf::identity::{Identity, Trust};
 use brakelight_quic::perf::server::{self, Server};
@@ -34,7 +34,7 @@ const SERVED_WITHIN: Duration = Duration::from_secs(1);
 
 fn settings() -> ControlSettings {
     let cubic = ControllerConfig::new("cubic", &[]).unwrap();
-    ControlSettings::new(cubic, Place::Driver, Path::Own).unwrap()
+    ControlSettings::new(cubic, PacketSender::Driver, Path::Own).unwrap()
 }
 
 /// Serves until the process is killed.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use brakelight_core::registry::ControllerConfig;
-use brakelight_quic::adapter::{self, ControlSettings, Counters, Factory, Place};
+use brakelight_quic::adapter::{self, ControlSettings, Counters, Factory, PacketSender};
 use brakelight_quic::builder::adapter_of;
 use brakelight_quic::validation::{Fault, State};
 
@@ -31,7 +31,8 @@ fn sent_over(path: Path, initial_window: &str) -> (Counters, State) {
         let (address, _) = relay::start(server, path);
         assert_eq!(address.ip(), Ipv4Addr::LOCALHOST);
         let abc = ControllerConfig::new("abc", &[("initial_window", initial_window)]).unwrap();
-        let factory = Factory::new(ControlSettings::new(abc, Place::Stack, adapter::Path::Own).unwrap());
+        let factory =
+            Factory::new(ControlSettings::new(abc, PacketSender::Stack, adapter::Path::Own).unwrap());
         let mut transport = quinn::TransportConfig::default();
         transport.congestion_controller_factory(factory.clone());
         let endpoint = support::sender(&identity, transport, Arc::clone(&factory).open());

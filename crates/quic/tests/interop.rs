@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use brakelight_core::ecn::Ecn;
 use brakelight_core::registry::ControllerConfig;
-use brakelight_quic::adapter::{self, ControlSettings, Factory, Place};
+use brakelight_quic::adapter::{self, ControlSettings, Factory, PacketSender};
 use brakelight_quic::builder::adapter_of;
 use brakelight_quic::tap::Listener;
 use brakelight_quic::tap::frames::{Ack, EcnCounts};
@@ -88,7 +88,7 @@ async fn transfer(receiver: Receiver, seed: u64) -> EcnCounts {
     let (address, account) = relay::start(server, path);
     let ledger = Arc::new(Ledger::default());
     let abc = ControllerConfig::new("abc", &[]).unwrap();
-    let factory = Factory::new(ControlSettings::new(abc, Place::Stack, adapter::Path::Own).unwrap());
+    let factory = Factory::new(ControlSettings::new(abc, PacketSender::Stack, adapter::Path::Own).unwrap());
     let mut transport = quinn::TransportConfig::default();
     transport.congestion_controller_factory(factory.clone());
     let (open, books) = (factory.open(), ledger.clone());

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use brakelight_core::registry::ControllerConfig;
 use brakelight_core::units::Bytes;
-use brakelight_quic::adapter::{ControlSettings, Path, Place};
+use brakelight_quic::adapter::{ControlSettings, PacketSender, Path};
 use brakelight_quic::perf::client::{Measurement, Plan, Until, Work, measure};
 use brakelight_quic::perf::identity::{Fingerprint, Identity, Trust};
 use brakelight_quic::perf::qlog::Logs;
@@ -13,18 +13,18 @@ use brakelight_quic::perf::server::{self, Server};
 use brakelight_quic::perf::token::Token;
 use brakelight_quic::perf::{Control, Error};
 
-fn settings(name: &str, place: Place) -> ControlSettings {
-    ControlSettings::new(ControllerConfig::new(name, &[]).unwrap(), place, Path::Own).unwrap()
+fn settings(name: &str, packet_sender: PacketSender) -> ControlSettings {
+    ControlSettings::new(ControllerConfig::new(name, &[]).unwrap(), packet_sender, Path::Own).unwrap()
 }
 
 /// Under our driver.
 fn ours(name: &str) -> Control {
-    Control::Ours(Box::new(settings(name, Place::Driver)))
+    Control::Ours(Box::new(settings(name, PacketSender::Driver)))
 }
 
 /// In an application of quinn.
 fn in_quinn(name: &str) -> Control {
-    Control::Ours(Box::new(settings(name, Place::Stack)))
+    Control::Ours(Box::new(settings(name, PacketSender::Stack)))
 }
 
 /// A server that lives as long as the test's process.
@@ -35,7 +35,7 @@ fn serve(controller: &str) -> (SocketAddr, Fingerprint) {
 fn serve_and_log(controller: &str, qlog: Option<Logs>) -> (SocketAddr, Fingerprint) {
     let settings = server::ServerSettings {
         listen: (Ipv4Addr::LOCALHOST, 0).into(),
-        control: settings(controller, Place::Driver),
+        control: settings(controller, PacketSender::Driver),
         identity: Identity::self_signed(),
         token: None,
         qlog,
@@ -71,7 +71,7 @@ fn a_server_with_a_token_serves_those_who_know_it() {
     let token = |secret: &[u8]| Some(Token::new(secret).unwrap());
     let settings = server::ServerSettings {
         listen: (Ipv4Addr::LOCALHOST, 0).into(),
-        control: settings("cubic", Place::Driver),
+        control: settings("cubic", PacketSender::Driver),
         identity: Identity::self_signed(),
         token: token(b"what both of us know"),
         qlog: None,

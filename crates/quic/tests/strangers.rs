@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use brakelight_core::registry::ControllerConfig;
-use brakelight_quic::adapter::{ControlSettings, Path, Place};
+use brakelight_quic::adapter::{ControlSettings, PacketSender, Path};
 use brakelight_quic::perf::client::{Plan, Until, Work, measure};
 use brakelight_quic::perf::identity::{Identity, Trust};
 use brakelight_quic::perf::server::{self, Server};
@@ -15,7 +15,7 @@ use quinn_proto::{ClientConfig, Endpoint, EndpointConfig};
 
 fn settings() -> ControlSettings {
     let cubic = ControllerConfig::new("cubic", &[]).unwrap();
-    ControlSettings::new(cubic, Place::Driver, Path::Own).unwrap()
+    ControlSettings::new(cubic, PacketSender::Driver, Path::Own).unwrap()
 }
 
 fn serve() -> SocketAddr {

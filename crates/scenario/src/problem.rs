@@ -106,7 +106,7 @@ pub enum Problem {
 
 /// Where in a scenario something is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Location {
     /// A field of the scenario itself.
     Scenario,
     /// A field of what to record.
@@ -117,11 +117,11 @@ pub enum Place {
     Flow(usize),
 }
 
-/// Something wrong with a scenario, by place rather than by line.
+/// Something wrong with a scenario, by field rather than by line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invalid {
     /// Where.
-    pub place: Place,
+    pub location: Location,
     /// The field there.
     pub key: &'static str,
     /// What the field belongs to, in words.

@@ -5,6 +5,7 @@
 
 use brakelight_core::controller::{Connection, Controller};
 use brakelight_core::ecn::Encoding;
+pub use brakelight_core::packet::Direction;
 use brakelight_core::path::elements::{ELEMENTS, ElementConfig, RadioConfig};
 pub use brakelight_core::path::link::restart::{Restart, Waiting};
 use brakelight_core::random::Random;
@@ -157,15 +158,6 @@ pub enum Hop {
     Link(String),
     /// A path element of the flow's own: `delay`, `loss`, `jitter` and so on, by name and options.
     Element(SchemeString<ElementConfig>),
-}
-
-/// One of the two ways of a flow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
-    /// From sender to receiver: data.
-    Forward,
-    /// From receiver to sender: ACKs.
-    Reverse,
 }
 
 impl Hop {

@@ -14,7 +14,7 @@ use brakelight_core::units::{Bytes, Limit, Rate};
 
 use crate::agreement::{self, Difference};
 use crate::clock::Clock;
-use crate::problem::{Invalid, Place, Problem};
+use crate::problem::{Invalid, Location, Problem};
 use crate::routers;
 use crate::scenario::{FlowSpec, Hop, LinkSpec, Scenario, Service, TraceOffset, Waiting, is_element};
 use crate::traffic::{Arrivals, SizeLaw, Traffic};
@@ -38,14 +38,14 @@ const BINS: u64 = 1_000_000;
 
 /// One table of the scenario, under validation.
 struct Check {
-    place: Place,
+    location: Location,
     owner: String,
 }
 
 impl Scenario {
     /// Checks that the scenario can be run. What a trace's name refers to is not looked at.
     pub fn validate(&self) -> Result<(), Invalid> {
-        let check = Check { place: Place::Scenario, owner: String::new() };
+        let check = Check { location: Location::Scenario, owner: String::new() };
         check.within("duration", self.duration, NS..=RUN)?;
         if self.measure_from >= self.duration {
             return check.range("measure_from", self.measure_from, "less than the duration");
@@ -82,7 +82,7 @@ impl Scenario {
     }
 
     fn validate_record(&self) -> Result<(), Invalid> {
-        let check = Check { place: Place::Record, owner: "record".to_string() };
+        let check = Check { location: Location::Record, owner: "record".to_string() };
         let shortest = Duration::from_nanos(self.duration.as_nanos().div_ceil(BINS)).max(NS);
         check.within("bin", self.record.bin, shortest..=self.duration)?;
         let Some(over) = self.record.unfairness else { return Ok(()) };
@@ -95,7 +95,7 @@ impl Scenario {
     }
 
     fn validate_link(&self, index: usize, link: &LinkSpec, new: bool) -> Result<(), Invalid> {
-        let check = Check { place: Place::Link(index), owner: format!("link `{}`", link.name) };
+        let check = Check { location: Location::Link(index), owner: format!("link `{}`", link.name) };
         check.name(&link.name)?;
         if is_element(&link.name) || self.uses_element(&link.name) {
             return check.contradiction("name", "a path element has this name: choose another".to_string());
@@ -154,7 +154,7 @@ impl Scenario {
     }
 
     fn validate_flow(&self, index: usize, flow: &FlowSpec, new: bool) -> Result<(), Invalid> {
-        let check = Check { place: Place::Flow(index), owner: format!("flow `{}`", flow.name) };
+        let check = Check { location: Location::Flow(index), owner: format!("flow `{}`", flow.name) };
         check.name(&flow.name)?;
         if !new {
             return check.duplicate("flow", &flow.name);
@@ -391,7 +391,7 @@ impl Check {
     }
 
     fn fail(&self, key: &'static str, problem: Problem) -> Result<(), Invalid> {
-        Err(Invalid { place: self.place, key, owner: self.owner.clone(), problem: Box::new(problem) })
+        Err(Invalid { location: self.location, key, owner: self.owner.clone(), problem: Box::new(problem) })
     }
 
     fn range(&self, key: &'static str, value: impl Display, valid: &str) -> Result<(), Invalid> {

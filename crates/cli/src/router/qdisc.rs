@@ -26,12 +26,12 @@ pub enum Command {
     /// Print a line of statistics every interval
     Watch(Watch),
     /// Take it away
-    Remove(Place),
+    Remove(Attachment),
 }
 
 /// Where a qdisc is.
 #[derive(Clone, Debug, Args)]
-pub struct Place {
+pub struct Attachment {
     /// The device that packets leave by
     #[arg(value_name = "DEV")]
     pub device: String,
@@ -62,7 +62,7 @@ pub enum DelayOf {
 #[derive(Clone, Debug, Args)]
 pub struct Set {
     #[command(flatten)]
-    place: Place,
+    attachment: Attachment,
     /// The link's rate [default: measured while packets wait]
     #[arg(long, value_name = "RATE", value_parser = positive_rate, allow_hyphen_values = true)]
     pub rate: Option<Rate>,
@@ -110,7 +110,7 @@ pub struct Show {
 #[derive(Clone, Debug, Args)]
 pub struct Watch {
     #[command(flatten)]
-    place: Place,
+    attachment: Attachment,
     /// Time between two lines
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = positive_time, allow_hyphen_values = true)]
     pub interval: Duration,
@@ -153,7 +153,9 @@ pub fn execute(command: &Command) -> Result<(), Failure> {
         Command::Set(arguments) => set(arguments),
         Command::Show(arguments) => show(arguments),
         Command::Watch(arguments) => watch(arguments),
-        Command::Remove(place) => qdisc::remove(&place.device, place.parent.unwrap_or(ROOT)).map_err(failure),
+        Command::Remove(attachment) => {
+            qdisc::remove(&attachment.device, attachment.parent.unwrap_or(ROOT)).map_err(failure)
+        }
     }
 }
 
@@ -179,7 +181,8 @@ fn set(arguments: &Set) -> Result<(), Failure> {
         proxied: arguments.encoding == Encoding::Proxied,
         sojourn: arguments.x == DelayOf::Sojourn,
     };
-    qdisc::set(&arguments.place.device, arguments.place.parent.unwrap_or(ROOT), &settings).map_err(failure)
+    qdisc::set(&arguments.attachment.device, arguments.attachment.parent.unwrap_or(ROOT), &settings)
+        .map_err(failure)
 }
 
 fn class_name(class: u32) -> String {
@@ -267,12 +270,12 @@ fn described(qdisc: &Qdisc) -> String {
     )
 }
 
-fn at(place: &Place) -> Result<Counts, Failure> {
-    let parent = place.parent.unwrap_or(ROOT);
-    let found = qdisc::list(Some(&place.device)).map_err(failure)?;
+fn at(attachment: &Attachment) -> Result<Counts, Failure> {
+    let parent = attachment.parent.unwrap_or(ROOT);
+    let found = qdisc::list(Some(&attachment.device)).map_err(failure)?;
     let there = found.into_iter().find(|qdisc| qdisc.parent == parent);
     there.map(|qdisc| qdisc.counts).ok_or_else(|| {
-        let (device, class) = (&place.device, class_name(parent));
+        let (device, class) = (&attachment.device, class_name(parent));
         Failure::input(format!(
             "{device} has no qdisc abc at {class}: `brakelight router qdisc show` shows all"
         ))
@@ -284,7 +287,7 @@ const HEADING: &str =
 
 fn watch(arguments: &Watch) -> Result<(), Failure> {
     let interval = std_time(arguments.interval);
-    let mut before = at(&arguments.place)?;
+    let mut before = at(&arguments.attachment)?;
     if arguments.format == DocumentFormat::Table {
         text::print(HEADING)?;
     }
@@ -293,7 +296,7 @@ fn watch(arguments: &Watch) -> Result<(), Failure> {
     while arguments.count.is_none_or(|count| lines < count) {
         thread::sleep(next.saturating_duration_since(Instant::now()));
         next += interval;
-        let now = at(&arguments.place)?;
+        let now = at(&arguments.attachment)?;
         match arguments.format {
             DocumentFormat::Json => text::print(&format!("{}\n", json!(now)))?,
             DocumentFormat::Table => text::print(&line(&before, &now, interval.as_secs_f64()))?,

@@ -100,15 +100,15 @@ impl Watch for Recorder {
     }
 }
 
-fn link(service: &str, queue: &str, buffer: Limit) -> Direction {
-    let mut direction = Direction::open("up", 3);
+fn link(service: &str, queue: &str, buffer: Limit) -> DirectionSpec {
+    let mut direction = DirectionSpec::open("up", 3);
     direction.link = Some(Bottleneck::parse("up", service, queue, buffer, &Names::default()).unwrap());
     direction
 }
 
 /// Sends `packets` through `direction` and returns what came out, and what is known of it. The path's thread
 /// runs until it has said what became of each.
-fn carry(direction: Direction, packets: &[Vec<u8>]) -> (Vec<Vec<u8>>, Finished<Recorder>) {
+fn carry(direction: DirectionSpec, packets: &[Vec<u8>]) -> (Vec<Vec<u8>>, Finished<Recorder>) {
     let ((source, input), (output, sink)) = (pair(), pair());
     let (done, all_done) = channel();
     let expected = packets.len() as u64;
@@ -151,7 +151,7 @@ fn carry(direction: Direction, packets: &[Vec<u8>]) -> (Vec<Vec<u8>>, Finished<R
 }
 
 /// What the link alone does with these arrivals when it is polled exactly.
-fn replay(direction: &Direction, arrived: &[(Time, IpPacket)]) -> Vec<Output<IpPacket>> {
+fn replay(direction: &DirectionSpec, arrived: &[(Time, IpPacket)]) -> Vec<Output<IpPacket>> {
     let mut link = direction.build().remove(0);
     let mut outputs = Vec::new();
     let mut poll = |link: &mut AnyElement<IpPacket>, now| {
@@ -173,7 +173,7 @@ fn replay(direction: &Direction, arrived: &[(Time, IpPacket)]) -> Vec<Output<IpP
 }
 
 /// A link by a trace of these milliseconds, as a file of its own.
-fn traced(name: &str, millis: &[u64]) -> Direction {
+fn traced(name: &str, millis: &[u64]) -> DirectionSpec {
     let file = std::env::temp_dir().join(format!("brakelight-forward-{}-{name}", std::process::id()));
     let text: String = millis.iter().map(|ms| format!("{ms}\n")).collect();
     std::fs::write(&file, text).unwrap();
@@ -262,7 +262,7 @@ fn packets_inside_when_it_ends_are_counted_and_what_is_no_packet_is_not_forwarde
 #[test]
 fn a_path_without_room_loses_packets_and_says_so() {
     let ((source, input), (output, _sink)) = (pair(), pair());
-    let mut direction = Direction::open("up", 1);
+    let mut direction = DirectionSpec::open("up", 1);
     direction.delay = Duration::from_secs(1000);
     for n in 0..10 {
         source.write(&packet(n, Ecn::Ect0, 100)).unwrap();
@@ -279,7 +279,7 @@ fn a_path_without_room_loses_packets_and_says_so() {
 #[test]
 fn copies_are_packets_of_their_own() {
     let ((source, input), (output, sink)) = (pair(), pair());
-    let mut direction = Direction::open("up", 1);
+    let mut direction = DirectionSpec::open("up", 1);
     direction.elements =
         vec![brakelight_core::path::elements::ElementConfig::new("duplicate", &[("rate", "1")]).unwrap()];
     let sent = packet(5, Ecn::Ect0, 300);
@@ -324,7 +324,7 @@ fn copies_that_overtake_are_whole_where_packets_leave_together() {
     };
     let device = |port: Port| Port::of_tun(port.into_fd(), "pair", MTU);
     let ((source, input), (output, sink)) = (pair(), pair());
-    let mut direction = Direction::open("up", 1);
+    let mut direction = DirectionSpec::open("up", 1);
     let element = brakelight_core::path::elements::ElementConfig::new;
     direction.elements = vec![
         element("duplicate", &[("rate", "0.3")]).unwrap(),

@@ -61,7 +61,7 @@ fn every_queue_either_works_or_is_refused_with_the_list_of_those_that_do() {
 
 #[test]
 fn elements_come_in_the_order_link_elements_loss_delay() {
-    let mut direction = Direction::open("up", 1);
+    let mut direction = DirectionSpec::open("up", 1);
     assert!(direction.build().is_empty());
     direction.link = Some(parse("12Mbps", "droptail").unwrap());
     direction.elements = vec![ElementConfig::new("jitter", &[]).unwrap()];

@@ -20,7 +20,7 @@ use brakelight_core::units::{Bytes, Rate};
 
 use self::held::Held;
 use super::peer::Peer;
-use super::{ControlSettings, Place};
+use super::{ControlSettings, PacketSender};
 use crate::tap::frames::EcnCounts;
 use crate::tap::parameters::Parameters;
 use crate::validation::{State, Validation};
@@ -217,7 +217,7 @@ impl Sender {
             survives_without_marks: settings.controller.survives_without_marks(),
             tapped,
             chooses: matches!(encoding, Encoding::Abc | Encoding::AbcProxied | Encoding::Bmcc),
-            paced: settings.place == Place::Driver,
+            paced: settings.packet_sender == PacketSender::Driver,
             peer_parameters: Parameters::default(),
             rtt: RttEstimator::quic(),
             rtt_sample: None,

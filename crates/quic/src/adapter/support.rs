@@ -9,7 +9,7 @@ use brakelight_core::units::Bytes;
 
 /// Who sends the packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum PacketSender {
     /// An application of quinn, whose own pacer sends 1.25 windows per smoothed RTT whatever the controller wants.
     Stack,
     /// Our driver, which lets packets go at the controller's rate and reads the peer's reports.
@@ -105,41 +105,41 @@ pub(super) fn encoding(config: &ControllerConfig) -> Encoding {
     config.build(&anywhere).encoding()
 }
 
-fn works(config: &ControllerConfig, place: Place, path: Path) -> bool {
+fn works(config: &ControllerConfig, packet_sender: PacketSender, path: Path) -> bool {
     let needs = match need(config) {
         Need::Nothing => true,
-        Need::Rate | Need::EachMark => place == Place::Driver,
+        Need::Rate | Need::EachMark => packet_sender == PacketSender::Driver,
         Need::Header | Need::Forecast => false,
     };
     let means_its_own = matches!(encoding(config), Encoding::Abc | Encoding::AbcProxied | Encoding::Bmcc);
     needs && (path == Path::Own || !means_its_own)
 }
 
-/// Every controller that works at `place` on `path` with its default settings, by name; not one that is
+/// Every controller that works at `packet_sender` on `path` with its default settings, by name; not one that is
 /// driven from outside, for there nobody drives it.
-pub fn valid(place: Place, path: Path) -> Vec<&'static str> {
+pub fn valid(packet_sender: PacketSender, path: Path) -> Vec<&'static str> {
     let works = |name: &&'static str| {
         ControllerConfig::new(name, &[])
-            .is_ok_and(|config| works(&config, place, path) && !config.needs().driven)
+            .is_ok_and(|config| works(&config, packet_sender, path) && !config.needs().driven)
     };
     CONTROLLERS.iter().map(|entry| entry.name).filter(works).collect()
 }
 
-/// Says why `config` cannot run at `place` on `path`, if it cannot.
-pub fn check(config: &ControllerConfig, place: Place, path: Path) -> Result<(), Unsupported> {
-    if works(config, place, path) {
+/// Says why `config` cannot run at `packet_sender` on `path`, if it cannot.
+pub fn check(config: &ControllerConfig, packet_sender: PacketSender, path: Path) -> Result<(), Unsupported> {
+    if works(config, packet_sender, path) {
         return Ok(());
     }
     let name = config.name();
-    let valid = valid(place, path).join(", ");
+    let valid = valid(packet_sender, path).join(", ");
     let feedback = |what, hint| Unsupported::Feedback { name, what, hint, valid: valid.clone() };
     Err(match need(config) {
         Need::Header => Unsupported::Header { name, valid },
         Need::Forecast => feedback("its receiver's forecast of the link", ""),
-        Need::EachMark if place == Place::Stack => {
+        Need::EachMark if packet_sender == PacketSender::Stack => {
             feedback("each packet's mark", " (under `perf` and `run --host quinn` it does)")
         }
-        Need::Rate if place == Place::Stack => Unsupported::Rate { name, valid },
+        Need::Rate if packet_sender == PacketSender::Stack => Unsupported::Rate { name, valid },
         _ => Unsupported::Marks { name, valid },
     })
 }
@@ -148,15 +148,15 @@ pub fn check(config: &ControllerConfig, place: Place, path: Path) -> Result<(), 
 mod tests {
     use super::*;
 
-    fn refusal(name: &str, options: &[(&str, &str)], place: Place, path: Path) -> String {
+    fn refusal(name: &str, options: &[(&str, &str)], packet_sender: PacketSender, path: Path) -> String {
         let config = ControllerConfig::new(name, options).unwrap();
-        check(&config, place, path).unwrap_err().to_string()
+        check(&config, packet_sender, path).unwrap_err().to_string()
     }
 
     #[test]
     fn an_application_gets_every_window_controller_and_the_driver_those_with_a_rate_as_well() {
-        let stack = valid(Place::Stack, Path::Own);
-        let driver = valid(Place::Driver, Path::Own);
+        let stack = valid(PacketSender::Stack, Path::Own);
+        let driver = valid(PacketSender::Driver, Path::Own);
         for name in ["cubic", "newreno", "abc", "quicdc", "copa", "vegas"] {
             assert!(stack.contains(&name) && driver.contains(&name), "{name}");
         }
@@ -170,21 +170,21 @@ mod tests {
 
     #[test]
     fn refusals_name_the_controller_the_reason_and_what_works() {
-        let text = refusal("bbr", &[], Place::Stack, Path::Own);
+        let text = refusal("bbr", &[], PacketSender::Stack, Path::Own);
         assert!(text.contains("`bbr` sends at a rate of its own") && text.contains("cubic"), "{text}");
-        let text = refusal("xcp", &[], Place::Driver, Path::Own);
+        let text = refusal("xcp", &[], PacketSender::Driver, Path::Own);
         assert!(text.contains("needs a header") && text.contains("quicdc"), "{text}");
-        let text = refusal("sprout", &[], Place::Driver, Path::Own);
+        let text = refusal("sprout", &[], PacketSender::Driver, Path::Own);
         assert!(text.contains("forecast"), "{text}");
-        let text = refusal("bmcc", &[], Place::Stack, Path::Own);
+        let text = refusal("bmcc", &[], PacketSender::Stack, Path::Own);
         assert!(text.contains("each packet's mark"), "{text}");
     }
 
     #[test]
     fn abc_is_refused_on_a_path_that_is_not_the_users_own() {
-        let text = refusal("abc", &[], Place::Driver, Path::Public);
+        let text = refusal("abc", &[], PacketSender::Driver, Path::Public);
         assert!(text.contains("RFC 9331") && !text.contains("abc,"), "{text}");
-        assert!(!valid(Place::Stack, Path::Public).contains(&"abc"));
-        assert!(valid(Place::Stack, Path::Public).contains(&"prague"));
+        assert!(!valid(PacketSender::Stack, Path::Public).contains(&"abc"));
+        assert!(valid(PacketSender::Stack, Path::Public).contains(&"prague"));
     }
 }

@@ -4,7 +4,7 @@ const MTU: u64 = 1200;
 
 fn adapter(name: &str, tapped: bool, base: Instant) -> (Arc<ControllerAdapter>, Box<dyn Controller>) {
     let config = ControllerConfig::new(name, &[]).unwrap();
-    let settings = ControlSettings::new(config, Place::Stack, Path::Own).unwrap();
+    let settings = ControlSettings::new(config, PacketSender::Stack, Path::Own).unwrap();
     let adapter = Arc::new(ControllerAdapter::new(settings, tapped, Some(base)));
     let controller = Factory::only(adapter.clone()).build(base, MTU as u16);
     (adapter, controller)
@@ -71,7 +71,7 @@ fn a_window_that_was_used_grows_though_the_application_has_run_dry_since_and_one
 fn whoever_goes_by_receive_times_asks_for_them() {
     let asks = |name: &str, options: &[(&str, &str)]| {
         let config = ControllerConfig::new(name, options).unwrap();
-        ControlSettings::new(config, Place::Driver, Path::Own).unwrap().receive_times
+        ControlSettings::new(config, PacketSender::Driver, Path::Own).unwrap().receive_times
     };
     assert!(asks("quicdc", &[]));
     assert!(asks("abc", &[("other", "quicdc")]), "as the other window");
@@ -194,7 +194,7 @@ fn an_ack_that_names_no_larger_packet_still_counts_marks() {
 #[test]
 fn each_connection_finds_the_tap_that_was_opened_for_it() {
     let config = ControllerConfig::new("abc", &[]).unwrap();
-    let factory = Factory::new(ControlSettings::new(config, Place::Stack, Path::Own).unwrap());
+    let factory = Factory::new(ControlSettings::new(config, PacketSender::Stack, Path::Own).unwrap());
     let other = Factory::new(factory.settings.clone());
     let adapter_of = |controller: Box<dyn Controller>| {
         let quinn_controller = controller.into_any().downcast::<QuinnController>().unwrap();
@@ -227,14 +227,14 @@ fn frame(integers: &[u64]) -> Vec<u8> {
 /// Calls in an order and with values that no stack would use, of which every connection must survive each.
 #[test]
 fn no_input_makes_an_adapter_panic_or_shut_its_window() {
-    let names = support::valid(Place::Driver, Path::Own);
+    let names = support::valid(PacketSender::Driver, Path::Own);
     let base = Instant::now();
     let mut random = Random::stream(11, "adapter");
     let mut done = 0;
     while done < inputs() {
         let name = names[(random.bits() % names.len() as u64) as usize];
         let settings =
-            ControlSettings::new(ControllerConfig::new(name, &[]).unwrap(), Place::Driver, Path::Own)
+            ControlSettings::new(ControllerConfig::new(name, &[]).unwrap(), PacketSender::Driver, Path::Own)
                 .unwrap();
         let adapter = Arc::new(ControllerAdapter::new(settings, random.chance(0.8), Some(base)));
         let mut controller = Factory::only(adapter.clone()).build(base, MTU as u16);

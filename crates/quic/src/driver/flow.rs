@@ -28,7 +28,7 @@ use super::identity::{Identity, IdentityError};
 use super::message;
 use super::side::{self, Side, SideSettings};
 use super::slab::{Handle, Slab};
-use crate::adapter::{ControlSettings, ControllerAdapter, Path, Place, Unsupported};
+use crate::adapter::{ControlSettings, ControllerAdapter, PacketSender, Path, Unsupported};
 
 mod stream;
 use stream::{Arrived, FlowSocket, Outgoing};
@@ -115,7 +115,7 @@ impl FlowSettings {
             return Err(SetupError::Packet(self.packet));
         }
         self.check_messages(message_size(datagram))?;
-        let mut settings = ControlSettings::new(self.controller.clone(), Place::Driver, Path::Own)?;
+        let mut settings = ControlSettings::new(self.controller.clone(), PacketSender::Driver, Path::Own)?;
         settings.initial_window = self.initial_window;
         settings.pacing_burst = self.pacing_burst;
         settings.overhead = u64::from(HEADERS);

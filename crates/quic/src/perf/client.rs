@@ -18,7 +18,7 @@ use super::token::Token;
 use super::watch::{Report, Watch};
 use super::wire::{RECEIVED_LENGTH, Received, Request};
 use super::{Control, Error, Parts, SOCKET_BUFFER};
-use crate::adapter::Place;
+use crate::adapter::PacketSender;
 use crate::driver::net::{Hub, Opening};
 
 /// How long a connection may take to come about.
@@ -204,7 +204,7 @@ enum Host {
 impl Host {
     fn new(control: &Control, address: SocketAddr) -> Result<Self, Error> {
         match control {
-            Control::Ours(settings) if settings.place() == Place::Driver => {
+            Control::Ours(settings) if settings.packet_sender() == PacketSender::Driver => {
                 let hub = Hub::bind(address, settings.as_ref().clone(), None, SOCKET_BUFFER);
                 Ok(Host::Driver(hub.map_err(|source| Error::Bind { address, source })?))
             }

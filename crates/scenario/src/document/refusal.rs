@@ -5,7 +5,7 @@ use std::fmt::{self, Display};
 use brakelight_core::registry::BuildError;
 use serde::de::{self, Expected, Unexpected};
 
-use crate::problem::{Invalid, Place, Problem};
+use crate::problem::{Invalid, Location, Problem};
 
 /// What is wrong, and the path to the value that it is about. The path may end in a key that is not there.
 #[derive(Debug)]
@@ -87,11 +87,11 @@ impl From<Invalid> for Refusal {
     fn from(invalid: Invalid) -> Self {
         let refusal =
             Refusal::new(Reason::Other(*invalid.problem)).under(invalid.key).owned_by(invalid.owner);
-        match invalid.place {
-            Place::Scenario => refusal,
-            Place::Record => refusal.under("record"),
-            Place::Link(index) => refusal.at(index).under("link"),
-            Place::Flow(index) => refusal.at(index).under("flow"),
+        match invalid.location {
+            Location::Scenario => refusal,
+            Location::Record => refusal.under("record"),
+            Location::Link(index) => refusal.at(index).under("link"),
+            Location::Flow(index) => refusal.at(index).under("flow"),
         }
     }
 }

@@ -8,7 +8,7 @@ use quinn_proto::{Dir, StreamEvent, StreamId};
 
 use super::super::identity::Identity;
 use super::*;
-use crate::adapter::{ControlSettings, Counters, Path, Place};
+use crate::adapter::{ControlSettings, Counters, PacketSender, Path};
 use crate::validation::State;
 
 const DELAY: Duration = Duration::from_millis(20);
@@ -59,7 +59,7 @@ impl Pair {
     /// A connection that the client has just opened, with all of the stream written where 0-RTT allows it.
     fn connect(&self, controller: &str, options: &[(&str, &str)], initial_window: u32) -> Run {
         let controller = ControllerConfig::new(controller, options).unwrap();
-        let mut settings = ControlSettings::new(controller, Place::Driver, Path::Own).unwrap();
+        let mut settings = ControlSettings::new(controller, PacketSender::Driver, Path::Own).unwrap();
         settings.initial_window = initial_window;
         settings.pacing_burst = initial_window;
         settings.random = Random::stream(7, "controller");

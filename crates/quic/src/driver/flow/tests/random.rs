@@ -114,7 +114,7 @@ impl Weather {
 }
 
 fn draw_settings(random: &mut Random, seconds: u64) -> FlowSettings {
-    let name = pick(random, &support::valid(Place::Driver, crate::adapter::Path::Own));
+    let name = pick(random, &support::valid(PacketSender::Driver, crate::adapter::Path::Own));
     let options: &[(&str, &str)] =
         if matches!(name, "cubic" | "newreno") && random.chance(0.5) { &[("ecn", "true")] } else { &[] };
     let rate = Rate::from_bps(100_000 + random.bits() % 20_000_000);
