@@ -2,12 +2,12 @@
 #![no_main]
 
 use brakelight_quic::perf::wire::{LENGTH, Received, Request};
-use brakelight_quic::report::Report;
+use brakelight_quic::report::FeedbackPacket;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
-    if let Ok(report) = Report::decode(bytes) {
-        assert_eq!(Report::decode(&report.encode()).as_ref(), Ok(&report));
+    if let Ok(report) = FeedbackPacket::decode(bytes) {
+        assert_eq!(FeedbackPacket::decode(&report.encode()).as_ref(), Ok(&report));
     }
     if let Some(request) = bytes.first_chunk::<LENGTH>().and_then(Request::decode) {
         assert_eq!(Request::decode(&request.encode()), Some(request));

@@ -82,7 +82,7 @@ pub(crate) mod kernel {
     use brakelight_core::controller::quicdc;
     use brakelight_tcp::bpf;
     use brakelight_tcp::error::Error;
-    use brakelight_tcp::settings::{Connection, Controller, Feedback, Inside, Load, Threshold};
+    use brakelight_tcp::settings::{ConnectionStatus, Controller, Feedback, Inside, Load, Threshold};
     use serde_json::json;
 
     use super::arguments;
@@ -214,7 +214,7 @@ pub(crate) mod kernel {
 
     /// Rates are those of the last interval; the first look has none.
     fn show(
-        connections: &[Connection],
+        connections: &[ConnectionStatus],
         rates: &[[f64; 4]],
         with_rates: bool,
         format: DocumentFormat,
@@ -241,7 +241,7 @@ pub(crate) mod kernel {
     }
 
     /// Bytes so far: accelerate, brake, CE, acknowledged.
-    fn counts(c: &Connection) -> [u64; 4] {
+    fn counts(c: &ConnectionStatus) -> [u64; 4] {
         match c.inside {
             Inside::Abc { accelerate_bytes, brake_bytes, ce_bytes, .. } => {
                 [accelerate_bytes, brake_bytes, ce_bytes, c.acked_bytes]
@@ -270,7 +270,7 @@ pub(crate) mod kernel {
         ]
     }
 
-    fn abc_row(c: &Connection, rates: &[f64; 4], with_rates: bool) -> Vec<String> {
+    fn abc_row(c: &ConnectionStatus, rates: &[f64; 4], with_rates: bool) -> Vec<String> {
         let Inside::Abc { w_abc_bytes, w_nonabc_bytes, marks_spoiled, .. } = c.inside else {
             return Vec::new();
         };
@@ -307,7 +307,7 @@ pub(crate) mod kernel {
         ]
     }
 
-    fn wdc_row(c: &Connection, rates: &[f64; 4], with_rates: bool) -> Vec<String> {
+    fn wdc_row(c: &ConnectionStatus, rates: &[f64; 4], with_rates: bool) -> Vec<String> {
         let Inside::Wdc { threshold_ms, owqd_ms, delay_events, bwe_mbps } = c.inside else {
             return Vec::new();
         };

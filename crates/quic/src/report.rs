@@ -53,7 +53,7 @@ pub struct Block {
 
 /// One report.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Report {
+pub struct FeedbackPacket {
     /// What arrived.
     pub blocks: Vec<Block>,
     /// When the report was written, by the receiver's clock, in 1/65536 s modulo 2^32.
@@ -79,10 +79,10 @@ pub fn timestamp(time: Time) -> u32 {
     ((u128::from(time.as_nanos()) << 16) / 1_000_000_000) as u32
 }
 
-impl Report {
+impl FeedbackPacket {
     /// An invitation.
     pub fn invitation() -> Self {
-        Report::default()
+        FeedbackPacket::default()
     }
 
     /// Whether this is an invitation.
@@ -141,7 +141,7 @@ impl Report {
             });
             rest = after;
         }
-        Ok(Report { blocks, timestamp: u32::from_be_bytes(*timestamp) })
+        Ok(FeedbackPacket { blocks, timestamp: u32::from_be_bytes(*timestamp) })
     }
 }
 
@@ -187,11 +187,11 @@ impl Unreported {
     }
 
     /// Everything that there is, written when the receiver's clock shows `now`: as many reports as it takes.
-    pub fn take(&mut self, now: Time) -> Vec<Report> {
+    pub fn take(&mut self, now: Time) -> Vec<FeedbackPacket> {
         self.arrivals.sort_by_key(|&(number, at, _)| (number, at));
         // Of one that arrived twice the first arrival counts (rfc8888 3.1).
         self.arrivals.dedup_by_key(|&mut (number, ..)| number);
-        let mut reports: Vec<Report> = Vec::new();
+        let mut reports: Vec<FeedbackPacket> = Vec::new();
         let mut end = None;
         for (number, at, ecn) in self.arrivals.drain(..) {
             let metric = Metric { ecn, before: Some(now.since(at)) };
@@ -201,7 +201,7 @@ impl Unreported {
                     block.metrics.extend((0..gap).map(|_| None));
                     block.metrics.push(Some(metric));
                 }
-                _ => reports.push(Report {
+                _ => reports.push(FeedbackPacket {
                     blocks: vec![Block { begin: number as u16, metrics: vec![Some(metric)] }],
                     timestamp: timestamp(now),
                 }),

@@ -115,7 +115,7 @@ pub enum Inside {
 
 /// One connection, as `tcp watch` shows it. All sizes are payload bytes since the connection began.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Connection {
+pub struct ConnectionStatus {
     /// The kernel's cookie of the socket, unique while the socket exists.
     pub id: u64,
     /// `abc` or `wdc`, whatever name it was registered under.

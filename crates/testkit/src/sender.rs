@@ -7,8 +7,8 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use brakelight_core::controller::{
-    AckEvent, Controller, Exact, LossEvent, MarkCount, Marks, PacketInfo, ReceiveTime, RecoveryState, Report,
-    SendDirective, SendEvent, Timeout, TimeoutEvent,
+    AckEvent, Controller, Exact, LossEvent, MarkCount, Marks, PacketInfo, ReceiveTime, ReceiverReport,
+    RecoveryState, SendDirective, SendEvent, Timeout, TimeoutEvent,
 };
 use brakelight_core::ecn::Mark;
 use brakelight_core::feedback::Echo;
@@ -47,7 +47,7 @@ struct News<'a> {
     sample: Option<Duration>,
     marks: Marks,
     receive_times: &'a [ReceiveTime],
-    report: Report,
+    report: ReceiverReport,
     round_start: bool,
 }
 

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use brakelight_quic::perf::client::{Flow, Measurement, Plan, Work};
-use brakelight_quic::perf::watch::Report;
+use brakelight_quic::perf::watch::SenderReport;
 use brakelight_scenario::measure::distribution::Distribution;
 use brakelight_scenario::measure::jain;
 use brakelight_scenario::outcome::{FlowOutcome, MarkCounts, Run};
@@ -69,7 +69,7 @@ fn flow(number: usize, Flow { received, report, exchanges }: &Flow) -> FlowOutco
     }
 }
 
-fn sender(report: &Report) -> FlowOutcome {
+fn sender(report: &SenderReport) -> FlowOutcome {
     FlowOutcome {
         controller: report.controller.clone(),
         rtt_ms: report.rtt.summary(),

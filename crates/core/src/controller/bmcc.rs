@@ -49,7 +49,7 @@
 //!   like low load (see the page).
 
 use super::load::{Law, LoadWindow, law_parameters, window_methods};
-use super::{AckEvent, Connection, Controller, IdleEvent, LossEvent, Recovery, Report};
+use super::{AckEvent, Connection, Controller, IdleEvent, LossEvent, ReceiverReport, Recovery};
 use crate::ecn::Encoding;
 use crate::estimate::adpm::Layout;
 use crate::time::Time;
@@ -171,7 +171,7 @@ impl Controller for Bmcc {
     fn on_ack(&mut self, event: &AckEvent<'_>) {
         self.window.hear(event);
         self.acks += u64::from(!event.acked.is_empty());
-        if let Report::LoadFactor(option) = event.report {
+        if let ReceiverReport::LoadFactor(option) = event.report {
             let load = self.layout.from_option(option);
             self.options += 1;
             self.changes += u64::from(load != self.load);

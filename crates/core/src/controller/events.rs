@@ -2,8 +2,8 @@
 #![allow(dead_code)]
 
 use super::{
-    AckEvent, Connection, IdleEvent, LossEvent, Marks, PacketInfo, RecoveryState, Report, Rtt, SendEvent,
-    SpuriousEvent, Timeout, TimeoutEvent,
+    AckEvent, Connection, IdleEvent, LossEvent, Marks, PacketInfo, ReceiverReport, RecoveryState, Rtt,
+    SendEvent, SpuriousEvent, Timeout, TimeoutEvent,
 };
 use crate::random::Random;
 use crate::time::{Duration, Time};
@@ -66,7 +66,7 @@ pub(crate) fn ack<'a>(now: Time, acked: &'a [PacketInfo], rtt: Duration) -> AckE
         round_start: false,
         marks: Marks::default(),
         receive_times: &[],
-        report: Report::None,
+        report: ReceiverReport::None,
         cwnd_limited: true,
         recovery: RecoveryState::Open,
     }

@@ -26,7 +26,9 @@
 //!   in routers, is not modelled: MLCP stands for it, one packet early.
 
 use super::load::{Law, LoadWindow, law_parameters, window_methods};
-use super::{AckEvent, Connection, Controller, IdleEvent, LossEvent, Report, SendDirective, SendEvent};
+use super::{
+    AckEvent, Connection, Controller, IdleEvent, LossEvent, ReceiverReport, SendDirective, SendEvent,
+};
 use crate::ecn::{Ecn, Encoding};
 use crate::estimate::load_factor::Levels;
 use crate::packet::Header;
@@ -67,7 +69,7 @@ impl Controller for Mlcp {
 
     fn on_ack(&mut self, event: &AckEvent<'_>) {
         self.window.hear(event);
-        if let Report::Header(Header::Load { code }) = event.report {
+        if let ReceiverReport::Header(Header::Load { code }) = event.report {
             self.code = code;
         }
         let load = self.levels.decode(self.code);
@@ -109,7 +111,7 @@ mod tests {
     fn hear(mlcp: &mut Mlcp, ms: u64, rtt_ms: u64, code: u8) {
         let now = Time::from_millis(ms);
         let acked = [packet(0, now.saturating_sub(Duration::from_millis(rtt_ms)))];
-        let report = Report::Header(Header::Load { code });
+        let report = ReceiverReport::Header(Header::Load { code });
         mlcp.on_ack(&AckEvent { report, ..ack(now, &acked, Duration::from_millis(rtt_ms)) });
     }
 

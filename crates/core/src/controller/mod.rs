@@ -296,7 +296,7 @@ pub struct ReceiveTime {
 
 /// What a scheme's receiver sends back besides marks.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
-pub enum Report {
+pub enum ReceiverReport {
     /// Nothing.
     #[default]
     None,
@@ -352,7 +352,7 @@ pub struct AckEvent<'a> {
     /// Receive times of newly reported packets, where the receiver sends them.
     pub receive_times: &'a [ReceiveTime],
     /// What else the scheme's receiver said.
-    pub report: Report,
+    pub report: ReceiverReport,
     /// Whether the window was the limit in the last round trip. A window that was not needed must not grow. False, too,
     /// where TCP's `snd_una` stands still and the host shapes recovery: duplicate ACKs open no window (RFC 5681).
     pub cwnd_limited: bool,

@@ -28,8 +28,8 @@
 //!    bytes. Here the router's floor of one packet per RTT takes care of that.
 
 use super::{
-    AckEvent, Connection, Controller, LossEvent, Recovery, Report, SendDirective, SendEvent, SpuriousEvent,
-    Timeout, TimeoutEvent,
+    AckEvent, Connection, Controller, LossEvent, ReceiverReport, Recovery, SendDirective, SendEvent,
+    SpuriousEvent, Timeout, TimeoutEvent,
 };
 use crate::ecn::Encoding;
 use crate::packet::Header;
@@ -115,7 +115,7 @@ impl Controller for Rcp {
             };
         }
         self.most = Bytes(u64::MAX);
-        if let Report::Header(Header::Rate { bps, .. }) = event.report
+        if let ReceiverReport::Header(Header::Rate { bps, .. }) = event.report
             && bps.is_finite()
         {
             self.rate_bps = Some(f64::from(bps).max(0.0));
@@ -189,7 +189,7 @@ mod tests {
     fn told(rcp: &mut Rcp, bps: f32) {
         let sent = [packet(0, Time::ZERO)];
         let event = AckEvent {
-            report: Report::Header(Header::Rate { bps, rtt_s: 0.1 }),
+            report: ReceiverReport::Header(Header::Rate { bps, rtt_s: 0.1 }),
             ..ack(Time::from_millis(100), &sent, Duration::from_millis(100))
         };
         rcp.on_ack(&event);
@@ -213,7 +213,7 @@ mod tests {
         let mut rcp = Rcp::new(config, &connection(10));
         let sent = [packet(1, Time::from_millis(100))];
         let mut event = AckEvent {
-            report: Report::Header(Header::Rate { bps: 8.416e6, rtt_s: 0.1 }),
+            report: ReceiverReport::Header(Header::Rate { bps: 8.416e6, rtt_s: 0.1 }),
             ..ack(Time::from_millis(400), &sent, Duration::from_millis(300))
         };
         event.rtt.min = Duration::from_millis(100);

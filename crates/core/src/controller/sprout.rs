@@ -21,7 +21,8 @@
 //! Sprout itself does not repair.
 
 use super::{
-    AckEvent, Connection, Controller, LossEvent, Recovery, Report, SendDirective, SendEvent, TimeoutEvent,
+    AckEvent, Connection, Controller, LossEvent, ReceiverReport, Recovery, SendDirective, SendEvent,
+    TimeoutEvent,
 };
 use crate::estimate::poisson_brownian::HORIZON;
 use crate::feedback::sprout::TICK;
@@ -148,7 +149,7 @@ impl Controller for Sprout {
 
     fn on_ack(&mut self, event: &AckEvent<'_>) {
         self.inflight = event.inflight;
-        if let Report::Forecast { packets, received } = event.report {
+        if let ReceiverReport::Forecast { packets, received } = event.report {
             self.forecast = packets;
             self.forecast_at = event.now;
             self.tick = 1;
@@ -260,7 +261,7 @@ mod tests {
             round_start: false,
             marks: Marks::default(),
             receive_times: &[],
-            report: Report::Forecast { packets, received: Bytes(received * MSS) },
+            report: ReceiverReport::Forecast { packets, received: Bytes(received * MSS) },
             cwnd_limited: true,
             recovery: RecoveryState::Open,
         });

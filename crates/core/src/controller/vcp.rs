@@ -33,7 +33,9 @@
 //!   low load only, and of losses.
 
 use super::load::{LoadWindow, window_methods};
-use super::{AckEvent, Connection, Controller, IdleEvent, LossEvent, Report, SendDirective, SendEvent};
+use super::{
+    AckEvent, Connection, Controller, IdleEvent, LossEvent, ReceiverReport, SendDirective, SendEvent,
+};
 use crate::ecn::{Ecn, Encoding};
 use crate::packet::Header;
 use crate::queue::vcp::code;
@@ -139,7 +141,7 @@ impl Controller for Vcp {
 
     fn on_ack(&mut self, event: &AckEvent<'_>) {
         self.window.hear(event);
-        if let Report::Header(Header::Load { code }) = event.report {
+        if let ReceiverReport::Header(Header::Load { code }) = event.report {
             self.load = code;
         }
         self.pass_time(event.now);
@@ -197,7 +199,7 @@ mod tests {
     fn hear(vcp: &mut Vcp, ms: u64, rtt_ms: u64, code: u8) {
         let now = Time::from_millis(ms);
         let acked = [packet(0, now.saturating_sub(Duration::from_millis(rtt_ms)))];
-        let report = Report::Header(Header::Load { code });
+        let report = ReceiverReport::Header(Header::Load { code });
         vcp.on_ack(&AckEvent { report, ..ack(now, &acked, Duration::from_millis(rtt_ms)) });
     }
 

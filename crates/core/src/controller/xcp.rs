@@ -23,8 +23,8 @@
 //! D3 XCPw (abc20 7.3) is this sender with another router.
 
 use super::{
-    AckEvent, Connection, Controller, IdleEvent, LossEvent, Report, SendDirective, SendEvent, SpuriousEvent,
-    Timeout, TimeoutEvent, window,
+    AckEvent, Connection, Controller, IdleEvent, LossEvent, ReceiverReport, SendDirective, SendEvent,
+    SpuriousEvent, Timeout, TimeoutEvent, window,
 };
 use crate::ecn::Encoding;
 use crate::packet::Header;
@@ -104,7 +104,7 @@ impl Controller for Xcp {
     }
 
     fn on_ack(&mut self, event: &AckEvent<'_>) {
-        let Report::Header(Header::Xcp { feedback_bytes, .. }) = event.report else { return };
+        let ReceiverReport::Header(Header::Xcp { feedback_bytes, .. }) = event.report else { return };
         // D2; a header that is no number says nothing either.
         if !feedback_bytes.is_finite() {
             return;
@@ -192,7 +192,7 @@ mod tests {
         let sent = [packet(0, Time::ZERO)];
         let header = Header::Xcp { cwnd_bytes: 1e4, rtt_s: 0.1, feedback_bytes };
         let event = AckEvent {
-            report: Report::Header(header),
+            report: ReceiverReport::Header(header),
             ..ack(Time::from_millis(100), &sent, Duration::from_millis(100))
         };
         xcp.on_ack(&event);

@@ -22,7 +22,7 @@
 //! - D3. Marks other than CE are counted too, for encodings that have them.
 
 use super::{AckAction, Arrival, Echo, Feedback, MarkTotals, Receiver};
-use crate::controller::Report;
+use crate::controller::ReceiverReport;
 use crate::ecn::{Encoding, Mark};
 use crate::time::Time;
 
@@ -82,7 +82,12 @@ impl Feedback for AccEcn {
     fn on_ack_sent(&mut self, _now: Time, _flush: bool) -> Echo {
         self.pending = 0;
         self.pending_ce = 0;
-        Echo { state: Mark::None, totals: Some(self.totals), report: Report::None, receive_times: false }
+        Echo {
+            state: Mark::None,
+            totals: Some(self.totals),
+            report: ReceiverReport::None,
+            receive_times: false,
+        }
     }
 }
 

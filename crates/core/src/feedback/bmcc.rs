@@ -28,7 +28,7 @@
 
 use super::delayed::{self, Delayed};
 use super::{AckAction, Arrival, Echo, Feedback, Receiver};
-use crate::controller::Report;
+use crate::controller::ReceiverReport;
 use crate::estimate::adpm::{Estimate, Layout};
 use crate::time::{Duration, Time};
 
@@ -115,7 +115,7 @@ impl Feedback for Bmcc {
     fn on_ack_sent(&mut self, now: Time, flush: bool) -> Echo {
         let mut echo = self.acks.on_ack_sent(now, flush);
         if let Some(option) = self.option() {
-            echo.report = Report::LoadFactor(option);
+            echo.report = ReceiverReport::LoadFactor(option);
         }
         echo
     }
@@ -140,8 +140,8 @@ mod tests {
         let packet = Arrival { now: Time::from_millis(ms), hash16, ..arrival(ecn) };
         assert_eq!(bmcc.on_packet(&packet), AckAction::Now);
         match bmcc.on_ack_sent(packet.now, false).report {
-            Report::LoadFactor(option) => Some(bmcc.layout.from_option(option)),
-            Report::None => None,
+            ReceiverReport::LoadFactor(option) => Some(bmcc.layout.from_option(option)),
+            ReceiverReport::None => None,
             other => panic!("{other:?}"),
         }
     }

@@ -23,7 +23,7 @@
 //!    4.18.
 
 use super::{AckAction, Arrival, Echo, Feedback, MarkTotals, Receiver};
-use crate::controller::Report;
+use crate::controller::ReceiverReport;
 use crate::controller::abc::Variant;
 use crate::ecn::{Encoding, Mark};
 use crate::time::Time;
@@ -138,7 +138,7 @@ impl Feedback for Delayed {
         Echo {
             state,
             totals: self.exact.then_some(totals),
-            report: Report::None,
+            report: ReceiverReport::None,
             receive_times: self.receive_times,
         }
     }

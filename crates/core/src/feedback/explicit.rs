@@ -20,7 +20,7 @@
 
 use super::delayed::{self, Delayed};
 use super::{AckAction, Arrival, Echo, Feedback, Receiver};
-use crate::controller::Report;
+use crate::controller::ReceiverReport;
 use crate::packet::Header;
 use crate::time::Time;
 
@@ -64,8 +64,8 @@ impl Feedback for Explicit {
     fn on_ack_sent(&mut self, now: Time, flush: bool) -> Echo {
         let mut echo = self.acks.on_ack_sent(now, flush);
         echo.report = match core::mem::take(&mut self.said) {
-            Header::None => Report::None,
-            said => Report::Header(said),
+            Header::None => ReceiverReport::None,
+            said => ReceiverReport::Header(said),
         };
         echo
     }
@@ -87,7 +87,7 @@ mod tests {
         explicit.on_packet(&Arrival { number, header, ..arrival(Ecn::NotEct) })
     }
 
-    fn report(explicit: &mut Explicit) -> Report {
+    fn report(explicit: &mut Explicit) -> ReceiverReport {
         explicit.on_ack_sent(Time::from_millis(1), false).report
     }
 
@@ -97,10 +97,10 @@ mod tests {
         let header = |feedback_bytes| Header::Xcp { cwnd_bytes: 3e4, rtt_s: 0.1, feedback_bytes };
         assert_eq!(receive(&mut explicit, 0, header(100.0)), AckAction::Delay);
         assert_eq!(receive(&mut explicit, 1, header(-30.0)), AckAction::Now);
-        assert_eq!(report(&mut explicit), Report::Header(header(70.0)));
-        assert_eq!(report(&mut explicit), Report::None);
+        assert_eq!(report(&mut explicit), ReceiverReport::Header(header(70.0)));
+        assert_eq!(report(&mut explicit), ReceiverReport::None);
         receive(&mut explicit, 2, header(5.0));
-        assert_eq!(report(&mut explicit), Report::Header(header(5.0)));
+        assert_eq!(report(&mut explicit), ReceiverReport::Header(header(5.0)));
     }
 
     #[test]
@@ -108,10 +108,10 @@ mod tests {
         let mut explicit = receiver();
         receive(&mut explicit, 0, Header::Load { code: 3 });
         receive(&mut explicit, 1, Header::Load { code: 1 });
-        assert_eq!(report(&mut explicit), Report::Header(Header::Load { code: 3 }));
+        assert_eq!(report(&mut explicit), ReceiverReport::Header(Header::Load { code: 3 }));
         let rate = |bps| Header::Rate { bps, rtt_s: 0.1 };
         receive(&mut explicit, 2, rate(1e6));
         receive(&mut explicit, 3, rate(2e6));
-        assert_eq!(report(&mut explicit), Report::Header(rate(2e6)));
+        assert_eq!(report(&mut explicit), ReceiverReport::Header(rate(2e6)));
     }
 }

@@ -3,7 +3,7 @@
 //! The host reassembles data, keeps SACK ranges and runs the delayed-ACK timer. A [`Feedback`] decides whether a packet
 //! deserves an ACK now, and turns arriving packets into what the ACK says beyond which packets arrived.
 
-use crate::controller::Report;
+use crate::controller::ReceiverReport;
 use crate::ecn::{Ecn, Encoding, Mark};
 use crate::packet::Header;
 use crate::time::Time;
@@ -87,7 +87,7 @@ pub struct Echo {
     /// Exact counters, where the flow has them.
     pub totals: Option<MarkTotals>,
     /// What else the scheme's receiver reports.
-    pub report: Report,
+    pub report: ReceiverReport,
     /// Whether the sender is told when each packet arrived.
     pub receive_times: bool,
 }

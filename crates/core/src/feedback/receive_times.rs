@@ -18,7 +18,7 @@
 //! - D2. An arrival is reported once: what a lost ACK said stays unsaid. The draft lets a receiver repeat itself.
 
 use super::{AckAction, Arrival, Echo, Feedback, MarkTotals, Receiver};
-use crate::controller::Report;
+use crate::controller::ReceiverReport;
 use crate::ecn::{Encoding, Mark};
 use crate::time::Time;
 
@@ -59,7 +59,12 @@ impl Feedback for ReceiveTimes {
 
     fn on_ack_sent(&mut self, _now: Time, _flush: bool) -> Echo {
         self.pending = 0;
-        Echo { state: Mark::None, totals: Some(self.totals), report: Report::None, receive_times: true }
+        Echo {
+            state: Mark::None,
+            totals: Some(self.totals),
+            report: ReceiverReport::None,
+            receive_times: true,
+        }
     }
 }
 

@@ -17,7 +17,7 @@
 //! | m | `Receiver::ack_every` | packets | 2 | rfc5681 4.2 |
 
 use super::{AckAction, Arrival, Echo, Feedback, Receiver};
-use crate::controller::Report;
+use crate::controller::ReceiverReport;
 use crate::ecn::{Ecn, Encoding};
 use crate::time::Time;
 
@@ -71,7 +71,7 @@ impl Feedback for Rfc3168 {
     fn on_ack_sent(&mut self, _now: Time, _flush: bool) -> Echo {
         self.pending = 0;
         let state = self.encoding.mark(if self.echoing { Ecn::Ce } else { self.unmarked });
-        Echo { state, totals: None, report: Report::None, receive_times: false }
+        Echo { state, totals: None, report: ReceiverReport::None, receive_times: false }
     }
 }
 

@@ -26,7 +26,7 @@ use alloc::boxed::Box;
 
 use super::delayed::{self, Delayed};
 use super::{AckAction, Arrival, Echo, Feedback, Receiver};
-use crate::controller::Report;
+use crate::controller::ReceiverReport;
 use crate::estimate::poisson_brownian::{HORIZON, Model, PoissonBrownian, Ticks};
 use crate::packet::Header;
 use crate::time::{Duration, Time};
@@ -158,7 +158,7 @@ impl Feedback for Sprout {
             state.fresh = false;
             state.forecast = state.model.forecast();
             let received = Bytes(state.counted * state.mss.0);
-            echo.report = Report::Forecast { packets: state.forecast, received };
+            echo.report = ReceiverReport::Forecast { packets: state.forecast, received };
         }
         echo
     }
@@ -195,7 +195,7 @@ mod tests {
 
     fn forecast(sprout: &mut Sprout, at_ms: u64) -> ([u16; HORIZON], Bytes) {
         match sprout.on_ack_sent(Time::from_millis(at_ms), false).report {
-            Report::Forecast { packets, received } => (packets, received),
+            ReceiverReport::Forecast { packets, received } => (packets, received),
             other => panic!("no forecast but {other:?}"),
         }
     }
@@ -206,9 +206,9 @@ mod tests {
         assert_eq!(sprout.next_report(), None);
         sprout.on_packet(&arrival(0, 100, 0));
         assert_eq!(sprout.next_report(), Some(Time::from_millis(120)));
-        assert_eq!(sprout.on_ack_sent(Time::from_millis(110), false).report, Report::None);
+        assert_eq!(sprout.on_ack_sent(Time::from_millis(110), false).report, ReceiverReport::None);
         forecast(&mut sprout, 120);
-        assert_eq!(sprout.on_ack_sent(Time::from_millis(121), false).report, Report::None);
+        assert_eq!(sprout.on_ack_sent(Time::from_millis(121), false).report, ReceiverReport::None);
         assert_eq!(sprout.next_report(), Some(Time::from_millis(140)));
     }
 

@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use brakelight_core::controller::{PacketInfo, ReceiveTime, Report};
+use brakelight_core::controller::{PacketInfo, ReceiveTime, ReceiverReport};
 use brakelight_core::ecn::Encoding;
 use brakelight_core::feedback::{Arrival, Feedback, Receiver};
 use brakelight_core::packet::Header;
@@ -89,9 +89,9 @@ impl Peer {
     pub(super) fn on_report(
         &mut self,
         now: Time,
-        report: &report::Report,
+        report: &report::FeedbackPacket,
         times: &mut Vec<ReceiveTime>,
-        said: &mut Report,
+        said: &mut ReceiverReport,
     ) {
         if self.times == Times::Awaited {
             self.times = Times::Reported;
@@ -122,7 +122,7 @@ impl Peer {
                         urgent: false,
                     });
                     let load = receiver.on_ack_sent(now, false).report;
-                    if load != Report::None {
+                    if load != ReceiverReport::None {
                         *said = load;
                     }
                 }

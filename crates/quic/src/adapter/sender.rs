@@ -12,7 +12,7 @@
 
 use std::collections::VecDeque;
 
-use brakelight_core::controller::{Connection, Controller, PacketInfo, ReceiveTime, Report};
+use brakelight_core::controller::{Connection, Controller, PacketInfo, ReceiveTime, ReceiverReport};
 use brakelight_core::ecn::{Ecn, Encoding};
 use brakelight_core::sender::{Delivery, Episode, Pacer, RttEstimator, Usage};
 use brakelight_core::time::{Duration, Time};
@@ -98,7 +98,7 @@ struct Gathered {
     ce_sent_at: Option<Time>,
     /// Receive times, and the peer's report.
     times: Vec<ReceiveTime>,
-    report: Report,
+    report: ReceiverReport,
 }
 
 /// What a connection did so far.

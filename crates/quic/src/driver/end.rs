@@ -16,7 +16,7 @@ use quinn_proto::{Connection, Event, Transmit};
 
 use super::message;
 use crate::adapter::{ControllerAdapter, SendAdmission};
-use crate::report::{Report, Unreported};
+use crate::report::{FeedbackPacket, Unreported};
 use crate::tap::Listener;
 use crate::tap::frames::Ack;
 use crate::tap::parameters::Parameters;
@@ -197,7 +197,7 @@ impl End {
                 adapter.on_datagram(now, &datagram);
             }
             if self.hearing.is_some() {
-                invited |= Report::decode(&datagram).is_ok_and(|report| report.is_invitation());
+                invited |= FeedbackPacket::decode(&datagram).is_ok_and(|report| report.is_invitation());
             }
         }
         if let Some(Sending { adapter, .. }) = &self.sending {
@@ -238,7 +238,7 @@ impl End {
         *invitations -= 1;
         *invite_at = Some(now + adapter.smoothed_rtt().unwrap_or(REPORT_DELAY).max(REPORT_DELAY));
         // A peer without DATAGRAM frames refuses, and is one that does not report.
-        let _ = self.connection.datagrams().send(Report::invitation().encode(), true);
+        let _ = self.connection.datagrams().send(FeedbackPacket::invitation().encode(), true);
     }
 
     /// Writes everything unreported into datagrams.

@@ -47,7 +47,7 @@ pub(super) fn decode(direction: Direction, mut bytes: &[u8]) -> Option<Datagram>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::Report;
+    use crate::report::FeedbackPacket;
 
     #[test]
     fn a_message_comes_out_as_it_went_in_and_a_report_is_none() {
@@ -56,7 +56,7 @@ mod tests {
         let bytes = encode(&message);
         assert_eq!((bytes.len(), decode(Direction::Reverse, &bytes)), (400, Some(message)));
         assert_eq!(decode(Direction::Reverse, &bytes[..12]), None);
-        assert_eq!(decode(Direction::Reverse, &Report::invitation().encode()), None);
+        assert_eq!(decode(Direction::Reverse, &FeedbackPacket::invitation().encode()), None);
         let small = Datagram { payload: 1, ..message };
         assert_eq!(encode(&small).len(), 13);
     }

@@ -45,7 +45,7 @@ mod handle;
 mod socket;
 
 pub use admission::Limits;
-pub use handle::{Connection, RecvStream, SendStream, StreamError};
+pub use handle::{QuicConnection, RecvStream, SendStream, StreamError};
 
 /// Bytes of IP and UDP headers.
 const HEADERS_V4: u64 = 28;
@@ -118,7 +118,7 @@ struct State {
     /// Whether the thread waits, and must be rung for.
     waiting: bool,
     stopped: bool,
-    accepted: VecDeque<Result<Connection, (SocketAddr, String)>>,
+    accepted: VecDeque<Result<QuicConnection, (SocketAddr, String)>>,
     tasks: Vec<Waker>,
 }
 
@@ -260,7 +260,7 @@ impl Hub {
         opening: Opening,
         server: SocketAddr,
         name: &str,
-    ) -> Result<Connection, ConnectError> {
+    ) -> Result<QuicConnection, ConnectError> {
         let mut transport = opening.transport;
         let mut state = locked(&self.shared.state);
         if state.stopped {
@@ -280,7 +280,7 @@ impl Hub {
 
     /// The next connection of those who came, once its handshake is complete; or from where one came that did not get so far,
     /// and why. None once the thread that carries packets has ended.
-    pub async fn accept(&self) -> Option<Result<Connection, (SocketAddr, String)>> {
+    pub async fn accept(&self) -> Option<Result<QuicConnection, (SocketAddr, String)>> {
         std::future::poll_fn(|cx| {
             let mut state = locked(&self.shared.state);
             match state.accepted.pop_front() {
@@ -399,8 +399,8 @@ impl State {
         number
     }
 
-    fn handle(&self, shared: &Arc<Shared>, number: u64) -> Connection {
-        Connection::new(shared.clone(), number, self.entries[&number].line.clone())
+    fn handle(&self, shared: &Arc<Shared>, number: u64) -> QuicConnection {
+        QuicConnection::new(shared.clone(), number, self.entries[&number].line.clone())
     }
 }
 

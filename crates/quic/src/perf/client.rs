@@ -15,7 +15,7 @@ use super::identity::{Fingerprint, Trust, plain};
 use super::link::{Connection, RecvStream, SendStream};
 use super::qlog::{Folder, Logs, Role};
 use super::token::Token;
-use super::watch::{Report, Watch};
+use super::watch::{SenderReport, Watch};
 use super::wire::{RECEIVED_LENGTH, Received, Request};
 use super::{Control, Error, Parts, SOCKET_BUFFER};
 use crate::adapter::PacketSender;
@@ -95,7 +95,7 @@ pub struct Flow {
     /// Payload that arrived at its receiver, and what it took on the wire.
     pub received: Received,
     /// What its sender knows.
-    pub report: Report,
+    pub report: SenderReport,
     /// From a request to the end of the answer.
     pub exchanges: Option<Distribution>,
 }
@@ -463,7 +463,7 @@ async fn exchange(connection: &Connection, request: u64, response: u64) -> Resul
     if left > 0 { Err("an answer was too short".to_string()) } else { Ok(()) }
 }
 
-async fn fetch_report(connection: &Connection) -> Result<Report, String> {
+async fn fetch_report(connection: &Connection) -> Result<SenderReport, String> {
     let (mut send, mut receive) = open(connection, Request::Report).await?;
     send.finish().map_err(|error| error.to_string())?;
     let answer = tokio::time::timeout(FAREWELL, receive.read_to_end(LONGEST_REPORT)).await;

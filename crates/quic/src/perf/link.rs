@@ -16,7 +16,7 @@ const PIECE: Bytes = Bytes::from_static(&[0x5a; 1 << 16]);
 #[derive(Clone, Debug)]
 pub(crate) enum Connection {
     /// Of our driver.
-    Driver(net::Connection),
+    Driver(net::QuicConnection),
     /// Of quinn.
     Stack(quinn::Connection),
 }

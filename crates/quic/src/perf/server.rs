@@ -185,7 +185,7 @@ fn opening(qlog: Option<Folder>, say: Say) -> Box<dyn Fn() -> Opening + Send> {
     })
 }
 
-async fn attend(connection: net::Connection, say: Say, rules: Rules) {
+async fn attend(connection: net::QuicConnection, say: Say, rules: Rules) {
     let limits = rules.limits;
     let from = connection.remote_address();
     say(&format!("{from}: connected"));

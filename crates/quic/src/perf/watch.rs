@@ -29,7 +29,7 @@ const INTERVAL: Duration = Duration::from_millis(5);
 
 /// What a sender knows of its connection.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Report {
+pub struct SenderReport {
     /// The registered name of the controller, or what else controls it.
     pub controller: String,
     /// Packets sent.
@@ -46,7 +46,7 @@ pub struct Report {
     pub notes: Vec<String>,
 }
 
-impl Report {
+impl SenderReport {
     /// How far each RTT sample lies above the smallest.
     pub fn above(&self) -> Distribution {
         self.rtt.above(Span::from_nanos(self.least_rtt_nanos))
@@ -74,7 +74,7 @@ impl Watch {
     }
 
     /// What is known by now.
-    pub(crate) fn report(&self) -> Report {
+    pub(crate) fn report(&self) -> SenderReport {
         let stats = self.connection.stats();
         let (rtts, adapter) = match (&self.connection, &self.sampled) {
             (Connection::Driver(connection), _) => (connection.rtts(), Some(connection.adapter().clone())),
@@ -83,13 +83,13 @@ impl Watch {
             }
             (Connection::Stack(connection), None) => (Rtts::default(), adapter_of(connection)),
         };
-        let mut report = Report {
+        let mut report = SenderReport {
             controller: "cubic of quinn".to_string(),
             sent_packets: stats.path.sent_packets,
             lost_packets: stats.path.lost_packets,
             least_rtt_nanos: rtts.least.map_or(0, Span::as_nanos),
             rtt: rtts.samples,
-            ..Report::default()
+            ..SenderReport::default()
         };
         if let Some(adapter) = adapter {
             tell_of(&adapter, &mut report);
@@ -98,7 +98,7 @@ impl Watch {
     }
 }
 
-fn tell_of(adapter: &ControllerAdapter, report: &mut Report) {
+fn tell_of(adapter: &ControllerAdapter, report: &mut SenderReport) {
     let counters = adapter.counters();
     report.controller = adapter.controller().to_string();
     report.marks = MarkCounts {

@@ -24,18 +24,18 @@ fn a_report_is_written_as_rfc8888_draws_it() {
 
 #[test]
 fn an_invitation_is_a_report_of_nothing() {
-    let bytes = Report::invitation().encode();
-    assert_eq!((bytes.len(), Report::decode(&bytes).unwrap().is_invitation()), (12, true));
+    let bytes = FeedbackPacket::invitation().encode();
+    assert_eq!((bytes.len(), FeedbackPacket::decode(&bytes).unwrap().is_invitation()), (12, true));
 }
 
 #[test]
 fn faults_are_told_apart() {
-    let mut bytes = Report::invitation().encode().to_vec();
-    assert_eq!(Report::decode(b"hello"), Err(Malformed::Foreign));
-    assert_eq!(Report::decode(&bytes[..8]), Err(Malformed::Length));
+    let mut bytes = FeedbackPacket::invitation().encode().to_vec();
+    assert_eq!(FeedbackPacket::decode(b"hello"), Err(Malformed::Foreign));
+    assert_eq!(FeedbackPacket::decode(&bytes[..8]), Err(Malformed::Length));
     bytes.splice(8..8, [0, 0, 0, 1, 0, 0, 0, 9]);
     bytes[3] = 4;
-    assert_eq!(Report::decode(&bytes), Err(Malformed::Block));
+    assert_eq!(FeedbackPacket::decode(&bytes), Err(Malformed::Block));
 }
 
 #[test]
@@ -83,11 +83,11 @@ proptest! {
             begin,
             metrics: words.into_iter().map(metric).collect(),
         });
-        let report = Report { blocks: blocks.collect(), timestamp };
+        let report = FeedbackPacket { blocks: blocks.collect(), timestamp };
         let bytes = report.encode();
-        prop_assert_eq!(&Report::decode(&bytes).unwrap(), &report);
+        prop_assert_eq!(&FeedbackPacket::decode(&bytes).unwrap(), &report);
         // Times survive to half a unit, so they are written again as they were.
-        prop_assert_eq!(Report::decode(&bytes).unwrap().encode(), bytes);
+        prop_assert_eq!(FeedbackPacket::decode(&bytes).unwrap().encode(), bytes);
     }
 
     #[test]
@@ -100,7 +100,7 @@ proptest! {
         let now = Time::from_nanos(7_000_000_000 + wait);
         let mut found = std::collections::BTreeMap::new();
         for report in seen.take(now) {
-            let report = Report::decode(&report.encode()).unwrap();
+            let report = FeedbackPacket::decode(&report.encode()).unwrap();
             for block in &report.blocks {
                 let metrics = block.metrics.iter().enumerate();
                 found.extend(metrics.filter_map(|(place, metric)| {
@@ -140,10 +140,10 @@ fn no_input_makes_reading_a_report_panic() {
         if random.chance(0.2) {
             bytes.truncate((random.bits() % (bytes.len() as u64 + 1)) as usize);
         }
-        if let Ok(report) = Report::decode(&bytes) {
+        if let Ok(report) = FeedbackPacket::decode(&bytes) {
             read += 1;
             // What was read can be written, and is the same when it is read again.
-            assert_eq!(Report::decode(&report.encode()).as_ref(), Ok(&report));
+            assert_eq!(FeedbackPacket::decode(&report.encode()).as_ref(), Ok(&report));
         }
     }
     assert!(read > inputs() / 10, "only {read} inputs were reports");

@@ -1,6 +1,8 @@
 //! What drives a sender or a receiver by hand: a connection, and the events of one packet.
 
-use brakelight_core::controller::{AckEvent, Connection, Marks, PacketInfo, RecoveryState, Report, Rtt};
+use brakelight_core::controller::{
+    AckEvent, Connection, Marks, PacketInfo, ReceiverReport, RecoveryState, Rtt,
+};
 use brakelight_core::ecn::Ecn;
 use brakelight_core::feedback::Arrival;
 use brakelight_core::packet::Header;
@@ -59,7 +61,7 @@ pub(super) fn ack(now: Time, rtt: Duration, acked: &[PacketInfo; 1], inflight_pk
         round_start: false,
         marks: Marks::default(),
         receive_times: &[],
-        report: Report::None,
+        report: ReceiverReport::None,
         cwnd_limited: true,
         recovery: RecoveryState::Open,
     }

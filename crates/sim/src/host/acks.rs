@@ -5,7 +5,7 @@
 //! repeated the original. A copy that arrives first reads the slot and leaves it. An original that dies after it was
 //! copied takes what the copy would have said with it; the next ACK says it again.
 
-use brakelight_core::controller::{ReceiveTime, Report};
+use brakelight_core::controller::{ReceiveTime, ReceiverReport};
 use brakelight_core::ecn::Mark;
 use brakelight_core::feedback::MarkTotals;
 use brakelight_core::time::{Duration, Time};
@@ -38,7 +38,7 @@ pub(super) struct Detail {
     /// Exact counters of marks.
     pub(super) totals: Option<MarkTotals>,
     /// What else the scheme's receiver says.
-    pub(super) report: Report,
+    pub(super) report: ReceiverReport,
     /// When packets arrived, where the scheme's receiver reports it.
     pub(super) receive_times: Vec<ReceiveTime>,
 }
@@ -49,7 +49,7 @@ static NOTHING: Detail = Detail {
     duplicate: None,
     delay: Duration::ZERO,
     totals: None,
-    report: Report::None,
+    report: ReceiverReport::None,
     receive_times: Vec::new(),
 };
 
@@ -72,7 +72,7 @@ impl AckBody {
             detail.duplicate = None;
             detail.delay = Duration::ZERO;
             detail.totals = None;
-            detail.report = Report::None;
+            detail.report = ReceiverReport::None;
         }
         detail
     }

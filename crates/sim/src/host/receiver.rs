@@ -12,7 +12,7 @@
 //!   duplicate ACK by 5 % of the RTT, 1 ms at most.
 //! - D3 The receiver's window is without limit, and the application reads at once.
 
-use brakelight_core::controller::{ReceiveTime, Report};
+use brakelight_core::controller::{ReceiveTime, ReceiverReport};
 use brakelight_core::ecn::Ecn;
 use brakelight_core::feedback::{AckAction, Arrival, Feedback};
 use brakelight_core::packet::Packet;
@@ -280,7 +280,7 @@ impl Receiver {
         self.report_at = self.feedback.next_report().unwrap_or(Time::MAX);
         body.state = echo.state;
         self.keeps_times = echo.receive_times;
-        if echo.totals.is_some() || echo.report != Report::None || self.keeps_times {
+        if echo.totals.is_some() || echo.report != ReceiverReport::None || self.keeps_times {
             let detail = body.detail_mut();
             detail.totals = echo.totals;
             detail.report = echo.report;

@@ -11,7 +11,7 @@ use super::objects::connections::ConnectionsSkelBuilder;
 use super::objects::connections::types::{controller, feedback, listed};
 use super::objects::{self, Plain};
 use crate::error::Error;
-use crate::settings::{Connection, Inside, address};
+use crate::settings::{ConnectionStatus, Inside, address};
 
 // SAFETY: the structure consists of integers, and its size is a multiple of eight bytes, of which none are
 // between fields.
@@ -24,7 +24,7 @@ const MAP: &str = "bl_connections";
 ///
 /// # Errors
 /// If the kernel refuses to list them.
-pub fn connections() -> Result<Option<Vec<Connection>>, Error> {
+pub fn connections() -> Result<Option<Vec<ConnectionStatus>>, Error> {
     let maps = objects::find_maps(MAP)?;
     if maps.is_empty() {
         return Ok(None);
@@ -37,7 +37,7 @@ pub fn connections() -> Result<Option<Vec<Connection>>, Error> {
     Ok(Some(connections))
 }
 
-fn of_map(map: &MapHandle) -> Result<Vec<Connection>, Error> {
+fn of_map(map: &MapHandle) -> Result<Vec<ConnectionStatus>, Error> {
     let mut place = MaybeUninit::uninit();
     let mut opened = objects::open("connections", ConnectionsSkelBuilder::default(), &mut place)?;
     // Another version of this program may have loaded its own.
@@ -63,7 +63,7 @@ fn address_of(words: [u32; 4], family: u32) -> IpAddr {
     address(bytes, family == libc::AF_INET6 as u32)
 }
 
-fn connection(of: listed) -> Connection {
+fn connection(of: listed) -> ConnectionStatus {
     let ms = |us: u32| f64::from(us) / 1e3;
     let [accelerate_bytes, brake_bytes, ce_bytes] = of.marked;
     let is_wdc = of.controller == controller::CONTROLLER_WDC;
@@ -84,7 +84,7 @@ fn connection(of: listed) -> Connection {
             ce_bytes,
         }
     };
-    Connection {
+    ConnectionStatus {
         id: of.id,
         controller: if is_wdc { "wdc" } else { "abc" },
         local: SocketAddr::new(address_of(of.local, of.family), of.local_port),

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use brakelight_core::controller::{
     AckEvent, Connection, Controller, IdleEvent, LossEvent, MarkCount, Marks, PacketInfo, ReceiveTime,
-    RecoveryState, Report, SendEvent, SpuriousEvent, Timeout, TimeoutEvent,
+    ReceiverReport, RecoveryState, SendEvent, SpuriousEvent, Timeout, TimeoutEvent,
 };
 use brakelight_core::ecn::{Ecn, Encoding, Mark};
 use brakelight_core::packet::Header;
@@ -263,22 +263,24 @@ impl Host {
     }
 
     /// What a receiver of the controller's scheme could report.
-    fn report(&self, salt: u32) -> Report {
+    fn report(&self, salt: u32) -> ReceiverReport {
         match self.header {
             Header::None if self.controller.encoding() == Encoding::Bmcc => {
-                Report::LoadFactor((salt % 65_536) as u16)
+                ReceiverReport::LoadFactor((salt % 65_536) as u16)
             }
-            Header::None => Report::None,
+            Header::None => ReceiverReport::None,
             Header::Xcp { cwnd_bytes, rtt_s, .. } => {
                 let feedback_bytes = (salt % 20_001) as f32 - 10_000.0;
-                Report::Header(Header::Xcp { cwnd_bytes, rtt_s, feedback_bytes })
+                ReceiverReport::Header(Header::Xcp { cwnd_bytes, rtt_s, feedback_bytes })
             }
-            Header::Rate { rtt_s, .. } => Report::Header(Header::Rate { bps: salt as f32 * 1000.0, rtt_s }),
-            Header::Load { .. } => Report::Header(Header::Load { code: (salt % 16) as u8 }),
+            Header::Rate { rtt_s, .. } => {
+                ReceiverReport::Header(Header::Rate { bps: salt as f32 * 1000.0, rtt_s })
+            }
+            Header::Load { .. } => ReceiverReport::Header(Header::Load { code: (salt % 16) as u8 }),
             Header::Flight { .. } => {
                 let packets = std::array::from_fn(|tick| (salt % 64) as u16 * (tick as u16 + 1) / 8);
                 let received = self.delivery.delivered() + Bytes(self.delivery.lost());
-                Report::Forecast { packets, received }
+                ReceiverReport::Forecast { packets, received }
             }
         }
     }
@@ -324,7 +326,7 @@ impl Host {
             round_start: false,
             marks: Marks::default(),
             receive_times: &[],
-            report: Report::None,
+            report: ReceiverReport::None,
             cwnd_limited: true,
             recovery: self.recovery.state(false),
         };

@@ -13,7 +13,7 @@ fn bmcc(options: &[(&str, &str)], initial_pkts: u64) -> Bmcc {
 fn hear(bmcc: &mut Bmcc, ms: u64, rtt_ms: u64, load: f64) {
     let now = Time::from_millis(ms);
     let acked = [packet(0, now.saturating_sub(Duration::from_millis(rtt_ms)))];
-    let report = Report::LoadFactor(bmcc.layout.to_option(load));
+    let report = ReceiverReport::LoadFactor(bmcc.layout.to_option(load));
     bmcc.on_ack(&AckEvent { report, ..ack(now, &acked, Duration::from_millis(rtt_ms)) });
 }
 

@@ -4,7 +4,7 @@ use std::vec;
 
 use super::*;
 use crate::controller::newreno::NewReno;
-use crate::controller::{Connection, MarkCount, Marks, Report};
+use crate::controller::{Connection, MarkCount, Marks, ReceiverReport};
 use crate::random::Random;
 use crate::registry::ControllerConfig;
 use crate::sender::{Delivery, Episode, Phase, RttEstimator};
@@ -159,7 +159,7 @@ impl Host {
             round_start: update.round_start,
             marks: update.marks,
             receive_times: &[],
-            report: Report::None,
+            report: ReceiverReport::None,
             cwnd_limited: true,
             recovery: update.recovery,
         });

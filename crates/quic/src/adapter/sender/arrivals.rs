@@ -144,7 +144,7 @@ impl Sender {
 
     /// A datagram from the peer, which may be a report.
     pub(in crate::adapter) fn on_datagram(&mut self, now: Time, datagram: &[u8]) {
-        let report = match report::Report::decode(datagram) {
+        let report = match report::FeedbackPacket::decode(datagram) {
             Ok(report) => report,
             Err(report::Malformed::Foreign) => return,
             Err(_) => {

@@ -31,15 +31,15 @@ pub enum StreamError {
 
 /// A connection.
 #[derive(Clone, Debug)]
-pub struct Connection {
+pub struct QuicConnection {
     shared: Arc<Shared>,
     number: u64,
     line: Arc<Line>,
 }
 
-impl Connection {
+impl QuicConnection {
     pub(super) fn new(shared: Arc<Shared>, number: u64, line: Arc<Line>) -> Self {
-        Connection { shared, number, line }
+        QuicConnection { shared, number, line }
     }
 
     /// Works on the connection; if that gave it something to say, its thread is told.
@@ -179,7 +179,7 @@ impl Connection {
 /// The half of a stream that this end sends. Whoever drops it has said all.
 #[derive(Debug)]
 pub struct SendStream {
-    connection: Connection,
+    connection: QuicConnection,
     id: StreamId,
     over: bool,
 }
@@ -246,7 +246,7 @@ impl Drop for SendStream {
 /// The half of a stream that this end receives. Whoever drops it wants no more.
 #[derive(Debug)]
 pub struct RecvStream {
-    connection: Connection,
+    connection: QuicConnection,
     id: StreamId,
     over: bool,
 }

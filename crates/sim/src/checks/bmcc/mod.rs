@@ -1,6 +1,6 @@
 //! The BMCC paper's statements about its rules and its analysis.
 
-use brakelight_core::controller::{AckEvent, Controller, Report};
+use brakelight_core::controller::{AckEvent, Controller, ReceiverReport};
 use brakelight_core::ecn::{Ecn, Encoding};
 use brakelight_core::estimate::adpm::{Estimate, Layout};
 use brakelight_core::feedback::{Feedback, Receiver};
@@ -31,7 +31,7 @@ fn window_after(load: f64, acks: u64) -> f64 {
     for number in 0..acks {
         let sent_at = Time::from_millis(1);
         let acked = [packet(number, sent_at)];
-        let report = Report::LoadFactor(LAYOUT.to_option(load));
+        let report = ReceiverReport::LoadFactor(LAYOUT.to_option(load));
         controller.on_ack(&AckEvent { report, ..ack(sent_at + INTERVAL, INTERVAL, &acked, 100.0) });
     }
     controller.cwnd().as_f64() / MSS as f64
@@ -117,7 +117,7 @@ pub(super) fn options() -> Finding {
     for ack in 1..=28_u64 {
         let now = Time::from_millis(ack);
         feedback.on_packet(&arrival(now, ack, Ecn::Ect1));
-        if feedback.on_ack_sent(now, false).report != Report::None {
+        if feedback.on_ack_sent(now, false).report != ReceiverReport::None {
             carried.push(ack);
         }
     }

@@ -1,7 +1,7 @@
 //! What an ACK does: common to both profiles, with the events it makes for the controller.
 
 use brakelight_core::controller::{
-    AckEvent, Controller, Exact, MarkCount, Marks, PacketInfo, Recovery, RecoveryState, Report,
+    AckEvent, Controller, Exact, MarkCount, Marks, PacketInfo, ReceiverReport, Recovery, RecoveryState,
 };
 use brakelight_core::ecn::Mark;
 use brakelight_core::registry::Host;
@@ -92,7 +92,7 @@ impl Sender {
         self.answer_marks(now, &marks, &sum);
 
         let says = marks != Marks::default()
-            || detail.report != Report::None
+            || detail.report != ReceiverReport::None
             || !detail.receive_times.is_empty()
             || !sum.list.is_empty()
             || !self.lost.is_empty();
@@ -160,7 +160,7 @@ impl Sender {
             round_start: false,
             marks: Marks::default(),
             receive_times: &[],
-            report: Report::None,
+            report: ReceiverReport::None,
             cwnd_limited: false,
             recovery: self.episode.state(self.held),
         });

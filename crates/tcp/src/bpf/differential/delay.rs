@@ -6,8 +6,8 @@
 
 use brakelight_core::controller::quicdc::{Config, QuicDc};
 use brakelight_core::controller::{
-    AckEvent, Connection, Controller, IdleEvent, LossEvent, Marks, PacketInfo, ReceiveTime, Report, Rtt,
-    SpuriousEvent, Timeout, TimeoutEvent,
+    AckEvent, Connection, Controller, IdleEvent, LossEvent, Marks, PacketInfo, ReceiveTime, ReceiverReport,
+    Rtt, SpuriousEvent, Timeout, TimeoutEvent,
 };
 use brakelight_core::parameters::Parameters;
 use brakelight_core::random::Random;
@@ -157,7 +157,7 @@ impl Pair {
             round_start: false,
             marks: Marks::default(),
             receive_times: &[ReceiveTime { number: ack.newest, sent_at, received_at }],
-            report: Report::None,
+            report: ReceiverReport::None,
             cwnd_limited: ack.cwnd_limited,
             recovery: ack.recovery(),
         });

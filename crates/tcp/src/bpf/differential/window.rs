@@ -2,8 +2,8 @@
 
 use brakelight_core::controller::abc::{Abc, Config};
 use brakelight_core::controller::{
-    AckEvent, Connection, Controller, Exact, IdleEvent, LossEvent, MarkCount, Marks, PacketInfo, Report, Rtt,
-    SendEvent, SpuriousEvent, Timeout, TimeoutEvent,
+    AckEvent, Connection, Controller, Exact, IdleEvent, LossEvent, MarkCount, Marks, PacketInfo,
+    ReceiverReport, Rtt, SendEvent, SpuriousEvent, Timeout, TimeoutEvent,
 };
 use brakelight_core::parameters::Parameters;
 use brakelight_core::random::Random;
@@ -159,7 +159,7 @@ fn tell_core(core: &mut Abc, event: &Event) {
                     exact: Exact::Bytes,
                 },
                 receive_times: &[],
-                report: Report::None,
+                report: ReceiverReport::None,
                 cwnd_limited: ack.cwnd_limited,
                 recovery: ack.recovery(),
             });
