@@ -1,5 +1,6 @@
-//! Tells the program which commit it was built from, where that can be known: from the packaged crate's own record, or
-//! from Git where this crate lies in its own repository and not merely somewhere inside another one. Never fails.
+//! Tells the program which commit it was built from, where that can be known: from the packaged crate's own
+//! record, or from Git where this crate lies in its own repository and not merely somewhere inside another
+//! one. Never fails.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,5 +1,5 @@
-//! A real-time video call: a camera takes frames at a fixed beat, an encoder follows the controller, and the other side
-//! shows each frame when it is there.
+//! A real-time video call: a camera takes frames at a fixed beat, an encoder follows the controller, and the
+//! other side shows each frame when it is there.
 //!
 //! ```text
 //! encoder rate = clamp(share * rate * (1 - waiting / patience), min, max)
@@ -17,11 +17,12 @@
 //! | patience | - | time | deadline / 2 | own choice |
 //!
 //! Outcome: `bitrate_mbps` (of shown frames), `frames_shown`, `frames_late_percent` (of those that arrived),
-//! `frames_skipped_percent` (of those taken), `frame_delay_ms_mean`, `_p50`, `_p95`, `_p99` (capture to arrival of all
-//! that arrived), `freezes`, `freeze_ms` (total length of the gaps that count as freezes), `freeze_percent` of the call.
+//! `frames_skipped_percent` (of those taken), `frame_delay_ms_mean`, `_p50`, `_p95`, `_p99` (capture to
+//! arrival of all that arrived), `freezes`, `freeze_ms` (total length of the gaps that count as freezes),
+//! `freeze_percent` of the call.
 //!
-//! Deviations: D1 frames travel in one stream, in order, also under QUIC, and are sent again when lost; a media transport
-//! would give up on late ones. D2 all frames of a rate have the same size: no key frames.
+//! Deviations: D1 frames travel in one stream, in order, also under QUIC, and are sent again when lost; a
+//! media transport would give up on late ones. D2 all frames of a rate have the same size: no key frames.
 
 use std::collections::VecDeque;
 

@@ -26,8 +26,9 @@ pub trait CustomApplication: Algorithm + Application + Clone + Debug + Send + Sy
     }
 }
 
-/// An application behind a pointer. Every application that can be cloned and sent to another thread is one. The methods are those
-/// of [`Application`], under names of their own so that a call on an application is not ambiguous.
+/// An application behind a pointer. Every application that can be cloned and sent to another thread is one.
+/// The methods are those of [`Application`], under names of their own so that a call on an application is not
+/// ambiguous.
 pub trait DynApplication: Debug + Send + Sync {
     /// A copy of it.
     fn clone_boxed(&self) -> Box<dyn DynApplication>;

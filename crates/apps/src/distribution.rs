@@ -32,8 +32,8 @@ pub struct Distribution {
 
 impl Default for Distribution {
     fn default() -> Self {
-        // Two significant digits: 128 buckets an octave, so a bucket spans at most 1/128 of its value. Below 256 us
-        // every microsecond has its own.
+        // Two significant digits: 128 buckets an octave, so a bucket spans at most 1/128 of its value. Below
+        // 256 us every microsecond has its own.
         let micros = Histogram::new(2).expect("two significant digits are within the histogram's range");
         Distribution { micros, count: 0, sum_nanos: 0, max: Duration::ZERO }
     }
@@ -58,7 +58,8 @@ impl Distribution {
         self.max = Duration::ZERO;
     }
 
-    /// The same delays, each less `least`, which none is below: mean and maximum exact, quantiles as far off as theirs.
+    /// The same delays, each less `least`, which none is below: mean and maximum exact, quantiles as far off
+    /// as theirs.
     pub fn above(&self, least: Duration) -> Distribution {
         let mut above = Distribution::default();
         let least_micros = (least.as_nanos() + 500) / 1_000;
@@ -102,7 +103,8 @@ impl Distribution {
         if self.count == 0 { 0.0 } else { self.sum_nanos as f64 / self.count as f64 * 1e-6 }
     }
 
-    /// The smallest value that a share `q` of the delays does not exceed, within 0.8 %; zero when nothing was counted.
+    /// The smallest value that a share `q` of the delays does not exceed, within 0.8 %; zero when nothing was
+    /// counted.
     pub fn quantile_ms(&self, q: f64) -> f64 {
         if self.count == 0 {
             return 0.0;

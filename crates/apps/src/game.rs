@@ -1,9 +1,9 @@
-//! A game: both ends send a small message at a fixed beat, beside the stream, without acknowledgement. Each update of the
-//! server names the newest input of the client, so the client measures round trips as a player feels them, without the
-//! time the server held the input.
+//! A game: both ends send a small message at a fixed beat, beside the stream, without acknowledgement. Each
+//! update of the server names the newest input of the client, so the client measures round trips as a player
+//! feels them, without the time the server held the input.
 //!
-//! Outcome: `updates` that arrived at the client, `updates_lost_percent` of those whose successors arrived (an update
-//! overtaken by a newer one counts as lost: it is stale), `rtt_ms_mean`, `_p50`, `_p95`, `_p99`.
+//! Outcome: `updates` that arrived at the client, `updates_lost_percent` of those whose successors arrived
+//! (an update overtaken by a newer one counts as lost: it is stale), `rtt_ms_mean`, `_p50`, `_p95`, `_p99`.
 
 use brakelight_core::packet::Direction;
 use brakelight_core::time::{Duration, Time};

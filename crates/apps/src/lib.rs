@@ -1,8 +1,9 @@
 //! Applications: what asks a flow to send, and what it makes of the result.
 //!
-//! They are sans-IO. An application is told the time and what arrived, and acts on a [`Socket`], which every host
-//! implements for its own flows: the modelled host, and the driver of the real QUIC stack. One application is both ends
-//! of its flow: the sending end, whose payload travels forward, and the receiving end.
+//! They are sans-IO. An application is told the time and what arrived, and acts on a [`Socket`], which every
+//! host implements for its own flows: the modelled host, and the driver of the real QUIC stack. One
+//! application is both ends of its flow: the sending end, whose payload travels forward, and the receiving
+//! end.
 //!
 //! | module | the application |
 //! |---|---|

@@ -1,7 +1,7 @@
 //! Periods of sending and silence, and payload offered at a constant rate.
 //!
-//! Outcome: `offered_mbps`, `delivered_mbps` (payload, from the flow's start on; the first only where a rate is given)
-//! and `backlog_kb`, what was offered and has not arrived.
+//! Outcome: `offered_mbps`, `delivered_mbps` (payload, from the flow's start on; the first only where a rate
+//! is given) and `backlog_kb`, what was offered and has not arrived.
 
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Rate};
@@ -81,7 +81,8 @@ impl Paced {
         }
     }
 
-    /// Offers every packet due by now. Packet n of a period is due n intervals after its start, without drift.
+    /// Offers every packet due by now. Packet n of a period is due n intervals after its start, without
+    /// drift.
     fn offer(&mut self, socket: &mut impl Socket) {
         let Some(rate) = self.rate else { return };
         while self.tick_at <= socket.now() {

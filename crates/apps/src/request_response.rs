@@ -1,7 +1,7 @@
 //! A client that asks, waits for the whole response, thinks, and asks again.
 //!
-//! Outcome: `responses`; `response_ms_mean`, `_p50`, `_p95`, `_p99`, from the moment the client asks until the last byte
-//! is there.
+//! Outcome: `responses`; `response_ms_mean`, `_p50`, `_p95`, `_p99`, from the moment the client asks until
+//! the last byte is there.
 
 use brakelight_core::time::Time;
 use brakelight_core::units::Bytes;

@@ -1,5 +1,5 @@
-//! Requests: messages on the reverse path that are repeated until they are answered. Request and response, and video,
-//! ask by them.
+//! Requests: messages on the reverse path that are repeated until they are answered. Request and response,
+//! and video, ask by them.
 
 use brakelight_core::packet::Direction;
 use brakelight_core::time::{Duration, Time};

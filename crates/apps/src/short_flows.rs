@@ -1,13 +1,13 @@
-//! Short connections that arrive as a Poisson process. The host opens one for each arrival; this is when they arrive, how
-//! much each carries, and how long each took.
+//! Short connections that arrive as a Poisson process. The host opens one for each arrival; this is when they
+//! arrive, how much each carries, and how long each took.
 //!
 //! ```text
 //! gap = -ln(u) / lambda                  u, v uniform in [0, 1)
 //! size = least (1 - v)^(-1 / shape),     least = mean (shape - 1) / shape        the inverse of 1 - (least / x)^shape
 //! ```
 //!
-//! Outcome: `flows_started`, `flows_completed`, and `completion_ms_mean` (AFCT), `_p50`, `_p95`, `_p99`, from the arrival
-//! until the last byte is at the receiver.
+//! Outcome: `flows_started`, `flows_completed`, and `completion_ms_mean` (AFCT), `_p50`, `_p95`, `_p99`, from
+//! the arrival until the last byte is at the receiver.
 
 use brakelight_core::random::Random;
 use brakelight_core::time::{Duration, Time};
@@ -61,8 +61,8 @@ impl ArrivalProcess {
         self.started
     }
 
-    /// A connection arrives: how many bytes it carries. To be called once [`ArrivalProcess::next_at`] has come, which is
-    /// the arrival after this one from then on.
+    /// A connection arrives: how many bytes it carries. To be called once [`ArrivalProcess::next_at`] has
+    /// come, which is the arrival after this one from then on.
     pub fn arrive(&mut self, random: &mut Random) -> Bytes {
         let size = match self.law.size {
             SizeLaw::Fixed(size) => size,

@@ -23,7 +23,8 @@ pub struct Datagram {
     pub held_us: u32,
 }
 
-/// A flow in the hands of its application, at a moment: one ordered, reliable stream forward, and messages both ways.
+/// A flow in the hands of its application, at a moment: one ordered, reliable stream forward, and messages
+/// both ways.
 pub trait Socket {
     /// The moment.
     fn now(&self) -> Time;

@@ -15,8 +15,8 @@ pub enum Traffic {
     Size(Bytes),
     /// Sends during `on`, is silent during `off`, and so on.
     OnOff(OnOff),
-    /// Short connections that arrive as a Poisson process, each with a controller of its own, each gone once its bytes
-    /// are acknowledged.
+    /// Short connections that arrive as a Poisson process, each with a controller of its own, each gone once
+    /// its bytes are acknowledged.
     ShortFlows(ShortFlows),
     /// Payload offered at a constant rate, in packets of the flow's MSS.
     RateLimited(Rate),
@@ -157,7 +157,8 @@ impl Default for Video {
 }
 
 impl Default for Call {
-    /// 150 kbit/s to 2.5 Mbit/s, 30 frames a second, shown when they arrive within 400 ms (ITU-T G.114's limit).
+    /// 150 kbit/s to 2.5 Mbit/s, 30 frames a second, shown when they arrive within 400 ms (ITU-T G.114's
+    /// limit).
     fn default() -> Self {
         Call {
             min_rate: Rate::from_bps(150_000),

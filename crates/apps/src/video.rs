@@ -1,5 +1,6 @@
-//! Adaptive-bitrate video: a player that fetches segments one after the other and chooses each one's bitrate by how full
-//! its buffer is (BBA-0 of Huang et al., A Buffer-Based Approach to Rate Adaptation, SIGCOMM 2014).
+//! Adaptive-bitrate video: a player that fetches segments one after the other and chooses each one's bitrate
+//! by how full its buffer is (BBA-0 of Huang et al., A Buffer-Based Approach to Rate Adaptation,
+//! SIGCOMM 2014).
 //!
 //! ```text
 //! f(B) = R_min                                             B <= reservoir                       bba14 4.1
@@ -17,11 +18,12 @@
 //! | reservoir | - | time | 37.5 % of B_max | bba14 4.1: 90 s of 240 s |
 //! | cushion | - | time | up to 90 % of B_max | bba14 4.1: 216 s of 240 s |
 //!
-//! Outcome: `bitrate_mbps` (mean of what was played or waits to be), `switches`, `startup_ms`, `stalls`, `stall_ms`
-//! (total, without the start), `stall_percent` (of the time since playback began).
+//! Outcome: `bitrate_mbps` (mean of what was played or waits to be), `switches`, `startup_ms`, `stalls`,
+//! `stall_ms` (total, without the start), `stall_percent` (of the time since playback began).
 //!
-//! Deviations: D1 a request is a message of 400 bytes beside the stream, repeated if nothing comes. D2 all segments of a
-//! rung have the same size. D3 playback after a stall waits for `startup`, as before the first segment.
+//! Deviations: D1 a request is a message of 400 bytes beside the stream, repeated if nothing comes. D2 all
+//! segments of a rung have the same size. D3 playback after a stall waits for `startup`, as before the first
+//! segment.
 
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::Bytes;

@@ -23,8 +23,9 @@ pub mod prelude {
     pub use brakelight_sim::{Simulation, Traces};
 }
 
-/// What an algorithm of one's own needs: `use brakelight::extend::*;`. It is added to a [`Registry`](prelude::Registry); then schemes and
-/// scenarios that are read with this registry know its name.
+/// What an algorithm of one's own needs: `use brakelight::extend::*;`. It is added to a
+/// [`Registry`](prelude::Registry); then schemes and scenarios that are read with this registry know its
+/// name.
 pub mod extend {
     pub use std::collections::VecDeque;
 

@@ -1,11 +1,13 @@
-//! ABC's figure 7 for real packets: QUIC through one emulated recording, another, and through both in a row by an emulator in an
-//! emulator, beside the same code in simulation. Prints the table of `docs/quic.md` and draws its picture.
+//! ABC's figure 7 for real packets: QUIC through one emulated recording, another, and through both in a row
+//! by an emulator in an emulator, beside the same code in simulation. Prints the table of `docs/quic.md` and
+//! draws its picture.
 //!
 //! ```text
 //! BRAKELIGHT_TRACES=... cargo run --release -p brakelight-cli --example figure_7 -- target/release/brakelight FOLDER
 //! ```
 //!
-//! What FOLDER has already is not measured again: 18 runs of a minute, one after the other, that none disturbs another.
+//! What FOLDER has already is not measured again: 18 runs of a minute, one after the other, that none
+//! disturbs another.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -102,7 +104,8 @@ fn simulate(program: &Path, folder: &Path, panel: usize, scheme: usize) -> Resul
     Ok(result)
 }
 
-/// One run of real packets. The outer emulator has the last link, the delay and the server; the first link is the inner one's.
+/// One run of real packets. The outer emulator has the last link, the delay and the server; the first link is
+/// the inner one's.
 fn emulate(program: &Path, folder: &Path, panel: usize, scheme: usize) -> Result<PathBuf, Box<dyn Error>> {
     let result = file(folder, "real", panel, scheme);
     if result.exists() {

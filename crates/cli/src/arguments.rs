@@ -1,4 +1,5 @@
-//! Arguments and value parsers that commands share. The names are an interface: add, never rename. This module knows no command.
+//! Arguments and value parsers that commands share. The names are an interface: add, never rename. This
+//! module knows no command.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -57,7 +58,8 @@ pub struct Logs {
     /// Write the time series of every run into DIR/series
     #[arg(long, value_name = "FORMAT", requires = "out", value_enum)]
     pub series: Option<SeriesFormat>,
-    /// Write every link's log of opportunities, arrivals, departures and drops into DIR/links, as Mahimahi would
+    /// Write every link's log of opportunities, arrivals, departures and drops into DIR/links, as Mahimahi
+    /// would
     #[arg(long, requires = "out")]
     pub link_logs: bool,
 }
@@ -76,10 +78,12 @@ impl From<Logs> for output::Logs {
 /// `compare`.
 #[derive(Clone, Debug, Args)]
 pub struct Compare {
-    /// A Mahimahi trace file, or the name of a trace that `list traces` shows; may be repeated [default: the embedded traces]
+    /// A Mahimahi trace file, or the name of a trace that `list traces` shows; may be repeated [default: the
+    /// embedded traces]
     #[arg(long = "trace", value_name = "FILE-or-NAME")]
     pub traces: Vec<String>,
-    /// Schemes, with commas between: `abc,cubic+codel,cubic:hystart=off` [default: all that `list schemes` shows]
+    /// Schemes, with commas between: `abc,cubic+codel,cubic:hystart=off` [default: all that `list schemes`
+    /// shows]
     #[arg(long, value_name = "LIST")]
     pub schemes: Option<String>,
     /// The scheme of one competing flow at the same queue
@@ -169,8 +173,8 @@ pub struct Run {
 /// `reproduce`.
 #[derive(Clone, Debug, Args)]
 pub struct Reproduce {
-    /// Claims by their ids, such as `ABC-F1`; a beginning stands for all that begin so, and a name that ends in `.toml`
-    /// for a file of your own [default: all]
+    /// Claims by their ids, such as `ABC-F1`; a beginning stands for all that begin so, and a name that ends
+    /// in `.toml` for a file of your own [default: all]
     #[arg(value_name = "ID")]
     pub ids: Vec<String>,
     /// The host of every flow [default: the claims' own]

@@ -1,5 +1,5 @@
-//! `completions` and `man`: what a package installs beside the command. Both are made from the declaration of the command
-//! line, so they always agree with `--help`.
+//! `completions` and `man`: what a package installs beside the command. Both are made from the declaration of
+//! the command line, so they always agree with `--help`.
 
 use std::path::PathBuf;
 

@@ -74,19 +74,22 @@ pub struct Arguments {
     /// Decides which packets are lost, and everything else that is drawn
     #[arg(long, value_name = "N", default_value = "1", value_parser = seed, allow_hyphen_values = true)]
     pub seed: u64,
-    /// Write report.html, runs.json and runs.csv into this folder, with the time series and every link's log, as Mahimahi would
+    /// Write report.html, runs.json and runs.csv into this folder, with the time series and every link's log,
+    /// as Mahimahi would
     #[arg(long, value_name = "DIR")]
     pub log: Option<PathBuf>,
     /// Show capacity, throughput, queueing delay, accelerates and lateness of both directions meanwhile
     #[arg(long)]
     pub meter: bool,
-    /// A command for the shell that runs on the outer side: it is waited for until it listens, and ended after; may be repeated
+    /// A command for the shell that runs on the outer side: it is waited for until it listens, and ended
+    /// after; may be repeated
     #[arg(long = "server", value_name = "CMD")]
     pub servers: Vec<OsString>,
     /// Let the outer side be the real network; needs root, and the command runs as the user who called sudo
     #[arg(long)]
     pub nat: bool,
-    /// Say what this machine and this user have of what an emulation needs, and what to do about what is missing
+    /// Say what this machine and this user have of what an emulation needs, and what to do about what is
+    /// missing
     #[arg(long)]
     pub doctor: bool,
     /// The command and its arguments

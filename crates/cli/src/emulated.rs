@@ -47,8 +47,8 @@ pub fn check_hosts(hosts: &Hosts) -> Result<(), Failure> {
     Err(Failure::run("iperf3 is not installed, which is the host on the emulator: `apt install iperf3`"))
 }
 
-/// Runs a scenario with `seeds` seeds, one after the other, by `hosts`. The links' logs of the first seed go into the
-/// folder, where the scenario asks for them. Must be called before there are other threads.
+/// Runs a scenario with `seeds` seeds, one after the other, by `hosts`. The links' logs of the first seed go
+/// into the folder, where the scenario asks for them. Must be called before there are other threads.
 pub fn scenario(
     scenario: &Scenario,
     traces: &Traces,

@@ -26,8 +26,8 @@ impl Failure {
         Failure { code: 2, message: line(&message.to_string()) }
     }
 
-    /// An output could not be written. A full disk, a quota or a fault of the device is nothing that the user gave: it is a
-    /// run that failed.
+    /// An output could not be written. A full disk, a quota or a fault of the device is nothing that the user
+    /// gave: it is a run that failed.
     pub fn output(error: &io::Error, message: impl fmt::Display) -> Self {
         let run_failed = matches!(
             error.kind(),

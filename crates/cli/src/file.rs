@@ -1,5 +1,5 @@
-//! The file that `--out` names. Only a regular file is replaced, whole or not at all; everything else that can be written to
-//! is written through, as a shell's `>` would.
+//! The file that `--out` names. Only a regular file is replaced, whole or not at all; everything else that
+//! can be written to is written through, as a shell's `>` would.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -26,9 +26,9 @@ enum Destination {
     Through(PathBuf),
 }
 
-/// Writes one file, whole or not at all. A link is followed to the regular file it leads to; a FIFO or a device is written
-/// through. Fails with exit code 2 if `path` is a folder, a link to nothing or a socket, or cannot be opened, and with exit
-/// code 1 if the data cannot be written.
+/// Writes one file, whole or not at all. A link is followed to the regular file it leads to; a FIFO or a
+/// device is written through. Fails with exit code 2 if `path` is a folder, a link to nothing or a socket, or
+/// cannot be opened, and with exit code 1 if the data cannot be written.
 pub fn write(path: &Path, contents: &str) -> Result<(), Failure> {
     let user = AsInvoker::begin();
     match destination(path) {
@@ -94,8 +94,9 @@ fn destination(path: &Path) -> io::Result<Destination> {
     }
 }
 
-/// The number of the open file of this process that the link at `path` leads to, as `/dev/stdout` and `/dev/fd/3` do.
-/// Such a link must not be followed to the file's name: what is open may be appended to, or have no name any more.
+/// The number of the open file of this process that the link at `path` leads to, as `/dev/stdout` and
+/// `/dev/fd/3` do. Such a link must not be followed to the file's name: what is open may be appended to, or
+/// have no name any more.
 fn own_descriptor(path: &Path) -> Option<String> {
     let descriptors = fs::canonicalize("/proc/self/fd").ok()?;
     let mut path = path.to_path_buf();

@@ -1,5 +1,5 @@
-//! The folder that `--out` names. Files are written beside it and moved into place once all of them are complete; a run that
-//! fails or is interrupted leaves nothing behind.
+//! The folder that `--out` names. Files are written beside it and moved into place once all of them are
+//! complete; a run that fails or is interrupted leaves nothing behind.
 
 use std::fs::{self, DirBuilder, File};
 use std::hash::{BuildHasher, RandomState};
@@ -24,13 +24,15 @@ static JANITOR: Mutex<Option<Janitor>> = Mutex::new(None);
 /// What goes if the work is given up.
 #[derive(Clone, Debug)]
 pub enum Making {
-    /// The folder in the making; and the folders that had to be made above it, the lowest first, as far as they are empty.
+    /// The folder in the making; and the folders that had to be made above it, the lowest first, as far as
+    /// they are empty.
     Folder(PathBuf, Vec<PathBuf>),
     /// A file in the making.
     File(PathBuf),
 }
 
-/// An output folder in the making. Under sudo it is, with all that is above it and in it, made by the user who called it.
+/// An output folder in the making. Under sudo it is, with all that is above it and in it, made by the user
+/// who called it.
 #[derive(Debug)]
 pub struct Folder {
     target: PathBuf,
@@ -128,7 +130,8 @@ impl Drop for Folder {
     }
 }
 
-/// The name of what is in the making: one that nobody can guess, so that nobody can have put anything in its place.
+/// The name of what is in the making: one that nobody can guess, so that nobody can have put anything in its
+/// place.
 pub(crate) fn partial(name: &str) -> String {
     let number = || RandomState::new().hash_one(std::process::id());
     format!(".{name}.{:016x}{:016x}.partial", number(), number())
@@ -163,8 +166,8 @@ pub(crate) fn making_file(path: &Path) {
     making(Making::File(path.to_path_buf()));
 }
 
-/// Starts the process that removes what is in the making if this one is killed. Must be called before other threads are
-/// started. Where it cannot be started, the next run removes it.
+/// Starts the process that removes what is in the making if this one is killed. Must be called before other
+/// threads are started. Where it cannot be started, the next run removes it.
 pub fn start_janitor() {
     *janitor() = Janitor::start().ok();
 }
@@ -231,8 +234,8 @@ fn lock() -> std::sync::MutexGuard<'static, Option<Making>> {
     IN_THE_MAKING.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Has the system write every file below `folder` to the disk: a name must not lead to a file whose contents a power failure
-/// would lose.
+/// Has the system write every file below `folder` to the disk: a name must not lead to a file whose contents
+/// a power failure would lose.
 fn sync(folder: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
@@ -245,8 +248,8 @@ fn sync(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Fails if a file of `from` would take the place of something in `to` that is no regular file, or one of its folders that of
-/// no folder. Links are not followed: where one leads, somebody else may have decided.
+/// Fails if a file of `from` would take the place of something in `to` that is no regular file, or one of its
+/// folders that of no folder. Links are not followed: where one leads, somebody else may have decided.
 fn may_replace(from: &Path, to: &Path) -> io::Result<()> {
     for entry in fs::read_dir(from)? {
         let entry = entry?;
@@ -266,7 +269,8 @@ fn may_replace(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Moves every file of `from` to its place in `to`, replacing what is there; one file at a time, each of them complete.
+/// Moves every file of `from` to its place in `to`, replacing what is there; one file at a time, each of them
+/// complete.
 fn move_into(from: &Path, to: &Path) -> io::Result<()> {
     for entry in fs::read_dir(from)? {
         let entry = entry?;

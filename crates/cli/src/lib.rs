@@ -1,4 +1,5 @@
-//! The `brakelight` command: it parses, calls, prints and writes; what it calls is the lab and its neighbours.
+//! The `brakelight` command: it parses, calls, prints and writes; what it calls is the lab and its
+//! neighbours.
 //!
 //! | module | holds |
 //! |---|---|
@@ -49,8 +50,8 @@ use brakelight_emulator::invoker::AsInvoker;
 use command_line::Command;
 use failure::Failure;
 
-/// The whole command, with the algorithms of `registry`: a program that adds its own to the standard ones has them in every
-/// command that takes a name.
+/// The whole command, with the algorithms of `registry`: a program that adds its own to the standard ones has
+/// them in every command that takes a name.
 ///
 /// ```no_run
 /// use std::process::ExitCode;
@@ -91,8 +92,8 @@ pub fn execute(registry: &Registry) -> Result<(), Failure> {
     if !emulates {
         folder::clean_up_on_interrupt();
     }
-    // What users name is read with the rights of whoever called sudo. These commands need no others; the rest ask for them
-    // where they read.
+    // What users name is read with the rights of whoever called sudo. These commands need no others; the rest
+    // ask for them where they read.
     let unprivileged = matches!(
         cli.command,
         Command::Compare(_)

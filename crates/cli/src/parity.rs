@@ -1,6 +1,7 @@
 //! `parity`: the same scenarios in simulation and on the emulator, side by side.
 //!
-//! Every emulated run is a process of its own, so that several can go on at once and none has another's threads.
+//! Every emulated run is a process of its own, so that several can go on at once and none has another's
+//! threads.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -36,8 +37,9 @@ use crate::{emulated, host, origin};
     emulated runs than the table says. Try: brakelight parity docs/examples/parity.toml"
 )]
 pub struct Parity {
-    /// Scenario files of one bottleneck and controllers that the hosts have [default: recordings, which BRAKELIGHT_TRACES must
-    /// hold: of kernel TCP those that were measured with real implementations, of QUIC three of them and a fixed link]
+    /// Scenario files of one bottleneck and controllers that the hosts have [default: recordings, which
+    /// BRAKELIGHT_TRACES must hold: of kernel TCP those that were measured with real implementations, of QUIC
+    /// three of them and a fixed link]
     #[arg(value_name = "SCENARIO.toml")]
     pub scenarios: Vec<PathBuf>,
     /// Who the hosts on the emulator are
@@ -163,7 +165,8 @@ fn emulate(pairs: &[Pair], arguments: &Parity) -> Result<Vec<Vec<Run>>, Failure>
     Ok(runs)
 }
 
-/// What `act` makes of each task, by the task's place, `beside` of them at a time. After a failure none is begun.
+/// What `act` makes of each task, by the task's place, `beside` of them at a time. After a failure none is
+/// begun.
 fn side_by_side<T: Sync, R: Send>(
     tasks: &[T],
     beside: u32,

@@ -209,7 +209,8 @@ fn measured(plan: &Plan, what: &str) -> Result<Measurement, Failure> {
     Ok(measured?)
 }
 
-/// How long nothing may arrive before that is said. A link may be out for so long; a server that died is, too.
+/// How long nothing may arrive before that is said. A link may be out for so long; a server that died is,
+/// too.
 const SILENCE: std::time::Duration = std::time::Duration::from_secs(3);
 
 /// Since when nothing has arrived.

@@ -1,8 +1,9 @@
-//! `quinn-hosts`: the process that has both ends of a scenario's QUIC flows on the emulator. It runs on the inner side, where its
-//! senders' sockets are, and inherits those of its receivers from the outer side; between them lies the emulated path.
+//! `quinn-hosts`: the process that has both ends of a scenario's QUIC flows on the emulator. It runs on the
+//! inner side, where its senders' sockets are, and inherits those of its receivers from the outer side;
+//! between them lies the emulated path.
 //!
-//! Each flow has a thread, since each keeps a rate by waking up in time. What a flow counts, and over which time, is what it counts in
-//! simulation; packets, queues and marks are the path's to count.
+//! Each flow has a thread, since each keeps a rate by waking up in time. What a flow counts, and over which
+//! time, is what it counts in simulation; packets, queues and marks are the path's to count.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -205,7 +206,8 @@ impl<'a> Flow<'a> {
             controller: self.config.controller.name().to_string(),
             goodput_mbps: mbps(bytes, active),
             rtt_ms: rtt.summary(),
-            // The stack does not count packets that carry something for the second time; what was lost is sent again.
+            // The stack does not count packets that carry something for the second time; what was lost is
+            // sent again.
             retransmitted_packets: totals.lost_packets - before.lost_packets,
             application: (!application.is_empty()).then_some(application),
             state: scenario.record.state.then_some(state),

@@ -10,19 +10,20 @@ use brakelight_emulator::supervisor::{self, Janitor};
 
 use crate::failure::Failure;
 
-/// A folder below the system's temporary one, gone when this is dropped. Nobody can guess its name, nobody else may enter it,
-/// and under sudo it belongs to the user: programs can be put there and run.
+/// A folder below the system's temporary one, gone when this is dropped. Nobody can guess its name, nobody
+/// else may enter it, and under sudo it belongs to the user: programs can be put there and run.
 #[derive(Debug)]
 pub struct Scratch(PathBuf);
 
 impl Scratch {
-    /// Makes a folder whose name begins with `brakelight-` and `what`. Fails where there is something already, be it a link.
+    /// Makes a folder whose name begins with `brakelight-` and `what`. Fails where there is something
+    /// already, be it a link.
     pub fn new(what: &str) -> Result<Self, Failure> {
         Scratch::at(place(what))
     }
 
-    /// [`new`](Self::new), with a process that removes it if this one is killed. Must be called before there are other
-    /// threads.
+    /// [`new`](Self::new), with a process that removes it if this one is killed. Must be called before there
+    /// are other threads.
     pub fn watched(what: &str) -> Result<(Self, Janitor), Failure> {
         let folder = place(what);
         let mut janitor = Janitor::start().map_err(Failure::run)?;

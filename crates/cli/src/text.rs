@@ -42,7 +42,8 @@ fn visible_but_styles(text: &str) -> Cow<'_, str> {
     (shown + &visible(rest)).into()
 }
 
-/// A JSON document with every character that a terminal would obey written as an escape, which reads back as the character.
+/// A JSON document with every character that a terminal would obey written as an escape, which reads back as
+/// the character.
 fn escaped(json: &str) -> Cow<'_, str> {
     if !json.contains(is_obeyed) {
         return json.into();

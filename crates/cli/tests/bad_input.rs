@@ -1,5 +1,5 @@
-//! Everything that can be wrong with what a user gives: one line that names it and says what would be valid, exit code 2,
-//! and nothing written.
+//! Everything that can be wrong with what a user gives: one line that names it and says what would be valid,
+//! exit code 2, and nothing written.
 
 mod support;
 
@@ -7,7 +7,8 @@ use std::fmt::Write;
 
 use support::{Scratch, text};
 
-/// The command lines, as a shell would split them. Every file they name is in the folder, or is meant not to be.
+/// The command lines, as a shell would split them. Every file they name is in the folder, or is meant not to
+/// be.
 const LINES: &[&str] = &[
     // Traces.
     "compare --trace missing.down",

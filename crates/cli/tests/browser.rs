@@ -1,5 +1,5 @@
-//! The report in a real browser, at a desktop's and a phone's width: it draws, complains about nothing, stays within the
-//! screen, zooms, hides and shows. Pictures are kept in `target/tmp/` to be looked at.
+//! The report in a real browser, at a desktop's and a phone's width: it draws, complains about nothing, stays
+//! within the screen, zooms, hides and shows. Pictures are kept in `target/tmp/` to be looked at.
 
 mod support;
 

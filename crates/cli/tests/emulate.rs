@@ -426,7 +426,8 @@ fn the_doctor_names_what_is_missing_and_the_command_says_it_too() {
         return;
     }
     let world = World::new("emulate-doctor");
-    // A world in which users may make no namespaces, and without capabilities, so that root there is one of them.
+    // A world in which users may make no namespaces, and without capabilities, so that root there is one of
+    // them.
     let forbidden = "echo 0 > /proc/sys/user/max_user_namespaces; exec setpriv --bounding-set -all --inh-caps -all \"$@\"";
     let words = ["unshare", "--user", "--map-root-user", "sh", "-c", forbidden, "sh"];
     let output = world.run(&words, &["--doctor"]);
@@ -443,7 +444,8 @@ fn the_doctor_names_what_is_missing_and_the_command_says_it_too() {
     assert!(said.starts_with("error: making a user namespace") && said.contains("--doctor"), "{said}");
 }
 
-/// Start and stop, within limits on namespaces that a leak would soon reach: the kernel itself counts. `BRAKELIGHT_CYCLES` says how often.
+/// Start and stop, within limits on namespaces that a leak would soon reach: the kernel itself counts.
+/// `BRAKELIGHT_CYCLES` says how often.
 #[test]
 fn cycles_of_start_and_stop_leave_nothing() {
     if !can_emulate("cycles") || !has("unshare", "cycles") {

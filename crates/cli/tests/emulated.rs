@@ -1,5 +1,5 @@
-//! Scenarios on the emulator: short runs by kernel TCP and by QUIC. They need iperf3 and a machine that lets a user make namespaces
-//! and TUN devices; where something is missing, what was not run is said.
+//! Scenarios on the emulator: short runs by kernel TCP and by QUIC. They need iperf3 and a machine that lets
+//! a user make namespaces and TUN devices; where something is missing, what was not run is said.
 
 mod support;
 
@@ -157,11 +157,12 @@ fn over(traffic: &str) -> String {
     )
 }
 
-/// Every application over real packets beside the same code in simulation. What lies between them is the machine: what it adds to
-/// each round trip, and where a loss falls for that. On an idle machine that is a millisecond or two. The bounds hold where others
-/// keep it busy, and would not hold for an application that stands still, hears nothing of the other end, or has another clock: a
-/// delay may be 50 % and 100 ms longer, or 15 % and 1 ms shorter, a count or a rate 40 % lower or 30 % higher, and a share differ by 10
-/// in a hundred.
+/// Every application over real packets beside the same code in simulation. What lies between them is the
+/// machine: what it adds to each round trip, and where a loss falls for that. On an idle machine that is a
+/// millisecond or two. The bounds hold where others keep it busy, and would not hold for an application that
+/// stands still, hears nothing of the other end, or has another clock: a delay may be 50 % and 100 ms longer,
+/// or 15 % and 1 ms shorter, a count or a rate 40 % lower or 30 % higher, and a share differ by 10 in a
+/// hundred.
 #[test]
 fn every_application_does_on_the_emulator_as_in_simulation() {
     let scratch = Scratch::new("emulated-applications");

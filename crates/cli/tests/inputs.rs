@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use support::{Scratch, TWO_FLOWS, ok, text};
 
-/// Runs `brakelight` with 3 GiB of addresses, so that a file without an end ends in a failed allocation and not in a full
-/// memory.
+/// Runs `brakelight` with 3 GiB of addresses, so that a file without an end ends in a failed allocation and
+/// not in a full memory.
 fn confined(scratch: &Scratch, arguments: &[&str]) -> Output {
     let mut command = Command::new("sh");
     command

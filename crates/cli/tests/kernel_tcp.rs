@@ -1,5 +1,5 @@
-//! The eBPF programs in this machine's kernel: a sender, a router with a lossy path before it, and a receiver, each in a
-//! network namespace of its own.
+//! The eBPF programs in this machine's kernel: a sender, a router with a lossy path before it, and a
+//! receiver, each in a network namespace of its own.
 #![cfg(feature = "bpf")]
 
 mod support;
@@ -137,8 +137,8 @@ impl Row {
 }
 
 impl Row {
-    /// Sends that many bytes from the first to the last end, at `address`; the connection stays open after the last byte. Returns the
-    /// remote end as `tcp watch` shows it.
+    /// Sends that many bytes from the first to the last end, at `address`; the connection stays open after
+    /// the last byte. Returns the remote end as `tcp watch` shows it.
     fn send(&mut self, above: u32, address: &str, bytes: u64) -> String {
         let port = above + std::process::id() % 10_000;
         let v6 = address.contains(':');

@@ -1,6 +1,8 @@
-//! Kills at random moments: whatever the command was doing, nothing is left, or the next run removes it and says so.
+//! Kills at random moments: whatever the command was doing, nothing is left, or the next run removes it and
+//! says so.
 //!
-//! `BRAKELIGHT_KILLS` says how often, over all kinds together (40 unless said otherwise; `scripts/prove` has 1,000).
+//! `BRAKELIGHT_KILLS` says how often, over all kinds together (40 unless said otherwise; `scripts/prove` has
+//! 1,000).
 
 mod support;
 

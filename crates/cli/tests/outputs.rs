@@ -1,4 +1,5 @@
-//! What `--out` may replace: nothing but regular files. FIFOs and devices are written through, links are followed.
+//! What `--out` may replace: nothing but regular files. FIFOs and devices are written through, links are
+//! followed.
 
 mod support;
 

@@ -51,8 +51,8 @@ fn the_same_seed_gives_the_same_bytes_and_another_seed_does_not() {
     assert_ne!(ok(&scratch.brakelight(&arguments)), first);
 }
 
-/// The modelled host follows RFC 9002, and so does the stack: what is between them is the handshake and the sizes of
-/// frames. A controller whose marks, rate or receive times did not arrive would be far off.
+/// The modelled host follows RFC 9002, and so does the stack: what is between them is the handshake and the
+/// sizes of frames. A controller whose marks, rate or receive times did not arrive would be far off.
 #[test]
 fn the_real_stack_does_as_the_modelled_host_does() {
     let scratch = Scratch::new("quinn-model");
@@ -84,10 +84,11 @@ fn over(traffic: &str) -> String {
     )
 }
 
-/// Every application over the modelled host and over the stack. What may lie between them is the handshake, one round trip
-/// before the first byte and one and a half before the first request, and the headers of frames, which are two packets in a hundred. Loss episodes fall elsewhere, which
-/// moves the mean of a backlogged application by some per cent: 15 % leaves room for them, and for no segment or request
-/// that comes twice or not at all.
+/// Every application over the modelled host and over the stack. What may lie between them is the handshake,
+/// one round trip before the first byte and one and a half before the first request, and the headers of
+/// frames, which are two packets in a hundred. Loss episodes fall elsewhere, which moves the mean of a
+/// backlogged application by some per cent: 15 % leaves room for them, and for no segment or request that
+/// comes twice or not at all.
 #[test]
 fn every_application_does_over_the_stack_as_over_the_modelled_host() {
     let scratch = Scratch::new("quinn-applications");
@@ -114,7 +115,8 @@ fn every_application_does_over_the_stack_as_over_the_modelled_host() {
         ("\"call\"", &[("bitrate_mbps", 5.0, 0.0), ("frame_delay_ms_p50", 15.0, 0.0), ("freezes", 0.0, 0.0)]),
         (
             "{ kind = \"short-flows\", per_second = 10, size = \"30kB\" }",
-            // The handshake of each connection, and a fifth of what the rest takes: other draws, other collisions.
+            // The handshake of each connection, and a fifth of what the rest takes: other draws, other
+            // collisions.
             &[("completion_ms_p50", 20.0, 60.0), ("flows_completed", 25.0, 0.0)],
         ),
     ];

@@ -1,4 +1,5 @@
-//! Text from outside must not reach a terminal as commands to it: neither control characters nor those that reorder a line.
+//! Text from outside must not reach a terminal as commands to it: neither control characters nor those that
+//! reorder a line.
 
 mod support;
 

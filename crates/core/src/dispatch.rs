@@ -1,8 +1,8 @@
 //! Traits that enums implement by passing every call on to the variant at hand.
 //!
-//! `dispatched!` declares a trait, as it stands, and the macro that writes such an implementation. The macro is made from the
-//! declaration, so it has every method of the trait: one with a default that an enum did not pass on would answer for all
-//! algorithms as the default does, and nothing would tell.
+//! `dispatched!` declares a trait, as it stands, and the macro that writes such an implementation. The macro
+//! is made from the declaration, so it has every method of the trait: one with a default that an enum did not
+//! pass on would answer for all algorithms as the default does, and nothing would tell.
 //!
 //! ```text
 //! dispatched! {
@@ -11,7 +11,8 @@
 //! impl Controller for AnyController { pass_to_controller!(AnyController { Cubic Abc }); }
 //! ```
 //!
-//! Every variant has one field, which implements the trait. The types that the methods name must be in scope where the enum is.
+//! Every variant has one field, which implements the trait. The types that the methods name must be in scope
+//! where the enum is.
 
 /// Declares a trait and the macro that passes its methods on.
 macro_rules! dispatched {

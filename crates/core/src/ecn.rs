@@ -72,7 +72,8 @@ impl fmt::Display for Encoding {
 /// What the network told the sender about one packet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash)]
 pub enum Mark {
-    /// Nothing: Not-ECT, or an ECN-capable packet that no router touched and whose scheme reads nothing into it.
+    /// Nothing: Not-ECT, or an ECN-capable packet that no router touched and whose scheme reads nothing into
+    /// it.
     #[default]
     None,
     /// ABC: send two packets for this one.

@@ -1,12 +1,12 @@
-//! What sits at the ends of a path: the modelled host, a real QUIC stack under a virtual clock, or anything else that
-//! turns packets and time into packets.
+//! What sits at the ends of a path: the modelled host, a real QUIC stack under a virtual clock, or anything
+//! else that turns packets and time into packets.
 
 use crate::time::Time;
 
 /// Both ends of one flow (or of one bundle of flows), as a state machine.
 ///
-/// The caller gives it packets and the time, asks for packets until there are none, and comes back no later than
-/// `next_wakeup`. A late call is served as if it came then: an endpoint lives in its caller's time.
+/// The caller gives it packets and the time, asks for packets until there are none, and comes back no later
+/// than `next_wakeup`. A late call is served as if it came then: an endpoint lives in its caller's time.
 pub trait Endpoint<P> {
     /// Takes a packet that arrived at `now`.
     fn accept(&mut self, now: Time, packet: P);
@@ -17,7 +17,7 @@ pub trait Endpoint<P> {
     /// When this endpoint must be polled next, if nothing arrives before.
     fn next_wakeup(&self) -> Option<Time>;
 
-    /// A packet of this endpoint left the world without arriving. It learns nothing from this: it only lets go of what
-    /// it kept for the packet.
+    /// A packet of this endpoint left the world without arriving. It learns nothing from this: it only lets
+    /// go of what it kept for the packet.
     fn release(&mut self, _packet: P) {}
 }

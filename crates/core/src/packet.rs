@@ -14,7 +14,8 @@ pub use boxed::BoxedPacket;
 pub struct PacketId(pub u64);
 
 impl PacketId {
-    /// The first identity of those that path elements give to packets they make out of others; hosts stay below it.
+    /// The first identity of those that path elements give to packets they make out of others; hosts stay
+    /// below it.
     pub const FIRST_COPY: u64 = 1 << 63;
 
     /// Whether a path element made the packet out of another.
@@ -48,7 +49,8 @@ pub trait Packet {
     fn ecn(&self) -> Ecn;
     /// Rewrites its ECN field.
     fn set_ecn(&mut self, ecn: Ecn);
-    /// What its flow means by its ECN field. Real packets do not say: an emulator answers from its configuration.
+    /// What its flow means by its ECN field. Real packets do not say: an emulator answers from its
+    /// configuration.
     fn encoding(&self) -> Encoding;
     /// When its sender sent it, where known.
     fn sent_at(&self) -> Option<Time> {
@@ -64,8 +66,8 @@ pub trait Packet {
     fn tunnel(&self) -> Option<Tunnel> {
         None
     }
-    /// Puts an outer header around it, or takes that off: [`size`](Self::size) is then that of both, and the ECN field the
-    /// outer one's, which starts as a copy. A packet that cannot be carried stays as it is.
+    /// Puts an outer header around it, or takes that off: [`size`](Self::size) is then that of both, and the
+    /// ECN field the outer one's, which starts as a copy. A packet that cannot be carried stays as it is.
     fn set_tunnel(&mut self, _tunnel: Option<Tunnel>) {}
     /// Whether it carries an acknowledgement and nothing else, where that can be told.
     fn is_ack(&self) -> bool {
@@ -77,8 +79,8 @@ pub trait Packet {
     }
 }
 
-/// 16 bits of `bytes`, for packets that bring no counter of their own: routers and receivers of BMCC must agree on them, so all
-/// use this. Every bit of the result depends on every byte.
+/// 16 bits of `bytes`, for packets that bring no counter of their own: routers and receivers of BMCC must
+/// agree on them, so all use this. Every bit of the result depends on every byte.
 pub fn payload_hash16(bytes: &[u8]) -> u16 {
     // SplitMix64's finalizer over words of eight bytes, the length first so that zeros at the end count.
     let mut hash = bytes.len() as u64;
@@ -101,8 +103,8 @@ impl Tunnel {
     /// The largest outer header, in bytes.
     pub const MOST: u32 = 124;
 
-    /// An outer header of `overhead` bytes, rounded up to whole words of four and cut at [`MOST`](Self::MOST), around a packet
-    /// with this ECN field.
+    /// An outer header of `overhead` bytes, rounded up to whole words of four and cut at
+    /// [`MOST`](Self::MOST), around a packet with this ECN field.
     pub const fn new(inner: Ecn, overhead: u32) -> Self {
         let words = if overhead > Self::MOST { Self::MOST / 4 } else { overhead.div_ceil(4) };
         match NonZeroU8::new(0x80 | (inner as u8) << 5 | words as u8) {
@@ -122,14 +124,16 @@ impl Tunnel {
     }
 }
 
-/// A packet of which a path element can make a second one. The copy gets an identity of its own. What a simulation or an emulator
-/// sends along its paths is of this kind; it owns all that it holds, so that it can be put [behind a pointer](BoxedPacket).
+/// A packet of which a path element can make a second one. The copy gets an identity of its own. What a
+/// simulation or an emulator sends along its paths is of this kind; it owns all that it holds, so that it can
+/// be put [behind a pointer](BoxedPacket).
 pub trait Duplicate: Packet + Clone + Send + Sync + 'static {
     /// The same packet under another identity.
     fn duplicate(&self, id: PacketId) -> Self;
 }
 
-/// A congestion header of a scheme that needs more than two bits. It rides in simulated packets, 16 bytes at most.
+/// A congestion header of a scheme that needs more than two bits. It rides in simulated packets, 16 bytes at
+/// most.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub enum Header {
     /// None.

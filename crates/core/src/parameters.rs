@@ -1,9 +1,10 @@
-//! Configuration structs: every field with its unit, valid range, default and source. The command line, the scenario files and
-//! the docs table all read [`Parameter`]; nobody keeps a second list.
+//! Configuration structs: every field with its unit, valid range, default and source. The command line, the
+//! scenario files and the docs table all read [`Parameter`]; nobody keeps a second list.
 //!
-//! [`parameters!`](crate::parameters!) declares two structs: `Values`, whose fields anybody may set, and the configuration, whose
-//! fields anybody may read and nobody may set. A configuration is made of values, or of options by name, only if each is in its
-//! range and no two contradict each other; so an algorithm that is built of one needs no checks of its own.
+//! [`parameters!`](crate::parameters!) declares two structs: `Values`, whose fields anybody may set, and the
+//! configuration, whose fields anybody may read and nobody may set. A configuration is made of values, or of
+//! options by name, only if each is in its range and no two contradict each other; so an algorithm that is
+//! built of one needs no checks of its own.
 //!
 //! ```
 //! use brakelight_core::parameters;
@@ -215,8 +216,9 @@ pub trait Parameters: Default + Clone {
     }
 }
 
-/// Declares a configuration struct and its `Values`. See the module's example. `check path;` as the first line of the body names
-/// a function `fn(&Config) -> Result<(), ParameterError>` that compares fields with each other.
+/// Declares a configuration struct and its `Values`. See the module's example. `check path;` as the first
+/// line of the body names a function `fn(&Config) -> Result<(), ParameterError>` that compares fields with
+/// each other.
 #[macro_export]
 macro_rules! parameters {
     (

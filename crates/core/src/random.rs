@@ -1,7 +1,7 @@
 //! The one named, portable generator: xoshiro256++ from the `rand_xoshiro` crate.
 //!
-//! Every component gets its own stream, derived from the run's seed and the component's name, so adding a component
-//! never shifts the numbers another one sees. No algorithm creates one: it is handed in.
+//! Every component gets its own stream, derived from the run's seed and the component's name, so adding a
+//! component never shifts the numbers another one sees. No algorithm creates one: it is handed in.
 
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;

@@ -1,8 +1,9 @@
-//! The tables: one line per algorithm, with everything about it that anybody must know who does not run it. Nothing else in the
-//! workspace tells algorithms apart by their names.
+//! The tables: one line per algorithm, with everything about it that anybody must know who does not run it.
+//! Nothing else in the workspace tells algorithms apart by their names.
 //!
-//! A line names the enum variant, the type, the name with its aliases, and what it is. What follows may be left out where it is
-//! as [`Needs::PLAIN`](crate::registry::Needs) or [`Traits::PLAIN`](crate::registry::Traits) have it:
+//! A line names the enum variant, the type, the name with its aliases, and what it is. What follows may be
+//! left out where it is as [`Needs::PLAIN`](crate::registry::Needs) or
+//! [`Traits::PLAIN`](crate::registry::Traits) have it:
 //!
 //! | word | in lines of | says |
 //! |---|---|---|
@@ -15,8 +16,9 @@
 //! | `encoding` | queues | the ECN encoding of its own whose marks it gives |
 //! | `tells_flows_apart` | queues | whether it serves flows of that encoding apart from others, by flow |
 //!
-//! The tables are macros, which hand their lines to another macro: [`registry`](crate::registry) makes factories and dispatch
-//! out of them, `controller::second` ABC's second windows. So this file names algorithms without importing them.
+//! The tables are macros, which hand their lines to another macro: [`registry`](crate::registry) makes
+//! factories and dispatch out of them, `controller::second` ABC's second windows. So this file names
+//! algorithms without importing them.
 
 use crate::ecn::Encoding;
 use crate::packet::HeaderKind;
@@ -41,7 +43,8 @@ pub struct Needs {
     pub routers: Routers,
     /// The host profile it was written for.
     pub host: Host,
-    /// Whether its pacing rate is what it decides, so that a host which does not keep to the rate does not run it.
+    /// Whether its pacing rate is what it decides, so that a host which does not keep to the rate does not
+    /// run it.
     pub rate: bool,
     /// Whether it must be told when each packet arrived.
     pub receive_times: bool,
@@ -71,7 +74,8 @@ impl Needs {
 pub enum Routers {
     /// None need to.
     Any,
-    /// At least one: the controller answers losses as TCP does, so links of other kinds may be on its path (katabi02 3.3).
+    /// At least one: the controller answers losses as TCP does, so links of other kinds may be on its path
+    /// (katabi02 3.3).
     One,
     /// All: the controller obeys its routers alone.
     Every,
@@ -102,7 +106,8 @@ pub enum Carries {
     Nothing,
     /// The congestion header of the newest packet.
     Header,
-    /// An estimate of the load factor. It is made of the mark of each packet, so a sender that is told those can make it itself.
+    /// An estimate of the load factor. It is made of the mark of each packet, so a sender that is told those
+    /// can make it itself.
     LoadFactor,
     /// A forecast of the link, of which only the receiver knows enough.
     Forecast,
@@ -117,7 +122,8 @@ pub struct Traits {
     pub speaks: &'static [Encoding],
     /// The congestion header it writes, which no real packet has room for.
     pub writes: Option<HeaderKind>,
-    /// The queue that takes its place, with the same options, where flows pass that do not speak its encoding.
+    /// The queue that takes its place, with the same options, where flows pass that do not speak its
+    /// encoding.
     pub beside_others: Option<&'static str>,
     /// What a scheme uses in place of its defaults.
     pub preset: Option<Preset>,
@@ -147,8 +153,8 @@ impl Bench {
     pub const PLAIN: Bench = Bench { options: &[], packets: &[1667], flows: &[16] };
 }
 
-/// Options of a queue in schemes, unless the scheme gives others: for paths of 100 ms, as in the ABC paper's emulator and the
-/// reference runs.
+/// Options of a queue in schemes, unless the scheme gives others: for paths of 100 ms, as in the ABC paper's
+/// emulator and the reference runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Preset {
     /// The options.
@@ -213,8 +219,9 @@ macro_rules! controllers {
                 "PCC Vivace-latency: rates chosen by online learning (NSDI 2018)",
                 second_window "losses and round trips",
                 needs { feedback: "rfc3168", rate: true };
-            // Verus is no second window: its cwnd is what it means to send in its next epoch rather than a bound. In Cubic's
-            // place it loses three packets of four, where by itself it loses none, and why is not settled.
+            // Verus is no second window: its cwnd is what it means to send in its next epoch rather than a
+            // bound. In Cubic's place it loses three packets of four, where by itself it loses none, and why
+            // is not settled.
             Verus(verus::Verus) = "verus",
                 "Verus: the window that a learnt delay profile allows (SIGCOMM 2015)",
                 needs { feedback: "delayed" };

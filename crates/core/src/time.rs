@@ -1,6 +1,7 @@
 //! Time as integer nanoseconds: a point ([`Time`]) and a length ([`Duration`]).
 //!
-//! Both hold a `u64`, so a run may last 584 years. Only operators with a meaning exist: two points do not add.
+//! Both hold a `u64`, so a run may last 584 years. Only operators with a meaning exist: two points do not
+//! add.
 
 use core::fmt;
 use core::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
@@ -102,7 +103,8 @@ impl Duration {
         self.0 / 1_000
     }
 
-    /// How many whole periods of this length it holds: those that a periodic task which nothing woke is behind by.
+    /// How many whole periods of this length it holds: those that a periodic task which nothing woke is
+    /// behind by.
     ///
     /// # Panics
     /// If the period is zero.

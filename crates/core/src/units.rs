@@ -1,6 +1,7 @@
 //! Sizes and rates, and the human spelling of every unit: `12Mbps`, `100ms`, `1.5MB`, `250pkt`.
 //!
-//! Rates use decimal prefixes (1 Mbps = 10^6 bit/s), sizes too (1 MB = 10^6 bytes; `KiB`, `MiB`, `GiB` are binary).
+//! Rates use decimal prefixes (1 Mbps = 10^6 bit/s), sizes too (1 MB = 10^6 bytes; `KiB`, `MiB`, `GiB` are
+//! binary).
 
 use alloc::string::{String, ToString};
 use core::fmt;

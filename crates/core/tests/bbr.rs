@@ -45,7 +45,8 @@ fn v1_cycles_through_eight_phases() {
     for (index, (_, gain)) in phases[from..].iter().enumerate() {
         assert_eq!(*gain, [1.25, 0.75, 1.0][index % 3], "{phases:?}");
     }
-    // Six of the eight phases cruise, each for one min_rtt of 101 ms and until the next ACK: neither five nor seven.
+    // Six of the eight phases cruise, each for one min_rtt of 101 ms and until the next ACK: neither five nor
+    // seven.
     for pair in phases[from..].windows(2).filter(|pair| pair[0].1 == 1.0) {
         let cruise = pair[1].0.since(pair[0].0).as_secs_f64();
         assert!((0.595..0.655).contains(&cruise), "{cruise} s of cruising in {phases:?}");
@@ -74,7 +75,8 @@ fn v1_probes_the_round_trip_time_every_ten_seconds() {
     assert!((3..=4).contains(&episodes.len()), "{episodes:?}");
     for pair in episodes.windows(2) {
         let gap = pair[1].0.since(pair[0].1).as_secs_f64();
-        // The age counts from the end of the episode: no later sample is smaller, and one as small does not count.
+        // The age counts from the end of the episode: no later sample is smaller, and one as small does not
+        // count.
         assert!((10.0..10.05).contains(&gap), "{gap} s between episodes {episodes:?}");
     }
     for (from, to) in &episodes {
@@ -112,8 +114,8 @@ fn v1_follows_a_rate_that_doubles_and_halves() {
     assert!((bandwidth / payload_bps(slow) - 1.0).abs() < 0.05, "{bandwidth}");
 }
 
-/// A bucket of half a megabyte lets Startup see 100 Mbit/s; then 2 Mbit/s remain. Two lossy intervals later that rate is
-/// in use, for 48 rounds of 50 ms and a little queueing, and hardly a packet is lost meanwhile.
+/// A bucket of half a megabyte lets Startup see 100 Mbit/s; then 2 Mbit/s remain. Two lossy intervals later
+/// that rate is in use, for 48 rounds of 50 ms and a little queueing, and hardly a packet is lost meanwhile.
 #[test]
 fn v1_takes_a_policed_rate_for_the_bandwidth() {
     let policed = Rate::from_mbps(2);
@@ -164,7 +166,8 @@ fn v2_and_v3_estimate_the_bandwidth_and_keep_the_link_full() {
     }
 }
 
-/// ccwg-bbr 4.3.3: down at 0.9, cruise and refill at 1, up at 1.25; a probe every 2 to 3 s, or sooner at Reno's pace.
+/// ccwg-bbr 4.3.3: down at 0.9, cruise and refill at 1, up at 1.25; a probe every 2 to 3 s, or sooner at
+/// Reno's pace.
 #[test]
 fn v3_probes_in_its_cycle() {
     // 50 Mbit/s over 100 ms: 417 packets, so that the clock decides and not Reno's pace.
@@ -211,8 +214,8 @@ fn v3_probes_at_renos_pace_where_that_is_faster() {
     }
 }
 
-/// Half a bandwidth-delay product, as estimated before, for 200 ms and a round; when min_rtt was not met for 10 s
-/// (version 3) or 5 s (version 2) because another flow keeps the queue full.
+/// Half a bandwidth-delay product, as estimated before, for 200 ms and a round; when min_rtt was not met for
+/// 10 s (version 3) or 5 s (version 2) because another flow keeps the queue full.
 #[test]
 fn v2_and_v3_halve_the_flight_to_probe_the_round_trip_time() {
     for (version, interval) in [("bbr2", 5.0), ("bbr3", 10.0)] {
@@ -251,8 +254,8 @@ fn v2_and_v3_halve_the_flight_to_probe_the_round_trip_time() {
     }
 }
 
-/// A buffer of a fifth of the bandwidth-delay product: version 1 loses about as much as it probes, versions 2 and 3
-/// learn a bound from the losses and stay near their threshold of 2 %.
+/// A buffer of a fifth of the bandwidth-delay product: version 1 loses about as much as it probes, versions 2
+/// and 3 learn a bound from the losses and stay near their threshold of 2 %.
 #[test]
 fn v2_and_v3_learn_from_losses_what_v1_ignores() {
     let lost = |version: &str| {
@@ -268,7 +271,8 @@ fn v2_and_v3_learn_from_losses_what_v1_ignores() {
     assert!(v1 > 0.01 && v2 < v1 / 2.0 && v3 < v1 / 2.0, "{v1} {v2} {v3}");
 }
 
-/// ccwg-bbr, example test cases: a tenfold rise is found in O(log BDP) rounds of probes, a tenfold fall within two cycles.
+/// ccwg-bbr, example test cases: a tenfold rise is found in O(log BDP) rounds of probes, a tenfold fall
+/// within two cycles.
 #[test]
 fn v3_follows_tenfold_changes() {
     let (slow, fast) = (Rate::from_mbps(10), Rate::from_mbps(100));
@@ -283,8 +287,8 @@ fn v3_follows_tenfold_changes() {
     assert!((bandwidth / payload_bps(slow) - 1.0).abs() < 0.05, "{bandwidth}");
 }
 
-/// Without losses versions 1 and 3 converge to equal shares. Version 2 gets there only slowly, the flaw for which
-/// version 3 was made (bandwidth convergence, in the notes on its release).
+/// Without losses versions 1 and 3 converge to equal shares. Version 2 gets there only slowly, the flaw for
+/// which version 3 was made (bandwidth convergence, in the notes on its release).
 #[test]
 fn two_flows_of_a_version_share_the_link() {
     for (version, fairness) in [("bbr", 0.97), ("bbr2", 0.8), ("bbr3", 0.97)] {

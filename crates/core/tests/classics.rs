@@ -163,13 +163,15 @@ fn copa_keeps_its_target_in_the_queue() {
     });
     assert!(world.drops.is_empty());
     assert!(used(&world, 12, 20, 60) > 0.999);
-    // 1 / (0.5 * 1000 packets/s) = 2 ms of waiting; the mean of the swing is a little more, and 1 ms is the packet's own.
+    // 1 / (0.5 * 1000 packets/s) = 2 ms of waiting; the mean of the swing is a little more, and 1 ms is the
+    // packet's own.
     let waiting_ms = mean_sojourn_ms(&world, 20, 60) - 1.0;
     assert!((1.8..=2.8).contains(&waiting_ms), "{waiting_ms} ms");
 }
 
-/// copa18 3: the window turns one RTT after the queue has crossed the target on the way down, and up to half an RTT
-/// later on the way up, which makes periods of four to five RTTs and a queue that is nearly empty once in each.
+/// copa18 3: the window turns one RTT after the queue has crossed the target on the way down, and up to half
+/// an RTT later on the way up, which makes periods of four to five RTTs and a queue that is nearly empty once
+/// in each.
 #[test]
 fn copa_swings_with_a_period_of_four_to_five_round_trips() {
     // A target of ten packets: with two, a packet is too coarse to see the shape.

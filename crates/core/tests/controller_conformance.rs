@@ -1,4 +1,5 @@
-//! What every controller owes its host, whatever happens: run over the registry, so a new one gets it for free.
+//! What every controller owes its host, whatever happens: run over the registry, so a new one gets it for
+//! free.
 
 use std::mem::size_of;
 

@@ -1,5 +1,6 @@
-//! Nobody but the table tells algorithms apart by their names: what a scheme needs is a property on its line. The sources of all
-//! crates are read for comparisons with registered names, patterns of them and lists of them.
+//! Nobody but the table tells algorithms apart by their names: what a scheme needs is a property on its line.
+//! The sources of all crates are read for comparisons with registered names, patterns of them and lists of
+//! them.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -92,7 +93,8 @@ impl Reader {
         }
     }
 
-    /// The strings beside `==`, `!=`, `=>` and `|` in what a macro is given, and all after the first comma of `matches!`.
+    /// The strings beside `==`, `!=`, `=>` and `|` in what a macro is given, and all after the first comma of
+    /// `matches!`.
     fn tokens(&mut self, stream: TokenStream, pattern_after_comma: bool) {
         let trees: Vec<TokenTree> = stream.into_iter().collect();
         let punct = |place: Option<&TokenTree>, marks: &str| matches!(place, Some(TokenTree::Punct(punct)) if marks.contains(punct.as_char()));

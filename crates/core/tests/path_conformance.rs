@@ -1,5 +1,5 @@
-//! What every path element must do, over every line of its tables; for links, with every service and every queue of the
-//! registry; for radios, with the queues that use most of what they say.
+//! What every path element must do, over every line of its tables; for links, with every service and every
+//! queue of the registry; for radios, with the queues that use most of what they say.
 
 use brakelight_core::path::elements::{ELEMENTS, ElementConfig, RADIOS, RadioConfig};
 use brakelight_core::registry::{Options, QUEUES, QueueConfig};

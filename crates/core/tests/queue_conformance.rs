@@ -1,5 +1,5 @@
-//! What every queue discipline must keep, whatever it does: run over the registry with default options, and over the
-//! options that switch other behaviour on. A new line in the registry is tested without a line here.
+//! What every queue discipline must keep, whatever it does: run over the registry with default options, and
+//! over the options that switch other behaviour on. A new line in the registry is tested without a line here.
 
 use brakelight_core::queue::abc_dual::Buffers;
 use brakelight_core::registry::{Options, QUEUES, QueueConfig};

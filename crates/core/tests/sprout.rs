@@ -22,7 +22,8 @@ fn fills_a_steady_link_within_its_delay_budget() {
     }
 }
 
-/// The budget counts everything in flight: where the propagation delay alone takes it, the link stays partly idle.
+/// The budget counts everything in flight: where the propagation delay alone takes it, the link stays partly
+/// idle.
 #[test]
 fn leaves_a_long_path_partly_idle() {
     let mut world = world(Link::fixed(Rate::from_mbps(12), 250), 100);
@@ -33,7 +34,8 @@ fn leaves_a_long_path_partly_idle() {
     assert!(world.sojourn_quantile(from, to, 0.95) < Duration::from_millis(40));
 }
 
-/// An outage is noticed within ticks, hardly anything is sent into it, and a second after its end the link is full.
+/// An outage is noticed within ticks, hardly anything is sent into it, and a second after its end the link is
+/// full.
 #[test]
 fn stops_in_an_outage_and_comes_back() {
     let mut link = Link::fixed(Rate::from_mbps(5), 1000);

@@ -1,6 +1,6 @@
-//! The replay of traces against a second, plainer implementation: walk through every opportunity in order and fill it
-//! with the bytes that wait. Traces with outages, repeated timestamps and packets of every size; the recordings too,
-//! where the shared folder is there.
+//! The replay of traces against a second, plainer implementation: walk through every opportunity in order and
+//! fill it with the bytes that wait. Traces with outages, repeated timestamps and packets of every size; the
+//! recordings too, where the shared folder is there.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -94,7 +94,8 @@ fn by_the_link(trace: &Trace, arrivals: &[(Time, Sample)]) -> Replay {
     (departed, dropped)
 }
 
-/// Load around `share` of the trace's mean rate, in bursts; a third of the arrivals falls on a whole millisecond.
+/// Load around `share` of the trace's mean rate, in bursts; a third of the arrivals falls on a whole
+/// millisecond.
 fn arrivals(trace: &Trace, share: f64, packets: u64, seed: u64) -> Vec<(Time, Sample)> {
     let mut random = Random::stream(seed, "arrivals");
     let rate = trace.mean_rate(Bytes(u64::from(OPPORTUNITY))).as_bps_f64() * share;

@@ -155,7 +155,8 @@ fn verus() {
     page("verus");
 }
 
-/// Explicit schemes: sender and router. What they do is measured where there are routers, in the simulator's tests.
+/// Explicit schemes: sender and router. What they do is measured where there are routers, in the simulator's
+/// tests.
 fn explicit(page: &str, controller: &str, queues: &[&str]) {
     check(page, "sender", &parameters(controller));
     for queue in queues {

@@ -99,7 +99,8 @@ fn a_rate_that_falls_is_followed() {
     assert!(median < Duration::from_millis(100), "{median}");
 }
 
-/// PCC-Kernel: behind a full buffer four intervals and two moves take six RTTs of 0.9 s, and the first move goes up.
+/// PCC-Kernel: behind a full buffer four intervals and two moves take six RTTs of 0.9 s, and the first move
+/// goes up.
 #[test]
 fn the_module_follows_a_rate_that_falls_only_slowly() {
     let mut link = Link::fixed(Rate::from_mbps(24), 400);

@@ -41,8 +41,8 @@ pub struct Program {
     pub own_group: bool,
     /// Standard input, output and error, where they are not the emulator's.
     pub stdio: [Option<OwnedFd>; 3],
-    /// UDP ports of the outer side, for each of which the program inherits a socket ([`inherited`](crate::inherited)),
-    /// whichever side it runs on.
+    /// UDP ports of the outer side, for each of which the program inherits a socket
+    /// ([`inherited`](crate::inherited)), whichever side it runs on.
     pub ports: Vec<u16>,
 }
 

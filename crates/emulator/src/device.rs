@@ -243,7 +243,8 @@ impl AsFd for Port {
     }
 }
 
-/// Writes what /proc/net/dev says in a network namespace. Does not allocate. The process must have a single thread.
+/// Writes what /proc/net/dev says in a network namespace. Does not allocate. The process must have a single
+/// thread.
 fn tell_interfaces(network: &OwnedFd, to: &PipeWriter) -> Option<()> {
     enter(network)?;
     let table = open(c"/proc/thread-self/net/dev", OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty()).ok()?;

@@ -33,7 +33,8 @@ pub struct Setup {
     pub servers: Vec<OsString>,
     /// The command and its arguments.
     pub command: Vec<OsString>,
-    /// UDP ports of the outer side, for each of which the command inherits a socket ([`inherited`](crate::inherited)).
+    /// UDP ports of the outer side, for each of which the command inherits a socket
+    /// ([`inherited`](crate::inherited)).
     pub ports: Vec<u16>,
 }
 

@@ -21,9 +21,9 @@
 //!   distance, or in groups as from a trace of milliseconds, are delivered when they are due.
 //! - Nothing before a delay line needs a wake-up of its own: elements keep their own time, so a link that is
 //!   polled late gives the same result as one that is polled in time.
-//! - Above [`ForwardSettings::crowded`] packets per second a direction works as network cards do at such rates: it
-//!   polls once per `gather` instead of at every packet, and writes data in buffers of several packets if
-//!   [`segment`](crate::segment) allows it.
+//! - Above [`ForwardSettings::crowded`] packets per second a direction works as network cards do at such
+//!   rates: it polls once per `gather` instead of at every packet, and writes data in buffers of several
+//!   packets if [`segment`](crate::segment) allows it.
 //!
 //! Below that rate every packet is read when it comes and written alone.
 

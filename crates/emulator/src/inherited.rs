@@ -1,9 +1,9 @@
 //! Sockets of the outer side in the hands of a program on the inner one, which can so be both ends of a flow.
 //!
-//! A socket belongs to the network namespace in which it was made, wherever the process is that has it. The first
-//! process of the namespaces is on the outer side: it makes the sockets and leaves them open for the program, as
-//! inetd and systemd do. `$BRAKELIGHT_SOCKETS` has their descriptors, in the order in which they were asked for:
-//! `5,7`.
+//! A socket belongs to the network namespace in which it was made, wherever the process is that has it. The
+//! first process of the namespaces is on the outer side: it makes the sockets and leaves them open for the
+//! program, as inetd and systemd do. `$BRAKELIGHT_SOCKETS` has their descriptors, in the order in which they
+//! were asked for: `5,7`.
 
 use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -34,8 +34,8 @@ pub(crate) fn keep(descriptor: RawFd) -> io::Result<()> {
     Ok(())
 }
 
-/// The sockets that this process inherited, in the order in which their ports were asked for. None if it was not
-/// started by an emulator, and at every call but the first.
+/// The sockets that this process inherited, in the order in which their ports were asked for. None if it was
+/// not started by an emulator, and at every call but the first.
 ///
 /// # Errors
 /// If the variable does not name UDP sockets that are open: `InvalidInput`.

@@ -19,8 +19,8 @@ fn leave(code: i32) -> ! {
     unsafe { libc::_exit(code) }
 }
 
-/// Runs `work` in a child process, then exits with its result; with 101 if it panics. Where a panic aborts, it
-/// ends this process by itself. Either way nothing unwinds into the copy of the caller's stack.
+/// Runs `work` in a child process, then exits with its result; with 101 if it panics. Where a panic aborts,
+/// it ends this process by itself. Either way nothing unwinds into the copy of the caller's stack.
 pub(crate) fn never_returns(work: impl FnOnce() -> i32) -> ! {
     let unwinding = Leave;
     let code = work();

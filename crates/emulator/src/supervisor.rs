@@ -1,6 +1,6 @@
-//! Small processes that outlive this one by a moment: one makes the machine's forwarding as it was, one removes
-//! files that will never be whole. They hold a pidfd and wake up when this process ends, in whatever way. Only a
-//! kill of both leaves something behind.
+//! Small processes that outlive this one by a moment: one makes the machine's forwarding as it was, one
+//! removes files that will never be whole. They hold a pidfd and wake up when this process ends, in whatever
+//! way. Only a kill of both leaves something behind.
 
 use std::ffi::OsStr;
 use std::io::{self, PipeWriter, Read, Write};
@@ -35,8 +35,8 @@ impl Survivor {
         let emulator = pidfd(getpid())?;
         let (mut heard, word) = io::pipe()?;
         let (mut ready, readied) = io::pipe()?;
-        // SAFETY: there are no other threads, which might have held a lock at the fork (the allocator's, for one):
-        // whoever calls this promises it. The child never returns.
+        // SAFETY: there are no other threads, which might have held a lock at the fork (the allocator's, for
+        // one): whoever calls this promises it. The child never returns.
         match unsafe { fork() }? {
             ForkResult::Parent { child } => {
                 drop((heard, readied));
@@ -60,8 +60,8 @@ impl Survivor {
                         PollFd::new(heard.as_fd(), PollFlags::POLLIN),
                     ];
                     while poll(&mut fds, PollTimeout::NONE) == Err(nix::Error::EINTR) {}
-                    // All other holders of the writing end are closed or gone with this process's parent; so this
-                    // does not wait.
+                    // All other holders of the writing end are closed or gone with this process's parent; so
+                    // this does not wait.
                     match heard.read(&mut buffer) {
                         Ok(0) => break,
                         Ok(length) => told.extend_from_slice(&buffer[..length]),
@@ -123,8 +123,8 @@ impl Drop for Supervisor {
 pub struct Janitor(Survivor);
 
 impl Janitor {
-    /// Starts the process that removes, which has nothing to remove yet. Must be called before other threads are
-    /// started.
+    /// Starts the process that removes, which has nothing to remove yet. Must be called before other threads
+    /// are started.
     pub fn start() -> io::Result<Self> {
         Ok(Janitor(Survivor::start(|told| {
             let mut paths = newest(told).into_iter();
@@ -134,8 +134,8 @@ impl Janitor {
         })?))
     }
 
-    /// Has `path` removed if this process is killed from now on, and then those of `parents`, in this order, that
-    /// are empty; in place of what was to be removed before. To be called before `path` is made.
+    /// Has `path` removed if this process is killed from now on, and then those of `parents`, in this order,
+    /// that are empty; in place of what was to be removed before. To be called before `path` is made.
     pub fn tell(&mut self, path: &Path, parents: &[PathBuf]) -> io::Result<()> {
         let paths: Vec<&Path> = std::iter::once(path).chain(parents.iter().map(PathBuf::as_path)).collect();
         self.0.tell(&message(&paths))

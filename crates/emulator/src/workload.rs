@@ -1,9 +1,9 @@
 //! A scenario's flows by real hosts: which scenarios those can run, and the processes that they are.
 //!
-//! The senders stand behind the link, the receivers on the outer side, so data go up. Each flow has a port of its own on the outer
-//! side. Of kernel TCP it is an iperf3 client and an iperf3 server, which always has more to send and counts whole seconds. Of QUIC
-//! one program on the inner side has both ends of every flow, and with them its application; it inherits the receivers' sockets
-//! ([`inherited`](crate::inherited)).
+//! The senders stand behind the link, the receivers on the outer side, so data go up. Each flow has a port of
+//! its own on the outer side. Of kernel TCP it is an iperf3 client and an iperf3 server, which always has
+//! more to send and counts whole seconds. Of QUIC one program on the inner side has both ends of every flow,
+//! and with them its application; it inherits the receivers' sockets ([`inherited`](crate::inherited)).
 //!
 //! | file | holds |
 //! |---|---|
@@ -48,9 +48,10 @@ pub const MOST_FLOWS: u64 = 64;
 pub enum Hosts {
     /// Kernel TCP, by iperf3.
     Kernel,
-    /// QUIC, by the program that this command line starts. It is given three more arguments, the paths of the scenario, of the
-    /// document of the run that it must write, and of the time series, where the scenario records them; it inherits a socket for
-    /// each flow, in their order; and it checks the flows' controllers itself.
+    /// QUIC, by the program that this command line starts. It is given three more arguments, the paths of the
+    /// scenario, of the document of the run that it must write, and of the time series, where the scenario
+    /// records them; it inherits a socket for each flow, in their order; and it checks the flows' controllers
+    /// itself.
     Quic(Vec<OsString>),
 }
 
@@ -219,7 +220,8 @@ impl Workload {
         }
     }
 
-    /// The command that runs the senders on the inner side; of QUIC both ends. It writes their results into `folder`.
+    /// The command that runs the senders on the inner side; of QUIC both ends. It writes their results into
+    /// `folder`.
     pub fn command(&self, folder: &Path) -> Vec<OsString> {
         if let Hosts::Quic(program) = &self.hosts {
             return quic::command(program, folder);
@@ -452,7 +454,8 @@ struct HostResult {
     /// Payload in the measured interval, and its length.
     bytes: u64,
     seconds: f64,
-    /// Whether that length is the part of the measured interval in which the flow exists, as the simulator counts it.
+    /// Whether that length is the part of the measured interval in which the flow exists, as the simulator
+    /// counts it.
     counts_active_time: bool,
     retransmitted: u64,
     rtt_ms: Option<Summary>,

@@ -180,8 +180,8 @@ fn loss_and_marks_harm_no_byte() {
     assert!(facts[1].rewritten > 0, "no packet was marked: {facts:?}");
 }
 
-/// The system's allocator, for this process alone. One that was forked from it ends: another thread may have held
-/// the allocator's lock at that moment.
+/// The system's allocator, for this process alone. One that was forked from it ends: another thread may have
+/// held the allocator's lock at that moment.
 struct NotAfterAFork;
 
 /// The process that may allocate, once it is known.

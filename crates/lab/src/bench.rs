@@ -16,8 +16,8 @@ const LONG_ENOUGH: Duration = Duration::from_secs(2);
 /// Packets in one sample of a queue's cost.
 const SAMPLE: u64 = 50_000;
 
-/// Measures one row of the simulator, again and again for at least two seconds; its wall time is the median. The peak memory is this
-/// process's, so every row needs a process of its own.
+/// Measures one row of the simulator, again and again for at least two seconds; its wall time is the median.
+/// The peak memory is this process's, so every row needs a process of its own.
 pub fn measure(row: &Row) -> Result<SimBench, Error> {
     let scenario = row.scenario().map_err(|error| Error::run(row.name, error))?;
     let begin = Instant::now();

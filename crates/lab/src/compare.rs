@@ -25,7 +25,8 @@ use crate::text;
 /// What to compare.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Compare {
-    /// Mahimahi trace files, or names of traces; none stands for the embedded traces that are meant for comparisons.
+    /// Mahimahi trace files, or names of traces; none stands for the embedded traces that are meant for
+    /// comparisons.
     pub traces: Vec<String>,
     /// The schemes; none stands for [`schemes::defaults`] of the standard registry.
     pub schemes: Vec<Scheme>,
@@ -50,7 +51,8 @@ pub struct Compare {
 }
 
 impl Default for Compare {
-    /// Every scheme on the embedded traces: round trips of 100 ms, 250 packets of buffer, one run of 60 s each.
+    /// Every scheme on the embedded traces: round trips of 100 ms, 250 packets of buffer, one run of 60 s
+    /// each.
     fn default() -> Self {
         Compare {
             traces: Vec::new(),
@@ -68,8 +70,9 @@ impl Default for Compare {
     }
 }
 
-/// Runs a comparison in simulation. Trace names are those of the embedded traces and of the folder that `BRAKELIGHT_TRACES`
-/// names. Fails before the first run if a trace is unknown, or the scenarios are wrong or would take hours.
+/// Runs a comparison in simulation. Trace names are those of the embedded traces and of the folder that
+/// `BRAKELIGHT_TRACES` names. Fails before the first run if a trace is unknown, or the scenarios are wrong or
+/// would take hours.
 pub fn compare(request: &Compare) -> Result<Table, Error> {
     let plan = Plan::new(request, &Names::from_environment()?)?;
     plan.check_cost()?;

@@ -1,4 +1,5 @@
-//! Rows as columns: what CSV, Arrow and Parquet are made of. Names of columns end in their unit, as in the JSON rows.
+//! Rows as columns: what CSV, Arrow and Parquet are made of. Names of columns end in their unit, as in the
+//! JSON rows.
 
 use brakelight_scenario::outcome::{FlowOutcome, LinkOutcome, MarkCounts, Run, Summary};
 
@@ -95,7 +96,8 @@ impl Frame {
         self.columns.first().map_or(0, |column| column.values.len())
     }
 
-    /// `keys`, then the columns of this frame but those that a key has the name of. Fails as [`Frame::new`] does.
+    /// `keys`, then the columns of this frame but those that a key has the name of. Fails as [`Frame::new`]
+    /// does.
     pub fn keyed_by(self, keys: Vec<Column>) -> Result<Self, Error> {
         let own = self.columns.into_iter().filter(|own| keys.iter().all(|key| key.name != own.name));
         let own: Vec<Column> = own.collect();
@@ -164,8 +166,8 @@ pub fn runs<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Frame {
     Frame { columns }
 }
 
-/// A flow a row, the flows of a run together; `run` is the place of the run. What the application saw, and what the controller
-/// showed of itself, are JSON objects, empty where there is nothing.
+/// A flow a row, the flows of a run together; `run` is the place of the run. What the application saw, and
+/// what the controller showed of itself, are JSON objects, empty where there is nothing.
 pub fn flows<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Frame {
     let runs = runs.into_iter().enumerate();
     let rows: Vec<(u64, &FlowOutcome)> =

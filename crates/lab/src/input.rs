@@ -30,8 +30,8 @@ pub fn text(path: &Path, what: &'static str) -> Result<String, Error> {
     })
 }
 
-/// Loads the traces that the links of a scenario name: known names, or files, as seen from the folder of the scenario's own file
-/// `path` or from here.
+/// Loads the traces that the links of a scenario name: known names, or files, as seen from the folder of the
+/// scenario's own file `path` or from here.
 pub fn traces(scenario: &Scenario, path: &Path, names: &Names) -> Result<Traces, Error> {
     let folder = path.parent().unwrap_or(Path::new(""));
     let mut traces = Traces::new();

@@ -1,5 +1,5 @@
-//! Many runs at once, each of them single-threaded; the results are in the order of the jobs, whatever the order in which they
-//! finished.
+//! Many runs at once, each of them single-threaded; the results are in the order of the jobs, whatever the
+//! order in which they finished.
 
 use brakelight_scenario::cost::Cost;
 use brakelight_scenario::outcome::{Outcome, Run};
@@ -40,7 +40,8 @@ impl JobOutcome {
     }
 }
 
-/// Runs every job with `seeds` seeds by `runner`. `progress` is told of every run; the work as a whole is called `what`.
+/// Runs every job with `seeds` seeds by `runner`. `progress` is told of every run; the work as a whole is
+/// called `what`.
 pub fn run(
     what: &str,
     jobs: &[Job],

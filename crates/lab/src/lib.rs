@@ -1,5 +1,5 @@
-//! What people do with runs: compare schemes, judge claims, rank, report. A library: it parses no command line, prints nothing, ends
-//! no process, and leaves threads to its caller.
+//! What people do with runs: compare schemes, judge claims, rank, report. A library: it parses no command
+//! line, prints nothing, ends no process, and leaves threads to its caller.
 //!
 //! | module | holds |
 //! |---|---|

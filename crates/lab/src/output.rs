@@ -32,8 +32,9 @@ pub struct Logs {
     pub link_logs: bool,
 }
 
-/// Every file of `table`: `runs.json`, `runs.csv`, the logs, `report.html`. Each is made when it is asked for, so that not all
-/// are in memory at once. Fails with [`Error::Encode`] where a result does not go into a format.
+/// Every file of `table`: `runs.json`, `runs.csv`, the logs, `report.html`. Each is made when it is asked
+/// for, so that not all are in memory at once. Fails with [`Error::Encode`] where a result does not go into a
+/// format.
 pub fn files<'a>(
     table: &'a Table,
     origin: &'a Origin,

@@ -17,8 +17,8 @@ pub(crate) fn map<T: Sync, R: Send>(
 #[cfg(feature = "parallel")]
 const MOST_THREADS: usize = 256;
 
-/// rayon makes as many threads as RAYON_NUM_THREADS says, were it 65,536: they would take the memory and minutes. A pool that
-/// stands already stays.
+/// rayon makes as many threads as RAYON_NUM_THREADS says, were it 65,536: they would take the memory and
+/// minutes. A pool that stands already stays.
 #[cfg(feature = "parallel")]
 fn bound_threads() {
     let asked = std::env::var("RAYON_NUM_THREADS").ok().and_then(|text| text.parse::<usize>().ok());

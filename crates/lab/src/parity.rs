@@ -1,6 +1,7 @@
-//! Simulator beside emulator: the same scenarios in both, each pair of numbers judged by the one table of tolerances; and where the
-//! scenario is one that was measured, the emulator against that measurement by the same table. With QUIC the simulation is twofold:
-//! the stack's own code under the simulator's clock, and the modelled host.
+//! Simulator beside emulator: the same scenarios in both, each pair of numbers judged by the one table of
+//! tolerances; and where the scenario is one that was measured, the emulator against that measurement by the
+//! same table. With QUIC the simulation is twofold: the stack's own code under the simulator's clock, and the
+//! modelled host.
 //!
 //! The emulated runs are given: whoever has an emulator makes them.
 
@@ -143,8 +144,9 @@ impl Judged {
     }
 }
 
-/// Simulates `pairs` as their `emulated` runs went, and holds both against each other. `stack` runs the code of the real QUIC stack in
-/// simulation where that is who the emulated hosts were; none where they were kernel TCP.
+/// Simulates `pairs` as their `emulated` runs went, and holds both against each other. `stack` runs the code
+/// of the real QUIC stack in simulation where that is who the emulated hosts were; none where they were
+/// kernel TCP.
 pub fn compare(
     pairs: &[Pair],
     emulated: &[Vec<Run>],
@@ -198,9 +200,10 @@ fn simulate(
     Ok(results.into_iter().map(|result| result.run).collect())
 }
 
-/// The scenario over the time that the emulated runs took. Real hosts talk before their data, for half a second or so, and after
-/// them, until the last has arrived; the link's capacity of that time counts, as it does in the reference measurements. So the
-/// simulated flows start and stop when the emulated ones did, and the run ends when theirs ended.
+/// The scenario over the time that the emulated runs took. Real hosts talk before their data, for half a
+/// second or so, and after them, until the last has arrived; the link's capacity of that time counts, as it
+/// does in the reference measurements. So the simulated flows start and stop when the emulated ones did, and
+/// the run ends when theirs ended.
 fn as_emulated(pair: &Pair, runs: &[Run], host: Simulated) -> Scenario {
     let mut scenario = pair.scenario.clone();
     let Some(run) = Run::median(runs) else { return scenario };
@@ -214,9 +217,9 @@ fn as_emulated(pair: &Pair, runs: &[Run], host: Simulated) -> Scenario {
             });
         let Some(first) = started.min_by(f64::total_cmp) else { continue };
         let length = spec.stop.unwrap_or(planned).min(planned).saturating_sub(spec.start);
-        // From the connection's first packet to its first data: with TCP its own handshake, and the word to begin; with QUIC the
-        // handshake, which the stack makes in simulation too and the model does not. Half a round trip to either side is the
-        // seeds' to draw.
+        // From the connection's first packet to its first data: with TCP its own handshake, and the word to
+        // begin; with QUIC the handshake, which the stack makes in simulation too and the model does not.
+        // Half a round trip to either side is the seeds' to draw.
         let (before_begin, before_data) = match host {
             Simulated::KernelTcp => (spec.rtt * 2, spec.rtt * 2),
             Simulated::QuicStack => (Duration::ZERO, spec.rtt),

@@ -1,4 +1,5 @@
-//! The real QUIC stack as a host of the simulator: `quic`'s flows in `sim`'s engine, which do not know each other.
+//! The real QUIC stack as a host of the simulator: `quic`'s flows in `sim`'s engine, which do not know each
+//! other.
 
 use brakelight_core::ecn::{Ecn, Encoding};
 use brakelight_core::endpoint::Endpoint;
@@ -31,9 +32,10 @@ impl Runner for QuicStack {
 
 /// Runs `scenario` from beginning to end with both ends of every flow in the real stack.
 ///
-/// The outcome is that of the modelled host, in every field. What a flow of the stack adds to its application's values:
-/// `ecn_failed`, 1 once path or peer could not be trusted with ECN; `times_of_round_trips`, 1 if the receiver's times were
-/// taken from round trips; `closed`, 1 if the connection ended before its time.
+/// The outcome is that of the modelled host, in every field. What a flow of the stack adds to its
+/// application's values: `ecn_failed`, 1 once path or peer could not be trusted with ECN;
+/// `times_of_round_trips`, 1 if the receiver's times were taken from round trips; `closed`, 1 if the
+/// connection ended before its time.
 pub fn run(scenario: &Scenario, traces: &Traces) -> Result<Outcome, RunError> {
     brakelight_sim::run_with(scenario, traces, |config| Host::new(config).map_err(|error| error.to_string()))
 }
@@ -160,7 +162,8 @@ impl Endpoint<SimPacket> for Host {
 impl Reporting for Host {
     const HOST: &'static str = "quinn";
 
-    /// The stack does not count packets that carry something for the second time; what was lost is sent again.
+    /// The stack does not count packets that carry something for the second time; what was lost is sent
+    /// again.
     fn counters(&self) -> FlowCounters {
         let totals = self.flow.totals();
         FlowCounters { goodput_bytes: totals.received_bytes, retransmitted_packets: totals.lost_packets }

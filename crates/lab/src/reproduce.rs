@@ -1,5 +1,5 @@
-//! The papers' claims, run and judged. The experiments are files; this runs their jobs, all seeds of all experiments at once, and
-//! judges what they measured.
+//! The papers' claims, run and judged. The experiments are files; this runs their jobs, all seeds of all
+//! experiments at once, and judges what they measured.
 
 use std::collections::BTreeMap;
 
@@ -15,9 +15,9 @@ use crate::parallel;
 use crate::progress::Progress;
 use crate::runner::{Runner, Simulator};
 
-/// Judges the claims that `ids` name, all where there is no id: an id in full such as `ABC-F1`, or a beginning of one. Fails before
-/// the first run if an id names nothing, or the runs would take hours. Claims whose recordings are not in the folder that
-/// `BRAKELIGHT_TRACES` names get the verdict `needs-recordings`.
+/// Judges the claims that `ids` name, all where there is no id: an id in full such as `ABC-F1`, or a
+/// beginning of one. Fails before the first run if an id names nothing, or the runs would take hours. Claims
+/// whose recordings are not in the folder that `BRAKELIGHT_TRACES` names get the verdict `needs-recordings`.
 pub fn reproduce(ids: &[String]) -> Result<Vec<Claim>, Error> {
     let judge =
         Judge { runner: &Simulator, names: &Names::from_environment()?, progress: &(), any_cost: false };
@@ -31,8 +31,9 @@ pub fn all() -> Result<Vec<Experiment>, Error> {
     EMBEDDED.iter().map(|(file, text)| experiment::read(file, text).map_err(Error::from)).collect()
 }
 
-/// Those of `all` with a claim that one of `ids` names, with these claims only, and those that it names where no claim is called so;
-/// all where there is no id. Fails with [`Error::UnknownClaim`] if an id names nothing.
+/// Those of `all` with a claim that one of `ids` names, with these claims only, and those that it names where
+/// no claim is called so; all where there is no id. Fails with [`Error::UnknownClaim`] if an id names
+/// nothing.
 pub fn chosen(all: &[Experiment], ids: &[String]) -> Result<Vec<Experiment>, Error> {
     let is_claim =
         |id: &str| all.iter().flat_map(|experiment| &experiment.claims).any(|claim| names(id, &claim.id));
@@ -57,7 +58,8 @@ pub fn chosen(all: &[Experiment], ids: &[String]) -> Result<Vec<Experiment>, Err
     Ok(chosen)
 }
 
-/// Whether `id` names `claim`: in full, up to a hyphen, or up to the letter of a part: `B-F6` names `B-F6a` and `B-F6cap`.
+/// Whether `id` names `claim`: in full, up to a hyphen, or up to the letter of a part: `B-F6` names `B-F6a`
+/// and `B-F6cap`.
 fn names(id: &str, claim: &str) -> bool {
     let (id, claim) = (id.to_ascii_lowercase(), claim.to_ascii_lowercase());
     let part = |rest: &str| {
@@ -93,7 +95,8 @@ pub struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    /// Runs `experiments` and judges their claims, in their order. A scenario that several of them share runs once.
+    /// Runs `experiments` and judges their claims, in their order. A scenario that several of them share runs
+    /// once.
     pub fn claims(&self, experiments: &[Experiment]) -> Result<Vec<Claim>, Error> {
         let traces: Vec<Option<Traces>> =
             experiments.iter().map(|experiment| traces(experiment, self.names)).collect::<Result<_, _>>()?;

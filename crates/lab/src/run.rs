@@ -52,7 +52,8 @@ pub fn set_host(scenario: &mut Scenario, host: Host) {
     }
 }
 
-/// What a report should say of a run: whether it is to be trusted, and how late packets were. Nothing of a simulated one.
+/// What a report should say of a run: whether it is to be trusted, and how late packets were. Nothing of a
+/// simulated one.
 pub fn notes(run: &Run) -> Vec<String> {
     let mut notes: Vec<String> =
         run.unreliable_because.iter().map(|reason| format!("Unreliable: {reason}.")).collect();

@@ -1,4 +1,5 @@
-//! Which schemes `compare` runs when none is named: made from the registry, so that a new algorithm is in it at once.
+//! Which schemes `compare` runs when none is named: made from the registry, so that a new algorithm is in it
+//! at once.
 
 use brakelight_core::ecn::Encoding;
 use brakelight_core::registry::{DEFAULT_CONTROLLER, QueueConfig, Registry};
@@ -7,9 +8,9 @@ use brakelight_scenario::scheme::Scheme;
 /// The scheme that all others are held against.
 const SUBJECT: &str = "abc";
 
-/// The subject, the default controller by itself and behind every queue that schemes have settings for, which are those of today's
-/// routers; then every other controller with the queue that it brings, but for those that are driven from
-/// outside.
+/// The subject, the default controller by itself and behind every queue that schemes have settings for, which
+/// are those of today's routers; then every other controller with the queue that it brings, but for those
+/// that are driven from outside.
 pub fn defaults(registry: &Registry) -> Vec<Scheme> {
     let preset = |name: &&str| {
         let serves = |queue: QueueConfig| queue.traits().preset.is_some() && queue.speaks(Encoding::None);

@@ -41,7 +41,8 @@ pub fn files<'a>(
     })
 }
 
-/// The links' logs of one run that `command` made, one file per link in the folder `links`, named after `stem`.
+/// The links' logs of one run that `command` made, one file per link in the folder `links`, named after
+/// `stem`.
 pub fn link_logs<'a>(
     stem: &'a str,
     outcome: &'a Outcome,

@@ -91,8 +91,8 @@ pub struct Packets {
     pub series_ms: Vec<f64>,
 }
 
-/// Measures the map at every number of `flows` and every one of `ratios`, delta over tau. Fails before the first run if a value is
-/// out of range.
+/// Measures the map at every number of `flows` and every one of `ratios`, delta over tau. Fails before the
+/// first run if a value is out of range.
 pub fn map(
     setting: &Setting,
     ratios: &[f64],

@@ -28,7 +28,8 @@ pub struct Overall {
     pub pareto: bool,
 }
 
-/// Throughput over the 95th percentile of the one-way delay, in Mbit/s per ms; none where nothing was delivered.
+/// Throughput over the 95th percentile of the one-way delay, in Mbit/s per ms; none where nothing was
+/// delivered.
 pub fn power(run: &Run) -> Option<f64> {
     let delay = run.one_way_delay_ms?.p95;
     (delay > 0.0 && run.throughput_mbps > 0.0).then(|| run.throughput_mbps / delay)
@@ -87,8 +88,8 @@ pub fn overall(runs: &[Run], reference: Option<&str>) -> Vec<Overall> {
     rows
 }
 
-/// Which points of (delay, throughput) no other point beats in both, or in one at a tie of the other. A point that is
-/// missing is not on the frontier.
+/// Which points of (delay, throughput) no other point beats in both, or in one at a tie of the other. A point
+/// that is missing is not on the frontier.
 pub fn pareto(points: &[Option<(f64, f64)>]) -> Vec<bool> {
     let beats = |a: (f64, f64), b: (f64, f64)| a.0 <= b.0 && a.1 >= b.1 && a != b;
     points
@@ -119,7 +120,8 @@ fn geometric_mean(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
         .map(f64::exp)
 }
 
-/// The mean; none where any value is missing or there is none, so that no scheme looks good by failing to deliver.
+/// The mean; none where any value is missing or there is none, so that no scheme looks good by failing to
+/// deliver.
 fn mean(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
     let (mut sum, mut count) = (0.0, 0);
     for value in values {

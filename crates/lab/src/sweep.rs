@@ -12,9 +12,9 @@
 //! "link.forward.queue" = ["codel", "pie"]  # any key of the scenario: by the name of its link or flow, or `*` for all of them
 //! ```
 //!
-//! Runs are numbered from 0. Those of a file are in the order of the names of its axes; the last axis changes fastest, seeds faster
-//! still. A run is known by its `run_id`, a hash of what it is, so that a sweep that was interrupted goes on where it was, and its
-//! shards can run on different machines.
+//! Runs are numbered from 0. Those of a file are in the order of the names of its axes; the last axis changes
+//! fastest, seeds faster still. A run is known by its `run_id`, a hash of what it is, so that a sweep that
+//! was interrupted goes on where it was, and its shards can run on different machines.
 
 use std::path::Path;
 use std::str::FromStr;
@@ -131,7 +131,8 @@ impl FromStr for Shard {
     }
 }
 
-/// Runs a grid in simulation and keeps every row in memory. [`Folder::run`] writes them into a folder instead.
+/// Runs a grid in simulation and keeps every row in memory. [`Folder::run`] writes them into a folder
+/// instead.
 pub fn sweep(grid: &Grid, progress: &dyn Progress) -> Result<Vec<Row>, Error> {
     let sweep = Sweep::new(grid, &Names::from_environment()?)?;
     sweep.check(false)?;
@@ -257,7 +258,8 @@ pub struct Sweep {
 }
 
 impl Sweep {
-    /// Plans a sweep whose traces `names` knows. Fails if an axis is empty or its name stands for nothing, and if a value is wrong.
+    /// Plans a sweep whose traces `names` knows. Fails if an axis is empty or its name stands for nothing,
+    /// and if a value is wrong.
     pub fn new(grid: &Grid, names: &Names) -> Result<Self, Error> {
         Self::with(&Registry::standard(), grid, names)
     }
@@ -376,7 +378,8 @@ impl Sweep {
         Ok(identity(&self.scenario(index)?))
     }
 
-    /// Runs those of the grid's runs that are `wanted`, a few hundred at a time, and hands over their rows in the order of `wanted`.
+    /// Runs those of the grid's runs that are `wanted`, a few hundred at a time, and hands over their rows in
+    /// the order of `wanted`.
     pub fn run(
         &self,
         wanted: &[u64],
@@ -466,7 +469,8 @@ fn column(values: &[Value]) -> Values {
     Values::Text(values.iter().map(word).collect())
 }
 
-/// The identity of a run of `scenario`: the same for the same scenario however it was spelled, whatever it is called.
+/// The identity of a run of `scenario`: the same for the same scenario however it was spelled, whatever it is
+/// called.
 fn identity(scenario: &Scenario) -> String {
     // FNV-1a of 128 bits, draft-eastlake-fnv 5.
     const OFFSET: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;

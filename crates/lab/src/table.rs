@@ -43,7 +43,8 @@ pub struct Drawn {
 }
 
 impl Table {
-    /// A table of jobs, of each of which a report draws `drawn`. Title, setting, notes and reference are empty.
+    /// A table of jobs, of each of which a report draws `drawn`. Title, setting, notes and reference are
+    /// empty.
     pub fn of(results: Vec<JobOutcome>, drawn: &Drawn) -> Self {
         let drawn = vec![drawn.clone(); results.len()];
         let (runs, first) = results.into_iter().map(|result| (result.run, result.first)).unzip();
@@ -55,8 +56,8 @@ impl Table {
         summary::overall(&self.runs, self.runs.first().map(|run| run.scheme.as_str()))
     }
 
-    /// What a reader of the numbers should be told with them, a sentence each: that a run lost most of what it sent, that a
-    /// capacity is an estimate.
+    /// What a reader of the numbers should be told with them, a sentence each: that a run lost most of what
+    /// it sent, that a capacity is an estimate.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         for run in &self.runs {
@@ -106,7 +107,8 @@ impl Table {
         }
     }
 
-    /// A comparison for people: a table per trace, one over all traces, the notes; and on a terminal a drawing above.
+    /// A comparison for people: a table per trace, one over all traces, the notes; and on a terminal a
+    /// drawing above.
     pub fn comparison(&self, screen: &Screen) -> String {
         crate::text::comparison::tables(&self.runs, &self.notes, screen)
     }

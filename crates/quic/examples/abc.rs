@@ -1,7 +1,7 @@
 //! An application of quinn that sends with ABC: what is ours takes a dozen lines.
 //!
-//! `cargo run -p brakelight-quic --example abc -- 127.0.0.1:4433 certificate.pem` connects to a server that speaks the
-//! protocol `abc-example`, sends ten megabytes on one stream, and says what came back.
+//! `cargo run -p brakelight-quic --example abc -- 127.0.0.1:4433 certificate.pem` connects to a server that
+//! speaks the protocol `abc-example`, sends ten megabytes on one stream, and says what came back.
 
 use std::error::Error;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! Our controllers behind the stack's trait: window controllers for any quinn application, all others under our own driver.
+//! Our controllers behind the stack's trait: window controllers for any quinn application, all others under
+//! our own driver.
 //!
 //! | file | holds |
 //! |---|---|
@@ -12,9 +13,10 @@
 //! transport.congestion_controller_factory(factory);
 //! ```
 //!
-//! A connection's controller and its tap share one [`ControllerAdapter`]: the stack makes the session and then the controller of a
-//! connection in one call on one thread, and the factory takes what its tap has just opened. Without the tap a controller
-//! works as every other of quinn does: it hears of CE where the stack's own validation lets it, and of no other mark.
+//! A connection's controller and its tap share one [`ControllerAdapter`]: the stack makes the session and
+//! then the controller of a connection in one call on one thread, and the factory takes what its tap has just
+//! opened. Without the tap a controller works as every other of quinn does: it hears of CE where the stack's
+//! own validation lets it, and of no other mark.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -52,7 +54,8 @@ const SHUT: u64 = 1;
 /// The controller must be asked.
 const UNKNOWN: u64 = 0;
 
-/// The 16 bits by which routers tell packet `wire` from others: as an IPv4 identification that counts packets.
+/// The 16 bits by which routers tell packet `wire` from others: as an IPv4 identification that counts
+/// packets.
 pub fn hash16(wire: u64) -> u16 {
     wire as u16
 }
@@ -70,12 +73,14 @@ pub struct ControlSettings {
     pub overhead: u64,
     /// The controller's stream of random numbers.
     pub random: Random,
-    /// Whether the controller is to be told when packets arrived: QUIC-DC is, and ABC with it as the other window.
+    /// Whether the controller is to be told when packets arrived: QUIC-DC is, and ABC with it as the other
+    /// window.
     pub receive_times: bool,
 }
 
 impl ControlSettings {
-    /// Returns settings with the defaults of RFC 9002, or why `controller` cannot run at `packet_sender` on `path`.
+    /// Returns settings with the defaults of RFC 9002, or why `controller` cannot run at `packet_sender` on
+    /// `path`.
     pub fn new(
         controller: ControllerConfig,
         packet_sender: PacketSender,
@@ -116,12 +121,14 @@ impl ControlSettings {
     }
 }
 
-/// One connection's congestion controller, adapted to the QUIC stack. The stack, the tap and observers share it.
+/// One connection's congestion controller, adapted to the QUIC stack. The stack, the tap and observers share
+/// it.
 #[derive(Debug)]
 pub struct ControllerAdapter {
     settings: ControlSettings,
     tapped: bool,
-    /// The window in an application of quinn, which asks for it twice per packet, or [`UNKNOWN`]. Written under the lock.
+    /// The window in an application of quinn, which asks for it twice per packet, or [`UNKNOWN`]. Written
+    /// under the lock.
     window: AtomicU64,
     inner: Mutex<Inner>,
 }
@@ -136,8 +143,8 @@ struct Inner {
 }
 
 impl ControllerAdapter {
-    /// Returns the adapter of a connection that has not begun. Time zero is `base` on the stack's clock, or the connection's
-    /// first instant where `base` is `None`.
+    /// Returns the adapter of a connection that has not begun. Time zero is `base` on the stack's clock, or
+    /// the connection's first instant where `base` is `None`.
     pub fn new(settings: ControlSettings, tapped: bool, base: Option<Instant>) -> Self {
         let inner = Mutex::new(Inner { base, ..Inner::default() });
         ControllerAdapter { settings, tapped, window: AtomicU64::new(UNKNOWN), inner }
@@ -279,7 +286,8 @@ impl Listener for ControllerAdapter {
     fn on_seal(&self, number: u64, packet: &[u8], eliciting: bool) -> Option<Ecn> {
         let mut inner = self.lock();
         let Inner { base: Some(base), sender: Some(sender), now, .. } = &mut *inner else { return None };
-        // The stack says no time here. The driver has said it just before; elsewhere there is the clock that the stack reads.
+        // The stack says no time here. The driver has said it just before; elsewhere there is the clock that
+        // the stack reads.
         let now = match self.settings.packet_sender {
             PacketSender::Stack if sender.chooses() => {
                 self.window.store(UNKNOWN, Ordering::Relaxed);
@@ -291,7 +299,8 @@ impl Listener for ControllerAdapter {
     }
 }
 
-/// quinn's `Controller` trait for a connection: passes every call on to the connection's [`ControllerAdapter`].
+/// quinn's `Controller` trait for a connection: passes every call on to the connection's
+/// [`ControllerAdapter`].
 #[derive(Clone, Debug)]
 pub struct QuinnController {
     adapter: Arc<ControllerAdapter>,
@@ -369,8 +378,8 @@ impl Controller for QuinnController {
             PacketSender::Driver if open => OPEN,
             PacketSender::Driver => SHUT,
             PacketSender::Stack => {
-                // The stack sends while what is in flight with the next packet stays below the window, so a window of exactly
-                // one packet would let none go.
+                // The stack sends while what is in flight with the next packet stays below the window, so a
+                // window of exactly one packet would let none go.
                 let window = sender.controller().cwnd().0.saturating_add(1);
                 self.adapter.window.store(window, Ordering::Relaxed);
                 window

@@ -1,5 +1,6 @@
-//! Builds quinn endpoints whose connections run one of our controllers. The builder puts the parts together: the controllers'
-//! factory, the tap around the TLS configuration and the socket that sets the ECN field of each packet.
+//! Builds quinn endpoints whose connections run one of our controllers. The builder puts the parts together:
+//! the controllers' factory, the tap around the TLS configuration and the socket that sets the ECN field of
+//! each packet.
 //!
 //! ```no_run
 //! use brakelight_quic::adapter::{ControlSettings, Path, PacketSender};
@@ -46,8 +47,9 @@ impl EndpointBuilder {
         EndpointBuilder { factory, tap, stamps, marks }
     }
 
-    /// Returns an endpoint on `socket`, whose packets carry the ECN codepoints that their controllers choose. With `server` it
-    /// also accepts connections. Must be called within the tokio runtime that is to drive it.
+    /// Returns an endpoint on `socket`, whose packets carry the ECN codepoints that their controllers choose.
+    /// With `server` it also accepts connections. Must be called within the tokio runtime that is to drive
+    /// it.
     ///
     /// # Errors
     ///
@@ -85,8 +87,8 @@ impl EndpointBuilder {
         config
     }
 
-    /// `transport` with the controller in it. Where every mark counts, the peer is asked to acknowledge every other packet,
-    /// if it knows how to be asked (draft-ietf-quic-ack-frequency).
+    /// `transport` with the controller in it. Where every mark counts, the peer is asked to acknowledge every
+    /// other packet, if it knows how to be asked (draft-ietf-quic-ack-frequency).
     fn transport(&self, mut transport: quinn::TransportConfig) -> quinn::TransportConfig {
         transport.congestion_controller_factory(self.factory.clone());
         if self.marks {

@@ -1,4 +1,5 @@
-//! `quinn-proto` under a virtual clock without sockets, or under the real one with them: one kind of end in both.
+//! `quinn-proto` under a virtual clock without sockets, or under the real one with them: one kind of end in
+//! both.
 //!
 //! | file | holds |
 //! |---|---|
@@ -14,9 +15,10 @@
 //! | `identity` | the fixed certificate and the TLS configurations |
 //! | `slab` | the payloads of packets on their way |
 //!
-//! Under a virtual clock a run repeats itself packet for packet: the stack's generator is seeded, connection ids have one length, the
-//! certificate is fixed and of Ed25519, whose signatures have one length, and the size of packets is not searched for. What
-//! stays random is what TLS keeps to itself: keys and hellos, in which nothing but their length matters to the network.
+//! Under a virtual clock a run repeats itself packet for packet: the stack's generator is seeded, connection
+//! ids have one length, the certificate is fixed and of Ed25519, whose signatures have one length, and the
+//! size of packets is not searched for. What stays random is what TLS keeps to itself: keys and hellos, in
+//! which nothing but their length matters to the network.
 
 mod bundle;
 mod connection_id;

@@ -28,7 +28,8 @@ pub mod token;
 pub mod watch;
 pub mod wire;
 
-/// Bytes of a stream that may be on their way: 100 ms at 1.3 Gbit/s, so that no path worth measuring waits for credit.
+/// Bytes of a stream that may be on their way: 100 ms at 1.3 Gbit/s, so that no path worth measuring waits
+/// for credit.
 const STREAM_WINDOW: u32 = 16 << 20;
 
 /// Bytes of the socket's buffers, as far as the system allows them.

@@ -9,10 +9,10 @@
 //! |                        Report Timestamp                       |      rfc8888 3.1
 //! ```
 //!
-//! What RTP calls a sequence number is the low half of QUIC's packet number in the 1-RTT space, of which the sender knows the
-//! rest; streams are not told apart, so each report has one, and its number is nothing but ours. A report without any stream
-//! is an invitation: it says that its sender understands reports and would like some. A peer that knows nothing of this drops
-//! datagrams it cannot read, and sends none.
+//! What RTP calls a sequence number is the low half of QUIC's packet number in the 1-RTT space, of which the
+//! sender knows the rest; streams are not told apart, so each report has one, and its number is nothing but
+//! ours. A report without any stream is an invitation: it says that its sender understands reports and would
+//! like some. A peer that knows nothing of this drops datagrams it cannot read, and sends none.
 //!
 //! # Deviations
 //!
@@ -219,7 +219,8 @@ pub struct Unwrapper {
 }
 
 impl Unwrapper {
-    /// The time at which a report with this timestamp was written, by the receiver's clock, whose origin is anywhere.
+    /// The time at which a report with this timestamp was written, by the receiver's clock, whose origin is
+    /// anywhere.
     pub fn written_at(&mut self, timestamp: u32) -> Time {
         let units = match self.last {
             None => u64::from(timestamp) + (1 << 32),

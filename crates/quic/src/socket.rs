@@ -1,10 +1,10 @@
 //! A UDP socket for async quinn that sends each packet with the ECN codepoint its controller asked for.
 //!
-//! The stack gives a codepoint to each of its transmissions: ECT(0), or none once its own validation has failed, which a
-//! single ECT(1) makes it do. This decorator sends with the codepoint that was noted as the packet was encrypted
-//! ([`Stamps`]), and with the stack's where none was: Initial and Handshake packets, and connections without the tap.
-//! One transmission may be many packets (generic segmentation offload), all with one codepoint in the kernel's eyes:
-//! where they ask for different ones, it is sent in parts.
+//! The stack gives a codepoint to each of its transmissions: ECT(0), or none once its own validation has
+//! failed, which a single ECT(1) makes it do. This decorator sends with the codepoint that was noted as the
+//! packet was encrypted ([`Stamps`]), and with the stack's where none was: Initial and Handshake packets, and
+//! connections without the tap. One transmission may be many packets (generic segmentation offload), all with
+//! one codepoint in the kernel's eyes: where they ask for different ones, it is sent in parts.
 
 use std::io::{self, IoSliceMut};
 use std::net::SocketAddr;
@@ -18,7 +18,8 @@ use quinn::{AsyncUdpSocket, UdpPoller};
 
 use crate::stamps::Stamps;
 
-/// A socket that stamps. Wrap what `Runtime::wrap_udp_socket` gives, and hand it to `Endpoint::new_with_abstract_socket`.
+/// A socket that stamps. Wrap what `Runtime::wrap_udp_socket` gives, and hand it to
+/// `Endpoint::new_with_abstract_socket`.
 #[derive(Debug)]
 pub struct StampingSocket {
     inner: Arc<dyn AsyncUdpSocket>,
@@ -42,8 +43,8 @@ pub fn codepoint(ecn: Ecn) -> Option<EcnCodepoint> {
     }
 }
 
-/// The codepoint that `wanted` says the first datagram of `batch` is to carry, and the bytes of it and of those after it that
-/// are to carry the same. Each has `segment` bytes, the last one fewer perhaps.
+/// The codepoint that `wanted` says the first datagram of `batch` is to carry, and the bytes of it and of
+/// those after it that are to carry the same. Each has `segment` bytes, the last one fewer perhaps.
 pub(crate) fn run_of_one_mind(
     batch: &[u8],
     segment: usize,
@@ -77,7 +78,8 @@ impl AsyncUdpSocket for StampingSocket {
                 src_ip: transmit.src_ip,
             });
             match sent {
-                // To try all of it again would send the first part twice: the others count as lost on the way.
+                // To try all of it again would send the first part twice: the others count as lost on the
+                // way.
                 Err(error) if !first && error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) => return Err(error),
                 Ok(()) => part.chunks(segment).for_each(|datagram| self.stamps.forget(datagram)),

@@ -1,7 +1,9 @@
-//! Which ECN codepoint each packet that is about to leave is to carry, from where it was encrypted to where it is sent.
+//! Which ECN codepoint each packet that is about to leave is to carry, from where it was encrypted to where
+//! it is sent.
 //!
-//! Between the two lies the stack, which passes on bytes and no more. A packet is known again by the end of its
-//! authentication tag, which nothing changes after encryption: header protection touches the header alone.
+//! Between the two lies the stack, which passes on bytes and no more. A packet is known again by the end of
+//! its authentication tag, which nothing changes after encryption: header protection touches the header
+//! alone.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,8 +12,8 @@ use brakelight_core::ecn::Ecn;
 /// Places of one bucket.
 const WAYS: usize = 4;
 
-/// Buckets. A connection has one batch between encryption and sending, of ten packets at most in quinn, so that a bucket
-/// is hardly ever full; what a connection left behind as it ended makes way for what is new.
+/// Buckets. A connection has one batch between encryption and sending, of ten packets at most in quinn, so
+/// that a bucket is hardly ever full; what a connection left behind as it ended makes way for what is new.
 const BUCKETS: usize = 2048;
 
 /// Set in a place that is taken.

@@ -1,20 +1,22 @@
-//! A read-only tap on the stack's cryptography: it sees each packet of the application data space (0-RTT and 1-RTT)
-//! decrypted just before the stack does, reads the ECN counts of its ACK frames and publishes them, and it notes which
-//! codepoint each outgoing packet is to carry.
+//! A read-only tap on the stack's cryptography: it sees each packet of the application data space (0-RTT and
+//! 1-RTT) decrypted just before the stack does, reads the ECN counts of its ACK frames and publishes them,
+//! and it notes which codepoint each outgoing packet is to carry.
 //!
-//! `quinn-proto` counts ECN marks for itself and tells its controllers of CE alone. Its `crypto` traits are public,
-//! though, and `PacketKey::decrypt` is called synchronously before `Controller::on_ack` and `on_end_acks` of the same
-//! packet: what the tap publishes there is in time for them. Nothing is ever changed: every call goes to the wrapped
-//! implementation, every byte comes from it, and the tap looks at the result. All other modules know only [`Listener`],
-//! so that this one can go on the day the stack offers the counts itself.
+//! `quinn-proto` counts ECN marks for itself and tells its controllers of CE alone. Its `crypto` traits are
+//! public, though, and `PacketKey::decrypt` is called synchronously before `Controller::on_ack` and
+//! `on_end_acks` of the same packet: what the tap publishes there is in time for them. Nothing is ever
+//! changed: every call goes to the wrapped implementation, every byte comes from it, and the tap looks at the
+//! result. All other modules know only [`Listener`], so that this one can go on the day the stack offers the
+//! counts itself.
 //!
-//! 0-RTT packets are numbered, acknowledged and counted by ECN in the same space as 1-RTT packets (RFC 9000 section 12.3), so
-//! their keys are tapped too: a packet that left without the tap would be in the peer's counts and not in ours. What the
-//! stack discards of them without a word, the tap learns where the stack asks its session: see
-//! [`Listener::on_early_discarded`].
+//! 0-RTT packets are numbered, acknowledged and counted by ECN in the same space as 1-RTT packets (RFC 9000
+//! section 12.3), so their keys are tapped too: a packet that left without the tap would be in the peer's
+//! counts and not in ours. What the stack discards of them without a word, the tap learns where the stack
+//! asks its session: see [`Listener::on_early_discarded`].
 //!
-//! Counts are cumulative, so those of an ACK that was overtaken by a newer one would run backwards: they are published
-//! only when the ACK's largest acknowledged packet is above every one before (RFC 9000 section 13.4.2.1).
+//! Counts are cumulative, so those of an ACK that was overtaken by a newer one would run backwards: they are
+//! published only when the ACK's largest acknowledged packet is above every one before (RFC 9000
+//! section 13.4.2.1).
 
 use std::any::Any;
 use std::sync::Arc;
@@ -35,28 +37,31 @@ use crate::stamps::Stamps;
 pub mod frames;
 pub mod parameters;
 
-/// Who is told what passes the tap of one connection. Called from within the stack, so it must return at once.
+/// Who is told what passes the tap of one connection. Called from within the stack, so it must return at
+/// once.
 pub trait Listener: Send + Sync {
-    /// An ACK frame of the application data space; `newest` if its largest acknowledged packet is above that of every one before.
-    /// An older frame may have older counts.
+    /// An ACK frame of the application data space; `newest` if its largest acknowledged packet is above that
+    /// of every one before. An older frame may have older counts.
     fn on_ack(&self, ack: &Ack<'_>, newest: bool);
 
     /// The peer's transport parameters have come.
     fn on_parameters(&self, _parameters: &Parameters) {}
 
-    /// The 0-RTT or 1-RTT packet `number` was decrypted. The stack may still drop it as one that it has seen before.
+    /// The 0-RTT or 1-RTT packet `number` was decrypted. The stack may still drop it as one that it has seen
+    /// before.
     fn on_open(&self, _number: u64) {}
 
     /// The frames of a 0-RTT or 1-RTT packet that is about to be encrypted, and then sealed.
     fn on_frames(&self, _payload: &[u8]) {}
 
-    /// The 0-RTT packets sent so far are discarded, since the server rejected them or answered them with a Retry. The stack takes
-    /// them out of flight and does not tell its controller; the server did not process them, so no ACK and no ECN count will
-    /// ever include them.
+    /// The 0-RTT packets sent so far are discarded, since the server rejected them or answered them with a
+    /// Retry. The stack takes them out of flight and does not tell its controller; the server did not process
+    /// them, so no ACK and no ECN count will ever include them.
     fn on_early_discarded(&self) {}
 
-    /// The 0-RTT or 1-RTT packet `number` is encrypted and about to leave, its header not yet protected; `eliciting` tells whether it
-    /// asks for an ACK. Returns the codepoint that it is to carry, or `None` for the one that the stack chose.
+    /// The 0-RTT or 1-RTT packet `number` is encrypted and about to leave, its header not yet protected;
+    /// `eliciting` tells whether it asks for an ACK. Returns the codepoint that it is to carry, or `None` for
+    /// the one that the stack chose.
     fn on_seal(&self, number: u64, packet: &[u8], eliciting: bool) -> Option<brakelight_core::ecn::Ecn>;
 }
 
@@ -71,8 +76,8 @@ pub struct Tap {
 }
 
 impl Tap {
-    /// A tap that calls `open` as each connection begins, on the thread and before the call that makes its controller,
-    /// and leaves the codepoints of outgoing packets in `stamps`.
+    /// A tap that calls `open` as each connection begins, on the thread and before the call that makes its
+    /// controller, and leaves the codepoints of outgoing packets in `stamps`.
     pub fn new(open: Open, stamps: Arc<Stamps>) -> Self {
         Tap { open, stamps }
     }
@@ -182,7 +187,8 @@ impl Session for TappedSession {
         Some((header, Box::new(TappedKey { inner, connection: self.connection.clone(), early: true })))
     }
 
-    // The stack of a client asks once, as the handshake ends and before any 1-RTT packet, and acts on the answer.
+    // The stack of a client asks once, as the handshake ends and before any 1-RTT packet, and acts on the
+    // answer.
     fn early_data_accepted(&self) -> Option<bool> {
         let accepted = self.inner.early_data_accepted();
         if accepted == Some(false) {

@@ -1,5 +1,5 @@
-//! Whether the path and the peer can be trusted with ECN: what RFC 9000 section 13.4.2 asks, as far as it fits schemes
-//! whose routers rewrite codepoints for a living.
+//! Whether the path and the peer can be trusted with ECN: what RFC 9000 section 13.4.2 asks, as far as it
+//! fits schemes whose routers rewrite codepoints for a living.
 //!
 //! ```text
 //! testing:   the first `TESTED` packets are marked; no more until one of them is acknowledged        rfc9000 A.4
@@ -10,19 +10,20 @@
 //!
 //! The counts of an ACK fail if
 //!
-//! - there are none although packets that were marked are newly acknowledged (the ECN field was cleared on the way, or the peer
-//!   cannot read it);
+//! - there are none although packets that were marked are newly acknowledged (the ECN field was cleared on
+//!   the way, or the peer cannot read it);
 //! - one is below what an earlier ACK said;
 //! - together they are less than the marked packets acknowledged, or more than the marked packets sent;
 //! - one counts a codepoint that neither the sender nor a router of its scheme writes: see [`legal`].
 //!
 //! # Deviations
 //!
-//! - D1. RFC 9000 compares increases; here sums since the connection began are compared, which says the same of ACKs in order, and
-//!   does not take an ACK that was overtaken for a fault.
-//! - D2. RFC 9000 fails a path on which ECT(0) packets come back as ECT(1) or the reverse. ABC's routers do that by design
-//!   (abc20 4.2), and BMCC's (bmcc II-E): their flows are checked by the sums alone. A path that makes every ECT(1) an
-//!   ECT(0) passes here, and is left to the controller (the head of `core::controller::abc`).
+//! - D1. RFC 9000 compares increases; here sums since the connection began are compared, which says the same
+//!   of ACKs in order, and does not take an ACK that was overtaken for a fault.
+//! - D2. RFC 9000 fails a path on which ECT(0) packets come back as ECT(1) or the reverse. ABC's routers do
+//!   that by design (abc20 4.2), and BMCC's (bmcc II-E): their flows are checked by the sums alone. A path
+//!   that makes every ECT(1) an ECT(0) passes here, and is left to the controller (the head of
+//!   `core::controller::abc`).
 
 use brakelight_core::ecn::{Ecn, Encoding};
 
@@ -130,14 +131,14 @@ impl Validation {
         self.acked += marked;
     }
 
-    /// `marked` packets that left with a codepoint were discarded and not lost: the peer never counts them, and others are to
-    /// be tested in their place.
+    /// `marked` packets that left with a codepoint were discarded and not lost: the peer never counts them,
+    /// and others are to be tested in their place.
     pub fn on_discarded(&mut self, marked: u64) {
         self.sent = self.sent.saturating_sub(marked);
     }
 
-    /// `marked` packets that left with a codepoint are declared lost. Where none of the first [`TESTED`] has ever been acknowledged,
-    /// the mark is taken for the reason (rfc9000 13.4.2).
+    /// `marked` packets that left with a codepoint are declared lost. Where none of the first [`TESTED`] has
+    /// ever been acknowledged, the mark is taken for the reason (rfc9000 13.4.2).
     pub fn on_lost(&mut self, marked: u64) {
         self.lost += marked;
         if marked > 0 && self.state == State::Testing && self.acked == 0 && self.lost >= TESTED {
@@ -145,9 +146,10 @@ impl Validation {
         }
     }
 
-    /// An ACK whose largest packet is the largest so far says `counts`, or nothing, where `marked` of the packets that it
-    /// newly acknowledges left with a codepoint; they have been told by [`Validation::on_acked`]. Returns what is new
-    /// since the last ACK: nothing from the moment on at which the validation fails.
+    /// An ACK whose largest packet is the largest so far says `counts`, or nothing, where `marked` of the
+    /// packets that it newly acknowledges left with a codepoint; they have been told by
+    /// [`Validation::on_acked`]. Returns what is new since the last ACK: nothing from the moment on at which
+    /// the validation fails.
     pub fn on_counts(&mut self, counts: Option<EcnCounts>, marked: u64) -> EcnCounts {
         let none = EcnCounts::default();
         if self.encoding.sent() == Ecn::NotEct || matches!(self.state, State::Failed(_)) {

@@ -1,5 +1,5 @@
-//! The driver over real sockets, towards receivers as they come: every controller's bytes arrive, and who does not report
-//! receive times gets what is documented.
+//! The driver over real sockets, towards receivers as they come: every controller's bytes arrive, and who
+//! does not report receive times gets what is documented.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;

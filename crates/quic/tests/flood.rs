@@ -1,9 +1,10 @@
-//! A flood of strangers against a server of its own process: first packets from many addresses that nobody answers for, and
-//! handshakes that go on until they would cost something and then stop. A second flood costs it no more memory than the first, and
-//! a client is served meanwhile.
+//! A flood of strangers against a server of its own process: first packets from many addresses that nobody
+//! answers for, and handshakes that go on until they would cost something and then stop. A second flood costs
+//! it no more memory than the first, and a client is served meanwhile.
 //!
-//! `BRAKELIGHT_FLOOD` says how many first packets, half as many half-open connections (1,200 unless said otherwise;
-//! `scripts/prove` has 20,000). All of it stays on the loopback of a network namespace that the test makes.
+//! `BRAKELIGHT_FLOOD` says how many first packets, half as many half-open connections (1,200 unless said
+//! otherwise; `scripts/prove` has 20,000). All of it stays on the loopback of a network namespace that the
+//! test makes.
 
 use std::io::{BufRead, BufReader, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -139,7 +140,8 @@ fn half_open(crypto: &Arc<QuicClientConfig>, server: SocketAddr, number: usize) 
     socket.send_to(&packet, server).unwrap();
     let mut buffer = [0; 2048];
     let Ok(length) = socket.recv(&mut buffer) else { return };
-    // Type 3 of a long header is a Retry (RFC 9000 17.2): without one the server has let the connection in already.
+    // Type 3 of a long header is a Retry (RFC 9000 17.2): without one the server has let the connection in
+    // already.
     if buffer[0] & 0xf0 != 0xf0 {
         return;
     }

@@ -1,5 +1,5 @@
-//! Paths that spoil the marks, over sockets: ABC must get everything across all the same, by the fallback that is
-//! documented for each (`docs/quic-deployment.md`).
+//! Paths that spoil the marks, over sockets: ABC must get everything across all the same, by the fallback
+//! that is documented for each (`docs/quic-deployment.md`).
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -17,7 +17,8 @@ use support::{Identity, Receiver};
 
 const BYTES: usize = 1_000_000;
 
-/// Sends [`BYTES`] with ABC over a lossy path that does `rewrite`; gives what the controller was told, and where ECN stands.
+/// Sends [`BYTES`] with ABC over a lossy path that does `rewrite`; gives what the controller was told, and
+/// where ECN stands.
 fn abc_over(rewrite: Rewrite) -> (Counters, State) {
     sent_over(Path { rewrite, loss: 0.01, reordered: 0.01, answers_wait: false, seed: 1 }, "10")
 }
@@ -78,8 +79,8 @@ fn a_path_that_marks_everything_congested_does_not_stop_the_flow() {
 
 #[test]
 fn marks_on_more_packets_than_were_sent_with_ecn_are_believed_no_more() {
-    // Only the packets between the first ten and the first ACK leave unmarked: a window of several times ten that leaves before
-    // the first ACK, and no loss that could hide the excess.
+    // Only the packets between the first ten and the first ACK leave unmarked: a window of several times ten
+    // that leaves before the first ACK, and no loss that could hide the excess.
     let path = Path { rewrite: Rewrite::ForgedCe, loss: 0.0, reordered: 0.0, answers_wait: true, seed: 1 };
     let (counters, state) = sent_over(path, "40");
     assert_eq!(state, State::Failed(Fault::TooMany), "{counters:?}");

@@ -1,12 +1,13 @@
-//! Receivers that were never told: quinn and s2n-quic as they come echo ECN marks well enough that the sender knows of
-//! every single packet what happened to it on the way.
+//! Receivers that were never told: quinn and s2n-quic as they come echo ECN marks well enough that the sender
+//! knows of every single packet what happened to it on the way.
 //!
-//! A relay between sender and receiver rewrites the codepoint of each packet at random and keeps account. At every ACK
-//! that has counts, they must be the sums of that account over the packets acknowledged so far, with 5 % loss,
-//! reordering, and key updates from both ends. One kind of packet is counted without ever being acknowledged: a receiver
-//! forgets ranges once it knows that an ACK up to there has come through (RFC 9000 section 13.2.4), and a packet
-//! below that arrived late, between the two, is forgotten with them. So what is counted beyond the acknowledged packets
-//! must be found among those that the relay let pass and no ACK ever named: a handful in 300, most often none.
+//! A relay between sender and receiver rewrites the codepoint of each packet at random and keeps account. At
+//! every ACK that has counts, they must be the sums of that account over the packets acknowledged so far,
+//! with 5 % loss, reordering, and key updates from both ends. One kind of packet is counted without ever
+//! being acknowledged: a receiver forgets ranges once it knows that an ACK up to there has come through (RFC
+//! 9000 section 13.2.4), and a packet below that arrived late, between the two, is forgotten with them. So
+//! what is counted beyond the acknowledged packets must be found among those that the relay let pass and no
+//! ACK ever named: a handful in 300, most often none.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -38,7 +39,8 @@ struct Pages {
     sent: HashMap<u64, Key>,
     /// Packets acknowledged since the last of `acks`.
     acked: Vec<Key>,
-    /// Each newest ACK: its largest packet and counts, with the packets acknowledged for the first time since the one before.
+    /// Each newest ACK: its largest packet and counts, with the packets acknowledged for the first time since
+    /// the one before.
     acks: Vec<(u64, Option<EcnCounts>, Vec<Key>)>,
 }
 
@@ -117,7 +119,8 @@ async fn transfer(receiver: Receiver, seed: u64) -> EcnCounts {
         for key in new {
             add(&mut expected, *account.get(key).expect("the relay let pass what is acknowledged"));
         }
-        // Before a packet that may be marked there is nothing to count: a probe of the MTU, which is none, may come first.
+        // Before a packet that may be marked there is nothing to count: a probe of the MTU, which is none,
+        // may come first.
         let counts = counts.unwrap_or_else(|| {
             assert_eq!(expected, EcnCounts::default(), "{receiver:?}, seed {seed}, ACK {at}: no counts");
             expected
@@ -138,7 +141,8 @@ async fn transfer(receiver: Receiver, seed: u64) -> EcnCounts {
     let counted = |counts: &EcnCounts| (counts.ect1, counts.ect0, counts.ce);
     let last = pages.acks.iter().rposition(|(_, counts, _)| counts.as_ref().map(counted) == Some(told));
     let last = last.expect("what the controller was told is what an ACK counted");
-    // Of an ACK that only tells of packets it has given up the stack says nothing, nor of any after the close.
+    // Of an ACK that only tells of packets it has given up the stack says nothing, nor of any after the
+    // close.
     let untold = pages.acks.iter().take(before_the_close).skip(last + 1);
     let untold: usize = untold.map(|(_, _, acked)| acked.len()).sum();
     assert!(

@@ -1,4 +1,5 @@
-//! Those who come to a measuring server and want nothing good: they cost it little, and others are served meanwhile.
+//! Those who come to a measuring server and want nothing good: they cost it little, and others are served
+//! meanwhile.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;

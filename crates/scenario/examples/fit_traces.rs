@@ -1,5 +1,5 @@
-//! Fits recipes to recordings: `cargo run --release -p brakelight-scenario --example fit_traces -- FILE...` prints one
-//! recipe for each. The recipes `traces/fit-*.toml` were made so.
+//! Fits recipes to recordings: `cargo run --release -p brakelight-scenario --example fit_traces -- FILE...`
+//! prints one recipe for each. The recipes `traces/fit-*.toml` were made so.
 
 use std::error::Error;
 use std::path::Path;

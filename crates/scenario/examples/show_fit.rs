@@ -1,5 +1,6 @@
-//! Compares recordings with the recipes fitted to them: `cargo run --release -p brakelight-scenario --example show_fit --
-//! FOLDER FIGURE.svg` prints the tables of `docs/traces.md` and draws its figure.
+//! Compares recordings with the recipes fitted to them:
+//! `cargo run --release -p brakelight-scenario --example show_fit -- FOLDER FIGURE.svg` prints the tables of
+//! `docs/traces.md` and draws its figure.
 
 use std::error::Error;
 use std::fmt::Write;
@@ -63,7 +64,8 @@ const WIDTH: f64 = 260.0;
 const HEIGHT: f64 = 150.0;
 const MARGIN: f64 = 46.0;
 
-/// A column a recording: autocorrelation above, quantiles of the rate in 100 ms below; recorded blue, synthetic orange.
+/// A column a recording: autocorrelation above, quantiles of the rate in 100 ms below; recorded blue,
+/// synthetic orange.
 fn draw(pairs: &[Pair]) -> String {
     let (columns, rows) = (3, pairs.len().div_ceil(3) * 2);
     let (width, height) = (columns as f64 * (WIDTH + MARGIN) + 20.0, rows as f64 * (HEIGHT + MARGIN) + 40.0);

@@ -1,5 +1,6 @@
-//! Constants that sender, receiver and routers of one protocol must share: a load of 0.9 in the marks of one is another load to
-//! another. A scheme gives an option to every part that has it; a scenario file gives each part its own, so what disagrees is refused.
+//! Constants that sender, receiver and routers of one protocol must share: a load of 0.9 in the marks of one
+//! is another load to another. A scheme gives an option to every part that has it; a scenario file gives each
+//! part its own, so what disagrees is refused.
 
 use brakelight_core::parameters::Value;
 use brakelight_core::registry::{ControllerConfig, FeedbackConfig, QueueConfig};

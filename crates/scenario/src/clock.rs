@@ -1,8 +1,10 @@
-//! The clock that a receiver writes arrival times by: nobody sets it to the sender's, and it runs at its own speed.
+//! The clock that a receiver writes arrival times by: nobody sets it to the sender's, and it runs at its own
+//! speed.
 
 use brakelight_core::time::{Duration, Time};
 
-/// A receiver's clock: what it shows at time t is `offset` + t (1 + `skew_ppm` / 10^6), and from `step_at` on `step_ms` more.
+/// A receiver's clock: what it shows at time t is `offset` + t (1 + `skew_ppm` / 10^6), and from `step_at` on
+/// `step_ms` more.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub struct Clock {
     /// What it shows when the run begins.

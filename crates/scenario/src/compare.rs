@@ -1,6 +1,6 @@
 //! The scenario behind one row of `compare`: the setup of the ABC paper's cellular runs and of the reference
-//! measurements. One backlogged flow, RTT 100 ms, the trace in the direction of the data, a 250-packet buffer, 12 Mbit/s
-//! back, the flow started within its first RTT by a draw from the seed.
+//! measurements. One backlogged flow, RTT 100 ms, the trace in the direction of the data, a 250-packet
+//! buffer, 12 Mbit/s back, the flow started within its first RTT by a draw from the seed.
 
 use brakelight_core::ecn::Encoding;
 use brakelight_core::registry::{DEFAULT_QUEUE, QueueConfig};
@@ -43,7 +43,8 @@ pub struct Compare {
     pub seed: u64,
     /// Where in its period the trace starts.
     pub trace_offset: TraceOffset,
-    /// The scheme of one competing flow at the same queue; at ABC's, one that does not speak ABC is given a second one.
+    /// The scheme of one competing flow at the same queue; at ABC's, one that does not speak ABC is given a
+    /// second one.
     pub against: Option<Scheme>,
     /// What to keep besides the summary.
     pub record: Record,
@@ -99,8 +100,8 @@ impl Compare {
         Ok(scenario)
     }
 
-    /// The bottleneck's queue: the scheme's. An ABC router that other traffic passes has a second queue for it (abc20
-    /// section 4.3), so beside a competitor that does not speak ABC it is that one.
+    /// The bottleneck's queue: the scheme's. An ABC router that other traffic passes has a second queue for
+    /// it (abc20 section 4.3), so beside a competitor that does not speak ABC it is that one.
     fn queue(&self) -> SchemeString<QueueConfig> {
         let own = self.scheme.queue();
         let speaks_abc = |scheme: &Scheme| {
@@ -117,7 +118,8 @@ impl Compare {
         flow
     }
 
-    /// Puts a complaint about the scenario in the words of `compare`'s arguments, which have the fields' names.
+    /// Puts a complaint about the scenario in the words of `compare`'s arguments, which have the fields'
+    /// names.
     fn explain(&self, invalid: Invalid) -> InputError {
         let owner = format!("{} on {}", self.scheme, self.trace);
         InputError { file: None, line: None, owner, problem: invalid.problem }

@@ -1,7 +1,8 @@
-//! What a scenario costs to simulate, estimated before it runs: a mistyped unit should be an error message and not a day of
-//! waiting or a full memory.
+//! What a scenario costs to simulate, estimated before it runs: a mistyped unit should be an error message
+//! and not a day of waiting or a full memory.
 //!
-//! The estimate is an upper bound for what flows offer to links, from rates and traces alone: controllers send less.
+//! The estimate is an upper bound for what flows offer to links, from rates and traces alone: controllers
+//! send less.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;

@@ -1,5 +1,5 @@
-//! Experiments: a paper's figure or claim as a file, with the matrix to run and the checks that its measurements must
-//! pass. `reproduce` runs the jobs, fills a [`Table`] and judges.
+//! Experiments: a paper's figure or claim as a file, with the matrix to run and the checks that its
+//! measurements must pass. `reproduce` runs the jobs, fills a [`Table`] and judges.
 //!
 //! ```toml
 //! id = "ABC-F15"
@@ -19,10 +19,11 @@
 //! check = "increasing(utilization, eta) and increasing(queueing_delay_ms.mean, eta)"
 //! ```
 //!
-//! `[[case]]` tables, each with a label under `case`, name combinations one by one instead. `scenario = '''...'''` holds
-//! the text of a scenario file in place of `compare`'s setup; in it `{controller}`, `{feedback}`, `{queue}` and `{trace}`
-//! stand for the row's. `check = "builtin:NAME"` asks the program for a check of its own, `check = "not-checkable"` says
-//! that the paper does not state enough, with a `note` why.
+//! `[[case]]` tables, each with a label under `case`, name combinations one by one instead.
+//! `scenario = '''...'''` holds the text of a scenario file in place of `compare`'s setup; in it
+//! `{controller}`, `{feedback}`, `{queue}` and `{trace}` stand for the row's. `check = "builtin:NAME"` asks
+//! the program for a check of its own, `check = "not-checkable"` says that the paper does not state enough,
+//! with a `note` why.
 
 use crate::documents::{Claim, Verdict};
 use crate::scenario::{Scenario, Service};
@@ -133,8 +134,8 @@ impl Experiment {
         })
     }
 
-    /// Judges every claim. `table` holds the measurements of all jobs, or is none when recordings that they need are
-    /// not there; `builtin` runs a check of the program, and knows it.
+    /// Judges every claim. `table` holds the measurements of all jobs, or is none when recordings that they
+    /// need are not there; `builtin` runs a check of the program, and knows it.
     pub fn judge(
         &self,
         table: Option<&Table>,

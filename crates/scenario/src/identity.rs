@@ -1,7 +1,7 @@
 //! The identity of a run: a hash of everything that decides what comes out of it, and of nothing else.
 //!
-//! The hash is the first 16 bytes of SHA-256 (FIPS 180-4), in hexadecimal, over a JSON text without white space whose keys are
-//! sorted and whose numbers and strings are as `serde_json` writes them:
+//! The hash is the first 16 bytes of SHA-256 (FIPS 180-4), in hexadecimal, over a JSON text without white
+//! space whose keys are sorted and whose numbers and strings are as `serde_json` writes them:
 //!
 //! ```json
 //! {"host": "modelled", "scenario": {...}, "schema": 1, "traces": {"lte-driving": "9f2c..."}}
@@ -40,8 +40,8 @@ pub const MODELLED: &str = "modelled";
 pub struct RunId([u8; 16]);
 
 impl RunId {
-    /// The identity of a run of `scenario` from its beginning to its end, its flows run by `host`. A trace that is not in
-    /// `traces` counts as an empty one.
+    /// The identity of a run of `scenario` from its beginning to its end, its flows run by `host`. A trace
+    /// that is not in `traces` counts as an empty one.
     ///
     /// ```
     /// use std::collections::BTreeMap;
@@ -83,7 +83,8 @@ impl RunId {
     }
 }
 
-/// What decides a run of `scenario`, but for what its traces hold: equal for two scenarios if and only if their runs are equal.
+/// What decides a run of `scenario`, but for what its traces hold: equal for two scenarios if and only if
+/// their runs are equal.
 pub fn canonical(scenario: &Scenario) -> String {
     sorted(&table(scenario))
 }

@@ -54,8 +54,8 @@ impl fmt::Display for TooLong {
 
 impl std::error::Error for TooLong {}
 
-/// The contents of the file at `path` without a byte order mark. Fails if they are longer than `most`, or than [`STREAM`]
-/// if it is no regular file.
+/// The contents of the file at `path` without a byte order mark. Fails if they are longer than `most`, or
+/// than [`STREAM`] if it is no regular file.
 pub fn read(path: &Path, most: Bytes) -> io::Result<Vec<u8>> {
     read_by(path, |_| most)
 }
@@ -83,7 +83,8 @@ pub fn read_by(path: &Path, most: impl FnOnce(&[u8]) -> Bytes) -> io::Result<Vec
     if bytes.len() as u64 > most.0 { Err(too_long()) } else { Ok(bytes) }
 }
 
-/// Standard input is read as it was handed to this process, and not opened anew: who handed it over may have had other rights.
+/// Standard input is read as it was handed to this process, and not opened anew: who handed it over may have
+/// had other rights.
 #[cfg(unix)]
 fn open(path: &Path) -> io::Result<File> {
     let standard = ["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"].iter().any(|name| path == Path::new(name));

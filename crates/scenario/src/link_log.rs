@@ -12,8 +12,8 @@
 //! 12 d 2 3008        two were dropped, of 3008 bytes together
 //! ```
 //!
-//! Times of a real log count from the start of the emulator; its base timestamp says when the link began. A log that is
-//! read has times from the link's beginning on, as ours do.
+//! Times of a real log count from the start of the emulator; its base timestamp says when the link began. A
+//! log that is read has times from the link's beginning on, as ours do.
 
 use core::fmt::{self, Write};
 
@@ -60,7 +60,8 @@ pub fn write_header(
     writeln!(out, "# base timestamp: 0")
 }
 
-/// Writes one event as a line. An emulator writes a million a second, so it does without the machinery of formatting.
+/// Writes one event as a line. An emulator writes a million a second, so it does without the machinery of
+/// formatting.
 pub fn write_event(event: &LinkEvent, out: &mut impl Write) -> fmt::Result {
     let (ms, kind, first, second) = match *event {
         LinkEvent::Opportunity { ms, bytes } => (ms, " # ", bytes, None),

@@ -19,8 +19,9 @@ pub fn median(values: &mut [f64]) -> Option<f64> {
 }
 
 impl Run {
-    /// Every number the median over `runs` of the same scenario, everything else as in the first of them. A value that half of
-    /// the runs or more do not have is not in the row either, and a NaN or an infinity is no value. None without runs.
+    /// Every number the median over `runs` of the same scenario, everything else as in the first of them. A
+    /// value that half of the runs or more do not have is not in the row either, and a NaN or an infinity is
+    /// no value. None without runs.
     pub fn median(runs: &[Run]) -> Option<Run> {
         let first = runs.first()?;
         if runs.len() == 1 {
@@ -56,8 +57,8 @@ fn extremes(values: impl Iterator<Item = f64>) -> [f64; 2] {
     if low <= high { [low, high] } else { [0.0, 0.0] }
 }
 
-/// What several runs say in the same place, as one: numbers as their median, containers part by part, everything else
-/// as in the first. There is at least one value.
+/// What several runs say in the same place, as one: numbers as their median, containers part by part,
+/// everything else as in the first. There is at least one value.
 trait Merge: Sized {
     fn merge(values: &[&Self]) -> Self;
 }

@@ -1,12 +1,13 @@
-//! What came out of a run. Field names carry their unit; the shapes are part of the command line's interface: add,
-//! never rename.
+//! What came out of a run. Field names carry their unit; the shapes are part of the command line's interface:
+//! add, never rename.
 //!
-//! Definitions: capacity is every delivery opportunity of the measured interval, used or not; throughput is what left
-//! the link, headers and retransmissions included; utilisation is their ratio; goodput is payload delivered to
-//! applications, once. Delays are of delivered packets only. The row's `queueing_delay_ms` is the sum over the path's
-//! queues, per packet, without propagation.
+//! Definitions: capacity is every delivery opportunity of the measured interval, used or not; throughput is
+//! what left the link, headers and retransmissions included; utilisation is their ratio; goodput is payload
+//! delivered to applications, once. Delays are of delivered packets only. The row's `queueing_delay_ms` is
+//! the sum over the path's queues, per packet, without propagation.
 //!
-//! Reading is forward and backward compatible: a key that is not known is skipped, one that is not there has its default.
+//! Reading is forward and backward compatible: a key that is not known is skipped, one that is not there has
+//! its default.
 
 use std::collections::BTreeMap;
 
@@ -62,8 +63,9 @@ pub struct Run {
     pub delivered_packets: u64,
     /// Data packets dropped anywhere.
     pub dropped_packets: u64,
-    /// Data packets that were sent in the measured interval or were on their way when it began, retransmissions included: those
-    /// delivered, those dropped and those left. A path element that doubles packets makes them more. None where that is unknown.
+    /// Data packets that were sent in the measured interval or were on their way when it began,
+    /// retransmissions included: those delivered, those dropped and those left. A path element that doubles
+    /// packets makes them more. None where that is unknown.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub sent_packets: Option<u64>,
     /// Data packets that were in a queue or elsewhere on their way at the end. None where that is unknown.
@@ -75,15 +77,17 @@ pub struct Run {
     pub marks: MarkCounts,
     /// Jain's index over the flows' throughputs; none with fewer than two flows.
     pub jain: Option<f64>,
-    /// The unfairness rate: the mean over time of the highest over the lowest of the flows' rates, each over the time that the scenario
-    /// records it for; none where it records none, or where a flow got nothing in such a time (bmcc III-c).
+    /// The unfairness rate: the mean over time of the highest over the lowest of the flows' rates, each over
+    /// the time that the scenario records it for; none where it records none, or where a flow got nothing in
+    /// such a time (bmcc III-c).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unfairness: Option<f64>,
     /// Every link, in the scenario's order.
     pub links: Vec<LinkOutcome>,
     /// Every flow, in the scenario's order.
     pub flows: Vec<FlowOutcome>,
-    /// The identity of the run, or of the set of runs that the row is the median of; none for what is not a whole run of a scenario.
+    /// The identity of the run, or of the set of runs that the row is the median of; none for what is not a
+    /// whole run of a scenario.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_id: Option<RunId>,
     /// How far repeated runs lie apart, where there were several.
@@ -111,8 +115,8 @@ pub struct Lateness {
     pub max: f64,
 }
 
-/// Mahimahi's signal delay: over every millisecond between the first and the last arrival, how long a packet that
-/// arrived then took.
+/// Mahimahi's signal delay: over every millisecond between the first and the last arrival, how long a packet
+/// that arrived then took.
 #[derive(Clone, Copy, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct SignalDelay {
@@ -172,12 +176,13 @@ pub struct FlowOutcome {
     pub loss_percent: f64,
     /// Data packets sent again.
     pub retransmitted_packets: u64,
-    /// What its application saw, where it is more than a stream of bytes: numbers by name, each name ending in its unit.
+    /// What its application saw, where it is more than a stream of bytes: numbers by name, each name ending
+    /// in its unit.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "numbers::read")]
     #[schemars(with = "Option<BTreeMap<String, Option<f64>>>")]
     pub application: Option<BTreeMap<String, f64>>,
-    /// What its controller showed of itself at the end ([`inspect`](brakelight_core::controller::Controller::inspect)), where the
-    /// scenario records it.
+    /// What its controller showed of itself at the end
+    /// ([`inspect`](brakelight_core::controller::Controller::inspect)), where the scenario records it.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "numbers::read")]
     #[schemars(with = "Option<BTreeMap<String, Option<f64>>>")]
     pub state: Option<BTreeMap<String, f64>>,
@@ -241,8 +246,8 @@ pub struct FlowSeries {
     pub cwnd_pkts: Vec<f64>,
     /// Mean RTT sample; none where there was none.
     pub rtt_ms: Vec<Option<f64>>,
-    /// What else the controller shows of itself ([`inspect`](brakelight_core::controller::Controller::inspect)), at the
-    /// end of the bin.
+    /// What else the controller shows of itself
+    /// ([`inspect`](brakelight_core::controller::Controller::inspect)), at the end of the bin.
     #[serde(deserialize_with = "numbers::read")]
     #[schemars(with = "BTreeMap<String, Vec<Option<f64>>>")]
     pub state: BTreeMap<String, Vec<f64>>,
@@ -300,8 +305,8 @@ pub enum LinkEvent {
     },
 }
 
-/// Numbers that an algorithm or an application reports of itself. JSON has no NaN and no infinity: `serde_json` writes both as
-/// null, which is read as NaN.
+/// Numbers that an algorithm or an application reports of itself. JSON has no NaN and no infinity:
+/// `serde_json` writes both as null, which is read as NaN.
 mod numbers {
     use std::collections::BTreeMap;
 

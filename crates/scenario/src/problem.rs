@@ -1,5 +1,5 @@
-//! What can be wrong with an input: typed, and said in the user's words with file, line, field, value and what would
-//! be valid. All of it ends a command with exit code 2.
+//! What can be wrong with an input: typed, and said in the user's words with file, line, field, value and
+//! what would be valid. All of it ends a command with exit code 2.
 
 use std::fmt;
 

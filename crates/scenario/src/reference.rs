@@ -1,8 +1,10 @@
-//! Real measurements, and how close a model of them must lie: kernel TCP and the ABC authors' router, each run for 60 s through
-//! Mahimahi, one run at a time on an idle machine; one flow, RTT 100 ms, a 250-packet buffer, 12 Mbit/s back. The tolerances come
-//! from how far real runs lie from each other, and were written down before the first comparison.
+//! Real measurements, and how close a model of them must lie: kernel TCP and the ABC authors' router, each
+//! run for 60 s through Mahimahi, one run at a time on an idle machine; one flow, RTT 100 ms, a 250-packet
+//! buffer, 12 Mbit/s back. The tolerances come from how far real runs lie from each other, and were written
+//! down before the first comparison.
 //!
-//! The rule is one: the median of ten simulated seeds must lie within the tolerance of the range of the real runs.
+//! The rule is one: the median of ten simulated seeds must lie within the tolerance of the range of the real
+//! runs.
 
 use crate::scheme::Scheme;
 
@@ -110,8 +112,8 @@ impl Model {
         MODELS.iter().find(|model| model.real == real)
     }
 
-    /// The tolerance of a flow of this controller at this queue, by their registered names; none where no such pair was
-    /// measured.
+    /// The tolerance of a flow of this controller at this queue, by their registered names; none where no
+    /// such pair was measured.
     pub fn tolerance(controller: &str, queue: &str) -> Option<Tolerance> {
         let model = MODELS.iter().find(|model| {
             Scheme::parse(model.scheme).is_ok_and(|scheme| {

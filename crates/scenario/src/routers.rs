@@ -1,5 +1,5 @@
-//! Controllers that cannot do without routers of their own: XCP, RCP and E-ABC. A path without them is refused before it
-//! is run, for nobody would tell such a flow how fast to send.
+//! Controllers that cannot do without routers of their own: XCP, RCP and E-ABC. A path without them is
+//! refused before it is run, for nobody would tell such a flow how fast to send.
 
 use brakelight_core::registry::{ControllerConfig, QUEUES, QueueConfig, Routers};
 

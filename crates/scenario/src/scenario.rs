@@ -1,7 +1,8 @@
 //! What to run: links with their queues, flows with their controllers, and the paths between them.
 //!
-//! A scenario is complete: every number that decides a run is in it, so the same scenario and seed give the same
-//! outcome. Names of traces are resolved by whoever runs it; the scenario of a file keeps them as they were written.
+//! A scenario is complete: every number that decides a run is in it, so the same scenario and seed give the
+//! same outcome. Names of traces are resolved by whoever runs it; the scenario of a file keeps them as they
+//! were written.
 
 use brakelight_core::controller::{Connection, Controller};
 use brakelight_core::ecn::Encoding;
@@ -60,7 +61,8 @@ pub struct Record {
     pub link_logs: bool,
     /// Whether every flow's outcome has what its controller shows of itself at the end.
     pub state: bool,
-    /// The time over which the flows' rates are compared, for the outcome's unfairness rate; none for no such number.
+    /// The time over which the flows' rates are compared, for the outcome's unfairness rate; none for no such
+    /// number.
     pub unfairness: Option<Duration>,
 }
 
@@ -75,7 +77,8 @@ pub struct LinkSpec {
     pub buffer: Limit,
     /// Its queue.
     pub queue: SchemeString<QueueConfig>,
-    /// Bytes one delivery opportunity carries, for a service by trace; what a slot is taken to carry otherwise.
+    /// Bytes one delivery opportunity carries, for a service by trace; what a slot is taken to carry
+    /// otherwise.
     pub opportunity: Bytes,
     /// Bytes the link counts for every packet beyond its IP size: Mahimahi's 4 bytes of TUN header.
     pub overhead: Bytes,
@@ -132,12 +135,13 @@ pub struct FlowSpec {
     pub traffic: Traffic,
     /// When the flow may start, at the earliest.
     pub start: Duration,
-    /// Its start is drawn from the seed, uniform in `start` to `start + start_within`, for each of `count` flows.
+    /// Its start is drawn from the seed, uniform in `start` to `start + start_within`, for each of `count`
+    /// flows.
     pub start_within: Duration,
     /// When it stops, if before the run does.
     pub stop: Option<Duration>,
-    /// Propagation delay of the round trip, without queues and transmission. Half of it is added after the last hop of
-    /// each direction, except where [`FlowSpec::propagation`] says otherwise.
+    /// Propagation delay of the round trip, without queues and transmission. Half of it is added after the
+    /// last hop of each direction, except where [`FlowSpec::propagation`] says otherwise.
     pub rtt: Duration,
     /// By how much each further flow of `count` has a longer RTT.
     pub rtt_step: Duration,
@@ -161,13 +165,14 @@ pub enum Hop {
 }
 
 impl Hop {
-    /// The element that `words` name among those that Brakelight brings; without options, and when no element has the name,
-    /// the link.
+    /// The element that `words` name among those that Brakelight brings; without options, and when no element
+    /// has the name, the link.
     pub fn from_words(words: Words) -> Result<Self, BuildError> {
         Self::from_words_with(&Registry::standard(), words)
     }
 
-    /// The element of `registry` that `words` name; without options, and when no element has the name, the link.
+    /// The element of `registry` that `words` name; without options, and when no element has the name, the
+    /// link.
     pub fn from_words_with(registry: &Registry, words: Words) -> Result<Self, BuildError> {
         if words.options.is_empty() && registry::find(registry.elements(), &words.name).is_none() {
             return Ok(Hop::Link(words.name));
@@ -249,8 +254,9 @@ impl FlowSpec {
     /// RFC 9002 7.7: the initial window, packets.
     pub const PACING_BURST: u32 = 10;
 
-    /// A backlogged flow of `controller` over `path`, with the feedback and the host that the controller brings, m = 2,
-    /// 1500-byte packets, started within the first RTT, acknowledged over an unlimited way back.
+    /// A backlogged flow of `controller` over `path`, with the feedback and the host that the controller
+    /// brings, m = 2, 1500-byte packets, started within the first RTT, acknowledged over an unlimited way
+    /// back.
     pub fn new(
         name: &str,
         controller: SchemeString<ControllerConfig>,
@@ -289,8 +295,8 @@ impl FlowSpec {
         self.controller.build(&self.connection(Time::ZERO, Random::stream(0, &self.name))).encoding()
     }
 
-    /// What a controller of this flow must know when its connection starts at `now`, with its own stream of random
-    /// numbers.
+    /// What a controller of this flow must know when its connection starts at `now`, with its own stream of
+    /// random numbers.
     pub fn connection(&self, now: Time, random: Random) -> Connection {
         Connection {
             mss: self.mss,
@@ -314,8 +320,9 @@ impl FlowSpec {
         self.rtt + self.rtt_step * u64::from(index)
     }
 
-    /// The delay to add after the last hop of `direction` for flow `index` of [`FlowSpec::count`]: half the RTT, or nothing
-    /// where the path holds a `delay` element of its own and so places its propagation itself.
+    /// The delay to add after the last hop of `direction` for flow `index` of [`FlowSpec::count`]: half the
+    /// RTT, or nothing where the path holds a `delay` element of its own and so places its propagation
+    /// itself.
     pub fn propagation(&self, index: u32, direction: Direction) -> Duration {
         let own = |hop: &Hop| matches!(hop, Hop::Element(element) if matches!(element.config(), ElementConfig::Delay(_)));
         if self.hops(direction).iter().any(own) {
@@ -342,8 +349,8 @@ impl FlowSpec {
 
 /// Payload and headers of a full packet, 1500 bytes together.
 ///
-/// TCP: 20 bytes of IPv4, 20 of TCP, 12 of timestamps. QUIC: 20 of IPv4, 8 of UDP, 13 of short header with an 8-byte
-/// connection ID and a 4-byte number, 16 of AEAD tag, 8 of STREAM frame header.
+/// TCP: 20 bytes of IPv4, 20 of TCP, 12 of timestamps. QUIC: 20 of IPv4, 8 of UDP, 13 of short header with an
+/// 8-byte connection ID and a 4-byte number, 16 of AEAD tag, 8 of STREAM frame header.
 pub fn packet_sizes(host: Host) -> (Bytes, Bytes) {
     match host {
         Host::Tcp => (Bytes(1448), Bytes(52)),

@@ -1,7 +1,8 @@
 //! JSON Schemas (draft 2020-12) of what goes in and what comes out, made of the types that read and write it.
 //!
-//! Each has a version, in its `$id`. It goes up when a document that was valid no longer is, or when a value comes to mean something
-//! else; new keys that may be left out do not change it. Programs that read results skip keys they do not know.
+//! Each has a version, in its `$id`. It goes up when a document that was valid no longer is, or when a value
+//! comes to mean something else; new keys that may be left out do not change it. Programs that read results
+//! skip keys they do not know.
 
 use brakelight_core::registry::{Entry, Registry};
 use schemars::generate::SchemaSettings;
@@ -75,7 +76,8 @@ fn name_algorithms<'a>(
     definition.insert("examples".to_string(), examples.into());
 }
 
-/// A key may be left out, and then it is not there; that null would be read in the same way need not be said of every key.
+/// A key may be left out, and then it is not there; that null would be read in the same way need not be said
+/// of every key.
 #[derive(Clone)]
 struct WithoutNull;
 

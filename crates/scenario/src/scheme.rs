@@ -5,8 +5,8 @@
 //! list   = scheme { "," scheme }        an item that contains "=" and no ":" continues the scheme before it
 //! ```
 //!
-//! An option goes to every one of controller, feedback and queue that declares its name. A controller that cannot do
-//! without its router brings it; otherwise the queue is drop-tail.
+//! An option goes to every one of controller, feedback and queue that declares its name. A controller that
+//! cannot do without its router brings it; otherwise the queue is drop-tail.
 
 use std::fmt;
 

@@ -1,5 +1,5 @@
-//! An algorithm's settings together with the words they were given in, so that a scenario can be written out again as
-//! it was read, and defaults that change later do not creep into the file.
+//! An algorithm's settings together with the words they were given in, so that a scenario can be written out
+//! again as it was read, and defaults that change later do not creep into the file.
 
 use std::fmt;
 use std::ops::Deref;
@@ -82,17 +82,20 @@ pub trait ByName: Sized {
 }
 
 impl<C: ByName> SchemeString<C> {
-    /// The settings of the algorithm called `name` among those that Brakelight brings, with `options` applied in order.
+    /// The settings of the algorithm called `name` among those that Brakelight brings, with `options` applied
+    /// in order.
     pub fn new(name: &str, options: &[(&str, &str)]) -> Result<Self, BuildError> {
         Self::from_words(Words::new(name, options))
     }
 
-    /// The settings that `words` ask for, of an algorithm that Brakelight brings. An alias becomes the registered name.
+    /// The settings that `words` ask for, of an algorithm that Brakelight brings. An alias becomes the
+    /// registered name.
     pub fn from_words(words: Words) -> Result<Self, BuildError> {
         Self::from_words_with(&Registry::standard(), words)
     }
 
-    /// The settings that `words` ask for, of an algorithm of `registry`. An alias becomes the registered name.
+    /// The settings that `words` ask for, of an algorithm of `registry`. An alias becomes the registered
+    /// name.
     pub fn from_words_with(registry: &Registry, mut words: Words) -> Result<Self, BuildError> {
         let options: Vec<(&str, &str)> =
             words.options.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
@@ -115,8 +118,8 @@ impl<C: ByName> SchemeString<C> {
         &self.words
     }
 
-    /// Returns the canonical words: every option of the algorithm, sorted by name, each with its value in canonical form. Equal
-    /// settings have equal canonical words.
+    /// Returns the canonical words: every option of the algorithm, sorted by name, each with its value in
+    /// canonical form. Equal settings have equal canonical words.
     ///
     /// ```
     /// use brakelight_core::registry::QueueConfig;
@@ -144,7 +147,8 @@ impl SchemeString<FeedbackConfig> {
 }
 
 impl SchemeString<QueueConfig> {
-    /// The queue that takes its place, with the same options, where flows pass that do not speak its encoding.
+    /// The queue that takes its place, with the same options, where flows pass that do not speak its
+    /// encoding.
     pub fn beside_others(&self) -> Option<Self> {
         let name = self.traits().beside_others?;
         let words = Words { name: name.to_string(), options: self.words.options.clone() };

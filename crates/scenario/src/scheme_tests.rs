@@ -29,7 +29,8 @@ fn every_controller_and_every_queue_makes_a_scheme_that_reads_back() {
                     assert_eq!(scheme.queue().name(), queue.name);
                     assert_eq!(Scheme::parse(&scheme.to_string()).unwrap(), scheme);
                 }
-                // Only a queue that does not speak the controller's encoding, or is not the router it needs, may refuse.
+                // Only a queue that does not speak the controller's encoding, or is not the router it needs,
+                // may refuse.
                 Err(error) => {
                     let error = error.to_string();
                     assert!(!speaks || !error.contains("does not speak"), "{error}");

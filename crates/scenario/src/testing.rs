@@ -10,8 +10,8 @@ pub(crate) fn fuzz_inputs() -> u64 {
     }
 }
 
-/// One text of `corpus` with a few edits: bytes, characters of the language, pieces of other lines, numbers at the
-/// edges of their types.
+/// One text of `corpus` with a few edits: bytes, characters of the language, pieces of other lines, numbers
+/// at the edges of their types.
 pub(crate) fn mutate(corpus: &[String], random: &mut Random) -> String {
     const PIECES: &[&str] = &[
         "0",

@@ -1,4 +1,5 @@
-//! What makes a scenario runnable: ranges, names that refer to something, queues that speak their flows' encodings.
+//! What makes a scenario runnable: ranges, names that refer to something, queues that speak their flows'
+//! encodings.
 
 use std::collections::HashSet;
 use std::fmt::Display;
@@ -193,7 +194,8 @@ impl Scenario {
         check.traffic(&flow.traffic, self.duration)
     }
 
-    /// A threshold that no queue on the path can reach is a mistake, where the scenario says what the queues hold.
+    /// A threshold that no queue on the path can reach is a mistake, where the scenario says what the queues
+    /// hold.
     fn validate_threshold(&self, check: &Check, flow: &FlowSpec) -> Result<(), Invalid> {
         let ControllerConfig::QuicDc(config) = flow.controller.config() else { return Ok(()) };
         let Threshold::Time(threshold) = config.threshold else { return Ok(()) };
@@ -277,7 +279,8 @@ impl Scenario {
     }
 }
 
-/// The option by which a queue cannot do without `LinkView::unused`; a radio has no opportunities that pass unused.
+/// The option by which a queue cannot do without `LinkView::unused`; a radio has no opportunities that pass
+/// unused.
 fn asks_for_unused(queue: &QueueConfig) -> Option<&'static str> {
     let load = match queue {
         QueueConfig::Bmcc(config) => config.load,
@@ -355,7 +358,8 @@ impl Check {
         Ok(())
     }
 
-    /// RED whose lower threshold no queue in the buffer reaches never marks, which is a mistake where the scenario gives both.
+    /// RED whose lower threshold no queue in the buffer reaches never marks, which is a mistake where the
+    /// scenario gives both.
     fn red_threshold(&self, link: &LinkSpec) -> Result<(), Invalid> {
         let packets = |limit: Limit, size: f64| match limit {
             Limit::Packets(packets) => packets as f64,

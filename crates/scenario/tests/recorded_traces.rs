@@ -1,5 +1,6 @@
-//! The fitted recipes beside the recordings they were fitted to. Needs the recordings: the folder `traces` of the one
-//! that BRAKELIGHT_SHARED names, `../shared` beside the workspace by default; without it, says what it did not run.
+//! The fitted recipes beside the recordings they were fitted to. Needs the recordings: the folder `traces` of
+//! the one that BRAKELIGHT_SHARED names, `../shared` beside the workspace by default; without it, says what
+//! it did not run.
 
 use std::path::{Path, PathBuf};
 

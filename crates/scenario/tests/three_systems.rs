@@ -1,5 +1,6 @@
-//! The tables of `docs/three-systems.md` hold what the kept verdicts of `docs/reproduction.md` say. Running them anew takes a minute and
-//! needs recordings, so the kept ones are read; `brakelight reproduce FIRST-R FIRST-F FIRST-W --format markdown` makes them.
+//! The tables of `docs/three-systems.md` hold what the kept verdicts of `docs/reproduction.md` say. Running
+//! them anew takes a minute and needs recordings, so the kept ones are read;
+//! `brakelight reproduce FIRST-R FIRST-F FIRST-W --format markdown` makes them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,7 +23,8 @@ const SCHEMES: &[(&str, &str)] = &[
 const DELAY: &str = "95th percentile of queueing, ms";
 const LOSS: &str = "Loss, per cent";
 
-/// What the kept verdict on `claim` of experiment `id` shows as measured: values by scheme and, where there are several, by case.
+/// What the kept verdict on `claim` of experiment `id` shows as measured: values by scheme and, where there
+/// are several, by case.
 fn kept(id: &str, claim: &str) -> BTreeMap<String, f64> {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/reproduction.md");
     let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -54,7 +56,8 @@ fn delay(ms: f64) -> String {
     if ms < 9.95 { format!("{ms:.1}") } else { format!("{ms:.0}") }
 }
 
-/// One line per case, (how the experiment calls it, how the table does): `share` times `factor`, delay and loss of each scheme.
+/// One line per case, (how the experiment calls it, how the table does): `share` times `factor`, delay and
+/// loss of each scheme.
 fn table(id: &str, share: &str, factor: f64, corner: &str, cases: &[(&str, &str)]) -> String {
     let [shares, delays, losses] = [share, DELAY, LOSS].map(|claim| kept(id, claim));
     let names: Vec<&str> = SCHEMES.iter().map(|(_, name)| *name).collect();

@@ -1,4 +1,5 @@
-//! The cost of one enqueue and one dequeue at every registered queue. `cargo bench -p brakelight-sim --bench queue`.
+//! The cost of one enqueue and one dequeue at every registered queue.
+//! `cargo bench -p brakelight-sim --bench queue`.
 
 use brakelight_sim::bench::queues::workloads;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};

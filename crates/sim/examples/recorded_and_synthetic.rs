@@ -1,9 +1,9 @@
 //! Schemes on recordings and on the traces fitted to them: `cargo run --release -p brakelight-sim --example
 //! recorded_and_synthetic -- FOLDER` prints the last table of `docs/traces.md`.
 //!
-//! A run lasts a period of the trace. Recorded: the median of ten seeds of the run. Synthetic: the median of ten seeds of
-//! the recipe, one run each, and the range of the middle eight, which is what one trace of the same statistics differs
-//! from another by.
+//! A run lasts a period of the trace. Recorded: the median of ten seeds of the run. Synthetic: the median of
+//! ten seeds of the recipe, one run each, and the range of the middle eight, which is what one trace of the
+//! same statistics differs from another by.
 
 use std::error::Error;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! The scenarios by which the simulator's speed is measured: the dumbbells that ns-3 was timed on, and many flows on a
-//! fast link. [`queues`] measures queues by themselves.
+//! The scenarios by which the simulator's speed is measured: the dumbbells that ns-3 was timed on, and many
+//! flows on a fast link. [`queues`] measures queues by themselves.
 
 use brakelight_core::registry::BuildError;
 use brakelight_core::time::Duration;

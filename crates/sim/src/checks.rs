@@ -1,5 +1,6 @@
 //! The papers' statements about the rules themselves, measured on the code: what `reproduce` asks for by
-//! `builtin:NAME`. Each check drives the same controller, receiver or router that every run uses, through its trait.
+//! `builtin:NAME`. Each check drives the same controller, receiver or router that every run uses, through its
+//! trait.
 
 use brakelight_scenario::experiment::Finding;
 

@@ -1,7 +1,7 @@
 //! From a scenario's links and paths to the engine's elements and routes.
 //!
-//! Links are shared by everyone who names them; all other elements belong to one flow, except that flows whose
-//! propagation delay is the same share one delay line, since a FIFO is all it is.
+//! Links are shared by everyone who names them; all other elements belong to one flow, except that flows
+//! whose propagation delay is the same share one delay line, since a FIFO is all it is.
 
 use std::collections::BTreeMap;
 

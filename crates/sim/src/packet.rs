@@ -13,9 +13,10 @@ use crate::engine::Routed;
 
 /// A packet of the modelled host.
 ///
-/// Every field takes any bits, so that an `Option` around a packet has its tag beside it, and a packet is copied as four words of
-/// 16 bytes. With enums in here, tags hide in them, copies go around the hiding place, and the processor stalls on reading in one piece
-/// what was written in two. Hence the numbers; methods read them.
+/// Every field takes any bits, so that an `Option` around a packet has its tag beside it, and a packet is
+/// copied as four words of 16 bytes. With enums in here, tags hide in them, copies go around the hiding
+/// place, and the processor stalls on reading in one piece what was written in two. Hence the numbers;
+/// methods read them.
 #[derive(Clone, Copy, PartialEq)]
 pub struct SimPacket {
     /// Its identity, unique within a run.
@@ -26,7 +27,8 @@ pub struct SimPacket {
     pub queued: Duration,
     /// The flow, which is the endpoint that owns it.
     pub flow: FlowId,
-    /// Which of the flow's connections it belongs to; a flow of short connections has many, one after the other.
+    /// Which of the flow's connections it belongs to; a flow of short connections has many, one after the
+    /// other.
     pub connection: u32,
     /// The two numbers of its [`Kind`], the tag of its header, and the header.
     words: [u32; 6],
@@ -238,7 +240,8 @@ impl Packet for SimPacket {
     fn id(&self) -> PacketId {
         self.id
     }
-    /// Each connection of a flow is a flow to the queues it passes; the first one has the flow's own identity.
+    /// Each connection of a flow is a flow to the queues it passes; the first one has the flow's own
+    /// identity.
     #[inline]
     fn flow(&self) -> FlowId {
         // Fibonacci hashing spreads the others over the rest of the numbers.

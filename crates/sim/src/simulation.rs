@@ -37,7 +37,8 @@ pub fn run(scenario: &Scenario, traces: &Traces) -> Result<Outcome, RunError> {
     run_with(scenario, traces, modelled)
 }
 
-/// Runs `scenario` from beginning to end, with both ends of each flow made by `host`, which says why if it cannot.
+/// Runs `scenario` from beginning to end, with both ends of each flow made by `host`, which says why if it
+/// cannot.
 pub fn run_with<E: Endpoint<SimPacket> + Reporting>(
     scenario: &Scenario,
     traces: &Traces,
@@ -64,11 +65,13 @@ pub enum RunError {
     Unbalanced(#[from] Unbalanced),
 }
 
-/// A run in progress. It can be advanced in steps of any size, looked into, acted upon and ended at any time. Neither the steps nor
-/// the looks change its outcome. Its flows end in `E`: the modelled host, or what its user plugs in.
+/// A run in progress. It can be advanced in steps of any size, looked into, acted upon and ended at any time.
+/// Neither the steps nor the looks change its outcome. Its flows end in `E`: the modelled host, or what its
+/// user plugs in.
 ///
-/// Where `E` is [`Clone`], so is the run: original and clone go on independently, each with the outcome that it would have had
-/// alone. Recorded traces are shared between them. A real QUIC stack cannot be cloned; its run can be stepped all the same.
+/// Where `E` is [`Clone`], so is the run: original and clone go on independently, each with the outcome that
+/// it would have had alone. Recorded traces are shared between them. A real QUIC stack cannot be cloned; its
+/// run can be stepped all the same.
 ///
 /// - to step: [`advance`](Self::advance), [`step`](Self::step), [`advance_to_flow`](Self::advance_to_flow);
 /// - to look: [`flow`](Self::flow), [`flows`](Self::flows), [`link`](Self::link), [`links`](Self::links),
@@ -239,12 +242,13 @@ impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
 
     /// The outcome of what was run so far, once its packets have been audited.
     ///
-    /// `duration_s` is the time from the scenario's `measure_from` until [now](Self::now): rates, utilisation and capacities are over
-    /// that time. Before `measure_from` nothing is measured: it is zero, as are all rates and counts but those of packets on their way, and no delay has a value. A
-    /// bin of the series that has not ended is left out.
+    /// `duration_s` is the time from the scenario's `measure_from` until [now](Self::now): rates, utilisation
+    /// and capacities are over that time. Before `measure_from` nothing is measured: it is zero, as are all
+    /// rates and counts but those of packets on their way, and no delay has a value. A bin of the series that
+    /// has not ended is left out.
     ///
-    /// The `run_id` is that of the run that the scenario would be if its `duration` were the time until [now](Self::now). A run that
-    /// was acted upon has none: it is not what its scenario says.
+    /// The `run_id` is that of the run that the scenario would be if its `duration` were the time until
+    /// [now](Self::now). A run that was acted upon has none: it is not what its scenario says.
     pub fn finish(mut self) -> Result<Outcome, Unbalanced> {
         self.engine.audit()?;
         let to = self.now();
@@ -447,7 +451,8 @@ impl SeriesSoFar {
     }
 }
 
-/// What every flow of `scenario` is made of, with its name, in their order: for hosts that are not the simulator's.
+/// What every flow of `scenario` is made of, with its name, in their order: for hosts that are not the
+/// simulator's.
 pub fn flow_configs(scenario: &Scenario) -> Vec<(String, FlowConfig)> {
     let all = scenario.flows.iter().flat_map(|flow| (0..flow.count).map(move |index| (flow, index)));
     all.zip(0..)
@@ -505,7 +510,8 @@ fn is_whole_path(scenario: &Scenario, index: usize) -> bool {
     })
 }
 
-/// The part of the measured interval in which a flow existed that begins at `start` and ends at `stop`, or never.
+/// The part of the measured interval in which a flow existed that begins at `start` and ends at `stop`, or
+/// never.
 pub fn active(start: Time, stop: Option<Time>, from: Time, to: Time) -> Duration {
     stop.map_or(to, |stop| to.min(stop)).since(start.max(from))
 }

@@ -1,5 +1,5 @@
-//! The observer of a measured run: every link by its meter, every flow by what its packets met. The definitions are those
-//! of [`measure`](brakelight_scenario::measure).
+//! The observer of a measured run: every link by its meter, every flow by what its packets met. The
+//! definitions are those of [`measure`](brakelight_scenario::measure).
 
 use brakelight_core::packet::Direction;
 use brakelight_core::path::Departed;
@@ -16,7 +16,8 @@ use crate::report::Reporting;
 pub struct LinkStatistics {
     /// Its meter.
     pub meter: LinkMeter,
-    /// Whether all it carries are data packets that pass no other link, so that its queueing delay is theirs over the path.
+    /// Whether all it carries are data packets that pass no other link, so that its queueing delay is theirs
+    /// over the path.
     pub is_whole_path: bool,
 }
 

@@ -244,8 +244,8 @@ proptest! {
     }
 }
 
-/// A timer declares the last packets lost within an episode, nothing is sent again, and the application pauses: no ACK
-/// lists them before the flow restarts.
+/// A timer declares the last packets lost within an episode, nothing is sent again, and the application
+/// pauses: no ACK lists them before the flow restarts.
 #[test]
 fn losses_that_no_ack_lists_are_told_before_a_restart() {
     let rough = Roughness {

@@ -1,5 +1,6 @@
-//! ABC's marks in the ECN field as deployed: both encodings end to end, routers and middleboxes that rewrite the field, and
-//! what lost and delayed ACKs do to the echo. The table of docs/validation/abc-ecn.md is what these runs print.
+//! ABC's marks in the ECN field as deployed: both encodings end to end, routers and middleboxes that rewrite
+//! the field, and what lost and delayed ACKs do to the echo. The table of docs/validation/abc-ecn.md is what
+//! these runs print.
 
 use brakelight_core::registry::Options;
 use brakelight_core::time::Duration;
@@ -14,7 +15,8 @@ use brakelight_testkit::part::check;
 
 const SECONDS: u64 = 60;
 
-/// One flow of ABC over its own router, which has 6 and 18 Mbit/s in turn, two seconds each; RTT 100 ms, 250 packets.
+/// One flow of ABC over its own router, which has 6 and 18 Mbit/s in turn, two seconds each; RTT 100 ms, 250
+/// packets.
 #[derive(Clone)]
 struct Case {
     controller: Options<'static>,

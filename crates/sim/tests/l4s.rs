@@ -1,5 +1,6 @@
-//! What L4S promises, over simulated paths: scalable flows with hardly any delay at full use of the link, beside Classic
-//! flows that keep about the same share. The tables of docs/validation/dualpi2.md and prague.md are what these runs print.
+//! What L4S promises, over simulated paths: scalable flows with hardly any delay at full use of the link,
+//! beside Classic flows that keep about the same share. The tables of docs/validation/dualpi2.md and
+//! prague.md are what these runs print.
 
 use std::fmt::Write;
 
@@ -74,7 +75,8 @@ fn prague_alone_fills_the_link_with_a_queue_at_the_threshold() {
                     "{mbps} Mbit/s | `{rules}` | {rtt_ms} | {used:.1} | {mean:.2} / {p95:.2} / {p99:.2} | {marked:.1} | {dropped}"
                 ),
             );
-            // The ramp ends at 1.2 ms and the step is at 1 ms; a packet's own transmission takes 0.3 ms at 40 Mbit/s.
+            // The ramp ends at 1.2 ms and the step is at 1 ms; a packet's own transmission takes 0.3 ms at 40
+            // Mbit/s.
             assert!(mean < 1.2 && p95 < 1.5, "{rules}, {mbps} Mbit/s, {rtt_ms} ms: {delay:?}");
             assert!(
                 used > 95.0 && dropped == 0,
@@ -130,7 +132,8 @@ fn prague_and_classic_flows_share_the_link_and_not_the_delay() {
                     classic.0
                 );
                 assert!(waited[0] < 2.0, "{row}");
-                // One Classic flow leaves its queue empty at times, and what it leaves Prague takes: see the page.
+                // One Classic flow leaves its queue empty at times, and what it leaves Prague takes: see the
+                // page.
                 assert!(count == 1 || (0.5..2.0).contains(&ratio), "{row}");
             }
         }

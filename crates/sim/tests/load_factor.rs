@@ -1,4 +1,5 @@
-//! Schemes that follow a load factor, over whole paths: with their routers, their receivers and the modelled host.
+//! Schemes that follow a load factor, over whole paths: with their routers, their receivers and the modelled
+//! host.
 
 mod support;
 
@@ -32,8 +33,8 @@ fn bmcc() {
     page("bmcc", &[0, 40, 80, 120, 160]);
 }
 
-/// HN-U1, ABC-U12, with router, receiver and host between: on a link that stays below 80 % a window of 100 packets has doubled after
-/// twelve round trips of 200 ms, and not after ten.
+/// HN-U1, ABC-U12, with router, receiver and host between: on a link that stays below 80 % a window of 100
+/// packets has doubled after twelve round trips of 200 ms, and not after ten.
 #[test]
 fn vcp_doubles_in_twelve_round_trips() {
     let mut dumbbell = Dumbbell::new("vcp", Rate::from_mbps(200), Duration::from_millis(200)).alone();
@@ -50,8 +51,8 @@ fn vcp_doubles_in_twelve_round_trips() {
     assert!((12.0..=13.1).contains(&round_trips), "{round_trips}");
 }
 
-/// B-F5, first part: SACK's slow start runs into the buffer at 100,000 packets and loses nine tenths of as many; VCP is far below 1 % of
-/// the bandwidth-delay product after 6.5 s.
+/// B-F5, first part: SACK's slow start runs into the buffer at 100,000 packets and loses nine tenths of as
+/// many; VCP is far below 1 % of the bandwidth-delay product after 6.5 s.
 #[test]
 fn on_an_idle_link_of_2_gbps_vcp_has_hardly_begun_when_slow_start_overshoots() {
     let [sack, vcp] = ["newreno", "vcp"].map(|scheme| Growth::starting(scheme, Duration::ZERO));
@@ -84,7 +85,8 @@ fn two_flows_share_a_busy_link_without_a_queue() {
     }
 }
 
-/// B-F10, in small: rates do not depend on round trips of 40 and 160 ms, where NewReno's are several times apart.
+/// B-F10, in small: rates do not depend on round trips of 40 and 160 ms, where NewReno's are several times
+/// apart.
 #[test]
 fn round_trips_do_not_decide_the_shares() {
     let shares = |scheme: &str| {
@@ -101,8 +103,9 @@ fn round_trips_do_not_decide_the_shares() {
     }
 }
 
-/// B-F5: BMCC is far ahead of slow start after 2 s, near the bandwidth-delay product after 6.5 s, and like MLCP before it is full. It
-/// loses nothing unless it starts together with an interval of the router: then what it hears is oldest when it grows fastest.
+/// B-F5: BMCC is far ahead of slow start after 2 s, near the bandwidth-delay product after 6.5 s, and like
+/// MLCP before it is full. It loses nothing unless it starts together with an interval of the router: then
+/// what it hears is oldest when it grows fastest.
 #[test]
 fn bmcc_fills_an_idle_link_of_2_gbps_within_seconds() {
     for start_ms in [0, 100] {
@@ -117,7 +120,8 @@ fn bmcc_fills_an_idle_link_of_2_gbps_within_seconds() {
     }
 }
 
-/// B-T2: ten flows each way on 100 Mbit/s, T = 80 ms. The paper has a change on 1.3 % of the ACKs and an option on 12.9 %.
+/// B-T2: ten flows each way on 100 Mbit/s, T = 80 ms. The paper has a change on 1.3 % of the ACKs and an
+/// option on 12.9 %.
 #[test]
 fn few_acks_carry_an_option() {
     let two_way = Dumbbell::new("bmcc", Rate::from_mbps(100), Duration::from_millis(80)).two_way(10);
@@ -134,9 +138,10 @@ fn few_acks_carry_an_option() {
     assert!((0.6..2.6).contains(&changes) && (6.0..16.0).contains(&options), "{content}");
 }
 
-/// B-F6a at its base point, 155 Mbit/s and 80 ms, five flows each way: the paper has at least 90 % and a queue below a fifth of the
-/// bandwidth-delay product, 16 ms. Windows that are sent as ACKs come near that where ACKs do not wait behind data, as in the simulator of
-/// VCP's authors; where they do, paced windows do. Over these 35 s both stay a point short of 90 %; over a minute they pass it.
+/// B-F6a at its base point, 155 Mbit/s and 80 ms, five flows each way: the paper has at least 90 % and a
+/// queue below a fifth of the bandwidth-delay product, 16 ms. Windows that are sent as ACKs come near that
+/// where ACKs do not wait behind data, as in the simulator of VCP's authors; where they do, paced windows do.
+/// Over these 35 s both stay a point short of 90 %; over a minute they pass it.
 #[test]
 fn data_both_ways_needs_acks_first_or_pacing() {
     let mut table = String::from(
@@ -169,8 +174,8 @@ fn data_both_ways_needs_acks_first_or_pacing() {
     assert!(paced.queueing_delay_ms.expect("packets").mean < 16.0 && paced.dropped_packets == 0, "{table}");
 }
 
-/// B-F13, B-VI-2: one flow against one of TCP's on 45 Mbit/s, T = 100 ms, at a BMCC router. The original starves; the variant has the
-/// larger window of the two, and the other keeps at least a third of its share.
+/// B-F13, B-VI-2: one flow against one of TCP's on 45 Mbit/s, T = 100 ms, at a BMCC router. The original
+/// starves; the variant has the larger window of the two, and the other keeps at least a third of its share.
 #[test]
 fn beside_tcp_the_variant_holds_its_own_and_the_original_starves() {
     let mut table = String::from(
@@ -214,7 +219,8 @@ fn at_a_drop_tail_queue_it_falls_back() {
     );
 }
 
-/// B-U6: the estimate's error falls as 1 / n, random marking's as 1 / sqrt(n), and three bits stay where they are.
+/// B-U6: the estimate's error falls as 1 / n, random marking's as 1 / sqrt(n), and three bits stay where they
+/// are.
 #[test]
 fn the_estimate_errs_by_one_in_n() {
     let mut table = String::from(

@@ -45,7 +45,8 @@ fn run(scenario: &Scenario) -> Outcome {
     brakelight_sim::run(scenario, &BTreeMap::new()).unwrap()
 }
 
-/// The schema with every object closed: a key that the schema does not know is a mistake here, though readers skip it.
+/// The schema with every object closed: a key that the schema does not know is a mistake here, though readers
+/// skip it.
 fn closed(schema: &mut Value) {
     match schema {
         Value::Object(map) => {

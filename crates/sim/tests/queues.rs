@@ -1,5 +1,5 @@
-//! The signature behaviour of the queue disciplines under real senders, over a link whose rate is known, and the numbers
-//! on their pages.
+//! The signature behaviour of the queue disciplines under real senders, over a link whose rate is known, and
+//! the numbers on their pages.
 
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Limit, Rate};
@@ -99,8 +99,8 @@ fn measured(queues: &[&'static str]) -> String {
     table
 }
 
-/// However many flows and however fast the link, the delay settles at the target: that is what gains that grow with the
-/// probability are for.
+/// However many flows and however fast the link, the delay settles at the target: that is what gains that
+/// grow with the probability are for.
 #[test]
 fn pie_settles_at_its_target() {
     for (mbps, flows) in [(12, 5), (12, 20), (48, 10), (48, 50)] {
@@ -113,7 +113,8 @@ fn pie_settles_at_its_target() {
     }
 }
 
-/// A classic-ECN flow is held by marks: it loses nothing once it has left slow start, and the delay is what drops give.
+/// A classic-ECN flow is held by marks: it loses nothing once it has left slow start, and the delay is what
+/// drops give.
 #[test]
 fn classic_ecn_flows_are_marked_instead_of_dropped_by() {
     for queue in ["codel:ecn=true", "fq_codel:ecn=true", "pie:ecn=true", "red:ecn=true,target=50ms"] {
@@ -140,8 +141,8 @@ fn classic_ecn_flows_are_marked_instead_of_dropped_by() {
     }
 }
 
-/// The average length lies between the thresholds; Adaptive RED brings it half way between them, however many flows
-/// there are, where RED's depends on them.
+/// The average length lies between the thresholds; Adaptive RED brings it half way between them, however many
+/// flows there are, where RED's depends on them.
 #[test]
 fn red_holds_the_average_queue_between_its_thresholds() {
     let packets = |run: &Run| delay(run).mean * 1e-3 * run.links[0].throughput_mbps * 1e6 / 12_000.0;

@@ -1,5 +1,6 @@
-//! QUIC-DC's signature (quicdc 3 and 5.1) on the modelled host: the queueing delay is bounded by the threshold, no more
-//! than one reaction per round trip, and neither the receiver's clock nor the way back matters.
+//! QUIC-DC's signature (quicdc 3 and 5.1) on the modelled host: the queueing delay is bounded by the
+//! threshold, no more than one reaction per round trip, and neither the receiver's clock nor the way back
+//! matters.
 
 use brakelight_core::time::Duration;
 use brakelight_scenario::experiment::{self, EMBEDDED};
@@ -93,8 +94,8 @@ fn there_is_at_most_one_reaction_per_round_trip() {
     }
 }
 
-/// The sawtooth from the empty path to the threshold: one packet more per round trip. With T the RTT, dT/dt = c/T, so the
-/// mean over time is 2/3 (b^3 - a^3) / (b^2 - a^2).
+/// The sawtooth from the empty path to the threshold: one packet more per round trip. With T the RTT, dT/dt =
+/// c/T, so the mean over time is 2/3 (b^3 - a^3) / (b^2 - a^2).
 #[test]
 fn the_mean_rtt_is_that_of_the_closed_form_sawtooth() {
     for threshold_ms in [20.0, 50.0, 80.0] {
@@ -212,7 +213,8 @@ fn reordering_and_lost_acks_do_not_pass_for_queues() {
     assert!(outcome.run.duration_s >= Duration::from_secs(55).as_secs_f64());
 }
 
-/// Goodput in Mbit/s, loss in % and mean RTT in ms of tables 1 to 4, in the order of the experiments' schemes.
+/// Goodput in Mbit/s, loss in % and mean RTT in ms of tables 1 to 4, in the order of the experiments'
+/// schemes.
 const PAPER: [[(f64, f64, f64); 8]; 4] = [
     [
         (9.16, 0.02, 55.75),

@@ -1,12 +1,15 @@
-//! Against real implementations: kernel TCP and the ABC authors' router, each run once through Mahimahi for 60 s, RTT
-//! 100 ms, 250-packet buffer, 12 Mbit/s back. The median of ten seeds must lie within the tolerance of the range of the
-//! real runs. Tolerances come from how far real runs lie from each other, and were written down before the first run.
-//! The real logs are 61 s long and their connection starts in the first second, so the simulated ones do the same.
+//! Against real implementations: kernel TCP and the ABC authors' router, each run once through Mahimahi for
+//! 60 s, RTT 100 ms, 250-packet buffer, 12 Mbit/s back. The median of ten seeds must lie within the tolerance
+//! of the range of the real runs. Tolerances come from how far real runs lie from each other, and were
+//! written down before the first run. The real logs are 61 s long and their connection starts in the first
+//! second, so the simulated ones do the same.
 //!
-//! Rows that lie outside are listed, each with what is known about it in `docs/fidelity.md`. The list is exact: a row that
-//! leaves its tolerance fails the test, and so does one that has come back and is still listed.
+//! Rows that lie outside are listed, each with what is known about it in `docs/fidelity.md`. The list is
+//! exact: a row that leaves its tolerance fails the test, and so does one that has come back and is still
+//! listed.
 //!
-//! The recordings are not part of the project: they are found by `BRAKELIGHT_SHARED`, by default `../shared` beside it.
+//! The recordings are not part of the project: they are found by `BRAKELIGHT_SHARED`, by default `../shared`
+//! beside it.
 
 use std::path::PathBuf;
 
@@ -102,8 +105,8 @@ fn simulated_runs_lie_within_the_tolerances_of_the_real_ones() {
     assert_eq!(surprises, 0, "rows that do not lie where they should:\n{report}");
 }
 
-/// A run of ns-3 3.37: a dumbbell of 12 Mbit/s, RTT 100 ms and 250 packets, one flow, 60 s from a cold start; MSS 1448, SACK,
-/// an initial window of 10, at least 200 ms of RTO. Throughput at the IP layer.
+/// A run of ns-3 3.37: a dumbbell of 12 Mbit/s, RTT 100 ms and 250 packets, one flow, 60 s from a cold start;
+/// MSS 1448, SACK, an initial window of 10, at least 200 ms of RTO. Throughput at the IP layer.
 struct Ns3 {
     controller: &'static str,
     options: &'static [(&'static str, &'static str)],
@@ -142,7 +145,8 @@ const NS3: &[Ns3] = &[
         drops: 353,
         outside: false,
     },
-    // Ours keeps the packets in the queue that Vegas is to keep, 2 to 4; ns-3's keeps less than one and leaves 4 % idle.
+    // Ours keeps the packets in the queue that Vegas is to keep, 2 to 4; ns-3's keeps less than one and
+    // leaves 4 % idle.
     Ns3 {
         controller: "vegas",
         options: &[],
@@ -154,8 +158,9 @@ const NS3: &[Ns3] = &[
         drops: 0,
         outside: true,
     },
-    // PIE at ns-3's defaults: 15 ms, 15 ms, a burst allowance of 15 ms, delay by timestamp. Its p95 of 28.1 ms does not fit
-    // into the 25 packets that the model's own default allows, so the dumbbell's 250 are taken.
+    // PIE at ns-3's defaults: 15 ms, 15 ms, a burst allowance of 15 ms, delay by timestamp. Its p95 of 28.1
+    // ms does not fit into the 25 packets that the model's own default allows, so the dumbbell's 250 are
+    // taken.
     Ns3 {
         controller: "cubic",
         options: &[],

@@ -1,4 +1,5 @@
-//! Conformance suites for algorithms, and test doubles: what tests need in place of a real host, packet or link.
+//! Conformance suites for algorithms, and test doubles: what tests need in place of a real host, packet or
+//! link.
 //!
 //! | module | holds |
 //! |---|---|
@@ -9,11 +10,11 @@
 //! | [`mod@skip`] | tests that a machine cannot run: where every test must run, they fail |
 //! | [`page`], [`part`] | the generated parts of validation pages, for tests within this repository |
 //!
-//! The flows of [`world`] stand on [`brakelight_core::sender`], as every host does, and hold themselves to the contract
-//! between host and controller: a test that breaks it panics.
+//! The flows of [`world`] stand on [`brakelight_core::sender`], as every host does, and hold themselves to
+//! the contract between host and controller: a test that breaks it panics.
 //!
-//! It is a development dependency only. The unit tests of `brakelight-core` have doubles of their own, because the types
-//! of a crate under test are not those that this crate sees.
+//! It is a development dependency only. The unit tests of `brakelight-core` have doubles of their own,
+//! because the types of a crate under test are not those that this crate sees.
 
 pub use brakelight_core as core;
 

@@ -4,8 +4,8 @@ use brakelight_core::queue::LinkView;
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Rate};
 
-/// A link that always had the rate it is given, knows no future and left nothing unused. One opportunity carries 1500
-/// bytes.
+/// A link that always had the rate it is given, knows no future and left nothing unused. One opportunity
+/// carries 1500 bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Fixed(pub Rate);
 
@@ -24,8 +24,8 @@ impl LinkView for Fixed {
     }
 }
 
-/// A link of 12 Mbit/s that is out for the first 40 of every 200 ms, knows its future, and charges 4 bytes a packet. A
-/// window of 100 ms or more sees 12 Mbit/s throughout.
+/// A link of 12 Mbit/s that is out for the first 40 of every 200 ms, knows its future, and charges 4 bytes a
+/// packet. A window of 100 ms or more sees 12 Mbit/s throughout.
 #[derive(Clone, Copy, Debug)]
 pub struct Outages {
     /// The time of the queue's call.

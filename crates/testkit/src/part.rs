@@ -1,5 +1,5 @@
-//! Generated parts of a validation page: what stands between `<!-- name -->` and `<!-- end -->` must be what the code says.
-//! With `BRAKELIGHT_BLESS=1` in the environment it is rewritten instead.
+//! Generated parts of a validation page: what stands between `<!-- name -->` and `<!-- end -->` must be what
+//! the code says. With `BRAKELIGHT_BLESS=1` in the environment it is rewritten instead.
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,8 +1,9 @@
 //! The sending half of a flow: bulk data, packet-threshold loss detection, a retransmission timeout.
 //!
-//! What it tells its controller is the arithmetic of [`brakelight_core::sender`], with the filters and the episodes of TCP.
-//! Only what depends on the wire is its own: which packets are out, which of them are lost, and what is sent again.
-//! Each packet carries one unit of data; a lost unit is sent again, in a packet with a number of its own, before new data.
+//! What it tells its controller is the arithmetic of [`brakelight_core::sender`], with the filters and the
+//! episodes of TCP. Only what depends on the wire is its own: which packets are out, which of them are lost,
+//! and what is sent again. Each packet carries one unit of data; a lost unit is sent again, in a packet with
+//! a number of its own, before new data.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -23,7 +24,8 @@ use crate::world::{FlowSpec, MSS};
 const REORDERING: u64 = 3;
 /// The timeout before the first sample (RFC 6298 section 2.1).
 const INITIAL_RTO: Duration = Duration::from_secs(1);
-/// Lost packets are remembered while this many later ones are: those that arrive after all count as delivered.
+/// Lost packets are remembered while this many later ones are: those that arrive after all count as
+/// delivered.
 const REMEMBERED: usize = 4096;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -88,7 +90,8 @@ impl Sender {
             again: BTreeSet::new(),
             delivery: Delivery::new(flow.start),
             rtt: RttEstimator::tcp(),
-            // Evenly from the first packet on: what is seen here shall not depend on the bursts that hosts allow.
+            // Evenly from the first packet on: what is seen here shall not depend on the bursts that hosts
+            // allow.
             pacer: Pacer::quic(MSS.0, flow.start),
             episode: Episode::default(),
             last_progress: flow.start,
@@ -115,7 +118,8 @@ impl Sender {
         (self.delivery.inflight() > 0).then(|| self.last_progress + rto)
     }
 
-    /// When the application has something to send again, if it has nothing now. What was lost is sent in any case.
+    /// When the application has something to send again, if it has nothing now. What was lost is sent in any
+    /// case.
     fn silent_until(&self, now: Time) -> Option<Time> {
         if !self.again.is_empty() {
             return None;
@@ -284,7 +288,8 @@ impl Sender {
         acked
     }
 
-    /// Feeds the filters, as the modelled TCP host does: they see the oldest packet, congestion control the newest.
+    /// Feeds the filters, as the modelled TCP host does: they see the oldest packet, congestion control the
+    /// newest.
     fn sample_rtt(&mut self, now: Time, acked: &[PacketInfo]) -> Duration {
         let (oldest, newest) = (acked[0].sent_at, acked[acked.len() - 1].sent_at);
         let una = self.unacked.first().copied().unwrap_or(self.next_data);

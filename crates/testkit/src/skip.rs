@@ -1,8 +1,8 @@
-//! Tests that a machine cannot run. All of them end here: [`skip`] says what was not run, and where every test must run
-//! it fails instead.
+//! Tests that a machine cannot run. All of them end here: [`skip`] says what was not run, and where every
+//! test must run it fails instead.
 //!
-//! `BRAKELIGHT_REQUIRE=1` says that every test must run; `scripts/check` sets it in continuous integration (`CI=true`).
-//! What may be left out even there is in [`MAY_SKIP`], with the reason.
+//! `BRAKELIGHT_REQUIRE=1` says that every test must run; `scripts/check` sets it in continuous integration
+//! (`CI=true`). What may be left out even there is in [`MAY_SKIP`], with the reason.
 
 use std::fmt::Display;
 use std::io::Write as _;
@@ -45,13 +45,15 @@ pub const MAY_SKIP: &[MaySkip] = &[
 ///
 /// # Panics
 ///
-/// If the environment says that every test must run (`BRAKELIGHT_REQUIRE=1`) and [`MAY_SKIP`] does not have `what`.
+/// If the environment says that every test must run (`BRAKELIGHT_REQUIRE=1`) and [`MAY_SKIP`] does not have
+/// `what`.
 pub fn skip(what: &str, why: impl Display) {
     let required =
         std::env::var_os("BRAKELIGHT_REQUIRE").is_some_and(|value| !value.is_empty() && value != "0");
     match judge(what, required, is_root()) {
         Ok(()) => {
-            // Not by a macro: those go to the test's own captured output, which nobody sees of a test that passes.
+            // Not by a macro: those go to the test's own captured output, which nobody sees of a test that
+            // passes.
             let _ = writeln!(std::io::stderr(), "NOT RUN: {what}: {why}");
         }
         Err(fault) => panic!("{what} was not run: {why}; {fault}"),

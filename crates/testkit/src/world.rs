@@ -1,12 +1,13 @@
-//! A closed loop for testing controllers: flows over one link with a FIFO buffer, each with its own propagation delay.
+//! A closed loop for testing controllers: flows over one link with a FIFO buffer, each with its own
+//! propagation delay.
 //!
-//! It is deliberately plainer than a simulated host: bulk data, packets lost after three later ones arrived and sent
-//! again, a retransmission timeout, ACKs as the flow's feedback wants them and never lost. What a controller does over a
-//! path whose rate and delay are known exactly can be checked against arithmetic here.
+//! It is deliberately plainer than a simulated host: bulk data, packets lost after three later ones arrived
+//! and sent again, a retransmission timeout, ACKs as the flow's feedback wants them and never lost. What a
+//! controller does over a path whose rate and delay are known exactly can be checked against arithmetic here.
 //!
 //! The flows stand on [`brakelight_core::sender`], as every host does, and run their controllers inside
-//! [`Checked::strict`](brakelight_core::sender::Checked::strict): a flow that breaks the contract between host and
-//! controller panics.
+//! [`Checked::strict`](brakelight_core::sender::Checked::strict): a flow that breaks the contract between
+//! host and controller panics.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};

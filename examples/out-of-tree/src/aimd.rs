@@ -1,4 +1,5 @@
-//! AIMD: a window that grows by so many packets per round trip, and falls to a share of itself when a packet is lost.
+//! AIMD: a window that grows by so many packets per round trip, and falls to a share of itself when a packet
+//! is lost.
 //!
 //! on ACK:      cwnd += increase * acked * mss / cwnd      in congestion avoidance
 //!              cwnd += acked                              in slow start, below ssthresh

@@ -1,4 +1,5 @@
-//! Policer: a token bucket without a buffer, as operators have where a plan's rate ends. What finds too few tokens is dropped.
+//! Policer: a token bucket without a buffer, as operators have where a plan's rate ends. What finds too few
+//! tokens is dropped.
 //!
 //! tokens(t) = min(burst, tokens(t0) + rate * (t - t0))
 

@@ -1,7 +1,8 @@
-//! A simulation in a browser or in Node, and the same as a program: `scripts/portable` compares the bytes of both.
+//! A simulation in a browser or in Node, and the same as a program: `scripts/portable` compares the bytes of
+//! both.
 //!
-//! A text goes in and out of the module through one buffer: [`room`] makes it large enough for the scenario, [`simulate`]
-//! replaces it by the outcome, and [`text`] says where it is. `run.mjs` shows the other side.
+//! A text goes in and out of the module through one buffer: [`room`] makes it large enough for the scenario,
+//! [`simulate`] replaces it by the outcome, and [`text`] says where it is. `run.mjs` shows the other side.
 
 use std::error::Error;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -41,7 +42,8 @@ pub extern "C" fn room(length: usize) -> *mut u8 {
     buffer.as_mut_ptr()
 }
 
-/// Runs the scenario that was written. Returns the length of the outcome, or of a message as a negative number.
+/// Runs the scenario that was written. Returns the length of the outcome, or of a message as a negative
+/// number.
 #[unsafe(no_mangle)]
 pub extern "C" fn simulate() -> isize {
     let mut buffer = buffer();

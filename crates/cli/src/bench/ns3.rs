@@ -41,7 +41,8 @@ impl Ns3 {
                 "--with-ns3: {HEADER} is not there; install Debian's ns-3 (apt-get install libns3-dev g++), or leave the option out"
             )));
         }
-        // A program is compiled there and run: whoever knew the name beforehand could put another in its place.
+        // A program is compiled there and run: whoever knew the name beforehand could put another in its
+        // place.
         let ns3 = Ns3 { folder: Scratch::new("ns3")? };
         let source = ns3.folder.path().join("dumbbell.cc");
         fs::write(&source, SOURCE).map_err(|error| Failure::run(format!("{}: {error}", source.display())))?;

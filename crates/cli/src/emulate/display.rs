@@ -1,5 +1,5 @@
-//! `--meter`: how both directions are doing, while they are at it. One line that is drawn again and again where standard error is a
-//! terminal, one line a second where it is not.
+//! `--meter`: how both directions are doing, while they are at it. One line that is drawn again and again
+//! where standard error is a terminal, one line a second where it is not.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
@@ -52,7 +52,8 @@ impl Drop for Display {
 }
 
 fn draw(line: &str, terminal: bool) {
-    // The line is cleared, written, and the cursor left at its beginning, where the command's next line replaces it.
+    // The line is cleared, written, and the cursor left at its beginning, where the command's next line
+    // replaces it.
     let text = if terminal { format!("\r\x1b[2K{line}\r") } else { format!("{line}\n") };
     let mut error = io::stderr().lock();
     let _ = error.write_all(text.as_bytes()).and_then(|()| error.flush());

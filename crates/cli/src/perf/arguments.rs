@@ -31,7 +31,8 @@ pub struct Server {
     /// The controller of what the server sends
     #[arg(long, value_name = "NAME", default_value = "cubic")]
     pub controller: String,
-    /// Say that every router between here and the clients is yours, so that a controller may give ECN a meaning of its own
+    /// Say that every router between here and the clients is yours, so that a controller may give ECN a
+    /// meaning of its own
     #[arg(long)]
     pub own_path: bool,
     /// Certificates in PEM, the server's own first [default: one made now and signed by itself]
@@ -106,7 +107,8 @@ pub struct Client {
     /// The most that all qlog files together may hold
     #[arg(long, value_name = "SIZE", default_value = "1GB", value_parser = size, requires = "qlog", allow_hyphen_values = true)]
     pub qlog_limit: Bytes,
-    /// Upload with the stack's own Cubic in turns, and print the ratios of throughput and of processor time per byte
+    /// Upload with the stack's own Cubic in turns, and print the ratios of throughput and of processor time
+    /// per byte
     #[arg(long, conflicts_with_all = ["download", "request_response", "probe", "qlog"])]
     pub compare_stock: bool,
     /// Pairs of runs of --compare-stock

@@ -1,7 +1,8 @@
 //! A measurement as a row of the interface.
 //!
-//! What only a simulator knows is zero or missing: the capacity, the one-way delay, what happened at single links. The
-//! row's queueing delay is that of the round trip: how far the sender's RTT samples lie above the smallest.
+//! What only a simulator knows is zero or missing: the capacity, the one-way delay, what happened at single
+//! links. The row's queueing delay is that of the round trip: how far the sender's RTT samples lie above the
+//! smallest.
 
 use std::collections::BTreeMap;
 

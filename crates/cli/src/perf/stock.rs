@@ -1,8 +1,8 @@
 //! `perf --compare-stock`: our controller and the stack's own Cubic in turns, and what ours costs.
 //!
-//! Both upload to the same server with the same transport settings. Processor time is that of this process, the sender's,
-//! so the receiver's does not dilute it. Turns alternate, and which goes first alternates too, so that a machine that warms up
-//! or grows busy treats both alike.
+//! Both upload to the same server with the same transport settings. Processor time is that of this process,
+//! the sender's, so the receiver's does not dilute it. Turns alternate, and which goes first alternates too,
+//! so that a machine that warms up or grows busy treats both alike.
 
 use brakelight_quic::perf::Control;
 use brakelight_quic::perf::client::{Measurement, Plan};

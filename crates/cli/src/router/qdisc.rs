@@ -307,7 +307,8 @@ fn watch(arguments: &Watch) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What happened between two looks. A qdisc that was put there anew in between has counted less, which shows as nothing.
+/// What happened between two looks. A qdisc that was put there anew in between has counted less, which shows
+/// as nothing.
 fn line(before: &Counts, now: &Counts, interval_s: f64) -> String {
     let since = |count: fn(&Counts) -> u64| count(now).saturating_sub(count(before)) as f64;
     let packets = since(|c| u64::from(c.packets)).max(1.0);

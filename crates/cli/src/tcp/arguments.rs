@@ -50,8 +50,8 @@ pub struct Load {
     /// Whose rules the senders follow
     #[arg(long, default_value = "abc", value_enum)]
     pub controller: Controller,
-    /// One-way queueing delay at which delay control reduces the window: a time, or a share of the largest less the smallest RTT
-    /// [default: 50%]
+    /// One-way queueing delay at which delay control reduces the window: a time, or a share of the largest
+    /// less the smallest RTT [default: 50%]
     #[arg(long, value_name = "TIME-or-SHARE", value_parser = threshold, allow_hyphen_values = true)]
     pub threshold: Option<Threshold>,
     /// A device on whose way out ABC's packets are marked accelerate; may be repeated
@@ -69,7 +69,8 @@ pub struct Load {
     /// Let users other than root choose the controller
     #[arg(long)]
     pub unrestricted: bool,
-    /// Pace packets at this many percent of a window per RTT [default: as in the papers: abc unpaced, wdc 100]
+    /// Pace packets at this many percent of a window per RTT [default: as in the papers: abc unpaced, wdc
+    /// 100]
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(50..=1000))]
     pub pacing: Option<u32>,
     /// The cgroup whose sockets speak the option [default: where cgroup2 is mounted]

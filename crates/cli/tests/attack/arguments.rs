@@ -8,8 +8,8 @@ use brakelight_core::random::Random;
 use super::Case;
 use super::mutate::{below, pick, value};
 
-/// Commands with their options. All of them end at once: where a valid line would wait for others, change the machine or take
-/// long, something in it is wrong in any case.
+/// Commands with their options. All of them end at once: where a valid line would wait for others, change the
+/// machine or take long, something in it is wrong in any case.
 const COMMANDS: &[(&[&str], &[&str])] = &[
     (
         &["compare", "--trace", "fixed", "--schemes", "cubic", "--duration", "100ms"],

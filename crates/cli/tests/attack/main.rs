@@ -1,8 +1,10 @@
-//! Hostile inputs, generated: files of every format that the command reads, its arguments, its environment. Whatever they
-//! hold gives a result or one line and exit code 2: no panic, no abort, no hang, within 4 GB of memory and 20 s.
+//! Hostile inputs, generated: files of every format that the command reads, its arguments, its environment.
+//! Whatever they hold gives a result or one line and exit code 2: no panic, no abort, no hang, within 4 GB of
+//! memory and 20 s.
 //!
-//! `BRAKELIGHT_ATTACK_INPUTS` says how many (200 unless said otherwise; `scripts/prove` has 2,000). Input N is the same on
-//! every machine, and a failure names it: `BRAKELIGHT_ATTACK_ONLY=N` runs it alone and keeps its files.
+//! `BRAKELIGHT_ATTACK_INPUTS` says how many (200 unless said otherwise; `scripts/prove` has 2,000). Input N
+//! is the same on every machine, and a failure names it: `BRAKELIGHT_ATTACK_ONLY=N` runs it alone and keeps
+//! its files.
 
 mod arguments;
 mod corpus;
@@ -26,7 +28,8 @@ const MOST_SECONDS: u64 = 20;
 /// Longer than a run that waits for nothing takes on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(240);
 
-/// Inputs that something was found with: a tab in a message, 65,536 threads. They are run however few are asked for.
+/// Inputs that something was found with: a tab in a message, 65,536 threads. They are run however few are
+/// asked for.
 const FOUND: &[u64] = &[470, 1467];
 
 /// One input, and the command that is given it.

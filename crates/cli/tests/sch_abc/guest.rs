@@ -1,4 +1,5 @@
-//! What the first process of the virtual machine does: it loads the module, and holds what comes out against the core.
+//! What the first process of the virtual machine does: it loads the module, and holds what comes out against
+//! the core.
 //!
 //! Packets are frames of our own on one end of a pair of virtual Ethernet devices, and are read at the other.
 
@@ -214,8 +215,8 @@ fn by_core(frames: &[Frame], mbps: u64, proxied: bool) -> Vec<Ecn> {
     fields
 }
 
-/// Thousands of packets of both versions, all sizes and all fields wait behind a link that is then set free: the queue drains from far
-/// above the target to nothing, and each packet's time of leaving is known.
+/// Thousands of packets of both versions, all sizes and all fields wait behind a link that is then set free:
+/// the queue drains from far above the target to nothing, and each packet's time of leaving is known.
 fn marks_are_the_cores() {
     const MBPS: u64 = 60;
     let (out, into) = (Port::out(OUT), Port::into(IN));
@@ -428,7 +429,8 @@ fn segments_are_marked_one_by_one() {
     done(&format!("ip addr add 10.9.0.1/24 dev {OUT}"));
     done(&format!("tc qdisc add dev {OUT} root handle 1: htb default 10"));
     done(&format!("tc class add dev {OUT} parent 1: classid 1:10 htb rate 50mbit"));
-    // Less than the two trains that a connection may have waiting below it, so that some segments find no room.
+    // Less than the two trains that a connection may have waiting below it, so that some segments find no
+    // room.
     qdisc::set(OUT, 0x1_0010, &QdiscSettings { buffer: Buffer::Packets(8), ..QdiscSettings::default() })
         .unwrap();
     const BYTES: usize = 3_000_000;

@@ -193,7 +193,8 @@ struct Archive {
 impl Archive {
     fn entry(&mut self, name: &str, mode: u32, contents: &[u8]) {
         self.entries += 1;
-        // ino, mode, uid, gid, nlink, mtime, filesize, devmajor, devminor, rdevmajor, rdevminor, namesize, check
+        // ino, mode, uid, gid, nlink, mtime, filesize, devmajor, devminor, rdevmajor, rdevminor, namesize,
+        // check
         let length = |bytes: usize| u32::try_from(bytes).unwrap();
         let fields =
             [self.entries, mode, 0, 0, 1, 0, length(contents.len()), 0, 0, 0, 0, length(name.len() + 1), 0];

@@ -1,8 +1,10 @@
-//! The kernel module `sch_abc` in a kernel: built against its headers, loaded in a virtual machine without KVM, whose clock counts
-//! instructions and therefore does not depend on how busy this machine is. The machine's first process is this very file.
+//! The kernel module `sch_abc` in a kernel: built against its headers, loaded in a virtual machine without
+//! KVM, whose clock counts instructions and therefore does not depend on how busy this machine is. The
+//! machine's first process is this very file.
 //!
-//! It needs qemu-system-x86_64, a C compiler, and a kernel with its headers and modules: in `target/kernel`, where
-//! `scripts/setup test` unpacks Debian's, or under /boot and /lib/modules, or where `BRAKELIGHT_KERNEL` says.
+//! It needs qemu-system-x86_64, a C compiler, and a kernel with its headers and modules: in `target/kernel`,
+//! where `scripts/setup test` unpacks Debian's, or under /boot and /lib/modules, or where `BRAKELIGHT_KERNEL`
+//! says.
 #![allow(clippy::print_stdout, reason = "what the virtual machine says is read from its standard output")]
 
 mod guest;

@@ -1,4 +1,5 @@
-//! A headless Chromium, driven over its debugging pipe: commands and events as JSON, each ended by a zero byte.
+//! A headless Chromium, driven over its debugging pipe: commands and events as JSON, each ended by a zero
+//! byte.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! What the tests of the emulator watch: the processes and namespaces that belong to one test, and machines to play with.
+//! What the tests of the emulator watch: the processes and namespaces that belong to one test, and machines
+//! to play with.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -80,9 +81,11 @@ impl World {
         World { scratch, mark, before }
     }
 
-    /// `before` the emulator, such as the words that make it another user's; then `brakelight emulate` with these arguments.
+    /// `before` the emulator, such as the words that make it another user's; then `brakelight emulate` with
+    /// these arguments.
     pub fn command(&self, before: &[&str], arguments: &[&str]) -> Command {
-        // A gate that runs in the background may have left the signals of terminals ignored: these tests are about them.
+        // A gate that runs in the background may have left the signals of terminals ignored: these tests are
+        // about them.
         let words = ["env", "--default-signal"].into_iter().chain(before.iter().copied());
         let words: Vec<&str> = words.chain([env!("CARGO_BIN_EXE_brakelight"), "emulate"]).collect();
         let mut command = Command::new(words[0]);
@@ -140,10 +143,12 @@ impl World {
         all.filter(|namespace| !own.contains(namespace)).collect()
     }
 
-    /// Waits until no process of this test is left; then none may be in those namespaces, and no file may have been added.
+    /// Waits until no process of this test is left; then none may be in those namespaces, and no file may
+    /// have been added.
     pub fn nothing_is_left(&self, namespaces: &BTreeSet<String>) {
         eventually("processes are left", || self.processes().is_empty());
-        // Numbers of namespaces are given out again at once; who has started since has another one of that number.
+        // Numbers of namespaces are given out again at once; who has started since has another one of that
+        // number.
         let now = now_in_ticks();
         let holders = || -> Vec<String> {
             let pids = fs::read_dir("/proc").unwrap().flatten();
@@ -217,8 +222,8 @@ fn namespaces_of(pid: &str) -> impl Iterator<Item = String> + use<> {
     links.into_iter().filter_map(|link| Some(fs::read_link(link).ok()?.to_string_lossy().into_owned()))
 }
 
-/// A network namespace that plays a machine of one's own, with root in it; and a neighbour at 198.51.100.2, which knows no way back to
-/// anything but the machine.
+/// A network namespace that plays a machine of one's own, with root in it; and a neighbour at 198.51.100.2,
+/// which knows no way back to anything but the machine.
 pub struct Machine {
     holder: Child,
 }

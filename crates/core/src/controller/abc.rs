@@ -21,24 +21,25 @@
 //! | N | `probe` | packets | none | none | abc17 4, [`probes`] |
 //! | d | `demand` | choice | none | none | abc17 6, [`demand`] |
 //!
-//! Marks are counted in bytes, whatever the ACK carries: exact counts where the flow has them, otherwise everything the
-//! ACK newly covers under the one state it echoes. So delayed, stretched and lost ACKs need no case of their own.
+//! Marks are counted in bytes, whatever the ACK carries: exact counts where the flow has them, otherwise
+//! everything the ACK newly covers under the one state it echoes. So delayed, stretched and lost ACKs need no
+//! case of their own.
 //!
 //! # The two windows
 //!
-//! w_abc starts at the initial window, has no slow start (accelerates double it per round trip), and ignores losses
-//! (open-questions#X-16). w_nonabc is a whole controller of its own, slow start and timeouts included, that
-//! hears every event. The cap is applied at the end of every ACK, to what was in flight just before it, so
-//! that an ACK which empties the pipe does not empty the windows, and it bounds the stored windows: Cubic
+//! w_abc starts at the initial window, has no slow start (accelerates double it per round trip), and ignores
+//! losses (open-questions#X-16). w_nonabc is a whole controller of its own, slow start and timeouts included,
+//! that hears every event. The cap is applied at the end of every ACK, to what was in flight just before it,
+//! so that an ACK which empties the pipe does not empty the windows, and it bounds the stored windows: Cubic
 //! keeps its W_max and its epoch, so it can rise at once when more comes into flight (open-questions#X-14).
 //! The cap's floor is the initial window of RFC 6928, for the same reason: a flow that its application held
-//! back starts again as a new one would. No ACK, no cap: neither a loss nor a timeout applies it. A window that
-//! brakes shrink stops at two packets, which one delayed ACK answers (open-questions#X-15).
+//! back starts again as a new one would. No ACK, no cap: neither a loss nor a timeout applies it. A window
+//! that brakes shrink stops at two packets, which one delayed ACK answers (open-questions#X-15).
 //!
-//! `other` puts another controller that works by drops, CE and delay in Cubic's place ([`Other`]). One that paces counts
-//! as a window of its rate times srtt where that is less than its cwnd, and its rate is the flow's. Packets sent while
-//! w_abc was the lesser are shown to it as limited by the application: what came of them says how fast ABC's routers
-//! let the flow go, and nothing about the others.
+//! `other` puts another controller that works by drops, CE and delay in Cubic's place ([`Other`]). One that
+//! paces counts as a window of its rate times srtt where that is less than its cwnd, and its rate is the
+//! flow's. Packets sent while w_abc was the lesser are shown to it as limited by the application: what came
+//! of them says how fast ABC's routers let the flow go, and nothing about the others.
 //!
 //! # Paths that spoil the marks
 //!
@@ -50,20 +51,23 @@
 //!
 //! | accelerates for its brake probes ([`probes`]) | one that turns brakes into accelerates | the same |
 //!
-//! The first accelerate ends the former two, and the first brake the middle one. No ABC router brakes `STUCK` packets in a row
-//! without a queue of delta and more behind it (x - d_t > eta delta, where f = 0); at a share f it happens by chance
-//! (1 - f)^64 of the time, once in 800 at f = 0.1. Without a second window nothing could take over, so nothing is done.
+//! The first accelerate ends the former two, and the first brake the middle one. No ABC router brakes `STUCK`
+//! packets in a row without a queue of delta and more behind it (x - d_t > eta delta, where f = 0); at a
+//! share f it happens by chance (1 - f)^64 of the time, once in 800 at f = 0.1. Without a second window
+//! nothing could take over, so nothing is done.
 //!
 //! Deviations:
-//! D1 the window has a floor: at f = 0 Equation 3 goes to zero, and a sender without packets in flight hears no ACK.
+//! D1 the window has a floor: at f = 0 Equation 3 goes to zero, and a sender without packets in flight hears
+//! no ACK.
 //! D2 the cap has a floor: a flow held back by its application would otherwise be left without a window.
 //! D3 bytes of CE-marked packets earn no additive increase either (open-questions#X-9).
 //! D4 without a second window a retransmission timeout takes w_abc to one packet: somebody must answer it.
-//! D5 the second window does without HyStart: it would read the delay of a queue that the other window fills. `cubic=linux` has
-//!    it, as the kernel's Cubic does, until the first brake: a router of ABC's brakes from half its rate on, before a queue forms,
-//!    so that delays without brakes are those of a queue that the second window answers for. The kernel's Cubic also reads its
-//!    curve one smallest RTT ahead, and its Reno window never catches up; without all three, ABC takes more than its share
-//!    beside it at a drop-tail queue.
+//! D5 the second window does without HyStart: it would read the delay of a queue that the other window fills.
+//! `cubic=linux` has
+//!    it, as the kernel's Cubic does, until the first brake: a router of ABC's brakes from half its rate on,
+//!    before a queue forms, so that delays without brakes are those of a queue that the second window answers
+//!    for. The kernel's Cubic also reads its curve one smallest RTT ahead, and its Reno window never catches
+//!    up; without all three, ABC takes more than its share beside it at a drop-tail queue.
 //! D6 idle periods longer than the retransmission timeout decay both windows, as Linux 6.12 tcp_output.c,
 //!    tcp_cwnd_restart, does for controllers that leave the window to TCP.
 
@@ -128,7 +132,8 @@ parameters! {
         variant: Variant = Variant::Paper, in .., from "abc20";
         /// How marks are written: abc in the paper, proxied in the prototype.
         encoding: Option<Wire> = None, in .., from "abc20 4.2";
-        /// Whether a second window answers drops and CE beside the marks: true in the paper, false in the prototype.
+        /// Whether a second window answers drops and CE beside the marks: true in the paper, false in the
+        /// prototype.
         second_window: Option<bool> = None, in .., from "abc20 4.1";
         /// The controller of that window.
         other: Other = Other::Cubic, in .., from "abc20 4.1";
@@ -148,7 +153,8 @@ parameters! {
         cap_floor: u32 = 10, in 1..=10_000, from "not stated in abc20: ours";
         /// Packets from one pair of brake probes to the next; none sends no probes.
         probe: Option<u32> = None, in crate::parameters::OrNone(8..=1_000_000), from "abc17 4";
-        /// What the sender asks for by its accelerates: what its application sends, or a rate; none asks for all there is.
+        /// What the sender asks for by its accelerates: what its application sends, or a rate; none asks for
+        /// all there is.
         demand: Option<Demand> = None, in .., from "abc17 6";
     }
 }
@@ -159,7 +165,8 @@ impl Config {
         Rules::from(self).second_window
     }
 
-    /// Whether the receiver must say when packets arrived: ABC itself has no use for it, the other window may have.
+    /// Whether the receiver must say when packets arrived: ABC itself has no use for it, the other window may
+    /// have.
     pub fn needs_receive_times(&self) -> bool {
         self.other.needs().receive_times
     }
@@ -214,8 +221,8 @@ impl From<&Config> for Rules {
     }
 }
 
-/// In the tag of a packet that was sent while w_abc was the lesser window and the other controller paces: those are the
-/// controllers that model the path's rate. They number far fewer intervals than this.
+/// In the tag of a packet that was sent while w_abc was the lesser window and the other controller paces:
+/// those are the controllers that model the path's rate. They number far fewer intervals than this.
 const MARKS_GOVERNED: u64 = 1 << 63;
 
 /// Packets without a mark after which marks do not come: an initial window.
@@ -239,10 +246,12 @@ pub struct Abc {
     /// `w_abc_bytes` before a timeout took it, where there is no second window.
     before_bytes: Option<f64>,
     srtt: Option<Duration>,
-    /// Packets acknowledged without a mark since the last one, and with a brake at the floor since the last accelerate.
+    /// Packets acknowledged without a mark since the last one, and with a brake at the floor since the last
+    /// accelerate.
     unmarked: u64,
     braked: u64,
-    /// Whether the second window is to hear no more delays, and whether it is Linux's Cubic, to which that happens.
+    /// Whether the second window is to hear no more delays, and whether it is Linux's Cubic, to which that
+    /// happens.
     heard_brake: bool,
     watches_delay: bool,
     probes: Probes,
@@ -394,7 +403,8 @@ impl Controller for Abc {
             ecn: if brakes { Ecn::Ect0 } else { self.rules.encoding.sent() },
             header: Header::None,
             tag,
-            // A stock receiver echoes a brake until it sees CWR: on every packet, so that each brake is echoed once.
+            // A stock receiver echoes a brake until it sees CWR: on every packet, so that each brake is
+            // echoed once.
             cwr: self.rules.encoding == Encoding::AbcProxied,
         }
     }

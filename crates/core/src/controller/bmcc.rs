@@ -1,5 +1,5 @@
-//! BMCC, Binary Marking Congestion Control (Qazi, Andrew and Znati, `bmcc`): a load factor known to 16 bits, gathered from single bits
-//! of many packets, decides how far the window grows and how far it falls.
+//! BMCC, Binary Marking Congestion Control (Qazi, Andrew and Znati, `bmcc`): a load factor known to 16 bits,
+//! gathered from single bits of many packets, decides how far the window grows and how far it falls.
 //!
 //! ```text
 //! f^ < eta:        w(t + T) = w(t) (1 + kappa_2 (1 - f^) / f^)^(T / t_p)                 bmcc eq.2, 3
@@ -20,11 +20,13 @@
 //!
 //! # Variants
 //!
-//! `coexist` (bmcc VI): 11 is the mark of an AQM. The window falls when it is echoed and only then, by beta(f^); at f^ >= 1 without it the
-//! window grows as in medium load. So TCP and BMCC fall together and BMCC by less.
+//! `coexist` (bmcc VI): 11 is the mark of an AQM. The window falls when it is echoed and only then, by
+//! beta(f^); at f^ >= 1 without it the window grows as in medium load. So TCP and BMCC fall together and BMCC
+//! by less.
 //!
-//! `increase=power` (bmcc VII): one law for all loads below 1, from growth in proportion to the window at none to additive growth at 1.
-//! The paper says "proportional to w^(1-f)"; read as a rate in packets per t_p, and with alpha at f^ = 1:
+//! `increase=power` (bmcc VII): one law for all loads below 1, from growth in proportion to the window at
+//! none to additive growth at 1. The paper says "proportional to w^(1-f)"; read as a rate in packets per t_p,
+//! and with alpha at f^ = 1:
 //!
 //! ```text
 //! y = w t_p / T;   y(t + t_p) = y(t) + y(t)^(1 - f^)    so    w(t + T) = w(t) + (T / t_p)^2 y^(1 - f^)
@@ -32,21 +34,22 @@
 //!
 //! # Deviations
 //!
-//! - D1. Equations 2 to 5 change the window once per T. Increases are spread over the ACKs of a window; a decrease happens at once, and
-//!   not again within max(T, t_p), the time until the router has measured what it did (open-questions#X-37).
+//! - D1. Equations 2 to 5 change the window once per T. Increases are spread over the ACKs of a window; a
+//!   decrease happens at once, and not again within max(T, t_p), the time until the router has measured what
+//!   it did (open-questions#X-37).
 //! - D2. The exponent T / t_p makes 2.98^10 of a round trip of 2 s. No round trip grows a window by more than
 //!   `growth_most` (open-questions#X-38).
 //! - D3. f^ = 1 is overload, as in II-C3; II-C says f > 1 (open-questions#X-36).
 //! - D4. Losses halve, timeouts leave one packet: Reno's, of which the paper says nothing
 //!   (open-questions#X-57).
-//! - D5. `fallback`: a path whose bottleneck does not mark must be met as TCP would. The heuristics of bmcc's reference 42 are not
-//!   described (open-questions#X-71); here a loss while f^ is below eta and the flow is not new, or while it
-//!   is new and f^ still eta_0, is taken for the loss of a bottleneck that does not mark. From then on the
-//!   window grows by one packet per T, until f^ reaches 1.
+//! - D5. `fallback`: a path whose bottleneck does not mark must be met as TCP would. The heuristics of bmcc's
+//!   reference 42 are not described (open-questions#X-71); here a loss while f^ is below eta and the flow is
+//!   not new, or while it is new and f^ still eta_0, is taken for the loss of a bottleneck that does not
+//!   mark. From then on the window grows by one packet per T, until f^ reaches 1.
 //! - D6. A CE mark counts as f^ = u, with `coexist` as f^ >= 1, even if the option that says so is lost.
-//! - D7. `pacing` spreads a window over its round trip; the paper says nothing of pacing, so it is off. Beside data of the other direction
-//!   ACKs come in bursts, and at a window of thousands of packets the bursts of one interval look like overload and the gap of the next
-//!   like low load (see the page).
+//! - D7. `pacing` spreads a window over its round trip; the paper says nothing of pacing, so it is off.
+//!   Beside data of the other direction ACKs come in bursts, and at a window of thousands of packets the
+//!   bursts of one interval look like overload and the gap of the next like low load (see the page).
 
 use super::load::{Law, LoadWindow, law_parameters, window_methods};
 use super::{AckEvent, Connection, Controller, IdleEvent, LossEvent, ReceiverReport, Recovery};

@@ -22,10 +22,12 @@
 //!
 //! Deviations:
 //! D1 the filters are Nichols's three-sample ones, as in mvfst's Copa.cpp; the paper does not say.
-//! D2 one packet ACKed changes the window by one packet at most: a large v could otherwise more than double it in a
+//! D2 one packet ACKed changes the window by one packet at most: a large v could otherwise more than double
+//! it in a
 //!    round trip, which is what slow start is for.
 //! D3 the paper is silent on timeouts: the window goes to one packet, and slow start begins anew.
-//! D4 a loss changes the window only through delta, in competitive mode, as the paper has it; without the mode, not at all.
+//! D4 a loss changes the window only through delta, in competitive mode, as the paper has it; without the
+//! mode, not at all.
 
 use super::rounds::Rounds;
 use super::{

@@ -1,5 +1,5 @@
-//! Compound TCP (Tan, Song, Zhang, Sridharan, INFOCOM 2006; draft-sridharan-tcpm-ctcp-02): Reno's window, and beside it
-//! one that follows the delay.
+//! Compound TCP (Tan, Song, Zhang, Sridharan, INFOCOM 2006; draft-sridharan-tcpm-ctcp-02): Reno's window, and
+//! beside it one that follows the delay.
 //!
 //! ```text
 //! win = cwnd + dwnd                                                                     draft-ctcp 3
@@ -22,7 +22,8 @@
 //! | low_window | `low_window` | packets | 41 | draft-ctcp 3 |
 //!
 //! Deviations:
-//! D1 gamma is fixed: the draft's tuning by emulation, which lowers it to as little as 5 where buffers are small, is
+//! D1 gamma is fixed: the draft's tuning by emulation, which lowers it to as little as 5 where buffers are
+//! small, is
 //!    left out.
 //! D2 RTT is the smallest sample of the round, as in Vegas and in Linux's tcp_compound.c of 2006: delayed
 //!    ACKs add nothing.

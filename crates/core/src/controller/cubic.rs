@@ -12,8 +12,9 @@
 //! slow start:  cwnd += acked, up to ssthresh
 //! ```
 //!
-//! Time t counts from the start of the epoch: the first ACK in congestion avoidance after slow start or a reduction.
-//! Without a W_max (slow start ended without loss, or a timeout) K = 0 and W_max = cwnd_epoch (rfc9438 4.8, 4.10).
+//! Time t counts from the start of the epoch: the first ACK in congestion avoidance after slow start or a
+//! reduction. Without a W_max (slow start ended without loss, or a timeout) K = 0 and W_max = cwnd_epoch
+//! (rfc9438 4.8, 4.10).
 //!
 //! | symbol | field | unit | default | source |
 //! |---|---|---|---|---|
@@ -31,7 +32,8 @@
 //!    cubictcp_recalc_ssthresh, does; growth stops while cwnd is not the limit, so that the two stay close.
 //! D2 before the first loss the window grows by at least `initial_growth` of itself per RTT, as Linux 6.12
 //!    tcp_cubic.c, bictcp_update, does: the curve from K = 0 is nearly flat at first.
-//! D3 in the Reno-friendly region the window is the larger of W_est and the cubic step, so it never falls there.
+//! D3 in the Reno-friendly region the window is the larger of W_est and the cubic step, so it never falls
+//! there.
 //! D4 slow start has no limit per ACK (RFC 9438 asks for RFC 5681's one packet, Linux 6.12 tcp_cong.c,
 //!    tcp_slow_start, counts packets ACKed).
 //! D5 time without an ACK that may raise the window does not count as t (rfc9438 5.8); Linux 6.12
@@ -93,7 +95,8 @@ parameters! {
         hystart_low_window: u32 = 16, in 1..=10_000, from "Linux 6.12 tcp_cubic.c";
         /// Largest gap within an ACK train.
         hystart_ack_delta: Duration = Duration::from_millis(2), in Duration::from_micros(1)..=Duration::from_secs(1), from "Linux 6.12 tcp_cubic.c";
-        /// How far an ACK train must reach into the round, as a share of the smallest RTT: 0.5 unpaced, 1 paced.
+        /// How far an ACK train must reach into the round, as a share of the smallest RTT: 0.5 unpaced, 1
+        /// paced.
         hystart_train: f64 = 0.5, in 0.1..=10.0, from "Linux 6.12 tcp_cubic.c";
         /// The smallest RTT over this is the rise of the RTT that ends slow start.
         hystart_delay_divisor: f64 = 8.0, in 0.5..=100.0, from "Linux 6.12 tcp_cubic.c";
@@ -200,8 +203,8 @@ impl Cubic {
         self.model.cwnd_pkts < self.model.ssthresh_pkts
     }
 
-    /// Whether nothing has set ssthresh yet: neither a loss that stands nor HyStart. HyStart++ is for this slow
-    /// start only; later ones end at the ssthresh that the path has shown.
+    /// Whether nothing has set ssthresh yet: neither a loss that stands nor HyStart. HyStart++ is for this
+    /// slow start only; later ones end at the ssthresh that the path has shown.
     // rfc9406 4.3
     fn in_initial_slow_start(&self) -> bool {
         self.model.ssthresh_pkts.is_infinite()

@@ -45,8 +45,8 @@ pub(crate) fn packet(number: u64, sent_at: Time) -> PacketInfo {
     }
 }
 
-/// An ACK of `acked` at `now` with a sample of `rtt`, which is also the smoothed and the smallest RTT, while the window
-/// is the limit and much is in flight.
+/// An ACK of `acked` at `now` with a sample of `rtt`, which is also the smoothed and the smallest RTT, while
+/// the window is the limit and much is in flight.
 pub(crate) fn ack<'a>(now: Time, acked: &'a [PacketInfo], rtt: Duration) -> AckEvent<'a> {
     let newly_acked = acked.iter().map(|packet| packet.size).sum();
     AckEvent {

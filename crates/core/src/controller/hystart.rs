@@ -33,8 +33,8 @@
 //! | cushion | [`cushion`] | time | 1 ms at most | Linux 6.12 tcp_cubic.c, `hystart_ack_delay` |
 //! | L | [`LIMIT`] | packets | 8 | rfc9406 4.3, unpaced |
 //!
-//! Deviations: D1 whether the host paces is not known here: classic HyStart takes it as unpaced, which is what the
-//! kernel does without `fq`; a paced flow sets `train` to 1.
+//! Deviations: D1 whether the host paces is not known here: classic HyStart takes it as unpaced, which is
+//! what the kernel does without `fq`; a paced flow sets `train` to 1.
 
 use super::rounds::Rounds;
 use crate::time::{Duration, Time};
@@ -57,8 +57,8 @@ pub(super) struct Sample {
     pub(super) cushion: Duration,
 }
 
-/// Room for the delay that segmentation offload puts between ACKs: four 64 KiB bursts at the rate slow start aims at,
-/// and no more than 1 ms.
+/// Room for the delay that segmentation offload puts between ACKs: four 64 KiB bursts at the rate slow start
+/// aims at, and no more than 1 ms.
 // Linux 6.12 tcp_cubic.c, hystart_ack_delay
 pub(super) fn cushion(cwnd: Bytes, srtt: Duration) -> Duration {
     let rate_bytes_s = 2.0 * cwnd.as_f64() / srtt.as_secs_f64();

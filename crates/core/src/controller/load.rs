@@ -1,5 +1,6 @@
-//! The window of schemes that follow a load factor by multiplicative increase, additive increase and multiplicative decrease: VCP, MLCP
-//! and BMCC. Increases are spread over the ACKs of a window; what a loss or a timeout does is Reno's.
+//! The window of schemes that follow a load factor by multiplicative increase, additive increase and
+//! multiplicative decrease: VCP, MLCP and BMCC. Increases are spread over the ACKs of a window; what a loss
+//! or a timeout does is Reno's.
 //!
 //! ```text
 //! growth by a factor g per round trip:    w += (g - 1) acked           each byte acknowledged once per round trip
@@ -199,8 +200,8 @@ impl Law {
     }
 }
 
-/// Declares the settings of a sender that follows [`Law`]. What MLCP and BMCC have alike stands here once; `eta` differs, and the sender's
-/// own fields follow.
+/// Declares the settings of a sender that follows [`Law`]. What MLCP and BMCC have alike stands here once;
+/// `eta` differs, and the sender's own fields follow.
 macro_rules! law_parameters {
     (
         $(#[$meta:meta])*
@@ -328,7 +329,8 @@ mod tests {
         assert_eq!(LAW.factor(0.15, 10.0), 4.0);
     }
 
-    /// B-U4, B-U3: 0.875 at 1, 0.65 at 1.2, linear; a decrease never takes the load below 0.78, so never below eta = 0.75.
+    /// B-U4, B-U3: 0.875 at 1, 0.65 at 1.2, linear; a decrease never takes the load below 0.78, so never
+    /// below eta = 0.75.
     #[test]
     fn the_decrease_is_linear_in_the_overload() {
         for (f, beta) in [(1.0, 0.875), (1.1, 0.7625), (1.2, 0.65), (0.5, 0.875), (7.0, 0.65)] {

@@ -1,5 +1,6 @@
-//! MLCP, the Multi-Level feedback Congestion control Protocol (Qazi and Znati, INFOCOM 2008, `qazi08`): VCP with the load factor in
-//! sixteen levels, so that it grows by what is left of the link and falls by what is too much.
+//! MLCP, the Multi-Level feedback Congestion control Protocol (Qazi and Znati, INFOCOM 2008, `qazi08`): VCP
+//! with the load factor in sixteen levels, so that it grows by what is left of the link and falls by what is
+//! too much.
 //!
 //! ```text
 //! f < eta:        w(t + T) = w(t) (1 + kappa_2 (1 - f) / f)^(T / t_p)            bmcc eq.3
@@ -18,12 +19,14 @@
 //!
 //! # Deviations
 //!
-//! - D1. Of the paper only the abstract was at hand: four bits (three are nearly as good), several levels of decrease. The laws are those
-//!   that the same authors wrote for BMCC, which they say grows like MLCP; kappa_2 and beta are BMCC's too
-//!   (open-questions#X-75).
-//! - D2. In multiplicative increase a level stands for its upper end, so that the window is not driven beyond the level.
-//! - D3. Four bits are also what MPCP's senders know, after two packets instead of one (li09). Its signalling, which needs state per flow
-//!   in routers, is not modelled: MLCP stands for it, one packet early.
+//! - D1. Of the paper only the abstract was at hand: four bits (three are nearly as good), several levels of
+//!   decrease. The laws are those that the same authors wrote for BMCC, which they say grows like MLCP;
+//!   kappa_2 and beta are BMCC's too (open-questions#X-75).
+//! - D2. In multiplicative increase a level stands for its upper end, so that the window is not driven beyond
+//!   the level.
+//! - D3. Four bits are also what MPCP's senders know, after two packets instead of one (li09). Its
+//!   signalling, which needs state per flow in routers, is not modelled: MLCP stands for it, one packet
+//!   early.
 
 use super::load::{Law, LoadWindow, law_parameters, window_methods};
 use super::{
@@ -122,7 +125,8 @@ mod tests {
         mlcp.window.packets() - 100.0
     }
 
-    /// Per window: 0.35 * 0.85 / 0.15 at level 0; level 9 stands for 0.8, 0.35 * 0.25; a packet in medium load.
+    /// Per window: 0.35 * 0.85 / 0.15 at level 0; level 9 stands for 0.8, 0.35 * 0.25; a packet in medium
+    /// load.
     #[test]
     fn grows_by_what_is_left_of_the_link() {
         assert!((growth_pkts(200, 0) - 1.98333).abs() < 1e-4);

@@ -1,15 +1,16 @@
 //! Congestion controllers: the sender's half of an algorithm.
 //!
-//! A controller is told what happened and asked three things: how much may be in flight, how fast to send, and what to
-//! put on the next packet. Loss detection, retransmission, pacing and PRR belong to the host that runs it.
+//! A controller is told what happened and asked three things: how much may be in flight, how fast to send,
+//! and what to put on the next packet. Loss detection, retransmission, pacing and PRR belong to the host that
+//! runs it.
 //!
-//! To add one: a new file here with the head (formulas, symbol table, deviations), a `Config`, `impl Controller`, and
-//! one line in the [`registry`](crate::registry).
+//! To add one: a new file here with the head (formulas, symbol table, deviations), a `Config`,
+//! `impl Controller`, and one line in the [`registry`](crate::registry).
 //!
 //! # The contract
 //!
-//! What a controller may rely on, whatever host runs it. [`sender`](crate::sender) implements the arithmetic once for
-//! every host, and [`Checked`](crate::sender::Checked) holds a host to every sentence.
+//! What a controller may rely on, whatever host runs it. [`sender`](crate::sender) implements the arithmetic
+//! once for every host, and [`Checked`](crate::sender::Checked) holds a host to every sentence.
 //!
 //! | key | invariant |
 //! |---|---|
@@ -85,7 +86,8 @@ pub struct Connection {
 dispatched! {
     /// A controller: told what happened, asked for a window, a rate and a codepoint.
     ///
-    /// Every method that takes a `now` is given a value no smaller than the one before. All sizes are payload bytes.
+    /// Every method that takes a `now` is given a value no smaller than the one before. All sizes are payload
+    /// bytes.
     pub trait Controller by pass_to_controller {
         /// A packet is about to leave. Called for every packet, retransmissions included.
         fn on_send(&mut self, _event: &SendEvent) -> SendDirective {
@@ -95,12 +97,12 @@ dispatched! {
         /// An ACK that acknowledged, lost or said something.
         fn on_ack(&mut self, event: &AckEvent<'_>);
 
-        /// A loss starts a congestion episode: at most once per round trip, before `on_ack` of the same ACK. Single losses
-        /// are in [`AckEvent::lost`].
+        /// A loss starts a congestion episode: at most once per round trip, before `on_ack` of the same ACK.
+        /// Single losses are in [`AckEvent::lost`].
         fn on_loss(&mut self, event: &LossEvent);
 
-        /// A CE mark starts a congestion episode: at most once per round trip. Single marks are in [`AckEvent::marks`].
-        /// Classic controllers treat it as a loss (RFC 3168 section 6.1.2).
+        /// A CE mark starts a congestion episode: at most once per round trip. Single marks are in
+        /// [`AckEvent::marks`]. Classic controllers treat it as a loss (RFC 3168 section 6.1.2).
         fn on_ce(&mut self, event: &LossEvent) {
             self.on_loss(event);
         }
@@ -117,8 +119,9 @@ dispatched! {
         /// The flow sends again after nothing was in flight for longer than its RTO.
         fn on_idle_restart(&mut self, _event: &IdleEvent) {}
 
-        /// Lowers the window to `most`, which is at least one packet. Keeps all other state, so that the window can rise again
-        /// at once. A controller that bounds the window of another controller, as ABC does, calls it.
+        /// Lowers the window to `most`, which is at least one packet. Keeps all other state, so that the
+        /// window can rise again at once. A controller that bounds the window of another controller, as ABC
+        /// does, calls it.
         fn cap_cwnd(&mut self, _most: Bytes) {}
 
         /// The path's packet size changed.
@@ -145,9 +148,9 @@ dispatched! {
             None
         }
 
-        /// Whether the host's PRR shapes the window while losses are repaired, asked when an episode starts: it lowers what
-        /// is in flight step by step to the `cwnd` that the controller has then (RFC 6937). A controller that models the
-        /// path itself says no, and its `cwnd` holds throughout.
+        /// Whether the host's PRR shapes the window while losses are repaired, asked when an episode starts:
+        /// it lowers what is in flight step by step to the `cwnd` that the controller has then (RFC 6937). A
+        /// controller that models the path itself says no, and its `cwnd` holds throughout.
         fn recovery(&self) -> Recovery {
             Recovery::Prr
         }
@@ -182,8 +185,8 @@ pub struct SendEvent {
     pub number: u64,
     /// Whether its payload was sent before.
     pub retransmission: bool,
-    /// The packet still in flight that it replaces there: TCP's tail loss probe sends again what was not declared lost.
-    /// That packet will be neither acknowledged nor lost.
+    /// The packet still in flight that it replaces there: TCP's tail loss probe sends again what was not
+    /// declared lost. That packet will be neither acknowledged nor lost.
     pub replaces: Option<u64>,
     /// Bytes in flight without it, and without what it replaces.
     pub inflight: Bytes,
@@ -202,8 +205,9 @@ pub struct SendDirective {
     pub header: Header,
     /// Comes back in [`PacketInfo::tag`] when the packet is acknowledged or lost.
     pub tag: u64,
-    /// Sets CWR on the packet whether or not a reaction to CE is to be reported: a receiver of RFC 3168 then stops
-    /// echoing. After `on_ce` the host sets CWR on the next new packet by itself (RFC 3168 section 6.1.2).
+    /// Sets CWR on the packet whether or not a reaction to CE is to be reported: a receiver of RFC 3168 then
+    /// stops echoing. After `on_ce` the host sets CWR on the next new packet by itself (RFC 3168
+    /// section 6.1.2).
     pub cwr: bool,
 }
 
@@ -228,7 +232,8 @@ pub struct PacketInfo {
     pub lost: Bytes,
     /// Whether the flow was limited by its application when it was sent.
     pub app_limited: bool,
-    /// Whether it was a retransmission: its RTT is ambiguous where numbers do not tell (TCP without timestamps).
+    /// Whether it was a retransmission: its RTT is ambiguous where numbers do not tell (TCP without
+    /// timestamps).
     pub retransmission: bool,
     /// What [`SendDirective::tag`] said.
     pub tag: u64,
@@ -243,7 +248,8 @@ pub struct MarkCount {
     pub bytes: Bytes,
 }
 
-/// Which of the two counts of a [`MarkCount`] was carried by the ACK; the other is derived from the packet size.
+/// Which of the two counts of a [`MarkCount`] was carried by the ACK; the other is derived from the packet
+/// size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Exact {
     /// Packets: QUIC's ACK frame.
@@ -304,8 +310,8 @@ pub enum ReceiverReport {
     Header(Header),
     /// BMCC's estimate of the load factor, in 1/65535 of the scheme's maximum.
     LoadFactor(u16),
-    /// Sprout's forecast: bytes that may be in flight in each of the next eight 20 ms ticks, cumulative, with the
-    /// number of bytes the receiver has counted.
+    /// Sprout's forecast: bytes that may be in flight in each of the next eight 20 ms ticks, cumulative, with
+    /// the number of bytes the receiver has counted.
     Forecast {
         /// Cumulative deliverable bytes at ticks 1 to 8, in units of one MSS.
         packets: [u16; 8],
@@ -325,9 +331,9 @@ pub struct AckEvent<'a> {
     pub lost: &'a [PacketInfo],
     /// Bytes newly acknowledged.
     pub newly_acked: Bytes,
-    /// Bytes of `newly_acked` by which a window that counts bytes may grow. On QUIC those of packets sent after the last episode
-    /// began, by loss or by CE (RFC 9002 appendix B.5), and all after persistent congestion; on TCP all (Linux asks only for the state).
-    /// Zero in [`RecoveryState::Recovery`].
+    /// Bytes of `newly_acked` by which a window that counts bytes may grow. On QUIC those of packets sent
+    /// after the last episode began, by loss or by CE (RFC 9002 appendix B.5), and all after persistent
+    /// congestion; on TCP all (Linux asks only for the state). Zero in [`RecoveryState::Recovery`].
     pub growth: Bytes,
     /// Bytes newly declared lost.
     pub newly_lost: Bytes,
@@ -353,34 +359,38 @@ pub struct AckEvent<'a> {
     pub receive_times: &'a [ReceiveTime],
     /// What else the scheme's receiver said.
     pub report: ReceiverReport,
-    /// Whether the window was the limit in the last round trip. A window that was not needed must not grow. False, too,
-    /// where TCP's `snd_una` stands still and the host shapes recovery: duplicate ACKs open no window (RFC 5681).
+    /// Whether the window was the limit in the last round trip. A window that was not needed must not grow.
+    /// False, too, where TCP's `snd_una` stands still and the host shapes recovery: duplicate ACKs open no
+    /// window (RFC 5681).
     pub cwnd_limited: bool,
     /// Where the sender stands after this ACK.
     pub recovery: RecoveryState,
 }
 
 impl AckEvent<'_> {
-    /// Returns `true` during fast recovery, in which the window must not grow. After a timeout it grows by slow start
-    /// while losses are repaired (RFC 5681 section 3.1), so in [`RecoveryState::Loss`] this returns `false`.
+    /// Returns `true` during fast recovery, in which the window must not grow. After a timeout it grows by
+    /// slow start while losses are repaired (RFC 5681 section 3.1), so in [`RecoveryState::Loss`] this
+    /// returns `false`.
     #[inline]
     pub fn in_recovery(&self) -> bool {
         self.recovery == RecoveryState::Recovery
     }
 }
 
-/// Where a sender stands between two congestion episodes (Linux 6.12 include/uapi/linux/tcp.h, `enum tcp_ca_state`,
-/// where `Open` is also TCP_CA_Disorder and, unless the host brings the window down, TCP_CA_CWR).
+/// Where a sender stands between two congestion episodes (Linux 6.12 include/uapi/linux/tcp.h,
+/// `enum tcp_ca_state`, where `Open` is also TCP_CA_Disorder and, unless the host brings the window down,
+/// TCP_CA_CWR).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum RecoveryState {
     /// Nothing is being repaired.
     #[default]
     Open,
-    /// Fast recovery: losses, or a CE mark whose reduction the host spreads over a round trip, are being dealt with
-    /// (RFC 6582, RFC 9002 section 7.3.2).
+    /// Fast recovery: losses, or a CE mark whose reduction the host spreads over a round trip, are being
+    /// dealt with (RFC 6582, RFC 9002 section 7.3.2).
     Recovery,
-    /// A retransmission timeout or persistent congestion is being repaired by slow start (RFC 5681 section 3.1,
-    /// RFC 8985 section 6.3, RFC 9002 section 7.6). It lasts until everything that was outstanding then is repaired.
+    /// A retransmission timeout or persistent congestion is being repaired by slow start (RFC 5681
+    /// section 3.1, RFC 8985 section 6.3, RFC 9002 section 7.6). It lasts until everything that was
+    /// outstanding then is repaired.
     Loss,
 }
 
@@ -408,8 +418,8 @@ pub enum Timeout {
     Rto,
     /// QUIC's probe timeout: by itself no sign of congestion (RFC 9002 section 6.2).
     Pto,
-    /// Nothing arrived for so long that the window starts over (RFC 9002 section 7.6). The loss that showed it came as
-    /// `on_loss` just before, if it began an episode, so the threshold has been dealt with.
+    /// Nothing arrived for so long that the window starts over (RFC 9002 section 7.6). The loss that showed
+    /// it came as `on_loss` just before, if it began an episode, so the threshold has been dealt with.
     PersistentCongestion,
 }
 

@@ -18,7 +18,8 @@
 //!    tcp_reno_cong_avoid, does it): otherwise a flow held back by its application would burst later.
 //! D2 a reduction starts from cwnd, not from the bytes in flight, as Linux 6.12 tcp_cong.c,
 //!    tcp_reno_ssthresh, does: D1 keeps the two close.
-//! D3 NewReno's partial ACKs and its inflated window (rfc6582 3.2, steps 2 to 4) are the host's loss recovery.
+//! D3 NewReno's partial ACKs and its inflated window (rfc6582 3.2, steps 2 to 4) are the host's loss
+//! recovery.
 
 use super::window::{self, AdditiveIncrease};
 use super::{AckEvent, Connection, Controller, IdleEvent, LossEvent, SpuriousEvent, Timeout, TimeoutEvent};

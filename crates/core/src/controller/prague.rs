@@ -232,7 +232,8 @@ impl Controller for Prague {
         if event.rtt.sample.is_some() {
             self.srtt = Some(event.rtt.smoothed);
         }
-        // prague 2.4.3: a reaction to CE does not suspend growth; losses do, for what was sent before they were noticed.
+        // prague 2.4.3: a reaction to CE does not suspend growth; losses do, for what was sent before they
+        // were noticed.
         let grown_by = if self.after_loss { event.growth } else { event.newly_acked };
         let unmarked = (grown_by.as_f64() / mss - marked).max(0.0);
         let held_back = event.acked.last().is_some_and(|newest| newest.app_limited) && !event.cwnd_limited;

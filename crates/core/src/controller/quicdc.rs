@@ -1,4 +1,5 @@
-//! QUIC-DC (quicdc): Westwood+ that reacts, besides, when packets begin to queue for too long on their way forward.
+//! QUIC-DC (quicdc): Westwood+ that reacts, besides, when packets begin to queue for too long on their way
+//! forward.
 //!
 //! ```text
 //! OWQD_i  from the receiver's timestamps, see `estimate::one_way_queueing`             quicdc eq.3 to eq.5
@@ -24,11 +25,12 @@
 //!
 //! - D1. The paper's equations are lost in the text at hand; they are what its words say
 //!   (open-questions#X-59).
-//! - D2. One reaction per round trip, whatever it is to: a packet sent before the last reaction says nothing new. The
-//!   paper does not say; without this the window would be set again by every ACK until the queue is gone, while the
-//!   estimate falls (open-questions#X-62).
-//! - D3. A share needs RTT_max, which the paper measured beforehand. Here it is the largest round trip as of the last
-//!   loss, which is what a full buffer shows; before the first loss there is no threshold and no delay event.
+//! - D2. One reaction per round trip, whatever it is to: a packet sent before the last reaction says nothing
+//!   new. The paper does not say; without this the window would be set again by every ACK until the queue is
+//!   gone, while the estimate falls (open-questions#X-62).
+//! - D3. A share needs RTT_max, which the paper measured beforehand. Here it is the largest round trip as of
+//!   the last loss, which is what a full buffer shows; before the first loss there is no threshold and no
+//!   delay event.
 //! - D4. mvfst's Pacer.cpp spaces bursts of at least five packets at cwnd / srtt, checked every 200 us in the
 //!   testbed; the modelled host's QUIC spaces packets at that rate with a credit of ten, or of what the
 //!   flow's `pacing_burst` says. Public code that seems to be the authors' never sets mvfst's pacing rate, so
@@ -62,7 +64,8 @@ struct ThresholdRange;
 parameters! {
     /// QUIC-DC's settings.
     pub struct Config {
-        /// One-way queueing delay that counts as congestion: a time, or a share of the largest less the smallest RTT.
+        /// One-way queueing delay that counts as congestion: a time, or a share of the largest less the
+        /// smallest RTT.
         threshold: Threshold = Threshold::Share(0.5), in ThresholdRange, from "quicdc 5.2";
         /// Whose weight of the old value both stages of the bandwidth filter have: 7/8 or 2/8.
         filter: Filter = Filter::Fast, in .., from "quicdc eq.7";

@@ -1,4 +1,5 @@
-//! RCP's sender (Dukkipati and McKeown, CCR 2006, `dukkipati06`): packets leave at the rate that the routers say.
+//! RCP's sender (Dukkipati and McKeown, CCR 2006, `dukkipati06`): packets leave at the rate that the routers
+//! say.
 //!
 //! ```text
 //! each packet carries:  rate = infinity, rtt = last sample (0 at first)  routers lower the rate to their own
@@ -18,13 +19,18 @@
 //! Rates count bytes at the IP layer, for that is what routers see; pacing counts payload.
 //!
 //! Deviations:
-//! D1 dukkipati06 paces without a window. A sender that hears nothing any more would then go on at R until its timeout, so what is in
+//! D1 dukkipati06 paces without a window. A sender that hears nothing any more would then go on at R until
+//! its timeout, so what is in
 //!    flight is bounded; at the default the bound is out of reach while the queue adds less than one RTT.
-//! D2 dukkipati06's SYN brings the first rate back. Connections start with data here, so the first window leaves as TCP's does.
-//! D3 a loss changes nothing: the routers know. After a timeout one packet is in flight until an ACK brings a rate again.
-//! D4 a header that comes back as sent, with no limit, met no router of RCP's: it changes nothing. Such paths are refused
+//! D2 dukkipati06's SYN brings the first rate back. Connections start with data here, so the first window
+//! leaves as TCP's does.
+//! D3 a loss changes nothing: the routers know. After a timeout one packet is in flight until an ACK brings a
+//! rate again.
+//! D4 a header that comes back as sent, with no limit, met no router of RCP's: it changes nothing. Such paths
+//! are refused
 //!    before a scenario runs, for nobody would slow this sender down on them.
-//! D5 a flow of `rcp-host.cc` whose packets are further apart than its least RTT asks for the rate once per RTT with a packet of 40
+//! D5 a flow of `rcp-host.cc` whose packets are further apart than its least RTT asks for the rate once per
+//! RTT with a packet of 40
 //!    bytes. Here the router's floor of one packet per RTT takes care of that.
 
 use super::{
@@ -227,7 +233,8 @@ mod tests {
         let mut rcp = rcp();
         assert_eq!((rcp.pacing_rate(), rcp.cwnd()), (None, packets(10)));
         told(&mut rcp, 8.416e6);
-        // 8.416 Mbit/s of packets of 1052 bytes are 8 Mbit/s of payload; twice 1 MB/s for 0.1 s are 200 packets.
+        // 8.416 Mbit/s of packets of 1052 bytes are 8 Mbit/s of payload; twice 1 MB/s for 0.1 s are 200
+        // packets.
         assert_eq!(rcp.pacing_rate(), Some(Rate::from_mbps(8)));
         assert_eq!(rcp.cwnd(), packets(200));
     }

@@ -14,7 +14,8 @@ impl Rounds {
         self.next = number + 1;
     }
 
-    /// Whether the ACK of `newest` begins a new round, which lasts until what is now on its way is acknowledged.
+    /// Whether the ACK of `newest` begins a new round, which lasts until what is now on its way is
+    /// acknowledged.
     pub(super) fn acked(&mut self, newest: u64) -> bool {
         if newest < self.end {
             return false;

@@ -1,5 +1,5 @@
-//! What may be ABC's second window: the controllers that answer losses, CE and delay by themselves, whatever routers say. The
-//! [`table`](crate::table) tells which.
+//! What may be ABC's second window: the controllers that answer losses, CE and delay by themselves, whatever
+//! routers say. The [`table`](crate::table) tells which.
 
 use alloc::format;
 use alloc::string::{String, ToString};

@@ -1,5 +1,5 @@
-//! Sprout's sender (Winstein, Sivaraman, Balakrishnan, NSDI 2013): it keeps no more in flight than the receiver forecasts
-//! that the link will carry within 100 ms. The receiver's half is `feedback/sprout.rs`.
+//! Sprout's sender (Winstein, Sivaraman, Balakrishnan, NSDI 2013): it keeps no more in flight than the
+//! receiver forecasts that the link will carry within 100 ms. The receiver's half is `feedback/sprout.rs`.
 //!
 //! ```text
 //! on a forecast F (packets carried by the ends of ticks 1 to 8, each with probability 95 %):
@@ -14,11 +14,11 @@
 //! | delay budget | `budget` | ticks | 5 (100 ms) | winstein13 3.5 |
 //! | pause announced | `pause` | time | 50 ms | the authors' `sproutbt2.cc` |
 //!
-//! Deviations: D1 `queue` shrinks by what the forecast says of each tick; the authors' code takes the cumulative value
-//! each time and so forgets its queue faster (`drain=cumulative`). D2 heartbeats are full packets, for want of smaller
-//! ones; the queue estimate leaves them out, as theirs hardly count, and at most four of them leave while the receiver
-//! counts nothing, so that an outage does not fill the buffer with them. D3 lost packets are sent again by the host;
-//! Sprout itself does not repair.
+//! Deviations: D1 `queue` shrinks by what the forecast says of each tick; the authors' code takes the
+//! cumulative value each time and so forgets its queue faster (`drain=cumulative`). D2 heartbeats are full
+//! packets, for want of smaller ones; the queue estimate leaves them out, as theirs hardly count, and at most
+//! four of them leave while the receiver counts nothing, so that an outage does not fill the buffer with
+//! them. D3 lost packets are sent again by the host; Sprout itself does not repair.
 
 use super::{
     AckEvent, Connection, Controller, LossEvent, ReceiverReport, Recovery, SendDirective, SendEvent,

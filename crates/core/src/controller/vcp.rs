@@ -1,5 +1,5 @@
-//! VCP, the Variable-structure congestion Control Protocol (Xia et al., SIGCOMM 2005, `xia05`): the router says low load, high load or
-//! overload, and each answer is another control law.
+//! VCP, the Variable-structure congestion Control Protocol (Xia et al., SIGCOMM 2005, `xia05`): the router
+//! says low load, high load or overload, and each answer is another control law.
 //!
 //! ```text
 //! low:        w(t + T) = w(t) (1 + xi_s)       xi_s = (1 + xi)^(T / t_rho) - 1,  xi = kappa (1 - 0.8) / 0.8     xia05 eq.3, 3.3
@@ -24,13 +24,13 @@
 //!
 //! # Deviations
 //!
-//! - D1. `freeze=overload` is the authors' simulator: in the frozen time and in the round trip after it only the answer to overload is
-//!   replaced, so a lower load is followed at once.
-//! - D2. The authors' simulator scales alpha by t_d = 100 ms (`ai_rtt=100ms`), as if T were at least 20 ms in one of the two factors, and
-//!   linearly beyond 500 ms. Neither bound is kept.
+//! - D1. `freeze=overload` is the authors' simulator: in the frozen time and in the round trip after it only
+//!   the answer to overload is replaced, so a lower load is followed at once.
+//! - D2. The authors' simulator scales alpha by t_d = 100 ms (`ai_rtt=100ms`), as if T were at least 20 ms in
+//!   one of the two factors, and linearly beyond 500 ms. Neither bound is kept.
 //! - D3. It also paces windows of at most 64 packets over long round trips. The host sends as ACKs come.
-//! - D4. The code of the highest load of an ACK's packets counts, see `feedback/explicit.rs`. A flow whose path has no VCP router hears of
-//!   low load only, and of losses.
+//! - D4. The code of the highest load of an ACK's packets counts, see `feedback/explicit.rs`. A flow whose
+//!   path has no VCP router hears of low load only, and of losses.
 
 use super::load::{LoadWindow, window_methods};
 use super::{

@@ -152,8 +152,8 @@ impl Vegas {
     // Linux 6.12 tcp_vegas.c, tcp_vegas_cong_avoid
     fn compare(&mut self, acked: Bytes, newest_rtt: Duration) {
         let cwnd_pkts = self.cwnd.as_f64() / self.mss.as_f64();
-        // brakmo95 3.2: the packet whose ACK ends the round is the first one sent in it. In a round of slow start that
-        // held, it alone has seen what the round before left in the queue.
+        // brakmo95 3.2: the packet whose ACK ends the round is the first one sent in it. In a round of slow
+        // start that held, it alone has seen what the round before left in the queue.
         let rtt = if self.alternates() { newest_rtt } else { self.round_rtt };
         let (rtt_s, base_rtt_s) = (rtt.as_secs_f64(), self.base_rtt.as_secs_f64());
         // brakmo95 3.2

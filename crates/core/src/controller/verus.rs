@@ -1,5 +1,5 @@
-//! Verus (Zaki, Poetsch, Chen, Subramanian, Goerg, "Adaptive Congestion Control for Unpredictable Cellular Networks",
-//! SIGCOMM 2015).
+//! Verus (Zaki, Poetsch, Chen, Subramanian, Goerg, "Adaptive Congestion Control for Unpredictable Cellular
+//! Networks", SIGCOMM 2015).
 //!
 //! ```text
 //! every epoch of 5 ms, D: the largest delay of its ACKs, or the time since the last one where there were none:
@@ -28,13 +28,14 @@
 //! | rho | `smoothing` | log10 | 2 | Verus `verus_server.cpp` |
 //! | - | `slow_start_delay` | time | 500 ms | Verus `verus.hpp` |
 //!
-//! Deviations: D1 the curve is a P-spline; the authors use ALGLIB's penalised regression spline with the same knots and
-//! weight. D2 losses are the host's, by SACK and timers; the authors wait 150 ms for a missing packet. D3 the delay is
-//! that of the newest packet of each ACK, so that delayed ACKs do not count as queueing. D4 the authors' timeout of five
-//! delays is the host's. D5 before there is a curve, a delay that no point exceeds is lowered by delta_2 until one does,
-//! as in the code, whose recursion does not end where no point does: then the window is one. D6 a window beyond twice the
-//! largest met is not believed; the code believes up to 40,000 packets, and only a full socket buffer stops it. D7 what an
-//! application left unused is at most W; the authors' program always has data, so theirs has no such case.
+//! Deviations: D1 the curve is a P-spline; the authors use ALGLIB's penalised regression spline with the same
+//! knots and weight. D2 losses are the host's, by SACK and timers; the authors wait 150 ms for a missing
+//! packet. D3 the delay is that of the newest packet of each ACK, so that delayed ACKs do not count as
+//! queueing. D4 the authors' timeout of five delays is the host's. D5 before there is a curve, a delay that
+//! no point exceeds is lowered by delta_2 until one does, as in the code, whose recursion does not end where
+//! no point does: then the window is one. D6 a window beyond twice the largest met is not believed; the code
+//! believes up to 40,000 packets, and only a full socket buffer stops it. D7 what an application left unused
+//! is at most W; the authors' program always has data, so theirs has no such case.
 
 mod profile;
 

@@ -28,15 +28,16 @@
 //! | - | `initial_rate` | rate | 1.2 Mbit/s | PCC-Uspace `pcc.h` |
 //! | - | `min_rate` | rate | 100 kbit/s | PCC-Uspace `pcc.h` |
 //!
-//! Deviations: D1 falling RTTs are not rewarded (`gradient=signed` does that): the utility of the authors' later code, which
-//! treats a negative slope as none. D2 an MI lasts until it has at least 10 packets, as in the authors' WebRTC port:
-//! a regression over fewer means nothing. D3 a pair in which the slower MI lost more is measured once more before it is
-//! believed; the paper gives the idea without a rule, this is the one of the same port. D4 the slope is taken over the
-//! newest packet of each ACK, so that delayed ACKs do not look like queues. D5 nothing bounds what is in flight, as in
-//! the source, whose window is 100,000 packets; a timeout is then the only way out of an outage. D6 a timeout is one only
-//! if nothing was acknowledged for an RTT. TCP's also fires when a retransmission is lost while ACKs flow; then the
-//! intervals under way, whose losses it misstates, are dropped and the rate stays. D7 `variant=kernel` is another
-//! controller, imitated in `vivace/kernel.rs`, where K1 to K11 say how it differs; the table above is for the default.
+//! Deviations: D1 falling RTTs are not rewarded (`gradient=signed` does that): the utility of the authors'
+//! later code, which treats a negative slope as none. D2 an MI lasts until it has at least 10 packets, as in
+//! the authors' WebRTC port: a regression over fewer means nothing. D3 a pair in which the slower MI lost
+//! more is measured once more before it is believed; the paper gives the idea without a rule, this is the one
+//! of the same port. D4 the slope is taken over the newest packet of each ACK, so that delayed ACKs do not
+//! look like queues. D5 nothing bounds what is in flight, as in the source, whose window is 100,000 packets;
+//! a timeout is then the only way out of an outage. D6 a timeout is one only if nothing was acknowledged for
+//! an RTT. TCP's also fires when a retransmission is lost while ACKs flow; then the intervals under way,
+//! whose losses it misstates, are dropped and the rate stays. D7 `variant=kernel` is another controller,
+//! imitated in `vivace/kernel.rs`, where K1 to K11 say how it differs; the table above is for the default.
 
 use super::{
     AckEvent, Connection, Controller, LossEvent, Recovery, SendDirective, SendEvent, SpuriousEvent,

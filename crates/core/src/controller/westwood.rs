@@ -25,7 +25,8 @@
 //!    tcp_westwood.c, westwood_acked_count, reconstructs from duplicate ACKs.
 //! D3 after a timeout RTT_min starts over with the next sample, as in Linux 6.12 tcp_westwood.c,
 //!    tcp_westwood_event.
-//! D4 the filter of the QUIC-DC authors is `filter=fast`. The paper's formula is lost; the weights are those of code that
+//! D4 the filter of the QUIC-DC authors is `filter=fast`. The paper's formula is lost; the weights are those
+//! of code that
 //!    seems to be theirs (open-questions#X-60).
 
 use super::window::{self, AdditiveIncrease};
@@ -158,7 +159,8 @@ impl Westwood {
         Bytes(pipe_bytes as u64).max(Bytes(2 * self.mss.0))
     }
 
-    /// Reacts to congestion that is no loss, and so never a mistake to be taken back: the window becomes the pipe.
+    /// Reacts to congestion that is no loss, and so never a mistake to be taken back: the window becomes the
+    /// pipe.
     pub(super) fn reduce(&mut self) {
         self.reduce_to(self.pipe());
         self.cwnd = self.cwnd.min(self.ssthresh);

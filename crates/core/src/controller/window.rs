@@ -3,10 +3,10 @@
 use super::IdleEvent;
 use crate::units::Bytes;
 
-/// What is left of the window after an idle period, and the slow-start threshold that goes with it: the window is
-/// halved once for every retransmission timeout that passed, but not below the restart window, and the threshold
-/// remembers three quarters of what the window was (RFC 2861 section 3, as Linux 6.12 tcp_output.c,
-/// tcp_cwnd_restart, does it; RFC 5681 section 4.1 would go to the restart window at once).
+/// What is left of the window after an idle period, and the slow-start threshold that goes with it: the
+/// window is halved once for every retransmission timeout that passed, but not below the restart window, and
+/// the threshold remembers three quarters of what the window was (RFC 2861 section 3, as Linux 6.12
+/// tcp_output.c, tcp_cwnd_restart, does it; RFC 5681 section 4.1 would go to the restart window at once).
 pub(super) fn restarted(cwnd: Bytes, ssthresh: Bytes, initial: Bytes, event: &IdleEvent) -> (Bytes, Bytes) {
     let restart = initial.min(cwnd);
     let mut left = cwnd;
@@ -18,14 +18,16 @@ pub(super) fn restarted(cwnd: Bytes, ssthresh: Bytes, initial: Bytes, event: &Id
     (left.max(restart), ssthresh.max(Bytes(cwnd.0 / 4 * 3)))
 }
 
-/// Slow start: the window grows by what was acknowledged, up to the threshold. Returns what is left of `acked`.
+/// Slow start: the window grows by what was acknowledged, up to the threshold. Returns what is left of
+/// `acked`.
 pub(super) fn slow_start(cwnd: &mut Bytes, ssthresh: Bytes, acked: Bytes) -> Bytes {
     let growth = acked.min(ssthresh.saturating_sub(*cwnd));
     *cwnd += growth;
     acked - growth
 }
 
-/// Additive increase by byte counting: one packet for each window of acknowledged bytes (RFC 3465 section 2.1).
+/// Additive increase by byte counting: one packet for each window of acknowledged bytes (RFC 3465
+/// section 2.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct AdditiveIncrease {
     /// Acknowledged bytes not yet turned into growth.

@@ -1,4 +1,5 @@
-//! XCP's sender (Katabi, Handley, Rohrs, SIGCOMM 2002, `katabi02`): the window changes by what the routers say.
+//! XCP's sender (Katabi, Handley, Rohrs, SIGCOMM 2002, `katabi02`): the window changes by what the routers
+//! say.
 //!
 //! ```text
 //! each packet carries:  H_cwnd = cwnd, H_rtt = srtt (0 at first),
@@ -16,9 +17,11 @@
 //! Headers count bytes at the IP layer, for that is what routers see; the window counts payload.
 //!
 //! Deviations:
-//! D1 the window does not grow while it is not the limit, nor during a fast recovery, as that of any TCP here; a flow that
+//! D1 the window does not grow while it is not the limit, nor during a fast recovery, as that of any TCP
+//! here; a flow that
 //!    has nothing to send asks for nothing, so that its share goes to the others.
-//! D2 a header that comes back as asked, without limit, met no router of XCP's: it opens no window. katabi02 8.2 has the sender
+//! D2 a header that comes back as asked, without limit, met no router of XCP's: it opens no window.
+//! katabi02 8.2 has the sender
 //!    revert to TCP on such paths; here a scenario with one is refused before it runs.
 //! D3 XCPw (abc20 7.3) is this sender with another router.
 

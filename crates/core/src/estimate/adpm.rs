@@ -1,8 +1,9 @@
 //! Adaptive deterministic packet marking (andrew06): a number in single bits of many packets.
 //!
-//! Routers and receiver compute the same hash h of a packet. A router marks the packets whose hash lies below its value, so a marked
-//! packet is a lower bound on the largest value along the path, and an unmarked one an upper bound. After n packets whose hashes are
-//! spread evenly the value is known to about 1/n, and a value that does not change is known ever better.
+//! Routers and receiver compute the same hash h of a packet. A router marks the packets whose hash lies below
+//! its value, so a marked packet is a lower bound on the largest value along the path, and an unmarked one an
+//! upper bound. After n packets whose hashes are spread evenly the value is known to about 1/n, and a value
+//! that does not change is known ever better.
 //!
 //! ```text
 //! router:     f >= u: 11;   else f > h: 01;   else leave as it is          bmcc II-A
@@ -10,8 +11,8 @@
 //!             10 and h < f^, or 01 and h > f^: f^ = h
 //! ```
 //!
-//! The hash of bmcc puts a quarter of the packets into (eta_0, eta), a quarter into (eta, 1) and half into (1, u). Within a band it is
-//! taken to be even, and the bands to lie in that order (open-questions#X-72):
+//! The hash of bmcc puts a quarter of the packets into (eta_0, eta), a quarter into (eta, 1) and half into
+//! (1, u). Within a band it is taken to be even, and the bands to lie in that order (open-questions#X-72):
 //!
 //! ```text
 //! r = the 16 bits of the packet in reverse order / 2^16                     bmcc II-A, the IPid
@@ -20,9 +21,9 @@
 //! else:      h = 1 + (u - 1) (2 r - 1)
 //! ```
 //!
-//! Reversing the bits of a counter makes any 2^k packets in a row lie evenly. With `bits` below 16 only that many of them are used: the
-//! hash takes 2^bits values, and the estimate stays as coarse, however many packets come. That is static deterministic marking
-//! (thommes06), and with 3 bits the resolution of UNO.
+//! Reversing the bits of a counter makes any 2^k packets in a row lie evenly. With `bits` below 16 only that
+//! many of them are used: the hash takes 2^bits values, and the estimate stays as coarse, however many
+//! packets come. That is static deterministic marking (thommes06), and with 3 bits the resolution of UNO.
 
 use crate::ecn::Ecn;
 
@@ -92,7 +93,8 @@ impl Estimate {
         self.value = self.layout.eta_0;
     }
 
-    /// A packet arrived. With `ce_is_overload` 11 says that the value is at least u; without, that it is at least 1.
+    /// A packet arrived. With `ce_is_overload` 11 says that the value is at least u; without, that it is at
+    /// least 1.
     pub fn on_packet(&mut self, ecn: Ecn, hash16: u16, ce_is_overload: bool) {
         let h = self.layout.hash(hash16);
         // bmcc II-B
@@ -146,8 +148,8 @@ mod tests {
         assert!((LAYOUT.hash(3) - 1.1).abs() < 1e-12);
     }
 
-    /// B-U6: the resolution is 1/n of the range that the packets cover: n/4 of them lie in a band 0.6 wide, n/4 in one of 0.25, n/2 in
-    /// one of 0.2. Up to all 2^16 values.
+    /// B-U6: the resolution is 1/n of the range that the packets cover: n/4 of them lie in a band 0.6 wide,
+    /// n/4 in one of 0.25, n/2 in one of 0.2. Up to all 2^16 values.
     #[test]
     fn n_packets_in_a_row_tell_a_value_to_one_in_n() {
         let mut random = Random::stream(3, "adpm");
@@ -172,8 +174,8 @@ mod tests {
         }
     }
 
-    /// B-U6: the mean square error lies orders of magnitude below that of random marking with as many packets, whose variance is at
-    /// least p (1 - p) / n, and below static marking with 3 bits.
+    /// B-U6: the mean square error lies orders of magnitude below that of random marking with as many
+    /// packets, whose variance is at least p (1 - p) / n, and below static marking with 3 bits.
     #[test]
     fn errs_far_less_than_random_and_static_marking() {
         let mut random = Random::stream(4, "adpm");

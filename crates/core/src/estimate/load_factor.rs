@@ -1,5 +1,6 @@
-//! The load factor of a link (xia05 3.1; bmcc eq.1): what arrives, and a share of what waits, over what the link could have
-//! carried. Its quantisation to sixteen levels is here too, because routers write it and senders read it.
+//! The load factor of a link (xia05 3.1; bmcc eq.1): what arrives, and a share of what waits, over what the
+//! link could have carried. Its quantisation to sixteen levels is here too, because routers write it and
+//! senders read it.
 //!
 //! ```text
 //! f(k) = (lambda + kappa_1 q_av) / (gamma C t_p)            for each interval k of length t_p      bmcc eq.1
@@ -21,12 +22,13 @@
 //!
 //! # Deviations
 //!
-//! - D1. The authors' simulator averages the samples of an interval and filters once per interval, with weight 1/4 for the new one.
-//!   Twenty samples at a = 0.875 keep 7 % of the value before; one step at 3/4 keeps 75 %. The papers' text is followed.
-//! - D2. A link that could carry nothing in an interval has a load of [`LoadFactor::MOST`] if anything waited or came, and of 0
-//!   otherwise.
-//! - D3. Intervals and samples lie on a grid from the start of the run, the same for every router. Those that nothing happened in are
-//!   caught up with at the next packet, each at the time it was due.
+//! - D1. The authors' simulator averages the samples of an interval and filters once per interval, with
+//!   weight 1/4 for the new one. Twenty samples at a = 0.875 keep 7 % of the value before; one step at 3/4
+//!   keeps 75 %. The papers' text is followed.
+//! - D2. A link that could carry nothing in an interval has a load of [`LoadFactor::MOST`] if anything waited
+//!   or came, and of 0 otherwise.
+//! - D3. Intervals and samples lie on a grid from the start of the run, the same for every router. Those that
+//!   nothing happened in are caught up with at the next packet, each at the time it was due.
 
 use crate::queue::LinkView;
 use crate::time::{Duration, Time};

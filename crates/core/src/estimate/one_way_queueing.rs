@@ -1,4 +1,5 @@
-//! How long a packet queued on its way forward, from the receiver's timestamps, by clocks that were never set alike.
+//! How long a packet queued on its way forward, from the receiver's timestamps, by clocks that were never set
+//! alike.
 //!
 //! ```text
 //! OWD_i  = r_i - s_i                             by two clocks, so with their offset                quicdc eq.3
@@ -18,22 +19,24 @@
 //! | - | `baseline` | choice | bounded | D2 |
 //! | - | `horizon` | time | none | D3 |
 //!
-//! Clock offset falls out of the differences. *Clock skew* does not: at 50 ppm a receiver's fast clock adds 5 ms to the
-//! sum in 100 s, which would pass for a queue. The bound takes it out by the one clock that measures both ends of an
-//! interval: no packet queued forward for longer than its whole round trip was above the smallest one, so what the sum
-//! says beyond RTT_i - RTT_min is the clocks' doing, and the baseline moves by it. The same goes for a clock that is set
-//! forward; one that is set back lowers OWD below the baseline, and the baseline follows. The error that is left is the
-//! skew since the last packet whose round trip was forward queueing only; a queue on the way back loosens the bound,
-//! it never tightens it.
+//! Clock offset falls out of the differences. *Clock skew* does not: at 50 ppm a receiver's fast clock adds 5
+//! ms to the sum in 100 s, which would pass for a queue. The bound takes it out by the one clock that
+//! measures both ends of an interval: no packet queued forward for longer than its whole round trip was above
+//! the smallest one, so what the sum says beyond RTT_i - RTT_min is the clocks' doing, and the baseline moves
+//! by it. The same goes for a clock that is set forward; one that is set back lowers OWD below the baseline,
+//! and the baseline follows. The error that is left is the skew since the last packet whose round trip was
+//! forward queueing only; a queue on the way back loosens the bound, it never tightens it.
 //!
 //! # Deviations
 //!
-//! - D1. Only packets that arrive in order count: the delay of one that was overtaken is not the queue's. Packets nobody
-//!   reports are missing from the sum without changing it: what is left telescopes.
-//! - D2. The paper's sum has no bound, and the paper does not say what becomes of negative sums: `baseline=minimum` is
-//!   the sum kept at zero or above, `baseline=first` the sum of eq. 5 to the letter. Code seen in public derivatives of
-//!   mvfst subtracts a slow average of the variations instead, which takes a part of every real queue for skew.
-//! - D3. The paper says nothing of routes that change. `horizon` lets RTT_min be forgotten, and with it the baseline.
+//! - D1. Only packets that arrive in order count: the delay of one that was overtaken is not the queue's.
+//!   Packets nobody reports are missing from the sum without changing it: what is left telescopes.
+//! - D2. The paper's sum has no bound, and the paper does not say what becomes of negative sums:
+//!   `baseline=minimum` is the sum kept at zero or above, `baseline=first` the sum of eq. 5 to the letter.
+//!   Code seen in public derivatives of mvfst subtracts a slow average of the variations instead, which takes
+//!   a part of every real queue for skew.
+//! - D3. The paper says nothing of routes that change. `horizon` lets RTT_min be forgotten, and with it the
+//!   baseline.
 
 use super::windowed_min::WindowedMin;
 use crate::controller::{AckEvent, ReceiveTime};
@@ -86,9 +89,11 @@ impl OneWayQueueing {
         self.rtt_min.map(|filter| Duration::from_nanos(filter.get()))
     }
 
-    /// Takes in what an ACK reports, and calls `visit` with each packet that arrived in order and its queueing delay.
+    /// Takes in what an ACK reports, and calls `visit` with each packet that arrived in order and its
+    /// queueing delay.
     pub fn on_ack(&mut self, event: &AckEvent<'_>, mut visit: impl FnMut(&ReceiveTime, Duration)) {
-        // The ACK's delay is that of the largest packet newly acknowledged, and there is a sample only if it is.
+        // The ACK's delay is that of the largest packet newly acknowledged, and there is a sample only if it
+        // is.
         let reference =
             event.rtt.sample.and(event.acked.last()).and_then(|largest| {
                 event.receive_times.iter().find(|packet| packet.number == largest.number)
@@ -97,8 +102,9 @@ impl OneWayQueueing {
             let waited = reference?.received_at.since(packet.received_at);
             Some(event.now.since(packet.sent_at).saturating_sub(event.ack_delay).saturating_sub(waited))
         };
-        // It bounds the packets of this ACK, too. No other packet's round trip may count: the receiver's clock is in the
-        // time it waited, and a clock set forward in between would make it the smallest for good.
+        // It bounds the packets of this ACK, too. No other packet's round trip may count: the receiver's
+        // clock is in the time it waited, and a clock set forward in between would make it the smallest for
+        // good.
         if let Some(rtt) = reference.and_then(round_trip) {
             self.note_rtt(event.now.as_nanos(), rtt.as_nanos());
         }

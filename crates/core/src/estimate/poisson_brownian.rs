@@ -1,5 +1,5 @@
-//! The rate of a link that delivers packets as a Poisson process whose rate wanders (winstein13 section 3): a Bayesian
-//! filter over 256 rates, and cautious forecasts of what will be delivered.
+//! The rate of a link that delivers packets as a Poisson process whose rate wanders (winstein13 section 3): a
+//! Bayesian filter over 256 rates, and cautious forecasts of what will be delivered.
 //!
 //! ```text
 //! rate_i = i max_rate / 255;   all equally likely at first.  Every tick of tau:
@@ -16,8 +16,8 @@
 //! independent  T_h(i, .) = D_0(i, .) * ... * D_{h-1}(i, .),    D_t(i, .) = sum_j A^t(i, j) Poisson(rate_j tau)
 //! ```
 //!
-//! The first follows the rate from tick to tick; the second, in the authors' code, treats the ticks as independent and
-//! so is a little bolder. A forecast is then, for each h, a search over sums of 256 products.
+//! The first follows the rate from tick to tick; the second, in the authors' code, treats the ticks as
+//! independent and so is a little bolder. A forecast is then, for each h, a search over sums of 256 products.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -29,7 +29,8 @@ use crate::time::Duration;
 pub const RATES: usize = 256;
 /// Ticks forecast.
 pub const HORIZON: usize = 8;
-/// Most packets told apart in one tick when forecasting: a Poisson count of mean 20 exceeds it once in 10^4 ticks.
+/// Most packets told apart in one tick when forecasting: a Poisson count of mean 20 exceeds it once in 10^4
+/// ticks.
 const MOST: usize = 40;
 /// Most packets told apart when observing.
 const MOST_OBSERVED: usize = 64;

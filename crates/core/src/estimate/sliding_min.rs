@@ -1,5 +1,5 @@
-//! Minimum over a sliding window of time, exact. Adding and asking cost O(1) amortised; the window may change from call to
-//! call, but a wider one does not bring back what a narrower one forgot.
+//! Minimum over a sliding window of time, exact. Adding and asking cost O(1) amortised; the window may change
+//! from call to call, but a wider one does not bring back what a narrower one forgot.
 
 use alloc::collections::VecDeque;
 

@@ -2,8 +2,9 @@
 //!
 //! T divides even while the run is younger than T: a few packets are not a high rate (open-questions#X-5).
 //!
-//! Adding and asking cost O(1) amortised. A ring holds one entry per instant at which something passed, so a burst is
-//! one entry; it stops growing once it holds the largest number of instants that ever fell in one window.
+//! Adding and asking cost O(1) amortised. A ring holds one entry per instant at which something passed, so a
+//! burst is one entry; it stops growing once it holds the largest number of instants that ever fell in one
+//! window.
 
 use alloc::collections::VecDeque;
 

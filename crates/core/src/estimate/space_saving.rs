@@ -1,4 +1,5 @@
-//! Space-Saving (Metwally, Agrawal, El Abbadi 2005): which of many keys weigh most, with m counters and no more.
+//! Space-Saving (Metwally, Agrawal, El Abbadi 2005): which of many keys weigh most, with m counters and no
+//! more.
 //!
 //! ```text
 //! weight w of a key that has a counter:     count += w
@@ -9,12 +10,12 @@
 //! a key that weighs more than N / m has a counter                                        metwally05 theorem 3.5
 //! ```
 //!
-//! N is the sum of all weights. Everything is linear in the weights, so the bounds outlive [`SpaceSaving::scale`], which
-//! makes the past count less.
+//! N is the sum of all weights. Everything is linear in the weights, so the bounds outlive
+//! [`SpaceSaving::scale`], which makes the past count less.
 //!
-//! A weight costs one look-up in a table of fixed size, and O(log m) at most to find the counter's new place in a heap;
-//! memory is O(m), taken when it is made. Deviation: the paper keeps counters of equal count in buckets, which gives O(1)
-//! for weights of one, but weights here are bytes.
+//! A weight costs one look-up in a table of fixed size, and O(log m) at most to find the counter's new place
+//! in a heap; memory is O(m), taken when it is made. Deviation: the paper keeps counters of equal count in
+//! buckets, which gives O(1) for weights of one, but weights here are bytes.
 
 use alloc::vec;
 use alloc::vec::Vec;

@@ -1,10 +1,11 @@
 //! Maximum over a sliding window in constant space: Kathleen Nichols' filter, as in Linux 6.12 win_minmax.c.
 //!
-//! It keeps the best, second best and third best sample of three successive parts of the window. When the best one
-//! leaves the window, the second best takes its place. The answer is exact while samples fall or rise steadily, and
-//! otherwise forgets no sample earlier than the window says.
+//! It keeps the best, second best and third best sample of three successive parts of the window. When the
+//! best one leaves the window, the second best takes its place. The answer is exact while samples fall or
+//! rise steadily, and otherwise forgets no sample earlier than the window says.
 
-/// The maximum of the samples of the last `window` ticks of any clock that never runs backwards: rounds, nanoseconds.
+/// The maximum of the samples of the last `window` ticks of any clock that never runs backwards: rounds,
+/// nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct WindowedMax {
     /// Best, second and third best: (when, value).
@@ -72,8 +73,8 @@ mod tests {
     }
 
     proptest! {
-        /// Never above the true maximum of what was seen, never below the newest sample, and no sample outlives the
-        /// window.
+        /// Never above the true maximum of what was seen, never below the newest sample, and no sample
+        /// outlives the window.
         #[test]
         fn stays_between_the_newest_sample_and_the_true_maximum(
             steps in prop::collection::vec((0_u64..4, 0_u64..1000), 1..200),

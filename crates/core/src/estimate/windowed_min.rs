@@ -1,5 +1,6 @@
-//! Minimum over a sliding window in constant space: [`WindowedMax`] upside down. The answer is never below the true
-//! minimum of the window, never above the newest sample, and exact while samples rise or fall steadily.
+//! Minimum over a sliding window in constant space: [`WindowedMax`] upside down. The answer is never below
+//! the true minimum of the window, never above the newest sample, and exact while samples rise or fall
+//! steadily.
 
 use super::windowed_max::WindowedMax;
 

@@ -16,8 +16,8 @@
 //!
 //! # Deviations
 //!
-//! - D1. The ACE field counts packets modulo 8, and the option carries bytes modulo 2^24; here neither wraps: the sender's way
-//!   of undoing it (rfc9768 A.2) is for paths that lose more ACKs than an experiment does.
+//! - D1. The ACE field counts packets modulo 8, and the option carries bytes modulo 2^24; here neither wraps:
+//!   the sender's way of undoing it (rfc9768 A.2) is for paths that lose more ACKs than an experiment does.
 //! - D2. Every ACK carries the option.
 //! - D3. Marks other than CE are counted too, for encodings that have them.
 

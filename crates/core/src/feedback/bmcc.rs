@@ -1,4 +1,5 @@
-//! BMCC's receiver (bmcc II-B, II-E): an estimate of the load factor from the marks of many packets, sent back in a TCP option.
+//! BMCC's receiver (bmcc II-B, II-E): an estimate of the load factor from the marks of many packets, sent
+//! back in a TCP option.
 //!
 //! ```text
 //! f^ = u on 11; h on 10 with h < f^, and on 01 with h > f^            bmcc II-B, `estimate/adpm.rs`
@@ -7,7 +8,8 @@
 //! on ACKs 1, 3, 6, 10, ... since the change
 //! ```
 //!
-//! The option is 16 bits, in 1/65535 of u, rounded up. If f^ changes every n ACKs, about sqrt(2 n) of them carry it.
+//! The option is 16 bits, in 1/65535 of u, rounded up. If f^ changes every n ACKs, about sqrt(2 n) of them
+//! carry it.
 //!
 //! | symbol | field | unit | default | source |
 //! |---|---|---|---|---|
@@ -20,11 +22,12 @@
 //!
 //! - D1. f^ starts over at eta_0 after `forget` without a packet: the paper's estimate would last for ever
 //!   (open-questions#X-52).
-//! - D2. The paper acknowledges every packet. Under delayed ACKs an ACK says what f^ is then, and an option is at most one packet later
-//!   than it could be; CE alone is flushed at once, as DCTCP has it.
-//! - D3. With `coexist` 11 is an AQM's mark (bmcc VI), which has taken the place of what the packet said of the load. It is read as
-//!   f^ >= 1. Were it not, f^ would stand still at whatever it was while every packet is marked, and if that was low load, the window
-//!   would triple between two decreases: on 45 Mbit/s beside NewReno the flow kept the AQM marking and lost 4 % of its packets.
+//! - D2. The paper acknowledges every packet. Under delayed ACKs an ACK says what f^ is then, and an option
+//!   is at most one packet later than it could be; CE alone is flushed at once, as DCTCP has it.
+//! - D3. With `coexist` 11 is an AQM's mark (bmcc VI), which has taken the place of what the packet said of
+//!   the load. It is read as f^ >= 1. Were it not, f^ would stand still at whatever it was while every packet
+//!   is marked, and if that was low load, the window would triple between two decreases: on 45 Mbit/s beside
+//!   NewReno the flow kept the AQM marking and lost 4 % of its packets.
 
 use super::delayed::{self, Delayed};
 use super::{AckAction, Arrival, Echo, Feedback, Receiver};

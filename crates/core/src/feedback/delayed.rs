@@ -1,5 +1,5 @@
-//! Delayed ACKs with the mark echoed: an ACK for every m packets (RFC 5681 section 4.2), and, where marks matter, the
-//! state machine of DCTCP that ABC borrows (abc20 section 6; RFC 8257 section 3.2).
+//! Delayed ACKs with the mark echoed: an ACK for every m packets (RFC 5681 section 4.2), and, where marks
+//! matter, the state machine of DCTCP that ABC borrows (abc20 section 6; RFC 8257 section 3.2).
 //!
 //! ```text
 //! packet with the mark of the batch:   count it; the m-th sends an ACK
@@ -18,7 +18,8 @@
 //!    bytes (open-questions#X-10).
 //! D2 packets count towards m whatever their size; RFC 5681 and Linux 6.12 tcp_input.c, __tcp_ack_snd_check,
 //!    count full-sized ones.
-//! D3 the ACK of a change speaks for the batch before it. RFC 8257 and the ABC paper send one with the new state: that
+//! D3 the ACK of a change speaks for the batch before it. RFC 8257 and the ABC paper send one with the new
+//! state: that
 //!    is `on_change=ack`, which sends both, as Linux 6.12 tcp_dctcp.h, dctcp_ece_ack_update, does, since
 //!    4.18.
 
@@ -57,7 +58,8 @@ parameters! {
         echo: Option<EchoMode> = None, in .., from "abc20 4.2";
         /// What a change of mark sends.
         on_change: OnChange = OnChange::Flush, in .., from "rfc8257 3.2";
-        /// Whether the sender is told when each packet arrived, as `receive_times` does: what QUIC-DC needs as ABC's other window.
+        /// Whether the sender is told when each packet arrived, as `receive_times` does: what QUIC-DC needs
+        /// as ABC's other window.
         receive_times: bool = false, in .., from "not in abc20";
     }
 }
@@ -161,7 +163,8 @@ mod tests {
         Delayed::new(config, &Receiver { encoding: Encoding::Abc, ack_every, mss: Bytes(1000) })
     }
 
-    /// The ACKs these packets cause: after which packet, how many packets each covers, and the state it echoes.
+    /// The ACKs these packets cause: after which packet, how many packets each covers, and the state it
+    /// echoes.
     fn acks(receiver: &mut Delayed, packets: &[Ecn]) -> Vec<(usize, u32, Mark)> {
         let (mut acks, mut held) = (Vec::new(), 0);
         for (index, &ecn) in packets.iter().enumerate() {

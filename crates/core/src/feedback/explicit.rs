@@ -1,5 +1,5 @@
-//! The receiver of schemes with a congestion header of their own: ordinary delayed ACKs that carry back what the headers
-//! said.
+//! The receiver of schemes with a congestion header of their own: ordinary delayed ACKs that carry back what
+//! the headers said.
 //!
 //! ```text
 //! XCP's header:   the feedbacks of all packets that an ACK newly covers, added up         (D1)
@@ -13,10 +13,10 @@
 //!
 //! # Deviations
 //!
-//! - D1. katabi02 3.3 copies the header of each packet to its ACK. A delayed ACK would then lose every second grant, so it carries
-//!   the sum, which is what the window changes by either way.
-//! - D2. The VCP paper acknowledges every packet. Under delayed ACKs the higher of two load factors is the one that a sender must not
-//!   miss.
+//! - D1. katabi02 3.3 copies the header of each packet to its ACK. A delayed ACK would then lose every second
+//!   grant, so it carries the sum, which is what the window changes by either way.
+//! - D2. The VCP paper acknowledges every packet. Under delayed ACKs the higher of two load factors is the
+//!   one that a sender must not miss.
 
 use super::delayed::{self, Delayed};
 use super::{AckAction, Arrival, Echo, Feedback, Receiver};

@@ -1,7 +1,8 @@
 //! Receivers: what an ACK must carry, and when it must leave.
 //!
-//! The host reassembles data, keeps SACK ranges and runs the delayed-ACK timer. A [`Feedback`] decides whether a packet
-//! deserves an ACK now, and turns arriving packets into what the ACK says beyond which packets arrived.
+//! The host reassembles data, keeps SACK ranges and runs the delayed-ACK timer. A [`Feedback`] decides
+//! whether a packet deserves an ACK now, and turns arriving packets into what the ACK says beyond which
+//! packets arrived.
 
 use crate::controller::ReceiverReport;
 use crate::ecn::{Ecn, Encoding, Mark};
@@ -56,7 +57,8 @@ pub enum AckAction {
     FlushThenNow,
 }
 
-/// Counters since the connection began: what Accurate ECN (RFC 9768) and QUIC (RFC 9000 section 19.3.2) carry.
+/// Counters since the connection began: what Accurate ECN (RFC 9768) and QUIC (RFC 9000 section 19.3.2)
+/// carry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct MarkTotals {
     /// Packets by kind: accelerate, brake, CE.
@@ -101,7 +103,8 @@ dispatched! {
         /// An ACK leaves now. `flush` is true for the first of the two ACKs of a flush.
         fn on_ack_sent(&mut self, now: Time, flush: bool) -> Echo;
 
-        /// When the receiver wants to send an ACK even though nothing arrives: schemes that report on a clock.
+        /// When the receiver wants to send an ACK even though nothing arrives: schemes that report on a
+        /// clock.
         fn next_report(&self) -> Option<Time> {
             None
         }

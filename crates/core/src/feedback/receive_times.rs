@@ -1,5 +1,5 @@
-//! QUIC's ordinary receiver, which says besides when each packet arrived, by its own clock: what a sender needs to measure
-//! one-way delays.
+//! QUIC's ordinary receiver, which says besides when each packet arrived, by its own clock: what a sender
+//! needs to measure one-way delays.
 //!
 //! ```text
 //! every m-th packet, and what the host calls urgent:   an ACK                            rfc9000 13.2.1, 13.2.2
@@ -15,7 +15,8 @@
 //!
 //! - D1. Times are exact to the nanosecond. On the wire they are microseconds, shifted right by an exponent
 //!   (draft-smith-quic-receive-ts).
-//! - D2. An arrival is reported once: what a lost ACK said stays unsaid. The draft lets a receiver repeat itself.
+//! - D2. An arrival is reported once: what a lost ACK said stays unsaid. The draft lets a receiver repeat
+//!   itself.
 
 use super::{AckAction, Arrival, Echo, Feedback, MarkTotals, Receiver};
 use crate::controller::ReceiverReport;

@@ -1,5 +1,6 @@
-//! The ordinary TCP receiver: delayed ACKs (RFC 5681 section 4.2), and CE echoed until the sender says CWR (RFC 3168
-//! section 6.1.3). It is what Cubic and NewReno meet when they use ECN, and what ABC meets behind a proxy.
+//! The ordinary TCP receiver: delayed ACKs (RFC 5681 section 4.2), and CE echoed until the sender says CWR
+//! (RFC 3168 section 6.1.3). It is what Cubic and NewReno meet when they use ECN, and what ABC meets behind a
+//! proxy.
 //!
 //! ```text
 //! packet with CWR:   stop echoing                                                        rfc3168 6.1.3
@@ -60,7 +61,8 @@ impl Feedback for Rfc3168 {
         }
         match arrival.ecn {
             Ecn::Ce => self.echoing = true,
-            // Behind the proxy an ACK without ECE stands for an accelerate, whatever arrived: the flag has two values.
+            // Behind the proxy an ACK without ECE stands for an accelerate, whatever arrived: the flag has
+            // two values.
             _ if self.encoding == Encoding::AbcProxied => {}
             other => self.unmarked = other,
         }

@@ -1,6 +1,6 @@
-//! Sprout's receiver (Winstein, Sivaraman, Balakrishnan, "Stochastic Forecasts Achieve High Throughput and Low Delay over
-//! Cellular Networks", NSDI 2013): it infers the link's rate from when packets arrive, and forecasts what the link will
-//! carry.
+//! Sprout's receiver (Winstein, Sivaraman, Balakrishnan, "Stochastic Forecasts Achieve High Throughput and
+//! Low Delay over Cellular Networks", NSDI 2013): it infers the link's rate from when packets arrive, and
+//! forecasts what the link will carry.
 //!
 //! ```text
 //! every 20 ms:   evolve the model (estimate/poisson_brownian.rs), observe the packets of the tick, report a forecast
@@ -18,9 +18,10 @@
 //! | - | `confidence` | probability | 0.95 | winstein13 3.3 |
 //! | - | `ticks` | choice | independent | the authors' `processforecaster.cc` |
 //!
-//! Deviations: D1 everything below the newest number counts as arrived or lost at once; the authors wait 10 ms for
-//! reordering, which links here do not do unless asked to. D2 ACKs leave as on any connection besides, for the host's
-//! loss detection; only those at a tick carry a forecast. D3 reports end ten seconds after the last arrival.
+//! Deviations: D1 everything below the newest number counts as arrived or lost at once; the authors wait 10
+//! ms for reordering, which links here do not do unless asked to. D2 ACKs leave as on any connection besides,
+//! for the host's loss detection; only those at a tick carry a forecast. D3 reports end ten seconds after the
+//! last arrival.
 
 use alloc::boxed::Box;
 
@@ -238,8 +239,8 @@ mod tests {
         assert_eq!(unannounced[4], 0, "{unannounced:?}");
     }
 
-    /// receiver.cc: the pause of the packet at 580 ms ends at 630 ms. The empty tick from 620 ms began within it and says
-    /// nothing, that from 640 ms does.
+    /// receiver.cc: the pause of the packet at 580 ms ends at 630 ms. The empty tick from 620 ms began within
+    /// it and says nothing, that from 640 ms does.
     #[test]
     fn a_pause_covers_the_ticks_that_begin_within_it() {
         let mut sprout = receiver();

@@ -1,13 +1,14 @@
-//! ACK thinning: what cable modems, Wi-Fi drivers and satellite gateways do to acknowledgements (RFC 3449 section 5.2).
+//! ACK thinning: what cable modems, Wi-Fi drivers and satellite gateways do to acknowledgements (RFC 3449
+//! section 5.2).
 //!
 //! ```text
 //! 1. of every `every` ACKs of a flow the last passes, the others are dropped
 //! 2. an ACK that passes waits for `hold`; a newer one of its flow takes its place and its time, and it is dropped
 //! ```
 //!
-//! Only packets small enough to be nothing else count as ACKs. Data passes at once; an ACK of its flow that waits goes
-//! before it, so each flow keeps its order. An ACK whose turn in step 1 has not come is dropped even if it was the
-//! flow's last: senders then learn of the end by a timeout, as behind real ones.
+//! Only packets small enough to be nothing else count as ACKs. Data passes at once; an ACK of its flow that
+//! waits goes before it, so each flow keeps its order. An ACK whose turn in step 1 has not come is dropped
+//! even if it was the flow's last: senders then learn of the end by a timeout, as behind real ones.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;

@@ -1,5 +1,6 @@
-//! A cellular base station that sends to its users from queues of their own (abc20 section 5.2; abc17 sections 2 and 6): a channel
-//! per user, a scheduler that shares out resource blocks every millisecond, retransmission, delivery in order.
+//! A cellular base station that sends to its users from queues of their own (abc20 section 5.2; abc17
+//! sections 2 and 6): a channel per user, a scheduler that shares out resource blocks every millisecond,
+//! retransmission, delivery in order.
 //!
 //! ```text
 //! each subframe of 1 ms:  blocks that were not received 8 ms ago are sent again, before anything new
@@ -9,11 +10,12 @@
 //! when it ends:           a user's blocks were received but for a share `bler`; packets whose bytes are all there are handed on, in order
 //! ```
 //!
-//! Channels are in [`channel`], the schedulers in [`scheduler`], the estimator of a user's rate when it is not backlogged in
-//! [`estimator`].
+//! Channels are in [`channel`], the schedulers in [`scheduler`], the estimator of a user's rate when it is
+//! not backlogged in [`estimator`].
 //!
-//! What the statistics call the link's capacity is what all users together would have been given, had all been backlogged, by the same
-//! scheduler and channels. Where some have nothing to send and the scheduler gives their blocks to better channels, more can be carried.
+//! What the statistics call the link's capacity is what all users together would have been given, had all
+//! been backlogged, by the same scheduler and channels. Where some have nothing to send and the scheduler
+//! gives their blocks to better channels, more can be carried.
 //!
 //! | symbol | field | unit | default | source |
 //! |---|---|---|---|---|
@@ -34,13 +36,13 @@
 //!
 //! - D1. Addresses are not modelled: a packet's flow tells its user.
 //! - D2. The literature's values reach from 100 ms to 1.6 s.
-//! - D3. Each attempt at a block fails alike, without the gain of combining it with those before; none is given up, as RLC's
-//!   acknowledged mode would repeat it.
-//! - D4. Headers of RLC, PDCP and MAC, transport block sizes and the time to decode are not modelled: a packet is there when the subframe
-//!   ends that completes it.
+//! - D3. Each attempt at a block fails alike, without the gain of combining it with those before; none is
+//!   given up, as RLC's acknowledged mode would repeat it.
+//! - D4. Headers of RLC, PDCP and MAC, transport block sizes and the time to decode are not modelled: a
+//!   packet is there when the subframe ends that completes it.
 //! - D5. Only this direction: the way back is the flow's own.
-//! - D6. Blocks that a user had no use for are others', so its queue is told of no unused opportunity: ABC's bucket is kept while nothing
-//!   waits, whatever `token_idle` says, and `load=busy-time` is refused.
+//! - D6. Blocks that a user had no use for are others', so its queue is told of no unused opportunity: ABC's
+//!   bucket is kept while nothing waits, whatever `token_idle` says, and `load=busy-time` is refused.
 
 use alloc::collections::VecDeque;
 use alloc::format;
@@ -250,7 +252,8 @@ impl<P: Duplicate> Cellular<P> {
         }
     }
 
-    /// What all users together would be given in `from <= t < to` if all were backlogged, on average over blocks not received.
+    /// What all users together would be given in `from <= t < to` if all were backlogged, on average over
+    /// blocks not received.
     pub fn capacity_between(&self, from: Time, to: Time) -> Bytes {
         self.capacity.between(from, to)
     }

@@ -1,4 +1,5 @@
-//! The egress of a tunnel: the outer header comes off, and what becomes of its ECN field depends on how old the egress is.
+//! The egress of a tunnel: the outer header comes off, and what becomes of its ECN field depends on how old
+//! the egress is.
 //!
 //! `rfc6040` (RFC 6040 section 4.2), the field that goes on by what arrived:
 //!
@@ -15,8 +16,8 @@
 //! | `rfc4301` | that, and Not-ECT under CE passes | RFC 4301 5.1.2.1: IPsec |
 //! | `discard` | the inner field goes on, whatever the outer one says | RFC 2003, RFC 3168 9.1.1, limited functionality |
 //!
-//! So CE set inside a tunnel comes out of all but the last, while ABC's brake does not come out of any: ECT(0) over an inner
-//! ECT(1) is ECT(1) again. BMCC's ECT(1) over ECT(0) comes out of the first alone.
+//! So CE set inside a tunnel comes out of all but the last, while ABC's brake does not come out of any:
+//! ECT(0) over an inner ECT(1) is ECT(1) again. BMCC's ECT(1) over ECT(0) comes out of the first alone.
 
 use super::outbox::{Outbox, immediate};
 use super::{Output, PathElement, Site};

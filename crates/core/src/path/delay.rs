@@ -19,7 +19,8 @@ parameters! {
 pub struct Delay<P> {
     delay: Duration,
     under_way: VecDeque<(Time, P)>,
-    /// When the oldest leaves; `Time::MAX` while there is none. What is under way is looked at only when its time has come.
+    /// When the oldest leaves; `Time::MAX` while there is none. What is under way is looked at only when its
+    /// time has come.
     due: Time,
 }
 

@@ -1,5 +1,5 @@
-//! The tables of path elements, of links' services and of radios: one line each. Scenario files and the command line name them by
-//! it, and the conformance suite runs over it.
+//! The tables of path elements, of links' services and of radios: one line each. Scenario files and the
+//! command line name them by it, and the conformance suite runs over it.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;

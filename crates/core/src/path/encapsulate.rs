@@ -1,13 +1,13 @@
-//! The ingress of a tunnel (RFC 6040 section 4.1): an outer header goes around the packet, and routers inside the tunnel see
-//! only that one's ECN field.
+//! The ingress of a tunnel (RFC 6040 section 4.1): an outer header goes around the packet, and routers inside
+//! the tunnel see only that one's ECN field.
 //!
 //! | mode | outer field | source |
 //! |---|---|---|
 //! | `normal` | the inner one's | rfc6040 4.1 |
 //! | `compatibility` | Not-ECT: for an egress that does not understand ECN | rfc6040 4.1 |
 //!
-//! The other end is [`decapsulate`](super::decapsulate). A packet that cannot be told to be carried ([`Packet::set_tunnel`]), and
-//! one that is in a tunnel already, passes as it is.
+//! The other end is [`decapsulate`](super::decapsulate). A packet that cannot be told to be carried
+//! ([`Packet::set_tunnel`]), and one that is in a tunnel already, passes as it is.
 
 use alloc::format;
 

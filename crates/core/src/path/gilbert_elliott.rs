@@ -1,5 +1,5 @@
-//! Loss in bursts: the Gilbert-Elliott model (Gilbert 1960, Elliott 1963), a Markov chain of a good and a bad state
-//! that moves once per packet.
+//! Loss in bursts: the Gilbert-Elliott model (Gilbert 1960, Elliott 1963), a Markov chain of a good and a bad
+//! state that moves once per packet.
 //!
 //! ```text
 //! a packet is lost with the probability of the present state; then the state changes:

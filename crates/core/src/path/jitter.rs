@@ -7,10 +7,11 @@
 //! pareto        density falling as x^-(shape + 1) from a scale on that gives the mean
 //! ```
 //!
-//! Every distribution is cut to 0 .. `max`: it is the distribution given that the value lies there, not one with a
-//! heap of packets at the ends. With `keep_order` a packet leaves no earlier than the one before it, so a large value
-//! holds back those that follow; the mean is then larger than the distribution's. With `hold` one time is drawn for every
-//! packet that arrives within a period of that length, counted from the first packet: a route that changes.
+//! Every distribution is cut to 0 .. `max`: it is the distribution given that the value lies there, not one
+//! with a heap of packets at the ends. With `keep_order` a packet leaves no earlier than the one before it,
+//! so a large value holds back those that follow; the mean is then larger than the distribution's. With
+//! `hold` one time is drawn for every packet that arrives within a period of that length, counted from the
+//! first packet: a route that changes.
 //!
 //! | symbol | field | unit | default | source |
 //! |---|---|---|---|---|
@@ -59,7 +60,8 @@ parameters! {
         shape: f64 = 3.0, in 1.01..=100.0, from "netem's pareto table";
         /// The longest time.
         max: Duration = Duration::from_millis(100), in Duration::ZERO..=Duration::from_secs(600), from "beyond any jitter buffer";
-        /// For how long one drawn time holds for every packet; 0 s draws for each: a route that changes on a beat.
+        /// For how long one drawn time holds for every packet; 0 s draws for each: a route that changes on a
+        /// beat.
         hold: Duration = Duration::ZERO, in Duration::ZERO..=Duration::from_secs(3600), from "-";
         /// Whether packets keep their order.
         keep_order: bool = true, in .., from "a queue keeps it";

@@ -6,9 +6,9 @@
 //! departure    at that time f: Departed { at: f, queued: f - arrival }
 //! ```
 //!
-//! `queued` is the time from arrival to departure, so the packet's own transmission is in it: this is what Mahimahi
-//! logs. A queue that holds nothing is not asked. An idle link keeps no timer: what it could have carried meanwhile is
-//! counted when the next packet comes.
+//! `queued` is the time from arrival to departure, so the packet's own transmission is in it: this is what
+//! Mahimahi logs. A queue that holds nothing is not asked. An idle link keeps no timer: what it could have
+//! carried meanwhile is counted when the next packet comes.
 //!
 //! | service | file |
 //! |---|---|
@@ -34,8 +34,8 @@ pub mod traced;
 dispatched! {
     /// How a link serves its queue: when it can take a packet, and when that packet has left.
     ///
-    /// All times are scheduled ones. The calls come in this order: `wake` when a packet arrives at the idle link, then
-    /// `ready` and `begin` for each packet, then `idle`.
+    /// All times are scheduled ones. The calls come in this order: `wake` when a packet arrives at the idle
+    /// link, then `ready` and `begin` for each packet, then `idle`.
     pub trait Service by pass_to_service {
         /// A packet arrives at `now` and finds the link idle.
         fn wake(&mut self, now: Time);
@@ -43,8 +43,8 @@ dispatched! {
         /// When the next packet can be taken.
         fn ready(&self) -> Time;
 
-        /// A packet of `size` bytes at the IP layer is taken at [`ready`](Self::ready). Returns when its last byte leaves;
-        /// [`Time::MAX`] if it never does.
+        /// A packet of `size` bytes at the IP layer is taken at [`ready`](Self::ready). Returns when its last
+        /// byte leaves; [`Time::MAX`] if it never does.
         fn begin(&mut self, size: u32) -> Time;
 
         /// The queue holds nothing at `now`: what is left of the present opportunity is lost.
@@ -60,8 +60,8 @@ dispatched! {
         /// The mean rate of the whole trace or schedule, in the bytes that [`cost`](Self::cost) counts.
         fn nominal(&self) -> Rate;
 
-        /// What the link can carry in `from <= t < to`, used or not, in the bytes that [`cost`](Self::cost) counts.
-        /// Adjacent intervals add up exactly.
+        /// What the link can carry in `from <= t < to`, used or not, in the bytes that [`cost`](Self::cost)
+        /// counts. Adjacent intervals add up exactly.
         fn capacity_between(&self, from: Time, to: Time) -> Bytes;
 
         /// [`LinkView::capacity`] at `now`.
@@ -147,8 +147,8 @@ impl<P: Packet, Q: Queue<P>, S: Service> Link<P, Q, S> {
         Output::Departed(Departed { at, packet: sent.packet, queued, mark: sent.mark })
     }
 
-    /// Does things due at or before `now` until a packet leaves. Drops are found in `happened`; they come before the
-    /// departure that follows them, so they end it too.
+    /// Does things due at or before `now` until a packet leaves. Drops are found in `happened`; they come
+    /// before the departure that follows them, so they end it too.
     #[inline]
     fn serve(&mut self, now: Time) -> Option<Output<P>> {
         while self.due <= now {

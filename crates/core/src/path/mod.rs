@@ -1,10 +1,10 @@
-//! Path elements: what a packet passes between its sender and its receiver. Links own a queue; delay lines, lossy
-//! stretches and rewriters do not.
+//! Path elements: what a packet passes between its sender and its receiver. Links own a queue; delay lines,
+//! lossy stretches and rewriters do not.
 //!
-//! One contract serves simulated and real time. In real time calls come late, so an element keeps its own schedule:
-//! `accept(now)` first performs everything due at or before `now`, `poll(now)` does the same, each event at the time it
-//! was due and in order; a link's next service is computed from the previous scheduled one. The same arrivals give the
-//! same drops, marks and scheduled departures whether polled exactly or late.
+//! One contract serves simulated and real time. In real time calls come late, so an element keeps its own
+//! schedule: `accept(now)` first performs everything due at or before `now`, `poll(now)` does the same, each
+//! event at the time it was due and in order; a link's next service is computed from the previous scheduled
+//! one. The same arrivals give the same drops, marks and scheduled departures whether polled exactly or late.
 
 use crate::ecn::Mark;
 use crate::packet::{Packet, PacketId};
@@ -100,14 +100,15 @@ dispatched! {
         /// A packet arrives at `now`, after everything due by `now` has been done.
         fn accept(&mut self, now: Time, packet: P);
 
-        /// The next thing that happened at or before `now`, oldest first. To be called until it returns `None` after each
-        /// `accept` and at each wake-up.
+        /// The next thing that happened at or before `now`, oldest first. To be called until it returns
+        /// `None` after each `accept` and at each wake-up.
         fn poll(&mut self, now: Time) -> Option<Output<P>>;
 
         /// When something is due next. `None` while nothing will happen without another packet.
         fn next_wakeup(&self) -> Option<Time>;
 
-        /// Calls `visit` with every packet inside, in no particular order. A copy counts from the moment `poll` reports it.
+        /// Calls `visit` with every packet inside, in no particular order. A copy counts from the moment
+        /// `poll` reports it.
         fn for_each(&self, visit: &mut dyn FnMut(&P));
     }
 }

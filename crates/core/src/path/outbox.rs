@@ -58,7 +58,8 @@ impl<P: Packet> Outbox<P> {
     }
 }
 
-/// [`PathElement`](super::PathElement) but for `accept`, for elements that decide at once what becomes of a packet.
+/// [`PathElement`](super::PathElement) but for `accept`, for elements that decide at once what becomes of a
+/// packet.
 macro_rules! immediate {
     () => {
         fn poll(&mut self, now: Time) -> Option<Output<P>> {

@@ -1,4 +1,5 @@
-//! What each element without a queue does, by behaviour. What all of them must do is in `tests/path_conformance.rs`.
+//! What each element without a queue does, by behaviour. What all of them must do is in
+//! `tests/path_conformance.rs`.
 
 use alloc::string::ToString;
 use alloc::vec::Vec;

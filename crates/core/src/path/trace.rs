@@ -1,6 +1,6 @@
-//! A trace of delivery opportunities, in Mahimahi's format: one line is one opportunity, given as a whole number of
-//! milliseconds since the start; lines never decrease; after the last one the trace starts again, so its period is the
-//! last timestamp.
+//! A trace of delivery opportunities, in Mahimahi's format: one line is one opportunity, given as a whole
+//! number of milliseconds since the start; lines never decrease; after the last one the trace starts again,
+//! so its period is the last timestamp.
 //!
 //! ```text
 //! opportunity i of cycle k happens at k * period + ms(i)
@@ -128,7 +128,8 @@ impl fmt::Display for TraceError {
 impl core::error::Error for TraceError {}
 
 impl Trace {
-    /// Reads a Mahimahi trace. Spaces around a number, CR LF line ends and blank lines at the very end are accepted.
+    /// Reads a Mahimahi trace. Spaces around a number, CR LF line ends and blank lines at the very end are
+    /// accepted.
     pub fn parse(bytes: &[u8]) -> Result<Self, TraceError> {
         Trace::parse_at_most(bytes, MAX_OPPORTUNITIES)
     }
@@ -218,8 +219,8 @@ impl Trace {
         }
     }
 
-    /// Opportunities at or before `t`. O(1) amortised when successive calls with one count ask for times close to each
-    /// other, O(log n) at worst; between two slots it costs two comparisons.
+    /// Opportunities at or before `t`. O(1) amortised when successive calls with one count ask for times
+    /// close to each other, O(log n) at worst; between two slots it costs two comparisons.
     #[inline]
     pub fn through(&self, count: &mut Count, t: Time) -> u64 {
         let nanos = t.as_nanos();
@@ -284,7 +285,8 @@ impl Trace {
         *cursor = self.locate(nanos);
     }
 
-    /// The instant of the slot before the cursor's, in nanoseconds of trace time; the origin before the first one.
+    /// The instant of the slot before the cursor's, in nanoseconds of trace time; the origin before the first
+    /// one.
     fn previous_instant(&self, cursor: Cursor) -> u64 {
         match cursor.slot.checked_sub(1) {
             Some(previous) => cursor.cycle_start + u64::from(self.slots[previous].ms) * NANOS_PER_MILLI,

@@ -1,5 +1,5 @@
-//! An 802.11n access point that sends to its stations in batches (abc20 section 5.1): queue, aggregation, contention, loss,
-//! block ACKs, retransmission, reordering.
+//! An 802.11n access point that sends to its stations in batches (abc20 section 5.1): queue, aggregation,
+//! contention, loss, block ACKs, retransmission, reordering.
 //!
 //! ```text
 //! the medium is won:    one station is chosen, round robin; its A-MPDU takes frames sent before and not received,
@@ -12,8 +12,8 @@
 //!                       which nothing arrived
 //! ```
 //!
-//! Times and rates are in [`mac`], the link-rate estimator (abc20 eq.5 to 8) in [`estimator`], how the modulation changes in
-//! [`schedule`].
+//! Times and rates are in [`mac`], the link-rate estimator (abc20 eq.5 to 8) in [`estimator`], how the
+//! modulation changes in [`schedule`].
 //!
 //! | symbol | field | unit | default | source |
 //! |---|---|---|---|---|
@@ -32,16 +32,20 @@
 //!
 //! # Deviations
 //!
-//! - D1. M is negotiated; the paper does not say to what. 20 full frames at index 1 take the 20 ms that its Fig. 5 shows.
+//! - D1. M is negotiated; the paper does not say to what. 20 full frames at index 1 take the 20 ms that its
+//!   Fig. 5 shows.
 //! - D2. Addresses are not modelled: a packet's flow tells its station.
-//! - D3. One loss rate for all indices: rate control, whose purpose is to keep it low, is not modelled, as the paper fixes the rate.
-//! - D4. The paper's lab is not described beyond "crowded". Other networks win the medium a geometric number of times and hold it
-//!   for exponential times.
-//! - D5. The stations' TCP ACKs take airtime here; the packets themselves travel on the flow's way back as the scenario says.
-//! - D6. The shared queue feeds a staging area of M frames per station, as the driver's per-station queues do; frames leave the queue
-//!   discipline, and are marked, when they enter it, which is when the medium was won.
-//! - D7. No opportunity passes unused here, so the queue is told of none: ABC's bucket is kept while nothing waits, whatever `token_idle`
-//!   says, and `load=busy-time` is refused.
+//! - D3. One loss rate for all indices: rate control, whose purpose is to keep it low, is not modelled, as
+//!   the paper fixes the rate.
+//! - D4. The paper's lab is not described beyond "crowded". Other networks win the medium a geometric number
+//!   of times and hold it for exponential times.
+//! - D5. The stations' TCP ACKs take airtime here; the packets themselves travel on the flow's way back as
+//!   the scenario says.
+//! - D6. The shared queue feeds a staging area of M frames per station, as the driver's per-station queues
+//!   do; frames leave the queue discipline, and are marked, when they enter it, which is when the medium was
+//!   won.
+//! - D7. No opportunity passes unused here, so the queue is told of none: ABC's bucket is kept while nothing
+//!   waits, whatever `token_idle` says, and `load=busy-time` is refused.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -228,7 +232,8 @@ impl<P: Duplicate> Wifi<P> {
         }
     }
 
-    /// What the link can carry in `from <= t < to` when always backlogged, on average over losses and contention.
+    /// What the link can carry in `from <= t < to` when always backlogged, on average over losses and
+    /// contention.
     pub fn capacity_between(&self, from: Time, to: Time) -> Bytes {
         self.indices.integrate(from, to, |mcs| mac::backlogged(&self.config, mcs))
     }

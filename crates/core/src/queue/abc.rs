@@ -1,6 +1,8 @@
-//! The router of Accel-Brake Control (Goyal et al., NSDI 2020, `abc20`; its first form, HotNets 2017, `abc17`).
+//! The router of Accel-Brake Control (Goyal et al., NSDI 2020, `abc20`; its first form, HotNets 2017,
+//! `abc17`).
 //!
-//! Every packet that leaves says whether its sender may send two packets for its ACK (accelerate) or none (brake):
+//! Every packet that leaves says whether its sender may send two packets for its ACK (accelerate) or none
+//! (brake):
 //!
 //! ```text
 //! tr = eta mu - (mu / delta) max(x - d_t, 0)          abc20 eq.1     target rate
@@ -13,9 +15,9 @@
 //!   brake:                      the packet stays brake: the share along a path is the least of its routers'
 //! ```
 //!
-//! mu is what the link could have carried in the last T, used or not; cr is what left this queue in the last T.
-//! Dividing by the rate that leaves, not by the one that arrives, is the point: ACK clocking turns the rate that leaves
-//! now into the rate that arrives one round trip later.
+//! mu is what the link could have carried in the last T, used or not; cr is what left this queue in the last
+//! T. Dividing by the rate that leaves, not by the one that arrives, is the point: ACK clocking turns the
+//! rate that leaves now into the rate that arrives one round trip later.
 //!
 //! | symbol | field | unit | default | source |
 //! |---|---|---|---|---|
@@ -29,7 +31,8 @@
 //!
 //! # The three rules
 //!
-//! `marking` chooses the bucket's rule, `variant` that and the target rate's too. An option given by itself wins over both.
+//! `marking` chooses the bucket's rule, `variant` that and the target rate's too. An option given by itself
+//! wins over both.
 //!
 //! | part | option | `nsdi` (`variant=paper`) | `hotnets` | `prototype` (`variant=prototype`) |
 //! |---|---|---|---|---|
@@ -46,24 +49,24 @@
 //!
 //! - D1. Values that abc20 does not state are those of abc17, which the authors' router uses too
 //!   (open-questions#X-2, X-5, X-6).
-//! - D2. "Observed queuing delay" is read as q / mu, q being what waits behind the packet that leaves; `x=sojourn` takes the time
-//!   that packet waited instead (open-questions#X-46).
+//! - D2. "Observed queuing delay" is read as q / mu, q being what waits behind the packet that leaves;
+//!   `x=sojourn` takes the time that packet waited instead (open-questions#X-46).
 //! - D3. Eq. 2 has no lower bound, and none for cr = 0: f is 0 where tr <= 0, and 1 where nothing was
 //!   measured (open-questions#X-8).
-//! - D4. Algorithm 1 speaks of "each outgoing packet". Here CE packets, packets of flows that do not speak ABC, and
-//!   Not-ECT packets, ACKs among them, leave the bucket alone: counting CE would turn it into a gain
+//! - D4. Algorithm 1 speaks of "each outgoing packet". Here CE packets, packets of flows that do not speak
+//!   ABC, and Not-ECT packets, ACKs among them, leave the bucket alone: counting CE would turn it into a gain
 //!   (open-questions#X-7). They do count in cr, for they use the link. The authors' router counts Not-ECT
 //!   packets in neither rate.
-//! - D5. The authors' router measures in whole milliseconds and credits a whole opportunity when a packet used a part of one;
-//!   here time is exact and the credit goes by the bytes not used.
-//! - D6. `encoding`: a packet is read as its flow's encoding says, so accelerate and brake are told apart in either. The authors'
-//!   router speaks the proxied one only, where brake is CE.
-//! - D7. `lookahead` is abc20's PK-ABC, for links that know their future: eta mu(t + RTT) in the first term, the
-//!   present mu in the second (open-questions#X-20).
-//! - D8. `integral` is what abc17 section 6 proposes and gives no formula for, "a penalty based on the integral of the queuing
-//!   delay", as in a PI controller (rfc8033 4.2), against the queue that additive increase of many flows keeps:
-//!   `tr -= mu I`, `I' = (x - d_t) / (delta T_i)`, held within 0 and 1/2. In steady state I takes the place of `(x - d_t) / delta`, so
-//!   x rests at d_t however many flows there are.
+//! - D5. The authors' router measures in whole milliseconds and credits a whole opportunity when a packet
+//!   used a part of one; here time is exact and the credit goes by the bytes not used.
+//! - D6. `encoding`: a packet is read as its flow's encoding says, so accelerate and brake are told apart in
+//!   either. The authors' router speaks the proxied one only, where brake is CE.
+//! - D7. `lookahead` is abc20's PK-ABC, for links that know their future: eta mu(t + RTT) in the first term,
+//!   the present mu in the second (open-questions#X-20).
+//! - D8. `integral` is what abc17 section 6 proposes and gives no formula for, "a penalty based on the
+//!   integral of the queuing delay", as in a PI controller (rfc8033 4.2), against the queue that additive
+//!   increase of many flows keeps: `tr -= mu I`, `I' = (x - d_t) / (delta T_i)`, held within 0 and 1/2. In
+//!   steady state I takes the place of `(x - d_t) / delta`, so x rests at d_t however many flows there are.
 
 pub mod dual;
 
@@ -206,7 +209,8 @@ parameters! {
         token_test: Test = Test::Above, in .., from "abc20 Algorithm 1";
         /// The encoding all packets are read in; none: each as its flow says.
         encoding: Option<Codes> = None, in .., from "abc20 4.2";
-        /// PK-ABC: how far ahead the link's rate is taken for the first term, one RTT; none: the present rate.
+        /// PK-ABC: how far ahead the link's rate is taken for the first term, one RTT; none: the present
+        /// rate.
         lookahead: Option<Duration> = None, in .., from "abc20 7.3, PK-ABC";
         /// T_i: time constant of a penalty on the integral of the queueing delay; none: no penalty.
         integral: Option<Duration> = None, in OrNone(Duration::from_millis(10)..=Duration::from_secs(100)), from "abc17 6 (D8)";
@@ -326,7 +330,8 @@ struct Control {
     f: f64,
 }
 
-/// Eq. 1: what the link aims at, less what drains the bits above a target delay at a rate mu. Below zero where the queue is long.
+/// Eq. 1: what the link aims at, less what drains the bits above a target delay at a rate mu. Below zero
+/// where the queue is long.
 #[inline]
 pub(super) fn target_rate_bps(
     aim_bps: f64,
@@ -421,7 +426,8 @@ impl<P: Packet> Abc<P> {
         }
     }
 
-    /// Algorithm 1: fills the bucket for one packet and, where that packet may accelerate, says whether it does.
+    /// Algorithm 1: fills the bucket for one packet and, where that packet may accelerate, says whether it
+    /// does.
     fn take_token(&mut self, f: f64, accelerates: bool) -> bool {
         // abc20 Algorithm 1
         self.token += f;

@@ -1,5 +1,5 @@
-//! The router of BMCC, Binary Marking Congestion Control (Qazi, Andrew and Znati, `bmcc`): the load factor in single ECN bits, by
-//! adaptive deterministic packet marking.
+//! The router of BMCC, Binary Marking Congestion Control (Qazi, Andrew and Znati, `bmcc`): the load factor in
+//! single ECN bits, by adaptive deterministic packet marking.
 //!
 //! ```text
 //! f >= u, or the packet carries 11:     11                                    bmcc II-A
@@ -7,10 +7,12 @@
 //! else:                                 as it is, 10 or 01
 //! ```
 //!
-//! f is computed in `estimate/load_factor.rs`, every t_p; h in `estimate/adpm.rs`, the same function at the receiver.
+//! f is computed in `estimate/load_factor.rs`, every t_p; h in `estimate/adpm.rs`, the same function at the
+//! receiver.
 //!
-//! With `coexist` 11 is not overload but what it is to everyone else, the mark of an AQM, so that BMCC and TCP answer the same signal and
-//! BMCC's bits only say how much (bmcc VI). The AQM is RED (floyd93) on the average queue that the load factor needs anyway:
+//! With `coexist` 11 is not overload but what it is to everyone else, the mark of an AQM, so that BMCC and
+//! TCP answer the same signal and BMCC's bits only say how much (bmcc VI). The AQM is RED (floyd93) on the
+//! average queue that the load factor needs anyway:
 //!
 //! ```text
 //! q_av < min:    p_b = 0
@@ -35,11 +37,14 @@
 //! - D1. gamma_l is "at most 1" in the paper; 0.98 as in the VCP router of abc20, and 1 in the paper's
 //!   analysis (open-questions#X-33).
 //! - D2. 11 is written at f >= u, as in II-A; III-b says f > u (open-questions#X-36).
-//! - D3. A flow that speaks RFC 3168's ECN gets 11 where a BMCC flow would, but never 01: a real router could not tell the two apart,
-//!   and 01 means the same as 10 to such a flow.
-//! - D4. Packets that cannot be marked are never dropped but by overflow; with `coexist` RED drops them early.
-//! - D5. RED's average is the load factor's, sampled every t_q, not once per packet; the paper says "standard AQM (such as RED/ECN)".
-//! - D6. ACKs wait among data; `acks_first` serves them first, as the simulator of VCP's authors does (see the page).
+//! - D3. A flow that speaks RFC 3168's ECN gets 11 where a BMCC flow would, but never 01: a real router could
+//!   not tell the two apart, and 01 means the same as 10 to such a flow.
+//! - D4. Packets that cannot be marked are never dropped but by overflow; with `coexist` RED drops them
+//!   early.
+//! - D5. RED's average is the load factor's, sampled every t_q, not once per packet; the paper says "standard
+//!   AQM (such as RED/ECN)".
+//! - D6. ACKs wait among data; `acks_first` serves them first, as the simulator of VCP's authors does (see
+//!   the page).
 
 use super::measured::{Measured, measured_parameters, ordered};
 use super::red::{Chooser, Verdict};

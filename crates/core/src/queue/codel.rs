@@ -1,5 +1,5 @@
-//! CoDel, Controlled Delay (Nichols, Jacobson et al., RFC 8289): drops at the head once packets have waited longer than
-//! a target for a whole interval, then ever more often until they no longer do.
+//! CoDel, Controlled Delay (Nichols, Jacobson et al., RFC 8289): drops at the head once packets have waited
+//! longer than a target for a whole interval, then ever more often until they no longer do.
 //!
 //! ```text
 //! sojourn >= target, and more than an MTU waits, for a whole interval:  drop the head, enter the dropping state
@@ -22,9 +22,9 @@
 //! - D2. With `ecn` a marked packet leaves at once and the next drop or mark is scheduled, as Linux 6.12
 //!   codel_impl.h, codel_dequeue, does: RFC 8289 names marking and gives no code for it. Every drop and mark
 //!   counts in n, also the one that ends the dropping state, as there.
-//! - D3. `drop=behind-head`: Mahimahi's `codel_packet_queue.cc` computes everything as above but takes the packet behind
-//!   the head away and delivers the head: what it pops next hides the variable that was meant to receive it. Runs measured
-//!   with Mahimahi's CoDel are to be compared with this.
+//! - D3. `drop=behind-head`: Mahimahi's `codel_packet_queue.cc` computes everything as above but takes the
+//!   packet behind the head away and delivers the head: what it pops next hides the variable that was meant
+//!   to receive it. Runs measured with Mahimahi's CoDel are to be compared with this.
 
 use super::fifo::Fifo;
 use super::{Backlog, Dequeued, Dropped, Drops, LinkView, Place, Queue, Reason, may_mark_ce};

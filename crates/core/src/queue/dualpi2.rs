@@ -1,7 +1,7 @@
-//! DualPI2, the Dual-Queue Coupled AQM with a PI2 controller (De Schepper, Briscoe and White, RFC 9332 appendix A; Linux
-//! 6.17 `sch_dualpi2.c`, its first version there): a queue for scalable flows with hardly any delay, one for
-//! Classic flows, and one controller that couples their signals so that flows of both kinds get about the
-//! same rate.
+//! DualPI2, the Dual-Queue Coupled AQM with a PI2 controller (De Schepper, Briscoe and White, RFC 9332
+//! appendix A; Linux 6.17 `sch_dualpi2.c`, its first version there): a queue for scalable flows with hardly
+//! any delay, one for Classic flows, and one controller that couples their signals so that flows of both
+//! kinds get about the same rate.
 //!
 //! ```text
 //! ECT(1) and CE go to the L queue, Not-ECT and ECT(0) to the C queue            rfc9332 A.1, dualpi2_enqueue; rfc9331 5.1
@@ -58,8 +58,8 @@
 //!   what is left behind it.
 //! - D3. p' is held within 0 and 1, as Linux 6.17 sch_dualpi2.c does; the RFC says "p' can be bounded" in the
 //!   text only.
-//! - D4. Updates happen at multiples of Tupdate since time zero, whenever the queue is called: what a late call finds is
-//!   what a call on time would have found, for heads change in calls only.
+//! - D4. Updates happen at multiples of Tupdate since time zero, whenever the queue is called: what a late
+//!   call finds is what a call on time would have found, for heads change in calls only.
 //! - D5. A packet that is dropped charges no credit, as in Linux 6.17 sch_dualpi2.c: the scheduler chooses
 //!   again.
 

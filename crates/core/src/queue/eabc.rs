@@ -21,12 +21,15 @@
 //! # Deviations
 //!
 //! - D1. abc17 runs one flow and does not say how several share the target rate; the authors' code
-//!   (<https://github.com/prateshg/ABC-NSDI2020>, `rcp_packet_queue.cc`, mode 1) writes all of it into every packet, so that n flows together
-//!   would send n times too much. In ABC the question does not arise, for each sender scales the rate it has. Here
-//!   each flow that carries a rate and sent within W is given an equal part. A flow that wants less leaves the rest unused.
-//! - D2. tr is 0 where the link is out or the queue long; only packets tell senders that it has risen. As in the authors' code it does not
-//!   fall below 0.01 packets per millisecond, said as packets of a delivery opportunity per W.
-//! - D3. Packets without a rate, those of other schemes among them, are neither counted in n nor taken off tr.
+//!   (<https://github.com/prateshg/ABC-NSDI2020>, `rcp_packet_queue.cc`, mode 1) writes all of it into every
+//!   packet, so that n flows together would send n times too much. In ABC the question does not arise, for
+//!   each sender scales the rate it has. Here each flow that carries a rate and sent within W is given an
+//!   equal part. A flow that wants less leaves the rest unused.
+//! - D2. tr is 0 where the link is out or the queue long; only packets tell senders that it has risen. As in
+//!   the authors' code it does not fall below 0.01 packets per millisecond, said as packets of a delivery
+//!   opportunity per W.
+//! - D3. Packets without a rate, those of other schemes among them, are neither counted in n nor taken off
+//!   tr.
 
 use alloc::collections::{BTreeMap, VecDeque};
 

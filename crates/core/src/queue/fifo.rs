@@ -47,7 +47,8 @@ impl<P: Packet> Fifo<P> {
         let (packet, arrived) = self.packets.pop_front()?;
         self.backlog.remove(packet.size());
         if self.packets.is_empty() {
-            // Starts over at its first place: a queue that was long once would else go round all of its memory for ever.
+            // Starts over at its first place: a queue that was long once would else go round all of its
+            // memory for ever.
             self.packets.clear();
         }
         Some((packet, arrived))
@@ -88,15 +89,16 @@ impl<P> Fifo<P> {
     }
 }
 
-/// A FIFO for disciplines that decide when a packet arrives: it remembers which packets were marked on their way in.
+/// A FIFO for disciplines that decide when a packet arrives: it remembers which packets were marked on their
+/// way in.
 #[derive(Clone, Debug)]
 pub struct MarkingFifo<P> {
     packets: Fifo<P>,
     /// How many packets ever entered and left.
     entered: u64,
     left: u64,
-    /// The numbers of those inside that were marked, in order of entry. Marks are rare: a flag in every packet would
-    /// cost more.
+    /// The numbers of those inside that were marked, in order of entry. Marks are rare: a flag in every
+    /// packet would cost more.
     marked: VecDeque<u64>,
 }
 

@@ -1,5 +1,5 @@
-//! FQ-CoDel (RFC 8290): a queue for every flow, as far as a hash can tell them apart, each under CoDel, served in turn;
-//! flows that send little are served first.
+//! FQ-CoDel (RFC 8290): a queue for every flow, as far as a hash can tell them apart, each under CoDel,
+//! served in turn; flows that send little are served first.
 //!
 //! ```text
 //! on arrival:    into the queue hash(flow, perturbation); a queue that is on no list joins the new ones with a
@@ -24,7 +24,8 @@
 //!
 //! # Deviations
 //!
-//! - D1. The quantum is 1500, not 1514 bytes: packets are counted at the IP layer here, without Ethernet's 14 bytes.
+//! - D1. The quantum is 1500, not 1514 bytes: packets are counted at the IP layer here, without Ethernet's 14
+//!   bytes.
 //! - D2. `memory_limit` counts bytes of packets. Linux 6.12 sch_fq_codel.c counts what the kernel allocates
 //!   for them, which is two to three times as much.
 //! - D3. Whether more than an MTU waits is asked of the flow's own queue, as RFC 8289 has it. Linux 6.12
@@ -32,7 +33,8 @@
 //!   packet of a flow while others have packets.
 //! - D4. As in Linux 6.12 sch_fq_codel.c, fq_codel_drop, packets dropped for want of room count as drops of
 //!   that queue's CoDel, which then goes on faster.
-//! - D5. The hash is of this project's making: one per flow, mixed with a number drawn from the seed; RFC 8290 asks for no particular one.
+//! - D5. The hash is of this project's making: one per flow, mixed with a number drawn from the seed; RFC
+//!   8290 asks for no particular one.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;

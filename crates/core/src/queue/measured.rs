@@ -1,8 +1,9 @@
 //! A drop-tail FIFO whose load factor is measured: what the routers of VCP, MLCP and BMCC have in common.
 //!
-//! `acks_first` gives ACKs a FIFO of their own that is served before the other, in the same buffer. No paper mentions it, but the
-//! simulator of VCP's authors has it as a switch (drop-tail2.cc), on which MLCP's and BMCC's seem to have been built; without it data both ways
-//! clump each other's ACKs, and the load of an interval says how many clumps fell into it.
+//! `acks_first` gives ACKs a FIFO of their own that is served before the other, in the same buffer. No paper
+//! mentions it, but the simulator of VCP's authors has it as a switch (drop-tail2.cc), on which MLCP's and
+//! BMCC's seem to have been built; without it data both ways clump each other's ACKs, and the load of an
+//! interval says how many clumps fell into it.
 
 use super::fifo::Fifo;
 use super::{Backlog, Dropped, Drops, LinkView, Reason};
@@ -90,8 +91,8 @@ impl<P: Packet> Measured<P> {
     }
 }
 
-/// Declares the settings of a router that measures its load. What all of them have stands here once; `interval from` and `gamma from`
-/// give the sources, which differ, and the router's own fields follow.
+/// Declares the settings of a router that measures its load. What all of them have stands here once;
+/// `interval from` and `gamma from` give the sources, which differ, and the router's own fields follow.
 macro_rules! measured_parameters {
     (
         $(#[$meta:meta])*
@@ -166,8 +167,8 @@ pub(super) fn raise(packet: &mut impl Packet, code: u8) {
     }
 }
 
-/// Generates `impl Queue` for a queue that differs in what it does to a packet that leaves: a field `measured`, and a
-/// method `stamp(&mut self, &mut P) -> Mark`.
+/// Generates `impl Queue` for a queue that differs in what it does to a packet that leaves: a field
+/// `measured`, and a method `stamp(&mut self, &mut P) -> Mark`.
 macro_rules! measured_queue {
     ($Queue:ident) => {
         impl<P: $crate::packet::Packet> $crate::queue::Queue<P> for $Queue<P> {

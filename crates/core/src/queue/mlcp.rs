@@ -1,4 +1,5 @@
-//! The router of MLCP, the Multi-Level feedback Congestion control Protocol (qazi08): VCP's load factor in four bits.
+//! The router of MLCP, the Multi-Level feedback Congestion control Protocol (qazi08): VCP's load factor in
+//! four bits.
 //!
 //! ```text
 //! code = one of sixteen levels of f                          see `Levels` in `estimate/load_factor.rs`
@@ -16,9 +17,11 @@
 //!
 //! # Deviations
 //!
-//! - D1. The paper gives the number of bits and the three modes; its table of levels was not at hand. The lowest level and the last
-//!   one are those of the same authors' BMCC, low load ends where VCP's does, and levels are equal steps in between.
-//! - D2. The four bits travel in a header of their own, as the paper has it too: there is no room in the IP header.
+//! - D1. The paper gives the number of bits and the three modes; its table of levels was not at hand. The
+//!   lowest level and the last one are those of the same authors' BMCC, low load ends where VCP's does, and
+//!   levels are equal steps in between.
+//! - D2. The four bits travel in a header of their own, as the paper has it too: there is no room in the IP
+//!   header.
 //! - D3. ACKs wait among data; `acks_first` serves them first, as the simulator of VCP's authors does.
 
 use super::Place;

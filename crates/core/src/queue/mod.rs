@@ -1,11 +1,11 @@
 //! Queue disciplines: the router's half of an algorithm.
 //!
 //! A queue never reads a clock and never knows whether its link is simulated. It is owned by a link (see
-//! [`path`](crate::path)), which calls `enqueue` when a packet arrives and `dequeue` when it can send one, each with the
-//! time at which that was due, and lends a [`LinkView`].
+//! [`path`](crate::path)), which calls `enqueue` when a packet arrives and `dequeue` when it can send one,
+//! each with the time at which that was due, and lends a [`LinkView`].
 //!
-//! To add one: a new file here with the head (formulas, symbol table, deviations), a `Config`, `impl Queue`, and one
-//! line in the [`registry`](crate::registry).
+//! To add one: a new file here with the head (formulas, symbol table, deviations), a `Config`, `impl Queue`,
+//! and one line in the [`registry`](crate::registry).
 
 use alloc::vec::Vec;
 
@@ -41,8 +41,8 @@ mod scripted;
 ///
 /// `&mut` because a link answers in O(1) by moving cursors forward; asking changes nothing that can be seen.
 pub trait LinkView {
-    /// What the link could have carried in the last `window`, used or not, as a rate. With less history than `window`,
-    /// the part before the start counts as the nominal rate.
+    /// What the link could have carried in the last `window`, used or not, as a rate. With less history than
+    /// `window`, the part before the start counts as the nominal rate.
     fn capacity(&mut self, window: Duration) -> Rate;
 
     /// Delivery opportunities, in bytes, that passed since the last dequeue because the queue was empty.
@@ -51,14 +51,14 @@ pub trait LinkView {
     /// The bytes of one delivery opportunity: what a slot of the link carries.
     fn opportunity(&self) -> Bytes;
 
-    /// What a packet of `size` bytes at the IP layer takes of [`capacity`](Self::capacity): a queue that compares its
-    /// own rates with the link's counts in these bytes.
+    /// What a packet of `size` bytes at the IP layer takes of [`capacity`](Self::capacity): a queue that
+    /// compares its own rates with the link's counts in these bytes.
     fn cost(&self, size: u32) -> Bytes {
         Bytes(u64::from(size))
     }
 
-    /// The rate the link will have around `now + ahead`, averaged over `window` from there, where the link knows its
-    /// future: PK-ABC alone asks.
+    /// The rate the link will have around `now + ahead`, averaged over `window` from there, where the link
+    /// knows its future: PK-ABC alone asks.
     fn lookahead(&mut self, ahead: Duration, window: Duration) -> Option<Rate>;
 }
 
@@ -125,8 +125,8 @@ dispatched! {
         /// A packet arrives at `now`. It, or another, may go to `drops`.
         fn enqueue(&mut self, now: Time, packet: P, link: &mut impl LinkView, drops: &mut Drops<P>);
 
-        /// The link can send a packet at `now`: which? `None` only when nothing is left. Packets that the discipline drops
-        /// on the way go to `drops`.
+        /// The link can send a packet at `now`: which? `None` only when nothing is left. Packets that the
+        /// discipline drops on the way go to `drops`.
         fn dequeue(&mut self, now: Time, link: &mut impl LinkView, drops: &mut Drops<P>) -> Option<Dequeued<P>>;
 
         /// Packets and bytes held.
@@ -198,8 +198,8 @@ pub struct Place {
     pub random: Random,
 }
 
-/// Whether a queue that knows only RFC 3168 may mark `packet` CE instead of dropping it. Behind ABC's proxy CE means
-/// brake and nothing else, so such a packet is dropped (abc20 section 4.2, last paragraph).
+/// Whether a queue that knows only RFC 3168 may mark `packet` CE instead of dropping it. Behind ABC's proxy
+/// CE means brake and nothing else, so such a packet is dropped (abc20 section 4.2, last paragraph).
 pub fn may_mark_ce(packet: &impl Packet) -> bool {
     packet.ecn().is_capable() && packet.encoding() != Encoding::AbcProxied
 }

@@ -1,5 +1,5 @@
-//! PIE, Proportional Integral controller Enhanced (Pan et al., RFC 8033): drops arriving packets at random, with a
-//! probability that a proportional-integral controller of the queueing delay moves every T_UPDATE.
+//! PIE, Proportional Integral controller Enhanced (Pan et al., RFC 8033): drops arriving packets at random,
+//! with a probability that a proportional-integral controller of the queueing delay moves every T_UPDATE.
 //!
 //! ```text
 //! every T_UPDATE:                                                                    rfc8033 4.2
@@ -32,16 +32,17 @@
 //! # Deviations
 //!
 //! - D1. `mean_packet` is given, not learned.
-//! - D2. T_UPDATE has no timer: the updates that were due are made when a packet comes or goes, each as of its own time.
-//!   Nothing that they read changes in between, so this is exact.
-//! - D3. A queue that a packet leaves empty has a delay of zero with `delay=timestamp`. RFC 8033 keeps the delay of the last
-//!   packet for ever; Linux 6.12 sch_pie.c and ns-3 3.37 pie-queue-disc.cc do as here, and only so can prob
-//!   decay while idle.
-//! - D4. With `delay=rate` a measurement starts at a departure and counts the packets after it, so that bytes and time
-//!   belong together.
+//! - D2. T_UPDATE has no timer: the updates that were due are made when a packet comes or goes, each as of
+//!   its own time. Nothing that they read changes in between, so this is exact.
+//! - D3. A queue that a packet leaves empty has a delay of zero with `delay=timestamp`. RFC 8033 keeps the
+//!   delay of the last packet for ever; Linux 6.12 sch_pie.c and ns-3 3.37 pie-queue-disc.cc do as here, and
+//!   only so can prob decay while idle.
+//! - D4. With `delay=rate` a measurement starts at a departure and counts the packets after it, so that bytes
+//!   and time belong together.
 //! - D5. Without the addition of Linux 6.12 sch_pie.c to prob of 2 % per update above 250 ms, which is not in
 //!   RFC 8033.
-//! - D6. `variant=mahimahi` is another controller, imitated in `pie/mahimahi.rs`, where M1 to M10 say how it differs.
+//! - D6. `variant=mahimahi` is another controller, imitated in `pie/mahimahi.rs`, where M1 to M10 say how it
+//!   differs.
 
 use super::fifo::MarkingFifo;
 use super::{Backlog, Dequeued, Dropped, Drops, LinkView, Place, Queue, Reason, may_mark_ce};

@@ -1,7 +1,8 @@
 //! RCP's router (Dukkipati and McKeown, CCR 2006, `dukkipati06`; the authors' ns-2 code, `rcp.cc`).
 //!
-//! A router offers every flow the same rate R, and lowers to it what packets carry. It needs neither per-flow state nor
-//! arithmetic per packet: R moves once per period so that spare capacity is used up and the queue drained within an RTT.
+//! A router offers every flow the same rate R, and lowers to it what packets carry. It needs neither per-flow
+//! state nor arithmetic per packet: R moves once per period so that spare capacity is used up and the queue
+//! drained within an RTT.
 //!
 //! ```text
 //! every T = min(period, d0):
@@ -27,17 +28,22 @@
 //!
 //! # Deviations
 //!
-//! - D1. ns-2's period is 10 ms; the ABC authors updated every 100 ms, which on their paths of 100 ms is once an RTT. The page compares both.
-//! - D2. `rcp.cc` has a floor of 0.01 packets of 1000 bytes per RTT, and the ABC authors' code one of 0.05 packets per millisecond. Only
-//!   packets tell senders of R, so a link that has been out must leave them one per RTT to come back.
-//! - D3. RCP knows its link's capacity; here C is what passed of the delivery opportunities in T. All rates are in the link's bytes,
-//!   framing included. Where none passed, R goes to the floor.
-//! - D4. Timers are looked at when a packet arrives or leaves, and act as at the time they were due: nothing happens between.
-//! - D5. The ABC authors' code bounds R from below only (`ceiling=false,floor=5`: 0.05 packets per ms), and its d0 is 100 ms plus
-//!   the mean queueing delay of what just left (`propagation=100ms`). d0 of `rcp.cc` comes down by R / C of the difference only, so a
-//!   link that has slowed down keeps R low for as long as R is low; the page has what that costs.
-//! - D6. The ABC authors' code counts calls of its dequeue as capacity, and Mahimahi calls it once more where a packet of 1500
-//!   bytes leaves four of an opportunity and nothing waits: C is too high by what leaves the queue empty (`counted=dequeues`).
+//! - D1. ns-2's period is 10 ms; the ABC authors updated every 100 ms, which on their paths of 100 ms is once
+//!   an RTT. The page compares both.
+//! - D2. `rcp.cc` has a floor of 0.01 packets of 1000 bytes per RTT, and the ABC authors' code one of 0.05
+//!   packets per millisecond. Only packets tell senders of R, so a link that has been out must leave them one
+//!   per RTT to come back.
+//! - D3. RCP knows its link's capacity; here C is what passed of the delivery opportunities in T. All rates
+//!   are in the link's bytes, framing included. Where none passed, R goes to the floor.
+//! - D4. Timers are looked at when a packet arrives or leaves, and act as at the time they were due: nothing
+//!   happens between.
+//! - D5. The ABC authors' code bounds R from below only (`ceiling=false,floor=5`: 0.05 packets per ms), and
+//!   its d0 is 100 ms plus the mean queueing delay of what just left (`propagation=100ms`). d0 of `rcp.cc`
+//!   comes down by R / C of the difference only, so a link that has slowed down keeps R low for as long as R
+//!   is low; the page has what that costs.
+//! - D6. The ABC authors' code counts calls of its dequeue as capacity, and Mahimahi calls it once more where
+//!   a packet of 1500 bytes leaves four of an opportunity and nothing waits: C is too high by what leaves the
+//!   queue empty (`counted=dequeues`).
 
 use super::fifo::Fifo;
 use super::xcp::{capacity_before, skip};

@@ -1,5 +1,5 @@
-//! RED, Random Early Detection (Floyd and Jacobson, 1993), with `gentle`, ECN and Adaptive RED: drops or marks arriving
-//! packets with a probability that grows with the average length of the queue.
+//! RED, Random Early Detection (Floyd and Jacobson, 1993), with `gentle`, ECN and Adaptive RED: drops or
+//! marks arriving packets with a probability that grows with the average length of the queue.
 //!
 //! ```text
 //! on arrival:
@@ -34,8 +34,8 @@
 //!   are 1 / p_b to 2 / p_b packets apart and a third as many. floyd93 has them up to 1 / p_b apart, as here
 //!   by default. As in its Figure 2 the packet after a drop counts already, so the largest distance is 1 /
 //!   p_b - 1.
-//! - D3. Adaptive RED's interval has no timer: an update is made when the next packet arrives, as of its own time, with
-//!   the average of the packet before.
+//! - D3. Adaptive RED's interval has no timer: an update is made when the next packet arrives, as of its own
+//!   time, with the average of the packet before.
 //! - D4. max_p stops at 0.01 as floyd01 says; ns-2.35 red.cc, initialize_params, lets it fall to the inverse
 //!   of the path's packets on fast links. So few flows, which need less than that, keep the average near
 //!   `min_th`.

@@ -1,4 +1,5 @@
-//! The router of VCP, the Variable-structure congestion Control Protocol (xia05): the load factor in two bits.
+//! The router of VCP, the Variable-structure congestion Control Protocol (xia05): the load factor in two
+//! bits.
 //!
 //! ```text
 //! code = 1  low        f < 0.8                                xia05 3.1
@@ -20,12 +21,13 @@
 //!
 //! # Deviations
 //!
-//! - D1. The two bits travel in a header of their own, not in the ECN field, so that VCP's codes cannot be mistaken for ECN's.
-//! - D2. The target utilisation is "close to 1" in the paper. The authors' simulator takes 0.975 at 100 Mbit/s and 0.96 at 10; the
-//!   router of the ABC authors takes 0.98 at any rate.
+//! - D1. The two bits travel in a header of their own, not in the ECN field, so that VCP's codes cannot be
+//!   mistaken for ECN's.
+//! - D2. The target utilisation is "close to 1" in the paper. The authors' simulator takes 0.975 at 100
+//!   Mbit/s and 0.96 at 10; the router of the ABC authors takes 0.98 at any rate.
 //! - D3. ACKs wait among data; `acks_first` is the authors' simulator, which serves them first.
-//! - D4. The ABC authors' router announces overload in the first half of an interval only, and drains a token count besides. That is
-//!   theirs, not VCP's, and is left out.
+//! - D4. The ABC authors' router announces overload in the first half of an interval only, and drains a token
+//!   count besides. That is theirs, not VCP's, and is left out.
 
 use super::Place;
 use super::measured::{Measured, measured_parameters, measured_queue, raise};
@@ -92,7 +94,8 @@ mod tests {
     use crate::queue::scripted::{Bench, ms, place};
     use crate::units::Rate;
 
-    /// The code on a packet that carried `before` after an interval in which `percent` of the link's capacity arrived.
+    /// The code on a packet that carried `before` after an interval in which `percent` of the link's capacity
+    /// arrived.
     fn code_after(percent: u64, before: u8) -> u8 {
         let config = Config::from_options([("gamma", "1")]).unwrap();
         let mut bench = Bench::new(Vcp::new(&config, &place(250)), Rate::from_mbps(12));

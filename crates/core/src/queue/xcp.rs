@@ -1,7 +1,8 @@
 //! XCP's router (Katabi, Handley, Rohrs, SIGCOMM 2002, `katabi02`).
 //!
-//! Packets carry their sender's window and RTT, and come back with the change of window that the tightest router grants.
-//! A router decides on the sum once per control interval d, its mean RTT, and shares it out packet by packet:
+//! Packets carry their sender's window and RTT, and come back with the change of window that the tightest
+//! router grants. A router decides on the sum once per control interval d, its mean RTT, and shares it out
+//! packet by packet:
 //!
 //! ```text
 //! phi  = alpha d S - beta Q,  S = C - y                katabi02 eq.1    bytes
@@ -29,16 +30,20 @@
 //!
 //! # Deviations
 //!
-//! - D1. katabi02's link has one capacity. Here C is what passed of the link's delivery opportunities in the control interval, as in
-//!   the ABC authors' code (<https://github.com/prateshg/ABC-NSDI2020>). All rates are in the link's bytes, framing included.
-//! - D2. Timers are looked at when a packet arrives or leaves, and act as at the time they were due: nothing happens between.
-//! - D3. katabi02 takes the least queue that an arriving packet saw in a propagation RTT; the ns-2 code of the specification's
-//!   authors (`xcpq.cc`) takes departures and half that time, the packet that leaves included, so that it never reads zero. Here
-//!   departures and half the time, without that packet.
-//! - D4. An interval in which nothing arrived keeps the mean RTT; `xcpq.cc` falls back to 50 ms, and a link with outages would forget.
-//! - D5. Theorem 1 of katabi02 asks for alpha < pi / (4 sqrt 2) = 0.555 and beta = alpha^2 sqrt 2, which is 0.428 for 0.55; abc20's 0.4
-//!   is taken as printed (open-questions#X-45).
-//! - D6. What a flow does not want of its share counts as taken from it, as in `xcpq.cc`; katabi02 A has three cases for that.
+//! - D1. katabi02's link has one capacity. Here C is what passed of the link's delivery opportunities in the
+//!   control interval, as in the ABC authors' code (<https://github.com/prateshg/ABC-NSDI2020>). All rates
+//!   are in the link's bytes, framing included.
+//! - D2. Timers are looked at when a packet arrives or leaves, and act as at the time they were due: nothing
+//!   happens between.
+//! - D3. katabi02 takes the least queue that an arriving packet saw in a propagation RTT; the ns-2 code of
+//!   the specification's authors (`xcpq.cc`) takes departures and half that time, the packet that leaves
+//!   included, so that it never reads zero. Here departures and half the time, without that packet.
+//! - D4. An interval in which nothing arrived keeps the mean RTT; `xcpq.cc` falls back to 50 ms, and a link
+//!   with outages would forget.
+//! - D5. Theorem 1 of katabi02 asks for alpha < pi / (4 sqrt 2) = 0.555 and beta = alpha^2 sqrt 2, which
+//!   is 0.428 for 0.55; abc20's 0.4 is taken as printed (open-questions#X-45).
+//! - D6. What a flow does not want of its share counts as taken from it, as in `xcpq.cc`; katabi02 A has
+//!   three cases for that.
 
 use super::fifo::Fifo;
 use super::{Backlog, Dequeued, Drops, LinkView, Place, Queue};
@@ -118,7 +123,8 @@ impl Sender {
     }
 }
 
-/// The two sums that a router shares out: throughput to be gained and to be lost, bytes/s per control interval.
+/// The two sums that a router shares out: throughput to be gained and to be lost, bytes/s per control
+/// interval.
 ///
 /// katabi02 eq.1 and eq.2, divided by d; so is `persistent`, Q.
 pub(super) fn sums(config: [f64; 3], spare: f64, arriving: f64, persistent: f64) -> (f64, f64) {
@@ -139,8 +145,8 @@ pub(super) fn capacity_before(link: &mut impl LinkView, lag: Duration, window: D
     ((since_start - since_end) / window.as_secs_f64() / 8.0).max(0.0)
 }
 
-/// The first of the times `due`, `due + period`, ... after `now`, but for one: a timer that changes nothing any more is not
-/// run through an outage of hours, and runs once more at its end.
+/// The first of the times `due`, `due + period`, ... after `now`, but for one: a timer that changes nothing
+/// any more is not run through an outage of hours, and runs once more at its end.
 pub(super) fn skip(due: Time, period: Duration, now: Time) -> Time {
     let missed = now.since(due).periods(period.max(Duration::from_nanos(1)));
     due.saturating_add(Duration::from_nanos(missed * period.as_nanos()))

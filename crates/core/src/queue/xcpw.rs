@@ -1,7 +1,7 @@
 //! XCPw: XCP's router for links whose rate varies, by the authors of ABC (`abc20` 7.3 and appendix F).
 //!
-//! [XCP](super::xcp) decides once per control interval and may so take an RTT to say that the link has slowed down. XCPw
-//! computes the same formulas anew for every packet that leaves, over the past RTT:
+//! [XCP](super::xcp) decides once per control interval and may so take an RTT to say that the link has slowed
+//! down. XCPw computes the same formulas anew for every packet that leaves, over the past RTT:
 //!
 //! ```text
 //! phi = alpha d (C - y) - beta Q,  h = max(0, gamma y d - |phi|)       katabi02 3.5
@@ -20,11 +20,12 @@
 //!
 //! # Deviations
 //!
-//! abc20 gives no more than that feedback is recomputed on each packet "based on the rate and delay measurements from the past RTT".
-//! The authors' code (<https://github.com/prateshg/ABC-NSDI2020>, `xcp_packet_queue.cc`) fills in the rest, and differs in these:
+//! abc20 gives no more than that feedback is recomputed on each packet "based on the rate and delay
+//! measurements from the past RTT". The authors' code (<https://github.com/prateshg/ABC-NSDI2020>,
+//! `xcp_packet_queue.cc`) fills in the rest, and differs in these:
 //!
-//! - D1. It gives every packet phi / (packets that left in d); here a packet's share is XCP's own, which for one flow is the same
-//!   and among several is fair.
+//! - D1. It gives every packet phi / (packets that left in d); here a packet's share is XCP's own, which for
+//!   one flow is the same and among several is fair.
 //! - D2. It shuffles nothing; here as in XCP (`gamma=0` is the authors').
 //! - D3. Its d is 100 ms plus the mean queueing delay; here it comes from the headers.
 //! - D4. Its Q is the least queue of the past 100 ms; here of the past d.
@@ -58,7 +59,8 @@ parameters! {
     }
 }
 
-/// A packet that left, and what it was granted. Whole numbers, so that what is taken out of a sum is what was put in.
+/// A packet that left, and what it was granted. Whole numbers, so that what is taken out of a sum is what was
+/// put in.
 #[derive(Clone, Copy, Debug)]
 struct Left {
     at: Time,
@@ -140,8 +142,8 @@ pub struct XcpW<P> {
     past: Past,
     /// Q.
     least: SlidingMin,
-    /// d, the same as a window, and 1 / d. Packets are many and divisions slow: the sums of the packet path are multiplied by
-    /// reciprocals, which are taken once per packet at most.
+    /// d, the same as a window, and 1 / d. Packets are many and divisions slow: the sums of the packet path
+    /// are multiplied by reciprocals, which are taken once per packet at most.
     mean_rtt_s: f64,
     window: Duration,
     per_rtt: f64,
@@ -192,8 +194,8 @@ impl<P: Packet> XcpW<P> {
         }
         self.per_spacing = 1.0 / self.past.spacing_ns as f64;
         let mean_us = as_f64(self.past.rtt_spacing_ns2) * self.per_spacing * 1e-3;
-        // In whole microseconds: a link remembers the last window it was asked for. A nanosecond above, so that the mean of
-        // equal RTTs is not rounded below them.
+        // In whole microseconds: a link remembers the last window it was asked for. A nanosecond above, so
+        // that the mean of equal RTTs is not rounded below them.
         let window = Duration::from_micros((mean_us + 1e-3) as u64).clamp(SHORTEST, LONGEST);
         if window != self.window {
             self.window = window;

@@ -22,8 +22,9 @@ use crate::units::Bytes;
 
 /// The algorithms that names in scenarios and scheme strings can mean.
 ///
-/// A registry is a value: whoever reads a scenario or a scheme says which one it is read with. [`Registry::standard`] holds what
-/// Brakelight brings. A program adds its own algorithms to it; they are then found by name as the built-in ones are.
+/// A registry is a value: whoever reads a scenario or a scheme says which one it is read with.
+/// [`Registry::standard`] holds what Brakelight brings. A program adds its own algorithms to it; they are
+/// then found by name as the built-in ones are.
 ///
 /// ```
 /// use brakelight_core::registry::Registry;
@@ -231,7 +232,8 @@ impl Registry {
         }
     }
 
-    /// The settings of the application called `name`, with `options` applied in order, as whoever added it made them.
+    /// The settings of the application called `name`, with `options` applied in order, as whoever added it
+    /// made them.
     ///
     /// # Errors
     /// No application has the name, or it refuses an option.
@@ -245,8 +247,8 @@ impl Registry {
     /// Adds a controller, after the feedback and the queue that it names.
     ///
     /// # Errors
-    /// A name is malformed or taken, its defaults are refused, or the feedback or the queue that it brings is not there or does not
-    /// serve it.
+    /// A name is malformed or taken, its defaults are refused, or the feedback or the queue that it brings is
+    /// not there or does not serve it.
     pub fn add_controller<C: CustomController>(&mut self) -> Result<(), RegisterError> {
         const KIND: &str = "controller";
         let added = added_by::<C, _>(CustomControllerConfig::resolve::<C>);
@@ -282,8 +284,8 @@ impl Registry {
     /// Adds a queue, after the queue that takes its place beside others.
     ///
     /// # Errors
-    /// A name is malformed or taken, its defaults or the options of its preset are refused, or the queue that takes its place is
-    /// not there.
+    /// A name is malformed or taken, its defaults or the options of its preset are refused, or the queue that
+    /// takes its place is not there.
     pub fn add_queue<Q: CustomQueue>(&mut self) -> Result<(), RegisterError> {
         const KIND: &str = "queue";
         let added = added_by::<Q, _>(CustomQueueConfig::resolve::<Q>);
@@ -322,8 +324,8 @@ impl Registry {
         Ok(())
     }
 
-    /// Adds an application, of which this crate knows no more than its name and that `resolve` makes its settings: programs call
-    /// `add_application` of `brakelight-apps`, which knows what an application is.
+    /// Adds an application, of which this crate knows no more than its name and that `resolve` makes its
+    /// settings: programs call `add_application` of `brakelight-apps`, which knows what an application is.
     ///
     /// # Errors
     /// A name is malformed or taken, or its defaults are refused.

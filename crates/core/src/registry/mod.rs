@@ -1,8 +1,8 @@
-//! What is made of the [`table`](crate::table)'s lines: factories, dispatch on the packet path, names, docs, command line,
-//! conformance suite.
+//! What is made of the [`table`](crate::table)'s lines: factories, dispatch on the packet path, names, docs,
+//! command line, conformance suite.
 //!
-//! Dispatch is a `match`, so an algorithm of the table costs no call through a pointer. Algorithms from outside are added to a
-//! [`Registry`] at run time, and stand behind the variant `Custom` of each enum.
+//! Dispatch is a `match`, so an algorithm of the table costs no call through a pointer. Algorithms from
+//! outside are added to a [`Registry`] at run time, and stand behind the variant `Custom` of each enum.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -202,8 +202,8 @@ macro_rules! make_controllers {
 }
 
 impl AnyController {
-    /// The same controller, whose host is held to the contract of [`controller`](crate::controller#the-contract): a
-    /// violation panics. It decides as it did.
+    /// The same controller, whose host is held to the contract of
+    /// [`controller`](crate::controller#the-contract): a violation panics. It decides as it did.
     pub fn checked(self) -> Self {
         AnyController::Checked(Box::new(Checked::strict(self)))
     }

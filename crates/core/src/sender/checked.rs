@@ -1,8 +1,10 @@
-//! A controller around a controller that holds the host to the contract of [`controller`](crate::controller#the-contract).
+//! A controller around a controller that holds the host to the contract of
+//! [`controller`](crate::controller#the-contract).
 //!
-//! It keeps books of its own from the events alone, so it works under every host and around every controller, and
-//! changes no decision. What it cannot know is what `on_spurious_loss` puts back in flight: until those packets are
-//! acknowledged or lost again, bytes in flight are held to a range, and the sum of all bytes exactly.
+//! It keeps books of its own from the events alone, so it works under every host and around every controller,
+//! and changes no decision. What it cannot know is what `on_spurious_loss` puts back in flight: until those
+//! packets are acknowledged or lost again, bytes in flight are held to a range, and the sum of all bytes
+//! exactly.
 
 use alloc::collections::VecDeque;
 use alloc::format;
@@ -87,7 +89,8 @@ impl<C> Checked<C> {
         &self.books.violations
     }
 
-    /// Puts another controller in place of the one inside, where a host does so within a connection. What was told stays told.
+    /// Puts another controller in place of the one inside, where a host does so within a connection. What was
+    /// told stays told.
     pub fn replace(&mut self, inner: C) {
         self.inner = inner;
     }
@@ -163,7 +166,8 @@ struct Books {
     lossy: bool,
     /// The number after the newest packet that was out at the timeout being repaired.
     timeout_end: Option<u64>,
-    /// What ended the repair of a timeout, told just before the ACK that did: all below is to be settled by then.
+    /// What ended the repair of a timeout, told just before the ACK that did: all below is to be settled by
+    /// then.
     repaired_below: Option<u64>,
     /// Whether a loss or a timeout was told whose packets no ACK event has listed yet.
     unlisted: bool,
@@ -285,7 +289,8 @@ impl Books {
             });
         }
         let before = self.inflight + self.unclear;
-        // What a timer had declared lost left the flight before: some of it is listed now, some has arrived after all.
+        // What a timer had declared lost left the flight before: some of it is listed now, some has arrived
+        // after all.
         let settled = event.newly_lost.0 + event.newly_acked.0;
         let least = if self.unlisted || self.undone { 0 } else { self.inflight.saturating_sub(settled) };
         self.compare_inflight("inflight_before", event.inflight_before.0, least, before);

@@ -11,9 +11,9 @@
 //!
 //! The other half, the rate itself, is [`RateSample`](crate::estimate::delivery_rate::RateSample).
 //!
-//! `sent = delivered + lost + inflight + replaced` at all times: a packet is in flight until it is delivered, declared
-//! lost, or replaced by another transmission of its data. A packet that arrives after it was declared lost is no
-//! longer lost, and one whose loss is taken back is in flight again.
+//! `sent = delivered + lost + inflight + replaced` at all times: a packet is in flight until it is delivered,
+//! declared lost, or replaced by another transmission of its data. A packet that arrives after it was
+//! declared lost is no longer lost, and one whose loss is taken back is in flight again.
 
 use crate::time::Time;
 use crate::units::Bytes;
@@ -97,12 +97,13 @@ impl Delivery {
     /// Whether a packet sent now counts as limited by the application.
     #[inline]
     pub fn is_app_limited(&self) -> bool {
-        // ccwg-bbr 4.1.2.4: strictly beyond the mark, so the first flight on an empty network is still limited.
+        // ccwg-bbr 4.1.2.4: strictly beyond the mark, so the first flight on an empty network is still
+        // limited.
         self.app_limited_until != 0 && self.delivered <= self.app_limited_until
     }
 
-    /// The application has nothing to send though the window is open: what is in flight, and what is sent until all of
-    /// that is delivered, says little about the path.
+    /// The application has nothing to send though the window is open: what is in flight, and what is sent
+    /// until all of that is delivered, says little about the path.
     #[inline]
     pub fn limit_by_application(&mut self) {
         // Zero stands for no mark.
@@ -166,9 +167,9 @@ impl Delivery {
         self.inflight += size;
     }
 
-    /// An ACK at `now` delivered packets, of which the newest had been sent at `sent_at`, when `prior_delivered` bytes
-    /// had been delivered. Call it once per ACK, after [`Delivery::deliver`] of each packet. Returns whether a round
-    /// trip begins.
+    /// An ACK at `now` delivered packets, of which the newest had been sent at `sent_at`, when
+    /// `prior_delivered` bytes had been delivered. Call it once per ACK, after [`Delivery::deliver`] of each
+    /// packet. Returns whether a round trip begins.
     #[inline]
     pub fn acked(&mut self, now: Time, sent_at: Time, prior_delivered: u64) -> bool {
         self.delivered_at = now;

@@ -1,6 +1,6 @@
-//! One reaction per congestion episode: a loss, a CE mark or a timeout begins one, and what had been sent by then
-//! belongs to it (RFC 6582 section 3.2, `recover`; RFC 9002 section 7.3.2; Linux 6.12 net/ipv4/tcp_input.c,
-//! `high_seq`).
+//! One reaction per congestion episode: a loss, a CE mark or a timeout begins one, and what had been sent by
+//! then belongs to it (RFC 6582 section 3.2, `recover`; RFC 9002 section 7.3.2; Linux 6.12
+//! net/ipv4/tcp_input.c, `high_seq`).
 //!
 //! ```text
 //!            CE                    loss                  timeout
@@ -10,8 +10,9 @@
 //!
 //! Positions are what the host counts by: TCP's segments, QUIC's packet numbers. They only need to rise.
 //!
-//! On QUIC the episode's end says more: no packet sent before the episode began lets the window grow, even one that is acknowledged
-//! after the episode has ended (RFC 9002 appendix B.5, `InCongestionRecovery(sent_time)`).
+//! On QUIC the episode's end says more: no packet sent before the episode began lets the window grow, even
+//! one that is acknowledged after the episode has ended (RFC 9002 appendix B.5,
+//! `InCongestionRecovery(sent_time)`).
 
 use crate::controller::RecoveryState;
 
@@ -71,8 +72,9 @@ impl Episode {
         position < self.end
     }
 
-    /// Whether the acknowledgement of the packet at `position` may let the window grow: `false` if it had been sent when the
-    /// episode, or the last one, began (rfc9002 B.5). After persistent congestion and after an undo every packet may (rfc9002 B.8).
+    /// Whether the acknowledgement of the packet at `position` may let the window grow: `false` if it had
+    /// been sent when the episode, or the last one, began (rfc9002 B.5). After persistent congestion and
+    /// after an undo every packet may (rfc9002 B.8).
     #[inline]
     pub fn may_grow(&self, position: u64) -> bool {
         position >= self.growth_from
@@ -107,8 +109,8 @@ impl Episode {
         *self = Episode::default();
     }
 
-    /// What the controller is told. `held` says whether the host brings the window down itself, which makes a reaction
-    /// to CE a recovery as well: the window must not grow meanwhile.
+    /// What the controller is told. `held` says whether the host brings the window down itself, which makes a
+    /// reaction to CE a recovery as well: the window must not grow meanwhile.
     #[inline]
     pub fn state(&self, held: bool) -> RecoveryState {
         match self.phase {

@@ -1,7 +1,7 @@
 //! What every host does for its controller, whatever its wire format: the contract's half that is arithmetic.
 //!
-//! A controller is only as good as what it is told. A host that runs one keeps its scoreboard, detects losses and builds
-//! packets in its own way; all that follows from there is done here, once:
+//! A controller is only as good as what it is told. A host that runs one keeps its scoreboard, detects losses
+//! and builds packets in its own way; all that follows from there is done here, once:
 //!
 //! | module | holds |
 //! |---|---|

@@ -173,8 +173,8 @@ impl RttEstimator {
         Rtt { sample, smoothed: self.smoothed(), variation: self.variation(), min: self.min() }
     }
 
-    /// QUIC's probe timeout before backoff (rfc9002 6.2.1), towards a peer that holds ACKs back for `max_ack_delay` at
-    /// most.
+    /// QUIC's probe timeout before backoff (rfc9002 6.2.1), towards a peer that holds ACKs back for
+    /// `max_ack_delay` at most.
     pub fn pto(&self, max_ack_delay: Duration) -> Duration {
         let spread = Duration::from_nanos(4 * self.deviation).max(GRANULARITY);
         self.smoothed() + spread + max_ack_delay
@@ -243,8 +243,9 @@ mod tests {
         assert!(rise(&up) > 7 * rise(&down), "{} and {}", rise(&up), rise(&down));
     }
 
-    /// Linux 6.12 net/ipv4/tcp_input.c, tcp_rtt_estimator: `after(tp->snd_una, tp->rtt_seq)`. The variance falls once per
-    /// flight, by a quarter of the way to the worst deviation in it, when more than that flight is acknowledged.
+    /// Linux 6.12 net/ipv4/tcp_input.c, tcp_rtt_estimator: `after(tp->snd_una, tp->rtt_seq)`. The variance
+    /// falls once per flight, by a quarter of the way to the worst deviation in it, when more than that
+    /// flight is acknowledged.
     #[test]
     fn the_variance_falls_once_a_whole_flight_is_acknowledged() {
         let mut rtt = RttEstimator::tcp();

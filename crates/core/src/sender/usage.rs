@@ -20,8 +20,9 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// The sender has stopped: by its window or its pacer, or because it has nothing more to send. Everything before position
-    /// `acked` is acknowledged, what is sent next will be at position `next`, and `inflight` bytes are in flight.
+    /// The sender has stopped: by its window or its pacer, or because it has nothing more to send. Everything
+    /// before position `acked` is acknowledged, what is sent next will be at position `next`, and `inflight`
+    /// bytes are in flight.
     #[inline]
     pub fn stopped(&mut self, by_window: bool, acked: u64, next: u64, inflight: u64) {
         if by_window || acked >= self.until || (!self.limited && inflight > self.max_inflight) {
@@ -29,7 +30,8 @@ impl Usage {
         }
     }
 
-    /// Returns `true` if a window of `cwnd` bytes may grow. Without a slow-start threshold there is no slow start.
+    /// Returns `true` if a window of `cwnd` bytes may grow. Without a slow-start threshold there is no slow
+    /// start.
     #[inline]
     pub fn is_cwnd_limited(&self, cwnd: u64, ssthresh: Option<u64>) -> bool {
         self.limited || cwnd < 2 * self.max_inflight && ssthresh.is_some_and(|ssthresh| cwnd < ssthresh)

@@ -100,7 +100,8 @@ impl<W: Watch> Carrier<W> {
         self.pace.woken();
     }
 
-    /// Whether the rate of packets was recently above [`ForwardSettings::crowded`](super::ForwardSettings::crowded).
+    /// Whether the rate of packets was recently above
+    /// [`ForwardSettings::crowded`](super::ForwardSettings::crowded).
     pub(super) fn is_crowded(&mut self, now: Time, settings: &ForwardSettings) -> bool {
         if now >= self.look_at {
             let passed = LOOK + now.since(self.look_at);

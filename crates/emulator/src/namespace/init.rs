@@ -193,7 +193,8 @@ fn send(pid: i32, program: &Running, signal: Signal) -> nix::Result<()> {
     if program.own_group { killpg(Pid::from_raw(pid), signal) } else { kill(Pid::from_raw(pid), signal) }
 }
 
-/// Starts a program in a network namespace. The sockets that it inherits are of the calling process's own, the outer one.
+/// Starts a program in a network namespace. The sockets that it inherits are of the calling process's own,
+/// the outer one.
 fn spawn(
     arguments: &[std::ffi::OsString],
     program: &Program,

@@ -143,8 +143,8 @@ fn check_kernel(flow: &FlowSpec) -> Result<(), InputError> {
     Ok(())
 }
 
-/// The program with QUIC takes from the scenario what it does in simulation. What is left to refuse is what the devices do not
-/// carry.
+/// The program with QUIC takes from the scenario what it does in simulation. What is left to refuse is what
+/// the devices do not carry.
 fn check_quic(flow: &FlowSpec) -> Result<(), InputError> {
     let owner = format!("flow `{}`", flow.name);
     if flow.host != Host::Quic {

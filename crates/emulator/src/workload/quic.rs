@@ -1,4 +1,5 @@
-//! The host of QUIC: one program with both ends of every flow, which reads a scenario and writes the document of a run.
+//! The host of QUIC: one program with both ends of every flow, which reads a scenario and writes the document
+//! of a run.
 
 use std::ffi::OsString;
 use std::path::Path;

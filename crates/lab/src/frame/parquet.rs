@@ -1,4 +1,5 @@
-//! Frames as Parquet: text as UTF-8, whole numbers as unsigned 64 bits, numbers as doubles with gaps as nulls.
+//! Frames as Parquet: text as UTF-8, whole numbers as unsigned 64 bits, numbers as doubles with gaps as
+//! nulls.
 
 use std::io::Write;
 use std::sync::Arc;

@@ -42,7 +42,8 @@ pub struct Pair {
     pub reference: Option<&'static Real>,
 }
 
-/// Every row of the reference that kernel TCP can be run for, and PIE on the recordings on which it was not measured.
+/// Every row of the reference that kernel TCP can be run for, and PIE on the recordings on which it was not
+/// measured.
 ///
 /// Fails with [`Error::Recording`] where a recording is not in the folder that `names` stands for.
 pub fn recordings(duration: Duration, names: &Names, traces: &mut Traces) -> Result<Vec<Pair>, Error> {
@@ -81,7 +82,8 @@ pub fn load_traces(
     traces: &mut Traces,
 ) -> Result<(), Error> {
     for link in &mut scenario.links {
-        // A file beside the scenario is found from anywhere by its whole path, and is not another's of the same name.
+        // A file beside the scenario is found from anywhere by its whole path, and is not another's of the
+        // same name.
         if let Service::Trace(name) = &mut link.service
             && let beside = path.parent().unwrap_or(Path::new("")).join(&*name)
             && !names.list().contains(name)
@@ -121,7 +123,8 @@ pub fn loosest() -> Tolerance {
     })
 }
 
-/// What QUIC is run for where no scenario is named: schemes of every kind that it has, on recordings and on a fixed link.
+/// What QUIC is run for where no scenario is named: schemes of every kind that it has, on recordings and on a
+/// fixed link.
 ///
 /// Fails with [`Error::Recording`] where a recording is not in the folder that `names` stands for.
 pub fn of_quic(duration: Duration, names: &Names, traces: &mut Traces) -> Result<Vec<Pair>, Error> {

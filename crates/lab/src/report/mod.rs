@@ -1,5 +1,5 @@
-//! One HTML file that needs no network: the page, its style, its script and the charting library, with the results as
-//! JSON inside. The script draws; this module only decides what it gets.
+//! One HTML file that needs no network: the page, its style, its script and the charting library, with the
+//! results as JSON inside. The script draws; this module only decides what it gets.
 
 use brakelight_scenario::documents::Origin;
 use brakelight_scenario::outcome::{FlowOutcome, FlowSeries, LinkOutcome, LinkSeries, Run, Series, Summary};
@@ -168,7 +168,8 @@ impl Report<'_> {
     }
 }
 
-/// A page that needs no network: `body` between heading and origin, `data` for `script`, the style and the charting library.
+/// A page that needs no network: `body` between heading and origin, `data` for `script`, the style and the
+/// charting library.
 pub fn page(title: &str, body: &str, data: &impl Serialize, script: &str) -> String {
     let data = serde_json::to_string(data).expect("plain data is always JSON");
     // Inside a script element only `</` could end it early, and `<!--` confuse it.

@@ -4,8 +4,8 @@
   const data = JSON.parse(document.getElementById('data').textContent);
   const $ = (id) => document.getElementById(id);
 
-  // Okabe and Ito's palette, safe for colour-blind readers; black turns light on a dark page. Every scheme also has a
-  // symbol and a dash of its own, so that no chart depends on colour.
+  // Okabe and Ito's palette, safe for colour-blind readers; black turns light on a dark page. Every scheme
+  // also has a symbol and a dash of its own, so that no chart depends on colour.
   const COLOURS = ['#0072B2', '#D55E00', '#009E73', '#CC79A7', '#E69F00', '#56B4E9', 'ink', '#B8A800'];
   const SYMBOLS = ['circle', 'square', 'diamond', 'triangle-up', 'triangle-down', 'cross', 'x', 'star', 'pentagon'];
   const DASHES = ['solid', '7px,3px', '2px,2px', '9px,3px,2px,3px', '12px,4px'];
@@ -210,7 +210,8 @@
     const shown = data.schemes.filter((scheme) => !hidden.has(scheme));
     const phone = narrow();
     const find = (scheme, trace) => data.runs.find((run) => run.scheme === scheme && run.trace === trace);
-    // Bars have only colours to be told apart by: with more schemes than those, marks stand beside each other instead.
+    // Bars have only colours to be told apart by: with more schemes than those, marks stand beside each other
+    // instead.
     const crowded = shown.length > COLOURS.length;
     const beside = (scheme, across) => {
       const shift = ((shown.indexOf(scheme) + 0.5) / shown.length - 0.5) * 0.86;
@@ -283,8 +284,8 @@
     select.replaceChildren(...names.map((name) => element('option', { value: name }, name)));
     if (names.includes(before)) select.value = before;
   }
-  // A line of more points than a screen has room for is only noise: bins are merged until one takes a few pixels, and
-  // split again when the reader zooms in.
+  // A line of more points than a screen has room for is only noise: bins are merged until one takes a few
+  // pixels, and split again when the reader zooms in.
   function merging(shown) {
     const [first, last] = range || spanOf(shown);
     const bins = Math.max(...shown.map((p) => (last - first) / p.bin_s));

@@ -1,7 +1,8 @@
 //! A sweep into a folder: a journal that grows as runs finish, and tables made of it at the end.
 //!
-//! `runs.jsonl` has one line per finished run. It is only ever appended to, so whatever ends a sweep, the runs before it are kept.
-//! The tables are written from it in the order of the grid: their bytes do not depend on interruptions.
+//! `runs.jsonl` has one line per finished run. It is only ever appended to, so whatever ends a sweep, the
+//! runs before it are kept. The tables are written from it in the order of the grid: their bytes do not
+//! depend on interruptions.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -54,7 +55,8 @@ struct Line {
 }
 
 impl Folder<'_> {
-    /// Runs what is missing, then writes `runs`, `flows` and `links` as CSV and, where the feature `parquet` is on, as Parquet.
+    /// Runs what is missing, then writes `runs`, `flows` and `links` as CSV and, where the feature `parquet`
+    /// is on, as Parquet.
     pub fn run(&self, sweep: &Sweep, runner: &dyn Runner, progress: &dyn Progress) -> Result<Written, Error> {
         let path = self.path.join(JOURNAL);
         let failed = |error: io::Error| Error::Unwritable { path: path.clone(), error };
@@ -99,7 +101,8 @@ impl Folder<'_> {
     }
 }
 
-/// Where the line of each run begins that a journal has of this grid. A line that ends early, or is of another grid, is no run.
+/// Where the line of each run begins that a journal has of this grid. A line that ends early, or is of
+/// another grid, is no run.
 fn places(sweep: &Sweep, path: &Path) -> io::Result<BTreeMap<u64, u64>> {
     let mut places = BTreeMap::new();
     let mut reader = BufReader::new(File::open(path)?);

@@ -2,8 +2,8 @@
 
 use toml::{Table, Value};
 
-/// Sets the key at `path` of `table` to `value`. In an array of tables the next part is the `name` of one of them, or its place
-/// counted from 0, or `*` for all. Says why if the path leads nowhere.
+/// Sets the key at `path` of `table` to `value`. In an array of tables the next part is the `name` of one of
+/// them, or its place counted from 0, or `*` for all. Says why if the path leads nowhere.
 pub(super) fn set(table: &mut Table, path: &str, value: &Value) -> Result<(), String> {
     let Some((first, rest)) = path.split_once('.') else {
         table.insert(path.to_string(), value.clone());

@@ -35,7 +35,8 @@ impl Default for Screen {
     }
 }
 
-/// What [`Screen`] puts around words: bold, dimmed, neither. No other control character is in any text of this crate's own.
+/// What [`Screen`] puts around words: bold, dimmed, neither. No other control character is in any text of
+/// this crate's own.
 pub const STYLES: [&str; 3] = ["\x1b[1m", "\x1b[2m", "\x1b[0m"];
 
 impl Screen {

@@ -1,5 +1,5 @@
-//! Tables for people: a heading in two lines (what, unit), numbers to the right, names to the left. Where a table is too
-//! wide for the screen, its last column wraps if it holds words.
+//! Tables for people: a heading in two lines (what, unit), numbers to the right, names to the left. Where a
+//! table is too wide for the screen, its last column wraps if it holds words.
 
 use unicode_width::UnicodeWidthStr;
 

@@ -1,9 +1,9 @@
 //! What the peer says of single packets: when each arrived, and with which mark.
 //!
-//! A peer that reports gives QUIC-DC its one-way delays, and BMCC the marks from which its receiver would estimate the load:
-//! that receiver runs here, on what was reported, beside its sender. One that does not report leaves QUIC-DC the round trip:
-//! a packet then counts as arrived when its ACK came, less the delay that the receiver admits, and what queues on the way back
-//! counts as well.
+//! A peer that reports gives QUIC-DC its one-way delays, and BMCC the marks from which its receiver would
+//! estimate the load: that receiver runs here, on what was reported, beside its sender. One that does not
+//! report leaves QUIC-DC the round trip: a packet then counts as arrived when its ACK came, less the delay
+//! that the receiver admits, and what queues on the way back counts as well.
 
 use std::collections::VecDeque;
 
@@ -130,7 +130,8 @@ impl Peer {
         }
     }
 
-    /// An ACK that came after `delay` in its receiver, with the packet that gave its RTT sample, in round trip number `round`.
+    /// An ACK that came after `delay` in its receiver, with the packet that gave its RTT sample, in round
+    /// trip number `round`.
     pub(super) fn complete(
         &mut self,
         now: Time,

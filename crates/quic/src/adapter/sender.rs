@@ -1,7 +1,9 @@
-//! From the stack's calls to our controllers' events: what was sent, what became of it, and when a controller gets an update.
+//! From the stack's calls to our controllers' events: what was sent, what became of it, and when a controller
+//! gets an update.
 //!
-//! The stack reports one ACK in several calls, RTT and losses last. They are gathered, and passed on as one event when the next
-//! call comes or the window is read: losses before the ACK that brought them, as every controller expects.
+//! The stack reports one ACK in several calls, RTT and losses last. They are gathered, and passed on as one
+//! event when the next call comes or the window is read: losses before the ACK that brought them, as every
+//! controller expects.
 //!
 //! | file | holds |
 //! |---|---|
@@ -43,8 +45,9 @@ enum PacketState {
 struct Sent {
     sent_at: Time,
     size: u64,
-    /// What the controller will hear of it, if it knows of it. Of Initial and Handshake packets it does not: some are never
-    /// acknowledged, as their keys are dropped before, and controllers wait for news of every packet that they were told of.
+    /// What the controller will hear of it, if it knows of it. Of Initial and Handshake packets it does not:
+    /// some are never acknowledged, as their keys are dropped before, and controllers wait for news of every
+    /// packet that they were told of.
     info: Option<PacketInfo>,
     state: PacketState,
     /// Its packet number, if the tap saw it: the others may not even ask for an ACK.
@@ -152,7 +155,8 @@ pub(super) struct Sender {
     /// Whether the controller still answers congestion without ECN.
     survives_without_marks: bool,
     tapped: bool,
-    /// Whether the controller chooses the codepoint of each packet, and so must be asked before it is encrypted.
+    /// Whether the controller chooses the codepoint of each packet, and so must be asked before it is
+    /// encrypted.
     chooses: bool,
     /// Whether our pacer spaces packets out: where the stack has its own, nobody would look at it.
     paced: bool,
@@ -164,8 +168,8 @@ pub(super) struct Sender {
     peer: Peer,
 
     sent: VecDeque<Sent>,
-    /// Packets that have left `sent` at its front, and the place, counted from the first ever, of the one to be acknowledged next if
-    /// ACKs come in order.
+    /// Packets that have left `sent` at its front, and the place, counted from the first ever, of the one to
+    /// be acknowledged next if ACKs come in order.
     retired: u64,
     expected: u64,
     sealed: Vec<Sealed>,
@@ -187,8 +191,8 @@ pub(super) struct Sender {
     episode: Episode,
     /// Whether the window holds in this episode, as its controller requests.
     held: bool,
-    /// Packets declared lost in this episode that have not arrived late; whether the last of them just has. The stack forgets
-    /// what it declares lost, but an ACK says of late packets what it says of others.
+    /// Packets declared lost in this episode that have not arrived late; whether the last of them just has.
+    /// The stack forgets what it declares lost, but an ACK says of late packets what it says of others.
     missing: Vec<u64>,
     undone: bool,
     frame: Option<Frame>,

@@ -10,7 +10,8 @@ use brakelight_core::units::Bytes;
 /// Who sends the packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketSender {
-    /// An application of quinn, whose own pacer sends 1.25 windows per smoothed RTT whatever the controller wants.
+    /// An application of quinn, whose own pacer sends 1.25 windows per smoothed RTT whatever the controller
+    /// wants.
     Stack,
     /// Our driver, which lets packets go at the controller's rate and reads the peer's reports.
     Driver,
@@ -115,8 +116,8 @@ fn works(config: &ControllerConfig, packet_sender: PacketSender, path: Path) -> 
     needs && (path == Path::Own || !means_its_own)
 }
 
-/// Every controller that works at `packet_sender` on `path` with its default settings, by name; not one that is
-/// driven from outside, for there nobody drives it.
+/// Every controller that works at `packet_sender` on `path` with its default settings, by name; not one that
+/// is driven from outside, for there nobody drives it.
 pub fn valid(packet_sender: PacketSender, path: Path) -> Vec<&'static str> {
     let works = |name: &&'static str| {
         ControllerConfig::new(name, &[])

@@ -167,7 +167,8 @@ fn packets_acknowledged_carry_what_was_known_when_they_were_sent() {
     assert_eq!(adapter.counters().sent_packets, 3);
 }
 
-/// rfc9000 13.4.2.1: a packet arrives out of order between two ACKs with one largest packet, and both ACKs come at once.
+/// rfc9000 13.4.2.1: a packet arrives out of order between two ACKs with one largest packet, and both ACKs
+/// come at once.
 #[test]
 fn an_ack_that_names_no_larger_packet_still_counts_marks() {
     let base = Instant::now();

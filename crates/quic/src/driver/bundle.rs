@@ -1,8 +1,9 @@
-//! A flow of short connections that come and go: one [`Flow`] each, with stacks, keys and a controller of its own.
+//! A flow of short connections that come and go: one [`Flow`] each, with stacks, keys and a controller of its
+//! own.
 //!
-//! A connection exists from its arrival until its last byte is acknowledged and none of its packets is on the way. It ends in
-//! silence, as one whose idle timeout runs out. When connections arrive, and what becomes of the outcome, is
-//! [`ArrivalProcess`]'s.
+//! A connection exists from its arrival until its last byte is acknowledged and none of its packets is on the
+//! way. It ends in silence, as one whose idle timeout runs out. When connections arrive, and what becomes of
+//! the outcome, is [`ArrivalProcess`]'s.
 
 use std::collections::VecDeque;
 
@@ -88,7 +89,8 @@ impl Bundle {
         self.arrived(now, packet.connection, |flow| flow.accept(now, packet, copy));
     }
 
-    /// A datagram arrived at the end that `direction` leads to. Connections that are gone, and strangers, are not answered.
+    /// A datagram arrived at the end that `direction` leads to. Connections that are gone, and strangers, are
+    /// not answered.
     pub(super) fn receive(&mut self, now: Time, direction: Direction, ecn: Ecn, payload: &[u8]) {
         if let Some(number) = connection_of(direction, payload) {
             self.arrived(now, number, |flow| flow.receive(now, direction, ecn, payload));
@@ -175,7 +177,8 @@ impl Bundle {
             controller_random: stream(&self.settings.controller_random),
             ..self.settings.clone()
         };
-        // Nothing that the first check has not seen can be wrong: the connection would never complete, which the outcome shows.
+        // Nothing that the first check has not seen can be wrong: the connection would never complete, which
+        // the outcome shows.
         if let Ok(flow) = Flow::numbered(settings, number) {
             self.open.push_back(Open { number, size: size.0, arrived_at: now, complete: false, flow });
             self.ready.push_back(number);

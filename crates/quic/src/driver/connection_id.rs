@@ -4,8 +4,8 @@
 //! | number (4 bytes) | count of those issued, masked (4) |       integers big-endian
 //! ```
 //!
-//! RFC 9000 section 5.1 asks for IDs that tell observers nothing. These do; both ends are one process, and nobody else is on
-//! the path.
+//! RFC 9000 section 5.1 asks for IDs that tell observers nothing. These do; both ends are one process, and
+//! nobody else is on the path.
 
 use std::time::Duration;
 
@@ -52,11 +52,11 @@ impl ConnectionIdGenerator for Numbered {
     }
 }
 
-/// The number of the connection that a datagram belongs to, which travels in `direction`; `None` if it is not a QUIC packet
-/// of such a connection.
+/// The number of the connection that a datagram belongs to, which travels in `direction`; `None` if it is not
+/// a QUIC packet of such a connection.
 ///
-/// A packet with a short header has its receiver's ID. Of those with a long header the client's is read, wherever it stands:
-/// the first ID by which a client addresses a server is random (RFC 9000 section 7.2).
+/// A packet with a short header has its receiver's ID. Of those with a long header the client's is read,
+/// wherever it stands: the first ID by which a client addresses a server is random (RFC 9000 section 7.2).
 pub(super) fn connection_of(direction: Direction, datagram: &[u8]) -> Option<u32> {
     let first = datagram.first()?;
     let id = if first & LONG_HEADER == 0 {

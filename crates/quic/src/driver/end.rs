@@ -1,8 +1,10 @@
-//! One end of one connection, whoever carries its packets: time, packets and peer's reports in, packets and deadlines out.
+//! One end of one connection, whoever carries its packets: time, packets and peer's reports in, packets and
+//! deadlines out.
 //!
-//! An end that sends has a [`ControllerAdapter`], and sends a packet that needs the window only when the adapter admits it: the
-//! controller's rate holds instead of the stack's pacer, whatever the window. ACKs and probes pass as the stack sends them. An
-//! end that hears reports times and marks of single packets to a peer that invites it to. One end may be both.
+//! An end that sends has a [`ControllerAdapter`], and sends a packet that needs the window only when the
+//! adapter admits it: the controller's rate holds instead of the stack's pacer, whatever the window. ACKs and
+//! probes pass as the stack sends them. An end that hears reports times and marks of single packets to a peer
+//! that invites it to. One end may be both.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -183,7 +185,8 @@ impl End {
         Some(event)
     }
 
-    /// A datagram with `ecn` was handled at `now`: reads what the peer reports, and notes the packets that arrived.
+    /// A datagram with `ecn` was handled at `now`: reads what the peer reports, and notes the packets that
+    /// arrived.
     pub(super) fn hear(&mut self, now: Time, ecn: Ecn) {
         let mut invited = false;
         while let Some(datagram) = self.connection.datagrams().recv() {
@@ -251,8 +254,8 @@ impl End {
         }
     }
 
-    /// The next transmission, written to the end of `buffer`: of `most` datagrams at most, and no more than the adapter
-    /// lets go at once.
+    /// The next transmission, written to the end of `buffer`: of `most` datagrams at most, and no more than
+    /// the adapter lets go at once.
     pub(super) fn poll_transmit(&mut self, now: Time, most: usize, buffer: &mut Vec<u8>) -> Option<Transmit> {
         let (mut admission, mut room) = (SendAdmission::Now, most);
         if let Some(Sending { adapter, .. }) = &self.sending {
@@ -278,7 +281,8 @@ impl End {
         self.deadline = [timer, self.pace_at].into_iter().chain(own).flatten().min();
     }
 
-    /// When this end must be polled, if nothing arrives before; as of the last time there was nothing to send.
+    /// When this end must be polled, if nothing arrives before; as of the last time there was nothing to
+    /// send.
     pub(super) fn deadline(&self) -> Option<Time> {
         self.deadline
     }

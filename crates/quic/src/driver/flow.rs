@@ -1,11 +1,13 @@
 //! Both ends of one connection, with its application: what a simulator plugs in where it has a modelled host.
 //!
-//! Payloads stay here, in a slab; a packet names its place. The receiving end's packets leave late by a draw from 0 to `jitter`,
-//! in order, as every host does; those of the sending end wait for nothing but its controller.
+//! Payloads stay here, in a slab; a packet names its place. The receiving end's packets leave late by a draw
+//! from 0 to `jitter`, in order, as every host does; those of the sending end wait for nothing but its
+//! controller.
 //!
-//! The application starts when the flow does. What it writes before the handshake is over waits for that, messages included.
-//! Its payload is one stream of the sending end, which opens the connection; its messages are DATAGRAM frames of either end.
-//! Those of the sending end count against the controller's window (rfc9221 5.4).
+//! The application starts when the flow does. What it writes before the handshake is over waits for that,
+//! messages included. Its payload is one stream of the sending end, which opens the connection; its messages
+//! are DATAGRAM frames of either end. Those of the sending end count against the controller's window
+//! (rfc9221 5.4).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -37,8 +39,8 @@ use stream::{Arrived, FlowSocket, Outgoing};
 const HEADERS: u16 = 28;
 /// rfc9000 14.1
 const LEAST: u16 = 1200;
-/// What a packet with one DATAGRAM frame takes besides the message: short header with a connection ID of 8 bytes and a number
-/// of 4, AEAD tag, and the bound that quinn-proto puts on the frame's own header.
+/// What a packet with one DATAGRAM frame takes besides the message: short header with a connection ID of 8
+/// bytes and a number of 4, AEAD tag, and the bound that quinn-proto puts on the frame's own header.
 const AROUND_MESSAGE: u16 = 1 + 8 + 4 + 16 + 9;
 /// Parts that an application cuts a request into, at most.
 const MOST_PARTS: u64 = 64;
@@ -50,7 +52,8 @@ pub struct FlowSettings {
     pub controller: ControllerConfig,
     /// IP bytes of a full packet.
     pub packet: u16,
-    /// How many packets one ACK stands for, asked for by the ACK-frequency extension; `None` leaves it to the receiver.
+    /// How many packets one ACK stands for, asked for by the ACK-frequency extension; `None` leaves it to the
+    /// receiver.
     pub ack_every: Option<u32>,
     /// The window before the first ACK, in packets.
     pub initial_window: u32,
@@ -217,8 +220,8 @@ impl Flow {
         Self::with_receiver(settings, connection, false, |crypto| crypto)
     }
 
-    /// The same, which searches for the path's MTU if `discover_mtu`, and whose receiver's cryptography passes through `wrap`:
-    /// tests make it lie.
+    /// The same, which searches for the path's MTU if `discover_mtu`, and whose receiver's cryptography
+    /// passes through `wrap`: tests make it lie.
     fn with_receiver(
         settings: FlowSettings,
         connection: u32,
@@ -316,7 +319,8 @@ impl Flow {
         self.receive(now, packet.direction, packet.ecn, &payload);
     }
 
-    /// A datagram arrived at the end that `direction` leads to: the UDP payload of a packet, which travelled by itself.
+    /// A datagram arrived at the end that `direction` leads to: the UDP payload of a packet, which travelled
+    /// by itself.
     pub fn receive(&mut self, now: Time, direction: Direction, ecn: Ecn, payload: &[u8]) {
         match direction {
             Direction::Forward => self.receiver.handle(now, ecn, payload),
@@ -384,7 +388,8 @@ impl Flow {
         Packet { handle, direction, size, ecn: outgoing.ecn, data: outgoing.data, hash16, connection: 0 }
     }
 
-    /// When something that is ready now leaves a real host: a little later, and not before what was ready earlier.
+    /// When something that is ready now leaves a real host: a little later, and not before what was ready
+    /// earlier.
     fn leave_at(&mut self, now: Time) -> Time {
         let late = self.settings.jitter.mul_f64(self.settings.random.uniform());
         self.last_left_at = self.last_left_at.max(now + late);
@@ -394,7 +399,8 @@ impl Flow {
     fn on_deadline(&mut self, now: Time) {
         if self.start_at.is_some_and(|at| at <= now) {
             self.start_at = None;
-            // Nothing that `new` has not checked can be wrong: the flow would never start, which its goodput shows.
+            // Nothing that `new` has not checked can be wrong: the flow would never start, which its goodput
+            // shows.
             let _ = self.sender.connect(now);
             self.act(now, |application, socket| application.start(socket));
         }

@@ -1,4 +1,5 @@
-//! A flow of a scenario over the stack: one connection with its application, or short connections that come and go.
+//! A flow of a scenario over the stack: one connection with its application, or short connections that come
+//! and go.
 
 use brakelight_apps::traffic::Traffic;
 use brakelight_core::ecn::{Ecn, Encoding};
@@ -65,7 +66,8 @@ impl Host {
         }
     }
 
-    /// Calls `visit` with state worth plotting: window, bytes in flight, smoothed RTT, and what the controller shows.
+    /// Calls `visit` with state worth plotting: window, bytes in flight, smoothed RTT, and what the
+    /// controller shows.
     pub fn inspect(&self, visit: &mut dyn FnMut(&'static str, f64)) {
         match &self.life {
             Life::One(flow) => inspect(flow.adapter(), visit),
@@ -76,9 +78,10 @@ impl Host {
         }
     }
 
-    /// Calls `visit` with what the application made of it until `now`, by name, in the unit the name ends in; and with what is
-    /// particular to the stack: `ecn_failed`, 1 once path or peer could not be trusted with ECN; `closed`, 1 if the connection
-    /// ended before its time; `times_of_round_trips`, 1 if the receiver's times were taken from round trips.
+    /// Calls `visit` with what the application made of it until `now`, by name, in the unit the name ends in;
+    /// and with what is particular to the stack: `ecn_failed`, 1 once path or peer could not be trusted with
+    /// ECN; `closed`, 1 if the connection ended before its time; `times_of_round_trips`, 1 if the receiver's
+    /// times were taken from round trips.
     pub fn application(&self, now: Time, visit: &mut dyn FnMut(&'static str, f64)) {
         let flow = match &self.life {
             Life::One(flow) => flow,
@@ -105,8 +108,8 @@ impl Host {
         }
     }
 
-    /// A datagram arrived at the end that `direction` leads to, with this ECN field: the UDP payload of a packet that travelled by
-    /// itself, as over a real network.
+    /// A datagram arrived at the end that `direction` leads to, with this ECN field: the UDP payload of a
+    /// packet that travelled by itself, as over a real network.
     pub fn receive(&mut self, now: Time, direction: Direction, ecn: Ecn, payload: &[u8]) {
         match &mut self.life {
             Life::One(flow) => flow.receive(now, direction, ecn, payload),
@@ -114,7 +117,8 @@ impl Host {
         }
     }
 
-    /// Hands out the UDP payload of a packet that is to travel by itself. `None` if it was handed out before, or released.
+    /// Hands out the UDP payload of a packet that is to travel by itself. `None` if it was handed out before,
+    /// or released.
     pub fn take_payload(&mut self, packet: &Packet) -> Option<bytes::Bytes> {
         match &mut self.life {
             Life::One(flow) => flow.take_payload(packet),

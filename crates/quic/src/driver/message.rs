@@ -4,8 +4,8 @@
 //! | 1 (1 byte) | number (4) | echo (4) | held_us (4) | zeros up to the payload's size |       integers big-endian
 //! ```
 //!
-//! Reports of arrivals travel in DATAGRAM frames too; they begin with another byte (`report`). Which way a message travels is
-//! known from the end that it reaches.
+//! Reports of arrivals travel in DATAGRAM frames too; they begin with another byte (`report`). Which way a
+//! message travels is known from the end that it reaches.
 
 use brakelight_apps::Datagram;
 use brakelight_core::packet::Direction;

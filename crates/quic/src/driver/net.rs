@@ -1,16 +1,17 @@
-//! The driver over a real socket and under the real clock: one thread carries the packets of any number of connections, and
-//! tasks of whatever runtime work on their streams.
+//! The driver over a real socket and under the real clock: one thread carries the packets of any number of
+//! connections, and tasks of whatever runtime work on their streams.
 //!
 //! ```text
 //! turn:   receive what came -> act on deadlines -> for each connection with news: tell tasks, send while packets are admitted
 //!         -> wait for the socket, for a task, or for the next deadline
 //! ```
 //!
-//! A thread of its own, because a rate is kept by waking up in time: async runtimes round their timers to a millisecond, in
-//! which a controller at 100 Mbit/s has eight packets to send. The wait is `ppoll`'s, whose slack is taken away.
+//! A thread of its own, because a rate is kept by waking up in time: async runtimes round their timers to a
+//! millisecond, in which a controller at 100 Mbit/s has eight packets to send. The wait is `ppoll`'s, whose
+//! slack is taken away.
 //!
-//! Packets that arrive have the time at which this thread read them, which a kernel's own stamp would tell better: quinn-udp 0.5
-//! does not offer those. `docs/quic.md` says what that costs.
+//! Packets that arrive have the time at which this thread read them, which a kernel's own stamp would tell
+//! better: quinn-udp 0.5 does not offer those. `docs/quic.md` says what that costs.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::io;
@@ -205,8 +206,8 @@ impl State {
 }
 
 impl Hub {
-    /// A hub at `address`, whose connections run the controller of `settings`; with `listen` it answers those who come.
-    /// `buffer` bytes are asked for on either side of the socket.
+    /// A hub at `address`, whose connections run the controller of `settings`; with `listen` it answers those
+    /// who come. `buffer` bytes are asked for on either side of the socket.
     pub fn bind(
         address: SocketAddr,
         settings: ControlSettings,
@@ -278,8 +279,8 @@ impl Hub {
         Ok(connection)
     }
 
-    /// The next connection of those who came, once its handshake is complete; or from where one came that did not get so far,
-    /// and why. None once the thread that carries packets has ended.
+    /// The next connection of those who came, once its handshake is complete; or from where one came that did
+    /// not get so far, and why. None once the thread that carries packets has ended.
     pub async fn accept(&self) -> Option<Result<QuicConnection, (SocketAddr, String)>> {
         std::future::poll_fn(|cx| {
             let mut state = locked(&self.shared.state);
@@ -339,8 +340,8 @@ impl Control {
         Control { marks, ears: Ears::beside(adapter.clone()), adapter }
     }
 
-    /// Where every mark counts, the peer is asked to acknowledge every other packet, if it knows how to be asked
-    /// (draft-ietf-quic-ack-frequency).
+    /// Where every mark counts, the peer is asked to acknowledge every other packet, if it knows how to be
+    /// asked (draft-ietf-quic-ack-frequency).
     fn apply(&self, transport: &mut TransportConfig) {
         transport.congestion_controller_factory(Factory::only(self.adapter.clone()));
         if self.marks {
@@ -359,7 +360,8 @@ impl Control {
     }
 }
 
-/// Bytes of IP and UDP headers towards `remote`. A socket for both families sends an address of version 4 as itself.
+/// Bytes of IP and UDP headers towards `remote`. A socket for both families sends an address of version 4 as
+/// itself.
 fn overhead(remote: SocketAddr) -> u64 {
     match remote.ip().to_canonical() {
         IpAddr::V4(_) => HEADERS_V4,

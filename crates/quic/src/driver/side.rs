@@ -40,11 +40,11 @@ pub struct SideSettings {
     pub seed: [u8; 32],
     /// Bytes of a full UDP datagram, 1200 at least.
     pub datagram: u16,
-    /// Whether to begin with 1200 bytes and search for the largest that the path carries, up to `datagram` (rfc8899); if not,
-    /// the path is known to carry it.
+    /// Whether to begin with 1200 bytes and search for the largest that the path carries, up to `datagram`
+    /// (rfc8899); if not, the path is known to carry it.
     pub discover_mtu: bool,
-    /// How many packets one ACK of the peer should stand for, asked for by the ACK-frequency extension; `None` leaves it to the
-    /// peer.
+    /// How many packets one ACK of the peer should stand for, asked for by the ACK-frequency extension;
+    /// `None` leaves it to the peer.
     pub ack_every: Option<u32>,
     /// By which clock the receiving end says when packets arrived.
     pub clock: Clock,
@@ -294,10 +294,12 @@ impl Side {
         Some(event)
     }
 
-    /// Sends a message of the application. Returns `false` before the handshake is over, when nothing can be sent yet.
+    /// Sends a message of the application. Returns `false` before the handshake is over, when nothing can be
+    /// sent yet.
     pub(super) fn send_message(&mut self, message: &Datagram) -> bool {
         if let (true, Some((_, end))) = (self.connected, &mut self.end) {
-            // The oldest that wait make room. A connection that is over, or a peer without DATAGRAM frames, takes none.
+            // The oldest that wait make room. A connection that is over, or a peer without DATAGRAM frames,
+            // takes none.
             let _ = end.connection().datagrams().send(message::encode(message), true);
         }
         self.connected
@@ -345,7 +347,8 @@ impl Side {
         Outgoing { payload, ecn, data: number.is_some(), number }
     }
 
-    /// When this end must be polled, if nothing arrives before; as of the last time there was nothing to send.
+    /// When this end must be polled, if nothing arrives before; as of the last time there was nothing to
+    /// send.
     pub fn deadline(&self) -> Option<Time> {
         self.end.as_ref().and_then(|(_, end)| end.deadline())
     }

@@ -1,12 +1,13 @@
-//! A flow over two UDP sockets under the real clock: both ends in one process, each with a socket where its packets leave and
-//! arrive. What lies between the sockets is the network.
+//! A flow over two UDP sockets under the real clock: both ends in one process, each with a socket where its
+//! packets leave and arrive. What lies between the sockets is the network.
 //!
 //! ```text
 //! turn: receive what came -> send what the flow has to send -> wait for a packet, or for the flow's next deadline
 //! ```
 //!
-//! Applications look at both ends of their flow, and so does [`Host`]: that is why one process has both. Every packet is real: it
-//! leaves through one socket with its ECN codepoint and counts where the other receives it, with the codepoint that it has there.
+//! Applications look at both ends of their flow, and so does [`Host`]: that is why one process has both.
+//! Every packet is real: it leaves through one socket with its ECN codepoint and counts where the other
+//! receives it, with the codepoint that it has there.
 
 use std::io::{self, IoSliceMut};
 use std::net::{SocketAddr, UdpSocket};
@@ -78,8 +79,8 @@ pub struct SocketHost {
 }
 
 impl SocketHost {
-    /// `host` between `sender`, where the sending end's packets leave, and `receiver`, which is reached at `address` and has no other
-    /// peer. Time zero is `base`.
+    /// `host` between `sender`, where the sending end's packets leave, and `receiver`, which is reached at
+    /// `address` and has no other peer. Time zero is `base`.
     ///
     /// # Errors
     /// What the system says of a socket that cannot be connected or set up.
@@ -90,7 +91,8 @@ impl SocketHost {
         address: SocketAddr,
         base: Instant,
     ) -> io::Result<Self> {
-        // Which of this machine's addresses the sender has is the kernel's to say, once it knows the destination.
+        // Which of this machine's addresses the sender has is the kernel's to say, once it knows the
+        // destination.
         sender.connect(address)?;
         let own = sender.local_addr()?;
         let buffers = vec![0; RECEIVE * BATCH_SIZE];
@@ -103,8 +105,8 @@ impl SocketHost {
         &self.host
     }
 
-    /// Lets the flow go on until `until` by the real clock. `on_rtt` is called with the sender's RTT samples, of packets whose ACKs
-    /// arrived together the newest.
+    /// Lets the flow go on until `until` by the real clock. `on_rtt` is called with the sender's RTT samples,
+    /// of packets whose ACKs arrived together the newest.
     ///
     /// # Errors
     /// What the system says of a socket that no longer receives.

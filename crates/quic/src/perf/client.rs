@@ -24,7 +24,8 @@ use crate::driver::net::{Hub, Opening};
 /// How long a connection may take to come about.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long nothing may come from the server before it is taken for dead: longer than the outages of mobile links.
+/// How long nothing may come from the server before it is taken for dead: longer than the outages of mobile
+/// links.
 const SILENCE: Duration = Duration::from_secs(10);
 
 /// How often a connection without work shows that it lives: several times before it would be given up.
@@ -33,7 +34,8 @@ const KEEP_ALIVE: Duration = Duration::from_secs(3);
 /// How long the last answer may take after the end.
 const FAREWELL: Duration = Duration::from_secs(10);
 
-/// Bytes of a server's report, of which a histogram is nearly all: several times what one of every RTT can take.
+/// Bytes of a server's report, of which a histogram is nearly all: several times what one of every RTT can
+/// take.
 const LONGEST_REPORT: usize = 1 << 20;
 
 /// Payload of either half of a probe.
@@ -117,8 +119,8 @@ pub struct Measurement {
     pub logs_cut: bool,
 }
 
-/// Does what `plan` says. `progress` is told every 200 ms how long it has been going on and how many bytes of payload have
-/// arrived.
+/// Does what `plan` says. `progress` is told every 200 ms how long it has been going on and how many bytes of
+/// payload have arrived.
 pub fn measure(plan: &Plan, progress: impl Fn(Duration, u64) + Send + Sync) -> Result<Measurement, Error> {
     super::runtime()?.block_on(run(plan, &progress))
 }
@@ -301,8 +303,8 @@ struct Job {
 }
 
 impl Job {
-    /// [`Job::work`]. A stream that ends early is often the first sign that the server closes the connection: what it says of that
-    /// is the better message, and comes a moment later.
+    /// [`Job::work`]. A stream that ends early is often the first sign that the server closes the connection:
+    /// what it says of that is the better message, and comes a moment later.
     async fn explained(self, connection: Connection) -> Result<Flow, String> {
         let done = self.work(connection.clone()).await;
         match done {

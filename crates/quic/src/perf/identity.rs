@@ -64,7 +64,8 @@ impl Identity {
         Identity { chain: vec![made.cert.der().clone()], key: key.into() }
     }
 
-    /// What the two PEM files hold. Fails if one cannot be read, holds something else, or if everybody may read the key.
+    /// What the two PEM files hold. Fails if one cannot be read, holds something else, or if everybody may
+    /// read the key.
     pub fn read(certificates: &Path, key: &Path) -> Result<Self, Error> {
         let chain = read_certificates(certificates)?;
         let bytes = read(key, "a private key")?;

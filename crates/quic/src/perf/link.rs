@@ -1,4 +1,5 @@
-//! Connections of a measurement, whoever carries their packets: our driver, or async quinn as an application has it.
+//! Connections of a measurement, whoever carries their packets: our driver, or async quinn as an application
+//! has it.
 
 use std::net::SocketAddr;
 

@@ -1,4 +1,5 @@
-//! Files of qlog 0.3 as qvis opens them: the stack writes the events, with the window and the rate of whichever controller runs.
+//! Files of qlog 0.3 as qvis opens them: the stack writes the events, with the window and the rate of
+//! whichever controller runs.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -58,8 +59,8 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Files `ROLE-NAME.sqlog` in the folder at `path`, which is made if it is not there. A file of that name stays: the new one is
-    /// called `ROLE-NAME-2.sqlog`, and so on.
+    /// Files `ROLE-NAME.sqlog` in the folder at `path`, which is made if it is not there. A file of that name
+    /// stays: the new one is called `ROLE-NAME-2.sqlog`, and so on.
     pub fn new(path: &Path, role: Role) -> Result<Self, Error> {
         std::fs::create_dir_all(path)
             .map_err(|error| Error::File { file: path.into(), reason: format!("{error}; give a folder") })?;
@@ -94,8 +95,8 @@ impl Folder {
         Err(Error::File { file: self.path.clone(), reason })
     }
 
-    /// Has the connection of `transport` logged. Its file is made when its name is given, so that those who never get through
-    /// a handshake, or never meant to, leave none.
+    /// Has the connection of `transport` logged. Its file is made when its name is given, so that those who
+    /// never get through a handshake, or never meant to, leave none.
     pub fn log(&self, transport: &mut TransportConfig) -> Unnamed {
         let stage = Arc::new(Mutex::new(Stage::Held(Vec::new())));
         let mut config = QlogConfig::default();
@@ -158,9 +159,10 @@ impl Write for Staged {
     }
 }
 
-/// Adds what the stack leaves out and qvis draws nothing without: whose the log is, the length of a packet where qvis looks for
-/// it, and the number of a lost one. A client's events begin in one group and go on in another, since the stack calls it by the
-/// peer's connection id, which changes in the handshake: qvis would make two connections of it, so all get the first.
+/// Adds what the stack leaves out and qvis draws nothing without: whose the log is, the length of a packet
+/// where qvis looks for it, and the number of a lost one. A client's events begin in one group and go on in
+/// another, since the stack calls it by the peer's connection id, which changes in the handshake: qvis would
+/// make two connections of it, so all get the first.
 struct Completed<W> {
     inner: W,
     role: Role,
@@ -176,8 +178,8 @@ impl<W: Write> Completed<W> {
         Completed { inner, role, record: Vec::new(), group: None, left }
     }
 
-    /// Takes `length` bytes of what may still be written; the first record that does not fit ends every log of the folder, so that
-    /// none has a gap in it.
+    /// Takes `length` bytes of what may still be written; the first record that does not fit ends every log
+    /// of the folder, so that none has a gap in it.
     fn take(&self, length: usize) -> bool {
         let length = length as u64;
         let take = |left: u64| Some(left.saturating_sub(length));

@@ -142,7 +142,8 @@ impl Server {
 /// Lines of a second that are said; the rest are counted.
 const LINES: u32 = 50;
 
-/// `say`, of no more than [`LINES`] lines a second: who floods a server with connections must not flood its log.
+/// `say`, of no more than [`LINES`] lines a second: who floods a server with connections must not flood its
+/// log.
 fn rarely(say: impl Fn(&str) + Send + Sync + 'static) -> Say {
     let state = Mutex::new((Instant::now(), 0_u32));
     Arc::new(move |line| {
@@ -161,7 +162,8 @@ fn rarely(say: impl Fn(&str) + Send + Sync + 'static) -> Say {
     })
 }
 
-/// What connections are made with: a log in `qlog`, if there is such a folder, once they have shown that they are there.
+/// What connections are made with: a log in `qlog`, if there is such a folder, once they have shown that they
+/// are there.
 fn opening(qlog: Option<Folder>, say: Say) -> Box<dyn Fn() -> Opening + Send> {
     let number = Arc::new(AtomicU64::new(0));
     let told = AtomicBool::new(false);
@@ -301,8 +303,8 @@ async fn serve(client: &Client, mut send: SendStream, mut receive: RecvStream) -
     Ok(())
 }
 
-/// Counts what comes. Bytes on the wire are those since `counted` bytes had come, at the end of the upload before: what came
-/// before this task had its turn belongs to it.
+/// Counts what comes. Bytes on the wire are those since `counted` bytes had come, at the end of the upload
+/// before: what came before this task had its turn belongs to it.
 async fn take(
     connection: &Connection,
     counted: &AtomicU64,

@@ -1,8 +1,8 @@
 //! A secret that a server and its clients share, so that nobody else is served.
 //!
-//! The client proves that it knows the secret, and does not say it: it sends the HMAC (RFC 2104) under the secret of 32 bytes that
-//! the TLS session exports (RFC 8446 section 7.5). Who stands between the two has another session with each of them, so that what
-//! one sends is of no use with the other.
+//! The client proves that it knows the secret, and does not say it: it sends the HMAC (RFC 2104) under the
+//! secret of 32 bytes that the TLS session exports (RFC 8446 section 7.5). Who stands between the two has
+//! another session with each of them, so that what one sends is of no use with the other.
 
 use std::fmt;
 use std::os::unix::fs::PermissionsExt;

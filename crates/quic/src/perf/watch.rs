@@ -6,9 +6,9 @@
 //! | async quinn, a controller of ours | the newest every 5 ms, if there is a new one |
 //! | async quinn, its own Cubic | the stack's smoothed RTT every 5 ms |
 //!
-//! They go into a histogram, whose size does not grow with their number: mean, smallest and largest are exact, quantiles within 0.8 %
-//! of the RTT. The driver's quantiles are over ACKs, so that a second with many packets weighs more than one with few;
-//! the others' are over time.
+//! They go into a histogram, whose size does not grow with their number: mean, smallest and largest are
+//! exact, quantiles within 0.8 % of the RTT. The driver's quantiles are over ACKs, so that a second with many
+//! packets weighs more than one with few; the others' are over time.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -134,7 +134,8 @@ async fn sample(connection: quinn::Connection, samples: Arc<Mutex<Rtts>>) {
         ticks.tick().await;
         let rtt = match &adapter {
             Some(adapter) => adapter.take_rtt_sample(),
-            // The stack shows others nothing but its filtered RTT, and no sample has been taken while nothing was acknowledged.
+            // The stack shows others nothing but its filtered RTT, and no sample has been taken while nothing
+            // was acknowledged.
             None => Some(Span::from_nanos(connection.rtt().as_nanos() as u64)),
         };
         if let Some(rtt) = rtt {

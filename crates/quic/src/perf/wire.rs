@@ -1,4 +1,5 @@
-//! What client and server of a measurement say to each other: on each stream a request of [`LENGTH`] bytes, then payload.
+//! What client and server of a measurement say to each other: on each stream a request of [`LENGTH`] bytes,
+//! then payload.
 //!
 //! | request | client sends | server answers |
 //! |---|---|---|
@@ -82,8 +83,8 @@ impl Request {
 pub struct Received {
     /// Payload of the stream.
     pub payload: u64,
-    /// Bytes that came for the connection meanwhile, IP and UDP headers included; for its first upload since it began, with the
-    /// two or three packets of the handshake.
+    /// Bytes that came for the connection meanwhile, IP and UDP headers included; for its first upload since
+    /// it began, with the two or three packets of the handshake.
     pub wire: u64,
     /// From the request to the newest payload.
     pub micros: u64,

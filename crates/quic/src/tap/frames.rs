@@ -1,14 +1,16 @@
-//! The frames of a 1-RTT packet, read only as far as it takes to find the ACKs among them (RFC 9000 section 19).
+//! The frames of a 1-RTT packet, read only as far as it takes to find the ACKs among them (RFC 9000
+//! section 19).
 //!
 //! Every frame that an endpoint of version 1 may send is skipped by its own length, the extensions DATAGRAM
 //! (RFC 9221), ACK_FREQUENCY and IMMEDIATE_ACK (draft-ietf-quic-ack-frequency) and RESET_STREAM_AT
-//! (draft-ietf-quic-reliable-stream-reset) included. A frame of any other type has no known length, so reading ends
-//! there; a peer may not send one that was not negotiated, and the stack closes the connection over it.
+//! (draft-ietf-quic-reliable-stream-reset) included. A frame of any other type has no known length, so
+//! reading ends there; a peer may not send one that was not negotiated, and the stack closes the connection
+//! over it.
 
 use std::ops::RangeInclusive;
 
-/// ECN counts of an ACK frame: packets received with each codepoint since the connection began, in one packet number
-/// space (RFC 9000 section 19.3.2).
+/// ECN counts of an ACK frame: packets received with each codepoint since the connection began, in one packet
+/// number space (RFC 9000 section 19.3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash)]
 pub struct EcnCounts {
     /// Packets that arrived with ECT(0).
@@ -31,7 +33,8 @@ impl EcnCounts {
 pub struct Ack<'a> {
     /// Largest packet number acknowledged.
     pub largest: u64,
-    /// How long the receiver held it back, in units of two to the power of its ack_delay_exponent microseconds.
+    /// How long the receiver held it back, in units of two to the power of its ack_delay_exponent
+    /// microseconds.
     pub delay: u64,
     /// The counts, where the frame has them (type 0x03).
     pub ecn: Option<EcnCounts>,
@@ -67,8 +70,8 @@ pub enum Stop {
     Unknown(u64),
 }
 
-/// Shows `visit` every ACK frame of the decrypted `payload` of a 1-RTT packet, in order. What was shown before an error
-/// stays true.
+/// Shows `visit` every ACK frame of the decrypted `payload` of a 1-RTT packet, in order. What was shown
+/// before an error stays true.
 pub fn acks<'a>(payload: &'a [u8], mut visit: impl FnMut(&Ack<'a>)) -> Result<(), Stop> {
     let mut reader = Reader(payload);
     while !reader.0.is_empty() {
@@ -82,8 +85,8 @@ pub fn acks<'a>(payload: &'a [u8], mut visit: impl FnMut(&Ack<'a>)) -> Result<()
     Ok(())
 }
 
-/// How far the STREAM frames of the decrypted `payload` reach: the largest offset that lies behind one of them. `None` without
-/// any. Of a payload that cannot be read, what comes before the fault counts.
+/// How far the STREAM frames of the decrypted `payload` reach: the largest offset that lies behind one of
+/// them. `None` without any. Of a payload that cannot be read, what comes before the fault counts.
 pub fn stream_end(payload: &[u8]) -> Option<u64> {
     let mut reader = Reader(payload);
     let mut end = None;
@@ -101,8 +104,8 @@ pub fn stream_end(payload: &[u8]) -> Option<u64> {
     end
 }
 
-/// Whether the decrypted `payload` of a packet asks for an ACK: whether it has a frame that is neither ACK nor PADDING nor
-/// CONNECTION_CLOSE (rfc9002 2). What cannot be read does.
+/// Whether the decrypted `payload` of a packet asks for an ACK: whether it has a frame that is neither ACK
+/// nor PADDING nor CONNECTION_CLOSE (rfc9002 2). What cannot be read does.
 pub fn is_eliciting(payload: &[u8]) -> bool {
     let mut reader = Reader(payload);
     while !reader.0.is_empty() {
@@ -169,7 +172,8 @@ impl<'a> Reader<'a> {
         Some(Ack { largest, delay, ecn, first, further })
     }
 
-    /// Reads the STREAM frame whose type `kind` has just been read: the offset behind its data (rfc9000 19.8).
+    /// Reads the STREAM frame whose type `kind` has just been read: the offset behind its data
+    /// (rfc9000 19.8).
     fn stream(&mut self, kind: u64) -> Option<u64> {
         self.varint()?;
         let offset = if kind & 0x04 == 0 { 0 } else { self.varint()? };

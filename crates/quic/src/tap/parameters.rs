@@ -17,7 +17,8 @@ const MAX_ACK_DELAY: u64 = 0x0b;
 pub struct Parameters {
     /// The longest that it holds an ACK back: up to 16 s, 25 ms unless it says otherwise.
     pub max_ack_delay: Duration,
-    /// Its frames tell the delay in units of two to this power, in microseconds: 0 to 20, 3 unless it says otherwise.
+    /// Its frames tell the delay in units of two to this power, in microseconds: 0 to 20, 3 unless it says
+    /// otherwise.
     pub ack_delay_exponent: u32,
 }
 

@@ -1,4 +1,5 @@
-//! Endpoints for tests over sockets of this machine: receivers of two stacks as they come, and a sender of ours.
+//! Endpoints for tests over sockets of this machine: receivers of two stacks as they come, and a sender of
+//! ours.
 #![allow(dead_code)]
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -43,7 +44,8 @@ pub enum Receiver {
     S2n,
 }
 
-/// Starts a receiver on the runtime that reads every stream to its end, and answers with the number of bytes in text.
+/// Starts a receiver on the runtime that reads every stream to its end, and answers with the number of bytes
+/// in text.
 pub fn receive(receiver: Receiver, identity: &Identity) -> SocketAddr {
     match receiver {
         Receiver::Quinn => receive_with_quinn(identity),
@@ -115,7 +117,8 @@ fn receive_with_s2n(identity: &Identity) -> SocketAddr {
     address
 }
 
-/// Cryptography of a client that trusts `identity`, and keeps what it needs to resume a connection with 0-RTT data.
+/// Cryptography of a client that trusts `identity`, and keeps what it needs to resume a connection with 0-RTT
+/// data.
 pub fn client_crypto(identity: &Identity) -> Arc<QuicClientConfig> {
     let mut roots = rustls::RootCertStore::empty();
     roots.add(identity.certificate.clone()).unwrap();
@@ -130,7 +133,8 @@ pub fn client_crypto(identity: &Identity) -> Arc<QuicClientConfig> {
     Arc::new(QuicClientConfig::try_from(tls).unwrap())
 }
 
-/// A client of ours whose connections tell what `open` makes what passes, and which sends through the stamping socket.
+/// A client of ours whose connections tell what `open` makes what passes, and which sends through the
+/// stamping socket.
 pub fn sender(identity: &Identity, transport: quinn::TransportConfig, open: Open) -> quinn::Endpoint {
     let stamps = Arc::new(Stamps::new());
     let tap = Tap::new(open, stamps.clone());

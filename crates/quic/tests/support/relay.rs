@@ -1,5 +1,5 @@
-//! A UDP relay between one client and a server that rewrites the ECN field, drops and reorders, and keeps account of what
-//! it let pass, packet by packet.
+//! A UDP relay between one client and a server that rewrites the ECN field, drops and reorders, and keeps
+//! account of what it let pass, packet by packet.
 
 use std::collections::HashMap;
 use std::io;
@@ -40,7 +40,8 @@ pub struct Path {
     pub loss: f64,
     /// Share of datagrams that three later ones overtake, either way.
     pub reordered: f64,
-    /// Whether the receiver's 1-RTT packets wait until both ends are silent, so that a whole window leaves before its first ACK comes.
+    /// Whether the receiver's 1-RTT packets wait until both ends are silent, so that a whole window leaves
+    /// before its first ACK comes.
     pub answers_wait: bool,
     /// Of its random numbers.
     pub seed: u64,

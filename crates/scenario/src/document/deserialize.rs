@@ -1,5 +1,5 @@
-//! A document's values as a serde deserializer. It differs from others in what its errors say: what would be valid, in the words
-//! of the field (the `expecting` of its type), and never what Rust calls the type.
+//! A document's values as a serde deserializer. It differs from others in what its errors say: what would be
+//! valid, in the words of the field (the `expecting` of its type), and never what Rust calls the type.
 
 use std::fmt::Display;
 
@@ -118,7 +118,8 @@ impl<'de> Deserializer<'de> for &'de Node {
         }
     }
 
-    /// A variant is the value of the table's key `kind`, and what it holds the rest of the table; or it stands alone, as a string.
+    /// A variant is the value of the table's key `kind`, and what it holds the rest of the table; or it
+    /// stands alone, as a string.
     fn deserialize_enum<V: Visitor<'de>>(
         self,
         _name: &'static str,
@@ -168,8 +169,8 @@ impl<'de> Entries<'de> {
         Entries { all, rest: all.iter(), tag, value: None }
     }
 
-    /// Lets `visitor` have the entries, if they are all among `fields`. The first of those that are not is the one to name,
-    /// before anything else that may be wrong.
+    /// Lets `visitor` have the entries, if they are all among `fields`. The first of those that are not is
+    /// the one to name, before anything else that may be wrong.
     fn visit<V: Visitor<'de>>(self, fields: &[&str], visitor: V) -> Result<V::Value, Refusal> {
         let valid = || self.tag.iter().chain(fields);
         match self.all.iter().find(|(key, _)| valid().all(|known| *known != key.name)) {

@@ -1,7 +1,9 @@
-//! Documents as trees: what a TOML file, a JSON text or a Python dict says, each value with its place in the text if there is one.
+//! Documents as trees: what a TOML file, a JSON text or a Python dict says, each value with its place in the
+//! text if there is one.
 //!
-//! Every document is read in the same way, so the messages are the same whatever it was written in: a [`Node`] is a serde
-//! deserializer whose errors ([`Refusal`]) know the path to the value. [`Document::error`] adds file, line and value.
+//! Every document is read in the same way, so the messages are the same whatever it was written in: a
+//! [`Node`] is a serde deserializer whose errors ([`Refusal`]) know the path to the value.
+//! [`Document::error`] adds file, line and value.
 
 mod deserialize;
 mod node;
@@ -56,7 +58,8 @@ impl<'a> Document<'a> {
         T::deserialize(&self.root)
     }
 
-    /// The message for `refusal`: with file and line where there are any, the field, its value, and what would be valid.
+    /// The message for `refusal`: with file and line where there are any, the field, its value, and what
+    /// would be valid.
     pub(crate) fn error(&self, refusal: Refusal) -> InputError {
         let found = self.find(&refusal);
         let key = found.key;
@@ -136,7 +139,8 @@ struct Found<'d> {
     span: Range<usize>,
 }
 
-/// What messages call the table under `key`, or the one at `index` of the list there; none where they do not name it.
+/// What messages call the table under `key`, or the one at `index` of the list there; none where they do not
+/// name it.
 fn called(key: &str, index: Option<usize>, table: &Node) -> Option<String> {
     match (key, index) {
         ("link" | "flow", Some(index)) => Some(match table.entry("name") {

@@ -11,11 +11,11 @@
 //! selector   = "label" of a scheme | dimension ( "=" | "!=" ) ( "label" | number )
 //! ```
 //!
-//! A metric is the median over the seeds, one value for every point of the experiment's matrix that the selectors leave.
-//! Arithmetic and comparisons go point by point; a check holds when it does at every point. `a ~ b` says that a is
-//! within 15 % of b. A metric with `*` has one more dimension, `links` or `flows`. Functions, with the dimensions to reduce
-//! over, up to three (otherwise over all). `seeds` is one of these: what is reduced over it is each run's number instead of
-//! the median.
+//! A metric is the median over the seeds, one value for every point of the experiment's matrix that the
+//! selectors leave. Arithmetic and comparisons go point by point; a check holds when it does at every point.
+//! `a ~ b` says that a is within 15 % of b. A metric with `*` has one more dimension, `links` or `flows`.
+//! Functions, with the dimensions to reduce over, up to three (otherwise over all). `seeds` is one of these:
+//! what is reduced over it is each run's number instead of the median.
 //!
 //! | function | gives |
 //! |---|---|
@@ -225,8 +225,8 @@ impl Expression {
         &self.text
     }
 
-    /// The numbers that a check is about: both sides of each comparison, where they are measured and not given, and
-    /// what a test of order looks at.
+    /// The numbers that a check is about: both sides of each comparison, where they are measured and not
+    /// given, and what a test of order looks at.
     pub(crate) fn subjects(&self) -> Vec<&Node> {
         let mut subjects = Vec::new();
         collect(&self.root, &mut subjects);

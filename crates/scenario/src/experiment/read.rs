@@ -31,8 +31,9 @@ const PARTS: usize = 1_000_000;
 /// The rules' number of seeds.
 const SEEDS: u64 = 10;
 
-/// The experiment in `text` with algorithms that Brakelight brings; `file` is for messages. Every check is tried on a table
-/// with the shape of the measurements to come, so that a name that refers to nothing is found here.
+/// The experiment in `text` with algorithms that Brakelight brings; `file` is for messages. Every check is
+/// tried on a table with the shape of the measurements to come, so that a name that refers to nothing is
+/// found here.
 ///
 /// # Errors
 /// What is wrong first, with file, line, key, value and what would be valid.
@@ -52,7 +53,8 @@ pub fn read_with(registry: &Registry, file: &str, text: &str) -> Result<Experime
 /// [`Experiment`]'s own `Deserialize` knows those that Brakelight brings.
 ///
 /// # Errors
-/// Those of the deserializer, and what is wrong with the experiment in the words of [`read`], without file and line.
+/// Those of the deserializer, and what is wrong with the experiment in the words of [`read`], without file
+/// and line.
 pub fn deserialize_with<'de, D: Deserializer<'de>>(
     registry: &Registry,
     deserializer: D,
@@ -322,7 +324,8 @@ fn points_of(sizes: &[usize]) -> Vec<Point> {
     })
 }
 
-/// `text` with every `{name}` replaced by what it stands for. Braces around anything but a lower-case name stay.
+/// `text` with every `{name}` replaced by what it stands for. Braces around anything but a lower-case name
+/// stay.
 fn fill(text: &str, values: &[(String, String)], key: &str) -> Result<String, Refusal> {
     let mut filled = String::new();
     let mut rest = text;
@@ -395,7 +398,8 @@ fn assertion(id: &str, template: &Measurements, table: &ClaimTable) -> Result<As
         Check::Builtin(name.trim().to_string())
     } else {
         let parsed = expression(&check, "check")?;
-        // Whether names refer to something shows on the template; whether the check holds does not matter there.
+        // Whether names refer to something shows on the template; whether the check holds does not matter
+        // there.
         let tried = parsed.check(template).map(|_| ()).and_then(|()| parsed.measured(template).map(|_| ()));
         tried.map_err(|error| Refusal::contradiction("check", format!("`{check}`: {error}")))?;
         Check::Expression { check: parsed, show: show.clone() }

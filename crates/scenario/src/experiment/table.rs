@@ -111,8 +111,8 @@ fn note<'r>(dimension: &mut Dimension, names: impl Iterator<Item = &'r str>) {
     }
 }
 
-/// Every number of a row, by the path of its JSON, dots between the parts. Elements of `links` and `flows` go by their
-/// names, with an underscore for every character that is not a letter or a digit.
+/// Every number of a row, by the path of its JSON, dots between the parts. Elements of `links` and `flows` go
+/// by their names, with an underscore for every character that is not a letter or a digit.
 pub fn metrics(run: &Run) -> BTreeMap<String, f64> {
     let mut metrics = BTreeMap::new();
     flatten(String::new(), &run.value(), &mut metrics);

@@ -1,4 +1,5 @@
-//! Experiments are laid out as their files say, judged by what was measured, and refused with a message that helps.
+//! Experiments are laid out as their files say, judged by what was measured, and refused with a message that
+//! helps.
 
 use std::fmt::Write;
 

@@ -1,4 +1,5 @@
-//! Scenario files: TOML with human units. Unknown keys are refused, everything else has a default or is asked for.
+//! Scenario files: TOML with human units. Unknown keys are refused, everything else has a default or is asked
+//! for.
 //!
 //! ```
 //! let text = r#"

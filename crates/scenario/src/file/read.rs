@@ -1,4 +1,5 @@
-//! Reading a scenario file: what its tables leave out is filled in, names are looked up, and the whole is checked.
+//! Reading a scenario file: what its tables leave out is filled in, names are looked up, and the whole is
+//! checked.
 
 use brakelight_core::path::elements::RadioConfig;
 use brakelight_core::registry::{DEFAULT_QUEUE, Registry};
@@ -24,8 +25,8 @@ const BUFFER: Limit = Limit::Packets(250);
 /// What a scenario without a name is called that comes from no file.
 const UNNAMED: &str = "scenario";
 
-/// The scenario in `text`, checked, of algorithms that Brakelight brings; `file` is for messages, and its stem names a scenario
-/// that does not name itself.
+/// The scenario in `text`, checked, of algorithms that Brakelight brings; `file` is for messages, and its
+/// stem names a scenario that does not name itself.
 ///
 /// # Errors
 /// What is wrong first, with file, line, key, value and what would be valid.
@@ -55,7 +56,8 @@ pub fn read_with(registry: &Registry, file: &str, text: &str) -> Result<Scenario
 /// ```
 ///
 /// # Errors
-/// Those of the deserializer, and what is wrong with the scenario in the words of [`read`], without file and line.
+/// Those of the deserializer, and what is wrong with the scenario in the words of [`read`], without file and
+/// line.
 pub fn deserialize_with<'de, D: Deserializer<'de>>(
     registry: &Registry,
     deserializer: D,
@@ -257,8 +259,8 @@ fn clock(table: ClockTable) -> Clock {
     }
 }
 
-/// The stations of a path. Names of links and of elements are told apart when the scenario is validated: here every
-/// name without options is a link's, unless an element has it.
+/// The stations of a path. Names of links and of elements are told apart when the scenario is validated: here
+/// every name without options is a link's, unless an element has it.
 fn hops(registry: &Registry, list: List<Text<Station>>, key: &str) -> Result<Vec<Hop>, Refusal> {
     let hop = |(index, Text(Station(words))): (usize, Text<Station>)| {
         Hop::from_words_with(registry, words)

@@ -1,5 +1,5 @@
-//! The tables of a scenario file, as they are written: every key with the kind of its value. Reading, writing and the JSON Schema
-//! all follow from these; what a file leaves out is [`read`](mod@super::read)'s business.
+//! The tables of a scenario file, as they are written: every key with the kind of its value. Reading, writing
+//! and the JSON Schema all follow from these; what a file leaves out is [`read`](mod@super::read)'s business.
 
 use brakelight_core::path::elements::RadioConfig;
 use brakelight_core::registry::{ControllerConfig, FeedbackConfig, Host, QueueConfig};
@@ -31,7 +31,8 @@ macro_rules! tables {
 pub(crate) use tables;
 
 tables! {
-    /// Everything that decides a run: links with their queues, flows with their controllers, the paths between them, a seed.
+    /// Everything that decides a run: links with their queues, flows with their controllers, the paths
+    /// between them, a seed.
     #[schemars(extend("required" = ["link", "flow"]))]
     ScenarioTable {
         /// What the run is called.

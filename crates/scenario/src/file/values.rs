@@ -28,7 +28,8 @@ impl<T: Display> Serialize for Quantity<T> {
 
 impl<'de, T: FromStr<Err = ParseError>> Deserialize<'de> for Quantity<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // A bare number has no unit, so it is refused with what would be valid, and not for the lack of quotes.
+        // A bare number has no unit, so it is refused with what would be valid, and not for the lack of
+        // quotes.
         deserializer.deserialize_any(QuantityVisitor(PhantomData)).map(Quantity)
     }
 }

@@ -1,5 +1,5 @@
-//! Writing a scenario as the file that [`read`](fn@super::read) turns back into it. Every field is written, so defaults
-//! that change later do not change what the file means; the same scenario gives the same bytes.
+//! Writing a scenario as the file that [`read`](fn@super::read) turns back into it. Every field is written,
+//! so defaults that change later do not change what the file means; the same scenario gives the same bytes.
 
 use brakelight_core::path::elements::ElementConfig;
 use serde::{Serialize, Serializer};
@@ -25,7 +25,8 @@ impl Serialize for Scenario {
 }
 
 /// The tables of what decides a run of `scenario`: nothing is left out, and algorithms are spelled by their
-/// [canonical](SchemeString::canonical) words. Its name decides nothing, nor does what else is kept of the run.
+/// [canonical](SchemeString::canonical) words. Its name decides nothing, nor does what else is kept of the
+/// run.
 pub(crate) fn canonical_table(scenario: &Scenario) -> ScenarioTable {
     let mut table = ScenarioTable::from(scenario);
     table.name = None;

@@ -75,8 +75,8 @@ impl LinkMeter {
         }
     }
 
-    /// The link's row: it is called `name`, has the queue registered as `queue`, and could have carried `capacity` in a
-    /// measured interval of `length`.
+    /// The link's row: it is called `name`, has the queue registered as `queue`, and could have carried
+    /// `capacity` in a measured interval of `length`.
     pub fn outcome(&self, name: &str, queue: &str, capacity: Bytes, length: Duration) -> LinkOutcome {
         LinkOutcome {
             name: name.to_string(),

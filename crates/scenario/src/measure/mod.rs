@@ -1,12 +1,12 @@
-//! What a link, simulated or real, is watched for. Everything but a link's log is streamed: memory does not depend on
-//! how long it runs.
+//! What a link, simulated or real, is watched for. Everything but a link's log is streamed: memory does not
+//! depend on how long it runs.
 //!
 //! The definitions are those of Mahimahi's throughput graph, so that numbers can be laid beside real runs:
 //!
-//! - a link's *capacity* counts every delivery opportunity, used or not; its *throughput* every byte that left it,
-//!   headers, link overhead and retransmissions included; *utilisation* is their ratio;
-//! - a packet's *queueing delay* at a link is departure minus arrival, its own transmission included, of packets that
-//!   left; over a path it is the sum over its links; propagation is not in it;
+//! - a link's *capacity* counts every delivery opportunity, used or not; its *throughput* every byte that
+//!   left it, headers, link overhead and retransmissions included; *utilisation* is their ratio;
+//! - a packet's *queueing delay* at a link is departure minus arrival, its own transmission included, of
+//!   packets that left; over a path it is the sum over its links; propagation is not in it;
 //! - *one-way delay* is arrival at the receiver minus the moment the packet left its sender.
 //!
 //! | module | holds |
@@ -60,8 +60,8 @@ impl std::ops::Add for MarkCounts {
     }
 }
 
-/// Jain's fairness index (jain84): (sum x)^2 / (n sum x^2), 1 when all are equal, 1/n when one has everything. `None` for
-/// an empty or all-zero list.
+/// Jain's fairness index (jain84): (sum x)^2 / (n sum x^2), 1 when all are equal, 1/n when one has
+/// everything. `None` for an empty or all-zero list.
 pub fn jain(rates: impl IntoIterator<Item = f64>) -> Option<f64> {
     let (mut n, mut sum, mut squares) = (0.0, 0.0, 0.0);
     for rate in rates {

@@ -1,7 +1,7 @@
 //! A link's log, event by event, on request: what Mahimahi's `mm-link --uplink-log` writes.
 //!
-//! This is the one record that grows with the run. Events carry whole milliseconds, as Mahimahi's do. Delivery
-//! opportunities, which nobody watches, are laid between the events that somebody did.
+//! This is the one record that grows with the run. Events carry whole milliseconds, as Mahimahi's do.
+//! Delivery opportunities, which nobody watches, are laid between the events that somebody did.
 
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::Bytes;
@@ -16,8 +16,8 @@ pub fn millisecond(at: Time) -> u32 {
 
 /// Lays a link's delivery opportunities between its events, as they come.
 ///
-/// A millisecond's capacity is logged as opportunities of the link's own size, and one smaller for what is left; they come
-/// before what happened in their millisecond.
+/// A millisecond's capacity is logged as opportunities of the link's own size, and one smaller for what is
+/// left; they come before what happened in their millisecond.
 #[derive(Clone, Debug)]
 pub struct Opportunities {
     opportunity: u64,
@@ -31,8 +31,8 @@ impl Opportunities {
         Opportunities { opportunity: opportunity.0.max(1), next_ms: 0 }
     }
 
-    /// Gives `emit` the opportunities before `event` that it was not given yet, then `event`. `capacity` says how many bytes
-    /// the link could have carried in `from <= t < to`.
+    /// Gives `emit` the opportunities before `event` that it was not given yet, then `event`. `capacity` says
+    /// how many bytes the link could have carried in `from <= t < to`.
     pub fn lay<C>(&mut self, event: LinkEvent, capacity: C, emit: &mut impl FnMut(LinkEvent))
     where
         C: Fn(Time, Time) -> u64,
@@ -77,7 +77,8 @@ pub fn with_opportunities(
     let mut opportunities = Opportunities::new(opportunity);
     let mut log = Vec::with_capacity(events.len() * 2);
     for &event in events {
-        // What happens at the very end comes after every opportunity; those of its own millisecond are not the run's.
+        // What happens at the very end comes after every opportunity; those of its own millisecond are not
+        // the run's.
         if event_ms(&event) < millisecond(end) {
             opportunities.lay(event, &capacity, &mut |event| log.push(event));
         } else {

@@ -69,8 +69,8 @@ impl LinkBins {
         self.closed.push(std::mem::take(&mut self.current));
     }
 
-    /// Says what the link could have carried in each bin closed so far, for whoever learns of it late. `capacity` is asked
-    /// with the number of the bin, from 0.
+    /// Says what the link could have carried in each bin closed so far, for whoever learns of it late.
+    /// `capacity` is asked with the number of the bin, from 0.
     pub fn fill_capacity(&mut self, capacity: impl Fn(u64) -> u64) {
         for (index, bin) in (0..).zip(&mut self.closed) {
             bin.capacity = capacity(index);

@@ -1,8 +1,8 @@
-//! Signal delay: how old the newest thing is that a receiver could know, for every millisecond (winstein13 section 5.1; the
-//! definition of Mahimahi's throughput graph).
+//! Signal delay: how old the newest thing is that a receiver could know, for every millisecond (winstein13
+//! section 5.1; the definition of Mahimahi's throughput graph).
 //!
-//! For each millisecond between the first and the last arrival at the link: the least queueing delay among the packets
-//! that arrived in it, or, where none did, one more than the value of the next millisecond.
+//! For each millisecond between the first and the last arrival at the link: the least queueing delay among
+//! the packets that arrived in it, or, where none did, one more than the value of the next millisecond.
 
 use brakelight_core::time::{Duration, Time};
 
@@ -10,8 +10,8 @@ use super::distribution::Distribution;
 
 const MILLISECOND: Duration = Duration::from_millis(1);
 
-/// Streamed signal delay. Packets are given in order of arrival, as a FIFO lets them leave; one that arrived earlier
-/// than its predecessor counts in its predecessor's millisecond.
+/// Streamed signal delay. Packets are given in order of arrival, as a FIFO lets them leave; one that arrived
+/// earlier than its predecessor counts in its predecessor's millisecond.
 #[derive(Clone, Debug, Default)]
 pub struct SignalMeter {
     /// The millisecond being collected, and the least delay in it.
@@ -33,8 +33,9 @@ impl SignalMeter {
     fn start(&mut self, millisecond: u64, queued: Duration) {
         if let Some((before, least)) = self.current.replace((millisecond, queued)) {
             self.delays.record(least);
-            // Silent milliseconds wait for the packet that ends them. The first packet of a millisecond stands for its
-            // least delay: in a FIFO, later arrivals of the same millisecond leave later by at most that millisecond.
+            // Silent milliseconds wait for the packet that ends them. The first packet of a millisecond
+            // stands for its least delay: in a FIFO, later arrivals of the same millisecond leave later by at
+            // most that millisecond.
             for silent in 1..millisecond - before {
                 self.delays.record(queued + MILLISECOND * silent);
             }

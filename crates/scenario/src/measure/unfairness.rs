@@ -91,8 +91,9 @@ mod tests {
         assert_eq!(rate((0..50).map(|step| [30 * step, 10 * step])), Some(3.0));
     }
 
-    /// Whoever gets twice the other's rate in turns of 5 s is fair over 10 s, and twice as fast as the other over 1 s, but for the
-    /// turns themselves: 9 of 50 steps have part of either, with ratios (20 - k) / (10 + k), or its inverse.
+    /// Whoever gets twice the other's rate in turns of 5 s is fair over 10 s, and twice as fast as the other
+    /// over 1 s, but for the turns themselves: 9 of 50 steps have part of either, with ratios (20 - k) /
+    /// (10 + k), or its inverse.
     #[test]
     fn turns_count_within_the_time_they_last() {
         let mut sums = [0_u64; 2];

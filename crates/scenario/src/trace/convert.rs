@@ -7,8 +7,9 @@
 //! | pcap, pcapng | yes | - | `opportunity` bytes of arrived IP packets |
 //! | iperf3's JSON | yes | - | `opportunity` bytes at the rate of an interval |
 //!
-//! A capture is taken as one direction of a saturated link: filter it first, with `tcpdump -r all.pcap -w down.pcap dst
-//! host ...` for example. What arrived is not what could have arrived wherever the sender had nothing to send.
+//! A capture is taken as one direction of a saturated link: filter it first, with
+//! `tcpdump -r all.pcap -w down.pcap dst host ...` for example. What arrived is not what could have arrived
+//! wherever the sender had nothing to send.
 
 use std::fmt;
 use std::io;
@@ -153,8 +154,8 @@ impl fmt::Display for Format {
 }
 
 impl Format {
-    /// What a file seems to be, by its first bytes: the magic numbers of captures, the brace of JSON, the comma or the
-    /// header of a table, and Mahimahi's format otherwise.
+    /// What a file seems to be, by its first bytes: the magic numbers of captures, the brace of JSON, the
+    /// comma or the header of a table, and Mahimahi's format otherwise.
     pub fn detect(bytes: &[u8]) -> Self {
         if pcap::is_capture(bytes) {
             return Format::Pcap;
@@ -217,8 +218,8 @@ pub fn to_mahimahi(trace: &Trace) -> String {
 /// The longest file that becomes a trace, and the most it may carry.
 const MOST: (Duration, f64) = (Duration::from_secs(86_400), 200e6);
 
-/// Opportunities at the rates of successive stretches of whole milliseconds, each as soon as its bits are there. The
-/// period is the whole length: its last millisecond gets an opportunity even where none is due.
+/// Opportunities at the rates of successive stretches of whole milliseconds, each as soon as its bits are
+/// there. The period is the whole length: its last millisecond gets an opportunity even where none is due.
 fn at_rates(stretches: &[(u64, Rate)], opportunity: Bytes) -> Result<Trace, ConvertError> {
     let length: u64 = stretches.iter().map(|(ms, _)| ms).sum();
     let bits: f64 = stretches.iter().map(|(ms, rate)| *ms as f64 * 1e-3 * rate.as_bps_f64()).sum();

@@ -1,5 +1,5 @@
-//! The traces that come with the program: recipes of synthetic links, made into traces when asked for. None is a
-//! recording, nor derived from one beyond the parameters that its recipe shows.
+//! The traces that come with the program: recipes of synthetic links, made into traces when asked for. None
+//! is a recording, nor derived from one beyond the parameters that its recipe shows.
 
 use brakelight_core::path::trace::Trace;
 

@@ -8,7 +8,8 @@
 //!             then, of the first seeds, the one whose own trace is nearest to the recording
 //! ```
 //!
-//! The synthetic traces are as long as the recording, so that what a short sample does to a moment it does to both.
+//! The synthetic traces are as long as the recording, so that what a short sample does to a moment it does to
+//! both.
 //!
 //! | moment | scale |
 //! |---|---|
@@ -105,7 +106,8 @@ struct Parameter {
     high: f64,
 }
 
-/// snr in dB; then natural logarithms: sigma (dB) and lasts (s) of three processes, burst, outages.every (s); the exponent.
+/// snr in dB; then natural logarithms: sigma (dB) and lasts (s) of three processes, burst, outages.every (s);
+/// the exponent.
 const PARAMETERS: [Parameter; 10] = [
     Parameter { start: 6.0, step: 4.0, low: -8.0, high: 30.0 },
     Parameter { start: 1.6, step: 0.4, low: -2.0, high: 3.0 },

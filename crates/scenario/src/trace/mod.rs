@@ -1,4 +1,5 @@
-//! Traces of delivery opportunities: the embedded ones, where names lead, what a trace is like, and how to make one.
+//! Traces of delivery opportunities: the embedded ones, where names lead, what a trace is like, and how to
+//! make one.
 //!
 //! | module | holds |
 //! |---|---|
@@ -24,6 +25,7 @@ pub mod recipe;
 pub mod statistics;
 pub mod synth;
 
-/// What one opportunity carries where a rate is made into opportunities or opportunities into a rate: one full IP
-/// packet, so that one opportunity a millisecond is 12 Mbit/s. A link that counts as Mahimahi does adds 4 bytes.
+/// What one opportunity carries where a rate is made into opportunities or opportunities into a rate: one
+/// full IP packet, so that one opportunity a millisecond is 12 Mbit/s. A link that counts as Mahimahi does
+/// adds 4 bytes.
 pub const OPPORTUNITY: Bytes = Bytes(1500);

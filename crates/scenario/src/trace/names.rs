@@ -1,8 +1,8 @@
 //! From what a scenario calls a trace to the trace itself.
 //!
-//! A name is looked for among the embedded traces, then in the folder of the user's own traces, and is otherwise taken
-//! for the path of a file in Mahimahi's format. Files of that folder go by their file name, with or without its last
-//! extension.
+//! A name is looked for among the embedded traces, then in the folder of the user's own traces, and is
+//! otherwise taken for the path of a file in Mahimahi's format. Files of that folder go by their file name,
+//! with or without its last extension.
 
 use std::fmt;
 use std::fs;
@@ -133,7 +133,8 @@ impl fmt::Display for List<'_> {
 }
 
 impl Names {
-    /// The embedded traces, and those of the folder that [`FOLDER_VARIABLE`] names, if it is set and not empty.
+    /// The embedded traces, and those of the folder that [`FOLDER_VARIABLE`] names, if it is set and not
+    /// empty.
     pub fn from_environment() -> Result<Self, NameError> {
         match std::env::var_os(FOLDER_VARIABLE) {
             Some(folder) if !folder.is_empty() => Names::with_folder(Path::new(&folder)),

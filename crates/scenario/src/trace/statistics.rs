@@ -1,7 +1,7 @@
 //! What a trace is like, in numbers.
 //!
-//! A trace repeats, so an opportunity at the period counts as one at the instant 0. Bins are whole; what is left over
-//! at the end of the period is not looked at.
+//! A trace repeats, so an opportunity at the period counts as one at the instant 0. Bins are whole; what is
+//! left over at the end of the period is not looked at.
 //!
 //! | statistic | definition |
 //! |---|---|
@@ -146,7 +146,8 @@ impl Statistics {
         }
     }
 
-    /// All of it as rows of a table. Names and order are the same for every trace, but for lags that do not fit.
+    /// All of it as rows of a table. Names and order are the same for every trace, but for lags that do not
+    /// fit.
     pub fn rows(&self) -> Vec<Row> {
         let mut rows = Vec::new();
         let mut row = |name: String, value: f64, unit| rows.push(Row { name, value, unit });
@@ -196,7 +197,8 @@ impl Quantiles {
     }
 }
 
-/// Opportunities in each whole bin of `width_ms`. As long as the period: 340 MB for the longest of 49 days at 100 ms.
+/// Opportunities in each whole bin of `width_ms`. As long as the period: 340 MB for the longest of 49 days at
+/// 100 ms.
 pub fn bins(trace: &Trace, width_ms: u64) -> Vec<u64> {
     let mut counts = vec![0; (period_ms(trace) / width_ms) as usize];
     occupied(trace, width_ms, |bin, count| counts[bin as usize] += count);

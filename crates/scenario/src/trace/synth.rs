@@ -23,10 +23,10 @@
 //! | y, every, gap | `handover` | dB, time | none | chosen per recipe |
 //!
 //! D1. The SNR holds still for 5 ms at a time: correlation times below that act like noise of 5 ms.
-//! D2. Outages do not know the SNR, and scheduling has no memory beyond a grant: no HARQ and no scheduling-request period.
-//! D3. `se` is a stand-in for all that decides a rate: other users of the cell are part of the fitted wandering.
-//! D4. The last millisecond always has an opportunity, so that the period is the duration.
-//! D5. Nothing ties the end of a period to the beginning of the next.
+//! D2. Outages do not know the SNR, and scheduling has no memory beyond a grant: no HARQ and no
+//! scheduling-request period. D3. `se` is a stand-in for all that decides a rate: other users of the cell are
+//! part of the fitted wandering. D4. The last millisecond always has an opportunity, so that the period is
+//! the duration. D5. Nothing ties the end of a period to the beginning of the next.
 
 use brakelight_core::path::trace::{Trace, TraceError};
 use brakelight_core::random::Random;
@@ -58,8 +58,8 @@ impl Recipe {
     }
 }
 
-/// A trace whose millisecond `i + 1` has `counts[i]` opportunities. Its period is the length of `counts`: where the last
-/// one is zero it becomes one.
+/// A trace whose millisecond `i + 1` has `counts[i]` opportunities. Its period is the length of `counts`:
+/// where the last one is zero it becomes one.
 pub fn from_counts(mut counts: Vec<u32>) -> Result<Trace, TraceError> {
     if let Some(last) = counts.last_mut() {
         *last = (*last).max(1);

@@ -1,4 +1,5 @@
-//! How far a receiver's estimate lies from the load after n packets: ADPM, static marking of as many bits as UNO has, and random marking.
+//! How far a receiver's estimate lies from the load after n packets: ADPM, static marking of as many bits as
+//! UNO has, and random marking.
 //!
 //! ```text
 //! ADPM:      n packets in a row at a load that does not change                    bmcc II-B
@@ -6,7 +7,8 @@
 //! random:    each packet marked with probability f / u; f^ = u marked / n
 //! ```
 //!
-//! Random marking's mean square error is f (u - f) / n: over f even between eta_0 and u its root is 0.51 / sqrt(n).
+//! Random marking's mean square error is f (u - f) / n: over f even between eta_0 and u its root is 0.51 /
+//! sqrt(n).
 
 use brakelight_core::ecn::Ecn;
 use brakelight_core::estimate::adpm::{Estimate, Layout};
@@ -66,7 +68,8 @@ pub fn errors(n: u32, seed: u64) -> Errors {
 mod tests {
     use super::*;
 
-    /// f (u - f) over f even in (0.15, 1.2): 1.2 * 0.675 - (0.675^2 + 1.05^2 / 12) = 0.2625; its root is 0.512.
+    /// f (u - f) over f even in (0.15, 1.2): 1.2 * 0.675 - (0.675^2 + 1.05^2 / 12) = 0.2625; its root
+    /// is 0.512.
     #[test]
     fn random_marking_errs_by_its_variance() {
         for n in [64, 1024] {

@@ -1,5 +1,5 @@
-//! ABC's fluid model (abc20 section 3.1.4 and appendix C): N flows of one round-trip delay tau at an ABC router of
-//! capacity mu.
+//! ABC's fluid model (abc20 section 3.1.4 and appendix C): N flows of one round-trip delay tau at an ABC
+//! router of capacity mu.
 //!
 //! ```text
 //! x'(t) = A - max(x(t - tau) - d_t, 0) / delta,   x >= 0,   A = (eta - 1) + N / (mu l)          abc20 eq.13
@@ -22,12 +22,15 @@
 //!
 //! # Where this differs from the paper
 //!
-//! - D1. The theorem's 2/3 is sufficient, not sharp: linearised, the equation is `u'(t) = -u(t - tau) / delta`, which is stable
-//!   exactly for delta > 2 tau / pi = 0.637 tau ([`LINEAR_LIMIT`]). Between the two the model converges and the theorem is silent.
+//! - D1. The theorem's 2/3 is sufficient, not sharp: linearised, the equation is
+//!   `u'(t) = -u(t - tau) / delta`, which is stable exactly for delta > 2 tau / pi = 0.637 tau
+//!   ([`LINEAR_LIMIT`]). Between the two the model converges and the theorem is silent.
 //! - D2. The appendix proves A < 0 and A > 0. With A = 0 every x in [0, d_t] rests (open-questions#X-30).
-//! - D3. A sender adds one packet per round trip, and a round trip includes the queue: `l = tau + x`. So A depends on x, and the
-//!   fixed point solves both at once ([`Increase::PerRoundTrip`]). The paper keeps l constant.
-//! - D4. Like the paper's, the model knows neither `min(f, 1)` nor tokens nor the window over which rates are measured.
+//! - D3. A sender adds one packet per round trip, and a round trip includes the queue: `l = tau + x`. So A
+//!   depends on x, and the fixed point solves both at once ([`Increase::PerRoundTrip`]). The paper keeps l
+//!   constant.
+//! - D4. Like the paper's, the model knows neither `min(f, 1)` nor tokens nor the window over which rates are
+//!   measured.
 
 /// Below this ratio of delta to tau the linearised model is unstable; D1.
 pub const LINEAR_LIMIT: f64 = core::f64::consts::FRAC_2_PI;
@@ -128,9 +131,10 @@ impl Fluid {
         FixedPoint { x_s, rate: 1.0 }
     }
 
-    /// The queueing delay over time, from a standing queue of `start_s` for all t <= 0: `visit(t_s, x_s, rate)` after every
-    /// step, `rate` being the arrival rate over capacity. The right-hand side knows only the past, so that with a step that
-    /// divides tau it is known at both ends of each step and the trapezium rule applies.
+    /// The queueing delay over time, from a standing queue of `start_s` for all t <= 0:
+    /// `visit(t_s, x_s, rate)` after every step, `rate` being the arrival rate over capacity. The right-hand
+    /// side knows only the past, so that with a step that divides tau it is known at both ends of each step
+    /// and the trapezium rule applies.
     pub fn solve(&self, start_s: f64, duration_s: f64, mut visit: impl FnMut(f64, f64, f64)) {
         let dt_s = self.tau_s / STEPS as f64;
         let slope = |delayed_s: f64| {

@@ -1,9 +1,9 @@
-//! Where ABC's router settles and where it oscillates: the fluid model and the packet simulator on the same axes, delta over tau
-//! and the number of flows.
+//! Where ABC's router settles and where it oscillates: the fluid model and the packet simulator on the same
+//! axes, delta over tau and the number of flows.
 //!
-//! The packets know what the model leaves out: rates measured over a window, whole packets, a share of accelerates that ends
-//! at 1, and the sender's own clock. Their verdict is taken from the queueing delay in bins of a fifth of a round trip over the
-//! second half of a run.
+//! The packets know what the model leaves out: rates measured over a window, whole packets, a share of
+//! accelerates that ends at 1, and the sender's own clock. Their verdict is taken from the queueing delay in
+//! bins of a fifth of a round trip over the second half of a run.
 
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Bytes, Limit, Rate};
@@ -187,7 +187,8 @@ mod tests {
         seed: 1,
     };
 
-    /// Fixed points and swings of the model, found again by packets: nothing of the model is in the router's code.
+    /// Fixed points and swings of the model, found again by packets: nothing of the model is in the router's
+    /// code.
     #[test]
     fn packets_rest_and_swing_where_the_model_says() {
         for (flows, ratio) in [(16, 1.0), (16, 2.0), (32, 1.33), (32, 0.2), (32, 0.4)] {

@@ -1,9 +1,10 @@
 //! What a packet costs at a queue: one enqueue and one dequeue, on a queue that stands.
 //!
-//! A packet arrives and one leaves every T / n, where T is 20 ms, ABC's window, and n the packets in it; the link is a
-//! trace of that rate, so the queue asks a real [`View`]. The backlog is kept at [`STANDING`] packets of 64 bytes of
-//! memory, the most a packet may take; what a discipline drops is replaced, at once or in the next steps. Disciplines that
-//! control delay are set to a target below the standing delay, so they are measured while they act.
+//! A packet arrives and one leaves every T / n, where T is 20 ms, ABC's window, and n the packets in it; the
+//! link is a trace of that rate, so the queue asks a real [`View`]. The backlog is kept at [`STANDING`]
+//! packets of 64 bytes of memory, the most a packet may take; what a discipline drops is replaced, at once or
+//! in the next steps. Disciplines that control delay are set to a target below the standing delay, so they
+//! are measured while they act.
 
 use brakelight_core::ecn::{Ecn, Encoding};
 use brakelight_core::packet::{Duplicate, FlowId, Header, HeaderKind, Packet, PacketId};
@@ -38,8 +39,8 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// A standing queue of the discipline `name`, `per_window` packets passing per 20 ms, one of each of so many flows after the
-    /// other.
+    /// A standing queue of the discipline `name`, `per_window` packets passing per 20 ms, one of each of so
+    /// many flows after the other.
     ///
     /// # Panics
     /// If the registry does not know the discipline or its options.

@@ -14,8 +14,8 @@ use crate::network::{Network, Traces};
 use crate::packet::{Kind, SimPacket};
 use crate::simulation::flow_config;
 
-/// The lab of the paper with so much random loss; one connection that never stops. An ACK for every packet, at once: a sample
-/// of each packet that arrives, with nothing else in it.
+/// The lab of the paper with so much random loss; one connection that never stops. An ACK for every packet,
+/// at once: a sample of each packet that arrives, with nothing else in it.
 const LAB: &str = r#"
 duration = "60s"
 [[link]]

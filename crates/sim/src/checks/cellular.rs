@@ -52,7 +52,8 @@ impl Duplicate for Full {
     }
 }
 
-/// A base station whose users are each fed at a rate, evenly but for half a gap either way; backlogged above what it carries.
+/// A base station whose users are each fed at a rate, evenly but for half a gap either way; backlogged above
+/// what it carries.
 struct Station {
     cellular: Cellular<Full>,
     arrivals: Vec<Arrivals>,
@@ -139,8 +140,8 @@ struct Compared {
     error: f64,
 }
 
-/// Estimates when packets of the first of three users leave, which is when its queue asks; `load` is a share of what it is given
-/// when backlogged, and the other users send at `others_mbps` each.
+/// Estimates when packets of the first of three users leave, which is when its queue asks; `load` is a share
+/// of what it is given when backlogged, and the other users send at `others_mbps` each.
 fn compare(estimate: &str, bler: &str, load: f64, others_mbps: f64) -> Compared {
     let options = [("spread", "6"), ("bler", bler), ("estimate", estimate)];
     let naive = [("spread", "6"), ("bler", bler), ("estimate", "naive")];
@@ -188,7 +189,8 @@ pub(super) fn hypothetical() -> Finding {
     finding(compared.iter().all(|compared| (compared.ratio - 1.0).abs() < 0.05), measured)
 }
 
-/// The station simulated with the others' data carried over is the truth at every moment, where no blocks are lost.
+/// The station simulated with the others' data carried over is the truth at every moment, where no blocks are
+/// lost.
 pub(super) fn truth() -> Finding {
     let (compared, measured) = all("truth", "0");
     let near = |compared: &Compared| (compared.ratio - 1.0).abs() < 0.01 && compared.error < 0.02;

@@ -1,4 +1,5 @@
-//! ABC beside routers that are not its own, bin by bin (abc20, figure 4), and beside flows that are not its own.
+//! ABC beside routers that are not its own, bin by bin (abc20, figure 4), and beside flows that are not its
+//! own.
 
 use brakelight_core::ecn::{Ecn, Encoding};
 use brakelight_core::estimate::space_saving::SpaceSaving;
@@ -164,7 +165,8 @@ pub(super) fn heavy_flows() -> Finding {
         let mut summary = SpaceSaving::new(COUNTERS);
         for round in 0..flows {
             summary.add(1000 + round, 1500.0);
-            // Ten flows have 2 % of the bytes each: more than the 1 / 64 from which a flow is sure to be found.
+            // Ten flows have 2 % of the bytes each: more than the 1 / 64 from which a flow is sure to be
+            // found.
             if round % 10 == 0 {
                 (0..10).for_each(|heavy| summary.add(heavy, 375.0));
             }

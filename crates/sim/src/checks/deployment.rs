@@ -1,4 +1,5 @@
-//! ABC in the ECN field as deployed: what receivers, routers and senders say in it, and whom brake probes find out.
+//! ABC in the ECN field as deployed: what receivers, routers and senders say in it, and whom brake probes
+//! find out.
 
 use brakelight_core::controller::{Connection, Controller, SendEvent};
 use brakelight_core::ecn::{Ecn, Encoding, Mark};
@@ -16,7 +17,8 @@ use super::finding;
 use super::router::{Marked, Router};
 use crate::{Traces, run};
 
-/// HN-U3: behind a proxy, with CWR on every packet and an ACK for each, a receiver of RFC 3168 echoes each brake once.
+/// HN-U3: behind a proxy, with CWR on every packet and an ACK for each, a receiver of RFC 3168 echoes each
+/// brake once.
 pub(super) fn brake_echoed_once() -> Finding {
     const PACKETS: u64 = 10_000;
     let config = FeedbackConfig::new("rfc3168", &[]).expect("the receiver is registered");
@@ -178,7 +180,8 @@ pub(super) fn rate_doubles_and_halves() -> Finding {
         let at = |bin: u64| Time::from_nanos(bin * BIN.as_nanos());
         let counts: Vec<u64> = (0..bins).map(|bin| trace.count_between(at(bin), at(bin + 1))).collect();
         let seconds = counts.windows(BINS).count();
-        // A rate of at least one packet a bin, twice that later, and half of that after it, or the other way round.
+        // A rate of at least one packet a bin, twice that later, and half of that after it, or the other way
+        // round.
         let swings = |window: &&[u64]| {
             let doubles =
                 |from: usize| (from..BINS).any(|to| window[from] > 0 && window[to] >= 2 * window[from]);

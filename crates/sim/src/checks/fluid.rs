@@ -24,8 +24,8 @@ fn converges(fluid: &Fluid, start_s: f64) -> bool {
         && (end.rate - rest.rate).abs() < 1e-3
 }
 
-/// ABC-U8: with delta above 2/3 tau the model converges to the fixed points of theorem 1, and with half of tau it
-/// oscillates; in between the theorem promises nothing.
+/// ABC-U8: with delta above 2/3 tau the model converges to the fixed points of theorem 1, and with half of
+/// tau it oscillates; in between the theorem promises nothing.
 pub(super) fn stability() -> Finding {
     let (mut runs, mut converged) = (0, 0);
     for tau_s in [0.02, 0.1, 0.2] {

@@ -32,8 +32,8 @@ impl Sender {
         self.controller.cwnd().as_f64() / MSS as f64
     }
 
-    /// One ACK of one packet, with this share of it accelerated and the rest braked, while `inflight_pkts` are on
-    /// their way.
+    /// One ACK of one packet, with this share of it accelerated and the rest braked, while `inflight_pkts`
+    /// are on their way.
     fn ack(&mut self, accelerate: f64, inflight_pkts: f64) {
         self.now += Duration::from_millis(1);
         let sent_at = self.now.saturating_sub(RTT);

@@ -83,8 +83,9 @@ fn slope(points: &[(f64, f64)]) -> f64 {
     covariance / points.iter().map(|point| (point.0 - x) * (point.0 - x)).sum::<f64>()
 }
 
-/// ABC-F5: mean inter-ACK time is linear in the batch size, with slope S / R. Batch sizes are set, not left to the load: where
-/// the queue makes them, whatever holds up a batch also makes it larger, and the line comes out steeper.
+/// ABC-F5: mean inter-ACK time is linear in the batch size, with slope S / R. Batch sizes are set, not left
+/// to the load: where the queue makes them, whatever holds up a batch also makes it larger, and the line
+/// comes out steeper.
 pub(super) fn inter_ack_time() -> Finding {
     let mut points = Vec::new();
     let mut spread_s = 0.0_f64;
@@ -106,8 +107,8 @@ pub(super) fn inter_ack_time() -> Finding {
     finding((ratio - 1.0).abs() < 0.05 && spread_s > 1e-3, measured)
 }
 
-/// ABC-F6: a user who is not backlogged learns the rate it would have if it were, on three links, with losses, retries and
-/// contention that depends on the load. The truth is the same link backlogged.
+/// ABC-F6: a user who is not backlogged learns the rate it would have if it were, on three links, with
+/// losses, retries and contention that depends on the load. The truth is the same link backlogged.
 pub(super) fn estimate() -> Finding {
     let (mut within, mut loads, mut worst) = (0, 0, 0.0_f64);
     for mcs in ["1", "4", "7"] {

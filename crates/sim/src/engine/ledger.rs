@@ -4,8 +4,8 @@ use core::fmt;
 
 use brakelight_core::packet::PacketId;
 
-/// A multiset of packet identities, kept as its size and the sum of a hash of each member: O(1) in memory, and two
-/// different multisets of the same size collide with probability 2^-64.
+/// A multiset of packet identities, kept as its size and the sum of a hash of each member: O(1) in memory,
+/// and two different multisets of the same size collide with probability 2^-64.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Bag {
     packets: u64,

@@ -1,7 +1,7 @@
 //! The discrete-event engine: moves packets between endpoints and path elements, in a total order of events.
 //!
-//! It knows neither hosts nor queues nor statistics: it is generic over the packet, the elements, the endpoints and an
-//! observer, so the modelled host and a real QUIC stack run in the same engine.
+//! It knows neither hosts nor queues nor statistics: it is generic over the packet, the elements, the
+//! endpoints and an observer, so the modelled host and a real QUIC stack run in the same engine.
 
 mod ledger;
 mod schedule;
@@ -17,8 +17,8 @@ use schedule::{Component, Schedule};
 
 /// A packet that knows its place on its flow's route.
 pub trait Routed: Packet + Copy {
-    /// The endpoint that owns it. Its flow, where an endpoint is one flow; one that opens many connections gives each a
-    /// flow of its own, so that queues can tell them apart.
+    /// The endpoint that owns it. Its flow, where an endpoint is one flow; one that opens many connections
+    /// gives each a flow of its own, so that queues can tell them apart.
     #[inline]
     fn endpoint(&self) -> usize {
         self.flow().0 as usize
@@ -325,7 +325,8 @@ where
     #[inline]
     fn rearm_endpoint(&mut self, endpoint: usize) {
         let component = (self.elements.len() + endpoint) as Component;
-        // What happened at this very moment can make a deadline of the past count: it is late, and served now.
+        // What happened at this very moment can make a deadline of the past count: it is late, and served
+        // now.
         let wakeup = self.endpoints[endpoint].next_wakeup().map(|at| at.max(self.now));
         self.schedule.arm(component, wakeup);
     }

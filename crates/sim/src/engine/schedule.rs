@@ -1,20 +1,21 @@
 //! Who must be woken when: one entry per component, in a total order of (time, sequence number).
 //!
-//! A packet in flight has no entry; its link or delay line has one for all of them, so there are few. Re-arming
-//! to a later time only stores the deadline: the old entry fires early, finds it is too early, and is put back. That
-//! turns the commonest case, a retransmission timer pushed back by every ACK, into one store.
+//! A packet in flight has no entry; its link or delay line has one for all of them, so there are few.
+//! Re-arming to a later time only stores the deadline: the old entry fires early, finds it is too early, and
+//! is put back. That turns the commonest case, a retransmission timer pushed back by every ACK, into one
+//! store.
 //!
-//! Entries meet in a knock-out tournament, whose matches lie in one array: a change is played up to the root without a branch
-//! that depends on a time, where a heap guesses wrong at every other step. Elements and endpoints have a tournament each, because
-//! a few elements have nearly all the events.
+//! Entries meet in a knock-out tournament, whose matches lie in one array: a change is played up to the root
+//! without a branch that depends on a time, where a heap guesses wrong at every other step. Elements and
+//! endpoints have a tournament each, because a few elements have nearly all the events.
 
 use brakelight_core::time::Time;
 
 /// A component: an element or an endpoint, by position.
 pub type Component = u32;
 
-/// A time, a sequence number and the component, in this order of weight. The last is there to be found: no two entries
-/// have the same sequence number.
+/// A time, a sequence number and the component, in this order of weight. The last is there to be found: no
+/// two entries have the same sequence number.
 type Key = u128;
 
 /// No entry.
@@ -29,7 +30,8 @@ fn time(key: Key) -> Time {
 /// A tournament: the least of many keys, each of which may change at any time.
 #[derive(Clone, Debug)]
 struct Tournament {
-    /// Match `i` is between the winners of `2 i` and `2 i + 1`; the last half are the contestants. The winner is at 1.
+    /// Match `i` is between the winners of `2 i` and `2 i + 1`; the last half are the contestants. The winner
+    /// is at 1.
     keys: Vec<Key>,
     /// How many contestants there is room for: a power of two.
     room: usize,
@@ -165,8 +167,8 @@ impl Schedule {
     /// Takes the entry that `next` returned; its owner arms itself again.
     #[inline]
     pub fn fire(&mut self, component: Component) {
-        // The entry stays where it is: nearly every component arms itself again at once, which is one change instead of
-        // two. `next` drops it if it does not.
+        // The entry stays where it is: nearly every component arms itself again at once, which is one change
+        // instead of two. `next` drops it if it does not.
         self.deadline[component as usize] = Time::MAX;
     }
 

@@ -1,9 +1,9 @@
 //! What ACKs carry, kept by the host while the packets that stand for them travel.
 //!
-//! A packet names its slot and the generation of its use. Whoever frees the slot (delivery, or the packet's death on
-//! the path) ends the generation, so a copy that arrives later finds nothing and says nothing: it could only have
-//! repeated the original. A copy that arrives first reads the slot and leaves it. An original that dies after it was
-//! copied takes what the copy would have said with it; the next ACK says it again.
+//! A packet names its slot and the generation of its use. Whoever frees the slot (delivery, or the packet's
+//! death on the path) ends the generation, so a copy that arrives later finds nothing and says nothing: it
+//! could only have repeated the original. A copy that arrives first reads the slot and leaves it. An original
+//! that dies after it was copied takes what the copy would have said with it; the next ACK says it again.
 
 use brakelight_core::controller::{ReceiveTime, ReceiverReport};
 use brakelight_core::ecn::Mark;
@@ -29,7 +29,8 @@ pub(super) struct AckBody {
 /// What an ACK may say besides.
 #[derive(Clone, Debug)]
 pub(super) struct Detail {
-    /// TCP: SACK blocks of segments, the most recently changed first. QUIC: ranges of packet numbers, the highest first.
+    /// TCP: SACK blocks of segments, the most recently changed first. QUIC: ranges of packet numbers, the
+    /// highest first.
     pub(super) ranges: Vec<Range>,
     /// TCP: segments that arrived though they were there already (RFC 2883).
     pub(super) duplicate: Option<Range>,
@@ -86,7 +87,8 @@ struct Slot {
     body: AckBody,
 }
 
-/// The ACKs in flight of one connection. Slots and the memory inside them are used again, the last that became free first.
+/// The ACKs in flight of one connection. Slots and the memory inside them are used again, the last that
+/// became free first.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AckArena {
     slots: Vec<Slot>,

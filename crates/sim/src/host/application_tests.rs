@@ -128,8 +128,8 @@ fn a_player_climbs_to_the_highest_rate_on_a_fast_path_and_never_stalls() {
     expect(&world, "stalls", 0.0, 0.0);
     // Two segments of 75 kB within a few round trips.
     expect(&world, "startup_ms", 200.0, 1_500.0);
-    // On an infinitely fast path f(B) gives 7 segments of 300 kbit/s, then 1.2, 1.85, 1.85, 2.85 four times, and 60 of
-    // 5.8 Mbit/s: 4.951 on average. A real one climbs a little later.
+    // On an infinitely fast path f(B) gives 7 segments of 300 kbit/s, then 1.2, 1.85, 1.85, 2.85 four times,
+    // and 60 of 5.8 Mbit/s: 4.951 on average. A real one climbs a little later.
     expect(&world, "bitrate_mbps", 4.8, 4.951);
     expect(&world, "stall_percent", 0.0, 0.0);
 }
@@ -177,8 +177,8 @@ fn a_second_without_a_path_freezes_a_call_once() {
         .bottleneck(Rate::from_mbps(20), 200_000);
     world.run(Time::from_secs(60));
     expect(&world, "freezes", 1.0, 1.0);
-    // A probe at 0.27 s, timeouts at 0.57 and 1.18 s into the outage, of which the last gets through; then a few round
-    // trips of slow start until a frame is in order that is not too old to be shown.
+    // A probe at 0.27 s, timeouts at 0.57 and 1.18 s into the outage, of which the last gets through; then a
+    // few round trips of slow start until a frame is in order that is not too old to be shown.
     expect(&world, "freeze_ms", 1_230.0, 2_000.0);
 }
 

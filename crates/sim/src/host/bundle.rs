@@ -1,8 +1,8 @@
 //! Short connections that arrive as a Poisson process, each with a controller and a feedback of its own.
 //!
-//! The bundle is one endpoint. A connection exists from its arrival until its last byte is acknowledged and none of its
-//! ACKs is on the way, so memory follows the number that are open. Their deadlines lie in a heap, where a deadline that
-//! was moved to later stays at its old place until it comes up.
+//! The bundle is one endpoint. A connection exists from its arrival until its last byte is acknowledged and
+//! none of its ACKs is on the way, so memory follows the number that are open. Their deadlines lie in a heap,
+//! where a deadline that was moved to later stays at its old place until it comes up.
 //! When connections arrive, and what becomes of the outcome, is [`ArrivalProcess`]'s.
 
 use std::cmp::Reverse;

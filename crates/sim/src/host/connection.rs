@@ -17,7 +17,8 @@ use super::sender::Sender;
 use super::{Counters, FlowConfig};
 use crate::packet::{Contents, Kind, SimPacket};
 
-/// Bytes that QUIC's STREAM frame header takes in a data packet, and an ACK frame with one range in an ACK packet.
+/// Bytes that QUIC's STREAM frame header takes in a data packet, and an ACK frame with one range in an ACK
+/// packet.
 const STREAM_FRAME: u32 = 8;
 const ACK_FRAME: u32 = 6;
 /// IPv4 and UDP headers of a datagram.
@@ -62,7 +63,8 @@ impl Shared {
         PacketId(u64::from(self.flow.0) << 40 | self.next_packet)
     }
 
-    /// When something that is ready now leaves a real host: a little later, and not before what was ready earlier.
+    /// When something that is ready now leaves a real host: a little later, and not before what was ready
+    /// earlier.
     fn leave_at(&mut self, now: Time) -> Time {
         if self.jitter.is_zero() {
             return now;
@@ -84,7 +86,8 @@ pub(super) struct Connection {
     acks: AckArena,
     /// ACKs and datagrams on their way out, in the order they leave.
     outbox: VecDeque<(Time, SimPacket)>,
-    /// QUIC: (a, b): once packet a has arrived, the receiver knows that the sender knows which packets below b arrived.
+    /// QUIC: (a, b): once packet a has arrived, the receiver knows that the sender knows which packets below
+    /// b arrived.
     heard: VecDeque<(u32, u32)>,
 }
 
@@ -176,8 +179,8 @@ impl Connection {
         }
     }
 
-    /// rfc9000 13.2.4: the sender has seen an ACK of everything below `below`; the next packet it sends says so. (A real
-    /// receiver learns it by sending a PING with the ACK.)
+    /// rfc9000 13.2.4: the sender has seen an ACK of everything below `below`; the next packet it sends says
+    /// so. (A real receiver learns it by sending a PING with the ACK.)
     fn note_heard(&mut self, below: u32) {
         if self.heard.back().is_none_or(|&(_, before)| before < below) {
             self.heard.push_back((self.sender.next_number(), below));

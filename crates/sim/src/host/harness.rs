@@ -1,5 +1,5 @@
-//! A path for tests: two delay lines and a fixed-rate link with a short queue, on a clock that jumps from event to
-//! event. What happens to each packet is decided by a closure.
+//! A path for tests: two delay lines and a fixed-rate link with a short queue, on a clock that jumps from
+//! event to event. What happens to each packet is decided by a closure.
 
 use std::collections::BTreeMap;
 

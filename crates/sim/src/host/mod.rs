@@ -1,7 +1,7 @@
 //! The modelled host: both ends of one flow as an [`Endpoint`].
 //!
-//! One [`FlowHost`] holds the sender and the receiver, so that a flow has one deadline, and ACKs need not carry their
-//! contents through the network.
+//! One [`FlowHost`] holds the sender and the receiver, so that a flow has one deadline, and ACKs need not
+//! carry their contents through the network.
 //!
 //! | file | holds |
 //! |---|---|
@@ -14,8 +14,9 @@
 //!
 //! What does not depend on the wire format, [`brakelight_core::sender`] does for every host.
 //!
-//! A real host is never exact. Each ACK leaves late by a draw from 0 to [`FlowConfig::jitter`], uniform, and none
-//! overtakes another; without it, flows of equal RTT lock into each other's rhythm, which no real network shows.
+//! A real host is never exact. Each ACK leaves late by a draw from 0 to [`FlowConfig::jitter`], uniform, and
+//! none overtakes another; without it, flows of equal RTT lock into each other's rhythm, which no real
+//! network shows.
 
 mod acks;
 mod bundle;
@@ -83,8 +84,8 @@ pub struct FlowConfig {
     /// The controller's.
     pub controller_random: Random,
     /// Whether the host is held to the contract with its controller
-    /// ([`brakelight_core::controller`](brakelight_core::controller#the-contract)): a violation panics. Slower; the
-    /// outcome is the same.
+    /// ([`brakelight_core::controller`](brakelight_core::controller#the-contract)): a violation panics.
+    /// Slower; the outcome is the same.
     pub check_contract: bool,
 }
 
@@ -226,8 +227,8 @@ impl FlowHost {
         }
     }
 
-    /// The path's MTU changed: a packet sent from now on has at most `mss` bytes of payload, 1 to 65,535. Packets that are
-    /// sent again keep their size.
+    /// The path's MTU changed: a packet sent from now on has at most `mss` bytes of payload, 1 to 65,535.
+    /// Packets that are sent again keep their size.
     pub fn set_mss(&mut self, mss: Bytes) {
         let mss = Bytes(mss.0.clamp(1, u64::from(u16::MAX)));
         self.config.mss = mss;
@@ -255,7 +256,8 @@ impl FlowHost {
         }
     }
 
-    /// Calls `visit` with state worth plotting: window, bytes in flight, smoothed RTT, and what the controller shows.
+    /// Calls `visit` with state worth plotting: window, bytes in flight, smoothed RTT, and what the
+    /// controller shows.
     pub fn inspect(&self, visit: &mut dyn FnMut(&'static str, f64)) {
         visit("inflight_bytes", self.inflight().as_f64());
         match &self.life {

@@ -51,8 +51,8 @@ fn a_lost_tail_is_probed_after_the_pto_with_two_packets() {
     world.run(Time::from_secs(3));
     let counters = world.host.counters();
     assert_eq!(counters.tail_probes, 1);
-    // Five ACKs of 100 ms: rttvar falls from 50 ms by a quarter each after the first: 50, 37.5, 28.1, 21.1 (four ACKs
-    // cover 0 to 7). PTO = 100 + 4 * 21.09 + 25 = 209.4 ms after the last packet left.
+    // Five ACKs of 100 ms: rttvar falls from 50 ms by a quarter each after the first: 50, 37.5, 28.1, 21.1
+    // (four ACKs cover 0 to 7). PTO = 100 + 4 * 21.09 + 25 = 209.4 ms after the last packet left.
     let again = world.times_of(8);
     assert!((again[1] - 209.4).abs() < 0.1, "{again:?}");
     assert_eq!(world.times_of(8).len() + world.times_of(9).len(), 4);
@@ -135,7 +135,8 @@ fn packets_sent_before_a_mark_was_noticed_do_not_let_the_window_grow() {
 // rfc9002 B.5
 #[test]
 fn packets_sent_before_a_loss_was_noticed_do_not_let_the_window_grow_when_recovery_ends() {
-    // Packet 0 is lost, which packet 9 shows. Packets 10 to 19 come late, just ahead of the first one that was sent in recovery.
+    // Packet 0 is lost, which packet 9 shows. Packets 10 to 19 come late, just ahead of the first one that
+    // was sent in recovery.
     let mut flow = twenty_at_once();
     flow.ack_every = 20;
     let mut world = World::new(flow, RTT, |_, packet: &SimPacket| match packet.kind() {
@@ -154,8 +155,8 @@ fn packets_sent_before_a_loss_was_noticed_do_not_let_the_window_grow_when_recove
 // rfc9002 7.3.2, B.6
 #[test]
 fn a_packet_sent_before_recovery_and_found_lost_after_it_reduces_nothing() {
-    // Packets 0 to 19 leave at 0. Packet 0 is found lost at 100 ms; packet 18 at 200 ms, by the ACKs of packets 20 and 21, which
-    // were sent in recovery and end it.
+    // Packets 0 to 19 leave at 0. Packet 0 is found lost at 100 ms; packet 18 at 200 ms, by the ACKs of
+    // packets 20 and 21, which were sent in recovery and end it.
     let mut world = World::new(twenty_at_once(), RTT, |_, packet: &SimPacket| match packet.kind() {
         Kind::Data { number: 0 | 18, .. } => Verdict::Drop,
         _ => Verdict::Deliver,
@@ -188,7 +189,8 @@ fn the_delay_of_a_held_ack_is_no_part_of_the_smoothed_rtt() {
     let mut early = true;
     let mut world =
         World::new(config(Host::Quic, Traffic::OnOff(periods)), RTT, move |_, packet: &SimPacket| {
-            // The first ACK is lost with its delay, so that the second covers two packets at once: a clean minimum.
+            // The first ACK is lost with its delay, so that the second covers two packets at once: a clean
+            // minimum.
             let first = packet.direction() == Direction::Reverse && std::mem::take(&mut early);
             if first { Verdict::Drop } else { Verdict::Deliver }
         });
@@ -213,7 +215,8 @@ fn acks_shrink_again_once_the_sender_has_seen_the_ranges() {
     assert_eq!(world.acks().last().unwrap().packet.size, plain);
 }
 
-/// Whatever order packets arrive in, and however often, each arrival is reported once, by the receiver's clock.
+/// Whatever order packets arrive in, and however often, each arrival is reported once, by the receiver's
+/// clock.
 #[test]
 fn receive_times_are_reported_for_every_packet_in_the_order_of_arrival() {
     let clock = Clock { offset: Duration::from_secs(5), ..Clock::default() };

@@ -21,7 +21,8 @@ impl Range {
     }
 }
 
-/// Sorted, disjoint, non-adjacent ranges. The usual change is at the upper end, the usual removal at the lower.
+/// Sorted, disjoint, non-adjacent ranges. The usual change is at the upper end, the usual removal at the
+/// lower.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RangeSet {
     ranges: VecDeque<Range>,

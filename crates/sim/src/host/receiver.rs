@@ -1,9 +1,9 @@
 //! The receiving end of a connection: reassembly, what an ACK says, and when it leaves.
 //!
-//! TCP acknowledges at once what arrives out of order, twice, or fills a gap (RFC 5681 4.2), and the first 16 segments
-//! and 16 after a pause (Linux 6.12 tcp_input.c, tcp_event_data_recv); otherwise every m-th packet, or after
-//! 40 ms (Linux 6.12 tcp.h, TCP_DELACK_MIN). QUIC acknowledges at once what is out of order (RFC 9000
-//! 13.2.1); otherwise every m-th packet, or after 25 ms.
+//! TCP acknowledges at once what arrives out of order, twice, or fills a gap (RFC 5681 4.2), and the first 16
+//! segments and 16 after a pause (Linux 6.12 tcp_input.c, tcp_event_data_recv); otherwise every m-th packet,
+//! or after 40 ms (Linux 6.12 tcp.h, TCP_DELACK_MIN). QUIC acknowledges at once what is out of order (RFC
+//! 9000 13.2.1); otherwise every m-th packet, or after 25 ms.
 //!
 //! Deviations:
 //! - D1 The delayed-ACK timer is fixed; Linux 6.12 tcp_output.c, tcp_send_delayed_ack, adapts it between 40
@@ -142,7 +142,8 @@ impl Receiver {
         self.deadline() <= now
     }
 
-    /// A segment arrived. `flush` is called, before the segment is taken in, if an ACK for what came before must leave.
+    /// A segment arrived. `flush` is called, before the segment is taken in, if an ACK for what came before
+    /// must leave.
     #[inline]
     pub(super) fn on_data(
         &mut self,

@@ -1,4 +1,5 @@
-//! A window over an endless sequence: items at consecutive numbers, added at the top and retired at the bottom.
+//! A window over an endless sequence: items at consecutive numbers, added at the top and retired at the
+//! bottom.
 
 use std::ops::{Index, IndexMut};
 

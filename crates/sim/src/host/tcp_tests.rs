@@ -41,7 +41,8 @@ fn two_losses_in_one_flight_are_one_episode() {
     let counters = world.host.counters();
     assert_eq!((counters.lost_packets, counters.timeouts, counters.undone_episodes), (2, 0, 0));
     assert_eq!(world.retransmissions().len(), 2);
-    // One halving of the window at the moment of the loss (20 packets and growing), then growth by a packet per RTT.
+    // One halving of the window at the moment of the loss (20 packets and growing), then growth by a packet
+    // per RTT.
     assert!(before >= 20.0);
     assert!(world.host.is_complete());
 }
@@ -61,8 +62,8 @@ fn a_lost_retransmission_is_noticed_without_a_timeout() {
 
 #[test]
 fn recovery_sends_in_proportion_to_what_is_delivered() {
-    // A window of 80 packets in flight when one is lost, target 40: in the round trip of the repair about one packet
-    // leaves for two delivered.
+    // A window of 80 packets in flight when one is lost, target 40: in the round trip of the repair about one
+    // packet leaves for two delivered.
     let mut config = config(Host::Tcp, Traffic::Backlogged);
     config.initial_window = 80;
     let mut world = World::new(config, RTT, losing(&[0]));
@@ -135,7 +136,8 @@ fn a_timeout_that_was_only_a_delay_is_undone() {
     let counters = world.host.counters();
     assert!(counters.timeouts >= 1, "{counters:?}");
     assert_eq!(counters.undone_episodes, 1, "{counters:?}");
-    // The last segment left again as a probe and the first at the timeout; the rest was rightly believed on its way.
+    // The last segment left again as a probe and the first at the timeout; the rest was rightly believed on
+    // its way.
     assert_eq!(counters.retransmitted_packets, counters.timeouts + counters.tail_probes, "{counters:?}");
     assert!(world.cwnd() >= before, "{} after {before}", world.cwnd());
     assert!(world.host.is_complete());
@@ -153,8 +155,8 @@ fn timeouts_back_off_exponentially_and_start_at_srtt_plus_200_ms() {
     );
     world.run(Time::from_secs(12));
     let counters = world.host.counters();
-    // The ACKs of the flight sent at 200 ms arrive at 300 ms and re-arm everything: a probe at 500 + 2 ms, then the
-    // timeout starts from it: srtt + 200 ms at least.
+    // The ACKs of the flight sent at 200 ms arrive at 300 ms and re-arm everything: a probe at 500 + 2 ms,
+    // then the timeout starts from it: srtt + 200 ms at least.
     assert_eq!(counters.tail_probes, 1);
     let head = world.data().map(|sent| (sent.millis(), sent.segment().unwrap())).collect::<Vec<_>>();
     let lowest = head.iter().filter(|(at, _)| *at > 600.0).map(|&(_, segment)| segment).min().unwrap();
@@ -259,8 +261,8 @@ fn ce_reduces_the_window_once_per_round_trip_and_sets_cwr() {
     assert!((24.0..28.0).contains(&world.cwnd()), "{}", world.cwnd());
 }
 
-/// Accurate ECN: the sender hears of every mark exactly once, whatever becomes of ACKs, and Prague goes on growing in the
-/// round trips in which it answers marks.
+/// Accurate ECN: the sender hears of every mark exactly once, whatever becomes of ACKs, and Prague goes on
+/// growing in the round trips in which it answers marks.
 #[test]
 fn accurate_ecn_counts_every_mark_once_though_acks_are_lost() {
     let mut config = tcp(5_000);
@@ -339,8 +341,9 @@ fn after_an_outage(
     .bottleneck(Rate::from_mbps(10), 125_000)
 }
 
-/// Linux 6.12 net/ipv4/tcp_bbr.c, bbr_set_cwnd_to_recover_or_restore: the window of before comes back when the state
-/// falls below TCP_CA_Recovery, and TCP_CA_Loss lasts until all that was out at the timeout is acknowledged.
+/// Linux 6.12 net/ipv4/tcp_bbr.c, bbr_set_cwnd_to_recover_or_restore: the window of before comes back when
+/// the state falls below TCP_CA_Recovery, and TCP_CA_Loss lasts until all that was out at the timeout is
+/// acknowledged.
 #[test]
 fn bbr_slow_starts_from_one_packet_after_a_timeout() {
     for controller in ["bbr", "bbr2", "bbr3"] {
@@ -360,8 +363,9 @@ fn bbr_slow_starts_from_one_packet_after_a_timeout() {
     }
 }
 
-/// rfc8985 6.2, step 4: with two segments SACKed and no reordering seen, a segment may come a quarter of min_rtt late.
-/// Segment 7 of ten leaves at 0, 8 and 9 come back at 100 ms, and 7 counts as lost at 100 + 100 / 4 ms.
+/// rfc8985 6.2, step 4: with two segments SACKed and no reordering seen, a segment may come a quarter of
+/// min_rtt late. Segment 7 of ten leaves at 0, 8 and 9 come back at 100 ms, and 7 counts as lost at 100 + 100
+/// / 4 ms.
 #[test]
 fn a_segment_with_fewer_than_three_behind_it_is_lost_a_quarter_of_the_rtt_later() {
     let mut world = World::new(tcp(10), RTT, losing(&[7]));
@@ -393,8 +397,9 @@ fn steady(
     })
 }
 
-/// rfc3708: the original of segment 100 comes 150 ms late, after its retransmission, whose timestamp therefore says
-/// nothing. The DSACK that it causes says that the retransmission was needless: the episode is undone.
+/// rfc3708: the original of segment 100 comes 150 ms late, after its retransmission, whose timestamp
+/// therefore says nothing. The DSACK that it causes says that the retransmission was needless: the episode is
+/// undone.
 #[test]
 fn a_retransmission_that_a_dsack_calls_needless_is_undone() {
     let mut world = steady(2, &[(100, 150)], |_| false);
@@ -415,8 +420,9 @@ fn a_retransmission_that_a_dsack_calls_needless_is_undone() {
     );
 }
 
-/// rfc8985 6.2, step 2: the newest delivered packet may be a retransmission, and what left before it and has not
-/// arrived is lost. The second copy of 3 is lost, that of 5 arrives 2 ms late: 3 leaves again without a timeout.
+/// rfc8985 6.2, step 2: the newest delivered packet may be a retransmission, and what left before it and has
+/// not arrived is lost. The second copy of 3 is lost, that of 5 arrives 2 ms late: 3 leaves again without a
+/// timeout.
 #[test]
 fn a_delivered_retransmission_shows_that_the_one_before_it_is_lost() {
     let mut left = vec![3, 5, 3];
@@ -435,7 +441,8 @@ fn a_delivered_retransmission_shows_that_the_one_before_it_is_lost() {
     assert_eq!(world.host.counters().timeouts, 0);
 }
 
-/// rfc5682 2.1, step 2b: the first ACK after a timeout that advances `snd_una` lets new data out before retransmissions.
+/// rfc5682 2.1, step 2b: the first ACK after a timeout that advances `snd_una` lets new data out before
+/// retransmissions.
 #[test]
 fn new_data_leaves_first_when_a_timeout_may_have_been_a_mistake() {
     let mut world = World::new(tcp(300), RTT, |now: Time, _: &SimPacket| {

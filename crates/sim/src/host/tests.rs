@@ -25,7 +25,8 @@ fn a_transfer_over_a_clean_path_arrives_once_and_completely() {
         assert_eq!(counters.retransmitted_packets, 0);
         assert_eq!(counters.lost_packets, 0);
         assert!(world.host.is_complete());
-        // Slow start from 10 packets: 10, 20, ... 640 are seven flights; QUIC's pacing stretches each to 4/5 of an RTT.
+        // Slow start from 10 packets: 10, 20, ... 640 are seven flights; QUIC's pacing stretches each to 4/5
+        // of an RTT.
         let completion = world.outcome("completion_ms").unwrap();
         let most = if host == Host::Tcp { 660.0 } else { 800.0 };
         assert!((600.0..most).contains(&completion), "{host:?}: {completion}");

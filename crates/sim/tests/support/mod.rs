@@ -10,15 +10,16 @@ use brakelight_scenario::scenario::{FlowSpec, Hop, LinkSpec, Record, Scenario, T
 use brakelight_scenario::scheme::Scheme;
 use brakelight_sim::{Traces, run};
 
-/// Bulk flows over one link of fixed rate, with packets of 1000 bytes as in the BMCC paper's simulations, and an ACK for each.
+/// Bulk flows over one link of fixed rate, with packets of 1000 bytes as in the BMCC paper's simulations, and
+/// an ACK for each.
 #[derive(Clone)]
 pub struct Dumbbell {
     pub scenario: Scenario,
 }
 
 impl Dumbbell {
-    /// Two flows of `scheme` over `rtt`, the second from 5 s on; a buffer of one bandwidth-delay product; 60 s, of which the last 30
-    /// are measured.
+    /// Two flows of `scheme` over `rtt`, the second from 5 s on; a buffer of one bandwidth-delay product; 60
+    /// s, of which the last 30 are measured.
     pub fn new(scheme: &str, rate: Rate, rtt: Duration) -> Self {
         let scheme = Scheme::parse(scheme).expect("a scheme");
         let packets = rate.bytes_in(rtt).0 / 1000;
@@ -52,7 +53,8 @@ impl Dumbbell {
         self
     }
 
-    /// As many flows each way as `count`, which start within 2 s: data of one direction shares a link with the ACKs of the other.
+    /// As many flows each way as `count`, which start within 2 s: data of one direction shares a link with
+    /// the ACKs of the other.
     pub fn two_way(mut self, count: u32) -> Self {
         let mut back = self.scenario.links[0].clone();
         back.name = "back".into();
@@ -110,8 +112,8 @@ impl Dumbbell {
     }
 }
 
-/// The window of one new flow on an idle link of 2 Gbit/s, T = 200 ms, with a bandwidth-delay product of 50,000 packets and as much
-/// buffer: figure 5 of the BMCC paper.
+/// The window of one new flow on an idle link of 2 Gbit/s, T = 200 ms, with a bandwidth-delay product of
+/// 50,000 packets and as much buffer: figure 5 of the BMCC paper.
 pub struct Growth {
     start_s: f64,
     series: FlowSeries,

@@ -47,8 +47,8 @@ pub fn measured(scheme: &str) -> String {
     table
 }
 
-/// The window of one new flow on the idle link of the BMCC paper's figure 5, started at several times after an interval of the router
-/// began.
+/// The window of one new flow on the idle link of the BMCC paper's figure 5, started at several times after
+/// an interval of the router began.
 pub fn growth(scheme: &str, starts_ms: &[u64]) -> String {
     let mut table = String::from(
         "| start after an interval's beginning | 1 s | 2 s | 3 s | 4 s | 6.5 s | largest | lost |\n|---|---|---|---|---|---|---|---|\n",

@@ -1,8 +1,8 @@
 //! Generic receive offload of a device: it merges packets, and what is merged has one ECN field for all.
 //!
-//! It is a setting of the device, on no link of ours: a process that is killed leaves it off. A file in [`RECORDS`] therefore says
-//! that it was on. The next router on the device finds the file and switches offload on again at its end. A restart of the machine
-//! forgets both.
+//! It is a setting of the device, on no link of ours: a process that is killed leaves it off. A file in
+//! [`RECORDS`] therefore says that it was on. The next router on the device finds the file and switches
+//! offload on again at its end. A restart of the machine forgets both.
 
 use std::fs;
 use std::os::fd::AsRawFd;
@@ -51,8 +51,8 @@ impl Merging {
     }
 }
 
-/// The file that says that offload of `device` was on. Devices of the same name in other network namespaces, and later ones of
-/// the same name, have files of their own.
+/// The file that says that offload of `device` was on. Devices of the same name in other network namespaces,
+/// and later ones of the same name, have files of their own.
 fn record(device: &str) -> Result<PathBuf, Error> {
     let folder = Path::new(RECORDS);
     let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);

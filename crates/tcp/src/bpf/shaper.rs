@@ -116,7 +116,8 @@ impl Drop for Shaper {
     }
 }
 
-/// Link address of a router's device: what tells one that was killed before it gave it an alias. "brake", locally administered.
+/// Link address of a router's device: what tells one that was killed before it gave it an alias. "brake",
+/// locally administered.
 const ADDRESS: &str = "02:62:72:61:6b:65";
 
 /// Alias of a router's device; the number of the process follows.

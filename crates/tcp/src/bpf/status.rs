@@ -66,8 +66,8 @@ pub fn status() -> Result<Status, Error> {
     Ok(status)
 }
 
-/// The name under which the kernel knows the congestion control that a map of operations holds: where it lies in the map's
-/// value, the kernel's own description of its types says. `None` if that cannot be read.
+/// The name under which the kernel knows the congestion control that a map of operations holds: where it lies
+/// in the map's value, the kernel's own description of its types says. `None` if that cannot be read.
 fn registered_name(map: u32) -> Option<String> {
     let value = MapHandle::from_map_id(map).ok()?.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY).ok()??;
     let btf = Btf::from_vmlinux().ok()?;

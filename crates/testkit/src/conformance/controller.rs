@@ -1,8 +1,9 @@
 //! What every controller owes its host, whatever happens.
 //!
-//! A plain host performs random operations against the controller, in an order a real host could produce: it sends
-//! what the window allows, acknowledges, declares lost, marks, times out, undoes, idles, changes the packet size and
-//! lets time pass. After each the controller must be sound, and the same operations must give the same decisions.
+//! A plain host performs random operations against the controller, in an order a real host could produce: it
+//! sends what the window allows, acknowledges, declares lost, marks, times out, undoes, idles, changes the
+//! packet size and lets time pass. After each the controller must be sound, and the same operations must give
+//! the same decisions.
 
 use std::collections::VecDeque;
 
@@ -444,8 +445,8 @@ fn check(name: &str, host: &Host, decision: &Decision) -> Result<(), TestCaseErr
     Ok(())
 }
 
-/// Holds the controller to what every host relies on: its window, its rate and its timer are sound whatever happens, and the same
-/// events give the same decisions.
+/// Holds the controller to what every host relies on: its window, its rate and its timer are sound whatever
+/// happens, and the same events give the same decisions.
 ///
 /// # Panics
 /// Panics with the shortest sequence of events found under which it is not so.
@@ -465,8 +466,8 @@ pub fn stays_sound_and_repeats_itself(config: &ControllerConfig) {
     }
 }
 
-/// Holds the controller to what the first round trip needs: a window of at least one packet, and an ECN field that says what the
-/// encoding says.
+/// Holds the controller to what the first round trip needs: a window of at least one packet, and an ECN field
+/// that says what the encoding says.
 ///
 /// # Panics
 /// Panics if it is not so.
@@ -477,8 +478,8 @@ pub fn can_start(config: &ControllerConfig) {
     assert_eq!(host.sent.map(|(ecn, _)| ecn), Some(host.controller.encoding().sent()), "{}", label(config));
 }
 
-/// Holds what the controller says it needs against what it does: it sends the header that it reads, and its queue speaks its
-/// encoding.
+/// Holds what the controller says it needs against what it does: it sends the header that it reads, and its
+/// queue speaks its encoding.
 ///
 /// # Panics
 /// Panics if it is not so.

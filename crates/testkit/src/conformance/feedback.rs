@@ -15,8 +15,8 @@ use super::{ENCODINGS, label, runner};
 pub struct Feedback {
     /// Its settings.
     pub config: FeedbackConfig,
-    /// Whether the states that it echoes add up to the marks that arrived, where it keeps no counters. A latch such as RFC 3168's
-    /// does not.
+    /// Whether the states that it echoes add up to the marks that arrived, where it keeps no counters. A
+    /// latch such as RFC 3168's does not.
     pub adds_up: bool,
 }
 

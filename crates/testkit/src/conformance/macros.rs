@@ -1,7 +1,7 @@
 //! One macro for each kind of algorithm.
 
-/// The tests of [`conformance::controller`](crate::conformance::controller) for the controller of this name in this registry, with its
-/// defaults and with each of the lists of options.
+/// The tests of [`conformance::controller`](crate::conformance::controller) for the controller of this name
+/// in this registry, with its defaults and with each of the lists of options.
 #[macro_export]
 macro_rules! conformance_controller {
     ($registry:expr, $name:literal $(, [$($option:expr),+ $(,)?])* $(,)?) => {
@@ -36,8 +36,8 @@ macro_rules! conformance_controller {
     };
 }
 
-/// The tests of [`conformance::feedback`](crate::conformance::feedback) for the feedback of this name in this registry, with its defaults
-/// and with each of the lists of options.
+/// The tests of [`conformance::feedback`](crate::conformance::feedback) for the feedback of this name in this
+/// registry, with its defaults and with each of the lists of options.
 #[macro_export]
 macro_rules! conformance_feedback {
     ($registry:expr, $name:literal $(, [$($option:expr),+ $(,)?])* $(,)?) => {
@@ -68,9 +68,10 @@ macro_rules! conformance_feedback {
     };
 }
 
-/// The tests of [`conformance::queue`](crate::conformance::queue), and those of [`conformance::path`](crate::conformance::path) in links,
-/// for the queue of this name in this registry, with its defaults and with each of the lists of options. The queue is of one buffer and
-/// acts on packets that stand in it for seconds; one that is otherwise calls the functions itself.
+/// The tests of [`conformance::queue`](crate::conformance::queue), and those of
+/// [`conformance::path`](crate::conformance::path) in links, for the queue of this name in this registry,
+/// with its defaults and with each of the lists of options. The queue is of one buffer and acts on packets
+/// that stand in it for seconds; one that is otherwise calls the functions itself.
 #[macro_export]
 macro_rules! conformance_queue {
     ($registry:expr, $name:literal $(, [$($option:expr),+ $(,)?])* $(,)?) => {
@@ -129,8 +130,8 @@ macro_rules! conformance_queue {
     };
 }
 
-/// The tests of [`conformance::path`](crate::conformance::path) for the path element of this name in this registry, with its defaults and
-/// with each of the lists of options.
+/// The tests of [`conformance::path`](crate::conformance::path) for the path element of this name in this
+/// registry, with its defaults and with each of the lists of options.
 #[macro_export]
 macro_rules! conformance_element {
     ($registry:expr, $name:literal $(, [$($option:expr),+ $(,)?])* $(,)?) => {
@@ -140,8 +141,8 @@ macro_rules! conformance_element {
     };
 }
 
-/// The tests of [`conformance::path`](crate::conformance::path) for the radio of this name in this registry, with drop-tail queues, with
-/// its defaults and with each of the lists of options.
+/// The tests of [`conformance::path`](crate::conformance::path) for the radio of this name in this registry,
+/// with drop-tail queues, with its defaults and with each of the lists of options.
 #[macro_export]
 macro_rules! conformance_radio {
     ($registry:expr, $name:literal $(, [$($option:expr),+ $(,)?])* $(,)?) => {

@@ -1,7 +1,9 @@
-//! The conformance suites: what every controller, feedback, queue and path element must keep, whatever it does.
+//! The conformance suites: what every controller, feedback, queue and path element must keep, whatever it
+//! does.
 //!
-//! An algorithm from outside is held to what the built-in ones are held to by one line in its tests, which names the registry that
-//! it is in and its name there. Lists of options, where they follow, are tried besides the defaults:
+//! An algorithm from outside is held to what the built-in ones are held to by one line in its tests, which
+//! names the registry that it is in and its name there. Lists of options, where they follow, are tried
+//! besides the defaults:
 //!
 //! ```
 //! # mod mine {
@@ -15,7 +17,8 @@
 //! # fn main() {}
 //! ```
 //!
-//! Each line is a module of tests, called after the kind; two lines of one kind stand in modules of their own.
+//! Each line is a module of tests, called after the kind; two lines of one kind stand in modules of their
+//! own.
 
 use std::fmt::Debug;
 

@@ -155,8 +155,8 @@ fn services() -> Vec<(&'static str, AnyService)> {
     ]
 }
 
-/// Bursts above and trickles below any of the links' rates, with idle gaps; many arrivals fall exactly on a millisecond,
-/// where opportunities and deadlines are.
+/// Bursts above and trickles below any of the links' rates, with idle gaps; many arrivals fall exactly on a
+/// millisecond, where opportunities and deadlines are.
 fn arrivals(case: &Case, seed: u64) -> Vec<(Time, Sample)> {
     let mut random = Random::stream(seed, "arrivals");
     let mut now = Time::ZERO;
@@ -307,8 +307,8 @@ pub fn conserves_packets_and_ends_quietly(case: &Case) {
         let harness = on_time(case, &arrivals);
         assert!(harness.inside.is_empty(), "{}: {} never came out", case.name, harness.inside.len());
         assert_eq!(harness.element.next_wakeup(), None, "{}", case.name);
-        // A link wakes up for a packet's turn and for its departure; nothing else wakes up twice for a packet, except radios,
-        // which do for every slot and every try.
+        // A link wakes up for a packet's turn and for its departure; nothing else wakes up twice for a
+        // packet, except radios, which do for every slot and every try.
         let slots = matches!(harness.element, AnyElement::Radio(_));
         assert!(
             slots || harness.wakeups <= 2 * arrivals.len(),
@@ -367,7 +367,8 @@ pub fn repeats_itself(case: &Case) {
     assert_eq!(on_time(case, &arrivals).outputs, on_time(case, &arrivals).outputs, "{}", case.name);
 }
 
-/// Looks at whether the other properties say anything of a link: packets wait in it, and most of them get through.
+/// Looks at whether the other properties say anything of a link: packets wait in it, and most of them get
+/// through.
 ///
 /// # Panics
 /// Panics if no packet waits, or nine of ten are dropped.

@@ -32,7 +32,8 @@ pub struct Queue {
     pub config: QueueConfig,
     /// How many buffers of the limit's size it has.
     pub buffers: u32,
-    /// Whether it keeps packets apart by their ECN field, so that a flow's packets keep their order only among those of one kind.
+    /// Whether it keeps packets apart by their ECN field, so that a flow's packets keep their order only
+    /// among those of one kind.
     pub classes_by_ecn: bool,
     /// Whether it drops early, marks or writes a header when packets stand in it for seconds.
     pub acts: bool,
@@ -89,8 +90,8 @@ fn header(id: u64) -> Header {
     }
 }
 
-/// Whether a router may turn `before` into `after` on a packet of a flow that reads `encoding`. Nothing ever leaves
-/// CE, nothing is written into Not-ECT, and a brake never becomes an accelerate.
+/// Whether a router may turn `before` into `after` on a packet of a flow that reads `encoding`. Nothing ever
+/// leaves CE, nothing is written into Not-ECT, and a brake never becomes an accelerate.
 fn legal(encoding: Encoding, before: Ecn, after: Ecn) -> bool {
     use Ecn::{Ce, Ect0, Ect1};
     match (before, after) {
@@ -102,13 +103,14 @@ fn legal(encoding: Encoding, before: Ecn, after: Ecn) -> bool {
     }
 }
 
-/// What keeps its order: a flow, and where a queue keeps two classes apart by the ECN field, as DualPI2 must, a flow's
-/// packets of one class (rfc9331 5.1: CE goes with ECT(1), whatever it was before).
+/// What keeps its order: a flow, and where a queue keeps two classes apart by the ECN field, as DualPI2 must,
+/// a flow's packets of one class (rfc9331 5.1: CE goes with ECT(1), whatever it was before).
 fn class(queue: &Queue, packet: &Sample) -> (u32, bool) {
     (packet.flow, queue.classes_by_ecn && matches!(packet.ecn, Ecn::Ect1 | Ecn::Ce))
 }
 
-/// What a queue decided: the packet's id, and its mark and what it wrote into its header, or the reason of its drop.
+/// What a queue decided: the packet's id, and its mark and what it wrote into its header, or the reason of
+/// its drop.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Decision {
     Delivered(u64, Mark, Option<u32>),
@@ -337,8 +339,8 @@ pub fn repeats_itself(queue: &Queue) {
     });
 }
 
-/// Lets packets stand in the queue for five seconds: every discipline that controls delay must have dropped, marked or said
-/// something. Without this the other properties could hold for want of any decision.
+/// Lets packets stand in the queue for five seconds: every discipline that controls delay must have dropped,
+/// marked or said something. Without this the other properties could hold for want of any decision.
 ///
 /// # Panics
 /// Panics if the queue did not act and should have, or the other way about.

@@ -31,7 +31,8 @@ impl Frame {
         let header = bytes.len();
         let length = (size - header) as u16;
         if v6 {
-            // Traffic class 0xb8 (expedited) and the field, flow label 0x54321; payload length, next header 59 (none), hop limit.
+            // Traffic class 0xb8 (expedited) and the field, flow label 0x54321; payload length, next header
+            // 59 (none), hop limit.
             bytes.extend([0x6b, 0x80 | (ecn as u8) << 4 | 5, 0x43, 0x21]);
             bytes.extend((length - 40).to_be_bytes());
             bytes.extend([59, 64]);

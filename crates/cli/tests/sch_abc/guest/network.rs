@@ -20,7 +20,8 @@ pub fn prepare() {
     for (kind, place) in [("proc", "/proc"), ("sysfs", "/sys"), ("devtmpfs", "/dev"), ("tmpfs", "/run")] {
         mount(Some(kind), place, Some(kind), MsFlags::empty(), None::<&str>).unwrap();
     }
-    // SAFETY: nothing else runs yet that could read the environment at the same time: the harness waits for this test.
+    // SAFETY: nothing else runs yet that could read the environment at the same time: the harness waits for
+    // this test.
     unsafe { std::env::set_var("PATH", "/bin") };
     for module in fs::read_dir("/modules").unwrap().flatten() {
         let name = module.file_name().into_string().unwrap();

@@ -1,4 +1,5 @@
-//! A sender's demand in its accelerates (abc17 section 6): not all packets leave as accelerates, but as many as it could answer.
+//! A sender's demand in its accelerates (abc17 section 6): not all packets leave as accelerates, but as many
+//! as it could answer.
 //!
 //! ```text
 //! a demand of d packets per second = d/2 accelerates per second                          abc17 6, footnote 5
@@ -7,9 +8,10 @@
 //! measured: bucket += 1/2 for a packet that the application limits, 1 for any other      the same
 //! ```
 //!
-//! An application that limits its flow wants the rate it has: half of its packets ask for two each. Where its packets wait for the
-//! window it wants all it can have. Routers pass the accelerates that such a flow did not ask for to those that did, without
-//! knowing of it: the token bucket of abc20's Algorithm 1 keeps what a brake does not take.
+//! An application that limits its flow wants the rate it has: half of its packets ask for two each. Where its
+//! packets wait for the window it wants all it can have. Routers pass the accelerates that such a flow did
+//! not ask for to those that did, without knowing of it: the token bucket of abc20's Algorithm 1 keeps what a
+//! brake does not take.
 
 use alloc::string::{String, ToString};
 

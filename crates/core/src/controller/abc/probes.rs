@@ -1,5 +1,5 @@
-//! Brake probes (abc17 section 4): packets that leave as brakes, sent once in a while. No honest router or receiver makes
-//! accelerates of them, so one that comes back as an accelerate tells of somebody who does.
+//! Brake probes (abc17 section 4): packets that leave as brakes, sent once in a while. No honest router or
+//! receiver makes accelerates of them, so one that comes back as an accelerate tells of somebody who does.
 //!
 //! ```text
 //! every N packets, a pair of brakes, one right behind the other
@@ -18,15 +18,17 @@
 //! | q1 | - | 0.5 | one that turns half of the brakes |
 //! | ln(1/alpha) | `VERDICT` | 6 ln 10 | alpha = 1e-6; six suspicious pairs in a row |
 //!
-//! An ACK may be lost, and the next one then speaks for its packets too: with the state of ABC's NS and ECE flags a probe whose ACK was
-//! lost looks like an accelerate. Therefore probes go in pairs and long ACKs are left out: an ACK of accelerates that covers the first of a pair
-//! on an honest path covers the second one and a later packet too, three at least, where no receiver acknowledges more than every
-//! second packet (rfc5681 4.2). Lost, thinned and delayed ACKs so never count. What is left takes two accidents at once, the
-//! ACK of the first lost and the second packet too. Exact counters (`echo=exact`) need none of this.
+//! An ACK may be lost, and the next one then speaks for its packets too: with the state of ABC's NS and ECE
+//! flags a probe whose ACK was lost looks like an accelerate. Therefore probes go in pairs and long ACKs are
+//! left out: an ACK of accelerates that covers the first of a pair on an honest path covers the second one
+//! and a later packet too, three at least, where no receiver acknowledges more than every second packet
+//! (rfc5681 4.2). Lost, thinned and delayed ACKs so never count. What is left takes two accidents at once,
+//! the ACK of the first lost and the second packet too. Exact counters (`echo=exact`) need none of this.
 //!
-//! How seldom an honest path is accused: where suspicious pairs come with probability q0 or less, the mean number of pairs before a
-//! verdict is at least 1/alpha (lorden71). Where none come, it is infinite. How soon a hostile one is found out: brakes turned with
-//! probability c move S by c ln(q1/q0) + (1-c) ln((1-q1)/(1-q0)) a pair, upwards from c = 0.22 on; at c = 1 six pairs do.
+//! How seldom an honest path is accused: where suspicious pairs come with probability q0 or less, the mean
+//! number of pairs before a verdict is at least 1/alpha (lorden71). Where none come, it is infinite. How soon
+//! a hostile one is found out: brakes turned with probability c move S by c ln(q1/q0) + (1-c)
+//! ln((1-q1)/(1-q0)) a pair, upwards from c = 0.22 on; at c = 1 six pairs do.
 
 use crate::controller::{AckEvent, Exact};
 use crate::units::Bytes;
@@ -185,7 +187,8 @@ mod tests {
     /// HN-U4. Whatever ACKs are lost of a receiver that tells the truth, nothing it says is suspicious.
     #[test]
     fn lost_acks_accuse_nobody() {
-        // Every pattern of losses of the ACKs of A A | P P | B | A A, as echoed with two packets per ACK, and one.
+        // Every pattern of losses of the ACKs of A A | P P | B | A A, as echoed with two packets per ACK, and
+        // one.
         for batches in [
             &[("A", 2), ("P", 2), ("B", 1), ("A", 2)][..],
             &[("A", 1), ("P", 1), ("P", 1), ("A", 1), ("B", 1), ("A", 1)],
@@ -241,7 +244,8 @@ mod tests {
         assert_eq!(probes.suspicion(), 0.0);
     }
 
-    /// A router that turns half of the brakes is found; one pair in twenty on an honest path is not held against it.
+    /// A router that turns half of the brakes is found; one pair in twenty on an honest path is not held
+    /// against it.
     #[test]
     fn partial_cheating_is_found_and_accidents_are_not() {
         for (turned, limit, found) in [(0.5, 400, true), (0.3, 2_000, true), (0.05, 100_000, false)] {

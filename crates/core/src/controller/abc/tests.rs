@@ -26,7 +26,8 @@ fn marked(abc: &mut Abc, marks: Marks, inflight: Bytes) {
     abc.on_ack(&AckEvent { marks, inflight_before: inflight, ..ack(Time::from_secs(1), &acked, RTT) });
 }
 
-/// One round trip of `window` packets, one ACK each, of which `accelerate` in a hundred accelerate, spread evenly.
+/// One round trip of `window` packets, one ACK each, of which `accelerate` in a hundred accelerate, spread
+/// evenly.
 fn round(abc: &mut Abc, window: u64, accelerate: u64) {
     for index in 1..=window {
         let up = index * accelerate / 100 > (index - 1) * accelerate / 100;
@@ -362,7 +363,8 @@ fn brakes_without_end_and_without_a_queue_are_nobodys_word() {
     };
     let mut spoiled = brakes(1);
     assert_eq!(spoiled.w_abc_bytes, packets(10).as_f64(), "the cap's floor");
-    // It stays so although a queue may now stand, until an accelerate shows that somebody tells the two apart.
+    // It stays so although a queue may now stand, until an accelerate shows that somebody tells the two
+    // apart.
     heard(&mut spoiled, marks(0, 1, 0), packets(50), 2);
     assert_eq!(spoiled.w_abc_bytes, packets(100).as_f64());
     heard(&mut spoiled, marks(1, 0, 0), packets(50), 2);
@@ -407,7 +409,8 @@ fn probes_and_demands_are_refused_where_a_brake_is_congestion() {
     assert!(Config::from_options([("encoding", "proxied")]).is_ok());
 }
 
-/// abc17 4: a brake that the sender made itself says nothing of a router; one more in the same ACK takes a packet.
+/// abc17 4: a brake that the sender made itself says nothing of a router; one more in the same ACK takes a
+/// packet.
 #[test]
 fn the_senders_own_brakes_do_not_shrink_its_window() {
     let mut abc = abc(&[PLAIN, &[("probe", "8")]].concat(), 100);
@@ -421,7 +424,8 @@ fn the_senders_own_brakes_do_not_shrink_its_window() {
     }
 }
 
-/// abc17 6, footnote 5: d/2 packets a second ask for d, and d counts whole packets: 1052 bytes with their headers.
+/// abc17 6, footnote 5: d/2 packets a second ask for d, and d counts whole packets: 1052 bytes with their
+/// headers.
 #[test]
 fn a_demand_counts_headers() {
     let mut abc = abc(&[("demand", "2104kbps")], 100);

@@ -1,4 +1,5 @@
-//! What losses teach: bounds for the time being, and bounds that outlast it (draft-ietf-ccwg-bbr section 4.5.10).
+//! What losses teach: bounds for the time being, and bounds that outlast it (draft-ietf-ccwg-bbr
+//! section 4.5.10).
 
 use super::machine::{Machine, State};
 use crate::controller::{AckEvent, PacketInfo};

@@ -46,7 +46,8 @@ impl EcnUse {
 const GAIN: f64 = 1.0 / 16.0;
 /// Rounds with too many marks that end Startup (tcp_bbr2.c: bbr_full_ecn_cnt).
 const STARTUP_ROUNDS: u32 = 2;
-/// Share of the long-term bound by which the first round of a probe after marks may raise it (bbr_ecn_reprobe_gain).
+/// Share of the long-term bound by which the first round of a probe after marks may raise it
+/// (bbr_ecn_reprobe_gain).
 const REPROBE_GAIN: f64 = 0.5;
 
 /// The settings of the two versions.
@@ -162,7 +163,8 @@ impl Machine {
         Bytes((self.short.inflight.as_f64() * left) as u64)
     }
 
-    /// Whether marks have ceased after a cycle that saw marks only: the doublings by which the next probe begins.
+    /// Whether marks have ceased after a cycle that saw marks only: the doublings by which the next probe
+    /// begins.
     pub(super) fn reprobe_after_marks(&self) -> Option<u32> {
         let ecn = &self.ecn;
         if !ecn.eligible || !ecn.in_cycle || ecn.loss_in_cycle || ecn.in_episode {

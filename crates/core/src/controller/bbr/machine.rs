@@ -1,4 +1,5 @@
-//! The machine of versions 2 and 3: its state, what each event does to it, and the window and pacing rate it yields.
+//! The machine of versions 2 and 3: its state, what each event does to it, and the window and pacing rate it
+//! yields.
 
 use super::bounds::{LongTerm, ShortTerm, UNBOUNDED};
 use super::ecn::Ecn;
@@ -270,7 +271,8 @@ impl Controller for Machine {
     fn on_ack(&mut self, event: &AckEvent<'_>) {
         self.delivered = event.delivered;
         self.on_lost_packets(event);
-        // Linux 6.12 net/ipv4/tcp_bbr.c, bbr_set_cwnd_to_recover_or_restore: not before the repair is complete.
+        // Linux 6.12 net/ipv4/tcp_bbr.c, bbr_set_cwnd_to_recover_or_restore: not before the repair is
+        // complete.
         let recovered = self.recovery != RecoveryState::Open && event.recovery == RecoveryState::Open;
         self.recovery = event.recovery;
         if recovered {

@@ -1,5 +1,6 @@
-//! BBR, in its three versions. All of them pace at a gain times the estimated bandwidth and bound what is in flight by
-//! a gain times the estimated bandwidth-delay product; they differ in how they probe and in what loss means to them.
+//! BBR, in its three versions. All of them pace at a gain times the estimated bandwidth and bound what is in
+//! flight by a gain times the estimated bandwidth-delay product; they differ in how they probe and in what
+//! loss means to them.
 //!
 //! | version | registry | file | probing | loss |
 //! |---|---|---|---|---|
@@ -7,7 +8,8 @@
 //! | 2 | `bbr2` | `v2.rs` | down, cruise, refill, up, every 2 to 3 s or at Reno's pace | bounds what is in flight |
 //! | 3 | `bbr3` | `v3.rs` | as version 2, upwards until the bandwidth stops growing | as version 2 |
 //!
-//! Version 1 is a machine of its own; versions 2 and 3 are settings of one machine, spread over the files by concept.
+//! Version 1 is a machine of its own; versions 2 and 3 are settings of one machine, spread over the files by
+//! concept.
 //!
 //! | file | concept |
 //! |---|---|
@@ -20,8 +22,9 @@
 //! | `ecn.rs` | what marks teach it, where it is told to use ECN |
 //! | `settings.rs` | what distinguishes the versions |
 //!
-//! The files of versions 2 and 3 import each other, since they are one type's methods: the draft's state machine is one
-//! state read and written by every concept, and a file per concept reads better than one of 1,500 lines.
+//! The files of versions 2 and 3 import each other, since they are one type's methods: the draft's state
+//! machine is one state read and written by every concept, and a file per concept reads better than one of
+//! 1,500 lines.
 
 mod bounds;
 mod drain;

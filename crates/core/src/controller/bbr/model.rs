@@ -1,5 +1,5 @@
-//! What all versions of BBR share of the path's model and of the control derived from it: the bandwidth-delay product,
-//! the send quantum, ACK aggregation, the pacing rate, and samples that an emptied pipe spoils.
+//! What all versions of BBR share of the path's model and of the control derived from it: the bandwidth-delay
+//! product, the send quantum, ACK aggregation, the pacing rate, and samples that an emptied pipe spoils.
 
 use crate::controller::AckEvent;
 use crate::time::{Duration, Time};
@@ -19,8 +19,8 @@ const AGGREGATION_EPOCH_PACKETS: u64 = 1 << 20;
 /// Below this rate a send quantum is one packet (Linux 6.12 tcp_bbr.c, `bbr_min_tso_rate`).
 const SMALL_QUANTUM_RATE: Rate = Rate::from_bps(1_200_000);
 
-/// `gain` times the bandwidth-delay product, rounded up to whole packets, or the initial window while the RTT is
-/// unknown (ccwg-bbr 4.6.4.2).
+/// `gain` times the bandwidth-delay product, rounded up to whole packets, or the initial window while the RTT
+/// is unknown (ccwg-bbr 4.6.4.2).
 pub(super) fn bdp(bandwidth: Rate, min_rtt: Duration, gain: f64, mss: Bytes, initial_window: Bytes) -> Bytes {
     if min_rtt == Duration::MAX {
         return initial_window;
@@ -71,9 +71,9 @@ fn scaled(bandwidth: Rate, gain: f64) -> Rate {
     bandwidth.mul_f64(gain * PACING_MARGIN).max(Rate::from_bps(1))
 }
 
-/// How much more than expected ACKs bring at once: aggregation in the path or in the receiver (ccwg-bbr 4.5.9; Linux
-/// 6.12 tcp_bbr.c, `bbr_update_ack_aggregation`). The window is widened by it, so that the silence between
-/// ACKs can be filled.
+/// How much more than expected ACKs bring at once: aggregation in the path or in the receiver
+/// (ccwg-bbr 4.5.9; Linux 6.12 tcp_bbr.c, `bbr_update_ack_aggregation`). The window is widened by it, so that
+/// the silence between ACKs can be filled.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Aggregation {
     epoch_start: Time,
@@ -128,8 +128,8 @@ impl Aggregation {
     }
 }
 
-/// While ProbeRTT holds the pipe nearly empty, delivery rates say nothing about the path: packets sent then count as
-/// limited by the application (ccwg-bbr 4.3.4.4: MarkConnectionAppLimited).
+/// While ProbeRTT holds the pipe nearly empty, delivery rates say nothing about the path: packets sent then
+/// count as limited by the application (ccwg-bbr 4.3.4.4: MarkConnectionAppLimited).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Spoiled {
     since: Time,

@@ -1,9 +1,9 @@
 //! Detection of token-bucket policers by a long-term bandwidth (Linux 6.12 tcp_bbr.c, `bbr_lt_bw_sampling`;
 //! BBR v1 only).
 //!
-//! Two successive intervals of 4 to 16 rounds, each beginning and ending with a loss and losing a fifth or more of
-//! what it delivers, that agree on their delivery rate, mean a policer. Its rate is then taken for the bandwidth for
-//! 48 rounds, without probing.
+//! Two successive intervals of 4 to 16 rounds, each beginning and ending with a loss and losing a fifth or
+//! more of what it delivers, that agree on their delivery rate, mean a policer. Its rate is then taken for
+//! the bandwidth for 48 rounds, without probing.
 
 use crate::controller::AckEvent;
 use crate::time::{Duration, Time};

@@ -177,8 +177,8 @@ impl Machine {
         }
     }
 
-    /// Follows the probe in the ACKs, moves the bandwidth filter on, and raises the long-term bound where that is safe.
-    /// Returns whether it already chose the next state (ccwg-bbr 4.3.3.6: AdaptLongTermModel).
+    /// Follows the probe in the ACKs, moves the bandwidth filter on, and raises the long-term bound where
+    /// that is safe. Returns whether it already chose the next state (ccwg-bbr 4.3.3.6: AdaptLongTermModel).
     fn adapt_long_term(&mut self, event: &AckEvent<'_>, sample: &RateSample, marked: Bytes) -> bool {
         if self.probing.acks == AckPhase::ProbeStarting && self.rounds.start {
             self.probing.acks = AckPhase::ProbeFeedback;

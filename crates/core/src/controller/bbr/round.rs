@@ -1,5 +1,5 @@
-//! Packet-timed round trips (draft-ietf-ccwg-bbr section 4.5.1): a round ends when a packet is acknowledged that was
-//! sent after the round began.
+//! Packet-timed round trips (draft-ietf-ccwg-bbr section 4.5.1): a round ends when a packet is acknowledged
+//! that was sent after the round began.
 
 use crate::units::Bytes;
 

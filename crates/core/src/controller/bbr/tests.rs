@@ -28,8 +28,8 @@ fn first_probe(mut controller: impl Controller) -> Option<Duration> {
     })
 }
 
-/// linux 5.11 tcp_bbr.c and google/bbr v3 tcp_bbr.c, bbr_update_min_rtt: only a smaller RTT renews the estimate.
-/// The first sample, at 100 ms, is 10 s old at 10.1 s and too old one ACK later.
+/// linux 5.11 tcp_bbr.c and google/bbr v3 tcp_bbr.c, bbr_update_min_rtt: only a smaller RTT renews the
+/// estimate. The first sample, at 100 ms, is 10 s old at 10.1 s and too old one ACK later.
 #[test]
 fn an_rtt_equal_to_the_smallest_does_not_postpone_probe_rtt_in_versions_1_and_3() {
     let begins = Some(Duration::from_millis(10_200));
@@ -43,7 +43,8 @@ fn an_rtt_equal_to_the_smallest_postpones_probe_rtt_in_version_2() {
     assert_eq!(first_probe(Machine::new(v2::Config::default(), &connection(10))), None);
 }
 
-/// Versions 2 and 3 with a window of 100 packets, over a path of 8 Mbit/s and 100 ms: 100 packets of 1000 bytes.
+/// Versions 2 and 3 with a window of 100 packets, over a path of 8 Mbit/s and 100 ms: 100 packets of 1000
+/// bytes.
 fn settled(state: State) -> [Machine; 2] {
     let mut machines = [
         Machine::new(v2::Config::default(), &connection(100)),
@@ -60,7 +61,8 @@ fn settled(state: State) -> [Machine; 2] {
     machines
 }
 
-/// A packet with these marks of its sending, delivered 100 ms later with `delivered_pkts` in all: so many in 100 ms.
+/// A packet with these marks of its sending, delivered 100 ms later with `delivered_pkts` in all: so many in
+/// 100 ms.
 fn sampled(machine: &mut Machine, now: Time, delivered_pkts: u64, app_limited: bool) {
     let before = packets(1_000);
     let sent_at = now.saturating_sub(RTT);
@@ -68,7 +70,8 @@ fn sampled(machine: &mut Machine, now: Time, delivered_pkts: u64, app_limited: b
     machine.on_ack(&AckEvent { delivered: before + packets(delivered_pkts), ..ack(now, &acked, RTT) });
 }
 
-/// ccwg-bbr 4.5.4, UpdateMaxBw: a sample that the application limited counts only if it is not below the maximum.
+/// ccwg-bbr 4.5.4, UpdateMaxBw: a sample that the application limited counts only if it is not below the
+/// maximum.
 #[test]
 fn samples_that_the_application_limited_do_not_lower_the_next_cycles_bandwidth() {
     for mut machine in settled(State::Cruise) {
@@ -85,8 +88,9 @@ fn samples_that_the_application_limited_do_not_lower_the_next_cycles_bandwidth()
     }
 }
 
-/// ccwg-bbr 4.4.1, HandleRestartFromIdle: within ProbeBW the first packet after a pause is paced at the estimate,
-/// whatever the phase's gain: 8 Mbit/s less the margin of 1 %. The same where the host tells of the pause.
+/// ccwg-bbr 4.4.1, HandleRestartFromIdle: within ProbeBW the first packet after a pause is paced at the
+/// estimate, whatever the phase's gain: 8 Mbit/s less the margin of 1 %. The same where the host tells of the
+/// pause.
 #[test]
 fn a_flow_that_was_idle_starts_again_at_the_estimated_bandwidth() {
     let now = Time::from_secs(1);
@@ -107,7 +111,8 @@ fn a_flow_that_was_idle_starts_again_at_the_estimated_bandwidth() {
     }
 }
 
-/// The same pause for version 1, Linux 6.12 tcp_bbr.c, bbr_cwnd_event: 10 packets in 100 ms are 800 kbit/s, 792 paced.
+/// The same pause for version 1, Linux 6.12 tcp_bbr.c, bbr_cwnd_event: 10 packets in 100 ms are 800 kbit/s,
+/// 792 paced.
 #[test]
 fn version_1_starts_again_at_the_estimated_bandwidth() {
     let mut bbr = v1::Bbr::new(v1::Config::default(), &connection(10));
@@ -158,8 +163,9 @@ fn acked_in(controller: &mut impl Controller, millis: u64, recovery: RecoverySta
     });
 }
 
-/// Linux 6.12 tcp_bbr.c, bbr_save_cwnd; ccwg-bbr 4.6.4.4, SaveCwnd: the window of before the repair comes back after
-/// it. While losses are repaired, the larger of two saved windows counts; after that, the newest, even if smaller.
+/// Linux 6.12 tcp_bbr.c, bbr_save_cwnd; ccwg-bbr 4.6.4.4, SaveCwnd: the window of before the repair comes
+/// back after it. While losses are repaired, the larger of two saved windows counts; after that, the newest,
+/// even if smaller.
 fn saves_its_window(mut controller: impl Controller, name: &str) {
     let within = |controller: &dyn Controller, pkts: u64| {
         let window = controller.cwnd();
@@ -196,7 +202,8 @@ fn the_window_of_before_a_repair_comes_back_after_it() {
     saves_its_window(Machine::new(v3::Config::default(), &connection(100)), "version 3");
 }
 
-/// A loss within ProbeRTT, whose window is small on purpose, must not take that window for the one to return to.
+/// A loss within ProbeRTT, whose window is small on purpose, must not take that window for the one to return
+/// to.
 #[test]
 fn a_loss_within_probe_rtt_keeps_the_window_of_before_it() {
     for mut machine in settled(State::ProbeRtt { cwnd: packets(50), done: None, round_done: false }) {
@@ -207,8 +214,8 @@ fn a_loss_within_probe_rtt_keeps_the_window_of_before_it() {
     }
 }
 
-/// ccwg-bbr 4.5.10.2, HandleInflightTooHigh: 30 % less than the target of 100 packets, where less than that was in
-/// flight; what was in flight, where it was more. A flow limited by its application learns no bound.
+/// ccwg-bbr 4.5.10.2, HandleInflightTooHigh: 30 % less than the target of 100 packets, where less than that
+/// was in flight; what was in flight, where it was more. A flow limited by its application learns no bound.
 #[test]
 fn a_probe_that_lost_too_much_bounds_the_flight_by_what_it_held_or_seven_tenths() {
     let acked = [packet(2, Time::ZERO)];
@@ -223,8 +230,8 @@ fn a_probe_that_lost_too_much_bounds_the_flight_by_what_it_held_or_seven_tenths(
     }
 }
 
-/// ccwg-bbr 4.6.4.2, QuantizationBudget: room for three send quanta, and two packets more while probing upwards. At 20
-/// Mbit/s a quantum, 977 us, is two packets of 1000 bytes.
+/// ccwg-bbr 4.6.4.2, QuantizationBudget: room for three send quanta, and two packets more while probing
+/// upwards. At 20 Mbit/s a quantum, 977 us, is two packets of 1000 bytes.
 #[test]
 fn the_flight_leaves_room_for_three_quanta_and_for_two_packets_more_while_probing_upwards() {
     for (state, room) in [(State::Cruise, [100, 6]), (State::Up, [102, 8])] {
@@ -236,7 +243,8 @@ fn the_flight_leaves_room_for_three_quanta_and_for_two_packets_more_while_probin
     }
 }
 
-/// ccwg-bbr 4.5.10.4.2, HandleSpuriousLossDetection: losses that were none lead back to the probe that they ended.
+/// ccwg-bbr 4.5.10.4.2, HandleSpuriousLossDetection: losses that were none lead back to the probe that they
+/// ended.
 #[test]
 fn an_undone_loss_that_ended_a_probe_begins_the_next_one() {
     for (undo, state, next) in [
@@ -254,7 +262,8 @@ fn an_undone_loss_that_ended_a_probe_begins_the_next_one() {
     }
 }
 
-/// The same for version 1, Linux 6.12 tcp_bbr.c, bbr_save_cwnd: one packet a round trip until ProbeRTT, and a loss in it.
+/// The same for version 1, Linux 6.12 tcp_bbr.c, bbr_save_cwnd: one packet a round trip until ProbeRTT, and a
+/// loss in it.
 #[test]
 fn a_loss_within_version_1s_probe_rtt_keeps_the_window_of_before_it() {
     let mut bbr = v1::Bbr::new(v1::Config::default(), &connection(10));
@@ -275,6 +284,7 @@ fn a_loss_within_version_1s_probe_rtt_keeps_the_window_of_before_it() {
             (true, true) => {}
         }
     }
-    // 2 BDP of one packet and three quanta of one, made even: 6; from the window of ProbeRTT it would be 4 + 1.
+    // 2 BDP of one packet and three quanta of one, made even: 6; from the window of ProbeRTT it would be
+    // 4 + 1.
     assert!(before >= packets(6) && after == Some(packets(6)), "{after:?} after {before:?}");
 }

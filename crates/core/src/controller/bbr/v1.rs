@@ -27,12 +27,12 @@
 //! | long-term bandwidth | `policer` | on or off | on | Linux 6.12 tcp_bbr.c, `bbr_lt_bw_sampling` |
 //! | aggregation | `aggregation` | on or off | on | Linux 6.12 tcp_bbr.c, `bbr_extra_acked_gain` |
 //!
-//! Deviations: D1 gains are real numbers; the kernel rounds them to 1/256 (2.8867 and 0.3438). D2 the window counts
-//! bytes; only the cwnd target is rounded to packets. D3 the kernel corrects what is in flight for packets that are
-//! scheduled but have not departed, to within one quantum; the host here hands packets over when they leave. D4 packets
-//! are paced one by one where the kernel paces quanta of two and more. D5 time runs in nanoseconds where the kernel's
-//! min_rtt age counts jiffies. D6 without a handshake that is measured, the first window is paced as if the RTT were
-//! 1 ms, as the kernel does when it has no sample.
+//! Deviations: D1 gains are real numbers; the kernel rounds them to 1/256 (2.8867 and 0.3438). D2 the window
+//! counts bytes; only the cwnd target is rounded to packets. D3 the kernel corrects what is in flight for
+//! packets that are scheduled but have not departed, to within one quantum; the host here hands packets over
+//! when they leave. D4 packets are paced one by one where the kernel paces quanta of two and more. D5 time
+//! runs in nanoseconds where the kernel's min_rtt age counts jiffies. D6 without a handshake that is
+//! measured, the first window is paced as if the RTT were 1 ms, as the kernel does when it has no sample.
 
 use super::model::{Aggregation, Pacing, Spoiled, bdp, send_quantum};
 use super::policer::{FlowState, Policer};
@@ -305,8 +305,8 @@ impl Bbr {
         if let Some(rtt) = event.rtt.sample {
             // A lone packet's ACK was probably delayed: not a sample to replace an old one by.
             let delayed = matches!(event.acked, [only] if only.size < self.mss);
-            // linux 5.11 tcp_bbr.c bbr_update_min_rtt: an equal sample does not renew it, or a flow that holds a queue of
-            // whole packets could put off ProbeRTT for ever.
+            // linux 5.11 tcp_bbr.c bbr_update_min_rtt: an equal sample does not renew it, or a flow that
+            // holds a queue of whole packets could put off ProbeRTT for ever.
             if rtt < self.min_rtt || (expired && !delayed) {
                 self.min_rtt = rtt;
                 self.min_rtt_at = event.now;

@@ -1,6 +1,7 @@
 //! BBR version 2, as its source has it (`google/bbr`, branch v2alpha, `tcp_bbr2.c`).
 //!
-//! The machine is that of version 3, described in `v3.rs`; the two differ by the defaults below and in these rules:
+//! The machine is that of version 3, described in `v3.rs`; the two differ by the defaults below and in these
+//! rules:
 //!
 //! ```text
 //! Startup ends    when the maximum filter (version 3: the newest sample) stops growing for three rounds,
@@ -24,9 +25,10 @@
 //! | ecn_max_rtt | `ecn_max_rtt` | time | 5 ms | tcp_bbr2.c `bbr_ecn_max_rtt_us` |
 //!
 //! Deviations: those of version 3 (`v3.rs`), and: D7 the response to CE (`ecn.rs`) is off by
-//! default as in the source, which wants it for paths that mark at a shallow threshold only; the source sends ECT(0), `ecn`
-//! says which codepoint. D8 ProbeRTT computes its window once, at its start. D9 the window is restored
-//! after fast recovery too, where the source restores it after a timeout only; both stay below the model's bounds.
+//! default as in the source, which wants it for paths that mark at a shallow threshold only; the source sends
+//! ECT(0), `ecn` says which codepoint. D8 ProbeRTT computes its window once, at its start. D9 the window is
+//! restored after fast recovery too, where the source restores it after a timeout only; both stay below the
+//! model's bounds.
 
 use super::ecn::{EcnSettings, EcnUse};
 use super::machine::Machine;
@@ -54,7 +56,8 @@ parameters! {
         /// How old the smallest RTT may become before ProbeRTT looks for it again.
         probe_rtt_interval: Duration = Duration::from_secs(5), in Duration::from_millis(100)..=Duration::from_secs(1000),
             from "tcp_bbr2.c: bbr_probe_rtt_win_ms";
-        /// Whether to use ECN, which is for paths whose queues mark at a shallow threshold only, and under which codepoint.
+        /// Whether to use ECN, which is for paths whose queues mark at a shallow threshold only, and under
+        /// which codepoint.
         ecn: EcnUse = EcnUse::Off, in .., from "tcp_bbr2.c: bbr_ecn_enable";
         /// How much of the flight alpha = 1 takes in a round with marks.
         ecn_factor: f64 = 1.0 / 3.0, in 0.0..=1.0, from "tcp_bbr2.c: bbr_ecn_factor";

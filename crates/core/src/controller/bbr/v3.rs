@@ -33,14 +33,14 @@
 //! | ecn_thresh | `ecn_threshold` | share | 0.5 | google/bbr v3 tcp_bbr.c, `bbr_ecn_thresh` |
 //! | ecn_max_rtt | `ecn_max_rtt` | time | 5 ms | google/bbr v3 tcp_bbr.c, `bbr_ecn_max_rtt_us` |
 //!
-//! Deviations: D1 `extra_acked` is the maximum of two successive stretches of five rounds (one in Startup), as in all
-//! of Google's versions, not a filter of ten. D2 a lost range counts as one for each ACK that reports a loss (as
-//! there). D3 packets are paced one by one; the send quantum enters the window's floor only. D4 the age of
-//! min_rtt and the length of ProbeRTT are the same interval, as the newer revisions of the draft have it;
-//! earlier ones and google/bbr v3 used 5 s.
-//! D5 without a measured handshake the first window is paced as if the RTT were 1 ms, as the draft prescribes. D6 the
-//! draft leaves ECN open: none by default. `ecn` switches on what google/bbr's version 3 does on routes that
-//! are marked for it (`ecn.rs`).
+//! Deviations: D1 `extra_acked` is the maximum of two successive stretches of five rounds (one in Startup),
+//! as in all of Google's versions, not a filter of ten. D2 a lost range counts as one for each ACK that
+//! reports a loss (as there). D3 packets are paced one by one; the send quantum enters the window's floor
+//! only. D4 the age of min_rtt and the length of ProbeRTT are the same interval, as the newer revisions of
+//! the draft have it; earlier ones and google/bbr v3 used 5 s.
+//! D5 without a measured handshake the first window is paced as if the RTT were 1 ms, as the draft
+//! prescribes. D6 the draft leaves ECN open: none by default. `ecn` switches on what google/bbr's version 3
+//! does on routes that are marked for it (`ecn.rs`).
 
 use super::ecn::{EcnSettings, EcnUse};
 use super::machine::Machine;
@@ -71,7 +71,8 @@ parameters! {
         /// How long ProbeRTT holds half a bandwidth-delay product in flight.
         probe_rtt_time: Duration = Duration::from_millis(200), in Duration::from_millis(1)..=Duration::from_secs(10),
             from "ccwg-bbr 4.3.4.1";
-        /// Whether to use ECN, which is for paths whose queues mark at a shallow threshold only, and under which codepoint.
+        /// Whether to use ECN, which is for paths whose queues mark at a shallow threshold only, and under
+        /// which codepoint.
         ecn: EcnUse = EcnUse::Off, in .., from "google/bbr v3 tcp_bbr.c, bbr_can_use_ecn";
         /// How much of the flight alpha = 1 takes in a round with marks.
         ecn_factor: f64 = 1.0 / 3.0, in 0.0..=1.0, from "google/bbr v3 tcp_bbr.c, bbr_ecn_factor";

@@ -29,7 +29,8 @@ fn near(a: f64, b: f64) {
     assert!((a - b).abs() < 1e-4 * b.abs().max(0.01), "{a} is not {b}");
 }
 
-/// bmcc eq.2 to 4: per window, 0.35 * 0.85 / 0.15 at eta_0 and 0.35 * 0.5 / 0.5 at a half; (T / t_p)^2 packets from eta on.
+/// bmcc eq.2 to 4: per window, 0.35 * 0.85 / 0.15 at eta_0 and 0.35 * 0.5 / 0.5 at a half; (T / t_p)^2
+/// packets from eta on.
 #[test]
 fn below_eta_it_multiplies_and_above_it_adds() {
     near(growth_pkts(&[], 200, 0.15), 1.98333);
@@ -93,7 +94,8 @@ fn beside_tcp_it_falls_on_ce_only_and_by_the_load() {
     assert_eq!(bmcc.load, 1.0);
 }
 
-/// bmcc VII: 100 packets in 200 ms are 100 per t_p; at half load 100^(1/2) = 10 packets per window, at full load one.
+/// bmcc VII: 100 packets in 200 ms are 100 per t_p; at half load 100^(1/2) = 10 packets per window, at full
+/// load one.
 #[test]
 fn one_power_law_may_replace_the_modes() {
     let power = &[("increase", "power")];

@@ -81,8 +81,8 @@ fn fast_convergence_gives_way_when_the_maximum_fell() {
 
 #[test]
 fn follows_reno_where_reno_is_faster() {
-    // RTT 10 ms, 10 packets before the loss: the curve gains 3 packets in cbrt(3 / 0.4) = 1.96 s, while Reno's estimate
-    // gains 0.5294 packets per RTT and reaches 10 after 5.7 RTTs, then 1 per RTT.
+    // RTT 10 ms, 10 packets before the loss: the curve gains 3 packets in cbrt(3 / 0.4) = 1.96 s, while
+    // Reno's estimate gains 0.5294 packets per RTT and reaches 10 after 5.7 RTTs, then 1 per RTT.
     let rtt = Duration::from_millis(10);
     let mut cubic = cubic(&[], 10);
     cubic.on_loss(&loss(Time::ZERO));

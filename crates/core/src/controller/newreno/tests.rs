@@ -113,8 +113,8 @@ fn an_idle_period_decays_the_window() {
     assert_eq!(reno.cwnd(), packets(16));
 }
 
-/// The mean window of a deterministic loss for every 1/p packets is about sqrt(3 / 2p) (RFC 3649 section 3, RFC 5681's
-/// response function).
+/// The mean window of a deterministic loss for every 1/p packets is about sqrt(3 / 2p) (RFC 3649 section 3,
+/// RFC 5681's response function).
 #[test]
 fn the_mean_window_follows_the_square_root_law() {
     let mut reno = reno(10);

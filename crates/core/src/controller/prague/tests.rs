@@ -48,7 +48,8 @@ fn slow_start_grows_by_what_came_back_without_ce() {
     assert_eq!(prague.cwnd(), packets(17));
 }
 
-/// prague 2.4.3, rfc9002 B.5: on QUIC what was sent before an episode grows the window after a mark, and not after a loss.
+/// prague 2.4.3, rfc9002 B.5: on QUIC what was sent before an episode grows the window after a mark, and not
+/// after a loss.
 #[test]
 fn a_mark_does_not_suspend_growth_and_a_loss_does_for_what_was_sent_before() {
     let grown = |react: fn(&mut Prague)| {

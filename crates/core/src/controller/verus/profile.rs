@@ -1,8 +1,9 @@
 //! The delay profile: which delay goes with which window (zaki15 section 4.2).
 //!
-//! Each window that was used has an average of the delays that packets sent under it met. Once a second a smooth curve
-//! is laid through these points: a penalised cubic regression spline on equidistant knots (Eilers and Marx, "Flexible
-//! smoothing with B-splines and penalties", 1996), whose coefficients c solve the banded system
+//! Each window that was used has an average of the delays that packets sent under it met. Once a second a
+//! smooth curve is laid through these points: a penalised cubic regression spline on equidistant knots
+//! (Eilers and Marx, "Flexible smoothing with B-splines and penalties", 1996), whose coefficients c solve the
+//! banded system
 //!
 //! ```text
 //! (B'B + lambda D'D) c = B'y      B: cubic B-splines at the windows, D: second differences, y: delays
@@ -98,8 +99,8 @@ impl Profile {
         true
     }
 
-    /// The largest window whose delay stays at or below `delay_ms`, below the first that exceeds it. None where the
-    /// curve never exceeds it.
+    /// The largest window whose delay stays at or below `delay_ms`, below the first that exceeds it. None
+    /// where the curve never exceeds it.
     pub(super) fn window_for(&self, delay_ms: f64) -> Option<f64> {
         let delay = delay_ms as f32;
         let Some(curve) = &self.curve else {
@@ -275,7 +276,8 @@ mod tests {
         }
     }
 
-    /// zaki15 fig. 5: flat until the pipe is full, then rising; the curve keeps the shape when it is not stiff.
+    /// zaki15 fig. 5: flat until the pipe is full, then rising; the curve keeps the shape when it is not
+    /// stiff.
     #[test]
     fn the_bend_of_a_full_pipe_is_kept_by_a_soft_curve() {
         let bend = |w: u64| 50.0 + (w as f64 - 100.0).max(0.0);

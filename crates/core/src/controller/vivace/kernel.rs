@@ -1,5 +1,5 @@
-//! The authors' Linux module (PCC-Kernel, `tcp_pcc.c`, branch vivace), which the ABC paper measured. It differs from the UDP
-//! program, and so from the paper, in this:
+//! The authors' Linux module (PCC-Kernel, `tcp_pcc.c`, branch vivace), which the ABC paper measured. It
+//! differs from the UDP program, and so from the paper, in this:
 //!
 //! | | UDP program | Linux module |
 //! |---|---|---|
@@ -15,10 +15,11 @@
 //! | K10, timeout | halves the rate | one packet in flight until the next ACK; nothing is measured until it is repaired, then the phase goes on with an interval at one of the rates of Probing; the rate stays |
 //! | K11, least rate | 100 kbit/s, then Starting | two packets per RTT |
 //!
-//! The first step of Moving compares the rate with itself, so it is always one up by 2.2 %, whatever Probing found. The
-//! module's counter of what was answered wraps and drifts; here it only drifts, and is set right after a timeout, as
-//! there. A change beyond the whole rate, which wraps there, ends at the least rate. Where the handshake gives no RTT the
-//! window is the connection's first one until the first sample; there it is 4 packets.
+//! The first step of Moving compares the rate with itself, so it is always one up by 2.2 %, whatever Probing
+//! found. The module's counter of what was answered wraps and drifts; here it only drifts, and is set right
+//! after a timeout, as there. A change beyond the whole rate, which wraps there, ends at the least rate.
+//! Where the handshake gives no RTT the window is the connection's first one until the first sample; there it
+//! is 4 packets.
 
 use super::{Gradient, Rules};
 use crate::controller::{

@@ -1,4 +1,5 @@
-//! The paper's Vivace, with the constants of the UDP program (PCC-Uspace): the head of `vivace.rs` describes it.
+//! The paper's Vivace, with the constants of the UDP program (PCC-Uspace): the head of `vivace.rs` describes
+//! it.
 
 use super::{Gradient, Rules};
 use crate::controller::{

@@ -65,7 +65,8 @@ fn load_is_arrivals_over_the_target_capacity_of_the_interval() {
     assert_eq!(at(&mut load, &mut link, 400), 0.0);
 }
 
-/// A queue of 60,000 bytes from 100 ms on: ten samples, at 100 to 190 ms, and the one at 200 ms. (1 - 0.875^11) of it, half of that.
+/// A queue of 60,000 bytes from 100 ms on: ten samples, at 100 to 190 ms, and the one at 200 ms.
+/// (1 - 0.875^11) of it, half of that.
 #[test]
 fn what_waits_counts_by_its_weight() {
     let (mut load, mut link) = (LoadFactor::new(settings()), Line::new(12));

@@ -51,8 +51,8 @@ impl Path {
         self.estimate.queueing().as_micros()
     }
 
-    /// Packets every 10 ms whose queue goes up by 1 ms a packet to `peak_ms` and then is empty again, `cycles` times. The
-    /// largest error, in microseconds.
+    /// Packets every 10 ms whose queue goes up by 1 ms a packet to `peak_ms` and then is empty again,
+    /// `cycles` times. The largest error, in microseconds.
     fn sawtooth(&mut self, from_us: u64, cycles: u64, peak_ms: u64, back: impl Fn(u64) -> u64) -> u64 {
         let mut worst = 0;
         for index in 0..cycles * peak_ms {
@@ -114,7 +114,8 @@ fn a_skew_of_50_ppm_is_taken_out_by_the_bound_and_not_by_the_minimum() {
     assert!(error(Baseline::Minimum, FAST) >= 4_900);
     assert!(error(Baseline::First, SLOW) >= 4_900);
     assert!(error(Baseline::Bounded, FAST) <= 2, "{}", error(Baseline::Bounded, FAST));
-    // A slow clock lowers the empty path's OWD by 10 us in a cycle of 200 ms, which only its next empty packet shows.
+    // A slow clock lowers the empty path's OWD by 10 us in a cycle of 200 ms, which only its next empty
+    // packet shows.
     assert!(error(Baseline::Bounded, SLOW) <= 11, "{}", error(Baseline::Bounded, SLOW));
 }
 
@@ -199,8 +200,8 @@ fn a_lost_report_leaves_no_trace() {
 
 #[test]
 fn packets_that_share_an_ack_are_bounded_each_by_its_own_round_trip() {
-    // Two packets 5 ms apart, acknowledged together 10 ms after the second arrived; 0 and 4 ms of queue, after a clock
-    // that jumped by 50 ms since the packet before.
+    // Two packets 5 ms apart, acknowledged together 10 ms after the second arrived; 0 and 4 ms of queue,
+    // after a clock that jumped by 50 ms since the packet before.
     let mut estimate = OneWayQueueing::new(Baseline::Bounded, None);
     let mut give = |reports: &[ReceiveTime], now_ms: u64, delay_ms: u64| {
         let acked: Vec<_> = reports.iter().map(|report| packet(report.number, report.sent_at)).collect();

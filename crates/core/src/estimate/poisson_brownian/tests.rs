@@ -108,7 +108,8 @@ fn joint_by_hand(start: &[f64; RATES], matrix: &[Vec<f64>]) -> [u16; HORIZON] {
     })
 }
 
-/// As the authors' code does it: each rate evolves by itself, its ticks are convolved, and the results are mixed.
+/// As the authors' code does it: each rate evolves by itself, its ticks are convolved, and the results are
+/// mixed.
 fn independent_by_hand(start: &[f64; RATES], matrix: &[Vec<f64>]) -> [u16; HORIZON] {
     let most = 500;
     let mut mixed = vec![vec![0.0; most]; HORIZON];

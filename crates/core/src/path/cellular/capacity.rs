@@ -1,4 +1,5 @@
-//! What all users of a base station together are given when all are backlogged, over time: it repeats as the channels' draws do.
+//! What all users of a base station together are given when all are backlogged, over time: it repeats as the
+//! channels' draws do.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;

@@ -1,4 +1,5 @@
-//! A user's channel: signal-to-noise ratio over time, the index that the user reports, the bits that a resource block pair carries.
+//! A user's channel: signal-to-noise ratio over time, the index that the user reports, the bits that a
+//! resource block pair carries.
 //!
 //! ```text
 //! S(k+1) = a S(k) + sqrt(1 - a^2) sigma N        a = exp(-report / shadow_time)      gudmundson91: shadowing, dB
@@ -12,9 +13,10 @@
 //! # Deviations
 //!
 //! - D1. First-order processes: Clarke's spectrum, whose autocorrelation oscillates, is not modelled.
-//! - D2. A pair of resource blocks has 12 x 14 resource elements; the first three symbols carry control (ts36213 7.2.3), and 12 of the
-//!   rest the reference signals of two antenna ports. One layer.
-//! - D3. The channel is flat: one index for the whole band. A report holds from the moment it is made, without delay.
+//! - D2. A pair of resource blocks has 12 x 14 resource elements; the first three symbols carry control
+//!   (ts36213 7.2.3), and 12 of the rest the reference signals of two antenna ports. One layer.
+//! - D3. The channel is flat: one index for the whole band. A report holds from the moment it is made,
+//!   without delay.
 //! - D4. The draws last two minutes and start over.
 
 use alloc::vec::Vec;
@@ -119,7 +121,8 @@ mod tests {
 
     #[test]
     fn the_gap_gives_the_index() {
-        // G = 5.53; at 10 dB log2(1 + 10 / 5.53) = 1.489, between index 7 (1.4766) and 8; at 30 dB 7.51, above the last.
+        // G = 5.53; at 10 dB log2(1 + 10 / 5.53) = 1.489, between index 7 (1.4766) and 8; at 30 dB 7.51,
+        // above the last.
         assert_eq!([-20.0, 10.0, 30.0].map(cqi), [0, 7, 15]);
         // 120 x 1.4766 and 120 x 5.5547.
         assert_eq!([0, 7, 15].map(bits), [0, 177, 666]);

@@ -1,4 +1,5 @@
-//! What a user would get of a base station if it always had data: its potential rate, mu (abc20 5.2; abc17 6).
+//! What a user would get of a base station if it always had data: its potential rate, mu (abc20 5.2;
+//! abc17 6).
 //!
 //! ```text
 //! naive          what the scheduler gave it
@@ -9,16 +10,17 @@
 //! mu             bits of the last `window` / window
 //! ```
 //!
-//! The difference between the two simulations is what the user's hypothetical data would have held up: with `hypothetical` the others'
-//! data are served in reality meanwhile, and never ask again; with `truth` they do.
+//! The difference between the two simulations is what the user's hypothetical data would have held up: with
+//! `hypothetical` the others' data are served in reality meanwhile, and never ask again; with `truth` they
+//! do.
 //!
 //! # Deviations
 //!
 //! - D1. abc17 leaves the method to future work; both simulations are readings of its sentence.
-//! - D2. `truth` keeps no packets: a user's data that would wait are bytes, up to the buffer's limit (packets of 1500 bytes). What senders
-//!   would do differently it cannot know.
-//! - D3. A simulation retransmits nothing: it shares out M (1 - bler) pairs of blocks, what retransmissions leave on average of a station
-//!   that always sends.
+//! - D2. `truth` keeps no packets: a user's data that would wait are bytes, up to the buffer's limit (packets
+//!   of 1500 bytes). What senders would do differently it cannot know.
+//! - D3. A simulation retransmits nothing: it shares out M (1 - bler) pairs of blocks, what retransmissions
+//!   leave on average of a station that always sends.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -127,8 +129,8 @@ mod tests {
     use super::*;
     use crate::time::Duration;
 
-    /// The first of two users on 50 blocks of 100 bits, 10 % of them sent again; the other has `other` bits more in each
-    /// subframe.
+    /// The first of two users on 50 blocks of 100 bits, 10 % of them sent again; the other has `other` bits
+    /// more in each subframe.
     fn rate(estimate: Estimate, other: u64) -> f64 {
         let config = Config::new(Values {
             users: 2,

@@ -10,7 +10,8 @@
 //!
 //! # Deviations
 //!
-//! - D1. T_i is updated in every subframe for every user, with data or without: one that comes back is served at once.
+//! - D1. T_i is updated in every subframe for every user, with data or without: one that comes back is served
+//!   at once.
 //! - D2. The channel is flat, so the choice is made per subframe and not per resource block.
 
 use alloc::vec;

@@ -121,8 +121,9 @@ fn proportional_fairness_gains_over_turns_where_channels_fade() {
         mean
     };
     let gain = given("pf", "rayleigh") / given("rr", "rayleigh");
-    // By waiting for the best of four: log2(1 + SNR (1 + 1/2 + 1/3 + 1/4)) over the mean of log2(1 + SNR |h|^2), about 1.6 at
-    // 12 dB behind the gap; less where the average is short and a report holds for 5 ms.
+    // By waiting for the best of four: log2(1 + SNR (1 + 1/2 + 1/3 + 1/4)) over the mean of log2(1 +
+    // SNR |h|^2), about 1.6 at 12 dB behind the gap; less where the average is short and a report holds for 5
+    // ms.
     assert!((1.2..=1.7).contains(&gain), "{gain}");
     let gain = given("pf", "none") / given("rr", "none");
     assert!((gain - 1.0).abs() < 0.01, "{gain}");

@@ -4,8 +4,8 @@
 //! a packet of s bytes taken at t leaves at t + (s + H) * 8 / R
 //! ```
 //!
-//! Departures are the exact times rounded down to nanoseconds: the fraction is carried to the next packet, so a busy
-//! link does not drift.
+//! Departures are the exact times rounded down to nanoseconds: the fraction is carried to the next packet, so
+//! a busy link does not drift.
 //!
 //! | symbol | field | unit | default | source |
 //! |---|---|---|---|---|

@@ -1,4 +1,5 @@
-//! A link whose router restarts in the middle of a run: what its queue knew is gone, and what it held is lost or kept.
+//! A link whose router restarts in the middle of a run: what its queue knew is gone, and what it held is lost
+//! or kept.
 //!
 //! ```text
 //! at t:                  the queue is as it was made: no rates, tokens, weights or drop states

@@ -1,5 +1,5 @@
-//! Service at rates that change in steps: store and forward, where a packet under way when the rate changes goes on at
-//! the new rate.
+//! Service at rates that change in steps: store and forward, where a packet under way when the rate changes
+//! goes on at the new rate.
 //!
 //! ```text
 //! a packet of s bytes taken at t leaves at the earliest f with   integral of R(x) dx from t to f  =  (s + H) * 8
@@ -133,7 +133,8 @@ pub struct Steps {
     /// The step that is on when the transmitter is free next, and when its cycle began.
     step: usize,
     cycle_start: u64,
-    /// When the transmitter is free, in the schedule's time, rounded down; the fraction is `carry / rate` nanoseconds.
+    /// When the transmitter is free, in the schedule's time, rounded down; the fraction is `carry / rate`
+    /// nanoseconds.
     free_at: u64,
     carry: u64,
     /// Work not done since the last packet was taken.

@@ -64,8 +64,8 @@ fn run<S: Service>(link: &mut DropTailLink<S>, arrivals: &[(f64, u32)]) -> Vec<(
     departures
 }
 
-/// The semantics of a Mahimahi link, opportunity by opportunity, worked out by hand on a trace with idle gaps, several
-/// opportunities in one millisecond and packets of many sizes.
+/// The semantics of a Mahimahi link, opportunity by opportunity, worked out by hand on a trace with idle
+/// gaps, several opportunities in one millisecond and packets of many sizes.
 ///
 /// | opportunity, ms | what it carries (bytes on the link = size + 4) |
 /// |---|---|
@@ -258,8 +258,8 @@ fn a_packet_under_way_goes_on_at_the_new_rate() {
     let schedule = [("schedule", "2500us:12Mbps 4ms:6Mbps")];
     let mut link = Link::new(steps(&schedule), droptail(250));
     let departures = run(&mut link, &[(0.0, 1500); 8]);
-    // The third is half sent at 2.5 ms: 1 ms more. The fifth ends at 5.5; the sixth has 1 ms of 6 Mbit/s, half of it,
-    // and 0.5 ms of the next cycle; the eighth is half sent at 9 ms.
+    // The third is half sent at 2.5 ms: 1 ms more. The fifth ends at 5.5; the sixth has 1 ms of 6 Mbit/s,
+    // half of it, and 0.5 ms of the next cycle; the eighth is half sent at 9 ms.
     assert_eq!(departures.iter().map(|d| d.1).collect::<Vec<_>>(), [1.0, 2.0, 3.5, 5.5, 7.0, 8.0, 9.0, 11.0]);
 }
 

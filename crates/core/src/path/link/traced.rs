@@ -58,8 +58,8 @@ pub struct Traced {
     window_start: Count,
     ahead_end: Count,
     ahead_start: Count,
-    /// The last capacity that was asked for: the window, its opportunities, the rate. They change less often than
-    /// packets leave.
+    /// The last capacity that was asked for: the window, its opportunities, the rate. They change less often
+    /// than packets leave.
     seen: (Duration, u64, Rate),
 }
 

@@ -160,8 +160,8 @@ proptest! {
     }
 }
 
-/// What every input must satisfy, valid or not: no panic, an error that names its line, and for a trace the invariants
-/// that its users rely on.
+/// What every input must satisfy, valid or not: no panic, an error that names its line, and for a trace the
+/// invariants that its users rely on.
 fn fuzz_parse(bytes: &[u8]) {
     match Trace::parse(bytes) {
         Err(error) => {

@@ -1,4 +1,5 @@
-//! The link rate of a Wi-Fi access point, estimated from its batches even where they are not full (abc20 section 5.1).
+//! The link rate of a Wi-Fi access point, estimated from its batches even where they are not full (abc20
+//! section 5.1).
 //!
 //! ```text
 //! cr       = b S / T_IA(b)                          abc20 eq.5      current rate
@@ -8,18 +9,20 @@
 //! mu_hat   = min(mu_hat, 2 cr)                      abc20 5.1       a sender cannot more than double in a round trip
 //! ```
 //!
-//! Each batch gives one value when its block ACK ends; they are averaged over the last T, each with the weight of its own
-//! T_IA(M): the sum of what full batches would have carried over the sum of the time they would have taken.
+//! Each batch gives one value when its block ACK ends; they are averaged over the last T, each with the
+//! weight of its own T_IA(M): the sum of what full batches would have carried over the sum of the time they
+//! would have taken.
 //!
 //! # Deviations
 //!
-//! - D1. T_IA is "the time between receptions of consecutive block ACKs". Where nothing waited for a part of it, h grows by that
-//!   idle time and mu_hat falls below the truth, mostly where the cap of 2 cr is lower still. `estimate=busy` counts from when
-//!   something waited.
+//! - D1. T_IA is "the time between receptions of consecutive block ACKs". Where nothing waited for a part of
+//!   it, h grows by that idle time and mu_hat falls below the truth, mostly where the cap of 2 cr is lower
+//!   still. `estimate=busy` counts from when something waited.
 //! - D2. The weights of the paper's moving average are not stated (open-questions#X-73).
-//! - D3. With losses, b frames take the air and fewer arrive: R is what b takes, and rates count what arrives, in the same share for a
-//!   full batch.
-//! - D4. A batch's frames count with their MAC framing in S / R, and without it in cr and mu_hat, which are rates of IP packets.
+//! - D3. With losses, b frames take the air and fewer arrive: R is what b takes, and rates count what
+//!   arrives, in the same share for a full batch.
+//! - D4. A batch's frames count with their MAC framing in S / R, and without it in cr and mu_hat, which are
+//!   rates of IP packets.
 
 use alloc::collections::VecDeque;
 

@@ -21,7 +21,8 @@ pub const DIFS: Duration = Duration::from_micros(34);
 pub const PREAMBLE: Duration = Duration::from_micros(36);
 /// A data symbol with long guard interval.
 const SYMBOL: Duration = Duration::from_micros(4);
-/// A compressed block ACK of 32 bytes at 24 Mbit/s: 20 us of preamble and 3 symbols of 96 bits (ieee80211 17.4.3).
+/// A compressed block ACK of 32 bytes at 24 Mbit/s: 20 us of preamble and 3 symbols of 96 bits
+/// (ieee80211 17.4.3).
 pub const BLOCK_ACK: Duration = Duration::from_micros(32);
 /// The longest A-MPDU, bytes (ieee80211n 8.4.2.58.3).
 pub const LONGEST_AMPDU: u32 = 65_535;
@@ -81,7 +82,8 @@ pub fn backlogged(config: &Config, mcs: u8) -> Rate {
     Rate::from_bps_f64(bits / mean_exchange_s(config, mcs, frames))
 }
 
-/// The mean time from one block ACK to the next of a backlogged access point with batches of `frames` full packets, s.
+/// The mean time from one block ACK to the next of a backlogged access point with batches of `frames` full
+/// packets, s.
 pub fn mean_exchange_s(config: &Config, mcs: u8, frames: u32) -> f64 {
     let received = f64::from(frames) * (1.0 - config.loss);
     // A geometric number of other networks' transmissions, each followed by another DIFS.
@@ -113,7 +115,8 @@ mod tests {
 
     #[test]
     fn airtime_counts_whole_symbols() {
-        // One full packet: 42 + 1500 bytes, padded to 1544: 12,374 bits, 48 symbols at index 7, 476 at index 0.
+        // One full packet: 42 + 1500 bytes, padded to 1544: 12,374 bits, 48 symbols at index 7, 476 at
+        // index 0.
         assert_eq!(mpdu_bytes(1500), 1544);
         assert_eq!(airtime(7, 1544), Duration::from_micros(36 + 4 * 48));
         assert_eq!(airtime(0, 1544), Duration::from_micros(36 + 4 * 476));
@@ -129,7 +132,8 @@ mod tests {
     fn a_batch_on_a_quiet_channel_takes_what_can_be_added_up() {
         let config =
             Config::new(Values { loss: 0.0, neighbours: 0.0, ack_every: 0, ..Values::default() }).unwrap();
-        // 20 packets at index 7: 30,880 bytes, 247,062 bits, 951 symbols; DIFS 34, backoff 67.5, SIFS 16, block ACK 32 us.
+        // 20 packets at index 7: 30,880 bytes, 247,062 bits, 951 symbols; DIFS 34, backoff 67.5, SIFS 16,
+        // block ACK 32 us.
         let exchange_s = mean_exchange_s(&config, 7, 20);
         assert!((exchange_s - (34.0 + 67.5 + 36.0 + 3804.0 + 16.0 + 32.0) * 1e-6).abs() < 1e-12);
         let mbps = backlogged(&config, 7).as_mbps_f64();

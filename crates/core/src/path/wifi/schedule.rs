@@ -1,5 +1,5 @@
-//! How the modulation changes: `7` stays, `1/7` takes turns, `3..7` wanders by one up or down, held within (abc20 7.3 and
-//! appendix D).
+//! How the modulation changes: `7` stays, `1/7` takes turns, `3..7` wanders by one up or down, held within
+//! (abc20 7.3 and appendix D).
 
 use alloc::format;
 use alloc::string::{String, ToString};

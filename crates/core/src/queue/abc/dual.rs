@@ -1,5 +1,5 @@
-//! ABC's router with other traffic on its link (Goyal et al., NSDI 2020, section 4.3): two queues, weighted so that long
-//! flows get the same in both.
+//! ABC's router with other traffic on its link (Goyal et al., NSDI 2020, section 4.3): two queues, weighted
+//! so that long flows get the same in both.
 //!
 //! ```text
 //! a packet goes to ABC's queue or to the other one by its flow                     abc20 4.3
@@ -27,35 +27,39 @@
 //! | - | `demand` | choice | rates | D9 |
 //! | - | `measure`, `buffers` | choice | arrivals, own | D4, D7 |
 //!
-//! All options of `abc` are options of this queue too, and mean the same; `limit` is the buffer of each queue.
+//! All options of `abc` are options of this queue too, and mean the same; `limit` is the buffer of each
+//! queue.
 //!
-//! `weights` also offers what abc20 compares with. `zombie` is RCP's way: as many parts for a queue as it has flows, by a
-//! zombie list of SRED (`zombie.rs`). `loss` is XCP's: the weights move until the window that the loss rate of the other
-//! queue stands for is ABC's own (`loss.rs`). `fixed` keeps one half each.
+//! `weights` also offers what abc20 compares with. `zombie` is RCP's way: as many parts for a queue as it has
+//! flows, by a zombie list of SRED (`zombie.rs`). `loss` is XCP's: the weights move until the window that the
+//! loss rate of the other queue stands for is ABC's own (`loss.rs`). `fixed` keeps one half each.
 //!
 //! # Deviations
 //!
-//! - D1. Space-Saving with K counters would be right only if short flows were few. It has `counters`, several times K, and
-//!   a flow's rate is what it certainly has, count less error, so that a short flow that inherited a large count is not
-//!   taken for a long one. Memory stays O(K).
-//! - D2. Short flows are granted what they have before heavy flows share the rest: they are many, and taken as one flow
-//!   they would starve (open-questions#X-19).
+//! - D1. Space-Saving with K counters would be right only if short flows were few. It has `counters`, several
+//!   times K, and a flow's rate is what it certainly has, count less error, so that a short flow that
+//!   inherited a large count is not taken for a long one. Memory stays O(K).
+//! - D2. Short flows are granted what they have before heavy flows share the rest: they are many, and taken
+//!   as one flow they would starve (open-questions#X-19).
 //! - D3. What nobody demands goes to both queues in halves. Shared in proportion to the demands
 //!   (open-questions#X-19) it would hold ABC back where it starts: averages lag behind a flow that doubles
 //!   every round trip, and ABC, unlike Cubic, sends no more than its share even while the link is idle.
-//! - D4. Rates are counted where packets arrive, those that will be dropped among them, as the authors' router does: what a queue was
-//!   allowed to send says less of what its flows want. `measure=departures` reads abc20's "throughput" by the letter; then a queue that
-//!   bursts of short flows overflow loses weight for it. The authors' router picks the queue of each packet at random by weight,
-//!   knows long flows by their ports, takes the sum of all rates for the capacity, and keeps a weight within 20 % of the queue's
+//! - D4. Rates are counted where packets arrive, those that will be dropped among them, as the authors'
+//!   router does: what a queue was allowed to send says less of what its flows want. `measure=departures`
+//!   reads abc20's "throughput" by the letter; then a queue that bursts of short flows overflow loses weight
+//!   for it. The authors' router picks the queue of each packet at random by weight, knows long flows by
+//!   their ports, takes the sum of all rates for the capacity, and keeps a weight within 20 % of the queue's
 //!   actual share.
-//! - D5. Scheduler: start-time fair queueing between the two queues. Deficit round robin would give the same shares; with
-//!   a weight of 5 % its round is 20 packets, which on a slow link is a delay of its own.
-//! - D6. No weight falls below `least`, so a queue that fell silent can speak up again. While the other queue has nothing at
-//!   all to send, ABC's share is not reduced for it.
-//! - D7. Each queue has a buffer of its own, as in the authors' router; abc20 says nothing about buffers. `buffers=shared` has one for
-//!   both: when it is full, the queue that holds more for its weight loses its newest packet.
-//! - D8. `classify=ect1` sends accelerates to ABC's queue and everything else to the other one. It is there to show why it does
-//!   not do: a packet that an earlier router braked looks like ordinary ECN (open-questions#X-12).
+//! - D5. Scheduler: start-time fair queueing between the two queues. Deficit round robin would give the same
+//!   shares; with a weight of 5 % its round is 20 packets, which on a slow link is a delay of its own.
+//! - D6. No weight falls below `least`, so a queue that fell silent can speak up again. While the other queue
+//!   has nothing at all to send, ABC's share is not reduced for it.
+//! - D7. Each queue has a buffer of its own, as in the authors' router; abc20 says nothing about buffers.
+//!   `buffers=shared` has one for both: when it is full, the queue that holds more for its weight loses its
+//!   newest packet.
+//! - D8. `classify=ect1` sends accelerates to ABC's queue and everything else to the other one. It is there
+//!   to show why it does not do: a packet that an earlier router braked looks like ordinary ECN
+//!   (open-questions#X-12).
 
 use alloc::vec::Vec;
 
@@ -368,8 +372,8 @@ impl<P: Packet> AbcDual<P> {
         self.starts[own] = cost.as_f64() / self.weights[own];
     }
 
-    /// Computes the weights that were due by `now`. Nothing but time passed since the last packet, so periods in which
-    /// nothing happened are one step, however many they are.
+    /// Computes the weights that were due by `now`. Nothing but time passed since the last packet, so periods
+    /// in which nothing happened are one step, however many they are.
     fn update(&mut self, now: Time, link: &mut impl LinkView) {
         let missed = now.since(self.next_update).periods(self.settings.period);
         self.next_update += self.settings.period * (missed + 1);

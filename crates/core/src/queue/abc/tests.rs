@@ -20,8 +20,8 @@ fn near(a: f64, b: f64) {
     assert!((a - b).abs() <= 1e-9 * b.abs().max(1.0), "{a} is not {b}");
 }
 
-/// Lets `count` accelerates of 1500 bytes pass, one each millisecond from `from` on, none of them waiting: cr is 12
-/// Mbit/s from the twentieth on. How many stayed accelerates.
+/// Lets `count` accelerates of 1500 bytes pass, one each millisecond from `from` on, none of them waiting: cr
+/// is 12 Mbit/s from the twentieth on. How many stayed accelerates.
 fn pass(bench: &mut Bench<Abc<Sample>>, from: u64, count: u64) -> u64 {
     let mut accelerates = 0;
     for now in from..from + count {
@@ -192,8 +192,9 @@ fn a_limit_of_one_token_is_refused_where_it_would_stop_every_accelerate() {
 
 #[test]
 fn the_cap_is_applied_before_the_test_or_after_it() {
-    // Empty at the start, f = 1: the bucket holds 1, 2-1, ... and never reaches a cap of 5. Full at 5 with f = 1, the
-    // test sees 5 or 6, and leaves 4 or 5. At 3, which is below the cap, one comes and one goes either way.
+    // Empty at the start, f = 1: the bucket holds 1, 2-1, ... and never reaches a cap of 5. Full at 5 with
+    // f = 1, the test sees 5 or 6, and leaves 4 or 5. At 3, which is below the cap, one comes and one goes
+    // either way.
     for (start, cap, left) in
         [("5", "before", 4.0), ("5", "after", 5.0), ("3", "before", 3.0), ("3", "after", 3.0)]
     {
@@ -248,7 +249,8 @@ fn the_prototype_multiplies_eta_by_the_rate_that_leaves() {
     pass(&mut bench, 0, 40);
     // Half the link is used: the paper's rule would say f = 0.98, this one stays at eta / 2.
     near(bench.shown("f"), 0.49);
-    // 101 packets when this one left: x = 101 * 12000 bit / 24 Mbit/s = 50.5 ms, one of them the packet itself.
+    // 101 packets when this one left: x = 101 * 12000 bit / 24 Mbit/s = 50.5 ms, one of them the packet
+    // itself.
     for _ in 0..101 {
         bench.arrive(ms(40), Encoding::Abc, Ecn::Ect1);
     }

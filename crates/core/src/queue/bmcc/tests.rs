@@ -97,8 +97,8 @@ fn beside_tcp_11_is_red_s() {
     assert_eq!(bench.dropped(), [id]);
 }
 
-/// 12 Mbit/s and 5 ms: the thresholds are five packets and three times as much. floyd93 4: p_b is 0.05 halfway; the packet after a mark
-/// counts already, so the gaps between marks are uniform from 1 to 19.
+/// 12 Mbit/s and 5 ms: the thresholds are five packets and three times as much. floyd93 4: p_b is 0.05
+/// halfway; the packet after a mark counts already, so the gaps between marks are uniform from 1 to 19.
 #[test]
 fn red_spreads_its_marks_evenly() {
     let mut red = red(&Config::default(), &place(10));

@@ -14,8 +14,8 @@ fn codel(options: &[(&str, &str)]) -> Bench<CoDel<Sample>> {
     Bench::new(CoDel::new(&config, &place(1000)), Rate::from_mbps(12))
 }
 
-/// Keeps `waiting` packets that are `age` old in the queue and takes one out each millisecond in `from..to`: the
-/// milliseconds at which packets were dropped, one entry each.
+/// Keeps `waiting` packets that are `age` old in the queue and takes one out each millisecond in `from..to`:
+/// the milliseconds at which packets were dropped, one entry each.
 fn drops_while_standing(bench: &mut Bench<CoDel<Sample>>, from: u64, to: u64) -> Vec<u64> {
     let mut at = Vec::new();
     for now in from..to {
@@ -132,8 +132,8 @@ fn behind_head_drops_the_second_and_delivers_the_first_as_mahimahi_does() {
     assert_eq!(bench.leave(ms(209)).unwrap().packet.id, 3);
     assert_eq!(bench.leave(ms(210)).unwrap().packet.id, 4);
     assert_eq!(bench.dropped(), [5]);
-    // 210 + 70.7 and 280.7 + 57.7 are both past at 400: two of the three left behind the head would go, but once
-    // no more than an MTU is left behind the one that was taken out last, dropping ends.
+    // 210 + 70.7 and 280.7 + 57.7 are both past at 400: two of the three left behind the head would go, but
+    // once no more than an MTU is left behind the one that was taken out last, dropping ends.
     assert_eq!(bench.leave(ms(400)).unwrap().packet.id, 6);
     assert_eq!(bench.dropped(), [7, 8]);
     assert_eq!(bench.leave(ms(400)).unwrap().packet.id, 9);
@@ -164,8 +164,8 @@ fn with_ecn_capable_packets_are_marked_and_the_others_dropped() {
     let marked = bench.leave(ms(110)).unwrap();
     assert_eq!((marked.packet.id, marked.packet.ecn, marked.mark), (1, Ecn::Ce, Mark::Ce));
     assert_eq!(bench.dropped(), []);
-    // The next is due at 210: packet 2 cannot be marked and goes, packet 3 takes its place; the one after is due at
-    // 280.7 and not yet.
+    // The next is due at 210: packet 2 cannot be marked and goes, packet 3 takes its place; the one after is
+    // due at 280.7 and not yet.
     let next = bench.leave(ms(210)).unwrap();
     assert_eq!((next.packet.id, next.mark, bench.dropped()), (3, Mark::None, vec![2]));
 }

@@ -24,7 +24,8 @@ fn classic(bench: &mut Bench<DualPi2<Sample>>, now: Time) -> u64 {
     bench.arrive(now, Encoding::None, Ecn::NotEct)
 }
 
-/// A queue whose Classic packets have waited for so long that p' has gone up to `base`, as if nothing else happened.
+/// A queue whose Classic packets have waited for so long that p' has gone up to `base`, as if nothing else
+/// happened.
 fn with_base(options: &[(&str, &str)], base: f64) -> Bench<DualPi2<Sample>> {
     let mut bench = dualpi2(options);
     bench.queue.base = base;
@@ -244,8 +245,8 @@ fn the_buffer_is_shared() {
     assert_eq!(bench.dropped(), [late]);
 }
 
-/// Packets of each kind that get through in ten seconds at 12 Mbit/s while so many of each arrive per 100 that could
-/// leave, whatever happens to them; and how long they waited at the end.
+/// Packets of each kind that get through in ten seconds at 12 Mbit/s while so many of each arrive per 100
+/// that could leave, whatever happens to them; and how long they waited at the end.
 fn unresponsive(options: &[(&str, &str)], low_percent: u64, classic_percent: u64) -> ([f64; 2], [f64; 2]) {
     let mut bench = dualpi2(options);
     let (mut passed, mut waited) = ([0_u64; 2], [0.0; 2]);
@@ -268,8 +269,8 @@ fn unresponsive(options: &[(&str, &str)], low_percent: u64, classic_percent: u64
     (passed.map(|packets| packets as f64 / 50.0), waited)
 }
 
-/// rfc9332 4.2.3: in overload by unresponsive L4S traffic both kinds lose alike, the Classic queue is not starved and
-/// the L queue keeps its delay under control.
+/// rfc9332 4.2.3: in overload by unresponsive L4S traffic both kinds lose alike, the Classic queue is not
+/// starved and the L queue keeps its delay under control.
 #[test]
 fn unresponsive_scalable_traffic_does_not_starve_classic() {
     for rules in ["rfc", "linux"] {

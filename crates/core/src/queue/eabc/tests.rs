@@ -32,7 +32,8 @@ fn one_flow_is_given_the_target_rate_of_abc() {
     for _ in 0..101 {
         bench.arrive_as(ms(1), packet(0));
     }
-    // As abc's router: 100 packets behind the one that leaves are 100 ms; 12 Mbit/s * 50 ms / 133 ms are to be drained.
+    // As abc's router: 100 packets behind the one that leaves are 100 ms; 12 Mbit/s * 50 ms / 133 ms are to
+    // be drained.
     near(rate(&mut bench, 1), 0.98 * 12.0 - 12.0 * 50.0 / 133.0);
 }
 

@@ -35,8 +35,8 @@ fn flows_take_turns_by_bytes() {
     let mut bench = fq_codel(&[]);
     arrive(&mut bench, 0, 1, 1500, 4);
     arrive(&mut bench, 0, 2, 500, 12);
-    // One quantum is one large packet or three small ones. A flow that has used up its quantum gets the next one when
-    // its turn comes, and goes to the end of the list with it.
+    // One quantum is one large packet or three small ones. A flow that has used up its quantum gets the next
+    // one when its turn comes, and goes to the end of the list with it.
     assert_eq!(served(&mut bench, 0, 16), [1, 2, 2, 2, 1, 2, 2, 2, 1, 2, 2, 2, 1, 2, 2, 2]);
 }
 
@@ -63,7 +63,8 @@ fn a_new_flow_that_has_sent_its_quantum_waits_a_turn_of_the_others() {
     served(&mut bench, 0, 4);
     arrive(&mut bench, 0, 9, 1500, 1);
     assert_eq!(served(&mut bench, 0, 1), [9]);
-    // It comes back at once, but goes behind the old ones. Of these 2 has just used up its quantum and goes behind it.
+    // It comes back at once, but goes behind the old ones. Of these 2 has just used up its quantum and goes
+    // behind it.
     arrive(&mut bench, 0, 9, 1500, 1);
     assert_eq!(served(&mut bench, 0, 3), [1, 9, 2]);
 }
@@ -71,7 +72,8 @@ fn a_new_flow_that_has_sent_its_quantum_waits_a_turn_of_the_others() {
 #[test]
 fn codel_acts_on_each_flow_by_itself() {
     let mut bench = fq_codel(&[("ecn", "false")]);
-    // Flow 1 keeps thirty packets in its queue, flow 2 one at a time: both get half of a packet per millisecond.
+    // Flow 1 keeps thirty packets in its queue, flow 2 one at a time: both get half of a packet per
+    // millisecond.
     arrive(&mut bench, 0, 1, 1500, 30);
     let mut dropped = vec![];
     for now in 0..1000 {
@@ -97,8 +99,8 @@ fn a_full_buffer_drops_half_of_the_fattest_flow_from_its_head() {
     let mut bench = fq_codel_within(&[], 50);
     arrive(&mut bench, 0, 1, 1000, 30);
     arrive(&mut bench, 0, 2, 1500, 20);
-    // 20 of 1500 bytes and 30 of 1000 are 30 kB each. One more of flow 2 is one packet too many, and makes it the fattest:
-    // 31.5 kB, half of which are 11 packets of 1500. Its packets have the ids from 30 on.
+    // 20 of 1500 bytes and 30 of 1000 are 30 kB each. One more of flow 2 is one packet too many, and makes it
+    // the fattest: 31.5 kB, half of which are 11 packets of 1500. Its packets have the ids from 30 on.
     arrive(&mut bench, 1, 2, 1500, 1);
     assert_eq!(bench.dropped(), (30..41).collect::<Vec<u64>>());
     assert_eq!(bench.queue.backlog(), Backlog { packets: 40, bytes: Bytes(30_000 + 10 * 1500) });

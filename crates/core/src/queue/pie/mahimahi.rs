@@ -1,5 +1,5 @@
-//! Mahimahi's PIE (`pie_packet_queue.cc`, after draft-ietf-aqm-pie-09 and Linux 4.4), imitated so that what was measured
-//! with it can be compared. It differs from RFC 8033 in this:
+//! Mahimahi's PIE (`pie_packet_queue.cc`, after draft-ietf-aqm-pie-09 and Linux 4.4), imitated so that what
+//! was measured with it can be compared. It differs from RFC 8033 in this:
 //!
 //! | | RFC 8033 | Mahimahi |
 //! |---|---|---|
@@ -185,8 +185,9 @@ mod tests {
         for _ in 0..100 {
             queue.enters(Bytes(1504));
         }
-        // The departure at 0 leaves 99 packets, starts the measurement and is counted: 1504. The one at 10 ms makes 12
-        // packets, 16544 + 1504 = 18048 > 16384: after 11 packets, at 10 ms, it is 16544 already. 16544 / 10 = 1654 B/ms.
+        // The departure at 0 leaves 99 packets, starts the measurement and is counted: 1504. The one at 10 ms
+        // makes 12 packets, 16544 + 1504 = 18048 > 16384: after 11 packets, at 10 ms, it is 16544 already.
+        // 16544 / 10 = 1654 B/ms.
         for now in 0..=10 {
             queue.leaves(ms(now), Bytes(1504));
         }
@@ -196,7 +197,8 @@ mod tests {
             queue.leaves(ms(now), Bytes(1504));
         }
         assert_eq!(queue.rate, 1636);
-        // At 30 ms no update is due yet, at 31 ms it is: 78 packets of 1504 bytes over 1636 are 71.7, that is 71 ms.
+        // At 30 ms no update is due yet, at 31 ms it is: 78 packets of 1504 bytes over 1636 are 71.7, that is
+        // 71 ms.
         queue.advance(ms(30));
         assert_eq!(queue.prob, 0.0);
         queue.advance(ms(31));
@@ -218,7 +220,8 @@ mod tests {
         // Calm, but without a rate: none.
         queue.advance(ms(100));
         assert_eq!((queue.burst_ms, queue.last_update_ms), (0, 90));
-        // With a rate, and 4 packets that take 4 ms: 0.125 (4 - 50) + 1.25 (4 - 0) < 0. MAX_BURST, and no rate any more.
+        // With a rate, and 4 packets that take 4 ms: 0.125 (4 - 50) + 1.25 (4 - 0) < 0. MAX_BURST, and no
+        // rate any more.
         (queue.rate, queue.waiting) = (1504, 4 * 1504);
         queue.advance(ms(121));
         assert_eq!((queue.burst_ms, queue.rate, queue.prob), (100, 0, 0.0));

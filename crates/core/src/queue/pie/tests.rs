@@ -107,8 +107,9 @@ fn updates_are_made_at_their_own_times_however_late_the_call() {
 #[test]
 fn a_burst_passes_untouched_for_max_burst() {
     let mut bench = pie(&[]);
-    // 100 packets at once, then one in and one out each millisecond: a delay of 100 ms. The allowance of 150 ms is full
-    // until the first update that sees more than 7.5 ms, at 15 ms; the tenth update from there spends the last of it.
+    // 100 packets at once, then one in and one out each millisecond: a delay of 100 ms. The allowance of 150
+    // ms is full until the first update that sees more than 7.5 ms, at 15 ms; the tenth update from there
+    // spends the last of it.
     assert_eq!(stand(&mut bench, 100, 0, 150), (0, 0));
     assert_eq!(bench.shown("burst_allowance_ms"), 15.0);
     assert_eq!(stand(&mut bench, 100, 150, 151), (0, 0));
@@ -182,8 +183,8 @@ fn derandomised_drops_come_neither_too_close_nor_too_far_apart() {
 #[test]
 fn a_rate_is_measured_over_its_threshold() {
     let mut meter = Meter::new(Bytes(16384));
-    // 1500 bytes each millisecond: the first departure starts the count, eleven more pass 16384 with 16500 bytes in
-    // 11 ms, so 16384 take 10.923 ms.
+    // 1500 bytes each millisecond: the first departure starts the count, eleven more pass 16384 with 16500
+    // bytes in 11 ms, so 16384 take 10.923 ms.
     for now in 0..12 {
         meter.departure(ms(now), 1500, Bytes(30_000));
     }

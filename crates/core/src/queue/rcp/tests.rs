@@ -19,7 +19,8 @@ fn packet(rtt_s: f32) -> Sample {
     Sample { header, encoding: Encoding::Explicit, ..Sample::new(0, 1500) }
 }
 
-/// One packet of an RTT of 100 ms each `spacing` milliseconds, none of them waiting; the last one's rate, Mbit/s.
+/// One packet of an RTT of 100 ms each `spacing` milliseconds, none of them waiting; the last one's rate,
+/// Mbit/s.
 fn pass(bench: &mut Bench<Rcp<Sample>>, from: u64, to: u64, spacing: u64) -> f64 {
     let mut rate = 0.0;
     for now in (from..to).step_by(spacing as usize) {
@@ -45,7 +46,8 @@ fn a_full_link_offers_g_of_its_rate_to_one_flow() {
 fn the_rate_moves_by_half_of_what_is_spare_in_an_rtt() {
     let mut bench = rcp(&[("start", "0.1")]);
     pass(&mut bench, 0, 101, 2);
-    // d0 is still on its way from 200 ms to 100: (R / C) (RTT / d0) (T / d0) = 0.095 / 2 / 2 of the difference.
+    // d0 is still on its way from 200 ms to 100: (R / C) (RTT / d0) (T / d0) = 0.095 / 2 / 2 of the
+    // difference.
     near(bench.shown("mean_rtt_s"), 0.2 - 0.1 * 0.095 * 0.25);
     // y = 6 Mbit/s, g C = 11.4: R (1 + (T / d0) 0.5 * 5.4 / 11.4).
     let expected = 1.14e6 * (1.0 + 0.1 / 0.197_625 * 0.5 * 5.4 / 11.4);
@@ -55,7 +57,8 @@ fn the_rate_moves_by_half_of_what_is_spare_in_an_rtt() {
 #[test]
 fn a_queue_lowers_the_rate_and_a_dead_link_takes_it_to_the_floor() {
     let mut bench = rcp(&[("start", "1"), ("utilization", "1")]);
-    // 100 packets come in the first 100 ms and stay: y = C, q = 150,000 bytes; d0 follows a longer RTT at T / d0.
+    // 100 packets come in the first 100 ms and stay: y = C, q = 150,000 bytes; d0 follows a longer RTT at T /
+    // d0.
     for now in 0..100 {
         bench.arrive_as(ms(now), packet(0.4));
     }

@@ -87,8 +87,8 @@ fn the_probability_is_linear_between_the_thresholds_and_gentle_above() {
 #[test]
 fn drops_are_uniformly_far_apart() {
     let options = [("min_th", "10"), ("max_th", "30")];
-    // p_b = 0.05. The packet that follows a drop has count 1 already (floyd93 Figure 2), so drops are 1 to 19 packets
-    // apart, not 20; with `wait` 20 to 39.
+    // p_b = 0.05. The packet that follows a drop has count 1 already (floyd93 Figure 2), so drops are 1 to 19
+    // packets apart, not 20; with `wait` 20 to 39.
     for (wait, nearest, farthest) in [("false", 1, 19), ("true", 20, 39)] {
         let mut bench = red(&[&options[..], &[("wait", wait)]].concat());
         let (_, dropped) = chosen(&mut bench, 20.0, Ecn::NotEct, 40_000);

@@ -27,7 +27,8 @@ fn feedback(packet: &Sample) -> f64 {
     }
 }
 
-/// `count` packets of one flow pass in the 50 ms from `from` on, none of them waiting; what they were granted in all.
+/// `count` packets of one flow pass in the 50 ms from `from` on, none of them waiting; what they were granted
+/// in all.
 fn pass(bench: &mut Bench<Xcp<Sample>>, from: u64, count: u64, header: Header) -> f64 {
     let mut granted = 0.0;
     for i in 0..count {
@@ -41,10 +42,12 @@ fn pass(bench: &mut Bench<Xcp<Sample>>, from: u64, count: u64, header: Header) -
 #[test]
 fn a_spare_rate_is_granted_once_within_an_interval() {
     let mut bench = xcp(Config::default());
-    // 25 packets in the first 50 ms: y = 750 kB/s, C = 1500 kB/s. RTT 50 ms, window 37,500 bytes, as that rate has it.
+    // 25 packets in the first 50 ms: y = 750 kB/s, C = 1500 kB/s. RTT 50 ms, window 37,500 bytes, as that
+    // rate has it.
     let flow = header(37_500.0, 0.05, f32::INFINITY);
     assert_eq!(pass(&mut bench, 0, 25, flow), 0.0);
-    // katabi02 eq.1: phi = 0.55 * 0.05 s * 750 kB/s = 20,625 bytes; |phi| > 0.1 * 37,500: nothing is shuffled.
+    // katabi02 eq.1: phi = 0.55 * 0.05 s * 750 kB/s = 20,625 bytes; |phi| > 0.1 * 37,500: nothing is
+    // shuffled.
     near(pass(&mut bench, 50, 25, flow), 20_625.0);
     near(bench.shown("mean_rtt_s"), 0.05);
 }
@@ -104,7 +107,8 @@ fn a_persistent_queue_is_drained_and_a_passing_one_is_not() {
         last = feedback(&bench.leave(ms(now)).unwrap().packet);
         bench.arrive_as(ms(now), packet(0, flow));
     }
-    // 19 packets behind the one that leaves; katabi02 eq.1: -0.4 * 28,500 bytes over an interval of 50 packets.
+    // 19 packets behind the one that leaves; katabi02 eq.1: -0.4 * 28,500 bytes over an interval of 50
+    // packets.
     near(bench.shown("persistent_bytes"), 28_500.0);
     near(last, -0.4 * 28_500.0 / 50.0);
 }

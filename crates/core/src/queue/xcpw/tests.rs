@@ -12,8 +12,8 @@ fn bench(config: Config) -> Bench<XcpW<Sample>> {
     Bench::new(XcpW::new(&config, &place(250)), Rate::from_mbps(12))
 }
 
-/// A flow of one packet per `spacing_us`, whose window and RTT of 50 ms say so, from `from_us` until `to_us`: what its packets
-/// were granted.
+/// A flow of one packet per `spacing_us`, whose window and RTT of 50 ms say so, from `from_us` until `to_us`:
+/// what its packets were granted.
 fn pass(bench: &mut Bench<XcpW<Sample>>, from_us: u64, to_us: u64, spacing_us: u64) -> f64 {
     let cwnd_bytes = 1500.0 * 50_000.0 / spacing_us as f32;
     let header = Header::Xcp { cwnd_bytes, rtt_s: 0.05, feedback_bytes: f32::INFINITY };

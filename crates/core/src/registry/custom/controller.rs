@@ -11,8 +11,8 @@ use crate::registry::{
 
 /// A controller that a program adds to a [`Registry`].
 pub trait CustomController: Algorithm + Controller + Clone + Debug + Send + Sync + 'static {
-    /// What it needs of its receiver, its routers and its host. The feedback and the queue that it names must be in the registry
-    /// before it.
+    /// What it needs of its receiver, its routers and its host. The feedback and the queue that it names must
+    /// be in the registry before it.
     const NEEDS: Needs = Needs::PLAIN;
 
     /// An instance for a new connection.

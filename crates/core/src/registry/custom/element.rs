@@ -12,8 +12,8 @@ use crate::queue::Dropped;
 use crate::registry::{BuildError, Options, Registry};
 use crate::time::Time;
 
-/// A path element that a program adds to a [`Registry`]. It may be generic over the packet, as the built-in ones are; what is
-/// added is the element for [`BoxedPacket`]s.
+/// A path element that a program adds to a [`Registry`]. It may be generic over the packet, as the built-in
+/// ones are; what is added is the element for [`BoxedPacket`]s.
 pub trait CustomElement:
     Algorithm + PathElement<BoxedPacket> + Clone + Debug + Send + Sync + 'static
 {
@@ -26,7 +26,8 @@ pub trait CustomElement:
     }
 }
 
-/// A path element behind a pointer. Every element for [`BoxedPacket`]s that can be cloned and sent to another thread is one.
+/// A path element behind a pointer. Every element for [`BoxedPacket`]s that can be cloned and sent to another
+/// thread is one.
 pub trait DynElement: PathElement<BoxedPacket> + Debug + Send + Sync {
     /// A copy of it.
     fn clone_boxed(&self) -> Box<dyn DynElement>;
@@ -38,7 +39,8 @@ impl<E: PathElement<BoxedPacket> + Clone + Debug + Send + Sync + 'static> DynEle
     }
 }
 
-/// A path element or a radio from outside, between a host's packets and the boxed ones for which it is compiled.
+/// A path element or a radio from outside, between a host's packets and the boxed ones for which it is
+/// compiled.
 pub struct BoxedElement<P, E: ?Sized> {
     pub(super) inner: Box<E>,
     packets: PhantomData<fn() -> P>,

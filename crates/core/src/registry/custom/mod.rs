@@ -1,9 +1,9 @@
 //! Algorithms from outside: what a program adds to a [`Registry`](super::Registry) at run time.
 //!
-//! An algorithm from outside is written as a built-in one is: a configuration by [`parameters!`](crate::parameters!), a type,
-//! and the trait of its kind. What a line of the [`table`](crate::table) says of a built-in one, two short traits say of it:
-//! [`Algorithm`] its name and its settings, and the trait of this module for its kind how it is built and what others must know
-//! of it.
+//! An algorithm from outside is written as a built-in one is: a configuration by
+//! [`parameters!`](crate::parameters!), a type, and the trait of its kind. What a line of the
+//! [`table`](crate::table) says of a built-in one, two short traits say of it: [`Algorithm`] its name and its
+//! settings, and the trait of this module for its kind how it is built and what others must know of it.
 //!
 //! ```
 //! use brakelight_core::controller::{AckEvent, Connection, Controller, LossEvent, TimeoutEvent};
@@ -53,8 +53,8 @@
 //! assert_eq!(refused.to_string(), "still: packets = `0` is out of range: valid is 1 to 1000");
 //! ```
 //!
-//! Built-in algorithms are dispatched by `match`; one from outside is called through a pointer, behind the variant `Custom` of its
-//! kind's enum.
+//! Built-in algorithms are dispatched by `match`; one from outside is called through a pointer, behind the
+//! variant `Custom` of its kind's enum.
 
 use core::any::Any;
 use core::fmt::Debug;
@@ -81,8 +81,8 @@ pub trait Algorithm {
     /// Its settings, declared by [`parameters!`](crate::parameters!).
     type Config: Parameters + PartialEq + Debug + Send + Sync + 'static;
 
-    /// The name used in files and on the command line: lower-case letters, digits, `-` and `_`, beginning with a letter. No
-    /// other algorithm of its kind may have it.
+    /// The name used in files and on the command line: lower-case letters, digits, `-` and `_`, beginning
+    /// with a letter. No other algorithm of its kind may have it.
     const NAME: &'static str;
 
     /// Other names for it.

@@ -12,10 +12,11 @@ use crate::queue::{Backlog, Dequeued, Dropped, Drops, LinkView, Place, Queue};
 use crate::registry::{AnyQueue, BuildError, Options, QueueConfig, Registry, Traits};
 use crate::time::Time;
 
-/// A queue that a program adds to a [`Registry`]. It may be generic over the packet, as the built-in ones are; what is added is
-/// the queue of [`BoxedPacket`]s.
+/// A queue that a program adds to a [`Registry`]. It may be generic over the packet, as the built-in ones
+/// are; what is added is the queue of [`BoxedPacket`]s.
 pub trait CustomQueue: Algorithm + Queue<BoxedPacket> + Clone + Debug + Send + Sync + 'static {
-    /// What it is, whatever its settings. The queue that takes its place beside others must be in the registry before it.
+    /// What it is, whatever its settings. The queue that takes its place beside others must be in the
+    /// registry before it.
     const TRAITS: Traits = Traits::PLAIN;
 
     /// An empty queue.
@@ -32,8 +33,9 @@ pub trait CustomQueue: Algorithm + Queue<BoxedPacket> + Clone + Debug + Send + S
     }
 }
 
-/// A queue behind a pointer. Every queue of [`BoxedPacket`]s that can be cloned and sent to another thread is one. The methods
-/// are those of [`Queue`], under names of their own so that a call on a queue is not ambiguous.
+/// A queue behind a pointer. Every queue of [`BoxedPacket`]s that can be cloned and sent to another thread is
+/// one. The methods are those of [`Queue`], under names of their own so that a call on a queue is not
+/// ambiguous.
 pub trait DynQueue: Debug + Send + Sync {
     /// A copy of it.
     fn clone_boxed(&self) -> Box<dyn DynQueue>;
@@ -224,7 +226,8 @@ impl CustomQueueConfig {
         self.settings.tells_flows_apart()
     }
 
-    /// The queue that takes its place, with the same options, where flows pass that do not speak its encoding.
+    /// The queue that takes its place, with the same options, where flows pass that do not speak its
+    /// encoding.
     pub fn beside_others(&self) -> Option<&QueueConfig> {
         self.beside_others.as_deref()
     }

@@ -12,8 +12,9 @@ use crate::registry::{BuildError, Options, QueueConfig, Registry};
 use crate::time::Time;
 use crate::units::{Bytes, Limit};
 
-/// A radio that a program adds to a [`Registry`]: an element that serves queues of its own, built from the link's queue. It may be
-/// generic over the packet, as the built-in ones are; what is added is the radio for [`BoxedPacket`]s.
+/// A radio that a program adds to a [`Registry`]: an element that serves queues of its own, built from the
+/// link's queue. It may be generic over the packet, as the built-in ones are; what is added is the radio for
+/// [`BoxedPacket`]s.
 pub trait CustomRadio: Algorithm + PathElement<BoxedPacket> + Clone + Debug + Send + Sync + 'static {
     /// A radio without packets, whose queues hold at most `limit` each.
     fn build(config: &Self::Config, queue: &QueueConfig, limit: Limit, site: Site) -> Self;

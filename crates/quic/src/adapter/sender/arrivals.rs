@@ -19,7 +19,8 @@ impl Sender {
         } else if let (Some(Frame { counts: Some(counts), .. }), Some(said)) = (&mut self.frame, ack.ecn)
             && said.total() > counts.total()
         {
-            // The peer sent it later, when packets had arrived out of order: they are acknowledged, and they count.
+            // The peer sent it later, when packets had arrived out of order: they are acknowledged, and they
+            // count.
             *counts = said;
         }
         if !self.missing.is_empty() {
@@ -49,8 +50,8 @@ impl Sender {
         }
     }
 
-    /// The place of a packet that is acknowledged. It is known by when it was sent, and among those of one moment by its size: they are
-    /// acknowledged in order.
+    /// The place of a packet that is acknowledged. It is known by when it was sent, and among those of one
+    /// moment by its size: they are acknowledged in order.
     fn find(&self, sent_at: Time, size: u64) -> Option<usize> {
         let next = self.expected.saturating_sub(self.retired) as usize;
         let fits = |sent: &Sent| {
@@ -125,8 +126,9 @@ impl Sender {
         self.gathered.persistent |= persistent;
     }
 
-    /// The stack has discarded every packet that the tap has seen so far, and will not speak of them again. The controller, which
-    /// knows of each, is told that it is lost, but of no episode: a server that rejects 0-RTT says nothing of the path.
+    /// The stack has discarded every packet that the tap has seen so far, and will not speak of them again.
+    /// The controller, which knows of each, is told that it is lost, but of no episode: a server that rejects
+    /// 0-RTT says nothing of the path.
     pub(in crate::adapter) fn on_early_discarded(&mut self) {
         for sent in &mut self.sent {
             if sent.state != PacketState::Outstanding || sent.number.is_none() {

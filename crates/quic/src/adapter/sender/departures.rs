@@ -13,17 +13,19 @@ impl Sender {
         self.chooses
     }
 
-    /// The packet `number` was sealed at `now`, and leaves next. Controllers whose packets are all alike are asked when it has left,
-    /// when the stack says the time.
+    /// The packet `number` was sealed at `now`, and leaves next. Controllers whose packets are all alike are
+    /// asked when it has left, when the stack says the time.
     pub(in crate::adapter) fn on_seal(&mut self, now: Time, number: u64, size: u64, eliciting: bool) -> Ecn {
         if !eliciting {
             self.quiet += size;
-            // rfc3168 6.1.4, of pure ACKs: they answer nothing, and their marks would be taken for those of data.
+            // rfc3168 6.1.4, of pure ACKs: they answer nothing, and their marks would be taken for those of
+            // data.
             return Ecn::NotEct;
         }
         if size > self.mss {
-            // What is larger than the path is known to carry probes its MTU (rfc8899 3). The stack neither announces such a packet
-            // nor says that it is lost, so the controller does not hear of it, and it must not return with a mark.
+            // What is larger than the path is known to carry probes its MTU (rfc8899 3). The stack neither
+            // announces such a packet nor says that it is lost, so the controller does not hear of it, and it
+            // must not return with a mark.
             return Ecn::NotEct;
         }
         let mut ecn = self.validation.codepoint();

@@ -64,7 +64,8 @@ impl Sender {
             }
         }
         if std::mem::take(&mut self.undone) {
-            // Nobody says what becomes of an episode whose packets all arrive late; the modelled host undoes it.
+            // Nobody says what becomes of an episode whose packets all arrive late; the modelled host undoes
+            // it.
             self.counters.undone_episodes += 1;
             self.controller.on_spurious_loss(&SpuriousEvent { now, timeout: false });
             self.end_episode(now);
@@ -143,8 +144,8 @@ impl Sender {
     }
 
     fn answer_loss(&mut self, now: Time, sent_at: Time, gathered: &Gathered) {
-        // rfc9002 7.3.2, B.6: what was sent before the last episode began, even if that has ended, starts no new one. Nor does
-        // anything while persistent congestion is repaired: the window has started over.
+        // rfc9002 7.3.2, B.6: what was sent before the last episode began, even if that has ended, starts no
+        // new one. Nor does anything while persistent congestion is repaired: the window has started over.
         if !self.episode.covers(position(sent_at)) && !self.is_starting_over() {
             self.end_episode(now);
             let event = self.loss_event(now, sent_at, gathered.inflight_before, gathered.lost_bytes);
@@ -155,7 +156,8 @@ impl Sender {
         }
         self.missing.extend(&gathered.missing);
         if self.missing.len() > MOST_MISTAKES {
-            // Their like would be looked for in every ACK. One that was never sent keeps the list from becoming empty.
+            // Their like would be looked for in every ACK. One that was never sent keeps the list from
+            // becoming empty.
             self.missing.clear();
             self.missing.push(u64::MAX);
         }
@@ -228,8 +230,8 @@ impl Sender {
         marks
     }
 
-    /// ECN failed. ABC goes by its second window once marks stay away, classic controllers and Prague by losses; a controller that has
-    /// neither makes way for the default one.
+    /// ECN failed. ABC goes by its second window once marks stay away, classic controllers and Prague by
+    /// losses; a controller that has neither makes way for the default one.
     fn fall_back(&mut self, now: Time) {
         if self.survives_without_marks {
             return;
@@ -254,7 +256,8 @@ impl Sender {
 
     /// Drops what no later call can speak of.
     fn retire(&mut self) {
-        // What the tap did not see may never be acknowledged: Initial and Handshake packets, and without the tap pure ACKs.
+        // What the tap did not see may never be acknowledged: Initial and Handshake packets, and without the
+        // tap pure ACKs.
         let seen = self.largest_acked.map(|(_, at)| at);
         let patience = self.rtt.smoothed() * 2 + Duration::from_millis(100);
         while let Some(front) = self.sent.front() {

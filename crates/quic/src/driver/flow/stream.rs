@@ -1,8 +1,8 @@
-//! The one stream of a flow, as its application sees it: what was asked for, what the stack has, what has left and what has
-//! arrived.
+//! The one stream of a flow, as its application sees it: what was asked for, what the stack has, what has
+//! left and what has arrived.
 //!
-//! The stack takes nothing back that was written to it. So it is given a few packets at a time, and the rest stays here, where
-//! an application can still discard it.
+//! The stack takes nothing back that was written to it. So it is given a few packets at a time, and the rest
+//! stays here, where an application can still discard it.
 
 use std::collections::BTreeMap;
 
@@ -16,8 +16,8 @@ use crate::adapter::ControllerAdapter;
 
 /// What is written to the stack at a time, at most.
 const CHUNK: usize = 1 << 16;
-/// Full packets that the stack is given at a time, once it has fewer beyond what it has sent: one that is being written, and
-/// one to spare. So it never has twice as many.
+/// Full packets that the stack is given at a time, once it has fewer beyond what it has sent: one that is
+/// being written, and one to spare. So it never has twice as many.
 const AHEAD: u64 = 2;
 
 /// The sending end's account of the stream.
@@ -32,8 +32,8 @@ pub(super) struct Outgoing {
 }
 
 impl Outgoing {
-    /// Writes to the stack what it can send next, of which it has sent `sent` bytes in packets of `packet`. Returns `false`
-    /// once the stream is finished.
+    /// Writes to the stack what it can send next, of which it has sent `sent` bytes in packets of `packet`.
+    /// Returns `false` once the stream is finished.
     pub(super) fn feed(
         &mut self,
         connection: &mut Connection,

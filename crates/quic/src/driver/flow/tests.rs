@@ -188,7 +188,8 @@ fn a_transfer_ends_when_its_last_byte_arrives() {
     assert!((840.0..10_000.0).contains(&took), "{took}");
 }
 
-/// The stack's own pacer would let 1.25 windows per round trip go, in bursts of ten; a controller that paces is obeyed.
+/// The stack's own pacer would let 1.25 windows per round trip go, in bursts of ten; a controller that paces
+/// is obeyed.
 #[test]
 fn a_rate_controller_paces_its_packets_itself() {
     for name in ["bbr", "bbr3", "vivace"] {
@@ -235,7 +236,8 @@ fn marks_come_back_by_the_ack_counts() {
 /// One packet is held back on the way long enough to be declared lost, and then arrives.
 #[test]
 fn an_episode_whose_packet_only_came_late_is_taken_back() {
-    // Cubic grows to fill the path by then; without the undo it would lose three tenths of its window for nothing.
+    // Cubic grows to fill the path by then; without the undo it would lose three tenths of its window for
+    // nothing.
     let late = |hold| {
         run(
             FlowSettings { jitter: Duration::ZERO, ..settings("cubic", &[]) },

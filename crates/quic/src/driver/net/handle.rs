@@ -56,8 +56,8 @@ impl QuicConnection {
         Ok(done)
     }
 
-    /// The same until there is an outcome, as long as the connection is. Where there is none yet, `waker_of` says where a waker
-    /// belongs.
+    /// The same until there is an outcome, as long as the connection is. Where there is none yet, `waker_of`
+    /// says where a waker belongs.
     fn poll<T>(
         &self,
         cx: &Context<'_>,
@@ -155,8 +155,8 @@ impl QuicConnection {
         self.act(|entry| (entry.end.connection().crypto_session().peer_identity(), false)).ok().flatten()
     }
 
-    /// Fills `bytes` with what the TLS session exports under `label` and `context` (RFC 8446 section 7.5). Returns `false` if
-    /// the handshake is not complete, or the connection is over.
+    /// Fills `bytes` with what the TLS session exports under `label` and `context` (RFC 8446 section 7.5).
+    /// Returns `false` if the handshake is not complete, or the connection is over.
     pub fn export_keying_material(&self, bytes: &mut [u8], label: &[u8], context: &[u8]) -> bool {
         self.act(|entry| {
             let session = entry.end.connection().crypto_session();

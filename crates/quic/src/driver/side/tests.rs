@@ -187,7 +187,8 @@ impl Run {
             match event {
                 Event::Connected => {
                     self.connected = true;
-                    // Of streams that were opened by 0-RTT packets a server that rejected these knows nothing.
+                    // Of streams that were opened by 0-RTT packets a server that rejected these knows
+                    // nothing.
                     if self.early && !self.was_accepted() {
                         self.write();
                     }
@@ -243,8 +244,8 @@ fn what_routers_write_on_packets_of_0rtt_reaches_the_controller() {
     assert_eq!(counters.accelerate_packets, counters.marked_packets - 6);
 }
 
-/// A server that rejects 0-RTT counts none of its packets, and acknowledges none. More are marked than the ten that are tested
-/// before an ACK: ECN must be tested anew.
+/// A server that rejects 0-RTT counts none of its packets, and acknowledges none. More are marked than the
+/// ten that are tested before an ACK: ECN must be tested anew.
 #[test]
 fn packets_of_0rtt_that_the_server_rejects_leave_nothing_behind() {
     for (name, options) in MARKED {

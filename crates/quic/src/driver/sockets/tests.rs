@@ -31,7 +31,8 @@ fn settings(controller: &str, traffic: Traffic) -> FlowSettings {
     }
 }
 
-/// The outcome of a flow's application after `length`, its bytes that arrived, and how many RTT samples there were.
+/// The outcome of a flow's application after `length`, its bytes that arrived, and how many RTT samples there
+/// were.
 fn run(settings: FlowSettings, length: Duration) -> (BTreeMap<&'static str, f64>, u64, u64) {
     let socket = || UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let (sender, receiver) = (socket(), socket());

@@ -210,7 +210,8 @@ fn no_input_makes_the_parser_panic_or_invent_packet_numbers() {
 
 #[test]
 fn reads_the_counts_of_an_ack_written_by_hand() {
-    // ACK_ECN, largest 300 in two bytes, delay 5, one further range, first range 2, gap 1, length 3; 10, 20 and 70.
+    // ACK_ECN, largest 300 in two bytes, delay 5, one further range, first range 2, gap 1, length 3; 10, 20
+    // and 70.
     let payload = [0x03, 0x41, 0x2c, 5, 1, 2, 1, 3, 10, 20, 0x40, 70, 0, 0];
     let counts = EcnCounts { ect0: 10, ect1: 20, ce: 70 };
     assert_eq!(seen(&payload), (vec![(300, vec![298..=300, 292..=295], Some(counts))], Ok(())));

@@ -132,7 +132,8 @@ impl<T> Grid<T> {
         self.cells.get(&self.dimensions.iter().map(own).collect::<Option<Point>>()?)
     }
 
-    /// Combines two grids point by point; one that lacks a dimension of the other counts the same all along it.
+    /// Combines two grids point by point; one that lacks a dimension of the other counts the same all along
+    /// it.
     fn zip<U, V>(&self, other: &Grid<U>, f: impl Fn(&T, &U) -> V) -> Grid<V> {
         let mut dimensions: Vec<usize> = self.dimensions.iter().chain(&other.dimensions).copied().collect();
         dimensions.sort_unstable();

@@ -85,8 +85,8 @@ fn number(rest: &str, at: usize) -> Result<(Kind, usize), ExpressionError> {
     }
 }
 
-/// Letters, digits and underscores; points join them when one of those follows. A star stands for the rest of a part
-/// when a point and a letter follow, so that `a*.5` and `a*b` stay products.
+/// Letters, digits and underscores; points join them when one of those follows. A star stands for the rest of
+/// a part when a point and a letter follow, so that `a*.5` and `a*b` stay products.
 fn word(rest: &str) -> usize {
     let bytes = rest.as_bytes();
     let part = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';

@@ -1,4 +1,5 @@
-//! The language says what it seems to say, refuses everything else with a message that helps, and never panics.
+//! The language says what it seems to say, refuses everything else with a message that helps, and never
+//! panics.
 
 use std::fmt::Write;
 
@@ -11,8 +12,8 @@ use crate::experiment::table::{Dimension, Table};
 use crate::outcome::{FlowOutcome, LinkOutcome, Run, Summary};
 use crate::testing::{fuzz_inputs, mutate};
 
-/// Three schemes on two traces, three seeds each; throughput, p95 delay and utilisation as given, the other seeds off
-/// by a little so that only the median is as given.
+/// Three schemes on two traces, three seeds each; throughput, p95 delay and utilisation as given, the other
+/// seeds off by a little so that only the median is as given.
 fn table() -> Table {
     let dimension = |name: &str, labels: &[&str]| Dimension {
         name: name.to_string(),

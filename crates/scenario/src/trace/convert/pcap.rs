@@ -1,5 +1,5 @@
-//! Packet captures, classic and pcapng. Each packet counts its length on the wire without the link's header; times are
-//! rounded down to milliseconds since the first packet.
+//! Packet captures, classic and pcapng. Each packet counts its length on the wire without the link's header;
+//! times are rounded down to milliseconds since the first packet.
 
 use brakelight_core::path::trace::Trace;
 use brakelight_core::units::Bytes;

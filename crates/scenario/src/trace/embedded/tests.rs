@@ -11,8 +11,8 @@ fn checksum(trace: &Trace) -> u64 {
         .fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3))
 }
 
-/// What every machine must make of the recipes, and what every published number was measured on. A change of the
-/// generator or of a recipe changes this table, knowingly.
+/// What every machine must make of the recipes, and what every published number was measured on. A change of
+/// the generator or of a recipe changes this table, knowingly.
 const CHECKSUMS: &[(&str, u64)] = &[
     ("lte-driving", 0x784208eec0b9a38a),
     ("lte-walking", 0xbd5f7d1accbfe303),

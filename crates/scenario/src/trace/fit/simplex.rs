@@ -1,7 +1,7 @@
 //! Nelder and Mead's simplex search, with restarts.
 
-/// Looks for the least value of `cost` near `start`, in about `evaluations` calls: the point and its value. The search
-/// starts afresh around the best point whenever the simplex has shrunk to nothing.
+/// Looks for the least value of `cost` near `start`, in about `evaluations` calls: the point and its value.
+/// The search starts afresh around the best point whenever the simplex has shrunk to nothing.
 pub fn minimize(
     cost: impl Fn(&[f64]) -> f64,
     start: &[f64],

@@ -2,7 +2,8 @@ use super::*;
 
 #[test]
 fn moments_of_a_square_wave() {
-    // 1 and 3 a millisecond by turns, 100 ms each, for 12 s: mean 2, standard deviation 1 up to 100 ms, none at 1 s.
+    // 1 and 3 a millisecond by turns, 100 ms each, for 12 s: mean 2, standard deviation 1 up to 100 ms, none
+    // at 1 s.
     let counts: Vec<u32> = (0..12_000).map(|ms| if ms / 100 % 2 == 0 { 1 } else { 3 }).collect();
     let found = moments(&counts);
     for cv in &found[..4] {

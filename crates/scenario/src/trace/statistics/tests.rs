@@ -65,8 +65,8 @@ fn a_gap_over_the_repetition_is_one() {
 
 #[test]
 fn seconds_in_which_the_rate_doubles_or_halves() {
-    // Half a second each of 1 and 2 a millisecond, for 2 s: of the seconds that begin at 0, 0.1, ... 1.0 s, those at
-    // 0 and 1 s double and the one at 0.5 s halves.
+    // Half a second each of 1 and 2 a millisecond, for 2 s: of the seconds that begin at 0, 0.1, ... 1.0 s,
+    // those at 0 and 1 s double and the one at 0.5 s halves.
     let found = packets(&trace(2_000, |ms| if ms / 500 % 2 == 0 { 1 } else { 2 }));
     assert_eq!((found.doubles, found.halves), (2.0 / 11.0, 1.0 / 11.0));
     // A rate of nothing that stays nothing does neither.

@@ -49,7 +49,8 @@ fn twelve_megabits_are_one_opportunity_a_millisecond() {
 
 #[test]
 fn bits_that_make_no_whole_opportunity_wait_for_the_next_millisecond() {
-    // 5 Mbit/s: 5000 of the 12000 bits a millisecond; an opportunity once 12, 24, 36, 48, 60 thousand are there.
+    // 5 Mbit/s: 5000 of the 12000 bits a millisecond; an opportunity once 12, 24, 36, 48, 60 thousand are
+    // there.
     assert_eq!(stepped(&[(100, 5_000_000)], 12), [3, 5, 8, 10, 12]);
 }
 

@@ -1,5 +1,5 @@
-//! The pictures of `docs/validation/bmcc.md`, drawn from the analysis itself: `BRAKELIGHT_BLESS=1` draws them again, and without it they
-//! must be what the code draws.
+//! The pictures of `docs/validation/bmcc.md`, drawn from the analysis itself: `BRAKELIGHT_BLESS=1` draws them
+//! again, and without it they must be what the code draws.
 
 use std::ops::Range;
 use std::path::Path;

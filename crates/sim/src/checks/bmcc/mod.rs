@@ -61,7 +61,8 @@ pub(super) fn mode_threshold() -> Finding {
     finding(LAYOUT.eta < least, format!("{least:.3} is the least of f beta(f), eta is {}", LAYOUT.eta))
 }
 
-/// B-U2: a load above u for one interval, then packets of every hash: each carries 11, and each makes its flow fall to beta(u).
+/// B-U2: a load above u for one interval, then packets of every hash: each carries 11, and each makes its
+/// flow fall to beta(u).
 pub(super) fn severe_overload() -> Finding {
     let mut router = Router::of("bmcc", &[("gamma", "1")], Rate::from_mbps(12));
     // 200 packets of 1500 bytes are what the link carries in an interval.
@@ -206,7 +207,8 @@ pub(super) fn mean_cut() -> Finding {
     finding(holds, format!("{:.3} at 105.5 %, {:.3} at 100.5 %", cuts[0], cuts[1]))
 }
 
-/// bmcc IV-B, the setting of figure 5: concave once load is heard, 99 % of the product by 6.5 s; what is delivered is the integral.
+/// bmcc IV-B, the setting of figure 5: concave once load is heard, 99 % of the product by 6.5 s; what is
+/// delivered is the integral.
 pub(super) fn growth_model() -> Finding {
     let model = Growth { capacity: 250_000.0, rtt_s: 0.2 };
     let windows = [1.0, 2.0, 3.0, 6.5].map(|t_s| model.window(t_s));

@@ -12,8 +12,8 @@
 //! ```
 //!
 //! Two things are misprinted (open-questions#X-34, X-35). Theorem 1 is
-//! `E[Y(i)] - (C/N + 1/2) e = mu^i (E[Y(0)] - (C/N + 1/2) e)`: the text has the exponent i - 1 and lacks the 1/2 on the left. The data
-//! delivered is `(3^(t/T) - 1) / log 3` in the first phase, and after it
+//! `E[Y(i)] - (C/N + 1/2) e = mu^i (E[Y(0)] - (C/N + 1/2) e)`: the text has the exponent i - 1 and lacks the
+//! 1/2 on the left. The data delivered is `(3^(t/T) - 1) / log 3` in the first phase, and after it
 //! `d(t_1) + C ((t - t_1) - (1 - eta_0) (T / kappa_2) (1 - exp(-kappa_2 (t - t_1) / T)))`.
 
 use brakelight_core::random::Random;
@@ -89,8 +89,8 @@ impl Sharing {
         (1.0 - self.mu()) * self.capacity / self.flows as f64
     }
 
-    /// How far the first of the flows lies from the mean after `backoffs` back-offs by eq. 12, averaged over `runs`, relative to
-    /// the start.
+    /// How far the first of the flows lies from the mean after `backoffs` back-offs by eq. 12, averaged over
+    /// `runs`, relative to the start.
     pub(super) fn imbalance(&self, backoffs: usize, runs: usize, random: &mut Random) -> f64 {
         let mut sum = 0.0;
         for _ in 0..runs {

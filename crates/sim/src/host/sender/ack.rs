@@ -102,7 +102,8 @@ impl Sender {
                 self.lost.sort_unstable_by_key(|info| info.number);
             }
             let newly_lost: Bytes = self.lost.iter().map(|info| info.size).sum();
-            // Linux 6.12 net/ipv4/tcp_input.c, tcp_cong_control: the window does not grow while PRR brings it down.
+            // Linux 6.12 net/ipv4/tcp_input.c, tcp_cong_control: the window does not grow while PRR brings it
+            // down.
             let recovery = self.episode.state(self.held);
             let event = AckEvent {
                 now,
@@ -289,7 +290,8 @@ impl Sender {
                 }
             };
         }
-        // A path that duplicates packets has more of them counted than were sent. Congestion is believed first.
+        // A path that duplicates packets has more of them counted than were sent. Congestion is believed
+        // first.
         let counted =
             self.counters.accelerate_packets + self.counters.brake_packets + self.counters.ce_packets;
         let mut left = self.counters.sent_packets.saturating_sub(counted);

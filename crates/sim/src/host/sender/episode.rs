@@ -32,8 +32,8 @@ impl Sender {
         }
     }
 
-    /// Forgets losses that the controller has not heard of and that were none: the packets have arrived, or are in flight
-    /// again.
+    /// Forgets losses that the controller has not heard of and that were none: the packets have arrived, or
+    /// are in flight again.
     pub(super) fn forget_found(&mut self) {
         let Sender { lost, transmissions, .. } = self;
         lost.retain(|info| {
@@ -41,8 +41,8 @@ impl Sender {
         });
     }
 
-    /// Tells the controller that an episode begins, with `lost` bytes lost, or because of a CE mark on a packet sent at
-    /// `marked`, and lets PRR take over where it may.
+    /// Tells the controller that an episode begins, with `lost` bytes lost, or because of a CE mark on a
+    /// packet sent at `marked`, and lets PRR take over where it may.
     pub(super) fn begin_episode(&mut self, now: Time, marked: Option<Time>, lost: u64) {
         let prior = self.controller.cwnd().0;
         self.held = self.controller.recovery() == Recovery::Prr;

@@ -87,8 +87,8 @@ pub(super) struct Sender {
     /// By TCP's segments, or QUIC's packet numbers.
     episode: Episode,
     prr: Option<Prr>,
-    /// Whether the window holds in this episode, as its controller requests: PRR lowers what is in flight on TCP, and on QUIC nothing
-    /// is sent until the window allows it.
+    /// Whether the window holds in this episode, as its controller requests: PRR lowers what is in flight on
+    /// TCP, and on QUIC nothing is sent until the window allows it.
     held: bool,
     forced: Forced,
     cwr_pending: bool,

@@ -36,8 +36,8 @@ impl Prr {
         self.out += size;
     }
 
-    /// An ACK delivered `newly` bytes; `pipe` are in flight and the controller's window is `target`. `safe` says that
-    /// the ACK advanced `snd_una` and brought no new loss.
+    /// An ACK delivered `newly` bytes; `pipe` are in flight and the controller's window is `target`. `safe`
+    /// says that the ACK advanced `snd_una` and brought no new loss.
     pub(super) fn acked(&mut self, newly: u64, pipe: u64, target: u64, mss: u64, safe: bool) {
         self.delivered += newly;
         let quota = if pipe > target {

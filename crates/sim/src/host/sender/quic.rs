@@ -8,11 +8,11 @@
 //!
 //! Deviations:
 //! - D1 No handshake: the connection starts with its 1-RTT keys and kInitialRtt.
-//! - D2 Packets declared lost are remembered until their payload is acknowledged; if every packet of an episode arrives
-//!   late, the episode is undone (RFC 9002 leaves this open; as picoquic's newreno.c, and not
+//! - D2 Packets declared lost are remembered until their payload is acknowledged; if every packet of an
+//!   episode arrives late, the episode is undone (RFC 9002 leaves this open; as picoquic's newreno.c, and not
 //!   quinn-proto 0.11.19, does it).
-//! - D3 Where RFC 9002 sends a PING because all that is in flight is payload that arrived in other packets, those packets
-//!   are declared lost at once, not when the PING is acknowledged.
+//! - D3 Where RFC 9002 sends a PING because all that is in flight is payload that arrived in other packets,
+//!   those packets are declared lost at once, not when the PING is acknowledged.
 
 use brakelight_core::controller::{Controller, SpuriousEvent, Timeout, TimeoutEvent};
 use brakelight_core::sender::Phase;
@@ -165,7 +165,8 @@ impl Sender {
     /// Reacts to `lost` bytes newly declared lost: the packets from place `listed` in the list on.
     fn answer_quic_losses(&mut self, now: Time, lost: u64, listed: usize) {
         let Some(newest_lost) = self.lost[listed..].last().map(|info| info.number) else { return };
-        // rfc9002 7.3.2, B.6: what was sent before the last episode began, even if that has ended, starts no new one.
+        // rfc9002 7.3.2, B.6: what was sent before the last episode began, even if that has ended, starts no
+        // new one.
         if !self.episode.covers(newest_lost) {
             self.quic.missing = 0;
             if !self.episode.is_open() {
@@ -193,8 +194,8 @@ impl Sender {
         }
     }
 
-    /// Whether the packets newly lost, from place `listed` in the list on, are a run without an acknowledged packet in
-    /// between that lasts too long (rfc9002 7.6.2).
+    /// Whether the packets newly lost, from place `listed` in the list on, are a run without an acknowledged
+    /// packet in between that lasts too long (rfc9002 7.6.2).
     fn is_persistent(&self, listed: usize) -> bool {
         let Some(first_sample_at) = self.quic.first_sample_at else { return false };
         let spread = (self.rtt.variation() * 4).max(GRANULARITY);
@@ -239,7 +240,8 @@ impl Sender {
     pub(super) fn on_quic_deadline(&mut self, now: Time) {
         if self.quic.loss_at <= now {
             self.detect_quic_losses(now);
-            // rfc9002 A.9: the probe timeout, which the loss timer had taken the place of, may have passed meanwhile.
+            // rfc9002 A.9: the probe timeout, which the loss timer had taken the place of, may have passed
+            // meanwhile.
             self.rearm_quic(now);
         } else if self.quic.loss_at == Time::MAX && self.quic.pto_at <= now {
             if self.segments.is_empty() && self.unsent == 0 {
@@ -261,8 +263,8 @@ impl Sender {
         }
     }
 
-    /// Declares lost what is still in flight: its payload has arrived in other packets, whose ACKs would have said if it
-    /// had arrived as well.
+    /// Declares lost what is still in flight: its payload has arrived in other packets, whose ACKs would have
+    /// said if it had arrived as well.
     fn lose_the_rest(&mut self, now: Time) {
         let lost_before = self.delivery.lost();
         let listed = self.lost.len();

@@ -1,8 +1,8 @@
 //! What was sent and what became of it: one entry per transmission, one per segment.
 //!
-//! Transmissions are numbered in the order they leave, so the ring of transmissions is sorted by time: RACK and RFC 9002
-//! both find losses by walking it from the oldest that is still out. TCP's ACKs speak of segments, QUIC's of
-//! transmissions; a segment knows its newest transmission, a transmission its segment.
+//! Transmissions are numbered in the order they leave, so the ring of transmissions is sorted by time: RACK
+//! and RFC 9002 both find losses by walking it from the oldest that is still out. TCP's ACKs speak of
+//! segments, QUIC's of transmissions; a segment knows its newest transmission, a transmission its segment.
 
 use brakelight_core::controller::PacketInfo;
 use brakelight_core::time::Time;

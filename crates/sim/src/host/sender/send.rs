@@ -215,7 +215,8 @@ impl Sender {
         Outgoing { number, segment, size: size as u16, directive }
     }
 
-    /// Notes that `segment` leaves again as transmission `number`. Returns the transmission that it replaces in flight.
+    /// Notes that `segment` leaves again as transmission `number`. Returns the transmission that it replaces
+    /// in flight.
     fn supersede(&mut self, now: Time, segment: u32, number: u32) -> Option<u32> {
         let entry = &mut self.segments[segment];
         let before = std::mem::replace(&mut entry.latest, number);

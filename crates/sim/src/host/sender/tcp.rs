@@ -1,6 +1,6 @@
-//! TCP's loss recovery: RACK-TLP (RFC 8985), the retransmission timeout (RFC 6298) with F-RTO (RFC 5682), and undoing
-//! what turns out to be a mistake (Eifel, RFC 3522 and 4015; DSACK, RFC 3708), in the shape of Linux 6.12
-//! tcp_input.c and tcp_recovery.c.
+//! TCP's loss recovery: RACK-TLP (RFC 8985), the retransmission timeout (RFC 6298) with F-RTO (RFC 5682), and
+//! undoing what turns out to be a mistake (Eifel, RFC 3522 and 4015; DSACK, RFC 3708), in the shape of
+//! Linux 6.12 tcp_input.c and tcp_recovery.c.
 //!
 //! ```text
 //! lost:       sent before the newest delivered packet, and sent_at + rack_rtt + reo_wnd <= now            rfc8985 6.2
@@ -16,8 +16,8 @@
 //! ```
 //!
 //! Deviations:
-//! - D1 The reordering timer runs to the first segment that will count as lost, not to the last: each is declared at its
-//!   own moment, at most the spread of their sending times earlier than RFC 8985 has it.
+//! - D1 The reordering timer runs to the first segment that will count as lost, not to the last: each is
+//!   declared at its own moment, at most the spread of their sending times earlier than RFC 8985 has it.
 //! - D2 A tail loss probe that repeats a segment replaces it in the count of bytes in flight; Linux 6.12
 //!   tcp_output.c, tcp_send_loss_probe, counts both.
 //! - D3 A receiver never discards what it SACKed (no reneging).
@@ -143,7 +143,8 @@ impl Tcp {
         self.backoff = 0;
     }
 
-    /// Whether an undo is due: each retransmission was needless, or the ACK answers what was sent before any of them.
+    /// Whether an undo is due: each retransmission was needless, or the ACK answers what was sent before any
+    /// of them.
     fn may_undo(&self, ack: &AckBody) -> bool {
         self.undoable && (self.undo_retransmits == 0 || self.answers_original(ack))
     }
@@ -252,8 +253,9 @@ impl Sender {
                 break;
             }
             let rtt = now.since(info.sent_at);
-            // The ACK of a retransmission may answer the original: it came too soon, or, where `snd_una` advanced, echoes
-            // an older timestamp. (A SACK's timestamp says nothing: it stays that of the segment at `snd_una`.)
+            // The ACK of a retransmission may answer the original: it came too soon, or, where `snd_una`
+            // advanced, echoes an older timestamp. (A SACK's timestamp says nothing: it stays that of the
+            // segment at `snd_una`.)
             let original = rtt < self.rtt.min() || (sum.advanced && ack.echoed < info.sent_at);
             if info.retransmission && original {
                 continue;

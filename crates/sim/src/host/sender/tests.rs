@@ -109,8 +109,8 @@ fn quic_recovers_until_a_packet_sent_since_is_acknowledged() {
     assert_eq!(sender.episode.phase(), Phase::Open);
 }
 
-/// rfc9002 7.6.2: two lost packets are persistent congestion only if nothing between them was acknowledged. With one
-/// sample of 100 ms it takes 3 (100 + 4 * 50 + 25) = 975 ms.
+/// rfc9002 7.6.2: two lost packets are persistent congestion only if nothing between them was acknowledged.
+/// With one sample of 100 ms it takes 3 (100 + 4 * 50 + 25) = 975 ms.
 #[test]
 fn a_packet_acknowledged_in_between_rules_persistent_congestion_out() {
     for (acked, timeouts) in [(&[(4, 7)][..], 1), (&[(4, 7), (2, 3)], 0)] {
@@ -126,7 +126,8 @@ fn a_packet_acknowledged_in_between_rules_persistent_congestion_out() {
     }
 }
 
-/// Counters of marks may not run ahead of what was sent, and those that do not are believed: five packets each.
+/// Counters of marks may not run ahead of what was sent, and those that do not are believed: five packets
+/// each.
 #[test]
 fn marks_are_counted_as_long_as_they_do_not_exceed_what_was_sent() {
     let mut sender = sender(Host::Quic, "abc");

@@ -1,5 +1,5 @@
-//! TCP's timers: the tail loss probe (RFC 8985 section 7) and the retransmission timeout (RFC 6298). Formulas and
-//! deviations: see the head of `tcp`.
+//! TCP's timers: the tail loss probe (RFC 8985 section 7) and the retransmission timeout (RFC 6298). Formulas
+//! and deviations: see the head of `tcp`.
 
 use brakelight_core::controller::{Controller, Timeout, TimeoutEvent};
 use brakelight_core::sender::Phase;
@@ -41,8 +41,8 @@ impl Sender {
         (first + self.rto()).max(now + Duration::from_nanos(1))
     }
 
-    /// After an ACK that said something new, or after a burst: sets the tail loss probe in place of the timeout where
-    /// one is allowed (rfc8985 7.2).
+    /// After an ACK that said something new, or after a burst: sets the tail loss probe in place of the
+    /// timeout where one is allowed (rfc8985 7.2).
     pub(super) fn rearm_probe(&mut self, now: Time) {
         let first = self.segments.base();
         let wanted = !self.episode.is_repairing()

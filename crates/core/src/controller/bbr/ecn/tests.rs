@@ -116,7 +116,8 @@ fn when_marks_cease_the_next_probe_starts_at_once_with_half_of_the_bound() {
     assert_eq!(machine.reprobe_after_marks(), None, "losses are another matter");
 }
 
-/// google/bbr v3 tcp_bbr.c, bbr_start_bw_probe_down: what one probe brought about is not held against the next.
+/// google/bbr v3 tcp_bbr.c, bbr_start_bw_probe_down: what one probe brought about is not held against the
+/// next.
 #[test]
 fn each_probe_begins_without_the_marks_and_losses_of_the_last() {
     let mut machine = machine(EcnUse::Ect1);

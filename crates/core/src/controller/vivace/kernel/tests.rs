@@ -178,7 +178,8 @@ fn a_timeout_leaves_one_packet_until_the_next_ack_and_the_rate_as_it_is() {
     assert_eq!((kernel.waiting, kernel.repair, kernel.rate_mbps), (false, Repair::None, 10.0));
 }
 
-/// K3: 50 packets at least, and none is closed before one sent in it is answered; 11 at its beginning are left out, 9 at its end.
+/// K3: 50 packets at least, and none is closed before one sent in it is answered; 11 at its beginning are
+/// left out, 9 at its end.
 #[test]
 fn an_interval_lasts_a_round_trip_and_leaves_its_ends_out() {
     let mut kernel = controller();

@@ -1,5 +1,5 @@
-//! XCP's way of weighting (Katabi et al. 2002, section 6): TCP's equation says what window the other queue's loss rate
-//! stands for, and the weights move until ABC's window is the same.
+//! XCP's way of weighting (Katabi et al. 2002, section 6): TCP's equation says what window the other queue's
+//! loss rate stands for, and the weights move until ABC's window is the same.
 //!
 //! ```text
 //! p      = 1 / weighted mean of the last 8 intervals between loss events, in packets       rfc5348 5.4
@@ -8,9 +8,9 @@
 //! weight = weight + kappa (w_tcp - w_abc) / (w_tcp + w_abc) for ABC's queue                katabi02 6
 //! ```
 //!
-//! Deviations: XCP reads its own windows from its packets' headers; ABC's have none, but in steady state all its windows
-//! at a router are 1 / (1 - 2 f). Losses within one period are one event, where TFRC says one RTT. Until the first loss
-//! nothing moves, as there. kappa is 0.1 per period; katabi02 says between 0 and 1.
+//! Deviations: XCP reads its own windows from its packets' headers; ABC's have none, but in steady state all
+//! its windows at a router are 1 / (1 - 2 f). Losses within one period are one event, where TFRC says one
+//! RTT. Until the first loss nothing moves, as there. kappa is 0.1 per period; katabi02 says between 0 and 1.
 
 use crate::time::{Duration, Time};
 

@@ -246,7 +246,8 @@ fn loss_intervals_are_averaged_as_tfrc_does() {
         losses.on_drop(ms(1000 * event + 50), period);
     }
     assert_eq!(losses.mean(), Some(100.0));
-    // w_tcp = sqrt(1.5 * 100) = 12.2. At f = 0.49 ABC's window is 50: its weight falls; at 0.45 it is 10: it rises.
+    // w_tcp = sqrt(1.5 * 100) = 12.2. At f = 0.49 ABC's window is 50: its weight falls; at 0.45 it is 10: it
+    // rises.
     near(losses.abc_weight(0.5, Some(0.49)).unwrap(), 0.5 + 0.1 * (12.247 - 50.0) / 62.247, 1e-4);
     near(losses.abc_weight(0.5, Some(0.45)).unwrap(), 0.5 + 0.1 * (12.247 - 10.0) / 22.247, 1e-4);
     // 400 packets without loss: (400 + 3 * 100 + 80 + 60 + 40 + 20) / 6.

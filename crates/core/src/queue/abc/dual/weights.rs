@@ -107,8 +107,8 @@ impl Shares {
         }
     }
 
-    /// ABC's part of the allocations; none while nobody has sent anything. `asked` has the accelerates that its flows brought,
-    /// where they bound what these want.
+    /// ABC's part of the allocations; none while nobody has sent anything. `asked` has the accelerates that
+    /// its flows brought, where they bound what these want.
     pub(super) fn abc_weight(
         &mut self,
         meters: &mut [Meter; 2],
@@ -134,8 +134,9 @@ impl Shares {
     }
 }
 
-/// ABC's part of `capacity` by max-min fairness over what heavy flows demand, after what short ones have is granted: of each queue,
-/// ABC's first, all in one unit of rate. None while nobody has sent anything. `sorted` is kept for its allocation.
+/// ABC's part of `capacity` by max-min fairness over what heavy flows demand, after what short ones have is
+/// granted: of each queue, ABC's first, all in one unit of rate. None while nobody has sent anything.
+/// `sorted` is kept for its allocation.
 pub fn max_min_share(
     demands: [&[f64]; 2],
     short: [f64; 2],
@@ -156,7 +157,8 @@ pub fn max_min_share(
     Some((abc + 0.5 * spare) / (abc + other + spare))
 }
 
-/// Max-min fairness: what no demand may exceed so that all fit `capacity`, or infinity where they fit as they are.
+/// Max-min fairness: what no demand may exceed so that all fit `capacity`, or infinity where they fit as they
+/// are.
 pub(super) fn level(demands: &mut [f64], capacity: f64) -> f64 {
     demands.sort_unstable_by(f64::total_cmp);
     let mut left = capacity;

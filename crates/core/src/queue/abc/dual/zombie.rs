@@ -5,8 +5,8 @@
 //! P += (p / M) (hit - P)          N = 1 / P          ott99 section 2
 //! ```
 //!
-//! N is the number of flows if all are equally fast, and fewer otherwise: 1 over the sum of the squares of their parts.
-//! M is 1000 and p is 0.25, as there and in the ABC authors' router.
+//! N is the number of flows if all are equally fast, and fewer otherwise: 1 over the sum of the squares of
+//! their parts. M is 1000 and p is 0.25, as there and in the ABC authors' router.
 
 use alloc::vec::Vec;
 

@@ -1,4 +1,5 @@
-//! Paths and peers that lie about ECN, or about anything else: no panic, no stall, and the fallback that is documented.
+//! Paths and peers that lie about ECN, or about anything else: no panic, no stall, and the fallback that is
+//! documented.
 
 use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,5 @@
-//! Random paths and applications: whatever happens to the packets, the controller hears what the contract promises.
+//! Random paths and applications: whatever happens to the packets, the controller hears what the contract
+//! promises.
 
 use std::collections::BTreeMap;
 
