@@ -6,8 +6,20 @@ use clap::{Parser, Subcommand};
 
 use crate::failure::Failure;
 use crate::origin::VERSION;
+use crate::{arguments, distribution, schema, stability, sweep};
+
+#[cfg(not(target_os = "linux"))]
+use crate::linux_only::{
+    AnyArguments as Client, AnyArguments as Emulate, AnyArguments as Parity, AnyArguments as Router,
+    AnyArguments as Server, AnyArguments as Tcp,
+};
+#[cfg(target_os = "linux")]
 use crate::{
-    arguments, distribution, emulate, parity, perf, quinn_hosts, router, schema, stability, sweep, tcp,
+    emulate::Arguments as Emulate,
+    parity::Parity,
+    perf::arguments::{Client, Server},
+    router::Command as Router,
+    tcp::arguments::Command as Tcp,
 };
 
 const STYLES: Styles = Styles::styled()
@@ -51,22 +63,23 @@ pub enum Command {
     /// Measure the simulator's speed and what a queue costs
     Bench(arguments::Bench),
     /// Wait for `perf` clients: take and give bytes over QUIC
-    PerfServer(perf::arguments::Server),
+    PerfServer(Server),
     /// Measure a path over QUIC against a `perf-server`, with any controller that works there
-    Perf(Box<perf::arguments::Client>),
+    Perf(Box<Client>),
     /// Run scenarios in simulation and on the emulator, and show how far they agree
-    Parity(parity::Parity),
+    Parity(Parity),
     /// Run a command behind an emulated link
-    Emulate(Box<emulate::Arguments>),
+    Emulate(Box<Emulate>),
     /// Let this machine's TCP speak ABC, by eBPF programs in its kernel
-    #[command(subcommand)]
-    Tcp(tcp::arguments::Command),
+    #[cfg_attr(target_os = "linux", command(subcommand))]
+    Tcp(Tcp),
     /// Make this machine an ABC router, by eBPF programs around a shaper or by a kernel module
-    #[command(subcommand)]
-    Router(router::Command),
+    #[cfg_attr(target_os = "linux", command(subcommand))]
+    Router(Router),
     /// Be both ends of a scenario's QUIC flows, for `run --on emulator --host quinn` to start
+    #[cfg(target_os = "linux")]
     #[command(hide = true)]
-    QuinnHosts(quinn_hosts::Arguments),
+    QuinnHosts(crate::quinn_hosts::Arguments),
     /// Print the completions of a shell, for packages to install
     #[command(hide = true)]
     Completions(distribution::Completions),
@@ -82,7 +95,9 @@ impl Command {
             Command::Compare(arguments) => &arguments.out,
             Command::Run(arguments) => &arguments.out,
             Command::Stability(arguments) => &arguments.out,
+            #[cfg(target_os = "linux")]
             Command::Parity(arguments) => &arguments.out,
+            #[cfg(target_os = "linux")]
             Command::Emulate(arguments) => &arguments.log,
             Command::Trace(arguments::Trace::Synth(arguments)) => &arguments.out,
             Command::Trace(arguments::Trace::Convert(arguments)) => &arguments.out,

@@ -5,11 +5,9 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use brakelight_emulator::hold::Hold;
-use brakelight_emulator::invoker::AsInvoker;
-
 use crate::failure::Failure;
 use crate::folder;
+use crate::system::{AsInvoker, Hold};
 use crate::text;
 
 /// Links to follow before they are taken for a circle, as Linux does (path_resolution(7)).

@@ -1,18 +1,14 @@
 //! The folder that `--out` names. Files are written beside it and moved into place once all of them are
 //! complete; a run that fails or is interrupted leaves nothing behind.
 
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, OpenOptions};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use brakelight_emulator::hold::{self, Hold};
-use brakelight_emulator::invoker::AsInvoker;
-use brakelight_emulator::supervisor::{self, Janitor};
-
 use crate::failure::Failure;
+use crate::system::{self, AsInvoker, Hold, Janitor};
 use crate::text;
 
 /// What an interrupt has to clean up.
@@ -77,7 +73,7 @@ impl Folder {
             fs::create_dir_all(place).map_err(refuse)?;
         }
         // Fails where there is something already, be it a link.
-        DirBuilder::new().mode(0o700).create(&folder.staging).map_err(refuse)?;
+        system::create_private(&folder.staging).map_err(refuse)?;
         folder.hold = Some(Hold::on(&folder.staging));
         fs::create_dir(&folder.contents).map_err(refuse)?;
         Ok(folder)
@@ -147,7 +143,7 @@ pub(crate) fn clear_abandoned(place: &Path, name: &str) {
         // Links are nobody's work of ours; what is not the user's own cannot be removed, and stays.
         if !ours
             || entry.file_type().is_ok_and(|kind| kind.is_symlink())
-            || !hold::is_abandoned(&entry.path())
+            || !system::is_abandoned(&entry.path())
         {
             continue;
         }
@@ -197,7 +193,7 @@ fn janitor() -> std::sync::MutexGuard<'static, Option<Janitor>> {
 /// Removes what is in the making, if something is. An interrupt calls it too.
 pub fn clean_up() {
     match lock().take() {
-        Some(Making::Folder(folder, made)) => supervisor::remove(&folder, &made),
+        Some(Making::Folder(folder, made)) => system::remove(&folder, &made),
         Some(Making::File(file)) => {
             let _user = AsInvoker::begin();
             // Nothing can be done about what will not go.
@@ -242,7 +238,8 @@ fn sync(folder: &Path) -> io::Result<()> {
         if entry.file_type()?.is_dir() {
             sync(&entry.path())?;
         } else {
-            File::open(entry.path())?.sync_all()?;
+            // Windows syncs only what is open for writing.
+            OpenOptions::new().append(true).open(entry.path())?.sync_all()?;
         }
     }
     Ok(())
@@ -291,7 +288,7 @@ fn refuse(target: &Path, error: &io::Error) -> Failure {
     Failure::output(error, format!("--out `{shown}` cannot be written: {error}; {hint}"))
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 

@@ -9,6 +9,8 @@
 //! | [`host`], [`emulated`], [`quinn_hosts`] | who the hosts are; scenarios on the emulator; the process there that has the QUIC flows |
 //! | [`mod@text`], [`mod@visible`] | standard output and standard error; text of others, made safe to print |
 //! | [`output`], [`folder`], [`mod@file`] | the files of `--out`: all of them, or none |
+//! | [`system`] | what writing files needs of the operating system |
+//! | `linux_only` | on other systems than Linux: stand-ins for the commands that need it |
 //! | [`scratch`] | folders for what is needed only while a command runs |
 //! | [`origin`], [`progress`], [`failure`] | where results come from, how far the work is, how it ends |
 #![forbid(unsafe_code)]
@@ -18,26 +20,36 @@ pub mod bench;
 pub mod command_line;
 pub mod compare;
 pub mod distribution;
+#[cfg(target_os = "linux")]
 pub mod emulate;
+#[cfg(target_os = "linux")]
 pub mod emulated;
 pub mod failure;
 pub mod file;
 pub mod folder;
 pub mod host;
+#[cfg(any(test, not(target_os = "linux")))]
+pub mod linux_only;
 pub mod list;
 pub mod origin;
 pub mod output;
+#[cfg(target_os = "linux")]
 pub mod parity;
+#[cfg(target_os = "linux")]
 pub mod perf;
 pub mod progress;
+#[cfg(target_os = "linux")]
 pub mod quinn_hosts;
 pub mod reproduce;
+#[cfg(target_os = "linux")]
 pub mod router;
 pub mod run;
 pub mod schema;
 pub mod scratch;
 pub mod stability;
 pub mod sweep;
+pub mod system;
+#[cfg(target_os = "linux")]
 pub mod tcp;
 pub mod text;
 pub mod trace;
@@ -46,9 +58,9 @@ pub mod visible;
 use std::process::ExitCode;
 
 use brakelight_core::registry::Registry;
-use brakelight_emulator::invoker::AsInvoker;
 use command_line::Command;
 use failure::Failure;
+use system::AsInvoker;
 
 /// The whole command, with the algorithms of `registry`: a program that adds its own to the standard ones has
 /// them in every command that takes a name.
@@ -115,13 +127,32 @@ pub fn execute(registry: &Registry) -> Result<(), Failure> {
         Command::Trace(arguments) => trace::execute(arguments),
         Command::Stability(arguments) => stability::execute(arguments),
         Command::Bench(arguments) => bench::execute(arguments),
+        #[cfg(target_os = "linux")]
         Command::PerfServer(arguments) => perf::serve(registry, arguments),
+        #[cfg(target_os = "linux")]
         Command::Perf(arguments) => perf::execute(registry, arguments),
+        #[cfg(target_os = "linux")]
         Command::Parity(arguments) => parity::execute(registry, arguments),
+        #[cfg(target_os = "linux")]
         Command::Emulate(arguments) => emulate::execute(registry, arguments),
+        #[cfg(target_os = "linux")]
         Command::Tcp(arguments) => tcp::execute(arguments),
+        #[cfg(target_os = "linux")]
         Command::Router(command) => router::execute(command),
+        #[cfg(target_os = "linux")]
         Command::QuinnHosts(arguments) => quinn_hosts::execute(registry, arguments),
+        #[cfg(not(target_os = "linux"))]
+        Command::PerfServer(_) => Err(linux_only::refuse("perf-server")),
+        #[cfg(not(target_os = "linux"))]
+        Command::Perf(_) => Err(linux_only::refuse("perf")),
+        #[cfg(not(target_os = "linux"))]
+        Command::Parity(_) => Err(linux_only::refuse("parity")),
+        #[cfg(not(target_os = "linux"))]
+        Command::Emulate(_) => Err(linux_only::refuse("emulate")),
+        #[cfg(not(target_os = "linux"))]
+        Command::Tcp(_) => Err(linux_only::refuse("tcp")),
+        #[cfg(not(target_os = "linux"))]
+        Command::Router(_) => Err(linux_only::refuse("router")),
         Command::Completions(arguments) => distribution::completions(arguments),
         Command::Man(arguments) => distribution::man(arguments),
     }

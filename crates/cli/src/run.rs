@@ -1,20 +1,21 @@
 //! `run`: one scenario file.
 
 use brakelight_core::registry::Registry;
-use brakelight_emulator::invoker::AsInvoker;
 use brakelight_lab::output::Logs;
 use brakelight_lab::series::SeriesFormat;
-use brakelight_lab::{Runner, Simulator, input, jobs, run};
+use brakelight_lab::{Runner, Simulator, Table, input, jobs, run};
+use brakelight_scenario::scenario::Scenario;
 use brakelight_scenario::trace::names::Names;
+use brakelight_sim::Traces;
 
-use crate::arguments::{self, Arena, Format, HostName};
-use crate::emulated;
+use crate::arguments::{self, Arena, Format};
 use crate::failure::Failure;
 use crate::folder::Folder;
 use crate::host;
 use crate::origin;
 use crate::output;
 use crate::progress::Bar;
+use crate::system::AsInvoker;
 use crate::text;
 
 /// Runs the command.
@@ -47,19 +48,9 @@ pub fn execute(registry: &Registry, arguments: &arguments::Run) -> Result<(), Fa
             (folder, run::run(&scenario, &traces, arguments.runs, runner, &Bar::default())?)
         }
         Arena::Emulator => {
-            // Refused before anything is made.
-            let hosts = emulated::hosts(arguments.host.unwrap_or(HostName::Tcp))?;
-            emulated::check(&scenario, &traces, hosts.clone()).map_err(|mut error| {
-                error.file = Some(arguments.scenario.display().to_string());
-                error
-            })?;
-            emulated::check_hosts(&hosts)?;
-            let folder = arguments.out.as_deref().map(Folder::create).transpose()?;
-            let (seeds, command) = (arguments.runs, origin.command.as_str());
-            let result = emulated::scenario(&scenario, &traces, &hosts, seeds, folder.as_ref(), command)?;
-            // The links' logs were written while packets passed.
+            // The links' logs are written while packets pass.
             logs.link_logs = false;
-            (folder, run::table(&scenario, arguments.runs, vec![result]))
+            on_emulator(arguments, &scenario, &traces, &origin.command)?
         }
     };
     if let Some(folder) = folder {
@@ -71,4 +62,38 @@ pub fn execute(registry: &Registry, arguments: &arguments::Run) -> Result<(), Fa
         Format::Csv => text::print(&table.csv()),
         Format::Table => text::print(&table.scenarios(&text::standard_output())),
     }
+}
+
+/// Runs the scenario in real time. Returns the folder that `--out` names, and the results.
+#[cfg(target_os = "linux")]
+fn on_emulator(
+    arguments: &arguments::Run,
+    scenario: &Scenario,
+    traces: &Traces,
+    command: &str,
+) -> Result<(Option<Folder>, Table), Failure> {
+    use crate::arguments::HostName;
+    use crate::emulated;
+
+    // Refused before anything is made.
+    let hosts = emulated::hosts(arguments.host.unwrap_or(HostName::Tcp))?;
+    emulated::check(scenario, traces, hosts.clone()).map_err(|mut error| {
+        error.file = Some(arguments.scenario.display().to_string());
+        error
+    })?;
+    emulated::check_hosts(&hosts)?;
+    let folder = arguments.out.as_deref().map(Folder::create).transpose()?;
+    let result = emulated::scenario(scenario, traces, &hosts, arguments.runs, folder.as_ref(), command)?;
+    Ok((folder, run::table(scenario, arguments.runs, vec![result])))
+}
+
+/// Fails: the emulator needs Linux.
+#[cfg(not(target_os = "linux"))]
+fn on_emulator(
+    _: &arguments::Run,
+    _: &Scenario,
+    _: &Traces,
+    _: &str,
+) -> Result<(Option<Folder>, Table), Failure> {
+    Err(crate::linux_only::refuse("run --on emulator"))
 }

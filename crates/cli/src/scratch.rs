@@ -1,14 +1,10 @@
 //! Folders for what is needed only while a command runs.
 
-use std::fs::DirBuilder;
 use std::hash::{BuildHasher, RandomState};
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use brakelight_emulator::invoker::AsInvoker;
-use brakelight_emulator::supervisor::{self, Janitor};
-
 use crate::failure::Failure;
+use crate::system::{self, AsInvoker, Janitor};
 
 /// A folder below the system's temporary one, gone when this is dropped. Nobody can guess its name, nobody
 /// else may enter it, and under sudo it belongs to the user: programs can be put there and run.
@@ -33,7 +29,7 @@ impl Scratch {
 
     fn at(folder: PathBuf) -> Result<Self, Failure> {
         let _user = AsInvoker::begin();
-        let made = DirBuilder::new().mode(0o700).create(&folder);
+        let made = system::create_private(&folder);
         made.map_err(|error| Failure::run(format!("{}: {error}", folder.display())))?;
         Ok(Scratch(folder))
     }
@@ -52,11 +48,11 @@ fn place(what: &str) -> PathBuf {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        supervisor::remove(&self.0, &[]);
+        system::remove(&self.0, &[]);
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 

@@ -27,13 +27,16 @@ mod flow;
 mod host;
 pub mod identity;
 mod message;
+#[cfg(target_os = "linux")]
 pub mod net;
 mod side;
 mod slab;
+#[cfg(target_os = "linux")]
 mod sockets;
 
 pub use flow::{Flow, FlowSettings, Packet, SetupError, Totals};
 pub use host::Host;
 pub use side::{Outgoing, Side, SideSettings};
 pub use slab::Handle;
+#[cfg(target_os = "linux")]
 pub use sockets::SocketHost;

@@ -10,12 +10,13 @@
 //! | [`tap`] | the ECN counts, read off the stack's decrypted packets |
 //! | [`stamps`], [`socket`] | the ECN codepoint of each packet, from where it was encrypted to the wire |
 //! | [`builder`] | builds the endpoint of an application of quinn |
-//! | [`perf`] | measuring over real sockets |
+//! | [`perf`] | measuring over real sockets; like `driver::net` and `driver::SocketHost`, on Linux only |
 #![forbid(unsafe_code)]
 
 pub mod adapter;
 pub mod builder;
 pub mod driver;
+#[cfg(target_os = "linux")]
 pub mod perf;
 pub mod report;
 pub mod socket;

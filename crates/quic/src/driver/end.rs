@@ -42,6 +42,7 @@ impl Ears {
     }
 
     /// Ears of an end that sends under `adapter`, which hears all that they do.
+    #[cfg(target_os = "linux")]
     pub(super) fn beside(adapter: Arc<ControllerAdapter>) -> Arc<Self> {
         Arc::new(Ears { numbers: Mutex::default(), adapter: Some(adapter) })
     }
