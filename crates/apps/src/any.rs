@@ -73,8 +73,8 @@ applications! {
 }
 
 impl AnyApplication {
-    /// The application that `traffic` describes, over packets whose payload is at most `mss`. Of short
-    /// connections it is one of them, of mean size: see [`short_flows`](crate::short_flows).
+    /// Returns the application that `traffic` describes, over packets whose payload is at most `mss`. Of
+    /// short connections it is one of them, of mean size: see [`short_flows`](crate::short_flows).
     pub fn new(traffic: &Traffic, mss: Bytes) -> Self {
         match traffic {
             Traffic::Backlogged => AnyApplication::Bulk(Bulk::new(ENDLESS)),

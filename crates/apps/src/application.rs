@@ -17,12 +17,12 @@ pub trait Application {
     /// What [`Application::next_timer`] asked for is due.
     fn on_timer(&mut self, _socket: &mut impl Socket) {}
 
-    /// When the application wants to act; [`Time::MAX`] for never.
+    /// Returns when the application wants to act; [`Time::MAX`] for never.
     fn next_timer(&self) -> Time {
         Time::MAX
     }
 
-    /// Whether it wants to hear of deliveries.
+    /// Returns whether it wants to hear of deliveries.
     fn listens(&self) -> bool {
         false
     }
@@ -33,7 +33,7 @@ pub trait Application {
     /// A message arrived at its end, which [`Datagram::direction`] tells.
     fn on_datagram(&mut self, _datagram: &Datagram, _socket: &mut impl Socket) {}
 
-    /// Whether it will never ask for anything again.
+    /// Returns whether it will never ask for anything again.
     fn is_over(&self) -> bool {
         false
     }

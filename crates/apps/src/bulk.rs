@@ -18,7 +18,7 @@ pub struct Bulk {
 }
 
 impl Bulk {
-    /// A transfer of `size` bytes.
+    /// Returns a transfer of `size` bytes.
     pub fn new(size: Bytes) -> Self {
         Bulk { size, started: Time::ZERO, completed: None, stopped: false }
     }

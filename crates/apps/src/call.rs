@@ -71,7 +71,7 @@ pub struct Call {
 }
 
 impl Call {
-    /// A call that has not started.
+    /// Returns a call that has not started.
     pub fn new(config: Config) -> Self {
         Call {
             config,

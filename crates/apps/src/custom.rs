@@ -17,10 +17,11 @@ pub trait CustomApplication: Algorithm + Application + Clone + Debug + Send + Sy
     /// The names under which [`Application::outcome`] may report numbers.
     const OUTCOME: &'static [&'static str] = &[];
 
-    /// An application over packets whose payload is at most `mss`.
+    /// Returns an application over packets whose payload is at most `mss`.
     fn build(config: &Self::Config, mss: Bytes) -> Self;
 
-    /// The most that it offers, as a mean over the run; `None` for no bound. A run's cost is estimated by it.
+    /// Returns the most that it offers, as a mean over the run; `None` for no bound. A run's cost is
+    /// estimated by it.
     fn offers(_config: &Self::Config) -> Option<Rate> {
         None
     }
@@ -30,7 +31,7 @@ pub trait CustomApplication: Algorithm + Application + Clone + Debug + Send + Sy
 /// The methods are those of [`Application`], under names of their own so that a call on an application is not
 /// ambiguous.
 pub trait DynApplication: Debug + Send + Sync {
-    /// A copy of it.
+    /// Returns a copy of it.
     fn clone_boxed(&self) -> Box<dyn DynApplication>;
     /// See [`Application::start`].
     fn start_boxed(&mut self, socket: &mut dyn Socket);
@@ -190,7 +191,7 @@ impl PartialEq for CustomTraffic {
 }
 
 impl CustomTraffic {
-    /// The application's registered name.
+    /// Returns the application's registered name.
     pub fn name(&self) -> &'static str {
         self.settings.name()
     }
@@ -200,17 +201,17 @@ impl CustomTraffic {
         self.settings.settings()
     }
 
-    /// The options that were given, in order.
+    /// Returns the options that were given, in order.
     pub fn options(&self) -> &[(String, String)] {
         &self.options
     }
 
-    /// The names under which the application may report numbers.
+    /// Returns the names under which the application may report numbers.
     pub fn outcome(&self) -> &'static [&'static str] {
         self.settings.outcome()
     }
 
-    /// The most that the application offers, as a mean over the run; `None` for no bound.
+    /// Returns the most that the application offers, as a mean over the run; `None` for no bound.
     pub fn offers(&self) -> Option<Rate> {
         self.settings.offers()
     }
@@ -239,7 +240,7 @@ pub trait Applications {
     /// A name is malformed or taken, or its defaults are refused.
     fn add_application<A: CustomApplication>(&mut self) -> Result<(), RegisterError>;
 
-    /// The traffic of the application called `name`, with `options` applied in order.
+    /// Returns the traffic of the application called `name`, with `options` applied in order.
     ///
     /// # Errors
     /// No application that was added has the name, or it refuses an option.

@@ -58,8 +58,8 @@ impl Distribution {
         self.max = Duration::ZERO;
     }
 
-    /// The same delays, each less `least`, which none is below: mean and maximum exact, quantiles as far off
-    /// as theirs.
+    /// Returns the same delays, each less `least`, which none is below: mean and maximum exact, quantiles as
+    /// far off as theirs.
     pub fn above(&self, least: Duration) -> Distribution {
         let mut above = Distribution::default();
         let least_micros = (least.as_nanos() + 500) / 1_000;
@@ -80,12 +80,12 @@ impl Distribution {
             .expect("a histogram that resizes takes any value");
     }
 
-    /// How many were counted.
+    /// Returns how many were counted.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The exact sum, in nanoseconds.
+    /// Returns the exact sum, in nanoseconds.
     pub fn sum_nanos(&self) -> u128 {
         self.sum_nanos
     }
@@ -98,13 +98,13 @@ impl Distribution {
         self.max = self.max.max(other.max);
     }
 
-    /// The exact mean; zero when nothing was counted.
+    /// Returns the exact mean; zero when nothing was counted.
     pub fn mean_ms(&self) -> f64 {
         if self.count == 0 { 0.0 } else { self.sum_nanos as f64 / self.count as f64 * 1e-6 }
     }
 
-    /// The smallest value that a share `q` of the delays does not exceed, within 0.8 %; zero when nothing was
-    /// counted.
+    /// Returns the smallest value that a share `q` of the delays does not exceed, within 0.8 %; zero when
+    /// nothing was counted.
     pub fn quantile_ms(&self, q: f64) -> f64 {
         if self.count == 0 {
             return 0.0;
@@ -114,12 +114,12 @@ impl Distribution {
         (self.micros.median_equivalent(micros) as f64 * 1e-3).min(self.max_ms())
     }
 
-    /// The exact maximum.
+    /// Returns the exact maximum.
     pub fn max_ms(&self) -> f64 {
         self.max.as_millis_f64()
     }
 
-    /// In five numbers; none when nothing was counted.
+    /// Returns five numbers that describe the distribution, or `None` if nothing was counted.
     pub fn summary(&self) -> Option<Summary> {
         (self.count > 0).then(|| Summary {
             mean: self.mean_ms(),

@@ -34,7 +34,7 @@ pub struct Game {
 }
 
 impl Game {
-    /// A game that has not started.
+    /// Returns a game that has not started.
     pub fn new(config: Config) -> Self {
         Game {
             config,

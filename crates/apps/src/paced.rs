@@ -31,12 +31,12 @@ pub struct Paced {
 }
 
 impl Paced {
-    /// Payload at `rate` throughout.
+    /// Returns the payload at `rate` throughout.
     pub fn constant(rate: Rate, mss: Bytes) -> Self {
         Paced::new(Some(rate), None, mss)
     }
 
-    /// Periods of sending and of silence.
+    /// Returns an application that sends and is silent in turns.
     pub fn on_off(periods: OnOff, mss: Bytes) -> Self {
         Paced::new(periods.rate, Some(periods), mss)
     }

@@ -26,7 +26,7 @@ pub struct RequestResponse {
 }
 
 impl RequestResponse {
-    /// A client that has not asked yet.
+    /// Returns a client that has not asked yet.
     pub fn new(config: Config, mss: Bytes) -> Self {
         RequestResponse {
             requester: Requester::new(config.request, mss),

@@ -30,7 +30,7 @@ pub struct ArrivalProcess {
 }
 
 impl ArrivalProcess {
-    /// A process that has not started.
+    /// Returns a process that has not started.
     pub fn new(law: ShortFlows) -> Self {
         ArrivalProcess { law, next_at: Time::MAX, started: 0, completed: 0, times: Distribution::default() }
     }
@@ -50,19 +50,19 @@ impl ArrivalProcess {
         self.next_at = Time::MAX;
     }
 
-    /// When the next connection arrives; [`Time::MAX`] for never.
+    /// Returns when the next connection arrives; [`Time::MAX`] for never.
     #[inline]
     pub fn next_at(&self) -> Time {
         self.next_at
     }
 
-    /// Connections that have arrived.
+    /// Returns the connections that have arrived.
     pub fn started(&self) -> u32 {
         self.started
     }
 
-    /// A connection arrives: how many bytes it carries. To be called once [`ArrivalProcess::next_at`] has
-    /// come, which is the arrival after this one from then on.
+    /// Lets a connection arrive, and returns how many bytes it carries. To be called once
+    /// [`ArrivalProcess::next_at`] has come, which is the arrival after this one from then on.
     pub fn arrive(&mut self, random: &mut Random) -> Bytes {
         let size = match self.law.size {
             SizeLaw::Fixed(size) => size,

@@ -26,7 +26,7 @@ pub struct Datagram {
 /// A flow in the hands of its application, at a moment: one ordered, reliable stream forward, and messages
 /// both ways.
 pub trait Socket {
-    /// The moment.
+    /// Returns the moment.
     fn now(&self) -> Time;
 
     /// Asks for `size` more bytes of payload to be sent; [`ENDLESS`] for always more.
@@ -35,19 +35,19 @@ pub trait Socket {
     /// Says that nothing more will be written. A host whose connections never end need not act on it.
     fn finish(&mut self) {}
 
-    /// Payload that was written and has never been sent.
+    /// Returns the payload that was written and has never been sent.
     fn unsent(&self) -> Bytes;
 
     /// Forgets what was never sent.
     fn discard_unsent(&mut self);
 
-    /// Payload that arrived at the other end with nothing missing before it.
+    /// Returns the payload that arrived at the other end with nothing missing before it.
     fn delivered(&self) -> Bytes;
 
-    /// How fast the controller lets the flow send; `None` until the RTT is known.
+    /// Returns how fast the controller lets the flow send; `None` until the RTT is known.
     fn rate(&self) -> Option<Rate>;
 
-    /// The flow's stream of random numbers.
+    /// Returns the flow's stream of random numbers.
     fn random(&mut self) -> &mut Random;
 
     /// Sends a message beside the stream: no controller paces it, nobody sends it again.

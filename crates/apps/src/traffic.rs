@@ -124,7 +124,7 @@ pub struct Call {
 }
 
 impl SizeLaw {
-    /// Mean size in bytes.
+    /// Returns the mean size in bytes.
     pub fn mean(&self) -> Bytes {
         match *self {
             SizeLaw::Fixed(size) => size,
@@ -134,7 +134,7 @@ impl SizeLaw {
 }
 
 impl ShortFlows {
-    /// Mean arrivals per second.
+    /// Returns the mean arrivals per second.
     pub fn per_second(&self) -> f64 {
         match self.arrivals {
             Arrivals::PerSecond(rate) => rate,

@@ -75,7 +75,7 @@ pub struct Video {
 }
 
 impl Video {
-    /// A player that has not started.
+    /// Returns a player that has not started.
     pub fn new(config: Config, mss: Bytes) -> Self {
         Video {
             config,

@@ -324,7 +324,7 @@ pub(crate) fn out_of_range(text: &str, valid: &str) -> String {
     format!("`{text}` is out of range: valid is {valid}")
 }
 
-/// A time above zero.
+/// Returns a time above zero.
 pub fn positive_time(text: &str) -> Result<Duration, String> {
     let time: Duration = human(text)?;
     if time.is_zero() {
@@ -334,20 +334,20 @@ pub fn positive_time(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// A delay on the way, which the delay line bounds.
+/// Returns a delay on the way, which the delay line bounds.
 pub fn delay(text: &str) -> Result<Duration, String> {
     let delay = human(text)?;
     delay::Config::new(delay::Values { delay }).map(|config| config.delay).map_err(|error| error.to_string())
 }
 
-/// A probability.
+/// Returns a probability.
 pub fn probability(text: &str) -> Result<f64, String> {
     const VALID: &str = "a number from 0 to 1, such as `0.01`";
     let probability: f64 = text.parse().map_err(|_| format!("`{text}` is not {VALID}"))?;
     if (0.0..=1.0).contains(&probability) { Ok(probability) } else { Err(out_of_range(text, VALID)) }
 }
 
-/// Whole seconds above zero: what iperf3 counts.
+/// Returns the whole seconds above zero: what iperf3 counts.
 pub fn positive_seconds(text: &str) -> Result<Duration, String> {
     let time = positive_time(text)?;
     if time.as_nanos().is_multiple_of(1_000_000_000) {
@@ -362,7 +362,7 @@ pub(crate) fn positive_rate(text: &str) -> Result<Rate, String> {
     if rate.bps() == 0 { Err(out_of_range(text, "any rate above 0, such as `12Mbps`")) } else { Ok(rate) }
 }
 
-/// A buffer above zero.
+/// Returns a buffer above zero.
 pub fn positive_buffer(text: &str) -> Result<Limit, String> {
     let limit: Limit = human(text)?;
     match limit {
@@ -388,7 +388,7 @@ pub(crate) fn count(text: &str) -> Result<u32, String> {
     if (1..=10_000).contains(&count) { Ok(count) } else { Err(out_of_range(text, VALID)) }
 }
 
-/// A whole number.
+/// Returns a whole number.
 pub fn seed(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| format!("`{text}` is not a whole number from 0 to {}", u64::MAX))
 }

@@ -89,7 +89,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// Whether it makes files where `--out` or `--log` says.
+    /// Returns whether it makes files where `--out` or `--log` says.
     pub fn writes_files(&self) -> bool {
         let out = match self {
             Command::Compare(arguments) => &arguments.out,

@@ -23,7 +23,8 @@ use crate::folder::Folder;
 use crate::scratch::Scratch;
 use crate::{quinn_hosts, text};
 
-/// Who the hosts are, by what was asked for: kernel TCP, or QUIC by this very program ([`quinn_hosts`]).
+/// Returns who the hosts are, by what was asked for: kernel TCP, or QUIC by this very program
+/// ([`quinn_hosts`]).
 pub fn hosts(host: HostName) -> Result<Hosts, Failure> {
     match host {
         HostName::Tcp | HostName::Quic => Ok(Hosts::Kernel),

@@ -21,13 +21,13 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// The input was wrong.
+    /// Returns the failure of a command whose input is wrong.
     pub fn input(message: impl fmt::Display) -> Self {
         Failure { code: 2, message: line(&message.to_string()) }
     }
 
-    /// An output could not be written. A full disk, a quota or a fault of the device is nothing that the user
-    /// gave: it is a run that failed.
+    /// Returns the failure of a command that could not write an output. A full disk, a quota or a fault of
+    /// the device is nothing that the user gave: it is a run that failed.
     pub fn output(error: &io::Error, message: impl fmt::Display) -> Self {
         let run_failed = matches!(
             error.kind(),
@@ -39,7 +39,7 @@ impl Failure {
         if run_failed { Failure::run(message) } else { Failure::input(message) }
     }
 
-    /// A check or a run failed.
+    /// Returns the failure of a check or a run.
     pub fn run(message: impl fmt::Display) -> Self {
         Failure { code: 1, message: line(&message.to_string()) }
     }

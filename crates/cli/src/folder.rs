@@ -86,7 +86,7 @@ impl Folder {
         fs::write(path, contents).map_err(|error| refuse(&self.target, &error))
     }
 
-    /// Where to write a file of that name.
+    /// Returns where to write a file of that name.
     pub fn path(&self, name: &str) -> Result<PathBuf, Failure> {
         let _user = AsInvoker::begin();
         let path = self.contents.join(name);
@@ -140,7 +140,7 @@ pub(crate) fn clear_abandoned(place: &Path, name: &str) {
         let file = entry.file_name();
         let random = file.to_str().and_then(|file| file.strip_prefix(&start)?.strip_suffix(end));
         let ours = random.is_some_and(|r| r.len() == 32 && r.bytes().all(|byte| byte.is_ascii_hexdigit()));
-        // Links are nobody's work of ours; what is not the user's own cannot be removed, and stays.
+        // The program makes no symbolic links. What belongs to another user cannot be removed, and stays.
         if !ours
             || entry.file_type().is_ok_and(|kind| kind.is_symlink())
             || !system::is_abandoned(&entry.path())
@@ -207,12 +207,12 @@ pub fn clean_up() {
 /// What else an interrupt has to take down.
 static AT_INTERRUPT: Mutex<Option<Box<dyn FnOnce() + Send>>> = Mutex::new(None);
 
-/// Has an interrupt do this before the process ends; in place of what was asked for before.
+/// Replaces the action of the interrupt handler: `act` runs before the process exits.
 pub fn at_interrupt(act: impl FnOnce() + Send + 'static) {
     *AT_INTERRUPT.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(Box::new(act));
 }
 
-/// From now on an interrupt leaves nothing half-written behind.
+/// Installs the interrupt handler, which removes unfinished output and runs the action of [`at_interrupt`].
 pub fn clean_up_on_interrupt() {
     // A second handler would be refused; there is none.
     let _ = ctrlc::set_handler(|| {

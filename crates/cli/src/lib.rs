@@ -62,8 +62,8 @@ use command_line::Command;
 use failure::Failure;
 use system::AsInvoker;
 
-/// The whole command, with the algorithms of `registry`: a program that adds its own to the standard ones has
-/// them in every command that takes a name.
+/// Returns the whole command, with the algorithms of `registry`: a program that adds its own to the standard
+/// ones has them in every command that takes a name.
 ///
 /// ```no_run
 /// use std::process::ExitCode;

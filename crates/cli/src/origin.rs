@@ -9,7 +9,7 @@ pub const GIT: Option<&str> = option_env!("BRAKELIGHT_GIT");
 /// The version, and the commit where known.
 pub const VERSION: &str = env!("BRAKELIGHT_VERSION");
 
-/// This program, this command line, this machine.
+/// Returns this program, this command line, this machine.
 pub fn origin(seed: u64) -> Origin {
     Origin {
         git: GIT.map(str::to_string),

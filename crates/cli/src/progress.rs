@@ -13,7 +13,7 @@ use crate::text;
 pub struct Bar(Mutex<Option<ProgressBar>>);
 
 impl Bar {
-    /// `steps` of work, called `what`.
+    /// Returns `steps` of work, called `what`.
     pub fn new(what: &str, steps: usize) -> Self {
         let bar = Bar::default();
         bar.begin(what, steps);

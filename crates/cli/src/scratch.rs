@@ -34,7 +34,7 @@ impl Scratch {
         Ok(Scratch(folder))
     }
 
-    /// Where it is.
+    /// Returns where it is.
     pub fn path(&self) -> &Path {
         &self.0
     }

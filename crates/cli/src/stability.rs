@@ -116,7 +116,7 @@ pub fn eta(text: &str) -> Result<f64, String> {
     eta.ok_or_else(|| format!("`{text}` is not {VALID}"))
 }
 
-/// The longest propagation delay that leaves something to see in a run.
+/// Returns the longest propagation delay that leaves something to see in a run.
 pub fn rtt(text: &str) -> Result<Duration, String> {
     let time = positive_time(text)?;
     if (Duration::from_millis(1)..=Duration::from_secs(2)).contains(&time) {

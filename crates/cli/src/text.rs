@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::visible::is_obeyed;
 pub use crate::visible::{line, visible};
 
-/// Standard output as it is.
+/// Returns the standard output as it is.
 pub fn standard_output() -> Screen {
     let terminal = io::stdout().is_terminal();
     let pipe = Screen::default();

@@ -2,17 +2,17 @@
 
 use std::borrow::Cow;
 
-/// Whether a terminal would obey `c` instead of printing it where it stands: control characters except line
-/// feed and tab, and Unicode's invisible characters, among them those that reorder a line (UAX #9) and the
-/// tags.
+/// Returns whether a terminal would obey `c` instead of printing it where it stands: control characters
+/// except line feed and tab, and Unicode's invisible characters, among them those that reorder a line
+/// (UAX #9) and the tags.
 pub fn is_obeyed(c: char) -> bool {
     let invisible = matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
         | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}');
     invisible || (c.is_control() && c != '\n' && c != '\t')
 }
 
-/// `text` with every character that a terminal would obey replaced by U+FFFD. Names in files, messages of
-/// peers and what errors quote are other people's text: all that is printed passes through here.
+/// Returns `text` with every character that a terminal would obey replaced by U+FFFD. Names in files,
+/// messages of peers and what errors quote are other people's text: all that is printed passes through here.
 pub fn visible(text: &str) -> Cow<'_, str> {
     if text.contains(is_obeyed) {
         text.chars().map(|c| if is_obeyed(c) { char::REPLACEMENT_CHARACTER } else { c }).collect()

@@ -9,7 +9,7 @@ use serde_json::json;
 use support::browser::{self, Browser};
 use support::{Scratch, ok};
 
-/// Starts a browser, or says why there is none.
+/// Starts a browser, or prints why none can be started.
 fn browser() -> Option<Browser> {
     let program = browser::find();
     if program.is_none() {

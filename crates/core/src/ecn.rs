@@ -18,7 +18,7 @@ pub enum Ecn {
 }
 
 impl Ecn {
-    /// The codepoint of the two low bits of `bits`.
+    /// Returns the codepoint of the two low bits of `bits`.
     pub const fn from_bits(bits: u8) -> Ecn {
         match bits & 0b11 {
             0b00 => Ecn::NotEct,
@@ -28,7 +28,7 @@ impl Ecn {
         }
     }
 
-    /// Whether a router may mark instead of drop.
+    /// Returns whether a router may mark instead of drop.
     pub const fn is_capable(self) -> bool {
         !matches!(self, Ecn::NotEct)
     }
@@ -85,7 +85,7 @@ pub enum Mark {
 }
 
 impl Encoding {
-    /// The codepoint a sender of this encoding puts on its data.
+    /// Returns the codepoint a sender of this encoding puts on its data.
     pub const fn sent(self) -> Ecn {
         match self {
             Encoding::None | Encoding::Explicit => Ecn::NotEct,
@@ -94,7 +94,8 @@ impl Encoding {
         }
     }
 
-    /// What `ecn` on an arriving packet says in this encoding. BMCC reads more than a mark: see its receiver.
+    /// Returns what `ecn` on an arriving packet says in this encoding. BMCC reads more than a mark: see its
+    /// receiver.
     pub const fn mark(self, ecn: Ecn) -> Mark {
         match (self, ecn) {
             (Encoding::Abc, Ecn::Ect1) | (Encoding::AbcProxied, Ecn::Ect1 | Ecn::Ect0) => Mark::Accelerate,

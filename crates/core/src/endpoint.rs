@@ -11,10 +11,10 @@ pub trait Endpoint<P> {
     /// Takes a packet that arrived at `now`.
     fn accept(&mut self, now: Time, packet: P);
 
-    /// The next packet to send at `now`, after acting on every deadline due by `now`.
+    /// Returns the next packet to send at `now`, after acting on every deadline due by `now`.
     fn poll_transmit(&mut self, now: Time) -> Option<P>;
 
-    /// When this endpoint must be polled next, if nothing arrives before.
+    /// Returns when this endpoint must be polled next, if nothing arrives before.
     fn next_wakeup(&self) -> Option<Time>;
 
     /// A packet of this endpoint left the world without arriving. It learns nothing from this: it only lets

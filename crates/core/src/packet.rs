@@ -18,7 +18,7 @@ impl PacketId {
     /// below it.
     pub const FIRST_COPY: u64 = 1 << 63;
 
-    /// Whether a path element made the packet out of another.
+    /// Returns whether a path element made the packet out of another.
     pub const fn is_copy(self) -> bool {
         self.0 >= Self::FIRST_COPY
     }
@@ -39,48 +39,48 @@ pub enum Direction {
 
 /// A packet as queues and path elements see it.
 pub trait Packet {
-    /// Its identity.
+    /// Returns its identity.
     fn id(&self) -> PacketId;
-    /// Its flow.
+    /// Returns its flow.
     fn flow(&self) -> FlowId;
-    /// Its size at the IP layer, in bytes.
+    /// Returns its size at the IP layer, in bytes.
     fn size(&self) -> u32;
-    /// Its ECN field.
+    /// Returns its ECN field.
     fn ecn(&self) -> Ecn;
     /// Rewrites its ECN field.
     fn set_ecn(&mut self, ecn: Ecn);
-    /// What its flow means by its ECN field. Real packets do not say: an emulator answers from its
+    /// Returns what its flow means by its ECN field. Real packets do not say: an emulator answers from its
     /// configuration.
     fn encoding(&self) -> Encoding;
-    /// When its sender sent it, where known.
+    /// Returns when its sender sent it, where known.
     fn sent_at(&self) -> Option<Time> {
         None
     }
-    /// The explicit header it carries.
+    /// Returns the explicit header it carries.
     fn header(&self) -> Header {
         Header::None
     }
     /// Rewrites the explicit header.
     fn set_header(&mut self, _header: Header) {}
-    /// What a tunnel has put around it.
+    /// Returns what a tunnel has put around it.
     fn tunnel(&self) -> Option<Tunnel> {
         None
     }
     /// Puts an outer header around it, or takes that off: [`size`](Self::size) is then that of both, and the
     /// ECN field the outer one's, which starts as a copy. A packet that cannot be carried stays as it is.
     fn set_tunnel(&mut self, _tunnel: Option<Tunnel>) {}
-    /// Whether it carries an acknowledgement and nothing else, where that can be told.
+    /// Returns whether it carries an acknowledgement and nothing else, where that can be told.
     fn is_ack(&self) -> bool {
         false
     }
-    /// 16 bits that differ from packet to packet: the IPv4 identification, or a hash of the payload.
+    /// Returns 16 bits that differ from packet to packet: the IPv4 identification, or a hash of the payload.
     fn hash16(&self) -> u16 {
         self.id().0 as u16
     }
 }
 
-/// 16 bits of `bytes`, for packets that bring no counter of their own: routers and receivers of BMCC must
-/// agree on them, so all use this. Every bit of the result depends on every byte.
+/// Returns 16 bits of `bytes`, for packets that bring no counter of their own: routers and receivers of BMCC
+/// must agree on them, so all use this. Every bit of the result depends on every byte.
 pub fn payload_hash16(bytes: &[u8]) -> u16 {
     // SplitMix64's finalizer over words of eight bytes, the length first so that zeros at the end count.
     let mut hash = bytes.len() as u64;
@@ -103,7 +103,7 @@ impl Tunnel {
     /// The largest outer header, in bytes.
     pub const MOST: u32 = 124;
 
-    /// An outer header of `overhead` bytes, rounded up to whole words of four and cut at
+    /// Returns an outer header of `overhead` bytes, rounded up to whole words of four and cut at
     /// [`MOST`](Self::MOST), around a packet with this ECN field.
     pub const fn new(inner: Ecn, overhead: u32) -> Self {
         let words = if overhead > Self::MOST { Self::MOST / 4 } else { overhead.div_ceil(4) };
@@ -113,12 +113,12 @@ impl Tunnel {
         }
     }
 
-    /// The ECN field of the packet inside.
+    /// Returns the ECN field of the packet inside.
     pub const fn inner(self) -> Ecn {
         Ecn::from_bits(self.0.get() >> 5)
     }
 
-    /// Bytes of the outer header.
+    /// Returns the bytes of the outer header.
     pub const fn overhead(self) -> u32 {
         4 * (self.0.get() & 0x1f) as u32
     }
@@ -128,7 +128,7 @@ impl Tunnel {
 /// simulation or an emulator sends along its paths is of this kind; it owns all that it holds, so that it can
 /// be put [behind a pointer](BoxedPacket).
 pub trait Duplicate: Packet + Clone + Send + Sync + 'static {
-    /// The same packet under another identity.
+    /// Returns the same packet under another identity.
     fn duplicate(&self, id: PacketId) -> Self;
 }
 
@@ -179,7 +179,7 @@ pub enum HeaderKind {
 }
 
 impl Header {
-    /// Which of the headers that routers write to it is, if it is one.
+    /// Returns which of the headers that routers write to it is, if it is one.
     pub const fn kind(self) -> Option<HeaderKind> {
         match self {
             Header::Xcp { .. } => Some(HeaderKind::Xcp),

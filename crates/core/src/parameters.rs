@@ -139,19 +139,19 @@ impl core::error::Error for ParameterError {}
 
 /// A type that a parameter can have.
 pub trait Value: Sized + PartialEq {
-    /// The unit, or the choices.
+    /// Returns the unit, or the choices.
     fn unit() -> String;
     /// Reads the human spelling; the error says what would have been valid.
     fn parse(text: &str) -> Result<Self, String>;
-    /// The human spelling.
+    /// Returns the human spelling.
     fn show(&self) -> String;
 }
 
 /// A set of valid values.
 pub trait Domain<T> {
-    /// Whether `value` is valid.
+    /// Returns whether `value` is valid.
     fn admits(&self, value: &T) -> bool;
-    /// The set in words.
+    /// Returns the set in words.
     fn describe(&self) -> String;
 }
 
@@ -196,19 +196,19 @@ impl<T, D: Domain<T>> Domain<Option<T>> for OrNone<D> {
 
 /// A configuration struct built by [`parameters!`](crate::parameters!).
 pub trait Parameters: Default + Clone {
-    /// The configuration with `options` applied in order, if all are valid and the result is.
+    /// Returns the configuration with `options` applied in order, if all are valid and the result is.
     fn with_options<'a>(
         self,
         options: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) -> Result<Self, ParameterError>;
 
-    /// Every field, for people.
+    /// Returns every field, for people.
     fn describe() -> alloc::vec::Vec<Parameter>;
 
     /// Returns every field by name with its value in canonical form: equal settings read the same.
     fn settings(&self) -> OptionValues;
 
-    /// The defaults with `options` applied in order.
+    /// Returns the defaults with `options` applied in order.
     fn from_options<'a>(
         options: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) -> Result<Self, ParameterError> {
@@ -272,7 +272,7 @@ macro_rules! parameters {
         }
 
         impl $Name {
-            /// The configuration with these values.
+            /// Returns the configuration with these values.
             ///
             /// # Errors
             /// The first value that is outside its range, or two that contradict each other.

@@ -11,7 +11,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 pub struct Random(Xoshiro256PlusPlus);
 
 impl Random {
-    /// The stream of the component called `name` in the run seeded with `seed`.
+    /// Returns the stream of the component called `name` in the run seeded with `seed`.
     pub fn stream(seed: u64, name: &str) -> Self {
         // FNV-1a over the name, then the generator's own SplitMix64 expansion of the sum.
         let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
@@ -20,27 +20,27 @@ impl Random {
         Random(Xoshiro256PlusPlus::seed_from_u64(hash ^ seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
     }
 
-    /// 64 random bits.
+    /// Returns 64 random bits.
     pub fn bits(&mut self) -> u64 {
         self.0.next_u64()
     }
 
-    /// Uniform in [0, 1), with 53 random bits.
+    /// Returns a number uniform in [0, 1), with 53 random bits.
     pub fn uniform(&mut self) -> f64 {
         (self.bits() >> 11) as f64 * (1.0 / (1_u64 << 53) as f64)
     }
 
-    /// True with probability `p`.
+    /// Returns `true` with probability `p`.
     pub fn chance(&mut self, p: f64) -> bool {
         self.uniform() < p
     }
 
-    /// Exponential with mean 1.
+    /// Returns a sample of the exponential distribution with mean 1.
     pub fn exponential(&mut self) -> f64 {
         -libm::log(1.0 - self.uniform())
     }
 
-    /// Normal with mean 0 and variance 1 (Box-Muller, one of the pair).
+    /// Returns a sample of the normal distribution with mean 0 and variance 1 (Box-Muller, one of the pair).
     pub fn normal(&mut self) -> f64 {
         let radius = libm::sqrt(2.0 * self.exponential());
         radius * libm::cos(2.0 * core::f64::consts::PI * self.uniform())

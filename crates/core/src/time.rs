@@ -20,42 +20,42 @@ impl Time {
     /// Later than any event of any run.
     pub const MAX: Time = Time(u64::MAX);
 
-    /// The point `nanos` nanoseconds after the origin.
+    /// Returns the point `nanos` nanoseconds after the origin.
     pub const fn from_nanos(nanos: u64) -> Self {
         Time(nanos)
     }
 
-    /// The point `millis` milliseconds after the origin.
+    /// Returns the point `millis` milliseconds after the origin.
     pub const fn from_millis(millis: u64) -> Self {
         Time(millis * 1_000_000)
     }
 
-    /// The point `secs` seconds after the origin.
+    /// Returns the point `secs` seconds after the origin.
     pub const fn from_secs(secs: u64) -> Self {
         Time(secs * 1_000_000_000)
     }
 
-    /// Nanoseconds since the origin.
+    /// Returns the nanoseconds since the origin.
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
-    /// Seconds since the origin, for formulas.
+    /// Returns the seconds since the origin, for formulas.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 * 1e-9
     }
 
-    /// Time elapsed since `earlier`; zero when `earlier` is in fact later.
+    /// Returns the time elapsed since `earlier`; zero when `earlier` is in fact later.
     pub const fn since(self, earlier: Time) -> Duration {
         Duration(self.0.saturating_sub(earlier.0))
     }
 
-    /// The point `length` before this one, or the origin.
+    /// Returns the point `length` before this one, or the origin.
     pub const fn saturating_sub(self, length: Duration) -> Time {
         Time(self.0.saturating_sub(length.0))
     }
 
-    /// The point `length` after this one, or [`Time::MAX`].
+    /// Returns the point `length` after this one, or [`Time::MAX`].
     pub const fn saturating_add(self, length: Duration) -> Time {
         Time(self.0.saturating_add(length.0))
     }
@@ -67,44 +67,45 @@ impl Duration {
     /// Longer than any run.
     pub const MAX: Duration = Duration(u64::MAX);
 
-    /// A length of `nanos` nanoseconds.
+    /// Returns a length of `nanos` nanoseconds.
     pub const fn from_nanos(nanos: u64) -> Self {
         Duration(nanos)
     }
 
-    /// A length of `micros` microseconds.
+    /// Returns a length of `micros` microseconds.
     pub const fn from_micros(micros: u64) -> Self {
         Duration(micros * 1_000)
     }
 
-    /// A length of `millis` milliseconds.
+    /// Returns a length of `millis` milliseconds.
     pub const fn from_millis(millis: u64) -> Self {
         Duration(millis * 1_000_000)
     }
 
-    /// A length of `secs` seconds.
+    /// Returns a length of `secs` seconds.
     pub const fn from_secs(secs: u64) -> Self {
         Duration(secs * 1_000_000_000)
     }
 
-    /// The nearest length to `secs` seconds; negative and NaN give zero, overflow gives [`Duration::MAX`].
+    /// Returns the nearest length to `secs` seconds; negative and NaN give zero, overflow gives
+    /// [`Duration::MAX`].
     pub fn from_secs_f64(secs: f64) -> Self {
         // The `as` cast saturates, and sends NaN to zero.
         Duration(libm::round(secs * 1e9) as u64)
     }
 
-    /// Nanoseconds.
+    /// Returns the length in nanoseconds.
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
-    /// Whole microseconds, rounded down.
+    /// Returns the whole microseconds, rounded down.
     pub const fn as_micros(self) -> u64 {
         self.0 / 1_000
     }
 
-    /// How many whole periods of this length it holds: those that a periodic task which nothing woke is
-    /// behind by.
+    /// Returns how many whole periods of this length it holds: those that a periodic task which nothing woke
+    /// is behind by.
     ///
     /// # Panics
     /// If the period is zero.
@@ -112,27 +113,27 @@ impl Duration {
         self.0 / period.0
     }
 
-    /// Seconds, for formulas.
+    /// Returns the seconds, for formulas.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 * 1e-9
     }
 
-    /// Milliseconds, for people.
+    /// Returns the milliseconds, for people.
     pub fn as_millis_f64(self) -> f64 {
         self.0 as f64 * 1e-6
     }
 
-    /// Whether this is no time at all.
+    /// Returns whether this is no time at all.
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }
 
-    /// The difference, or zero.
+    /// Returns the difference, or zero.
     pub const fn saturating_sub(self, other: Duration) -> Duration {
         Duration(self.0.saturating_sub(other.0))
     }
 
-    /// This length times a non-negative factor.
+    /// Returns this length times a non-negative factor.
     pub fn mul_f64(self, factor: f64) -> Duration {
         Duration(libm::round(self.0 as f64 * factor) as u64)
     }

@@ -41,17 +41,17 @@ impl Bytes {
     /// Nothing.
     pub const ZERO: Bytes = Bytes(0);
 
-    /// The difference, or zero.
+    /// Returns the difference, or zero.
     pub const fn saturating_sub(self, other: Bytes) -> Bytes {
         Bytes(self.0.saturating_sub(other.0))
     }
 
-    /// The number of bytes, for formulas.
+    /// Returns the number of bytes, for formulas.
     pub const fn as_f64(self) -> f64 {
         self.0 as f64
     }
 
-    /// The number of bits.
+    /// Returns the number of bits.
     pub const fn bits(self) -> u64 {
         self.0 * 8
     }
@@ -61,23 +61,23 @@ impl Rate {
     /// No traffic.
     pub const ZERO: Rate = Rate(0);
 
-    /// A rate of `bps` bits per second.
+    /// Returns a rate of `bps` bits per second.
     pub const fn from_bps(bps: u64) -> Self {
         Rate(bps)
     }
 
-    /// A rate of `mbps` megabits per second.
+    /// Returns a rate of `mbps` megabits per second.
     pub const fn from_mbps(mbps: u64) -> Self {
         Rate(mbps * 1_000_000)
     }
 
-    /// The nearest rate to `bps` bits per second; negative and NaN give zero.
+    /// Returns the nearest rate to `bps` bits per second; negative and NaN give zero.
     pub fn from_bps_f64(bps: f64) -> Self {
         // The cast saturates, and sends NaN and what is below zero to zero.
         Rate((bps + 0.5) as u64)
     }
 
-    /// The rate that carries `bytes` in `time`; zero when `time` is zero.
+    /// Returns the rate that carries `bytes` in `time`; zero when `time` is zero.
     pub fn over(bytes: Bytes, time: Duration) -> Self {
         if time.is_zero() {
             return Rate::ZERO;
@@ -85,22 +85,23 @@ impl Rate {
         Rate::from_bps_f64(bytes.as_f64() * 8.0 / time.as_secs_f64())
     }
 
-    /// Bits per second.
+    /// Returns the bits per second.
     pub const fn bps(self) -> u64 {
         self.0
     }
 
-    /// Bits per second, for formulas.
+    /// Returns the bits per second, for formulas.
     pub const fn as_bps_f64(self) -> f64 {
         self.0 as f64
     }
 
-    /// Megabits per second, for people.
+    /// Returns the megabits per second, for people.
     pub fn as_mbps_f64(self) -> f64 {
         self.0 as f64 * 1e-6
     }
 
-    /// Time to send `bytes` at this rate, rounded to the nearest nanosecond; [`Duration::MAX`] at rate zero.
+    /// Returns the time to send `bytes` at this rate, rounded to the nearest nanosecond; [`Duration::MAX`] at
+    /// rate zero.
     pub fn time_for(self, bytes: Bytes) -> Duration {
         if self.0 == 0 {
             return Duration::MAX;
@@ -113,12 +114,12 @@ impl Rate {
         }
     }
 
-    /// Bytes carried in `time` at this rate, rounded down.
+    /// Returns the bytes carried in `time` at this rate, rounded down.
     pub fn bytes_in(self, time: Duration) -> Bytes {
         Bytes((self.0 as u128 * time.as_nanos() as u128 / 8_000_000_000) as u64)
     }
 
-    /// This rate times a non-negative factor.
+    /// Returns this rate times a non-negative factor.
     pub fn mul_f64(self, factor: f64) -> Rate {
         Rate::from_bps_f64(self.0 as f64 * factor)
     }

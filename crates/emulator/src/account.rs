@@ -18,8 +18,8 @@ pub struct Account {
 }
 
 impl Account {
-    /// The user who called sudo. `None` unless the emulator runs as root and sudo's variables name another
-    /// user.
+    /// Returns the user who called sudo. `None` unless the emulator runs as root and sudo's variables name
+    /// another user.
     pub fn invoking() -> Option<Self> {
         if !Uid::effective().is_root() {
             return None;

@@ -37,22 +37,22 @@ impl Addresses {
         free(&used, v6).ok_or_else(|| io::Error::other("no subnet of 100.64.0.0/14 is free here"))
     }
 
-    /// The outer side, in IPv4: `$BRAKELIGHT_HOST`.
+    /// Returns the outer side, in IPv4: `$BRAKELIGHT_HOST`.
     pub fn outer(&self) -> Ipv4Addr {
         v4(self.subnet, 1)
     }
 
-    /// The inner side, in IPv4.
+    /// Returns the inner side, in IPv4.
     pub fn inner(&self) -> Ipv4Addr {
         v4(self.subnet, 2)
     }
 
-    /// The outer side, in IPv6: `$BRAKELIGHT_HOST6`.
+    /// Returns the outer side, in IPv6: `$BRAKELIGHT_HOST6`.
     pub fn outer6(&self) -> Option<Ipv6Addr> {
         self.v6.then(|| v6(self.subnet, 1))
     }
 
-    /// The inner side, in IPv6.
+    /// Returns the inner side, in IPv6.
     pub fn inner6(&self) -> Option<Ipv6Addr> {
         self.v6.then(|| v6(self.subnet, 2))
     }

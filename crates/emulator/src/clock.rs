@@ -32,13 +32,13 @@ impl Epoch {
         Epoch { origin: monotonic() }
     }
 
-    /// The time that has passed.
+    /// Returns the time that has passed.
     #[inline]
     pub fn now(self) -> Time {
         Time::from_nanos(monotonic().saturating_sub(self.origin))
     }
 
-    /// Nanoseconds of CLOCK_MONOTONIC at time zero, for comparison with other processes' clocks.
+    /// Returns the nanoseconds of CLOCK_MONOTONIC at time zero, for comparison with other processes' clocks.
     pub fn origin_nanos(self) -> u64 {
         self.origin
     }
@@ -49,7 +49,7 @@ impl Epoch {
 pub struct Stop(EventFd);
 
 impl Stop {
-    /// A flag that is not set.
+    /// Returns a flag that is not set.
     pub fn new() -> Result<Self, nix::Error> {
         EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK).map(Stop)
     }
@@ -124,7 +124,7 @@ impl Lateness {
     /// The largest recorded lateness, nanoseconds; larger values count as this.
     const MOST: u64 = 100_000_000_000;
 
-    /// An empty histogram. Values are kept to three significant digits.
+    /// Returns an empty histogram. Values are kept to three significant digits.
     pub fn new() -> Self {
         let histogram = Histogram::new_with_max(Self::MOST, 3).expect("three digits up to 100 s are valid");
         Lateness { histogram }
@@ -141,23 +141,23 @@ impl Lateness {
         self.histogram.add(&other.histogram).expect("all have the same limits");
     }
 
-    /// How many were counted.
+    /// Returns how many were counted.
     pub fn count(&self) -> u64 {
         self.histogram.len()
     }
 
-    /// The lateness that a share `quantile` (0 to 1) of the deliveries did not exceed; zero if there were
-    /// none.
+    /// Returns the lateness that a share `quantile` (0 to 1) of the deliveries did not exceed; zero if there
+    /// were none.
     pub fn quantile(&self, quantile: f64) -> Duration {
         Duration::from_nanos(self.histogram.value_at_quantile(quantile))
     }
 
-    /// The latest.
+    /// Returns the latest.
     pub fn max(&self) -> Duration {
         Duration::from_nanos(self.histogram.max())
     }
 
-    /// Share of deliveries, 0 to 1, that were later than `limit`.
+    /// Returns the share of deliveries, 0 to 1, that were later than `limit`.
     pub fn share_above(&self, limit: Duration) -> f64 {
         if self.histogram.is_empty() {
             return 0.0;

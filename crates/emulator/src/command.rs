@@ -163,7 +163,7 @@ impl Namespaces {
         if namespaces.devices.is_none() { Err(NamespaceError::Gone.into()) } else { Ok(namespaces) }
     }
 
-    /// The addresses of both sides.
+    /// Returns the addresses of both sides.
     pub fn addresses(&self) -> Addresses {
         self.addresses
     }
@@ -203,8 +203,8 @@ impl Namespaces {
         }
     }
 
-    /// A handle that ends everything from another thread: [`wait_for_the_end`](Self::wait_for_the_end) then
-    /// returns [`NamespaceError::Gone`].
+    /// Returns a handle that ends everything from another thread:
+    /// [`wait_for_the_end`](Self::wait_for_the_end) then returns [`NamespaceError::Gone`].
     pub fn ender(&self) -> io::Result<Ender> {
         Ok(Ender(self.channel().try_clone()?))
     }
@@ -261,7 +261,7 @@ impl Namespaces {
         }
     }
 
-    /// The exit code of a program that has ended by now.
+    /// Returns the exit code of a program that has ended by now.
     pub fn ended(&self, program: ProgramId) -> Option<i32> {
         self.ended.get(&program.0).copied()
     }
@@ -355,7 +355,7 @@ impl Ender {
     }
 }
 
-/// Whether an executable of that name exists: as a path if the name has a `/`, otherwise in `PATH`.
+/// Returns whether an executable of that name exists: as a path if the name has a `/`, otherwise in `PATH`.
 pub fn exists(name: &OsStr) -> bool {
     let executable =
         |path: &Path| path.is_file() && nix::unistd::access(path, nix::unistd::AccessFlags::X_OK).is_ok();

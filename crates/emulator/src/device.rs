@@ -120,45 +120,46 @@ impl Port {
         Ok(Port { fd, name: name.to_string(), head: HEAD, mtu: settings.mtu as usize })
     }
 
-    /// A port over `fd`, such as one end of a socket pair. Reads and writes must be whole packets and must
-    /// not block.
+    /// Returns a port over `fd`, such as one end of a socket pair. Reads and writes must be whole packets and
+    /// must not block.
     pub fn over(fd: OwnedFd, name: &str, mtu: u32) -> Self {
         Port { fd, name: name.to_string(), head: 0, mtu: mtu as usize }
     }
 
-    /// A port over the descriptor `fd` of a TUN device that [`tun`](Self::tun) created, possibly in another
-    /// process.
+    /// Returns a port over the descriptor `fd` of a TUN device that [`tun`](Self::tun) created, possibly in
+    /// another process.
     pub fn of_tun(fd: OwnedFd, name: &str, mtu: u32) -> Self {
         Port { fd, name: name.to_string(), head: HEAD, mtu: mtu as usize }
     }
 
-    /// A port over a packet socket at the other end of an interface. It reads and writes Ethernet frames.
+    /// Returns a port over a packet socket at the other end of an interface. It reads and writes Ethernet
+    /// frames.
     pub fn of_frames(fd: OwnedFd, name: &str, mtu: u32) -> Self {
         Port { fd, name: name.to_string(), head: ETHERNET, mtu: mtu as usize }
     }
 
-    /// Whether a buffer may hold the data of many packets, as the virtio header before it says.
+    /// Returns whether a buffer may hold the data of many packets, as the virtio header before it says.
     pub fn uncut(&self) -> bool {
         self.head == HEAD
     }
 
-    /// The descriptor, to be passed to another process.
+    /// Returns the descriptor, to be passed to another process.
     pub fn into_fd(self) -> OwnedFd {
         self.fd
     }
 
-    /// The interface.
+    /// Returns the interface.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Bytes before each packet, which are passed on unchanged. Both ends of a path must have the same
-    /// number.
+    /// Returns the bytes before each packet, which are passed on unchanged. Both ends of a path must have the
+    /// same number.
     pub fn head(&self) -> usize {
         self.head
     }
 
-    /// The largest packet: bytes at the IP layer.
+    /// Returns the largest packet: bytes at the IP layer.
     pub fn mtu(&self) -> usize {
         self.mtu
     }
@@ -182,9 +183,9 @@ impl Port {
         writev(&self.fd, pieces).map(drop)
     }
 
-    /// Packets that the kernel dropped because its queue for us was full. `None` if that is unknown: for a
-    /// port that is neither a TUN device nor a packet socket, and for a device in a namespace that may not be
-    /// entered.
+    /// Returns the packets that the kernel dropped because its queue for us was full. `None` if that is
+    /// unknown: for a port that is neither a TUN device nor a packet socket, and for a device in a namespace
+    /// that may not be entered.
     ///
     /// For a TUN device this starts a process that enters the device's namespace; for a socket it resets the
     /// count. Call it once, at the end of a run.

@@ -165,7 +165,7 @@ impl Facts {
         }
     }
 
-    /// Whether every packet is accounted for.
+    /// Returns whether every packet is accounted for.
     pub fn conserved(&self) -> bool {
         let out = self.written + self.dropped + self.inside + self.malformed + self.overrun + self.refused;
         self.read + self.made == out

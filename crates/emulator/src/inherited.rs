@@ -34,8 +34,8 @@ pub(crate) fn keep(descriptor: RawFd) -> io::Result<()> {
     Ok(())
 }
 
-/// The sockets that this process inherited, in the order in which their ports were asked for. None if it was
-/// not started by an emulator, and at every call but the first.
+/// Returns the sockets that this process inherited, in the order in which their ports were asked for. None if
+/// it was not started by an emulator, and at every call but the first.
 ///
 /// # Errors
 /// If the variable does not name UDP sockets that are open: `InvalidInput`.

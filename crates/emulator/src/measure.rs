@@ -139,7 +139,7 @@ impl Hasher for Already {
 }
 
 impl Meter {
-    /// The watch of `direction`, before its first packet. Its log, if it keeps one, needs [a
+    /// Returns the watch of `direction`, before its first packet. Its log, if it keeps one, needs [a
     /// thread](Self::take_log_thread).
     pub fn new(direction: &DirectionSpec, settings: &MeasureSettings) -> Result<Self, LogError> {
         let measure_from = Time::ZERO + settings.measure_from;
@@ -174,7 +174,7 @@ impl Meter {
         })
     }
 
-    /// The thread that writes the link's log, where one is kept: to be started once there are no more
+    /// Returns the thread that writes the link's log, where one is kept: to be started once there are no more
     /// processes to be made.
     pub fn take_log_thread(&mut self) -> Option<LogThread> {
         self.log_thread.take()
@@ -391,7 +391,7 @@ pub struct MeasuredLink {
 }
 
 impl Measured {
-    /// The measurements of a direction that has ended. Waits until the log is written.
+    /// Returns the measurements of a direction that has ended. Waits until the log is written.
     pub fn of(finished: Finished<Meter>) -> Result<Self, LogError> {
         let Finished { name, watch: mut meter, lateness, facts, link: element } = finished;
         let end = facts.ended;

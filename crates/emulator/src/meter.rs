@@ -62,7 +62,7 @@ impl Live {
         self.latest.fetch_max(late.as_nanos(), Ordering::Relaxed);
     }
 
-    /// A consistent copy of the counters.
+    /// Returns a consistent copy of the counters.
     pub fn counts(&self) -> Counts {
         loop {
             let before = self.sequence.load(Ordering::Acquire);
@@ -75,7 +75,7 @@ impl Live {
         }
     }
 
-    /// The largest lateness since the last call.
+    /// Returns the largest lateness since the last call.
     pub fn take_latest(&self) -> Duration {
         Duration::from_nanos(self.latest.swap(0, Ordering::Relaxed))
     }
@@ -101,7 +101,7 @@ impl Counts {
         Counts { time_nanos, capacity, bytes, packets, queued_nanos, accelerate, brake, dropped }
     }
 
-    /// The sample between `before` and these counters.
+    /// Returns the sample between `before` and these counters.
     pub fn since(&self, before: &Counts) -> Sample {
         let seconds = self.time_nanos.saturating_sub(before.time_nanos) as f64 * 1e-9;
         let mbps = |now: u64, then: u64| {

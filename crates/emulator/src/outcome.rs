@@ -34,26 +34,27 @@ pub struct Directions {
 }
 
 impl Directions {
-    /// The direction with the link; if both or neither have one, the direction that carried more bytes.
+    /// Returns the direction with the link; if both or neither have one, the direction that carried more
+    /// bytes.
     pub fn main(&self) -> &Measured {
         let weight = |one: &Measured| (one.link.is_some(), one.facts.written_bytes);
         if weight(&self.down) > weight(&self.up) { &self.down } else { &self.up }
     }
 
-    /// The measured interval.
+    /// Returns the measured interval.
     pub fn length(&self) -> Duration {
         let end = self.main().facts.ended;
         end.since((Time::ZERO + self.measure_from).min(end))
     }
 
-    /// Lateness of both directions together.
+    /// Returns the lateness of both directions together.
     pub fn lateness(&self) -> clock::Lateness {
         let mut both = self.up.lateness.clone();
         both.add(&self.down.lateness);
         both
     }
 
-    /// The row of a run called `scheme`, and its series.
+    /// Returns the row of a run called `scheme`, and its series.
     pub fn outcome(&self, scheme: &str, seed: u64) -> Outcome {
         let main = self.main();
         let length = self.length();

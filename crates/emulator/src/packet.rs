@@ -309,7 +309,7 @@ impl Reading {
     /// flows one in 64 shares.
     const FLOWS: usize = 1 << 16;
 
-    /// All ECN-capable flows use `encoding`.
+    /// Returns all ECN-capable flows use `encoding`.
     pub fn all(encoding: Encoding) -> Self {
         Reading { encoding, accelerating: None }
     }
@@ -321,7 +321,7 @@ impl Reading {
         Reading { encoding, accelerating: Some(vec![0; Self::FLOWS / 64].into()) }
     }
 
-    /// The encoding of a packet.
+    /// Returns the encoding of a packet.
     #[inline]
     pub fn of(&mut self, header: &Header) -> Encoding {
         if header.ecn == Ecn::NotEct {

@@ -135,7 +135,7 @@ pub struct Large {
     data: usize,
 }
 
-/// Whether the virtio header says that a buffer holds several packets.
+/// Returns whether the virtio header says that a buffer holds several packets.
 pub fn is_large(bytes: &[u8]) -> bool {
     bytes.get(1).is_some_and(|kind| kind & !WITH_CWR != PLAIN)
 }
@@ -155,12 +155,12 @@ impl Large {
         Some(Large { place, headers, size, data: length - place.data })
     }
 
-    /// Number of packets.
+    /// Returns the number of packets.
     pub fn packets(&self) -> usize {
         self.data.div_ceil(self.size)
     }
 
-    /// The range of packet `index`'s data in the buffer.
+    /// Returns the range of packet `index`'s data in the buffer.
     pub fn data_of(&self, index: usize) -> core::ops::Range<usize> {
         let start = self.place.data + index * self.size;
         start..(start + self.size).min(self.place.data + self.data)
@@ -273,13 +273,13 @@ impl Joined {
         true
     }
 
-    /// Number of packets.
+    /// Returns the number of packets.
     pub fn packets(&self) -> usize {
         self.packets
     }
 
-    /// The headers of the joined buffer, including the virtio header, and their length. The data of the
-    /// packets follows.
+    /// Returns the headers of the joined buffer, including the virtio header, and their length. The data of
+    /// the packets follows.
     pub fn headers(&self) -> ([u8; LONGEST], usize) {
         let place = self.place;
         let mut headers = self.first;

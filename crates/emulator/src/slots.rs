@@ -20,12 +20,12 @@ pub struct Slots {
 }
 
 impl Slots {
-    /// Slots of `size` bytes each, at most `most` of them.
+    /// Returns the slots of `size` bytes each, at most `most` of them.
     pub fn new(size: usize, most: usize) -> Self {
         Slots { size, most, blocks: Vec::new(), free: Vec::new(), holders: Vec::new() }
     }
 
-    /// A free slot; `None` if all are in use.
+    /// Returns a free slot; `None` if all are in use.
     pub fn take(&mut self) -> Option<u32> {
         if self.free.is_empty() {
             self.grow();
@@ -52,7 +52,7 @@ impl Slots {
         self.holders[slot as usize] += 1;
     }
 
-    /// Whether more than one packet is in `slot`.
+    /// Returns whether more than one packet is in `slot`.
     pub fn is_shared(&self, slot: u32) -> bool {
         self.holders[slot as usize] > 1
     }
@@ -67,19 +67,19 @@ impl Slots {
         }
     }
 
-    /// The bytes of a slot, read-only.
+    /// Returns the bytes of a slot, read-only.
     pub fn look(&self, slot: u32) -> &[u8] {
         let (block, place) = (slot as usize / BLOCK, slot as usize % BLOCK);
         &self.blocks[block][place * self.size..][..self.size]
     }
 
-    /// The bytes of a slot.
+    /// Returns the bytes of a slot.
     pub fn bytes(&mut self, slot: u32) -> &mut [u8] {
         let (block, place) = (slot as usize / BLOCK, slot as usize % BLOCK);
         &mut self.blocks[block][place * self.size..][..self.size]
     }
 
-    /// Slots in use.
+    /// Returns the slots in use.
     pub fn in_use(&self) -> usize {
         self.holders.len() - self.free.len()
     }

@@ -117,7 +117,7 @@ pub enum SpecError {
 pub const BUFFER: Limit = Limit::Packets(250);
 
 impl DirectionSpec {
-    /// A direction that nothing limits, delays or loses.
+    /// Returns a direction that nothing limits, delays or loses.
     pub fn open(name: &str, seed: u64) -> Self {
         DirectionSpec {
             name: name.to_string(),
@@ -129,7 +129,7 @@ impl DirectionSpec {
         }
     }
 
-    /// Its elements in the order in which packets pass them. The link, if there is one, is the first.
+    /// Returns its elements in the order in which packets pass them. The link, if there is one, is the first.
     ///
     /// # Panics
     /// If `loss` is no probability, or `delay` longer than the delay line's most, an hour.
@@ -151,7 +151,7 @@ impl DirectionSpec {
         elements
     }
 
-    /// How its flows' ECN bits are read.
+    /// Returns how its flows' ECN bits are read.
     pub fn reading(&self) -> Reading {
         match &self.link {
             Some(link) => reading(&link.spec.queue),
@@ -198,7 +198,7 @@ impl Bottleneck {
         Ok(Bottleneck { spec, trace, offset: TraceOffset::At(Duration::ZERO) })
     }
 
-    /// A scenario's link; `trace` is what its service's name of a trace led to.
+    /// Returns a scenario's link; `trace` is what its service's name of a trace led to.
     pub fn of_scenario(spec: LinkSpec, trace: Option<Trace>, offset: TraceOffset) -> Result<Self, SpecError> {
         usable(&spec.queue)?;
         let refuse = |reason: &str| SpecError::Link { name: spec.name.clone(), reason: reason.to_string() };
@@ -209,12 +209,12 @@ impl Bottleneck {
         }
     }
 
-    /// Its specification.
+    /// Returns its specification.
     pub fn spec(&self) -> &LinkSpec {
         &self.spec
     }
 
-    /// Its trace, if a trace serves it.
+    /// Returns its trace, if a trace serves it.
     pub fn trace(&self) -> Option<&Trace> {
         self.trace.as_ref()
     }
@@ -227,12 +227,12 @@ impl Bottleneck {
     }
 }
 
-/// A queue that Brakelight brings, by name and options, if real packets can carry what it says.
+/// Returns a queue that Brakelight brings, by name and options, if real packets can carry what it says.
 pub fn parse_queue(text: &str) -> Result<SchemeString<QueueConfig>, SpecError> {
     parse_queue_with(&Registry::standard(), text)
 }
 
-/// A queue of `registry` by name and options, if real packets can carry what it says.
+/// Returns a queue of `registry` by name and options, if real packets can carry what it says.
 pub fn parse_queue_with(registry: &Registry, text: &str) -> Result<SchemeString<QueueConfig>, SpecError> {
     let words = Words::parse(text).ok_or_else(|| SpecError::Words { text: text.to_string() })?;
     let queue = SchemeString::from_words_with(registry, words)?;
@@ -247,7 +247,7 @@ fn usable(queue: &QueueConfig) -> Result<(), SpecError> {
     Err(SpecError::Header { name: queue.name(), valid: usable_queues().join(", ") })
 }
 
-/// Queues that need no header besides IP's.
+/// Returns queues that need no header besides IP's.
 pub fn usable_queues() -> Vec<&'static str> {
     let usable = |name: &&str| QueueConfig::new(name, &[]).is_ok_and(|queue| queue.traits().writes.is_none());
     QUEUES.iter().map(|entry| entry.name).filter(usable).collect()

@@ -33,8 +33,8 @@ pub trait Watch: Send {
     /// place for samples. `link` is the direction's link, where it has one.
     fn rest(&mut self, _now: Time, _link: Option<&AnyElement<IpPacket>>) {}
 
-    /// When the thread is to wake up at the latest even though nothing happens, so that [`rest`](Self::rest)
-    /// is called.
+    /// Returns when the thread is to wake up at the latest even though nothing happens, so that
+    /// [`rest`](Self::rest) is called.
     fn next_rest(&self) -> Option<Time> {
         None
     }

@@ -193,7 +193,8 @@ impl Workload {
         Ok(Workload { up, down, hosts, flows, measure_from, duration })
     }
 
-    /// Shell command lines that start the receivers on the outer side, where they are programs of their own.
+    /// Returns shell command lines that start the receivers on the outer side, where they are programs of
+    /// their own.
     pub fn servers(&self) -> Vec<OsString> {
         match &self.hosts {
             Hosts::Kernel => vec![iperf3::server(&self.flows)],
@@ -201,7 +202,7 @@ impl Workload {
         }
     }
 
-    /// UDP ports of the outer side, for each of which the command inherits a socket.
+    /// Returns UDP ports of the outer side, for each of which the command inherits a socket.
     pub fn ports(&self) -> Vec<u16> {
         match &self.hosts {
             Hosts::Kernel => Vec::new(),
@@ -220,8 +221,8 @@ impl Workload {
         }
     }
 
-    /// The command that runs the senders on the inner side; of QUIC both ends. It writes their results into
-    /// `folder`.
+    /// Returns the command that runs the senders on the inner side; of QUIC both ends. It writes their
+    /// results into `folder`.
     pub fn command(&self, folder: &Path) -> Vec<OsString> {
         if let Hosts::Quic(program) = &self.hosts {
             return quic::command(program, folder);
@@ -239,8 +240,8 @@ impl Workload {
         vec!["sh".into(), "-c".into(), script.into(), "sh".into(), folder.into()]
     }
 
-    /// The outcome of a run, from what the path measured and from the results that the senders wrote into
-    /// `folder`.
+    /// Returns the outcome of a run, from what the path measured and from the results that the senders wrote
+    /// into `folder`.
     pub fn outcome(
         &self,
         folder: &Path,

@@ -142,7 +142,7 @@ impl Plan {
         jobs::check_cost(&self.jobs, &self.traces)
     }
 
-    /// What it runs: one job per trace and scheme, the schemes of a trace together.
+    /// Returns what it runs: one job per trace and scheme, the schemes of a trace together.
     pub fn jobs(&self) -> &[Job] {
         &self.jobs
     }
@@ -173,7 +173,7 @@ impl Plan {
     }
 }
 
-/// `7`, or `7 to 16`.
+/// Returns `7`, or `7 to 16`.
 pub fn seeds(first: u64, runs: u32) -> String {
     match runs {
         1 => first.to_string(),
@@ -244,7 +244,7 @@ fn shallow_buffer(label: &str, trace: &Trace, request: &Compare) -> Option<Strin
     })
 }
 
-/// In words: where traces begin.
+/// Returns in words where traces begin.
 pub fn describe_offset(offset: TraceOffset) -> String {
     match offset {
         TraceOffset::At(start) if start.is_zero() => "their beginning".into(),

@@ -1,4 +1,4 @@
-//! What can go wrong.
+//! Errors.
 
 use std::fmt;
 use std::io;
@@ -11,7 +11,7 @@ use brakelight_scenario::trace::names::NameError;
 /// Why a runner could not run a scenario, in its own words.
 pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 
-/// Why there is no result.
+/// Why a job of the lab failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

@@ -40,7 +40,7 @@ pub enum Values {
 }
 
 impl Values {
-    /// How many there are.
+    /// Returns how many there are.
     pub fn len(&self) -> usize {
         match self {
             Values::Text(values) => values.len(),
@@ -67,7 +67,7 @@ impl Values {
 }
 
 impl Frame {
-    /// A frame of these columns. Fails if they are not equally long, or two have the same name.
+    /// Returns a frame of these columns. Fails if they are not equally long, or two have the same name.
     pub fn new(columns: Vec<Column>) -> Result<Self, Error> {
         let wrong = |reason: String| Err(Error::Encode { format: "table", reason });
         let rows = columns.first().map_or(0, |column| column.values.len());
@@ -86,45 +86,45 @@ impl Frame {
         Ok(Frame { columns })
     }
 
-    /// The columns.
+    /// Returns the columns.
     pub fn columns(&self) -> &[Column] {
         &self.columns
     }
 
-    /// How many rows there are.
+    /// Returns how many rows there are.
     pub fn rows(&self) -> usize {
         self.columns.first().map_or(0, |column| column.values.len())
     }
 
-    /// `keys`, then the columns of this frame but those that a key has the name of. Fails as [`Frame::new`]
-    /// does.
+    /// Returns `keys`, then the columns of this frame but those that a key has the name of. Fails as
+    /// [`Frame::new`] does.
     pub fn keyed_by(self, keys: Vec<Column>) -> Result<Self, Error> {
         let own = self.columns.into_iter().filter(|own| keys.iter().all(|key| key.name != own.name));
         let own: Vec<Column> = own.collect();
         Frame::new(keys.into_iter().chain(own).collect())
     }
 
-    /// This frame without the column called `name`.
+    /// Returns this frame without the column called `name`.
     #[must_use]
     pub fn without(mut self, name: &str) -> Self {
         self.columns.retain(|column| column.name != name);
         self
     }
 
-    /// The names of the columns, as a line of CSV.
+    /// Returns the names of the columns, as a line of CSV.
     pub fn csv_heading(&self) -> String {
         let heading: Vec<&str> = self.columns.iter().map(|column| column.name.as_str()).collect();
         csv::document::<&[String]>(&heading, [])
     }
 
-    /// The rows as lines of CSV, without a heading.
+    /// Returns the rows as lines of CSV, without a heading.
     pub fn csv_rows(&self) -> String {
         let row = |row| self.columns.iter().map(|column| column.values.show(row)).collect::<Vec<_>>();
         csv::lines((0..self.rows()).map(row))
     }
 }
 
-/// A run a row: the columns of `runs.csv`.
+/// Returns a run a row: the columns of `runs.csv`.
 pub fn runs<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Frame {
     let rows: Vec<&Run> = runs.into_iter().collect();
     let spread = |pick: fn([f64; 2], [f64; 2]) -> f64| {
@@ -166,8 +166,8 @@ pub fn runs<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Frame {
     Frame { columns }
 }
 
-/// A flow a row, the flows of a run together; `run` is the place of the run. What the application saw, and
-/// what the controller showed of itself, are JSON objects, empty where there is nothing.
+/// Returns a flow a row, the flows of a run together; `run` is the place of the run. What the application
+/// saw, and what the controller showed of itself, are JSON objects, empty where there is nothing.
 pub fn flows<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Frame {
     let runs = runs.into_iter().enumerate();
     let rows: Vec<(u64, &FlowOutcome)> =
@@ -192,7 +192,7 @@ pub fn flows<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Frame {
     Frame { columns }
 }
 
-/// A link a row, the links of a run together; `run` is the place of the run.
+/// Returns a link a row, the links of a run together; `run` is the place of the run.
 pub fn links<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Frame {
     let runs = runs.into_iter().enumerate();
     let rows: Vec<(u64, &LinkOutcome)> =

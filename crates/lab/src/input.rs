@@ -10,12 +10,12 @@ use brakelight_sim::Traces;
 
 use crate::error::Error;
 
-/// The scenario in the file at `path`, of algorithms of `registry`.
+/// Returns the scenario in the file at `path`, of algorithms of `registry`.
 pub fn scenario(registry: &Registry, path: &Path) -> Result<Scenario, Error> {
     Ok(file::read_with(registry, &path.display().to_string(), &text(path, "a scenario")?)?)
 }
 
-/// The text of the file at `path`, which should be `what`: `a scenario`.
+/// Returns the text of the file at `path`, which should be `what`: `a scenario`.
 pub fn text(path: &Path, what: &'static str) -> Result<String, Error> {
     let file = || path.display().to_string();
     let bytes = input::read(path, input::DOCUMENT).map_err(|error| Error::Unreadable {

@@ -32,7 +32,7 @@ pub struct JobOutcome {
 }
 
 impl JobOutcome {
-    /// The row of one or more runs of the same scenario; none if there are none.
+    /// Returns the row of one or more runs of the same scenario; none if there are none.
     pub fn of(outcomes: Vec<Outcome>) -> Option<Self> {
         let runs: Vec<Run> = outcomes.iter().map(|outcome| outcome.run.clone()).collect();
         let run = if runs.len() == 1 { runs.first().cloned() } else { Run::median(&runs) };

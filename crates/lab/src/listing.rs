@@ -27,24 +27,24 @@ pub struct Listing {
 }
 
 impl Listing {
-    /// One JSON object: the key, and the items in an array.
+    /// Returns one JSON object: the key, and the items in an array.
     pub fn document(&self) -> Value {
         json!({ self.key: self.json })
     }
 
-    /// The rows as CSV.
+    /// Returns the rows as CSV.
     pub fn csv(&self) -> String {
         let heading: Vec<&str> = self.heading.iter().map(String::as_str).collect();
         csv::document(&heading, &self.rows)
     }
 
-    /// The items for people.
+    /// Returns the items for people.
     pub fn in_words(&self, screen: &Screen) -> String {
         (self.table)(screen)
     }
 }
 
-/// The schemes that are compared where none is named.
+/// Returns the schemes that are compared where none is named.
 pub fn schemes(registry: &Registry) -> Listing {
     let host = |host: Host| if host == Host::Tcp { "tcp" } else { "quic" };
     let rows: Vec<Vec<String>> = schemes::defaults(registry)
@@ -76,27 +76,27 @@ pub fn schemes(registry: &Registry) -> Listing {
     }
 }
 
-/// The controllers: senders.
+/// Returns the controllers: senders.
 pub fn controllers(registry: &Registry) -> Listing {
     entries("controllers", registry.controllers())
 }
 
-/// The queues of routers.
+/// Returns the queues of routers.
 pub fn queues(registry: &Registry) -> Listing {
     entries("queues", registry.queues())
 }
 
-/// What receivers send back.
+/// Returns what receivers send back.
 pub fn feedbacks(registry: &Registry) -> Listing {
     entries("feedbacks", registry.feedbacks())
 }
 
-/// What else may stand on a path beside links.
+/// Returns what else may stand on a path beside links.
 pub fn elements(registry: &Registry) -> Listing {
     entries("elements", registry.elements())
 }
 
-/// Wireless links.
+/// Returns wireless links.
 pub fn radios(registry: &Registry) -> Listing {
     entries("radios", registry.radios())
 }
@@ -159,7 +159,7 @@ fn valid(parameter: &Parameter) -> &str {
     if parameter.range == "any" { &parameter.unit } else { &parameter.range }
 }
 
-/// The traces that have names. Fails if the folder of the user's own traces cannot be read.
+/// Returns the traces that have names. Fails if the folder of the user's own traces cannot be read.
 pub fn traces() -> Result<Listing, Error> {
     let names = Names::from_environment()?;
     let mut json = Vec::new();

@@ -2,13 +2,14 @@
 
 use brakelight_scenario::documents::Origin;
 
-/// This version on this machine, with neither a command line nor a commit: a program that has them adds them.
+/// Returns this version on this machine, with neither a command line nor a commit: a program that has them
+/// adds them.
 pub fn origin(seed: u64) -> Origin {
     let version = env!("CARGO_PKG_VERSION").to_string();
     Origin { version, git: None, command: String::new(), seed, host: host() }
 }
 
-/// Processor, cores and system, as far as they can be known.
+/// Returns processor, cores and operating system, as far as they can be found out.
 pub fn host() -> String {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let plural = if cores == 1 { "" } else { "s" };

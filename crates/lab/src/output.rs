@@ -17,7 +17,7 @@ pub struct File {
 }
 
 impl File {
-    /// A file of that name.
+    /// Returns a file of that name.
     pub fn new(name: impl Into<String>, contents: impl Into<Vec<u8>>) -> Self {
         File { name: name.into(), contents: contents.into() }
     }
@@ -32,9 +32,9 @@ pub struct Logs {
     pub link_logs: bool,
 }
 
-/// Every file of `table`: `runs.json`, `runs.csv`, the logs, `report.html`. Each is made when it is asked
-/// for, so that not all are in memory at once. Fails with [`Error::Encode`] where a result does not go into a
-/// format.
+/// Returns every file of `table`: `runs.json`, `runs.csv`, the logs, `report.html`. Each is made when it is
+/// asked for, so that not all are in memory at once. Fails with [`Error::Encode`] where a result does not go
+/// into a format.
 pub fn files<'a>(
     table: &'a Table,
     origin: &'a Origin,

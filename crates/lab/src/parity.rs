@@ -138,7 +138,7 @@ pub struct Judged {
 }
 
 impl Judged {
-    /// How many rows lie outside the tolerances.
+    /// Returns how many rows lie outside the tolerances.
     pub fn outside(&self) -> usize {
         self.rows.iter().filter(|row| row.verdict == Verdict::Outside).count()
     }

@@ -72,7 +72,7 @@ fn packet(mss: Bytes, overhead: Bytes) -> u16 {
     u16::try_from((mss + overhead).0).unwrap_or(u16::MAX)
 }
 
-/// A flow of the simulator as one of the stack.
+/// Returns a flow of the simulator as one of the stack.
 pub fn settings(config: &FlowConfig) -> FlowSettings {
     let carries = config.feedback.carries();
     FlowSettings {

@@ -24,16 +24,16 @@ pub fn reproduce(ids: &[String]) -> Result<Vec<Claim>, Error> {
     judge.claims(&chosen(&all()?, ids)?)
 }
 
-/// Every experiment that the program ships.
+/// Returns every experiment that the program ships.
 ///
 /// Fails only if one of them cannot be read, which would be a fault of this crate.
 pub fn all() -> Result<Vec<Experiment>, Error> {
     EMBEDDED.iter().map(|(file, text)| experiment::read(file, text).map_err(Error::from)).collect()
 }
 
-/// Those of `all` with a claim that one of `ids` names, with these claims only, and those that it names where
-/// no claim is called so; all where there is no id. Fails with [`Error::UnknownClaim`] if an id names
-/// nothing.
+/// Returns those of `all` with a claim that one of `ids` names, with these claims only, and those that it
+/// names where no claim is called so; all where there is no id. Fails with [`Error::UnknownClaim`] if an id
+/// names nothing.
 pub fn chosen(all: &[Experiment], ids: &[String]) -> Result<Vec<Experiment>, Error> {
     let is_claim =
         |id: &str| all.iter().flat_map(|experiment| &experiment.claims).any(|claim| names(id, &claim.id));

@@ -25,7 +25,7 @@ pub fn run(
     Ok(table(scenario, runs, results))
 }
 
-/// The table of runs of `scenario` with `runs` seeds that were made elsewhere.
+/// Returns the table of runs of `scenario` with `runs` seeds that were made elsewhere.
 pub fn table(scenario: &Scenario, runs: u32, results: Vec<JobOutcome>) -> Table {
     let setting = vec![
         ("links".to_string(), scenario.links.len().to_string()),
@@ -52,8 +52,8 @@ pub fn set_host(scenario: &mut Scenario, host: Host) {
     }
 }
 
-/// What a report should say of a run: whether it is to be trusted, and how late packets were. Nothing of a
-/// simulated one.
+/// Returns what a report should say of a run: whether it is to be trusted, and how late packets were. Nothing
+/// of a simulated one.
 pub fn notes(run: &Run) -> Vec<String> {
     let mut notes: Vec<String> =
         run.unreliable_because.iter().map(|reason| format!("Unreliable: {reason}.")).collect();

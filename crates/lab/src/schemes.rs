@@ -8,9 +8,9 @@ use brakelight_scenario::scheme::Scheme;
 /// The scheme that all others are held against.
 const SUBJECT: &str = "abc";
 
-/// The subject, the default controller by itself and behind every queue that schemes have settings for, which
-/// are those of today's routers; then every other controller with the queue that it brings, but for those
-/// that are driven from outside.
+/// Returns the subject, the default controller by itself and behind every queue that schemes have settings
+/// for, which are those of today's routers; then every other controller with the queue that it brings, but
+/// for those that are driven from outside.
 pub fn defaults(registry: &Registry) -> Vec<Scheme> {
     let preset = |name: &&str| {
         let serves = |queue: QueueConfig| queue.traits().preset.is_some() && queue.speaks(Encoding::None);

@@ -24,7 +24,7 @@ pub enum SeriesFormat {
 /// A table of numbers: named columns of equal length, some of them with gaps.
 pub type Columns = Vec<(String, Vec<Option<f64>>)>;
 
-/// The series of one run, one file per link and per flow in the folder `series`, named after `stem`.
+/// Returns the series of one run, one file per link and per flow in the folder `series`, named after `stem`.
 pub fn files<'a>(
     stem: &'a str,
     series: &'a Series,
@@ -41,8 +41,8 @@ pub fn files<'a>(
     })
 }
 
-/// The links' logs of one run that `command` made, one file per link in the folder `links`, named after
-/// `stem`.
+/// Returns the links' logs of one run that `command` made, one file per link in the folder `links`, named
+/// after `stem`.
 pub fn link_logs<'a>(
     stem: &'a str,
     outcome: &'a Outcome,
@@ -56,7 +56,7 @@ pub fn link_logs<'a>(
     })
 }
 
-/// `text` as part of a file's name: what a shell or a file system would trip over becomes a hyphen.
+/// Returns `text` as part of a file's name: what a shell or a file system would trip over becomes a hyphen.
 pub fn file_name(text: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "._+=,".contains(c) { c } else { '-' };
     text.chars().map(plain).collect()

@@ -160,7 +160,7 @@ fn row(setting: &Setting, point: Point, predicted: &Predicted, measured: &Measur
     }
 }
 
-/// The page, with what its script draws.
+/// Returns the page, with what its script draws.
 pub fn html(map: &Map, setting: &Setting) -> String {
     let series: Vec<_> =
         map.points.iter().map(|row| [thin(&row.fluid.series_ms), thin(&row.packets.series_ms)]).collect();

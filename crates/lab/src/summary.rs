@@ -28,14 +28,14 @@ pub struct Overall {
     pub pareto: bool,
 }
 
-/// Throughput over the 95th percentile of the one-way delay, in Mbit/s per ms; none where nothing was
-/// delivered.
+/// Returns the throughput over the 95th percentile of the one-way delay, in Mbit/s per ms; none where nothing
+/// was delivered.
 pub fn power(run: &Run) -> Option<f64> {
     let delay = run.one_way_delay_ms?.p95;
     (delay > 0.0 && run.throughput_mbps > 0.0).then(|| run.throughput_mbps / delay)
 }
 
-/// Every name of a column once, in order of appearance.
+/// Returns every name of a column once, in order of appearance.
 pub fn distinct<'a>(runs: &'a [Run], column: impl Fn(&'a Run) -> &'a str) -> Vec<&'a str> {
     let mut names = Vec::new();
     for name in runs.iter().map(column) {
@@ -46,7 +46,7 @@ pub fn distinct<'a>(runs: &'a [Run], column: impl Fn(&'a Run) -> &'a str) -> Vec
     names
 }
 
-/// One row per scheme, best power first. Ratios are to `reference`, where it is among the schemes.
+/// Returns one row per scheme, best power first. Ratios are to `reference`, where it is among the schemes.
 pub fn overall(runs: &[Run], reference: Option<&str>) -> Vec<Overall> {
     let base: BTreeMap<&str, &Run> = runs
         .iter()
@@ -88,8 +88,8 @@ pub fn overall(runs: &[Run], reference: Option<&str>) -> Vec<Overall> {
     rows
 }
 
-/// Which points of (delay, throughput) no other point beats in both, or in one at a tie of the other. A point
-/// that is missing is not on the frontier.
+/// Returns which points of (delay, throughput) no other point beats in both, or in one at a tie of the other.
+/// A point that is missing is not on the frontier.
 pub fn pareto(points: &[Option<(f64, f64)>]) -> Vec<bool> {
     let beats = |a: (f64, f64), b: (f64, f64)| a.0 <= b.0 && a.1 >= b.1 && a != b;
     points
@@ -98,14 +98,14 @@ pub fn pareto(points: &[Option<(f64, f64)>]) -> Vec<bool> {
         .collect()
 }
 
-/// The rows of one trace, best power first.
+/// Returns the rows of one trace, best power first.
 pub fn on_trace<'a>(runs: &'a [Run], trace: &str) -> Vec<&'a Run> {
     let mut rows: Vec<&Run> = runs.iter().filter(|run| run.trace == trace).collect();
     rows.sort_by(|a, b| descending(power(a), power(b)));
     rows
 }
 
-/// The 95th percentile of the queueing delay.
+/// Returns the 95th percentile of the queueing delay.
 pub fn p95(run: &Run) -> Option<f64> {
     run.queueing_delay_ms.map(|delay| delay.p95)
 }

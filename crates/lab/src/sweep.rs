@@ -106,12 +106,12 @@ impl Shard {
     /// The whole grid.
     pub const WHOLE: Shard = Shard { index: 1, of: 1 };
 
-    /// Number `index` of `of` shards, counted from 1; none if there is no such shard.
+    /// Returns the number `index` of `of` shards, counted from 1; none if there is no such shard.
     pub fn new(index: u64, of: u64) -> Option<Self> {
         (1..=of).contains(&index).then_some(Shard { index, of })
     }
 
-    /// The numbers of its runs in a grid of so many.
+    /// Returns the numbers of its runs in a grid of so many.
     pub fn runs(self, grid: u64) -> Vec<u64> {
         (0..grid).filter(|run| self.has(*run)).collect()
     }
@@ -146,12 +146,12 @@ pub fn sweep(grid: &Grid, progress: &dyn Progress) -> Result<Vec<Row>, Error> {
 }
 
 impl Grid {
-    /// The setup of `compare` without axes, one run.
+    /// Returns the setup of `compare` without axes, one run.
     pub fn new() -> Self {
         Grid { name: "grid".into(), base: Base::Compare, axes: Vec::new(), runs: 1, seed: 1 }
     }
 
-    /// The same with another axis, which changes fastest.
+    /// Returns the same with another axis, which changes fastest.
     #[must_use]
     pub fn axis<V: Into<Value>>(mut self, name: &str, values: impl IntoIterator<Item = V>) -> Self {
         let values = values.into_iter().map(Into::into).collect();
@@ -159,7 +159,7 @@ impl Grid {
         self
     }
 
-    /// The grid in the file at `path`.
+    /// Returns the grid in the file at `path`.
     pub fn read(path: &Path) -> Result<Self, Error> {
         let text = input::text(path, "a grid")?;
         let name = path.display().to_string();
@@ -202,7 +202,7 @@ impl Grid {
         Ok(Grid { axes: axes.collect(), base, runs, seed, name })
     }
 
-    /// How many runs it has: the product of the numbers of values.
+    /// Returns how many runs it has: the product of the numbers of values.
     pub fn runs(&self) -> u64 {
         self.every_axis().map(|(_, count)| count as u64).product()
     }
@@ -264,7 +264,7 @@ impl Sweep {
         Self::with(&Registry::standard(), grid, names)
     }
 
-    /// The same with the algorithms of `registry` in schemes and scenarios.
+    /// Returns the same with the algorithms of `registry` in schemes and scenarios.
     pub fn with(registry: &Registry, grid: &Grid, names: &Names) -> Result<Self, Error> {
         for (index, axis) in grid.axes.iter().enumerate() {
             if axis.values.is_empty() {
@@ -286,7 +286,7 @@ impl Sweep {
         Ok(sweep)
     }
 
-    /// How many runs there are.
+    /// Returns how many runs there are.
     pub fn runs(&self) -> u64 {
         self.grid.runs()
     }
@@ -312,7 +312,7 @@ impl Sweep {
         })
     }
 
-    /// Run number `index` as a scenario.
+    /// Returns run number `index` as a scenario.
     pub fn scenario(&self, index: u64) -> Result<Scenario, Error> {
         let values = self.grid.values(index);
         let (mut scenario, paths) = match &self.grid.base {
@@ -373,7 +373,7 @@ impl Sweep {
         Ok(compare.scenario()?)
     }
 
-    /// The identity of run number `index`.
+    /// Returns the identity of run number `index`.
     pub fn run_id(&self, index: u64) -> Result<String, Error> {
         Ok(identity(&self.scenario(index)?))
     }
@@ -412,7 +412,7 @@ impl Sweep {
         })
     }
 
-    /// Rows as the columns of `runs.parquet`: `run_id`, every axis, every metric.
+    /// Returns the rows as the columns of `runs.parquet`: `run_id`, every axis, every metric.
     pub fn runs_frame(&self, rows: &[Row]) -> Result<Frame, Error> {
         let frame = frame::runs(rows.iter().map(|row| &row.run));
         // The columns of the rows themselves are in canonical words.
@@ -430,13 +430,13 @@ impl Sweep {
         frame.keyed_by(keys)
     }
 
-    /// The flows of rows as the columns of `flows.parquet`, each with the `run_id` of its run.
+    /// Returns the flows of rows as the columns of `flows.parquet`, each with the `run_id` of its run.
     pub fn flows_frame(&self, rows: &[Row]) -> Result<Frame, Error> {
         let frame = frame::flows(rows.iter().map(|row| &row.run)).without("run");
         frame.keyed_by(vec![ids(rows, |run| run.flows.len())])
     }
 
-    /// The links of rows as the columns of `links.parquet`, each with the `run_id` of its run.
+    /// Returns the links of rows as the columns of `links.parquet`, each with the `run_id` of its run.
     pub fn links_frame(&self, rows: &[Row]) -> Result<Frame, Error> {
         let frame = frame::links(rows.iter().map(|row| &row.run)).without("run");
         frame.keyed_by(vec![ids(rows, |run| run.links.len())])

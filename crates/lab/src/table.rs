@@ -43,21 +43,21 @@ pub struct Drawn {
 }
 
 impl Table {
-    /// A table of jobs, of each of which a report draws `drawn`. Title, setting, notes and reference are
-    /// empty.
+    /// Returns a table of jobs, of each of which a report draws `drawn`. Title, setting, notes and reference
+    /// are empty.
     pub fn of(results: Vec<JobOutcome>, drawn: &Drawn) -> Self {
         let drawn = vec![drawn.clone(); results.len()];
         let (runs, first) = results.into_iter().map(|result| (result.run, result.first)).unzip();
         Table { runs, first, drawn, ..Table::default() }
     }
 
-    /// One row per scheme, best power first, over all traces. Ratios are to the first row's scheme.
+    /// Returns one row per scheme, best power first, over all traces. Ratios are to the first row's scheme.
     pub fn overall(&self) -> Vec<Overall> {
         summary::overall(&self.runs, self.runs.first().map(|run| run.scheme.as_str()))
     }
 
-    /// What a reader of the numbers should be told with them, a sentence each: that a run lost most of what
-    /// it sent, that a capacity is an estimate.
+    /// Returns what a reader of the numbers should be told with them, a sentence each: that a run lost most
+    /// of what it sent, that a capacity is an estimate.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         for run in &self.runs {
@@ -80,17 +80,17 @@ impl Table {
         warnings
     }
 
-    /// The rows as the JSON document of `compare` and `run`.
+    /// Returns the rows as the JSON document of `compare` and `run`.
     pub fn document(&self, origin: Origin) -> Runs {
         Runs { origin, runs: self.runs.clone() }
     }
 
-    /// The rows as CSV, without their links and flows.
+    /// Returns the rows as CSV, without their links and flows.
     pub fn csv(&self) -> String {
         csv::runs(&self.runs)
     }
 
-    /// What an HTML report shows.
+    /// Returns what an HTML report shows.
     pub fn report<'a>(&'a self, origin: &'a Origin) -> Report<'a> {
         let series = self.first.iter().zip(&self.drawn).enumerate().filter_map(|(run, (first, drawn))| {
             let series = first.series.as_ref()?;
@@ -107,13 +107,13 @@ impl Table {
         }
     }
 
-    /// A comparison for people: a table per trace, one over all traces, the notes; and on a terminal a
-    /// drawing above.
+    /// Returns a comparison for people: a table per trace, one over all traces, the notes; and on a terminal
+    /// a drawing above.
     pub fn comparison(&self, screen: &Screen) -> String {
         crate::text::comparison::tables(&self.runs, &self.notes, screen)
     }
 
-    /// Scenarios for people: of each row a table of the links and one of the flows.
+    /// Returns scenarios for people: of each row a table of the links and one of the flows.
     pub fn scenarios(&self, screen: &Screen) -> String {
         crate::text::scenario::tables(&self.runs, screen)
     }

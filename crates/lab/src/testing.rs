@@ -24,7 +24,7 @@ const TRACES: &[(&str, f64)] = &[
     ("step-12-24", 18.0),
 ];
 
-/// Where it came from.
+/// Returns where it came from.
 pub fn origin() -> Origin {
     Origin {
         version: "0.1.0".into(),
@@ -35,7 +35,7 @@ pub fn origin() -> Origin {
     }
 }
 
-/// Every scheme on every trace, with series of `bins` bins of 0.1 s.
+/// Returns every scheme on every trace, with series of `bins` bins of 0.1 s.
 pub fn outcomes(bins: usize) -> Vec<Outcome> {
     let mut outcomes = Vec::new();
     for (t, &(trace, capacity)) in TRACES.iter().enumerate() {

@@ -54,7 +54,7 @@ const SHUT: u64 = 1;
 /// The controller must be asked.
 const UNKNOWN: u64 = 0;
 
-/// The 16 bits by which routers tell packet `wire` from others: as an IPv4 identification that counts
+/// Returns the 16 bits by which routers tell packet `wire` from others: as an IPv4 identification that counts
 /// packets.
 pub fn hash16(wire: u64) -> u16 {
     wire as u16
@@ -100,22 +100,22 @@ impl ControlSettings {
         })
     }
 
-    /// The controller.
+    /// Returns the controller.
     pub fn controller(&self) -> &ControllerConfig {
         &self.controller
     }
 
-    /// The same under our driver, where all runs that runs in an application of quinn.
+    /// Returns the same under our driver, where all runs that runs in an application of quinn.
     pub fn under_driver(self) -> Self {
         ControlSettings { packet_sender: PacketSender::Driver, ..self }
     }
 
-    /// Who sends its packets.
+    /// Returns who sends its packets.
     pub fn packet_sender(&self) -> PacketSender {
         self.packet_sender
     }
 
-    /// What its packets mean by ECN.
+    /// Returns what its packets mean by ECN.
     pub fn encoding(&self) -> Encoding {
         support::encoding(&self.controller)
     }
@@ -150,7 +150,7 @@ impl ControllerAdapter {
         ControllerAdapter { settings, tapped, window: AtomicU64::new(UNKNOWN), inner }
     }
 
-    /// The registered name of its controller.
+    /// Returns the registered name of its controller.
     pub fn controller(&self) -> &'static str {
         self.settings.controller.name()
     }
@@ -170,42 +170,42 @@ impl ControllerAdapter {
         inner
     }
 
-    /// What the connection did so far.
+    /// Returns what the connection did so far.
     pub fn counters(&self) -> Counters {
         self.with(|sender| sender.counters()).unwrap_or_default()
     }
 
-    /// Where ECN stands.
+    /// Returns where ECN stands.
     pub fn validation(&self) -> State {
         self.with(|sender| sender.validation()).unwrap_or(State::Testing)
     }
 
-    /// What receive times are made of.
+    /// Returns what receive times are made of.
     pub fn times(&self) -> Times {
         self.with(|sender| sender.times()).unwrap_or(Times::Unused)
     }
 
-    /// The controller's window; zero before the connection begins.
+    /// Returns the controller's window; zero before the connection begins.
     pub fn cwnd(&self) -> Bytes {
         self.with(|sender| sender.controller().cwnd()).unwrap_or(Bytes::ZERO)
     }
 
-    /// Bytes in flight.
+    /// Returns the bytes in flight.
     pub fn inflight(&self) -> Bytes {
         self.with(|sender| sender.inflight()).unwrap_or(Bytes::ZERO)
     }
 
-    /// Smoothed RTT, once there is a sample.
+    /// Returns the smoothed RTT, or `None` before the first sample.
     pub fn smoothed_rtt(&self) -> Option<Duration> {
         self.with(|sender| sender.smoothed_rtt()).flatten()
     }
 
-    /// The newest RTT sample that was not taken yet.
+    /// Returns the newest RTT sample that was not taken yet.
     pub fn take_rtt_sample(&self) -> Option<Duration> {
         self.with(Sender::take_rtt_sample).flatten()
     }
 
-    /// The controller's pacing rate, if it has one.
+    /// Returns the controller's pacing rate, if it has one.
     pub fn pacing_rate(&self) -> Option<Rate> {
         self.with(|sender| sender.controller().pacing_rate()).flatten()
     }
@@ -423,17 +423,17 @@ pub struct Factory {
 }
 
 impl Factory {
-    /// A factory for any number of connections.
+    /// Returns a factory for any number of connections.
     pub fn new(settings: ControlSettings) -> Arc<Self> {
         Arc::new(Factory { settings, only: None })
     }
 
-    /// A factory for one connection.
+    /// Returns a factory for one connection.
     pub fn only(adapter: Arc<ControllerAdapter>) -> Arc<Self> {
         Arc::new(Factory { settings: adapter.settings.clone(), only: Some(adapter) })
     }
 
-    /// What a [`Tap`](crate::tap::Tap) calls as a connection begins.
+    /// Returns what a [`Tap`](crate::tap::Tap) calls as a connection begins.
     pub fn open(self: &Arc<Self>) -> Open {
         let factory = self.clone();
         Arc::new(move || {

@@ -74,23 +74,23 @@ pub enum Malformed {
     Block,
 }
 
-/// `time` in the unit of timestamps.
+/// Returns `time` in the unit of timestamps.
 pub fn timestamp(time: Time) -> u32 {
     ((u128::from(time.as_nanos()) << 16) / 1_000_000_000) as u32
 }
 
 impl FeedbackPacket {
-    /// An invitation.
+    /// Returns an invitation.
     pub fn invitation() -> Self {
         FeedbackPacket::default()
     }
 
-    /// Whether this is an invitation.
+    /// Returns whether this is an invitation.
     pub fn is_invitation(&self) -> bool {
         self.blocks.is_empty()
     }
 
-    /// As bytes of a datagram.
+    /// Returns the bytes of its datagram.
     pub fn encode(&self) -> Bytes {
         let mut out = BytesMut::with_capacity(64);
         out.put_u8(FIRST);
@@ -176,17 +176,18 @@ impl Unreported {
         self.arrivals.push((number, at, ecn));
     }
 
-    /// How many packets there are.
+    /// Returns how many packets there are.
     pub fn len(&self) -> usize {
         self.arrivals.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.arrivals.is_empty()
     }
 
-    /// Everything that there is, written when the receiver's clock shows `now`: as many reports as it takes.
+    /// Returns everything that there is, written when the receiver's clock shows `now`: as many reports as it
+    /// takes.
     pub fn take(&mut self, now: Time) -> Vec<FeedbackPacket> {
         self.arrivals.sort_by_key(|&(number, at, _)| (number, at));
         // Of one that arrived twice the first arrival counts (rfc8888 3.1).
@@ -219,8 +220,8 @@ pub struct Unwrapper {
 }
 
 impl Unwrapper {
-    /// The time at which a report with this timestamp was written, by the receiver's clock, whose origin is
-    /// anywhere.
+    /// Returns the time at which a report with this timestamp was written, by the receiver's clock, whose
+    /// origin is anywhere.
     pub fn written_at(&mut self, timestamp: u32) -> Time {
         let units = match self.last {
             None => u64::from(timestamp) + (1 << 32),
@@ -234,7 +235,7 @@ impl Unwrapper {
     }
 }
 
-/// The packet number with the low bits `short` that lies nearest to `near`.
+/// Returns the packet number with the low bits `short` that lies nearest to `near`.
 pub fn expand(short: u16, near: u64) -> u64 {
     let step = i64::from(short.wrapping_sub(near as u16).cast_signed());
     near.checked_add_signed(step).unwrap_or(u64::from(short))

@@ -33,7 +33,7 @@ impl StampingSocket {
     }
 }
 
-/// The same two bits in the words of `quinn-udp`, where Not-ECT is none.
+/// Returns the same two bits in the words of `quinn-udp`, where Not-ECT is none.
 pub fn codepoint(ecn: Ecn) -> Option<EcnCodepoint> {
     match ecn {
         Ecn::NotEct => None,

@@ -38,12 +38,12 @@ impl Default for Stamps {
 }
 
 impl Stamps {
-    /// None yet.
+    /// Returns a list without stamps.
     pub fn new() -> Self {
         Stamps::default()
     }
 
-    /// All packets of the endpoint, whoever encrypts them, carry `ecn`.
+    /// Returns all packets of the endpoint, whoever encrypts them, carry `ecn`.
     pub fn always(ecn: Ecn) -> Self {
         Stamps { noted: Box::default(), always: Some(ecn) }
     }
@@ -64,7 +64,7 @@ impl Stamps {
         }
     }
 
-    /// The codepoint that was noted for the last packet in `datagram`, if one was.
+    /// Returns the codepoint that was noted for the last packet in `datagram`, if one was.
     pub fn find(&self, datagram: &[u8]) -> Option<Ecn> {
         self.always.or_else(|| self.place(datagram).map(|(_, noted)| Ecn::from_bits(noted as u8)))
     }

@@ -76,18 +76,18 @@ pub struct Tap {
 }
 
 impl Tap {
-    /// A tap that calls `open` as each connection begins, on the thread and before the call that makes its
-    /// controller, and leaves the codepoints of outgoing packets in `stamps`.
+    /// Returns a tap that calls `open` as each connection begins, on the thread and before the call that
+    /// makes its controller, and leaves the codepoints of outgoing packets in `stamps`.
     pub fn new(open: Open, stamps: Arc<Stamps>) -> Self {
         Tap { open, stamps }
     }
 
-    /// A client's configuration with the tap.
+    /// Returns a client's configuration with the tap.
     pub fn client(&self, inner: Arc<dyn ClientConfig>) -> Arc<dyn ClientConfig> {
         Arc::new(Tapped { inner, tap: self.clone() })
     }
 
-    /// A server's configuration with the tap.
+    /// Returns a server's configuration with the tap.
     pub fn server(&self, inner: Arc<dyn ServerConfig>) -> Arc<dyn ServerConfig> {
         Arc::new(Tapped { inner, tap: self.clone() })
     }

@@ -84,7 +84,7 @@ pub struct Validation {
     counts: EcnCounts,
 }
 
-/// Whether a router may turn what a flow of `encoding` sends into `ecn`.
+/// Returns whether a router may turn what a flow of `encoding` sends into `ecn`.
 pub const fn legal(encoding: Encoding, ecn: Ecn) -> bool {
     match encoding {
         Encoding::None | Encoding::Explicit => false,
@@ -95,7 +95,7 @@ pub const fn legal(encoding: Encoding, ecn: Ecn) -> bool {
 }
 
 impl Validation {
-    /// A path nothing is known of, for a flow of `encoding`.
+    /// Returns a path nothing is known of, for a flow of `encoding`.
     pub fn new(encoding: Encoding) -> Self {
         Validation {
             encoding,
@@ -107,12 +107,12 @@ impl Validation {
         }
     }
 
-    /// Where it stands.
+    /// Returns where it stands.
     pub fn state(&self) -> State {
         self.state
     }
 
-    /// The codepoint of the next packet.
+    /// Returns the codepoint of the next packet.
     pub fn codepoint(&self) -> Ecn {
         match self.state {
             State::Testing if self.sent < TESTED => self.encoding.sent(),

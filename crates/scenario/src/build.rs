@@ -14,8 +14,8 @@ use brakelight_core::time::Duration;
 
 use crate::scenario::{LinkSpec, Service, TraceOffset};
 
-/// What element number `index` gets of its own: a stream of random numbers, and identities for packets it
-/// makes. Those have the top bit set; a host's never do.
+/// Returns what element number `index` gets of its own: a stream of random numbers, and identities for
+/// packets it makes. Those have the top bit set; a host's never do.
 pub fn site(seed: u64, name: &str, index: usize) -> Site {
     Site { random: Random::stream(seed, name), ids: PacketId(PacketId::FIRST_COPY | (index as u64) << 40) }
 }
@@ -29,8 +29,8 @@ fn checked<C>(config: Result<C, ParameterError>) -> C {
 }
 
 impl LinkSpec {
-    /// The link as element number `index` of a run with this seed, without packets. `trace` is what the
-    /// service's name of a trace led to; a link whose service is another does not look at it.
+    /// Returns the link as element number `index` of a run with this seed, without packets. `trace` is what
+    /// the service's name of a trace led to; a link whose service is another does not look at it.
     ///
     /// `None` if the service is a trace and none is given.
     pub fn build<P: Duplicate>(

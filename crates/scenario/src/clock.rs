@@ -23,7 +23,7 @@ impl Clock {
     /// The longest step, in milliseconds.
     pub const MOST_STEP_MS: f64 = 3_600_000.0;
 
-    /// What it shows at `now`. A clock does not show less than zero.
+    /// Returns what it shows at `now`. A clock does not show less than zero.
     pub fn read(&self, now: Time) -> Time {
         let drift_ns = now.as_nanos() as f64 * self.skew_ppm * 1e-6;
         let step_ns = match self.step_at {

@@ -51,7 +51,7 @@ pub struct Compare {
 }
 
 impl Compare {
-    /// `scheme` on `trace` in the reference setup.
+    /// Returns `scheme` on `trace` in the reference setup.
     pub fn new(scheme: Scheme, trace: &str) -> Self {
         let duration = Duration::from_secs(60);
         Compare {
@@ -67,7 +67,7 @@ impl Compare {
         }
     }
 
-    /// The scenario, checked.
+    /// Returns the scenario, checked.
     pub fn scenario(&self) -> Result<Scenario, InputError> {
         let droptail = SchemeString::new(DEFAULT_QUEUE, &[]).expect("the default queue is registered");
         let forward = LinkSpec::trace(FORWARD, &self.trace, self.buffer, self.queue());

@@ -78,7 +78,7 @@ impl Cost {
         Cost { steps: packets + timers + flows + links, memory }
     }
 
-    /// Whether so much should be asked for twice.
+    /// Returns whether so much should be asked for twice.
     pub fn is_excessive(&self) -> bool {
         self.steps > MOST_STEPS || self.memory > MOST_MEMORY.as_f64()
     }

@@ -113,7 +113,7 @@ pub struct Finding {
 }
 
 impl Experiment {
-    /// The names of all traces it runs on, each once, in order of use.
+    /// Returns the names of all traces it runs on, each once, in order of use.
     pub fn traces(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
         let links = self.jobs.iter().flat_map(|job| &job.scenario.links);
@@ -126,7 +126,7 @@ impl Experiment {
         names
     }
 
-    /// The names of the program's own checks that it asks for.
+    /// Returns the names of the program's own checks that it asks for.
     pub fn builtins(&self) -> impl Iterator<Item = &str> {
         self.claims.iter().filter_map(|assertion| match &assertion.check {
             Check::Builtin(name) => Some(name.as_str()),

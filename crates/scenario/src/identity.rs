@@ -40,8 +40,8 @@ pub const MODELLED: &str = "modelled";
 pub struct RunId([u8; 16]);
 
 impl RunId {
-    /// The identity of a run of `scenario` from its beginning to its end, its flows run by `host`. A trace
-    /// that is not in `traces` counts as an empty one.
+    /// Returns the identity of a run of `scenario` from its beginning to its end, its flows run by `host`. A
+    /// trace that is not in `traces` counts as an empty one.
     ///
     /// ```
     /// use std::collections::BTreeMap;
@@ -69,7 +69,7 @@ impl RunId {
         RunId::hash(&sorted(&run))
     }
 
-    /// The identity of several runs together, in this order; none if one of them has none.
+    /// Returns the identity of several runs together, in this order; none if one of them has none.
     pub fn of_set(runs: impl IntoIterator<Item = Option<RunId>>) -> Option<Self> {
         let ids: Option<Vec<String>> = runs.into_iter().map(|id| Some(id?.to_string())).collect();
         Some(RunId::hash(&sorted(&Value::from(ids?))))
@@ -83,8 +83,8 @@ impl RunId {
     }
 }
 
-/// What decides a run of `scenario`, but for what its traces hold: equal for two scenarios if and only if
-/// their runs are equal.
+/// Returns what decides a run of `scenario`, but for what its traces hold: equal for two scenarios if and
+/// only if their runs are equal.
 pub fn canonical(scenario: &Scenario) -> String {
     sorted(&table(scenario))
 }

@@ -54,13 +54,13 @@ impl fmt::Display for TooLong {
 
 impl std::error::Error for TooLong {}
 
-/// The contents of the file at `path` without a byte order mark. Fails if they are longer than `most`, or
-/// than [`STREAM`] if it is no regular file.
+/// Returns the contents of the file at `path` without a byte order mark. Fails if they are longer than
+/// `most`, or than [`STREAM`] if it is no regular file.
 pub fn read(path: &Path, most: Bytes) -> io::Result<Vec<u8>> {
     read_by(path, |_| most)
 }
 
-/// The same, where the limit depends on how the contents begin: `most` is given up to 64 KiB of them.
+/// Returns the same, where the limit depends on how the contents begin: `most` is given up to 64 KiB of them.
 pub fn read_by(path: &Path, most: impl FnOnce(&[u8]) -> Bytes) -> io::Result<Vec<u8>> {
     let mut file = open(path)?;
     let metadata = file.metadata()?;

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::identity::RunId;
 use crate::outcome::{FlowOutcome, Lateness, LinkOutcome, MarkCounts, Run, SignalDelay, Spread, Summary};
 
-/// The middle of `values`; the mean of the middle two of an even number. None without values.
+/// Returns the middle of `values`; the mean of the middle two of an even number. None without values.
 pub fn median(values: &mut [f64]) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let middle = values.len() / 2;
@@ -19,9 +19,9 @@ pub fn median(values: &mut [f64]) -> Option<f64> {
 }
 
 impl Run {
-    /// Every number the median over `runs` of the same scenario, everything else as in the first of them. A
-    /// value that half of the runs or more do not have is not in the row either, and a NaN or an infinity is
-    /// no value. None without runs.
+    /// Returns every number the median over `runs` of the same scenario, everything else as in the first of
+    /// them. A value that half of the runs or more do not have is not in the row either, and a NaN or an
+    /// infinity is no value. None without runs.
     pub fn median(runs: &[Run]) -> Option<Run> {
         let first = runs.first()?;
         if runs.len() == 1 {

@@ -107,13 +107,13 @@ pub const REAL: &[Real] = &[
 ];
 
 impl Model {
-    /// The model of what was run under this name.
+    /// Returns the model of what was run under this name.
     pub fn of(real: &str) -> Option<&'static Model> {
         MODELS.iter().find(|model| model.real == real)
     }
 
-    /// The tolerance of a flow of this controller at this queue, by their registered names; none where no
-    /// such pair was measured.
+    /// Returns the tolerance of a flow of this controller at this queue, by their registered names; none
+    /// where no such pair was measured.
     pub fn tolerance(controller: &str, queue: &str) -> Option<Tolerance> {
         let model = MODELS.iter().find(|model| {
             Scheme::parse(model.scheme).is_ok_and(|scheme| {
@@ -125,13 +125,13 @@ impl Model {
 }
 
 impl Real {
-    /// What was measured of this scheme on this recording.
+    /// Returns what was measured of this scheme on this recording.
     pub fn find(trace: &str, scheme: &str) -> Option<&'static Real> {
         REAL.iter().find(|row| (row.trace, row.scheme) == (trace, scheme))
     }
 }
 
-/// How far `value` lies outside `range`, relative to its nearer end; zero inside.
+/// Returns how far `value` lies outside `range`, relative to its nearer end; zero inside.
 pub fn outside(value: f64, [low, high]: [f64; 2]) -> f64 {
     ((low - value) / low).max((value - high) / high).max(0.0)
 }

@@ -165,14 +165,14 @@ pub enum Hop {
 }
 
 impl Hop {
-    /// The element that `words` name among those that Brakelight brings; without options, and when no element
-    /// has the name, the link.
+    /// Returns the element that `words` name among those that Brakelight brings; without options, and when no
+    /// element has the name, the link.
     pub fn from_words(words: Words) -> Result<Self, BuildError> {
         Self::from_words_with(&Registry::standard(), words)
     }
 
-    /// The element of `registry` that `words` name; without options, and when no element has the name, the
-    /// link.
+    /// Returns the element of `registry` that `words` name; without options, and when no element has the
+    /// name, the link.
     pub fn from_words_with(registry: &Registry, words: Words) -> Result<Self, BuildError> {
         if words.options.is_empty() && registry::find(registry.elements(), &words.name).is_none() {
             return Ok(Hop::Link(words.name));
@@ -181,31 +181,31 @@ impl Hop {
     }
 }
 
-/// Whether a path element that Brakelight brings has this name or alias.
+/// Returns whether a path element that Brakelight brings has this name or alias.
 pub fn is_element(name: &str) -> bool {
     registry::find(ELEMENTS, name).is_some()
 }
 
 impl Scenario {
-    /// The place of the link called `name` in [`Scenario::links`].
+    /// Returns the place of the link called `name` in [`Scenario::links`].
     pub fn link(&self, name: &str) -> Option<usize> {
         self.links.iter().position(|link| link.name == name)
     }
 
-    /// How many flows there are, each of [`FlowSpec::count`] counted.
+    /// Returns how many flows there are, each of [`FlowSpec::count`] counted.
     pub fn flow_count(&self) -> u64 {
         self.flows.iter().map(|flow| u64::from(flow.count)).sum()
     }
 }
 
 impl Record {
-    /// Only the summary; the bin width is the default for `duration`.
+    /// Returns what records only the summary; the bin width is the default for `duration`.
     pub fn summary(duration: Duration) -> Self {
         Record { series: false, bin: default_bin(duration), link_logs: false, state: false, unfairness: None }
     }
 }
 
-/// The bin width of time series: 600 bins, none shorter than 20 ms.
+/// Returns the bin width of time series: 600 bins, none shorter than 20 ms.
 pub fn default_bin(duration: Duration) -> Duration {
     (duration / 600).max(Duration::from_millis(20))
 }
@@ -219,7 +219,7 @@ impl LinkSpec {
     /// What a slot of any other link is taken to carry: a full packet.
     pub const PLAIN_OPPORTUNITY: Bytes = Bytes(1500);
 
-    /// A link served by a trace, counting as Mahimahi does.
+    /// Returns a link served by a trace, counting as Mahimahi does.
     pub fn trace(name: &str, trace: &str, buffer: Limit, queue: SchemeString<QueueConfig>) -> Self {
         LinkSpec {
             name: name.to_string(),
@@ -232,7 +232,7 @@ impl LinkSpec {
         }
     }
 
-    /// A link of constant rate that counts IP bytes.
+    /// Returns a link of constant rate that counts IP bytes.
     pub fn fixed(name: &str, rate: Rate, buffer: Limit, queue: SchemeString<QueueConfig>) -> Self {
         LinkSpec {
             name: name.to_string(),
@@ -254,9 +254,9 @@ impl FlowSpec {
     /// RFC 9002 7.7: the initial window, packets.
     pub const PACING_BURST: u32 = 10;
 
-    /// A backlogged flow of `controller` over `path`, with the feedback and the host that the controller
-    /// brings, m = 2, 1500-byte packets, started within the first RTT, acknowledged over an unlimited way
-    /// back.
+    /// Returns a backlogged flow of `controller` over `path`, with the feedback and the host that the
+    /// controller brings, m = 2, 1500-byte packets, started within the first RTT, acknowledged over an
+    /// unlimited way back.
     pub fn new(
         name: &str,
         controller: SchemeString<ControllerConfig>,
@@ -290,13 +290,13 @@ impl FlowSpec {
         }
     }
 
-    /// What the flow means by its ECN bits.
+    /// Returns what the flow means by its ECN bits.
     pub fn encoding(&self) -> Encoding {
         self.controller.build(&self.connection(Time::ZERO, Random::stream(0, &self.name))).encoding()
     }
 
-    /// What a controller of this flow must know when its connection starts at `now`, with its own stream of
-    /// random numbers.
+    /// Returns what a controller of this flow must know when its connection starts at `now`, with its own
+    /// stream of random numbers.
     pub fn connection(&self, now: Time, random: Random) -> Connection {
         Connection {
             mss: self.mss,
@@ -307,7 +307,7 @@ impl FlowSpec {
         }
     }
 
-    /// The hops of one direction.
+    /// Returns the hops of one direction.
     pub fn hops(&self, direction: Direction) -> &[Hop] {
         match direction {
             Direction::Forward => &self.path,
@@ -315,14 +315,14 @@ impl FlowSpec {
         }
     }
 
-    /// The RTT of flow `index` of [`FlowSpec::count`].
+    /// Returns the RTT of flow `index` of [`FlowSpec::count`].
     pub fn rtt_of(&self, index: u32) -> Duration {
         self.rtt + self.rtt_step * u64::from(index)
     }
 
-    /// The delay to add after the last hop of `direction` for flow `index` of [`FlowSpec::count`]: half the
-    /// RTT, or nothing where the path holds a `delay` element of its own and so places its propagation
-    /// itself.
+    /// Returns the delay to add after the last hop of `direction` for flow `index` of [`FlowSpec::count`]:
+    /// half the RTT, or nothing where the path holds a `delay` element of its own and so places its
+    /// propagation itself.
     pub fn propagation(&self, index: u32, direction: Direction) -> Duration {
         let own = |hop: &Hop| matches!(hop, Hop::Element(element) if matches!(element.config(), ElementConfig::Delay(_)));
         if self.hops(direction).iter().any(own) {
@@ -335,19 +335,19 @@ impl FlowSpec {
         }
     }
 
-    /// When flow `index` of [`FlowSpec::count`] starts in a run with this seed.
+    /// Returns when flow `index` of [`FlowSpec::count`] starts in a run with this seed.
     pub fn drawn_start(&self, seed: u64, index: u32) -> Duration {
         let mut random = Random::stream(seed, &format!("start {}", self.name_of(index)));
         self.start + self.start_within.mul_f64(random.uniform())
     }
 
-    /// The name of flow `index` of [`FlowSpec::count`].
+    /// Returns the name of flow `index` of [`FlowSpec::count`].
     pub fn name_of(&self, index: u32) -> String {
         if self.count == 1 { self.name.clone() } else { format!("{}-{}", self.name, index + 1) }
     }
 }
 
-/// Payload and headers of a full packet, 1500 bytes together.
+/// Returns the payload and headers of a full packet, 1500 bytes together.
 ///
 /// TCP: 20 bytes of IPv4, 20 of TCP, 12 of timestamps. QUIC: 20 of IPv4, 8 of UDP, 13 of short header with an
 /// 8-byte connection ID and a 4-byte number, 16 of AEAD tag, 8 of STREAM frame header.

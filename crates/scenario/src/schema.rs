@@ -21,17 +21,18 @@ pub const OUTCOME: u32 = 1;
 /// The version of the experiment's schema.
 pub const EXPERIMENT: u32 = 1;
 
-/// The schema of a scenario: of a file, of JSON, of a Python dict. Algorithms are those of `registry`.
+/// Returns the schema of a scenario: of a file, of JSON, of a Python dict. Algorithms are those of
+/// `registry`.
 pub fn scenario(registry: &Registry) -> Value {
     input::<ScenarioTable>("scenario", SCENARIO, registry)
 }
 
-/// The schema of an experiment. Algorithms are those of `registry`.
+/// Returns the schema of an experiment. Algorithms are those of `registry`.
 pub fn experiment(registry: &Registry) -> Value {
     input::<ExperimentTable>("experiment", EXPERIMENT, registry)
 }
 
-/// The schema of what `compare`, `run` and `perf` print with `--format json`.
+/// Returns the schema of what `compare`, `run` and `perf` print with `--format json`.
 pub fn outcome() -> Value {
     let mut schema =
         SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<Runs>();

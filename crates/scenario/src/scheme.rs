@@ -176,42 +176,42 @@ impl Scheme {
         Ok(schemes)
     }
 
-    /// The sender's controller.
+    /// Returns the sender's controller.
     pub fn controller(&self) -> &SchemeString<ControllerConfig> {
         &self.controller
     }
 
-    /// The receiver's feedback.
+    /// Returns the receiver's feedback.
     pub fn feedback(&self) -> &SchemeString<FeedbackConfig> {
         &self.feedback
     }
 
-    /// The router's queue.
+    /// Returns the router's queue.
     pub fn queue(&self) -> &SchemeString<QueueConfig> {
         &self.queue
     }
 
-    /// Whether the queue was asked for by name and is not what the controller would have brought.
+    /// Returns whether the queue was asked for by name and is not what the controller would have brought.
     pub fn queue_named(&self) -> bool {
         self.queue_named
     }
 
-    /// The profile of the hosts.
+    /// Returns the profile of the hosts.
     pub fn host(&self) -> Host {
         self.controller.needs().host
     }
 
-    /// What a reader of the results should know of the settings.
+    /// Returns what a reader of the results should know of the settings.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// What flows of this scheme mean by their ECN bits.
+    /// Returns what flows of this scheme mean by their ECN bits.
     pub fn encoding(&self) -> Encoding {
         self.flow("encoding", Duration::from_millis(100)).encoding()
     }
 
-    /// A backlogged flow of this scheme, with an empty path.
+    /// Returns a backlogged flow of this scheme, with an empty path.
     pub fn flow(&self, name: &str, rtt: Duration) -> FlowSpec {
         let mut flow = FlowSpec::new(name, self.controller.clone(), rtt, Vec::new());
         flow.feedback = self.feedback.clone();

@@ -21,7 +21,7 @@ pub struct Words {
 }
 
 impl Words {
-    /// `name` with `options`.
+    /// Returns `name` with `options`.
     pub fn new(name: &str, options: &[(&str, &str)]) -> Self {
         let own = |&(name, text): &(&str, &str)| (name.to_string(), text.to_string());
         Words { name: name.to_string(), options: options.iter().map(own).collect() }
@@ -75,27 +75,27 @@ pub struct SchemeString<C> {
 pub trait ByName: Sized {
     /// Finds the algorithm in `registry` and applies its options.
     fn by_name(registry: &Registry, name: &str, options: &[(&str, &str)]) -> Result<Self, BuildError>;
-    /// The registered name, whatever alias was given.
+    /// Returns the registered name, whatever alias was given.
     fn registered_name(&self) -> &'static str;
     /// Returns every option with its value in canonical form.
     fn settings(&self) -> OptionValues;
 }
 
 impl<C: ByName> SchemeString<C> {
-    /// The settings of the algorithm called `name` among those that Brakelight brings, with `options` applied
-    /// in order.
+    /// Returns the settings of the algorithm called `name` among those that Brakelight brings, with `options`
+    /// applied in order.
     pub fn new(name: &str, options: &[(&str, &str)]) -> Result<Self, BuildError> {
         Self::from_words(Words::new(name, options))
     }
 
-    /// The settings that `words` ask for, of an algorithm that Brakelight brings. An alias becomes the
-    /// registered name.
+    /// Returns the settings that `words` ask for, of an algorithm that Brakelight brings. An alias becomes
+    /// the registered name.
     pub fn from_words(words: Words) -> Result<Self, BuildError> {
         Self::from_words_with(&Registry::standard(), words)
     }
 
-    /// The settings that `words` ask for, of an algorithm of `registry`. An alias becomes the registered
-    /// name.
+    /// Returns the settings that `words` ask for, of an algorithm of `registry`. An alias becomes the
+    /// registered name.
     pub fn from_words_with(registry: &Registry, mut words: Words) -> Result<Self, BuildError> {
         let options: Vec<(&str, &str)> =
             words.options.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
@@ -139,7 +139,7 @@ impl<C: ByName> SchemeString<C> {
 }
 
 impl SchemeString<FeedbackConfig> {
-    /// The feedback that a controller brings.
+    /// Returns the feedback that a controller brings.
     pub fn brought_by(controller: &ControllerConfig) -> Self {
         let config = controller.feedback();
         SchemeString { words: Words::new(config.name(), controller.feedback_options()), config }
@@ -147,7 +147,7 @@ impl SchemeString<FeedbackConfig> {
 }
 
 impl SchemeString<QueueConfig> {
-    /// The queue that takes its place, with the same options, where flows pass that do not speak its
+    /// Returns the queue that takes its place, with the same options, where flows pass that do not speak its
     /// encoding.
     pub fn beside_others(&self) -> Option<Self> {
         let name = self.traits().beside_others?;

@@ -84,12 +84,12 @@ const fn fast_link(name: &'static str, flows: u32) -> Row {
 }
 
 impl Row {
-    /// The row called `name`.
+    /// Returns the row called `name`.
     pub fn named(name: &str) -> Option<&'static Row> {
         ROWS.iter().find(|row| row.name == name)
     }
 
-    /// What it simulates.
+    /// Returns what it simulates.
     pub fn scenario(&self) -> Result<Scenario, BuildError> {
         let (queue, options) = self.queue;
         let queue = SchemeString::new(queue, options)?;

@@ -68,7 +68,7 @@ pub fn run(name: &str) -> Option<Finding> {
     CHECKS.iter().find(|(other, _)| *other == name).map(|(_, check)| check())
 }
 
-/// The names of all checks.
+/// Returns the names of all checks.
 pub fn names() -> impl Iterator<Item = &'static str> {
     CHECKS.iter().map(|(name, _)| *name)
 }

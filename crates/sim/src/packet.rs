@@ -137,7 +137,7 @@ const WIRE: u8 = 3;
 const WIRE_ACK: u8 = 4;
 
 impl SimPacket {
-    /// A packet that has entered nothing yet.
+    /// Returns a packet that has entered nothing yet.
     #[inline]
     pub fn new(contents: &Contents) -> Self {
         let Contents { id, sent_at, kind, flow, connection, size, ecn, encoding, direction, cwr } = *contents;
@@ -166,7 +166,7 @@ impl SimPacket {
         }
     }
 
-    /// What it carries.
+    /// Returns what it carries.
     #[inline]
     pub fn kind(&self) -> Kind {
         let [first, second, third, ..] = self.words;
@@ -178,7 +178,7 @@ impl SimPacket {
         }
     }
 
-    /// Whether it carries TCP's CWR.
+    /// Returns whether it carries TCP's CWR.
     #[inline]
     pub fn cwr(&self) -> bool {
         self.way & CWR != 0

@@ -54,17 +54,17 @@ pub trait Reporting {
     /// What it is, for the [identity](brakelight_scenario::identity) of its runs.
     const HOST: &'static str;
 
-    /// Counters so far.
+    /// Returns the counters so far.
     fn counters(&self) -> FlowCounters;
 
-    /// The newest RTT sample that was not taken yet.
+    /// Returns the newest RTT sample that was not taken yet.
     fn take_rtt_sample(&mut self) -> Option<Duration>;
 
-    /// The sender's window; zero before the flow starts.
+    /// Returns the sender's window; zero before the flow starts.
     fn cwnd(&self) -> Bytes;
 
-    /// The sender as it stands. An endpoint that does not implement this shows its window and what it sent
-    /// again.
+    /// Returns the sender as it stands. An endpoint that does not implement this shows its window and what it
+    /// sent again.
     fn sender(&self) -> SenderView {
         let retransmitted_packets = self.counters().retransmitted_packets;
         SenderView { cwnd: self.cwnd(), retransmitted_packets, ..SenderView::default() }

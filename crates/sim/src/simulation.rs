@@ -173,14 +173,15 @@ struct FlowBefore {
 }
 
 impl Simulation {
-    /// A run at its beginning.
+    /// Returns a run at its beginning.
     pub fn new(scenario: &Scenario, traces: &Traces) -> Result<Self, SetupError> {
         Self::with_hosts(scenario, traces, modelled)
     }
 }
 
 impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
-    /// A run at its beginning, with both ends of each flow made by `host`, which says why if it cannot.
+    /// Returns a run at its beginning, with both ends of each flow made by `host`, which says why if it
+    /// cannot.
     pub fn with_hosts(
         scenario: &Scenario,
         traces: &Traces,
@@ -235,12 +236,12 @@ impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
         })
     }
 
-    /// Data packets delivered so far, in the measured interval.
+    /// Returns the data packets delivered so far, in the measured interval.
     pub fn delivered_packets(&self) -> u64 {
         self.engine.observer().flows.iter().map(|flow| flow.delivered).sum()
     }
 
-    /// The outcome of what was run so far, once its packets have been audited.
+    /// Returns the outcome of what was run so far, once its packets have been audited.
     ///
     /// `duration_s` is the time from the scenario's `measure_from` until [now](Self::now): rates, utilisation
     /// and capacities are over that time. Before `measure_from` nothing is measured: it is zero, as are all
@@ -451,8 +452,8 @@ impl SeriesSoFar {
     }
 }
 
-/// What every flow of `scenario` is made of, with its name, in their order: for hosts that are not the
-/// simulator's.
+/// Returns what every flow of `scenario` is made of, with its name, in their order: for hosts that are not
+/// the simulator's.
 pub fn flow_configs(scenario: &Scenario) -> Vec<(String, FlowConfig)> {
     let all = scenario.flows.iter().flat_map(|flow| (0..flow.count).map(move |index| (flow, index)));
     all.zip(0..)
@@ -510,8 +511,8 @@ fn is_whole_path(scenario: &Scenario, index: usize) -> bool {
     })
 }
 
-/// The part of the measured interval in which a flow existed that begins at `start` and ends at `stop`, or
-/// never.
+/// Returns the part of the measured interval in which a flow existed that begins at `start` and ends at
+/// `stop`, or never.
 pub fn active(start: Time, stop: Option<Time>, from: Time, to: Time) -> Duration {
     stop.map_or(to, |stop| to.min(stop)).since(start.max(from))
 }

@@ -45,7 +45,7 @@ pub struct FlowStatistics {
 }
 
 impl FlowStatistics {
-    /// A flow that was not heard of yet.
+    /// Returns a flow that was not heard of yet.
     pub fn new(last_link: Option<usize>) -> Self {
         FlowStatistics {
             last_link,
@@ -77,7 +77,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// A recorder of the given elements and flows.
+    /// Returns a recorder of the given elements and flows.
     pub fn new(
         measure_from: Time,
         links: Vec<Option<Box<LinkStatistics>>>,
@@ -97,7 +97,7 @@ impl Recorder {
         self.links.push(None);
     }
 
-    /// Queueing delay over the path, per data packet that left its last link.
+    /// Returns the queueing delay over the path, per data packet that left its last link.
     pub fn path_queueing(&self) -> Distribution {
         let mut all = self.several_links.clone();
         for link in self.links.iter().flatten().filter(|link| link.is_whole_path) {

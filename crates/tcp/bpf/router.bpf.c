@@ -6,7 +6,7 @@
  * mu.
  *
  * The stamp is skb->mark: a tag of 8 bits, the class, and the time in units of 2^12 ns. Marks without the tag
- * are nobody's business here. It is taken off on the way out.
+ * were set by somebody else and are left alone. The stamp is removed on the way out.
  *
  * With two queues the shaper is htb with a class for ABC and one for others, chosen by skb->priority. A flow
  * is ABC's once it has sent ECT(1) (abc20 4.3; open-questions#X-12: the packets of a flow, not each packet by

@@ -34,7 +34,7 @@ pub struct Check {
     pub advice: Option<String>,
 }
 
-/// All checks that need no program to be loaded.
+/// Returns all checks that need no program to be loaded.
 pub fn examine() -> Vec<Check> {
     vec![
         build(),
@@ -71,7 +71,7 @@ fn root() -> Check {
     }
 }
 
-/// Major and minor number of the running kernel.
+/// Returns the major and minor number of the running kernel.
 pub fn release() -> Option<(u32, u32)> {
     let text = fs::read_to_string("/proc/sys/kernel/osrelease").ok()?;
     parse_release(&text)
@@ -85,7 +85,7 @@ fn parse_release(text: &str) -> Option<(u32, u32)> {
 /// cong_control has had its four arguments since 6.10; tcx links are of 6.6, struct_ops links of 6.4.
 const CONTROLLERS_SINCE: (u32, u32) = (6, 10);
 
-/// What this kernel's release lacks for controllers, if that is known.
+/// Returns what this kernel's release lacks for controllers, if that is known.
 pub fn too_old_for_controllers() -> Option<String> {
     let (major, minor) = release().filter(|release| *release < CONTROLLERS_SINCE)?;
     Some(format!(
@@ -129,7 +129,7 @@ fn btf() -> Check {
     }
 }
 
-/// Whether the kernel counts bytes by the mark that came back.
+/// Returns whether the kernel counts bytes by the mark that came back.
 pub fn has_accecn() -> bool {
     btf_names(b"delivered_ecn_bytes\0")
 }
@@ -194,7 +194,7 @@ fn bpffs() -> Check {
     }
 }
 
-/// Where cgroup2 is mounted.
+/// Returns where cgroup2 is mounted.
 pub fn cgroup2() -> Option<PathBuf> {
     let mounts = fs::read_to_string("/proc/mounts").ok()?;
     mounts.lines().find_map(|line| {
@@ -215,7 +215,7 @@ fn cgroup() -> Check {
     }
 }
 
-/// Whether TCP timestamps can tick in microseconds.
+/// Returns whether TCP timestamps can tick in microseconds.
 pub fn has_microsecond_timestamps() -> bool {
     btf_names(b"tcp_usec_ts\0")
 }

@@ -17,7 +17,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The kernel refused `what`.
+    /// Returns the kernel refused `what`.
     pub fn kernel(what: impl Into<String>, why: impl std::fmt::Display) -> Self {
         Error::Kernel { what: what.into(), why: why.to_string() }
     }

@@ -147,7 +147,7 @@ pub struct ConnectionStatus {
     pub ce_episodes: u32,
 }
 
-/// An address of the kernel's: four or sixteen bytes.
+/// Returns an address of the kernel's: four or sixteen bytes.
 pub fn address(bytes: [u8; 16], ipv6: bool) -> IpAddr {
     if ipv6 {
         let address = std::net::Ipv6Addr::from(bytes);

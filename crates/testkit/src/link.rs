@@ -38,7 +38,7 @@ impl Outages {
     /// Its rate outside outages.
     pub const RATE: Rate = Rate::from_mbps(12);
 
-    /// The link at time zero, with nothing unused.
+    /// Returns the link at time zero, with nothing unused.
     pub fn new() -> Self {
         Outages { now: Time::ZERO, unused: Bytes::ZERO }
     }

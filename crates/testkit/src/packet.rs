@@ -28,7 +28,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Packet `id` of `size` bytes, of flow 0, without ECN.
+    /// Returns packet `id` of `size` bytes, of flow 0, without ECN.
     pub fn new(id: u64, size: u32) -> Self {
         Sample {
             id,
@@ -43,7 +43,7 @@ impl Sample {
         }
     }
 
-    /// Packet `id` of `size` bytes, of flow 0, which speaks ABC and carries `ecn`.
+    /// Returns packet `id` of `size` bytes, of flow 0, which speaks ABC and carries `ecn`.
     pub fn abc(id: u64, size: u32, ecn: Ecn) -> Self {
         Sample { ecn, encoding: Encoding::Abc, ..Sample::new(id, size) }
     }

@@ -6,12 +6,12 @@ use brakelight_core::units::Rate;
 
 use crate::world::{FlowSpec, Link, World};
 
-/// The table of a controller's parameters, from the registry.
+/// Returns the table of a controller's parameters, from the registry.
 pub fn parameters(controller: &str) -> String {
     table_of(CONTROLLERS.iter().find(|entry| entry.name == controller).expect("a known controller"))
 }
 
-/// The table of an entry's parameters.
+/// Returns the table of an entry's parameters.
 pub fn table_of(entry: &Entry) -> String {
     let mut table = String::from(
         "| parameter | meaning | unit | default | range | source |\n|---|---|---|---|---|---|\n",
@@ -30,7 +30,7 @@ pub fn table_of(entry: &Entry) -> String {
     table
 }
 
-/// What a controller does over links whose rate and delay are known: the same table on every page.
+/// Returns what a controller does over links whose rate and delay are known: the same table on every page.
 pub fn measured(controller: &str) -> String {
     let rtt = Duration::from_millis(100);
     let second = Time::from_secs;

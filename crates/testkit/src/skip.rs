@@ -71,7 +71,7 @@ fn judge(what: &str, required: bool, root: bool) -> Result<(), String> {
     }
 }
 
-/// Whether this process runs as root. Returns `false` where that cannot be told.
+/// Returns whether this process runs as root. Returns `false` where that cannot be told.
 pub fn is_root() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let effective = status.lines().find_map(|line| line.strip_prefix("Uid:")?.split_whitespace().nth(1));

@@ -44,7 +44,7 @@ pub struct Link {
 }
 
 impl Link {
-    /// A link of one rate.
+    /// Returns a link of one rate.
     pub fn fixed(rate: Rate, buffer: usize) -> Self {
         Link { rates: vec![(Time::ZERO, rate)], buffer, mark_above: None, policer: None }
     }
@@ -74,7 +74,7 @@ pub struct FlowSpec<'a> {
 }
 
 impl<'a> FlowSpec<'a> {
-    /// A bulk flow over `rtt`, with an ACK for every packet.
+    /// Returns a bulk flow over `rtt`, with an ACK for every packet.
     pub fn bulk(controller: &'a str, rtt: Duration) -> Self {
         FlowSpec {
             controller,
@@ -173,7 +173,7 @@ pub struct World {
 }
 
 impl World {
-    /// A world with these flows.
+    /// Returns a world with these flows.
     pub fn new(link: Link, flows: &[FlowSpec<'_>]) -> Self {
         let link_depth = link.policer.map_or(0.0, |(_, depth)| depth.as_f64());
         let mut world = World {
@@ -221,12 +221,12 @@ impl World {
         self.events.push(Reverse(Entry(at, self.sequence, event)));
     }
 
-    /// The flow's controller.
+    /// Returns the flow's controller.
     pub fn controller(&self, flow: usize) -> &AnyController {
         self.senders[flow].controller()
     }
 
-    /// Bytes of the flow in flight.
+    /// Returns the bytes of the flow in flight.
     pub fn inflight(&self, flow: usize) -> Bytes {
         self.senders[flow].inflight()
     }
@@ -369,14 +369,14 @@ impl World {
         self.schedule(at, Event::Ack(flow, ack));
     }
 
-    /// The flow's rate on the wire between two times.
+    /// Returns the flow's rate on the wire between two times.
     pub fn throughput(&self, flow: usize, from: Time, to: Time) -> Rate {
         let packets =
             self.passed.iter().filter(|p| p.flow == flow && p.at > from && p.at <= to).count() as u64;
         Rate::over(Bytes(packets * (MSS + OVERHEAD).0), to.since(from))
     }
 
-    /// Sojourn times between two times, sorted.
+    /// Returns the sojourn times between two times, sorted.
     pub fn sojourns(&self, from: Time, to: Time) -> Vec<Duration> {
         let mut sojourns: Vec<_> =
             self.passed.iter().filter(|p| p.at > from && p.at <= to).map(|p| p.sojourn).collect();
@@ -384,14 +384,14 @@ impl World {
         sojourns
     }
 
-    /// The given quantile of the sojourn times between two times.
+    /// Returns the given quantile of the sojourn times between two times.
     pub fn sojourn_quantile(&self, from: Time, to: Time, quantile: f64) -> Duration {
         let sojourns = self.sojourns(from, to);
         sojourns[((sojourns.len() as f64 * quantile) as usize).min(sojourns.len() - 1)]
     }
 }
 
-/// What the controller shows under this name.
+/// Returns what the controller shows under this name.
 pub fn inspect(controller: &AnyController, name: &str) -> f64 {
     let mut found = None;
     controller.inspect(&mut |key, value| {

@@ -6,7 +6,7 @@ pub mod ramp;
 
 use brakelight_core::registry::Registry;
 
-/// What Brakelight brings, and this crate's algorithms.
+/// Returns what Brakelight brings, and this crate's algorithms.
 ///
 /// # Panics
 /// Panics if Brakelight has taken one of the names.

@@ -12,7 +12,7 @@ use brakelight_scenario::scenario::Service;
 use brakelight_scenario::trace::embedded::Embedded;
 use brakelight_sim::Traces;
 
-/// The outcome of the scenario that `toml` holds, as JSON. Its links may use the embedded traces.
+/// Returns the outcome of the scenario that `toml` holds, as JSON. Its links may use the embedded traces.
 pub fn outcome(toml: &str) -> Result<String, Box<dyn Error>> {
     let scenario = file::read("scenario.toml", toml)?;
     let mut traces = Traces::new();

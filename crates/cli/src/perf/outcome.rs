@@ -12,7 +12,7 @@ use brakelight_scenario::measure::distribution::Distribution;
 use brakelight_scenario::measure::jain;
 use brakelight_scenario::outcome::{FlowOutcome, MarkCounts, Run};
 
-/// What `measured` says of `controller` towards `server`.
+/// Returns what `measured` says of `controller` towards `server`.
 pub fn run(plan: &Plan, controller: &str, server: &str, measured: &Measurement) -> Run {
     let (mut rtt, mut above) = (Distribution::default(), Distribution::default());
     let mut marks = MarkCounts::default();

@@ -224,7 +224,7 @@ fn marks_are_the_cores() {
         let mut random = Random::stream(7, "frames");
         let settings = QdiscSettings { proxied, ..shaped(MBPS) };
         qdisc::set(OUT, ROOT, &held(&settings)).unwrap();
-        // It goes at once, and is nobody's business: Not-ECT.
+        // It leaves at once, and its Not-ECT field takes no part in the marking.
         let first = Frame::new(0, Ecn::NotEct, false, false, 100);
         out.send(&first);
         assert_eq!(into.receive().bytes(), first.bytes());

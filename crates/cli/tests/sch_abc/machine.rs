@@ -25,7 +25,7 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// One that has all it takes, or why there is none.
+    /// Returns a machine if all programs that it needs are installed, or an error that names what is missing.
     pub fn find() -> Result<Self, String> {
         for (program, argument, package) in [
             ("qemu-system-x86_64", "--version", "qemu-system-x86"),

@@ -160,13 +160,13 @@ parameters! {
 }
 
 impl Config {
-    /// Whether a second window answers drops, CE and delay.
+    /// Returns whether a second window answers drops, CE and delay.
     pub fn has_second_window(&self) -> bool {
         Rules::from(self).second_window
     }
 
-    /// Whether the receiver must say when packets arrived: ABC itself has no use for it, the other window may
-    /// have.
+    /// Returns whether the receiver must say when packets arrived: ABC itself has no use for it, the other
+    /// window may have.
     pub fn needs_receive_times(&self) -> bool {
         self.other.needs().receive_times
     }
@@ -225,11 +225,11 @@ impl From<&Config> for Rules {
 /// those are the controllers that model the path's rate. They number far fewer intervals than this.
 const MARKS_GOVERNED: u64 = 1 << 63;
 
-/// Packets without a mark after which marks do not come: an initial window.
+/// Number of consecutive packets without a mark after which marks are treated as missing: an initial window.
 const SILENT: u64 = 10;
-/// Brakes without an accelerate after which they are nobody's word.
+/// Number of consecutive brakes after which marks are treated as missing.
 const STUCK: u64 = 64;
-/// The smoothed RTT, in smallest ones, below which there is no queue to speak of.
+/// The smoothed RTT, as a multiple of the smallest RTT, below which the queue counts as empty.
 const NO_QUEUE: f64 = 1.25;
 
 /// ABC's windows.
@@ -277,7 +277,7 @@ fn second(config: &Config, connection: &Connection) -> SecondWindow {
 }
 
 impl Abc {
-    /// A controller at the start of its connection.
+    /// Returns a controller at the start of its connection.
     pub fn new(config: Config, connection: &Connection) -> Self {
         let rules = Rules::from(&config);
         let initial_window = rules

@@ -113,7 +113,7 @@ pub struct Bmcc {
 }
 
 impl Bmcc {
-    /// A controller at the start of its connection.
+    /// Returns a controller at the start of its connection.
     pub fn new(config: Config, connection: &Connection) -> Self {
         Bmcc {
             law: config.law(),

@@ -129,7 +129,7 @@ pub struct Copa {
 }
 
 impl Copa {
-    /// A controller at the start of its connection.
+    /// Returns a controller at the start of its connection.
     pub fn new(config: Config, connection: &Connection) -> Self {
         let cwnd_pkts = connection.initial_window.as_f64() / connection.mss.as_f64();
         Copa {

@@ -93,7 +93,7 @@ impl Windows {
 }
 
 impl Ctcp {
-    /// A controller at the start of its connection.
+    /// Returns a controller at the start of its connection.
     pub fn new(config: Config, connection: &Connection) -> Self {
         Ctcp {
             config,

@@ -164,7 +164,7 @@ pub struct Cubic {
 }
 
 impl Cubic {
-    /// A controller at the start of its connection.
+    /// Returns a controller at the start of its connection.
     pub fn new(config: Config, connection: &Connection) -> Self {
         let watch = match config.hystart {
             HyStart::Off => Watch::Off,

@@ -70,7 +70,7 @@ pub struct External {
 }
 
 impl External {
-    /// A controller at the start of its connection. A window of less than a packet is raised to one.
+    /// Returns a controller at the start of its connection. A window of less than a packet is raised to one.
     pub fn new(config: Config, connection: &Connection) -> Self {
         let cwnd = match config.cwnd {
             None => connection.initial_window,
@@ -107,7 +107,7 @@ impl External {
 }
 
 impl AnyController {
-    /// The controller that is driven from outside, if it is one.
+    /// Returns the controller that is driven from outside, if it is one.
     pub fn external_mut(&mut self) -> Option<&mut External> {
         match self {
             AnyController::External(external) => Some(external),

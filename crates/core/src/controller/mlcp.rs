@@ -54,7 +54,7 @@ pub struct Mlcp {
 }
 
 impl Mlcp {
-    /// A controller at the start of its connection.
+    /// Returns a controller at the start of its connection.
     pub fn new(config: Config, connection: &Connection) -> Self {
         Mlcp {
             law: config.law(),

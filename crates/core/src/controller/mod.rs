@@ -89,7 +89,8 @@ dispatched! {
     /// Every method that takes a `now` is given a value no smaller than the one before. All sizes are payload
     /// bytes.
     pub trait Controller by pass_to_controller {
-        /// A packet is about to leave. Called for every packet, retransmissions included.
+        /// A packet is about to leave: returns what to put on it. Called for every packet, retransmissions
+        /// included.
         fn on_send(&mut self, _event: &SendEvent) -> SendDirective {
             SendDirective { ecn: self.encoding().sent(), header: Header::None, tag: 0, cwr: false }
         }
@@ -130,32 +131,32 @@ dispatched! {
         /// A timer the controller asked for by [`next_timer`](Controller::next_timer) is due.
         fn on_timer(&mut self, _now: Time) {}
 
-        /// When the controller wants `on_timer`.
+        /// Returns when the controller wants `on_timer`.
         fn next_timer(&self) -> Option<Time> {
             None
         }
 
-        /// How much may be in flight. Never below one packet.
+        /// Returns how much may be in flight. Never below one packet.
         fn cwnd(&self) -> Bytes;
 
-        /// Where slow start ends, if the algorithm has one.
+        /// Returns where slow start ends, if the algorithm has one.
         fn ssthresh(&self) -> Option<Bytes> {
             None
         }
 
-        /// How fast to send; `None` leaves it to the host, which sends in bursts as ACKs come.
+        /// Returns how fast to send; `None` leaves it to the host, which sends in bursts as ACKs come.
         fn pacing_rate(&self) -> Option<Rate> {
             None
         }
 
-        /// Whether the host's PRR shapes the window while losses are repaired, asked when an episode starts:
-        /// it lowers what is in flight step by step to the `cwnd` that the controller has then (RFC 6937). A
-        /// controller that models the path itself says no, and its `cwnd` holds throughout.
+        /// Returns whether the host's PRR shapes the window while losses are repaired, asked when an episode
+        /// starts: it lowers what is in flight step by step to the `cwnd` that the controller has then
+        /// (RFC 6937). A controller that models the path itself says no, and its `cwnd` holds throughout.
         fn recovery(&self) -> Recovery {
             Recovery::Prr
         }
 
-        /// What the flow means by its ECN bits.
+        /// Returns what the flow means by its ECN bits.
         fn encoding(&self) -> Encoding {
             Encoding::None
         }

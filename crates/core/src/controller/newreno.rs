@@ -55,7 +55,7 @@ pub struct NewReno {
 }
 
 impl NewReno {
-    /// A controller at the start of its connection.
+    /// Returns a controller at the start of its connection.
     pub fn new(config: Config, connection: &Connection) -> Self {
         NewReno {
             config,

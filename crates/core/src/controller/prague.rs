@@ -107,7 +107,7 @@ pub struct Prague {
 }
 
 impl Prague {
-    /// A controller at the start of its connection.
+    /// Returns a controller at the start of its connection.
     pub fn new(config: Config, connection: &Connection) -> Self {
         let window = (connection.initial_window.as_f64() / connection.mss.as_f64()).max(1.0);
         Prague {

@@ -94,7 +94,7 @@ pub struct QuicDc {
 }
 
 impl QuicDc {
-    /// A controller at the start of its connection.
+    /// Returns a controller at the start of its connection.
     pub fn new(config: Config, connection: &Connection) -> Self {
         let westwood = westwood::Values { filter: config.filter, ..westwood::Values::default() };
         let westwood = westwood::Config::new(westwood).expect("any filter goes with the defaults");

@@ -83,7 +83,7 @@ pub struct Rcp {
 }
 
 impl Rcp {
-    /// A controller at the start of its connection.
+    /// Returns a controller at the start of its connection.
     pub fn new(config: Config, connection: &Connection) -> Self {
         Rcp {
             config,

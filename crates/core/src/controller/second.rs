@@ -47,7 +47,7 @@ macro_rules! make_second_windows {
             /// Every one there is.
             pub const ALL: &[Other] = &[$( Other::$Var, )*];
 
-            /// Its registered name.
+            /// Returns its registered name.
             pub const fn name(self) -> &'static str {
                 match self { $( Other::$Var => $name, )* }
             }
@@ -57,7 +57,7 @@ macro_rules! make_second_windows {
                 match name { $( $name $(| $alias)* => Some(Other::$Var), )* _ => None }
             }
 
-            /// What it needs of its receiver and its host.
+            /// Returns what it needs of its receiver and its host.
             pub const fn needs(self) -> Needs {
                 match self { $( Other::$Var => Needs { $($need: $value,)* ..Needs::PLAIN }, )* }
             }

@@ -81,7 +81,7 @@ pub struct Sprout {
 }
 
 impl Sprout {
-    /// A controller at the start of its connection.
+    /// Returns a controller at the start of its connection.
     pub fn new(config: Config, connection: &Connection) -> Self {
         Sprout {
             mss: connection.mss,

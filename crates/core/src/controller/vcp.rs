@@ -96,7 +96,7 @@ pub struct Vcp {
 }
 
 impl Vcp {
-    /// A controller at the start of its connection.
+    /// Returns a controller at the start of its connection.
     pub fn new(config: Config, connection: &Connection) -> Self {
         Vcp {
             // xia05 3.2

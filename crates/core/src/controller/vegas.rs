@@ -101,7 +101,7 @@ pub struct Vegas {
 }
 
 impl Vegas {
-    /// A controller at the start of its connection.
+    /// Returns a controller at the start of its connection.
     pub fn new(config: Config, connection: &Connection) -> Self {
         Vegas {
             config,

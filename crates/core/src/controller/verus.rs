@@ -120,7 +120,7 @@ pub struct Verus {
 }
 
 impl Verus {
-    /// A controller at the start of its connection.
+    /// Returns a controller at the start of its connection.
     pub fn new(config: Config, connection: &Connection) -> Self {
         Verus {
             mss: connection.mss,

@@ -169,7 +169,7 @@ pub struct Vivace {
 }
 
 impl Vivace {
-    /// A controller at the start of its connection.
+    /// Returns a controller at the start of its connection.
     pub fn new(config: Config, connection: &Connection) -> Self {
         let rules = Rules::from(&config);
         let control = match config.variant {

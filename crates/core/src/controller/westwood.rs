@@ -135,7 +135,7 @@ impl Bandwidth {
 }
 
 impl Westwood {
-    /// A controller at the start of its connection.
+    /// Returns a controller at the start of its connection.
     pub fn new(config: Config, connection: &Connection) -> Self {
         Westwood {
             config,

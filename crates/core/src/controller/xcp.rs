@@ -59,7 +59,7 @@ pub struct Xcp {
 }
 
 impl Xcp {
-    /// A controller at the start of its connection.
+    /// Returns a controller at the start of its connection.
     pub fn new(config: Config, connection: &Connection) -> Self {
         Xcp {
             config,

@@ -41,7 +41,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// h of a packet with these 16 bits: its IPv4 identification, or a hash of its payload.
+    /// Returns h of a packet with these 16 bits: its IPv4 identification, or a hash of its payload.
     #[inline]
     pub fn hash(&self, hash16: u16) -> f64 {
         let bits = self.bits.clamp(1, 16);
@@ -58,13 +58,13 @@ impl Layout {
         }
     }
 
-    /// f^ in 16 bits, rounded up: what has reached 1 must not be read as less.
+    /// Returns f^ in 16 bits, rounded up: what has reached 1 must not be read as less.
     pub fn to_option(&self, estimate: f64) -> u16 {
         // The cast saturates.
         libm::ceil(estimate / self.u * 65_535.0 - 1e-9) as u16
     }
 
-    /// f^ as it was put in 16 bits.
+    /// Returns f^ as it was put in 16 bits.
     pub fn from_option(&self, option: u16) -> f64 {
         f64::from(option) / 65_535.0 * self.u
     }
@@ -78,12 +78,12 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// What a receiver assumes at first: eta_0.
+    /// Returns what a receiver assumes at first: eta_0.
     pub fn new(layout: Layout) -> Self {
         Estimate { layout, value: layout.eta_0 }
     }
 
-    /// f^.
+    /// Returns f^, the estimate.
     pub fn value(&self) -> f64 {
         self.value
     }

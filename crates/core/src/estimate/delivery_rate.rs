@@ -34,7 +34,7 @@ pub struct RateSample {
 }
 
 impl RateSample {
-    /// The sample that this ACK yields; none when it acknowledges nothing new.
+    /// Returns the sample that this ACK yields; none when it acknowledges nothing new.
     pub fn of(event: &AckEvent<'_>) -> Option<Self> {
         // ccwg-bbr 4.1.2.3: the newest packet speaks for the ACK; numbers rise with each transmission.
         let newest = event.acked.iter().max_by_key(|packet| packet.number)?;

@@ -84,7 +84,7 @@ impl LoadFactor {
     /// The load of a link that could carry nothing.
     pub const MOST: f64 = 100.0;
 
-    /// A link without load at the start of the run.
+    /// Returns a link without load at the start of the run.
     ///
     /// # Panics
     /// If an interval is zero.
@@ -132,13 +132,13 @@ impl LoadFactor {
         }
     }
 
-    /// f of the last whole interval; 0 before the first.
+    /// Returns f of the last whole interval; 0 before the first.
     #[inline]
     pub fn load(&self) -> f64 {
         self.load
     }
 
-    /// q_av.
+    /// Returns q_av, the average queue in bytes.
     #[inline]
     pub fn queue_bytes(&self) -> f64 {
         self.queue_bytes
@@ -236,7 +236,7 @@ impl Levels {
     /// The highest code.
     pub const TOP: u8 = 15;
 
-    /// The code of a load factor.
+    /// Returns the code of a load factor.
     pub fn encode(&self, f: f64) -> u8 {
         let step = |from: f64, to: f64, steps: u8| ((f - from) / (to - from) * f64::from(steps)) as u8;
         if f < self.eta_0 {
@@ -252,7 +252,7 @@ impl Levels {
         }
     }
 
-    /// What a code stands for.
+    /// Returns what a code stands for.
     pub fn decode(&self, code: u8) -> f64 {
         match code {
             0..=9 => self.eta_0 + (self.eta - self.eta_0) * f64::from(code) / 9.0,

@@ -67,7 +67,7 @@ pub struct OneWayQueueing {
 }
 
 impl OneWayQueueing {
-    /// An estimate that has seen nothing; the smallest RTT is forgotten after `horizon`.
+    /// Returns an estimate that has seen nothing; the smallest RTT is forgotten after `horizon`.
     pub fn new(baseline: Baseline, horizon: Option<Duration>) -> Self {
         OneWayQueueing {
             baseline,
@@ -79,12 +79,12 @@ impl OneWayQueueing {
         }
     }
 
-    /// The newest packet's queueing delay.
+    /// Returns the newest packet's queueing delay.
     pub fn queueing(&self) -> Duration {
         self.queueing
     }
 
-    /// The smallest RTT within the horizon, receivers' delays taken out; none before the first.
+    /// Returns the smallest RTT within the horizon, receivers' delays taken out; none before the first.
     pub fn rtt_min(&self) -> Option<Duration> {
         self.rtt_min.map(|filter| Duration::from_nanos(filter.get()))
     }

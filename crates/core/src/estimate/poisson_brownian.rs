@@ -78,7 +78,7 @@ pub struct PoissonBrownian {
 }
 
 impl PoissonBrownian {
-    /// A filter that knows nothing yet.
+    /// Returns a filter that knows nothing yet.
     pub fn new(model: &Model) -> Self {
         let transition = Transition::new(model);
         let mean = |i: usize| rate(model, i) * model.tick.as_secs_f64();
@@ -127,7 +127,8 @@ impl PoissonBrownian {
         }
     }
 
-    /// Packets that will be delivered within 1, 2, ... ticks, each exceeded with probability `1 - quantile`.
+    /// Returns the packets that will be delivered within 1, 2, ... ticks, each exceeded with probability
+    /// `1 - quantile`.
     pub fn forecast(&self) -> [u16; HORIZON] {
         let mut weights = [0.0_f32; RATES];
         for (weight, probability) in weights.iter_mut().zip(self.probability.iter()) {
@@ -152,12 +153,12 @@ impl PoissonBrownian {
         forecast
     }
 
-    /// The probability of each rate.
+    /// Returns the probability of each rate.
     pub fn probabilities(&self) -> &[f64; RATES] {
         &self.probability
     }
 
-    /// The mean of the rate, packets per second.
+    /// Returns the mean of the rate, packets per second.
     pub fn mean_rate(&self, model: &Model) -> f64 {
         self.probability.iter().enumerate().map(|(i, p)| p * rate(model, i)).sum()
     }

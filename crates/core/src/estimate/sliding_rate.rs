@@ -26,7 +26,7 @@ struct Passed {
 }
 
 impl SlidingRate {
-    /// Nothing has passed yet.
+    /// Returns the rate of a link that nothing has passed yet.
     ///
     /// # Panics
     /// If `window` is zero.
@@ -35,7 +35,7 @@ impl SlidingRate {
         SlidingRate { window, passed: VecDeque::new(), bytes: 0 }
     }
 
-    /// T.
+    /// Returns T, the length of the window.
     pub fn window(&self) -> Duration {
         self.window
     }
@@ -57,13 +57,13 @@ impl SlidingRate {
         }
     }
 
-    /// What passed in (now - T, now].
+    /// Returns what passed in (now - T, now].
     pub fn bytes(&mut self, now: Time) -> Bytes {
         self.expire(now);
         Bytes(self.bytes)
     }
 
-    /// The same as a rate.
+    /// Returns the same as a rate.
     pub fn rate(&mut self, now: Time) -> Rate {
         Rate::over(self.bytes(now), self.window)
     }

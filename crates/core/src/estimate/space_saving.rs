@@ -32,7 +32,7 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// The key's weight at least.
+    /// Returns the key's weight at least.
     pub fn certain(&self) -> f64 {
         self.count - self.error
     }
@@ -55,7 +55,7 @@ pub struct SpaceSaving {
 const FREE: u32 = u32::MAX;
 
 impl SpaceSaving {
-    /// No weights yet, and room for `counters` keys.
+    /// Returns a summary without weights, with room for `counters` keys.
     ///
     /// # Panics
     /// If `counters` is zero or above 2^24.
@@ -98,7 +98,7 @@ impl SpaceSaving {
         }
     }
 
-    /// What is known of `key`, if it has a counter.
+    /// Returns what is known of `key`, if it has a counter.
     pub fn get(&self, key: u32) -> Option<Counter> {
         match self.table[self.slot(key)] {
             FREE => None,
@@ -106,7 +106,7 @@ impl SpaceSaving {
         }
     }
 
-    /// All counters, in no particular order.
+    /// Returns all counters, in no particular order.
     pub fn counters(&self) -> &[Counter] {
         &self.counters
     }

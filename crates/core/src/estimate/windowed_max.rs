@@ -13,12 +13,12 @@ pub struct WindowedMax {
 }
 
 impl WindowedMax {
-    /// A filter that has seen one sample.
+    /// Returns a filter that has seen one sample.
     pub const fn new(now: u64, value: u64) -> Self {
         WindowedMax { samples: [(now, value); 3] }
     }
 
-    /// The maximum.
+    /// Returns the maximum.
     pub const fn get(&self) -> u64 {
         self.samples[0].1
     }

@@ -9,12 +9,12 @@ use super::windowed_max::WindowedMax;
 pub struct WindowedMin(WindowedMax);
 
 impl WindowedMin {
-    /// A filter that has seen one sample.
+    /// Returns a filter that has seen one sample.
     pub const fn new(now: u64, value: u64) -> Self {
         WindowedMin(WindowedMax::new(now, u64::MAX - value))
     }
 
-    /// The minimum.
+    /// Returns the minimum.
     pub const fn get(&self) -> u64 {
         u64::MAX - self.0.get()
     }

@@ -50,7 +50,7 @@ pub struct AccEcn {
 }
 
 impl AccEcn {
-    /// A receiver at the start of its connection.
+    /// Returns a receiver at the start of its connection.
     pub fn new(config: Config, receiver: &Receiver) -> Self {
         AccEcn {
             increment: config.increment,

@@ -71,7 +71,7 @@ pub struct Bmcc {
 }
 
 impl Bmcc {
-    /// A receiver at the start of its connection.
+    /// Returns a receiver at the start of its connection.
     pub fn new(config: Config, receiver: &Receiver) -> Self {
         let Values { eta_0, eta, u, bits, coexist, forget } = *config;
         let layout = Layout { eta_0, eta, u, bits };

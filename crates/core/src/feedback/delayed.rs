@@ -84,7 +84,7 @@ pub struct Delayed {
 }
 
 impl Delayed {
-    /// A receiver at the start of its connection.
+    /// Returns a receiver at the start of its connection.
     pub fn new(config: Config, receiver: &Receiver) -> Self {
         let by_variant = match config.variant {
             Variant::Paper => EchoMode::State,

@@ -38,7 +38,7 @@ pub struct Explicit {
 }
 
 impl Explicit {
-    /// A receiver at the start of its connection.
+    /// Returns a receiver at the start of its connection.
     pub fn new(_config: Config, receiver: &Receiver) -> Self {
         Explicit { acks: Delayed::new(delayed::Config::default(), receiver), said: Header::None }
     }

@@ -97,14 +97,15 @@ pub struct Echo {
 dispatched! {
     /// The receiver's half of an algorithm.
     pub trait Feedback by pass_to_feedback {
-        /// A data packet arrived.
+        /// A data packet arrived. Returns whether an ACK is to leave for it.
         fn on_packet(&mut self, arrival: &Arrival) -> AckAction;
 
-        /// An ACK leaves now. `flush` is true for the first of the two ACKs of a flush.
+        /// An ACK leaves now: returns what it carries. `flush` is true for the first of the two ACKs of a
+        /// flush.
         fn on_ack_sent(&mut self, now: Time, flush: bool) -> Echo;
 
-        /// When the receiver wants to send an ACK even though nothing arrives: schemes that report on a
-        /// clock.
+        /// Returns when the receiver wants to send an ACK even though nothing arrives: schemes that report on
+        /// a clock.
         fn next_report(&self) -> Option<Time> {
             None
         }

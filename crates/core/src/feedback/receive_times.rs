@@ -39,7 +39,7 @@ pub struct ReceiveTimes {
 }
 
 impl ReceiveTimes {
-    /// A receiver at the start of its connection.
+    /// Returns a receiver at the start of its connection.
     pub fn new(_config: Config, receiver: &Receiver) -> Self {
         ReceiveTimes {
             encoding: receiver.encoding,

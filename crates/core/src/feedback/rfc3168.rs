@@ -41,7 +41,7 @@ pub struct Rfc3168 {
 }
 
 impl Rfc3168 {
-    /// A receiver at the start of its connection.
+    /// Returns a receiver at the start of its connection.
     pub fn new(_config: Config, receiver: &Receiver) -> Self {
         Rfc3168 {
             encoding: receiver.encoding,

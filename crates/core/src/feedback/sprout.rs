@@ -80,7 +80,7 @@ struct State {
 }
 
 impl Sprout {
-    /// A receiver at the start of its connection.
+    /// Returns a receiver at the start of its connection.
     pub fn new(config: Config, receiver: &Receiver) -> Self {
         let model = Model {
             tick: TICK,

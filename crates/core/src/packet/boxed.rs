@@ -33,12 +33,12 @@ impl<P: Duplicate> Inner for P {
 }
 
 impl BoxedPacket {
-    /// `packet`, behind a pointer.
+    /// Returns `packet`, behind a pointer.
     pub fn new<P: Duplicate>(packet: P) -> Self {
         BoxedPacket(Box::new(packet))
     }
 
-    /// The packet that was put in.
+    /// Returns the packet that was put in.
     ///
     /// # Panics
     /// Panics if it is of another type.
@@ -47,7 +47,7 @@ impl BoxedPacket {
         *any.downcast().expect("a host takes out packets of the type that it put in")
     }
 
-    /// A look at the packet that was put in.
+    /// Returns a look at the packet that was put in.
     ///
     /// # Panics
     /// Panics if it is of another type.

@@ -27,7 +27,7 @@ pub struct AckLoss<P> {
 }
 
 impl<P: Packet> AckLoss<P> {
-    /// A stretch without packets.
+    /// Returns a stretch without packets.
     pub fn new(config: &Config, site: Site) -> Self {
         AckLoss { config: config.clone(), random: site.random, outbox: Outbox::new() }
     }

@@ -56,7 +56,7 @@ struct Flow {
 }
 
 impl<P: Packet> AckThin<P> {
-    /// A stretch without packets.
+    /// Returns a stretch without packets.
     pub fn new(config: &Config, _site: Site) -> Self {
         AckThin {
             config: config.clone(),

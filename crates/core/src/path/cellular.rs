@@ -210,7 +210,7 @@ pub struct Cellular<P> {
 }
 
 impl<P: Duplicate> Cellular<P> {
-    /// An idle base station whose queues hold at most `limit` each.
+    /// Returns an idle base station whose queues hold at most `limit` each.
     pub fn new(config: &Config, queue: &QueueConfig, limit: Limit, site: Site) -> Self {
         let mut random = site.random;
         let channels: Vec<Channel> = (0..config.users)
@@ -252,8 +252,8 @@ impl<P: Duplicate> Cellular<P> {
         }
     }
 
-    /// What all users together would be given in `from <= t < to` if all were backlogged, on average over
-    /// blocks not received.
+    /// Returns what all users together would be given in `from <= t < to` if all were backlogged, on average
+    /// over blocks not received.
     pub fn capacity_between(&self, from: Time, to: Time) -> Bytes {
         self.capacity.between(from, to)
     }
@@ -263,7 +263,7 @@ impl<P: Duplicate> Cellular<P> {
         self.users.iter().for_each(|user| visit(&user.queue));
     }
 
-    /// What the queue of a user is told of its rate.
+    /// Returns what the queue of a user is told of its rate.
     pub fn estimator(&self, user: usize) -> &Estimator {
         &self.users[user].estimator
     }

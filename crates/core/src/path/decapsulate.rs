@@ -56,7 +56,7 @@ pub struct Decapsulate<P> {
 }
 
 impl<P: Packet> Decapsulate<P> {
-    /// An egress without packets.
+    /// Returns an egress without packets.
     pub fn new(config: &Config, _site: Site) -> Self {
         Decapsulate { config: config.clone(), outbox: Outbox::new() }
     }

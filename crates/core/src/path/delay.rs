@@ -25,14 +25,14 @@ pub struct Delay<P> {
 }
 
 impl<P: Packet> Delay<P> {
-    /// An empty line.
+    /// Returns an empty line.
     pub fn new(config: &Config, _site: Site) -> Self {
         Delay { delay: config.delay, under_way: VecDeque::new(), due: Time::MAX }
     }
 }
 
 impl<P: Packet> Delay<P> {
-    /// When the last of the packets under way leaves that `is_meant` accepts.
+    /// Returns when the last of the packets under way leaves that `is_meant` accepts.
     pub fn last_departure(&self, is_meant: impl Fn(&P) -> bool) -> Option<Time> {
         self.under_way.iter().rev().find(|(_, packet)| is_meant(packet)).map(|&(at, _)| at)
     }

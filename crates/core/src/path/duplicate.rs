@@ -24,7 +24,7 @@ pub struct Duplicate<P> {
 }
 
 impl<P: Copied> Duplicate<P> {
-    /// A stretch without packets. Copies are numbered from the site's first identity on.
+    /// Returns a stretch without packets. Copies are numbered from the site's first identity on.
     pub fn new(config: &Config, site: Site) -> Self {
         Duplicate { config: config.clone(), random: site.random, next_id: site.ids, outbox: Outbox::new() }
     }

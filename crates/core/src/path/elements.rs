@@ -65,7 +65,7 @@ macro_rules! elements {
                 Err(unknown("path element", name, ELEMENTS))
             }
 
-            /// The registered name.
+            /// Returns the registered name.
             pub fn name(&self) -> &'static str {
                 match self {
                     $( ElementConfig::$Var(_) => $name, )*
@@ -81,7 +81,7 @@ macro_rules! elements {
                 }
             }
 
-            /// Which packets keep their order.
+            /// Returns which packets keep their order.
             pub fn order(&self) -> Order {
                 match self {
                     $( ElementConfig::$Var(config) => {
@@ -92,7 +92,7 @@ macro_rules! elements {
                 }
             }
 
-            /// An element without packets.
+            /// Returns an element without packets.
             pub fn build<P: Duplicate>(&self, site: Site) -> AnyElement<P> {
                 match self {
                     $( ElementConfig::$Var(config) => AnyElement::$Var($mod::$Ty::new(config, site)), )*
@@ -150,7 +150,7 @@ elements! {
 }
 
 impl<P: Duplicate> AnyElement<P> {
-    /// What it can carry in `from <= t < to`, used or not, if it is a link or a radio.
+    /// Returns what it can carry in `from <= t < to`, used or not, if it is a link or a radio.
     pub fn capacity_between(&self, from: Time, to: Time) -> Option<Bytes> {
         match self {
             AnyElement::Link(link) => Some(link.capacity_between(from, to)),
@@ -160,7 +160,7 @@ impl<P: Duplicate> AnyElement<P> {
         }
     }
 
-    /// What waits in its queues, if it is a link or a radio; what is being sent is not in them.
+    /// Returns what waits in its queues, if it is a link or a radio; what is being sent is not in them.
     pub fn backlog(&self) -> Option<Backlog> {
         let mut sum = None;
         self.for_each_queue(&mut |queue| {
@@ -169,8 +169,8 @@ impl<P: Duplicate> AnyElement<P> {
         sum
     }
 
-    /// When the packet that has waited longest in its queues arrived there; `None` where nothing waits or the
-    /// queue does not tell.
+    /// Returns when the packet that has waited longest in its queues arrived there; `None` where nothing
+    /// waits or the queue does not tell.
     pub fn waiting_since(&self) -> Option<Time> {
         let mut first: Option<Time> = None;
         self.for_each_queue(&mut |queue| {
@@ -230,7 +230,7 @@ macro_rules! radios {
                 Err(unknown("radio", name, RADIOS))
             }
 
-            /// The registered name.
+            /// Returns the registered name.
             pub fn name(&self) -> &'static str {
                 match self {
                     $( RadioConfig::$Var(_) => $name, )*
@@ -246,7 +246,7 @@ macro_rules! radios {
                 }
             }
 
-            /// A radio without packets, whose queues hold at most `limit` each.
+            /// Returns a radio without packets, whose queues hold at most `limit` each.
             pub fn build<P: Duplicate>(&self, queue: &QueueConfig, limit: Limit, site: Site) -> AnyRadio<P> {
                 match self {
                     $( RadioConfig::$Var(config) => AnyRadio::$Var($mod::$Ty::new(config, queue, limit, site)), )*
@@ -265,7 +265,7 @@ macro_rules! radios {
         }
 
         impl<P: Duplicate> AnyRadio<P> {
-            /// What it can carry in `from <= t < to`, used or not.
+            /// Returns what it can carry in `from <= t < to`, used or not.
             pub fn capacity_between(&self, from: Time, to: Time) -> Bytes {
                 match self {
                     $( AnyRadio::$Var(inner) => inner.capacity_between(from, to), )*

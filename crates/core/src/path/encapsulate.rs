@@ -55,7 +55,7 @@ pub struct Encapsulate<P> {
 }
 
 impl<P: Packet> Encapsulate<P> {
-    /// An ingress without packets.
+    /// Returns an ingress without packets.
     pub fn new(config: &Config, _site: Site) -> Self {
         Encapsulate { config: config.clone(), outbox: Outbox::new() }
     }

@@ -55,7 +55,7 @@ pub struct GilbertElliott<P> {
 }
 
 impl<P: Packet> GilbertElliott<P> {
-    /// A stretch without packets.
+    /// Returns a stretch without packets.
     pub fn new(config: &Config, site: Site) -> Self {
         GilbertElliott {
             config: config.clone(),

@@ -125,7 +125,7 @@ impl<P> Ord for Due<P> {
 }
 
 impl<P: Packet> Jitter<P> {
-    /// A stretch without packets.
+    /// Returns a stretch without packets.
     pub fn new(config: &Config, site: Site) -> Self {
         let held = match config.keep_order {
             true => Held::InOrder(VecDeque::new()),

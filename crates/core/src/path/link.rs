@@ -40,7 +40,7 @@ dispatched! {
         /// A packet arrives at `now` and finds the link idle.
         fn wake(&mut self, now: Time);
 
-        /// When the next packet can be taken.
+        /// Returns when the next packet can be taken.
         fn ready(&self) -> Time;
 
         /// A packet of `size` bytes at the IP layer is taken at [`ready`](Self::ready). Returns when its last
@@ -50,30 +50,31 @@ dispatched! {
         /// The queue holds nothing at `now`: what is left of the present opportunity is lost.
         fn idle(&mut self, now: Time);
 
-        /// Work at `now` that is left of the packet taken last, which leaves at or after `now`: in bit/s
-        /// times nanoseconds.
+        /// Returns the work at `now` that is left of the packet taken last, which leaves at or after `now`:
+        /// in bit/s times nanoseconds.
         fn unfinished(&self, now: Time) -> u128;
 
-        /// What a packet of `size` bytes at the IP layer takes of the link's capacity.
+        /// Returns what a packet of `size` bytes at the IP layer takes of the link's capacity.
         fn cost(&self, size: u32) -> Bytes;
 
-        /// The mean rate of the whole trace or schedule, in the bytes that [`cost`](Self::cost) counts.
+        /// Returns the mean rate of the whole trace or schedule, in the bytes that [`cost`](Self::cost)
+        /// counts.
         fn nominal(&self) -> Rate;
 
-        /// What the link can carry in `from <= t < to`, used or not, in the bytes that [`cost`](Self::cost)
-        /// counts. Adjacent intervals add up exactly.
+        /// Returns what the link can carry in `from <= t < to`, used or not, in the bytes that
+        /// [`cost`](Self::cost) counts. Adjacent intervals add up exactly.
         fn capacity_between(&self, from: Time, to: Time) -> Bytes;
 
-        /// [`LinkView::capacity`] at `now`.
+        /// Returns [`LinkView::capacity`] at `now`.
         fn capacity(&mut self, now: Time, window: Duration) -> Rate;
 
-        /// [`LinkView::unused`] as of the last `wake` or `idle`.
+        /// Returns [`LinkView::unused`] as of the last `wake` or `idle`.
         fn unused(&self) -> Bytes;
 
-        /// [`LinkView::opportunity`].
+        /// Returns [`LinkView::opportunity`].
         fn opportunity(&self) -> Bytes;
 
-        /// [`LinkView::lookahead`] at `now`.
+        /// Returns [`LinkView::lookahead`] at `now`.
         fn lookahead(&mut self, now: Time, ahead: Duration, window: Duration) -> Option<Rate>;
     }
 }
@@ -93,32 +94,32 @@ pub struct Link<P, Q, S> {
 }
 
 impl<P: Packet, Q: Queue<P>, S: Service> Link<P, Q, S> {
-    /// An idle link.
+    /// Returns an idle link.
     pub fn new(service: S, queue: Q) -> Self {
         Link { queue, service, due: Time::MAX, sending: None, happened: VecDeque::new(), drops: Drops::new() }
     }
 
-    /// Its queue.
+    /// Returns its queue.
     pub fn queue(&self) -> &Q {
         &self.queue
     }
 
-    /// Its service.
+    /// Returns its service.
     pub fn service(&self) -> &S {
         &self.service
     }
 
-    /// What waits in its queue; the packet being sent is not in it.
+    /// Returns what waits in its queue; the packet being sent is not in it.
     pub fn backlog(&self) -> Backlog {
         self.queue.backlog()
     }
 
-    /// What the link can carry in `from <= t < to`, used or not; see [`Service::capacity_between`].
+    /// Returns what the link can carry in `from <= t < to`, used or not; see [`Service::capacity_between`].
     pub fn capacity_between(&self, from: Time, to: Time) -> Bytes {
         self.service.capacity_between(from, to)
     }
 
-    /// What a packet of `size` bytes takes of that capacity.
+    /// Returns what a packet of `size` bytes takes of that capacity.
     pub fn cost(&self, size: u32) -> Bytes {
         self.service.cost(size)
     }
@@ -250,7 +251,7 @@ pub struct View<'a, S> {
 }
 
 impl<'a, S> View<'a, S> {
-    /// The view at `now`.
+    /// Returns the view at `now`.
     pub fn new(service: &'a mut S, now: Time) -> Self {
         View { service, now }
     }

@@ -24,7 +24,7 @@ pub struct Loss<P> {
 }
 
 impl<P: Packet> Loss<P> {
-    /// A stretch without packets.
+    /// Returns a stretch without packets.
     pub fn new(config: &Config, site: Site) -> Self {
         Loss { config: config.clone(), random: site.random, outbox: Outbox::new() }
     }

@@ -57,7 +57,7 @@ pub enum Output<P> {
 }
 
 impl<P> Output<P> {
-    /// When it happened.
+    /// Returns when it happened.
     pub fn at(&self) -> Time {
         match self {
             Output::Departed(departed) | Output::Duplicated(departed) => departed.at,
@@ -65,7 +65,7 @@ impl<P> Output<P> {
         }
     }
 
-    /// The packet it happened to.
+    /// Returns the packet it happened to.
     pub fn packet(&self) -> &P {
         match self {
             Output::Departed(departed) | Output::Duplicated(departed) => &departed.packet,
@@ -88,7 +88,7 @@ pub struct Departed<P> {
 }
 
 impl<P> Departed<P> {
-    /// A packet that left an element without a queue.
+    /// Returns a packet that left an element without a queue.
     pub fn passed(at: Time, packet: P) -> Self {
         Departed { at, packet, queued: Duration::ZERO, mark: Mark::None }
     }
@@ -100,11 +100,11 @@ dispatched! {
         /// A packet arrives at `now`, after everything due by `now` has been done.
         fn accept(&mut self, now: Time, packet: P);
 
-        /// The next thing that happened at or before `now`, oldest first. To be called until it returns
-        /// `None` after each `accept` and at each wake-up.
+        /// Returns the next thing that happened at or before `now`, oldest first. To be called until it
+        /// returns `None` after each `accept` and at each wake-up.
         fn poll(&mut self, now: Time) -> Option<Output<P>>;
 
-        /// When something is due next. `None` while nothing will happen without another packet.
+        /// Returns when something is due next. `None` while nothing will happen without another packet.
         fn next_wakeup(&self) -> Option<Time>;
 
         /// Calls `visit` with every packet inside, in no particular order. A copy counts from the moment

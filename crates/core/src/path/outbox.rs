@@ -18,7 +18,7 @@ impl<P: Packet> Default for Outbox<P> {
 }
 
 impl<P: Packet> Outbox<P> {
-    /// Nothing happened yet.
+    /// Returns an outbox without outputs.
     pub fn new() -> Self {
         Outbox(VecDeque::new())
     }
@@ -38,7 +38,7 @@ impl<P: Packet> Outbox<P> {
         self.0.push_back(Output::Dropped(Dropped { at, packet, reason }));
     }
 
-    /// The oldest output, if it happened by `now`.
+    /// Returns the oldest output, if it happened by `now`.
     pub fn poll(&mut self, now: Time) -> Option<Output<P>> {
         if self.0.front()?.at() > now {
             return None;
@@ -46,7 +46,7 @@ impl<P: Packet> Outbox<P> {
         self.0.pop_front()
     }
 
-    /// When the oldest output happened.
+    /// Returns when the oldest output happened.
     pub fn next_wakeup(&self) -> Option<Time> {
         self.0.front().map(Output::at)
     }

@@ -38,7 +38,7 @@ pub struct Reorder<P> {
 }
 
 impl<P: Packet> Reorder<P> {
-    /// A stretch without packets.
+    /// Returns a stretch without packets.
     pub fn new(config: &Config, site: Site) -> Self {
         Reorder {
             config: config.clone(),

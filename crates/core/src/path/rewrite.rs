@@ -52,7 +52,7 @@ pub struct Rewrite<P> {
 }
 
 impl<P: Packet> Rewrite<P> {
-    /// A stretch without packets.
+    /// Returns a stretch without packets.
     pub fn new(config: &Config, site: Site) -> Self {
         Rewrite { config: config.clone(), random: site.random, outbox: Outbox::new() }
     }

@@ -143,7 +143,7 @@ impl Trace {
         Trace::collect(lines.map(|(index, line)| parse_line(index + 1, line)), most)
     }
 
-    /// A trace of these timestamps in milliseconds. Errors count the first as line 1.
+    /// Returns a trace of these timestamps in milliseconds. Errors count the first as line 1.
     pub fn from_millis(timestamps: impl IntoIterator<Item = u64>) -> Result<Self, TraceError> {
         let checked = timestamps.into_iter().enumerate().map(|(index, value)| match value {
             0..=MAX_MILLIS => Ok(value),
@@ -184,34 +184,34 @@ impl Trace {
         Ok(Trace { slots: slots.into() })
     }
 
-    /// The time after which the trace repeats: its last timestamp.
+    /// Returns the time after which the trace repeats: its last timestamp.
     pub fn period(&self) -> Duration {
         Duration::from_nanos(self.period_nanos())
     }
 
-    /// Opportunities in one period.
+    /// Returns the number of opportunities in one period.
     pub fn opportunities(&self) -> u64 {
         u64::from(self.end().before)
     }
 
-    /// The mean rate when an opportunity carries `opportunity` bytes.
+    /// Returns the mean rate when an opportunity carries `opportunity` bytes.
     pub fn mean_rate(&self, opportunity: Bytes) -> Rate {
         Rate::over(Bytes(self.opportunities() * opportunity.0), self.period())
     }
 
-    /// The timestamps of one period in milliseconds, as the file lists them.
+    /// Returns the timestamps of one period in milliseconds, as the file lists them.
     pub fn millis(&self) -> impl Iterator<Item = u64> + '_ {
         self.slots.windows(2).flat_map(|pair| {
             core::iter::repeat_n(u64::from(pair[0].ms), (pair[1].before - pair[0].before) as usize)
         })
     }
 
-    /// Opportunities in `from <= t < to`, in O(log n).
+    /// Returns the number of opportunities in `from <= t < to`, in O(log n).
     pub fn count_between(&self, from: Time, to: Time) -> u64 {
         self.before(to).saturating_sub(self.before(from))
     }
 
-    /// Opportunities before `t`.
+    /// Returns the number of opportunities before `t`.
     pub fn before(&self, t: Time) -> u64 {
         match t.as_nanos().checked_sub(1) {
             Some(nanos) => self.position(self.locate(nanos)),
@@ -219,8 +219,9 @@ impl Trace {
         }
     }
 
-    /// Opportunities at or before `t`. O(1) amortised when successive calls with one count ask for times
-    /// close to each other, O(log n) at worst; between two slots it costs two comparisons.
+    /// Returns the number of opportunities at or before `t`. O(1) amortised when successive calls with one
+    /// count ask for times close to each other, O(log n) at worst; between two slots it costs two
+    /// comparisons.
     #[inline]
     pub fn through(&self, count: &mut Count, t: Time) -> u64 {
         let nanos = t.as_nanos();

@@ -26,8 +26,8 @@ pub struct VaryingDelay<P> {
 }
 
 impl<P: Packet> VaryingDelay<P> {
-    /// An empty line. Packets that keep their order leave no earlier than at `earliest`: it may follow
-    /// another line.
+    /// Returns an empty line. Packets that keep their order leave no earlier than at `earliest`: it may
+    /// follow another line.
     pub fn new(delay: Duration, order: Order, earliest: Time) -> Self {
         let under_way = BTreeMap::new();
         VaryingDelay { delay, keeps_order: order != Order::Free, last: earliest, sequence: 0, under_way }

@@ -195,7 +195,7 @@ pub struct Wifi<P> {
 }
 
 impl<P: Duplicate> Wifi<P> {
-    /// An idle access point whose queues hold at most `limit` each.
+    /// Returns an idle access point whose queues hold at most `limit` each.
     pub fn new(config: &Config, queue: &QueueConfig, limit: Limit, site: Site) -> Self {
         let mut random = site.random;
         let indices = Indices::new(&config.mcs, config.period, &mut random);
@@ -232,7 +232,7 @@ impl<P: Duplicate> Wifi<P> {
         }
     }
 
-    /// What the link can carry in `from <= t < to` when always backlogged, on average over losses and
+    /// Returns what the link can carry in `from <= t < to` when always backlogged, on average over losses and
     /// contention.
     pub fn capacity_between(&self, from: Time, to: Time) -> Bytes {
         self.indices.integrate(from, to, |mcs| mac::backlogged(&self.config, mcs))
@@ -260,12 +260,12 @@ impl<P: Duplicate> Wifi<P> {
         !self.queues[queue].backlog().is_empty() || served.iter().any(station)
     }
 
-    /// The last batch.
+    /// Returns the last batch.
     pub fn observed(&self) -> Option<Observed> {
         self.observed
     }
 
-    /// The estimator of a queue.
+    /// Returns the estimator of a queue.
     pub fn estimator(&self, queue: usize) -> &Estimator {
         &self.estimators[queue]
     }

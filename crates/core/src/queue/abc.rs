@@ -241,7 +241,8 @@ struct Rules {
 }
 
 impl Config {
-    /// The encoding whose marks the router gives; a packet of a flow that says another is read in the flow's.
+    /// Returns the encoding whose marks the router gives; a packet of a flow that says another is read in the
+    /// flow's.
     pub fn encoding_of_marks(&self) -> Encoding {
         match self.encoding {
             Some(Codes::Proxied) => Encoding::AbcProxied,
@@ -347,7 +348,7 @@ pub(super) fn target_rate_bps(
 }
 
 impl<P: Packet> Abc<P> {
-    /// An empty queue.
+    /// Returns an empty queue.
     pub fn new(config: &Config, place: &Place) -> Self {
         let rules = config.rules();
         Abc {

@@ -101,7 +101,7 @@ pub struct Bmcc<P> {
 }
 
 impl<P: Packet> Bmcc<P> {
-    /// An empty queue.
+    /// Returns an empty queue.
     pub fn new(config: &Config, place: &Place) -> Self {
         Bmcc {
             measured: config.measured(place),

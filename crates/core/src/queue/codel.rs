@@ -81,7 +81,7 @@ pub struct CoDel<P> {
 }
 
 impl<P: Packet> CoDel<P> {
-    /// An empty queue.
+    /// Returns an empty queue.
     pub fn new(config: &Config, place: &Place) -> Self {
         CoDel {
             law: Law {

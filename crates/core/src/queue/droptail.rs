@@ -23,7 +23,7 @@ pub struct DropTail<P> {
 }
 
 impl<P: Packet> DropTail<P> {
-    /// An empty queue.
+    /// Returns an empty queue.
     pub fn new(config: &Config, place: &Place) -> Self {
         DropTail { limit: config.limit.unwrap_or(place.limit), packets: Fifo::default() }
     }

@@ -252,7 +252,7 @@ enum Verdict {
 }
 
 impl<P: Packet> DualPi2<P> {
-    /// An empty queue.
+    /// Returns an empty queue.
     pub fn new(config: &Config, place: &Place) -> Self {
         let law = Law::new(config);
         DualPi2 {

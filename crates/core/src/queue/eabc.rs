@@ -115,7 +115,7 @@ pub struct EAbc<P> {
 }
 
 impl<P: Packet> EAbc<P> {
-    /// An empty queue.
+    /// Returns an empty queue.
     pub fn new(config: &Config, place: &Place) -> Self {
         EAbc {
             limit: config.limit.unwrap_or(place.limit),

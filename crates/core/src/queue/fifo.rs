@@ -61,24 +61,24 @@ impl<P: Packet> Fifo<P> {
         Some((packet, arrived))
     }
 
-    /// When the head arrived.
+    /// Returns when the head arrived.
     pub fn head_arrived(&self) -> Option<Time> {
         self.packets.front().map(|(_, arrived)| *arrived)
     }
 
-    /// The size of the head, in bytes.
+    /// Returns the size of the head, in bytes.
     pub fn head_size(&self) -> Option<u32> {
         self.packets.front().map(|(packet, _)| packet.size())
     }
 }
 
 impl<P> Fifo<P> {
-    /// Packets and bytes held.
+    /// Returns the packets and bytes held.
     pub fn backlog(&self) -> Backlog {
         self.backlog
     }
 
-    /// Whether nothing is held.
+    /// Returns whether nothing is held.
     pub fn is_empty(&self) -> bool {
         self.packets.is_empty()
     }
@@ -137,14 +137,14 @@ impl<P: Packet> MarkingFifo<P> {
 }
 
 impl<P: Packet> MarkingFifo<P> {
-    /// When the head arrived.
+    /// Returns when the head arrived.
     pub fn head_arrived(&self) -> Option<Time> {
         self.packets.head_arrived()
     }
 }
 
 impl<P> MarkingFifo<P> {
-    /// Packets and bytes held.
+    /// Returns the packets and bytes held.
     pub fn backlog(&self) -> Backlog {
         self.packets.backlog()
     }

@@ -101,7 +101,7 @@ struct FlowQueue<P> {
 }
 
 impl<P: Packet> FqCoDel<P> {
-    /// An empty queue.
+    /// Returns an empty queue.
     pub fn new(config: &Config, place: &Place) -> Self {
         let queue =
             |_| FlowQueue { packets: Fifo::default(), codel: State::default(), deficit: 0, listed: false };

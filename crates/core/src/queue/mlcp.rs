@@ -58,7 +58,7 @@ pub struct Mlcp<P> {
 }
 
 impl<P: Packet> Mlcp<P> {
-    /// An empty queue.
+    /// Returns an empty queue.
     pub fn new(config: &Config, place: &Place) -> Self {
         Mlcp {
             measured: config.measured(place),

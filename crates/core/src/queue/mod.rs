@@ -41,24 +41,25 @@ mod scripted;
 ///
 /// `&mut` because a link answers in O(1) by moving cursors forward; asking changes nothing that can be seen.
 pub trait LinkView {
-    /// What the link could have carried in the last `window`, used or not, as a rate. With less history than
-    /// `window`, the part before the start counts as the nominal rate.
+    /// Returns what the link could have carried in the last `window`, used or not, as a rate. With less
+    /// history than `window`, the part before the start counts as the nominal rate.
     fn capacity(&mut self, window: Duration) -> Rate;
 
-    /// Delivery opportunities, in bytes, that passed since the last dequeue because the queue was empty.
+    /// Returns the delivery opportunities, in bytes, that passed since the last dequeue because the queue was
+    /// empty.
     fn unused(&mut self) -> Bytes;
 
-    /// The bytes of one delivery opportunity: what a slot of the link carries.
+    /// Returns the bytes of one delivery opportunity: what a slot of the link carries.
     fn opportunity(&self) -> Bytes;
 
-    /// What a packet of `size` bytes at the IP layer takes of [`capacity`](Self::capacity): a queue that
-    /// compares its own rates with the link's counts in these bytes.
+    /// Returns what a packet of `size` bytes at the IP layer takes of [`capacity`](Self::capacity): a queue
+    /// that compares its own rates with the link's counts in these bytes.
     fn cost(&self, size: u32) -> Bytes {
         Bytes(u64::from(size))
     }
 
-    /// The rate the link will have around `now + ahead`, averaged over `window` from there, where the link
-    /// knows its future: PK-ABC alone asks.
+    /// Returns the rate the link will have around `now + ahead`, averaged over `window` from there, where the
+    /// link knows its future: PK-ABC alone asks.
     fn lookahead(&mut self, ahead: Duration, window: Duration) -> Option<Rate>;
 }
 
@@ -125,15 +126,15 @@ dispatched! {
         /// A packet arrives at `now`. It, or another, may go to `drops`.
         fn enqueue(&mut self, now: Time, packet: P, link: &mut impl LinkView, drops: &mut Drops<P>);
 
-        /// The link can send a packet at `now`: which? `None` only when nothing is left. Packets that the
-        /// discipline drops on the way go to `drops`.
+        /// The link can send a packet at `now`. Returns that packet, or `None` only when nothing is left.
+        /// Packets that the discipline drops on the way go to `drops`.
         fn dequeue(&mut self, now: Time, link: &mut impl LinkView, drops: &mut Drops<P>) -> Option<Dequeued<P>>;
 
-        /// Packets and bytes held.
+        /// Returns the packets and bytes held.
         fn backlog(&self) -> Backlog;
 
-        /// When the packet that has waited longest was enqueued; `None` when nothing waits, or where the
-        /// discipline does not tell.
+        /// Returns when the packet that has waited longest was enqueued; `None` when nothing waits, or where
+        /// the discipline does not tell.
         fn waiting_since(&self) -> Option<Time> {
             None
         }
@@ -168,7 +169,7 @@ impl Backlog {
         self.bytes.0 -= u64::from(size);
     }
 
-    /// Whether one more packet of `size` bytes stays within `limit`.
+    /// Returns whether one more packet of `size` bytes stays within `limit`.
     pub fn admits(&self, limit: Limit, size: u32) -> bool {
         match limit {
             Limit::Packets(most) => self.packets < most,
@@ -176,12 +177,12 @@ impl Backlog {
         }
     }
 
-    /// Whether nothing is held.
+    /// Returns whether nothing is held.
     pub fn is_empty(&self) -> bool {
         self.packets == 0
     }
 
-    /// What this and `other` hold together.
+    /// Returns what this and `other` hold together.
     pub fn with(&self, other: Backlog) -> Backlog {
         Backlog { packets: self.packets + other.packets, bytes: self.bytes + other.bytes }
     }
@@ -198,8 +199,8 @@ pub struct Place {
     pub random: Random,
 }
 
-/// Whether a queue that knows only RFC 3168 may mark `packet` CE instead of dropping it. Behind ABC's proxy
-/// CE means brake and nothing else, so such a packet is dropped (abc20 section 4.2, last paragraph).
+/// Returns whether a queue that knows only RFC 3168 may mark `packet` CE instead of dropping it. Behind ABC's
+/// proxy CE means brake and nothing else, so such a packet is dropped (abc20 section 4.2, last paragraph).
 pub fn may_mark_ce(packet: &impl Packet) -> bool {
     packet.ecn().is_capable() && packet.encoding() != Encoding::AbcProxied
 }

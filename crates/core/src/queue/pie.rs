@@ -153,7 +153,7 @@ enum Control {
 }
 
 impl<P: Packet> Pie<P> {
-    /// An empty queue.
+    /// Returns an empty queue.
     pub fn new(config: &Config, place: &Place) -> Self {
         let limit = config.limit.unwrap_or(place.limit);
         Pie {

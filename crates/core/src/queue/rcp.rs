@@ -124,7 +124,7 @@ pub struct Rcp<P> {
 }
 
 impl<P: Packet> Rcp<P> {
-    /// An empty queue.
+    /// Returns an empty queue.
     pub fn new(config: &Config, place: &Place) -> Self {
         let capacity = place.nominal.as_bps_f64() / 8.0;
         let period = config.period.min(Duration::from_secs_f64(INITIAL_S));

@@ -204,7 +204,7 @@ impl Chooser {
 }
 
 impl<P: Packet> Red<P> {
-    /// An empty queue.
+    /// Returns an empty queue.
     pub fn new(config: &Config, place: &Place) -> Self {
         // floyd01 section 6
         let per_second = place.nominal.as_bps_f64() / config.mean_packet.bits() as f64;

@@ -62,7 +62,7 @@ pub struct Vcp<P> {
 }
 
 impl<P: Packet> Vcp<P> {
-    /// An empty queue.
+    /// Returns an empty queue.
     pub fn new(config: &Config, place: &Place) -> Self {
         Vcp { measured: config.measured(place), low_load: config.low_load }
     }

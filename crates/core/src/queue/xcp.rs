@@ -191,7 +191,7 @@ pub struct Xcp<P> {
 }
 
 impl<P: Packet> Xcp<P> {
-    /// An empty queue.
+    /// Returns an empty queue.
     pub fn new(config: &Config, place: &Place) -> Self {
         let initial = Duration::from_secs_f64(INITIAL_S);
         Xcp {

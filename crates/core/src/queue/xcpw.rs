@@ -163,7 +163,7 @@ struct Control {
 }
 
 impl<P: Packet> XcpW<P> {
-    /// An empty queue.
+    /// Returns an empty queue.
     pub fn new(config: &Config, place: &Place) -> Self {
         let window = Duration::from_secs_f64(INITIAL_S);
         XcpW {

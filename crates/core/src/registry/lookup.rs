@@ -135,7 +135,7 @@ fn all<'a, C>(standard: &'a [Entry], added: &'a [Added<C>]) -> impl Iterator<Ite
 }
 
 impl Registry {
-    /// What Brakelight brings.
+    /// Returns what Brakelight brings.
     pub const fn standard() -> Self {
         Registry {
             controllers: Vec::new(),
@@ -147,37 +147,37 @@ impl Registry {
         }
     }
 
-    /// Every controller.
+    /// Returns every controller.
     pub fn controllers(&self) -> impl Iterator<Item = &Entry> + Clone {
         all(CONTROLLERS, &self.controllers)
     }
 
-    /// Every feedback.
+    /// Returns every feedback.
     pub fn feedbacks(&self) -> impl Iterator<Item = &Entry> + Clone {
         all(FEEDBACKS, &self.feedbacks)
     }
 
-    /// Every queue.
+    /// Returns every queue.
     pub fn queues(&self) -> impl Iterator<Item = &Entry> + Clone {
         all(QUEUES, &self.queues)
     }
 
-    /// Every path element but links and radios.
+    /// Returns every path element but links and radios.
     pub fn elements(&self) -> impl Iterator<Item = &Entry> + Clone {
         all(ELEMENTS, &self.elements)
     }
 
-    /// Every radio.
+    /// Returns every radio.
     pub fn radios(&self) -> impl Iterator<Item = &Entry> + Clone {
         all(RADIOS, &self.radios)
     }
 
-    /// Every application that was added.
+    /// Returns every application that was added.
     pub fn applications(&self) -> impl Iterator<Item = &Entry> + Clone {
         all(&[], &self.applications)
     }
 
-    /// The settings of the controller called `name`, with `options` applied in order.
+    /// Returns the settings of the controller called `name`, with `options` applied in order.
     ///
     /// # Errors
     /// No controller has the name, or it refuses an option.
@@ -188,7 +188,7 @@ impl Registry {
         }
     }
 
-    /// The settings of the feedback called `name`, with `options` applied in order.
+    /// Returns the settings of the feedback called `name`, with `options` applied in order.
     ///
     /// # Errors
     /// No feedback has the name, or it refuses an option.
@@ -199,7 +199,7 @@ impl Registry {
         }
     }
 
-    /// The settings of the queue called `name`, with `options` applied in order.
+    /// Returns the settings of the queue called `name`, with `options` applied in order.
     ///
     /// # Errors
     /// No queue has the name, or it refuses an option.
@@ -210,7 +210,7 @@ impl Registry {
         }
     }
 
-    /// The settings of the path element called `name`, with `options` applied in order.
+    /// Returns the settings of the path element called `name`, with `options` applied in order.
     ///
     /// # Errors
     /// No path element has the name, or it refuses an option.
@@ -221,7 +221,7 @@ impl Registry {
         }
     }
 
-    /// The settings of the radio called `name`, with `options` applied in order.
+    /// Returns the settings of the radio called `name`, with `options` applied in order.
     ///
     /// # Errors
     /// No radio has the name, or it refuses an option.
@@ -232,8 +232,8 @@ impl Registry {
         }
     }
 
-    /// The settings of the application called `name`, with `options` applied in order, as whoever added it
-    /// made them.
+    /// Returns the settings of the application called `name`, with `options` applied in order, as whoever
+    /// added it made them.
     ///
     /// # Errors
     /// No application has the name, or it refuses an option.
@@ -398,7 +398,7 @@ fn is_called(entry: &Entry, name: &str) -> bool {
     entry.name == name || entry.aliases.contains(&name)
 }
 
-/// The entry called `name`, by its own name or an alias.
+/// Returns the entry called `name`, by its own name or an alias.
 pub fn find<'a>(entries: impl IntoIterator<Item = &'a Entry>, name: &str) -> Option<&'a Entry> {
     entries.into_iter().find(|entry| is_called(entry, name))
 }
@@ -412,7 +412,7 @@ pub(crate) fn unknown<'a>(
     BuildError::Unknown { kind, name: name.to_string(), known: names(entries) }
 }
 
-/// The names of `entries`, as a list for people.
+/// Returns the names of `entries`, as a list for people.
 pub fn names<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> String {
     entries.into_iter().map(|entry| entry.name).collect::<Vec<_>>().join(", ")
 }

@@ -140,7 +140,7 @@ macro_rules! make_controllers {
                 Err(unknown("controller", name, CONTROLLERS))
             }
 
-            /// The registered name.
+            /// Returns the registered name.
             pub fn name(&self) -> &'static str {
                 match self {
                     $( ControllerConfig::$Var(_) => $name, )*
@@ -156,7 +156,7 @@ macro_rules! make_controllers {
                 }
             }
 
-            /// What it needs of its receiver, its routers and its host.
+            /// Returns what it needs of its receiver, its routers and its host.
             #[allow(clippy::needless_update)]
             pub fn needs(&self) -> Needs {
                 match self {
@@ -165,7 +165,7 @@ macro_rules! make_controllers {
                 }
             }
 
-            /// Options of the feedback it brings that its own settings ask for.
+            /// Returns options of the feedback it brings that its own settings ask for.
             pub fn feedback_options(&self) -> Options<'static> {
                 match self {
                     $( ControllerConfig::$Var(config) => {
@@ -188,7 +188,7 @@ macro_rules! make_controllers {
                 }
             }
 
-            /// An instance for a new connection.
+            /// Returns an instance for a new connection.
             pub fn build(&self, connection: &Connection) -> AnyController {
                 match self {
                     $( ControllerConfig::$Var(config) => {
@@ -202,7 +202,7 @@ macro_rules! make_controllers {
 }
 
 impl AnyController {
-    /// The same controller, whose host is held to the contract of
+    /// Returns the same controller, whose host is held to the contract of
     /// [`controller`](crate::controller#the-contract): a violation panics. It decides as it did.
     pub fn checked(self) -> Self {
         AnyController::Checked(Box::new(Checked::strict(self)))
@@ -210,7 +210,7 @@ impl AnyController {
 }
 
 impl ControllerConfig {
-    /// The feedback it brings, with the options that its own settings ask for.
+    /// Returns the feedback it brings, with the options that its own settings ask for.
     pub fn feedback(&self) -> FeedbackConfig {
         match self {
             ControllerConfig::Custom(config) => config.feedback(),
@@ -262,7 +262,7 @@ macro_rules! make_feedbacks {
                 Err(unknown("feedback", name, FEEDBACKS))
             }
 
-            /// The registered name.
+            /// Returns the registered name.
             pub fn name(&self) -> &'static str {
                 match self {
                     $( FeedbackConfig::$Var(_) => $name, )*
@@ -278,7 +278,7 @@ macro_rules! make_feedbacks {
                 }
             }
 
-            /// What its ACKs carry besides acknowledgements and counts of marks.
+            /// Returns what its ACKs carry besides acknowledgements and counts of marks.
             pub fn carries(&self) -> Carries {
                 match self {
                     $( FeedbackConfig::$Var(config) => {
@@ -290,7 +290,7 @@ macro_rules! make_feedbacks {
                 }
             }
 
-            /// An instance for a new connection.
+            /// Returns an instance for a new connection.
             pub fn build(&self, receiver: &Receiver) -> AnyFeedback {
                 match self {
                     $( FeedbackConfig::$Var(config) => {
@@ -348,7 +348,7 @@ macro_rules! make_queues {
                 Err(unknown("queue", name, QUEUES))
             }
 
-            /// The registered name.
+            /// Returns the registered name.
             pub fn name(&self) -> &'static str {
                 match self {
                     $( QueueConfig::$Var(_) => $name, )*
@@ -364,7 +364,7 @@ macro_rules! make_queues {
                 }
             }
 
-            /// What it is, whatever its settings.
+            /// Returns what it is, whatever its settings.
             pub fn traits(&self) -> Traits {
                 match self {
                     $( QueueConfig::$Var(_) => Traits { $($trait: $value,)* ..Traits::PLAIN }, )*
@@ -372,7 +372,7 @@ macro_rules! make_queues {
                 }
             }
 
-            /// The encoding whose marks it gives, if that is neither none nor ordinary ECN's CE.
+            /// Returns the encoding whose marks it gives, if that is neither none nor ordinary ECN's CE.
             pub fn own_encoding(&self) -> Option<Encoding> {
                 match self {
                     $( QueueConfig::$Var(config) => {
@@ -395,7 +395,7 @@ macro_rules! make_queues {
                 }
             }
 
-            /// An empty queue.
+            /// Returns an empty queue.
             pub fn build<P: Duplicate>(&self, place: &Place) -> AnyQueue<P> {
                 match self {
                     $( QueueConfig::$Var(config) => AnyQueue::$Var(queue::$mod::$Ty::new(config, place)), )*

@@ -74,17 +74,17 @@ pub struct Checked<C> {
 }
 
 impl<C> Checked<C> {
-    /// Notes violations: ask [`Checked::violations`].
+    /// Returns a checker that keeps violations for [`Checked::violations`].
     pub fn new(inner: C) -> Self {
         Checked { inner, strict: false, books: Books::default() }
     }
 
-    /// Panics at the first violation. For tests.
+    /// Returns a checker that panics at the first violation. For tests.
     pub fn strict(inner: C) -> Self {
         Checked { inner, strict: true, books: Books::default() }
     }
 
-    /// The first violations, oldest first.
+    /// Returns the first violations, oldest first.
     pub fn violations(&self) -> &[Violation] {
         &self.books.violations
     }
@@ -95,7 +95,7 @@ impl<C> Checked<C> {
         self.inner = inner;
     }
 
-    /// The controller inside.
+    /// Returns the controller inside.
     pub fn inner(&self) -> &C {
         &self.inner
     }

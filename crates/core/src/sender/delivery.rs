@@ -50,7 +50,7 @@ pub struct Snapshot {
 }
 
 impl Delivery {
-    /// Empty books of a connection that begins at `now`.
+    /// Returns empty books of a connection that begins at `now`.
     pub fn new(now: Time) -> Self {
         Delivery {
             inflight: 0,
@@ -64,37 +64,38 @@ impl Delivery {
         }
     }
 
-    /// Bytes in flight.
+    /// Returns the bytes in flight.
     #[inline]
     pub fn inflight(&self) -> u64 {
         self.inflight
     }
 
-    /// Bytes delivered since the connection began.
+    /// Returns the bytes delivered since the connection began.
     #[inline]
     pub fn delivered(&self) -> Bytes {
         Bytes(self.delivered)
     }
 
-    /// Bytes that are lost: declared so, and neither arrived since nor taken back.
+    /// Returns the bytes that are lost: declared so, and neither arrived since nor taken back.
     #[inline]
     pub fn lost(&self) -> u64 {
         self.lost
     }
 
-    /// Round trips so far.
+    /// Returns the round trips so far.
     #[inline]
     pub fn round(&self) -> u64 {
         self.round
     }
 
-    /// When the newest packet delivered so far had been sent; the start of the first flight before any was.
+    /// Returns when the newest packet delivered so far had been sent; the start of the first flight before
+    /// any was.
     #[inline]
     pub fn newest_sent_at(&self) -> Time {
         self.first_sent_at
     }
 
-    /// Whether a packet sent now counts as limited by the application.
+    /// Returns whether a packet sent now counts as limited by the application.
     #[inline]
     pub fn is_app_limited(&self) -> bool {
         // ccwg-bbr 4.1.2.4: strictly beyond the mark, so the first flight on an empty network is still
@@ -119,7 +120,7 @@ impl Delivery {
         }
     }
 
-    /// A packet of `size` bytes leaves.
+    /// A packet of `size` bytes leaves. Returns what must be remembered with it.
     #[inline]
     pub fn send(&mut self, size: u64) -> Snapshot {
         self.inflight += size;

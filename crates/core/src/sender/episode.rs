@@ -42,38 +42,39 @@ pub struct Episode {
 }
 
 impl Episode {
-    /// Where the sender stands.
+    /// Returns where the sender stands.
     #[inline]
     pub fn phase(&self) -> Phase {
         self.phase
     }
 
-    /// Whether there is no episode.
+    /// Returns whether there is no episode.
     #[inline]
     pub fn is_open(&self) -> bool {
         self.phase == Phase::Open
     }
 
-    /// Whether losses or a timeout are being repaired.
+    /// Returns whether losses or a timeout are being repaired.
     #[inline]
     pub fn is_repairing(&self) -> bool {
         matches!(self.phase, Phase::Recovery | Phase::Loss)
     }
 
-    /// The position after the newest packet that had been sent when the episode, or the last one, began.
+    /// Returns the position after the newest packet that had been sent when the episode, or the last one,
+    /// began.
     #[inline]
     pub fn end(&self) -> u64 {
         self.end
     }
 
-    /// Whether what stands at `position` had been sent when the episode, or the last one, began.
+    /// Returns whether what stands at `position` had been sent when the episode, or the last one, began.
     #[inline]
     pub fn covers(&self, position: u64) -> bool {
         position < self.end
     }
 
-    /// Whether the acknowledgement of the packet at `position` may let the window grow: `false` if it had
-    /// been sent when the episode, or the last one, began (rfc9002 B.5). After persistent congestion and
+    /// Returns whether the acknowledgement of the packet at `position` may let the window grow: `false` if it
+    /// had been sent when the episode, or the last one, began (rfc9002 B.5). After persistent congestion and
     /// after an undo every packet may (rfc9002 B.8).
     #[inline]
     pub fn may_grow(&self, position: u64) -> bool {
@@ -109,8 +110,8 @@ impl Episode {
         *self = Episode::default();
     }
 
-    /// What the controller is told. `held` says whether the host brings the window down itself, which makes a
-    /// reaction to CE a recovery as well: the window must not grow meanwhile.
+    /// Returns what the controller is told. `held` says whether the host brings the window down itself, which
+    /// makes a reaction to CE a recovery as well: the window must not grow meanwhile.
     #[inline]
     pub fn state(&self, held: bool) -> RecoveryState {
         match self.phase {

@@ -42,17 +42,18 @@ pub enum Pacer {
 }
 
 impl Pacer {
-    /// TCP's: packets evenly spaced.
+    /// Returns TCP's: packets evenly spaced.
     pub fn tcp() -> Self {
         Pacer::Spaced { due: Time::ZERO, unpaced: UNPACED }
     }
 
-    /// QUIC's: a full bucket of `burst` bytes at `now`.
+    /// Returns QUIC's: a full bucket of `burst` bytes at `now`.
     pub fn quic(burst: u64, now: Time) -> Self {
         Pacer::Bucket { tokens: burst, size: burst, filled_at: now }
     }
 
-    /// Bytes that may leave together at `now`: what the bucket holds. Evenly spaced packets leave one by one.
+    /// Returns the bytes that may leave together at `now`: what the bucket holds. Evenly spaced packets leave
+    /// one by one.
     pub fn tokens_at(&self, now: Time, rate: Rate) -> u64 {
         match *self {
             Pacer::Spaced { due, .. } if due > now => 0,
@@ -65,7 +66,7 @@ impl Pacer {
         }
     }
 
-    /// When a packet of `size` bytes may leave at `rate`: now or earlier means at once.
+    /// Returns when a packet of `size` bytes may leave at `rate`: now or earlier means at once.
     #[inline]
     pub fn ready_at(&self, size: u64, rate: Rate) -> Time {
         match *self {

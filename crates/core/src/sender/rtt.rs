@@ -47,12 +47,12 @@ pub struct RttEstimator {
 }
 
 impl RttEstimator {
-    /// The filters of TCP: [`RttEstimator::sample_tcp`], [`RttEstimator::rto`].
+    /// Returns the filters of TCP: [`RttEstimator::sample_tcp`], [`RttEstimator::rto`].
     pub fn tcp() -> Self {
         Self::new(TCP_INITIAL, TCP_FLOOR)
     }
 
-    /// The filters of QUIC: [`RttEstimator::sample_quic`], [`RttEstimator::pto`].
+    /// Returns the filters of QUIC: [`RttEstimator::sample_quic`], [`RttEstimator::pto`].
     pub fn quic() -> Self {
         Self::new(QUIC_INITIAL, Duration::ZERO)
     }
@@ -71,35 +71,35 @@ impl RttEstimator {
         }
     }
 
-    /// Whether there was a sample.
+    /// Returns whether there was a sample.
     #[inline]
     pub fn has_sample(&self) -> bool {
         self.smoothed != 0
     }
 
-    /// Smoothed, or what is assumed before the first sample.
+    /// Returns the smoothed RTT, or what is assumed before the first sample.
     #[inline]
     pub fn smoothed(&self) -> Duration {
         if self.has_sample() { Duration::from_nanos(self.smoothed) } else { self.initial }
     }
 
-    /// Smoothed, once there is a sample.
+    /// Returns the smoothed RTT, or `None` before the first sample.
     #[inline]
     pub fn measured(&self) -> Option<Duration> {
         self.has_sample().then(|| self.smoothed())
     }
 
-    /// Mean deviation: RFC 9002's rttvar, mdev of Linux 6.12 tcp_input.c.
+    /// Returns the mean deviation: RFC 9002's rttvar, mdev of Linux 6.12 tcp_input.c.
     pub fn variation(&self) -> Duration {
         Duration::from_nanos(self.deviation)
     }
 
-    /// The smallest sample, or what is assumed before there is one.
+    /// Returns the smallest sample, or what is assumed before there is one.
     pub fn min(&self) -> Duration {
         if self.min == Duration::MAX { self.initial } else { self.min }
     }
 
-    /// The newest sample; zero before there is one.
+    /// Returns the newest sample; zero before there is one.
     pub fn latest(&self) -> Duration {
         self.latest
     }
@@ -162,18 +162,18 @@ impl RttEstimator {
         self.smoothed = (7 * self.smoothed + adjusted) / 8;
     }
 
-    /// TCP's retransmission timeout before backoff, or `None` before the first sample.
+    /// Returns TCP's retransmission timeout before backoff, or `None` before the first sample.
     pub fn rto(&self) -> Option<Duration> {
         self.has_sample().then(|| Duration::from_nanos(self.smoothed + self.variance))
     }
 
-    /// What the controller is told, with this ACK's sample.
+    /// Returns what the controller is told, with this ACK's sample.
     #[inline]
     pub fn told(&self, sample: Option<Duration>) -> Rtt {
         Rtt { sample, smoothed: self.smoothed(), variation: self.variation(), min: self.min() }
     }
 
-    /// QUIC's probe timeout before backoff (rfc9002 6.2.1), towards a peer that holds ACKs back for
+    /// Returns QUIC's probe timeout before backoff (rfc9002 6.2.1), towards a peer that holds ACKs back for
     /// `max_ack_delay` at most.
     pub fn pto(&self, max_ack_delay: Duration) -> Duration {
         let spread = Duration::from_nanos(4 * self.deviation).max(GRANULARITY);

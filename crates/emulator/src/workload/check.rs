@@ -30,7 +30,7 @@ pub(super) fn whole_seconds(owner: &str, key: &str, time: Duration) -> Result<()
     Err(InputError { file: None, line: None, owner: owner.to_string(), problem: Box::new(problem) })
 }
 
-/// Every controller that Linux has, by our name, with Linux's own.
+/// Returns every controller that Linux has, by our name, with Linux's own.
 pub fn kernels() -> impl Iterator<Item = (&'static str, Kernel)> {
     CONTROLLERS.iter().filter_map(|entry| {
         let config = ControllerConfig::new(entry.name, &[]).ok()?;

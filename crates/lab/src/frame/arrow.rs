@@ -9,8 +9,8 @@ use super::{Frame, Values};
 use crate::error::Error;
 
 impl Frame {
-    /// The rows as an Arrow record batch: text as UTF-8, whole numbers as unsigned 64 bits, numbers as
-    /// doubles that may be null.
+    /// Returns the rows as an Arrow record batch: text as UTF-8, whole numbers as unsigned 64 bits, numbers
+    /// as doubles that may be null.
     pub fn record_batch(&self) -> Result<RecordBatch, Error> {
         let field = |name: &str, values: &Values| {
             let (kind, nullable) = match values {

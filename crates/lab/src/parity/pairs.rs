@@ -42,8 +42,8 @@ pub struct Pair {
     pub reference: Option<&'static Real>,
 }
 
-/// Every row of the reference that kernel TCP can be run for, and PIE on the recordings on which it was not
-/// measured.
+/// Returns every row of the reference that kernel TCP can be run for, and PIE on the recordings on which it
+/// was not measured.
 ///
 /// Fails with [`Error::Recording`] where a recording is not in the folder that `names` stands for.
 pub fn recordings(duration: Duration, names: &Names, traces: &mut Traces) -> Result<Vec<Pair>, Error> {
@@ -97,7 +97,7 @@ pub fn load_traces(
     Ok(())
 }
 
-/// The pair of a scenario of one's own, whose flows have the hosts that both sides have.
+/// Returns the pair of a scenario of one's own, whose flows have the hosts that both sides have.
 pub fn of_scenario(scenario: Scenario, hosts: Hosts) -> Pair {
     let bottleneck = scenario.flows.first().and_then(|flow| flow.path.first());
     let queue = match bottleneck {
@@ -114,7 +114,8 @@ pub fn of_scenario(scenario: Scenario, hosts: Hosts) -> Pair {
     Pair { label: scenario.name.clone(), scenario, tolerance, source, reference: None }
 }
 
-/// Of what was never measured nobody knows how far real runs lie apart: what the table allows at most.
+/// Returns the largest tolerances of the table, for pairs that were never measured: how far their real runs
+/// lie apart is unknown.
 pub fn loosest() -> Tolerance {
     let models = MODELS.iter().map(|model| model.tolerance);
     models.fold(Tolerance { throughput: 0.0, p95: 0.0 }, |most, one| Tolerance {
@@ -123,8 +124,8 @@ pub fn loosest() -> Tolerance {
     })
 }
 
-/// What QUIC is run for where no scenario is named: schemes of every kind that it has, on recordings and on a
-/// fixed link.
+/// Returns what QUIC is run for where no scenario is named: schemes of every kind that it has, on recordings
+/// and on a fixed link.
 ///
 /// Fails with [`Error::Recording`] where a recording is not in the folder that `names` stands for.
 pub fn of_quic(duration: Duration, names: &Names, traces: &mut Traces) -> Result<Vec<Pair>, Error> {

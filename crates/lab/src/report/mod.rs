@@ -115,7 +115,7 @@ struct Line {
 }
 
 impl Report<'_> {
-    /// The file.
+    /// Returns the file.
     pub fn html(&self) -> String {
         page(&self.title, BODY, &self.data(), SCRIPT)
     }
@@ -168,8 +168,8 @@ impl Report<'_> {
     }
 }
 
-/// A page that needs no network: `body` between heading and origin, `data` for `script`, the style and the
-/// charting library.
+/// Returns a page that needs no network: `body` between heading and origin, `data` for `script`, the style
+/// and the charting library.
 pub fn page(title: &str, body: &str, data: &impl Serialize, script: &str) -> String {
     let data = serde_json::to_string(data).expect("plain data is always JSON");
     // Inside a script element only `</` could end it early, and `<!--` confuse it.
@@ -197,7 +197,7 @@ pub fn page(title: &str, body: &str, data: &impl Serialize, script: &str) -> Str
     html
 }
 
-/// The origin as names and texts.
+/// Returns the origin as names and texts.
 pub fn origin_rows(origin: &Origin) -> Vec<(&'static str, String)> {
     vec![
         ("command", origin.command.clone()),

@@ -12,7 +12,7 @@ use parquet::schema::types::Type;
 use super::Columns;
 use crate::error::Error;
 
-/// The file.
+/// Returns the file.
 pub fn encode(columns: &Columns) -> Result<Vec<u8>, Error> {
     write(columns).map_err(|error| Error::Encode { format: "Parquet", reason: error.to_string() })
 }

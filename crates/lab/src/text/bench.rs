@@ -5,7 +5,7 @@ use brakelight_scenario::documents::Bench;
 use super::table::{self, Column};
 use super::{Screen, number, thousands};
 
-/// A table of the simulator's speed, and one of what queues cost.
+/// Returns a table of the simulator's speed, and one of what queues cost.
 pub fn in_words(bench: &Bench, screen: &Screen) -> String {
     let columns = [
         Column::text("row"),

@@ -6,7 +6,7 @@ use brakelight_scenario::experiment::Experiment;
 use super::table::{self, Column};
 use super::{Screen, count};
 
-/// A verdict by its name in JSON.
+/// Returns a verdict by its name in JSON.
 pub fn verdict(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Holds => "holds",
@@ -23,7 +23,7 @@ fn tally(claims: &[Claim]) -> String {
     counts.map(|(count, which)| format!("{count} {}", verdict(*which))).collect::<Vec<_>>().join(", ")
 }
 
-/// One block per claim: a row would be wider than any screen.
+/// Returns one block per claim: a row would be wider than any screen.
 pub fn in_words(claims: &[Claim], screen: &Screen) -> String {
     let widest = claims.iter().map(|claim| claim.id.len()).max().unwrap_or(0);
     let mut text = String::new();
@@ -39,7 +39,7 @@ pub fn in_words(claims: &[Claim], screen: &Screen) -> String {
     text + &format!("\n{}: {}\n", count(claims.len(), "claim", "claims"), tally(claims))
 }
 
-/// A section with a table for every experiment, whose own note stands above it once.
+/// Returns a section with a table for every experiment, whose own note stands above it once.
 pub fn markdown(experiments: &[Experiment], claims: &[Claim]) -> String {
     let mut text = String::new();
     let mut rest = claims;

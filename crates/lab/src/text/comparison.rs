@@ -8,7 +8,7 @@ use super::table::{self, Column};
 use super::{Screen, count, number, number_or_dash};
 use crate::summary;
 
-/// The drawing, a table per trace, the table over all traces, the notes.
+/// Returns the drawing, a table per trace, the table over all traces, the notes.
 pub fn tables(runs: &[Run], notes: &[String], screen: &Screen) -> String {
     let traces = summary::distinct(runs, |run| &run.trace);
     let reference = runs.first().map(|run| run.scheme.as_str());

@@ -4,14 +4,14 @@ use brakelight_scenario::outcome::Run;
 
 use crate::frame;
 
-/// A document with a heading.
+/// Returns a document with a heading.
 pub fn document<R: AsRef<[String]>>(heading: &[&str], rows: impl IntoIterator<Item = R>) -> String {
     let mut text = String::new();
     line(&mut text, heading.iter().copied());
     text + &lines(rows)
 }
 
-/// Rows without a heading.
+/// Returns the rows without a heading.
 pub fn lines<R: AsRef<[String]>>(rows: impl IntoIterator<Item = R>) -> String {
     let mut text = String::new();
     for row in rows {
@@ -37,12 +37,12 @@ fn line<'a>(text: &mut String, fields: impl Iterator<Item = &'a str>) {
     text.push('\n');
 }
 
-/// A number, or nothing.
+/// Returns a number, or nothing.
 pub fn field(value: Option<f64>) -> String {
     value.filter(|value| value.is_finite()).map_or_else(String::new, |value| value.to_string())
 }
 
-/// The rows of `compare` and `run`: the JSON rows without their links and flows.
+/// Returns the rows of `compare` and `run`: the JSON rows without their links and flows.
 pub fn runs(runs: &[Run]) -> String {
     let frame = frame::runs(runs);
     frame.csv_heading() + &frame.csv_rows()

@@ -40,18 +40,18 @@ impl Default for Screen {
 pub const STYLES: [&str; 3] = ["\x1b[1m", "\x1b[2m", "\x1b[0m"];
 
 impl Screen {
-    /// `text` in bold.
+    /// Returns `text` in bold.
     pub fn bold(&self, text: &str) -> String {
         if self.colour { format!("\x1b[1m{text}\x1b[0m") } else { text.to_string() }
     }
 
-    /// `text` dimmed.
+    /// Returns `text` dimmed.
     pub fn dim(&self, text: &str) -> String {
         if self.colour { format!("\x1b[2m{text}\x1b[0m") } else { text.to_string() }
     }
 }
 
-/// Three digits that matter: `9.87`, `98.7`, `987`.
+/// Returns `value` with three significant digits: `9.87`, `98.7`, `987`.
 pub fn number(value: f64) -> String {
     let digits = match value.abs() {
         size if size >= 99.95 => 0,
@@ -61,12 +61,12 @@ pub fn number(value: f64) -> String {
     format!("{value:.digits$}")
 }
 
-/// The same, or a dash.
+/// Returns the same, or a dash.
 pub fn number_or_dash(value: Option<f64>) -> String {
     value.map_or_else(|| "–".to_string(), number)
 }
 
-/// A whole number with commas: `1,234,567`.
+/// Returns a whole number with commas: `1,234,567`.
 pub fn thousands(value: f64) -> String {
     let digits = format!("{:.0}", value.abs());
     let mut text = String::new();
@@ -79,7 +79,7 @@ pub fn thousands(value: f64) -> String {
     if value < 0.0 { format!("-{text}") } else { text }
 }
 
-/// `one` or `2 others`.
+/// Returns `one` or `2 others`.
 pub fn count(number: usize, one: &str, many: &str) -> String {
     if number == 1 { format!("1 {one}") } else { format!("{number} {many}") }
 }

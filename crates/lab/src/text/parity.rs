@@ -4,7 +4,7 @@ use super::table::{self, Column};
 use super::{Screen, number};
 use crate::parity::{Row, Verdict, pairs};
 
-/// A table of the pairs, and what its columns are.
+/// Returns a table of the pairs, and what its columns are.
 pub fn in_words(rows: &[Row], screen: &Screen) -> String {
     let modelled = rows.iter().any(|row| row.modelled.is_some());
     let mut columns = vec![Column::text("scenario"), Column::text("trace")];
@@ -58,7 +58,7 @@ fn in_range([low, high]: [f64; 2]) -> String {
     if number(low) == number(high) { number(low) } else { format!("{} to {}", number(low), number(high)) }
 }
 
-/// Whether a row lies within its tolerances, and what does not.
+/// Returns whether a row lies within its tolerances, and what does not.
 pub fn verdict(row: &Row) -> String {
     let outside = |of: &str| row.cells.iter().any(|cell| cell.of == of && cell.verdict == Verdict::Outside);
     let model = row.modelled.is_some();

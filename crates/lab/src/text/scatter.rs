@@ -20,7 +20,7 @@ pub struct Point {
 const HEIGHT: usize = 12;
 const MARGIN: usize = 7;
 
-/// The drawing, with its legend; nothing where there is nothing to compare.
+/// Returns the drawing, with its legend; nothing where there is nothing to compare.
 pub fn render(points: &[Point], screen: &Screen) -> String {
     let points: Vec<&Point> = points.iter().filter(|point| point.delay_ms > 0.0).collect();
     if points.len() < 2 {

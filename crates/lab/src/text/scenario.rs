@@ -7,7 +7,7 @@ use brakelight_scenario::outcome::Run;
 use super::table::{self, Column};
 use super::{Screen, number, number_or_dash};
 
-/// A table of the links, one of the flows, and what applications saw.
+/// Returns a table of the links, one of the flows, and what applications saw.
 pub fn tables(runs: &[Run], screen: &Screen) -> String {
     let mut text = String::new();
     for run in runs {

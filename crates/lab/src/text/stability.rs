@@ -19,7 +19,7 @@ fn letter(verdict: Verdict) -> char {
     }
 }
 
-/// A table by numbers of flows and ratios; for a single point, the delay over time.
+/// Returns a table by numbers of flows and ratios; for a single point, the delay over time.
 pub fn in_words(map: &Map, screen: &Screen) -> String {
     let facts = format!(
         "{} Mbit/s, round trip {} ms, eta {}, target {} ms; swing of the queueing delay in ms, · up to 5 % of the round trip, ~ up to 15 %, # above",

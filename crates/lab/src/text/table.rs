@@ -20,18 +20,18 @@ pub struct Column {
 }
 
 impl Column {
-    /// Names and words.
+    /// Returns names and words.
     pub fn text(title: &str) -> Self {
         Column { title: title.into(), unit: String::new(), text: true }
     }
 
-    /// Numbers of that unit.
+    /// Returns numbers of that unit.
     pub fn number(title: &str, unit: &str) -> Self {
         Column { title: title.into(), unit: unit.into(), text: false }
     }
 }
 
-/// The table as lines.
+/// Returns the table as lines.
 pub fn render(columns: &[Column], rows: &[Vec<String>], screen: &Screen) -> String {
     let layout = Layout::new(columns, rows, screen);
     let titles: Vec<&str> = columns.iter().map(|column| column.title.as_str()).collect();
@@ -45,7 +45,7 @@ pub fn render(columns: &[Column], rows: &[Vec<String>], screen: &Screen) -> Stri
     text + &layout.body(rows)
 }
 
-/// The same without a heading.
+/// Returns the same without a heading.
 pub fn plain(columns: &[Column], rows: &[Vec<String>], screen: &Screen) -> String {
     Layout::new(columns, rows, screen).body(rows)
 }

@@ -116,8 +116,8 @@ fn works(config: &ControllerConfig, packet_sender: PacketSender, path: Path) -> 
     needs && (path == Path::Own || !means_its_own)
 }
 
-/// Every controller that works at `packet_sender` on `path` with its default settings, by name; not one that
-/// is driven from outside, for there nobody drives it.
+/// Returns every controller that works at `packet_sender` on `path` with its default settings, by name; not
+/// one that is driven from outside, for there nobody drives it.
 pub fn valid(packet_sender: PacketSender, path: Path) -> Vec<&'static str> {
     let works = |name: &&'static str| {
         ControllerConfig::new(name, &[])

@@ -210,7 +210,7 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// A flow that has not started.
+    /// Returns a flow that has not started.
     pub fn new(settings: FlowSettings) -> Result<Self, SetupError> {
         Self::numbered(settings, 0)
     }
@@ -270,22 +270,22 @@ impl Flow {
         })
     }
 
-    /// The sender's congestion control.
+    /// Returns the sender's congestion control.
     pub fn adapter(&self) -> &ControllerAdapter {
         &self.adapter
     }
 
-    /// Bytes of the stream that have arrived, each counted once.
+    /// Returns the bytes of the stream that have arrived, each counted once.
     pub fn received(&self) -> u64 {
         self.arrived.total()
     }
 
-    /// Bytes of the stream that have arrived with nothing missing before them.
+    /// Returns the bytes of the stream that have arrived with nothing missing before them.
     pub fn delivered(&self) -> u64 {
         self.arrived.in_order()
     }
 
-    /// What the flow did so far.
+    /// Returns what the flow did so far.
     pub fn totals(&self) -> Totals {
         Totals { received_bytes: self.received(), lost_packets: self.adapter.counters().lost_packets }
     }
@@ -295,17 +295,17 @@ impl Flow {
         self.application.outcome(now, visit);
     }
 
-    /// Whether nothing of the flow is on the way, and nothing waits for an ACK.
+    /// Returns whether nothing of the flow is on the way, and nothing waits for an ACK.
     pub fn is_quiet(&self) -> bool {
         self.in_transit() == 0 && self.adapter.inflight() == Bytes::ZERO
     }
 
-    /// Why the sending end's connection is over, if it is.
+    /// Returns why the sending end's connection is over, if it is.
     pub fn closed(&self) -> Option<&str> {
         self.closed.as_deref()
     }
 
-    /// Payloads on their way.
+    /// Returns the payloads on their way.
     pub fn in_transit(&self) -> usize {
         self.slab.len()
     }
@@ -341,7 +341,7 @@ impl Flow {
         self.slab.remove(packet.handle);
     }
 
-    /// The next packet to send.
+    /// Returns the next packet to send.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
         if self.wake_at.is_some_and(|at| at <= now) {
             self.wake_at = None;
@@ -370,7 +370,7 @@ impl Flow {
         None
     }
 
-    /// When the flow must be polled next, if nothing arrives before.
+    /// Returns when the flow must be polled next, if nothing arrives before.
     pub fn next_wakeup(&self) -> Option<Time> {
         self.wake_at
     }

@@ -26,7 +26,7 @@ enum Life {
 }
 
 impl Host {
-    /// A flow that has not started.
+    /// Returns a flow that has not started.
     pub fn new(settings: FlowSettings) -> Result<Self, SetupError> {
         settings.check()?;
         let encoding = encoding(&settings);
@@ -37,12 +37,12 @@ impl Host {
         Ok(Host { encoding, life })
     }
 
-    /// What the sender means by its ECN bits.
+    /// Returns what the sender means by its ECN bits.
     pub fn encoding(&self) -> Encoding {
         self.encoding
     }
 
-    /// What the flow did so far.
+    /// Returns what the flow did so far.
     pub fn totals(&self) -> Totals {
         match &self.life {
             Life::One(flow) => flow.totals(),
@@ -50,7 +50,7 @@ impl Host {
         }
     }
 
-    /// The newest RTT sample that was not taken yet.
+    /// Returns the newest RTT sample that was not taken yet.
     pub fn take_rtt_sample(&mut self) -> Option<Duration> {
         match &mut self.life {
             Life::One(flow) => flow.adapter().take_rtt_sample(),
@@ -58,7 +58,7 @@ impl Host {
         }
     }
 
-    /// The sender's window; zero before the flow starts, and of a flow that is many connections.
+    /// Returns the sender's window; zero before the flow starts, and of a flow that is many connections.
     pub fn cwnd(&self) -> Bytes {
         match &self.life {
             Life::One(flow) => flow.adapter().cwnd(),
@@ -134,7 +134,7 @@ impl Host {
         }
     }
 
-    /// The next packet to send.
+    /// Returns the next packet to send.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Packet> {
         match &mut self.life {
             Life::One(flow) => flow.poll_transmit(now),
@@ -142,7 +142,7 @@ impl Host {
         }
     }
 
-    /// When the flow must be polled next, if nothing arrives before.
+    /// Returns when the flow must be polled next, if nothing arrives before.
     pub fn next_wakeup(&self) -> Option<Time> {
         match &self.life {
             Life::One(flow) => flow.next_wakeup(),

@@ -37,7 +37,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// The same one each time. Its key is public: it proves nothing, and is for simulation alone.
+    /// Returns the same one each time. Its key is public: it proves nothing, and is for simulation alone.
     pub fn fixed() -> Result<Self, IdentityError> {
         let key = PrivatePkcs8KeyDer::from([&PREFIX[..], &[0x42; 32]].concat());
         let pair = KeyPair::from_pkcs8_der_and_sign_algo(&key, &PKCS_ED25519)?;
@@ -47,7 +47,7 @@ impl Identity {
         Ok(Identity { certificate: certificate.der().clone(), key })
     }
 
-    /// A client's configuration that trusts this certificate alone.
+    /// Returns a client's configuration that trusts this certificate alone.
     pub fn client(&self) -> Result<Arc<dyn ClientConfig>, IdentityError> {
         let quic = QuicClientConfig::try_from(self.client_tls()?).map_err(|_| IdentityError::NoSuite)?;
         Ok(Arc::new(quic))
@@ -62,7 +62,7 @@ impl Identity {
             .with_no_client_auth())
     }
 
-    /// A server's configuration with this certificate, which issues no session tickets.
+    /// Returns a server's configuration with this certificate, which issues no session tickets.
     pub fn server(&self) -> Result<Arc<dyn ServerConfig>, IdentityError> {
         let mut tls = self.server_tls()?;
         tls.send_tls13_tickets = 0;

@@ -65,7 +65,7 @@ pub struct Opening {
 pub struct Connected(Box<dyn FnOnce() + Send>);
 
 impl Connected {
-    /// What calls `act`.
+    /// Returns what calls `act`.
     pub fn new(act: impl FnOnce() + Send + 'static) -> Self {
         Connected(Box::new(act))
     }
@@ -206,8 +206,8 @@ impl State {
 }
 
 impl Hub {
-    /// A hub at `address`, whose connections run the controller of `settings`; with `listen` it answers those
-    /// who come. `buffer` bytes are asked for on either side of the socket.
+    /// Returns a hub at `address`, whose connections run the controller of `settings`; with `listen` it
+    /// answers those who come. `buffer` bytes are asked for on either side of the socket.
     pub fn bind(
         address: SocketAddr,
         settings: ControlSettings,
@@ -249,7 +249,7 @@ impl Hub {
         Ok(Hub { shared, address, settings, thread })
     }
 
-    /// Where its socket is.
+    /// Returns where its socket is.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -279,8 +279,8 @@ impl Hub {
         Ok(connection)
     }
 
-    /// The next connection of those who came, once its handshake is complete; or from where one came that did
-    /// not get so far, and why. None once the thread that carries packets has ended.
+    /// Returns the next connection of those who came, once its handshake is complete; or from where one came
+    /// that did not get so far, and why. None once the thread that carries packets has ended.
     pub async fn accept(&self) -> Option<Result<QuicConnection, (SocketAddr, String)>> {
         std::future::poll_fn(|cx| {
             let mut state = locked(&self.shared.state);

@@ -128,7 +128,7 @@ const CLIENT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1
 const SERVER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2)), 4433);
 
 impl Side {
-    /// The end that opens the connection with this cryptography, and sends under `adapter`.
+    /// Returns the end that opens the connection with this cryptography, and sends under `adapter`.
     pub fn sending(
         settings: SideSettings,
         crypto: Arc<dyn crypto::ClientConfig>,
@@ -157,7 +157,7 @@ impl Side {
         Self::new(settings, None, stamps, role)
     }
 
-    /// The end that waits for the connection and receives, with this cryptography.
+    /// Returns the end that waits for the connection and receives, with this cryptography.
     pub fn receiving(settings: SideSettings, crypto: Arc<dyn crypto::ServerConfig>) -> Self {
         let stamps = Arc::new(Stamps::new());
         let ears = Ears::alone();
@@ -217,7 +217,7 @@ impl Side {
         }
     }
 
-    /// The connection, once there is one.
+    /// Returns the connection, once there is one.
     pub fn connection(&mut self) -> Option<&mut Connection> {
         self.end.as_mut().map(|(_, end)| end.connection())
     }
@@ -287,7 +287,7 @@ impl Side {
         }
     }
 
-    /// What the connection wants its application to know.
+    /// Returns what the connection wants its application to know.
     pub fn poll_event(&mut self, now: Time) -> Option<Event> {
         let event = self.end.as_mut()?.1.poll_event(now)?;
         self.connected |= matches!(event, Event::Connected);
@@ -318,7 +318,7 @@ impl Side {
         }
     }
 
-    /// The next datagram to send.
+    /// Returns the next datagram to send.
     pub fn poll_transmit(&mut self, now: Time) -> Option<Outgoing> {
         if let Some(answer) = self.answers.pop_front() {
             return Some(answer);
@@ -347,13 +347,13 @@ impl Side {
         Outgoing { payload, ecn, data: number.is_some(), number }
     }
 
-    /// When this end must be polled, if nothing arrives before; as of the last time there was nothing to
-    /// send.
+    /// Returns when this end must be polled, if nothing arrives before; as of the last time there was nothing
+    /// to send.
     pub fn deadline(&self) -> Option<Time> {
         self.end.as_ref().and_then(|(_, end)| end.deadline())
     }
 
-    /// What receive times are made of, at the sending end.
+    /// Returns what receive times are made of, at the sending end.
     pub fn times(&self) -> Option<Times> {
         match &self.role {
             Role::Sending { watch, .. } => Some(watch.adapter.times()),

@@ -79,8 +79,8 @@ pub struct SocketHost {
 }
 
 impl SocketHost {
-    /// `host` between `sender`, where the sending end's packets leave, and `receiver`, which is reached at
-    /// `address` and has no other peer. Time zero is `base`.
+    /// Returns `host` between `sender`, where the sending end's packets leave, and `receiver`, which is
+    /// reached at `address` and has no other peer. Time zero is `base`.
     ///
     /// # Errors
     /// What the system says of a socket that cannot be connected or set up.
@@ -100,7 +100,7 @@ impl SocketHost {
         Ok(SocketHost { host, sender, receiver, base, held: None, buffers })
     }
 
-    /// The flow.
+    /// Returns the flow.
     pub fn host(&self) -> &Host {
         &self.host
     }

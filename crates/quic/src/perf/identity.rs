@@ -56,7 +56,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// A fresh one, signed by itself, for `localhost`.
+    /// Returns a fresh one, signed by itself, for `localhost`.
     pub fn self_signed() -> Self {
         let made = rcgen::generate_simple_self_signed(vec!["localhost".to_string()])
             .expect("a certificate for localhost can be made");
@@ -64,8 +64,8 @@ impl Identity {
         Identity { chain: vec![made.cert.der().clone()], key: key.into() }
     }
 
-    /// What the two PEM files hold. Fails if one cannot be read, holds something else, or if everybody may
-    /// read the key.
+    /// Returns what the two PEM files hold. Fails if one cannot be read, holds something else, or if
+    /// everybody may read the key.
     pub fn read(certificates: &Path, key: &Path) -> Result<Self, Error> {
         let chain = read_certificates(certificates)?;
         let bytes = read(key, "a private key")?;
@@ -80,7 +80,7 @@ impl Identity {
         Ok(Identity { chain, key })
     }
 
-    /// Of the server's own certificate.
+    /// Returns the fingerprint of the server's own certificate.
     pub fn fingerprint(&self) -> Fingerprint {
         Fingerprint::of(&self.chain[0])
     }
@@ -95,7 +95,7 @@ impl Identity {
     }
 }
 
-/// The certificates of the PEM file at `path`, at least one.
+/// Returns the certificates of the PEM file at `path`, at least one.
 pub fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Error> {
     let bytes = read(path, "certificates")?;
     match CertificateDer::pem_slice_iter(&bytes).collect::<Result<Vec<_>, _>>() {

@@ -67,7 +67,7 @@ impl Folder {
         Ok(Folder { path: path.into(), role, left: Arc::new(AtomicU64::new(u64::MAX)) })
     }
 
-    /// The folder of `logs`, with their limit.
+    /// Returns the folder of `logs`, with their limit.
     pub fn of(logs: &Logs, role: Role) -> Result<Self, Error> {
         let folder = Folder::new(&logs.folder, role)?;
         folder.left.store(logs.limit.0, Ordering::Relaxed);

@@ -115,12 +115,12 @@ impl Server {
         })
     }
 
-    /// Where it listens.
+    /// Returns where it listens.
     pub fn address(&self) -> SocketAddr {
         self.hub.address()
     }
 
-    /// Of its certificate.
+    /// Returns the fingerprint of its certificate.
     pub fn fingerprint(&self) -> Fingerprint {
         self.fingerprint
     }

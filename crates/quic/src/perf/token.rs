@@ -50,7 +50,7 @@ impl Session {
 }
 
 impl Token {
-    /// The secret `secret`. Fails with what is wrong if it is shorter than 16 bytes.
+    /// Returns the token of `secret`, or an error message if it is shorter than 16 bytes.
     pub fn new(secret: &[u8]) -> Result<Self, String> {
         if secret.len() < SHORTEST {
             return Err(format!(

@@ -47,7 +47,7 @@ pub struct SenderReport {
 }
 
 impl SenderReport {
-    /// How far each RTT sample lies above the smallest.
+    /// Returns how far each RTT sample lies above the smallest.
     pub fn above(&self) -> Distribution {
         self.rtt.above(Span::from_nanos(self.least_rtt_nanos))
     }

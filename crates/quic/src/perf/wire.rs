@@ -47,7 +47,7 @@ pub enum Request {
 }
 
 impl Request {
-    /// As it is sent.
+    /// Returns the bytes that are sent.
     pub fn encode(self) -> [u8; LENGTH] {
         let (kind, a, b) = match self {
             Request::Upload => (1, 0, 0),
@@ -62,7 +62,7 @@ impl Request {
         bytes
     }
 
-    /// As it was received; none if it is no request.
+    /// Returns the request that `bytes` hold, or `None` if they hold none.
     pub fn decode(bytes: &[u8; LENGTH]) -> Option<Self> {
         let [a, b] = numbers(bytes[1..].first_chunk::<16>()?);
         match bytes[0] {
@@ -93,7 +93,7 @@ pub struct Received {
 }
 
 impl Received {
-    /// As it is sent.
+    /// Returns the bytes that are sent.
     pub fn encode(self) -> [u8; RECEIVED_LENGTH] {
         let mut bytes = [0; RECEIVED_LENGTH];
         for (chunk, value) in
@@ -104,7 +104,7 @@ impl Received {
         bytes
     }
 
-    /// As it was received.
+    /// Returns what the bytes hold.
     pub fn decode(bytes: &[u8; RECEIVED_LENGTH]) -> Self {
         let [payload, wire, micros, done] = numbers(bytes);
         Received { payload, wire, micros, done: done != 0 }

@@ -22,7 +22,8 @@ pub struct EcnCounts {
 }
 
 impl EcnCounts {
-    /// Packets that arrived with any of the three. Saturates: counts are a stranger's, up to 2^62 each.
+    /// Returns the packets that arrived with any of the three. Saturates: counts are a stranger's, up to 2^62
+    /// each.
     pub fn total(&self) -> u64 {
         self.ect0.saturating_add(self.ect1).saturating_add(self.ce)
     }
@@ -45,7 +46,7 @@ pub struct Ack<'a> {
 }
 
 impl Ack<'_> {
-    /// The acknowledged packet numbers, largest range first.
+    /// Returns the acknowledged packet numbers, largest range first.
     pub fn ranges(&self) -> impl Iterator<Item = RangeInclusive<u64>> {
         let mut smallest = self.largest - self.first;
         let mut rest = Reader(self.further);
@@ -85,8 +86,8 @@ pub fn acks<'a>(payload: &'a [u8], mut visit: impl FnMut(&Ack<'a>)) -> Result<()
     Ok(())
 }
 
-/// How far the STREAM frames of the decrypted `payload` reach: the largest offset that lies behind one of
-/// them. `None` without any. Of a payload that cannot be read, what comes before the fault counts.
+/// Returns how far the STREAM frames of the decrypted `payload` reach: the largest offset that lies behind
+/// one of them. `None` without any. Of a payload that cannot be read, what comes before the fault counts.
 pub fn stream_end(payload: &[u8]) -> Option<u64> {
     let mut reader = Reader(payload);
     let mut end = None;
@@ -104,8 +105,8 @@ pub fn stream_end(payload: &[u8]) -> Option<u64> {
     end
 }
 
-/// Whether the decrypted `payload` of a packet asks for an ACK: whether it has a frame that is neither ACK
-/// nor PADDING nor CONNECTION_CLOSE (rfc9002 2). What cannot be read does.
+/// Returns whether the decrypted `payload` of a packet asks for an ACK: whether it has a frame that is
+/// neither ACK nor PADDING nor CONNECTION_CLOSE (rfc9002 2). What cannot be read does.
 pub fn is_eliciting(payload: &[u8]) -> bool {
     let mut reader = Reader(payload);
     while !reader.0.is_empty() {

@@ -29,7 +29,7 @@ impl Default for Parameters {
 }
 
 impl Parameters {
-    /// Those of a peer.
+    /// Returns those of a peer.
     pub fn of(peer: &TransportParameters) -> Self {
         let mut bytes = Vec::new();
         peer.write(&mut bytes);

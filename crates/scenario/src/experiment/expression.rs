@@ -220,7 +220,7 @@ impl Expression {
         Ok(Expression { text: text.trim().to_string(), root: parser::parse(text)? })
     }
 
-    /// The text it was read from.
+    /// Returns the text it was read from.
     pub fn text(&self) -> &str {
         &self.text
     }

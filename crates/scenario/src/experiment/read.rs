@@ -31,9 +31,9 @@ const PARTS: usize = 1_000_000;
 /// The rules' number of seeds.
 const SEEDS: u64 = 10;
 
-/// The experiment in `text` with algorithms that Brakelight brings; `file` is for messages. Every check is
-/// tried on a table with the shape of the measurements to come, so that a name that refers to nothing is
-/// found here.
+/// Returns the experiment in `text` with algorithms that Brakelight brings; `file` is for messages. Every
+/// check is tried on a table with the shape of the measurements to come, so that a name that refers to
+/// nothing is found here.
 ///
 /// # Errors
 /// What is wrong first, with file, line, key, value and what would be valid.
@@ -41,7 +41,7 @@ pub fn read(file: &str, text: &str) -> Result<Experiment, InputError> {
     read_with(&Registry::standard(), file, text)
 }
 
-/// The experiment in `text`, as [`read`] reads it, with algorithms of `registry`.
+/// Returns the experiment in `text`, as [`read`] reads it, with algorithms of `registry`.
 ///
 /// # Errors
 /// As [`read`].
@@ -49,8 +49,8 @@ pub fn read_with(registry: &Registry, file: &str, text: &str) -> Result<Experime
     resolve(registry, &Document::parse(file, text)?)
 }
 
-/// The experiment that `deserializer` holds, with the words of experiment files and algorithms of `registry`:
-/// [`Experiment`]'s own `Deserialize` knows those that Brakelight brings.
+/// Returns the experiment that `deserializer` holds, with the words of experiment files and algorithms of
+/// `registry`: [`Experiment`]'s own `Deserialize` knows those that Brakelight brings.
 ///
 /// # Errors
 /// Those of the deserializer, and what is wrong with the experiment in the words of [`read`], without file

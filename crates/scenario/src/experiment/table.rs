@@ -33,7 +33,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// An empty table.
+    /// Returns an empty table.
     pub fn new(dimensions: &[Dimension]) -> Self {
         let list = |name: &str| Dimension { name: name.to_string(), labels: Vec::new() };
         let lists = LISTS.map(list).to_vec();
@@ -48,7 +48,7 @@ impl Table {
         self.cells.entry(point.to_vec()).or_default().push(metrics(run));
     }
 
-    /// The directions of the matrix.
+    /// Returns the directions of the matrix.
     pub fn dimensions(&self) -> &[Dimension] {
         &self.dimensions
     }
@@ -111,8 +111,8 @@ fn note<'r>(dimension: &mut Dimension, names: impl Iterator<Item = &'r str>) {
     }
 }
 
-/// Every number of a row, by the path of its JSON, dots between the parts. Elements of `links` and `flows` go
-/// by their names, with an underscore for every character that is not a letter or a digit.
+/// Returns every number of a row, by the path of its JSON, dots between the parts. Elements of `links` and
+/// `flows` go by their names, with an underscore for every character that is not a letter or a digit.
 pub fn metrics(run: &Run) -> BTreeMap<String, f64> {
     let mut metrics = BTreeMap::new();
     flatten(String::new(), &run.value(), &mut metrics);

@@ -25,8 +25,8 @@ const BUFFER: Limit = Limit::Packets(250);
 /// What a scenario without a name is called that comes from no file.
 const UNNAMED: &str = "scenario";
 
-/// The scenario in `text`, checked, of algorithms that Brakelight brings; `file` is for messages, and its
-/// stem names a scenario that does not name itself.
+/// Returns the scenario in `text`, checked, of algorithms that Brakelight brings; `file` is for messages, and
+/// its stem names a scenario that does not name itself.
 ///
 /// # Errors
 /// What is wrong first, with file, line, key, value and what would be valid.
@@ -34,7 +34,7 @@ pub fn read(file: &str, text: &str) -> Result<Scenario, InputError> {
     read_with(&Registry::standard(), file, text)
 }
 
-/// The scenario in `text`, as [`read`] reads it, of algorithms of `registry`.
+/// Returns the scenario in `text`, as [`read`] reads it, of algorithms of `registry`.
 ///
 /// # Errors
 /// As [`read`].
@@ -42,8 +42,8 @@ pub fn read_with(registry: &Registry, file: &str, text: &str) -> Result<Scenario
     resolve(registry, &Document::parse(file, text)?, stem(file))
 }
 
-/// The scenario that `deserializer` holds, with the words of scenario files, of algorithms of `registry`:
-/// [`Scenario`]'s own `Deserialize` knows those that Brakelight brings.
+/// Returns the scenario that `deserializer` holds, with the words of scenario files, of algorithms of
+/// `registry`: [`Scenario`]'s own `Deserialize` knows those that Brakelight brings.
 ///
 /// ```
 /// use brakelight_core::registry::Registry;

@@ -12,7 +12,7 @@ use crate::scenario::{FlowSpec, Hop, LinkSpec, Record, Restart, Scenario, Servic
 use crate::scheme_string::{ByName, SchemeString, Words};
 use crate::traffic::Traffic;
 
-/// The TOML text of `scenario`.
+/// Returns the TOML text of `scenario`.
 pub fn write(scenario: &Scenario) -> String {
     toml::to_string(scenario).expect("a scenario's keys are strings and its numbers are TOML's")
 }

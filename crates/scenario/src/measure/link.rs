@@ -75,8 +75,8 @@ impl LinkMeter {
         }
     }
 
-    /// The link's row: it is called `name`, has the queue registered as `queue`, and could have carried
-    /// `capacity` in a measured interval of `length`.
+    /// Returns the link's row: it is called `name`, has the queue registered as `queue`, and could have
+    /// carried `capacity` in a measured interval of `length`.
     pub fn outcome(&self, name: &str, queue: &str, capacity: Bytes, length: Duration) -> LinkOutcome {
         LinkOutcome {
             name: name.to_string(),
@@ -91,20 +91,20 @@ impl LinkMeter {
     }
 }
 
-/// An arrival in a log.
+/// Returns an arrival in a log.
 #[inline]
 pub fn arrival(now: Time, bytes: u32) -> LinkEvent {
     LinkEvent::Arrival { ms: millisecond(now), bytes }
 }
 
-/// A departure in a log.
+/// Returns a departure in a log.
 #[inline]
 pub fn departure(at: Time, queued: Duration, bytes: u32) -> LinkEvent {
     let ms = millisecond(at);
     LinkEvent::Departure { ms, bytes, delay_ms: ms - millisecond(at - queued) }
 }
 
-/// A dropped packet in a log.
+/// Returns a dropped packet in a log.
 #[inline]
 pub fn loss(at: Time, bytes: u32) -> LinkEvent {
     LinkEvent::Drop { ms: millisecond(at), packets: 1, bytes }

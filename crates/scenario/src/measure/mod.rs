@@ -60,7 +60,7 @@ impl std::ops::Add for MarkCounts {
     }
 }
 
-/// Jain's fairness index (jain84): (sum x)^2 / (n sum x^2), 1 when all are equal, 1/n when one has
+/// Returns Jain's fairness index (jain84): (sum x)^2 / (n sum x^2), 1 when all are equal, 1/n when one has
 /// everything. `None` for an empty or all-zero list.
 pub fn jain(rates: impl IntoIterator<Item = f64>) -> Option<f64> {
     let (mut n, mut sum, mut squares) = (0.0, 0.0, 0.0);
@@ -72,22 +72,22 @@ pub fn jain(rates: impl IntoIterator<Item = f64>) -> Option<f64> {
     (squares > 0.0).then(|| sum * sum / (n * squares))
 }
 
-/// `bytes` in `time` as Mbit/s; zero for no time.
+/// Returns `bytes` in `time` as Mbit/s; zero for no time.
 pub fn mbps(bytes: u64, time: Duration) -> f64 {
     if time.is_zero() { 0.0 } else { bytes as f64 * 8e-6 / time.as_secs_f64() }
 }
 
-/// `part` of `whole`; zero where there is no whole.
+/// Returns `part` of `whole`; zero where there is no whole.
 pub fn ratio(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 0.0 }
 }
 
-/// `part` of `whole` in percent; zero where there is no whole.
+/// Returns `part` of `whole` in percent; zero where there is no whole.
 pub fn percent(part: u64, whole: u64) -> f64 {
     100.0 * ratio(part as f64, whole as f64)
 }
 
-/// What serves a link, in words: its trace, or its rates.
+/// Returns what serves a link, in words: its trace, or its rates.
 pub fn describe_service(service: &Service) -> String {
     match service {
         Service::Trace(name) => name.clone(),

@@ -8,7 +8,7 @@ use brakelight_core::units::Bytes;
 
 use crate::outcome::LinkEvent;
 
-/// A millisecond of the log.
+/// Returns a millisecond of the log.
 #[inline]
 pub fn millisecond(at: Time) -> u32 {
     (at.as_nanos() / 1_000_000) as u32
@@ -26,7 +26,7 @@ pub struct Opportunities {
 }
 
 impl Opportunities {
-    /// Of a link whose delivery opportunity carries `opportunity`.
+    /// Returns the log of a link whose delivery opportunity carries `opportunity`.
     pub fn new(opportunity: Bytes) -> Self {
         Opportunities { opportunity: opportunity.0.max(1), next_ms: 0 }
     }
@@ -67,7 +67,7 @@ impl Opportunities {
     }
 }
 
-/// The whole log of a link that ran until `end`, from its events; see [`Opportunities`].
+/// Returns the whole log of a link that ran until `end`, from its events; see [`Opportunities`].
 pub fn with_opportunities(
     opportunity: Bytes,
     events: &[LinkEvent],

@@ -27,7 +27,7 @@ pub struct LinkBin {
 }
 
 impl LinkBin {
-    /// The share of marked packets that were accelerates; `None` when none was marked.
+    /// Returns the share of marked packets that were accelerates; `None` when none was marked.
     pub fn accelerate_fraction(&self) -> Option<f64> {
         let marked = self.accelerate + self.brake;
         (marked > 0).then(|| f64::from(self.accelerate) / f64::from(marked))
@@ -77,12 +77,12 @@ impl LinkBins {
         }
     }
 
-    /// The bins closed so far.
+    /// Returns the bins closed so far.
     pub fn bins(&self) -> &[LinkBin] {
         &self.closed
     }
 
-    /// The series of the link called `name`, whose bins are `bin` wide.
+    /// Returns the series of the link called `name`, whose bins are `bin` wide.
     pub fn series(&self, name: &str, bin: Duration) -> LinkSeries {
         let bins = self.bins();
         let delay = |bin: &LinkBin, value: f64| (bin.packets > 0).then_some(value);

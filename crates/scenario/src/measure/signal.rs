@@ -42,7 +42,7 @@ impl SignalMeter {
         }
     }
 
-    /// The 95th percentile over milliseconds.
+    /// Returns the 95th percentile over milliseconds.
     pub fn p95_ms(&self) -> f64 {
         let mut delays = self.delays.clone();
         if let Some((_, least)) = self.current {

@@ -27,14 +27,14 @@ pub struct Unfairness {
 }
 
 impl Unfairness {
-    /// Nothing measured yet, over times of `over`, from `from` on.
+    /// Returns a measurement without samples, over times of `over`, from `from` on.
     pub fn new(over: Duration, from: Time) -> Self {
         let step = over / STEPS as u64;
         let arrived = VecDeque::with_capacity(STEPS + 1);
         Unfairness { step, next: from, arrived, sum: 0.0, count: 0, starved: false }
     }
 
-    /// When [`Unfairness::note`] is to be called next.
+    /// Returns when [`Unfairness::note`] is to be called next.
     pub fn next(&self) -> Time {
         self.next
     }
@@ -66,7 +66,7 @@ impl Unfairness {
         }
     }
 
-    /// v; none where a flow got nothing over some s, or nothing was measured.
+    /// Returns v; none where a flow got nothing over some s, or nothing was measured.
     pub fn rate(&self) -> Option<f64> {
         (self.count > 0 && !self.starved).then(|| self.sum / self.count as f64)
     }

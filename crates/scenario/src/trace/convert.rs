@@ -154,8 +154,8 @@ impl fmt::Display for Format {
 }
 
 impl Format {
-    /// What a file seems to be, by its first bytes: the magic numbers of captures, the brace of JSON, the
-    /// comma or the header of a table, and Mahimahi's format otherwise.
+    /// Returns what a file seems to be, by its first bytes: the magic numbers of captures, the brace of JSON,
+    /// the comma or the header of a table, and Mahimahi's format otherwise.
     pub fn detect(bytes: &[u8]) -> Self {
         if pcap::is_capture(bytes) {
             return Format::Pcap;
@@ -169,7 +169,7 @@ impl Format {
         }
     }
 
-    /// The most that a file of this format may hold.
+    /// Returns the most that a file of this format may hold.
     pub const fn most(self) -> Bytes {
         match self {
             Format::Mahimahi => input::TRACE,
@@ -205,7 +205,7 @@ pub fn convert_file(path: &Path, format: Option<Format>) -> Result<Converted, Fi
     }
 }
 
-/// The trace as a Mahimahi file.
+/// Returns the trace as a Mahimahi file.
 pub fn to_mahimahi(trace: &Trace) -> String {
     let mut text = String::new();
     for ms in trace.millis() {

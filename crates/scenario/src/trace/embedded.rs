@@ -50,17 +50,17 @@ pub const FITTED: &[(&str, &str)] = &[
 ];
 
 impl Embedded {
-    /// The embedded trace called `name`.
+    /// Returns the embedded trace called `name`.
     pub fn find(name: &str) -> Option<&'static Embedded> {
         EMBEDDED.iter().find(|embedded| embedded.name == name)
     }
 
-    /// Its recipe.
+    /// Returns its recipe.
     pub fn recipe(&self) -> Recipe {
         self.recipe.parse().expect("a test reads every embedded recipe")
     }
 
-    /// The trace, made afresh: a few milliseconds of work.
+    /// Returns the trace, made afresh: a few milliseconds of work.
     pub fn trace(&self) -> Trace {
         self.recipe().generate().expect("a test makes every embedded trace")
     }

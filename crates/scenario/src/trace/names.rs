@@ -133,8 +133,8 @@ impl fmt::Display for List<'_> {
 }
 
 impl Names {
-    /// The embedded traces, and those of the folder that [`FOLDER_VARIABLE`] names, if it is set and not
-    /// empty.
+    /// Returns the embedded traces, and those of the folder that [`FOLDER_VARIABLE`] names, if it is set and
+    /// not empty.
     pub fn from_environment() -> Result<Self, NameError> {
         match std::env::var_os(FOLDER_VARIABLE) {
             Some(folder) if !folder.is_empty() => Names::with_folder(Path::new(&folder)),
@@ -142,7 +142,7 @@ impl Names {
         }
     }
 
-    /// The embedded traces and those of `folder`: its files that are not hidden.
+    /// Returns the embedded traces and those of `folder`: its files that are not hidden.
     pub fn with_folder(folder: &Path) -> Result<Self, NameError> {
         let list = || -> io::Result<Vec<PathBuf>> {
             let mut files = Vec::new();
@@ -160,18 +160,18 @@ impl Names {
         Ok(Names { folder: Some(folder.to_path_buf()), files })
     }
 
-    /// Every name, embedded ones first.
+    /// Returns every name, embedded ones first.
     pub fn list(&self) -> Vec<String> {
         let embedded = EMBEDDED.iter().map(|embedded| embedded.name.to_string());
         embedded.chain(self.files.iter().map(|file| file_name(file))).collect()
     }
 
-    /// The files of the folder.
+    /// Returns the files of the folder.
     pub fn files(&self) -> &[PathBuf] {
         &self.files
     }
 
-    /// Where `name` leads.
+    /// Returns where `name` leads.
     pub fn find(&self, name: &str) -> Result<Source, NameError> {
         if let Some(embedded) = Embedded::find(name) {
             return Ok(Source::Embedded(embedded));
@@ -199,14 +199,14 @@ impl Names {
         Err(NameError::Unknown { name: name.to_string(), known: self.list() })
     }
 
-    /// The trace that `name` leads to.
+    /// Returns the trace that `name` leads to.
     pub fn load(&self, name: &str) -> Result<Trace, NameError> {
         self.find(name)?.load()
     }
 }
 
 impl Source {
-    /// The trace.
+    /// Returns the trace.
     pub fn load(&self) -> Result<Trace, NameError> {
         match self {
             Source::Embedded(embedded) => Ok(embedded.trace()),
@@ -222,7 +222,7 @@ pub fn read(path: &Path) -> Result<Trace, NameError> {
     Trace::parse(&bytes).map_err(|error| NameError::Trace { path: path.to_path_buf(), error })
 }
 
-/// The recipe of the embedded trace called `name`, or the one in the file of that path.
+/// Returns the recipe of the embedded trace called `name`, or the one in the file of that path.
 pub fn recipe(name: &str) -> Result<Recipe, RecipeNameError> {
     if let Some(embedded) = Embedded::find(name) {
         return Ok(embedded.recipe());

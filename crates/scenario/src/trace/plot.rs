@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
-/// The area under `values` in Braille letters, `columns` wide and `rows` high, with an axis in `unit` on the
-/// left and one from 0 to `seconds` below. A letter holds two values side by side and four steps of height.
+/// Returns the area under `values` in Braille letters, `columns` wide and `rows` high, with an axis in `unit`
+/// on the left and one from 0 to `seconds` below. A letter holds two values side by side and four steps of
+/// height.
 ///
 /// Values beyond the width are averaged; fewer are repeated. Negative ones count as zero.
 pub fn area(values: &[f64], columns: usize, rows: usize, unit: &str, seconds: f64) -> String {
@@ -32,7 +33,7 @@ pub fn area(values: &[f64], columns: usize, rows: usize, unit: &str, seconds: f6
     text
 }
 
-/// One line of eighth blocks, one a value.
+/// Returns one line of eighth blocks, one a value.
 pub fn sparkline(values: &[f64], columns: usize) -> String {
     const BLOCKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let points = resample(values, columns.max(1));

@@ -122,7 +122,7 @@ pub const OUTAGE_LENGTHS: [u64; 6] = [100, 200, 500, 1_000, 2_000, 5_000];
 const BIN_MS: u64 = 100;
 
 impl Statistics {
-    /// The statistics of `trace`, when an opportunity carries `opportunity` bytes.
+    /// Returns the statistics of `trace`, when an opportunity carries `opportunity` bytes.
     pub fn of(trace: &Trace, opportunity: Bytes) -> Self {
         let period_ms = trace.period().as_nanos() / 1_000_000;
         let counts = bins(trace, BIN_MS);
@@ -146,8 +146,8 @@ impl Statistics {
         }
     }
 
-    /// All of it as rows of a table. Names and order are the same for every trace, but for lags that do not
-    /// fit.
+    /// Returns all of it as rows of a table. Names and order are the same for every trace, but for lags that
+    /// do not fit.
     pub fn rows(&self) -> Vec<Row> {
         let mut rows = Vec::new();
         let mut row = |name: String, value: f64, unit| rows.push(Row { name, value, unit });
@@ -176,14 +176,14 @@ impl Statistics {
         rows
     }
 
-    /// The autocorrelation at a lag of `lag_ms`, if it is among [`LAGS`] and fits.
+    /// Returns the autocorrelation at a lag of `lag_ms`, if it is among [`LAGS`] and fits.
     pub fn autocorrelation_at(&self, lag_ms: u32) -> Option<f64> {
         self.autocorrelation.iter().find(|lag| lag.lag_ms == lag_ms).map(|lag| lag.value)
     }
 }
 
 impl Quantiles {
-    /// Each with its name.
+    /// Returns each with its name.
     pub fn named(&self) -> [(&'static str, f64); 7] {
         [
             ("least", self.min_mbps),
@@ -197,15 +197,15 @@ impl Quantiles {
     }
 }
 
-/// Opportunities in each whole bin of `width_ms`. As long as the period: 340 MB for the longest of 49 days at
-/// 100 ms.
+/// Returns the opportunities in each whole bin of `width_ms`. As long as the period: 340 MB for the longest
+/// of 49 days at 100 ms.
 pub fn bins(trace: &Trace, width_ms: u64) -> Vec<u64> {
     let mut counts = vec![0; (period_ms(trace) / width_ms) as usize];
     occupied(trace, width_ms, |bin, count| counts[bin as usize] += count);
     counts
 }
 
-/// The rate in each whole bin of `width`, in Mbit/s.
+/// Returns the rate in each whole bin of `width`, in Mbit/s.
 pub fn rates(trace: &Trace, width: Duration, opportunity: Bytes) -> Vec<f64> {
     let width_ms = (width.as_nanos() / 1_000_000).max(1);
     bins(trace, width_ms).into_iter().map(|count| mbps(count, width_ms, opportunity)).collect()

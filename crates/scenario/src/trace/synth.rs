@@ -43,7 +43,7 @@ const HOLD_MS: usize = 5;
 const SNR_LEAST: f64 = -10.0;
 
 impl Recipe {
-    /// The trace that this recipe makes: the same recipe, the same trace, on every machine.
+    /// Returns the trace that this recipe makes: the same recipe, the same trace, on every machine.
     pub fn generate(&self) -> Result<Trace, RecipeError> {
         self.check()?;
         let length = millis(self.duration);
@@ -58,8 +58,8 @@ impl Recipe {
     }
 }
 
-/// A trace whose millisecond `i + 1` has `counts[i]` opportunities. Its period is the length of `counts`:
-/// where the last one is zero it becomes one.
+/// Returns a trace whose millisecond `i + 1` has `counts[i]` opportunities. Its period is the length of
+/// `counts`: where the last one is zero it becomes one.
 pub fn from_counts(mut counts: Vec<u32>) -> Result<Trace, TraceError> {
     if let Some(last) = counts.last_mut() {
         *last = (*last).max(1);

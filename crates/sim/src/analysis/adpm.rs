@@ -43,7 +43,7 @@ fn after(layout: Layout, load: f64, start: u16, n: u32) -> f64 {
     estimate.value()
 }
 
-/// The errors after `n` packets; a function of `n` and `seed`.
+/// Returns the errors after `n` packets; a function of `n` and `seed`.
 pub fn errors(n: u32, seed: u64) -> Errors {
     let mut random = Random::stream(seed, "adpm");
     let mut squares = [0.0_f64; 3];

@@ -90,14 +90,15 @@ pub struct Swing {
 }
 
 impl Swing {
-    /// From lowest to highest, s.
+    /// Returns the width of the swing from lowest to highest, in seconds.
     pub fn width_s(&self) -> f64 {
         self.high_s - self.low_s
     }
 }
 
 impl Fluid {
-    /// A of equation 13 at queueing delay `x_s`: what the queue gains per second when nothing is drained.
+    /// Returns a of equation 13 at queueing delay `x_s`: what the queue gains per second when nothing is
+    /// drained.
     pub fn drift(&self, x_s: f64) -> f64 {
         let l_s = match self.increase {
             Increase::Every(l_s) => l_s,
@@ -106,7 +107,7 @@ impl Fluid {
         (self.eta - 1.0) + self.flows / (self.mu_pps * l_s)
     }
 
-    /// The fixed point.
+    /// Returns the fixed point.
     pub fn fixed_point(&self) -> FixedPoint {
         let empty = self.drift(0.0);
         if empty <= 0.0 {
@@ -156,7 +157,7 @@ impl Fluid {
         }
     }
 
-    /// What is left of the motion in the last tenth of a run.
+    /// Returns what is left of the motion in the last tenth of a run.
     pub fn settle(&self, start_s: f64, duration_s: f64) -> Swing {
         let mut swing = Swing { low_s: f64::INFINITY, high_s: 0.0, rate: 0.0 };
         let mut samples = 0_u32;

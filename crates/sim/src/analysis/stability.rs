@@ -78,14 +78,14 @@ pub enum Verdict {
 }
 
 impl Measured {
-    /// From the 5th to the 95th percentile, s.
+    /// Returns the width of the swing from the 5th to the 95th percentile, in seconds.
     pub fn width_s(&self) -> f64 {
         self.delay_s[2] - self.delay_s[0]
     }
 }
 
 impl Setting {
-    /// The model at `point`, one packet more per flow and round trip.
+    /// Returns the model at `point`, one packet more per flow and round trip.
     pub fn fluid(&self, point: Point) -> Fluid {
         let tau_s = self.rtt.as_secs_f64();
         Fluid {
@@ -99,14 +99,15 @@ impl Setting {
         }
     }
 
-    /// The model's answer, from a standing queue of three round trips.
+    /// Returns the model's answer, from a standing queue of three round trips.
     pub fn predict(&self, point: Point) -> Predicted {
         let fluid = self.fluid(point);
         let swing = fluid.settle(3.0 * fluid.tau_s, 1_000.0 * fluid.tau_s);
         Predicted { rest: fluid.fixed_point(), swing }
     }
 
-    /// The scenario of `point`: as many ABC flows on a link of that rate, whose buffer never overflows.
+    /// Returns the scenario of `point`: as many ABC flows on a link of that rate, whose buffer never
+    /// overflows.
     pub fn scenario(&self, point: Point) -> Result<Scenario, InputError> {
         let delta = Duration::from_secs_f64(point.ratio * self.rtt.as_secs_f64());
         let scheme = format!("abc:eta={},delta={delta},target={}", self.eta, self.target);
@@ -134,7 +135,7 @@ impl Setting {
         Ok(scenario)
     }
 
-    /// Width of a bin of [`Measured::series_s`].
+    /// Returns the width of a bin of [`Measured::series_s`].
     pub fn bin(&self) -> Duration {
         self.rtt / 5
     }
@@ -155,7 +156,7 @@ impl Setting {
         })
     }
 
-    /// What a swing of `width_s` amounts to.
+    /// Returns what a swing of `width_s` amounts to.
     pub fn verdict(&self, width_s: f64) -> Verdict {
         let tau_s = self.rtt.as_secs_f64();
         let packet_s = PACKET.bits() as f64 / self.rate.as_bps_f64();

@@ -39,8 +39,8 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// A standing queue of the discipline `name`, `per_window` packets passing per 20 ms, one of each of so
-    /// many flows after the other.
+    /// Returns a standing queue of the discipline `name`, `per_window` packets passing per 20 ms, one of each
+    /// of so many flows after the other.
     ///
     /// # Panics
     /// If the registry does not know the discipline or its options.
@@ -90,7 +90,7 @@ impl Workload {
         workload
     }
 
-    /// Its row's name.
+    /// Returns its row's name.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -137,7 +137,7 @@ impl Workload {
     }
 }
 
-/// Every registered queue, with few and many of what its cost may depend on.
+/// Returns every registered queue, with few and many of what its cost may depend on.
 pub fn workloads() -> Vec<Workload> {
     let mut workloads = Vec::new();
     for entry in QUEUES {

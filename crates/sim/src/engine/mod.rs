@@ -17,23 +17,23 @@ use schedule::{Component, Schedule};
 
 /// A packet that knows its place on its flow's route.
 pub trait Routed: Packet + Copy {
-    /// The endpoint that owns it. Its flow, where an endpoint is one flow; one that opens many connections
-    /// gives each a flow of its own, so that queues can tell them apart.
+    /// Returns the endpoint that owns it. Its flow, where an endpoint is one flow; one that opens many
+    /// connections gives each a flow of its own, so that queues can tell them apart.
     #[inline]
     fn endpoint(&self) -> usize {
         self.flow().0 as usize
     }
-    /// Which way it travels.
+    /// Returns which way it travels.
     fn direction(&self) -> Direction;
-    /// How many elements it has entered.
+    /// Returns how many elements it has entered.
     fn hop(&self) -> u8;
     /// Moves it on.
     fn set_hop(&mut self, hop: u8);
     /// Counts time spent in a queue.
     fn add_queued(&mut self, queued: Duration);
-    /// Time spent in queues so far.
+    /// Returns the time spent in queues so far.
     fn queued(&self) -> Duration;
-    /// Whether it carries data, rather than only an acknowledgement.
+    /// Returns whether it carries data, rather than only an acknowledgement.
     fn is_data(&self) -> bool;
 }
 
@@ -116,7 +116,7 @@ where
     E: Endpoint<P>,
     O: Observer<P, E>,
 {
-    /// A run at time zero. Route `i` is that of endpoint `i`.
+    /// Returns a run at time zero. Route `i` is that of endpoint `i`.
     pub fn new(elements: Vec<L>, endpoints: Vec<E>, routes: Routes, observer: O) -> Self {
         let mut engine = Engine {
             now: Time::ZERO,
@@ -151,7 +151,7 @@ where
         self.now = end;
     }
 
-    /// When the next event is due, if there is one.
+    /// Returns when the next event is due, if there is one.
     pub fn next_event(&mut self) -> Option<Time> {
         // A second look finds the entry that the first found: looking ahead changes no order.
         self.schedule.next().map(|(at, _)| at)
@@ -167,32 +167,32 @@ where
         Some(at)
     }
 
-    /// The time of the last event, or the last one that was run until.
+    /// Returns the time of the last event, or the last one that was run until.
     pub fn now(&self) -> Time {
         self.now
     }
 
-    /// The elements, in the order they were given.
+    /// Returns the elements, in the order they were given.
     pub fn elements(&self) -> &[L] {
         &self.elements
     }
 
-    /// The endpoints, in the order they were given.
+    /// Returns the endpoints, in the order they were given.
     pub fn endpoints(&self) -> &[E] {
         &self.endpoints
     }
 
-    /// The observer.
+    /// Returns the observer.
     pub fn observer(&self) -> &O {
         &self.observer
     }
 
-    /// The observer, to be told what changes.
+    /// Returns the observer, to be told what changes.
     pub fn observer_mut(&mut self) -> &mut O {
         &mut self.observer
     }
 
-    /// The elements that packets of `endpoint` pass in `direction`, in order.
+    /// Returns the elements that packets of `endpoint` pass in `direction`, in order.
     pub fn route(&self, endpoint: usize, direction: Direction) -> Vec<usize> {
         self.routes.of(endpoint, direction)
     }
@@ -228,7 +228,8 @@ where
         self.routes.reassign(endpoint, direction, &route);
     }
 
-    /// The observer, the elements and the endpoints, for a look from outside while the run stands still.
+    /// Returns the observer, the elements and the endpoints, for a look from outside while the run stands
+    /// still.
     pub fn parts_mut(&mut self) -> (&mut O, &[L], &mut [E]) {
         (&mut self.observer, &self.elements, &mut self.endpoints)
     }

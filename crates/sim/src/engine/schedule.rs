@@ -87,7 +87,7 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// A schedule for so many elements and endpoints, none of them armed. Elements come first.
+    /// Returns a schedule for so many elements and endpoints, none of them armed. Elements come first.
     pub fn new(elements: usize, endpoints: usize) -> Self {
         let components = elements + endpoints;
         Schedule {
@@ -145,7 +145,7 @@ impl Schedule {
         }
     }
 
-    /// When the earliest deadline is due, if there is one.
+    /// Returns when the earliest deadline is due, if there is one.
     #[inline]
     pub fn next(&mut self) -> Option<(Time, Component)> {
         loop {

@@ -121,7 +121,7 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Both together.
+    /// Returns the sums of both.
     pub fn plus(&self, other: &Counters) -> Counters {
         Counters {
             sent_packets: self.sent_packets + other.sent_packets,
@@ -185,7 +185,7 @@ enum Life {
 const _: () = assert!(size_of::<FlowHost>() <= 2048);
 
 impl FlowHost {
-    /// A flow that has not started.
+    /// Returns a flow that has not started.
     pub fn new(config: FlowConfig) -> Self {
         let life = match &config.traffic {
             Traffic::ShortFlows(law) => Life::Many(Box::new(Bundle::new(*law))),
@@ -202,7 +202,7 @@ impl FlowHost {
         }
     }
 
-    /// What the flow did so far.
+    /// Returns what the flow did so far.
     pub fn counters(&self) -> Counters {
         match &self.life {
             Life::One(single) => single.connection.as_ref().map_or(Counters::default(), Connection::counters),
@@ -210,7 +210,7 @@ impl FlowHost {
         }
     }
 
-    /// The newest RTT sample that was not taken yet.
+    /// Returns the newest RTT sample that was not taken yet.
     #[inline]
     pub fn take_rtt_sample(&mut self) -> Option<Duration> {
         match &mut self.life {
@@ -219,7 +219,7 @@ impl FlowHost {
         }
     }
 
-    /// The controller, of a flow that is one connection and has started.
+    /// Returns the controller, of a flow that is one connection and has started.
     pub fn controller(&self) -> Option<&AnyController> {
         match &self.life {
             Life::One(single) => single.connection.as_ref().map(|connection| connection.sender.controller()),
@@ -238,7 +238,7 @@ impl FlowHost {
         }
     }
 
-    /// Bytes in flight.
+    /// Returns the bytes in flight.
     pub fn inflight(&self) -> Bytes {
         match &self.life {
             Life::One(Single { connection: Some(connection), .. }) => connection.sender.inflight(),
@@ -247,7 +247,7 @@ impl FlowHost {
         }
     }
 
-    /// The sender as it stands.
+    /// Returns the sender as it stands.
     pub fn sender(&self) -> SenderView {
         match &self.life {
             Life::One(Single { connection: Some(connection), .. }) => connection.sender.view(),
@@ -348,7 +348,7 @@ impl FlowHost {
         }
     }
 
-    /// Whether the application has all it wanted, and nothing of the flow is on the way.
+    /// Returns whether the application has all it wanted, and nothing of the flow is on the way.
     pub fn is_complete(&self) -> bool {
         self.started
             && match &self.life {

@@ -9,12 +9,13 @@ use crate::packet::SimPacket;
 use crate::report::Reporting;
 
 impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
-    /// The time until which the run has been advanced.
+    /// Returns the time until which the run has been advanced.
     pub fn now(&self) -> Time {
         self.engine.now()
     }
 
-    /// The end of the scenario: [`run`](crate::run) advances to it, and [`step`](Self::step) goes no further.
+    /// Returns the end of the scenario: [`run`](crate::run) advances to it, and [`step`](Self::step) goes no
+    /// further.
     pub fn end(&self) -> Time {
         Time::ZERO + self.scenario.duration
     }

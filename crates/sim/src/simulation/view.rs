@@ -82,18 +82,18 @@ impl LinkView {
 }
 
 impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
-    /// How many flows the run has. They are numbered from 0 in the order of the scenario, each of a `count`
-    /// by itself.
+    /// Returns how many flows the run has. They are numbered from 0 in the order of the scenario, each of a
+    /// `count` by itself.
     pub fn flow_count(&self) -> usize {
         self.flows.len()
     }
 
-    /// The number of the flow called `name`; one of a `count` is called `name-1`, `name-2` and so on.
+    /// Returns the number of the flow called `name`; one of a `count` is called `name-1`, `name-2` and so on.
     pub fn flow_called(&self, name: &str) -> Option<usize> {
         self.flows.iter().position(|flow| flow.name == name)
     }
 
-    /// Flow number `flow` as it stands, if there is one. Costs nothing until it is asked for.
+    /// Returns flow number `flow` as it stands, if there is one. Costs nothing until it is asked for.
     pub fn flow(&self, flow: usize) -> Option<FlowView> {
         let instance = self.flows.get(flow)?;
         let host = &self.engine.endpoints()[flow];
@@ -111,22 +111,22 @@ impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
         })
     }
 
-    /// Every flow as it stands, by number.
+    /// Returns every flow as it stands, by number.
     pub fn flows(&self) -> impl Iterator<Item = FlowView> + '_ {
         (0..self.flow_count()).filter_map(|flow| self.flow(flow))
     }
 
-    /// How many links the run has. They are numbered from 0 in the order of the scenario.
+    /// Returns how many links the run has. They are numbered from 0 in the order of the scenario.
     pub fn link_count(&self) -> usize {
         self.scenario.links.len()
     }
 
-    /// The number of the link called `name`.
+    /// Returns the number of the link called `name`.
     pub fn link_called(&self, name: &str) -> Option<usize> {
         self.scenario.link(name)
     }
 
-    /// Link number `link` as it stands, if there is one. Costs nothing until it is asked for.
+    /// Returns link number `link` as it stands, if there is one. Costs nothing until it is asked for.
     pub fn link(&self, link: usize) -> Option<LinkView> {
         let spec = self.scenario.links.get(link)?;
         let element = &self.engine.elements()[link];
@@ -151,14 +151,14 @@ impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
         })
     }
 
-    /// Every link as it stands, by number.
+    /// Returns every link as it stands, by number.
     pub fn links(&self) -> impl Iterator<Item = LinkView> + '_ {
         (0..self.link_count()).filter_map(|link| self.link(link))
     }
 
-    /// What link number `link` can carry in `from <= t < to`, used or not, if there is such a link: IP bytes,
-    /// with what the link counts beyond each packet's size. The times may lie ahead; then it is what the link
-    /// will carry unless its rate is changed.
+    /// Returns what link number `link` can carry in `from <= t < to`, used or not, if there is such a link:
+    /// IP bytes, with what the link counts beyond each packet's size. The times may lie ahead; then it is
+    /// what the link will carry unless its rate is changed.
     pub fn capacity_between(&self, link: usize, from: Time, to: Time) -> Option<Bytes> {
         self.engine.elements()[..self.link_count()].get(link)?.capacity_between(from, to)
     }

@@ -61,7 +61,7 @@ fn listen() {
     WARNINGS.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clear();
 }
 
-/// What libbpf said, most telling lines first, after the error itself.
+/// Returns what libbpf said, most telling lines first, after the error itself.
 pub fn refused(what: &str, error: &libbpf_rs::Error) -> Error {
     let warnings = WARNINGS.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let said: Vec<&str> =
@@ -93,7 +93,7 @@ pub fn load<'object, Opened: OpenSkel<'object>>(what: &str, opened: Opened) -> R
     opened.load().map_err(|error| refused(what, &error))
 }
 
-/// The constants of an opened object.
+/// Returns the constants of an opened object.
 ///
 /// # Errors
 /// If libbpf keeps no copy of them.
@@ -109,7 +109,7 @@ pub fn share(map: &mut OpenMapMut<'_>, existing: BorrowedFd<'_>) -> Result<(), E
     map.reuse_fd(existing).map_err(|error| refused("sharing a map", &error))
 }
 
-/// A handle of a loaded map that outlives the object.
+/// Returns a handle of a loaded map that outlives the object.
 ///
 /// # Errors
 /// If there is no descriptor left for it.
@@ -123,14 +123,14 @@ pub fn handle(map: &MapMut<'_>) -> Result<MapHandle, Error> {
 /// Every byte pattern is a value of the type, and it has no padding bytes besides named fields.
 pub unsafe trait Plain: Copy {}
 
-/// The value at the start of `bytes`; `None` if there are fewer bytes than it has.
+/// Returns the value at the start of `bytes`; `None` if there are fewer bytes than it has.
 pub fn read<T: Plain>(bytes: &[u8]) -> Option<T> {
     let bytes = bytes.get(..size_of::<T>())?;
     // SAFETY: so many bytes are there, every pattern of them is a value, and the read asks for no alignment.
     Some(unsafe { bytes.as_ptr().cast::<T>().read_unaligned() })
 }
 
-/// The bytes of a value.
+/// Returns the bytes of a value.
 pub fn bytes_of<T: Plain>(value: &T) -> &[u8] {
     // SAFETY: the value has so many bytes, all of them initialized, and is borrowed as long as the slice.
     unsafe { std::slice::from_raw_parts((&raw const *value).cast::<u8>(), size_of::<T>()) }
@@ -151,14 +151,14 @@ pub fn attach_tcx(program: &ProgramMut<'_>, index: u32) -> Result<Link, Error> {
     })
 }
 
-/// The kernel's maps of that name: one for each time that our programs were loaded.
+/// Returns the kernel's maps of that name: one for each time that our programs were loaded.
 pub fn find_maps(name: &str) -> Result<Vec<MapHandle>, Error> {
     let ours = MapInfoIter::default().filter(|info| info.name.to_string_lossy() == name);
     let handles = ours.map(|info| MapHandle::from_map_id(info.id));
     handles.collect::<Result<_, _>>().map_err(|error| refused("opening a map", &error))
 }
 
-/// Index and bytes of link header of a device in this network namespace.
+/// Returns the index and bytes of link header of a device in this network namespace.
 pub fn device(name: &str) -> Result<(u32, u32), Error> {
     let unknown = || {
         Error::Input(format!("there is no device `{name}` in this network namespace: `ip link` shows those"))
@@ -199,7 +199,7 @@ fn hardware_type(name: &[u8]) -> std::io::Result<u16> {
     Ok(unsafe { request.ifr_ifru.ifru_hwaddr.sa_family })
 }
 
-/// Whether something can be pinned.
+/// Returns whether something can be pinned.
 pub fn bpffs_is_mounted() -> bool {
     let mounts = std::fs::read_to_string("/proc/mounts").unwrap_or_default();
     mounts.lines().any(|line| {

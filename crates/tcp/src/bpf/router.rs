@@ -250,7 +250,7 @@ impl Router {
         Ok(())
     }
 
-    /// The router's statistics since the last sample.
+    /// Returns the router's statistics since the last sample.
     ///
     /// # Errors
     /// If the counters cannot be read.

@@ -28,7 +28,8 @@ fn run(program: &str, arguments: &[&str]) -> Result<String, Error> {
 }
 
 impl Shaper {
-    /// A shaper of `rate_bps` and a buffer of `limit_bytes`, for each queue, for what comes in by `device`.
+    /// Returns a shaper of `rate_bps` and a buffer of `limit_bytes`, for each queue, for what comes in by
+    /// `device`.
     pub fn make(device: &str, rate_bps: u64, limit_bytes: u64, dual: bool) -> Result<Self, Error> {
         let name = name_of(device);
         let name = name.as_str();
@@ -99,12 +100,12 @@ impl Shaper {
         Ok(())
     }
 
-    /// Whether it has two queues.
+    /// Returns whether it has two queues.
     pub fn is_dual(&self) -> bool {
         self.dual
     }
 
-    /// The device.
+    /// Returns the device.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -155,7 +156,7 @@ fn clear(name: &str) -> Result<bool, Error> {
     }
 }
 
-/// The rate of the shaper that stands on a device: of its tbf, or of its largest htb class.
+/// Returns the rate of the shaper that stands on a device: of its tbf, or of its largest htb class.
 pub fn rate_of(device: &str) -> Result<u64, Error> {
     let qdiscs = run("tc", &["qdisc", "show", "dev", device])?;
     let classes = run("tc", &["class", "show", "dev", device])?;

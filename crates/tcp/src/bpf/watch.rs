@@ -20,7 +20,7 @@ unsafe impl Plain for listed {}
 /// The name of the map in `bpf/connection.h` that holds the connections.
 const MAP: &str = "bl_connections";
 
-/// The connections of all loaded controllers; `None` if no controller is loaded.
+/// Returns the connections of all loaded controllers; `None` if no controller is loaded.
 ///
 /// # Errors
 /// If the kernel refuses to list them.

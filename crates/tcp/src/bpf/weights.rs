@@ -24,8 +24,8 @@ struct Flow {
 }
 
 impl Weights {
-    /// ABC's share of `capacity` bytes per second, `passed_s` after the last one, from all flows' bytes so
-    /// far: key, bytes, whether it is ABC's. `None` if no flow sends.
+    /// Returns ABC's share of `capacity` bytes per second, `passed_s` after the last one, from all flows'
+    /// bytes so far: key, bytes, whether it is ABC's. `None` if no flow sends.
     pub fn update(&mut self, passed_s: f64, seen: &[(u32, u64, bool)], capacity: f64) -> Option<f64> {
         let keep = (-passed_s / AVERAGING_S).exp();
         let mut flows = HashMap::with_capacity(seen.len());

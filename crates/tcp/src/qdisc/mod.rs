@@ -148,7 +148,7 @@ pub fn set_raw(device: &str, parent: u32, options: &[u8]) -> Result<(), Error> {
     Rtnetlink::open()?.change(&what, NEW, CREATE | REPLACE, index_of(device)?, parent, options)
 }
 
-/// `TCA_OPTIONS` of attributes given as number and value, which need not be valid.
+/// Returns `TCA_OPTIONS` of attributes given as number and value, which need not be valid.
 pub fn raw_options(attributes: &[(u16, &[u8])]) -> Vec<u8> {
     let attributes: Vec<_> =
         attributes.iter().map(|(kind, value)| message::attribute(*kind, value)).collect();

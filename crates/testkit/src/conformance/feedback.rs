@@ -21,7 +21,7 @@ pub struct Feedback {
 }
 
 impl Feedback {
-    /// A receiver whose ACKs add up to what arrived.
+    /// Returns a receiver whose ACKs add up to what arrived.
     pub fn new(config: FeedbackConfig) -> Self {
         Feedback { config, adds_up: true }
     }

@@ -40,7 +40,7 @@ impl fmt::Debug for Case {
     }
 }
 
-/// A path element.
+/// Returns a path element.
 pub fn element(config: ElementConfig) -> Case {
     let site = || Site { random: Random::stream(5, "element"), ids: PacketId(1 << 40) };
     Case {
@@ -59,7 +59,7 @@ fn place(service: &AnyService) -> Place {
     Place { limit: Limit::Packets(60), nominal: service.nominal(), random: Random::stream(5, "queue") }
 }
 
-/// A queue in links, one for each way to serve it.
+/// Returns a queue in links, one for each way to serve it.
 pub fn links(queue: &QueueConfig) -> Vec<Case> {
     let case = |(name, service): (&str, AnyService)| {
         let config = queue.clone();
@@ -75,7 +75,7 @@ pub fn links(queue: &QueueConfig) -> Vec<Case> {
     services().into_iter().map(case).collect()
 }
 
-/// A queue in links whose router restarts while packets wait, with and without them.
+/// Returns a queue in links whose router restarts while packets wait, with and without them.
 pub fn restarting_links(queue: &QueueConfig) -> Vec<Case> {
     let restart = |at_ms, down_ms, waiting| Restart {
         at: Duration::from_millis(at_ms),
@@ -104,7 +104,7 @@ pub fn restarting_links(queue: &QueueConfig) -> Vec<Case> {
     services().into_iter().map(case).collect()
 }
 
-/// A radio with queues of this kind.
+/// Returns a radio with queues of this kind.
 pub fn radio(config: RadioConfig, queue: &QueueConfig) -> Case {
     let name = format!("{} on {}", queue.name(), label(&config));
     let (speaks, queue) = (spoken(queue), queue.clone());

@@ -40,7 +40,7 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// A queue of one buffer and one class that acts on standing packets.
+    /// Returns a queue of one buffer and one class that acts on standing packets.
     pub fn new(config: QueueConfig) -> Self {
         Queue { config, buffers: 1, classes_by_ecn: false, acts: true }
     }

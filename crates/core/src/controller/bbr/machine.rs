@@ -102,7 +102,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// A controller at the start of its connection.
+    /// Returns a controller at the start of its connection.
     pub fn new(config: impl Into<BbrSettings>, connection: &Connection) -> Self {
         let settings = config.into();
         Machine {

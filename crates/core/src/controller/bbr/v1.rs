@@ -132,7 +132,7 @@ pub struct Bbr {
 }
 
 impl Bbr {
-    /// A controller at the start of its connection.
+    /// Returns a controller at the start of its connection.
     pub fn new(config: Config, connection: &Connection) -> Self {
         let pacing = Pacing::new(connection.initial_window, config.high_gain);
         Bbr {

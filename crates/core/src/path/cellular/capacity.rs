@@ -54,12 +54,12 @@ impl Capacity {
         }
     }
 
-    /// Bytes in `from <= t < to`. Adjacent intervals add up exactly.
+    /// Returns the bytes in `from <= t < to`. Adjacent intervals add up exactly.
     pub fn between(&self, from: Time, to: Time) -> Bytes {
         Bytes(self.until(to).saturating_sub(self.until(from)))
     }
 
-    /// The mean rate.
+    /// Returns the mean rate.
     pub fn nominal(&self) -> Rate {
         let end = self.step * (self.sums.len() as u64 - 1);
         Rate::over(self.between(Time::ZERO, Time::ZERO + end), end)

@@ -40,14 +40,14 @@ const EFFICIENCY: [f64; 16] = [
     4.5234, 5.1152, 5.5547,
 ];
 
-/// The index that a user reports at a signal-to-noise ratio of `snr_db` dB.
+/// Returns the index that a user reports at a signal-to-noise ratio of `snr_db` dB.
 pub fn cqi(snr_db: f64) -> u8 {
     let gap = -libm::log(5.0 * BIT_ERRORS) / 1.5;
     let efficiency = libm::log2(1.0 + libm::pow(10.0, snr_db / 10.0) / gap);
     EFFICIENCY.iter().rposition(|&of| of <= efficiency).unwrap_or(0) as u8
 }
 
-/// Bits that a pair of resource blocks carries.
+/// Returns the bits that a pair of resource blocks carries.
 pub fn bits(cqi: u8) -> u32 {
     (EFFICIENCY[usize::from(cqi)] * ELEMENTS) as u32
 }
@@ -94,17 +94,17 @@ impl Channel {
         Channel { hold, reports }
     }
 
-    /// Subframes until the draws start over.
+    /// Returns the subframes until the draws start over.
     pub fn subframes(&self) -> u64 {
         self.hold * self.reports.len() as u64
     }
 
-    /// The index in a subframe.
+    /// Returns the index in a subframe.
     pub fn cqi(&self, subframe: u64) -> u8 {
         self.reports[(subframe / self.hold % self.reports.len() as u64) as usize]
     }
 
-    /// Bits that a pair of resource blocks carries in a subframe.
+    /// Returns the bits that a pair of resource blocks carries in a subframe.
     pub fn bits(&self, subframe: u64) -> u32 {
         bits(self.cqi(subframe))
     }

@@ -62,7 +62,8 @@ pub struct Estimator {
 }
 
 impl Estimator {
-    /// The estimator of `user`, whose rate was `initial` before the start; buffers hold `most_waiting` bits.
+    /// Returns the estimator of `user`, whose rate was `initial` before the start; buffers hold
+    /// `most_waiting` bits.
     pub fn new(config: &Config, user: usize, initial: Rate, most_waiting: u64) -> Self {
         let window = (config.window.as_millis_f64() as usize).max(1);
         let each = libm::round(initial.as_bps_f64() * 1e-3) as u64;
@@ -117,7 +118,7 @@ impl Estimator {
         u64::from(granted[self.user]) * u64::from(self.requests[self.user].bits_per_block)
     }
 
-    /// The user's potential rate: mu.
+    /// Returns the user's potential rate: mu.
     pub fn rate(&self) -> Rate {
         Rate::from_bps_f64(1e3 * self.sum as f64 / self.samples.len() as f64)
     }

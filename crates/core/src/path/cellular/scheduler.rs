@@ -64,7 +64,7 @@ pub struct Scheduler {
 }
 
 impl Scheduler {
-    /// A scheduler of `users` that nothing is known of.
+    /// Returns a scheduler of `users` that nothing is known of.
     pub fn new(policy: Policy, time_constant: Duration, users: usize) -> Self {
         Scheduler {
             policy,
@@ -82,7 +82,7 @@ impl Scheduler {
             > f64::from(requests[other].bits_per_block) * self.averages[user]
     }
 
-    /// Shares out `blocks` pairs of resource blocks. Returns how many each user got.
+    /// Returns shares out `blocks` pairs of resource blocks. Returns how many each user got.
     pub fn share_out(&mut self, requests: &[Request], blocks: u32) -> &[u32] {
         let count = requests.len();
         self.granted.fill(0);

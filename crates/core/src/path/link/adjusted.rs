@@ -53,7 +53,7 @@ pub struct Adjusted<S> {
 }
 
 impl<S: Service> Adjusted<S> {
-    /// The rate that was set last.
+    /// Returns the rate that was set last.
     pub fn rate(&self) -> Rate {
         Rate::from_bps(self.rate)
     }

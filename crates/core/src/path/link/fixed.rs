@@ -49,7 +49,7 @@ pub struct Fixed {
 }
 
 impl Fixed {
-    /// An idle transmitter.
+    /// Returns an idle transmitter.
     pub fn new(config: &Config) -> Self {
         let mut fixed = Fixed {
             config: config.clone(),

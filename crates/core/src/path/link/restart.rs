@@ -59,7 +59,7 @@ pub struct Restarting<P, Q, S> {
 }
 
 impl<P: Duplicate, Q: Queue<P> + Clone, S: Service> Restarting<P, Q, S> {
-    /// An idle link with these restarts before it, in any order.
+    /// Returns an idle link with these restarts before it, in any order.
     pub fn new(service: S, queue: Q, mut restarts: Vec<Restart>) -> Self {
         restarts.sort_by_key(|restart| restart.at);
         Restarting {
@@ -72,12 +72,12 @@ impl<P: Duplicate, Q: Queue<P> + Clone, S: Service> Restarting<P, Q, S> {
         }
     }
 
-    /// What the link can carry in `from <= t < to`, used or not; see [`Service::capacity_between`].
+    /// Returns what the link can carry in `from <= t < to`, used or not; see [`Service::capacity_between`].
     pub fn capacity_between(&self, from: Time, to: Time) -> Bytes {
         self.link.capacity_between(from, to)
     }
 
-    /// The link.
+    /// Returns the link.
     pub fn link(&self) -> &Link<P, Q, S> {
         &self.link
     }

@@ -142,7 +142,7 @@ pub struct Steps {
 }
 
 impl Steps {
-    /// An idle transmitter. The settings must be valid.
+    /// Returns an idle transmitter. The settings must be valid.
     pub fn new(config: &Config) -> Self {
         let (mut end, mut before) = (0_u64, 0_u128);
         let mut steps = Vec::with_capacity(config.schedule.0.len());

@@ -64,7 +64,7 @@ pub struct Traced {
 }
 
 impl Traced {
-    /// The service of a trace from its `offset` on.
+    /// Returns the service of a trace from its `offset` on.
     pub fn new(config: &Config, trace: Trace) -> Self {
         let offset = config.offset.as_nanos() % trace.period().as_nanos();
         // The first opportunity at or after the offset.
@@ -90,12 +90,12 @@ impl Traced {
         }
     }
 
-    /// The trace.
+    /// Returns the trace.
     pub fn trace(&self) -> &Trace {
         &self.trace
     }
 
-    /// Opportunities, as times of the run, in `from <= t < to`: what a Mahimahi log lists.
+    /// Returns the opportunities, as times of the run, in `from <= t < to`: what a Mahimahi log lists.
     pub fn opportunities_between(&self, from: Time, to: Time) -> u64 {
         self.trace.count_between(self.in_trace(from), self.in_trace(to))
     }

@@ -89,7 +89,7 @@ pub struct Estimator {
 }
 
 impl Estimator {
-    /// An estimator that answers `initial` until the first batch.
+    /// Returns an estimator that answers `initial` until the first batch.
     pub fn new(config: &Config, initial: Rate) -> Self {
         Estimator {
             full: mac::full_batch(config),
@@ -152,17 +152,17 @@ impl Estimator {
         now.since(begin)
     }
 
-    /// The link's rate: mu_hat.
+    /// Returns the link's rate: mu_hat.
     pub fn rate(&self) -> Rate {
         self.rate
     }
 
-    /// The current rate: cr.
+    /// Returns the current rate: cr.
     pub fn current(&self) -> Rate {
         self.current
     }
 
-    /// mu_hat before it is capped.
+    /// Returns mu_hat before it is capped.
     pub fn uncapped(&self) -> Rate {
         self.uncapped
     }

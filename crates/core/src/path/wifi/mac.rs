@@ -42,39 +42,39 @@ const MPDU_OVERHEAD: u32 = 4 + 26 + 8 + 4;
 const FULL: u32 = 1500;
 const ACK: u32 = 52;
 
-/// Bit rate of an index: R.
+/// Returns R, the bit rate of an index.
 pub fn phy_rate(mcs: u8) -> Rate {
     Rate::from_bps(u64::from(N_DBPS[usize::from(mcs)]) * 250_000)
 }
 
-/// Bytes of an IP packet of `size` bytes within an A-MPDU.
+/// Returns the bytes of an IP packet of `size` bytes within an A-MPDU.
 pub fn mpdu_bytes(size: u32) -> u32 {
     (MPDU_OVERHEAD + size).next_multiple_of(4)
 }
 
-/// Time on the air of `bytes` in one A-MPDU.
+/// Returns the time on the air of `bytes` in one A-MPDU.
 pub fn airtime(mcs: u8, bytes: u32) -> Duration {
     let symbols = (16 + 8 * bytes + 6).div_ceil(N_DBPS[usize::from(mcs)]);
     PREAMBLE + SYMBOL * u64::from(symbols)
 }
 
-/// Time on the air of a station's exchange with so many TCP ACKs.
+/// Returns the time on the air of a station's exchange with so many TCP ACKs.
 pub fn ack_airtime(mcs: u8, acks: u32) -> Duration {
     let bytes = (acks * mpdu_bytes(ACK)).min(LONGEST_AMPDU);
     airtime(mcs, bytes) + SIFS + BLOCK_ACK
 }
 
-/// Slots of the contention window after so many failures in a row.
+/// Returns the slots of the contention window after so many failures in a row.
 pub fn contention_window(failures: u32) -> u32 {
     (((CW_MIN + 1) << failures.min(6)) - 1).min(CW_MAX)
 }
 
-/// Frames of a full batch of full packets.
+/// Returns the frames of a full batch of full packets.
 pub fn full_batch(config: &Config) -> u32 {
     config.frames.min(LONGEST_AMPDU / mpdu_bytes(FULL))
 }
 
-/// What the link carries at this index when it is always backlogged with full packets, on average.
+/// Returns what the link carries at this index when it is always backlogged with full packets, on average.
 pub fn backlogged(config: &Config, mcs: u8) -> Rate {
     let frames = full_batch(config);
     let received = f64::from(frames) * (1.0 - config.loss);
@@ -82,8 +82,8 @@ pub fn backlogged(config: &Config, mcs: u8) -> Rate {
     Rate::from_bps_f64(bits / mean_exchange_s(config, mcs, frames))
 }
 
-/// The mean time from one block ACK to the next of a backlogged access point with batches of `frames` full
-/// packets, s.
+/// Returns the mean time from one block ACK to the next of a backlogged access point with batches of `frames`
+/// full packets, s.
 pub fn mean_exchange_s(config: &Config, mcs: u8, frames: u32) -> f64 {
     let received = f64::from(frames) * (1.0 - config.loss);
     // A geometric number of other networks' transmissions, each followed by another DIFS.

@@ -78,7 +78,7 @@ pub struct Indices {
 }
 
 impl Indices {
-    /// Lays out `schedule`.
+    /// Returns the laid-out `schedule`.
     pub fn new(schedule: &Schedule, period: Duration, random: &mut Random) -> Self {
         let indices = match schedule {
             Schedule::Fixed(index) => vec![*index],
@@ -100,13 +100,14 @@ impl Indices {
         Indices { period, indices: indices.into() }
     }
 
-    /// The index at `t`.
+    /// Returns the index at `t`.
     pub fn at(&self, t: Time) -> u8 {
         let period = t.since(Time::ZERO).as_nanos() / self.period.as_nanos();
         self.indices[(period % self.indices.len() as u64) as usize]
     }
 
-    /// Bytes that a link of rate `of(index)` carries in `from <= t < to`. Adjacent intervals add up exactly.
+    /// Returns the bytes that a link of rate `of(index)` carries in `from <= t < to`. Adjacent intervals add
+    /// up exactly.
     pub fn integrate(&self, from: Time, to: Time, of: impl Fn(u8) -> Rate) -> Bytes {
         let table: [u64; 8] = core::array::from_fn(|index| of(index as u8).bps());
         // bit/s times nanoseconds since the start.

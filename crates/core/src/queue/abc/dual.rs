@@ -260,7 +260,7 @@ enum Rule {
 }
 
 impl<P: Packet> AbcDual<P> {
-    /// An empty queue.
+    /// Returns an empty queue.
     pub fn new(config: &Config, place: &Place) -> Self {
         let settings = config.dual.clone();
         let meter = || Meter::new(&settings);

@@ -15,10 +15,10 @@ pub trait CustomController: Algorithm + Controller + Clone + Debug + Send + Sync
     /// be in the registry before it.
     const NEEDS: Needs = Needs::PLAIN;
 
-    /// An instance for a new connection.
+    /// Returns an instance for a new connection.
     fn build(config: &Self::Config, connection: &Connection) -> Self;
 
-    /// Options of the feedback it brings that its own settings ask for.
+    /// Returns options of the feedback it brings that its own settings ask for.
     fn feedback_options(_config: &Self::Config) -> Options<'static> {
         &[]
     }
@@ -31,7 +31,7 @@ pub trait CustomController: Algorithm + Controller + Clone + Debug + Send + Sync
 
 /// A controller behind a pointer. Every controller that can be cloned and sent to another thread is one.
 pub trait DynController: Controller + Debug + Send + Sync {
-    /// A copy of it.
+    /// Returns a copy of it.
     fn clone_boxed(&self) -> Box<dyn DynController>;
 }
 

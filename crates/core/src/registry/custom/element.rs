@@ -17,10 +17,10 @@ use crate::time::Time;
 pub trait CustomElement:
     Algorithm + PathElement<BoxedPacket> + Clone + Debug + Send + Sync + 'static
 {
-    /// An element without packets.
+    /// Returns an element without packets.
     fn build(config: &Self::Config, site: Site) -> Self;
 
-    /// Which packets leave it in the order in which they entered it.
+    /// Returns which packets leave it in the order in which they entered it.
     fn order(_config: &Self::Config) -> Order {
         Order::Kept
     }
@@ -29,7 +29,7 @@ pub trait CustomElement:
 /// A path element behind a pointer. Every element for [`BoxedPacket`]s that can be cloned and sent to another
 /// thread is one.
 pub trait DynElement: PathElement<BoxedPacket> + Debug + Send + Sync {
-    /// A copy of it.
+    /// Returns a copy of it.
     fn clone_boxed(&self) -> Box<dyn DynElement>;
 }
 
@@ -47,7 +47,7 @@ pub struct BoxedElement<P, E: ?Sized> {
 }
 
 impl<P, E: ?Sized> BoxedElement<P, E> {
-    /// `element`, for packets of type `P`.
+    /// Returns `element`, for packets of type `P`.
     pub fn new(element: Box<E>) -> Self {
         BoxedElement { inner: element, packets: PhantomData }
     }

@@ -9,10 +9,10 @@ use crate::registry::{AnyFeedback, BuildError, Carries, FeedbackConfig, Options,
 
 /// A feedback that a program adds to a [`Registry`].
 pub trait CustomFeedback: Algorithm + Feedback + Clone + Debug + Send + Sync + 'static {
-    /// An instance for a new connection.
+    /// Returns an instance for a new connection.
     fn build(config: &Self::Config, receiver: &Receiver) -> Self;
 
-    /// What its ACKs carry besides acknowledgements and counts of marks.
+    /// Returns what its ACKs carry besides acknowledgements and counts of marks.
     fn carries(_config: &Self::Config) -> Carries {
         Carries::Nothing
     }
@@ -20,7 +20,7 @@ pub trait CustomFeedback: Algorithm + Feedback + Clone + Debug + Send + Sync + '
 
 /// A feedback behind a pointer. Every feedback that can be cloned and sent to another thread is one.
 pub trait DynFeedback: Feedback + Debug + Send + Sync {
-    /// A copy of it.
+    /// Returns a copy of it.
     fn clone_boxed(&self) -> Box<dyn DynFeedback>;
 }
 

@@ -174,7 +174,7 @@ macro_rules! settings_in_a_box {
         }
 
         impl $Config {
-            /// The registered name.
+            /// Returns the registered name.
             pub fn name(&self) -> &'static str {
                 self.settings.name()
             }

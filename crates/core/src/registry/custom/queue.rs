@@ -19,10 +19,10 @@ pub trait CustomQueue: Algorithm + Queue<BoxedPacket> + Clone + Debug + Send + S
     /// registry before it.
     const TRAITS: Traits = Traits::PLAIN;
 
-    /// An empty queue.
+    /// Returns an empty queue.
     fn build(config: &Self::Config, place: &Place) -> Self;
 
-    /// The encoding whose marks it gives, if that is neither none nor ordinary ECN's CE.
+    /// Returns the encoding whose marks it gives, if that is neither none nor ordinary ECN's CE.
     fn own_encoding(_config: &Self::Config) -> Option<Encoding> {
         None
     }
@@ -37,7 +37,7 @@ pub trait CustomQueue: Algorithm + Queue<BoxedPacket> + Clone + Debug + Send + S
 /// one. The methods are those of [`Queue`], under names of their own so that a call on a queue is not
 /// ambiguous.
 pub trait DynQueue: Debug + Send + Sync {
-    /// A copy of it.
+    /// Returns a copy of it.
     fn clone_boxed(&self) -> Box<dyn DynQueue>;
     /// See [`Queue::enqueue`].
     fn enqueue_boxed(
@@ -108,7 +108,7 @@ pub struct BoxedQueue<P> {
 }
 
 impl<P> BoxedQueue<P> {
-    /// `queue`, for packets of type `P`.
+    /// Returns `queue`, for packets of type `P`.
     pub fn new(queue: Box<dyn DynQueue>) -> Self {
         BoxedQueue { inner: queue, drops: Vec::new(), packets: PhantomData }
     }
@@ -226,7 +226,7 @@ impl CustomQueueConfig {
         self.settings.tells_flows_apart()
     }
 
-    /// The queue that takes its place, with the same options, where flows pass that do not speak its
+    /// Returns the queue that takes its place, with the same options, where flows pass that do not speak its
     /// encoding.
     pub fn beside_others(&self) -> Option<&QueueConfig> {
         self.beside_others.as_deref()

@@ -16,16 +16,16 @@ use crate::units::{Bytes, Limit};
 /// link's queue. It may be generic over the packet, as the built-in ones are; what is added is the radio for
 /// [`BoxedPacket`]s.
 pub trait CustomRadio: Algorithm + PathElement<BoxedPacket> + Clone + Debug + Send + Sync + 'static {
-    /// A radio without packets, whose queues hold at most `limit` each.
+    /// Returns a radio without packets, whose queues hold at most `limit` each.
     fn build(config: &Self::Config, queue: &QueueConfig, limit: Limit, site: Site) -> Self;
 
-    /// What it can carry in `from <= t < to`, used or not.
+    /// Returns what it can carry in `from <= t < to`, used or not.
     fn capacity_between(&self, from: Time, to: Time) -> Bytes;
 }
 
 /// A radio behind a pointer. Every [`CustomRadio`] is one.
 pub trait DynRadio: PathElement<BoxedPacket> + Debug + Send + Sync {
-    /// A copy of it.
+    /// Returns a copy of it.
     fn clone_boxed(&self) -> Box<dyn DynRadio>;
     /// See [`CustomRadio::capacity_between`].
     fn capacity_between_boxed(&self, from: Time, to: Time) -> Bytes;

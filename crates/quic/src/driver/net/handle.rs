@@ -96,7 +96,7 @@ impl QuicConnection {
         self.stream(|streams| streams.open(Dir::Bi)).await
     }
 
-    /// The next stream that the peer opens.
+    /// Returns the next stream that the peer opens.
     pub async fn accept_bi(&self) -> Result<(SendStream, RecvStream), StreamError> {
         self.stream(|streams| streams.accept(Dir::Bi)).await
     }
@@ -140,17 +140,17 @@ impl QuicConnection {
         }
     }
 
-    /// What the stack counted; nothing once the connection is over.
+    /// Returns what the stack counted; nothing once the connection is over.
     pub fn stats(&self) -> ConnectionStats {
         self.act(|entry| (entry.end.connection().stats(), false)).unwrap_or_default()
     }
 
-    /// Where the peer is.
+    /// Returns where the peer is.
     pub fn remote_address(&self) -> SocketAddr {
         self.line.remote
     }
 
-    /// What the peer showed of itself.
+    /// Returns what the peer showed of itself.
     pub fn peer_identity(&self) -> Option<Box<dyn Any>> {
         self.act(|entry| (entry.end.connection().crypto_session().peer_identity(), false)).ok().flatten()
     }
@@ -165,12 +165,12 @@ impl QuicConnection {
         .unwrap_or(false)
     }
 
-    /// What controls it.
+    /// Returns what controls it.
     pub fn adapter(&self) -> &Arc<ControllerAdapter> {
         &self.line.adapter
     }
 
-    /// Its RTT samples so far, of the packets that this end sent.
+    /// Returns its RTT samples so far, of the packets that this end sent.
     pub fn rtts(&self) -> Rtts {
         locked(&self.line.rtts).clone()
     }
@@ -252,7 +252,7 @@ pub struct RecvStream {
 }
 
 impl RecvStream {
-    /// The next chunk of `most` bytes at most; none at the end.
+    /// Returns the next chunk of `most` bytes at most; none at the end.
     pub async fn read_chunk(&mut self, most: usize) -> Result<Option<Bytes>, StreamError> {
         if self.over {
             return Ok(None);

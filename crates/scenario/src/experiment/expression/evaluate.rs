@@ -52,7 +52,7 @@ impl Expression {
 }
 
 impl Value {
-    /// The value in words: one number, or one for every point with its labels.
+    /// Returns the value in words: one number, or one for every point with its labels.
     pub fn show(&self, table: &Table) -> String {
         match self {
             Value::Number(grid) => grid.show(table, |number| short(*number)),
@@ -62,7 +62,7 @@ impl Value {
 }
 
 impl Grid<bool> {
-    /// Whether it is true at every point.
+    /// Returns whether it is true at every point.
     pub fn holds(&self) -> bool {
         !self.cells.is_empty() && self.cells.values().all(|truth| *truth)
     }
@@ -73,7 +73,7 @@ impl Grid<bool> {
         format!("at {} of {points} points", self.cells.values().filter(|truth| **truth).count())
     }
 
-    /// The points at which it is false, in words; empty for a single value.
+    /// Returns the points at which it is false, in words; empty for a single value.
     pub fn failures(&self, table: &Table) -> Vec<String> {
         let failing = self.cells.iter().filter(|(point, truth)| !**truth && !point.is_empty());
         failing.map(|(point, _)| self.label(table, point)).collect()

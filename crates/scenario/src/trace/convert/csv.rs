@@ -84,9 +84,9 @@ fn stretches(rows: &[(i64, Option<Rate>)]) -> Option<Vec<(u64, Rate)>> {
     Some(stretches)
 }
 
-/// The rate of the trace in each interval, as a table that reads back into the same number of opportunities
-/// in each of them. An opportunity at the millisecond t belongs to the interval in which t - 1 lies: it ends
-/// what it carries.
+/// Returns the rate of the trace in each interval, as a table that reads back into the same number of
+/// opportunities in each of them. An opportunity at the millisecond t belongs to the interval in which t - 1
+/// lies: it ends what it carries.
 pub fn to_csv(trace: &Trace, interval: Duration, opportunity: Bytes) -> String {
     let period_ms = trace.period().as_nanos() / 1_000_000;
     let width_ms = (interval.as_nanos() / 1_000_000).clamp(1, period_ms);

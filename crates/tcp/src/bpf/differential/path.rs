@@ -59,7 +59,7 @@ pub struct Ack {
 }
 
 impl Ack {
-    /// The same for a controller of `core`.
+    /// Returns the same for a controller of `core`.
     pub fn recovery(&self) -> RecoveryState {
         if self.in_recovery { RecoveryState::Recovery } else { RecoveryState::Open }
     }
