@@ -107,7 +107,7 @@ mod tests {
                 assert!(script.contains(last), "{shell}: no `{command}`");
             }
             // What is printed is what was generated: it holds nothing that printing would replace.
-            assert_eq!(text::visible(&script), script, "{shell}");
+            assert_eq!(brakelight_lab::text::visible::visible(&script), script, "{shell}");
         }
     }
 

@@ -4,9 +4,8 @@ use std::fmt;
 use std::io::{self, ErrorKind};
 
 use brakelight_lab::Error;
+use brakelight_lab::text::visible::line;
 use brakelight_scenario::problem::InputError;
-
-use crate::visible::line;
 
 /// include/uapi/asm-generic/errno-base.h
 const EIO: i32 = 5;

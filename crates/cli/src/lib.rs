@@ -7,7 +7,7 @@
 //! | [`compare`], [`run`], [`reproduce`], [`mod@sweep`], [`list`], [`schema`], [`trace`], [`stability`], [`mod@bench`], [`perf`], [`emulate`], [`parity`], [`tcp`], [`router`] | one command each |
 //! | [`distribution`] | what packages install beside the command: completions and manual pages |
 //! | [`host`], [`emulated`], [`quinn_hosts`] | who the hosts are; scenarios on the emulator; the process there that has the QUIC flows |
-//! | [`mod@text`], [`mod@visible`] | standard output and standard error; text of others, made safe to print |
+//! | [`mod@text`] | standard output and standard error |
 //! | [`output`], [`folder`], [`mod@file`] | the files of `--out`: all of them, or none |
 //! | [`system`] | what writing files needs of the operating system |
 //! | `linux_only` | on other systems than Linux: stand-ins for the commands that need it |
@@ -53,7 +53,6 @@ pub mod system;
 pub mod tcp;
 pub mod text;
 pub mod trace;
-pub mod visible;
 
 use std::process::ExitCode;
 

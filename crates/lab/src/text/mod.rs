@@ -2,10 +2,11 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`comparison`], [`scenario`], [`claims`], [`stability`], [`mod@bench`], [`parity`] | one kind of result each |
+//! | [`comparison`], [`scenario`], [`claims`], [`stability`], [`mod@bench`], [`parity`], [`mod@trace`] | one kind of result each |
 //! | [`table`] | tables for people |
 //! | [`scatter`] | throughput against delay, drawn with letters |
 //! | [`csv`] | rows for other programs |
+//! | [`mod@visible`] | text of others, made safe to print |
 
 pub mod bench;
 pub mod claims;
@@ -16,6 +17,8 @@ pub mod scatter;
 pub mod scenario;
 pub mod stability;
 pub mod table;
+pub mod trace;
+pub mod visible;
 
 /// Where text is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
