@@ -10,6 +10,7 @@
 //! | `bundle` | a flow of short connections that come and go |
 //! | `host` | either of them: what a simulator plugs in |
 //! | `sockets` | either of them over two UDP sockets, under the real clock |
+//! | [`measured`] | flows over sockets from beginning to end, as rows of results |
 //! | `connection_id` | connection IDs by which many connections share a socket |
 //! | `message` | an application's messages in DATAGRAM frames |
 //! | `identity` | the fixed certificate and the TLS configurations |
@@ -26,6 +27,8 @@ mod end;
 mod flow;
 mod host;
 pub mod identity;
+#[cfg(target_os = "linux")]
+pub mod measured;
 mod message;
 #[cfg(target_os = "linux")]
 pub mod net;

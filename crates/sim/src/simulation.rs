@@ -16,7 +16,7 @@ use brakelight_core::time::{Duration, Time};
 use brakelight_scenario::identity::RunId;
 use brakelight_scenario::measure::opportunities::with_opportunities;
 use brakelight_scenario::measure::{
-    Distribution, LinkBins, LinkMeter, Unfairness, describe_service, jain, mbps, percent,
+    Distribution, LinkBins, LinkMeter, Unfairness, active, describe_service, jain, mbps, percent,
 };
 use brakelight_scenario::outcome::{
     FlowOutcome, FlowSeries, LinkLog, LinkOutcome, MarkCounts, Outcome, Run, Series, SignalDelay,
@@ -509,10 +509,4 @@ fn is_whole_path(scenario: &Scenario, index: usize) -> bool {
         let alone = forward.len() == 1 || !forward.contains(&Some(index));
         alone && !links(&flow.reverse).contains(&Some(index))
     })
-}
-
-/// Returns the part of the measured interval in which a flow existed that begins at `start` and ends at
-/// `stop`, or never.
-pub fn active(start: Time, stop: Option<Time>, from: Time, to: Time) -> Duration {
-    stop.map_or(to, |stop| to.min(stop)).since(start.max(from))
 }

@@ -25,7 +25,7 @@ pub mod signal;
 pub mod unfairness;
 
 use brakelight_core::ecn::Mark;
-use brakelight_core::time::Duration;
+use brakelight_core::time::{Duration, Time};
 
 use crate::outcome::MarkCounts;
 use crate::scenario::Service;
@@ -70,6 +70,12 @@ pub fn jain(rates: impl IntoIterator<Item = f64>) -> Option<f64> {
         squares += rate * rate;
     }
     (squares > 0.0).then(|| sum * sum / (n * squares))
+}
+
+/// Returns the part of the measured interval, `from` until `to`, in which a flow exists that begins at
+/// `start` and ends at `stop`, or never.
+pub fn active(start: Time, stop: Option<Time>, from: Time, to: Time) -> Duration {
+    stop.map_or(to, |stop| to.min(stop)).since(start.max(from))
 }
 
 /// Returns `bytes` in `time` as Mbit/s; zero for no time.

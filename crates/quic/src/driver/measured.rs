@@ -1,0 +1,238 @@
+//! Flows over sockets from beginning to end, and what came of them. Each has a thread, since each keeps a
+//! rate by waking up in time.
+//!
+//! What a flow counts, and over which time, is what it counts in simulation; packets, queues and marks are
+//! the network's to count.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::thread;
+use std::time::Instant;
+
+use brakelight_core::time::{Duration, Time};
+use brakelight_core::units::Bytes;
+use brakelight_scenario::measure::{Distribution, active, mbps};
+use brakelight_scenario::outcome::{FlowOutcome, FlowSeries, Run, Series};
+use brakelight_scenario::scenario::Scenario;
+
+use super::flow::{FlowSettings, Totals};
+use super::host::Host;
+use super::sockets::SocketHost;
+
+/// A flow to be run.
+#[derive(Debug)]
+pub struct FlowPlan {
+    /// Its name in the results.
+    pub name: String,
+    /// Both of its ends.
+    pub settings: FlowSettings,
+    /// Payload of a full packet: the window is recorded in such packets.
+    pub mss: Bytes,
+    /// Where its receiving end's packets leave and arrive.
+    pub receiver: UdpSocket,
+}
+
+/// Why the flows could not be run to their end.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// One of them.
+    #[error("flow `{name}`: {source}")]
+    Flow {
+        /// Its name.
+        name: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// A thread could not be started.
+    #[error(transparent)]
+    Thread(#[from] io::Error),
+    /// A fault of this program.
+    #[error("a flow's thread panicked; its message is above")]
+    Panicked,
+}
+
+/// Runs `flows` side by side until `scenario` ends; they are its flows, in their order. The sending ends have
+/// sockets of their own here; the receiving ends' sockets are reached at `far`. Returns the row of the run
+/// with its flows, and their time series, which are empty unless the scenario records series.
+pub fn run(scenario: &Scenario, flows: Vec<FlowPlan>, far: IpAddr) -> Result<(Run, Series), Error> {
+    let base = Instant::now();
+    let open = |plan: FlowPlan| {
+        let name = plan.name.clone();
+        Flow::open(plan, far, base).map_err(|source| Error::Flow { name, source })
+    };
+    let flows = flows.into_iter().map(open).collect::<Result<Vec<_>, _>>()?;
+    let done = thread::scope(|scope| {
+        let mut threads = Vec::new();
+        for flow in flows {
+            let name = flow.name.clone();
+            let one = move || flow.run(scenario).map_err(|source| Error::Flow { name, source });
+            threads.push(thread::Builder::new().spawn_scoped(scope, one)?);
+        }
+        let ended = threads.into_iter().map(|thread| thread.join().unwrap_or(Err(Error::Panicked)));
+        ended.collect::<Result<Vec<_>, Error>>()
+    })?;
+    Ok(row(scenario, done))
+}
+
+/// What came of the flows, as the row of their run.
+fn row(scenario: &Scenario, flows: Vec<Done>) -> (Run, Series) {
+    let length = scenario.duration.saturating_sub(scenario.measure_from);
+    let mut rtt = Distribution::default();
+    flows.iter().for_each(|flow| rtt.merge(&flow.rtt));
+    let series = Series {
+        bin_s: scenario.record.bin.as_secs_f64(),
+        flows: flows.iter().map(|flow| flow.series.clone()).collect(),
+        ..Series::default()
+    };
+    let run = Run {
+        scheme: scenario.name.clone(),
+        seed: scenario.seed,
+        duration_s: length.as_secs_f64(),
+        goodput_mbps: mbps(flows.iter().map(|flow| flow.bytes).sum(), length),
+        rtt_ms: rtt.summary(),
+        flows: flows.into_iter().map(|flow| flow.row).collect(),
+        ..Run::default()
+    };
+    (run, series)
+}
+
+/// A flow that is about to begin.
+struct Flow {
+    name: String,
+    controller: &'static str,
+    start: Time,
+    stop: Option<Time>,
+    mss: Bytes,
+    host: SocketHost,
+}
+
+/// What came of a flow.
+struct Done {
+    row: FlowOutcome,
+    /// Payload that arrived in the measured interval.
+    bytes: u64,
+    rtt: Distribution,
+    series: FlowSeries,
+}
+
+impl Flow {
+    fn open(plan: FlowPlan, far: IpAddr, base: Instant) -> io::Result<Self> {
+        let FlowPlan { name, settings, mss, receiver } = plan;
+        let (controller, start, stop) = (settings.controller.name(), settings.start, settings.stop);
+        let port = receiver.local_addr()?.port();
+        let sender = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+        // What a real host is late by it is by itself.
+        let settings = FlowSettings { jitter: Duration::ZERO, ..settings };
+        let host = Host::new(settings).map_err(io::Error::other)?;
+        let host = SocketHost::new(host, sender, receiver, SocketAddr::from((far, port)), base)?;
+        Ok(Flow { name, controller, start, stop, mss, host })
+    }
+
+    /// Runs it until the scenario's end.
+    fn run(mut self, scenario: &Scenario) -> io::Result<Done> {
+        let (from, to) = (Time::ZERO + scenario.measure_from, Time::ZERO + scenario.duration);
+        let mut series = FlowSeries { name: self.name.clone(), ..FlowSeries::default() };
+        let mut rtt = Distribution::default();
+        let mut before = Totals::default();
+        let mut bin = Bin::default();
+        let (mut now, mut bin_end) = (Time::ZERO, Time::MAX);
+        if scenario.record.series {
+            bin_end = Time::ZERO + scenario.record.bin;
+        }
+        while now < to {
+            let measuring = now >= from;
+            let next = if measuring { to } else { from.min(to) }.min(bin_end);
+            self.host.advance(next, |sample| {
+                bin.record(sample);
+                if measuring {
+                    rtt.record(sample);
+                }
+            })?;
+            now = next;
+            if now == from {
+                before = self.host.host().totals();
+            }
+            if now == bin_end {
+                let began = bin_end.saturating_sub(scenario.record.bin);
+                bin.close(&mut series, began, self.host.host().cwnd(), self.mss);
+                bin_end += scenario.record.bin;
+            }
+        }
+        Ok(self.done(scenario, before, rtt, series))
+    }
+
+    fn done(self, scenario: &Scenario, before: Totals, rtt: Distribution, series: FlowSeries) -> Done {
+        let (from, to) = (Time::ZERO + scenario.measure_from, Time::ZERO + scenario.duration);
+        let host = self.host.host();
+        let totals = host.totals();
+        let bytes = totals.received_bytes - before.received_bytes;
+        let active = active(self.start, self.stop, from, to);
+        let mut application = BTreeMap::new();
+        host.application(to, &mut |name, value| {
+            application.insert(name.to_string(), value);
+        });
+        let mut state = BTreeMap::new();
+        if scenario.record.state {
+            // JSON has no other numbers.
+            host.inspect(&mut |name, value| {
+                if value.is_finite() {
+                    state.insert(name.to_string(), value);
+                }
+            });
+        }
+        let row = FlowOutcome {
+            name: self.name,
+            controller: self.controller.to_string(),
+            goodput_mbps: mbps(bytes, active),
+            rtt_ms: rtt.summary(),
+            // The stack does not count packets that carry something for the second time; what was lost is
+            // sent again.
+            retransmitted_packets: totals.lost_packets - before.lost_packets,
+            application: (!application.is_empty()).then_some(application),
+            state: scenario.record.state.then_some(state),
+            ..FlowOutcome::default()
+        };
+        Done { row, bytes, rtt, series }
+    }
+}
+
+/// RTT samples of a bin of the time series.
+#[derive(Default)]
+struct Bin {
+    samples: u32,
+    sum_ms: f64,
+}
+
+impl Bin {
+    fn record(&mut self, rtt: Duration) {
+        self.samples += 1;
+        self.sum_ms += rtt.as_millis_f64();
+    }
+
+    /// Ends the bin that began at `from`, and begins the next.
+    fn close(&mut self, series: &mut FlowSeries, from: Time, cwnd: Bytes, mss: Bytes) {
+        let Bin { samples, sum_ms } = std::mem::take(self);
+        series.time_s.push(from.as_secs_f64());
+        series.cwnd_pkts.push(cwnd.as_f64() / mss.as_f64());
+        series.rtt_ms.push((samples > 0).then(|| sum_ms / f64::from(samples)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bin_holds_the_mean_of_its_samples_and_nothing_without_any() {
+        let mut series = FlowSeries::default();
+        let mut bin = Bin::default();
+        bin.record(Duration::from_millis(10));
+        bin.record(Duration::from_millis(20));
+        bin.close(&mut series, Time::ZERO, Bytes(3_000), Bytes(1_500));
+        bin.close(&mut series, Time::ZERO + Duration::from_millis(100), Bytes(4_500), Bytes(1_500));
+        assert_eq!(series.time_s, [0.0, 0.1]);
+        assert_eq!(series.cwnd_pkts, [2.0, 3.0]);
+        assert_eq!(series.rtt_ms, [Some(15.0), None]);
+    }
+}
