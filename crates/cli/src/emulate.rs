@@ -15,7 +15,7 @@ use brakelight_emulator::doctor::{self, State};
 use brakelight_emulator::emulation::{self, Setup};
 use brakelight_emulator::forward::ForwardSettings;
 use brakelight_emulator::invoker::AsInvoker;
-use brakelight_emulator::measure::{self, Measured, Meter};
+use brakelight_emulator::measure;
 use brakelight_emulator::meter::Live;
 use brakelight_emulator::outcome::Directions;
 use brakelight_emulator::spec::{Bottleneck, DirectionSpec};
@@ -107,26 +107,21 @@ pub fn execute(registry: &Registry, arguments: &Arguments) -> Result<(), Failure
     let folder = folder.map_err(|failure| Failure::input(failure.message.replacen("--out", "--log", 1)))?;
     let live = [Arc::new(Live::default()), Arc::new(Live::default())];
     let name = name(&arguments.command[0]);
-    let mut threads = Vec::new();
-    let mut watch = |direction: &DirectionSpec, live: &Arc<Live>| {
-        let settings = measure::MeasureSettings {
+    let settings = |direction: &DirectionSpec, live: &Arc<Live>| {
+        let path = |folder: &Folder| folder.path(&format!("links/{name}.{}.log", direction.name));
+        let path = folder.as_ref().map(path).transpose()?;
+        Ok::<_, Failure>(measure::MeasureSettings {
             measure_from: Duration::ZERO,
             bin: folder.is_some().then_some(BIN),
-            log: folder
-                .as_ref()
-                .map(|folder| folder.path(&format!("links/{name}.{}.log", direction.name)))
-                .transpose()?
-                .map(|path| (path, origin::origin(arguments.seed).command)),
+            log: path.map(|path| (path, origin::origin(arguments.seed).command)),
             live: arguments.meter.then(|| live.clone()),
-        };
-        let mut meter = Meter::new(direction, &settings).map_err(Failure::run)?;
-        threads.extend(meter.take_log_thread());
-        Ok::<_, Failure>(meter)
+        })
     };
-    let watches = [watch(&setup.up, &live[0])?, watch(&setup.down, &live[1])?];
+    let settings = [settings(&setup.up, &live[0])?, settings(&setup.down, &live[1])?];
+    let (meters, threads) = measure::meters([&setup.up, &setup.down], &settings).map_err(Failure::run)?;
     let [up, down] = [&setup.up, &setup.down].map(words);
     let mut display = None;
-    let ended = emulation::run(setup, watches, |_| {
+    let ended = emulation::run(setup, meters, |_| {
         for thread in threads {
             thread.start()?;
         }
@@ -138,11 +133,7 @@ pub fn execute(registry: &Registry, arguments: &Arguments) -> Result<(), Failure
     for note in &ended.notes {
         text::say(&format!("note: {note}"));
     }
-    let directions = Directions {
-        up: Measured::of(ended.up).map_err(Failure::run)?,
-        down: Measured::of(ended.down).map_err(Failure::run)?,
-        measure_from: Duration::ZERO,
-    };
+    let directions = Directions::of(ended.up, ended.down, Duration::ZERO).map_err(Failure::run)?;
     let outcome = directions.outcome(&name, arguments.seed);
     emulated::say(&directions, &outcome.run);
     if let Some(folder) = folder {

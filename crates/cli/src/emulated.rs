@@ -1,14 +1,10 @@
 //! Scenarios on the emulator: the same file as in simulation, by kernel TCP or real QUIC, in real time.
 
-use brakelight_emulator::command::{self, CommandError, Setting};
-use brakelight_emulator::device::TunSettings;
-use brakelight_emulator::emulation::{self, EmulationError, Setup};
-use brakelight_emulator::forward;
-use brakelight_emulator::invoker::AsInvoker;
-use brakelight_emulator::measure::{MeasureSettings, Measured, Meter};
+use brakelight_emulator::command::{self, CommandError};
+use brakelight_emulator::emulation::EmulationError;
 use brakelight_emulator::outcome::Directions;
 use brakelight_emulator::spec::DirectionSpec;
-use brakelight_emulator::workload::{Hosts, Workload};
+use brakelight_emulator::workload::{Hosts, RunError, Workload};
 use brakelight_lab::jobs::JobOutcome;
 use brakelight_lab::series::file_name;
 use brakelight_scenario::measure::describe_service;
@@ -77,59 +73,23 @@ fn one(
     command: &str,
 ) -> Result<Outcome, Failure> {
     let workload = Workload::of(scenario, traces, hosts.clone())?;
-    let (scratch, janitor) = Scratch::watched("hosts")?;
-    let user = AsInvoker::begin();
-    workload.prepare(scratch.path(), scenario).map_err(Failure::run)?;
-    drop(user);
-    let setup = Setup {
-        up: workload.up.clone(),
-        down: workload.down.clone(),
-        setting: Setting { nat: false, mtu: TunSettings::default().mtu },
-        forward: forward::ForwardSettings::default(),
-        servers: workload.servers(),
-        command: workload.command(scratch.path()),
-        ports: workload.ports(),
-    };
     let bottleneck = workload.up.link.as_ref().map(|link| describe_service(&link.spec().service));
     let stem = file_name(&format!("{}.{}", scenario.name, bottleneck.unwrap_or_default()));
-    let mut threads = Vec::new();
-    let mut watch = |direction: &DirectionSpec| {
-        let log = match (folder, &direction.link) {
-            (Some(folder), Some(link)) => {
-                let name = format!("links/{stem}.{}.log", file_name(&link.spec().name));
-                Some((folder.path(&name)?, command.to_string()))
-            }
-            _ => None,
-        };
-        let measure_from = workload.measure_from;
-        let bin = scenario.record.series.then_some(scenario.record.bin);
-        let mut meter = Meter::new(direction, &MeasureSettings { measure_from, bin, log, live: None })
-            .map_err(Failure::run)?;
-        threads.extend(meter.take_log_thread());
-        Ok::<_, Failure>(meter)
+    let log = |direction: &DirectionSpec| match (folder, &direction.link) {
+        (Some(folder), Some(link)) => {
+            let name = format!("links/{stem}.{}.log", file_name(&link.spec().name));
+            Ok::<_, Failure>(Some((folder.path(&name)?, command.to_string())))
+        }
+        _ => Ok(None),
     };
-    let watches = [watch(&setup.up)?, watch(&setup.down)?];
-    let start = |_| threads.into_iter().try_for_each(|thread| thread.start());
-    let ended = emulation::run(setup, watches, start).map_err(failure)?;
-    if *hosts != Hosts::Kernel && ended.code != 0 {
-        let code = ended.code;
-        let reason =
-            format!("{}: the hosts ended with exit code {code}; their error is above", scenario.name);
-        return Err(Failure::run(reason));
-    }
-    for note in &ended.notes {
-        text::say(&format!("note: {note}"));
-    }
-    let directions = Directions {
-        up: Measured::of(ended.up).map_err(Failure::run)?,
-        down: Measured::of(ended.down).map_err(Failure::run)?,
-        measure_from: workload.measure_from,
-    };
-    let user = AsInvoker::begin();
-    let outcome = workload
-        .outcome(scratch.path(), scenario, &directions)
-        .map_err(|error| Failure::run(format!("{}, seed {}: {error}", scenario.name, scenario.seed)))?;
-    drop(user);
+    let logs = [log(&workload.up)?, log(&workload.down)?];
+    let (scratch, janitor) = Scratch::watched("hosts")?;
+    let note = |note: &str| text::say(&format!("note: {note}"));
+    let (outcome, directions) =
+        workload.run(scenario, scratch.path(), logs, note).map_err(|error| match error {
+            RunError::Emulation(error) => failure(error),
+            error => Failure::run(error),
+        })?;
     say(&directions, &outcome.run);
     drop((scratch, janitor));
     Ok(outcome)
@@ -149,22 +109,7 @@ pub(crate) fn failure(error: EmulationError) -> Failure {
 
 /// What the run was like, on standard error.
 pub(crate) fn say(directions: &Directions, run: &Run) {
-    let passed = |direction: &Measured| {
-        let facts = &direction.facts;
-        format!("{} {} packets delivered, {} dropped", direction.name, facts.written, facts.dropped)
-    };
-    let lateness = directions.lateness();
-    let late = [lateness.quantile(0.5), lateness.quantile(0.99), lateness.max()]
-        .map(|late| format!("{:.3}", late.as_millis_f64()));
-    text::say(&format!(
-        "emulated: {}; {}; late by {} ms (median), {} ms (p99), {} ms (most), {}",
-        passed(&directions.up),
-        passed(&directions.down),
-        late[0],
-        late[1],
-        late[2],
-        directions.up.facts.scheduling,
-    ));
+    text::say(&directions.in_words());
     for reason in &run.unreliable_because {
         text::say(&format!("unreliable: {reason}"));
     }

@@ -138,6 +138,18 @@ impl Hasher for Already {
     }
 }
 
+/// A meter for each direction, and the threads that write the links' logs, which are to be started once
+/// packets are about to be carried.
+pub fn meters(
+    directions: [&DirectionSpec; 2],
+    settings: &[MeasureSettings; 2],
+) -> Result<([Meter; 2], Vec<LogThread>), LogError> {
+    let [mut up, mut down] =
+        [Meter::new(directions[0], &settings[0])?, Meter::new(directions[1], &settings[1])?];
+    let threads = [up.take_log_thread(), down.take_log_thread()].into_iter().flatten().collect();
+    Ok(([up, down], threads))
+}
+
 impl Meter {
     /// Returns the watch of `direction`, before its first packet. Its log, if it keeps one, needs [a
     /// thread](Self::take_log_thread).

@@ -11,7 +11,9 @@ use brakelight_scenario::outcome::{
 };
 
 use crate::clock;
-use crate::measure::{FlowMeter, Measured};
+use crate::forward::Finished;
+use crate::log::LogError;
+use crate::measure::{FlowMeter, Measured, Meter};
 
 /// If the 99th percentile of the lateness exceeds this, the run is unreliable.
 pub const LATE_P99: Duration = Duration::from_millis(1);
@@ -34,6 +36,32 @@ pub struct Directions {
 }
 
 impl Directions {
+    /// Returns what came of both, measured from `measure_from` on. Fails if the log of a link could not be
+    /// written to its end.
+    pub fn of(up: Finished<Meter>, down: Finished<Meter>, measure_from: Duration) -> Result<Self, LogError> {
+        Ok(Directions { up: Measured::of(up)?, down: Measured::of(down)?, measure_from })
+    }
+
+    /// Returns what the run was like, in one line.
+    pub fn in_words(&self) -> String {
+        let passed = |direction: &Measured| {
+            let facts = &direction.facts;
+            format!("{} {} packets delivered, {} dropped", direction.name, facts.written, facts.dropped)
+        };
+        let lateness = self.lateness();
+        let late = [lateness.quantile(0.5), lateness.quantile(0.99), lateness.max()]
+            .map(|late| format!("{:.3}", late.as_millis_f64()));
+        format!(
+            "emulated: {}; {}; late by {} ms (median), {} ms (p99), {} ms (most), {}",
+            passed(&self.up),
+            passed(&self.down),
+            late[0],
+            late[1],
+            late[2],
+            self.up.facts.scheduling,
+        )
+    }
+
     /// Returns the direction with the link; if both or neither have one, the direction that carried more
     /// bytes.
     pub fn main(&self) -> &Measured {

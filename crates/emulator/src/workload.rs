@@ -10,6 +10,7 @@
 //! | `check` | which flows the hosts can be |
 //! | `iperf3` | the command lines and results of iperf3 |
 //! | `quic` | the command line and result of the program with QUIC |
+//! | `run` | the whole of a run |
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -33,9 +34,11 @@ use crate::spec::{Bottleneck, DirectionSpec, SpecError};
 mod check;
 mod iperf3;
 mod quic;
+mod run;
 
 pub use check::kernels;
 use check::{check_flow, kernel, refuse, whole_seconds};
+pub use run::{LogFile, RunError};
 
 /// The port of the first flow; the others follow.
 const FIRST_PORT: u16 = 5201;
