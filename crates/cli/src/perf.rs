@@ -1,40 +1,35 @@
 //! `perf-server` and `perf`: real QUIC endpoints, measured.
 
-use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::{Mutex, PoisonError};
 
 use brakelight_core::registry::{ControllerConfig, Registry};
 use brakelight_core::units::Bytes;
 use brakelight_lab::Progress;
+use brakelight_lab::text::perf::in_words;
 use brakelight_quic::adapter::{ControlSettings, PacketSender, Path, Unsupported};
 use brakelight_quic::driver::net::Limits;
+use brakelight_quic::perf::address::resolve;
 use brakelight_quic::perf::client::{Measurement, Plan, Until, Work, measure};
 use brakelight_quic::perf::identity::{Fingerprint, Identity, Trust, read_certificates};
 use brakelight_quic::perf::qlog::Logs;
 use brakelight_quic::perf::server::{self, Server};
 use brakelight_quic::perf::token::Token;
-use brakelight_quic::perf::{Control, Error};
+use brakelight_quic::perf::{Control, Error, outcome};
 use brakelight_scenario::documents::Runs;
-use brakelight_scenario::outcome::Run;
 use brakelight_scenario::scheme_string::{SchemeString, Words};
 
 use crate::arguments::DocumentFormat;
 use crate::failure::Failure;
 use crate::origin;
 use crate::progress::Bar;
-use crate::text::table::{self, Column};
-use crate::text::{self, Screen, number, number_or_dash};
+use crate::text::{self, number};
 
 pub mod arguments;
-mod outcome;
 mod stock;
-
-/// Where a server listens when nothing else is said.
-const PORT: u16 = 4433;
 
 /// Runs `perf-server`: until it is interrupted.
 pub fn serve(registry: &Registry, arguments: &arguments::Server) -> Result<(), Failure> {
-    let listen = resolve(&arguments.listen)?.0;
+    let listen = resolve(&arguments.listen).map_err(Failure::input)?.0;
     let control = control(registry, &arguments.controller, PacketSender::Driver, arguments.own_path)?;
     let identity = match (&arguments.cert, &arguments.key) {
         (Some(certificates), Some(key)) => Identity::read(certificates, key)?,
@@ -81,12 +76,12 @@ pub fn execute(registry: &Registry, arguments: &arguments::Client) -> Result<(),
     }
     match arguments.format {
         DocumentFormat::Json => text::print_json(&Runs { origin: origin::origin(0), runs: vec![run] }),
-        DocumentFormat::Table => text::print(&table(&run, &text::standard_output())),
+        DocumentFormat::Table => text::print(&in_words(&run, &text::standard_output())),
     }
 }
 
 fn plan(registry: &Registry, arguments: &arguments::Client) -> Result<Plan, Failure> {
-    let (server, server_name) = resolve(&arguments.server)?;
+    let (server, server_name) = resolve(&arguments.server).map_err(Failure::input)?;
     if server.port() == 0 {
         return Err(Failure::input(format!(
             "`{}`: 0 is not a server's port: valid are 1 to 65535",
@@ -139,33 +134,6 @@ fn plan(registry: &Registry, arguments: &arguments::Client) -> Result<Plan, Fail
 /// Logs in `folder`, if there is to be one, of no more than `limit` together.
 fn logs(folder: Option<&std::path::Path>, limit: Bytes) -> Option<Logs> {
     folder.map(|folder| Logs { folder: folder.to_path_buf(), limit })
-}
-
-/// The address that `text` names, and the name by which its certificate should know it.
-fn resolve(text: &str) -> Result<(SocketAddr, String), Failure> {
-    if let Ok(address) = text.parse::<SocketAddr>() {
-        return Ok((address, address.ip().to_string()));
-    }
-    if let Ok(address) = text.parse() {
-        return Ok((SocketAddr::new(address, PORT), text.to_string()));
-    }
-    let (name, port) = match text.rsplit_once(':') {
-        None => (text, PORT),
-        Some((name, port)) => {
-            let port = port.parse().map_err(|_| {
-                Failure::input(format!("`{text}`: `{port}` is not a port: valid are 0 to 65535"))
-            })?;
-            (name, port)
-        }
-    };
-    let unknown = |reason: String| {
-        Failure::input(format!(
-            "`{text}`: {reason}; valid are `NAME:PORT`, `127.0.0.1:4433` and `[::1]:4433`"
-        ))
-    };
-    let mut found = (name, port).to_socket_addrs().map_err(|error| unknown(error.to_string()))?;
-    let address = found.next().ok_or_else(|| unknown("no address of that name".to_string()))?;
-    Ok((address, name.to_string()))
 }
 
 fn control(
@@ -242,53 +210,4 @@ impl From<Error> for Failure {
             }
         }
     }
-}
-
-fn table(run: &Run, screen: &Screen) -> String {
-    let mut facts = vec![
-        format!("{} Mbit/s for {} s", number(run.throughput_mbps), number(run.duration_s)),
-        format!("goodput {} Mbit/s", number(run.goodput_mbps)),
-    ];
-    if let Some(delay) = run.queueing_delay_ms {
-        facts.push(format!("p95 {} ms above the smallest RTT", number(delay.p95)));
-    }
-    let marks = run.marks;
-    if marks.accelerate + marks.brake + marks.ce > 0 {
-        facts.push(format!("{} accelerate, {} brake, {} CE", marks.accelerate, marks.brake, marks.ce));
-    }
-    facts.extend(run.jain.map(|jain| format!("Jain {jain:.3}")));
-    let mut text = format!("{}  {}\n", screen.bold(&run.scheme), screen.dim(&facts.join(", ")));
-    let columns = [
-        Column::text("flow"),
-        Column::text("controller"),
-        Column::number("throughput", "Mbit/s"),
-        Column::number("goodput", "Mbit/s"),
-        Column::number("RTT", "p50 ms"),
-        Column::number("RTT", "p95 ms"),
-        Column::number("loss", "%"),
-        Column::number("messages", "number"),
-        Column::number("there and back", "p50 ms"),
-        Column::number("there and back", "p95 ms"),
-    ];
-    let rows: Vec<Vec<String>> = run
-        .flows
-        .iter()
-        .map(|flow| {
-            let seen = |name: &str| flow.application.as_ref().and_then(|seen| seen.get(name).copied());
-            vec![
-                flow.name.clone(),
-                flow.controller.clone(),
-                number(flow.throughput_mbps),
-                number(flow.goodput_mbps),
-                number_or_dash(flow.rtt_ms.map(|rtt| rtt.p50)),
-                number_or_dash(flow.rtt_ms.map(|rtt| rtt.p95)),
-                number(flow.loss_percent),
-                seen("responses").map_or_else(|| "–".to_string(), |count| format!("{count}")),
-                number_or_dash(seen("response_ms_p50")),
-                number_or_dash(seen("response_ms_p95")),
-            ]
-        })
-        .collect();
-    text += &table::render(&columns, &rows, screen);
-    text
 }

@@ -8,6 +8,9 @@
 //! | [`server`], [`client`] | the two ends |
 //! | `link` | their connections, of our driver or of async quinn |
 //! | [`watch`] | what a sender knows of its connection |
+//! | [`outcome`] | a measurement as a row of results |
+//! | [`stock`] | a controller of ours and quinn's Cubic in turns |
+//! | [`address`] | servers by name or address |
 //! | [`qlog`] | files for qvis |
 
 use std::net::SocketAddr;
@@ -19,11 +22,14 @@ use quinn::TransportConfig;
 use crate::adapter::ControlSettings;
 use crate::builder::EndpointBuilder;
 
+pub mod address;
 pub mod client;
 pub mod identity;
 mod link;
+pub mod outcome;
 pub mod qlog;
 pub mod server;
+pub mod stock;
 pub mod token;
 pub mod watch;
 pub mod wire;

@@ -75,7 +75,8 @@ impl Workload {
             ports: self.ports(),
         };
         let bin = scenario.record.series.then_some(scenario.record.bin);
-        let settings = logs.map(|log| MeasureSettings { measure_from: self.measure_from, bin, log, live: None });
+        let settings =
+            logs.map(|log| MeasureSettings { measure_from: self.measure_from, bin, log, live: None });
         let (meters, threads) = measure::meters([&setup.up, &setup.down], &settings)?;
         let start = |_| threads.into_iter().try_for_each(|thread| thread.start());
         let ended = emulation::run(setup, meters, start)?;

@@ -2,7 +2,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`comparison`], [`scenario`], [`claims`], [`stability`], [`mod@bench`], [`parity`], [`mod@trace`] | one kind of result each |
+//! | [`comparison`], [`scenario`], [`claims`], [`stability`], [`mod@bench`], [`parity`], [`perf`], [`mod@trace`] | one kind of result each |
 //! | [`table`] | tables for people |
 //! | [`scatter`] | throughput against delay, drawn with letters |
 //! | [`csv`] | rows for other programs |
@@ -12,7 +12,9 @@ pub mod bench;
 pub mod claims;
 pub mod comparison;
 pub mod csv;
+mod flow;
 pub mod parity;
+pub mod perf;
 pub mod scatter;
 pub mod scenario;
 pub mod stability;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use brakelight_scenario::outcome::Run;
 
 use super::table::{self, Column};
-use super::{Screen, number, number_or_dash};
+use super::{Screen, flow, number, number_or_dash};
 
 /// Returns a table of the links, one of the flows, and what applications saw.
 pub fn tables(runs: &[Run], screen: &Screen) -> String {
@@ -50,35 +50,19 @@ fn one_run(run: &Run, screen: &Screen) -> String {
         })
         .collect();
     text += &format!("{}\n", table::render(&columns, &rows, screen));
-    let mut columns = vec![
-        Column::text("flow"),
-        Column::text("controller"),
-        Column::number("throughput", "Mbit/s"),
-        Column::number("goodput", "Mbit/s"),
-        Column::number("RTT", "p50 ms"),
-        Column::number("RTT", "p95 ms"),
-        Column::number("loss", "%"),
-        Column::number("sent again", "packets"),
-    ];
+    let mut columns = flow::columns();
+    columns.push(Column::number("sent again", "packets"));
     let applications = run.flows.iter().any(|flow| flow.application.is_some());
     if applications {
         columns.push(Column::text("application"));
     }
     let shown = run.flows.iter().take(MOST_ROWS);
     let rows: Vec<Vec<String>> = shown
-        .map(|flow| {
-            let mut row = vec![
-                flow.name.clone(),
-                flow.controller.clone(),
-                number(flow.throughput_mbps),
-                number(flow.goodput_mbps),
-                number_or_dash(flow.rtt_ms.map(|rtt| rtt.p50)),
-                number_or_dash(flow.rtt_ms.map(|rtt| rtt.p95)),
-                number(flow.loss_percent),
-                flow.retransmitted_packets.to_string(),
-            ];
+        .map(|shown| {
+            let mut row = flow::row(shown);
+            row.push(shown.retransmitted_packets.to_string());
             if applications {
-                row.push(flow.application.as_ref().map_or_else(String::new, describe));
+                row.push(shown.application.as_ref().map_or_else(String::new, describe));
             }
             row
         })

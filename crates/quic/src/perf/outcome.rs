@@ -1,4 +1,4 @@
-//! A measurement as a row of the interface.
+//! A measurement as a row of results.
 //!
 //! What only a simulator knows is zero or missing: the capacity, the one-way delay, what happened at single
 //! links. The row's queueing delay is that of the round trip: how far the sender's RTT samples lie above the
@@ -6,13 +6,15 @@
 
 use std::collections::BTreeMap;
 
-use brakelight_quic::perf::client::{Flow, Measurement, Plan, Work};
-use brakelight_quic::perf::watch::SenderReport;
 use brakelight_scenario::measure::distribution::Distribution;
 use brakelight_scenario::measure::jain;
 use brakelight_scenario::outcome::{FlowOutcome, MarkCounts, Run};
 
-/// Returns what `measured` says of `controller` towards `server`.
+use super::Control;
+use super::client::{Flow, Measurement, Plan, Work};
+use super::watch::SenderReport;
+
+/// Returns the row of `measured`: what `controller` did towards `server`, both as the user wrote them.
 pub fn run(plan: &Plan, controller: &str, server: &str, measured: &Measurement) -> Run {
     let (mut rtt, mut above) = (Distribution::default(), Distribution::default());
     let mut marks = MarkCounts::default();
@@ -82,8 +84,8 @@ fn sender(report: &SenderReport) -> FlowOutcome {
 
 fn probe(plan: &Plan, seen: &Distribution) -> FlowOutcome {
     let controller = match &plan.control {
-        brakelight_quic::perf::Control::Ours(settings) => settings.controller().name(),
-        brakelight_quic::perf::Control::StockCubic => "cubic of quinn",
+        Control::Ours(settings) => settings.controller().name(),
+        Control::StockCubic => "cubic of quinn",
     };
     FlowOutcome {
         name: "probe".to_string(),
