@@ -183,23 +183,50 @@ fn next_sample(lines: &mut impl Iterator<Item = std::io::Result<String>>) -> Val
     serde_json::from_str(&lines.next().expect("the router goes on").unwrap()).unwrap()
 }
 
-/// The first line after that many bytes; lines of while they were sent may still be waiting.
-fn sample_of(lines: &mut impl Iterator<Item = std::io::Result<String>>, bytes: u64) -> Value {
-    let begin = Instant::now();
-    loop {
-        let sample = next_sample(lines);
-        if counts(&sample).iter().sum::<u64>() >= bytes {
-            return sample;
-        }
-        assert!(begin.elapsed() < PATIENCE, "{sample}");
-    }
-}
-
 /// What the sender heard of its connection to `port` so far.
 fn heard(scratch: &Scratch, remote: &str) -> Option<Value> {
     let document = ok(&scratch.brakelight(&["tcp", "watch", "--count", "1", "--format", "json"]));
     let document: Value = serde_json::from_str(&document).unwrap();
     document["connections"].as_array().unwrap().iter().find(|c| c["remote"] == remote).cloned()
+}
+
+impl Row {
+    /// Bytes that the sender's connection to `remote` has not seen acknowledged, as its kernel counts them.
+    fn unacknowledged(&self, remote: &str) -> u64 {
+        let sockets = self.within(0, "ss", &["-Htn", &format!("dst {remote}")]).output().unwrap();
+        let sockets = String::from_utf8(sockets.stdout).unwrap();
+        // State, Recv-Q, Send-Q, local and remote end.
+        let send_queue = sockets.split_whitespace().nth(2).expect("the connection is open");
+        send_queue.parse().unwrap()
+    }
+
+    /// What the sender heard and what the router sent, `before` and since, once `bytes` more are sent, all is acknowledged, and
+    /// neither changes any more. What is sent twice counts twice at both, so the sums alone do not tell that all has arrived.
+    fn settled(
+        &self,
+        scratch: &Scratch,
+        remote: &str,
+        lines: &mut impl Iterator<Item = std::io::Result<String>>,
+        before: [u64; 3],
+        bytes: u64,
+    ) -> (Value, Value) {
+        let begin = Instant::now();
+        let mut last: Option<([u64; 3], [u64; 3])> = None;
+        loop {
+            // Lines of while the bytes were sent may still be waiting.
+            let routed = next_sample(lines);
+            let sent = heard(scratch, remote);
+            assert!(begin.elapsed() < PATIENCE, "{sent:?}, {routed:?}");
+            let Some(sent) = sent else { continue };
+            let both = (counts(&sent), counts(&routed));
+            let all = |counts: [u64; 3], least: u64| counts.iter().sum::<u64>() >= least;
+            let sent_all = all(both.0, bytes) && all(both.1, before.iter().sum::<u64>() + bytes);
+            if sent_all && self.unacknowledged(remote) == 0 && last == Some(both) {
+                return (sent, routed);
+            }
+            last = Some(both);
+        }
+    }
 }
 
 #[test]
@@ -226,16 +253,7 @@ fn a_sender_hears_of_every_byte_what_the_router_said_whatever_the_path_loses() {
     row.load(0, &["--dev", "va"]);
     row.load(2, &["--receiver"]);
     let remote = row.send(20_000, "10.77.2.2", BYTES);
-    let begin = Instant::now();
-    let sent = loop {
-        assert!(begin.elapsed() < PATIENCE, "{:?}", heard(&scratch, &remote));
-        next_sample(&mut lines);
-        match heard(&scratch, &remote) {
-            Some(connection) if counts(&connection).iter().sum::<u64>() >= BYTES => break connection,
-            _ => {}
-        }
-    };
-    let routed = sample_of(&mut lines, BYTES);
+    let (sent, routed) = row.settled(&scratch, &remote, &mut lines, [0; 3], BYTES);
     let (by_sender, by_router) = (counts(&sent), counts(&routed));
     for (heard, said) in by_sender.into_iter().zip(by_router) {
         assert!(heard.abs_diff(said) * 1000 <= said, "heard {by_sender:?}, the router sent {by_router:?}");
@@ -316,8 +334,7 @@ fn a_shaper_that_stands_already_serves_the_router_in_both_versions_of_ip() {
     let mut before = [0; 3];
     for (above, address) in [(40_000, "10.77.2.2"), (50_000, "fd77:2::2")] {
         let remote = row.send(above, address, 5_000_000);
-        let sent = until(&scratch, &remote, |sent| counts(sent).iter().sum::<u64>() >= 5_000_000);
-        let routed = sample_of(&mut lines, before.iter().sum::<u64>() + 5_000_000);
+        let (sent, routed) = row.settled(&scratch, &remote, &mut lines, before, 5_000_000);
         let by_router = counts(&routed);
         let since: Vec<u64> = by_router.iter().zip(before).map(|(now, before)| now - before).collect();
         before = by_router;
