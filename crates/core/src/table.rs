@@ -11,10 +11,14 @@
 //! | `needs` | controllers | fields of [`Needs`] |
 //! | `feedback_options` | controllers | what its settings ask of the feedback it brings |
 //! | `survives_without_marks` | controllers | whether it still answers congestion where the path clears the ECN field |
+//! | `delay_threshold` | controllers | the one-way queueing delay at which it reacts, where its settings say one |
 //! | `carries` | feedbacks | what its ACKs carry besides, as [`Carries`] |
+//! | `protocol` | feedbacks | the [`Protocol`] it is a part of |
 //! | `is` | queues | fields of [`Traits`] |
 //! | `encoding` | queues | the ECN encoding of its own whose marks it gives |
 //! | `tells_flows_apart` | queues | whether it serves flows of that encoding apart from others, by flow |
+//! | `fills_up_to` | queues | the limit in its settings, of a queue that drops nothing before it is full |
+//! | `fits` | queues | whether its settings fit the link, as a [`Misfit`](crate::registry::Misfit) where they do not |
 //!
 //! The tables are macros, which hand their lines to another macro: [`registry`](crate::registry) makes
 //! factories and dispatch out of them, `controller::second` ABC's second windows. So this file names
@@ -29,6 +33,26 @@ pub const DEFAULT_CONTROLLER: &str = "cubic";
 
 /// What a link has where nothing else is said.
 pub const DEFAULT_QUEUE: &str = "droptail";
+
+/// A protocol whose sender, routers and receiver share constants: a load of 0.9 in the marks of one is
+/// another load to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Protocol {
+    /// Its name: parts with the same name belong together.
+    pub name: &'static str,
+    /// The options that must have the same value in any two of its parts that both have them.
+    pub shared: &'static [&'static str],
+}
+
+impl Protocol {
+    /// BMCC's.
+    pub const BMCC: Protocol =
+        Protocol { name: "bmcc", shared: &["interval", "eta_0", "eta", "u", "bits", "coexist"] };
+    /// MLCP's.
+    pub const MLCP: Protocol = Protocol { name: "mlcp", shared: &["interval", "eta_0", "eta", "u"] };
+    /// VCP's.
+    pub const VCP: Protocol = Protocol { name: "vcp", shared: &["interval", "low_load"] };
+}
 
 /// What a controller needs of its receiver, its routers and its host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +76,8 @@ pub struct Needs {
     pub driven: bool,
     /// Linux's own of the same kind.
     pub kernel: Option<Kernel>,
+    /// The protocol with whose other parts it shares constants.
+    pub protocol: Option<Protocol>,
 }
 
 impl Needs {
@@ -66,6 +92,7 @@ impl Needs {
         receive_times: false,
         driven: false,
         kernel: None,
+        protocol: None,
     };
 }
 
@@ -127,14 +154,22 @@ pub struct Traits {
     pub beside_others: Option<&'static str>,
     /// What a scheme uses in place of its defaults.
     pub preset: Option<Preset>,
+    /// The protocol with whose other parts it shares constants.
+    pub protocol: Option<Protocol>,
     /// What its cost per packet is measured with.
     pub bench: Bench,
 }
 
 impl Traits {
     /// A queue that all flows may pass.
-    pub const PLAIN: Traits =
-        Traits { speaks: SPEAKS_ALL, writes: None, beside_others: None, preset: None, bench: Bench::PLAIN };
+    pub const PLAIN: Traits = Traits {
+        speaks: SPEAKS_ALL,
+        writes: None,
+        beside_others: None,
+        preset: None,
+        protocol: None,
+        bench: Bench::PLAIN,
+    };
 }
 
 /// What a queue's cost per packet is measured with: rows for few and many of what the cost may depend on.
@@ -198,7 +233,8 @@ macro_rules! controllers {
             QuicDc(quicdc::QuicDc) = "quicdc" | "quic-dc",
                 "QUIC-DC: Westwood+ that reacts, too, when the one-way queueing delay reaches a threshold",
                 second_window "losses and one-way delays",
-                needs { feedback: "receive_times", receive_times: true, host: Host::Quic };
+                needs { feedback: "receive_times", receive_times: true, host: Host::Quic },
+                delay_threshold |config| config.threshold.time();
             Ctcp(ctcp::Ctcp) = "ctcp" | "compound",
                 "Compound TCP: Reno's window plus one that follows the delay (Tan 2006)",
                 second_window "losses and round trips",
@@ -242,14 +278,14 @@ macro_rules! controllers {
                 needs { feedback: "explicit", queue: Some("eabc"), reads: Some(HeaderKind::Rate), routers: Routers::Every };
             Bmcc(bmcc::Bmcc) = "bmcc",
                 "BMCC: the load factor to 16 bits, from single bits of many packets (Qazi, Andrew and Znati)",
-                needs { feedback: "bmcc", queue: Some("bmcc") },
+                needs { feedback: "bmcc", queue: Some("bmcc"), protocol: Some(Protocol::BMCC) },
                 survives_without_marks |_| false;
             Vcp(vcp::Vcp) = "vcp",
                 "VCP: three control laws, chosen by two bits of load (SIGCOMM 2005)",
-                needs { feedback: "explicit", queue: Some("vcp"), reads: Some(HeaderKind::Load) };
+                needs { feedback: "explicit", queue: Some("vcp"), reads: Some(HeaderKind::Load), protocol: Some(Protocol::VCP) };
             Mlcp(mlcp::Mlcp) = "mlcp",
                 "MLCP: VCP with the load in four bits (INFOCOM 2008)",
-                needs { feedback: "explicit", queue: Some("mlcp"), reads: Some(HeaderKind::Load) };
+                needs { feedback: "explicit", queue: Some("mlcp"), reads: Some(HeaderKind::Load), protocol: Some(Protocol::MLCP) };
             External(external::External) = "external",
                 "Driven from outside: window and pacing rate stay as they were set, whatever happens",
                 needs { feedback: "accecn", driven: true };
@@ -265,7 +301,8 @@ macro_rules! feedbacks {
                 "Accurate ECN: delayed ACKs with exact counters of marks (RFC 9768)";
             Bmcc(bmcc::Bmcc) = "bmcc",
                 "BMCC's receiver: an estimate of the load factor, in an option on ACKs 1, 3, 6, ...",
-                carries |_| Carries::LoadFactor;
+                carries |_| Carries::LoadFactor,
+                protocol Protocol::BMCC;
             Delayed(delayed::Delayed) = "delayed",
                 "Delayed ACKs with the mark-change state machine (RFC 8257, ABC section 6)",
                 carries |config| if config.receive_times { Carries::ReceiveTimes } else { Carries::Nothing };
@@ -303,8 +340,9 @@ macro_rules! queues {
                 tells_flows_apart |config| config.dual.classify == queue::abc_dual::Classify::Flow;
             Bmcc(bmcc::Bmcc) = "bmcc",
                 "The BMCC router: the load factor in single ECN bits (Qazi, Andrew and Znati)",
-                is { speaks: queue::SPEAKS_BMCC },
-                encoding |_| Some(Encoding::Bmcc);
+                is { speaks: queue::SPEAKS_BMCC, protocol: Some(Protocol::BMCC) },
+                encoding |_| Some(Encoding::Bmcc),
+                fits queue::bmcc::fits;
             CoDel(codel::CoDel) = "codel",
                 "CoDel: drops or marks at the head by sojourn time (RFC 8289)",
                 is {
@@ -316,7 +354,8 @@ macro_rules! queues {
                 };
             DropTail(droptail::DropTail) = "droptail" | "fifo",
                 "First in, first out; what does not fit is dropped",
-                is {};
+                is {},
+                fills_up_to |config, buffer| Some(config.limit.unwrap_or(buffer));
             DualPi2(dualpi2::DualPi2) = "dualpi2",
                 "DualPI2: a queue for L4S flows and one for Classic flows, coupled (RFC 9332)",
                 is { speaks: queue::SPEAKS_L4S },
@@ -356,7 +395,8 @@ macro_rules! queues {
                         options: &[("target", "50ms")],
                         why: "the delay that codel and pie are set to; the automatic thresholds of Adaptive RED are made for 5ms",
                     }),
-                };
+                },
+                fits queue::red::fits;
             Xcp(xcp::Xcp) = "xcp",
                 "XCP's router: shares out what is spare once per RTT (SIGCOMM 2002)",
                 is { writes: Some(HeaderKind::Xcp) };
@@ -365,10 +405,12 @@ macro_rules! queues {
                 is { writes: Some(HeaderKind::Xcp) };
             Mlcp(mlcp::Mlcp) = "mlcp",
                 "The MLCP router: the load factor in four bits (INFOCOM 2008)",
-                is { writes: Some(HeaderKind::Load) };
+                is { writes: Some(HeaderKind::Load), protocol: Some(Protocol::MLCP) },
+                fits |config, site| config.load.fits(site);
             Vcp(vcp::Vcp) = "vcp",
                 "The VCP router: low load, high load or overload on every packet (SIGCOMM 2005)",
-                is { writes: Some(HeaderKind::Load) };
+                is { writes: Some(HeaderKind::Load), protocol: Some(Protocol::VCP) },
+                fits |config, site| config.load.fits(site);
         }
     };
 }

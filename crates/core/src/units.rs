@@ -37,6 +37,16 @@ pub struct ParseError {
     pub expected: &'static str,
 }
 
+impl Limit {
+    /// Returns the limit in packets of this size.
+    pub fn in_packets(self, size: Bytes) -> f64 {
+        match self {
+            Limit::Packets(packets) => f64::from(packets),
+            Limit::Bytes(bytes) => bytes.as_f64() / size.as_f64(),
+        }
+    }
+}
+
 impl Bytes {
     /// Nothing.
     pub const ZERO: Bytes = Bytes(0);

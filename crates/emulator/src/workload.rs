@@ -18,7 +18,7 @@ use std::fmt::Write as _;
 use std::io;
 use std::path::Path;
 
-use brakelight_core::path::elements::ElementConfig;
+use brakelight_core::path::elements::Role;
 use brakelight_core::path::trace::Trace;
 use brakelight_core::registry::Host;
 use brakelight_core::time::{Duration, Time};
@@ -413,7 +413,7 @@ fn direction(
                 return Err(refuse(&owner, key, reason));
             }
             Hop::Element(element) => {
-                delay |= matches!(element.config(), ElementConfig::Delay(_));
+                delay |= element.role() == Role::Propagation;
                 direction.elements.push(element.config().clone());
             }
         }

@@ -1,9 +1,10 @@
 //! Constants that sender, receiver and routers of one protocol must share: a load of 0.9 in the marks of one
 //! is another load to another. A scheme gives an option to every part that has it; a scenario file gives each
-//! part its own, so what disagrees is refused.
+//! part its own, so what disagrees is refused. Which constants these are is on the parts' lines in the
+//! registry, as [`Protocol`](brakelight_core::registry::Protocol).
 
-use brakelight_core::parameters::Value;
-use brakelight_core::registry::{ControllerConfig, FeedbackConfig, QueueConfig};
+use brakelight_core::parameters::OptionValues;
+use brakelight_core::registry::{ControllerConfig, FeedbackConfig, Protocol, QueueConfig};
 
 /// A constant in which two parts differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,51 +17,54 @@ pub(crate) struct Difference {
     pub(crate) valid: String,
 }
 
-/// The first of these fields in which two settings differ.
-macro_rules! difference {
-    ($one:expr, $other:expr, $($field:ident),+) => {
-        [$(($one.$field != $other.$field).then(|| Difference {
-            name: stringify!($field),
-            value: $one.$field.show(),
-            valid: $other.$field.show(),
-        })),+].into_iter().flatten().next()
+/// One end or router of a path.
+pub(crate) trait Part {
+    /// The protocol with whose other parts it shares constants.
+    fn protocol(&self) -> Option<Protocol>;
+    /// Its options with their values.
+    fn settings(&self) -> OptionValues;
+}
+
+impl Part for ControllerConfig {
+    fn protocol(&self) -> Option<Protocol> {
+        self.needs().protocol
+    }
+    fn settings(&self) -> OptionValues {
+        self.settings()
+    }
+}
+
+impl Part for FeedbackConfig {
+    fn protocol(&self) -> Option<Protocol> {
+        self.protocol()
+    }
+    fn settings(&self) -> OptionValues {
+        self.settings()
+    }
+}
+
+impl Part for QueueConfig {
+    fn protocol(&self) -> Option<Protocol> {
+        self.traits().protocol
+    }
+    fn settings(&self) -> OptionValues {
+        self.settings()
+    }
+}
+
+/// Returns the first constant in which two parts of one protocol differ, or `None` if they agree or are not of one
+/// protocol.
+pub(crate) fn difference(one: &impl Part, other: &impl Part) -> Option<Difference> {
+    let protocol =
+        one.protocol().filter(|protocol| Some(protocol.name) == other.protocol().map(|p| p.name))?;
+    let (ones, others) = (one.settings(), other.settings());
+    let of = |settings: &OptionValues, name| {
+        settings.iter().find(|(own, _)| *own == name).map(|(_, value)| value.clone())
     };
-}
-
-/// Where a sender differs from a router of its protocol.
-pub(crate) fn with_router(controller: &ControllerConfig, queue: &QueueConfig) -> Option<Difference> {
-    match (controller, queue) {
-        (ControllerConfig::Bmcc(sender), QueueConfig::Bmcc(router)) => {
-            difference!(sender, router, interval, eta_0, eta, u, coexist)
-        }
-        (ControllerConfig::Mlcp(sender), QueueConfig::Mlcp(router)) => {
-            difference!(sender, router, interval, eta_0, eta, u)
-        }
-        (ControllerConfig::Vcp(sender), QueueConfig::Vcp(router)) => {
-            difference!(sender, router, interval, low_load)
-        }
-        _ => None,
-    }
-}
-
-/// Where a receiver differs from a router of its protocol.
-pub(crate) fn of_receiver(feedback: &FeedbackConfig, queue: &QueueConfig) -> Option<Difference> {
-    match (feedback, queue) {
-        (FeedbackConfig::Bmcc(receiver), QueueConfig::Bmcc(router)) => {
-            difference!(receiver, router, eta_0, eta, u, bits, coexist)
-        }
-        _ => None,
-    }
-}
-
-/// Where a receiver differs from its sender, which may meet no router of its protocol.
-pub(crate) fn of_ends(feedback: &FeedbackConfig, controller: &ControllerConfig) -> Option<Difference> {
-    match (feedback, controller) {
-        (FeedbackConfig::Bmcc(receiver), ControllerConfig::Bmcc(sender)) => {
-            difference!(receiver, sender, eta_0, eta, u, coexist)
-        }
-        _ => None,
-    }
+    protocol.shared.iter().find_map(|&name| {
+        let (value, valid) = (of(&ones, name)?, of(&others, name)?);
+        (value != valid).then_some(Difference { name, value, valid })
+    })
 }
 
 #[cfg(test)]
@@ -78,9 +82,9 @@ mod tests {
     #[test]
     fn defaults_agree_and_one_spelling_is_as_good_as_another() {
         for name in ["bmcc", "mlcp", "vcp"] {
-            assert_eq!(with_router(&controller(name, &[]), &queue(name, &[("interval", "0.2s")])), None);
+            assert_eq!(difference(&controller(name, &[]), &queue(name, &[("interval", "0.2s")])), None);
         }
-        assert_eq!(with_router(&controller("bmcc", &[("eta", "0.6")]), &queue("droptail", &[])), None);
+        assert_eq!(difference(&controller("bmcc", &[("eta", "0.6")]), &queue("droptail", &[])), None);
     }
 
     #[test]
@@ -91,16 +95,15 @@ mod tests {
             ("vcp", "low_load", "0.7"),
             ("bmcc", "interval", "100ms"),
         ] {
-            let found = with_router(&controller(name, &[(option, value)]), &queue(name, &[])).unwrap();
+            let found = difference(&controller(name, &[(option, value)]), &queue(name, &[])).unwrap();
             assert_eq!((found.name, found.value.as_str()), (option, value));
             assert!(
-                with_router(&controller(name, &[(option, value)]), &queue(name, &[(option, value)]))
-                    .is_none()
+                difference(&controller(name, &[(option, value)]), &queue(name, &[(option, value)])).is_none()
             );
         }
         let receiver = FeedbackConfig::new("bmcc", &[("bits", "3")]).unwrap();
-        assert_eq!(of_receiver(&receiver, &queue("bmcc", &[])).unwrap().name, "bits");
+        assert_eq!(difference(&receiver, &queue("bmcc", &[])).unwrap().name, "bits");
         let receiver = FeedbackConfig::new("bmcc", &[("coexist", "true")]).unwrap();
-        assert_eq!(of_ends(&receiver, &controller("bmcc", &[])).unwrap().name, "coexist");
+        assert_eq!(difference(&receiver, &controller("bmcc", &[])).unwrap().name, "coexist");
     }
 }

@@ -7,7 +7,7 @@
 use brakelight_core::controller::{Connection, Controller};
 use brakelight_core::ecn::Encoding;
 pub use brakelight_core::packet::Direction;
-use brakelight_core::path::elements::{ELEMENTS, ElementConfig, RadioConfig};
+use brakelight_core::path::elements::{ELEMENTS, ElementConfig, RadioConfig, Role};
 pub use brakelight_core::path::link::restart::{Restart, Waiting};
 use brakelight_core::random::Random;
 use brakelight_core::registry::{
@@ -324,7 +324,7 @@ impl FlowSpec {
     /// half the RTT, or nothing where the path holds a `delay` element of its own and so places its
     /// propagation itself.
     pub fn propagation(&self, index: u32, direction: Direction) -> Duration {
-        let own = |hop: &Hop| matches!(hop, Hop::Element(element) if matches!(element.config(), ElementConfig::Delay(_)));
+        let own = |hop: &Hop| matches!(hop, Hop::Element(element) if element.role() == Role::Propagation);
         if self.hops(direction).iter().any(own) {
             return Duration::ZERO;
         }

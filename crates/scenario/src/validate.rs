@@ -5,15 +5,13 @@ use std::collections::HashSet;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
-use brakelight_core::controller::quicdc::Threshold;
-use brakelight_core::estimate::load_factor::CapacityOf;
-use brakelight_core::path::elements::{ELEMENTS, ElementConfig};
+use brakelight_core::path::elements::{ELEMENTS, Role};
 use brakelight_core::path::link::steps;
-use brakelight_core::registry::{ControllerConfig, QueueConfig};
+use brakelight_core::registry::{LinkKind, Misfit};
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Bytes, Limit, Rate};
 
-use crate::agreement::{self, Difference};
+use crate::agreement::{Difference, difference};
 use crate::clock::Clock;
 use crate::problem::{Invalid, Location, Problem};
 use crate::routers;
@@ -110,7 +108,7 @@ impl Scenario {
             }
             Service::Trace(_) => {}
             Service::Radio(radio) => {
-                if let Some(option) = asks_for_unused(link.queue.config()) {
+                if let Err(Misfit::AsksForUnused { option }) = link.queue.fits(&kind_of(link)) {
                     let (queue, radio) = (link.queue.name(), radio.name());
                     let reason = format!(
                         "`{queue}:{option}` asks the link what it left unused, which `{radio}` does not say: leave the \
@@ -148,7 +146,7 @@ impl Scenario {
             Limit::Bytes(size) => check.within("buffer", size, Bytes(1)..=TRANSFER)?,
             Limit::Packets(_) => {}
         }
-        check.red_threshold(link)?;
+        check.fits(link)?;
         check.restarts(link)?;
         check.within("opportunity", link.opportunity, Bytes(1)..=Bytes(1_000_000))?;
         check.within("overhead", link.overhead, Bytes::ZERO..=Bytes(10_000))
@@ -197,8 +195,7 @@ impl Scenario {
     /// A threshold that no queue on the path can reach is a mistake, where the scenario says what the queues
     /// hold.
     fn validate_threshold(&self, check: &Check, flow: &FlowSpec) -> Result<(), Invalid> {
-        let ControllerConfig::QuicDc(config) = flow.controller.config() else { return Ok(()) };
-        let Threshold::Time(threshold) = config.threshold else { return Ok(()) };
+        let Some(threshold) = flow.controller.delay_threshold() else { return Ok(()) };
         let links = flow.path.iter().filter_map(|hop| match hop {
             Hop::Link(name) => self.link(name).map(|index| &self.links[index]),
             Hop::Element(_) => None,
@@ -257,16 +254,15 @@ impl Scenario {
         }
         if forward {
             for link in self.links.iter().filter(|link| seen.contains(&link.name.as_str())) {
-                let ends = agreement::with_router(&flow.controller, &link.queue)
-                    .map(|found| ("controller", found))
-                    .or_else(|| {
-                        agreement::of_receiver(&flow.feedback, &link.queue).map(|found| ("feedback", found))
-                    });
+                let sender = difference(flow.controller.config(), link.queue.config());
+                let receiver = difference(flow.feedback.config(), link.queue.config());
+                let parts = [("controller", sender), ("feedback", receiver)];
+                let ends = parts.into_iter().find_map(|(part, found)| Some((part, found?)));
                 if let Some((part, found)) = ends {
                     return check.disagreement(part, found, &format!("the queue of link `{}`", link.name));
                 }
             }
-            if let Some(found) = agreement::of_ends(&flow.feedback, &flow.controller) {
+            if let Some(found) = difference(flow.feedback.config(), flow.controller.config()) {
                 return check.disagreement("feedback", found, "the controller");
             }
         }
@@ -279,28 +275,20 @@ impl Scenario {
     }
 }
 
-/// The option by which a queue cannot do without `LinkView::unused`; a radio has no opportunities that pass
-/// unused.
-fn asks_for_unused(queue: &QueueConfig) -> Option<&'static str> {
-    let load = match queue {
-        QueueConfig::Bmcc(config) => config.load,
-        QueueConfig::Mlcp(config) => config.load,
-        QueueConfig::Vcp(config) => config.load,
-        _ => return None,
+/// What the link's queue has to fit.
+fn kind_of(link: &LinkSpec) -> LinkKind {
+    let rate = match &link.service {
+        Service::Fixed(rate) => Some(*rate),
+        _ => None,
     };
-    (load == CapacityOf::BusyTime).then_some("load=busy-time")
+    LinkKind { buffer: link.buffer, rate, tells_unused: !matches!(link.service, Service::Radio(_)) }
 }
 
 /// How long a full packet of `flow` can wait in the link's queue, where that follows from the scenario.
 fn longest_wait(link: &LinkSpec, flow: &FlowSpec) -> Option<Duration> {
-    let (Service::Fixed(rate), QueueConfig::DropTail(config)) = (&link.service, link.queue.config()) else {
-        return None;
-    };
+    let Service::Fixed(rate) = &link.service else { return None };
     let packet = flow.mss + flow.overhead;
-    let packets = match config.limit.unwrap_or(link.buffer) {
-        Limit::Packets(packets) => packets as f64,
-        Limit::Bytes(size) => size.as_f64() / packet.as_f64(),
-    };
+    let packets = link.queue.fills_up_to(link.buffer)?.in_packets(packet);
     Some(rate.time_for(packet + link.overhead).mul_f64(packets))
 }
 
@@ -310,10 +298,10 @@ impl Check {
         let mut inside = false;
         for hop in hops {
             let Hop::Element(element) = hop else { continue };
-            let begins = match element.config() {
-                ElementConfig::Encapsulate(_) => true,
-                ElementConfig::Decapsulate(_) => false,
-                _ => continue,
+            let begins = match element.role() {
+                Role::TunnelBegins => true,
+                Role::TunnelEnds => false,
+                Role::Plain | Role::Propagation => continue,
             };
             if begins == inside {
                 let reason = match begins {
@@ -358,40 +346,15 @@ impl Check {
         Ok(())
     }
 
-    /// RED whose lower threshold no queue in the buffer reaches never marks, which is a mistake where the
-    /// scenario gives both.
-    fn red_threshold(&self, link: &LinkSpec) -> Result<(), Invalid> {
-        let packets = |limit: Limit, size: f64| match limit {
-            Limit::Packets(packets) => packets as f64,
-            Limit::Bytes(bytes) => bytes.as_f64() / size,
-        };
-        let (key, value, valid) = match (link.queue.config(), &link.service) {
-            (QueueConfig::Red(config), _) => {
-                let room = packets(config.limit.unwrap_or(link.buffer), 1500.0);
-                match config.min_th {
-                    Some(min_th) if min_th > room => {
-                        ("min_th", min_th.to_string(), format!("up to {room} packets"))
-                    }
-                    _ => return Ok(()),
-                }
+    /// The queue's settings fit the link.
+    fn fits(&self, link: &LinkSpec) -> Result<(), Invalid> {
+        match link.queue.fits(&kind_of(link)) {
+            Err(Misfit::OutOfRange { option, value, valid }) => {
+                self.fail("queue", Problem::OutOfRange { key: format!("queue.{option}"), value, valid })
             }
-            (QueueConfig::Bmcc(config), Service::Fixed(rate)) if config.coexist => {
-                // The thresholds lie at half and one and a half of the target.
-                let room = rate
-                    .time_for(Bytes(1500))
-                    .mul_f64(2.0 * packets(config.limit.unwrap_or(link.buffer), 1500.0));
-                match config.red_target {
-                    target if target > room => ("red_target", target.to_string(), format!("up to {room}")),
-                    _ => return Ok(()),
-                }
-            }
-            _ => return Ok(()),
-        };
-        let key = format!("queue.{key}");
-        self.fail(
-            "queue",
-            Problem::OutOfRange { key, value, valid: format!("{valid}, which is all that the buffer holds") },
-        )
+            // Refused above, with what the link is.
+            Err(Misfit::AsksForUnused { .. }) | Ok(()) => Ok(()),
+        }
     }
 
     fn fail(&self, key: &'static str, problem: Problem) -> Result<(), Invalid> {

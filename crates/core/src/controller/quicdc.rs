@@ -217,6 +217,16 @@ impl Controller for QuicDc {
     }
 }
 
+impl Threshold {
+    /// The threshold, where it is a time of its own and not a share of what is measured.
+    pub(crate) fn time(self) -> Option<Duration> {
+        match self {
+            Threshold::Time(time) => Some(time),
+            Threshold::Share(_) => None,
+        }
+    }
+}
+
 impl Value for Threshold {
     fn unit() -> String {
         "share or time".to_string()

@@ -22,7 +22,8 @@ macro_rules! make_second_windows {
         $(second_window $heard:literal,)?
         needs $needs:tt
         $(, feedback_options $options:expr)?
-        $(, survives_without_marks $survives:expr)?;
+        $(, survives_without_marks $survives:expr)?
+        $(, delay_threshold $threshold:expr)?;
     )*) => {
         make_second_windows!(@keep [] $( [$($heard)?] $Var($mod::$Ty) [$name $($alias)*] $needs )*);
     };

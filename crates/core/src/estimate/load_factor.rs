@@ -30,7 +30,7 @@
 //! - D3. Intervals and samples lie on a grid from the start of the run, the same for every router. Those that
 //!   nothing happened in are caught up with at the next packet, each at the time it was due.
 
-use crate::queue::LinkView;
+use crate::queue::{LinkKind, LinkView, Misfit};
 use crate::time::{Duration, Time};
 use crate::units::Bytes;
 
@@ -41,6 +41,18 @@ choices! {
         Link = "capacity",
         /// What left it, over the fraction of time that it was busy.
         BusyTime = "busy-time",
+    }
+}
+
+impl CapacityOf {
+    /// Returns an error if a router that measures the capacity like this cannot do it on such a link.
+    pub(crate) fn fits(self, link: &LinkKind) -> Result<(), Misfit> {
+        match self {
+            CapacityOf::BusyTime if !link.tells_unused => {
+                Err(Misfit::AsksForUnused { option: "load=busy-time" })
+            }
+            _ => Ok(()),
+        }
     }
 }
 

@@ -38,8 +38,24 @@ pub enum Order {
     Free,
 }
 
+/// What an element is to a path as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Nothing more than it does by itself.
+    Plain,
+    /// It is the path's propagation delay, so that none is added at its end.
+    Propagation,
+    /// A tunnel begins.
+    TunnelBegins,
+    /// A tunnel ends.
+    TunnelEnds,
+}
+
 macro_rules! elements {
-    ($( $Var:ident($mod:ident :: $Ty:ident) = $name:literal $(| $alias:literal)*, order $order:expr, $sum:literal; )*) => {
+    ($(
+        $Var:ident($mod:ident :: $Ty:ident) = $name:literal $(| $alias:literal)*, order $order:expr, role $role:ident,
+        $sum:literal;
+    )*) => {
         /// Every path element but links, by name.
         pub const ELEMENTS: &[Entry] = &[$( Entry {
             name: $name, aliases: &[$($alias),*], summary: $sum,
@@ -92,7 +108,15 @@ macro_rules! elements {
                 }
             }
 
-            /// Returns an element without packets.
+            /// Returns what it is to a path as a whole.
+            pub fn role(&self) -> Role {
+                match self {
+                    $( ElementConfig::$Var(_) => Role::$role, )*
+                    ElementConfig::Custom(config) => config.role(),
+                }
+            }
+
+            /// An element without packets.
             pub fn build<P: Duplicate>(&self, site: Site) -> AnyElement<P> {
                 match self {
                     $( ElementConfig::$Var(config) => AnyElement::$Var($mod::$Ty::new(config, site)), )*
@@ -125,27 +149,27 @@ macro_rules! elements {
 }
 
 elements! {
-    Delay(delay::Delay) = "delay", order |_| Order::Kept,
+    Delay(delay::Delay) = "delay", order |_| Order::Kept, role Propagation,
         "Delay line: what enters leaves a fixed time later";
-    Loss(loss::Loss) = "loss", order |_| Order::Kept,
+    Loss(loss::Loss) = "loss", order |_| Order::Kept, role Plain,
         "Independent loss";
-    GilbertElliott(gilbert_elliott::GilbertElliott) = "gilbert-elliott" | "burst-loss", order |_| Order::Kept,
+    GilbertElliott(gilbert_elliott::GilbertElliott) = "gilbert-elliott" | "burst-loss", order |_| Order::Kept, role Plain,
         "Loss in bursts: a Markov chain of a good and a bad state (Gilbert 1960, Elliott 1963)";
-    Jitter(jitter::Jitter) = "jitter", order |config| if config.keep_order { Order::Kept } else { Order::Free },
+    Jitter(jitter::Jitter) = "jitter", order |config| if config.keep_order { Order::Kept } else { Order::Free }, role Plain,
         "Random delay, with or without keeping the order";
-    Reorder(reorder::Reorder) = "reorder", order |_| Order::Free,
+    Reorder(reorder::Reorder) = "reorder", order |_| Order::Free, role Plain,
         "Some packets are held back while others overtake them";
-    Duplicate(duplicate::Duplicate) = "duplicate", order |_| Order::Kept,
+    Duplicate(duplicate::Duplicate) = "duplicate", order |_| Order::Kept, role Plain,
         "Some packets arrive twice";
-    Rewrite(rewrite::Rewrite) = "rewrite" | "bleach", order |_| Order::Kept,
+    Rewrite(rewrite::Rewrite) = "rewrite" | "bleach", order |_| Order::Kept, role Plain,
         "Middleboxes and cheaters that rewrite the ECN field; bleaching by default";
-    Encapsulate(encapsulate::Encapsulate) = "encapsulate", order |_| Order::Kept,
+    Encapsulate(encapsulate::Encapsulate) = "encapsulate", order |_| Order::Kept, role TunnelBegins,
         "Where a tunnel begins: an outer header with an ECN field of its own (RFC 6040)";
-    Decapsulate(decapsulate::Decapsulate) = "decapsulate", order |_| Order::Kept,
+    Decapsulate(decapsulate::Decapsulate) = "decapsulate", order |_| Order::Kept, role TunnelEnds,
         "Where a tunnel ends: one field out of two (RFC 6040, RFC 3168, RFC 4301)";
-    AckLoss(ack_loss::AckLoss) = "ack-loss", order |_| Order::Kept,
+    AckLoss(ack_loss::AckLoss) = "ack-loss", order |_| Order::Kept, role Plain,
         "Loss of acknowledgements alone";
-    AckThin(ack_thin::AckThin) = "ack-thin", order |_| Order::PerFlow,
+    AckThin(ack_thin::AckThin) = "ack-thin", order |_| Order::PerFlow, role Plain,
         "Thinning of acknowledgements: every n-th passes, or the newest of those that wait (RFC 3449 section 5.2)";
 }
 

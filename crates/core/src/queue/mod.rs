@@ -9,6 +9,10 @@
 
 use alloc::vec::Vec;
 
+use alloc::format;
+use alloc::string::{String, ToString};
+use core::fmt::Display;
+
 use crate::ecn::{Encoding, Mark};
 use crate::packet::Packet;
 use crate::random::Random;
@@ -199,8 +203,51 @@ pub struct Place {
     pub random: Random,
 }
 
-/// Returns whether a queue that knows only RFC 3168 may mark `packet` CE instead of dropping it. Behind ABC's
-/// proxy CE means brake and nothing else, so such a packet is dropped (abc20 section 4.2, last paragraph).
+/// What a queue's settings have to fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkKind {
+    /// The buffer's limit, unless the queue's own options set one.
+    pub buffer: Limit,
+    /// The link's rate, where it is fixed.
+    pub rate: Option<Rate>,
+    /// Whether the link says what it left unused: [`LinkView::unused`].
+    pub tells_unused: bool,
+}
+
+impl LinkKind {
+    /// The size, at the IP layer, of the packets that its limits are compared in.
+    pub const FULL_PACKET: Bytes = Bytes(1500);
+}
+
+/// Why a queue's settings do not fit a link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Misfit {
+    /// It has to know what the link left unused, and the link does not say.
+    AsksForUnused {
+        /// The option that asks for it, with its value.
+        option: &'static str,
+    },
+    /// A value outside what can happen on the link.
+    OutOfRange {
+        /// The option.
+        option: &'static str,
+        /// Its value, with its unit.
+        value: String,
+        /// What is valid.
+        valid: String,
+    },
+}
+
+impl Misfit {
+    /// A threshold of `option` above `room`, the most that the buffer holds.
+    pub(crate) fn unreachable(option: &'static str, value: impl Display, room: impl Display) -> Self {
+        let valid = format!("up to {room}, which is all that the buffer holds");
+        Misfit::OutOfRange { option, value: value.to_string(), valid }
+    }
+}
+
+/// Whether a queue that knows only RFC 3168 may mark `packet` CE instead of dropping it. Behind ABC's proxy
+/// CE means brake and nothing else, so such a packet is dropped (abc20 section 4.2, last paragraph).
 pub fn may_mark_ce(packet: &impl Packet) -> bool {
     packet.ecn().is_capable() && packet.encoding() != Encoding::AbcProxied
 }

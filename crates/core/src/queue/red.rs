@@ -42,7 +42,9 @@
 //! - D5. Idle time begins when the last packet is taken out to be sent.
 
 use super::fifo::MarkingFifo;
-use super::{Backlog, Dequeued, Dropped, Drops, LinkView, Place, Queue, Reason, may_mark_ce};
+use super::{
+    Backlog, Dequeued, Dropped, Drops, LinkKind, LinkView, Misfit, Place, Queue, Reason, may_mark_ce,
+};
 use crate::packet::Packet;
 use crate::parameters::{OrNone, ParameterError};
 use crate::random::Random;
@@ -91,6 +93,18 @@ fn consistent(config: &Config) -> Result<(), ParameterError> {
         }),
         (Some(0.0), None) => {
             Err(ParameterError::Conflict { reason: "min_th = 0 needs a max_th: three times 0 is 0".into() })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A lower threshold that no queue in the buffer reaches never marks, which is a mistake where both are
+/// given.
+pub(crate) fn fits(config: &Config, link: &LinkKind) -> Result<(), Misfit> {
+    let room = config.limit.unwrap_or(link.buffer).in_packets(LinkKind::FULL_PACKET);
+    match config.min_th {
+        Some(min_th) if min_th > room => {
+            Err(Misfit::unreachable("min_th", min_th, format_args!("{room} packets")))
         }
         _ => Ok(()),
     }

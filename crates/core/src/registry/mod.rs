@@ -18,12 +18,13 @@ use crate::feedback::{self, AckAction, Arrival, Echo, Feedback, Receiver, pass_t
 use crate::packet::{Duplicate, HeaderKind};
 use crate::parameters::{OptionValues, Parameter, ParameterError, Parameters};
 use crate::queue::{self, Backlog, Dequeued, Drops, LinkView, Place, Queue, pass_to_queue};
+pub use crate::queue::{LinkKind, Misfit};
 use crate::sender::Checked;
 pub use crate::table::{
-    Bench, Carries, DEFAULT_CONTROLLER, DEFAULT_QUEUE, Host, Kernel, Needs, Preset, Routers, Traits,
+    Bench, Carries, DEFAULT_CONTROLLER, DEFAULT_QUEUE, Host, Kernel, Needs, Preset, Protocol, Routers, Traits,
 };
-use crate::time::Time;
-use crate::units::{Bytes, Rate};
+use crate::time::{Duration, Time};
+use crate::units::{Bytes, Limit, Rate};
 
 mod custom;
 mod lookup;
@@ -98,7 +99,8 @@ macro_rules! make_controllers {
         $(second_window $heard:literal,)?
         needs { $($need:ident: $value:expr),* $(,)? }
         $(, feedback_options $options:expr)?
-        $(, survives_without_marks $survives:expr)?;
+        $(, survives_without_marks $survives:expr)?
+        $(, delay_threshold $threshold:expr)?;
     )*) => {
         /// Every controller, by name.
         pub const CONTROLLERS: &[Entry] = &[$( Entry {
@@ -188,7 +190,19 @@ macro_rules! make_controllers {
                 }
             }
 
-            /// Returns an instance for a new connection.
+            /// Returns the one-way queueing delay at which it reacts, where its settings say one.
+            pub fn delay_threshold(&self) -> Option<Duration> {
+                match self {
+                    $( ControllerConfig::$Var(config) => {
+                        let threshold: fn(&controller::$mod::Config) -> Option<Duration> =
+                            or!($($threshold,)? else |_| None);
+                        threshold(config)
+                    } )*
+                    ControllerConfig::Custom(config) => config.delay_threshold(),
+                }
+            }
+
+            /// An instance for a new connection.
             pub fn build(&self, connection: &Connection) -> AnyController {
                 match self {
                     $( ControllerConfig::$Var(config) => {
@@ -223,7 +237,8 @@ impl ControllerConfig {
 macro_rules! make_feedbacks {
     ($(
         $Var:ident($mod:ident :: $Ty:ident) = $name:literal, $summary:literal
-        $(, carries $carries:expr)?;
+        $(, carries $carries:expr)?
+        $(, protocol $protocol:expr)?;
     )*) => {
         /// Every feedback, by name.
         pub const FEEDBACKS: &[Entry] = &[$( Entry {
@@ -290,7 +305,15 @@ macro_rules! make_feedbacks {
                 }
             }
 
-            /// Returns an instance for a new connection.
+            /// Returns the protocol with whose other parts it shares constants.
+            pub fn protocol(&self) -> Option<Protocol> {
+                match self {
+                    $( FeedbackConfig::$Var(_) => or!($(Some($protocol),)? else None), )*
+                    FeedbackConfig::Custom(config) => config.protocol(),
+                }
+            }
+
+            /// An instance for a new connection.
             pub fn build(&self, receiver: &Receiver) -> AnyFeedback {
                 match self {
                     $( FeedbackConfig::$Var(config) => {
@@ -308,7 +331,9 @@ macro_rules! make_queues {
         $Var:ident($mod:ident :: $Ty:ident) = $name:literal $(| $alias:literal)*, $summary:literal,
         is { $($trait:ident: $value:expr),* $(,)? }
         $(, encoding $encoding:expr)?
-        $(, tells_flows_apart $apart:expr)?;
+        $(, tells_flows_apart $apart:expr)?
+        $(, fills_up_to $fills:expr)?
+        $(, fits $fits:expr)?;
     )*) => {
         /// Every queue, by name.
         pub const QUEUES: &[Entry] = &[$( Entry {
@@ -395,7 +420,31 @@ macro_rules! make_queues {
                 }
             }
 
-            /// Returns an empty queue.
+            /// Returns up to which limit it fills behind `buffer`, if it drops nothing before it is full.
+            pub fn fills_up_to(&self, buffer: Limit) -> Option<Limit> {
+                match self {
+                    $( QueueConfig::$Var(config) => {
+                        let fills: fn(&queue::$mod::Config, Limit) -> Option<Limit> =
+                            or!($($fills,)? else |_, _| None);
+                        fills(config, buffer)
+                    } )*
+                    QueueConfig::Custom(config) => config.fills_up_to(buffer),
+                }
+            }
+
+            /// Returns an error if its settings do not fit a link of this kind.
+            pub fn fits(&self, link: &LinkKind) -> Result<(), Misfit> {
+                match self {
+                    $( QueueConfig::$Var(config) => {
+                        let fits: fn(&queue::$mod::Config, &LinkKind) -> Result<(), Misfit> =
+                            or!($($fits,)? else |_, _| Ok(()));
+                        fits(config, link)
+                    } )*
+                    QueueConfig::Custom(config) => config.fits(link),
+                }
+            }
+
+            /// An empty queue.
             pub fn build<P: Duplicate>(&self, place: &Place) -> AnyQueue<P> {
                 match self {
                     $( QueueConfig::$Var(config) => AnyQueue::$Var(queue::$mod::$Ty::new(config, place)), )*

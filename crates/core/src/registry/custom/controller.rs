@@ -8,6 +8,7 @@ use crate::controller::{Connection, Controller};
 use crate::registry::{
     AnyController, BuildError, ControllerConfig, FeedbackConfig, Needs, Options, Registry,
 };
+use crate::time::Duration;
 
 /// A controller that a program adds to a [`Registry`].
 pub trait CustomController: Algorithm + Controller + Clone + Debug + Send + Sync + 'static {
@@ -26,6 +27,11 @@ pub trait CustomController: Algorithm + Controller + Clone + Debug + Send + Sync
     /// Returns `true` if it still answers congestion where the path clears the ECN field.
     fn survives_without_marks(_config: &Self::Config) -> bool {
         true
+    }
+
+    /// Returns the one-way queueing delay at which it reacts, where its settings say one.
+    fn delay_threshold(_config: &Self::Config) -> Option<Duration> {
+        None
     }
 }
 
@@ -46,6 +52,7 @@ trait ControllerSettings: Settings {
     fn needs(&self) -> Needs;
     fn feedback_options(&self) -> Options<'static>;
     fn survives_without_marks(&self) -> bool;
+    fn delay_threshold(&self) -> Option<Duration>;
     fn build(&self, connection: &Connection) -> Box<dyn DynController>;
 }
 
@@ -61,6 +68,9 @@ impl<C: CustomController> ControllerSettings for Of<C> {
     }
     fn survives_without_marks(&self) -> bool {
         C::survives_without_marks(&self.0)
+    }
+    fn delay_threshold(&self) -> Option<Duration> {
+        C::delay_threshold(&self.0)
     }
     fn build(&self, connection: &Connection) -> Box<dyn DynController> {
         Box::new(C::build(&self.0, connection))
@@ -99,6 +109,10 @@ impl CustomControllerConfig {
 
     pub(in crate::registry) fn survives_without_marks(&self) -> bool {
         self.settings.survives_without_marks()
+    }
+
+    pub(in crate::registry) fn delay_threshold(&self) -> Option<Duration> {
+        self.settings.delay_threshold()
     }
 
     pub(in crate::registry) fn feedback(&self) -> FeedbackConfig {

@@ -6,7 +6,7 @@ use core::marker::PhantomData;
 
 use super::{Algorithm, Of, Settings, clone_by_box, configure, settings_in_a_box};
 use crate::packet::{BoxedPacket, Duplicate};
-use crate::path::elements::{AnyElement, ElementConfig, Order};
+use crate::path::elements::{AnyElement, ElementConfig, Order, Role};
 use crate::path::{Departed, Output, PathElement, Site};
 use crate::queue::Dropped;
 use crate::registry::{BuildError, Options, Registry};
@@ -23,6 +23,11 @@ pub trait CustomElement:
     /// Returns which packets leave it in the order in which they entered it.
     fn order(_config: &Self::Config) -> Order {
         Order::Kept
+    }
+
+    /// Returns what it is to a path as a whole.
+    fn role(_config: &Self::Config) -> Role {
+        Role::Plain
     }
 }
 
@@ -101,6 +106,7 @@ impl<P: Duplicate, E: PathElement<BoxedPacket> + ?Sized> PathElement<P> for Boxe
 trait ElementSettings: Settings {
     fn clone_boxed(&self) -> Box<dyn ElementSettings>;
     fn order(&self) -> Order;
+    fn role(&self) -> Role;
     fn build(&self, site: Site) -> Box<dyn DynElement>;
 }
 
@@ -110,6 +116,9 @@ impl<E: CustomElement> ElementSettings for Of<E> {
     }
     fn order(&self) -> Order {
         E::order(&self.0)
+    }
+    fn role(&self) -> Role {
+        E::role(&self.0)
     }
     fn build(&self, site: Site) -> Box<dyn DynElement> {
         Box::new(E::build(&self.0, site))
@@ -137,6 +146,10 @@ impl CustomElementConfig {
 
     pub(crate) fn order(&self) -> Order {
         self.settings.order()
+    }
+
+    pub(crate) fn role(&self) -> Role {
+        self.settings.role()
     }
 
     pub(crate) fn build<P: Duplicate>(&self, site: Site) -> AnyElement<P> {

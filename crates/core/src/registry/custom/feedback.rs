@@ -5,11 +5,14 @@ use core::fmt::Debug;
 
 use super::{Algorithm, Of, Settings, clone_by_box, configure, settings_in_a_box};
 use crate::feedback::{Feedback, Receiver};
-use crate::registry::{AnyFeedback, BuildError, Carries, FeedbackConfig, Options, Registry};
+use crate::registry::{AnyFeedback, BuildError, Carries, FeedbackConfig, Options, Protocol, Registry};
 
 /// A feedback that a program adds to a [`Registry`].
 pub trait CustomFeedback: Algorithm + Feedback + Clone + Debug + Send + Sync + 'static {
-    /// Returns an instance for a new connection.
+    /// The protocol with whose other parts it shares constants.
+    const PROTOCOL: Option<Protocol> = None;
+
+    /// An instance for a new connection.
     fn build(config: &Self::Config, receiver: &Receiver) -> Self;
 
     /// Returns what its ACKs carry besides acknowledgements and counts of marks.
@@ -33,6 +36,7 @@ impl<F: Feedback + Clone + Debug + Send + Sync + 'static> DynFeedback for F {
 trait FeedbackSettings: Settings {
     fn clone_boxed(&self) -> Box<dyn FeedbackSettings>;
     fn carries(&self) -> Carries;
+    fn protocol(&self) -> Option<Protocol>;
     fn build(&self, receiver: &Receiver) -> Box<dyn DynFeedback>;
 }
 
@@ -42,6 +46,9 @@ impl<F: CustomFeedback> FeedbackSettings for Of<F> {
     }
     fn carries(&self) -> Carries {
         F::carries(&self.0)
+    }
+    fn protocol(&self) -> Option<Protocol> {
+        F::PROTOCOL
     }
     fn build(&self, receiver: &Receiver) -> Box<dyn DynFeedback> {
         Box::new(F::build(&self.0, receiver))
@@ -69,6 +76,10 @@ impl CustomFeedbackConfig {
 
     pub(in crate::registry) fn carries(&self) -> Carries {
         self.settings.carries()
+    }
+
+    pub(in crate::registry) fn protocol(&self) -> Option<Protocol> {
+        self.settings.protocol()
     }
 
     pub(in crate::registry) fn build(&self, receiver: &Receiver) -> AnyFeedback {

@@ -8,9 +8,10 @@ use core::marker::PhantomData;
 use super::{Algorithm, Of, Settings, clone_by_box, configure, settings_in_a_box};
 use crate::ecn::Encoding;
 use crate::packet::{BoxedPacket, Duplicate};
-use crate::queue::{Backlog, Dequeued, Dropped, Drops, LinkView, Place, Queue};
+use crate::queue::{Backlog, Dequeued, Dropped, Drops, LinkKind, LinkView, Misfit, Place, Queue};
 use crate::registry::{AnyQueue, BuildError, Options, QueueConfig, Registry, Traits};
 use crate::time::Time;
+use crate::units::Limit;
 
 /// A queue that a program adds to a [`Registry`]. It may be generic over the packet, as the built-in ones
 /// are; what is added is the queue of [`BoxedPacket`]s.
@@ -30,6 +31,16 @@ pub trait CustomQueue: Algorithm + Queue<BoxedPacket> + Clone + Debug + Send + S
     /// Returns `true` if it serves flows of its own encoding and others in different ways, by flow.
     fn tells_flows_apart(_config: &Self::Config) -> bool {
         false
+    }
+
+    /// Returns up to which limit it fills behind `buffer`, if it drops nothing before it is full.
+    fn fills_up_to(_config: &Self::Config, _buffer: Limit) -> Option<Limit> {
+        None
+    }
+
+    /// Returns an error if its settings do not fit a link of this kind.
+    fn fits(_config: &Self::Config, _link: &LinkKind) -> Result<(), Misfit> {
+        Ok(())
     }
 }
 
@@ -171,6 +182,8 @@ trait QueueSettings: Settings {
     fn traits(&self) -> Traits;
     fn own_encoding(&self) -> Option<Encoding>;
     fn tells_flows_apart(&self) -> bool;
+    fn fills_up_to(&self, buffer: Limit) -> Option<Limit>;
+    fn fits(&self, link: &LinkKind) -> Result<(), Misfit>;
     fn build(&self, place: &Place) -> Box<dyn DynQueue>;
 }
 
@@ -186,6 +199,12 @@ impl<Q: CustomQueue> QueueSettings for Of<Q> {
     }
     fn tells_flows_apart(&self) -> bool {
         Q::tells_flows_apart(&self.0)
+    }
+    fn fills_up_to(&self, buffer: Limit) -> Option<Limit> {
+        Q::fills_up_to(&self.0, buffer)
+    }
+    fn fits(&self, link: &LinkKind) -> Result<(), Misfit> {
+        Q::fits(&self.0, link)
     }
     fn build(&self, place: &Place) -> Box<dyn DynQueue> {
         Box::new(Q::build(&self.0, place))
@@ -226,7 +245,15 @@ impl CustomQueueConfig {
         self.settings.tells_flows_apart()
     }
 
-    /// Returns the queue that takes its place, with the same options, where flows pass that do not speak its
+    pub(in crate::registry) fn fills_up_to(&self, buffer: Limit) -> Option<Limit> {
+        self.settings.fills_up_to(buffer)
+    }
+
+    pub(in crate::registry) fn fits(&self, link: &LinkKind) -> Result<(), Misfit> {
+        self.settings.fits(link)
+    }
+
+    /// The queue that takes its place, with the same options, where flows pass that do not speak its
     /// encoding.
     pub fn beside_others(&self) -> Option<&QueueConfig> {
         self.beside_others.as_deref()
