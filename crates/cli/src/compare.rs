@@ -8,7 +8,6 @@ use brakelight_scenario::trace::names::Names;
 
 use crate::arguments::{self, Format};
 use crate::failure::Failure;
-use crate::folder::Folder;
 use crate::origin;
 use crate::output;
 use crate::progress::Bar;
@@ -20,7 +19,7 @@ pub fn execute(registry: &Registry, arguments: &arguments::Compare) -> Result<()
     if !arguments.force {
         plan.check_cost()?;
     }
-    let folder = arguments.out.as_deref().map(Folder::create).transpose()?;
+    let folder = arguments.out.as_deref().map(output::folder).transpose()?;
     let table = plan.run(&Simulator, &Bar::default())?;
     let origin = origin::origin(arguments.seed);
     if let Some(folder) = folder {

@@ -8,7 +8,7 @@ use clap_complete::Shell;
 
 use crate::command_line::Cli;
 use crate::failure::Failure;
-use crate::folder::Folder;
+use crate::output;
 use crate::text;
 
 /// Arguments of `completions`.
@@ -34,7 +34,7 @@ pub fn completions(arguments: &Completions) -> Result<(), Failure> {
 
 /// Writes a manual page for the command and one for each of its commands.
 pub fn man(arguments: &Man) -> Result<(), Failure> {
-    let folder = Folder::create(&arguments.folder)?;
+    let folder = output::folder(&arguments.folder)?;
     for page in pages()? {
         folder.write(&page.file, page.contents)?;
     }

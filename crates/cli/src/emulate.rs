@@ -14,11 +14,12 @@ use brakelight_emulator::device::TunSettings;
 use brakelight_emulator::doctor::{self, State};
 use brakelight_emulator::emulation::{self, Setup};
 use brakelight_emulator::forward::ForwardSettings;
-use brakelight_emulator::invoker::AsInvoker;
 use brakelight_emulator::measure;
 use brakelight_emulator::meter::Live;
 use brakelight_emulator::outcome::Directions;
 use brakelight_emulator::spec::{Bottleneck, DirectionSpec};
+use brakelight_files::folder::Folder;
+use brakelight_files::system::AsInvoker;
 use brakelight_lab::jobs::JobOutcome;
 use brakelight_lab::output::Logs;
 use brakelight_lab::run;
@@ -31,7 +32,6 @@ use clap::Args;
 
 use crate::arguments::{delay, positive_buffer, probability, seed};
 use crate::failure::Failure;
-use crate::folder::Folder;
 use crate::{emulated, origin, output, text};
 use display::Display;
 
@@ -103,7 +103,7 @@ pub fn execute(registry: &Registry, arguments: &Arguments) -> Result<(), Failure
         return examine();
     }
     let setup = setup(registry, arguments)?;
-    let folder = arguments.log.as_deref().map(Folder::create).transpose();
+    let folder = arguments.log.as_deref().map(output::folder).transpose();
     let folder = folder.map_err(|failure| Failure::input(failure.message.replacen("--out", "--log", 1)))?;
     let live = [Arc::new(Live::default()), Arc::new(Live::default())];
     let name = name(&arguments.command[0]);

@@ -5,6 +5,8 @@ use brakelight_emulator::emulation::EmulationError;
 use brakelight_emulator::outcome::Directions;
 use brakelight_emulator::spec::DirectionSpec;
 use brakelight_emulator::workload::{Hosts, RunError, Workload};
+use brakelight_files::folder::Folder;
+use brakelight_files::scratch::Scratch;
 use brakelight_lab::jobs::JobOutcome;
 use brakelight_lab::series::file_name;
 use brakelight_scenario::measure::describe_service;
@@ -15,8 +17,6 @@ use brakelight_sim::Traces;
 
 use crate::arguments::HostName;
 use crate::failure::Failure;
-use crate::folder::Folder;
-use crate::scratch::Scratch;
 use crate::{quinn_hosts, text};
 
 /// Returns who the hosts are, by what was asked for: kernel TCP, or QUIC by this very program

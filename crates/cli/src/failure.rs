@@ -58,6 +58,19 @@ impl From<InputError> for Failure {
     }
 }
 
+impl From<brakelight_files::Error> for Failure {
+    /// In the words of the command line.
+    fn from(error: brakelight_files::Error) -> Self {
+        match &error {
+            brakelight_files::Error::Folder { error: cause, .. }
+            | brakelight_files::Error::File { error: cause, .. } => {
+                Failure::output(cause, format!("--out {error}"))
+            }
+            _ => Failure::run(error),
+        }
+    }
+}
+
 impl From<Error> for Failure {
     /// In the words of the command line.
     fn from(error: Error) -> Self {

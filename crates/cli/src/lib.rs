@@ -8,11 +8,9 @@
 //! | [`distribution`] | what packages install beside the command: completions and manual pages |
 //! | [`host`], [`emulated`], [`quinn_hosts`] | who the hosts are; scenarios on the emulator; the process there that has the QUIC flows |
 //! | [`mod@text`] | standard output and standard error |
-//! | [`output`], [`folder`], [`mod@file`] | the files of `--out`: all of them, or none |
-//! | [`system`] | what writing files needs of the operating system |
+//! | [`output`] | what `--out` names: all of it, or nothing |
 //! | `linux_only` | on other systems than Linux: stand-ins for the commands that need it |
-//! | [`scratch`] | folders for what is needed only while a command runs |
-//! | [`origin`], [`progress`], [`failure`] | where results come from, how far the work is, how it ends |
+//! | [`origin`], [`progress`], [`interrupt`], [`failure`] | where results come from, how far the work is, how it ends |
 #![forbid(unsafe_code)]
 
 pub mod arguments;
@@ -25,9 +23,8 @@ pub mod emulate;
 #[cfg(target_os = "linux")]
 pub mod emulated;
 pub mod failure;
-pub mod file;
-pub mod folder;
 pub mod host;
+pub mod interrupt;
 #[cfg(any(test, not(target_os = "linux")))]
 pub mod linux_only;
 pub mod list;
@@ -45,10 +42,8 @@ pub mod reproduce;
 pub mod router;
 pub mod run;
 pub mod schema;
-pub mod scratch;
 pub mod stability;
 pub mod sweep;
-pub mod system;
 #[cfg(target_os = "linux")]
 pub mod tcp;
 pub mod text;
@@ -57,9 +52,10 @@ pub mod trace;
 use std::process::ExitCode;
 
 use brakelight_core::registry::Registry;
+use brakelight_files::folder;
+use brakelight_files::system::AsInvoker;
 use command_line::Command;
 use failure::Failure;
-use system::AsInvoker;
 
 /// Returns the whole command, with the algorithms of `registry`: a program that adds its own to the standard
 /// ones has them in every command that takes a name.
@@ -101,7 +97,7 @@ pub fn execute(registry: &Registry) -> Result<(), Failure> {
     }
     // Its processes must be started before there is a thread, and interrupts are its command's to answer.
     if !emulates {
-        folder::clean_up_on_interrupt();
+        interrupt::clean_up_on_interrupt();
     }
     // What users name is read with the rights of whoever called sudo. These commands need no others; the rest
     // ask for them where they read.

@@ -100,7 +100,7 @@ mod kernel {
     use super::Attach;
     use crate::arguments::DocumentFormat;
     use crate::failure::Failure;
-    use crate::folder;
+    use crate::interrupt;
     use crate::tcp::kernel::failure;
     use crate::text::{self, number};
 
@@ -144,7 +144,7 @@ mod kernel {
         // Its end takes everything out of the kernel; an interrupt must get there too.
         let shared = Arc::new(Mutex::new(Some(router)));
         let at_interrupt = Arc::clone(&shared);
-        folder::at_interrupt(move || {
+        interrupt::at_interrupt(move || {
             drop(at_interrupt.lock().unwrap_or_else(PoisonError::into_inner).take())
         });
         let result = report(arguments, &shared);

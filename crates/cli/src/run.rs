@@ -1,6 +1,8 @@
 //! `run`: one scenario file.
 
 use brakelight_core::registry::Registry;
+use brakelight_files::folder::Folder;
+use brakelight_files::system::AsInvoker;
 use brakelight_lab::output::Logs;
 use brakelight_lab::series::SeriesFormat;
 use brakelight_lab::{Runner, Simulator, Table, input, jobs, run};
@@ -10,12 +12,10 @@ use brakelight_sim::Traces;
 
 use crate::arguments::{self, Arena, Format};
 use crate::failure::Failure;
-use crate::folder::Folder;
 use crate::host;
 use crate::origin;
 use crate::output;
 use crate::progress::Bar;
-use crate::system::AsInvoker;
 use crate::text;
 
 /// Runs the command.
@@ -44,7 +44,7 @@ pub fn execute(registry: &Registry, arguments: &arguments::Run) -> Result<(), Fa
             if !arguments.force {
                 jobs::check_cost_of(&scenario.name, &scenario, &traces)?;
             }
-            let folder = arguments.out.as_deref().map(Folder::create).transpose()?;
+            let folder = arguments.out.as_deref().map(output::folder).transpose()?;
             (folder, run::run(&scenario, &traces, arguments.runs, runner, &Bar::default())?)
         }
         Arena::Emulator => {
@@ -82,7 +82,7 @@ fn on_emulator(
         error
     })?;
     emulated::check_hosts(&hosts)?;
-    let folder = arguments.out.as_deref().map(Folder::create).transpose()?;
+    let folder = arguments.out.as_deref().map(output::folder).transpose()?;
     let result = emulated::scenario(scenario, traces, &hosts, arguments.runs, folder.as_ref(), command)?;
     Ok((folder, run::table(scenario, arguments.runs, vec![result])))
 }

@@ -11,8 +11,8 @@ use clap::Args;
 
 use crate::arguments::{DocumentFormat, human, positive_rate, positive_time, seed};
 use crate::failure::Failure;
-use crate::folder::Folder;
 use crate::origin;
+use crate::output;
 use crate::progress::Bar;
 use crate::text;
 
@@ -53,7 +53,7 @@ pub struct Arguments {
 
 /// Runs the command.
 pub fn execute(arguments: &Arguments) -> Result<(), Failure> {
-    let folder = arguments.out.as_deref().map(Folder::create).transpose()?;
+    let folder = arguments.out.as_deref().map(output::folder).transpose()?;
     let setting = Setting {
         rate: arguments.rate,
         rtt: arguments.rtt,

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::arguments::{self, Convert, ConvertFrom, ConvertTo, Format, Show, Synth};
 use crate::failure::Failure;
-use crate::file;
+use crate::output;
 use crate::text;
 
 /// Runs the command.
@@ -70,6 +70,6 @@ fn convert(arguments: &Convert) -> Result<(), Failure> {
 fn write(text: &str, out: Option<&Path>) -> Result<(), Failure> {
     match out {
         None => text::print(text),
-        Some(path) => file::write(path, text),
+        Some(path) => output::file(path, text),
     }
 }

@@ -9,6 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use brakelight_files::account::Account;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
@@ -16,7 +17,6 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
 
-use crate::account::Account;
 use crate::address::Addresses;
 use crate::channel::{Channel, Order, Program, Report};
 use crate::namespace::error::{Doing, NamespaceError};

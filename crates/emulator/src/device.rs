@@ -13,6 +13,7 @@ use std::mem;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
+use brakelight_files::process::never_returns;
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
 use nix::sched::{CloneFlags, setns};
@@ -22,7 +23,6 @@ use nix::sys::uio::{readv, writev};
 use nix::sys::wait::waitpid;
 use nix::unistd::{self, ForkResult, fork};
 
-use crate::process::never_returns;
 use crate::segment::HEAD;
 
 /// Settings of a TUN device.

@@ -5,6 +5,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use brakelight_files::process::never_returns;
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Gid, Uid, fork};
@@ -14,7 +15,6 @@ use crate::command::exists;
 use crate::namespace::plan::privileged;
 use crate::nat::Table;
 use crate::netlink::Netlink;
-use crate::process::never_returns;
 use crate::sysctl::get;
 use crate::workload;
 

@@ -24,12 +24,9 @@
 //! | [`command`] | programs on both sides: their start, their end, signals |
 //! | [`namespace`], [`address`] | the namespaces, devices and addresses of both sides |
 //! | [`channel`] | what the first process of the namespaces is told, and what it reports |
-//! | [`hold`] | marks of what is being made |
-//! | [`account`], [`invoker`] | the user who called sudo; files on behalf of that user |
-//! | `process`, `sysctl` | child processes; settings of a network namespace |
-//! | `nat`, [`supervisor`] | the way to the real network; how things are undone when the emulator is killed |
+//! | `sysctl` | settings of a network namespace |
+//! | `nat`, `supervisor` | the way to the real network; how things are undone when the emulator is killed |
 
-pub mod account;
 pub mod address;
 pub mod channel;
 pub mod clock;
@@ -38,9 +35,7 @@ pub mod device;
 pub mod doctor;
 pub mod emulation;
 pub mod forward;
-pub mod hold;
 pub mod inherited;
-pub mod invoker;
 pub mod log;
 pub mod measure;
 pub mod meter;
@@ -49,11 +44,10 @@ mod nat;
 mod netlink;
 pub mod outcome;
 pub mod packet;
-mod process;
 pub mod segment;
 pub mod slots;
 pub mod spec;
-pub mod supervisor;
+mod supervisor;
 mod sysctl;
 pub mod tuple;
 mod veth;

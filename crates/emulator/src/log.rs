@@ -15,13 +15,13 @@ use std::thread;
 use brakelight_core::path::elements::AnyElement;
 use brakelight_core::time::Time;
 use brakelight_core::units::Bytes;
+use brakelight_files::invoker::AsInvoker;
 use brakelight_scenario::link_log;
 use brakelight_scenario::measure::describe_service;
 use brakelight_scenario::measure::opportunities::Opportunities;
 use brakelight_scenario::outcome::LinkEvent;
 use brakelight_scenario::scenario::LinkSpec;
 
-use crate::invoker::AsInvoker;
 use crate::packet::IpPacket;
 
 /// Events in a block: 128 KiB.

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use brakelight_core::registry::DEFAULT_QUEUE;
+use brakelight_files::scratch::Scratch;
 use brakelight_sim::bench::Row;
 
 use crate::failure::Failure;
-use crate::scratch::Scratch;
 
 /// The rows that ns-3 runs too.
 pub const ROWS: &[&str] = &["S1", "S2"];

@@ -3,9 +3,8 @@
 
 use std::io;
 
+use brakelight_files::account::Account;
 use nix::unistd::{Uid, setgroups, setresgid, setresuid};
-
-use crate::account::Account;
 
 /// Capabilities that programs keep in their own user namespace, by number (capabilities(7)): binding low
 /// ports, changing their networks, raw sockets, and creating namespaces, which a nested emulator needs. With

@@ -8,6 +8,8 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use brakelight_files::account::Account;
+use brakelight_files::process::die_with;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sched::{CloneFlags, setns};
@@ -21,10 +23,8 @@ use super::capability;
 use super::error::short;
 use super::listening::Listening;
 use super::plan::Plan;
-use crate::account::Account;
 use crate::channel::{Channel, Order, Program, Report, Side};
 use crate::inherited;
-use crate::process::die_with;
 
 /// How often a server that does not listen yet is checked.
 const LOOK_EVERY: Duration = Duration::from_millis(2);

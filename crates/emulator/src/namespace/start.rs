@@ -2,6 +2,7 @@
 
 use std::os::fd::{AsFd, AsRawFd};
 
+use brakelight_files::process::{close_all_but, die_with, never_returns};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::signal::{SigSet, SigmaskHow, sigprocmask};
 use nix::sys::wait::waitpid;
@@ -11,7 +12,6 @@ use super::error::{Doing, NamespaceError, short};
 use super::init;
 use super::plan::Plan;
 use crate::channel::{Channel, Report};
-use crate::process::{close_all_but, die_with, never_returns};
 use crate::sysctl::write;
 
 /// Starts the owner: the process that makes the namespaces and starts their first process, whose reports come

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use brakelight_files::invoker::AsInvoker;
 use brakelight_scenario::outcome::Outcome;
 use brakelight_scenario::scenario::Scenario;
 
@@ -11,7 +12,6 @@ use crate::command::Setting;
 use crate::device::TunSettings;
 use crate::emulation::{self, EmulationError, Setup};
 use crate::forward;
-use crate::invoker::AsInvoker;
 use crate::log::LogError;
 use crate::measure::{self, MeasureSettings};
 use crate::outcome::Directions;

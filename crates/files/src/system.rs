@@ -1,17 +1,16 @@
 //! What writing files needs of the operating system: acting as the user who called sudo, the mark of a file that
-//! is being written, the process that cleans up after a kill, and a folder that nobody else may enter. On Linux
-//! these are the emulator's. Elsewhere nothing acts as another user or cleans up after a kill: what a killed run
-//! wrote stays.
+//! is being written, the process that cleans up after a kill, and a folder that nobody else may enter. On other
+//! systems than Linux nothing acts as another user or cleans up after a kill: what a killed run wrote stays.
 
 use std::fs::DirBuilder;
 use std::io;
 use std::path::Path;
 
 #[cfg(target_os = "linux")]
-pub use brakelight_emulator::{
+pub use crate::{
     hold::{Hold, is_abandoned},
     invoker::AsInvoker,
-    supervisor::{Janitor, remove},
+    janitor::{Janitor, remove},
 };
 
 #[cfg(not(target_os = "linux"))]

@@ -1,4 +1,4 @@
-//! Functions for the emulator's child processes: how they end, and which descriptors they keep.
+//! Functions for child processes: how they end, and which descriptors they keep.
 
 use std::os::fd::RawFd;
 
@@ -21,7 +21,7 @@ fn leave(code: i32) -> ! {
 
 /// Runs `work` in a child process, then exits with its result; with 101 if it panics. Where a panic aborts,
 /// it ends this process by itself. Either way nothing unwinds into the copy of the caller's stack.
-pub(crate) fn never_returns(work: impl FnOnce() -> i32) -> ! {
+pub fn never_returns(work: impl FnOnce() -> i32) -> ! {
     let unwinding = Leave;
     let code = work();
     std::mem::forget(unwinding);
@@ -30,14 +30,14 @@ pub(crate) fn never_returns(work: impl FnOnce() -> i32) -> ! {
 
 /// Has the kernel kill this process when its parent dies. Returns `false` if `parent` is dead already, or if
 /// the kernel refuses.
-pub(crate) fn die_with(parent: Option<Pid>) -> bool {
+pub fn die_with(parent: Option<Pid>) -> bool {
     let set = nix::sys::prctl::set_pdeathsig(Signal::SIGKILL);
     set.is_ok() && parent.is_none_or(|parent| getppid() == parent)
 }
 
 /// Closes every descriptor from 3 upwards that is not in `kept`: a child must not keep open a pipe or socket
 /// whose end others wait for.
-pub(crate) fn close_all_but(kept: &[RawFd]) {
+pub fn close_all_but(kept: &[RawFd]) {
     let mut kept: Vec<RawFd> = kept.to_vec();
     kept.sort_unstable();
     let mut from = 3;

@@ -1,4 +1,4 @@
-//! The folder that `--out` names. Files are written beside it and moved into place once all of them are
+//! An output folder. Files are written beside it and moved into place once all of them are
 //! complete; a run that fails or is interrupted leaves nothing behind.
 
 use std::fs::{self, OpenOptions};
@@ -7,9 +7,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use crate::failure::Failure;
+use crate::error::Error;
 use crate::system::{self, AsInvoker, Hold, Janitor};
-use crate::text;
 
 /// What an interrupt has to clean up.
 static IN_THE_MAKING: Mutex<Option<Making>> = Mutex::new(None);
@@ -45,9 +44,10 @@ pub struct Folder {
 
 impl Folder {
     /// Makes sure that `target` can be written, before any work is done for it.
-    pub fn create(target: &Path) -> Result<Self, Failure> {
+    /// `on_removed` is told what runs that were killed had left there, which is removed.
+    pub fn create(target: &Path, on_removed: &mut dyn FnMut(&Path)) -> Result<Self, Error> {
         let _user = AsInvoker::begin();
-        let refuse = |error: io::Error| refuse(target, &error);
+        let refuse = |error: io::Error| refuse(target, error);
         if target.exists() && !target.is_dir() {
             return Err(refuse(io::Error::other("it is a file, not a folder")));
         }
@@ -62,7 +62,7 @@ impl Folder {
         let place = if absolute.is_dir() { &absolute } else { &parent };
         // The run that was killed may have found no folder there, and another have made one since.
         for place in [&parent, &absolute] {
-            clear_abandoned(place, &name);
+            clear_abandoned(place, &name, on_removed);
         }
         let staging = place.join(partial(&name));
         let contents = staging.join("contents");
@@ -80,24 +80,24 @@ impl Folder {
     }
 
     /// Writes a file; `name` may hold folders of its own.
-    pub fn write(&self, name: &str, contents: impl AsRef<[u8]>) -> Result<(), Failure> {
+    pub fn write(&self, name: &str, contents: impl AsRef<[u8]>) -> Result<(), Error> {
         let path = self.path(name)?;
         let _user = AsInvoker::begin();
-        fs::write(path, contents).map_err(|error| refuse(&self.target, &error))
+        fs::write(path, contents).map_err(|error| refuse(&self.target, error))
     }
 
     /// Returns where to write a file of that name.
-    pub fn path(&self, name: &str) -> Result<PathBuf, Failure> {
+    pub fn path(&self, name: &str) -> Result<PathBuf, Error> {
         let _user = AsInvoker::begin();
         let path = self.contents.join(name);
         if let Some(parent) = path.parent() {
-            fs::create_dir_all(parent).map_err(|error| refuse(&self.target, &error))?;
+            fs::create_dir_all(parent).map_err(|error| refuse(&self.target, error))?;
         }
         Ok(path)
     }
 
     /// Moves everything into place and says where that is.
-    pub fn keep(mut self) -> Result<PathBuf, Failure> {
+    pub fn keep(mut self) -> Result<PathBuf, Error> {
         let _user = AsInvoker::begin();
         let moved = sync(&self.contents).and_then(|()| {
             if self.target.is_dir() {
@@ -109,7 +109,7 @@ impl Folder {
         });
         moved
             .and_then(|()| fs::remove_dir_all(&self.staging))
-            .map_err(|error| refuse(&self.target, &error))?;
+            .map_err(|error| refuse(&self.target, error))?;
         self.kept = true;
         self.hold = None;
         *lock() = None;
@@ -133,8 +133,8 @@ pub(crate) fn partial(name: &str) -> String {
     format!(".{name}.{:016x}{:016x}.partial", number(), number())
 }
 
-/// Removes what runs that were killed left in `place` on their way to a target called `name`, and says so.
-pub(crate) fn clear_abandoned(place: &Path, name: &str) {
+/// Removes what runs that were killed left in `place` on their way to a target called `name`; `on_removed` is told each path.
+pub(crate) fn clear_abandoned(place: &Path, name: &str, on_removed: &mut dyn FnMut(&Path)) {
     let (start, end) = (format!(".{name}."), ".partial");
     for entry in fs::read_dir(place).into_iter().flatten().flatten() {
         let file = entry.file_name();
@@ -149,10 +149,7 @@ pub(crate) fn clear_abandoned(place: &Path, name: &str) {
         }
         let removed = fs::remove_dir_all(entry.path()).or_else(|_| fs::remove_file(entry.path()));
         if removed.is_ok() {
-            text::say(&format!(
-                "note: removed {}, which a run that was killed had left",
-                entry.path().display()
-            ));
+            on_removed(&entry.path());
         }
     }
 }
@@ -202,28 +199,6 @@ pub fn clean_up() {
         None => return,
     }
     nothing_in_the_making();
-}
-
-/// What else an interrupt has to take down.
-static AT_INTERRUPT: Mutex<Option<Box<dyn FnOnce() + Send>>> = Mutex::new(None);
-
-/// Replaces the action of the interrupt handler: `act` runs before the process exits.
-pub fn at_interrupt(act: impl FnOnce() + Send + 'static) {
-    *AT_INTERRUPT.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(Box::new(act));
-}
-
-/// Installs the interrupt handler, which removes unfinished output and runs the action of [`at_interrupt`].
-pub fn clean_up_on_interrupt() {
-    // A second handler would be refused; there is none.
-    let _ = ctrlc::set_handler(|| {
-        clean_up();
-        let act = AT_INTERRUPT.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
-        if let Some(act) = act {
-            act();
-        }
-        // 128 + SIGINT, as shells count.
-        std::process::exit(130);
-    });
 }
 
 fn lock() -> std::sync::MutexGuard<'static, Option<Making>> {
@@ -282,10 +257,8 @@ fn move_into(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn refuse(target: &Path, error: &io::Error) -> Failure {
-    let shown = target.display();
-    let hint = "give a folder that exists or can be made";
-    Failure::output(error, format!("--out `{shown}` cannot be written: {error}; {hint}"))
+fn refuse(target: &Path, error: io::Error) -> Error {
+    Error::Folder { target: target.to_path_buf(), error }
 }
 
 #[cfg(all(test, unix))]
@@ -293,7 +266,9 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
-    use crate::file;
+    use crate::file::Destination;
+
+    fn nothing(_: &Path) {}
 
     /// One test, because the folder in the making is one per process.
     #[test]
@@ -311,13 +286,13 @@ mod tests {
 
         // Given up: nothing remains, not even the folders above.
         let target = scratch.join("a/b/c");
-        let folder = Folder::create(&target).unwrap();
+        let folder = Folder::create(&target, &mut nothing).unwrap();
         folder.write("report.html", "half").unwrap();
         drop(folder);
         assert_eq!(names(&scratch), [] as [&str; 0]);
 
         // Kept: the files and nothing else.
-        let folder = Folder::create(&target).unwrap();
+        let folder = Folder::create(&target, &mut nothing).unwrap();
         folder.write("report.html", "one").unwrap();
         folder.write("series/x.csv", "1").unwrap();
         folder.keep().unwrap();
@@ -325,7 +300,7 @@ mod tests {
 
         // Into a folder that exists: what else is there stays.
         fs::write(target.join("mine.txt"), "mine").unwrap();
-        let folder = Folder::create(&target).unwrap();
+        let folder = Folder::create(&target, &mut nothing).unwrap();
         folder.write("report.html", "two").unwrap();
         folder.write("series/y.csv", "2").unwrap();
         folder.keep().unwrap();
@@ -334,21 +309,25 @@ mod tests {
         assert_eq!(fs::read_to_string(target.join("report.html")).unwrap(), "two");
 
         // Given up again: what was there stays.
-        let folder = Folder::create(&target).unwrap();
+        let folder = Folder::create(&target, &mut nothing).unwrap();
         folder.write("report.html", "half").unwrap();
         drop(folder);
         assert_eq!(names(&target), ["mine.txt", "report.html", "series"]);
         assert_eq!(fs::read_to_string(target.join("report.html")).unwrap(), "two");
 
         // One file, the same way.
-        file::write(&scratch.join("one.trace"), "1\n").unwrap();
+        let write = |path: &Path| match Destination::at(path)? {
+            Destination::File(file) => file.write("1\n", &mut nothing),
+            Destination::StandardOutput => unreachable!("{} is a file", path.display()),
+        };
+        write(&scratch.join("one.trace")).unwrap();
         assert_eq!(names(&scratch), ["a", "one.trace"]);
-        assert_eq!(file::write(&scratch.join("nowhere/one.trace"), "1\n").unwrap_err().code, 2);
-        assert_eq!(file::write(&scratch.join("a"), "1\n").unwrap_err().code, 2);
+        assert!(write(&scratch.join("nowhere/one.trace")).is_err());
+        assert!(write(&scratch.join("a")).is_err());
         assert_eq!(names(&scratch), ["a", "one.trace"]);
 
         // As any folder is made, and of a name that is another each time.
-        let (first, second) = (Folder::create(&scratch.join("x")).unwrap(), partial("x"));
+        let (first, second) = (Folder::create(&scratch.join("x"), &mut nothing).unwrap(), partial("x"));
         let staging = first.staging.clone();
         assert_eq!(staging.metadata().unwrap().permissions().mode() & 0o777, 0o700);
         assert_ne!(staging.file_name().unwrap(), second.as_str());
@@ -358,9 +337,8 @@ mod tests {
         assert_eq!(mode(&place), mode(&scratch.join("usual")));
 
         // A file in the way.
-        let failure = Folder::create(&target.join("mine.txt/below")).unwrap_err();
-        assert_eq!(failure.code, 2);
-        assert!(failure.message.contains("mine.txt/below` cannot be written"), "{failure}");
+        let failure = Folder::create(&target.join("mine.txt/below"), &mut nothing).unwrap_err();
+        assert!(failure.to_string().contains("mine.txt/below` cannot be written"), "{failure}");
         fs::remove_dir_all(&scratch).unwrap();
     }
 }

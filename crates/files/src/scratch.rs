@@ -1,9 +1,9 @@
-//! Folders for what is needed only while a command runs.
+//! Folders for what is needed only for a while.
 
 use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
 
-use crate::failure::Failure;
+use crate::error::Error;
 use crate::system::{self, AsInvoker, Janitor};
 
 /// A folder below the system's temporary one, gone when this is dropped. Nobody can guess its name, nobody
@@ -14,24 +14,26 @@ pub struct Scratch(PathBuf);
 impl Scratch {
     /// Makes a folder whose name begins with `brakelight-` and `what`. Fails where there is something
     /// already, be it a link.
-    pub fn new(what: &str) -> Result<Self, Failure> {
+    pub fn new(what: &str) -> Result<Self, Error> {
         Scratch::at(place(what))
     }
 
     /// [`new`](Self::new), with a process that removes it if this one is killed. Must be called before there
     /// are other threads.
-    pub fn watched(what: &str) -> Result<(Self, Janitor), Failure> {
+    pub fn watched(what: &str) -> Result<(Self, Janitor), Error> {
         let folder = place(what);
-        let mut janitor = Janitor::start().map_err(Failure::run)?;
-        janitor.tell(&folder, &[]).map_err(Failure::run)?;
+        let mut janitor = Janitor::start().map_err(Error::Janitor)?;
+        janitor.tell(&folder, &[]).map_err(Error::Janitor)?;
         Ok((Scratch::at(folder)?, janitor))
     }
 
-    fn at(folder: PathBuf) -> Result<Self, Failure> {
+    fn at(folder: PathBuf) -> Result<Self, Error> {
         let _user = AsInvoker::begin();
         let made = system::create_private(&folder);
-        made.map_err(|error| Failure::run(format!("{}: {error}", folder.display())))?;
-        Ok(Scratch(folder))
+        match made {
+            Ok(()) => Ok(Scratch(folder)),
+            Err(error) => Err(Error::Scratch { folder, error }),
+        }
     }
 
     /// Returns where it is.

@@ -2,7 +2,7 @@
 
 use nix::unistd::{Gid, Uid};
 
-/// The account that programs run as, if it is not the emulator's own.
+/// The account that programs run as, if it is not this process's own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Account {
     /// User.
@@ -18,7 +18,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// Returns the user who called sudo. `None` unless the emulator runs as root and sudo's variables name
+    /// Returns the user who called sudo. `None` unless this process runs as root and sudo's variables name
     /// another user.
     pub fn invoking() -> Option<Self> {
         if !Uid::effective().is_root() {

@@ -1,55 +1,74 @@
-//! The file that `--out` names. Only a regular file is replaced, whole or not at all; everything else that
+//! An output file. Only a regular file is replaced, whole or not at all; everything else that
 //! can be written to is written through, as a shell's `>` would.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use crate::failure::Failure;
+use crate::error::Error;
 use crate::folder;
 use crate::system::{AsInvoker, Hold};
-use crate::text;
 
 /// Links to follow before they are taken for a circle, as Linux does (path_resolution(7)).
 const MOST_LINKS: usize = 40;
 
 /// What there is at a path to be written to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Destination {
+pub enum Destination {
+    /// Standard output of this process, by its path: for the caller to print to.
+    StandardOutput,
+    /// Anything else.
+    File(FileDestination),
+}
+
+/// A path to be written to, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileDestination {
+    /// As it was named.
+    path: PathBuf,
+    way: Way,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Way {
     /// Nothing, or a regular file, which a new one replaces by renaming.
     Regular(PathBuf),
-    /// Standard output of this process, by its path.
-    StandardOutput,
     /// A FIFO, a device, or another open file of this process: opened and written to, never replaced.
     Through(PathBuf),
 }
 
-/// Writes one file, whole or not at all. A link is followed to the regular file it leads to; a FIFO or a
-/// device is written through. Fails with exit code 2 if `path` is a folder, a link to nothing or a socket, or
-/// cannot be opened, and with exit code 1 if the data cannot be written.
-pub fn write(path: &Path, contents: &str) -> Result<(), Failure> {
-    let user = AsInvoker::begin();
-    match destination(path) {
-        Err(error) => Err(refuse(path, &error)),
-        Ok(Destination::StandardOutput) => {
-            drop(user);
-            text::print(contents)
-        }
-        Ok(Destination::Through(place)) => {
-            // Appending leaves what an open file already holds; a FIFO or a device takes no notice.
-            let file = OpenOptions::new().append(true).open(&place);
-            let mut file = file.map_err(|error| refuse(path, &error))?;
-            file.write_all(contents.as_bytes()).map_err(|error| refuse(path, &error))
-        }
-        Ok(Destination::Regular(place)) => replace(&place, contents).map_err(|error| refuse(path, &error)),
+impl Destination {
+    /// What there is at `path`. A link is followed to the regular file it leads to. Fails if `path` is a
+    /// folder or a link to nothing.
+    pub fn at(path: &Path) -> Result<Self, Error> {
+        let _user = AsInvoker::begin();
+        destination(path).map_err(|error| refuse(path, error))
+    }
+}
+
+impl FileDestination {
+    /// Writes one file, whole or not at all; a FIFO or a device is written through. `on_removed` is told what
+    /// runs that were killed had left there, which is removed. Fails if the destination is a socket, or cannot
+    /// be opened or written.
+    pub fn write(&self, contents: &str, on_removed: &mut dyn FnMut(&Path)) -> Result<(), Error> {
+        let _user = AsInvoker::begin();
+        let written = match &self.way {
+            Way::Through(place) => {
+                // Appending leaves what an open file already holds; a FIFO or a device takes no notice.
+                let file = OpenOptions::new().append(true).open(place);
+                file.and_then(|mut file| file.write_all(contents.as_bytes()))
+            }
+            Way::Regular(place) => replace(place, contents, on_removed),
+        };
+        written.map_err(|error| refuse(&self.path, error))
     }
 }
 
 /// Puts a new file in the place of the regular one at `path`, or of none. Its permissions stay.
-fn replace(path: &Path, contents: &str) -> io::Result<()> {
+fn replace(path: &Path, contents: &str, on_removed: &mut dyn FnMut(&Path)) -> io::Result<()> {
     let name = path.file_name().ok_or_else(|| io::Error::other("it is not the name of a file"))?;
     let place = path.parent().filter(|place| !place.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    folder::clear_abandoned(place, &name.to_string_lossy());
+    folder::clear_abandoned(place, &name.to_string_lossy(), on_removed);
     let staging = path.with_file_name(folder::partial(&name.to_string_lossy()));
     let before = fs::metadata(path).ok().map(|metadata| metadata.permissions());
     folder::making_file(&staging);
@@ -66,18 +85,20 @@ fn replace(path: &Path, contents: &str) -> io::Result<()> {
 }
 
 fn destination(path: &Path) -> io::Result<Destination> {
+    let file = |way| Destination::File(FileDestination { path: path.into(), way });
+    let regular = |place| file(Way::Regular(place));
+    let through = || file(Way::Through(path.into()));
     let metadata = match fs::symlink_metadata(path) {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Ok(Destination::Regular(path.into()));
+            return Ok(regular(path.into()));
         }
         Err(error) => return Err(error),
     };
     if metadata.is_symlink()
         && let Some(descriptor) = own_descriptor(path)
     {
-        let through = Destination::Through(path.into());
-        return Ok(if descriptor == "1" { Destination::StandardOutput } else { through });
+        return Ok(if descriptor == "1" { Destination::StandardOutput } else { through() });
     }
     let metadata = fs::metadata(path).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => io::Error::other("it is a link to nothing"),
@@ -86,9 +107,9 @@ fn destination(path: &Path) -> io::Result<Destination> {
     if metadata.is_dir() {
         Err(io::Error::other("it is a folder"))
     } else if metadata.is_file() {
-        fs::canonicalize(path).map(Destination::Regular)
+        fs::canonicalize(path).map(regular)
     } else {
-        Ok(Destination::Through(path.into()))
+        Ok(through())
     }
 }
 
@@ -110,10 +131,6 @@ fn own_descriptor(path: &Path) -> Option<String> {
     None
 }
 
-fn refuse(path: &Path, error: &io::Error) -> Failure {
-    let shown = path.display();
-    Failure::output(
-        error,
-        format!("--out `{shown}` cannot be written: {error}; give a file in a folder that exists"),
-    )
+fn refuse(path: &Path, error: io::Error) -> Error {
+    Error::File { path: path.to_path_buf(), error }
 }
