@@ -6,16 +6,15 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::Mutex;
-use std::thread;
 
 use brakelight_core::registry::Registry;
 use brakelight_core::time::Duration;
-use brakelight_emulator::invoker::AsInvoker;
-use brakelight_lab::parity::{self, Document, Hosts, Judged, Pair, pairs};
+use brakelight_files::folder::Folder;
+use brakelight_files::system::AsInvoker;
+use brakelight_lab::parity::{self, Document, Hosts, Judged, Pair, pairs, side_by_side};
 use brakelight_lab::quinn::QuicStack;
 use brakelight_lab::text::{count as counted, parity::in_words};
-use brakelight_lab::{Progress, Runner, input};
+use brakelight_lab::{Runner, input};
 use brakelight_scenario::documents::Runs;
 use brakelight_scenario::file;
 use brakelight_scenario::outcome::Run;
@@ -25,7 +24,7 @@ use clap::{Args, ValueEnum};
 
 use crate::arguments::{DocumentFormat, HostName, count, positive_seconds};
 use crate::failure::Failure;
-use crate::folder::Folder;
+use crate::output;
 use crate::progress::Bar;
 use crate::text;
 use crate::{emulated, host, origin};
@@ -102,9 +101,12 @@ pub fn execute(registry: &Registry, arguments: &Parity) -> Result<(), Failure> {
     };
     drop(user);
     emulated::check_hosts(&emulated::hosts(arguments.host.profile())?)?;
-    let folder = arguments.out.as_deref().map(Folder::create).transpose()?;
+    let folder = arguments.out.as_deref().map(output::folder).transpose()?;
     let origin = origin::origin(pairs.first().map_or(1, |pair| pair.scenario.seed));
-    let emulated = emulate(&pairs, arguments)?;
+    let progress = Bar::default();
+    let one = |pair: &Pair, seed| in_own_process(pair, arguments.host, seed);
+    let emulated = side_by_side::emulate(&pairs, arguments.runs, arguments.beside, &progress, one)?;
+    drop(progress);
     let stack: Option<&dyn Runner> = match arguments.host {
         RealHost::Tcp => None,
         RealHost::Quinn => Some(&QuicStack),
@@ -148,58 +150,6 @@ fn of_file(
     Ok(pairs::of_scenario(scenario, hosts.sides()))
 }
 
-/// Every emulated run of every pair, in their order.
-fn emulate(pairs: &[Pair], arguments: &Parity) -> Result<Vec<Vec<Run>>, Failure> {
-    let tasks: Vec<(usize, u32)> =
-        (0..arguments.runs).flat_map(|seed| (0..pairs.len()).map(move |pair| (pair, seed))).collect();
-    let progress = Bar::new("emulating", tasks.len());
-    let done = side_by_side(&tasks, arguments.beside, |&(pair, seed)| {
-        let one = in_own_process(&pairs[pair], arguments.host, seed);
-        progress.step(&pairs[pair].label);
-        one
-    });
-    let mut runs: Vec<Vec<Run>> = pairs.iter().map(|_| Vec::new()).collect();
-    for (task, run) in done {
-        runs[tasks[task].0].push(run?);
-    }
-    Ok(runs)
-}
-
-/// What `act` makes of each task, by the task's place, `beside` of them at a time. After a failure none is
-/// begun.
-fn side_by_side<T: Sync, R: Send>(
-    tasks: &[T],
-    beside: u32,
-    act: impl Fn(&T) -> Result<R, Failure> + Sync,
-) -> Vec<(usize, Result<R, Failure>)> {
-    let next = Mutex::new(tasks.iter().enumerate());
-    let done = Mutex::new(Vec::new());
-    thread::scope(|scope| {
-        for _ in 0..beside {
-            scope.spawn(|| {
-                loop {
-                    // A statement of its own: the lock is not to be held while the task goes on.
-                    let task = lock(&next).next();
-                    let Some((place, task)) = task else { break };
-                    let one = act(task);
-                    if one.is_err() {
-                        // No use in minutes of more.
-                        lock(&next).by_ref().for_each(drop);
-                    }
-                    lock(&done).push((place, one));
-                }
-            });
-        }
-    });
-    let mut done = done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    done.sort_by_key(|(place, _)| *place);
-    done
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-}
-
 /// One emulated run: `brakelight run --on emulator`, given the scenario on its standard input.
 fn in_own_process(pair: &Pair, host: RealHost, seed: u32) -> Result<Run, Failure> {
     let failed = |said: &str| Failure::run(format!("{}, on the emulator: {said}", pair.label));
@@ -239,30 +189,4 @@ fn write(folder: Folder, document: &Document<'_>, report: &str) -> Result<(), Fa
     let place = folder.keep()?;
     text::say(&format!("report: {}", place.join("report.html").display()));
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn runs_go_on_side_by_side_and_end_with_the_first_that_fails() {
-        let (going, met) = (Mutex::new(0), std::sync::Condvar::new());
-        let met_another = |_: &u32| {
-            *lock(&going) += 1;
-            met.notify_all();
-            let patience = std::time::Duration::from_secs(60);
-            let waited = met.wait_timeout_while(lock(&going), patience, |going| *going < 2).unwrap();
-            Ok(!waited.1.timed_out())
-        };
-        let seen: Vec<bool> =
-            side_by_side(&[1, 2], 2, met_another).into_iter().map(|(_, seen)| seen.unwrap()).collect();
-        assert_eq!(seen, [true, true]);
-        let fails = |task: &u32| if *task == 1 { Err(Failure::run("no")) } else { Ok(()) };
-        let tried = side_by_side(&[0, 1, 2, 3], 1, fails);
-        assert_eq!(
-            tried.iter().map(|(place, one)| (*place, one.is_ok())).collect::<Vec<_>>(),
-            [(0, true), (1, false)]
-        );
-    }
 }

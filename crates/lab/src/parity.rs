@@ -22,6 +22,7 @@ use crate::table::Table;
 use crate::text::parity::verdict;
 
 pub mod pairs;
+pub mod side_by_side;
 
 /// Seeds of the simulator, whose median is compared.
 pub const SEEDS: u32 = 10;
