@@ -8,7 +8,7 @@ use brakelight_core::units::Bytes;
 use crate::application::Application;
 use crate::socket::{ENDLESS, Socket};
 
-/// One transfer.
+/// A bulk transfer of a fixed number of bytes.
 #[derive(Clone, Debug)]
 pub struct Bulk {
     size: Bytes,

@@ -49,7 +49,7 @@ struct Frame {
     size: u64,
 }
 
-/// Both ends of a call.
+/// A real-time video call: sender and receiver.
 #[derive(Clone, Debug)]
 pub struct Call {
     config: Config,

@@ -16,7 +16,7 @@ use crate::traffic::Game as Config;
 /// Inputs whose sending times the client remembers: half a minute at 30 a second.
 const REMEMBERED: usize = 1024;
 
-/// Both ends of a game.
+/// A game: the server that sends updates and the client that shows them.
 #[derive(Clone, Debug)]
 pub struct Game {
     config: Config,

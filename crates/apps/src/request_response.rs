@@ -12,7 +12,7 @@ use crate::requests::Requester;
 use crate::socket::{Datagram, Socket};
 use crate::traffic::RequestResponse as Config;
 
-/// A client and its server.
+/// A client that sends requests and a server that responds.
 #[derive(Clone, Debug)]
 pub struct RequestResponse {
     config: Config,

@@ -19,7 +19,7 @@ use crate::traffic::{ShortFlows, SizeLaw};
 /// Larger than any transfer worth waiting for: a cap on Pareto's tail.
 const LARGEST: f64 = 1e12;
 
-/// The process of arrivals.
+/// The arrival process of short connections.
 #[derive(Clone, Debug)]
 pub struct ArrivalProcess {
     law: ShortFlows,

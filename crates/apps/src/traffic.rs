@@ -63,7 +63,7 @@ pub enum Arrivals {
     Load(Rate),
 }
 
-/// The law of a short connection's size.
+/// The distribution of the sizes of short connections.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SizeLaw {
     /// Always the same.
@@ -77,7 +77,7 @@ pub enum SizeLaw {
     },
 }
 
-/// A client that asks and waits.
+/// A client that sends requests and waits for the responses.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RequestResponse {
     /// Payload of a request; it travels on the reverse path.

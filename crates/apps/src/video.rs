@@ -49,7 +49,7 @@ enum Playback {
     Stalled,
 }
 
-/// A player and its server.
+/// A video player and its server.
 #[derive(Clone, Debug)]
 pub struct Video {
     config: Config,

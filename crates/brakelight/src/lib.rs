@@ -7,7 +7,7 @@ pub use brakelight_lab as lab;
 pub use brakelight_scenario as scenario;
 pub use brakelight_sim as sim;
 
-/// What most programs need: `use brakelight::prelude::*;`.
+/// The names that most programs need: `use brakelight::prelude::*;`.
 pub mod prelude {
     pub use brakelight_core::registry::Registry;
     pub use brakelight_core::time::{Duration, Time};

@@ -9,7 +9,7 @@ mod boxed;
 
 pub use boxed::BoxedPacket;
 
-/// Unique within a run; what conservation is checked by.
+/// The identity of a packet, unique within a run. The check of packet conservation uses it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash, Default)]
 pub struct PacketId(pub u64);
 
@@ -95,7 +95,7 @@ pub fn payload_hash16(bytes: &[u8]) -> u16 {
     hash as u16
 }
 
-/// What an outer header hides and adds: one byte, of which none is zero.
+/// An outer header: the inner ECN field that it hides and the bytes that it adds, in one non-zero byte.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Tunnel(NonZeroU8);
 

@@ -28,7 +28,7 @@ pub enum Limit {
     Bytes(Bytes),
 }
 
-/// Why a human spelling of a quantity was refused.
+/// Why the text of a quantity was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError {
     /// The text as it was given.

@@ -17,7 +17,7 @@ const LONGEST: usize = 128 * 1024;
 /// Most descriptors beside one message.
 const MOST_FDS: usize = 8;
 
-/// Which side, and so which network namespace.
+/// A side of the emulator, with its network namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// Behind the link.

@@ -22,7 +22,7 @@ use crate::schemes;
 use crate::table::{Drawn, Table};
 use crate::text;
 
-/// What to compare.
+/// A comparison: schemes, traces and setup.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Compare {
     /// Mahimahi trace files, or names of traces; none stands for the embedded traces that are meant for
@@ -79,7 +79,7 @@ pub fn compare(request: &Compare) -> Result<Table, Error> {
     plan.run(&Simulator, &())
 }
 
-/// A comparison, read and checked, before anything runs.
+/// A validated comparison that has not run yet.
 #[derive(Clone, Debug)]
 pub struct Plan {
     request: Compare,

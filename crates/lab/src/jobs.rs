@@ -22,7 +22,7 @@ pub struct Job {
     pub names: Option<(String, String)>,
 }
 
-/// What became of a job.
+/// The outcome of a job.
 #[derive(Clone, Debug)]
 pub struct JobOutcome {
     /// Its row: the run, or the medians of several.

@@ -53,7 +53,7 @@ pub struct Document<'a> {
     pub rows: Vec<Row>,
 }
 
-/// One scenario, judged.
+/// The judgement of one scenario.
 #[derive(Debug, Serialize)]
 pub struct Row {
     /// The name of the scenario.
@@ -75,7 +75,7 @@ pub struct Row {
     pub verdict: Verdict,
 }
 
-/// What one of the two said.
+/// The result of one side: simulation or emulation.
 #[derive(Debug, Serialize)]
 pub struct Side {
     /// How many runs this is the median of.
@@ -98,7 +98,7 @@ pub struct Side {
     pub unreliable: bool,
 }
 
-/// One number against a range of others.
+/// The comparison of one number with a range of others.
 #[derive(Debug, Serialize)]
 pub struct Cell {
     /// What is compared: `throughput_mbps` or `p95_ms`.
@@ -129,7 +129,7 @@ pub enum Verdict {
     Outside,
 }
 
-/// Every pair, simulated and judged.
+/// The judgements of all pairs.
 #[derive(Debug)]
 pub struct Judged {
     /// One row per pair.

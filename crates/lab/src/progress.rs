@@ -1,6 +1,6 @@
 //! How far the work is, and whether to go on.
 
-/// Is told how far the work is, and asked whether to go on. Calls come from the threads that do the work.
+/// Receives the progress of the work and decides whether it goes on. Worker threads call it.
 pub trait Progress: Sync {
     /// `steps` steps of work begin, called `what`.
     fn begin(&self, what: &str, steps: usize) {

@@ -46,7 +46,7 @@ pub use folder::{Folder, Written};
 /// Runs that go on at the same time, and rows that are kept in memory.
 const AT_ONCE: usize = 256;
 
-/// What is swept.
+/// The grid of a sweep.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Grid {
     /// Where it was read; shown in messages.
@@ -249,7 +249,7 @@ impl Default for Grid {
 /// The axis of the seeds.
 const SEED: &str = "seed";
 
-/// A grid, read and checked, with its traces.
+/// A validated grid with its traces.
 #[derive(Clone, Debug)]
 pub struct Sweep {
     grid: Grid,

@@ -14,7 +14,7 @@ const MOST_LOST_PERCENT: f64 = 50.0;
 /// More than what rounding at the ends of the measured interval makes of a link in full use.
 const MOST_USED: f64 = 1.005;
 
-/// Rows with all that belongs to them.
+/// Rows of results with their series and logs.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
     /// What it is about, in a few words.

@@ -60,7 +60,7 @@ pub fn hash16(wire: u64) -> u16 {
     wire as u16
 }
 
-/// What a connection's congestion control is made of.
+/// Settings of a connection's congestion control.
 #[derive(Clone, Debug)]
 pub struct ControlSettings {
     controller: ControllerConfig,
@@ -175,12 +175,12 @@ impl ControllerAdapter {
         self.with(|sender| sender.counters()).unwrap_or_default()
     }
 
-    /// Returns where ECN stands.
+    /// Returns the state of ECN validation.
     pub fn validation(&self) -> State {
         self.with(|sender| sender.validation()).unwrap_or(State::Testing)
     }
 
-    /// Returns what receive times are made of.
+    /// Returns where receive times come from.
     pub fn times(&self) -> Times {
         self.with(|sender| sender.times()).unwrap_or(Times::Unused)
     }

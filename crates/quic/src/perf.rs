@@ -41,7 +41,7 @@ const STREAM_WINDOW: u32 = 16 << 20;
 /// Bytes of the socket's buffers, as far as the system allows them.
 const SOCKET_BUFFER: usize = 4 << 20;
 
-/// Whose congestion control an endpoint runs.
+/// Which congestion control an endpoint runs.
 #[derive(Clone, Debug)]
 pub enum Control {
     /// One of ours, under our driver or in async quinn as its settings say.

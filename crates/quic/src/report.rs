@@ -51,7 +51,7 @@ pub struct Block {
     pub metrics: Vec<Option<Metric>>,
 }
 
-/// One report.
+/// A feedback packet of RFC 8888.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct FeedbackPacket {
     /// What arrived.
@@ -60,7 +60,7 @@ pub struct FeedbackPacket {
     pub timestamp: u32,
 }
 
-/// Why a datagram is no report.
+/// Why a datagram is not a valid feedback packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
     /// Something else: not a feedback packet of this kind.
@@ -163,7 +163,7 @@ fn metric(word: u16) -> Option<Metric> {
     (word & 0x8000 != 0).then(|| Metric { ecn: Ecn::from_bits((word >> 13) as u8), before })
 }
 
-/// What a receiver has not reported yet.
+/// Arrivals that a receiver has not reported yet.
 #[derive(Clone, Debug, Default)]
 pub struct Unreported {
     /// Number, time and codepoint, in the order of arrival.

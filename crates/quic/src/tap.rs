@@ -68,7 +68,7 @@ pub trait Listener: Send + Sync {
 /// Makes the listener of a new connection.
 pub type Open = Arc<dyn Fn() -> Arc<dyn Listener> + Send + Sync>;
 
-/// What the wrapped configurations share.
+/// The state that the wrapped TLS configurations share.
 #[derive(Clone)]
 pub struct Tap {
     open: Open,

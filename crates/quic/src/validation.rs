@@ -32,7 +32,7 @@ use crate::tap::frames::EcnCounts;
 /// Marked packets that leave before one is acknowledged (rfc9000 A.4).
 pub const TESTED: u64 = 10;
 
-/// What is wrong with a path, or with a peer.
+/// Why ECN validation failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// Marked packets are acknowledged without counts.
@@ -62,7 +62,7 @@ impl std::fmt::Display for Fault {
     }
 }
 
-/// Where the validation stands.
+/// The state of ECN validation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// Nothing that was marked has been acknowledged yet.

@@ -31,7 +31,7 @@ const RADIO: Rate = Rate::from_mbps(1_000);
 const MOST_STEPS: f64 = 4e9;
 const MOST_MEMORY: Bytes = Bytes(4_000_000_000);
 
-/// An estimate.
+/// An estimate of the cost of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cost {
     /// Packets that pass links, and timers of applications.

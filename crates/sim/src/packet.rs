@@ -48,7 +48,7 @@ pub struct SimPacket {
     tunnel: Option<Tunnel>,
 }
 
-/// What a packet is made from.
+/// The fields of a new packet.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Contents {
     /// Its identity, unique within a run.

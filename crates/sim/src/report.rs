@@ -49,7 +49,7 @@ pub struct SenderView {
     pub app_limited: bool,
 }
 
-/// A look at a flow's endpoint from outside.
+/// An endpoint whose state can be read from outside.
 pub trait Reporting {
     /// What it is, for the [identity](brakelight_scenario::identity) of its runs.
     const HOST: &'static str;

@@ -54,7 +54,7 @@ fn modelled(config: FlowConfig) -> Result<FlowHost, String> {
     Ok(FlowHost::new(config))
 }
 
-/// Why a run gave no outcome.
+/// Why a run failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RunError {
     /// The scenario could not be set up.

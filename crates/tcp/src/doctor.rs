@@ -21,7 +21,7 @@ pub enum Verdict {
     Unknown,
 }
 
-/// One thing looked for.
+/// One check of the machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Check {
     /// What it is.

@@ -4,7 +4,7 @@ use brakelight_core::ecn::{Ecn, Encoding};
 use brakelight_core::packet::{Duplicate, FlowId, Header, Packet, PacketId, Tunnel};
 use brakelight_core::time::Time;
 
-/// A packet whose facts the test chooses.
+/// A packet whose fields the test chooses.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Sample {
     /// Its identity.

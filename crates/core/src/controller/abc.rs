@@ -95,7 +95,7 @@ use demand::{Asking, Demand};
 use probes::Probes;
 
 choices! {
-    /// Whose ABC it is.
+    /// Which description of ABC the controller follows.
     pub enum Variant {
         /// The NSDI paper's rules.
         Paper = "paper",

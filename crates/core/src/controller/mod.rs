@@ -68,7 +68,7 @@ pub use bbr::{v2 as bbr2, v3 as bbr3};
 #[cfg(test)]
 pub(crate) mod events;
 
-/// What a controller must know about its connection when it is made.
+/// The connection that a controller is built for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Connection {
     /// Largest payload of one packet: TCP's MSS. Windows count payload bytes.

@@ -45,7 +45,7 @@ macro_rules! make_second_windows {
         pub enum Other { $( #[doc = concat!("Hears ", $heard, ".")] $Var, )* }
 
         impl Other {
-            /// Every one there is.
+            /// All controllers that can be the second window.
             pub const ALL: &[Other] = &[$( Other::$Var, )*];
 
             /// Returns its registered name.

@@ -54,7 +54,7 @@ use kernel::Kernel;
 use uspace::Uspace;
 
 choices! {
-    /// Whose Vivace.
+    /// Which implementation of Vivace the controller follows.
     pub enum Variant {
         /// The paper's, as the UDP program has it.
         Uspace = "uspace",
@@ -64,7 +64,7 @@ choices! {
 }
 
 choices! {
-    /// What falling RTTs are worth.
+    /// How falling RTTs count in the utility.
     pub enum Gradient {
         /// Nothing.
         Positive = "positive",

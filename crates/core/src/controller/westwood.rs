@@ -37,7 +37,7 @@ use crate::time::{Duration, Time};
 use crate::units::Bytes;
 
 choices! {
-    /// Whose weight of the old value the filter has.
+    /// Which implementation's weight the bandwidth filter uses.
     pub enum Filter {
         /// 7/8, as Linux 6.12 tcp_westwood.c.
         Linux = "linux",

@@ -27,7 +27,7 @@
 
 use crate::ecn::Ecn;
 
-/// Where hashes lie.
+/// The layout of the hash values over the range of loads.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Layout {
     /// Values below this are not told apart.
@@ -70,7 +70,7 @@ impl Layout {
     }
 }
 
-/// A receiver's estimate.
+/// A receiver's estimate of the load factor.
 #[derive(Clone, Debug)]
 pub struct Estimate {
     layout: Layout,

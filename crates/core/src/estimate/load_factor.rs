@@ -56,7 +56,7 @@ impl CapacityOf {
     }
 }
 
-/// How load is measured.
+/// Settings of the measurement of load.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LoadFactorSettings {
     /// t_p.

@@ -25,9 +25,9 @@ use alloc::vec::Vec;
 
 use crate::time::Duration;
 
-/// Rates that are told apart.
+/// Number of rates that the model distinguishes.
 pub const RATES: usize = 256;
-/// Ticks forecast.
+/// Number of ticks that a forecast covers.
 pub const HORIZON: usize = 8;
 /// Most packets told apart in one tick when forecasting: a Poisson count of mean 20 exceeds it once in 10^4
 /// ticks.
@@ -38,7 +38,7 @@ const MOST_OBSERVED: usize = 64;
 const CUT_OFF: f64 = 5.0;
 
 choices! {
-    /// How the packets of successive ticks hang together in a forecast.
+    /// How the packet counts of successive ticks depend on each other in a forecast.
     pub enum Ticks {
         /// Independently, given the present rate: the authors' code.
         Independent = "independent",
@@ -47,7 +47,7 @@ choices! {
     }
 }
 
-/// The numbers of the model.
+/// Parameters of the model.
 #[derive(Clone, Copy, Debug)]
 pub struct Model {
     /// Length of a tick.
@@ -64,7 +64,7 @@ pub struct Model {
     pub ticks: Ticks,
 }
 
-/// The filter and its tables: a megabyte and a half.
+/// The filter and its tables, which take 1.5 MB.
 #[derive(Clone, Debug)]
 pub struct PoissonBrownian {
     quantile: f64,

@@ -20,7 +20,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// What is known of one key.
+/// The counter of one key.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Counter {
     /// The key.
@@ -38,7 +38,7 @@ impl Counter {
     }
 }
 
-/// The counters.
+/// The Space-Saving summary: a fixed number of counters.
 #[derive(Clone, Debug)]
 pub struct SpaceSaving {
     most: usize,

@@ -34,7 +34,7 @@ parameters! {
     }
 }
 
-/// A receiver that counts.
+/// A receiver of Accurate ECN, which counts packets by their codepoints.
 #[derive(Clone, Debug)]
 pub struct AccEcn {
     increment: u32,

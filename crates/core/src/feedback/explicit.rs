@@ -25,7 +25,7 @@ use crate::packet::Header;
 use crate::time::Time;
 
 parameters! {
-    /// There is nothing to set.
+    /// Settings: there are none.
     pub struct Config {}
 }
 

@@ -112,7 +112,7 @@ dispatched! {
     }
 }
 
-/// What a receiver must know about its connection when it is made.
+/// The connection that a receiver's feedback is built for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Receiver {
     /// What the flow means by its ECN bits.

@@ -24,7 +24,7 @@ use crate::ecn::{Encoding, Mark};
 use crate::time::Time;
 
 parameters! {
-    /// There is nothing to set.
+    /// Settings: there are none.
     pub struct Config {}
 }
 

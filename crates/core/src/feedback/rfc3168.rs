@@ -23,7 +23,7 @@ use crate::ecn::{Ecn, Encoding};
 use crate::time::Time;
 
 parameters! {
-    /// There is nothing to set.
+    /// Settings: there are none.
     pub struct Config {}
 }
 

@@ -18,7 +18,7 @@ parameters! {
     }
 }
 
-/// A stretch that loses acknowledgements.
+/// A path element that loses acknowledgements.
 #[derive(Clone, Debug)]
 pub struct AckLoss<P> {
     config: Config,
@@ -27,7 +27,7 @@ pub struct AckLoss<P> {
 }
 
 impl<P: Packet> AckLoss<P> {
-    /// Returns a stretch without packets.
+    /// Returns an element without packets.
     pub fn new(config: &Config, site: Site) -> Self {
         AckLoss { config: config.clone(), random: site.random, outbox: Outbox::new() }
     }

@@ -32,7 +32,7 @@ parameters! {
     }
 }
 
-/// A stretch that thins out acknowledgements.
+/// A path element that thins out acknowledgements.
 #[derive(Clone, Debug)]
 pub struct AckThin<P> {
     config: Config,
@@ -56,7 +56,7 @@ struct Flow {
 }
 
 impl<P: Packet> AckThin<P> {
-    /// Returns a stretch without packets.
+    /// Returns an element without packets.
     pub fn new(config: &Config, _site: Site) -> Self {
         AckThin {
             config: config.clone(),

@@ -192,7 +192,7 @@ impl<P: Duplicate> User<P> {
     }
 }
 
-/// A cellular base station and the way to its users.
+/// A cellular base station and the radio links to its users.
 #[derive(Clone, Debug)]
 pub struct Cellular<P> {
     config: Config,

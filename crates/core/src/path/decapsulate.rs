@@ -27,7 +27,7 @@ use crate::queue::Reason;
 use crate::time::Time;
 
 choices! {
-    /// What the egress makes of the two fields.
+    /// How the egress combines the two ECN fields.
     pub enum Mode {
         /// RFC 6040.
         Rfc6040 = "rfc6040",
@@ -43,7 +43,7 @@ choices! {
 parameters! {
     /// The settings of a tunnel's egress.
     pub struct Config {
-        /// What the egress makes of the two fields.
+        /// How the egress combines the two ECN fields.
         mode: Mode = Mode::Rfc6040, in .., from "rfc6040 4.2";
     }
 }

@@ -14,7 +14,7 @@ parameters! {
     }
 }
 
-/// Packets under way, the oldest first.
+/// A delay line: packets under way, the oldest first.
 #[derive(Clone, Debug)]
 pub struct Delay<P> {
     delay: Duration,

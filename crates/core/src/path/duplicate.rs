@@ -14,7 +14,7 @@ parameters! {
     }
 }
 
-/// A stretch that makes second packets.
+/// A path element that duplicates packets.
 #[derive(Clone, Debug)]
 pub struct Duplicate<P> {
     config: Config,
@@ -24,7 +24,7 @@ pub struct Duplicate<P> {
 }
 
 impl<P: Copied> Duplicate<P> {
-    /// Returns a stretch without packets. Copies are numbered from the site's first identity on.
+    /// Returns an element without packets. Copies are numbered from the site's first identity on.
     pub fn new(config: &Config, site: Site) -> Self {
         Duplicate { config: config.clone(), random: site.random, next_id: site.ids, outbox: Outbox::new() }
     }

@@ -45,7 +45,7 @@ enum State {
     Bad,
 }
 
-/// A stretch that loses packets in bursts.
+/// A path element that loses packets in bursts.
 #[derive(Clone, Debug)]
 pub struct GilbertElliott<P> {
     config: Config,
@@ -55,7 +55,7 @@ pub struct GilbertElliott<P> {
 }
 
 impl<P: Packet> GilbertElliott<P> {
-    /// Returns a stretch without packets.
+    /// Returns an element without packets.
     pub fn new(config: &Config, site: Site) -> Self {
         GilbertElliott {
             config: config.clone(),

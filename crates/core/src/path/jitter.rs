@@ -77,7 +77,7 @@ fn check(config: &Config) -> Result<(), ParameterError> {
     Ok(())
 }
 
-/// A stretch that holds packets for random times.
+/// A path element that delays packets by random times.
 #[derive(Clone, Debug)]
 pub struct Jitter<P> {
     draw: Draw,
@@ -125,7 +125,7 @@ impl<P> Ord for Due<P> {
 }
 
 impl<P: Packet> Jitter<P> {
-    /// Returns a stretch without packets.
+    /// Returns an element without packets.
     pub fn new(config: &Config, site: Site) -> Self {
         let held = match config.keep_order {
             true => Held::InOrder(VecDeque::new()),

@@ -79,7 +79,7 @@ dispatched! {
     }
 }
 
-/// A link between a queue `Q` and a service `S`.
+/// A link with a queue `Q` and a service `S`.
 #[derive(Clone, Debug)]
 pub struct Link<P, Q, S> {
     queue: Q,

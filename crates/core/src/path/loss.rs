@@ -15,7 +15,7 @@ parameters! {
     }
 }
 
-/// A stretch that loses packets.
+/// A path element that loses packets.
 #[derive(Clone, Debug)]
 pub struct Loss<P> {
     config: Config,
@@ -24,7 +24,7 @@ pub struct Loss<P> {
 }
 
 impl<P: Packet> Loss<P> {
-    /// Returns a stretch without packets.
+    /// Returns an element without packets.
     pub fn new(config: &Config, site: Site) -> Self {
         Loss { config: config.clone(), random: site.random, outbox: Outbox::new() }
     }

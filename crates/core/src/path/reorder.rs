@@ -25,7 +25,7 @@ parameters! {
     }
 }
 
-/// A stretch where some packets are overtaken.
+/// A path element that reorders packets.
 #[derive(Clone, Debug)]
 pub struct Reorder<P> {
     config: Config,
@@ -38,7 +38,7 @@ pub struct Reorder<P> {
 }
 
 impl<P: Packet> Reorder<P> {
-    /// Returns a stretch without packets.
+    /// Returns an element without packets.
     pub fn new(config: &Config, site: Site) -> Self {
         Reorder {
             config: config.clone(),

@@ -43,7 +43,7 @@ parameters! {
     }
 }
 
-/// A stretch that rewrites ECN fields.
+/// A path element that rewrites ECN fields.
 #[derive(Clone, Debug)]
 pub struct Rewrite<P> {
     config: Config,
@@ -52,7 +52,7 @@ pub struct Rewrite<P> {
 }
 
 impl<P: Packet> Rewrite<P> {
-    /// Returns a stretch without packets.
+    /// Returns an element without packets.
     pub fn new(config: &Config, site: Site) -> Self {
         Rewrite { config: config.clone(), random: site.random, outbox: Outbox::new() }
     }

@@ -71,7 +71,7 @@ use schedule::{Indices, Schedule};
 const BLOCK_ACK_WINDOW: usize = 64;
 
 choices! {
-    /// How packets wait.
+    /// How many queues the access point has.
     pub enum Queues {
         /// All in one queue.
         Shared = "shared",
@@ -92,7 +92,7 @@ parameters! {
         frames: u32 = 20, in 1..=64, from "abc20 Fig. 5";
         /// Stations.
         stations: u32 = 1, in 1..=100, from "abc20 7.3: one and two";
-        /// How packets wait.
+        /// How many queues the access point has.
         queues: Queues = Queues::Shared, in .., from "abc20 7.3";
         /// Probability that a frame is not received.
         loss: f64 = 0.02, in 0.0..=0.9, from "a choice";
@@ -145,7 +145,7 @@ struct Station<P> {
     owes: u32,
 }
 
-/// A batch as a router sees it, when its block ACK ends.
+/// What the access point observes of a batch when its block ACK ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Observed {
     /// When its block ACK ended.
@@ -169,7 +169,7 @@ enum State {
     Acknowledged,
 }
 
-/// A Wi-Fi access point and the way to its stations.
+/// A Wi-Fi access point and the radio links to its stations.
 #[derive(Clone, Debug)]
 pub struct Wifi<P> {
     config: Config,

@@ -80,7 +80,7 @@ use crate::time::{Duration, Time};
 use crate::units::{Bytes, Limit};
 
 choices! {
-    /// Whose rules all parts follow.
+    /// Which description of ABC all parts follow.
     pub enum Variant {
         /// abc20 as printed.
         Paper = "paper",
@@ -90,7 +90,7 @@ choices! {
 }
 
 choices! {
-    /// Whose rule the token bucket follows.
+    /// Which description of ABC the token bucket follows.
     pub enum Marking {
         /// abc20 Algorithm 1.
         Nsdi = "nsdi",

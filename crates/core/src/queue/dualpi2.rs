@@ -73,7 +73,7 @@ use crate::time::{Duration, Time};
 use crate::units::Limit;
 
 choices! {
-    /// Whose rules all parts follow.
+    /// Which specification all parts follow.
     pub enum Rules {
         /// RFC 9332 appendix A.
         Rfc = "rfc",
@@ -93,7 +93,7 @@ choices! {
 }
 
 choices! {
-    /// Whose turn it is.
+    /// How the scheduler chooses between the two queues.
     pub enum Scheduler {
         /// Weighted round robin, by bytes.
         Wrr = "wrr",
@@ -135,7 +135,7 @@ parameters! {
         threshold_packets: Option<u32> = None, in .., from "rfc9332 A.1: 1";
         /// How a packet is chosen; none: the rules'.
         choice: Option<Choice> = None, in .., from "rfc9332 A.1: recur";
-        /// Whose turn it is.
+        /// How the scheduler chooses between the two queues.
         scheduler: Scheduler = Scheduler::Wrr, in .., from "Linux 6.17 sch_dualpi2.c";
         /// Share of the link that the Classic queue is sure of under wrr.
         classic_weight: f64 = 0.1, in 0.0..=1.0, from "Linux 6.17 sch_dualpi2.c";

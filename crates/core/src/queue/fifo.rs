@@ -8,7 +8,7 @@ use crate::packet::Packet;
 use crate::time::Time;
 use crate::units::Limit;
 
-/// Packets with their arrival times.
+/// A FIFO of packets with their arrival times.
 #[derive(Clone, Debug)]
 pub struct Fifo<P> {
     packets: VecDeque<(P, Time)>,

@@ -99,7 +99,7 @@ pub enum Reason {
     Restart,
 }
 
-/// A packet that will not arrive.
+/// A dropped packet.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Dropped<P> {
     /// When it was dropped.
@@ -192,7 +192,7 @@ impl Backlog {
     }
 }
 
-/// What a queue must know of its place when it is made.
+/// The link that a queue is built for: buffer limit, nominal rate and random numbers.
 #[derive(Clone, Debug)]
 pub struct Place {
     /// The buffer's limit, unless the queue's own options set one.

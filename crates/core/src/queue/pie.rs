@@ -57,7 +57,7 @@ mod mahimahi;
 use mahimahi::Mahimahi;
 
 choices! {
-    /// Whose controller.
+    /// Which implementation of PIE the controller follows.
     pub enum Variant {
         /// RFC 8033.
         Rfc = "rfc",
@@ -106,7 +106,7 @@ parameters! {
         derandomize: bool = false, in .., from "rfc8033 5.4";
         /// Share of the buffer that must fill before the controller goes on; none: it is always on.
         active_above: Option<f64> = None, in OrNone(0.0..=1.0), from "rfc8033 5.3: a third";
-        /// Whose controller.
+        /// Which implementation of PIE the controller follows.
         variant: Variant = Variant::Rfc, in .., from "rfc8033";
         /// The buffer, drop-tail, in packets or bytes; none takes the link's.
         limit: Option<Limit> = None, in .., from "the link";

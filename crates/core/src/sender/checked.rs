@@ -25,7 +25,7 @@ const MOST: usize = 16;
 /// Packets remembered. A packet declared lost longer ago than this many is forgotten.
 const REMEMBERED: usize = 1 << 17;
 
-/// A sentence of the contract, by its key in [`controller`](crate::controller#the-contract).
+/// An invariant of the contract, by its key in [`controller`](crate::controller#the-contract).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[allow(missing_docs)]
 pub enum Invariant {

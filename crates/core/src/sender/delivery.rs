@@ -18,7 +18,7 @@
 use crate::time::Time;
 use crate::units::Bytes;
 
-/// The books of one connection. Sizes are payload bytes.
+/// The delivery accounting of one connection. Sizes are payload bytes.
 #[derive(Clone, Debug)]
 pub struct Delivery {
     inflight: u64,
@@ -32,7 +32,7 @@ pub struct Delivery {
     round_end: u64,
 }
 
-/// What a packet remembers of the moment it was sent.
+/// The state of the connection when a packet was sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Snapshot {
     /// Bytes delivered by then.
@@ -50,7 +50,7 @@ pub struct Snapshot {
 }
 
 impl Delivery {
-    /// Returns empty books of a connection that begins at `now`.
+    /// Returns the accounting of a connection that begins at `now`.
     pub fn new(now: Time) -> Self {
         Delivery {
             inflight: 0,

@@ -20,7 +20,7 @@ use crate::units::{Bytes, Rate};
 /// tcp_update_skb_after_send).
 const UNPACED: u32 = 10;
 
-/// When the next packet may leave.
+/// A pacer: decides when the next packet may leave.
 #[derive(Clone, Debug)]
 pub enum Pacer {
     /// Evenly spaced.

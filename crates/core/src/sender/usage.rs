@@ -10,7 +10,7 @@
 //!
 //! RFC 9002 section 7.8 asks for the same and leaves open how it is found.
 
-/// What the window was used for.
+/// How far the window was used, for congestion window validation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     limited: bool,

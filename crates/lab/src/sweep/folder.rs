@@ -24,7 +24,7 @@ const JOURNAL: &str = "runs.jsonl";
 /// Rows of the tables that are in memory at once.
 const ROWS: usize = 1024;
 
-/// A folder that a sweep goes into, and how.
+/// The output folder of a sweep and its options.
 #[derive(Clone, Debug)]
 pub struct Folder<'a> {
     /// Where it is; it is made if it is not there.
@@ -35,7 +35,7 @@ pub struct Folder<'a> {
     pub resume: bool,
 }
 
-/// What a sweep into a folder did.
+/// The result of a sweep into a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
     /// Runs of the shard.

@@ -22,7 +22,7 @@ const PATIENCE: u64 = 4;
 /// Packets remembered for reports: beyond half the range of their short numbers nothing could be told apart.
 const MOST: usize = 1 << 15;
 
-/// What receive times are made of.
+/// Where receive times come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Times {
     /// The controller does not ask for them.

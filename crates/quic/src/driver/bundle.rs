@@ -29,7 +29,7 @@ struct Open {
     flow: Flow,
 }
 
-/// Many connections, one flow of the simulator.
+/// Many short connections that form one flow of the simulator.
 #[derive(Debug)]
 pub struct Bundle {
     settings: FlowSettings,

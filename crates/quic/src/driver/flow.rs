@@ -45,7 +45,7 @@ const AROUND_MESSAGE: u16 = 1 + 8 + 4 + 16 + 9;
 /// Parts that an application cuts a request into, at most.
 const MOST_PARTS: u64 = 64;
 
-/// What a flow is made of.
+/// Settings of a flow.
 #[derive(Clone, Debug)]
 pub struct FlowSettings {
     /// The sender's controller.
@@ -140,7 +140,7 @@ impl FlowSettings {
     }
 }
 
-/// A packet on its way. Its payload stays with the flow.
+/// A packet in transit. The flow keeps its payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet {
     /// Where the payload lies.

@@ -52,7 +52,7 @@ pub use handle::{QuicConnection, RecvStream, SendStream, StreamError};
 const HEADERS_V4: u64 = 28;
 const HEADERS_V6: u64 = 48;
 
-/// What a connection is made with.
+/// Settings of a connection that is to be opened.
 #[derive(Debug, Default)]
 pub struct Opening {
     /// Transport settings. Congestion control and ACK frequency are set by the driver.
@@ -77,7 +77,7 @@ impl std::fmt::Debug for Connected {
     }
 }
 
-/// How a hub answers those who come.
+/// How a hub accepts connections.
 pub struct Listen {
     /// Its cryptography.
     pub crypto: Arc<dyn crypto::ServerConfig>,

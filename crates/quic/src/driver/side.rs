@@ -31,7 +31,7 @@ const SEND_WINDOW: u64 = 64 << 20;
 /// The receiving end's own window, for reports: they are feedback, and few.
 const REPORT_WINDOW: u64 = 1 << 20;
 
-/// What an end is made of.
+/// Settings of one end of a flow.
 #[derive(Clone, Debug)]
 pub struct SideSettings {
     /// The instant that the clock calls zero.

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-/// Where a payload lies, and which use of that place it is.
+/// The slot of a payload in the slab, with the slot's generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Handle {
     /// The place.

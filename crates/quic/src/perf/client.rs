@@ -41,7 +41,7 @@ const LONGEST_REPORT: usize = 1 << 20;
 /// Payload of either half of a probe.
 const PROBE: u64 = 64;
 
-/// What to measure.
+/// A measurement plan.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The server.
@@ -54,9 +54,9 @@ pub struct Plan {
     pub token: Option<Token>,
     /// Congestion control of what the client sends.
     pub control: Control,
-    /// What to do.
+    /// The traffic of a measurement.
     pub work: Work,
-    /// When to stop.
+    /// When a measurement ends.
     pub until: Until,
     /// Connections that do it side by side.
     pub connections: u32,
@@ -66,7 +66,7 @@ pub struct Plan {
     pub qlog: Option<Logs>,
 }
 
-/// What to do.
+/// The traffic of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work {
     /// Send bytes.
@@ -82,7 +82,7 @@ pub enum Work {
     },
 }
 
-/// When to stop.
+/// When a measurement ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Until {
     /// After so long.
@@ -91,7 +91,7 @@ pub enum Until {
     Bytes(u64),
 }
 
-/// What one connection did.
+/// The result of one connection.
 #[derive(Clone, Debug, Default)]
 pub struct Flow {
     /// Payload that arrived at its receiver, and what it took on the wire.
@@ -102,7 +102,7 @@ pub struct Flow {
     pub exchanges: Option<Distribution>,
 }
 
-/// What came of it.
+/// The result of a measurement.
 #[derive(Clone, Debug, Default)]
 pub struct Measurement {
     /// One per connection.

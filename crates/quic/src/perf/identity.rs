@@ -121,7 +121,7 @@ fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }
 
-/// Which servers a client talks to.
+/// Which servers a client trusts.
 #[derive(Clone, Debug)]
 pub enum Trust {
     /// Any at all.

@@ -27,7 +27,7 @@ const TOKEN_WITHIN: Duration = Duration::from_secs(5);
 /// Between two receipts.
 const RECEIPTS: Duration = Duration::from_millis(100);
 
-/// What a server is to do.
+/// Settings of a server.
 #[derive(Debug)]
 pub struct ServerSettings {
     /// Where to listen; port 0 for any.
@@ -44,7 +44,7 @@ pub struct ServerSettings {
     pub limits: Limits,
 }
 
-/// How much a server takes on.
+/// Limits on the work of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// How many connections.
@@ -65,7 +65,7 @@ impl Default for Limits {
 /// Who is told what a server does, in words.
 type Say = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// A server that has its socket.
+/// A server with a bound socket.
 pub struct Server {
     runtime: tokio::runtime::Runtime,
     hub: Hub,

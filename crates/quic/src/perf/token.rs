@@ -27,7 +27,7 @@ const SHORTEST: usize = 16;
 /// The most that a file with a secret may hold.
 const LONGEST: Bytes = Bytes(4096);
 
-/// A secret.
+/// A secret that client and server share.
 #[derive(Clone)]
 pub struct Token(hmac::Key);
 

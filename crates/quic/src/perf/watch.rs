@@ -27,7 +27,7 @@ use crate::validation::State;
 /// Between two looks at the RTT of a connection of async quinn.
 const INTERVAL: Duration = Duration::from_millis(5);
 
-/// What a sender knows of its connection.
+/// A sender's measurements of its connection.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct SenderReport {
     /// The registered name of the controller, or what else controls it.

@@ -78,7 +78,7 @@ impl Request {
     }
 }
 
-/// What a receiver has of a stream.
+/// A receipt: what a receiver has received of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Received {
     /// Payload of the stream.

@@ -62,7 +62,7 @@ impl Ack<'_> {
     }
 }
 
-/// Why reading stopped before the end of the payload.
+/// Why parsing stopped before the end of the payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
     /// A frame ends after the packet does, or says something impossible.

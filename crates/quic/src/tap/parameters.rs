@@ -12,7 +12,7 @@ const ACK_DELAY_EXPONENT: u64 = 0x0a;
 /// rfc9000 18.2: max_ack_delay
 const MAX_ACK_DELAY: u64 = 0x0b;
 
-/// A peer's promises about its ACKs.
+/// A peer's transport parameters that concern its ACKs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parameters {
     /// The longest that it holds an ACK back: up to 16 s, 25 ms unless it says otherwise.

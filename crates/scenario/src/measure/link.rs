@@ -10,7 +10,7 @@ use super::opportunities::millisecond;
 use super::{Distribution, LinkBins, SignalMeter, mbps, ratio};
 use crate::outcome::{LinkEvent, LinkOutcome, MarkCounts};
 
-/// What one link did in the measured interval.
+/// Measurements of one link in the measured interval.
 #[derive(Clone, Debug, Default)]
 pub struct LinkMeter {
     /// Nothing before this counts, except in the series and in the log.

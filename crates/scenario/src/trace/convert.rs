@@ -107,7 +107,7 @@ pub enum ConvertError {
     Silent(Bytes),
 }
 
-/// The same, with the file.
+/// A conversion error, with the file that it concerns.
 #[derive(Debug, Error)]
 pub enum FileError {
     /// The file cannot be read.

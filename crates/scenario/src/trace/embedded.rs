@@ -5,7 +5,7 @@ use brakelight_core::path::trace::Trace;
 
 use super::recipe::Recipe;
 
-/// A trace of the program's own.
+/// A trace that is embedded in the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Embedded {
     /// Its name.

@@ -49,7 +49,7 @@ impl Default for Effort {
     }
 }
 
-/// A recipe, and how near it came.
+/// A fitted recipe and its distance from the recording.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fit {
     /// The recipe, its seed chosen.

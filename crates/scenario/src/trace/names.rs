@@ -18,7 +18,7 @@ use crate::input;
 /// The environment variable that names the folder of the user's own traces.
 pub const FOLDER_VARIABLE: &str = "BRAKELIGHT_TRACES";
 
-/// Where a name leads.
+/// The source of a named trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     /// To an embedded trace.
@@ -27,7 +27,7 @@ pub enum Source {
     File(PathBuf),
 }
 
-/// The traces that names can lead to.
+/// The traces that have names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Names {
     folder: Option<PathBuf>,
@@ -35,7 +35,7 @@ pub struct Names {
     files: Vec<PathBuf>,
 }
 
-/// Why a name leads to no trace.
+/// Why no trace could be found by a name.
 #[derive(Debug, thiserror::Error)]
 pub enum NameError {
     /// There is no such name, nor such a file.
@@ -92,7 +92,7 @@ fn hint(path: &Path) -> &'static str {
     }
 }
 
-/// Why a name leads to no recipe.
+/// Why no recipe could be found by a name.
 #[derive(Debug, thiserror::Error)]
 pub enum RecipeNameError {
     /// There is no such embedded trace, nor such a file.

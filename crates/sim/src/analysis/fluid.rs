@@ -69,7 +69,7 @@ pub struct Fluid {
     pub increase: Increase,
 }
 
-/// Where the model rests.
+/// The fixed point of the model.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FixedPoint {
     /// Queueing delay, s.
@@ -78,7 +78,7 @@ pub struct FixedPoint {
     pub rate: f64,
 }
 
-/// What is left of the motion at the end of a run.
+/// The oscillation that remains at the end of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Swing {
     /// Lowest queueing delay, s.
@@ -157,7 +157,7 @@ impl Fluid {
         }
     }
 
-    /// Returns what is left of the motion in the last tenth of a run.
+    /// Returns the oscillation in the last tenth of a run.
     pub fn settle(&self, start_s: f64, duration_s: f64) -> Swing {
         let mut swing = Swing { low_s: f64::INFINITY, high_s: 0.0, rate: 0.0 };
         let mut samples = 0_u32;

@@ -45,7 +45,7 @@ pub struct Point {
     pub flows: u32,
 }
 
-/// What the model says of a point.
+/// The model's prediction for a point.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Predicted {
     /// Where it rests.
@@ -54,7 +54,7 @@ pub struct Predicted {
     pub swing: Swing,
 }
 
-/// What the packets say of a point.
+/// The packet simulation's measurement at a point.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
     /// The queueing delay over the second half: 5th percentile, mean, 95th percentile, s.
@@ -65,7 +65,7 @@ pub struct Measured {
     pub series_s: Vec<f64>,
 }
 
-/// Which way a point went.
+/// Whether a point is stable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -156,7 +156,7 @@ impl Setting {
         })
     }
 
-    /// Returns what a swing of `width_s` amounts to.
+    /// Returns the verdict on an oscillation of `width_s`.
     pub fn verdict(&self, width_s: f64) -> Verdict {
         let tau_s = self.rtt.as_secs_f64();
         let packet_s = PACKET.bits() as f64 / self.rate.as_bps_f64();

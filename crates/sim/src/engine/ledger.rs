@@ -20,14 +20,14 @@ impl Bag {
     }
 }
 
-/// Everything that entered the world and everything that left it.
+/// The packets that entered the network and those that left it, for the check of conservation.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ledger {
     entered: Bag,
     left: Bag,
 }
 
-/// Packets were lost or made up by a bug.
+/// The error that packets appeared or disappeared through a bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unbalanced {
     /// Packets that were sent or duplicated.

@@ -15,7 +15,7 @@ use brakelight_core::time::{Duration, Time};
 pub use ledger::{Ledger, Unbalanced};
 use schedule::{Component, Schedule};
 
-/// A packet that knows its place on its flow's route.
+/// A packet that records its position on its flow's route.
 pub trait Routed: Packet + Copy {
     /// Returns the endpoint that owns it. Its flow, where an endpoint is one flow; one that opens many
     /// connections gives each a flow of its own, so that queues can tell them apart.
@@ -37,7 +37,7 @@ pub trait Routed: Packet + Copy {
     fn is_data(&self) -> bool;
 }
 
-/// What may be watched while packets move. Every method is called once per packet, in order of time.
+/// Observes packets while they move. Every method is called once per packet, in order of time.
 pub trait Observer<P, E> {
     /// An endpoint sent a packet.
     fn sent(&mut self, _now: Time, _packet: &P) {}

@@ -48,7 +48,7 @@ use bundle::Bundle;
 use connection::{Connection, DATAGRAM_OVERHEAD, Shared};
 use socket::FlowSocket;
 
-/// What a flow is made of.
+/// Settings of a flow.
 #[derive(Clone, Debug)]
 pub struct FlowConfig {
     /// The flow: the place of its endpoint.

@@ -13,7 +13,7 @@ use crate::report::{Reporting, SenderView};
 /// Values by name, in the unit the name ends in.
 pub type Values = Vec<(&'static str, f64)>;
 
-/// Where a flow is in its life.
+/// The phase of a flow's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FlowPhase {
     /// It has not started.

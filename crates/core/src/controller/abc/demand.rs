@@ -22,7 +22,7 @@ use crate::units::{Bytes, Rate};
 /// Accelerates in a row after a pause: as many as a router's bucket holds.
 const BURST: f64 = 5.0;
 
-/// What the sender says that it wants.
+/// The demand that the sender announces to ABC routers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Demand {
     /// What it has while its application limits it, and everything otherwise.

@@ -13,7 +13,7 @@ use crate::units::{Bytes, Rate};
 /// A share of one, in parts.
 const ONE: u128 = 1_000_000;
 
-/// Bits given, summed from the start of a loop.
+/// Cumulative sums of the bits served since the start of a loop.
 #[derive(Clone, Debug)]
 pub struct Capacity {
     /// Between two sums.

@@ -25,7 +25,7 @@ use super::{Config, Fading};
 use crate::random::Random;
 use crate::time::Duration;
 
-/// How long the draws last (D4).
+/// Time after which the random samples repeat (D4).
 pub const LOOP: Duration = Duration::from_secs(120);
 
 /// Resource elements of a pair of resource blocks that carry data (D2).
@@ -52,7 +52,7 @@ pub fn bits(cqi: u8) -> u32 {
     (EFFICIENCY[usize::from(cqi)] * ELEMENTS) as u32
 }
 
-/// A user's reports, laid out.
+/// The channel quality reports of a user over time.
 #[derive(Clone, Debug)]
 pub struct Channel {
     /// Subframes that a report holds for.

@@ -29,7 +29,7 @@ choices! {
     }
 }
 
-/// What a user asks for in a subframe.
+/// What a user requests in a subframe.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Request {
     /// Bits that a pair of its resource blocks carries.
@@ -38,7 +38,7 @@ pub struct Request {
     pub waiting: u64,
 }
 
-/// A user whose data never end.
+/// The backlog of a user whose data never end.
 pub const BACKLOGGED: u64 = u64::MAX;
 
 impl Request {

@@ -22,7 +22,7 @@ use crate::time::{Duration, Time};
 use crate::units::{Bytes, Rate};
 
 choices! {
-    /// What becomes of the packets that wait.
+    /// What happens to waiting packets when the router restarts.
     pub enum Waiting {
         /// They die with the router.
         Lost = "lost",
@@ -31,18 +31,18 @@ choices! {
     }
 }
 
-/// One restart.
+/// One restart of a router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Restart {
     /// When, since the start of the run.
     pub at: Duration,
     /// How long the router is away.
     pub down: Duration,
-    /// What becomes of the packets that wait.
+    /// What happens to waiting packets when the router restarts.
     pub waiting: Waiting,
 }
 
-/// A link between a queue `Q` and a service `S`, and what befalls its router.
+/// A link with a queue `Q` and a service `S`, whose router restarts.
 #[derive(Clone, Debug)]
 pub struct Restarting<P, Q, S> {
     link: Link<P, Q, S>,

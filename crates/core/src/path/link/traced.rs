@@ -33,7 +33,7 @@ parameters! {
     }
 }
 
-/// A trace, and how far it has been used.
+/// A service that follows a trace, with its position in the trace.
 #[derive(Clone, Debug)]
 pub struct Traced {
     trace: Trace,

@@ -15,7 +15,7 @@ use crate::units::{Bytes, Rate};
 /// Steps of a walk before it starts over: at the paper's two seconds, more than two hours.
 const WALK: usize = 4096;
 
-/// Indices over time.
+/// A schedule of MCS indices over time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Schedule {
     /// Always the same.
@@ -70,7 +70,7 @@ impl Schedule {
     }
 }
 
-/// A schedule laid out: one index per period, over and over.
+/// A schedule as a table: one MCS index per period, repeated.
 #[derive(Clone, Debug)]
 pub struct Indices {
     period: Duration,

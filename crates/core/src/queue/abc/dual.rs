@@ -95,7 +95,7 @@ choices! {
 }
 
 choices! {
-    /// What a heavy ABC flow is taken to want.
+    /// The demand assumed for a heavy ABC flow.
     pub enum DemandOf {
         /// X more than it has.
         Rates = "rates",
@@ -115,7 +115,7 @@ choices! {
 }
 
 choices! {
-    /// Whose the buffer is.
+    /// Whether the two queues share the buffer.
     pub enum Buffers {
         /// One for both queues.
         Shared = "shared",
@@ -125,7 +125,7 @@ choices! {
 }
 
 choices! {
-    /// What tells ABC's packets from others.
+    /// How ABC's packets are told from others.
     pub enum Classify {
         /// The flow's encoding: what a proxy's address, a flow label or an IPID say in a real network.
         Flow = "flow",
@@ -146,11 +146,11 @@ parameters! {
         counters: u32 = 64, in 1..=100_000, from "several times K";
         /// By how much a heavy flow's demand exceeds its rate (X).
         headroom: f64 = 0.1, in 0.0..=10.0, from "abc20 4.3";
-        /// What a heavy ABC flow is taken to want.
+        /// The demand assumed for a heavy ABC flow.
         demand: DemandOf = DemandOf::Rates, in .., from "abc20 4.3; marks: abc17 6";
         /// Where the rates of flows are measured.
         measure: Measured = Measured::Arrivals, in .., from "abc20's code";
-        /// Whose the buffer is.
+        /// Whether the two queues share the buffer.
         buffers: Buffers = Buffers::Own, in .., from "abc20's code";
         /// Time between two computations of the weights.
         period: Duration = Duration::from_millis(100), in Duration::from_millis(1)..=Duration::from_secs(100), from "not stated in abc20: ours";
@@ -158,7 +158,7 @@ parameters! {
         averaging: Duration = Duration::from_millis(500), in Duration::from_millis(1)..=Duration::from_secs(1000), from "abc20's code";
         /// The least weight of a queue.
         least: f64 = 0.05, in 0.001..=0.5, from "not in abc20: ours";
-        /// What tells ABC's packets from others.
+        /// How ABC's packets are told from others.
         classify: Classify = Classify::Flow, in .., from "abc20 4.3";
     }
 }

@@ -8,7 +8,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-/// How much a hub takes on.
+/// Limits on the connections of a hub.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Connections with a complete handshake.

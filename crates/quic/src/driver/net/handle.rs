@@ -29,7 +29,7 @@ pub enum StreamError {
     Ended,
 }
 
-/// A connection.
+/// A handle of a QUIC connection.
 #[derive(Clone, Debug)]
 pub struct QuicConnection {
     shared: Arc<Shared>,
@@ -176,7 +176,7 @@ impl QuicConnection {
     }
 }
 
-/// The half of a stream that this end sends. Whoever drops it has said all.
+/// The sending half of a stream. Dropping it finishes the stream.
 #[derive(Debug)]
 pub struct SendStream {
     connection: QuicConnection,
@@ -243,7 +243,7 @@ impl Drop for SendStream {
     }
 }
 
-/// The half of a stream that this end receives. Whoever drops it wants no more.
+/// The receiving half of a stream. Dropping it stops the stream.
 #[derive(Debug)]
 pub struct RecvStream {
     connection: QuicConnection,

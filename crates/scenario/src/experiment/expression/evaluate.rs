@@ -17,7 +17,7 @@ const SCHEME: &str = "scheme";
 const THROUGHPUT: &str = "throughput_mbps";
 const DELAY: &str = "queueing_delay_ms.p95";
 
-/// What an expression gives.
+/// The value of an expression.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// Numbers.

@@ -20,7 +20,7 @@ pub const SIZE: u32 = 1500;
 
 const PROPAGATION: Duration = Duration::from_millis(100);
 
-/// What the sender hears.
+/// An event at the sender.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Event {
     /// An ACK.
