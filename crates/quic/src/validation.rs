@@ -2,10 +2,10 @@
 //! fits schemes whose routers rewrite codepoints for a living.
 //!
 //! ```text
-//! testing:   the first `TESTED` packets are marked; no more until one of them is acknowledged        rfc9000 A.4
+//! testing:   the first `TESTED` packets are marked; no more until one of them is acknowledged   rfc9000 A.4
 //! capable:   every ACK's counts passed, and a marked packet is among what they cover
 //! failed:    one did not, or all that were marked were lost: nothing is marked again,
-//!            and the controller goes without                                                       rfc9000 13.4.2
+//!            and the controller goes without                                                  rfc9000 13.4.2
 //! ```
 //!
 //! The counts of an ACK fail if

@@ -3,11 +3,11 @@
 //! or a timeout does is Reno's.
 //!
 //! ```text
-//! growth by a factor g per round trip:    w += (g - 1) acked           each byte acknowledged once per round trip
+//! growth by a factor g per round trip:    w += (g - 1) acked      each byte acknowledged once per round trip
 //! growth by b packets per round trip:     w += b MSS acked / w
 //! decrease:                               w = beta w
-//! loss:                                   w = w / 2                    rfc5681 3.1
-//! timeout:                                w = 1 MSS                    rfc5681 3.1
+//! loss:                                   w = w / 2               rfc5681 3.1
+//! timeout:                                w = 1 MSS               rfc5681 3.1
 //! ```
 
 use super::window;

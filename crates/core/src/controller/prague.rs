@@ -3,17 +3,17 @@
 //! packets that carried CE, in small steps, and expects a queue that marks at a shallow threshold.
 //!
 //! ```text
-//! each virtual RTT:    alpha += g (F - alpha),  F = CE packets / packets acknowledged in it         prague 2.4.1
-//! CE, once per RTT:    W = W (1 - alpha / 2), and slow start is over                                prague 2.4.2
-//! each ACK, CE or not: W += a (packets acknowledged without CE) / W                                 prague 2.4.3
-//!                      a = (srtt / max(srtt, R))^2, 1 in the first D rounds                         prague 2.4.4
+//! each virtual RTT:    alpha += g (F - alpha),  F = CE packets / packets acknowledged in it     prague 2.4.1
+//! CE, once per RTT:    W = W (1 - alpha / 2), and slow start is over                            prague 2.4.2
+//! each ACK, CE or not: W += a (packets acknowledged without CE) / W                             prague 2.4.3
+//!                      a = (srtt / max(srtt, R))^2, 1 in the first D rounds                     prague 2.4.4
 //! loss:                W = W / 2; no growth until it is repaired
 //! timeout:             the same, cwnd = 1
 //! slow start:          cwnd += packets acknowledged without CE
 //!
-//! virtual RTT = max(srtt, R) after D rounds outside slow start, srtt before                         prague 2.4.4
-//! cwnd goes by one packet per ACK towards ceil(W), which is at least 2                           tcp_prague.c
-//! pacing rate = max(floor W, in flight) / srtt, twice that while cwnd < ssthresh / 2             tcp_prague.c
+//! virtual RTT = max(srtt, R) after D rounds outside slow start, srtt before                     prague 2.4.4
+//! cwnd goes by one packet per ACK towards ceil(W), which is at least 2                       tcp_prague.c
+//! pacing rate = max(floor W, in flight) / srtt, twice that while cwnd < ssthresh / 2         tcp_prague.c
 //! ```
 //!
 //! | symbol | field | unit | default | source |

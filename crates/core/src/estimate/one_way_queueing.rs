@@ -2,10 +2,10 @@
 //! alike.
 //!
 //! ```text
-//! OWD_i  = r_i - s_i                             by two clocks, so with their offset                quicdc eq.3
-//! OWQD_i = max(0, OWQD_(i-1) + OWD_i - OWD_(i-1))                                                   quicdc eq.4, eq.5
+//! OWD_i  = r_i - s_i                             by two clocks, so with their offset       quicdc eq.3
+//! OWQD_i = max(0, OWQD_(i-1) + OWD_i - OWD_(i-1))                                          quicdc eq.4, eq.5
 //!        = OWD_i - B_i,   B_i = min(B_(i-1), OWD_i)            the same sum, by what it started from
-//! bounded:         B_i = clamp(B_(i-1), OWD_i - (RTT_i - RTT_min), OWD_i)                           D2
+//! bounded:         B_i = clamp(B_(i-1), OWD_i - (RTT_i - RTT_min), OWD_i)                  D2
 //! RTT_i  = (now - s_i) - ack_delay - (r_n - r_i)               n: the packet that the ACK's delay is about
 //! RTT_min = min RTT_n
 //! ```

@@ -13,7 +13,7 @@
 //!
 //! ```text
 //! joint        T_h(i, .) = Poisson(rate_i tau) * sum_j A(i, j) T_{h-1}(j, .)       (* is convolution)
-//! independent  T_h(i, .) = D_0(i, .) * ... * D_{h-1}(i, .),    D_t(i, .) = sum_j A^t(i, j) Poisson(rate_j tau)
+//! independent  T_h(i, .) = D_0(i, .) * ... * D_{h-1}(i, .),  D_t(i, .) = sum_j A^t(i, j) Poisson(rate_j tau)
 //! ```
 //!
 //! The first follows the rate from tick to tick; the second, in the authors' code, treats the ticks as

@@ -6,8 +6,8 @@
 //! of another, while a counter is free:      count  = w,  error = 0
 //! of another, otherwise:                    the smallest counter is taken: error = its count, count += w
 //!
-//! count - error <= true weight <= count         error <= smallest count <= N / m         metwally05 lemmas 3.3, 3.4
-//! a key that weighs more than N / m has a counter                                        metwally05 theorem 3.5
+//! count - error <= true weight <= count         error <= smallest count <= N / m  metwally05 lemmas 3.3, 3.4
+//! a key that weighs more than N / m has a counter                                 metwally05 theorem 3.5
 //! ```
 //!
 //! N is the sum of all weights. Everything is linear in the weights, so the bounds outlive

@@ -1,10 +1,10 @@
 //! Accurate ECN (RFC 9768): delayed ACKs that carry exact counters of the marks that arrived.
 //!
 //! ```text
-//! every packet:                                count it, and its bytes, under its mark         rfc9768 3.2
-//! CE after a packet without:                   ACK at once                                     rfc9768 3.2.2.5.1
-//! n CE packets since the last ACK:             ACK at once                                     rfc9768 3.2.2.5.1
-//! m packets since the last ACK:                ACK                                             rfc5681 4.2
+//! every packet:                                count it, and its bytes, under its mark     rfc9768 3.2
+//! CE after a packet without:                   ACK at once                                 rfc9768 3.2.2.5.1
+//! n CE packets since the last ACK:             ACK at once                                 rfc9768 3.2.2.5.1
+//! m packets since the last ACK:                ACK                                         rfc5681 4.2
 //! ```
 //!
 //! The counters run from the start of the connection, so a lost ACK costs nothing but time.

@@ -2,9 +2,9 @@
 //! needs to measure one-way delays.
 //!
 //! ```text
-//! every m-th packet, and what the host calls urgent:   an ACK                            rfc9000 13.2.1, 13.2.2
-//! on every ACK:   ECN counters                                                           rfc9000 19.3.2
-//!                 the arrival time of every packet since the last ACK, in the order of arrival         quicdc 3
+//! every m-th packet, and what the host calls urgent:   an ACK                         rfc9000 13.2.1, 13.2.2
+//! on every ACK:   ECN counters                                                        rfc9000 19.3.2
+//!                 the arrival time of every packet since the last ACK, in the order of arrival      quicdc 3
 //! ```
 //!
 //! | symbol | field | unit | default | source |

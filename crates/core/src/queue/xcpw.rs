@@ -4,8 +4,8 @@
 //! down. XCPw computes the same formulas anew for every packet that leaves, over the past RTT:
 //!
 //! ```text
-//! phi = alpha d (C - y) - beta Q,  h = max(0, gamma y d - |phi|)       katabi02 3.5
-//! H   = min(H, xi_p rtt^2 s / cwnd - xi_n rtt s)                       the sums in xi_p and xi_n over (t - d, t]
+//! phi = alpha d (C - y) - beta Q,  h = max(0, gamma y d - |phi|)   katabi02 3.5
+//! H   = min(H, xi_p rtt^2 s / cwnd - xi_n rtt s)                   the sums in xi_p and xi_n over (t - d, t]
 //! ```
 //!
 //! | symbol | field | unit | default | source |

@@ -2,11 +2,11 @@
 //! (draft-ietf-ccwg-bbr section 4.1; Linux 6.12 net/ipv4/tcp_rate.c).
 //!
 //! ```text
-//! per packet sent:   delivered, delivered_at, first_sent_at, lost, inflight, app_limited     ccwg-bbr 4.1.2.2
-//! first flight:      first_sent_at = delivered_at = now, while nothing is in flight           ccwg-bbr 4.1.2.2
-//! ACK of packet P:   delivered_at = now, first_sent_at = P.sent_at, P the newest              ccwg-bbr 4.1.2.3
-//! application limit: until = delivered + inflight; holds until delivered > until              ccwg-bbr 4.1.2.4
-//! round trip:        begins when P.delivered >= round_end; then round_end = delivered         ccwg-bbr 4.5.1
+//! per packet sent:   delivered, delivered_at, first_sent_at, lost, inflight, app_limited   ccwg-bbr 4.1.2.2
+//! first flight:      first_sent_at = delivered_at = now, while nothing is in flight         ccwg-bbr 4.1.2.2
+//! ACK of packet P:   delivered_at = now, first_sent_at = P.sent_at, P the newest            ccwg-bbr 4.1.2.3
+//! application limit: until = delivered + inflight; holds until delivered > until            ccwg-bbr 4.1.2.4
+//! round trip:        begins when P.delivered >= round_end; then round_end = delivered       ccwg-bbr 4.5.1
 //! ```
 //!
 //! The other half, the rate itself, is [`RateSample`](crate::estimate::delivery_rate::RateSample).

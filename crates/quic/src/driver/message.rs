@@ -1,7 +1,7 @@
 //! An application's messages in DATAGRAM frames (RFC 9221).
 //!
 //! ```text
-//! | 1 (1 byte) | number (4) | echo (4) | held_us (4) | zeros up to the payload's size |       integers big-endian
+//! | 1 (1 byte) | number (4) | echo (4) | held_us (4) | zeros up to the payload's size |  integers big-endian
 //! ```
 //!
 //! Reports of arrivals travel in DATAGRAM frames too; they begin with another byte (`report`). Which way a

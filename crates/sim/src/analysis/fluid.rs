@@ -2,10 +2,10 @@
 //! router of capacity mu.
 //!
 //! ```text
-//! x'(t) = A - max(x(t - tau) - d_t, 0) / delta,   x >= 0,   A = (eta - 1) + N / (mu l)          abc20 eq.13
-//! A < 0:  x* = 0,              eq* = (1 + A) mu                                                 abc20 theorem 1
+//! x'(t) = A - max(x(t - tau) - d_t, 0) / delta,   x >= 0,   A = (eta - 1) + N / (mu l)       abc20 eq.13
+//! A < 0:  x* = 0,              eq* = (1 + A) mu                                              abc20 theorem 1
 //! A > 0:  x* = A delta + d_t,  eq* = mu
-//! stable if delta > 2/3 tau                                                                     abc20 theorem 1
+//! stable if delta > 2/3 tau                                                                  abc20 theorem 1
 //! ```
 //!
 //! x is the queueing delay, eq the rate that enters, l the time in which a flow adds one packet.

@@ -1,7 +1,7 @@
 //! Times and rates of 802.11n: one spatial stream in 20 MHz, long guard interval, 5 GHz.
 //!
 //! ```text
-//! airtime of an A-MPDU of L bytes  =  preamble + ceil((16 + 8 L + 6) / N_DBPS) symbols          ieee80211n 20.4.3
+//! airtime of an A-MPDU of L bytes  =  preamble + ceil((16 + 8 L + 6) / N_DBPS) symbols     ieee80211n 20.4.3
 //! bytes of an MPDU                 =  delimiter 4 + MAC 26 + LLC 8 + IP packet + FCS 4, padded to 4
 //! an exchange                      =  DIFS + backoff + A-MPDU + SIFS + block ACK
 //! backlogged rate                  =  M (1 - p) S / mean exchange

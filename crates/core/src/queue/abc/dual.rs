@@ -2,12 +2,12 @@
 //! so that long flows get the same in both.
 //!
 //! ```text
-//! a packet goes to ABC's queue or to the other one by its flow                     abc20 4.3
-//! the link serves the queue whose next packet starts first:                        goyal96 (start-time fair queueing)
+//! a packet goes to ABC's queue or to the other one by its flow            abc20 4.3
+//! the link serves the queue whose next packet starts first:               goyal96 (start-time fair queueing)
 //!   S = max(v, F)    F = S + bytes / weight    v = S of the packet in service
 //! ABC's marks follow eq.1 and 2 with its own share of the link: mu = share mu_link  abc20 4.3
 //!
-//! every T, with rates averaged over tau (`weights.rs`):                            abc20 4.3
+//! every T, with rates averaged over tau (`weights.rs`):                   abc20 4.3
 //!   r_i    = rate of each of a queue's K heaviest flows, by Space-Saving
 //!   short  = rate of the queue - sum of r_i
 //!   demand = (1 + X) r_i of a heavy flow, `short` of all others of a queue together

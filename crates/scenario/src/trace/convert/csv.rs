@@ -1,10 +1,10 @@
 //! Tables of rates.
 //!
 //! ```text
-//! start_s,mbps       optional
-//! 0,12.5             from 0 to 0.1 s at 12.5 Mbit/s
+//! start_s,mbps  optional
+//! 0,12.5        from 0 to 0.1 s at 12.5 Mbit/s
 //! 0.1,9
-//! 0.2,               the end; without this line the last interval lasts as long as the one before it, or a second
+//! 0.2,          the end; without this line the last interval lasts as long as the one before it, or a second
 //! ```
 //!
 //! Times increase, are rounded to milliseconds and may start anywhere: the first becomes 0.

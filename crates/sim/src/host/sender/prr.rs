@@ -2,9 +2,9 @@
 //! flight while losses are repaired.
 //!
 //! ```text
-//! pipe >  target:   sndcnt = ceil(prr_delivered * target / prior) - prr_out                          rfc9937 6.2
+//! pipe >  target:   sndcnt = ceil(prr_delivered * target / prior) - prr_out                      rfc9937 6.2
 //! pipe <= target:   sndcnt = max(prr_delivered - prr_out, newly delivered) + MSS where the ACK is safe,
-//!                   at most target - pipe                                                            rfc9937 6.2
+//!                   at most target - pipe                                                        rfc9937 6.2
 //! cwnd = pipe + sndcnt, where sndcnt >= MSS until the first packet of the episode is out
 //! ```
 //!
