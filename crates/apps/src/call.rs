@@ -3,9 +3,11 @@
 //!
 //! ```text
 //! encoder rate = clamp(share * rate * (1 - waiting / patience), min, max)
-//! rate: what the controller lets the flow send;  waiting: how long the oldest unsent byte will wait at that rate
+//! rate: what the controller lets the flow send;
+//! waiting: how long the oldest unsent byte will wait at that rate
 //! a frame is skipped while waiting > patience
-//! freeze: two shown frames at least max(3 d, d + 150 ms) apart, d the mean gap of the last 30       webrtc-stats freezeCount
+//! freeze: two shown frames at least max(3 d, d + 150 ms) apart, d the mean gap of the last 30
+//!                                                                                   webrtc-stats freezeCount
 //! ```
 //!
 //! | symbol | field | unit | default | source |

@@ -3,7 +3,8 @@
 //!
 //! ```text
 //! gap = -ln(u) / lambda                  u, v uniform in [0, 1)
-//! size = least (1 - v)^(-1 / shape),     least = mean (shape - 1) / shape        the inverse of 1 - (least / x)^shape
+//! size = least (1 - v)^(-1 / shape),     least = mean (shape - 1) / shape
+//!                                                                       the inverse of 1 - (least / x)^shape
 //! ```
 //!
 //! Outcome: `flows_started`, `flows_completed`, and `completion_ms_mean` (AFCT), `_p50`, `_p95`, `_p99`, from

@@ -3,7 +3,8 @@
 //! draws its picture.
 //!
 //! ```text
-//! BRAKELIGHT_TRACES=... cargo run --release -p brakelight-cli --example figure_7 -- target/release/brakelight FOLDER
+//! BRAKELIGHT_TRACES=... cargo run --release -p brakelight-cli --example figure_7 -- \
+//!     target/release/brakelight FOLDER
 //! ```
 //!
 //! What FOLDER has already is not measured again: 18 runs of a minute, one after the other, that none

@@ -15,7 +15,8 @@
 //!     /// A queue's settings.
 //!     pub struct Config {
 //!         /// Sojourn time the queue settles at.
-//!         target: Duration = Duration::from_millis(5), in Duration::from_nanos(1)..=Duration::from_secs(10), from "rfc8289 4.3";
+//!         target: Duration = Duration::from_millis(5),
+//!             in Duration::from_nanos(1)..=Duration::from_secs(10), from "rfc8289 4.3";
 //!         /// Target share of the capacity.
 //!         eta: f64 = 0.98, in 0.1..=1.0, from "abc20 7.2";
 //!     }

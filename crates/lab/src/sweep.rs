@@ -1,7 +1,8 @@
 //! A grid of runs: every combination of the values of some axes, each a scenario, each a row.
 //!
 //! ```toml
-//! # Without `scenario`, the setup of `compare`: its axes are scheme, trace, rtt, buffer, duration, trace_offset, against, seed.
+//! # Without `scenario`, the setup of `compare`: its axes are scheme, trace, rtt, buffer, duration,
+//! # trace_offset, against, seed.
 //! # With it, a scenario file, as seen from this one.
 //! runs = 10                                # seeds 1 to 10 of every combination
 //!
@@ -9,7 +10,8 @@
 //! scheme = ["abc", "cubic+codel"]
 //! trace = "lte-driving"
 //! rtt = ["20ms", "100ms"]
-//! "link.forward.queue" = ["codel", "pie"]  # any key of the scenario: by the name of its link or flow, or `*` for all of them
+//! # Any key of the scenario: by the name of its link or flow, or `*` for all of them.
+//! "link.forward.queue" = ["codel", "pie"]
 //! ```
 //!
 //! Runs are numbered from 0. Those of a file are in the order of the names of its axes; the last axis changes

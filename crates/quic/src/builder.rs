@@ -5,7 +5,9 @@
 //! ```no_run
 //! use brakelight_quic::adapter::{ControlSettings, Path, PacketSender};
 //! use brakelight_quic::builder::EndpointBuilder;
-//! # fn application(crypto: std::sync::Arc<dyn quinn::crypto::ClientConfig>) -> Result<(), Box<dyn std::error::Error>> {
+//! # fn application(
+//! #     crypto: std::sync::Arc<dyn quinn::crypto::ClientConfig>,
+//! # ) -> Result<(), Box<dyn std::error::Error>> {
 //! let controller = brakelight_core::registry::ControllerConfig::new("abc", &[])?;
 //! let builder = EndpointBuilder::new(ControlSettings::new(controller, PacketSender::Stack, Path::Own)?);
 //! let mut endpoint = builder.endpoint(std::net::UdpSocket::bind("[::]:0")?, None)?;

@@ -47,8 +47,10 @@ impl RunId {
     /// use std::collections::BTreeMap;
     /// use brakelight_scenario::{file, identity::{MODELLED, RunId}};
     ///
-    /// let text = "[[link]]\nname = \"up\"\nrate = \"12Mbps\"\n[[flow]]\ncontroller = \"cubic\"\npath = [\"up\"]\n";
-    /// let other = "[[link]]\nname = \"up\"\nrate = \"12000kbps\"\n[[flow]]\ncontroller = \"cubic:beta=0.70\"\npath = [\"up\"]\nrtt = \"0.1s\"\n";
+    /// let text = "[[link]]\nname = \"up\"\nrate = \"12Mbps\"\n\
+    ///     [[flow]]\ncontroller = \"cubic\"\npath = [\"up\"]\n";
+    /// let other = "[[link]]\nname = \"up\"\nrate = \"12000kbps\"\n\
+    ///     [[flow]]\ncontroller = \"cubic:beta=0.70\"\npath = [\"up\"]\nrtt = \"0.1s\"\n";
     /// let id = |text| RunId::of(&file::read("x.toml", text).unwrap(), &BTreeMap::new(), MODELLED);
     /// assert_eq!(id(text), id(other));
     /// assert_eq!(id(text).to_string().len(), 32);

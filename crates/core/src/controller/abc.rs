@@ -1,9 +1,10 @@
 //! ABC's sender (Goyal et al., NSDI 2020, sections 3.1, 4.1 and 6): accelerate or brake on every packet.
 //!
 //! ```text
-//! each byte ACKed:  w_abc += 1 + MSS/w_abc if accelerate, -1 + MSS/w_abc if brake, 0 if CE      abc20 eq.3, section 6
-//! w_nonabc:         Cubic or another, which answers drops, CE and delay                         abc20 4.1
-//! cwnd = min(w_abc, w_nonabc), each at most 2 x the packets in flight before the ACK            abc20 4.1
+//! each byte ACKed:  w_abc += 1 + MSS/w_abc if accelerate, -1 + MSS/w_abc if brake, 0 if CE
+//!                                                                                      abc20 eq.3, section 6
+//! w_nonabc:         Cubic or another, which answers drops, CE and delay                abc20 4.1
+//! cwnd = min(w_abc, w_nonabc), each at most 2 x the packets in flight before the ACK   abc20 4.1
 //! ```
 //!
 //! | symbol | field | unit | default | prototype | source |

@@ -3,11 +3,12 @@
 //!
 //! ```text
 //! f^ < eta:        w(t + T) = w(t) (1 + kappa_2 (1 - f^) / f^)^(T / t_p)                 bmcc eq.2, 3
-//! eta <= f^ < 1:   w(t + T) = w(t) + alpha,  alpha = (T / t_p)^2                          bmcc eq.4
-//! f^ >= 1:         w(t+)    = w(t) beta(f^), once per max(T, t_p)                         bmcc eq.5
-//!                  beta(f)  = beta_max - (beta_max - beta_min) (f - 1) / (u - 1)          bmcc eq.6
+//! eta <= f^ < 1:   w(t + T) = w(t) + alpha,  alpha = (T / t_p)^2                     bmcc eq.4
+//! f^ >= 1:         w(t+)    = w(t) beta(f^), once per max(T, t_p)                    bmcc eq.5
+//!                  beta(f)  = beta_max - (beta_max - beta_min) (f - 1) / (u - 1)     bmcc eq.6
 //!
-//! a new flow starts at f^ = eta_0 and stays with the first law until f^ first reaches 1   bmcc II-C, III-a, III-d
+//! a new flow starts at f^ = eta_0 and stays with the first law until f^ first reaches 1
+//!                                                                                    bmcc II-C, III-a, III-d
 //! ```
 //!
 //! | symbol | field | unit | default | source |

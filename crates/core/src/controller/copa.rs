@@ -1,13 +1,14 @@
 //! Copa (Arun and Balakrishnan, NSDI 2018): a target rate of 1/(delta d_q), approached by a window.
 //!
 //! ```text
-//! d_q = RTT_standing - RTT_min                 RTT_standing = min over srtt/2, RTT_min = min over 10 s      copa18 2.1
-//! target = 1 / (delta d_q),  rate = cwnd / RTT_standing                                              copa18 eq.1
-//! each packet ACKed:  cwnd += v / (delta cwnd) if rate <= target, -= otherwise                       copa18 2.1
-//! velocity v:         once per window, doubled when the direction has held for three of them, else 1 copa18 2.1
-//! slow start:         doubles per RTT until rate > target                                            copa18 2.1
-//! pacing:             2 cwnd / RTT_standing                                                          copa18 2.1
-//! competitive mode:   no nearly empty queue (d_q < 0.1 (RTT_max - RTT_min)) for 5 RTTs               copa18 2.2
+//! d_q = RTT_standing - RTT_min                 RTT_standing = min over srtt/2, RTT_min = min over 10 s
+//!                                                                                                 copa18 2.1
+//! target = 1 / (delta d_q),  rate = cwnd / RTT_standing                                    copa18 eq.1
+//! each packet ACKed:  cwnd += v / (delta cwnd) if rate <= target, -= otherwise             copa18 2.1
+//! velocity v:         once per window, doubled when the direction has held for three, else 1    copa18 2.1
+//! slow start:         doubles per RTT until rate > target                                  copa18 2.1
+//! pacing:             2 cwnd / RTT_standing                                                copa18 2.1
+//! competitive mode:   no nearly empty queue (d_q < 0.1 (RTT_max - RTT_min)) for 5 RTTs     copa18 2.2
 //!                     1/delta += 1 per RTT, halved on loss, not below 1/delta_default
 //! ```
 //!

@@ -3,7 +3,8 @@
 //! ```text
 //! W(t) = C (t - K)^3 + W_max                                                        rfc9438 4.2, Figure 1
 //! K    = cbrt((W_max - cwnd_epoch) / C)                                             rfc9438 4.2, Figure 2
-//! target = clamp(W(t + RTT), cwnd, 1.5 cwnd);  cwnd += (target - cwnd) / cwnd  for each packet ACKed   4.4, 4.5
+//! target = clamp(W(t + RTT), cwnd, 1.5 cwnd);  cwnd += (target - cwnd) / cwnd  for each packet ACKed
+//!                                                                                                   4.4, 4.5
 //! W_est += alpha / cwnd for each packet ACKed; alpha = 3 (1 - beta) / (1 + beta), 1 once W_est >= cwnd_prior
 //! W(t) < W_est: cwnd = W_est                                                        rfc9438 4.3, Figure 4
 //! loss or CE:  ssthresh = max(beta cwnd, 2), cwnd = ssthresh,                       rfc9438 4.6, Figure 5

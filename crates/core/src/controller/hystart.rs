@@ -14,7 +14,8 @@
 //! ```text
 //! slow start: cwnd += min(N, L * MSS)                                                          rfc9406 4.2
 //!   RttThresh = clamp(lastRoundMinRTT / 8, 4 ms, 16 ms)
-//!   after 8 samples, currentRoundMinRTT >= lastRoundMinRTT + RttThresh: baseline = currentRoundMinRTT, go to CSS
+//!   after 8 samples, currentRoundMinRTT >= lastRoundMinRTT + RttThresh: baseline = currentRoundMinRTT, go to
+//!     CSS
 //! CSS:        cwnd += min(N, L * MSS) / 4
 //!   after 8 samples, currentRoundMinRTT < baseline: a false alarm, go back to slow start
 //!   after 5 rounds, the one it began in included: ssthresh = cwnd

@@ -4,8 +4,9 @@
 //! slow start, cwnd < ssthresh:   cwnd += min(acked, L * MSS)                      rfc3465 2.2, rfc5681 eq.2
 //!                                L = 1 in the slow start after a timeout          rfc3465 2.3
 //! congestion avoidance:          cwnd += MSS for each cwnd of acked bytes         rfc3465 2.1, rfc5681 eq.3
-//! loss or CE:                    ssthresh = max(beta cwnd, 2 MSS), cwnd = ssthresh    rfc5681 eq.4, rfc6582 3.2
-//! timeout:                       the same ssthresh, cwnd = 1 MSS                      rfc5681 eq.4
+//! loss or CE:                    ssthresh = max(beta cwnd, 2 MSS), cwnd = ssthresh
+//!                                                                                  rfc5681 eq.4, rfc6582 3.2
+//! timeout:                       the same ssthresh, cwnd = 1 MSS                   rfc5681 eq.4
 //! ```
 //!
 //! | symbol | field | unit | default | source |

@@ -2,11 +2,12 @@
 //! says low load, high load or overload, and each answer is another control law.
 //!
 //! ```text
-//! low:        w(t + T) = w(t) (1 + xi_s)       xi_s = (1 + xi)^(T / t_rho) - 1,  xi = kappa (1 - 0.8) / 0.8     xia05 eq.3, 3.3
-//! high:       w(t + T) = w(t) + alpha_s        alpha_s = alpha (T / t_rho)^2                                      xia05 eq.4, 3.3
-//! overload:   w(t+)    = w(t) beta                                                                                 xia05 eq.5
+//! low:        w(t + T) = w(t) (1 + xi_s)       xi_s = (1 + xi)^(T / t_rho) - 1,  xi = kappa (1 - 0.8) / 0.8
+//!                                                                                            xia05 eq.3, 3.3
+//! high:       w(t + T) = w(t) + alpha_s        alpha_s = alpha (T / t_rho)^2                 xia05 eq.4, 3.3
+//! overload:   w(t+)    = w(t) beta                                                            xia05 eq.5
 //!
-//! after a decrease:   the window is frozen for t_rho, then grows as at high load for one T          xia05 3.3
+//! after a decrease:   the window is frozen for t_rho, then grows as at high load for one T  xia05 3.3
 //!                     whatever the load; only then it may fall again
 //! ```
 //!

@@ -4,8 +4,8 @@
 //! ```text
 //! once per round trip:  diff = cwnd (RTT - base_RTT) / base_RTT           packets in the queue, brakmo95 3.2
 //!                       RTT = smallest sample of the round, base_RTT = smallest of all
-//! slow start:           cwnd += acked in every other round trip, the comparison at the end of the others, with the
-//!                       RTT of their first packet
+//! slow start:           cwnd += acked in every other round trip, the comparison at the end of the others,
+//!                       with the RTT of their first packet
 //!                       diff > gamma: cwnd = min(cwnd, cwnd base_RTT / RTT + 1), on to congestion avoidance
 //! congestion avoidance: diff < alpha: cwnd += 1;  diff > beta: cwnd -= 1
 //! loss:                 as NewReno; the comparison rests until packets sent afterwards are acknowledged

@@ -2,7 +2,7 @@
 //! Networks", SIGCOMM 2015).
 //!
 //! ```text
-//! every epoch of 5 ms, D: the largest delay of its ACKs, or the time since the last one where there were none:
+//! every epoch of 5 ms, D: the largest delay of its ACKs; without ACKs, the time since the last one:
 //!   dD    = D - D_max                                                          zaki15 eq.2
 //!   D_est = max(D_min, D_est - delta_2)   when D_max / D_min > R               zaki15 eq.4
 //!           max(D_min, D_est - delta_1)   when dD > 0
@@ -11,9 +11,10 @@
 //!   W     = f(D_est)          f: the delay profile (profile.rs)                zaki15 eq.3
 //!   S     = max(0, W + W_flight (2 - n) / (n - 1))   packets now;  n: epochs in an RTT          zaki15 eq.5
 //! slow start: W + 1 per ACK, until a loss or a delay above 500 ms
-//! loss:       W = M W_lost, D_est = f^-1(W); then W + 1/W per ACK and no points for the profile, until an ACK comes
-//!             from a packet that was sent under W or less                                    zaki15 eq.6
-//! D_est at D_min: D_min + 10 ms when fewer than two packets are in flight, otherwise nothing is sent in the epoch
+//! loss:       W = M W_lost, D_est = f^-1(W); then W + 1/W per ACK and no points for the profile, until an
+//!             ACK comes from a packet that was sent under W or less               zaki15 eq.6
+//! D_est at D_min: D_min + 10 ms when fewer than two packets are in flight, otherwise nothing is sent in the
+//!                 epoch
 //! the curve never reaches D_est: slow start, from nothing
 //! ```
 //!

@@ -2,14 +2,16 @@
 //!
 //! ```text
 //! Time is cut into monitor intervals (MI) of one RTT. An MI's packets say what it was worth:
-//! u = x^t - b x max(0, dRTT/dT) - c x L                 x: Mbit/s sent, L: share lost, dRTT/dT: slope of a regression
+//! u = x^t - b x max(0, dRTT/dT) - c x L                 x: Mbit/s sent, L: share lost, dRTT/dT: slope of a
+//!                                                       regression
 //!
 //! Starting:   an MI at twice the rate of the last, as soon as that one's outcome is known, while u rises
 //! Learning:   MIs at r (1 + eps) and r (1 - eps) in random order; when both outcomes are known
 //!             gamma = (u1 - u2) / (x1 - x2),   delta_r = m(tau) theta_0 gamma
 //!             tau: decisions in the same direction so far;   m(tau) = tau up to 3, then 2 tau - 3
 //!             |delta_r| <= omega r,   omega = omega_0 + k delta
-//!             k grows by one whenever the bound bites, shrinks to what delta_r needs when it does not, and starts over
+//!             k grows by one whenever the bound bites, shrinks to what delta_r needs when it does not, and
+//!             starts over
 //!             with a new direction;   r += delta_r
 //! Between the end of a pair and its outcome packets leave at r and are not counted.
 //! Timeout:    r is halved and learning starts over;  below the lowest rate: Starting from there

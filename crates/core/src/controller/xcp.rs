@@ -3,9 +3,10 @@
 //!
 //! ```text
 //! each packet carries:  H_cwnd = cwnd, H_rtt = srtt (0 at first),
-//!                       H_feedback = (r srtt - cwnd) / packets in cwnd; without limit where there is no r      katabi02 3.3
-//! each ACK:             cwnd = max(cwnd + H_feedback, s)                                                       katabi02 3.3
-//! loss, timeout:        as TCP: cwnd = max(b cwnd, 2 s); cwnd = s                                              katabi02 3.3, rfc5681 eq.4
+//!                       H_feedback = (r srtt - cwnd) / packets in cwnd; without limit where there is no r
+//!                                                                                               katabi02 3.3
+//! each ACK:             cwnd = max(cwnd + H_feedback, s)                          katabi02 3.3
+//! loss, timeout:        as TCP: cwnd = max(b cwnd, 2 s); cwnd = s                 katabi02 3.3, rfc5681 eq.4
 //! ```
 //!
 //! | symbol | field | unit | default | source |

@@ -3,8 +3,8 @@
 //!
 //! ```text
 //! rate_i = i max_rate / 255;   all equally likely at first.  Every tick of tau:
-//! evolve    P(j) = sum_i P(i) A(i, j)        A: Brownian motion, N(0, sigma^2 tau); rate 0 sticks, and is left with
-//!                                            probability 1 - exp(-escape_rate tau)
+//! evolve    P(j) = sum_i P(i) A(i, j)        A: Brownian motion, N(0, sigma^2 tau); rate 0 sticks, and
+//!                                            is left with probability 1 - exp(-escape_rate tau)
 //! observe   P(i) = P(i) (rate_i tau)^k exp(-rate_i tau) / k!, normalised;   k: packets of the tick
 //! forecast  the x-quantile of the packets delivered in the next h ticks, h = 1 to 8, if no more is observed
 //! ```

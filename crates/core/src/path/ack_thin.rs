@@ -3,7 +3,8 @@
 //!
 //! ```text
 //! 1. of every `every` ACKs of a flow the last passes, the others are dropped
-//! 2. an ACK that passes waits for `hold`; a newer one of its flow takes its place and its time, and it is dropped
+//! 2. an ACK that passes waits for `hold`; a newer one of its flow takes its place and its time, and it is
+//!    dropped
 //! ```
 //!
 //! Only packets small enough to be nothing else count as ACKs. Data passes at once; an ACK of its flow that

@@ -7,7 +7,8 @@
 //!                         the scheduler shares out the rest of the M pairs of resource blocks
 //!                         each user's share is filled from its queue, packets cut where it ends
 //!                         the estimators are told what was asked for and given
-//! when it ends:           a user's blocks were received but for a share `bler`; packets whose bytes are all there are handed on, in order
+//! when it ends:           a user's blocks were received but for a share `bler`; packets whose bytes are all
+//!                         there are handed on, in order
 //! ```
 //!
 //! Channels are in [`channel`], the schedulers in [`scheduler`], the estimator of a user's rate when it is

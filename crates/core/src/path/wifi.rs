@@ -2,14 +2,14 @@
 //! contention, loss, block ACKs, retransmission, reordering.
 //!
 //! ```text
-//! the medium is won:    one station is chosen, round robin; its A-MPDU takes frames sent before and not received,
-//!                       then frames from the queue, up to M
-//! the A-MPDU ends:      each frame was received but for a share `loss`; frames are handed on in order, a gap holds back
-//!                       what follows it
+//! the medium is won:    one station is chosen, round robin; its A-MPDU takes frames sent before and not
+//!                       received, then frames from the queue, up to M
+//! the A-MPDU ends:      each frame was received but for a share `loss`; frames are handed on in order, a gap
+//!                       holds back what follows it
 //! the block ACK ends:   the estimator is told; a frame not received after `retries` attempts is dropped
-//! the next access:      other networks first, again and again with probability `neighbours`; one of the own stations
-//!                       first with probability 1/2 while it has ACKs to send; DIFS and a backoff, doubled after a batch of
-//!                       which nothing arrived
+//! the next access:      other networks first, again and again with probability `neighbours`; one of the own
+//!                       stations first with probability 1/2 while it has ACKs to send; DIFS and a backoff,
+//!                       doubled after a batch of which nothing arrived
 //! ```
 //!
 //! Times and rates are in [`mac`], the link-rate estimator (abc20 eq.5 to 8) in [`estimator`], how the

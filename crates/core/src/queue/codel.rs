@@ -2,10 +2,11 @@
 //! longer than a target for a whole interval, then ever more often until they no longer do.
 //!
 //! ```text
-//! sojourn >= target, and more than an MTU waits, for a whole interval:  drop the head, enter the dropping state
-//! in the dropping state:  the n-th drop is due interval / sqrt(n) after the one before             rfc8289 5.6
-//! sojourn < target, or no more than an MTU waits:                       leave it
-//! entered again within 16 intervals of the last drop:  n goes on from how far it had risen         rfc8289 5.5
+//! sojourn >= target, and more than an MTU waits, for a whole interval:
+//!                                                                    drop the head, enter the dropping state
+//! in the dropping state:  the n-th drop is due interval / sqrt(n) after the one before          rfc8289 5.6
+//! sojourn < target, or no more than an MTU waits:                    leave it
+//! entered again within 16 intervals of the last drop:  n goes on from how far it had risen      rfc8289 5.5
 //! ```
 //!
 //! | symbol | field | unit | default | source |

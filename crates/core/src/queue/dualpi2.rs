@@ -4,7 +4,8 @@
 //! kinds get about the same rate.
 //!
 //! ```text
-//! ECT(1) and CE go to the L queue, Not-ECT and ECT(0) to the C queue            rfc9332 A.1, dualpi2_enqueue; rfc9331 5.1
+//! ECT(1) and CE go to the L queue, Not-ECT and ECT(0) to the C queue
+//!                                                                  rfc9332 A.1, dualpi2_enqueue; rfc9331 5.1
 //!
 //! every Tupdate:                                                               rfc9332 A.1, dualpi2_update
 //!   curq = the longest that a head of either queue has waited                                  rfc9332 A.2

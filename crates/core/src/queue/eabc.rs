@@ -3,8 +3,8 @@
 //! ABC tells senders by one bit a packet how far they are from the target rate. E-ABC writes the rate itself:
 //!
 //! ```text
-//! tr = eta mu - (mu / delta) max(x - d_t, 0)          abc20 eq.1, abc17 eq.1     target rate of the link
-//! on every packet that leaves: rate = min(rate, tr / n)                          n flows that sent in the last W (D1)
+//! tr = eta mu - (mu / delta) max(x - d_t, 0)          abc20 eq.1, abc17 eq.1  target rate of the link
+//! on every packet that leaves: rate = min(rate, tr / n)                 n flows that sent in the last W (D1)
 //! ```
 //!
 //! | symbol | field | unit | default | source |

@@ -2,13 +2,15 @@
 //! served in turn; flows that send little are served first.
 //!
 //! ```text
-//! on arrival:    into the queue hash(flow, perturbation); a queue that is on no list joins the new ones with a
-//!                deficit of one quantum                                                             rfc8290 4.1
-//! buffer full:   drop half of the bytes of the queue that holds most, from its head, at most `drop_batch` packets
-//! on departure:  the first of the new queues, else of the old ones                                   rfc8290 4.2
+//! on arrival:    into the queue hash(flow, perturbation); a queue that is on no list joins the new ones with
+//!                a deficit of one quantum                                                        rfc8290 4.1
+//! buffer full:   drop half of the bytes of the queue that holds most, from its head, at most `drop_batch`
+//!                packets
+//! on departure:  the first of the new queues, else of the old ones                               rfc8290 4.2
 //!   deficit <= 0:     deficit += quantum; it goes to the end of the old ones; again
 //!   CoDel's packet:   deficit -= its size; it leaves
-//!   nothing there:    a new queue goes to the end of the old ones, if there are any; else it is on no list; again
+//!   nothing there:    a new queue goes to the end of the old ones, if there are any; else it is on no list;
+//!                     again
 //! ```
 //!
 //! | symbol | field | unit | default | source |

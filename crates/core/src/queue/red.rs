@@ -3,14 +3,16 @@
 //!
 //! ```text
 //! on arrival:
-//!   avg = (1 - w_q) avg + w_q q                        q packets wait                       floyd93 section 4
-//!   avg = (1 - w_q)^m avg                              none do, for m packet times          floyd93 section 4
-//!   p_b = max_p (avg - min_th) / (max_th - min_th)     min_th <= avg < max_th               floyd93 section 4
-//!   p_b = max_p + (1 - max_p) (avg - max_th) / max_th  max_th <= avg < 2 max_th, `gentle`   floyd00
-//!   p_a = p_b / (1 - count p_b)                        count packets passed since the last  floyd93 section 4
-//!   with probability p_a mark it if it is capable, else drop it; drop it where avg is above all that   rfc3168 7
+//!   avg = (1 - w_q) avg + w_q q                        q packets wait                   floyd93 section 4
+//!   avg = (1 - w_q)^m avg                              none do, for m packet times      floyd93 section 4
+//!   p_b = max_p (avg - min_th) / (max_th - min_th)     min_th <= avg < max_th           floyd93 section 4
+//!   p_b = max_p + (1 - max_p) (avg - max_th) / max_th  max_th <= avg < 2 max_th, `gentle`  floyd00
+//!   p_a = p_b / (1 - count p_b)                        count packets passed since the last
+//!                                                                                          floyd93 section 4
+//!   with probability p_a mark it if it is capable, else drop it; drop it where avg is above all that
+//!                                                                                                  rfc3168 7
 //!
-//! with `adaptive`, every interval:                                                          floyd01 Figure 2
+//! with `adaptive`, every interval:                                                      floyd01 Figure 2
 //!   avg above min_th + 0.6 (max_th - min_th), max_p <= 0.5:    max_p += min(0.01, max_p / 4)
 //!   avg below min_th + 0.4 (max_th - min_th), max_p >= 0.01:   max_p *= 0.9
 //! ```

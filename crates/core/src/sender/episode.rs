@@ -5,7 +5,8 @@
 //! ```text
 //!            CE                    loss                  timeout
 //!   Open ---------> Reduced  Open, Reduced ---> Recovery   any ---> Loss
-//!   Reduced, Recovery, Loss ---> Open    what was out at the beginning is acknowledged, or the episode is undone
+//!   Reduced, Recovery, Loss ---> Open    what was out at the beginning is acknowledged, or the episode is
+//!                                        undone
 //! ```
 //!
 //! Positions are what the host counts by: TCP's segments, QUIC's packet numbers. They only need to rise.

@@ -1,8 +1,10 @@
 //! Spacing packets out at a rate.
 //!
 //! ```text
-//! TCP:   a packet may leave at `due`;  due = max(due, t) + size / rate, less at most half of that for time lost
-//! QUIC:  a packet may leave while there are tokens for it; they fill at `rate`, up to `burst` packets    rfc9002 7.7
+//! TCP:   a packet may leave at `due`;  due = max(due, t) + size / rate, less at most half of that for time
+//!        lost
+//! QUIC:  a packet may leave while there are tokens for it; they fill at `rate`, up to `burst` packets
+//!                                                                                                rfc9002 7.7
 //! ```
 //!
 //! TCP paces as Linux 6.12 tcp_output.c does without the qdisc fq: no bursts, the first ten packets of a

@@ -1,12 +1,13 @@
 //! Round-trip time: the filters of both profiles and the timeout that follows from them.
 //!
 //! ```text
-//! TCP:   srtt += (m - srtt) / 8;  mdev += (|m - srtt| - mdev) / 4, by 1/8 of that where m < srtt - mdev      rfc6298 2.3
-//!        rttvar = the largest 4 mdev of the last round trip, falling by a quarter per round trip; floor 200 ms
-//!        RTO = srtt + rttvar                                                                                 rfc6298 2.3
-//! QUIC:  adjusted = latest - ack_delay where that stays above min_rtt                                        rfc9002 5.3
-//!        rttvar += (|srtt - adjusted| - rttvar) / 4;  srtt += (adjusted - srtt) / 8                           rfc9002 5.3
-//!        PTO = srtt + max(4 rttvar, 1 ms) + max_ack_delay                                                    rfc9002 6.2.1
+//! TCP:   srtt += (m - srtt) / 8;  mdev += (|m - srtt| - mdev) / 4, by 1/8 of that where m < srtt - mdev
+//!                                                                                                rfc6298 2.3
+//!        rttvar = the largest 4 mdev of the last round trip, falling by a quarter per RTT; floor 200 ms
+//!        RTO = srtt + rttvar                                                                   rfc6298 2.3
+//! QUIC:  adjusted = latest - ack_delay where that stays above min_rtt                          rfc9002 5.3
+//!        rttvar += (|srtt - adjusted| - rttvar) / 4;  srtt += (adjusted - srtt) / 8            rfc9002 5.3
+//!        PTO = srtt + max(4 rttvar, 1 ms) + max_ack_delay                                      rfc9002 6.2.1
 //! ```
 //!
 //! The TCP half is that of Linux 6.12 tcp_input.c, tcp_rtt_estimator: its floor of 200 ms lies under the

@@ -4,8 +4,10 @@
 //! the sender stops, by its window or because it has no more to send:
 //!     limited, max_inflight := by the window, bytes in flight
 //!         if by the window, or if what was on the way at the last judgement has been acknowledged,
-//!         or if neither stop was by the window and more is in flight now        Linux 6.12 tcp_output.c, tcp_cwnd_validate
-//! the window may grow if limited, or in slow start if cwnd < 2 max_inflight     Linux 6.12 tcp.h, tcp_is_cwnd_limited
+//!         or if neither stop was by the window and more is in flight now
+//!                                                                 Linux 6.12 tcp_output.c, tcp_cwnd_validate
+//! the window may grow if limited, or in slow start if cwnd < 2 max_inflight
+//!                                                                      Linux 6.12 tcp.h, tcp_is_cwnd_limited
 //! ```
 //!
 //! RFC 9002 section 7.8 asks for the same and leaves open how it is found.

@@ -2,8 +2,8 @@
 //! connections, and tasks of whatever runtime work on their streams.
 //!
 //! ```text
-//! turn:   receive what came -> act on deadlines -> for each connection with news: tell tasks, send while packets are admitted
-//!         -> wait for the socket, for a task, or for the next deadline
+//! turn:   receive what came -> act on deadlines -> for each connection with news: tell tasks, send while
+//!         packets are admitted -> wait for the socket, for a task, or for the next deadline
 //! ```
 //!
 //! A thread of its own, because a rate is kept by waking up in time: async runtimes round their timers to a

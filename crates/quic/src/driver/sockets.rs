@@ -2,7 +2,8 @@
 //! packets leave and arrive. What lies between the sockets is the network.
 //!
 //! ```text
-//! turn: receive what came -> send what the flow has to send -> wait for a packet, or for the flow's next deadline
+//! turn: receive what came -> send what the flow has to send -> wait for a packet, or for the flow's next
+//!       deadline
 //! ```
 //!
 //! Applications look at both ends of their flow, and so does [`Host`]: that is why one process has both.
@@ -60,7 +61,8 @@ impl Port {
             src_ip: None,
         };
         match self.state.try_send((&self.socket).into(), &transmit) {
-            Err(error) => error.kind() != io::ErrorKind::WouldBlock, // Any other error is a packet lost on the way.
+            // Any other error is a packet lost on the way.
+            Err(error) => error.kind() != io::ErrorKind::WouldBlock,
             Ok(()) => true,
         }
     }

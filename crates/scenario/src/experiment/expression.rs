@@ -2,12 +2,15 @@
 //!
 //! ```text
 //! check      = all { "or" all }                 all = one { "and" one }           one = "not" one | compared
-//! compared   = sum { ( "<" | "<=" | ">" | ">=" | "~" ) sum | "in" range }          chains hold link by link
-//! range      = sum ".." sum | sum "+-" sum [ "%" ]                                 a percentage is of the centre
-//! sum        = product { ( "+" | "-" ) product }      product = unary { ( "*" | "/" ) unary }      unary = [ "-" ] atom
-//! atom       = number [ "%" ] | metric [ "[" selector { "," selector } "]" ] | function "(" ... ")" | "(" check ")"
-//! metric     = the path of a number in a row's JSON, by dots; an element of `flows` or `links` goes by its name, and
-//!              `*` at its end stands for the rest of any: `links.*.utilization`, `flows.long_*.throughput_mbps`
+//! compared   = sum { ( "<" | "<=" | ">" | ">=" | "~" ) sum | "in" range }   chains hold link by link
+//! range      = sum ".." sum | sum "+-" sum [ "%" ]                         a percentage is of the centre
+//! sum        = product { ( "+" | "-" ) product }      product = unary { ( "*" | "/" ) unary }
+//! unary      = [ "-" ] atom
+//! atom       = number [ "%" ] | metric [ "[" selector { "," selector } "]" ] | function "(" ... ")"
+//!            | "(" check ")"
+//! metric     = the path of a number in a row's JSON, by dots; an element of `flows` or `links` goes by its
+//!              name, and `*` at its end stands for the rest of any: `links.*.utilization`,
+//!              `flows.long_*.throughput_mbps`
 //! selector   = "label" of a scheme | dimension ( "=" | "!=" ) ( "label" | number )
 //! ```
 //!

@@ -49,7 +49,10 @@ pub fn read_with(registry: &Registry, file: &str, text: &str) -> Result<Scenario
 /// use brakelight_core::registry::Registry;
 /// use brakelight_scenario::file;
 ///
-/// let text = r#"{"link": [{"name": "up", "rate": "12Mbps"}], "flow": [{"controller": "cubic", "path": ["up"]}]}"#;
+/// let text = r#"{
+///     "link": [{"name": "up", "rate": "12Mbps"}],
+///     "flow": [{"controller": "cubic", "path": ["up"]}]
+/// }"#;
 /// let mut json = serde_json::Deserializer::from_str(text);
 /// let scenario = file::deserialize_with(&Registry::standard(), &mut json).unwrap();
 /// assert_eq!(scenario.flows[0].controller.name(), "cubic");

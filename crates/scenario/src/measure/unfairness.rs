@@ -1,7 +1,8 @@
 //! The unfairness rate of a run's flows over one time scale (bmcc III-c).
 //!
 //! ```text
-//! v(tau, s) = 1 / tau  integral over t of  max_i X_i(t, s) / min_j X_j(t, s)       X_i: the rate of flow i over t to t + s
+//! v(tau, s) = 1 / tau  integral over t of  max_i X_i(t, s) / min_j X_j(t, s)
+//!                                                                    X_i: the rate of flow i over t to t + s
 //! ```
 //!
 //! The integral is a mean over times t that are a tenth of s apart, so that memory does not depend on tau.

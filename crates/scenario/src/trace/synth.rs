@@ -1,11 +1,12 @@
 //! The seeded generator of synthetic traces.
 //!
 //! ```text
-//! snr(t)  = snr + sum_i x_i(t) - loss * blocked(t) + y(floor(t / every))                        dB
+//! snr(t)  = snr + sum_i x_i(t) - loss * blocked(t) + y(floor(t / every))                     dB
 //! x_i     : Ornstein-Uhlenbeck, standard deviation sigma_i, correlation time lasts_i
-//! x_i(t + h) = a x_i(t) + sigma_i sqrt(1 - a^2) N(0, 1),   a = exp(-h / lasts_i)                exact for any h
-//! se(snr) = 0 below -10 dB, else log2(1 + 10^(min(snr, snr_limit) / 10))                        bit/s/Hz
-//! lambda(t) = c * se(snr(t)), 0 in an outage;   c such that the mean over the trace is `mean`   opportunities/s
+//! x_i(t + h) = a x_i(t) + sigma_i sqrt(1 - a^2) N(0, 1),   a = exp(-h / lasts_i)             exact for any h
+//! se(snr) = 0 below -10 dB, else log2(1 + 10^(min(snr, snr_limit) / 10))                     bit/s/Hz
+//! lambda(t) = c * se(snr(t)), 0 in an outage;   c such that the mean over the trace is `mean`
+//!                                                                                            opportunities/s
 //! grants  : a Poisson process of intensity lambda / burst, moved to the end of its slot
 //! a grant : G opportunities at once, G geometric on 1, 2, ... with mean `burst`
 //! outage  : begins after an exponential time of mean `every`, lasts as a bounded Pareto law says

@@ -12,7 +12,9 @@
 //! #     }
 //! # }
 //! brakelight_testkit::conformance_controller!(crate::mine::registry(), "newreno");
-//! brakelight_testkit::conformance_queue!(crate::mine::registry(), "codel", [("ecn", "true")], [("target", "1ms")]);
+//! brakelight_testkit::conformance_queue!(
+//!     crate::mine::registry(), "codel", [("ecn", "true")], [("target", "1ms")]
+//! );
 //! brakelight_testkit::conformance_element!(crate::mine::registry(), "jitter", [("keep_order", "false")]);
 //! # fn main() {}
 //! ```

@@ -4,7 +4,8 @@
 //! ```text
 //! a demand of d packets per second = d/2 accelerates per second                          abc17 6, footnote 5
 //!
-//! known:    bucket += (d/2) dt, at most BURST                a packet takes one token and accelerates, or leaves as a brake
+//! known:    bucket += (d/2) dt, at most BURST                a packet takes one token and accelerates,
+//!                                                            or leaves as a brake
 //! measured: bucket += 1/2 for a packet that the application limits, 1 for any other      the same
 //! ```
 //!

@@ -2,12 +2,15 @@
 //! tcp_bbr2.c and its version 3; draft-ietf-ccwg-bbr leaves it out).
 //!
 //! ```text
-//! each round:                 alpha += gain (F - alpha),  F = CE bytes / bytes delivered in it        bbr_update_ecn_alpha
-//! a round with CE, unless probing:  inflight_shortterm *= 1 - factor alpha                           bbr_ecn_lower_bounds
-//! CE > threshold of what a sample of a probe delivered:  the probe went too far, as by losses        bbr_is_inflight_too_high
-//! Startup ends after two rounds in a row with F >= threshold                      bbr_check_ecn_too_high_in_startup
+//! each round:                 alpha += gain (F - alpha),  F = CE bytes / bytes delivered in it
+//!                                                                                       bbr_update_ecn_alpha
+//! a round with CE, unless probing:  inflight_shortterm *= 1 - factor alpha        bbr_ecn_lower_bounds
+//! CE > threshold of what a sample of a probe delivered:  the probe went too far, as by losses
+//!                                                                                   bbr_is_inflight_too_high
+//! Startup ends after two rounds in a row with F >= threshold   bbr_check_ecn_too_high_in_startup
 //! a cycle with CE and without losses: once a round passes without CE, the next probe begins, growing
-//!                             the long-term bound by half of itself in its first round               bbr_check_time_to_probe_bw
+//!                             the long-term bound by half of itself in its first round
+//!                                                                                 bbr_check_time_to_probe_bw
 //! ```
 //!
 //! None of it before min_rtt is within `ecn_max_rtt`.

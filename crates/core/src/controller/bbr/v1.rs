@@ -3,7 +3,8 @@
 //! ```text
 //! bandwidth = max over 10 rounds of the delivery rate          min_rtt = min over 10 s of the RTT
 //! pacing rate = pacing_gain * bandwidth * 0.99
-//! cwnd target = cwnd_gain * bandwidth * min_rtt + extra_acked + 3 quanta, rounded up to an even number of packets
+//! cwnd target = cwnd_gain * bandwidth * min_rtt + extra_acked + 3 quanta, rounded up to an even number of
+//!   packets
 //!
 //! state      pacing_gain                     cwnd_gain   until
 //! Startup    2.885 = 2/ln 2                  2.885       three rounds without 25 % more bandwidth
@@ -12,7 +13,8 @@
 //! ProbeRTT   1                               4 packets   200 ms and a round at 4 packets in flight
 //! ProbeRTT begins when min_rtt is 10 s old and no sample since then was smaller.
 //!
-//! policed: two lossy intervals that agree on a rate fix the bandwidth for 48 rounds, without cycling (`policer.rs`)
+//! policed: two lossy intervals that agree on a rate fix the bandwidth for 48 rounds, without cycling
+//!          (`policer.rs`)
 //! recovery: in its first round cwnd = in flight + acked; when it ends, cwnd = what it was before
 //! timeout:  cwnd = 1 packet
 //! ```

@@ -8,7 +8,8 @@
 //!                 or after 8 (6) ACKs with losses in a round of recovery that lost more than 2 %
 //! Drain ends      at in flight <= BDP only (version 3: or after three rounds)
 //! Up ends         after min_rtt, at in flight >= 1.25 BDP (version 3: when the bandwidth stops growing)
-//! a Startup that ended by losses bounds in flight by the BDP (version 3: or by what the last round delivered)
+//! a Startup that ended by losses bounds in flight by the BDP (version 3: or by what the last round
+//!   delivered)
 //! ```
 //!
 //! | symbol | field | unit | default | source |

@@ -3,19 +3,24 @@
 //! ```text
 //! max_bw = max over two probing cycles of the delivery rate       bw = min(max_bw, bw_shortterm)
 //! pacing rate = pacing_gain * bw * 0.99                           BDP = bw * min_rtt
-//! cwnd <= cwnd_gain * BDP + extra_acked, inflight_shortterm, and inflight_longterm (less 15 % in Cruise, ProbeRTT)
+//! cwnd <= cwnd_gain * BDP + extra_acked, inflight_shortterm, and inflight_longterm (less 15 % in Cruise,
+//!   ProbeRTT)
 //!
 //! state     pacing_gain  cwnd_gain   until
-//! Startup   2.77         2           three rounds without 25 % more bandwidth, or a round of recovery that lost > 2 %
+//! Startup   2.77         2           three rounds without 25 % more bandwidth, or a round of
+//!                                    recovery that lost > 2 %
 //! Drain     0.5          2           in flight <= BDP, or three rounds
 //! Down      0.9          2           in flight <= BDP and <= 0.85 inflight_longterm, or time to probe
-//! Cruise    1            2           time to probe: 2 to 3 s, or min(BDP in packets, 63) rounds after the last probe
+//! Cruise    1            2           time to probe: 2 to 3 s, or min(BDP in packets, 63) rounds
+//!                                    after the last probe
 //! Refill    1            2           one round
 //! Up        1.25         2.25        three rounds without 25 % more bandwidth, or losses > 2 %
 //! ProbeRTT  1            0.5         200 ms and a round; begins when min_rtt is 10 s old
 //!
-//! losses > 2 % while probing: inflight_longterm = max(in flight when they began, 0.7 min(BDP, cwnd)), then Down
-//! losses otherwise, per round: bw_shortterm = max(bw of the round, 0.7 bw_shortterm), inflight_shortterm alike
+//! losses > 2 % while probing: inflight_longterm = max(in flight when they began, 0.7 min(BDP, cwnd)), then
+//!                             Down
+//! losses otherwise, per round: bw_shortterm = max(bw of the round, 0.7 bw_shortterm), inflight_shortterm
+//!                              alike
 //! Up without losses at the long-term bound: the bound grows by 1, 2, 4, 8 ... packets a round
 //! ```
 //!

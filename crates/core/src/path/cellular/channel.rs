@@ -2,12 +2,13 @@
 //! resource block pair carries.
 //!
 //! ```text
-//! S(k+1) = a S(k) + sqrt(1 - a^2) sigma N        a = exp(-report / shadow_time)      gudmundson91: shadowing, dB
-//! h(k+1) = b h(k) + sqrt(1 - b^2) CN             b = exp(-report / coherence)        Rayleigh fading, complex, E|h|^2 = 1
+//! S(k+1) = a S(k) + sqrt(1 - a^2) sigma N        a = exp(-report / shadow_time)  gudmundson91: shadowing, dB
+//! h(k+1) = b h(k) + sqrt(1 - b^2) CN             b = exp(-report / coherence)
+//!                                                                       Rayleigh fading, complex, E|h|^2 = 1
 //! SNR_dB = snr + offset + S + 10 log10 |h|^2
-//! eff    = log2(1 + SNR / G),  G = -ln(5 BER) / 1.5,  BER = 5e-5                     piro11: an M-QAM bound with a gap
-//! CQI    = the largest whose efficiency is not above eff                             ts36213 table 7.2.3-1
-//! bits   = efficiency x 120                                                          ts36213 7.2.3 (D2)
+//! eff    = log2(1 + SNR / G),  G = -ln(5 BER) / 1.5,  BER = 5e-5        piro11: an M-QAM bound with a gap
+//! CQI    = the largest whose efficiency is not above eff                ts36213 table 7.2.3-1
+//! bits   = efficiency x 120                                             ts36213 7.2.3 (D2)
 //! ```
 //!
 //! # Deviations

@@ -6,7 +6,8 @@
 //! hypothetical   what the scheduler would give it, simulated with the conditions of the moment, but a
 //!                backlog of its own (abc17 6): its own averages T of all users; the others ask for what
 //!                waits for them now
-//! truth          the same station all over again, but with that backlog: the others ask for what would still wait for them there
+//! truth          the same station all over again, but with that backlog: the others ask for what would still
+//!                wait for them there
 //! mu             bits of the last `window` / window
 //! ```
 //!

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! proportional fair:  argmax r_i / T_i over users with data          jalali00
-//!                     T_i = (1 - 1/t_c) T_i + (1/t_c) R_i            r_i: what the whole subframe would carry; R_i: what i got
+//!                     T_i = (1 - 1/t_c) T_i + (1/t_c) R_i            r_i: what the whole subframe would
+//!                                                                    carry; R_i: what i got
 //! round robin:        users with data in turn
 //! ```
 //!

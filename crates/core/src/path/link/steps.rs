@@ -2,7 +2,8 @@
 //! goes on at the new rate.
 //!
 //! ```text
-//! a packet of s bytes taken at t leaves at the earliest f with   integral of R(x) dx from t to f  =  (s + H) * 8
+//! a packet of s bytes taken at t leaves at the earliest f with
+//!     integral of R(x) dx from t to f  =  (s + H) * 8
 //! ```
 //!
 //! Work is counted in bit/s times nanoseconds, in integers, so departures are the exact times rounded down to

@@ -2,11 +2,11 @@
 //! section 5.1).
 //!
 //! ```text
-//! cr       = b S / T_IA(b)                          abc20 eq.5      current rate
-//! mu_hat   = M S / T_IA(M)                          abc20 eq.6      rate with full batches
-//! T_IA(b)  = b S / R + h                            abc20 eq.7      h: everything but the frames, independent of b
+//! cr       = b S / T_IA(b)                          abc20 eq.5  current rate
+//! mu_hat   = M S / T_IA(M)                          abc20 eq.6  rate with full batches
+//! T_IA(b)  = b S / R + h                            abc20 eq.7  h: all but the frames, independent of b
 //! T_IA(M)  = T_IA(b) + (M - b) S / R                abc20 eq.8
-//! mu_hat   = min(mu_hat, 2 cr)                      abc20 5.1       a sender cannot more than double in a round trip
+//! mu_hat   = min(mu_hat, 2 cr)                      abc20 5.1   a sender can at most double per round trip
 //! ```
 //!
 //! Each batch gives one value when its block ACK ends; they are averaged over the last T, each with the

@@ -43,8 +43,8 @@ fn drops_are_spaced_by_the_interval_over_the_square_root_of_their_number() {
     thirty(&mut bench, 0);
     let at = drops_while_standing(&mut bench, 0, 700);
     // The sojourn time reaches 5 ms at 5 ms, has been there for an interval at 105 ms. Then the sum over n of
-    // 100 / sqrt(n) ms: 205, 275.7, 333.4, 383.4, 428.2, 469.0, 506.8, 542.1, 575.5, 607.1, 637.2, 666.1, 693.8;
-    // the packet that leaves in the next whole millisecond goes.
+    // 100 / sqrt(n) ms: 205, 275.7, 333.4, 383.4, 428.2, 469.0, 506.8, 542.1, 575.5, 607.1, 637.2, 666.1,
+    // 693.8; the packet that leaves in the next whole millisecond goes.
     let mut due = 105.0;
     let mut expected = vec![105];
     for n in 1..14 {

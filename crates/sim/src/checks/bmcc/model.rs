@@ -1,14 +1,16 @@
 //! BMCC's analysis (bmcc IV). Times are in slots of t_p, data in packets.
 //!
 //! ```text
-//! P(f)     = 1 - (1 - c (f - 1) / (u - 1))^d                    share of flows that hear of overload f            bmcc eq.10
-//! f        = 1 + phi U[0, N]                                    load in a slot of back-off                         bmcc eq.8
-//! E(f)     = beta_max - M (f - 1),  M = (beta_max - beta_min) / (2 (u - 1))     mean cut of those that hear        bmcc eq.17
-//! mu       = mean over f of P(f) E(f) + 1 - P(f)                                                                    bmcc eq.18
-//! Y(i + 1) = A(i) Y(i),  A = diag(beta) + e (e' - beta') / N                                                        bmcc eq.12, 13
+//! P(f)     = 1 - (1 - c (f - 1) / (u - 1))^d                    share of flows that hear of overload f
+//!                                                                                                 bmcc eq.10
+//! f        = 1 + phi U[0, N]                                    load in a slot of back-off   bmcc eq.8
+//! E(f)     = beta_max - M (f - 1),  M = (beta_max - beta_min) / (2 (u - 1))     mean cut of those that hear
+//!                                                                                                 bmcc eq.17
+//! mu       = mean over f of P(f) E(f) + 1 - P(f)                                              bmcc eq.18
+//! Y(i + 1) = A(i) Y(i),  A = diag(beta) + e (e' - beta') / N                                  bmcc eq.12, 13
 //!
-//! w(t)     = 3^(t/T)                                            t <= t_1 = T log_3(eta_0 C T)                      bmcc eq.21
-//!          = C T (1 - (1 - eta_0) exp(-kappa_2 (t - t_1) / T))  later                                               bmcc eq.22
+//! w(t)     = 3^(t/T)                                            t <= t_1 = T log_3(eta_0 C T)  bmcc eq.21
+//!          = C T (1 - (1 - eta_0) exp(-kappa_2 (t - t_1) / T))  later                         bmcc eq.22
 //! ```
 //!
 //! Two things are misprinted (open-questions#X-34, X-35). Theorem 1 is

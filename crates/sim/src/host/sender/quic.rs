@@ -1,9 +1,11 @@
 //! QUIC's loss recovery (RFC 9002).
 //!
 //! ```text
-//! lost:   three newer packets acknowledged, or out for 9/8 max(srtt, latest rtt) and a newer one acknowledged   rfc9002 6.1
-//! PTO:    srtt + max(4 rttvar, 1 ms) + max_ack_delay, doubled per timeout; two probes each                      rfc9002 6.2
-//! persistent congestion: all packets sent over 3 (srtt + max(4 rttvar, 1 ms) + max_ack_delay) are lost          rfc9002 7.6
+//! lost:   three newer packets acknowledged, or out for 9/8 max(srtt, latest rtt) and a newer one
+//!         acknowledged  rfc9002 6.1
+//! PTO:    srtt + max(4 rttvar, 1 ms) + max_ack_delay, doubled per timeout; two probes each       rfc9002 6.2
+//! persistent congestion: all packets sent over 3 (srtt + max(4 rttvar, 1 ms) + max_ack_delay) are lost
+//!                                                                                                rfc9002 7.6
 //! ```
 //!
 //! Deviations:

@@ -3,16 +3,17 @@
 //! Linux 6.12 tcp_input.c and tcp_recovery.c.
 //!
 //! ```text
-//! lost:       sent before the newest delivered packet, and sent_at + rack_rtt + reo_wnd <= now            rfc8985 6.2
+//! lost:       sent before the newest delivered packet, and sent_at + rack_rtt + reo_wnd <= now  rfc8985 6.2
 //! reo_wnd:    0 while no reordering was seen and (>= 3 segments are SACKed or losses are being repaired),
 //!             else min(mult * min_rtt / 4, srtt); a DSACK per round trip raises mult by 1, 16 recoveries
-//!             without one return it to 1                                                                  rfc8985 6.2
-//! episode:    ends when all that was sent before it is acknowledged; where a segment sent since is known to be lost, the
-//!             next begins at once                                    Linux 6.12 tcp_input.c, tcp_time_to_recover
+//!             without one return it to 1                                                        rfc8985 6.2
+//! episode:    ends when all that was sent before it is acknowledged; where a segment sent since is known to
+//!             be lost, the next begins at once
+//!                                                                Linux 6.12 tcp_input.c, tcp_time_to_recover
 //! probe:      2 srtt (+ 200 ms while one packet is out, + 2 ms else) after the last send or ACK, or when the
 //!             RTO of the first segment is due, whichever is earlier; in place of the RTO, while nothing is
-//!             SACKed and no losses are repaired                                                            rfc8985 7.2
-//! RTO:        srtt + rttvar, doubled per timeout, 120 s at most; 1 s before the first sample              rfc6298 2, 5
+//!             SACKed and no losses are repaired                                                  rfc8985 7.2
+//! RTO:        srtt + rttvar, doubled per timeout, 120 s at most; 1 s before the first sample    rfc6298 2, 5
 //! ```
 //!
 //! Deviations:

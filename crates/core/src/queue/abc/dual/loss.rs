@@ -2,10 +2,10 @@
 //! loss rate stands for, and the weights move until ABC's window is the same.
 //!
 //! ```text
-//! p      = 1 / weighted mean of the last 8 intervals between loss events, in packets       rfc5348 5.4
-//! w_tcp  = sqrt(3 / (2 p))                                                                 rfc5348 3.1, first term
-//! w_abc  = 1 / (1 - 2 f)                                                                   abc20 3.1.3
-//! weight = weight + kappa (w_tcp - w_abc) / (w_tcp + w_abc) for ABC's queue                katabi02 6
+//! p      = 1 / weighted mean of the last 8 intervals between loss events, in packets  rfc5348 5.4
+//! w_tcp  = sqrt(3 / (2 p))                                                           rfc5348 3.1, first term
+//! w_abc  = 1 / (1 - 2 f)                                                             abc20 3.1.3
+//! weight = weight + kappa (w_tcp - w_abc) / (w_tcp + w_abc) for ABC's queue          katabi02 6
 //! ```
 //!
 //! Deviations: XCP reads its own windows from its packets' headers; ABC's have none, but in steady state all

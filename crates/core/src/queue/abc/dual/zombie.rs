@@ -1,7 +1,8 @@
 //! How many flows a queue has, by a zombie list (Ott, Lakshman, Wong 1999): what RCP's way of weighting asks.
 //!
 //! ```text
-//! each packet is compared with one of M packets of the past, drawn at random; another flow's is replaced by chance p
+//! each packet is compared with one of M packets of the past, drawn at random; another flow's is replaced by
+//!   chance p
 //! P += (p / M) (hit - P)          N = 1 / P          ott99 section 2
 //! ```
 //!
