@@ -200,8 +200,9 @@ impl Row {
         send_queue.parse().unwrap()
     }
 
-    /// What the sender heard and what the router sent, `before` and since, once `bytes` more are sent, all is acknowledged, and
-    /// neither changes any more. What is sent twice counts twice at both, so the sums alone do not tell that all has arrived.
+    /// What the sender heard and what the router sent, `before` and since, once `bytes` more are sent, all is
+    /// acknowledged, and neither changes any more. What is sent twice counts twice at both, so the sums alone
+    /// do not tell that all has arrived.
     fn settled(
         &self,
         scratch: &Scratch,

@@ -1,5 +1,5 @@
-//! A small process that outlives the emulator by a moment, and makes the machine's forwarding as it was. Only a
-//! kill of both leaves it changed.
+//! A small process that outlives the emulator by a moment, and makes the machine's forwarding as it was. Only
+//! a kill of both leaves it changed.
 
 use std::io;
 use std::time::{Duration, Instant};

@@ -48,8 +48,8 @@ impl Destination {
 
 impl FileDestination {
     /// Writes one file, whole or not at all; a FIFO or a device is written through. `on_removed` is told what
-    /// runs that were killed had left there, which is removed. Fails if the destination is a socket, or cannot
-    /// be opened or written.
+    /// runs that were killed had left there, which is removed. Fails if the destination is a socket, or
+    /// cannot be opened or written.
     pub fn write(&self, contents: &str, on_removed: &mut dyn FnMut(&Path)) -> Result<(), Error> {
         let _user = AsInvoker::begin();
         let written = match &self.way {

@@ -133,7 +133,8 @@ pub(crate) fn partial(name: &str) -> String {
     format!(".{name}.{:016x}{:016x}.partial", number(), number())
 }
 
-/// Removes what runs that were killed left in `place` on their way to a target called `name`; `on_removed` is told each path.
+/// Removes what runs that were killed left in `place` on their way to a target called `name`; `on_removed` is
+/// told each path.
 pub(crate) fn clear_abandoned(place: &Path, name: &str, on_removed: &mut dyn FnMut(&Path)) {
     let (start, end) = (format!(".{name}."), ".partial");
     for entry in fs::read_dir(place).into_iter().flatten().flatten() {

@@ -1,4 +1,5 @@
-//! Output files and folders: complete, or not there at all, also where root writes for the user who called sudo.
+//! Output files and folders: complete, or not there at all, also where root writes for the user who called
+//! sudo.
 //!
 //! | module | holds |
 //! |---|---|
@@ -13,8 +14,8 @@
 )]
 //! | [`error`] | what can go wrong |
 //!
-//! What is being made is known to the whole process, because an interrupt or a kill concerns the whole process:
-//! one [folder](folder::Folder) or file at a time.
+//! What is being made is known to the whole process, because an interrupt or a kill concerns the whole
+//! process: one [folder](folder::Folder) or file at a time.
 
 #[cfg(target_os = "linux")]
 pub mod account;

@@ -1,5 +1,5 @@
-//! A small process that outlives this one by a moment, to undo what only that moment can undo. It holds a pidfd
-//! and wakes up when this process ends, in whatever way. Only a kill of both leaves something behind.
+//! A small process that outlives this one by a moment, to undo what only that moment can undo. It holds a
+//! pidfd and wakes up when this process ends, in whatever way. Only a kill of both leaves something behind.
 
 use std::io::{self, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};

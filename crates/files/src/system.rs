@@ -1,6 +1,7 @@
-//! What writing files needs of the operating system: acting as the user who called sudo, the mark of a file that
-//! is being written, the process that cleans up after a kill, and a folder that nobody else may enter. On other
-//! systems than Linux nothing acts as another user or cleans up after a kill: what a killed run wrote stays.
+//! What writing files needs of the operating system: acting as the user who called sudo, the mark of a file
+//! that is being written, the process that cleans up after a kill, and a folder that nobody else may enter.
+//! On other systems than Linux nothing acts as another user or cleans up after a kill: what a killed run
+//! wrote stays.
 
 use std::fs::DirBuilder;
 use std::io;

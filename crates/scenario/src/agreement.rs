@@ -52,8 +52,8 @@ impl Part for QueueConfig {
     }
 }
 
-/// Returns the first constant in which two parts of one protocol differ, or `None` if they agree or are not of one
-/// protocol.
+/// Returns the first constant in which two parts of one protocol differ, or `None` if they agree or are not
+/// of one protocol.
 pub(crate) fn difference(one: &impl Part, other: &impl Part) -> Option<Difference> {
     let protocol =
         one.protocol().filter(|protocol| Some(protocol.name) == other.protocol().map(|p| p.name))?;

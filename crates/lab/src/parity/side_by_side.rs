@@ -1,5 +1,5 @@
-//! The emulated runs of pairs, several at a time: they last as long as they last, and each has a process of its
-//! own.
+//! The emulated runs of pairs, several at a time: they last as long as they last, and each has a process of
+//! its own.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -10,7 +10,8 @@ use super::Pair;
 use crate::progress::Progress;
 
 /// Returns `runs` emulated runs of every pair, in their order. `one` makes that of a pair with a number to be
-/// added to its seed, in a thread of its own; `beside` of them go on at a time. After a failure none is begun.
+/// added to its seed, in a thread of its own; `beside` of them go on at a time. After a failure none is
+/// begun.
 pub fn emulate<E: Send>(
     pairs: &[Pair],
     runs: u32,
