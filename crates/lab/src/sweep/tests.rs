@@ -120,3 +120,23 @@ fn shards_are_counted_from_one() {
         assert!(text.parse::<Shard>().is_err(), "{text}");
     }
 }
+
+#[test]
+fn a_run_is_done_again_once_its_trace_holds_something_else() {
+    let place = folder("trace");
+    std::fs::create_dir_all(&place).unwrap();
+    let trace = place.join("link.down");
+    let grid = Grid::new()
+        .axis("scheme", ["cubic"])
+        .axis("trace", [trace.display().to_string()])
+        .axis("duration", ["1s"]);
+    let kept = |text: &str| {
+        std::fs::write(&trace, text).unwrap();
+        let folder = Folder { path: &place, shard: Shard::WHOLE, resume: true };
+        folder.run(&sweep_of(&grid).unwrap(), &Simulator, &()).unwrap().kept
+    };
+    assert_eq!(kept("1\n2\n"), 0);
+    assert_eq!(kept("1\n3\n"), 0, "another trace of the same name");
+    assert_eq!(kept("1\n3\n"), 1);
+    std::fs::remove_dir_all(place).unwrap();
+}
