@@ -28,6 +28,10 @@ impl Runner for QuicStack {
     fn run(&self, scenario: &Scenario, traces: &Traces) -> Result<Outcome, Cause> {
         Ok(run(scenario, traces)?)
     }
+
+    fn host(&self) -> &'static str {
+        Host::HOST
+    }
 }
 
 /// Runs `scenario` from beginning to end with both ends of every flow in the real stack.

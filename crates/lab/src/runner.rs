@@ -1,5 +1,6 @@
 //! What runs a scenario: the simulator with its modelled hosts, or whatever else can.
 
+use brakelight_scenario::identity::MODELLED;
 use brakelight_scenario::outcome::Outcome;
 use brakelight_scenario::scenario::Scenario;
 use brakelight_sim::Traces;
@@ -10,6 +11,12 @@ use crate::error::Cause;
 pub trait Runner: Sync {
     /// Runs `scenario`, whose traces are `traces`.
     fn run(&self, scenario: &Scenario, traces: &Traces) -> Result<Outcome, Cause>;
+
+    /// Returns what runs the flows, as the [identity](brakelight_scenario::identity) of its runs names it:
+    /// the modelled host, unless the runner says otherwise.
+    fn host(&self) -> &'static str {
+        MODELLED
+    }
 }
 
 /// The simulator with its modelled hosts.

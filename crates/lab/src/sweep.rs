@@ -24,6 +24,7 @@ use std::str::FromStr;
 use brakelight_core::registry::{DEFAULT_CONTROLLER, Registry};
 use brakelight_scenario::compare::Compare;
 use brakelight_scenario::file;
+use brakelight_scenario::identity::{RunId, TraceDigests};
 use brakelight_scenario::outcome::Run;
 use brakelight_scenario::scenario::{Record, Scenario, TraceOffset};
 use brakelight_scenario::scheme::Scheme;
@@ -92,7 +93,7 @@ pub struct Row {
     /// Its number.
     pub index: u64,
     /// Its identity.
-    pub run_id: String,
+    pub run_id: RunId,
     /// What came out.
     pub run: Run,
 }
@@ -257,6 +258,7 @@ pub struct Sweep {
     grid: Grid,
     registry: Registry,
     traces: Traces,
+    digests: TraceDigests,
 }
 
 impl Sweep {
@@ -276,7 +278,12 @@ impl Sweep {
                 return Err(grid.wrong(format_args!("axes: `{}` is there twice", axis.name)));
             }
         }
-        let mut sweep = Sweep { grid: grid.clone(), registry: registry.clone(), traces: Traces::new() };
+        let mut sweep = Sweep {
+            grid: grid.clone(),
+            registry: registry.clone(),
+            traces: Traces::new(),
+            digests: TraceDigests::default(),
+        };
         for index in sweep.samples() {
             let scenario = sweep.scenario(index)?;
             let folder = match &grid.base {
@@ -285,6 +292,7 @@ impl Sweep {
             };
             sweep.traces.extend(input::traces(&scenario, Path::new(&folder), names)?);
         }
+        sweep.digests = TraceDigests::of(&sweep.traces);
         Ok(sweep)
     }
 
@@ -375,9 +383,14 @@ impl Sweep {
         Ok(compare.scenario()?)
     }
 
-    /// Returns the identity of run number `index`.
-    pub fn run_id(&self, index: u64) -> Result<String, Error> {
-        Ok(identity(&self.scenario(index)?))
+    /// Returns the identity of run number `index` by `runner`: equal for runs that are equal, however their
+    /// scenarios were spelled, and another once a trace holds something else.
+    pub fn run_id(&self, index: u64, runner: &dyn Runner) -> Result<RunId, Error> {
+        Ok(self.identity(&self.scenario(index)?, runner))
+    }
+
+    fn identity(&self, scenario: &Scenario, runner: &dyn Runner) -> RunId {
+        RunId::of_digests(scenario, &self.digests, runner.host())
     }
 
     /// Runs those of the grid's runs that are `wanted`, a few hundred at a time, and hands over their rows in
@@ -409,7 +422,7 @@ impl Sweep {
                         _ => {}
                     }
                 }
-                Ok(Row { index, run_id: identity(&scenario), run })
+                Ok(Row { index, run_id: self.identity(&scenario, runner), run })
             })?)
         })
     }
@@ -450,7 +463,7 @@ const AXES: [&str; 8] = ["scheme", "trace", "rtt", "buffer", "duration", "trace_
 
 /// The identity of every row, as often as `times` says.
 fn ids(rows: &[Row], times: impl Fn(&Run) -> usize) -> Column {
-    let ids = rows.iter().flat_map(|row| std::iter::repeat_n(row.run_id.clone(), times(&row.run)));
+    let ids = rows.iter().flat_map(|row| std::iter::repeat_n(row.run_id.to_string(), times(&row.run)));
     Column { name: "run_id".into(), values: Values::Text(ids.collect()) }
 }
 
@@ -469,16 +482,4 @@ fn column(values: &[Value]) -> Values {
         other => other.to_string(),
     };
     Values::Text(values.iter().map(word).collect())
-}
-
-/// The identity of a run of `scenario`: the same for the same scenario however it was spelled, whatever it is
-/// called.
-fn identity(scenario: &Scenario) -> String {
-    // FNV-1a of 128 bits, draft-eastlake-fnv 5.
-    const OFFSET: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
-    const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
-    let named = Scenario { name: String::new(), ..scenario.clone() };
-    let text = file::write(&named);
-    let hash = text.bytes().fold(OFFSET, |hash, byte| (hash ^ u128::from(byte)).wrapping_mul(PRIME));
-    format!("{hash:032x}")
 }

@@ -35,6 +35,17 @@ use crate::schema;
 /// The modelled host, as the identity of its runs names it.
 pub const MODELLED: &str = "modelled";
 
+/// What traces hold, as hashes by their names: for the identities of many runs that share traces.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TraceDigests(BTreeMap<String, String>);
+
+impl TraceDigests {
+    /// Returns the digests of `traces`, each of which is read once.
+    pub fn of(traces: &BTreeMap<String, Trace>) -> Self {
+        TraceDigests(traces.iter().map(|(name, trace)| (name.clone(), digest(trace))).collect())
+    }
+}
+
 /// The identity of a run, or of several as a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RunId([u8; 16]);
@@ -56,10 +67,20 @@ impl RunId {
     /// assert_eq!(id(text).to_string().len(), 32);
     /// ```
     pub fn of(scenario: &Scenario, traces: &BTreeMap<String, Trace>, host: &str) -> Self {
+        let digest = |name: &str| traces.get(name).map_or_else(String::new, digest);
+        RunId::with(scenario, digest, host)
+    }
+
+    /// Returns the same as [`of`](Self::of) of the traces that `digests` was made of.
+    pub fn of_digests(scenario: &Scenario, digests: &TraceDigests, host: &str) -> Self {
+        RunId::with(scenario, |name| digests.0.get(name).cloned().unwrap_or_default(), host)
+    }
+
+    fn with(scenario: &Scenario, digest: impl Fn(&str) -> String, host: &str) -> Self {
         let mut used = serde_json::Map::new();
         for link in &scenario.links {
             if let Service::Trace(name) = &link.service {
-                used.insert(name.clone(), Value::from(traces.get(name).map_or(String::new(), digest)));
+                used.insert(name.clone(), Value::from(digest(name)));
             }
         }
         let run = serde_json::json!({

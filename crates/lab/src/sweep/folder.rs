@@ -9,6 +9,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use brakelight_scenario::identity::RunId;
 use brakelight_scenario::outcome::Run;
 use serde::{Deserialize, Serialize};
 
@@ -50,7 +51,7 @@ pub struct Written {
 #[derive(Serialize, Deserialize)]
 struct Line {
     index: u64,
-    run_id: String,
+    run_id: RunId,
     run: Run,
 }
 
@@ -66,7 +67,7 @@ impl Folder<'_> {
         }
         let journal = OpenOptions::new().create(true).append(true).read(true).open(&path).map_err(failed)?;
         let mut end = end_of_lines(&journal).map_err(failed)?;
-        let mut places = places(sweep, &path).map_err(failed)?;
+        let mut places = places(sweep, runner, &path).map_err(failed)?;
         places.retain(|index, _| self.shard.has(*index));
         let kept = places.len() as u64;
         let shard = self.shard.runs(sweep.runs());
@@ -103,7 +104,7 @@ impl Folder<'_> {
 
 /// Where the line of each run begins that a journal has of this grid. A line that ends early, or is of
 /// another grid, is no run.
-fn places(sweep: &Sweep, path: &Path) -> io::Result<BTreeMap<u64, u64>> {
+fn places(sweep: &Sweep, runner: &dyn Runner, path: &Path) -> io::Result<BTreeMap<u64, u64>> {
     let mut places = BTreeMap::new();
     let mut reader = BufReader::new(File::open(path)?);
     let (mut at, mut line) = (0, Vec::new());
@@ -115,7 +116,7 @@ fn places(sweep: &Sweep, path: &Path) -> io::Result<BTreeMap<u64, u64>> {
         }
         if let Ok(Line { index, run_id, .. }) = serde_json::from_slice(&line)
             && index < sweep.runs()
-            && sweep.run_id(index).is_ok_and(|own| own == run_id)
+            && sweep.run_id(index, runner).is_ok_and(|own| own == run_id)
         {
             places.insert(index, at);
         }

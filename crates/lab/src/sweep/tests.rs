@@ -30,8 +30,9 @@ fn into(folder: &Path, shard: Shard, resume: bool) -> Result<Written, Error> {
 fn a_grid_has_a_run_for_every_combination_and_every_run_an_identity_of_its_own() {
     let rows = sweep(&grid(), &()).unwrap();
     assert_eq!(rows.len(), 12);
-    let ids: BTreeSet<&str> = rows.iter().map(|row| row.run_id.as_str()).collect();
+    let ids: BTreeSet<RunId> = rows.iter().map(|row| row.run_id).collect();
     assert_eq!(ids.len(), 12);
+    assert!(rows.iter().all(|row| row.run.run_id == Some(row.run_id)), "the identity of the row itself");
     let seeds: Vec<u64> = rows.iter().map(|row| row.run.seed).collect();
     assert_eq!(seeds, [1, 2, 3].repeat(4));
     assert!(rows[..6].iter().all(|row| row.run.scheme == "cubic" && row.run.trace == "fixed"));
