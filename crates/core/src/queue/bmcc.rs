@@ -48,7 +48,9 @@
 
 use super::measured::{Measured, measured_parameters, ordered};
 use super::red::{Chooser, Verdict};
-use super::{Backlog, Dequeued, Dropped, Drops, LinkView, Place, Queue, Reason, may_mark_ce};
+use super::{
+    Backlog, Dequeued, Dropped, Drops, LinkKind, LinkView, Misfit, Place, Queue, Reason, may_mark_ce,
+};
 use crate::ecn::{Ecn, Encoding, Mark};
 use crate::estimate::adpm::Layout;
 use crate::packet::Packet;
@@ -80,6 +82,21 @@ measured_parameters! {
 
 fn in_order(config: &Config) -> Result<(), ParameterError> {
     ordered(config.eta_0, config.eta)
+}
+
+/// The load can be measured on the link, and RED's lower threshold is within the buffer where the link's rate
+/// is known.
+pub(crate) fn fits(config: &Config, link: &LinkKind) -> Result<(), Misfit> {
+    config.load.fits(link)?;
+    let Some(rate) = link.rate.filter(|_| config.coexist) else { return Ok(()) };
+    // The thresholds lie at half and one and a half of the target, so the lower one is in the buffer up to
+    // twice its wait.
+    let packets = config.limit.unwrap_or(link.buffer).in_packets(LinkKind::FULL_PACKET);
+    let room = rate.time_for(LinkKind::FULL_PACKET).mul_f64(2.0 * packets);
+    match config.red_target {
+        target if target > room => Err(Misfit::unreachable("red_target", target, room)),
+        _ => Ok(()),
+    }
 }
 
 /// RED, for what TCP understands, on an average in bytes.
