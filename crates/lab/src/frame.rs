@@ -248,15 +248,116 @@ fn marks<R>(rows: &[R], value: impl Fn(&R) -> MarkCounts + Copy) -> [Column; 3] 
 
 #[cfg(test)]
 mod tests {
+    use brakelight_scenario::outcome::{SignalDelay, Spread};
+
     use super::*;
     use crate::testing;
 
+    /// Every column of `runs.csv`, and where its value stands in the JSON row.
+    const COLUMNS: [(&str, &str); 38] = [
+        ("scheme", "/scheme"),
+        ("trace", "/trace"),
+        ("seed", "/seed"),
+        ("duration_s", "/duration_s"),
+        ("capacity_mbps", "/capacity_mbps"),
+        ("throughput_mbps", "/throughput_mbps"),
+        ("goodput_mbps", "/goodput_mbps"),
+        ("utilization", "/utilization"),
+        ("queueing_delay_mean_ms", "/queueing_delay_ms/mean"),
+        ("queueing_delay_p50_ms", "/queueing_delay_ms/p50"),
+        ("queueing_delay_p95_ms", "/queueing_delay_ms/p95"),
+        ("queueing_delay_p99_ms", "/queueing_delay_ms/p99"),
+        ("queueing_delay_max_ms", "/queueing_delay_ms/max"),
+        ("one_way_delay_mean_ms", "/one_way_delay_ms/mean"),
+        ("one_way_delay_p50_ms", "/one_way_delay_ms/p50"),
+        ("one_way_delay_p95_ms", "/one_way_delay_ms/p95"),
+        ("one_way_delay_p99_ms", "/one_way_delay_ms/p99"),
+        ("one_way_delay_max_ms", "/one_way_delay_ms/max"),
+        ("rtt_mean_ms", "/rtt_ms/mean"),
+        ("rtt_p50_ms", "/rtt_ms/p50"),
+        ("rtt_p95_ms", "/rtt_ms/p95"),
+        ("rtt_p99_ms", "/rtt_ms/p99"),
+        ("rtt_max_ms", "/rtt_ms/max"),
+        ("signal_delay_p95_ms", "/signal_delay_ms/p95"),
+        ("loss_percent", "/loss_percent"),
+        ("delivered_packets", "/delivered_packets"),
+        ("dropped_packets", "/dropped_packets"),
+        ("retransmitted_packets", "/retransmitted_packets"),
+        ("accelerate_marks", "/marks/accelerate"),
+        ("brake_marks", "/marks/brake"),
+        ("ce_marks", "/marks/ce"),
+        ("jain", "/jain"),
+        ("spread_n", "/spread/n"),
+        ("throughput_low_mbps", "/spread/throughput_mbps/0"),
+        ("throughput_high_mbps", "/spread/throughput_mbps/1"),
+        ("queueing_delay_p95_low_ms", "/spread/p95_ms/0"),
+        ("queueing_delay_p95_high_ms", "/spread/p95_ms/1"),
+        ("unreliable", "/unreliable"),
+    ];
+
+    /// Rows in which no two numbers are equal, so that no value can stand in for another; and one that lacks
+    /// all that may be missing.
+    fn different_rows() -> Vec<Run> {
+        let mut next = 0.5;
+        let mut another = || {
+            next += 1.25;
+            next
+        };
+        let mut delay = || {
+            Some(Summary { mean: another(), p50: another(), p95: another(), p99: another(), max: another() })
+        };
+        let (queueing_delay_ms, one_way_delay_ms, rtt_ms) = (delay(), delay(), delay());
+        let full = Run {
+            scheme: "abc:delta=100ms,eta=0.9".into(),
+            trace: "a \"quoted\" name".into(),
+            seed: 7,
+            duration_s: 60.125,
+            capacity_mbps: 101.5,
+            throughput_mbps: 102.5,
+            goodput_mbps: 103.5,
+            utilization: 0.875,
+            queueing_delay_ms,
+            one_way_delay_ms,
+            rtt_ms,
+            signal_delay_ms: Some(SignalDelay { p95: 104.5 }),
+            loss_percent: 0.0625,
+            delivered_packets: 1_000_001,
+            dropped_packets: 1_002,
+            retransmitted_packets: 1_003,
+            marks: MarkCounts { accelerate: 1_004, brake: 1_005, ce: 1_006 },
+            jain: Some(0.984_375),
+            spread: Some(Spread { n: 10, throughput_mbps: [105.5, 106.5], p95_ms: [107.5, 108.5] }),
+            unreliable: true,
+            ..Run::default()
+        };
+        vec![full, Run::default()]
+    }
+
     #[test]
-    fn runs_have_the_columns_of_the_csv_file() {
-        let runs_: Vec<Run> = testing::outcomes(1).into_iter().map(|outcome| outcome.run).collect();
-        let frame = runs(&runs_);
-        assert_eq!(frame.csv_heading() + &frame.csv_rows(), csv::runs(&runs_));
-        assert_eq!(frame.rows(), runs_.len());
+    fn every_field_of_the_csv_file_is_the_value_of_its_column_in_the_json_row() {
+        let rows = different_rows();
+        let text = csv::runs(&rows);
+        let mut reader = ::csv::Reader::from_reader(text.as_bytes());
+        let heading: Vec<String> = reader.headers().unwrap().iter().map(str::to_string).collect();
+        assert_eq!(heading, COLUMNS.map(|(name, _)| name));
+        let mut read = 0;
+        for (record, run) in reader.records().zip(&rows) {
+            let (record, json) = (record.unwrap(), serde_json::to_value(run).unwrap());
+            for (field, (name, place)) in record.iter().zip(COLUMNS) {
+                let expected = match json.pointer(place) {
+                    None | Some(serde_json::Value::Null) => String::new(),
+                    Some(serde_json::Value::String(text)) => text.clone(),
+                    // JSON writes 1.0 where the table has 1.
+                    Some(serde_json::Value::Number(number)) if number.is_f64() => {
+                        number.as_f64().unwrap().to_string()
+                    }
+                    Some(other) => other.to_string(),
+                };
+                assert_eq!(field, expected, "{name}");
+            }
+            read += 1;
+        }
+        assert_eq!(read, rows.len());
     }
 
     #[test]
