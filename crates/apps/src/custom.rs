@@ -331,6 +331,37 @@ mod tests {
         assert_ne!(traffic, registry.traffic("drip", &[]).unwrap());
     }
 
+    /// A call of another kind, under the built-in one's name or with it as another name.
+    #[derive(Clone, Debug)]
+    struct Call<const IS_ALIAS: bool>;
+
+    impl<const IS_ALIAS: bool> Application for Call<IS_ALIAS> {
+        fn start(&mut self, _socket: &mut impl Socket) {}
+    }
+
+    impl<const IS_ALIAS: bool> Algorithm for Call<IS_ALIAS> {
+        type Config = Config;
+        const NAME: &'static str = if IS_ALIAS { "my-call" } else { "call" };
+        const ALIASES: &'static [&'static str] = if IS_ALIAS { &["video"] } else { &[] };
+        const SUMMARY: &'static str = "A call";
+    }
+
+    impl<const IS_ALIAS: bool> CustomApplication for Call<IS_ALIAS> {
+        fn build(_config: &Config, _mss: Bytes) -> Self {
+            Call
+        }
+    }
+
+    #[test]
+    fn the_names_of_the_built_in_applications_are_taken() {
+        let mut registry = Registry::standard();
+        let error = registry.add_application::<Call<false>>().unwrap_err().to_string();
+        assert_eq!(error, "`call` is the name of another application: choose another name");
+        let error = registry.add_application::<Call<true>>().unwrap_err().to_string();
+        assert_eq!(error, "`video` is the name of another application: choose another name");
+        assert_eq!(registry.applications().count(), 0);
+    }
+
     #[test]
     fn what_is_not_there_and_what_is_refused_is_told() {
         let mut registry = Registry::standard();
