@@ -10,7 +10,7 @@ use brakelight_core::units::{Bytes, Rate};
 
 use crate::application::Application;
 use crate::socket::{Datagram, Socket};
-use crate::traffic::Traffic;
+use crate::traffic::{NAMES, Traffic};
 
 /// An application that a program adds to a [`Registry`].
 pub trait CustomApplication: Algorithm + Application + Clone + Debug + Send + Sync + 'static {
@@ -237,7 +237,7 @@ pub trait Applications {
     /// Adds an application.
     ///
     /// # Errors
-    /// A name is malformed or taken, or its defaults are refused.
+    /// A name is malformed or taken, also by a built-in application, or its defaults are refused.
     fn add_application<A: CustomApplication>(&mut self) -> Result<(), RegisterError>;
 
     /// Returns the traffic of the application called `name`, with `options` applied in order.
@@ -249,6 +249,11 @@ pub trait Applications {
 
 impl Applications for Registry {
     fn add_application<A: CustomApplication>(&mut self) -> Result<(), RegisterError> {
+        for name in A::ALIASES.iter().chain([&A::NAME]) {
+            if let Some(by) = NAMES.iter().find(|built_in| *built_in == name) {
+                return Err(RegisterError::Taken { kind: "application", name, by });
+            }
+        }
         self.add_any_application::<A>(resolve::<A>)
     }
 

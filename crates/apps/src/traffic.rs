@@ -5,6 +5,19 @@ use brakelight_core::units::{Bytes, Rate};
 
 use crate::custom::CustomTraffic;
 
+/// The names of the built-in applications, as scenarios have them.
+pub const NAMES: &[&str] = &[
+    "backlogged",
+    "size",
+    "on-off",
+    "short-flows",
+    "rate-limited",
+    "request-response",
+    "game",
+    "video",
+    "call",
+];
+
 /// The application at the sender's end of a flow.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub enum Traffic {

@@ -112,7 +112,7 @@ impl fmt::Display for RegisterError {
                  beginning with a letter"
             ),
             RegisterError::Taken { kind, name, by } if name == by => {
-                write!(f, "there is a {kind} called `{name}` already: choose another name")
+                write!(f, "`{name}` is the name of another {kind}: choose another name")
             }
             RegisterError::Taken { kind, name, by } => {
                 write!(f, "`{name}` is another name for the {kind} `{by}`: choose another name")

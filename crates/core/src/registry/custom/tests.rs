@@ -215,7 +215,7 @@ fn names_that_are_taken_or_no_names_are_refused() {
     let error = registry.add_controller::<Still>().unwrap_err().to_string();
     assert_eq!(error, "`fixed-window` is another name for the controller `still`: choose another name");
     let error = registry.add_queue::<Line>().unwrap_err().to_string();
-    assert_eq!(error, "there is a queue called `line` already: choose another name");
+    assert_eq!(error, "`line` is the name of another queue: choose another name");
     let error = registry.add_queue::<Fifo>().unwrap_err().to_string();
     assert_eq!(error, "`fifo` is another name for the queue `droptail`: choose another name");
     let error = registry.add_queue::<Misnamed>().unwrap_err().to_string();
