@@ -130,6 +130,21 @@ fn a_request_is_served_once_however_often_it_arrives() {
 }
 
 #[test]
+fn a_request_that_arrives_after_the_stop_is_not_served() {
+    let config = RequestResponse { request: Bytes(400), response: Bytes(9_000), think: Duration::ZERO };
+    for traffic in [Traffic::RequestResponse(config), Traffic::Video(Video::default())] {
+        let mut socket = Notes::new();
+        let mut client = AnyApplication::new(&traffic, MSS);
+        client.start(socket.at(0));
+        client.stop(socket.at(20));
+        for request in std::mem::take(&mut socket.sent) {
+            client.on_datagram(&request, socket.at(50));
+        }
+        assert_eq!(socket.written, 0, "{traffic:?}");
+    }
+}
+
+#[test]
 fn a_player_asks_for_the_next_segment_only_once_there_is_room() {
     let mut socket = Notes::new();
     let mut player = AnyApplication::new(&Traffic::Video(Video::default()), MSS);
