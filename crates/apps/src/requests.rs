@@ -102,8 +102,9 @@ impl Requester {
         whole
     }
 
-    /// Asks for nothing more.
+    /// Asks for nothing more. A request that is still on its way will not be served.
     pub(crate) fn stop(&mut self) {
         self.repeat_at = Time::MAX;
+        self.served = self.number;
     }
 }
