@@ -290,6 +290,30 @@ fn flows_start_and_stop_when_they_are_told() {
     assert!(run.flows[1].goodput_mbps > 8.0);
 }
 
+/// No event has happened yet, so the flow that is due at this very moment has not started.
+#[test]
+fn a_flow_that_is_due_now_can_be_held_and_started_later_in_a_clone_too() {
+    let flows = flow("cubic", "") + &flow("newreno", "");
+    let mut original = simulation("rate = \"12Mbps\"", &flows);
+    assert_eq!(original.flow(0).unwrap().phase, FlowPhase::Waiting);
+    original.hold_flow(0).unwrap();
+    original.advance(ms(1500));
+    let waiting = original.flow(0).unwrap();
+    assert_eq!((waiting.phase, waiting.sender.sent_packets), (FlowPhase::Waiting, 0));
+    assert_eq!(original.flow(1).unwrap().phase, FlowPhase::Running);
+    // The clone is taken while the flow is held.
+    let mut clone = original.clone();
+    let outcomes = [&mut original, &mut clone].map(|simulation| {
+        simulation.start_flow(0).unwrap();
+        simulation.advance(ms(8000));
+        assert_eq!(simulation.flow(0).unwrap().phase, FlowPhase::Running);
+        json(&simulation.clone().finish().unwrap())
+    });
+    assert_eq!(outcomes[0], outcomes[1]);
+    let run = original.finish().unwrap().run;
+    assert!(run.flows.iter().all(|flow| flow.goodput_mbps > 0.0), "{:?}", run.flows);
+}
+
 #[test]
 fn a_flow_starts_once_and_stops_once() {
     let flows = flow("cubic", "")
