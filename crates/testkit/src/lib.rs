@@ -3,7 +3,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`conformance`] | what every controller, feedback, queue and path element is held to: one macro line for one of your own |
+//! | [`conformance`] | what every controller, feedback, queue, path element and application is held to: one macro line for one of your own |
 //! | [`packet`] | a packet of nothing but its facts |
 //! | [`link`] | links as a queue sees them: of one rate, and with outages |
 //! | [`world`] | flows over one link with a FIFO buffer, whose rate and delay are known exactly |
@@ -16,6 +16,7 @@
 //! It is a development dependency only. The unit tests of `brakelight-core` have doubles of their own,
 //! because the types of a crate under test are not those that this crate sees.
 
+pub use brakelight_apps as apps;
 pub use brakelight_core as core;
 
 pub mod conformance;

@@ -1,9 +1,11 @@
-//! A controller, a queue and a path element that Brakelight does not know, each in a file of its own.
+//! A controller, a queue, a path element and an application that Brakelight does not know, each in a file of its own.
 
 pub mod aimd;
 pub mod policer;
 pub mod ramp;
+pub mod sensor;
 
+use brakelight_apps::Applications;
 use brakelight_core::registry::Registry;
 
 /// Returns what Brakelight brings, and this crate's algorithms.
@@ -16,6 +18,7 @@ pub fn registry() -> Registry {
         registry.add_controller::<aimd::Aimd>(),
         registry.add_queue::<ramp::Ramp<_>>(),
         registry.add_element::<policer::Policer<_>>(),
+        registry.add_application::<sensor::Sensor>(),
     ];
     for result in added {
         result.unwrap_or_else(|error| panic!("{error}"));

@@ -154,6 +154,43 @@ macro_rules! conformance_radio {
     };
 }
 
+/// The tests of [`conformance::application`](crate::conformance::application) for the application of this name in
+/// this registry, to which it was added, with its defaults and with each of the lists of options.
+#[macro_export]
+macro_rules! conformance_application {
+    ($registry:expr, $name:literal $(, [$($option:expr),+ $(,)?])* $(,)?) => {
+        #[cfg(test)]
+        mod application_conformance {
+            #[allow(unused_imports)]
+            use super::*;
+            use $crate::apps::Applications as _;
+            use $crate::conformance::application;
+
+            fn each(hold: impl Fn(&$crate::apps::Traffic)) {
+                let options: &[$crate::core::registry::Options<'_>] = &[&[], $(&[$($option),+]),*];
+                for options in options {
+                    hold(&$registry.traffic($name, options).unwrap_or_else(|error| panic!("{error}")));
+                }
+            }
+
+            #[test]
+            fn stays_within_its_flow() {
+                each(application::stays_within_its_flow);
+            }
+
+            #[test]
+            fn repeats_itself_and_goes_on_as_its_copy() {
+                each(application::repeats_itself_and_goes_on_as_its_copy);
+            }
+
+            #[test]
+            fn offers_no_more_than_it_says() {
+                each(application::offers_no_more_than_it_says);
+            }
+        }
+    };
+}
+
 /// What elements and radios share.
 #[doc(hidden)]
 #[macro_export]

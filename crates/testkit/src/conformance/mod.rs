@@ -1,5 +1,5 @@
-//! The conformance suites: what every controller, feedback, queue and path element must keep, whatever it
-//! does.
+//! The conformance suites: what every controller, feedback, queue, path element and application must keep,
+//! whatever it does.
 //!
 //! An algorithm from outside is held to what the built-in ones are held to by one line in its tests, which
 //! names the registry that it is in and its name there. Lists of options, where they follow, are tried
@@ -27,6 +27,7 @@ use std::fmt::Debug;
 use brakelight_core::ecn::Encoding;
 use proptest::test_runner::{Config, TestRunner};
 
+pub mod application;
 pub mod controller;
 pub mod feedback;
 mod macros;
