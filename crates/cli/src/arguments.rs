@@ -203,6 +203,8 @@ pub enum Kind {
     Elements,
     /// Wireless links: a link's `radio` in a scenario file
     Radios,
+    /// What flows carry: a flow's `traffic` in a scenario file
+    Applications,
     /// Traces by name
     Traces,
 }

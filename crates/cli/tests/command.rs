@@ -193,6 +193,7 @@ fn lists_show_what_the_registry_holds() {
         ("feedbacks", brakelight_core::registry::FEEDBACKS),
         ("elements", brakelight_core::path::elements::ELEMENTS),
         ("radios", brakelight_core::path::elements::RADIOS),
+        ("applications", brakelight_scenario::file::APPLICATIONS),
     ] {
         let document = json(&ok(&scratch.brakelight(&["list", kind, "--format", "json"])));
         let table = ok(&scratch.brakelight(&["list", kind]));

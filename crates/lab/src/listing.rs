@@ -2,6 +2,7 @@
 
 use brakelight_core::parameters::Parameter;
 use brakelight_core::registry::{Entry, Host, Registry};
+use brakelight_scenario::file::APPLICATIONS;
 use brakelight_scenario::trace::OPPORTUNITY;
 use brakelight_scenario::trace::embedded::EMBEDDED;
 use brakelight_scenario::trace::names::Names;
@@ -101,6 +102,11 @@ pub fn radios(registry: &Registry) -> Listing {
     entries("radios", registry.radios())
 }
 
+/// What flows carry: the built-in applications, and those that were added.
+pub fn applications(registry: &Registry) -> Listing {
+    entries("applications", APPLICATIONS.iter().chain(registry.applications()))
+}
+
 /// Algorithms: a heading for each, a line for each option.
 fn entries<'a>(key: &'static str, entries: impl Iterator<Item = &'a Entry>) -> Listing {
     let entries: Vec<Entry> = entries.cloned().collect();
@@ -154,9 +160,10 @@ fn entries<'a>(key: &'static str, entries: impl Iterator<Item = &'a Entry>) -> L
     Listing { key, json, heading, rows, table: Box::new(table) }
 }
 
-/// What may be given: the choices, where every value of a kind is as good as another.
+/// What may be given: the unit or the choices, where no range is known or every value of a kind is as good as
+/// another.
 fn valid(parameter: &Parameter) -> &str {
-    if parameter.range == "any" { &parameter.unit } else { &parameter.range }
+    if matches!(&*parameter.range, "any" | "") { &parameter.unit } else { &parameter.range }
 }
 
 /// Returns the traces that have names. Fails if the folder of the user's own traces cannot be read.

@@ -3,7 +3,8 @@
 use std::fmt;
 
 use brakelight_apps::custom::Applications;
-use brakelight_core::registry::{BuildError, Registry};
+use brakelight_core::parameters::Parameter;
+use brakelight_core::registry::{BuildError, Entry, Registry};
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Bytes, Rate};
 use schemars::JsonSchema;
@@ -57,6 +58,14 @@ macro_rules! kinds {
 
         const KINDS: &[&str] = &[$($name),+];
 
+        /// The applications that Brakelight brings, with their numbers.
+        pub const APPLICATIONS: &[Entry] = &[$( Entry {
+            name: $name,
+            aliases: &[],
+            summary: concat!($($doc),+).trim_ascii(),
+            parameters: $Table::parameters,
+        }, )+];
+
         #[derive(Deserialize)]
         enum Kind {
             $( #[serde(rename = $name)] $Kind, )+
@@ -103,86 +112,110 @@ kinds! {
     Call(CallTable) = "call";
 }
 
-tables! {
+/// Declares the tables of the kinds of traffic: each key with its type, its unit, and its default or
+/// `required`.
+macro_rules! numbers {
+    ($(
+        #[doc = $doc:literal]
+        $Table:ident { $( #[doc = $meaning:literal] $key:ident: $ty:ty, $unit:literal, $default:literal; )* }
+    )+) => {
+        tables! { $( #[doc = $doc] $Table { $( #[doc = $meaning] $key: $ty, )* } )+ }
+
+        $(impl $Table {
+            fn parameters() -> Vec<Parameter> {
+                vec![$( Parameter {
+                    name: stringify!($key),
+                    meaning: $meaning.trim_ascii(),
+                    unit: $unit.to_string(),
+                    default: $default.to_string(),
+                    range: String::new(),
+                    source: "",
+                }, )*]
+            }
+        })+
+    };
+}
+
+numbers! {
     /// No numbers.
     BackloggedTable {}
 
     /// The numbers of `size`.
     SizeTable {
         /// Payload of the transfer.
-        size: Quantity<Bytes>,
+        size: Quantity<Bytes>, "size", "required";
     }
 
     /// The numbers of `on-off`.
     OnOffTable {
         /// How long it sends.
-        on: Quantity<Duration>,
+        on: Quantity<Duration>, "time", "required";
         /// How long it is silent.
-        off: Quantity<Duration>,
+        off: Quantity<Duration>, "time", "required";
         /// Payload rate while it sends; backlogged without one.
-        rate: Quantity<Rate>,
+        rate: Quantity<Rate>, "rate", "none";
         /// Whether `on` and `off` are means of exponential distributions.
-        random: bool,
+        random: bool, "true | false", "false";
     }
 
     /// The numbers of `short-flows`.
     ShortFlowsTable {
         /// How many arrive per second; or give `load`.
-        per_second: f64,
+        per_second: f64, "number", "none";
         /// The rate that they offer together; or give `per_second`.
-        load: Quantity<Rate>,
+        load: Quantity<Rate>, "rate", "none";
         /// Payload of one connection; its mean with `pareto_shape`.
-        size: Quantity<Bytes>,
+        size: Quantity<Bytes>, "size", "required";
         /// Shape of the Pareto distribution of sizes; all the same without it.
-        pareto_shape: f64,
+        pareto_shape: f64, "number", "none";
     }
 
     /// The numbers of `rate-limited`.
     RateLimitedTable {
         /// The payload rate offered.
-        rate: Quantity<Rate>,
+        rate: Quantity<Rate>, "rate", "required";
     }
 
     /// The numbers of `request-response`.
     RequestResponseTable {
         /// Payload of a request.
-        request: Quantity<Bytes>,
+        request: Quantity<Bytes>, "size", "required";
         /// Payload of a response.
-        response: Quantity<Bytes>,
+        response: Quantity<Bytes>, "size", "required";
         /// Mean of the exponential pause before the next request.
-        think: Quantity<Duration>,
+        think: Quantity<Duration>, "time", "0s";
     }
 
     /// The numbers of `game`.
     GameTable {
         /// Payload of one update.
-        size: Quantity<Bytes>,
+        size: Quantity<Bytes>, "size", "100B";
         /// Time between updates.
-        interval: Quantity<Duration>,
+        interval: Quantity<Duration>, "time", "33333333ns";
     }
 
     /// The numbers of `video`.
     VideoTable {
         /// The encoded rates on offer, ascending.
-        ladder: List<Quantity<Rate>>,
+        ladder: List<Quantity<Rate>>, "list of rates", "300kbps, 750kbps, 1200kbps, 1850kbps, 2850kbps, 5800kbps";
         /// Playing time of a segment.
-        segment: Quantity<Duration>,
+        segment: Quantity<Duration>, "time", "2s";
         /// How much playing time the player holds at most.
-        buffer: Quantity<Duration>,
+        buffer: Quantity<Duration>, "time", "30s";
         /// Playing time that must be there before playback starts.
-        startup: Quantity<Duration>,
+        startup: Quantity<Duration>, "time", "4s";
     }
 
     /// The numbers of `call`.
     CallTable {
         /// The encoder's lowest rate.
-        min_rate: Quantity<Rate>,
+        min_rate: Quantity<Rate>, "rate", "150kbps";
         /// The encoder's highest rate.
-        max_rate: Quantity<Rate>,
+        max_rate: Quantity<Rate>, "rate", "2500kbps";
         /// Frames per second.
-        fps: u32,
+        fps: u32, "number", "30";
         /// A frame that arrives later than this after its capture is not shown.
-        deadline: Quantity<Duration>,
+        deadline: Quantity<Duration>, "time", "400ms";
     }
 }
 
@@ -297,6 +330,9 @@ fn custom(registry: &Registry, text: &str) -> Result<Traffic, Refusal> {
     let options: Vec<(&str, &str)> =
         words.options.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     registry.traffic(&words.name, &options).map_err(|error| match error {
+        BuildError::Unknown { known, .. } if !known.is_empty() => {
+            Refusal::malformed(format!("{EXPECTED}; or an application of this program: {known}"))
+        }
         BuildError::Unknown { .. } => Refusal::malformed(EXPECTED),
         error => Refusal::new(Reason::Algorithm(error)),
     })
