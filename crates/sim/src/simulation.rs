@@ -143,10 +143,13 @@ struct FlowInstance {
 }
 
 impl FlowInstance {
-    fn phase(&self, now: Time) -> FlowPhase {
+    /// The phase at `now` of the flow whose host must be polled next at `wakeup`.
+    fn phase(&self, now: Time, wakeup: Option<Time>) -> FlowPhase {
+        // Of a flow that starts now the host is polled for the first time, or was already.
+        let is_due = self.start == now && wakeup.is_some_and(|wakeup| wakeup <= now);
         if self.stop.is_some_and(|stop| stop <= now) {
             FlowPhase::Stopped
-        } else if self.start <= now {
+        } else if self.start <= now && !is_due {
             FlowPhase::Running
         } else {
             FlowPhase::Waiting

@@ -251,7 +251,7 @@ impl Simulation {
     fn check_phase(&self, flow: usize, valid: &[FlowPhase], action: &'static str) -> Result<(), ActionError> {
         self.check_flow(flow)?;
         let instance = &self.flows[flow];
-        let phase = instance.phase(self.now());
+        let phase = instance.phase(self.now(), self.engine.endpoints()[flow].next_wakeup());
         if valid.contains(&phase) {
             return Ok(());
         }

@@ -103,7 +103,7 @@ impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
         Some(FlowView {
             name: instance.name.clone(),
             controller: self.scenario.flows[instance.spec].controller.name(),
-            phase: instance.phase(self.now()),
+            phase: instance.phase(self.now(), host.next_wakeup()),
             sender: host.sender(),
             goodput: Bytes(host.counters().goodput_bytes),
             application,
