@@ -3,14 +3,19 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`command_line`], [`arguments`] | every command with its arguments; the arguments and value parsers that commands share |
-//! | [`compare`], [`run`], [`reproduce`], [`mod@sweep`], [`list`], [`schema`], [`trace`], [`stability`], [`mod@bench`], [`perf`], [`emulate`], [`parity`], [`tcp`], [`router`] | one command each |
+//! | [`command_line`] | every command with its arguments |
+//! | [`arguments`] | arguments and value parsers that commands share |
+//! | [`compare`], [`run`], [`reproduce`], [`mod@sweep`], [`parity`] | one command each: runs of scenarios |
+//! | [`list`], [`schema`], [`trace`], [`stability`], [`mod@bench`] | one command each: tools |
+//! | [`perf`], [`emulate`], [`tcp`], [`router`] | one command each: real packets |
 //! | [`distribution`] | what packages install beside the command: completions and manual pages |
-//! | [`host`], [`emulated`], [`quinn_hosts`] | who the hosts are; scenarios on the emulator; the process there that has the QUIC flows |
+//! | [`host`] | who the hosts are |
+//! | [`emulated`], [`quinn_hosts`] | scenarios on the emulator; the process there that has the QUIC flows |
 //! | [`mod@text`] | standard output and standard error |
 //! | [`output`] | what `--out` names: all of it, or nothing |
 //! | `linux_only` | on other systems than Linux: stand-ins for the commands that need it |
-//! | [`origin`], [`progress`], [`interrupt`], [`failure`] | where results come from, how far the work is, how it ends |
+//! | [`origin`], [`progress`] | where results come from, how far the work is |
+//! | [`interrupt`], [`failure`] | how a command ends |
 #![forbid(unsafe_code)]
 
 pub mod arguments;

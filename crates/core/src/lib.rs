@@ -6,7 +6,8 @@
 //! | module | holds |
 //! |---|---|
 //! | [`time`], [`units`], [`ecn`], [`packet`], [`random`] | the shared nouns |
-//! | [`mod@parameters`], [`table`], [`registry`] | configuration structs, the one-line-per-algorithm tables and what is made of them |
+//! | [`mod@parameters`] | configuration structs |
+//! | [`table`], [`registry`] | the one-line-per-algorithm tables and what is made of them |
 //! | [`estimate`] | filters: one per file |
 //! | [`controller`] | senders: one file per algorithm |
 //! | [`sender`] | the contract between host and controller: delivery, round trips, RTT, pacing, episodes |

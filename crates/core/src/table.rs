@@ -10,15 +10,15 @@
 //! | `second_window` | controllers | that it may be ABC's second window, and what it hears there |
 //! | `needs` | controllers | fields of [`Needs`] |
 //! | `feedback_options` | controllers | what its settings ask of the feedback it brings |
-//! | `survives_without_marks` | controllers | whether it still answers congestion where the path clears the ECN field |
-//! | `delay_threshold` | controllers | the one-way queueing delay at which it reacts, where its settings say one |
+//! | `survives_without_marks` | controllers | whether it still answers congestion where ECN is cleared |
+//! | `delay_threshold` | controllers | the one-way queueing delay at which it reacts, if it has one |
 //! | `carries` | feedbacks | what its ACKs carry besides, as [`Carries`] |
 //! | `protocol` | feedbacks | the [`Protocol`] it is a part of |
 //! | `is` | queues | fields of [`Traits`] |
 //! | `encoding` | queues | the ECN encoding of its own whose marks it gives |
 //! | `tells_flows_apart` | queues | whether it serves flows of that encoding apart from others, by flow |
 //! | `fills_up_to` | queues | the limit in its settings, of a queue that drops nothing before it is full |
-//! | `fits` | queues | whether its settings fit the link, as a [`Misfit`](crate::registry::Misfit) where they do not |
+//! | `fits` | queues | a [`Misfit`](crate::registry::Misfit) if its settings do not fit the link |
 //!
 //! The tables are macros, which hand their lines to another macro: [`registry`](crate::registry) makes
 //! factories and dispatch out of them, `controller::second` ABC's second windows. So this file names

@@ -3,12 +3,14 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`mod@compare`], [`mod@run`], [`mod@reproduce`], [`parity`], [`stability`], [`mod@bench`], [`listing`] | one job each, from what is asked to what came out |
+//! | [`mod@compare`], [`mod@run`], [`mod@reproduce`], [`parity`] | one job each, from request to result |
+//! | [`stability`], [`mod@bench`], [`listing`] | the same |
 //! | [`jobs`], [`runner`], [`progress`] | many runs at once, by any simulator or stack; how far they are |
 //! | [`mod@sweep`], [`frame`] | grids of runs; rows as columns, for CSV, Arrow and Parquet |
 //! | [`table`], [`summary`] | rows, and what they say together: medians, ranking, the Pareto frontier |
 //! | [`report`], [`output`], [`series`], [`text`] | results as HTML, as files, as time series, as text |
-//! | [`schemes`], [`input`], [`origin`], [`error`] | default schemes, files read, where a result comes from, what can go wrong |
+//! | [`schemes`], [`input`] | default schemes, files read |
+//! | [`origin`], [`error`] | where a result comes from, what can go wrong |
 #![cfg_attr(feature = "quic", doc = "| [`quinn`] | the real QUIC stack as a host of the simulator |")]
 #![forbid(unsafe_code)]
 

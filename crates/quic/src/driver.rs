@@ -6,7 +6,7 @@
 //! | `end` | one end of a connection: timers, departures at the controller's rate, reports to the peer |
 //! | [`net`] | ends over a real socket |
 //! | `side` | an end that a simulator carries |
-//! | `flow` | both ends of a connection as one [`Endpoint`](brakelight_core::endpoint::Endpoint)-like machine, with its application |
+//! | `flow` | both ends of a connection as one state machine, with its application |
 //! | `bundle` | a flow of short connections that come and go |
 //! | `host` | either of them: what a simulator plugs in |
 //! | `sockets` | either of them over two UDP sockets, under the real clock |

@@ -7,12 +7,13 @@
 //! {"host": "modelled", "scenario": {...}, "schema": 1, "traces": {"lte-driving": "9f2c..."}}
 //! ```
 //!
-//! | key | holds |
-//! |---|---|
-//! | `scenario` | the scenario in the words of its file, every default written out, quantities in their canonical units, the options of every algorithm sorted, all of them there. Its name is not there, nor which series and logs are kept: they decide nothing |
-//! | `traces` | for every trace it uses SHA-256 over its delivery opportunities: each as its millisecond, 64 bits, little endian; the period in nanoseconds last |
-//! | `host` | what ran the flows: `modelled`, or the stack |
-//! | `schema` | the version of the results ([`schema::OUTCOME`](crate::schema)) |
+//! - `scenario`: the scenario in the words of its file, every default written out, quantities in their
+//!   canonical units, the options of every algorithm sorted, all of them there. Its name is not there, nor
+//!   which series and logs are kept: they decide nothing.
+//! - `traces`: for every trace it uses SHA-256 over its delivery opportunities: each as its millisecond, 64
+//!   bits, little endian; the period in nanoseconds last.
+//! - `host`: what ran the flows: `modelled`, or the stack.
+//! - `schema`: the version of the results ([`schema::OUTCOME`](crate::schema)).
 //!
 //! So two spellings of a scenario have one identity, and runs that differ in anything have two.
 

@@ -3,7 +3,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`conformance`] | what every controller, feedback, queue, path element and application is held to: one macro line for one of your own |
+//! | [`conformance`] | what every algorithm is held to: one macro line for one of your own |
 //! | [`packet`] | a packet of nothing but its facts |
 //! | [`link`] | links as a queue sees them: of one rate, and with outages |
 //! | [`world`] | flows over one link with a FIFO buffer, whose rate and delay are known exactly |

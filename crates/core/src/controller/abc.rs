@@ -47,8 +47,8 @@
 //! | what comes back | what may have done it | what the sender does |
 //! |---|---|---|
 //! | CE | a router of RFC 3168 | w_nonabc answers; those bytes say nothing to w_abc |
-//! | no mark on `SILENT` packets in a row | a path element that clears the ECN field | w_abc goes along with the cap |
-//! | at the floor, `STUCK` brakes in a row and no queue in the RTT | one that rewrites ECT(1) to ECT(0) | the same |
+//! | no mark on `SILENT` packets in a row | an element that clears the ECN field | w_abc follows the cap |
+//! | at the floor, `STUCK` brakes in a row, no queue in the RTT | one that makes ECT(1) ECT(0) | the same |
 //!
 //! | accelerates for its brake probes ([`probes`]) | one that turns brakes into accelerates | the same |
 //!

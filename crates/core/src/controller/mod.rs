@@ -12,23 +12,29 @@
 //! What a controller may rely on, whatever host runs it. [`sender`](crate::sender) implements the arithmetic
 //! once for every host, and [`Checked`](crate::sender::Checked) holds a host to every sentence.
 //!
-//! | key | invariant |
-//! |---|---|
-//! | time | `now` never falls from one call to the next. |
-//! | numbers | Each packet announced by `on_send` has a number one higher than the packet before. |
-//! | state | Only packets that were announced are acknowledged or lost; each is acknowledged at most once, and declared lost only while it is in flight. |
-//! | lost | What an event calls lost is not in flight and not acknowledged by the same event; only `on_spurious_loss` puts it back in flight. |
-//! | sums | `sent = delivered + lost + inflight + replaced`, in bytes, at every event; `newly_acked` and `newly_lost` are the sums of the packets listed. |
-//! | memory | An acknowledged or lost packet comes back with the size, time, tag and `delivered` that it was sent with. |
-//! | order | `acked` and `lost` are sorted by number. |
-//! | limit | Once a packet is announced as application-limited, so is every packet until something more is delivered. |
-//! | marks | No more packets are marked than were sent; an echoed state marks no more than its ACK acknowledges. |
-//! | round | `round` rises by one exactly where `round_start` is set, which takes the ACK of a packet sent since the round began. |
-//! | recovery | `Recovery` follows a loss or a CE mark, `Loss` a timeout. `Loss` ends when everything that was out at the timeout is repaired, or when the timeout turns out to be spurious. |
-//! | episode | One `on_loss` per episode: before the next comes the end of the last. |
-//! | growth | `growth` is at most `newly_acked`, and zero in `Recovery`. |
-//! | rtt | Samples are positive, `rtt.min` never rises, and no sample is smaller. |
-//! | idle | `on_idle_restart` comes only while nothing is in flight. |
+//! - time: `now` never falls from one call to the next.
+//! - numbers: Each packet announced by `on_send` has a number one higher than the packet before.
+//! - state: Only packets that were announced are acknowledged or lost; each is acknowledged at most once, and
+//!   declared lost only while it is in flight.
+//! - lost: What an event calls lost is not in flight and not acknowledged by the same event; only
+//!   `on_spurious_loss` puts it back in flight.
+//! - sums: `sent = delivered + lost + inflight + replaced`, in bytes, at every event; `newly_acked` and
+//!   `newly_lost` are the sums of the packets listed.
+//! - memory: An acknowledged or lost packet comes back with the size, time, tag and `delivered` that it was
+//!   sent with.
+//! - order: `acked` and `lost` are sorted by number.
+//! - limit: Once a packet is announced as application-limited, so is every packet until something more is
+//!   delivered.
+//! - marks: No more packets are marked than were sent; an echoed state marks no more than its ACK
+//!   acknowledges.
+//! - round: `round` rises by one exactly where `round_start` is set, which takes the ACK of a packet sent
+//!   since the round began.
+//! - recovery: `Recovery` follows a loss or a CE mark, `Loss` a timeout. `Loss` ends when everything that was
+//!   out at the timeout is repaired, or when the timeout turns out to be spurious.
+//! - episode: One `on_loss` per episode: before the next comes the end of the last.
+//! - growth: `growth` is at most `newly_acked`, and zero in `Recovery`.
+//! - rtt: Samples are positive, `rtt.min` never rises, and no sample is smaller.
+//! - idle: `on_idle_restart` comes only while nothing is in flight.
 
 use crate::ecn::{Ecn, Encoding};
 use crate::packet::Header;

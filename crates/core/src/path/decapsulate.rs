@@ -14,7 +14,7 @@
 //! |---|---|---|
 //! | `rfc3168` | ECT(0) stays ECT(0) under ECT(1) | RFC 3168 9.1.1, full functionality |
 //! | `rfc4301` | that, and Not-ECT under CE passes | RFC 4301 5.1.2.1: IPsec |
-//! | `discard` | the inner field goes on, whatever the outer one says | RFC 2003, RFC 3168 9.1.1, limited functionality |
+//! | `discard` | the inner field goes on, whatever the outer one says | RFC 2003, RFC 3168 9.1.1, limited |
 //!
 //! So CE set inside a tunnel comes out of all but the last, while ABC's brake does not come out of any:
 //! ECT(0) over an inner ECT(1) is ECT(1) again. BMCC's ECT(1) over ECT(0) comes out of the first alone.

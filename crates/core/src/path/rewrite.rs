@@ -5,7 +5,7 @@
 //! | `bleach` | any codepoint | Not-ECT |
 //! | `ect1-to-ect0` | ECT(1) | ECT(0): a router that treats the two alike |
 //! | `mark-ce` | ECT | CE: a router that marks whatever happens |
-//! | `cheat` | the brake of the packet's encoding | its accelerate: a receiver that wants more than its share, or a router that lies |
+//! | `cheat` | the brake of the packet's encoding | its accelerate: a greedy receiver, or a lying router |
 //! | `erase-ce` | CE | the codepoint its sender sets |
 //!
 //! Each affects a packet with probability `rate`. Packets that are Not-ECT only change under none of them.

@@ -46,7 +46,7 @@
 //! |---|---|---|---|
 //! | how a packet is chosen with p | `choice` | recur: evenly spaced | a random number; two for p'^2 |
 //! | native L marking | `range` | ramp, combined by max | step, or else the coupled choice |
-//! | too little to act on | `threshold_packets`, - | the native AQM, with fewer than Th_len behind | PI2, with less than two packets of 1500 bytes behind |
+//! | too little to act on | `threshold_packets`, - | the native AQM, below Th_len | PI2, below 3000 bytes |
 //!
 //! # Deviations
 //!

@@ -22,7 +22,7 @@
 //! | floor | `floor` | packets of an RTT | 1 | D2 |
 //! | R(0) | `start` | of g C | 0.05 | rcp.cc |
 //! | d0 | `rtt_s` | s | 200 ms at first | rcp.cc |
-//! | C | `counted` | bytes/s | measured | what the link could have carried in the period, used or not (D3, D6) |
+//! | C | `counted` | bytes/s | measured | what the link could have carried in the period (D3, D6) |
 //! | y | - | bytes/s | measured | what arrived in the period |
 //! | q | - | bytes | measured | what waits when the period ends |
 //!

@@ -26,7 +26,7 @@
 //! | C | - | bytes/s | measured | what the link could have carried in the interval, used or not (D1) |
 //! | y | - | bytes/s | measured | what arrived in the interval, whatever its flow |
 //! | Q | `persistent` | bytes | measured | least queue over max(2 ms, (d - q/C) / 2) (xcpq.cc; D3) |
-//! | d | `mean_rtt_s` | s | measured | 50 ms before the first header; 1 ms at least, RTTs above 1 s count as 1 s (xcpq.cc) |
+//! | d | `mean_rtt_s` | s | measured | 50 ms before the first header; clamped to 1 ms to 1 s (xcpq.cc) |
 //!
 //! # Deviations
 //!

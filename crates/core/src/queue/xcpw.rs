@@ -16,7 +16,7 @@
 //! | C | - | bytes/s | measured | what the link could have carried in (t - d, t], used or not |
 //! | y | - | bytes/s | measured | what arrived in (t - d, t] |
 //! | Q | - | bytes | measured | least queue behind the packets that left in (t - d, t] |
-//! | d | `mean_rtt_s` | s | measured | mean RTT of the headers of (t - d, t], each flow counted once; 1 ms to 1 s |
+//! | d | `mean_rtt_s` | s | measured | mean RTT of the headers of (t - d, t], once a flow; 1 ms to 1 s |
 //!
 //! # Deviations
 //!

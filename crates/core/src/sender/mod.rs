@@ -5,8 +5,8 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`delivery`] | bytes in flight, delivered and lost; what a packet remembers; application limits; round trips |
-//! | [`rtt`] | the filters over RTT samples (RFC 6298 as Linux 6.12 has it, RFC 9002) and the timeouts that follow |
+//! | [`delivery`] | bytes in flight, delivered, lost; state per packet; application limits; round trips |
+//! | [`rtt`] | filters over RTT samples (RFC 6298 as in Linux 6.12, RFC 9002) and the timeouts |
 //! | [`pacer`] | when the next packet may leave: evenly spaced, or from a bucket of tokens |
 //! | [`episode`] | one reaction per congestion episode: where it begins, what it covers, when it ends |
 //! | [`usage`] | whether the window was needed, so that one that was not does not grow |

@@ -2,7 +2,8 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`comparison`], [`scenario`], [`claims`], [`stability`], [`mod@bench`], [`parity`], [`perf`], [`mod@trace`] | one kind of result each |
+//! | [`comparison`], [`scenario`], [`claims`], [`stability`] | one kind of result each |
+//! | [`mod@bench`], [`parity`], [`perf`], [`mod@trace`] | one kind of result each |
 //! | [`table`] | tables for people |
 //! | [`scatter`] | throughput against delay, drawn with letters |
 //! | [`csv`] | rows for other programs |

@@ -3,7 +3,7 @@
 //!
 //! | request | client sends | server answers |
 //! |---|---|---|
-//! | upload | payload, until it ends or resets the stream | [`Received`], again and again; the last with `done` |
+//! | upload | payload, until it ends or resets the stream | [`Received`], repeated; the last with `done` |
 //! | download | nothing more | so many bytes of payload, or payload until it is told to stop |
 //! | exchange | so many bytes | so many bytes |
 //! | report | nothing more | what it knows as the sender of this connection, as JSON |

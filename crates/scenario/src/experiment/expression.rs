@@ -22,12 +22,12 @@
 //!
 //! | function | gives |
 //! |---|---|
-//! | `mean(x)`, `median(x)`, `min(x)`, `max(x)`, `sum(x)`, `count(x)` | one number, or one per remaining point |
+//! | `mean(x)`, `median(x)`, `min(x)`, `max(x)`, `sum(x)`, `count(x)` | one number, or one per point left |
 //! | `deviation(x)`, `jain(x)` | their standard deviation and Jain's index, reduced in the same way |
 //! | `abs(x)`, `log10(x)` | point by point |
 //! | `value(dimension)` | the number that each label of a swept dimension is |
-//! | `increasing(x, dimension)`, `decreasing(x, dimension)` | whether x is strictly so in the order of the file |
-//! | `pareto("scheme")` | whether no other scheme has both more throughput and less p95 queueing delay, by more than 2 % each |
+//! | `increasing(x, dimension)`, `decreasing(x, dimension)` | whether x is strictly so in the file's order |
+//! | `pareto("scheme")` | whether no other has more throughput and less p95 queueing delay, each by > 2 % |
 
 use std::fmt;
 

@@ -3,13 +3,13 @@
 //! A trace repeats, so an opportunity at the period counts as one at the instant 0. Bins are whole; what is
 //! left over at the end of the period is not looked at.
 //!
-//! | statistic | definition |
-//! |---|---|
-//! | mean | opportunities times their size, over the period |
-//! | cv(w) | standard deviation of the opportunities in bins of width w, over their mean |
-//! | acf(l) | autocorrelation of the opportunities in 100 ms bins at lag l: sum over i of d(i) d(i + l), over the sum of d(i)^2, d the deviation from the mean |
-//! | outage | at least 100 ms between two successive opportunities, the repetition included |
-//! | doubles, halves | share of the seconds, one beginning each 100 ms, whose second half has at least twice, at most half, the opportunities of its first |
+//! - mean: opportunities times their size, over the period.
+//! - cv(w): standard deviation of the opportunities in bins of width w, over their mean.
+//! - acf(l): autocorrelation of the opportunities in 100 ms bins at lag l: sum over i of d(i) d(i + l), over
+//!   the sum of d(i)^2, d the deviation from the mean.
+//! - outage: at least 100 ms between two successive opportunities, the repetition included.
+//! - doubles, halves: share of the seconds, one beginning each 100 ms, whose second half has at least twice,
+//!   at most half, the opportunities of its first.
 
 use brakelight_core::path::trace::Trace;
 use brakelight_core::time::Duration;

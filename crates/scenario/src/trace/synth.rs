@@ -14,8 +14,8 @@
 //!
 //! | symbol | field | unit | default | source |
 //! |---|---|---|---|---|
-//! | snr, sigma_i, lasts_i | `snr`, `fading` | dB, time | - | shadowing as an OU process in dB: Gudmundson, Electron. Lett. 27(23), 1991; several time scales: fitted |
-//! | -10 dB, 22 dB | constant, `snr_limit` | dB | 22 | truncated Shannon curve of 3GPP TR 36.942, A.1; its factor alpha goes into c |
+//! | snr, sigma_i, lasts_i | `snr`, `fading` | dB, time | - | shadowing, an OU process in dB: gudmundson91 |
+//! | -10 dB, 22 dB | constant, `snr_limit` | dB | 22 | truncated Shannon curve: 3GPP TR 36.942, A.1 |
 //! | mean | `mean` | bit/s | - | of the trace as generated, up to the scatter of the Poisson process |
 //! | burst | `burst` | opportunities | - | fitted |
 //! | slot | `slot` | time | 1 ms | one LTE subframe |

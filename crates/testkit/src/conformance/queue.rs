@@ -2,10 +2,10 @@
 //!
 //! | property | where |
 //! |---|---|
-//! | packets are conserved by id, and the right one is reported as dropped | `Tester::take`, `check_conserved` |
+//! | packets are conserved by id, and the right one is dropped | `Tester::take`, `check_conserved` |
 //! | packets of one flow leave in the order they came, per class of the queue | `Tester::dequeue`, `class` |
-//! | the counters are the sums over what is held, within the limit of each buffer | `Tester::check_conserved` |
-//! | a mark is reported where and only where the ECN field says so, and only legal changes are made | `check_mark` |
+//! | the counters are the sums over what is held, within the limits | `Tester::check_conserved` |
+//! | marks are reported as the ECN field says, and only legal changes made | `check_mark` |
 //! | an explicit header keeps its kind and is made no more generous | `check_header` |
 //! | the same operations give the same decisions | [`repeats_itself`] |
 //! | what has waited longest arrived when the queue says, if it says | `Tester::check_conserved` |

@@ -5,7 +5,7 @@
 //! | version | registry | file | probing | loss |
 //! |---|---|---|---|---|
 //! | 1 | `bbr` | `v1.rs` | eight phases of one RTT each: 5/4, 3/4, six of 1 | no signal, but for policers |
-//! | 2 | `bbr2` | `v2.rs` | down, cruise, refill, up, every 2 to 3 s or at Reno's pace | bounds what is in flight |
+//! | 2 | `bbr2` | `v2.rs` | down, cruise, refill, up: every 2 to 3 s or Reno's pace | bounds inflight |
 //! | 3 | `bbr3` | `v3.rs` | as version 2, upwards until the bandwidth stops growing | as version 2 |
 //!
 //! Version 1 is a machine of its own; versions 2 and 3 are settings of one machine, spread over the files by

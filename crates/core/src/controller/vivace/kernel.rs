@@ -1,19 +1,32 @@
 //! The authors' Linux module (PCC-Kernel, `tcp_pcc.c`, branch vivace), which the ABC paper measured. It
 //! differs from the UDP program, and so from the paper, in this:
 //!
-//! | | UDP program | Linux module |
-//! |---|---|---|
-//! | K1, utility | of the rate really sent, x^0.9; c = 11.35 | of the rate asked for, x; c = 11 |
-//! | K2, dRTT/dT | regression over samples; below 1 % counts as none; falling RTTs are not rewarded | smoothed RTT at the interval's last ACK less that at its first, over the time of sending; below 3 %, or of less than two packets' time at the rate delivered, counts as none; falling RTTs are rewarded, except in Starting |
-//! | K3, interval | an RTT, at least 10 packets | until a packet that was sent in it is answered, at least 50 packets; its first 11 packets are left out of the account, and the last 9 are not waited for |
-//! | K4, starting | from 1.2 Mbit/s, twice the rate while utility rises | from 4.2 Mbit/s, 1.5 times; losses below 10 % are ignored |
-//! | K5, learning | pairs, every one of which moves the rate along its gradient | two pairs; where they agree the rate becomes the better one of the second (Probing -> Moving), else four intervals more |
-//! | K6, moving | - | one interval at the rate; gradient between it and the last rate, none where they differ by less than 2 %; step = theta_0 gamma m, at least 2.2 % of the rate. A step up: moving goes on; down: Probing at the new rate |
-//! | K7, m | 1, 2, 3, 5, 7.. | from 2, one more with each step in the same direction; each new direction puts that off by a step, at most two |
-//! | K8, omega | 5 %, 10 points more each time it bites, less when it does not | 10 %, 7 points more each time it bites, back to 10 % when it does not or the direction is new |
-//! | K9, window | without bound | 2 rate srtt, at least 4 packets |
-//! | K10, timeout | halves the rate | one packet in flight until the next ACK; nothing is measured until it is repaired, then the phase goes on with an interval at one of the rates of Probing; the rate stays |
-//! | K11, least rate | 100 kbit/s, then Starting | two packets per RTT |
+//! - K1, utility. UDP program: of the rate really sent, x^0.9; c = 11.35. Linux module: of the rate asked
+//!   for, x; c = 11.
+//! - K2, dRTT/dT. UDP program: regression over samples; below 1 % counts as none; falling RTTs are not
+//!   rewarded. Linux module: smoothed RTT at the interval's last ACK less that at its first, over the time of
+//!   sending; below 3 %, or of less than two packets' time at the rate delivered, counts as none; falling
+//!   RTTs are rewarded, except in Starting.
+//! - K3, interval. UDP program: an RTT, at least 10 packets. Linux module: until a packet that was sent in it
+//!   is answered, at least 50 packets; its first 11 packets are left out of the account, and the last 9 are
+//!   not waited for.
+//! - K4, starting. UDP program: from 1.2 Mbit/s, twice the rate while utility rises. Linux module: from 4.2
+//!   Mbit/s, 1.5 times; losses below 10 % are ignored.
+//! - K5, learning. UDP program: pairs, every one of which moves the rate along its gradient. Linux module:
+//!   two pairs; where they agree the rate becomes the better one of the second (Probing -> Moving), else four
+//!   intervals more.
+//! - K6, moving. UDP program: -. Linux module: one interval at the rate; gradient between it and the last
+//!   rate, none where they differ by less than 2 %; step = theta_0 gamma m, at least 2.2 % of the rate. A
+//!   step up: moving goes on; down: Probing at the new rate.
+//! - K7, m. UDP program: 1, 2, 3, 5, 7... Linux module: from 2, one more with each step in the same
+//!   direction; each new direction puts that off by a step, at most two.
+//! - K8, omega. UDP program: 5 %, 10 points more each time it bites, less when it does not. Linux module: 10
+//!   %, 7 points more each time it bites, back to 10 % when it does not or the direction is new.
+//! - K9, window. UDP program: without bound. Linux module: 2 rate srtt, at least 4 packets.
+//! - K10, timeout. UDP program: halves the rate. Linux module: one packet in flight until the next ACK;
+//!   nothing is measured until it is repaired, then the phase goes on with an interval at one of the rates of
+//!   Probing; the rate stays.
+//! - K11, least rate. UDP program: 100 kbit/s, then Starting. Linux module: two packets per RTT.
 //!
 //! The first step of Moving compares the rate with itself, so it is always one up by 2.2 %, whatever Probing
 //! found. The module's counter of what was answered wraps and drifts; here it only drifts, and is set right

@@ -1,18 +1,27 @@
 //! Mahimahi's PIE (`pie_packet_queue.cc`, after draft-ietf-aqm-pie-09 and Linux 4.4), imitated so that what
 //! was measured with it can be compared. It differs from RFC 8033 in this:
 //!
-//! | | RFC 8033 | Mahimahi |
-//! |---|---|---|
-//! | M1, gains | alpha, beta per second of delay, divided by 2048 to 1 in seven steps | the same numbers per millisecond, divided by 128 below 0.01, 32 below 0.1, else 16: 62.5 times the RFC's from 0.001 on, 250 to 16,000 times below |
-//! | M2, T_UPDATE | 15 ms, by a timer | 30 ms; by the first packet to come or go in a millisecond more than 30 after the last update was due. Updates missed are all made then, with the queue of that moment: without the packet that comes or goes |
-//! | M3, delay | timestamps, or a rate of any precision | whole milliseconds: bytes over a rate in whole bytes per millisecond |
-//! | M4, rate | a measurement of 16384 bytes, weight 1/4 | of more than 16384 bytes, the packet that it starts with included; weight 1/8, in whole numbers, so that a fraction is lost twice; a measurement within one millisecond goes on |
-//! | M5, bytes | of the IP packet; two packets of the mean size are let be | with the 4 bytes of the TUN header; less than two of 1504 are let be |
-//! | M6, burst allowance | MAX_BURST at the start, and when calm | 0 at the start; MAX_BURST when calm and once a rate is known, which is then forgotten; each measurement takes its own time off as well |
-//! | M7, let in while calm | by the last delay | by the one before it |
-//! | M8, decay | where d = d_old = 0 | not in an update that ends above 1, nor while packets wait that take less than a millisecond |
-//! | M9, options | ECN, cap, de-randomisation, on and off | none |
-//! | M10, order | - | an update, the tail drop, the random drop: as here |
+//! - M1, gains. RFC 8033: alpha, beta per second of delay, divided by 2048 to 1 in seven steps. Mahimahi: the
+//!   same numbers per millisecond, divided by 128 below 0.01, 32 below 0.1, else 16: 62.5 times the RFC's
+//!   from 0.001 on, 250 to 16,000 times below.
+//! - M2, T_UPDATE. RFC 8033: 15 ms, by a timer. Mahimahi: 30 ms; by the first packet to come or go in a
+//!   millisecond more than 30 after the last update was due. Updates missed are all made then, with the queue
+//!   of that moment: without the packet that comes or goes.
+//! - M3, delay. RFC 8033: timestamps, or a rate of any precision. Mahimahi: whole milliseconds: bytes over a
+//!   rate in whole bytes per millisecond.
+//! - M4, rate. RFC 8033: a measurement of 16384 bytes, weight 1/4. Mahimahi: of more than 16384 bytes, the
+//!   packet that it starts with included; weight 1/8, in whole numbers, so that a fraction is lost twice; a
+//!   measurement within one millisecond goes on.
+//! - M5, bytes. RFC 8033: of the IP packet; two packets of the mean size are let be. Mahimahi: with the 4
+//!   bytes of the TUN header; less than two of 1504 are let be.
+//! - M6, burst allowance. RFC 8033: MAX_BURST at the start, and when calm. Mahimahi: 0 at the start;
+//!   MAX_BURST when calm and once a rate is known, which is then forgotten; each measurement takes its own
+//!   time off as well.
+//! - M7, let in while calm. RFC 8033: by the last delay. Mahimahi: by the one before it.
+//! - M8, decay. RFC 8033: where d = d_old = 0. Mahimahi: not in an update that ends above 1, nor while
+//!   packets wait that take less than a millisecond.
+//! - M9, options. RFC 8033: ECN, cap, de-randomisation, on and off. Mahimahi: none.
+//! - M10, order. RFC 8033: -. Mahimahi: an update, the tail drop, the random drop: as here.
 
 use super::Config;
 use crate::random::Random;
