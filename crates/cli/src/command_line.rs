@@ -51,7 +51,8 @@ pub enum Command {
     Reproduce(arguments::Reproduce),
     /// Run a grid: every combination of traces, schemes, round trips, or any key of a scenario
     Sweep(sweep::Arguments),
-    /// Show what there is: schemes, controllers, queues, feedbacks, path elements, radios, applications, traces
+    /// Show what there is: schemes, controllers, queues, feedbacks, path elements, radios, applications,
+    /// traces
     List(arguments::List),
     /// Print the JSON Schema of scenarios, of results or of experiments
     Schema(schema::Arguments),

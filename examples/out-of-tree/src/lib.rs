@@ -1,4 +1,5 @@
-//! A controller, a queue, a path element and an application that Brakelight does not know, each in a file of its own.
+//! A controller, a queue, a path element and an application that Brakelight does not know, each in a file of
+//! its own.
 
 pub mod aimd;
 pub mod policer;

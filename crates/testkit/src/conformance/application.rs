@@ -26,8 +26,8 @@ const RUN: Duration = Duration::from_secs(40);
 const FLOWS: u64 = 16;
 /// Timers that may fire at one moment. A clock of nanoseconds needs no more.
 const TIMERS_AT_ONCE: usize = 100;
-/// How much more than it says an application may offer: its packets are whole, and its first moment may be its
-/// busiest.
+/// How much more than it says an application may offer: its packets are whole, and its first moment may be
+/// its busiest.
 const SLACK_PACKETS: u64 = 100;
 
 /// What an application did to its flow.
@@ -316,7 +316,8 @@ pub fn stays_within_its_flow(traffic: &Traffic) {
     }
 }
 
-/// Holds the application to the same acts when it is built again, and when it is copied in the middle of a run.
+/// Holds the application to the same acts when it is built again, and when it is copied in the middle of a
+/// run.
 ///
 /// # Panics
 /// Panics if it is not so.

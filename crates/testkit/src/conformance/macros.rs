@@ -154,8 +154,8 @@ macro_rules! conformance_radio {
     };
 }
 
-/// The tests of [`conformance::application`](crate::conformance::application) for the application of this name in
-/// this registry, to which it was added, with its defaults and with each of the lists of options.
+/// The tests of [`conformance::application`](crate::conformance::application) for the application of this
+/// name in this registry, to which it was added, with its defaults and with each of the lists of options.
 #[macro_export]
 macro_rules! conformance_application {
     ($registry:expr, $name:literal $(, [$($option:expr),+ $(,)?])* $(,)?) => {
