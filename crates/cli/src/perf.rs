@@ -205,9 +205,7 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         match error {
             Error::File { .. } => Failure::input(error),
-            Error::Bind { .. } | Error::Connect { .. } | Error::Lost { .. } | Error::System(_) => {
-                Failure::run(error)
-            }
+            error => Failure::run(error),
         }
     }
 }

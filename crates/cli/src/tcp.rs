@@ -94,7 +94,7 @@ pub(crate) mod kernel {
     pub(crate) fn failure(error: Error) -> Failure {
         match error {
             Error::Input(_) => Failure::input(error),
-            Error::Kernel { .. } => Failure::run(error),
+            error => Failure::run(error),
         }
     }
 

@@ -83,6 +83,7 @@ pub struct Parameter {
 
 /// Why an option was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ParameterError {
     /// No such parameter.
     Unknown {

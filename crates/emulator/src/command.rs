@@ -35,6 +35,7 @@ const END_WITHIN: Duration = Duration::from_secs(5);
 
 /// Why a program could not be run to its end.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum CommandError {
     /// The namespaces could not be created, or are gone.
     #[error(transparent)]

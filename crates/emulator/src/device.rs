@@ -43,6 +43,7 @@ impl Default for TunSettings {
 
 /// Why a device could not be created.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum DeviceError {
     /// /dev/net/tun does not exist, or this user may not open it.
     #[error("/dev/net/tun: {0}; it needs the kernel's tun driver, and a user who may open it")]

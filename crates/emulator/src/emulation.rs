@@ -55,6 +55,7 @@ pub struct Ended<W> {
 
 /// Why a command could not be run to its end.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum EmulationError {
     /// The namespaces could not be created, or a program could not be run in them.
     #[error(transparent)]

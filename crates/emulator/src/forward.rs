@@ -174,6 +174,7 @@ impl Facts {
 
 /// Why carrying packets failed.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ForwardError {
     /// Reading from a device failed.
     #[error("interface `{name}`: reading failed: {error}")]

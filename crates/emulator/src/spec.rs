@@ -55,6 +55,7 @@ pub struct Bottleneck {
 
 /// Why the specification of a direction is invalid.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum SpecError {
     /// The service is neither a rate nor steps nor a trace.
     #[error(

@@ -96,6 +96,7 @@ pub struct Workload {
 
 /// Why a flow's results could not be read.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum WorkloadError {
     /// Its result cannot be read.
     #[error("flow `{flow}`: the result of {program} cannot be read: {error}")]

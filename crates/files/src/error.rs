@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 /// Why something could not be written.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     /// An output folder.
     #[error("`{}` cannot be written: {error}; give a folder that exists or can be made", target.display())]

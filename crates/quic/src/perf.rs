@@ -52,6 +52,7 @@ pub enum Control {
 
 /// Why a measurement could not be made.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     /// A file cannot be used.
     #[error("{}: {reason}", file.display())]

@@ -21,6 +21,7 @@ pub struct InputError {
 
 /// What is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum Problem {
     /// Not TOML.
     #[error("{message}")]

@@ -20,6 +20,7 @@ pub type Traces = BTreeMap<String, Trace>;
 
 /// Why a scenario could not be set up.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SetupError {
     /// A link's trace was not among those resolved.
     #[error("link `{link}`: its trace `{trace}` was not resolved")]

@@ -56,6 +56,7 @@ fn modelled(config: FlowConfig) -> Result<FlowHost, String> {
 
 /// Why a run failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum RunError {
     /// The scenario could not be set up.
     #[error(transparent)]

@@ -2,6 +2,7 @@
 
 /// Why an operation of this crate failed.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     /// The kernel refused an operation.
     #[error("{what}: {why}")]

@@ -143,7 +143,7 @@ fn token_limit(text: &str) -> Result<f64, String> {
 fn failure(error: Error) -> Failure {
     match error {
         Error::Input(_) => Failure::input(error),
-        Error::Kernel { .. } => Failure::run(error),
+        error => Failure::run(error),
     }
 }
 

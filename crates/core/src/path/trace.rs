@@ -42,6 +42,7 @@ pub struct Trace {
 
 /// Why a trace was refused. Lines count from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum TraceError {
     /// There is no line at all.
     Empty,

@@ -38,6 +38,7 @@ pub type Options<'a> = &'a [(&'a str, &'a str)];
 
 /// Why something could not be built.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum BuildError {
     /// No such algorithm.
     Unknown {

@@ -28,6 +28,7 @@ const REMEMBERED: usize = 1 << 17;
 /// An invariant of the contract, by its key in [`controller`](crate::controller#the-contract).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[allow(missing_docs)]
+#[non_exhaustive]
 pub enum Invariant {
     Time,
     Numbers,

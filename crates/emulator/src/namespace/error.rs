@@ -6,6 +6,7 @@ use crate::device::DeviceError;
 
 /// Why the namespaces could not be created.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum NamespaceError {
     /// The system refused a step.
     #[error("{step}: {source}; `brakelight emulate --doctor` says what is missing and what to do about it")]

@@ -21,6 +21,7 @@ pub type LogFile = Option<(PathBuf, String)>;
 
 /// Why a workload could not be run to its end.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum RunError {
     /// The hosts' files could not be written.
     #[error(transparent)]

@@ -81,6 +81,7 @@ pub struct FlowSettings {
 
 /// Why a flow cannot be set up.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum SetupError {
     /// Its controller.
     #[error(transparent)]

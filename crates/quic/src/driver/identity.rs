@@ -17,6 +17,7 @@ const PREFIX: [u8; 16] =
 
 /// Why an identity or a configuration could not be made.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum IdentityError {
     /// The certificate.
     #[error("certificate: {0}")]

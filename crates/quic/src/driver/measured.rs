@@ -35,6 +35,7 @@ pub struct FlowPlan {
 
 /// Why the flows could not be run to their end.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     /// One of them.
     #[error("flow `{name}`: {source}")]

@@ -7,6 +7,7 @@ pub const PORT: u16 = 4433;
 
 /// Text that names no server.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum AddressError {
     /// The port.
     #[error("`{text}`: `{port}` is not a port: valid are 0 to 65535")]

@@ -63,6 +63,7 @@ pub struct ExpressionError {
 
 /// What is wrong with an expression.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum Fault {
     /// Something else should stand there.
     #[error("expected {expected}, found {found}")]

@@ -54,6 +54,7 @@ pub struct Converted {
 
 /// Why a file did not become a trace.
 #[derive(Clone, Debug, PartialEq, Error)]
+#[non_exhaustive]
 pub enum ConvertError {
     /// As a Mahimahi trace.
     #[error("{0}")]
@@ -109,6 +110,7 @@ pub enum ConvertError {
 
 /// A conversion error, with the file that it concerns.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum FileError {
     /// The file cannot be read.
     #[error("{}: {error}", path.display())]

@@ -37,6 +37,7 @@ pub struct Names {
 
 /// Why no trace could be found by a name.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum NameError {
     /// There is no such name, nor such a file.
     #[error("unknown trace `{name}`: no such file, and the known traces are {}", List(known))]
@@ -94,6 +95,7 @@ fn hint(path: &Path) -> &'static str {
 
 /// Why no recipe could be found by a name.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum RecipeNameError {
     /// There is no such embedded trace, nor such a file.
     #[error("unknown recipe `{name}`: no such file, and the embedded recipes are {}", List(known))]

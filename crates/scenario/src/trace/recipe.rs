@@ -144,6 +144,7 @@ pub struct Handover {
 
 /// Why a recipe was refused.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
 pub enum RecipeError {
     /// The text is no TOML, lacks a key, has one too many, or a value cannot be read.
     #[error("{0}")]

@@ -15,6 +15,7 @@ pub type Values = Vec<(&'static str, f64)>;
 
 /// The phase of a flow's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum FlowPhase {
     /// It has not started.
     Waiting,

@@ -14,6 +14,7 @@ use crate::adapter::ControllerAdapter;
 
 /// What ends the work on a stream.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum StreamError {
     /// The connection is over.
     #[error("{0}")]
