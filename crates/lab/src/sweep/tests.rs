@@ -1,6 +1,10 @@
 use std::collections::BTreeSet;
 
+use brakelight_core::time::Duration;
+use brakelight_scenario::outcome::Outcome;
+
 use super::*;
+use crate::error::Cause;
 
 fn grid() -> Grid {
     let grid =
@@ -140,4 +144,67 @@ fn a_run_is_done_again_once_its_trace_holds_something_else() {
     assert_eq!(kept("1\n3\n"), 0, "another trace of the same name");
     assert_eq!(kept("1\n3\n"), 1);
     std::fs::remove_dir_all(place).unwrap();
+}
+
+/// Fails at one seed of Vegas on the longer path.
+struct Fails;
+
+impl Runner for Fails {
+    fn run(&self, scenario: &Scenario, traces: &Traces) -> Result<Outcome, Cause> {
+        let long = scenario.flows[0].rtt == Duration::from_millis(100);
+        if scenario.seed == 2 && long && scenario.flows[0].controller.name() == "vegas" {
+            return Err("the machine is gone".into());
+        }
+        Simulator.run(scenario, traces)
+    }
+}
+
+#[test]
+fn what_finished_before_a_sweep_was_ended_is_kept() {
+    let place = folder("ended");
+    let sweep = sweep_of(&grid()).unwrap();
+    let folder = Folder { path: &place, shard: Shard::WHOLE, resume: true };
+    assert!(matches!(folder.run(&sweep, &Fails, &()), Err(Error::Run { .. })));
+    let journal = std::fs::read_to_string(place.join("runs.jsonl")).unwrap();
+    assert!(journal.lines().count() >= 10, "the runs before number 10: {}", journal.lines().count());
+    assert!(folder.run(&sweep, &Simulator, &()).unwrap().kept >= 10);
+    std::fs::remove_dir_all(place).unwrap();
+}
+
+#[test]
+fn a_wrong_axis_is_named_before_anything_runs_and_without_lines_that_are_not_the_grids() {
+    let said =
+        |grid: Grid| sweep_of(&grid).err().map_or_else(|| "accepted".into(), |error| error.to_string());
+    let grid = || Grid::new().axis("scheme", ["cubic"]).axis("trace", ["fixed"]);
+    assert_eq!(
+        said(grid().axis("seed", [1, -3])),
+        "grid: axes: seed = `-3`: valid is a whole number from 0 on"
+    );
+    assert_eq!(said(grid().axis("rtt", ["20ms", "20ms"])), "grid: axes: `rtt` has \"20ms\" twice");
+    let unknown = said(grid().axis("rrt", ["20ms"]));
+    let start = "grid: axes: unknown key `rrt`: valid are scheme, trace, rtt, buffer, duration, trace_offset, against, seed, name";
+    assert!(unknown.starts_with(start), "{unknown}");
+    let of_link = said(grid().axis("link.forward.buffer", ["soon"]));
+    assert!(of_link.starts_with("grid: axes: link `forward`: buffer = `soon` is not"), "{of_link}");
+}
+
+#[test]
+fn an_axis_of_numbers_and_words_is_words_in_every_part_of_the_table() {
+    let base = Base::Scenario {
+        file: "x.toml".into(),
+        text: "duration = \"1s\"\n[[link]]\nname = \"up\"\nrate = \"12Mbps\"\n\
+               [[flow]]\nname = \"one\"\ncontroller = \"cubic\"\npath = [\"up\"]\n"
+            .into(),
+    };
+    let values = [Value::Integer(10), Value::from("10")];
+    let grid = Grid { base, ..Grid::new() }.axis("flow.one.initial_window", values);
+    let sweep = Sweep {
+        grid,
+        registry: Registry::standard(),
+        traces: Traces::new(),
+        digests: TraceDigests::default(),
+    };
+    let row = Row { index: 0, run_id: sweep.run_id(0, &Simulator).unwrap(), run: Run::default() };
+    let frame = sweep.runs_frame(&[row]).unwrap();
+    assert_eq!(frame.columns()[1].values, Values::Text(vec!["10".into()]));
 }
