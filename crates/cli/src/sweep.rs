@@ -54,8 +54,8 @@ pub fn execute(registry: &Registry, arguments: &Arguments) -> Result<(), Failure
         let mut heading = true;
         let wanted = arguments.shard.runs(sweep.runs());
         return sweep
-            .run(&wanted, &Simulator, &progress, &mut |rows| {
-                let frame = sweep.runs_frame(&rows)?;
+            .run(&wanted, &Simulator, &progress, &mut |row| {
+                let frame = sweep.runs_frame(&[row])?;
                 let head = if std::mem::take(&mut heading) { frame.csv_heading() } else { String::new() };
                 text::print(&(head + &frame.csv_rows())).map_err(|failure| Error::Sink(Box::new(failure)))
             })

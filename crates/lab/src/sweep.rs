@@ -26,6 +26,7 @@ use brakelight_scenario::compare::Compare;
 use brakelight_scenario::file;
 use brakelight_scenario::identity::{RunId, TraceDigests};
 use brakelight_scenario::outcome::Run;
+use brakelight_scenario::problem::{InputError, Problem};
 use brakelight_scenario::scenario::{Record, Scenario, TraceOffset};
 use brakelight_scenario::scheme::Scheme;
 use brakelight_scenario::trace::names::Names;
@@ -46,7 +47,7 @@ mod tests;
 
 pub use folder::{Folder, Written};
 
-/// Runs that go on at the same time, and rows that are kept in memory.
+/// Runs of which all are done before the next is begun: rows that may wait in memory for one before them.
 const AT_ONCE: usize = 256;
 
 /// The grid of a sweep.
@@ -141,8 +142,8 @@ pub fn sweep(grid: &Grid, progress: &dyn Progress) -> Result<Vec<Row>, Error> {
     sweep.check(false)?;
     let mut rows = Vec::new();
     let all: Vec<u64> = (0..sweep.runs()).collect();
-    sweep.run(&all, &Simulator, progress, &mut |more| {
-        rows.extend(more);
+    sweep.run(&all, &Simulator, progress, &mut |row| {
+        rows.push(row);
         Ok(())
     })?;
     Ok(rows)
@@ -238,6 +239,58 @@ impl Grid {
         }
     }
 
+    /// Some values of an axis as a column: numbers where all values that the axis has are, words otherwise, so that
+    /// every part of a table has the same type.
+    fn column(&self, name: &str, values: &[Value]) -> Values {
+        let all = self.axes.iter().find(|axis| axis.name == name);
+        if all.is_none_or(|axis| axis.values.iter().all(|value| number(value).is_some())) {
+            return Values::Number(values.iter().map(number).collect());
+        }
+        let word = |value: &Value| match value {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        Values::Text(values.iter().map(word).collect())
+    }
+
+    /// Checks what can be said of an axis without a scenario.
+    fn check(&self, axis: &Axis) -> Result<(), Error> {
+        if axis.values.is_empty() {
+            return Err(self.wrong(format_args!("axes: `{}` has no value", axis.name)));
+        }
+        for (index, value) in axis.values.iter().enumerate() {
+            // Both would be the same run.
+            if axis.values[..index].contains(value) {
+                return Err(self.wrong(format_args!("axes: `{}` has {value} twice", axis.name)));
+            }
+        }
+        // Of the other axes every value is tried in a scenario; seeds may be many.
+        let seed = |value: &Value| match value {
+            Value::Integer(seed) => *seed >= 0,
+            Value::String(text) => text.parse::<u64>().is_ok(),
+            _ => false,
+        };
+        match axis.values.iter().find(|value| !seed(value)) {
+            Some(value) if axis.name == SEED => {
+                Err(self.wrong(format_args!("axes: seed = `{value}`: valid is a whole number from 0 on")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// An error of a scenario that this grid's axes made: its lines are nobody's.
+    fn of_axes(&self, mut error: InputError) -> InputError {
+        let settings = AXES.join(", ");
+        if let (Base::Compare, "", Problem::UnknownKey { valid, .. }) =
+            (&self.base, error.owner.as_str(), &mut *error.problem)
+        {
+            *valid = format!("{settings}, {valid}");
+        }
+        error.line = None;
+        error.owner = if error.owner.is_empty() { "axes".into() } else { format!("axes: {}", error.owner) };
+        error
+    }
+
     fn wrong(&self, reason: impl std::fmt::Display) -> Error {
         Error::Grid { grid: self.name.clone(), reason: reason.to_string() }
     }
@@ -271,9 +324,7 @@ impl Sweep {
     /// Returns the same with the algorithms of `registry` in schemes and scenarios.
     pub fn with(registry: &Registry, grid: &Grid, names: &Names) -> Result<Self, Error> {
         for (index, axis) in grid.axes.iter().enumerate() {
-            if axis.values.is_empty() {
-                return Err(grid.wrong(format_args!("axes: `{}` has no value", axis.name)));
-            }
+            grid.check(axis)?;
             if grid.axes[..index].iter().any(|other| other.name == axis.name) {
                 return Err(grid.wrong(format_args!("axes: `{}` is there twice", axis.name)));
             }
@@ -340,7 +391,8 @@ impl Sweep {
                     .map_err(|reason| self.grid.wrong(format_args!("axes: `{name}`: {reason}")))?;
             }
             let text = toml::to_string(&table).map_err(|error| self.grid.wrong(error))?;
-            scenario = file::read_with(&self.registry, &self.grid.name, &text)?;
+            let read = file::read_with(&self.registry, &self.grid.name, &text);
+            scenario = read.map_err(|error| self.grid.of_axes(error))?;
         }
         let state = scenario.record.state;
         scenario.record =
@@ -393,18 +445,18 @@ impl Sweep {
         RunId::of_digests(scenario, &self.digests, runner.host())
     }
 
-    /// Runs those of the grid's runs that are `wanted`, a few hundred at a time, and hands over their rows in
-    /// the order of `wanted`.
+    /// Runs those of the grid's runs that are `wanted`, several at a time, and hands over their rows in the
+    /// order of `wanted`, each as soon as those before it are done.
     pub fn run(
         &self,
         wanted: &[u64],
         runner: &dyn Runner,
         progress: &dyn Progress,
-        rows: &mut dyn FnMut(Vec<Row>) -> Result<(), Error>,
+        row: &mut (dyn FnMut(Row) -> Result<(), Error> + Send),
     ) -> Result<(), Error> {
         progress.begin("sweeping", wanted.len());
         wanted.chunks(AT_ONCE).try_for_each(|some| {
-            rows(parallel::map(some, |&index| {
+            let one = |&index: &u64| {
                 if progress.is_cancelled() {
                     return Err(Error::Cancelled);
                 }
@@ -423,7 +475,8 @@ impl Sweep {
                     }
                 }
                 Ok(Row { index, run_id: self.identity(&scenario, runner), run })
-            })?)
+            };
+            parallel::each(some, one, row)
         })
     }
 
@@ -439,7 +492,7 @@ impl Sweep {
                 .flat_map(|row| self.grid.values(row.index).into_iter().filter(|(axis, _)| *axis == name))
                 .map(|(_, value)| value)
                 .collect();
-            Column { name: name.to_string(), values: column(&values) }
+            Column { name: name.to_string(), values: self.grid.column(name, &values) }
         });
         let keys = std::iter::once(ids(rows, |_| 1)).chain(axes).collect();
         frame.keyed_by(keys)
@@ -467,19 +520,11 @@ fn ids(rows: &[Row], times: impl Fn(&Run) -> usize) -> Column {
     Column { name: "run_id".into(), values: Values::Text(ids.collect()) }
 }
 
-/// The values of an axis: numbers where all are, words otherwise.
-fn column(values: &[Value]) -> Values {
-    let number = |value: &Value| match value {
+/// The value of an axis as a number, if it is one.
+fn number(value: &Value) -> Option<f64> {
+    match value {
         Value::Integer(value) => Some(*value as f64),
         Value::Float(value) => Some(*value),
         _ => None,
-    };
-    if values.iter().all(|value| number(value).is_some()) {
-        return Values::Number(values.iter().map(number).collect());
     }
-    let word = |value: &Value| match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    };
-    Values::Text(values.iter().map(word).collect())
 }

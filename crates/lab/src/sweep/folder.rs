@@ -61,7 +61,11 @@ impl Folder<'_> {
     pub fn run(&self, sweep: &Sweep, runner: &dyn Runner, progress: &dyn Progress) -> Result<Written, Error> {
         let path = self.path.join(JOURNAL);
         let failed = |error: io::Error| Error::Unwritable { path: path.clone(), error };
-        fs::create_dir_all(self.path).map_err(failed)?;
+        let unusable = |error: io::Error| Error::Unwritable { path: self.path.to_path_buf(), error };
+        if self.path.exists() && !self.path.is_dir() {
+            return Err(unusable(io::Error::other("it is a file, not a folder")));
+        }
+        fs::create_dir_all(self.path).map_err(unusable)?;
         if path.exists() && !self.resume {
             return Err(Error::SweepExists(self.path.to_path_buf()));
         }
@@ -73,14 +77,13 @@ impl Folder<'_> {
         let shard = self.shard.runs(sweep.runs());
         let missing: Vec<u64> = shard.iter().copied().filter(|run| !places.contains_key(run)).collect();
         let mut journal = BufWriter::new(journal);
-        sweep.run(&missing, runner, progress, &mut |rows| {
-            for Row { index, run_id, run } in rows {
-                let line = Line { index, run_id, run: finite(run) };
-                let line = serde_json::to_string(&line).map_err(|error| Error::json(&error))? + "\n";
-                journal.write_all(line.as_bytes()).map_err(failed)?;
-                places.insert(index, end);
-                end += line.len() as u64;
-            }
+        sweep.run(&missing, runner, progress, &mut |Row { index, run_id, run }| {
+            let line = Line { index, run_id, run: finite(run) };
+            let line = serde_json::to_string(&line).map_err(|error| Error::json(&error))? + "\n";
+            journal.write_all(line.as_bytes()).map_err(failed)?;
+            places.insert(index, end);
+            end += line.len() as u64;
+            // What ends the process takes what is buffered with it.
             journal.flush().map_err(failed)
         })?;
         drop(journal);
