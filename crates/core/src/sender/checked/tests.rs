@@ -1,10 +1,14 @@
 //! An honest host breaks nothing; each breach, made by hand, is named.
 
 use std::vec;
+use std::vec::Vec;
 
+use super::books::REMEMBERED;
 use super::*;
 use crate::controller::newreno::NewReno;
-use crate::controller::{Connection, MarkCount, Marks, ReceiverReport};
+use crate::controller::{
+    Connection, Exact, MarkCount, Marks, PacketInfo, ReceiverReport, RecoveryState, Timeout,
+};
 use crate::random::Random;
 use crate::registry::ControllerConfig;
 use crate::sender::{Delivery, Episode, Phase, RttEstimator};
