@@ -13,15 +13,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use brakelight_core::registry::ControllerConfig;
-use brakelight_quic::adapter::{ControlSettings, PacketSender, Path};
-use brakelight_quic::perf::client::{Plan, Until, Work, measure};
-use brakelight_quic::perf::identity::{Identity, Trust};
-use brakelight_quic::perf::server::{self, Server};
-use brakelight_quic::perf::{Control, wire};
 use bytes::BytesMut;
+use quinn_proto::DatagramEvent;
 use quinn_proto::crypto::rustls::QuicClientConfig;
-use quinn_proto::{ClientConfig, Connection, DatagramEvent, Endpoint, EndpointConfig};
+use support::stranger::{be_served, crypto, endpoint, first_packet, next_packet, server};
+
+mod support;
 
 /// Says that this process is the server.
 const SERVE: &str = "BRAKELIGHT_FLOOD_SERVER";
@@ -33,22 +30,9 @@ const CALM: Duration = Duration::from_secs(60);
 /// The longest that the client may wait; a loaded machine makes it wait besides.
 const SERVED_WITHIN: Duration = Duration::from_secs(1);
 
-fn settings() -> ControlSettings {
-    let cubic = ControllerConfig::new("cubic", &[]).unwrap();
-    ControlSettings::new(cubic, PacketSender::Driver, Path::Own).unwrap()
-}
-
 /// Serves until the process is killed.
 fn serve() -> ! {
-    let settings = server::ServerSettings {
-        listen: (Ipv4Addr::LOCALHOST, 0).into(),
-        control: settings(),
-        identity: Identity::self_signed(),
-        token: None,
-        qlog: None,
-        limits: server::Limits::default(),
-    };
-    let server = Server::bind(&settings, |_| ()).unwrap();
+    let server = server();
     let line = format!("\nlistening {}\n", server.address());
     std::io::stdout().write_all(line.as_bytes()).unwrap();
     server.serve();
@@ -94,48 +78,17 @@ impl Drop for Running {
     }
 }
 
-fn crypto() -> Arc<QuicClientConfig> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut tls = rustls::ClientConfig::builder_with_provider(provider)
-        .with_protocol_versions(&[&rustls::version::TLS13])
-        .unwrap()
-        .with_root_certificates(rustls::RootCertStore::empty())
-        .with_no_client_auth();
-    tls.alpn_protocols = vec![wire::ALPN.to_vec()];
-    Arc::new(tls.try_into().unwrap())
-}
-
 /// A socket at one of the 16 million addresses of the loopback.
 fn socket(number: usize) -> UdpSocket {
     let [_, high, middle, low] = (number as u32 + 2).to_be_bytes();
     UdpSocket::bind((Ipv4Addr::new(127, high, middle, low), 0)).unwrap()
 }
 
-/// The first packet of a connection, and the connection that expects an answer.
-fn first_packet(
-    endpoint: &mut Endpoint,
-    crypto: &Arc<QuicClientConfig>,
-    server: SocketAddr,
-) -> (Connection, Vec<u8>) {
-    let now = Instant::now();
-    let (_, mut connection) =
-        endpoint.connect(now, ClientConfig::new(crypto.clone()), server, "localhost").unwrap();
-    let packet = next_packet(&mut connection).expect("a first packet");
-    (connection, packet)
-}
-
-fn next_packet(connection: &mut Connection) -> Option<Vec<u8>> {
-    let mut packet = Vec::new();
-    let transmit = connection.poll_transmit(Instant::now(), 1, &mut packet)?;
-    packet.truncate(transmit.size);
-    Some(packet)
-}
-
 /// Goes on with a handshake as far as one answer to a Retry, and leaves it there.
 fn half_open(crypto: &Arc<QuicClientConfig>, server: SocketAddr, number: usize) {
     let socket = socket(number);
     socket.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
-    let mut endpoint = Endpoint::new(Arc::new(EndpointConfig::default()), None, true, None);
+    let mut endpoint = endpoint();
     let (mut connection, packet) = first_packet(&mut endpoint, crypto, server);
     socket.send_to(&packet, server).unwrap();
     let mut buffer = [0; 2048];
@@ -154,25 +107,6 @@ fn half_open(crypto: &Arc<QuicClientConfig>, server: SocketAddr, number: usize) 
     }
 }
 
-/// One byte there and back; how long it took.
-fn be_served(server: SocketAddr) -> Duration {
-    let plan = Plan {
-        server,
-        server_name: "localhost".to_string(),
-        trust: Trust::Anyone,
-        token: None,
-        control: Control::Ours(Box::new(settings())),
-        work: Work::Upload,
-        until: Until::Bytes(1),
-        connections: 1,
-        probe: None,
-        qlog: None,
-    };
-    let began = Instant::now();
-    measure(&plan, |_, _| ()).expect("a client is served during the flood");
-    began.elapsed()
-}
-
 /// One flood; how often a client was served meanwhile, and how long it took at most.
 fn flood(strangers: usize, address: SocketAddr) -> (u32, Duration) {
     let over = AtomicBool::new(false);
@@ -187,7 +121,7 @@ fn flood(strangers: usize, address: SocketAddr) -> (u32, Duration) {
             (served, slowest)
         });
         let crypto = crypto();
-        let mut endpoint = Endpoint::new(Arc::new(EndpointConfig::default()), None, true, None);
+        let mut endpoint = endpoint();
         for number in 0..strangers {
             let (_, packet) = first_packet(&mut endpoint, &crypto, address);
             socket(number).send_to(&packet, address).unwrap();

@@ -12,6 +12,7 @@ use quinn::crypto::rustls::QuicClientConfig;
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 
 pub mod relay;
+pub mod stranger;
 
 /// Protocol name of these tests.
 const ALPN: &[u8] = b"sink";
