@@ -24,8 +24,8 @@ pub struct Arguments {
     /// The grid
     #[arg(value_name = "FILE.toml")]
     pub grid: PathBuf,
-    /// Write runs, flows and links into this folder, as CSV and Parquet [default: runs as CSV to standard
-    /// output]
+    /// Write runs, flows and links into this folder, as CSV, and as Parquet if built with that feature
+    /// [default: runs as CSV to standard output]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// The part of the grid to run: `2/8` is the second of eight
