@@ -7,6 +7,9 @@
 //! 0.2,          the end; without this line the last interval lasts as long as the one before it, or a second
 //! ```
 //!
+//! Read line by line, not by the crate `csv`: a row is two numbers without quotes, and an error names the
+//! line of the file, where the crate's position of a row is that of the comments before it.
+//!
 //! Times increase, are rounded to milliseconds and may start anywhere: the first becomes 0.
 
 use std::fmt::Write;
