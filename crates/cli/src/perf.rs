@@ -13,6 +13,7 @@ use brakelight_quic::perf::client::{Measurement, Plan, Until, Work, measure};
 use brakelight_quic::perf::identity::{Fingerprint, Identity, Trust, read_certificates};
 use brakelight_quic::perf::qlog::Logs;
 use brakelight_quic::perf::server::{self, Server};
+use brakelight_quic::perf::silence::{LIMIT, Silence};
 use brakelight_quic::perf::token::Token;
 use brakelight_quic::perf::{Control, Error, outcome};
 use brakelight_scenario::documents::Runs;
@@ -162,7 +163,7 @@ fn measured(plan: &Plan, what: &str) -> Result<Measurement, Failure> {
     let silence = Mutex::new(Silence::default());
     let measured = measure(plan, |elapsed, bytes| {
         if silence.lock().unwrap_or_else(PoisonError::into_inner).begins(elapsed, bytes) {
-            let (server, seconds) = (plan.server, SILENCE.as_secs());
+            let (server, seconds) = (plan.server, LIMIT.as_secs());
             progress.say(&format!("note: {server} has not been heard for {seconds} s; is it still there?"));
         }
         let share = match plan.until {
@@ -175,30 +176,6 @@ fn measured(plan: &Plan, what: &str) -> Result<Measurement, Failure> {
         (before..now).for_each(|_| progress.step(&format!("{} Mbit/s", number(rate))));
     });
     Ok(measured?)
-}
-
-/// How long nothing may arrive before that is said. A link may be out for so long; a server that died is,
-/// too.
-const SILENCE: std::time::Duration = std::time::Duration::from_secs(3);
-
-/// Since when nothing has arrived.
-#[derive(Debug, Default)]
-struct Silence {
-    bytes: u64,
-    since: std::time::Duration,
-    said: bool,
-}
-
-impl Silence {
-    /// Whether to say so now: once for each silence. `bytes` have arrived after `elapsed`.
-    fn begins(&mut self, elapsed: std::time::Duration, bytes: u64) -> bool {
-        if bytes != self.bytes {
-            *self = Silence { bytes, since: elapsed, said: false };
-        }
-        let begins = !self.said && elapsed.saturating_sub(self.since) >= SILENCE;
-        self.said |= begins;
-        begins
-    }
 }
 
 impl From<Error> for Failure {

@@ -9,6 +9,7 @@
 //! | `link` | their connections, of our driver or of async quinn |
 //! | [`watch`] | what a sender knows of its connection |
 //! | [`outcome`] | a measurement as a row of results |
+//! | [`silence`] | how long nothing has arrived |
 //! | [`stock`] | a controller of ours and quinn's Cubic in turns |
 //! | [`address`] | servers by name or address |
 //! | [`qlog`] | files for qvis |
@@ -29,6 +30,7 @@ mod link;
 pub mod outcome;
 pub mod qlog;
 pub mod server;
+pub mod silence;
 pub mod stock;
 pub mod token;
 pub mod watch;

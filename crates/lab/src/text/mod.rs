@@ -19,6 +19,8 @@ pub mod perf;
 pub mod scatter;
 pub mod scenario;
 pub mod stability;
+#[cfg(all(feature = "quic", target_os = "linux"))]
+pub mod stock;
 pub mod table;
 pub mod trace;
 pub mod visible;
