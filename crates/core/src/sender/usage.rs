@@ -33,10 +33,10 @@ impl Usage {
     }
 
     /// Returns `true` if a window of `cwnd` bytes may grow. Without a slow-start threshold there is no slow
-    /// start.
+    /// start; `ssthresh` is asked for only where it decides.
     #[inline]
-    pub fn is_cwnd_limited(&self, cwnd: u64, ssthresh: Option<u64>) -> bool {
-        self.limited || cwnd < 2 * self.max_inflight && ssthresh.is_some_and(|ssthresh| cwnd < ssthresh)
+    pub fn is_cwnd_limited(&self, cwnd: u64, ssthresh: impl FnOnce() -> Option<u64>) -> bool {
+        self.limited || cwnd < 2 * self.max_inflight && ssthresh().is_some_and(|ssthresh| cwnd < ssthresh)
     }
 }
 
@@ -50,23 +50,23 @@ mod tests {
         usage.stopped(true, 0, 10, 10_000);
         // The application runs dry while the first ACKs of that flight come.
         usage.stopped(false, 4, 12, 8_000);
-        assert!(usage.is_cwnd_limited(10_000, Some(5_000)));
+        assert!(usage.is_cwnd_limited(10_000, || Some(5_000)));
         usage.stopped(false, 10, 12, 2_000);
-        assert!(!usage.is_cwnd_limited(10_000, Some(5_000)));
+        assert!(!usage.is_cwnd_limited(10_000, || Some(5_000)));
     }
 
     #[test]
     fn in_slow_start_the_window_may_be_up_to_twice_what_was_used() {
         let mut usage = Usage::default();
         usage.stopped(false, 0, 6, 6_000);
-        assert!(usage.is_cwnd_limited(10_000, Some(u64::MAX)));
-        assert!(!usage.is_cwnd_limited(12_000, Some(u64::MAX)));
-        assert!(!usage.is_cwnd_limited(10_000, Some(10_000)), "congestion avoidance");
-        assert!(!usage.is_cwnd_limited(10_000, None));
+        assert!(usage.is_cwnd_limited(10_000, || Some(u64::MAX)));
+        assert!(!usage.is_cwnd_limited(12_000, || Some(u64::MAX)));
+        assert!(!usage.is_cwnd_limited(10_000, || Some(10_000)), "congestion avoidance");
+        assert!(!usage.is_cwnd_limited(10_000, || None));
         // Less in flight within the same round trip says nothing.
         usage.stopped(false, 2, 7, 5_000);
-        assert!(usage.is_cwnd_limited(10_000, Some(u64::MAX)));
+        assert!(usage.is_cwnd_limited(10_000, || Some(u64::MAX)));
         usage.stopped(false, 6, 8, 2_000);
-        assert!(!usage.is_cwnd_limited(10_000, Some(u64::MAX)));
+        assert!(!usage.is_cwnd_limited(10_000, || Some(u64::MAX)));
     }
 }

@@ -108,8 +108,7 @@ impl Sender {
                 gathered.acked.iter().filter(grows).map(|info| info.size).sum()
             }
         };
-        let (cwnd, ssthresh) =
-            (self.controller.cwnd().0, self.controller.ssthresh().map(|ssthresh| ssthresh.0));
+        let ssthresh = || self.controller.ssthresh().map(|ssthresh| ssthresh.0);
         let event = AckEvent {
             now,
             acked: &gathered.acked,
@@ -128,7 +127,7 @@ impl Sender {
             marks,
             receive_times: &gathered.times,
             report: gathered.report,
-            cwnd_limited: self.usage.is_cwnd_limited(cwnd, ssthresh),
+            cwnd_limited: self.usage.is_cwnd_limited(self.controller.cwnd().0, ssthresh),
             recovery,
         };
         self.controller.on_ack(&event);

@@ -106,25 +106,20 @@ impl Sender {
             // down.
             let recovery = self.episode.state(self.held);
             let event = AckEvent {
-                now,
                 acked: &sum.list,
                 lost: &self.lost,
                 newly_acked: Bytes(sum.bytes),
                 growth: self.growth(recovery, &sum),
                 newly_lost,
                 inflight_before: Bytes(inflight_before),
-                inflight: self.inflight(),
-                delivered: self.delivery.delivered(),
-                total_lost: Bytes(self.delivery.lost()),
                 rtt: self.rtt.told(sample),
                 ack_delay,
-                round: self.delivery.round(),
                 round_start,
                 marks,
                 receive_times: &detail.receive_times,
                 report: detail.report,
                 cwnd_limited: self.may_grow(&sum),
-                recovery,
+                ..self.no_news(now, recovery)
             };
             self.controller.on_ack(&event);
             self.lost.clear();
@@ -144,13 +139,26 @@ impl Sender {
 
     /// Tells the controller of losses that no ACK will list, for nothing is in flight any more.
     pub(super) fn report_losses(&mut self, now: Time) {
-        self.controller.on_ack(&AckEvent {
+        let event = AckEvent {
+            lost: &self.lost,
+            newly_lost: self.lost.iter().map(|info| info.size).sum(),
+            ..self.no_news(now, self.episode.state(self.held))
+        };
+        self.controller.on_ack(&event);
+        self.lost.clear();
+        self.note_controller();
+    }
+
+    /// Returns an event that acknowledges and loses nothing: it says what the connection's state is.
+    #[inline]
+    fn no_news(&self, now: Time, recovery: RecoveryState) -> AckEvent<'static> {
+        AckEvent {
             now,
             acked: &[],
-            lost: &self.lost,
+            lost: &[],
             newly_acked: Bytes::ZERO,
             growth: Bytes::ZERO,
-            newly_lost: self.lost.iter().map(|info| info.size).sum(),
+            newly_lost: Bytes::ZERO,
             inflight_before: self.inflight(),
             inflight: self.inflight(),
             delivered: self.delivery.delivered(),
@@ -163,10 +171,8 @@ impl Sender {
             receive_times: &[],
             report: ReceiverReport::None,
             cwnd_limited: false,
-            recovery: self.episode.state(self.held),
-        });
-        self.lost.clear();
-        self.note_controller();
+            recovery,
+        }
     }
 
     /// Takes transmission `number` out of flight as acknowledged.

@@ -272,6 +272,6 @@ impl Sender {
 
     /// Whether the window may grow.
     pub(super) fn is_cwnd_limited(&self) -> bool {
-        self.usage.is_cwnd_limited(self.cwnd, self.controller.ssthresh().map(|ssthresh| ssthresh.0))
+        self.usage.is_cwnd_limited(self.cwnd, || self.controller.ssthresh().map(|ssthresh| ssthresh.0))
     }
 }
