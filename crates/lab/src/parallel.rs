@@ -36,8 +36,9 @@ pub(crate) fn map<T: Sync, R: Send>(
     items.iter().map(act).collect()
 }
 
-/// Hands what `act` makes of every item to `sink`: in their order, and as soon as all items before it are done.
-/// After a failure no further item is begun; what was made of the items before the one that failed is handed over.
+/// Hands what `act` makes of every item to `sink`: in their order, and as soon as all items before it are
+/// done. After a failure no further item is begun; what was made of the items before the one that failed is
+/// handed over.
 #[cfg(feature = "parallel")]
 pub(crate) fn each<T: Sync, R: Send>(
     items: &[T],

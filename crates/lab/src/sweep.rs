@@ -239,8 +239,8 @@ impl Grid {
         }
     }
 
-    /// Some values of an axis as a column: numbers where all values that the axis has are, words otherwise, so that
-    /// every part of a table has the same type.
+    /// Some values of an axis as a column: numbers where all values that the axis has are, words otherwise,
+    /// so that every part of a table has the same type.
     fn column(&self, name: &str, values: &[Value]) -> Values {
         let all = self.axes.iter().find(|axis| axis.name == name);
         if all.is_none_or(|axis| axis.values.iter().all(|value| number(value).is_some())) {

@@ -106,8 +106,8 @@ fn its_controller_sends_over_quic_through_real_sockets() {
     server.wait().expect("the server ends");
 }
 
-/// Six programs send as much as the link carries, each. A buffer of 1,000 packets holds all of it, so only the ramp
-/// drops.
+/// Six programs send as much as the link carries, each. A buffer of 1,000 packets holds all of it, so only
+/// the ramp drops.
 #[test]
 fn its_queue_drops_real_packets_on_the_emulator() {
     const WHAT: &str = "a queue from outside on the emulator";

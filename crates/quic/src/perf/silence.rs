@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-/// How long nothing may arrive before that is said. A link may be out for so long; a server that died is, too.
+/// How long nothing may arrive before that is said. A link may be out for so long; a server that died is,
+/// too.
 pub const LIMIT: Duration = Duration::from_secs(3);
 
 /// Since when nothing has arrived.

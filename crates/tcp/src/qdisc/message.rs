@@ -2,9 +2,9 @@
 //! `gen_stats.h`, `netlink.h`, and the attributes of `kmod/pkt_sched_abc.h`. Whatever comes in is read
 //! without trust.
 //!
-//! By hand, because `netlink-packet-route` 0.34 cannot say it: it writes `TCA_OPTIONS` without `NLA_F_NESTED`,
-//! which the module's `nla_parse_nested` requires, and of a kind that it does not know it returns the options
-//! unread; so the module's attributes would be written and read here all the same.
+//! By hand, because `netlink-packet-route` 0.34 cannot say it: it writes `TCA_OPTIONS` without
+//! `NLA_F_NESTED`, which the module's `nla_parse_nested` requires, and of a kind that it does not know it
+//! returns the options unread; so the module's attributes would be written and read here all the same.
 
 use std::time::Duration;
 

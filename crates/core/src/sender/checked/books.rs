@@ -1,5 +1,5 @@
-//! The books that [`Checked`](super::Checked) keeps of a flow: what the events add up to, and whether each of them
-//! agrees with those before it.
+//! The books that [`Checked`](super::Checked) keeps of a flow: what the events add up to, and whether each of
+//! them agrees with those before it.
 
 use alloc::collections::VecDeque;
 use alloc::format;
