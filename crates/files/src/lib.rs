@@ -3,7 +3,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`folder`], [`file`] | output that is moved into place once it is complete |
+//! | [`folder`], [`mod@file`] | output that is moved into place once it is complete |
 //! | [`scratch`] | folders for what is needed only for a while |
 //! | [`system`] | what these need of the operating system |
 #![cfg_attr(

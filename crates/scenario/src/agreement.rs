@@ -1,7 +1,7 @@
 //! Constants that sender, receiver and routers of one protocol must share: a load of 0.9 in the marks of one
 //! is another load to another. A scheme gives an option to every part that has it; a scenario file gives each
 //! part its own, so what disagrees is refused. Which constants these are is on the parts' lines in the
-//! registry, as [`Protocol`](brakelight_core::registry::Protocol).
+//! registry, as [`Protocol`].
 
 use brakelight_core::parameters::OptionValues;
 use brakelight_core::registry::{ControllerConfig, FeedbackConfig, Protocol, QueueConfig};
