@@ -25,3 +25,10 @@ pub fn clean_up_on_interrupt() {
         std::process::exit(130);
     });
 }
+
+/// Waits for the interrupt handler, which is ending the process: the exit code is the handler's to give.
+pub fn wait_for_exit() -> ! {
+    loop {
+        std::thread::park();
+    }
+}

@@ -163,8 +163,10 @@ mod kernel {
         loop {
             thread::sleep(PERIOD.min(next.saturating_duration_since(Instant::now())));
             let mut guard = shared.lock().unwrap_or_else(PoisonError::into_inner);
-            // Gone: the interrupt is ending the process.
-            let Some(router) = guard.as_mut() else { return Ok(()) };
+            let Some(router) = guard.as_mut() else {
+                drop(guard);
+                interrupt::wait_for_exit()
+            };
             router.weigh().map_err(failure)?;
             if Instant::now() < next {
                 continue;
