@@ -153,8 +153,8 @@ impl Row {
         while !listens() {
             assert!(begin.elapsed() < PATIENCE, "nobody listens");
         }
-        // After the last byte a few more trickle, until the row is taken down: not every ACK has room or reason
-        // for the counts, so only one that comes later is sure to say all of them.
+        // After the last byte a few more trickle, until the row is taken down: not every ACK has room or
+        // reason for the counts, so only one that comes later is sure to say all of them.
         let send = format!(
             "exec 3<>/dev/tcp/{address}/{port}; head -c {bytes} /dev/zero >&3; while sleep 0.2; do printf x >&3; done"
         );
@@ -203,8 +203,8 @@ impl Row {
         send_queue.parse().unwrap()
     }
 
-    /// Packets of the connection to `remote` that arrived twice, as the receiver's DSACKs say. The receiver does
-    /// not count their bytes again; the router has.
+    /// Packets of the connection to `remote` that arrived twice, as the receiver's DSACKs say. The receiver
+    /// does not count their bytes again; the router has.
     fn duplicates(&self, remote: &str) -> u64 {
         let socket = self.within(0, "ss", &["-Htin", &format!("dst {remote}")]).output().unwrap();
         let socket = String::from_utf8(socket.stdout).unwrap();
