@@ -1,9 +1,6 @@
 //! The words and the width of the sources of all crates: the field's terms in place of private ones, one
 //! public type for each of a few common words, and comments that fit a window.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-
 /// The longest line of a comment, in characters. `rustfmt` holds code to the same number.
 const WIDTH: usize = 110;
 
@@ -39,31 +36,10 @@ type Source = (String, String);
 
 /// All sources of the project in Rust and C, but this file, which must name what it forbids.
 fn sources() -> Vec<Source> {
-    fn collect(folder: &Path, into: &mut Vec<PathBuf>) {
-        for entry in fs::read_dir(folder).expect("a readable folder") {
-            let path = entry.expect("a readable entry").path();
-            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            if path.is_symlink() {
-                continue;
-            } else if path.is_dir() {
-                if !["vendor", "target"].contains(&name) && !name.starts_with('.') {
-                    collect(&path, into);
-                }
-            } else if [".rs", ".c", ".h"].iter().any(|end| name.ends_with(end)) {
-                into.push(path);
-            }
-        }
-    }
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let mut paths = Vec::new();
-    for folder in ["crates", "examples", "fuzz"] {
-        collect(&root.join(folder), &mut paths);
-    }
-    paths.sort();
-    let this = root.join("crates/core/tests/words.rs");
-    let name = |path: &Path| path.strip_prefix(&root).expect("below the root").display().to_string();
-    let others = paths.iter().filter(|path| **path != this);
-    others.map(|path| (name(path), fs::read_to_string(path).expect("text"))).collect()
+    let mut sources =
+        brakelight_testkit::sources::read(&["crates", "examples", "fuzz"], &[".rs", ".c", ".h"]);
+    sources.retain(|(path, _)| path != "crates/core/tests/words.rs");
+    sources
 }
 
 /// Whether `line` is a comment and nothing else.

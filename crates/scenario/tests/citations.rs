@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -15,32 +15,10 @@ fn read(path: &str) -> String {
 
 /// Every text of the project that people read, with its path from the root; code of others is left out.
 fn texts() -> Vec<(String, String)> {
-    fn collect(folder: &Path, into: &mut Vec<PathBuf>) {
-        for entry in fs::read_dir(folder).expect("a readable folder") {
-            let path = entry.expect("a readable entry").path();
-            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            if path.is_symlink() {
-                // `crates/scenario` links to the experiments and traces, which are read where they are.
-                continue;
-            } else if path.is_dir() {
-                if !["vendor", "target", "book", "snapshots"].contains(&name) && !name.starts_with('.') {
-                    collect(&path, into);
-                }
-            } else if [".rs", ".h", ".c", ".md", ".toml"].iter().any(|end| name.ends_with(end)) {
-                into.push(path);
-            }
-        }
-    }
-    let root = root();
-    let mut paths = vec![root.join("README.md"), root.join("CHANGELOG.md"), root.join("CONTRIBUTING.md")];
-    for folder in ["crates", "docs", "experiments"] {
-        collect(&root.join(folder), &mut paths);
-    }
-    paths.sort();
-    let name = |path: &Path| path.strip_prefix(&root).expect("below the root").display().to_string();
-    let this = Path::new(file!()).file_name().expect("a file");
-    let others = paths.iter().filter(|path| path.file_name() != Some(this));
-    others.map(|path| (name(path), fs::read_to_string(path).expect("text"))).collect()
+    let places = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "crates", "docs", "experiments"];
+    let mut texts = brakelight_testkit::sources::read(&places, &[".rs", ".h", ".c", ".md", ".toml"]);
+    texts.retain(|(path, _)| !path.ends_with("/citations.rs"));
+    texts
 }
 
 /// The words of `line` that are `letters`, a hyphen and a number, such as `X-13`.

@@ -8,6 +8,7 @@
 //! | [`link`] | links as a queue sees them: of one rate, and with outages |
 //! | [`world`] | flows over one link with a FIFO buffer, whose rate and delay are known exactly |
 //! | [`mod@skip`] | tests that a machine cannot run: where every test must run, they fail |
+//! | [`sources`] | the texts of this repository, for tests that read them |
 //! | [`page`], [`part`] | the generated parts of validation pages, for tests within this repository |
 //!
 //! The flows of [`world`] stand on [`brakelight_core::sender`], as every host does, and hold themselves to
@@ -26,6 +27,7 @@ pub mod page;
 pub mod part;
 mod sender;
 pub mod skip;
+pub mod sources;
 pub mod world;
 
 pub use link::{Fixed, Outages};
