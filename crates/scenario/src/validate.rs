@@ -106,17 +106,7 @@ impl Scenario {
             Service::Trace(trace) if trace.is_empty() => {
                 return check.range("trace", trace, "the name or file of a trace");
             }
-            Service::Trace(_) => {}
-            Service::Radio(radio) => {
-                if let Err(Misfit::AsksForUnused { option }) = link.queue.fits(&kind_of(link)) {
-                    let (queue, radio) = (link.queue.name(), radio.name());
-                    let reason = format!(
-                        "`{queue}:{option}` asks the link what it left unused, which `{radio}` does not say: leave the \
-                         option out"
-                    );
-                    return check.contradiction("queue", reason);
-                }
-            }
+            Service::Trace(_) | Service::Radio(_) => {}
             Service::Fixed(rate) => check.within("rate", *rate, Rate::from_bps(1)..=FASTEST)?,
             Service::Steps(given) => {
                 for (time, rate) in &given.steps {
@@ -275,15 +265,6 @@ impl Scenario {
     }
 }
 
-/// What the link's queue has to fit.
-fn kind_of(link: &LinkSpec) -> LinkKind {
-    let rate = match &link.service {
-        Service::Fixed(rate) => Some(*rate),
-        _ => None,
-    };
-    LinkKind { buffer: link.buffer, rate, tells_unused: !matches!(link.service, Service::Radio(_)) }
-}
-
 /// How long a full packet of `flow` can wait in the link's queue, where that follows from the scenario.
 fn longest_wait(link: &LinkSpec, flow: &FlowSpec) -> Option<Duration> {
     let Service::Fixed(rate) = &link.service else { return None };
@@ -348,12 +329,25 @@ impl Check {
 
     /// The queue's settings fit the link.
     fn fits(&self, link: &LinkSpec) -> Result<(), Invalid> {
-        match link.queue.fits(&kind_of(link)) {
+        let (rate, radio) = match &link.service {
+            Service::Fixed(rate) => (Some(*rate), None),
+            Service::Radio(radio) => (None, Some(radio.name())),
+            Service::Trace(_) | Service::Steps(_) => (None, None),
+        };
+        let kind = LinkKind { buffer: link.buffer, rate, tells_unused: radio.is_none() };
+        match link.queue.fits(&kind) {
+            Ok(()) => Ok(()),
             Err(Misfit::OutOfRange { option, value, valid }) => {
                 self.fail("queue", Problem::OutOfRange { key: format!("queue.{option}"), value, valid })
             }
-            // Refused above, with what the link is.
-            Err(Misfit::AsksForUnused { .. }) | Ok(()) => Ok(()),
+            Err(Misfit::AsksForUnused { option }) => {
+                let (queue, link) = (link.queue.name(), radio.unwrap_or(&link.name));
+                let reason = format!(
+                    "`{queue}:{option}` asks the link what it left unused, which `{link}` does not say: leave the \
+                     option out"
+                );
+                self.contradiction("queue", reason)
+            }
         }
     }
 
