@@ -8,14 +8,16 @@ use brakelight_core::registry::{CONTROLLERS, Host, QUEUES};
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Bytes, Limit, Rate};
 
-use super::{read, write};
+use super::{APPLICATIONS, read, write};
 use crate::clock::Clock;
 use crate::scenario::{
     Direction, FlowSpec, Hop, LinkSpec, Record, Restart, Scenario, Service, Steps, TraceOffset, Waiting,
 };
 use crate::scheme_string::{SchemeString, Words};
 use crate::testing::fuzz_inputs;
-use crate::traffic::{Arrivals, Call, Game, OnOff, RequestResponse, ShortFlows, SizeLaw, Traffic, Video};
+use crate::traffic::{
+    self, Arrivals, Call, Game, OnOff, RequestResponse, ShortFlows, SizeLaw, Traffic, Video,
+};
 
 const FULL: &str = r#"
 name = "everything"
@@ -504,4 +506,39 @@ fn never_panics_and_what_it_accepts_reads_back() {
     }
     // The mutations must leave enough alive that the deeper checks are reached.
     assert!(accepted > inputs / 20, "{accepted} of {inputs} accepted");
+}
+
+/// What `text` of a flow's traffic is read as.
+fn traffic_of(text: &str) -> Traffic {
+    let link = "[[link]]\nname = \"l\"\nrate = \"1Mbps\"\n";
+    let flow = format!("[[flow]]\ncontroller = \"cubic\"\nrtt = \"1ms\"\npath = [\"l\"]\ntraffic = {text}\n");
+    let scenario = read("test.toml", &format!("duration = \"1s\"\n{link}{flow}"));
+    scenario.unwrap_or_else(|error| panic!("{text}: {error}")).flows.remove(0).traffic
+}
+
+#[test]
+fn the_list_of_applications_has_their_names_and_defaults() {
+    let names: Vec<&str> = APPLICATIONS.iter().map(|entry| entry.name).collect();
+    assert_eq!(names, traffic::NAMES);
+    for entry in APPLICATIONS {
+        let (mut least, mut full) = (format!("{{ kind = \"{}\"", entry.name), String::new());
+        for parameter in (entry.parameters)() {
+            let text = match (parameter.unit.as_str(), parameter.default.as_str()) {
+                ("size", "required") => "\"10kB\"".to_string(),
+                ("time", "required") => "\"1s\"".to_string(),
+                ("rate", "required") => "\"1Mbps\"".to_string(),
+                // One of two that exclude each other must be there.
+                (_, "none") if parameter.name == "per_second" => "1".to_string(),
+                (_, "none") => continue,
+                ("number" | "true | false", default) => default.to_string(),
+                ("list of rates", default) => format!("{:?}", default.split(", ").collect::<Vec<_>>()),
+                (_, default) => format!("{default:?}"),
+            };
+            let has_default = !["required", "none"].contains(&parameter.default.as_str());
+            let given = if has_default { &mut full } else { &mut least };
+            given.push_str(&format!(", {} = {text}", parameter.name));
+        }
+        let (least, full) = (format!("{least} }}"), format!("{least}{full} }}"));
+        assert_eq!(traffic_of(&full), traffic_of(&least), "{}", entry.name);
+    }
 }
