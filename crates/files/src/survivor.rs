@@ -20,7 +20,8 @@ pub struct Survivor {
 }
 
 impl Survivor {
-    /// Starts the process. `work` is given all that was written into the pipe.
+    /// Starts the process. `work` is given all that was written into the pipe. Must be called before other
+    /// threads are started.
     pub fn start(work: impl FnOnce(&[u8])) -> io::Result<Self> {
         let watched = pidfd(getpid())?;
         let (mut heard, word) = io::pipe()?;

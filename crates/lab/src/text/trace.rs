@@ -17,8 +17,10 @@ const PLOT_ROWS: usize = 8;
 /// The rate in each bin of 100 ms: when the bin begins, in seconds, and its rate in Mbit/s.
 pub fn csv(trace: &Trace) -> String {
     let rates = statistics::rates(trace, BIN, OPPORTUNITY);
-    let rows =
-        rates.iter().enumerate().map(|(bin, rate)| [format!("{:.1}", bin as f64 * 0.1), rate.to_string()]);
+    let rows = rates
+        .iter()
+        .enumerate()
+        .map(|(bin, rate)| [format!("{:.1}", bin as f64 * BIN.as_secs_f64()), rate.to_string()]);
     csv::document(&["time_s", "rate_mbps"], rows)
 }
 
