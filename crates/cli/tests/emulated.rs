@@ -139,13 +139,16 @@ fn abc_by_quic_gives_the_document_of_a_simulation_with_the_marks_that_its_packet
     let (accelerates, brakes) = (number(row, "/marks/accelerate"), number(row, "/marks/brake"));
     assert!(accelerates > 100.0 && brakes > 100.0, "{row}");
     assert_eq!(number(row, "/marks/ce"), 0.0);
-    // The series have the senders' windows and round trips.
+    // The series have the senders' windows and round trips. A bin in which no ACK came has no sample.
     let series = std::fs::read_to_string(scratch.path("out/series/two-flows.8Mbps.flow-one.csv")).unwrap();
     let columns: Vec<&str> = series.lines().next().unwrap().split(',').collect();
-    let middle: Vec<&str> = series.lines().nth(12).unwrap().split(',').collect();
+    let rows: Vec<Vec<&str>> = series.lines().skip(1).map(|line| line.split(',').collect()).collect();
     for (column, least) in [("cwnd_pkts", 1.0), ("rtt_ms", 20.0)] {
         let place = columns.iter().position(|name| *name == column).unwrap_or_else(|| panic!("{columns:?}"));
-        assert!(middle[place].parse::<f64>().unwrap() >= least, "{column}: {series}");
+        let cells = rows.iter().map(|row| row[place]).filter(|cell| !cell.is_empty());
+        let samples: Vec<f64> = cells.map(|cell| cell.parse().unwrap()).collect();
+        assert!(samples.len() * 2 > rows.len(), "{column}: {series}");
+        assert!(samples.iter().all(|sample| *sample >= least), "{column}: {series}");
     }
 }
 
