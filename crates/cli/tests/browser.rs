@@ -81,6 +81,47 @@ fn a_comparison_draws_at_both_widths_without_a_complaint() {
 }
 
 #[test]
+fn every_scheme_fits_a_screen_a_phone_and_three_pages() {
+    let Some(mut browser) = browser() else { return };
+    let scratch = Scratch::new("browser-every");
+    let arguments =
+        ["compare", "--trace", "lte-driving", "--trace", "step", "--duration", "10s", "--out", "report"];
+    ok(&scratch.brakelight(&arguments));
+    let report = scratch.path("report/report.html");
+    let size = std::fs::metadata(&report).unwrap().len();
+    assert!(size < 3_000_000, "{size} bytes");
+    for (name, width, height, phone) in [("desktop", 1400, 900, false), ("phone", 390, 844, true)] {
+        browser.prefer("light");
+        browser.open(&report, width, height, phone);
+        let schemes = count(&mut browser, "#schemes .chip");
+        assert!(schemes >= 26, "{schemes}");
+        // Two numbers a trace stand in a table, where bars would be a cloud.
+        assert_eq!(count(&mut browser, "#matrix tbody tr"), schemes, "{name}");
+        assert_eq!(count(&mut browser, "#matrix tbody tr:first-child td"), 4, "{name}");
+        // Six schemes over time until more are asked for.
+        assert_eq!(count(&mut browser, "#series .scatterlayer .trace"), 6 * 3, "{name}");
+        browser.value("document.getElementById('series-more').click()");
+        assert_eq!(count(&mut browser, "#series .scatterlayer .trace"), schemes * 3, "{name}");
+        // What is hidden is hidden in tables too.
+        browser.value("document.getElementById('pareto-schemes').click()");
+        let shown = count(&mut browser, "#schemes .chip[aria-pressed=true]");
+        assert!(shown >= 1 && shown < schemes, "{name}: {shown}");
+        for table in ["answer", "matrix"] {
+            assert_eq!(count(&mut browser, &format!("#{table} tbody tr")), shown, "{name}: {table}");
+        }
+        assert_eq!(count(&mut browser, "#table tbody tr"), 2 * shown, "{name}");
+        browser.value("document.getElementById('all-schemes').click()");
+        assert_eq!(count(&mut browser, "#answer tbody tr"), schemes, "{name}");
+        let within = "document.documentElement.scrollWidth <= document.documentElement.clientWidth";
+        assert_eq!(browser.value(within), json!(true), "{name}: the page is wider than the screen");
+        browser.picture(&Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("report-every-{name}.png")));
+    }
+    let pages = browser.print(&Path::new(env!("CARGO_TARGET_TMPDIR")).join("report-every.pdf"));
+    assert!(pages <= 3, "{pages} pages");
+    assert_eq!(browser.complaints, [] as [String; 0]);
+}
+
+#[test]
 fn time_zooms_by_dragging_and_by_buttons_for_every_scheme_at_once() {
     let Some(mut browser) = browser() else { return };
     let scratch = Scratch::new("browser-zoom");

@@ -127,6 +127,17 @@ impl Browser {
         std::fs::write(file, decode(answer["data"].as_str().unwrap())).unwrap();
     }
 
+    /// Prints the page to a PDF file, in the size that its style asks for; returns the number of pages.
+    pub fn print(&mut self, file: &Path) -> usize {
+        let arguments = json!({ "preferCSSPageSize": true, "printBackground": true });
+        let answer = self.call("Page.printToPDF", arguments);
+        let bytes = decode(answer["data"].as_str().unwrap());
+        std::fs::write(file, &bytes).unwrap();
+        // Chromium writes the objects of pages as plain text.
+        let text = String::from_utf8_lossy(&bytes);
+        text.matches("/Type /Page\n").count()
+    }
+
     fn call(&mut self, method: &str, parameters: Value) -> Value {
         self.last += 1;
         let mut command = json!({ "id": self.last, "method": method, "params": parameters });

@@ -6,8 +6,10 @@ use brakelight_scenario::outcome::{FlowOutcome, FlowSeries, LinkOutcome, LinkSer
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use self::points::{Points, Span};
 use crate::{summary, text};
 
+mod points;
 #[cfg(test)]
 mod tests;
 
@@ -19,6 +21,9 @@ const PLOTLY: &str = include_str!("../../vendor/plotly/plotly-basic.min.js");
 
 /// Most points of one line: more than a wide screen has pixels would only make the file heavy.
 const MOST_POINTS: usize = 1200;
+
+/// Most points of all lines together: about 1.5 MB of the file. A report of many schemes has fewer in each.
+const MOST_POINTS_IN_ALL: usize = 700_000;
 
 /// Most flows of one run whose lines are drawn.
 const MOST_FLOWS: usize = 12;
@@ -71,6 +76,8 @@ struct Data<'a> {
     overall: Vec<summary::Overall>,
     runs: Vec<Value>,
     pictures: Vec<Picture<'a>>,
+    /// The points of all lines, packed: see [`Points::text`].
+    points: String,
 }
 
 /// The time series of one link in one run.
@@ -89,8 +96,8 @@ struct Picture<'a> {
     facts: Vec<String>,
     start_s: f64,
     bin_s: f64,
-    capacity: Vec<Value>,
-    throughput: Vec<Value>,
+    capacity: Span,
+    throughput: Span,
     lower: Vec<Line>,
     flows: Vec<Flow<'a>>,
 }
@@ -100,7 +107,8 @@ struct Flow<'a> {
     name: &'a str,
     /// Which of the run's flows it is: the same colour on every link.
     place: usize,
-    throughput: Vec<Value>,
+    /// None where it is the link's own.
+    throughput: Option<Span>,
     lower: Vec<Line>,
 }
 
@@ -109,9 +117,7 @@ struct Flow<'a> {
 struct Line {
     name: String,
     unit: &'static str,
-    /// How bins are merged into one.
-    fold: &'static str,
-    values: Vec<Value>,
+    values: Span,
 }
 
 impl Report<'_> {
@@ -121,6 +127,11 @@ impl Report<'_> {
     }
 
     fn data(&self) -> Data<'_> {
+        let mut points = Points::new(self.most_points());
+        let mut pictures = Vec::new();
+        for recorded in &self.series {
+            self.draw(recorded, &mut points, &mut pictures);
+        }
         Data {
             title: &self.title,
             setting: &self.setting,
@@ -131,40 +142,55 @@ impl Report<'_> {
             reference: self.reference,
             overall: summary::overall(self.runs, self.reference),
             runs: self.runs.iter().map(row).collect(),
-            pictures: self.series.iter().flat_map(|recorded| self.pictures(recorded)).collect(),
+            pictures,
+            points: points.text(),
         }
     }
 
-    fn pictures<'a>(&'a self, recorded: &Recorded<'a>) -> impl Iterator<Item = Picture<'a>> {
+    /// Returns how many points a line may have, so that all lines together stay within their bound.
+    fn most_points(&self) -> usize {
+        let lines = |recorded: &Recorded<'_>| {
+            let flows = &recorded.series.flows;
+            let flows = if flows.len() <= MOST_FLOWS { flows.as_slice() } else { &[] };
+            5 * recorded.links + flows.iter().map(|flow| 3 + flow.state.len()).sum::<usize>()
+        };
+        let lines: usize = self.series.iter().map(lines).sum();
+        (MOST_POINTS_IN_ALL / lines.max(1)).clamp(1, MOST_POINTS)
+    }
+
+    /// Adds a picture of every link of a run.
+    fn draw<'a>(&self, recorded: &Recorded<'a>, points: &mut Points, pictures: &mut Vec<Picture<'a>>)
+    where
+        Self: 'a,
+    {
         let Recorded { run: index, series, links, ref paths } = *recorded;
-        let paths = paths.clone();
         let run = &self.runs[index];
         let links = &series.links[..links.min(series.links.len())];
         let several = links.len() > 1;
-        let passes = move |flow: usize, link: usize| match paths.get(flow) {
+        let passes = |flow: usize, link: usize| match paths.get(flow) {
             Some(path) => path.contains(&link),
             None => link == 0,
         };
-        links.iter().enumerate().map(move |(place, link)| Picture {
-            run: index,
-            scheme: &run.scheme,
-            group: &run.trace,
-            facts: facts(run.links.get(place)),
-            label: if several { format!("{} · {}", run.scheme, link.name) } else { run.scheme.clone() },
-            place,
-            links: links.len(),
-            start_s: link.time_s.first().copied().unwrap_or(0.0),
-            bin_s: series.bin_s * factor(link.time_s.len()) as f64,
-            capacity: thin(&link.capacity_mbps, mean),
-            throughput: thin(&link.throughput_mbps, mean),
-            lower: link_lines(link),
-            flows: if series.flows.len() <= MOST_FLOWS {
-                let flows = series.flows.iter().enumerate();
-                flows.filter(|(index, _)| passes(*index, place)).map(|(index, it)| flow(index, it)).collect()
-            } else {
-                Vec::new()
-            },
-        })
+        let alone = !several && series.flows.len() == 1;
+        for (place, link) in links.iter().enumerate() {
+            let shown = if series.flows.len() <= MOST_FLOWS { series.flows.as_slice() } else { &[] };
+            let shown = shown.iter().enumerate().filter(|(flow, _)| passes(*flow, place));
+            pictures.push(Picture {
+                run: index,
+                scheme: &run.scheme,
+                group: &run.trace,
+                facts: facts(run.links.get(place)),
+                label: if several { format!("{} · {}", run.scheme, link.name) } else { run.scheme.clone() },
+                place,
+                links: links.len(),
+                start_s: link.time_s.first().copied().unwrap_or(0.0),
+                bin_s: series.bin_s * points.merged(link.time_s.len()) as f64,
+                capacity: points.add(&link.capacity_mbps, mean),
+                throughput: points.add(&link.throughput_mbps, mean),
+                lower: link_lines(link, points),
+                flows: shown.map(|(place, it)| flow(place, it, alone, points)).collect(),
+            });
+        }
     }
 }
 
@@ -245,54 +271,33 @@ fn facts(link: Option<&LinkOutcome>) -> Vec<String> {
     ]
 }
 
-fn link_lines(link: &LinkSeries) -> Vec<Line> {
+fn link_lines(link: &LinkSeries, points: &mut Points) -> Vec<Line> {
+    let line = |name: &str, unit, values| Line { name: name.into(), unit, values };
     let mut lines = vec![
-        Line {
-            name: "queueing delay, p95".into(),
-            unit: "ms",
-            fold: "mean",
-            values: thin_some(&link.queueing_delay_p95_ms, most),
-        },
-        Line {
-            name: "queueing delay, mean".into(),
-            unit: "ms",
-            fold: "mean",
-            values: thin_some(&link.queueing_delay_mean_ms, mean),
-        },
+        line("queueing delay, p95", "ms", points.add_some(&link.queueing_delay_p95_ms, most)),
+        line("queueing delay, mean", "ms", points.add_some(&link.queueing_delay_mean_ms, mean)),
     ];
     if link.accelerate_fraction.iter().any(Option::is_some) {
-        let values = thin_some(&link.accelerate_fraction, mean);
-        lines.push(Line { name: "accelerates among the marks".into(), unit: "share", fold: "mean", values });
+        let values = points.add_some(&link.accelerate_fraction, mean);
+        lines.push(line("accelerates among the marks", "share", values));
     }
     lines
 }
 
-fn flow(place: usize, flow: &FlowSeries) -> Flow<'_> {
+/// What a controller says of itself that the line of the window or of the RTT shows already.
+const SHOWN_ALREADY: [&str; 2] = ["cwnd_bytes", "srtt_ms"];
+
+fn flow<'a>(place: usize, flow: &'a FlowSeries, alone: bool, points: &mut Points) -> Flow<'a> {
+    let line = |name: &str, unit, values| Line { name: name.into(), unit, values };
     let mut lower = vec![
-        Line { name: "window".into(), unit: "packets", fold: "mean", values: thin(&flow.cwnd_pkts, mean) },
-        Line { name: "RTT".into(), unit: "ms", fold: "mean", values: thin_some(&flow.rtt_ms, mean) },
+        line("window", "packets", points.add(&flow.cwnd_pkts, mean)),
+        line("RTT", "ms", points.add_some(&flow.rtt_ms, mean)),
     ];
-    for (name, values) in &flow.state {
-        lower.push(Line { name: name.clone(), unit: "", fold: "mean", values: thin(values, mean) });
+    for (name, values) in flow.state.iter().filter(|(name, _)| !SHOWN_ALREADY.contains(&name.as_str())) {
+        lower.push(line(name, "", points.add(values, mean)));
     }
-    Flow { name: &flow.name, place, throughput: thin(&flow.throughput_mbps, mean), lower }
-}
-
-/// How many bins become one.
-fn factor(bins: usize) -> usize {
-    bins.div_ceil(MOST_POINTS).max(1)
-}
-
-fn thin(values: &[f64], fold: fn(&[f64]) -> f64) -> Vec<Value> {
-    values.chunks(factor(values.len())).map(|bins| number(fold(bins))).collect()
-}
-
-fn thin_some(values: &[Option<f64>], fold: fn(&[f64]) -> f64) -> Vec<Value> {
-    let fold_some = |bins: &[Option<f64>]| {
-        let there: Vec<f64> = bins.iter().flatten().copied().collect();
-        if there.is_empty() { Value::Null } else { number(fold(&there)) }
-    };
-    values.chunks(factor(values.len())).map(fold_some).collect()
+    let throughput = (!alone).then(|| points.add(&flow.throughput_mbps, mean));
+    Flow { name: &flow.name, place, throughput, lower }
 }
 
 fn mean(values: &[f64]) -> f64 {
@@ -301,19 +306,6 @@ fn mean(values: &[f64]) -> f64 {
 
 fn most(values: &[f64]) -> f64 {
     values.iter().copied().fold(f64::NEG_INFINITY, f64::max)
-}
-
-/// Four significant digits: more than a chart can show, at half the size.
-fn number(value: f64) -> Value {
-    if !value.is_finite() {
-        return Value::Null;
-    }
-    if value == 0.0 {
-        return json!(0);
-    }
-    let scale = 10f64.powi(3 - value.abs().log10().floor() as i32);
-    let rounded = (value * scale).round() / scale;
-    if rounded.fract() == 0.0 && rounded.abs() < 1e15 { json!(rounded as i64) } else { json!(rounded) }
 }
 
 fn escape(text: &str) -> String {

@@ -18,7 +18,8 @@
   };
 
   const hidden = new Set();
-  const narrow = () => window.innerWidth < 640;
+  let printing = false;
+  const narrow = () => !printing && window.innerWidth < 640;
   const coarse = window.matchMedia('(pointer: coarse)').matches;
   const place = (scheme) => Math.max(0, data.schemes.indexOf(scheme));
   const symbol = (scheme) => SYMBOLS[place(scheme) % SYMBOLS.length];
@@ -101,7 +102,9 @@
     const few = ticks.length > 9 ? ticks.filter((tick) => Math.abs(Math.log10(tick) % 1) < 1e-9) : ticks;
     return { tickmode: 'array', tickvals: few, ticktext: few.map((tick) => String(+tick.toPrecision(3))) };
   }
-  const draw = (id, traces, layout) => Plotly.react($(id), traces, { ...base(), ...layout }, config());
+  const PAPER = 690;
+  const draw = (id, traces, layout) => Plotly.react($(id), traces, { ...base(), ...layout, ...(printing ? { width: PAPER } : { autosize: true, width: undefined }) }, { ...config(), responsive: !printing });
+  const widthOf = (id) => (printing ? PAPER : $(id).clientWidth);
 
   // An empty chart rather than none: Plotly may still be busy with the one before.
   const drawNothing = (id) => draw(id, [], {
@@ -165,8 +168,8 @@
     low /= spare; high *= spare;
     const room = Math.max(3, 0.12 * (Math.max(...ys) - Math.min(...ys)));
     const bottom = Math.max(0, Math.min(...ys) - room), top = Math.min(104, Math.max(...ys) + room);
-    const height = narrow() ? 380 : 500;
-    const width = $('scatter').clientWidth - 80;
+    const height = narrow() ? 380 : printing ? 360 : 500;
+    const width = widthOf('scatter') - 80;
     const across = (x) => (width * (Math.log(high) - Math.log(x))) / (Math.log(high) - Math.log(low));
     const down = (y) => ((height - 70) * (top - y)) / (top - bottom);
     const line = frontier(all);
@@ -206,27 +209,38 @@
 
   const shorten = (name) => (name.length > 18 ? name.slice(0, 17) + '…' : name);
 
+  // Twenty-six schemes side by side are a cloud: they stand in a table, two numbers a cell, shaded.
+  const MOST_BARS = 8;
+  function fillMatrix() {
+    const shade = (share) => `background: color-mix(in srgb, var(--accent) ${(34 * Math.max(0, Math.min(1, share))).toFixed(0)}%, transparent)`;
+    const delays = data.runs.map((run) => run.queueing && run.queueing.p95).filter((delay) => delay > 0).map(Math.log);
+    const low = Math.min(...delays), high = Math.max(...delays);
+    const find = (row, trace) => data.runs.find((run) => run.scheme === row.scheme && run.trace === trace);
+    const columns = data.traces.flatMap((trace) => [
+      {
+        title: shorten(trace), unit: 'used, %', key: (row) => (find(row, trace) || {}).utilization, show: (row) => { const run = find(row, trace); return run ? (100 * run.utilization).toFixed(0) : '–'; },
+        style: (row) => { const run = find(row, trace); return run ? shade(run.utilization) : null; },
+      },
+      {
+        title: '', label: `${trace}, p95, ms`, unit: 'p95, ms', up: true, key: (row) => { const run = find(row, trace); return run && run.queueing && run.queueing.p95; },
+        style: (row) => { const run = find(row, trace); return run && run.queueing ? shade(1 - (Math.log(Math.max(1e-9, run.queueing.p95)) - low) / (high - low || 1)) : null; },
+      },
+    ]);
+    fillTable('matrix', [
+      { title: 'scheme', text: true, scheme: true, up: true, key: (row) => row.scheme, show: (row) => row.scheme }, ...columns,
+    ], data.overall, null);
+  }
+
   function drawBars() {
     const shown = data.schemes.filter((scheme) => !hidden.has(scheme));
     const phone = narrow();
     const find = (scheme, trace) => data.runs.find((run) => run.scheme === scheme && run.trace === trace);
-    // Bars have only colours to be told apart by: with more schemes than those, marks stand beside each other
-    // instead.
-    const crowded = shown.length > COLOURS.length;
-    const beside = (scheme, across) => {
-      const shift = ((shown.indexOf(scheme) + 0.5) / shown.length - 0.5) * 0.86;
-      const places = data.traces.map((_, index) => index + shift);
-      return phone ? { x: across.x, y: places } : { x: places, y: across.y };
-    };
     const panel = (scheme, value, template, number) => {
       const values = data.traces.map((trace) => { const run = find(scheme, trace); return run ? value(run) : null; });
       const names = data.traces.map(shorten);
       const across = phone ? { x: values, y: names, orientation: 'h' } : { x: names, y: values };
-      const kind = crowded
-        ? { type: 'scatter', mode: 'markers', ...beside(scheme, across), marker: { color: colour(scheme), symbol: symbol(scheme), size: 9 } }
-        : { type: 'bar', ...across, offsetgroup: scheme, marker: { color: colour(scheme), line: { width: 0 } } };
       return {
-        ...kind, name: scheme, customdata: data.traces, xaxis: phone ? 'x' + number : 'x', yaxis: phone ? 'y' : 'y' + number,
+        type: 'bar', ...across, offsetgroup: scheme, marker: { color: colour(scheme), line: { width: 0 } }, name: scheme, customdata: data.traces, xaxis: phone ? 'x' + number : 'x', yaxis: phone ? 'y' : 'y' + number,
         hovertemplate: `<b>${scheme}</b> on %{customdata}<br>${template}<extra></extra>`,
       };
     };
@@ -238,34 +252,24 @@
       panel(scheme, (run) => 100 * run.utilization, value + ' % of the capacity', ''),
       panel(scheme, (run) => run.queueing && run.queueing.p95, 'p95 queueing delay ' + value + ' ms', '2'),
     ]);
-    const share = { title: 'Utilisation, %', range: [0, crowded ? 104 : 100], fixedrange: coarse };
+    const share = { title: 'Utilisation, %', range: [0, 100], fixedrange: coarse };
     const wait = { title: 'p95 queueing delay, ms', fixedrange: coarse, ...log };
-    const names = crowded
-      ? {
-          type: 'linear', fixedrange: true, showgrid: false, zeroline: false, tickmode: 'array',
-          tickvals: data.traces.map((_, index) => index), ticktext: data.traces.map(shorten), range: [-0.5, data.traces.length - 0.5],
-        }
-      : { type: 'category', fixedrange: true, showgrid: false };
-    const separators = crowded
-      ? data.traces.slice(1).map((_, index) => (phone
-        ? { type: 'line', xref: 'paper', yref: 'y', x0: 0, x1: 1, y0: index + 0.5, y1: index + 0.5, line: { color: theme.line, width: 1 } }
-        : { type: 'line', xref: 'x', yref: 'paper', x0: index + 0.5, x1: index + 0.5, y0: 0, y1: 1, line: { color: theme.line, width: 1 } }))
-      : [];
+    const names = { type: 'category', fixedrange: true, showgrid: false };
     const layout = phone
       ? {
           height: 90 + data.traces.length * Math.max(60, 13 * shown.length + 14), barmode: 'group', bargap: 0.18,
           margin: { l: 10, r: 8, t: 10, b: 44 },
-          yaxis: axis({ ...names, ...(crowded ? { range: [data.traces.length - 0.5, -0.5] } : { autorange: 'reversed' }), tickangle: -90 }),
+          yaxis: axis({ ...names, autorange: 'reversed', tickangle: -90 }),
           xaxis: axis({ ...share, domain: [0, 0.46], title: 'Utilisation, %' }),
           xaxis2: axis({ ...wait, domain: [0.54, 1], title: 'p95 delay, ms' }),
         }
       : {
-          height: 520, barmode: 'group', bargap: 0.2, margin: { l: 64, r: 16, t: 10, b: 40 },
+          height: printing ? 440 : 520, barmode: 'group', bargap: 0.2, margin: { l: 64, r: 16, t: 10, b: 40 },
           xaxis: axis({ ...names, anchor: 'y2' }),
           yaxis: axis({ ...share, domain: [0.54, 1] }),
           yaxis2: axis({ ...wait, domain: [0, 0.46] }),
         };
-    draw('bars', shownTraces, { ...layout, shapes: separators });
+    draw('bars', shownTraces, layout);
   }
 
   // --- Over time -----------------------------------------------------------------------------------------------
@@ -276,7 +280,34 @@
 
   function chosenPictures() {
     const group = groups[+$('series-trace').value] ?? groups[0];
-    return pictures.filter((picture) => picture.group === group && !hidden.has(picture.scheme));
+    const shown = pictures.filter((picture) => picture.group === group && !hidden.has(picture.scheme));
+    const schemes = [...new Set(shown.map((picture) => picture.scheme))];
+    $('series-more').hidden = schemes.length <= MOST_ROWS;
+    if (schemes.length <= MOST_ROWS || $('series-more').getAttribute('aria-pressed') === 'true') return shown.map(unpack);
+    const few = new Set([...new Set([data.reference, ...byPower])].filter((scheme) => schemes.includes(scheme)).slice(0, MOST_ROWS));
+    $('series-more').textContent = `${few.size} of ${schemes.length} schemes: show all`;
+    return shown.filter((picture) => few.has(picture.scheme)).map(unpack);
+  }
+  // Rows of charts before the reader asks for more: the reference scheme and those of most power.
+  const MOST_ROWS = 6;
+  const byPower = data.overall.length ? data.overall.map((row) => row.scheme) : data.schemes;
+  // The points of all lines are two bytes each, deflated: a span says where a line's are.
+  let words = null;
+  async function inflate() {
+    const bytes = Uint8Array.from(atob(data.points), (letter) => letter.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('deflate'));
+    const view = new DataView(await new Response(stream).arrayBuffer());
+    words = Uint16Array.from({ length: view.byteLength / 2 }, (_, i) => view.getUint16(2 * i, true));
+  }
+  const points16 = ({ start, count, low, step }) => Array.from(words.subarray(start, start + count), (word) => (word === 65535 ? null : low + step * word));
+  function unpack(picture) {
+    if (picture.capacity.count === undefined) return picture;
+    const lines = [...picture.lower, ...picture.flows.flatMap((flow) => flow.lower)];
+    for (const line of lines) line.values = points16(line.values);
+    for (const flow of picture.flows) flow.throughput = flow.throughput && points16(flow.throughput);
+    picture.capacity = points16(picture.capacity);
+    picture.throughput = points16(picture.throughput);
+    return picture;
   }
   function fillLower() {
     const select = $('series-lower'), before = select.value;
@@ -289,18 +320,15 @@
   function merging(shown) {
     const [first, last] = range || spanOf(shown);
     const bins = Math.max(...shown.map((p) => (last - first) / p.bin_s));
-    const room = Math.max(80, ($('series').clientWidth - 80) / 2);
+    const room = Math.max(80, (widthOf('series') - 80) / 2);
     return 2 ** Math.max(0, Math.ceil(Math.log2(bins / room)));
   }
-  const FOLDS = {
-    mean: (values) => mean(values), max: (values) => Math.max(...values),
-  };
-  function merge(values, factor, fold = 'mean') {
+  function merge(values, factor) {
     if (factor === 1) return values;
     const merged = [];
     for (let i = 0; i < values.length; i += factor) {
       const there = values.slice(i, i + factor).filter((value) => value !== null);
-      merged.push(there.length ? FOLDS[fold](there) : null);
+      merged.push(there.length ? mean(there) : null);
     }
     return merged;
   }
@@ -346,9 +374,9 @@
       const top = plotHeight - row * (upperHeight + inner + lowerHeight + outer);
       const upper = row === 0 ? '' : 2 * row + 1, under = 2 * row + 2;
       const ink = colour(p.scheme);
-      const line = (values, name, extra, fold) => ({
+      const line = (values, name, extra) => ({
         // The last value holds to the end of its bin.
-        x0: +p.start_s.toFixed(4), dx: p.bin_s * factor, y: held(merge(values, factor, fold)), name, mode: 'lines', line: { width: 1.4, color: ink, shape: 'hv' }, ...extra,
+        x0: +p.start_s.toFixed(4), dx: p.bin_s * factor, y: held(merge(values, factor)), name, mode: 'lines', line: { width: 1.4, color: ink, shape: 'hv' }, ...extra,
       });
       traces.push(line(p.capacity, 'capacity', {
         yaxis: 'y' + upper, fill: 'tozeroy', fillcolor: theme.capacity, line: { width: 0, color: theme.capacity, shape: 'hv' },
@@ -368,7 +396,7 @@
         traces.push(line(part.values, lower, {
           yaxis: 'y' + under, connectgaps: false, hovertemplate: `${own ? part.flow + ' ' : ''}%{y:.3~g} ${part.unit}<extra></extra>`,
           line: { width: 1.4, color: own ? flowColour(part.i) : ink, dash: own ? flowDash(part.i) : 'solid', shape: 'hv' },
-        }, part.fold));
+        }));
       }
       layout['yaxis' + upper] = axis({ domain: [(top - upperHeight) / plotHeight, top / plotHeight], range: [0, peakOf(p.place) * 1.05], nticks: 4, fixedrange: true, title: 'Mbit/s', zeroline: false });
       layout['yaxis' + under] = axis({ domain: [(top - upperHeight - inner - lowerHeight) / plotHeight, (top - upperHeight - inner) / plotHeight], fixedrange: true, title: unit, zeroline: false, ...lowerAxis });
@@ -411,24 +439,27 @@
 
   // --- Tables --------------------------------------------------------------------------------------------------
 
-  function fillTable(id, columns, rows, sorted) {
-    let order = sorted;
+  const orders = {};
+  const shownHere = (row) => !hidden.has(row.scheme) && (row.trace === undefined || !$('only-trace').value || row.trace === $('only-trace').value);
+  function fillTable(id, columns, every, sorted) {
+    const rows = every.filter(shownHere);
+    let order = orders[id] && orders[id].by < columns.length ? orders[id] : sorted;
     const body = element('tbody');
     const heads = columns.map((column, i) => element('th', { class: [column.text ? 'text' : '', i === 0 ? 'first' : ''].join(' ').trim() || null, scope: 'col' },
-      element('button', { onclick: () => { order = { by: i, up: order.by === i ? !order.up : !!column.up }; fill(); } }, column.title),
-      column.unit ? element('small', {}, column.unit) : ''));
+      element('button', { onclick: () => { orders[id] = order = { by: i, up: order && order.by === i ? !order.up : !!column.up }; fill(); }, 'aria-label': column.label }, column.title,
+        column.unit ? element('small', {}, column.unit) : '')));
     function fill() {
-      const key = columns[order.by].key;
-      const sign = order.up ? 1 : -1;
+      const key = order ? columns[order.by].key : () => 0;
+      const sign = order && order.up ? 1 : -1;
       const last = (value) => value === null || value === undefined;
       const inOrder = rows.map((row, i) => [row, i]).sort(([a, i], [b, j]) => {
         const x = key(a), y = key(b);
         if (last(x) || last(y)) return last(x) - last(y) || i - j;
         return (typeof x === 'string' ? x.localeCompare(y) : x - y) * sign || i - j;
       });
-      heads.forEach((head, i) => (i === order.by ? head.setAttribute('aria-sort', order.up ? 'ascending' : 'descending') : head.removeAttribute('aria-sort')));
+      heads.forEach((head, i) => (order && i === order.by ? head.setAttribute('aria-sort', order.up ? 'ascending' : 'descending') : head.removeAttribute('aria-sort')));
       body.replaceChildren(...inOrder.map(([row]) => element('tr', {}, ...columns.map((column, i) => {
-        const cell = element('td', { class: [column.text ? 'text' : '', i === 0 ? 'first' : ''].join(' ').trim() || null });
+        const cell = element(i === 0 ? 'th' : 'td', { scope: i === 0 ? 'row' : null, style: column.style ? column.style(row) : null, class: [column.text ? 'text' : '', i === 0 ? 'first' : ''].join(' ').trim() || null });
         if (column.scheme) cell.append(icon(row.scheme));
         cell.append(column.show ? column.show(row) : show(column.key(row)));
         if (column.bar) {
@@ -442,7 +473,9 @@
     $(id).replaceChildren(element('thead', {}, element('tr', {}, ...heads)), body);
   }
 
+  const crowded = data.schemes.length > MOST_BARS;
   function tables() {
+    if (crowded && !$('bars-section').hidden) fillMatrix();
     const worst = Math.max(...data.overall.map((row) => row.p95_ms || 0));
     const reference = data.reference;
     if (data.overall.length > 1 || data.traces.length > 1) {
@@ -501,27 +534,83 @@
       { title: 'RTT', unit: 'p95, ms', up: true, key: (r) => r.rtt && r.rtt.p95 },
       { title: 'loss', unit: '%', up: true, key: (r) => r.loss_percent },
       { title: 'sent again', unit: 'packets', up: true, key: (r) => r.retransmitted_packets, show: (r) => String(r.retransmitted_packets) },
-      ...(flows.some((flow) => flow.application) ? [{
-        title: 'application', text: true, key: (r) => r.application && JSON.stringify(r.application),
-        show: (r) => (r.application ? Object.entries(r.application).map(([name, value]) => `${name} ${show(value)}`).join(', ') : ''),
-      }] : []),
     ], flows, { by: 0, up: true });
   }
 
+  // --- Applications --------------------------------------------------------------------------------------------
+
+  // What an application's number is called, and in what a person counts it: `ms` becomes s beyond a second.
+  const PEOPLE = {
+    completion_ms: 'the transfer took', completion: 'a transfer took', response: 'an answer took', frame_delay: 'a frame took', rtt: 'a round trip took',
+    flows_started: 'transfers begun', flows_completed: 'transfers finished', responses: 'answers', updates: 'updates', updates_lost_percent: 'updates lost',
+    bitrate_mbps: 'picture quality', switches: 'changes of quality', stalls: 'stops', stall_ms: 'stopped for', stall_percent: 'of the time stopped',
+    startup_ms: 'began after', freezes: 'freezes', freeze_ms: 'frozen for', freeze_percent: 'of the time frozen', frames_shown: 'frames shown',
+    frames_late_percent: 'frames too late', frames_skipped_percent: 'frames not sent', offered_mbps: 'offered', delivered_mbps: 'delivered', backlog_kb: 'waiting at the end',
+  };
+  const PARTS = { mean: 'mean', p50: 'half within', p95: '19 in 20 within', p99: '99 in 100 within' };
+  const UNITS = [['_percent', ' %'], ['_mbps', ' Mbit/s'], ['_kb', ' kB'], ['_bytes', ' B']];
+  function heading(key) {
+    const [, base, part] = /^(.*)_ms_(mean|p50|p95|p99)$/.exec(key) || [];
+    if (base) return [PEOPLE[base] || base.replace(/_/g, ' '), PARTS[part]];
+    return [PEOPLE[key] || key.replace(/_(ms|s|percent|mbps|kb|bytes)$/, '').replace(/_/g, ' '), ''];
+  }
+  function forPeople(key, value) {
+    if (value === null || value === undefined || !Number.isFinite(value)) return '–';
+    if (value === 0) return '0';
+    if (/_ms($|_)/.test(key)) return value >= 1000 ? show(value / 1000, ' s') : show(value, ' ms');
+    const unit = UNITS.find(([end]) => key.endsWith(end));
+    return unit ? show(value, unit[1]) : Number.isInteger(value) ? String(value) : show(value);
+  }
+  // Whether less of it is better.
+  const less = (key) => /_ms($|_)|stall|freeze|late|lost|skipped|switches|backlog/.test(key);
+
+  function applicationTable() {
+    const flows = data.runs.flatMap((run) => run.flows.filter((flow) => flow.application).map((flow) => ({ ...flow, scheme: run.scheme, trace: run.trace })));
+    $('applications-section').hidden = !flows.length;
+    if (!flows.length) return;
+    // Flows of one kind of application have the same numbers: a table for each kind.
+    const kinds = Map.groupBy ? Map.groupBy(flows, kindOf) : flows.reduce((map, flow) => map.set(kindOf(flow), [...(map.get(kindOf(flow)) || []), flow]), new Map());
+    const several = data.runs.length > 1;
+    $('applications').replaceChildren(...[...kinds.keys()].map((_, i) => element('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': `Table: applications, ${i + 1}` }, element('table', { id: `applications-${i}` }))));
+    [...kinds.values()].forEach((own, i) => {
+      const keys = [...new Set(own.flatMap((flow) => Object.keys(flow.application)))];
+      fillTable(`applications-${i}`, [
+        { title: 'flow', text: true, up: true, key: (r) => r.name, show: (r) => r.name },
+        ...(several ? [
+          { title: 'scheme', text: true, up: true, key: (r) => r.scheme, show: (r) => r.scheme },
+          { title: 'trace', text: true, up: true, key: (r) => r.trace, show: (r) => r.trace },
+        ] : []),
+        ...keys.map((key) => ({ title: heading(key)[0], unit: heading(key)[1], up: less(key), key: (r) => r.application[key], show: (r) => forPeople(key, r.application[key]) })),
+      ], own, { by: several ? 2 : 0, up: true });
+    });
+  }
+  const MARKS = { stalls: 'video', freezes: 'call', responses: 'requests', flows_started: 'short flows', updates: 'game', offered_mbps: 'rate' };
+  const kindOf = (flow) => MARKS[Object.keys(MARKS).find((key) => key in flow.application)] || 'other';
+
   // --- The page ------------------------------------------------------------------------------------------------
 
-  function chips() {
+  // What is hidden is hidden everywhere: in charts and in tables.
+  function filters() {
     if (data.schemes.length < 2) return;
-    $('schemes').hidden = false;
+    $('filters').hidden = false;
     $('schemes').replaceChildren(...data.schemes.map((scheme) => element('button', {
-      class: 'chip', 'aria-pressed': String(!hidden.has(scheme)), title: 'Hide or show',
-      onclick: () => { if (!hidden.delete(scheme)) hidden.add(scheme); chips(); charts(); },
+      class: 'chip', 'aria-pressed': String(!hidden.has(scheme)), title: `Hide or show ${scheme}`,
+      onclick: (event) => { if (!hidden.delete(scheme)) hidden.add(scheme); event.currentTarget.setAttribute('aria-pressed', String(!hidden.has(scheme))); apply(); },
     }, icon(scheme), scheme)));
+    const frontier = new Set(data.overall.filter((row) => row.pareto).map((row) => row.scheme));
+    const some = (id, keep) => {
+      $(id).onclick = () => { hidden.clear(); data.schemes.filter((scheme) => !keep(scheme)).forEach((scheme) => hidden.add(scheme)); filters(); apply(); };
+    };
+    some('all-schemes', () => true);
+    some('no-schemes', () => false);
+    some('pareto-schemes', (scheme) => frontier.has(scheme));
+    $('pareto-schemes').hidden = !frontier.size;
   }
+  function apply() { tables(); flowTable(); applicationTable(); charts(); }
   function charts() {
     if (!$('scatter-section').hidden) drawScatter();
-    if (!$('bars-section').hidden) drawBars();
-    if (!$('series-section').hidden) drawSeries();
+    if (!$('bars-section').hidden && !crowded) drawBars();
+    if (!$('series-section').hidden && words) drawSeries();
   }
   const options = (select, names) => select.replaceChildren(...names.map(([value, name]) => element('option', { value }, name)));
 
@@ -534,21 +623,31 @@
     $('origin').replaceChildren(...data.origin.flatMap(([name, value]) => [element('dt', {}, name), element('dd', {}, value)]));
     const several = data.schemes.length > 1;
     $('scatter-section').hidden = !several;
-    $('bars-section').hidden = !(several && data.traces.length > 1);
+    $('bars-section').hidden = !(several && (data.traces.length > 1));
+    $(crowded ? 'bars' : 'matrix-scroll').hidden = true;
     $('series-section').hidden = !pictures.length;
+    document.documentElement.classList.toggle('many', data.schemes.length > 4);
     options($('scatter-trace'), [...(data.traces.length > 1 ? [['mean', 'all, means'], ['every', 'all, every run']] : []), ...data.traces.map((trace, i) => [String(i), trace])]);
     options($('scatter-delay'), Object.entries(DELAYS).map(([value, { label: name }]) => [value, name]));
     options($('series-trace'), groups.map((group, i) => [String(i), group]));
     $('series-trace-label').hidden = groups.length < 2;
+    options($('only-trace'), [['', 'all'], ...data.traces.map((trace) => [trace, trace])]);
+    $('only-trace-label').hidden = data.traces.length < 2;
     fillLower();
-    chips();
+    filters();
     tables();
-    flowTable();
-    charts();
+    flowTable(); applicationTable();
 
     $('scatter-trace').onchange = $('scatter-delay').onchange = drawScatter;
     $('series-trace').onchange = () => { range = null; drawSeries(); };
     $('series-lower').onchange = drawSeries;
+    $('series-more').onclick = () => {
+      const all = $('series-more').getAttribute('aria-pressed') !== 'true';
+      $('series-more').setAttribute('aria-pressed', String(all));
+      $('series-more').textContent = 'show fewer';
+      drawSeries();
+    };
+    $('only-trace').onchange = () => { tables(); flowTable(); applicationTable(); };
     $('in').onclick = () => zoom((a, b) => [a + (b - a) / 4, b - (b - a) / 4]);
     $('out').onclick = () => zoom((a, b) => [a - (b - a) / 2, b + (b - a) / 2]);
     $('earlier').onclick = () => zoom((a, b) => [a - (b - a) / 2, b - (b - a) / 2]);
@@ -556,8 +655,25 @@
     $('whole').onclick = () => zoom(() => [-Infinity, Infinity]);
     let wasNarrow = narrow();
     window.addEventListener('resize', () => { if (narrow() !== wasNarrow) { wasNarrow = narrow(); charts(); } });
-    window.matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => { readTheme(); chips(); tables(); charts(); });
-    document.documentElement.dataset.ready = 'yes';
+    const redraw = () => { readTheme(); filters(); tables(); flowTable(); applicationTable(); charts(); };
+    window.matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw);
+    // Paper has the light colours and the width of an A4 page between its margins.
+    const print = (now) => () => { document.documentElement.classList.toggle('printing', now); printing = now; redraw(); };
+    window.addEventListener('beforeprint', print(true));
+    window.addEventListener('afterprint', print(false));
+    document.documentElement.dataset.shown = 'yes';
   }
+
+  // Words and tables at once; charts when the browser has shown them, those over time last.
   begin();
+  const painted = () => new Promise((resume) => { requestAnimationFrame(() => setTimeout(resume)); setTimeout(resume, 300); });
+  painted().then(async () => {
+    charts();
+    await painted();
+    if (pictures.length) {
+      await inflate();
+      drawSeries();
+    }
+    document.documentElement.dataset.ready = 'yes';
+  });
 })();

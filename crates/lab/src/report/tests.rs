@@ -85,39 +85,15 @@ fn text_cannot_break_out_of_its_place() {
 }
 
 #[test]
-fn five_traces_of_six_schemes_stay_below_8_megabytes_however_long_the_run() {
+fn five_traces_of_six_schemes_stay_below_3_megabytes_however_long_the_run() {
     for bins in [600, 30_000] {
         let html = sample("six schemes", bins);
-        assert!(html.len() < 8_000_000, "{} bytes for {bins} bins", html.len());
+        assert!(html.len() < 3_000_000, "{} bytes for {bins} bins", html.len());
         let data = data(&html);
         let picture = &data["pictures"][0];
-        let points = picture["capacity"].as_array().unwrap().len();
+        let points = picture["capacity"]["count"].as_u64().unwrap() as usize;
         assert!(points <= MOST_POINTS, "{points} points");
         let seconds = picture["bin_s"].as_f64().unwrap() * points as f64;
         assert!((seconds - bins as f64 * 0.1).abs() < 1e-6, "{seconds} s");
     }
-}
-
-#[test]
-fn thinning_keeps_means_peaks_and_gaps() {
-    let values: Vec<Option<f64>> = (0..2400).map(|i| if i < 2 { None } else { Some(f64::from(i)) }).collect();
-    let thinned = thin_some(&values, most);
-    assert_eq!(thinned.len(), 1200);
-    assert_eq!((&thinned[0], &thinned[1]), (&Value::Null, &json!(3)));
-    assert_eq!(thin(&[1.0, 2.0], mean), [json!(1), json!(2)]);
-}
-
-#[test]
-fn numbers_keep_four_digits() {
-    for (value, text) in [
-        (0.0, "0"),
-        (1234.56, "1235"),
-        (0.012345678, "0.01235"),
-        (-99.999, "-100"),
-        (1e-9, "1e-9"),
-        (2.0, "2"),
-    ] {
-        assert_eq!(number(value).to_string(), text);
-    }
-    assert_eq!(number(f64::NAN), Value::Null);
 }
