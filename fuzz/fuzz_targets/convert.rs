@@ -1,12 +1,14 @@
 //! Other files that become traces: CSV, captures, iperf3's JSON. The first byte says which.
 #![no_main]
 
-use brakelight_scenario::trace::OPPORTUNITY;
-use brakelight_scenario::trace::convert::{Format, convert};
+use brakelight_scenario::trace::convert::{ConvertOptions, Format, Selection, convert};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((kind, bytes)) = bytes.split_first() else { return };
+    let selections = ["all", "up", "down", "from:10.0.0.1", "to:10.0.0.1"];
+    let selection = selections.get(usize::from(kind / 4 % 8)).and_then(|text| text.parse().ok());
+    let options = ConvertOptions { selection: selection.unwrap_or(Selection::OneDirection), ..ConvertOptions::default() };
     let formats = [Format::Csv, Format::Pcap, Format::Iperf3, Format::detect(bytes)];
-    let _ = convert(bytes, formats[usize::from(kind % 4)], OPPORTUNITY);
+    let _ = convert(bytes, formats[usize::from(kind % 4)], options);
 });

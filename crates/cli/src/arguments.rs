@@ -9,6 +9,7 @@ use brakelight_core::time::Duration;
 use brakelight_core::units::{Bytes, Limit, Rate};
 use brakelight_lab::{output, series};
 use brakelight_scenario::scenario::TraceOffset;
+use brakelight_scenario::trace::convert::Selection;
 use clap::{Args, Subcommand, ValueEnum};
 
 /// How results are printed.
@@ -227,14 +228,14 @@ pub enum Trace {
     Show(Show),
     /// Make a trace from a recipe, the same one for the same seed
     Synth(Synth),
-    /// Make a trace of another file: CSV of Mbit/s, a packet capture, iperf3's JSON; or a trace into CSV
+    /// Make a trace of another file: CSV of rates, a packet capture, iperf3's JSON; or a trace into CSV
     Convert(Convert),
 }
 
 /// `trace show`.
 #[derive(Clone, Debug, Args)]
 pub struct Show {
-    /// A Mahimahi trace file, or the name of a trace
+    /// A Mahimahi trace file, `-` for standard input, or the name of a trace
     #[arg(value_name = "FILE-or-NAME")]
     pub trace: String,
     /// How to print it: statistics in words or as JSON, or the rate over time as CSV
@@ -247,7 +248,7 @@ pub struct Show {
 pub enum ConvertFrom {
     /// Milliseconds, one delivery opportunity a line
     Mahimahi,
-    /// `start_s,mbps`, one interval a line
+    /// A time and a rate, one interval a line, under a header that names the unit: `start_s,mbps`
     Csv,
     /// A packet capture, classic or pcapng
     Pcap,
@@ -260,19 +261,26 @@ pub enum ConvertFrom {
 pub enum ConvertTo {
     /// Milliseconds, one delivery opportunity a line
     Mahimahi,
-    /// `start_s,mbps`, one bin a line
+    /// `start_s,mbps,end_s`, one bin a line
     Csv,
 }
 
 /// `trace convert`.
 #[derive(Clone, Debug, Args)]
 pub struct Convert {
-    /// The file
+    /// The file; `-` is standard input
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
     /// What it is [default: what it seems to be by its first bytes]
     #[arg(long, value_name = "FORMAT", value_enum)]
     pub from: Option<ConvertFrom>,
+    /// Which direction to take of a file that holds both: `from:ADDRESS` or `to:ADDRESS` of a capture, `up`
+    /// or `down` of an iperf3 test, or `all`
+    #[arg(long, value_name = "DIRECTION")]
+    pub direction: Option<Selection>,
+    /// Which flow to take of a capture: ADDRESS:PORT-ADDRESS:PORT, from and to
+    #[arg(long, value_name = "FLOW", value_parser = Selection::flow, conflicts_with = "direction")]
+    pub flow: Option<Selection>,
     /// What to make of it
     #[arg(long, value_name = "FORMAT", default_value = "mahimahi", value_enum)]
     pub to: ConvertTo,

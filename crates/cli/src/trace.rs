@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use brakelight_lab::text::trace::{csv, in_words};
+use brakelight_lab::text::trace::{csv, in_words, made};
 use brakelight_scenario::trace::names::{self, Names};
 use brakelight_scenario::trace::statistics::Statistics;
 use brakelight_scenario::trace::{OPPORTUNITY, convert};
@@ -55,10 +55,12 @@ fn convert(arguments: &Convert) -> Result<(), Failure> {
         ConvertFrom::Pcap => convert::Format::Pcap,
         ConvertFrom::Iperf3 => convert::Format::Iperf3,
     });
-    let converted = convert::convert_file(&arguments.file, from).map_err(Failure::input)?;
-    for note in &converted.notes {
-        text::say(&format!("note: {note}"));
-    }
+    let selection = arguments.flow.or(arguments.direction).unwrap_or_default();
+    let options = convert::ConvertOptions { selection, ..convert::ConvertOptions::default() };
+    let converted = convert::convert_file(&arguments.file, from, options).map_err(Failure::input)?;
+    text::say(&made(&converted));
+    converted.notes.iter().for_each(|note| text::say(&format!("note: {note}")));
+    converted.warnings.iter().for_each(|warning| text::say(&format!("warning: {warning}")));
     let text = match arguments.to {
         ConvertTo::Mahimahi => convert::to_mahimahi(&converted.trace),
         ConvertTo::Csv => convert::to_csv(&converted.trace, arguments.bin, OPPORTUNITY),

@@ -15,6 +15,8 @@ use std::fs::File;
 use std::io::{self, Read};
 #[cfg(unix)]
 use std::os::fd::AsFd;
+#[cfg(windows)]
+use std::os::windows::io::AsHandle;
 use std::path::Path;
 
 use brakelight_core::units::Bytes;
@@ -31,6 +33,9 @@ pub const TRACE: Bytes = Bytes(1_000_000_000);
 pub const CAPTURE: Bytes = Bytes(1_000_000_000);
 /// The most that is read from what is no regular file, whose length nobody knows.
 pub const STREAM: Bytes = Bytes(64_000_000);
+
+/// What names the standard input, as other programs have it; a file of this name is `./-`.
+pub const STANDARD_INPUT: &str = "-";
 
 /// The start of a file by which its format is told.
 const HEAD: u64 = 65_536;
@@ -87,12 +92,23 @@ pub fn read_by(path: &Path, most: impl FnOnce(&[u8]) -> Bytes) -> io::Result<Vec
 /// had other rights.
 #[cfg(unix)]
 fn open(path: &Path) -> io::Result<File> {
-    let standard = ["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"].iter().any(|name| path == Path::new(name));
+    let standard = [STANDARD_INPUT, "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"]
+        .iter()
+        .any(|name| path == Path::new(name));
     if standard { io::stdin().as_fd().try_clone_to_owned().map(File::from) } else { File::open(path) }
 }
 
+#[cfg(windows)]
+fn open(path: &Path) -> io::Result<File> {
+    if path == Path::new(STANDARD_INPUT) {
+        io::stdin().as_handle().try_clone_to_owned().map(File::from)
+    } else {
+        File::open(path)
+    }
+}
+
 /// Elsewhere standard input is no file of a name.
-#[cfg(not(unix))]
+#[cfg(not(any(unix, windows)))]
 fn open(path: &Path) -> io::Result<File> {
     File::open(path)
 }

@@ -171,10 +171,10 @@ fn classic() -> Vec<u8> {
     let mut bytes =
         vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 101, 0, 0, 0];
     for packet in 0..12_u32 {
-        for word in [1_600_000_000, packet * 3_000, 4, 1_000 + packet] {
+        for word in [1_600_000_000, packet * 3_000, 20, 1_000 + packet] {
             bytes.extend(word.to_le_bytes());
         }
-        bytes.extend([0x45, 0, 0, 0]);
+        bytes.extend([0x45, 0, 0, 0, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
     }
     bytes
 }
@@ -190,7 +190,10 @@ fn next_generation() -> Vec<u8> {
     // Times in nanoseconds: option 9.
     bytes.extend(block(1, &[101, 0, 0x0001_0009, 9, 0]));
     for packet in 0..12 {
-        bytes.extend(block(6, &[0, 5, packet * 3_000_000, 4, 1_000, 0x45]));
+        bytes.extend(block(
+            6,
+            &[0, 5, packet * 3_000_000, 20, 1_000, 0x45, 0, 0x1140, 0x100_000a, 0x200_000a],
+        ));
     }
     bytes
 }

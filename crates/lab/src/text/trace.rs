@@ -2,6 +2,7 @@
 
 use brakelight_core::path::trace::Trace;
 use brakelight_core::time::Duration;
+use brakelight_scenario::trace::convert::Converted;
 use brakelight_scenario::trace::statistics::{self, Statistics};
 use brakelight_scenario::trace::{OPPORTUNITY, plot};
 
@@ -22,6 +23,19 @@ pub fn csv(trace: &Trace) -> String {
         .enumerate()
         .map(|(bin, rate)| [format!("{:.1}", bin as f64 * BIN.as_secs_f64()), rate.to_string()]);
     csv::document(&["time_s", "rate_mbps"], rows)
+}
+
+/// What a conversion made, in a line.
+pub fn made(converted: &Converted) -> String {
+    let statistics = Statistics::of(&converted.trace, OPPORTUNITY);
+    format!(
+        "trace from {}: {} s, mean {} Mbit/s, longest gap {} ms, resolution {} ms",
+        converted.format,
+        number(statistics.duration_s),
+        number(statistics.mean_mbps),
+        statistics.outages.longest_ms,
+        converted.resolution.as_nanos() / 1_000_000,
+    )
 }
 
 /// The trace called `name`: its rate over time as a picture, and its statistics `s`.

@@ -7,12 +7,13 @@
 //! | pcap, pcapng | yes | - | `opportunity` bytes of arrived IP packets |
 //! | iperf3's JSON | yes | - | `opportunity` bytes at the rate of an interval |
 //!
-//! A capture is taken as one direction of a saturated link: filter it first, with
-//! `tcpdump -r all.pcap -w down.pcap dst host ...` for example. What arrived is not what could have arrived
-//! wherever the sender had nothing to send.
+//! A capture or an iperf3 test is taken as one direction of a saturated link; which one, if it holds both, is
+//! [`Selection`]'s to say. What arrived is not what could have arrived wherever the sender had nothing to
+//! send.
 
 use std::fmt;
 use std::io;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -27,15 +28,17 @@ use crate::input;
 mod csv;
 mod iperf3;
 mod pcap;
+mod selection;
 
 pub use csv::to_csv;
+pub use selection::Selection;
 
 /// A file format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// Milliseconds, one opportunity a line.
     Mahimahi,
-    /// `start_s,mbps`, one interval a line.
+    /// A time and a rate, one interval a line, under a header that names the units.
     Csv,
     /// A packet capture, classic or pcapng.
     Pcap,
@@ -48,8 +51,31 @@ pub enum Format {
 pub struct Converted {
     /// The trace.
     pub trace: Trace,
+    /// What it was made of.
+    pub format: Format,
+    /// The time that one value of the file stands for: the median length of its intervals; a millisecond
+    /// where the file has the time of every packet.
+    pub resolution: Duration,
     /// What the user should know about it, a sentence each.
     pub notes: Vec<String>,
+    /// Why it may not be what the user wanted, a sentence each.
+    pub warnings: Vec<String>,
+}
+
+/// How a file becomes a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConvertOptions {
+    /// What one delivery opportunity carries; above 0.
+    pub opportunity: Bytes,
+    /// What is taken of the file.
+    pub selection: Selection,
+}
+
+impl Default for ConvertOptions {
+    /// Opportunities of [`OPPORTUNITY`] bytes, of a file of one direction.
+    fn default() -> Self {
+        ConvertOptions { opportunity: OPPORTUNITY, selection: Selection::default() }
+    }
 }
 
 /// Why a file did not become a trace.
@@ -86,6 +112,39 @@ pub enum ConvertError {
         field: String,
         /// What is wrong with it.
         problem: String,
+    },
+    /// A capture holds more than one direction.
+    #[error(
+        "the capture holds both directions ({directions}): choose one with `--direction from:{example}` or \
+         `--direction to:{example}`, or a flow with `--flow ADDRESS:PORT-ADDRESS:PORT`"
+    )]
+    BothDirections {
+        /// An address of the capture.
+        example: IpAddr,
+        /// The largest directions, in words.
+        directions: String,
+    },
+    /// No packet is of the direction or flow that was chosen.
+    #[error("no packet is of `{selection}`: the capture holds {directions}")]
+    NothingSelected {
+        /// What was chosen.
+        selection: Selection,
+        /// The largest directions, in words.
+        directions: String,
+    },
+    /// Nobody can tell the directions of a capture.
+    #[error(
+        "{0} packets were cut before their addresses, so that their direction is not known: capture at least 60 bytes of \
+         a packet, or take all of them with `--direction all`"
+    )]
+    NoAddresses(u64),
+    /// The file has no such direction.
+    #[error("`{selection}` is not a direction of this file: {valid}")]
+    Direction {
+        /// What was chosen.
+        selection: Selection,
+        /// What would be valid.
+        valid: &'static str,
     },
     /// It holds nothing.
     #[error("the file holds no {0}")]
@@ -162,9 +221,11 @@ impl Format {
         if pcap::is_capture(bytes) {
             return Format::Pcap;
         }
-        let text = bytes.trim_ascii_start();
-        let line = text.split(|&byte| byte == b'\n').next().unwrap_or_default();
-        match text.first() {
+        let text = without_mark(bytes);
+        // The first line that is neither blank nor a comment of a table.
+        let mut lines = text.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
+        let line = lines.find(|line| !line.is_empty() && line[0] != b'#').unwrap_or_default();
+        match line.first() {
             Some(b'{') => Format::Iperf3,
             Some(first) if line.contains(&b',') || first.is_ascii_alphabetic() => Format::Csv,
             _ => Format::Mahimahi,
@@ -182,19 +243,51 @@ impl Format {
     }
 }
 
-/// Makes a trace of the contents of a file.
-pub fn convert(bytes: &[u8], format: Format, opportunity: Bytes) -> Result<Converted, ConvertError> {
-    match format {
-        Format::Mahimahi => Ok(Converted { trace: Trace::parse(bytes)?, notes: Vec::new() }),
-        Format::Csv => csv::from_csv(bytes, opportunity),
-        Format::Pcap => pcap::from_capture(bytes, opportunity),
-        Format::Iperf3 => iperf3::from_iperf3(bytes, opportunity),
+/// Makes a trace of the contents of a file. A byte order mark before a text is skipped.
+pub fn convert(bytes: &[u8], format: Format, options: ConvertOptions) -> Result<Converted, ConvertError> {
+    let text = without_mark(bytes);
+    let directionless = matches!(format, Format::Mahimahi | Format::Csv);
+    if directionless && !matches!(options.selection, Selection::OneDirection | Selection::All) {
+        let valid = "it holds one only, and choosing is for captures and iperf3's JSON";
+        return Err(ConvertError::Direction { selection: options.selection, valid });
     }
+    let mut converted = match format {
+        Format::Mahimahi => Converted {
+            trace: Trace::parse(text)?,
+            format,
+            resolution: Duration::from_millis(1),
+            notes: Vec::new(),
+            warnings: Vec::new(),
+        },
+        Format::Csv => csv::from_csv(text, options)?,
+        Format::Pcap => pcap::from_capture(bytes, options)?,
+        Format::Iperf3 => iperf3::from_iperf3(text, options)?,
+    };
+    if converted.resolution > FINE {
+        converted.warnings.push(format!(
+            "an interval lasts {} ms: an outage or a peak within one is averaged away, so schemes will look better than \
+             on the link itself; record intervals of 100 ms or less",
+            converted.resolution.as_nanos() / 1_000_000
+        ));
+    }
+    Ok(converted)
 }
 
-/// Makes a trace of a file; its format is what it seems to be, unless one is given. Opportunities are of
-/// [`OPPORTUNITY`] bytes.
-pub fn convert_file(path: &Path, format: Option<Format>) -> Result<Converted, FileError> {
+/// The longest interval that keeps an outage: what `statistics` counts as one lasts as long.
+const FINE: Duration = Duration::from_millis(100);
+
+/// The text without the byte order mark that some editors put before it (rfc3629 6).
+fn without_mark(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
+}
+
+/// Makes a trace of a file, or of standard input for `-`; its format is what it seems to be, unless one is
+/// given.
+pub fn convert_file(
+    path: &Path,
+    format: Option<Format>,
+    options: ConvertOptions,
+) -> Result<Converted, FileError> {
     let path = path.to_path_buf();
     let mut format = format;
     let most = |head: &[u8]| format.get_or_insert_with(|| Format::detect(head)).most();
@@ -202,7 +295,7 @@ pub fn convert_file(path: &Path, format: Option<Format>) -> Result<Converted, Fi
         Err(error) => Err(FileError::Read { path, error }),
         Ok(bytes) => {
             let format = format.unwrap_or_else(|| Format::detect(&bytes));
-            convert(&bytes, format, OPPORTUNITY).map_err(|error| FileError::Convert { path, error })
+            convert(&bytes, format, options).map_err(|error| FileError::Convert { path, error })
         }
     }
 }
@@ -249,6 +342,13 @@ fn at_rates(stretches: &[(u64, Rate)], opportunity: Bytes) -> Result<Trace, Conv
         None => (last < length).then_some(length),
     });
     Ok(Trace::from_millis(stamps)?)
+}
+
+/// The median length of stretches.
+fn resolution(stretches: &[(u64, Rate)]) -> Duration {
+    let mut lengths: Vec<u64> = stretches.iter().map(|(ms, _)| *ms).collect();
+    lengths.sort_unstable();
+    Duration::from_millis(lengths.get(lengths.len() / 2).copied().unwrap_or(0))
 }
 
 fn check_size(seconds: f64, opportunities: f64) -> Result<(), ConvertError> {

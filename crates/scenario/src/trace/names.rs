@@ -1,8 +1,8 @@
 //! From what a scenario calls a trace to the trace itself.
 //!
 //! A name is looked for among the embedded traces, then in the folder of the user's own traces, and is
-//! otherwise taken for the path of a file in Mahimahi's format. Files of that folder go by their file name,
-//! with or without its last extension.
+//! otherwise taken for the path of a file in Mahimahi's format, `-` for standard input. Files of that folder
+//! go by their file name, with or without its last extension.
 
 use std::fmt;
 use std::fs;
@@ -195,7 +195,7 @@ impl Names {
             _ => {}
         }
         let path = Path::new(name);
-        if path.exists() {
+        if name == input::STANDARD_INPUT || path.exists() {
             return Ok(Source::File(path.to_path_buf()));
         }
         Err(NameError::Unknown { name: name.to_string(), known: self.list() })

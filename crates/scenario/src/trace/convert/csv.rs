@@ -1,16 +1,23 @@
 //! Tables of rates.
 //!
 //! ```text
-//! start_s,mbps  optional
+//! start_s,mbps  the header names the columns and their units
 //! 0,12.5        from 0 to 0.1 s at 12.5 Mbit/s
 //! 0.1,9
 //! 0.2,          the end; without this line the last interval lasts as long as the one before it, or a second
 //! ```
 //!
-//! Read line by line, not by the crate `csv`: a row is two numbers without quotes, and an error names the
-//! line of the file, where the crate's position of a row is that of the comments before it.
+//! | column | name | unit |
+//! |---|---|---|
+//! | 1 | `start_s`, `time`, `timestamp` and the like | `_s`, `_ms`, `_us`, `_ns`; else seconds, or dates |
+//! | 2 | any | at its end: `mbps`, `rate_kbps`, `bandwidth (Mbit/s)`, `bytes/s` |
+//! | 3 | any; a table need not have it | that of column 1: the end of the interval |
 //!
-//! Times increase, are rounded to milliseconds and may start anywhere: the first becomes 0.
+//! A table without a header is taken to be of seconds and Mbit/s, and a note says so. Times increase, are
+//! rounded to milliseconds and may start anywhere, as Unix times do: the first becomes 0.
+//!
+//! Read line by line, not by the crate `csv`: a row is two or three values, and an error names the line of
+//! the file, where the crate's position of a row is that of the comments before it.
 
 use std::fmt::Write;
 
@@ -18,71 +25,132 @@ use brakelight_core::path::trace::Trace;
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Bytes, Rate};
 
-use super::{ConvertError, Converted, at_rates, shorten};
+use super::{ConvertError, ConvertOptions, Converted, Format, at_rates, resolution, shorten};
 
-const TIME: &str =
-    "expected seconds, from -1e9 to 1e9, more than on the line before by at least a millisecond";
-const RATE: &str = "expected Mbit/s, from 0 to 1000000";
-const ROW: &str = "expected two columns, `start_s,mbps`";
+mod units;
 
-pub(super) fn from_csv(bytes: &[u8], opportunity: Bytes) -> Result<Converted, ConvertError> {
+const TIME: &str = "expected seconds, from -1e10 to 1e10, or a date such as `2024-05-01T12:00:00.5Z`, more than on the \
+                    line before by at least a millisecond; a header `time_ms` says milliseconds";
+const RATE: &str =
+    "expected a rate from 0 to 1e12 bit/s, in the unit that the header names (without a header: Mbit/s)";
+const ROW: &str = "expected two columns, `start_s,mbps`, or three, `start_s,mbps,end_s`";
+const END: &str = "expected an end after the start of the interval by at least a millisecond";
+const NEXT: &str = "expected the end of the interval before: the rate between the two is not known";
+const LAST: &str = "expected nothing after the line that ends the last interval";
+
+/// What the numbers of a table mean.
+#[derive(Clone, Copy)]
+struct Units {
+    /// Seconds in one of the unit of times.
+    time: f64,
+    /// bit/s in one of the unit of rates.
+    rate: f64,
+}
+
+/// A row: times in milliseconds.
+struct Row {
+    start: i64,
+    /// `None` in the row that ends the interval before it.
+    rate: Option<Rate>,
+    end: Option<i64>,
+}
+
+/// What is wrong in a line: the column, its text, what would be valid.
+type Fault<'a> = (&'static str, &'a str, &'static str);
+
+pub(super) fn from_csv(bytes: &[u8], options: ConvertOptions) -> Result<Converted, ConvertError> {
     let text = String::from_utf8_lossy(bytes);
-    let text = text.trim_start_matches('\u{feff}');
-    // Start in milliseconds, and the rate from there on; none at the end.
-    let mut rows: Vec<(i64, Option<Rate>)> = Vec::new();
+    let mut notes = Vec::new();
+    let mut units = None;
+    let mut rows: Vec<Row> = Vec::new();
     for (line, row) in (1..).zip(text.lines()) {
-        let refuse =
-            |field, value: &str, expected| ConvertError::Csv { line, field, value: shorten(value), expected };
+        let refuse = |(field, value, expected): Fault<'_>| ConvertError::Csv {
+            line,
+            field,
+            value: shorten(value),
+            expected,
+        };
         let row = row.trim();
         if row.is_empty() || row.starts_with('#') {
             continue;
         }
-        let Some((start, mbps)) = row.split_once(',').map(|(a, b)| (a.trim(), b.trim())) else {
-            return Err(refuse("the row", row, ROW));
+        let mut values = row.split(',').map(|value| value.trim().trim_matches('"').trim());
+        let (first, second, third) = (values.next().unwrap_or_default(), values.next(), values.next());
+        let (Some(second), None) = (second, values.next()) else {
+            return Err(refuse(("the row", row, ROW)));
         };
-        let header = rows.is_empty() && start.starts_with(|c: char| c.is_ascii_alphabetic());
-        if header && mbps.starts_with(|c: char| c.is_ascii_alphabetic()) {
+        let is_name = |text: &str| text.starts_with(|c: char| c.is_ascii_alphabetic());
+        if units.is_none() && is_name(first) && is_name(second) {
+            units = Some(header(first, second).map_err(refuse)?);
             continue;
         }
-        if rows.last().is_some_and(|(_, rate)| rate.is_none()) {
-            return Err(refuse(
-                "the row",
-                row,
-                "expected nothing after the line that ends the last interval",
-            ));
-        }
-        let seconds: f64 = start.parse().map_err(|_| refuse("start_s", start, TIME))?;
-        if !(-1e9..=1e9).contains(&seconds) {
-            return Err(refuse("start_s", start, TIME));
-        }
-        let start_ms = libm::round(seconds * 1e3) as i64;
-        if rows.last().is_some_and(|(previous, _)| start_ms <= *previous) {
-            return Err(refuse("start_s", start, TIME));
-        }
-        let rate = if mbps.is_empty() && !rows.is_empty() {
-            None
-        } else {
-            let value: f64 = mbps.parse().map_err(|_| refuse("mbps", mbps, RATE))?;
-            if !(0.0..=1e6).contains(&value) {
-                return Err(refuse("mbps", mbps, RATE));
-            }
-            Some(Rate::from_bps_f64(value * 1e6))
-        };
-        rows.push((start_ms, rate));
+        let units = *units.get_or_insert_with(|| {
+            notes.push("the table has no header: it was taken to be of seconds and Mbit/s".to_string());
+            Units { time: 1.0, rate: 1e6 }
+        });
+        let read = read(units, (first, second, third), row, rows.last()).map_err(refuse)?;
+        rows.push(read);
     }
     let stretches = stretches(&rows).ok_or(ConvertError::Empty("row of `start_s,mbps`"))?;
-    Ok(Converted { trace: at_rates(&stretches, opportunity)?, notes: Vec::new() })
+    let trace = at_rates(&stretches, options.opportunity)?;
+    Ok(Converted {
+        trace,
+        format: Format::Csv,
+        resolution: resolution(&stretches),
+        notes,
+        warnings: Vec::new(),
+    })
+}
+
+/// The units that the header's first two names tell.
+fn header<'a>(time: &'a str, rate: &'a str) -> Result<Units, Fault<'a>> {
+    Ok(Units {
+        time: units::time(time).ok_or(("the header of the times", time, units::TIMES))?,
+        rate: units::rate(rate).ok_or(("the header of the rates", rate, units::RATES))?,
+    })
+}
+
+fn read<'a>(
+    units: Units,
+    (start, rate, end): (&'a str, &'a str, Option<&'a str>),
+    row: &'a str,
+    previous: Option<&Row>,
+) -> Result<Row, Fault<'a>> {
+    if previous.is_some_and(|previous| previous.rate.is_none()) {
+        return Err(("the row", row, LAST));
+    }
+    let start_ms = units::milliseconds(start, units.time).ok_or(("the time", start, TIME))?;
+    let fault = previous.and_then(|previous| match previous.end {
+        Some(end) => (start_ms != end).then_some(NEXT),
+        None => (start_ms <= previous.start).then_some(TIME),
+    });
+    if let Some(expected) = fault {
+        return Err(("the time", start, expected));
+    }
+    if rate.is_empty() && previous.is_some() && end.is_none_or(str::is_empty) {
+        return Ok(Row { start: start_ms, rate: None, end: None });
+    }
+    let value: f64 = rate.parse().map_err(|_| ("the rate", rate, RATE))?;
+    if !(0.0..=1e12).contains(&(value * units.rate)) {
+        return Err(("the rate", rate, RATE));
+    }
+    let end = end.filter(|end| !end.is_empty()).map(|text| {
+        let end = units::milliseconds(text, units.time);
+        end.filter(|end| *end > start_ms).ok_or(("the end", text, END))
+    });
+    Ok(Row { start: start_ms, rate: Some(Rate::from_bps_f64(value * units.rate)), end: end.transpose()? })
 }
 
 /// Length in milliseconds and rate of each interval.
-fn stretches(rows: &[(i64, Option<Rate>)]) -> Option<Vec<(u64, Rate)>> {
+fn stretches(rows: &[Row]) -> Option<Vec<(u64, Rate)>> {
     let mut stretches: Vec<(u64, Rate)> = Vec::with_capacity(rows.len());
     for pair in rows.windows(2) {
-        stretches.push((pair[0].0.abs_diff(pair[1].0), pair[0].1?));
+        stretches.push((pair[0].start.abs_diff(pair[1].start), pair[0].rate?));
     }
-    if let (_, Some(rate)) = rows.last()? {
-        let length = stretches.last().map_or(1_000, |(length, _)| *length);
-        stretches.push((length, *rate));
+    let last = rows.last()?;
+    if let Some(rate) = last.rate {
+        let before = stretches.last().map_or(1_000, |(length, _)| *length);
+        stretches.push((last.end.map_or(before, |end| end.abs_diff(last.start)), rate));
     }
     Some(stretches)
 }
@@ -93,7 +161,7 @@ fn stretches(rows: &[(i64, Option<Rate>)]) -> Option<Vec<(u64, Rate)>> {
 pub fn to_csv(trace: &Trace, interval: Duration, opportunity: Bytes) -> String {
     let period_ms = trace.period().as_nanos() / 1_000_000;
     let width_ms = (interval.as_nanos() / 1_000_000).clamp(1, period_ms);
-    let mut text = String::from("start_s,mbps\n");
+    let mut text = String::from("start_s,mbps,end_s\n");
     let mut stamps = trace.millis().peekable();
     let mut start = 0;
     while start < period_ms {
@@ -103,9 +171,9 @@ pub fn to_csv(trace: &Trace, interval: Duration, opportunity: Bytes) -> String {
             count += 1;
         }
         let mbps = (count * opportunity.bits()) as f64 / ((end - start) * 1_000) as f64;
-        writeln!(text, "{},{mbps}", start as f64 / 1e3).expect("a string takes any text");
+        writeln!(text, "{},{mbps},{}", start as f64 / 1e3, end as f64 / 1e3)
+            .expect("a string takes any text");
         start = end;
     }
-    writeln!(text, "{},", period_ms as f64 / 1e3).expect("a string takes any text");
     text
 }

@@ -1,39 +1,135 @@
 //! What `iperf3 --json` prints: `intervals[i].sum` with `start`, `end` and `bytes`.
+//!
+//! Of the two ends the receiver knows what the link carried; the sender's intervals count what its own
+//! buffers took. A client's file has the receiver's intervals where the client received, or where it was run
+//! with `--get-server-output`. A test in both directions (`--bidir`) has those from the server in
+//! `sum_bidir_reverse`.
 
-use brakelight_core::units::{Bytes, Rate};
+use brakelight_core::units::Rate;
 use serde_json::Value;
 
-use super::{ConvertError, Converted, at_rates, shorten};
+use super::{ConvertError, ConvertOptions, Converted, Format, Selection, at_rates, resolution, shorten};
 
-pub(super) fn from_iperf3(bytes: &[u8], opportunity: Bytes) -> Result<Converted, ConvertError> {
-    let document: Value = serde_json::from_slice(bytes).map_err(|error| ConvertError::Iperf3 {
-        field: "document".to_string(),
-        problem: format!("not JSON: {error}"),
-    })?;
-    let refuse = |field: String, problem: &str| ConvertError::Iperf3 { field, problem: problem.to_string() };
+pub(super) fn from_iperf3(bytes: &[u8], options: ConvertOptions) -> Result<Converted, ConvertError> {
+    let document: Value = serde_json::from_slice(bytes)
+        .map_err(|error| refusal("document".to_string(), &format!("not JSON: {error}")))?;
     if let Some(failure) = document.get("error").and_then(Value::as_str) {
-        return Err(refuse("error".to_string(), &format!("iperf3 failed: {}", shorten(failure))));
+        return Err(refusal("error".to_string(), &format!("iperf3 failed: {}", shorten(failure))));
     }
-    let Some(intervals) = document.get("intervals").and_then(Value::as_array) else {
-        return Err(refuse(
-            "intervals".to_string(),
-            "missing: expected the list that `iperf3 --json` prints",
-        ));
+    let own = intervals(&document).ok_or_else(|| {
+        refusal("intervals".to_string(), "missing: expected the list that `iperf3 --json` prints")
+    })?;
+    let both = own.iter().any(|interval| interval.get("sum_bidir_reverse").is_some());
+    let sum = sum(&document, own, both, options.selection)?;
+    let mut notes = Vec::new();
+    let mut warnings = Vec::new();
+    let mut chosen = ("", own);
+    if is_sender(&document, own, sum) {
+        let server = document.get("server_output_json");
+        match server.and_then(|server| Some((server, intervals(server)?))) {
+            Some((server, theirs)) if !theirs.is_empty() && !is_sender(server, theirs, sum) => {
+                chosen = ("server_output_json.", theirs);
+                notes.push("these are the receiver's intervals, which the server sent".to_string());
+            }
+            _ => warnings.push(sender_only(&document, sum)),
+        }
+    }
+    let (stretches, omitted) = stretches(chosen.0, chosen.1, sum)?;
+    notes.push(
+        "iperf3 counts payload: the headers, about 3.5 % for TCP in 1500-byte packets, are not in these rates".to_string(),
+    );
+    if omitted > 0 {
+        notes.push(format!("{omitted} intervals of iperf3's warm-up (--omit) were left out"));
+    }
+    let trace = at_rates(&stretches, options.opportunity)?;
+    Ok(Converted { trace, format: Format::Iperf3, resolution: resolution(&stretches), notes, warnings })
+}
+
+fn refusal(field: String, problem: &str) -> ConvertError {
+    ConvertError::Iperf3 { field, problem: problem.to_string() }
+}
+
+fn intervals(document: &Value) -> Option<&[Value]> {
+    document.get("intervals")?.as_array().map(Vec::as_slice)
+}
+
+/// The key of the direction that is asked for.
+fn sum(
+    document: &Value,
+    own: &[Value],
+    both: bool,
+    selection: Selection,
+) -> Result<&'static str, ConvertError> {
+    let invalid = |valid| Err(ConvertError::Direction { selection, valid });
+    match (selection, both) {
+        (Selection::Up, true) => Ok("sum"),
+        (Selection::Down, true) => Ok("sum_bidir_reverse"),
+        (_, true) => {
+            invalid("the test went both ways (--bidir): give `up`, from the client to the server, or `down`")
+        }
+        (Selection::OneDirection | Selection::All, false) => Ok("sum"),
+        (Selection::Up | Selection::Down, false) => {
+            let at_server = document.pointer("/start/accepted_connection").is_some();
+            let went_up = is_sender(document, own, "sum") != at_server;
+            match (selection == Selection::Up) == went_up {
+                true => Ok("sum"),
+                false if went_up => invalid("the test went `up` only, from the client to the server"),
+                false => invalid("the test went `down` only, from the server to the client"),
+            }
+        }
+        (_, false) => {
+            invalid("iperf3's JSON has no packets: give `up`, from the client to the server, or `down`")
+        }
+    }
+}
+
+/// Returns `true` if the intervals count what was sent: they say so, or, before iperf3 3.7, whoever ran the
+/// client's side of a test that is not reversed.
+fn is_sender(document: &Value, intervals: &[Value], sum: &str) -> bool {
+    let said = intervals.iter().find_map(|interval| interval.get(sum)?.get("sender")?.as_bool());
+    said.unwrap_or_else(|| {
+        let reverse = document.pointer("/start/test_start/reverse").and_then(Value::as_u64) == Some(1);
+        let client = document.pointer("/start/connecting_to").is_some();
+        client && (reverse == (sum == "sum_bidir_reverse"))
+    })
+}
+
+/// What to know about a trace of the sender's intervals.
+fn sender_only(document: &Value, sum: &str) -> String {
+    let mean = |end: &str| {
+        let total = document.pointer(&format!("/end/{}", sum.replacen("sum", end, 1)))?;
+        let (bytes, seconds) = (total.get("bytes")?.as_f64()?, total.get("seconds")?.as_f64()?);
+        (bytes > 0.0 && seconds > 0.0).then(|| libm::round(bytes * 8e-4 / seconds) / 100.0)
     };
+    let means = match (mean("sum_sent"), mean("sum_received")) {
+        (Some(sent), Some(received)) => {
+            format!(" (all in all {sent} Mbit/s, where {received} Mbit/s arrived)")
+        }
+        _ => String::new(),
+    };
+    format!(
+        "these are the sender's intervals: they count what its own buffers took{means}; \
+         `iperf3 --get-server-output`, or the server's own JSON, has the receiver's"
+    )
+}
+
+/// Length in milliseconds and rate of each interval, and how many were left out.
+fn stretches(place: &str, intervals: &[Value], sum: &str) -> Result<(Vec<(u64, Rate)>, usize), ConvertError> {
     let mut stretches = Vec::with_capacity(intervals.len());
     let mut omitted = 0;
     // Where the last interval ended, in milliseconds of iperf3's clock.
     let mut at_ms = None;
     for (index, interval) in intervals.iter().enumerate() {
-        let path = |field: &str| format!("intervals[{index}].sum.{field}");
+        let values = interval.get(sum);
+        let path = |field: &str| format!("{place}intervals[{index}].{sum}.{field}");
         let number = |field: &str| -> Result<f64, ConvertError> {
-            match interval.get("sum").and_then(|sum| sum.get(field)).and_then(Value::as_f64) {
+            match values.and_then(|values| values.get(field)).and_then(Value::as_f64) {
                 Some(value) if (0.0..=1e15).contains(&value) => Ok(value),
-                Some(value) => Err(refuse(path(field), &format!("{value} is not between 0 and 1e15"))),
-                None => Err(refuse(path(field), "missing: expected a number")),
+                Some(value) => Err(refusal(path(field), &format!("{value} is not between 0 and 1e15"))),
+                None => Err(refusal(path(field), "missing: expected a number")),
             }
         };
-        if interval.pointer("/sum/omitted").and_then(Value::as_bool) == Some(true) {
+        if values.and_then(|values| values.get("omitted")).and_then(Value::as_bool) == Some(true) {
             omitted += 1;
             continue;
         }
@@ -41,7 +137,7 @@ pub(super) fn from_iperf3(bytes: &[u8], opportunity: Bytes) -> Result<Converted,
         let to_ms = |seconds: f64| libm::round(seconds * 1e3) as u64;
         let from_ms = at_ms.unwrap_or(to_ms(start));
         if to_ms(end) <= from_ms || end > 1e9 {
-            return Err(refuse(path("end"), &format!("{end} is not between the interval's start and 1e9")));
+            return Err(refusal(path("end"), &format!("{end} is not between the interval's start and 1e9")));
         }
         // Its own length makes the rate; rounded ends only place it.
         let rate = Rate::from_bps_f64(carried * 8.0 / ((to_ms(end) - from_ms) as f64 * 1e-3));
@@ -51,11 +147,5 @@ pub(super) fn from_iperf3(bytes: &[u8], opportunity: Bytes) -> Result<Converted,
     if stretches.is_empty() {
         return Err(ConvertError::Empty("interval"));
     }
-    let mut notes = vec![
-        "iperf3 counts payload: the headers, about 3.5 % for TCP in 1500-byte packets, are not in these rates".to_string(),
-    ];
-    if omitted > 0 {
-        notes.push(format!("{omitted} intervals of iperf3's warm-up (--omit) were left out"));
-    }
-    Ok(Converted { trace: at_rates(&stretches, opportunity)?, notes })
+    Ok((stretches, omitted))
 }

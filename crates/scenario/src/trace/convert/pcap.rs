@@ -1,7 +1,14 @@
 //! Packet captures, classic and pcapng. Each packet counts its length on the wire without the link's header;
 //! times are rounded down to milliseconds since the first packet.
+//!
+//! A capture is of one direction if no address of it both sends and receives. A trace of one that is not, of
+//! the whole of it, would be of no link: whoever converts it chooses a direction or a flow.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, SocketAddr};
 
 use brakelight_core::path::trace::Trace;
+use brakelight_core::time::Duration;
 use brakelight_core::units::Bytes;
 use pcap_parser::traits::PcapReaderIterator;
 use pcap_parser::{
@@ -9,13 +16,19 @@ use pcap_parser::{
     PcapError, PcapNGReader,
 };
 
-use super::{ConvertError, Converted, check_size};
+use self::packet::{Frame, Packet};
+use super::{ConvertError, ConvertOptions, Converted, Format, Selection, check_size};
+
+mod packet;
 
 /// Large enough for nearly any packet; grows for larger blocks.
 const BUFFER: usize = 1 << 18;
 
 /// What a reader may grow to.
 const LARGEST_BUFFER: usize = 1 << 26;
+
+/// How many directions a message names.
+const MOST_SAID: usize = 4;
 
 const NANOS: u128 = 1_000_000_000;
 
@@ -33,12 +46,17 @@ pub(super) fn is_capture(bytes: &[u8]) -> bool {
     MAGIC.iter().any(|magic| bytes.starts_with(magic))
 }
 
-pub(super) fn from_capture(bytes: &[u8], opportunity: Bytes) -> Result<Converted, ConvertError> {
+pub(super) fn from_capture(bytes: &[u8], options: ConvertOptions) -> Result<Converted, ConvertError> {
     const NEITHER: ConvertError = ConvertError::Unrecognized("a pcap nor a pcapng file");
     if !is_capture(bytes) {
         return Err(NEITHER);
     }
-    let mut arrivals = Arrivals::default();
+    let selection = options.selection;
+    if matches!(selection, Selection::Up | Selection::Down) {
+        let valid = "a capture does not say which end is the user's: give `from:ADDRESS` or `to:ADDRESS`";
+        return Err(ConvertError::Direction { selection, valid });
+    }
+    let mut arrivals = Arrivals { selection, ..Arrivals::default() };
     let buffer = BUFFER.min(bytes.len() + 64);
     let whole = if bytes.starts_with(&MAGIC[0]) {
         let mut reader = PcapNGReader::new(buffer, bytes).map_err(|_| NEITHER)?;
@@ -54,16 +72,26 @@ pub(super) fn from_capture(bytes: &[u8], opportunity: Bytes) -> Result<Converted
             arrivals.packets + 1
         ));
     }
-    if arrivals.without_time > 0 {
-        notes.push(format!(
-            "{} packets carry no time (simple packet blocks) and were left out",
-            arrivals.without_time
-        ));
+    for (count, what) in [
+        (arrivals.without_time, "carry no time (simple packet blocks)"),
+        (arrivals.other, "are not IP"),
+        (if selection == Selection::All { 0 } else { arrivals.cut }, "were cut before their addresses"),
+    ] {
+        if count > 0 {
+            notes.push(format!("{count} packets {what} and were left out"));
+        }
     }
-    Ok(Converted { trace: arrivals.trace(opportunity)?, notes })
+    let trace = arrivals.trace(options.opportunity)?;
+    Ok(Converted {
+        trace,
+        format: Format::Pcap,
+        resolution: Duration::from_millis(1),
+        notes,
+        warnings: Vec::new(),
+    })
 }
 
-/// Reads every block; false when the last one is cut short.
+/// Reads every block. Returns `false` if the last one is cut short.
 fn read(reader: &mut impl PcapReaderIterator, arrivals: &mut Arrivals) -> Result<bool, ConvertError> {
     loop {
         let packet = arrivals.packets + 1;
@@ -100,8 +128,8 @@ fn read(reader: &mut impl PcapReaderIterator, arrivals: &mut Arrivals) -> Result
 /// How an interface of a capture counts.
 #[derive(Clone, Copy)]
 struct Interface {
-    /// Bytes of the link's header.
-    header: u32,
+    /// What its frames are.
+    link: Linktype,
     /// Ticks per second.
     resolution: u64,
     /// Seconds to add.
@@ -111,10 +139,17 @@ struct Interface {
 /// Packets as they arrived.
 #[derive(Default)]
 struct Arrivals {
+    selection: Selection,
     interfaces: Vec<Interface>,
     packets: u64,
     without_time: u64,
-    /// Time in nanoseconds, IP bytes.
+    /// Frames that hold no IP packet.
+    other: u64,
+    /// Packets whose addresses were not captured.
+    cut: u64,
+    /// IP bytes from the first address to the second.
+    directions: BTreeMap<(IpAddr, IpAddr), u64>,
+    /// Time in nanoseconds, IP bytes; of the packets that were selected.
     arrived: Vec<(i128, u32)>,
 }
 
@@ -123,14 +158,13 @@ impl Arrivals {
         match block {
             PcapBlockOwned::LegacyHeader(header) => {
                 let resolution = if header.is_nanosecond_precision() { 1_000_000_000 } else { 1_000_000 };
-                let header = link_header(header.network);
-                self.interfaces = vec![Interface { header, resolution, offset_s: 0 }];
+                self.interfaces = vec![Interface { link: header.network, resolution, offset_s: 0 }];
                 Ok(())
             }
             PcapBlockOwned::Legacy(packet) => {
                 let resolution = self.interfaces.first().map_or(1, |interface| interface.resolution);
                 let ticks = u128::from(packet.ts_sec) * u128::from(resolution) + u128::from(packet.ts_usec);
-                self.arrive(0, ticks, packet.origlen)
+                self.arrive(0, ticks, packet.data, packet.origlen)
             }
             PcapBlockOwned::NG(Block::SectionHeader(_)) => {
                 self.interfaces.clear();
@@ -142,13 +176,13 @@ impl Arrivals {
                     packet,
                     problem: "its interface counts time in less than 2^-63 or 10^-19 s",
                 })?;
-                let (header, offset_s) = (link_header(description.linktype), offset(description));
-                self.interfaces.push(Interface { header, resolution, offset_s });
+                let (link, offset_s) = (description.linktype, offset(description));
+                self.interfaces.push(Interface { link, resolution, offset_s });
                 Ok(())
             }
             PcapBlockOwned::NG(Block::EnhancedPacket(packet)) => {
                 let ticks = u128::from(packet.ts_high) << 32 | u128::from(packet.ts_low);
-                self.arrive(packet.if_id as usize, ticks, packet.origlen)
+                self.arrive(packet.if_id as usize, ticks, packet.data, packet.origlen)
             }
             PcapBlockOwned::NG(Block::SimplePacket(_)) => {
                 self.packets += 1;
@@ -159,20 +193,82 @@ impl Arrivals {
         }
     }
 
-    fn arrive(&mut self, interface: usize, ticks: u128, length: u32) -> Result<(), ConvertError> {
+    /// Takes a frame of `wire` bytes, of which `data` were captured.
+    fn arrive(&mut self, interface: usize, ticks: u128, data: &[u8], wire: u32) -> Result<(), ConvertError> {
         self.packets += 1;
-        let Some(&Interface { header, resolution, offset_s }) = self.interfaces.get(interface) else {
-            return Err(ConvertError::Pcap {
-                packet: self.packets,
-                problem: "names an interface that is not described",
-            });
+        let refuse = |problem| Err(ConvertError::Pcap { packet: self.packets, problem });
+        let Some(&Interface { link, resolution, offset_s }) = self.interfaces.get(interface) else {
+            return refuse("names an interface that is not described");
         };
-        let nanos = (ticks * NANOS / u128::from(resolution)) as i128 + i128::from(offset_s) * NANOS as i128;
-        self.arrived.push((nanos, length.saturating_sub(header)));
+        if !packet::is_known(link) {
+            return refuse("its link is none of Ethernet, Linux cooked capture, raw IP and loopback");
+        }
+        let length = match packet::parse(link, data, wire) {
+            Frame::Ip(packet) => {
+                let direction = self.directions.entry((packet.source, packet.destination)).or_default();
+                *direction += u64::from(packet.length);
+                self.selects(&packet).then_some(packet.length)
+            }
+            Frame::Cut(length) => {
+                self.cut += 1;
+                (self.selection == Selection::All).then_some(length)
+            }
+            Frame::Other => {
+                self.other += 1;
+                None
+            }
+        };
+        if let Some(length) = length {
+            let nanos =
+                (ticks * NANOS / u128::from(resolution)) as i128 + i128::from(offset_s) * NANOS as i128;
+            self.arrived.push((nanos, length));
+        }
         Ok(())
     }
 
+    fn selects(&self, packet: &Packet) -> bool {
+        match self.selection {
+            Selection::From(address) => packet.source == address,
+            Selection::To(address) => packet.destination == address,
+            Selection::Flow(from, to) => packet.ports.is_some_and(|(source, destination)| {
+                SocketAddr::new(packet.source, source) == from
+                    && SocketAddr::new(packet.destination, destination) == to
+            }),
+            _ => true,
+        }
+    }
+
+    /// Refuses what may be several directions, or none of it.
+    fn check(&self) -> Result<(), ConvertError> {
+        let directions = || {
+            let mut largest: Vec<_> = self.directions.iter().collect();
+            largest.sort_by_key(|(_, bytes)| std::cmp::Reverse(**bytes));
+            let said = largest.iter().take(MOST_SAID);
+            let said: Vec<String> =
+                said.map(|((from, to), bytes)| format!("{bytes} bytes from {from} to {to}")).collect();
+            let rest = largest.len().saturating_sub(MOST_SAID);
+            said.join(", ") + &if rest > 0 { format!(" and {rest} others") } else { String::new() }
+        };
+        match self.selection {
+            Selection::OneDirection if self.cut > 0 => Err(ConvertError::NoAddresses(self.cut)),
+            Selection::OneDirection => {
+                let sources: BTreeSet<&IpAddr> = self.directions.keys().map(|(from, _)| from).collect();
+                match self.directions.keys().find(|(_, to)| sources.contains(to)) {
+                    Some((from, _)) => {
+                        Err(ConvertError::BothDirections { example: *from, directions: directions() })
+                    }
+                    None => Ok(()),
+                }
+            }
+            selection if self.arrived.is_empty() && !self.directions.is_empty() => {
+                Err(ConvertError::NothingSelected { selection, directions: directions() })
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn trace(mut self, opportunity: Bytes) -> Result<Trace, ConvertError> {
+        self.check()?;
         // Several queues of one adapter may deliver slightly out of order.
         self.arrived.sort_by_key(|(nanos, _)| *nanos);
         let (Some(&(first, _)), Some(&(last, _))) = (self.arrived.first(), self.arrived.last()) else {
@@ -191,17 +287,6 @@ impl Arrivals {
             std::iter::repeat_n(((nanos - first) / 1_000_000) as u64, due as usize)
         });
         Ok(Trace::from_millis(stamps)?)
-    }
-}
-
-/// Bytes of the link's header: the rest of a frame is the IP packet.
-fn link_header(link: Linktype) -> u32 {
-    match link {
-        Linktype::ETHERNET => 14,
-        Linktype::LINUX_SLL => 16,
-        Linktype::LINUX_SLL2 => 20,
-        Linktype::NULL | Linktype::LOOP => 4,
-        _ => 0,
     }
 }
 

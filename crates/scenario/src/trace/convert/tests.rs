@@ -11,17 +11,25 @@ fn stamps(trace: &Trace) -> Vec<u64> {
 }
 
 fn csv(text: &str) -> Result<Vec<u64>, String> {
-    convert(text.as_bytes(), Format::Csv, OPPORTUNITY)
+    convert(text.as_bytes(), Format::Csv, ConvertOptions::default())
         .map(|converted| stamps(&converted.trace))
         .map_err(|error| error.to_string())
 }
 
 fn iperf3(text: &str) -> Result<Converted, String> {
-    convert(text.as_bytes(), Format::Iperf3, OPPORTUNITY).map_err(|error| error.to_string())
+    convert(text.as_bytes(), Format::Iperf3, ConvertOptions::default()).map_err(|error| error.to_string())
 }
 
 fn capture(bytes: &[u8]) -> Result<Converted, ConvertError> {
-    convert(bytes, Format::Pcap, OPPORTUNITY)
+    convert(bytes, Format::Pcap, ConvertOptions::default())
+}
+
+/// The beginning of an IP packet of `length` bytes from 10.0.0.1:443 to 10.0.0.2:50000, by UDP.
+fn packet(length: u32) -> Vec<u8> {
+    let mut bytes = vec![0x45, 0];
+    bytes.extend((length as u16).to_be_bytes());
+    bytes.extend([0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, 0x01, 0xbb, 0xc3, 0x50, 0, 0, 0, 0]);
+    bytes
 }
 
 /// A classic capture, little endian, of Ethernet: microseconds and frame length of each packet.
@@ -29,10 +37,11 @@ fn classic(packets: &[(u64, u32)]) -> Vec<u8> {
     let mut bytes =
         vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 1, 0, 0, 0];
     for (micros, length) in packets {
-        for word in [(micros / 1_000_000) as u32, (micros % 1_000_000) as u32, 4, *length] {
+        for word in [(micros / 1_000_000) as u32, (micros % 1_000_000) as u32, 42, *length] {
             bytes.extend(word.to_le_bytes());
         }
-        bytes.extend([0x45, 0, 0, 0]);
+        bytes.extend([0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 2, 8, 0]);
+        bytes.extend(packet(length.saturating_sub(14)));
     }
     bytes
 }
@@ -58,7 +67,8 @@ fn next_generation(big: bool, options: &[(u16, &[u8])], packets: &[(u64, u32)]) 
     let mut bytes = [block(0x0a0d_0d0a, &section, big), block(1, &interface, big)].concat();
     for (ticks, length) in packets {
         let (high, low) = ((ticks >> 32) as u32, *ticks as u32);
-        let body = [word(0), word(high), word(low), word(4), word(*length), [0x45, 0, 0, 0]].concat();
+        let head = [word(0), word(high), word(low), word(28), word(*length)].concat();
+        let body = [head, packet(*length)].concat();
         bytes.extend(block(6, &body, big));
     }
     bytes
@@ -66,12 +76,16 @@ fn next_generation(big: bool, options: &[(u16, &[u8])], packets: &[(u64, u32)]) 
 
 #[test]
 fn formats_are_known_by_their_first_bytes() {
-    let cases: [(&[u8], Format); 8] = [
+    let cases: [(&[u8], Format); 12] = [
         (b"0\n1\n", Format::Mahimahi),
         (b"", Format::Mahimahi),
         (b"start_s,mbps\n0,1\n", Format::Csv),
         (b"0,12\n", Format::Csv),
         (b" {\"start\": 1}", Format::Iperf3),
+        (b"\xef\xbb\xbf\r\n{", Format::Iperf3),
+        (b"\xef\xbb\xbf0\r\n", Format::Mahimahi),
+        (b"# by hand\r\n\r\n0,12\r\n", Format::Csv),
+        (b"\"time\",\"mbps\"\n", Format::Csv),
         (&classic(&[]), Format::Pcap),
         (&next_generation(false, &[], &[]), Format::Pcap),
         (&next_generation(true, &[], &[]), Format::Pcap),
@@ -100,21 +114,32 @@ fn bits_carry_over_from_interval_to_interval() {
 
 #[test]
 fn a_table_that_is_wrong_is_refused_by_line_and_column() {
-    let (time, rate) = (
-        "expected seconds, from -1e9 to 1e9, more than on the line before by at least a millisecond",
-        "expected Mbit/s, from 0 to 1000000",
-    );
+    let time = "expected seconds, from -1e10 to 1e10, or a date such as `2024-05-01T12:00:00.5Z`, more than on the line \
+                before by at least a millisecond; a header `time_ms` says milliseconds";
+    let rate =
+        "expected a rate from 0 to 1e12 bit/s, in the unit that the header names (without a header: Mbit/s)";
+    let row = "expected two columns, `start_s,mbps`, or three, `start_s,mbps,end_s`";
     let cases = [
-        ("start_s,mbps\n0,12\nx,12\n", format!("line 3: start_s is `x`: {time}")),
-        ("0,12\n0,13\n", format!("line 2: start_s is `0`: {time}")),
-        ("0,12\n0.0001,13\n", format!("line 2: start_s is `0.0001`: {time}")),
-        ("0,12\nnan,13\n", format!("line 2: start_s is `nan`: {time}")),
-        ("0,-1\n", format!("line 1: mbps is `-1`: {rate}")),
-        ("0,12\n1,fast\n", format!("line 2: mbps is `fast`: {rate}")),
-        ("0,1,2\n", format!("line 1: mbps is `1,2`: {rate}")),
-        ("0,inf\n", format!("line 1: mbps is `inf`: {rate}")),
-        ("0,\n", format!("line 1: mbps is ``: {rate}")),
-        ("0,12\n7\n", "line 2: the row is `7`: expected two columns, `start_s,mbps`".to_string()),
+        ("start_s,mbps\n0,12\nx,12\n", format!("line 3: the time is `x`: {time}")),
+        ("0,12\n0,13\n", format!("line 2: the time is `0`: {time}")),
+        ("0,12\n0.0001,13\n", format!("line 2: the time is `0.0001`: {time}")),
+        ("0,12\nnan,13\n", format!("line 2: the time is `nan`: {time}")),
+        ("0,-1\n", format!("line 1: the rate is `-1`: {rate}")),
+        ("0,12\n1,fast\n", format!("line 2: the rate is `fast`: {rate}")),
+        ("0,1,2,3\n", format!("line 1: the row is `0,1,2,3`: {row}")),
+        ("0,inf\n", format!("line 1: the rate is `inf`: {rate}")),
+        ("time,mbps\n0,1e7\n", format!("line 2: the rate is `1e7`: {rate}")),
+        ("0,\n", format!("line 1: the rate is ``: {rate}")),
+        ("0,12\n7\n", format!("line 2: the row is `7`: {row}")),
+        (
+            "0,12,0.1\n0.2,12,0.3\n",
+            "line 2: the time is `0.2`: expected the end of the interval before: the rate between the two is not known"
+                .to_string(),
+        ),
+        (
+            "0,12,0\n",
+            "line 1: the end is `0`: expected an end after the start of the interval by at least a millisecond".to_string(),
+        ),
         (
             "0,12\n1,\n2,12\n",
             "line 3: the row is `2,12`: expected nothing after the line that ends the last interval".to_string(),
@@ -136,7 +161,7 @@ fn a_trace_as_a_table() {
     // 3 opportunities in the first 100 ms, one in the second, 2 in the last 50 ms.
     let trace = Trace::from_millis([0, 10, 100, 150, 201, 250]).unwrap();
     let table = to_csv(&trace, Duration::from_millis(100), OPPORTUNITY);
-    assert_eq!(table, "start_s,mbps\n0,0.36\n0.1,0.12\n0.2,0.48\n0.25,\n");
+    assert_eq!(table, "start_s,mbps,end_s\n0,0.36,0.1\n0.1,0.12,0.2\n0.2,0.48,0.25\n");
 }
 
 #[test]
@@ -249,7 +274,7 @@ fn a_capture_that_is_wrong_is_refused_by_packet() {
     let refusal = capture(&coarse).unwrap_err().to_string();
     assert!(refusal.starts_with("packet 1: its interface counts time in less than"), "{refusal}");
     let mut unknown = next_generation(false, &[], &[(0, 1500)]);
-    let interface = unknown.len() - 36 + 8;
+    let interface = unknown.len() - 60 + 8;
     unknown[interface] = 3;
     let refusal = capture(&unknown).unwrap_err();
     assert_eq!(
@@ -262,18 +287,89 @@ fn a_capture_that_is_wrong_is_refused_by_packet() {
 fn files_are_converted_by_what_they_hold() {
     let path = std::env::temp_dir().join(format!("brakelight-convert-{}", std::process::id()));
     fs::write(&path, "0,12\n0.002,\n").unwrap();
-    assert_eq!(stamps(&convert_file(&path, None).unwrap().trace), [1, 2]);
-    let refusal = convert_file(&path, Some(Format::Mahimahi)).unwrap_err().to_string();
+    assert_eq!(stamps(&convert_file(&path, None, ConvertOptions::default()).unwrap().trace), [1, 2]);
+    let refusal =
+        convert_file(&path, Some(Format::Mahimahi), ConvertOptions::default()).unwrap_err().to_string();
     assert!(refusal.contains("line 1: `0,12` is not a whole number"), "{refusal}");
     fs::remove_file(&path).unwrap();
-    assert!(matches!(convert_file(&path, None), Err(FileError::Read { .. })));
+    assert!(matches!(convert_file(&path, None, ConvertOptions::default()), Err(FileError::Read { .. })));
     assert_eq!(
         "xlsx".parse::<Format>(),
         Err("unknown format `xlsx`: valid are `mahimahi`, `csv`, `pcap`, `iperf3`".to_string())
     );
 }
 
+/// A packet of a capture: microseconds, IP bytes, whether it goes back, whether by the second flow.
+type Captured = (u32, u16, bool, bool);
+
+/// A classic capture of raw IP between 10.0.0.1 and 10.0.0.2.
+fn both_ways(packets: &[Captured]) -> Vec<u8> {
+    let mut bytes = classic(&[]);
+    bytes[20] = 101;
+    for &(micros, length, back, second) in packets {
+        for word in [micros / 1_000_000, micros % 1_000_000, 28, u32::from(length)] {
+            bytes.extend(word.to_le_bytes());
+        }
+        let mut packet = packet(u32::from(length));
+        packet[21] ^= u8::from(second);
+        if back {
+            packet[12..20].rotate_left(4);
+            packet[20..24].rotate_left(2);
+        }
+        bytes.extend(packet);
+    }
+    bytes
+}
+
 proptest! {
+    /// Of a capture of two directions and two flows, what is chosen is what a capture of it alone would give.
+    #[test]
+    fn what_is_chosen_of_a_capture_is_what_a_capture_of_it_alone_gives(
+        mut packets in prop::collection::vec((0_u32..3_000_000, 28_u16..9_000, any::<bool>(), any::<bool>()), 1..60),
+        by_flow in any::<bool>(),
+    ) {
+        // The first is of the chosen direction, so that times count from the same packet.
+        packets.sort_unstable();
+        packets[0].2 = false;
+        packets[0].3 = false;
+        let wanted = |packet: &&Captured| !packet.2 && !(by_flow && packet.3);
+        let alone: Vec<Captured> = packets.iter().filter(wanted).copied().collect();
+        let selection = if by_flow { "10.0.0.1:443-10.0.0.2:50000" } else { "from:10.0.0.1" };
+        let selection = if by_flow { Selection::flow(selection) } else { selection.parse() }.unwrap();
+        let of = |packets: &[Captured], selection| {
+            let options = ConvertOptions { selection, ..ConvertOptions::default() };
+            convert(&both_ways(packets), Format::Pcap, options).map(|converted| stamps(&converted.trace))
+        };
+        prop_assert_eq!(of(&packets, selection), of(&alone, selection));
+        prop_assert_eq!(of(&alone, Selection::OneDirection), of(&alone, selection));
+        let back = packets.iter().any(|packet| packet.2);
+        let refused = matches!(of(&packets, Selection::OneDirection), Err(ConvertError::BothDirections { .. }));
+        prop_assert_eq!(refused, back);
+    }
+
+    /// The unit of a table and the form of its times change nothing.
+    #[test]
+    fn a_table_means_the_same_in_every_unit(
+        rates in prop::collection::vec(0_u64..50_000, 1..40),
+        width_ms in 1_u64..2_000,
+        begin_ms in 0_u64..2_000_000_000_000,
+    ) {
+        let table = |header: &str, time: &dyn Fn(u64) -> String, rate: &dyn Fn(u64) -> String| {
+            let mut text = format!("{header}\r\n");
+            for (index, bits_per_ms) in rates.iter().enumerate() {
+                text += &format!("{},{}\r\n", time(index as u64 * width_ms), rate(*bits_per_ms * 8));
+            }
+            text += &format!("{},\r\n", time(rates.len() as u64 * width_ms));
+            csv(&text)
+        };
+        let seconds = |ms: u64| format!("{}.{:03}", ms / 1_000, ms % 1_000);
+        let plain = table("start_s,kbps", &seconds, &|rate| rate.to_string());
+        let unix = table("time_ms,bit/s", &|ms| (begin_ms + ms).to_string(), &|rate| format!("{rate}000"));
+        let bytes = table("timestamp,bytes_per_second", &|ms| seconds(begin_ms + ms), &|rate| (rate * 125).to_string());
+        prop_assert_eq!(&plain, &unix);
+        prop_assert_eq!(&plain, &bytes);
+    }
+
     /// A table holds what a trace carries in each interval, and where it ends.
     #[test]
     fn tables_keep_the_count_of_every_interval(
@@ -286,7 +382,7 @@ proptest! {
         let trace = Trace::from_millis(stamps).unwrap();
         let interval = Duration::from_millis(width);
         let table = to_csv(&trace, interval, OPPORTUNITY);
-        let back = convert(table.as_bytes(), Format::Csv, OPPORTUNITY).unwrap().trace;
+        let back = convert(table.as_bytes(), Format::Csv, ConvertOptions::default()).unwrap().trace;
         prop_assert_eq!(back.period(), trace.period());
         let counts = |trace: &Trace| {
             let mut counts = vec![0_i64; end.div_ceil(width) as usize];
@@ -308,14 +404,19 @@ fn no_table_or_json_brings_the_readers_down() {
     let corpus = [
         "start_s,mbps\n0,12\n0.1,0\n0.2,24.5\n0.3,\n".to_string(),
         "10,1\n20,0.5\n30,7\n".to_string(),
+        "time_ms,kB/s,end\n1700000000000,12,1700000000100\n1700000000100,3,1700000000200\n".to_string(),
+        "\u{feff}time,\"rate (bit/s)\"\r\n2024-02-28T23:59:59.9Z,1200000\r\n2024-02-29 00:00:00+00:00,24\r\n"
+            .to_string(),
         IPERF3.to_string(),
+        IPERF3.replace("\"end\": {}}", &format!("\"end\": {{}}, \"server_output_json\": {IPERF3}}}")),
+        IPERF3.replace("{\"sum\"", "{\"sum_bidir_reverse\": {\"sender\": true}, \"sum\""),
     ];
     let mut random = Random::stream(1, "fuzz conversions");
     let mut accepted = 0;
     for _ in 0..fuzz_inputs() {
         let text = mutate(&corpus, &mut random);
         for format in [Format::detect(text.as_bytes()), Format::Csv] {
-            match convert(text.as_bytes(), format, OPPORTUNITY) {
+            match convert(text.as_bytes(), format, ConvertOptions::default()) {
                 Ok(converted) => {
                     assert!(converted.trace.opportunities() > 0);
                     accepted += 1;
@@ -361,4 +462,42 @@ fn no_capture_brings_the_readers_down() {
         }
     }
     assert!(accepted > 0, "some inputs stay valid");
+}
+
+#[test]
+fn a_test_in_both_directions_is_taken_one_way() {
+    let both =
+        IPERF3.replace("}},\n", "}, \"sum_bidir_reverse\": {\"start\": 0, \"end\": 9, \"bytes\": 1}},\n");
+    let taken = |text: &str, selection| {
+        let options = ConvertOptions { selection, ..ConvertOptions::default() };
+        convert(text.as_bytes(), Format::Iperf3, options).map_err(|error| error.to_string())
+    };
+    let refusal = taken(&both, Selection::OneDirection).unwrap_err();
+    assert!(refusal.contains("went both ways") && refusal.contains("`up`"), "{refusal}");
+    assert_eq!(stamps(&taken(&both, Selection::Up).unwrap().trace), [1, 2, 5, 5, 6, 6]);
+    let refusal = taken(&both, Selection::Down).unwrap_err();
+    assert!(refusal.starts_with("`intervals[1].sum_bidir_reverse.end`"), "{refusal}");
+    // A download, of the client: received.
+    let down = IPERF3
+        .replace("\"start\": {}", "\"start\": {\"connecting_to\": {}, \"test_start\": {\"reverse\": 1}}");
+    assert_eq!(taken(&down, Selection::Down).unwrap().warnings, Vec::<String>::new());
+    let refusal = taken(&down, Selection::Up).unwrap_err();
+    assert!(refusal.contains("went `down` only"), "{refusal}");
+    let upload = down.replace("\"reverse\": 1", "\"reverse\": 0");
+    assert_eq!(taken(&upload, Selection::Up).unwrap().warnings.len(), 1, "sent");
+}
+
+#[test]
+fn directions_are_read_and_refused_in_words() {
+    for text in ["all", "up", "down", "from:10.0.0.1", "to:2001:db8::1"] {
+        assert_eq!(text.parse::<Selection>().unwrap().to_string(), text);
+    }
+    let flow = "[2001:db8::1]:443-10.0.0.1:5000";
+    assert_eq!(Selection::flow(flow).unwrap().to_string(), flow);
+    assert!("from:here".parse::<Selection>().unwrap_err().contains("`here` is not an IP address"));
+    assert!("sideways".parse::<Selection>().unwrap_err().contains("valid are `from:ADDRESS`"));
+    assert!(Selection::flow("10.0.0.1-10.0.0.2").unwrap_err().contains("give ADDRESS:PORT-ADDRESS:PORT"));
+    let options = ConvertOptions { selection: Selection::Up, ..ConvertOptions::default() };
+    let refusal = convert(b"0\n1\n", Format::Mahimahi, options).unwrap_err().to_string();
+    assert!(refusal.contains("it holds one only"), "{refusal}");
 }
