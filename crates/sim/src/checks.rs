@@ -6,11 +6,15 @@ use brakelight_scenario::experiment::Finding;
 
 mod bias;
 mod bmcc;
+#[cfg(test)]
+mod book;
 mod cellular;
 mod coexistence;
 mod deployment;
 mod driven;
 mod fluid;
+#[cfg(test)]
+mod picture;
 mod router;
 mod sender;
 mod wifi;

@@ -1,0 +1,112 @@
+//! Pictures of the book, drawn by tests: `BRAKELIGHT_BLESS=1` draws them again, and without it they must be
+//! what the code draws.
+
+use std::path::Path;
+
+use plotters::coord::ranged1d::{AsRangedCoord, Ranged, ValueFormatter};
+use plotters::prelude::*;
+
+/// Okabe and Ito's colours, which colour-blind readers can tell apart; lines differ in their marks, too.
+const COLOURS: [RGBColor; 4] =
+    [RGBColor(0, 114, 178), RGBColor(213, 94, 0), RGBColor(0, 158, 115), RGBColor(204, 121, 167)];
+
+/// One line of a picture.
+pub(super) struct Line {
+    pub name: &'static str,
+    pub points: Vec<(f64, f64)>,
+}
+
+/// What stands at the axes.
+pub(super) struct Axes<'a, X, Y> {
+    pub title: &'a str,
+    pub x: X,
+    pub x_label: &'a str,
+    pub y: Y,
+    pub y_label: &'a str,
+    pub legend: SeriesLabelPosition,
+}
+
+pub(super) fn draw<X, Y>(axes: Axes<'_, X, Y>, lines: &[Line]) -> String
+where
+    X: AsRangedCoord<Value = f64>,
+    Y: AsRangedCoord<Value = f64>,
+    X::CoordDescType: Ranged<ValueType = f64> + ValueFormatter<f64>,
+    Y::CoordDescType: Ranged<ValueType = f64> + ValueFormatter<f64>,
+{
+    let mut picture = String::new();
+    let area = SVGBackend::with_string(&mut picture, (760, 440)).into_drawing_area();
+    area.fill(&WHITE).expect("a string takes everything");
+    let mut chart = ChartBuilder::on(&area)
+        .caption(axes.title, ("sans-serif", 18))
+        .margin(14)
+        .x_label_area_size(46)
+        .y_label_area_size(72)
+        .build_cartesian_2d(axes.x, axes.y)
+        .expect("axes");
+    chart
+        .configure_mesh()
+        .x_desc(axes.x_label)
+        .y_desc(axes.y_label)
+        .axis_desc_style(("sans-serif", 15))
+        .label_style(("sans-serif", 13))
+        .light_line_style(TRANSPARENT)
+        .x_label_formatter(&|value| short(*value))
+        .y_label_formatter(&|value| short(*value))
+        .draw()
+        .expect("axes");
+    for (place, line) in lines.iter().enumerate() {
+        let colour = COLOURS[place];
+        let (radius, style) = circle(place, colour);
+        chart
+            .draw_series(LineSeries::new(line.points.iter().copied(), colour.stroke_width(2)))
+            .expect("a line")
+            .label(line.name)
+            .legend(move |(x, y)| Circle::new((x + 10, y), radius, style));
+        let marked = line.points.iter().step_by(line.points.len().div_ceil(12).max(1));
+        chart.draw_series(marked.map(|&point| Circle::new(point, radius, style))).expect("marks");
+    }
+    chart
+        .configure_series_labels()
+        .position(axes.legend)
+        .background_style(WHITE.mix(0.85))
+        .border_style(BLACK.mix(0.3))
+        .label_font(("sans-serif", 14))
+        .draw()
+        .expect("a legend");
+    area.present().expect("a string takes everything");
+    drop(chart);
+    drop(area);
+    picture
+}
+
+/// A circle of the line's own: how large, and whether filled.
+fn circle(place: usize, colour: RGBColor) -> (i32, ShapeStyle) {
+    ([4, 4, 2, 6][place], if place.is_multiple_of(2) { colour.filled() } else { colour.stroke_width(2) })
+}
+
+fn short(value: f64) -> String {
+    // Ticks are sums of steps: what is behind the sixth digit is rounding.
+    let rounded = (value * 1e6).round() / 1e6;
+    if value != 0.0 && !(1e-3..1e5).contains(&value.abs()) {
+        format!("{value:.0e}")
+    } else {
+        format!("{rounded}")
+    }
+}
+
+/// Holds the picture in the book to what the code draws.
+pub(super) fn check(name: &str, picture: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/images").join(name);
+    if std::env::var_os("BRAKELIGHT_BLESS").is_some() {
+        std::fs::write(&path, picture).expect("docs/images can be written");
+    }
+    let kept = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        kept == picture,
+        "docs/images/{name} is not what the code draws: BRAKELIGHT_BLESS=1 draws it again"
+    );
+}
+
+pub(super) fn line(name: &'static str, points: impl IntoIterator<Item = (f64, f64)>) -> Line {
+    Line { name, points: points.into_iter().collect() }
+}
