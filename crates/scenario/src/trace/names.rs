@@ -1,9 +1,10 @@
 //! From what a scenario calls a trace to the trace itself.
 //!
-//! A name is looked for among the embedded traces, then in the folder of the user's own traces, and is
-//! otherwise taken for the path of a file in Mahimahi's format, `-` for standard input. Files of that folder
-//! go by their file name, with or without its last extension.
+//! A name is looked for among the embedded traces, then among those that a program made, then in the folder
+//! of the user's own traces, and is otherwise taken for the path of a file in Mahimahi's format, `-` for
+//! standard input. Files of that folder go by their file name, with or without its last extension.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
 use std::io;
@@ -25,6 +26,8 @@ pub enum Source {
     Embedded(&'static Embedded),
     /// To a file.
     File(PathBuf),
+    /// To a trace that a program made.
+    Given(Trace),
 }
 
 /// The traces that have names.
@@ -33,6 +36,8 @@ pub struct Names {
     folder: Option<PathBuf>,
     /// Files of the folder, by name.
     files: Vec<PathBuf>,
+    /// Traces that a program made.
+    given: BTreeMap<String, Trace>,
 }
 
 /// Why no trace could be found by a name.
@@ -159,13 +164,22 @@ impl Names {
             Ok(files)
         };
         let files = list().map_err(|error| NameError::Folder { folder: folder.to_path_buf(), error })?;
-        Ok(Names { folder: Some(folder.to_path_buf()), files })
+        Ok(Names { folder: Some(folder.to_path_buf()), files, given: BTreeMap::new() })
     }
 
     /// Returns every name, embedded ones first.
     pub fn list(&self) -> Vec<String> {
         let embedded = EMBEDDED.iter().map(|embedded| embedded.name.to_string());
-        embedded.chain(self.files.iter().map(|file| file_name(file))).collect()
+        let files = self.files.iter().map(|file| file_name(file));
+        embedded.chain(self.given.keys().cloned()).chain(files).collect()
+    }
+
+    /// Returns the same with `trace`, which a program made, under `name`: it comes before files of that name
+    /// and takes the place of what was given under it before. An embedded trace keeps its name.
+    #[must_use]
+    pub fn with_trace(mut self, name: &str, trace: Trace) -> Self {
+        self.given.insert(name.to_string(), trace);
+        self
     }
 
     /// Returns the files of the folder.
@@ -177,6 +191,9 @@ impl Names {
     pub fn find(&self, name: &str) -> Result<Source, NameError> {
         if let Some(embedded) = Embedded::find(name) {
             return Ok(Source::Embedded(embedded));
+        }
+        if let Some(trace) = self.given.get(name) {
+            return Ok(Source::Given(trace.clone()));
         }
         if let Some(file) = self.files.iter().find(|file| file_name(file) == name) {
             return Ok(Source::File(file.clone()));
@@ -213,6 +230,7 @@ impl Source {
         match self {
             Source::Embedded(embedded) => Ok(embedded.trace()),
             Source::File(path) => read(path),
+            Source::Given(trace) => Ok(trace.clone()),
         }
     }
 }

@@ -28,6 +28,18 @@ fn an_embedded_name_leads_to_the_embedded_trace() {
 }
 
 #[test]
+fn a_trace_that_a_program_made_goes_by_its_name_before_files_of_that_name() {
+    let folder = Folder::new("given", &[("mine", "1\n")]);
+    let trace = |ms| Trace::from_millis([ms]).unwrap();
+    let names = Names::with_folder(&folder.0).unwrap().with_trace("mine", trace(2));
+    assert_eq!(names.load("mine").unwrap(), trace(2));
+    assert_eq!(names.clone().with_trace("mine", trace(3)).load("mine").unwrap(), trace(3));
+    assert_eq!(names.list()[EMBEDDED.len()], "mine");
+    let fixed = Embedded::find("fixed").unwrap().trace();
+    assert_eq!(names.with_trace("fixed", trace(2)).load("fixed").unwrap(), fixed);
+}
+
+#[test]
 fn files_of_the_folder_go_by_name_with_or_without_extension() {
     let folder =
         Folder::new("folder", &[("b.up", "1\n"), ("a.down", "2\n"), (".hidden", "3\n"), ("plain", "4\n")]);
