@@ -5,8 +5,6 @@
 
 mod ns3;
 
-use std::process::Command;
-
 use brakelight_lab::Progress;
 use brakelight_lab::bench::{measure, measure_queue};
 use brakelight_lab::text::{bench::in_words, number, thousands};
@@ -17,7 +15,7 @@ use brakelight_sim::bench::{ROWS, Row};
 use crate::arguments::{self, DocumentFormat};
 use crate::failure::Failure;
 use crate::progress::Bar;
-use crate::text;
+use crate::{program, text};
 
 /// Runs the command.
 pub fn execute(arguments: &arguments::Bench) -> Result<(), Failure> {
@@ -70,8 +68,7 @@ pub fn execute(arguments: &arguments::Bench) -> Result<(), Failure> {
 }
 
 fn in_own_process(row: &Row) -> Result<SimBench, Failure> {
-    let program = std::env::current_exe().map_err(Failure::run)?;
-    let output = Command::new(program).args(["bench", "--row", row.name]).output().map_err(Failure::run)?;
+    let output = program::command()?.args(["bench", "--row", row.name]).output().map_err(Failure::run)?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
         return Err(Failure::run(format!(

@@ -1,12 +1,14 @@
 //! The command line as a whole: every command with its arguments, and the reading of it.
 
+use std::ffi::OsString;
+
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Parser, Subcommand};
 
 use crate::failure::Failure;
 use crate::origin::VERSION;
-use crate::{arguments, distribution, schema, stability, sweep};
+use crate::{arguments, distribution, program, schema, stability, sweep};
 
 #[cfg(not(target_os = "linux"))]
 use crate::linux_only::{
@@ -110,7 +112,8 @@ impl Command {
 
 /// Reads the command line. Help and the version are printed here.
 pub fn parse() -> Result<Option<Cli>, Failure> {
-    match Cli::try_parse() {
+    let name = OsString::from("brakelight");
+    match Cli::try_parse_from(std::iter::once(name).chain(program::arguments())) {
         Ok(cli) => Ok(Some(cli)),
         Err(error) if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {
             error.print().map_err(Failure::run)?;

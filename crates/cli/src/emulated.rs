@@ -17,7 +17,7 @@ use brakelight_sim::Traces;
 
 use crate::arguments::HostName;
 use crate::failure::Failure;
-use crate::{quinn_hosts, text};
+use crate::{program, quinn_hosts, text};
 
 /// Returns who the hosts are, by what was asked for: kernel TCP, or QUIC by this very program
 /// ([`quinn_hosts`]).
@@ -25,8 +25,9 @@ pub fn hosts(host: HostName) -> Result<Hosts, Failure> {
     match host {
         HostName::Tcp | HostName::Quic => Ok(Hosts::Kernel),
         HostName::Quinn => {
-            let program = std::env::current_exe().map_err(Failure::run)?;
-            Ok(Hosts::Quic(vec![program.into(), quinn_hosts::COMMAND.into()]))
+            let mut words = program::words()?;
+            words.push(quinn_hosts::COMMAND.into());
+            Ok(Hosts::Quic(words))
         }
     }
 }

@@ -15,6 +15,7 @@
 //! | [`output`] | what `--out` names: all of it, or nothing |
 //! | `linux_only` | on other systems than Linux: stand-ins for the commands that need it |
 //! | [`origin`], [`progress`] | where results come from, how far the work is |
+//! | [`program`] | how the command was called, and how it calls itself |
 //! | [`interrupt`], [`failure`] | how a command ends |
 #![forbid(unsafe_code)]
 
@@ -39,6 +40,7 @@ pub mod output;
 pub mod parity;
 #[cfg(target_os = "linux")]
 pub mod perf;
+pub mod program;
 pub mod progress;
 #[cfg(target_os = "linux")]
 pub mod quinn_hosts;
@@ -54,6 +56,7 @@ pub mod tcp;
 pub mod text;
 pub mod trace;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use brakelight_core::registry::Registry;
@@ -77,15 +80,23 @@ use failure::Failure;
 /// }
 /// ```
 pub fn main_with(registry: &Registry) -> ExitCode {
-    match execute(registry) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            if !failure.message.is_empty() {
-                text::say(&format!("error: {failure}"));
-            }
-            ExitCode::from(failure.code)
-        }
+    ExitCode::from(code(execute(registry)))
+}
+
+/// Returns the exit code of the whole command with these `arguments`, for a program that holds it: a process
+/// runs it once. `words` start that program's command again: `python3 -m brakelight`.
+pub fn main_within(registry: &Registry, words: Vec<OsString>, arguments: Vec<OsString>) -> u8 {
+    program::set(words, arguments);
+    code(execute(registry))
+}
+
+/// The exit code, once it is said what failed.
+fn code(done: Result<(), Failure>) -> u8 {
+    let Err(failure) = done else { return 0 };
+    if !failure.message.is_empty() {
+        text::say(&format!("error: {failure}"));
     }
+    failure.code
 }
 
 /// Does what the command line says, with the algorithms of `registry`.

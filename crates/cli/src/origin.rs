@@ -3,6 +3,8 @@
 use brakelight_lab::origin;
 use brakelight_scenario::documents::Origin;
 
+use crate::program;
+
 /// The commit the program was built from, where known.
 pub const GIT: Option<&str> = option_env!("BRAKELIGHT_GIT");
 
@@ -13,14 +15,14 @@ pub const VERSION: &str = env!("BRAKELIGHT_VERSION");
 pub fn origin(seed: u64) -> Origin {
     Origin {
         git: GIT.map(str::to_string),
-        command: command(std::env::args_os().map(|argument| argument.to_string_lossy().into_owned())),
+        command: command(program::arguments().iter().map(|argument| argument.to_string_lossy().into_owned())),
         ..origin::origin(seed)
     }
 }
 
 /// The command line as a shell would take it, the program by its name alone.
 fn command(arguments: impl Iterator<Item = String>) -> String {
-    let arguments = arguments.skip(1).map(|argument| quote(&argument));
+    let arguments = arguments.map(|argument| quote(&argument));
     std::iter::once("brakelight".to_string()).chain(arguments).collect::<Vec<_>>().join(" ")
 }
 
@@ -39,15 +41,7 @@ mod tests {
 
     #[test]
     fn the_command_line_can_be_pasted_into_a_shell() {
-        let arguments = [
-            "/somewhere/brakelight",
-            "compare",
-            "--trace",
-            "my trace's",
-            "--schemes",
-            "abc:delta=133ms,cubic+codel",
-            "",
-        ];
+        let arguments = ["compare", "--trace", "my trace's", "--schemes", "abc:delta=133ms,cubic+codel", ""];
         assert_eq!(
             command(arguments.into_iter().map(String::from)),
             "brakelight compare --trace 'my trace'\\''s' --schemes abc:delta=133ms,cubic+codel ''"

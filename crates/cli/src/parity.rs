@@ -5,7 +5,7 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use brakelight_core::registry::Registry;
 use brakelight_core::time::Duration;
@@ -27,7 +27,7 @@ use crate::failure::Failure;
 use crate::output;
 use crate::progress::Bar;
 use crate::text;
-use crate::{emulated, host, origin};
+use crate::{emulated, host, origin, program};
 
 /// `parity`.
 #[derive(Clone, Debug, Args)]
@@ -155,12 +155,11 @@ fn in_own_process(pair: &Pair, host: RealHost, seed: u32) -> Result<Run, Failure
     let failed = |said: &str| Failure::run(format!("{}, on the emulator: {said}", pair.label));
     let mut scenario = pair.scenario.clone();
     scenario.seed = scenario.seed.wrapping_add(u64::from(seed));
-    let program = std::env::current_exe().map_err(Failure::run)?;
     let host = match host {
         RealHost::Tcp => "tcp",
         RealHost::Quinn => "quinn",
     };
-    let mut child = Command::new(program)
+    let mut child = program::command()?
         .args(["run", "/dev/stdin", "--on", "emulator", "--host", host, "--format", "json"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
