@@ -332,7 +332,7 @@ proptest! {
         packets.sort_unstable();
         packets[0].2 = false;
         packets[0].3 = false;
-        let wanted = |packet: &&Captured| !packet.2 && !(by_flow && packet.3);
+        let wanted = |packet: &&Captured| !(packet.2 || by_flow && packet.3);
         let alone: Vec<Captured> = packets.iter().filter(wanted).copied().collect();
         let selection = if by_flow { "10.0.0.1:443-10.0.0.2:50000" } else { "from:10.0.0.1" };
         let selection = if by_flow { Selection::flow(selection) } else { selection.parse() }.unwrap();
