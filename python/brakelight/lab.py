@@ -1,0 +1,158 @@
+"""Compare schemes, run scenarios, judge the papers' claims."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Union
+
+from brakelight import _brakelight
+from brakelight._progress import Progress, watching
+from brakelight.results import Result, Rows
+from brakelight.scenario import Scenario
+from brakelight.scenario import scenario as _scenario
+from brakelight.trace import Trace
+
+TraceLike = Union[str, "os.PathLike[str]", Trace]
+"""A name, a file in Mahimahi's format, or a trace made in the program."""
+
+SchemeLike = str
+"""``controller``, ``controller+queue``, options after a colon; several with commas between."""
+
+
+def compare(
+    traces: TraceLike | Sequence[TraceLike] = (),
+    schemes: SchemeLike | Sequence[SchemeLike] = (),
+    *,
+    against: str | None = None,
+    rtt: str = "100ms",
+    buffer: str = "250pkt",
+    duration: str = "60s",
+    runs: int = 1,
+    seed: int = 1,
+    trace_offset: str = "0s",
+    series: bool = False,
+    force: bool = False,
+    progress: bool | Progress | None = None,
+) -> Result:
+    """Run every scheme on every trace. Uses all cores, without the GIL; Ctrl-C stops it.
+
+    >>> import brakelight as bl
+    >>> result = bl.compare("step", ["abc", "cubic+codel"], duration="2s", runs=2)
+    >>> [row["spread"]["n"] for row in result.rows]
+    [2, 2]
+
+    Args:
+        traces: one or several: names, files in Mahimahi's format, :class:`Trace`. None stands for the embedded
+            traces that are meant for comparisons.
+        schemes: one or several: ``"abc,cubic+codel"`` or a list. None stands for :func:`schemes`.
+        against: the scheme of one competing flow at the same queue.
+        rtt: propagation delay of the round trip.
+        buffer: the bottleneck's buffer.
+        duration: length of a run.
+        runs: seeds to run, at least 1; rows are medians, with their spread.
+        seed: the first seed.
+        trace_offset: where in its period a trace starts; ``"random"`` draws it from the seed.
+        series: whether to keep the time series of each row's first seed.
+        force: whether to run what by its estimate takes hours or fills the memory.
+        progress: whether to show a bar (needs tqdm), or an object with ``begin(what, steps)`` and
+            ``step(label)``. None shows one where there is a terminal or a notebook.
+
+    Raises:
+        InputError: if an argument is wrong; the message names it, its value and what is valid.
+        RunError: if a run failed.
+    """
+    names, given = _traces(traces)
+    with watching(progress) as told:
+        table = _brakelight.compare(
+            names,
+            given,
+            _strings(schemes),
+            against,
+            rtt,
+            buffer,
+            duration,
+            runs,
+            seed,
+            trace_offset,
+            series,
+            force,
+            told,
+        )
+    return Result(table)
+
+
+def run(
+    scenario: Scenario | Mapping[str, Any] | str | os.PathLike[str],
+    *,
+    runs: int = 1,
+    series: bool = False,
+    force: bool = False,
+    progress: bool | Progress | None = None,
+) -> Result:
+    """Run a scenario: a :class:`Scenario`, a dict, the path of a file, or the text of one.
+
+    >>> import brakelight as bl
+    >>> result = bl.run({
+    ...     "duration": "3s",
+    ...     "link": [{"name": "a", "rate": "12Mbps"}],
+    ...     "flow": [{"name": "b", "controller": "cubic", "rtt": "40ms", "path": ["a"]}],
+    ... })
+    >>> result.rows[0]["flows"][0]["controller"]
+    'cubic'
+
+    Args:
+        scenario: what to run.
+        runs: seeds to run, from the scenario's own upwards; the row has medians.
+        series: whether to keep time series, also where the scenario does not ask for them.
+        force: whether to run what by its estimate takes hours or fills the memory.
+        progress: as of :func:`compare`.
+
+    Raises:
+        InputError: if the scenario is wrong.
+        RunError: if a run failed.
+    """
+    checked = _scenario(scenario)
+    with watching(progress) as told:
+        return Result(_brakelight.run(checked._scenario, runs, series, force, told))
+
+
+def reproduce(
+    ids: str | Iterable[str] = (), *, force: bool = False, progress: bool | Progress | None = None
+) -> Rows:
+    """Run the papers' claims that ``ids`` name and judge them: all where there is no id.
+
+    >>> import brakelight as bl
+    >>> bl.reproduce("ABC-F99")
+    Traceback (most recent call last):
+    ...
+    brakelight.InputError: unknown claim `ABC-F99`: valid are ...
+
+    Returns:
+        A row per claim: ``id``, ``claim``, ``paper``, ``measured``, ``verdict`` (``holds``, ``fails``,
+        ``needs-recordings`` or ``not-checkable``) and ``note``.
+
+    Raises:
+        InputError: if an id names nothing.
+    """
+    with watching(progress) as told:
+        return Rows(_brakelight.reproduce(_strings(ids), force, told))
+
+
+def _strings(given: str | Iterable[str]) -> list[str]:
+    return [given] if isinstance(given, str) else list(given)
+
+
+def _traces(given: TraceLike | Sequence[TraceLike]) -> tuple[list[str], list[_brakelight.Trace]]:
+    """Return the names of traces, and those of them that were made in the program."""
+    several = [given] if isinstance(given, (str, os.PathLike, Trace)) else list(given)
+    made: dict[str, Trace] = {}
+    names: list[str] = []
+    for one in several:
+        if isinstance(one, Trace):
+            if made.setdefault(one.name, one) != one:
+                raise _brakelight.InputError(f"two traces are called `{one.name}`: give each a name of its own")
+            names.append(one.name)
+        else:
+            names.append(os.fspath(one))
+    return names, [trace._trace for trace in made.values()]

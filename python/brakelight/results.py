@@ -1,0 +1,254 @@
+"""Results: rows, and the same as columns for other libraries, without copies where they speak Arrow."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from brakelight import _brakelight
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+    from brakelight.plot import Plot
+
+_SHOWN = 20
+"""Rows that a notebook shows."""
+
+
+class Rows:
+    """Columns of equal length. Any library that knows the Arrow PyCapsule interface takes them without a copy.
+
+    >>> import brakelight as bl
+    >>> runs = bl.compare(traces="step", schemes="cubic", duration="2s").runs
+    >>> len(runs), runs["scheme"]
+    (1, ['cubic'])
+    """
+
+    __slots__ = ("_columns", "_frame")
+
+    def __init__(self, frame: _brakelight.Frame) -> None:
+        self._frame = frame
+        self._columns: dict[str, list[Any]] | None = None
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns; a number's unit ends its name."""
+        return self._frame.column_names
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """Return the columns as lists; a value that is missing is ``None``."""
+        if self._columns is None:
+            self._columns = self._frame.to_pydict()
+        return self._columns
+
+    def to_arrow(self) -> pa.Table:
+        """Return a pyarrow table, without a copy. Needs pyarrow."""
+        import pyarrow as pa
+
+        return pa.table(self)
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return a polars DataFrame, without a copy. Needs polars."""
+        import polars as pl
+
+        return pl.DataFrame(self)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return a pandas DataFrame. Needs pandas."""
+        import pandas as pd
+
+        return pd.DataFrame(self.to_dict())
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self._frame.__arrow_c_stream__(requested_schema)
+
+    def __len__(self) -> int:
+        return self._frame.num_rows
+
+    def __getitem__(self, column: str) -> list[Any]:
+        return self.to_dict()[column]
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        columns = self.to_dict()
+        return (dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True))
+
+    def __repr__(self) -> str:
+        return f"Rows({len(self)} of {len(self.columns)} columns: {', '.join(self.columns)})"
+
+    def _repr_html_(self) -> str:
+        return _table(self.columns, [list(row.values()) for row in self], len(self))
+
+
+class Result:
+    """What came out: a row per scheme and trace, or one of a scenario.
+
+    >>> import brakelight as bl
+    >>> result = bl.compare(traces="step", schemes="abc,cubic", duration="2s", series=True)
+    >>> result.runs.columns[:3]
+    ['scheme', 'trace', 'seed']
+    >>> sorted(set(result.link_series["scheme"]))
+    ['abc', 'cubic']
+    """
+
+    __slots__ = ("_rows", "_table")
+
+    def __init__(self, table: _brakelight.Table) -> None:
+        self._table = table
+        self._rows: list[dict[str, Any]] | None = None
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """The rows with all they hold, as ``--format json`` prints them."""
+        rows = self._rows
+        if rows is None:
+            rows = self._rows = json.loads(self._table.json())
+        return rows
+
+    @property
+    def runs(self) -> Rows:
+        """A row per scheme and trace: medians where there were several runs."""
+        return Rows(self._table.frame("runs"))
+
+    @property
+    def flows(self) -> Rows:
+        """A row per flow; ``run`` is the place of its row in :attr:`runs`."""
+        return Rows(self._table.frame("flows"))
+
+    @property
+    def links(self) -> Rows:
+        """A row per link; ``run`` is the place of its row in :attr:`runs`."""
+        return Rows(self._table.frame("links"))
+
+    @property
+    def link_series(self) -> Rows:
+        """A row per bin of each link, of each row's first seed.
+
+        Raises:
+            InputError: if no series were asked for (``series=True``).
+        """
+        return Rows(self._table.frame("link_series"))
+
+    @property
+    def flow_series(self) -> Rows:
+        """A row per bin of each flow, of each row's first seed; as :attr:`link_series`."""
+        return Rows(self._table.frame("flow_series"))
+
+    @property
+    def title(self) -> str:
+        """What it is about, in a few words."""
+        return self._table.title
+
+    @property
+    def setting(self) -> dict[str, str]:
+        """What was the same for every run."""
+        return dict(self._table.setting)
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader should know."""
+        return self._table.notes
+
+    @property
+    def warnings(self) -> list[str]:
+        """What a reader of the numbers should be told with them."""
+        return self._table.warnings()
+
+    @property
+    def plot(self) -> Plot:
+        """Figures: ``result.plot.scatter()``, ``result.plot.series()``. Needs matplotlib or plotly."""
+        from brakelight.plot import Plot
+
+        return Plot(self)
+
+    def to_arrow(self) -> pa.Table:
+        """Return :attr:`runs` as a pyarrow table."""
+        return self.runs.to_arrow()
+
+    def to_polars(self) -> pl.DataFrame:
+        """Return :attr:`runs` as a polars DataFrame."""
+        return self.runs.to_polars()
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return :attr:`runs` as a pandas DataFrame."""
+        return self.runs.to_pandas()
+
+    def to_csv(self) -> str:
+        """Return the rows as CSV, as ``--format csv`` prints them."""
+        return self._table.csv()
+
+    def to_html(self) -> str:
+        """Return the report: a page that needs nothing else."""
+        return self._table.html(int(self.rows[0]["seed"]) if self.rows else 1)
+
+    def write_report(self, path: str | os.PathLike[str]) -> None:
+        """Write the report into a file."""
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(self.to_html())
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self.runs.__arrow_c_stream__(requested_schema)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __str__(self) -> str:
+        return self._table.text(110)
+
+    def __repr__(self) -> str:
+        return f"Result({self.title!r}, {len(self)} rows)"
+
+    def _repr_html_(self) -> str:
+        heading = ["scheme", "trace", "utilization", "throughput Mbit/s", "p95 queueing ms", "loss %"]
+        cells = []
+        for row in self.rows:
+            delay = row.get("queueing_delay_ms") or {}
+            cells.append([row["scheme"], row["trace"], row["utilization"], row["throughput_mbps"], delay.get("p95"), row["loss_percent"]])
+        return _table(heading, cells, len(cells)) + _scatter(self.rows)
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.4g}" if isinstance(value, float) else html.escape(str(value))
+
+
+def _table(heading: list[str], rows: list[list[Any]], count: int) -> str:
+    head = "".join(f"<th>{html.escape(name)}</th>" for name in heading)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{_shown(value)}</td>" for value in row) + "</tr>" for row in rows[:_SHOWN]
+    )
+    more = f"<p>{count - _SHOWN} more rows</p>" if count > _SHOWN else ""
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
+
+
+def _scatter(rows: list[dict[str, Any]]) -> str:
+    """Draw throughput over the 95th percentile of the queueing delay, which falls to the right."""
+    points = [
+        (row["queueing_delay_ms"]["p95"], row["throughput_mbps"], row["scheme"], row["trace"])
+        for row in rows
+        if row.get("queueing_delay_ms")
+    ]
+    if len(points) < 2:
+        return ""
+    slowest = max(point[0] for point in points) or 1.0
+    fastest = max(point[1] for point in points) or 1.0
+    marks = []
+    for delay, rate, scheme, trace in points:
+        x, y = 40 + 400 * (1 - delay / slowest), 210 - 190 * rate / fastest
+        words = html.escape(f"{scheme} on {trace}: {rate:.3g} Mbit/s, {delay:.3g} ms")
+        marks.append(
+            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4"><title>{words}</title></circle>'
+            f'<text x="{x + 6:.1f}" y="{y + 3:.1f}" font-size="10">{html.escape(scheme)}</text>'
+        )
+    return (
+        '<svg viewBox="0 0 520 240" width="520" fill="currentColor" role="img">'
+        '<path d="M40 10V210H450" fill="none" stroke="currentColor"/>' + "".join(marks) + f'<text x="40" y="228" font-size="10">{slowest:.3g} ms</text>'
+        '<text x="300" y="228" font-size="10">p95 queueing delay → 0 ms</text>'
+        f'<text x="44" y="14" font-size="10">{fastest:.3g} Mbit/s</text></svg>'
+    )

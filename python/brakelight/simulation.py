@@ -1,0 +1,147 @@
+"""A run that is advanced step by step, looked into, acted upon and cloned."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from brakelight import _brakelight
+from brakelight._brakelight import FlowView, LinkView
+from brakelight.results import Result
+from brakelight.scenario import Scenario
+from brakelight.scenario import scenario as _scenario
+
+
+class Simulation:
+    """A run in progress. Steps and looks do not change what comes out.
+
+    Times are seconds since the beginning, rates bit/s, sizes bytes. Flows and links go by number or by name.
+
+    >>> import brakelight as bl
+    >>> simulation = bl.Simulation({
+    ...     "duration": "10s",
+    ...     "link": [{"name": "bottleneck", "rate": "12Mbps"}],
+    ...     "flow": [{"name": "agent", "controller": "external", "rtt": "40ms", "path": ["bottleneck"]}],
+    ... })
+    >>> while simulation.now < simulation.end:
+    ...     simulation.advance(simulation.now + 0.05)
+    ...     agent = simulation.flow("agent")
+    ...     if agent.srtt_s is not None:
+    ...         low = agent.srtt_s < agent.min_rtt_s + 0.01
+    ...         simulation.set_window("agent", agent.cwnd + 1448 if low else max(1448, agent.cwnd * 3 // 4))
+    >>> simulation.finish().rows[0]["utilization"] > 0.8
+    True
+    """
+
+    __slots__ = ("_run",)
+    _run: _brakelight.Simulation
+
+    def __init__(self, scenario: Scenario | Mapping[str, Any] | str | os.PathLike[str]) -> None:
+        """Return a run at its beginning.
+
+        Raises:
+            InputError: if the scenario is wrong.
+        """
+        self._run = _brakelight.Simulation(_scenario(scenario)._scenario)
+
+    @property
+    def now(self) -> float:
+        """The time until which the run has been advanced, in seconds."""
+        return self._run.now
+
+    @property
+    def end(self) -> float:
+        """The end of the scenario, in seconds."""
+        return self._run.end
+
+    @property
+    def delivered_packets(self) -> int:
+        """Data packets delivered so far, in the measured interval."""
+        return self._run.delivered_packets
+
+    def advance(self, until: float) -> None:
+        """Perform every event due at or before ``until``, in seconds. A time before now changes nothing."""
+        self._run.advance(until)
+
+    def step(self) -> float | None:
+        """Perform the next event and return its time; ``None`` at the end of the scenario."""
+        return self._run.step()
+
+    def advance_to_flow(self, flow: int | str) -> float | None:
+        """Advance to the next event that changes what the flow's sender knows, and return its time."""
+        return self._run.advance_to_flow(flow)
+
+    def flow(self, flow: int | str) -> FlowView:
+        """Return a flow as it stands. Raises IndexError if there is none."""
+        return self._run.flow(flow)
+
+    def flows(self) -> list[FlowView]:
+        """Return every flow as it stands, by number."""
+        return self._run.flows()
+
+    def link(self, link: int | str) -> LinkView:
+        """Return a link as it stands. Raises IndexError if there is none."""
+        return self._run.link(link)
+
+    def links(self) -> list[LinkView]:
+        """Return every link as it stands, by number."""
+        return self._run.links()
+
+    def capacity_between(self, link: int | str, start: float, stop: float) -> int:
+        """Return the bytes that a link can carry in ``start <= t < stop``, used or not; it may lie ahead."""
+        return self._run.capacity_between(link, start, stop)
+
+    def set_window(self, flow: int | str, cwnd: float) -> None:
+        """Set the window, in payload bytes, of a flow whose controller is ``external``.
+
+        Raises:
+            InputError: if another controller decides, or it is below one packet or above 1 TB.
+        """
+        self._run.set_window(flow, int(cwnd))
+
+    def set_pacing_rate(self, flow: int | str, rate: float | None) -> None:
+        """Set the pacing rate, in bit/s of payload, of such a flow; ``None`` leaves it to the host."""
+        self._run.set_pacing_rate(flow, rate)
+
+    def set_link_rate(self, link: int | str, rate: float) -> None:
+        """Give a link another rate from now on, in bit/s, from 0 to 10 Tbit/s. Its trace ends there."""
+        self._run.set_link_rate(link, rate)
+
+    def set_delay(self, flow: int | str, direction: str, delay: float, *, keep_order: bool = True) -> None:
+        """Change the propagation delay of a flow ``"forward"`` or ``"reverse"``, in seconds, up to an hour."""
+        self._run.set_delay(flow, direction, delay, keep_order)
+
+    def start_flow(self, flow: int | str) -> None:
+        """Start a flow now."""
+        self._run.start_flow(flow)
+
+    def hold_flow(self, flow: int | str) -> None:
+        """Keep a flow that has not started from starting by itself."""
+        self._run.hold_flow(flow)
+
+    def stop_flow(self, flow: int | str) -> None:
+        """Stop a flow now."""
+        self._run.stop_flow(flow)
+
+    def clone(self) -> Simulation:
+        """Return a second run in the same state: both go on as if each had been run alone."""
+        made = Simulation.__new__(Simulation)
+        made._run = self._run.clone()
+        return made
+
+    __copy__ = clone
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Simulation:
+        return self.clone()
+
+    def finish(self) -> Result:
+        """End the run, and return what came out of it until now.
+
+        Raises:
+            RunError: if it was finished before.
+        """
+        return Result(self._run.finish())
+
+    def __repr__(self) -> str:
+        return repr(self._run)

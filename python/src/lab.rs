@@ -1,0 +1,282 @@
+//! What people do with runs.
+
+use std::path::PathBuf;
+
+use brakelight::lab::reproduce::{self as claims, Judge};
+use brakelight::lab::run as one;
+use brakelight::lab::sweep::{Axis, Base, Value};
+use brakelight::lab::{Compare, Error, compare as comparison, frame, listing as lists};
+use brakelight::prelude::{Folder, Grid, Scheme, Shard, lab};
+use brakelight::scenario::documents::{Claim, Verdict};
+use brakelight::scenario::scenario::TraceOffset;
+use brakelight::scenario::trace::names::Names;
+use brakelight::sim::Traces;
+use pyo3::prelude::*;
+
+use crate::error::{InputError, failed, input, of_lab};
+use crate::frame::Frame;
+use crate::quantity::read;
+use crate::registry::{Algorithms, Failures};
+use crate::scenario::{Scenario, names};
+use crate::table::Table;
+use crate::trace::Trace;
+use crate::work::{Interruptible, watched};
+
+/// Returns which schemes on which traces did how.
+#[pyfunction]
+#[allow(clippy::too_many_arguments)] // Of keywords in Python.
+#[pyo3(signature = (traces, given, schemes, against, rtt, buffer, duration, runs, seed, trace_offset, series, force,
+    progress))]
+pub fn compare(
+    py: Python<'_>,
+    traces: Vec<String>,
+    given: Vec<PyRef<'_, Trace>>,
+    schemes: Vec<String>,
+    against: Option<&str>,
+    rtt: &str,
+    buffer: &str,
+    duration: &str,
+    runs: u32,
+    seed: u64,
+    trace_offset: &str,
+    series: bool,
+    force: bool,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Table> {
+    let Algorithms { registry, failures } = Algorithms::current();
+    let parse = |text: &str| Scheme::parse_list_with(&registry, text).map_err(input);
+    let mut parsed = Vec::new();
+    for text in &schemes {
+        parsed.extend(parse(text)?);
+    }
+    at_least_one("runs", runs)?;
+    let request = Compare {
+        traces,
+        schemes: parsed,
+        against: against.map(|text| Scheme::parse_with(&registry, text).map_err(input)).transpose()?,
+        rtt: read("rtt", rtt)?,
+        buffer: read("buffer", buffer)?,
+        duration: read("duration", duration)?,
+        runs,
+        seed,
+        trace_offset: match trace_offset {
+            "random" => TraceOffset::Random,
+            at => TraceOffset::At(read("trace_offset", at)?),
+        },
+        series,
+        link_logs: false,
+    };
+    let names = names(&given)?;
+    let table = watched(py, progress, &failures, |watch| {
+        let plan = comparison::Plan::new(&request, &names)?;
+        if !force {
+            plan.check_cost()?;
+        }
+        plan.run(&Interruptible(watch), watch)
+    })?;
+    Ok(Table { table, compares: true })
+}
+
+fn at_least_one(name: &str, value: u32) -> PyResult<()> {
+    if value > 0 {
+        Ok(())
+    } else {
+        Err(InputError::new_err(format!("{name} = `0` is out of range: valid is 1 or more")))
+    }
+}
+
+/// Returns what came out of a scenario.
+#[pyfunction]
+#[pyo3(signature = (scenario, runs, series, force, progress))]
+pub fn run(
+    py: Python<'_>,
+    scenario: &Scenario,
+    runs: u32,
+    series: bool,
+    force: bool,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Table> {
+    at_least_one("runs", runs)?;
+    let Scenario { scenario, traces, failures } = scenario;
+    let mut scenario = scenario.clone();
+    scenario.record.series |= series;
+    let table = watched(py, progress, failures, |watch| {
+        if !force {
+            lab::jobs::check_cost_of(&scenario.name, &scenario, traces)?;
+        }
+        one::run(&scenario, traces, runs, &Interruptible(watch), watch)
+    })?;
+    Ok(Table { table, compares: false })
+}
+
+/// Returns the papers' claims that `ids` name, judged: all where there is no id.
+#[pyfunction]
+#[pyo3(signature = (ids, force, progress))]
+pub fn reproduce(
+    py: Python<'_>,
+    ids: Vec<String>,
+    force: bool,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Frame> {
+    let names = Names::from_environment().map_err(input)?;
+    let claims = watched(py, progress, &Failures::default(), |watch| {
+        let chosen = claims::chosen(&claims::all()?, &ids)?;
+        Judge { runner: &Interruptible(watch), names: &names, progress: watch, any_cost: force }
+            .claims(&chosen)
+    })?;
+    let column = |name: &str, pick: &dyn Fn(&Claim) -> &str| frame::Column {
+        name: name.into(),
+        values: frame::Values::Text(claims.iter().map(|claim| pick(claim).to_string()).collect()),
+    };
+    let columns = vec![
+        column("id", &|claim| &claim.id),
+        column("claim", &|claim| &claim.claim),
+        column("paper", &|claim| &claim.paper),
+        column("measured", &|claim| &claim.measured),
+        column("verdict", &|claim| word(claim.verdict)),
+        column("note", &|claim| &claim.note),
+    ];
+    Frame::of(&frame::Frame::new(columns).map_err(of_lab)?)
+}
+
+fn word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Holds => "holds",
+        Verdict::Fails => "fails",
+        Verdict::NeedsRecordings => "needs-recordings",
+        Verdict::NotCheckable => "not-checkable",
+    }
+}
+
+/// Returns what there is of one kind, as a JSON array of objects.
+#[pyfunction]
+pub fn listing(kind: &str) -> PyResult<String> {
+    let registry = Algorithms::current().registry;
+    let listing = match kind {
+        "schemes" => lists::schemes(&registry),
+        "controllers" => lists::controllers(&registry),
+        "queues" => lists::queues(&registry),
+        "feedbacks" => lists::feedbacks(&registry),
+        "elements" => lists::elements(&registry),
+        "radios" => lists::radios(&registry),
+        "applications" => lists::applications(&registry),
+        "traces" => lists::traces().map_err(of_lab)?,
+        other => return Err(InputError::new_err(format!("unknown list `{other}`"))),
+    };
+    serde_json::to_string(&listing.json).map_err(failed)
+}
+
+/// A grid of runs, checked.
+#[pyclass(frozen, module = "brakelight._brakelight")]
+pub struct Sweep {
+    sweep: lab::sweep::Sweep,
+    failures: Failures,
+}
+
+#[pymethods]
+impl Sweep {
+    /// The grid in a file.
+    #[staticmethod]
+    #[pyo3(signature = (path, runs, given))]
+    fn read(path: PathBuf, runs: Option<u32>, given: Vec<PyRef<'_, Trace>>) -> PyResult<Self> {
+        let mut grid = Grid::read(&path).map_err(of_lab)?;
+        grid.runs = runs.unwrap_or(grid.runs);
+        Self::of(&grid, &given)
+    }
+
+    /// A grid of axes: an array of pairs of a name and its values, as JSON; the last changes fastest.
+    #[staticmethod]
+    #[pyo3(signature = (axes, runs, seed, scenario, given))]
+    fn of_axes(
+        axes: &str,
+        runs: u32,
+        seed: u64,
+        scenario: Option<String>,
+        given: Vec<PyRef<'_, Trace>>,
+    ) -> PyResult<Self> {
+        let axes: Vec<(String, Vec<Value>)> = serde_json::from_str(axes).map_err(input)?;
+        let axes = axes.into_iter().map(|(name, values)| Axis { name, values }).collect();
+        let base = match scenario {
+            None => Base::Compare,
+            Some(text) => Base::Scenario { file: "scenario".into(), text },
+        };
+        at_least_one("runs", runs)?;
+        Self::of(&Grid { name: "grid".into(), base, axes, runs, seed }, &given)
+    }
+
+    #[getter]
+    fn runs(&self) -> u64 {
+        self.sweep.runs()
+    }
+
+    /// Refuses a grid some of whose runs would take hours or fill the memory.
+    fn check(&self) -> PyResult<()> {
+        self.sweep.check(false).map_err(of_lab)
+    }
+
+    /// The rows of the runs numbered so: runs, flows and links.
+    #[pyo3(signature = (wanted, progress))]
+    fn rows(
+        &self,
+        py: Python<'_>,
+        wanted: Vec<u64>,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<(Frame, Frame, Frame)> {
+        if let Some(run) = wanted.iter().find(|run| **run >= self.sweep.runs()) {
+            return Err(InputError::new_err(format!(
+                "there is no run {run}: the grid has {}",
+                self.sweep.runs()
+            )));
+        }
+        let rows = watched(py, progress, &self.failures, |watch| {
+            let mut rows = Vec::new();
+            self.sweep.run(&wanted, &Interruptible(watch), watch, &mut |row| {
+                rows.push(row);
+                Ok(())
+            })?;
+            Ok(rows)
+        })?;
+        let frame = |frame: Result<frame::Frame, Error>| Frame::of(&frame.map_err(of_lab)?);
+        let sweep = &self.sweep;
+        Ok((
+            frame(sweep.runs_frame(&rows))?,
+            frame(sweep.flows_frame(&rows))?,
+            frame(sweep.links_frame(&rows))?,
+        ))
+    }
+
+    /// Runs a shard into a folder: how many runs it has, and how many the folder had already.
+    #[pyo3(signature = (path, shard, resume, progress))]
+    fn write(
+        &self,
+        py: Python<'_>,
+        path: PathBuf,
+        shard: (u64, u64),
+        resume: bool,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<(u64, u64, Vec<PathBuf>)> {
+        let (index, of) = shard;
+        let shard = Shard::new(index, of).ok_or_else(|| {
+            InputError::new_err(format!("`{index}/{of}` is not a shard such as `2/8`: the second of eight"))
+        })?;
+        let written = watched(py, progress, &self.failures, |watch| {
+            let folder = Folder { path: &path, shard, resume };
+            folder.run(&self.sweep, &Interruptible(watch), watch)
+        })?;
+        Ok((written.runs, written.kept, written.files))
+    }
+}
+
+impl Sweep {
+    fn of(grid: &Grid, given: &[PyRef<'_, Trace>]) -> PyResult<Self> {
+        let Algorithms { registry, failures } = Algorithms::current();
+        let sweep = lab::sweep::Sweep::with(&registry, grid, &names(given)?).map_err(of_lab)?;
+        Ok(Sweep { sweep, failures })
+    }
+}
+
+/// So that what is handed to threads is known to be safe there.
+const _: fn() = || {
+    fn is_sync<T: Sync>() {}
+    is_sync::<(Traces, lab::sweep::Sweep)>();
+};

@@ -1,0 +1,57 @@
+//! The private extension `brakelight._brakelight`: the library as Python sees it. It is thin: it converts
+//! arguments, calls the library with the GIL released, and converts results. What people import is the Python
+//! in `brakelight/`.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`lab`] | compare, run, sweep, reproduce, lists of what there is |
+//! | [`scenario`], [`trace`] | what is run |
+//! | [`simulation`] | a run that is stepped |
+//! | [`table`], [`frame`] | results: rows, and columns for Arrow |
+//! | [`work`] | long work: off the GIL, watched, stopped by Ctrl-C |
+//! | [`registry`] | names of algorithms |
+//! | [`command`] | the command |
+//! | [`error`], [`quantity`] | exceptions; times, rates and sizes as text |
+#![deny(unsafe_code)]
+
+mod command;
+mod error;
+mod frame;
+mod lab;
+mod quantity;
+mod registry;
+mod scenario;
+mod simulation;
+mod table;
+mod trace;
+mod work;
+
+use pyo3::prelude::*;
+
+/// The extension's module.
+#[pymodule]
+mod _brakelight {
+    #[pymodule_export]
+    use super::command::command;
+    #[pymodule_export]
+    use super::error::{InputError, RunError};
+    #[pymodule_export]
+    use super::frame::Frame;
+    #[pymodule_export]
+    use super::lab::{Sweep, compare, listing, reproduce, run};
+    #[pymodule_export]
+    use super::scenario::Scenario;
+    #[pymodule_export]
+    use super::simulation::{FlowView, LinkView, Simulation};
+    #[pymodule_export]
+    use super::table::Table;
+    #[pymodule_export]
+    use super::trace::Trace;
+
+    use super::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

@@ -1,0 +1,202 @@
+"""Compare, run, reproduce, sweep."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import brakelight as bl
+import pytest
+
+
+def command(*arguments: str) -> subprocess.CompletedProcess[str]:
+    words = [sys.executable, "-m", "brakelight", *arguments]
+    return subprocess.run(words, capture_output=True, text=True, check=False)
+
+
+def test_compare_gives_the_rows_of_the_command() -> None:
+    result = bl.compare("lte-driving", "abc,cubic", duration="2s", runs=2)
+    arguments = ["--trace", "lte-driving", "--schemes", "abc,cubic", "--duration", "2s", "--runs", "2"]
+    printed = command("compare", *arguments, "--format", "json")
+    assert printed.returncode == 0, printed.stderr
+    assert result.rows == json.loads(printed.stdout)["runs"]
+
+
+def test_wrong_arguments_are_refused_in_the_words_of_the_command() -> None:
+    with pytest.raises(bl.InputError, match="unknown controller `cubik`") as refused:
+        bl.compare("step", "cubik")
+    printed = command("compare", "--trace", "step", "--schemes", "cubik")
+    assert printed.returncode == 2
+    assert str(refused.value) in printed.stderr
+    assert isinstance(refused.value, ValueError)
+    for wrong in ({"rtt": "100"}, {"buffer": "many"}, {"duration": "-1s"}, {"runs": 0}, {"trace_offset": "x"}):
+        with pytest.raises(bl.InputError, match=next(iter(wrong))):
+            bl.compare("step", "cubic", **wrong)  # type: ignore[arg-type]
+    with pytest.raises(bl.InputError, match="unknown trace `nowhere`"):
+        bl.compare("nowhere", "cubic")
+
+
+def test_a_run_is_that_of_the_command(dumbbell: dict[str, Any], tmp_path: Path) -> None:
+    file = tmp_path / "dumbbell.toml"
+    file.write_text(bl.Scenario(dumbbell, name="dumbbell").to_toml())
+    rows = bl.run(file, runs=3).rows
+    printed = command("run", str(file), "--runs", "3", "--format", "json")
+    assert printed.returncode == 0, printed.stderr
+    assert rows == json.loads(printed.stdout)["runs"]
+    assert bl.run(file.read_text(), runs=3).rows == rows
+
+
+def test_series_are_there_where_they_were_asked_for(dumbbell: dict[str, Any]) -> None:
+    with pytest.raises(bl.InputError, match="series=True"):
+        _ = bl.run(dumbbell).link_series
+    result = bl.run(dumbbell, series=True)
+    assert result.rows == bl.run(dumbbell).rows
+    assert len(result.link_series) == 150
+    times = result.flow_series["time_s"]
+    assert times == sorted(times) and len(times) == 150
+    assert {"cwnd_pkts", "rtt_ms", "w_max_pkts"} <= set(result.flow_series.columns)
+
+
+def test_claims_are_judged() -> None:
+    claims = bl.reproduce("B-U1")
+    assert claims.columns == ["id", "claim", "paper", "measured", "verdict", "note"]
+    assert set(claims["verdict"]) == {"holds"} and all(claim.startswith("B-U1") for claim in claims["id"])
+    with pytest.raises(bl.InputError, match="unknown claim `nothing`: valid are "):
+        bl.reproduce("nothing")
+
+
+def test_progress_is_told_in_the_thread_that_asked() -> None:
+    class Notes:
+        def __init__(self) -> None:
+            self.begun: list[tuple[str, int]] = []
+            self.steps: list[str] = []
+            self.threads: set[int] = set()
+
+        def begin(self, what: str, steps: int) -> None:
+            self.begun.append((what, steps))
+
+        def step(self, label: str) -> None:
+            self.steps.append(label)
+            self.threads.add(threading.get_ident())
+
+    notes = Notes()
+    bl.compare("step", "abc,cubic", duration="1s", runs=3, progress=notes)
+    assert notes.begun == [("comparing", 6)]
+    assert len(notes.steps) == 6 and "cubic on step" in notes.steps
+    assert notes.threads == {threading.get_ident()}
+
+
+def test_what_progress_raises_stops_the_work() -> None:
+    class Stops:
+        def begin(self, what: str, steps: int) -> None:
+            raise KeyError(what)
+
+        def step(self, label: str) -> None:
+            pass
+
+    with pytest.raises(KeyError, match="comparing"):
+        bl.compare("step", "cubic", duration="60s", runs=1000, progress=Stops())
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+def test_an_interrupt_stops_a_long_run() -> None:
+    program = "import brakelight as bl; print('ready', flush=True); bl.compare('fixed', 'bbr', duration='3000s', runs=100, force=True)"
+    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    begin = time.monotonic()
+    _, said = process.communicate(timeout=20)
+    assert process.returncode != 0 and "KeyboardInterrupt" in said
+    assert time.monotonic() - begin < 10
+
+
+def test_other_threads_of_python_go_on_meanwhile() -> None:
+    ticks = []
+    stop = threading.Event()
+
+    def tick() -> None:
+        while not stop.is_set():
+            ticks.append(time.monotonic())
+            time.sleep(0.001)
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    begin = time.monotonic()
+    bl.compare("lte-driving", "abc,cubic", duration="20s")
+    end = time.monotonic()
+    stop.set()
+    thread.join()
+    during = [at for at in ticks if begin < at < end]
+    assert max(later - earlier for earlier, later in zip(during, during[1:])) < (end - begin) / 2
+
+
+AXES = {"scheme": ["abc", "cubic"], "trace": ["step"], "duration": ["1s"], "rtt": ["20ms", "100ms"]}
+
+
+def test_a_sweep_in_memory_and_one_in_a_folder_have_the_same_rows(tmp_path: Path) -> None:
+    grid = {"axes": AXES, "runs": 2}
+    rows = bl.sweep(grid)
+    assert isinstance(rows, bl.SweepResult) and len(rows) == 8
+    assert len(set(rows.runs["run_id"])) == 8
+    files = bl.sweep(grid, out=tmp_path / "whole")
+    assert isinstance(files, list)
+    assert {file.name for file in files} >= {"runs.csv", "runs.parquet", "flows.csv", "links.csv"}
+    again = tmp_path / "in-two"
+    with pytest.raises(bl.InputError, match="there is a sweep already"):
+        bl.sweep(grid, out=tmp_path / "whole")
+    bl.sweep(grid, out=again, shard=(1, 2))
+    assert (again / "runs.csv").read_text().count("\n") == 5
+    bl.sweep(grid, out=again, resume=True)
+    for name in ("runs.csv", "flows.csv", "links.csv"):
+        assert (again / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name
+
+
+def test_a_grid_may_change_a_scenario_and_use_traces_of_the_program(dumbbell: dict[str, Any]) -> None:
+    rows = bl.sweep({"scenario": dumbbell, "axes": {"link.bottleneck.buffer": ["10pkt", "100pkt"]}})
+    assert isinstance(rows, bl.SweepResult)
+    assert rows.runs["link.bottleneck.buffer"] == ["10pkt", "100pkt"]
+    mine = bl.Trace.from_numpy([12.0, 3.0], step_ms=500, name="mine")
+    rows = bl.sweep({"axes": {"scheme": "cubic", "trace": "mine", "duration": "2s"}}, traces=[mine])
+    assert isinstance(rows, bl.SweepResult) and rows.runs["trace"] == ["mine"]
+    with pytest.raises(bl.InputError, match="unknown key `axis`"):
+        bl.sweep({"axis": {}})
+    with pytest.raises(bl.InputError, match="`3/2` is not a shard"):
+        bl.sweep({"axes": AXES}, shard=(3, 2))
+
+
+def test_lists_have_what_the_command_lists() -> None:
+    for kind in ("schemes", "controllers", "queues", "traces"):
+        printed = command("list", kind, "--format", "json")
+        assert getattr(bl, kind)() == json.loads(printed.stdout)[kind]
+
+
+def test_the_command_says_what_is_wrong_and_with_which_code() -> None:
+    assert command("--version").stdout.startswith("brakelight ")
+    wrong = command("compare", "--trace", "nowhere")
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+    assert wrong.stderr.startswith("error: ")
+    printed = command("compare", "--trace", "step", "--schemes", "cubic", "--duration", "1s", "--format", "json")
+    origin = json.loads(printed.stdout)["origin"]
+    assert origin["command"] == "brakelight compare --trace step --schemes cubic --duration 1s --format json"
+
+
+def test_the_package_needs_neither_numpy_nor_anything_else() -> None:
+    program = (
+        "import sys\n"
+        "for name in ('numpy', 'pandas', 'polars', 'pyarrow', 'matplotlib', 'plotly', 'tqdm', 'gymnasium'):\n"
+        "    sys.modules[name] = None\n"
+        "import brakelight as bl\n"
+        "rows = bl.compare(bl.Trace.from_numpy([12.0, 6.0]), 'cubic', duration='1s', progress=True)\n"
+        "print(len(rows), rows._repr_html_()[:6])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stdout == "1 <table\n", done.stderr
