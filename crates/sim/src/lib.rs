@@ -26,4 +26,6 @@ pub mod simulation;
 pub mod statistics;
 
 pub use network::{SetupError, Traces};
-pub use simulation::{ActionError, FlowPhase, FlowView, LinkView, RunError, Simulation, run, run_with};
+pub use simulation::{
+    ActionError, FlowPhase, FlowView, LinkView, PacketView, RunError, Simulation, run, run_with,
+};

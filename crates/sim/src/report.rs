@@ -1,11 +1,13 @@
 //! What an endpoint can be asked about the flow it runs.
 
 use brakelight_core::controller::{Controller, RecoveryState, Rtt};
+use brakelight_core::ecn::Mark;
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Rate};
 use brakelight_scenario::outcome::MarkCounts;
 
 use crate::host::FlowHost;
+use crate::packet::SimPacket;
 
 /// Counters of one flow since it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -76,6 +78,12 @@ pub trait Reporting {
     /// What the application saw until `now`, by name, in the unit the name ends in; nothing for a plain
     /// stream of bytes.
     fn application(&self, now: Time, visit: &mut dyn FnMut(&'static str, f64));
+
+    /// Returns the mark that `ack`, an acknowledgement on its way, echoes for all that it newly covers. `None`
+    /// if that is not known, as of an endpoint that does not implement this.
+    fn echoed_mark(&self, _ack: &SimPacket) -> Option<Mark> {
+        None
+    }
 }
 
 impl Reporting for FlowHost {
@@ -108,5 +116,9 @@ impl Reporting for FlowHost {
 
     fn application(&self, now: Time, visit: &mut dyn FnMut(&'static str, f64)) {
         FlowHost::application(self, now, visit);
+    }
+
+    fn echoed_mark(&self, ack: &SimPacket) -> Option<Mark> {
+        FlowHost::echoed_mark(self, ack)
     }
 }

@@ -1,6 +1,7 @@
 //! One run: a scenario and its traces in, an outcome out.
 
 mod act;
+mod packets;
 mod step;
 mod view;
 
@@ -30,6 +31,7 @@ use crate::packet::SimPacket;
 use crate::report::{FlowCounters, Reporting};
 use crate::statistics::{FlowStatistics, LinkStatistics, Recorder};
 pub use act::ActionError;
+pub use packets::PacketView;
 pub use view::{FlowPhase, FlowView, LinkView, Values};
 
 /// Runs `scenario` from beginning to end.
@@ -76,7 +78,7 @@ pub enum RunError {
 ///
 /// - to step: [`advance`](Self::advance), [`step`](Self::step), [`advance_to_flow`](Self::advance_to_flow);
 /// - to look: [`flow`](Self::flow), [`flows`](Self::flows), [`link`](Self::link), [`links`](Self::links),
-///   [`capacity_between`](Self::capacity_between);
+///   [`capacity_between`](Self::capacity_between), [`for_each_packet`](Self::for_each_packet);
 /// - to act: [`set_window`](Self::set_window), [`set_pacing_rate`](Self::set_pacing_rate),
 ///   [`set_link_rate`](Self::set_link_rate), [`set_delay`](Self::set_delay),
 ///   [`start_flow`](Self::start_flow), [`hold_flow`](Self::hold_flow), [`stop_flow`](Self::stop_flow);

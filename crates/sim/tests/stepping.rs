@@ -3,6 +3,7 @@
 
 mod support;
 
+use brakelight_core::packet::Direction;
 use brakelight_core::random::Random;
 use brakelight_core::time::{Duration, Time};
 use brakelight_scenario::outcome::Outcome;
@@ -204,4 +205,39 @@ fn advancing_to_a_flow_stops_at_what_its_sender_learns() {
     assert_eq!(simulation.now(), Time::from_millis(300));
     while simulation.advance_to_flow(1).is_some() {}
     assert_eq!(simulation.now(), simulation.end());
+}
+
+#[test]
+fn every_packet_on_its_way_is_seen_with_its_place_and_its_mark() {
+    let text = "duration = \"3s\"\n[[link]]\nname = \"l\"\nrate = \"12Mbps\"\nqueue = \"abc\"\n\
+                [[flow]]\nname = \"a\"\ncontroller = \"abc\"\npath = [\"l\"]\nrtt = \"40ms\"\n";
+    let scenario = brakelight_scenario::file::read("one.toml", text).unwrap();
+    let mut simulation = Simulation::new(&scenario, &Traces::new()).unwrap();
+    // By whether it is data, then by mark: none, accelerate, brake, CE.
+    let mut seen = [[0; 4]; 2];
+    while simulation.now() < simulation.end() {
+        simulation.advance(simulation.now() + Duration::from_millis(100));
+        let (mut waiting, mut numbers) = (0, Vec::new());
+        simulation.for_each_packet(&mut |packet| {
+            assert_eq!(packet.flow, 0);
+            assert_eq!(packet.is_data, packet.direction == Direction::Forward);
+            assert!(packet.sent_at <= simulation.now());
+            waiting += u32::from(packet.element == 0);
+            numbers.extend(packet.number);
+            seen[usize::from(packet.is_data)][packet.mark as usize] += 1;
+        });
+        let link = simulation.link(0).unwrap();
+        let being_sent = waiting - link.queue_packets;
+        assert!(being_sent <= 1, "{waiting} packets at the link, {} in its queue", link.queue_packets);
+        let all = numbers.len();
+        numbers.sort_unstable();
+        numbers.dedup();
+        assert_eq!(numbers.len(), all, "no transmission is in two places");
+    }
+    let [acks, data] = seen;
+    assert!(acks[1] > 0 && acks[2] > 0, "ACKs echo accelerates and brakes: {acks:?}");
+    assert!(data[1] > 0 && data[2] > 0 && data[3] == 0, "data carry accelerates and brakes: {data:?}");
+    let mut left = 0;
+    simulation.for_each_packet(&mut |packet| left += u64::from(packet.is_data));
+    assert_eq!(simulation.finish().unwrap().run.left_packets, Some(left));
 }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use brakelight_core::controller::{Connection as Opening, Controller};
-use brakelight_core::ecn::{Ecn, Encoding};
+use brakelight_core::ecn::{Ecn, Encoding, Mark};
 use brakelight_core::feedback;
 use brakelight_core::packet::{Direction, FlowId, PacketId};
 use brakelight_core::random::Random;
@@ -184,6 +184,14 @@ impl Connection {
     fn note_heard(&mut self, below: u32) {
         if self.heard.back().is_none_or(|&(_, before)| before < below) {
             self.heard.push_back((self.sender.next_number(), below));
+        }
+    }
+
+    /// The mark that `ack` echoes for all that it newly covers.
+    pub(super) fn echoed_mark(&self, ack: &SimPacket) -> Option<Mark> {
+        match ack.kind() {
+            Kind::Ack { slot, generation } => self.acks.get(slot, generation).map(|body| body.state),
+            _ => None,
         }
     }
 

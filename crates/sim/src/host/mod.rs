@@ -30,6 +30,7 @@ mod socket;
 use brakelight_apps::{AnyApplication, Application, Datagram};
 use brakelight_core::controller::Controller;
 use brakelight_core::controller::external::{self, External};
+use brakelight_core::ecn::Mark;
 use brakelight_core::endpoint::Endpoint;
 use brakelight_core::packet::FlowId;
 use brakelight_core::parameters::ParameterError;
@@ -253,6 +254,15 @@ impl FlowHost {
             Life::One(Single { connection: Some(connection), .. }) => connection.sender.view(),
             Life::One(_) => SenderView::default(),
             Life::Many(bundle) => SenderView { inflight: bundle.inflight(), ..bundle.counters().view() },
+        }
+    }
+
+    /// Returns the mark that an acknowledgement of this flow echoes for all that it newly covers; `None` if
+    /// its contents are gone, or the flow is one of many short connections.
+    pub fn echoed_mark(&self, ack: &SimPacket) -> Option<Mark> {
+        match &self.life {
+            Life::One(single) => single.connection.as_ref()?.echoed_mark(ack),
+            Life::Many(_) => None,
         }
     }
 
