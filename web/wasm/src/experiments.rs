@@ -1,0 +1,78 @@
+//! The papers' claims and their scenarios.
+
+use brakelight::core::time::Duration;
+use brakelight::scenario::experiment::{self, EMBEDDED, Experiment};
+use brakelight::scenario::file;
+use brakelight::scenario::scenario::{Scenario, Service};
+use serde_json::{Value, json};
+
+use crate::traces::{Shelf, stand_in};
+
+fn read(file: &str) -> Result<Experiment, String> {
+    let found = EMBEDDED.iter().find(|(name, _)| *name == file);
+    let (name, text) = found.ok_or_else(|| format!("there is no experiment `{file}`"))?;
+    experiment::read(name, text).map_err(|error| error.to_string())
+}
+
+/// Returns the scenarios of one experiment that have its first seed: a label and the text of a file each. A
+/// recording that is not there is replaced by an embedded trace, which `stand_ins` says.
+pub fn scenarios(file: &str, shelf: &Shelf) -> Result<Value, String> {
+    let experiment = read(file)?;
+    let first = experiment.jobs.iter().map(|job| job.scenario.seed).min();
+    let mut stand_ins: Vec<[String; 2]> = Vec::new();
+    let mut found = Vec::new();
+    for job in experiment.jobs.iter().filter(|job| Some(job.scenario.seed) == first) {
+        let mut scenario = job.scenario.clone();
+        replace_recordings(&mut scenario, shelf, &mut stand_ins);
+        found.push(json!({ "label": scenario.name, "toml": file::write(&scenario) }));
+    }
+    Ok(json!({
+        "id": experiment.id, "title": experiment.title, "source": experiment.source, "note": experiment.note,
+        "scenarios": found, "stand_ins": stand_ins,
+    }))
+}
+
+fn replace_recordings(scenario: &mut Scenario, shelf: &Shelf, stand_ins: &mut Vec<[String; 2]>) {
+    for link in &mut scenario.links {
+        if let Service::Trace(name) = &mut link.service
+            && !shelf.has(name)
+        {
+            let replaced = [name.clone(), stand_in(name).to_string()];
+            name.clone_from(&replaced[1]);
+            if !stand_ins.contains(&replaced) {
+                stand_ins.push(replaced);
+            }
+        }
+    }
+}
+
+/// Returns scenarios to hold the module against the command with: one of every experiment that has any, cut
+/// to `longest`, on embedded traces.
+pub fn samples(longest: Duration) -> Result<Vec<Scenario>, String> {
+    let shelf = Shelf::new();
+    let mut samples = Vec::new();
+    for (file, text) in EMBEDDED {
+        let experiment = experiment::read(file, text).map_err(|error| error.to_string())?;
+        let Some(job) = experiment.jobs.first() else { continue };
+        let mut scenario = job.scenario.clone();
+        replace_recordings(&mut scenario, &shelf, &mut Vec::new());
+        cut(&mut scenario, longest);
+        scenario.name = format!("{}: {}", experiment.id, scenario.name);
+        samples.push(scenario);
+    }
+    Ok(samples)
+}
+
+/// Makes a scenario at most so long; what begins later begins at half of that.
+fn cut(scenario: &mut Scenario, longest: Duration) {
+    let duration = scenario.duration.min(longest);
+    scenario.duration = duration;
+    scenario.measure_from = scenario.measure_from.min(duration / 2);
+    for link in &mut scenario.links {
+        link.restarts.retain(|restart| restart.at + restart.down < duration);
+    }
+    for flow in &mut scenario.flows {
+        flow.start = flow.start.min(duration / 2);
+        flow.stop = flow.stop.filter(|stop| flow.start < *stop && *stop < duration);
+    }
+}
