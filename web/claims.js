@@ -1,0 +1,34 @@
+// The kept verdicts of `brakelight reproduce`, read from the book's page of them.
+
+/**
+ * Returns the experiments of `docs/reproduction.md` with their claims and their files.
+ * @param {string} markdown
+ * @param {Map<string, string>} files the file of each experiment, by its id
+ */
+export function claims(markdown, files) {
+  const experiments = [];
+  let current;
+  for (const line of markdown.split("\n")) {
+    const heading = /^### ([A-Z][\w-]*): (.*)$/.exec(line);
+    if (heading) {
+      const file = files.get(heading[1]);
+      if (!file) throw new Error(`no file has the experiment ${heading[1]}`);
+      current = { id: heading[1], file, title: plain(heading[2]), claims: [] };
+      experiments.push(current);
+      continue;
+    }
+    if (/^#{1,2} /.test(line)) current = undefined;
+    if (!current || !line.startsWith("| ") || line.startsWith("| id |")) continue;
+    const cells = line.split(/(?<!\\)\|/).slice(1, -1).map((cell) => plain(cell.trim().replaceAll("\\|", "|")));
+    if (cells.length !== 6) throw new Error(`not a row of six: ${line}`);
+    const [id, claim, paper, measured, verdict, note] = cells;
+    current.claims.push({ id, claim, paper, measured, verdict, note });
+  }
+  if (experiments.length === 0) throw new Error("no claims were found");
+  return experiments;
+}
+
+/** Markdown's emphasis and links, as plain text. */
+function plain(text) {
+  return text.replace(/\[([^\]]*)\]\([^)]*\)/g, "$1").replace(/[*`]/g, "");
+}

@@ -1,0 +1,133 @@
+// Runs what is chosen: first the beginning of every run, so that something is there at once, then the whole,
+// then the other seeds.
+import { drawnTable, setupOf, traceName, type Choice } from "./model";
+import { Cancelled, Pool, compileModule } from "./pool";
+import type { Finished, Row, Run } from "./results";
+
+/** A first look runs so many seconds of a scenario. */
+const DRAFT_S = 6;
+
+export interface Shown {
+  name: string; duration_s: number; mean_mbps: number; cv_100ms: number; longest_gap_ms: number;
+  bin_s: number; mbps: number[]; notes?: string[]; format?: string; recipe?: string;
+}
+
+export interface Parameter { name: string; meaning: string; unit: string; default: string; range: string; source: string }
+export interface Entry { name: string; aliases: string[]; summary: string; parameters: Parameter[] }
+export interface SchemeEntry { scheme: string; controller: string; feedback: string; queue: string; host: string }
+export interface TraceEntry { name: string; about: string; mean_mbps: number; cv_100ms: number; duration_s: number }
+export interface Registry {
+  version: string; schemes: SchemeEntry[]; controllers: Entry[]; queues: Entry[]; feedbacks: Entry[]; elements: Entry[];
+  applications: Entry[]; traces: TraceEntry[]; recipes: Record<string, import("./model").Recipe>;
+}
+
+export interface Variant { label: string; what: unknown }
+export interface Opened { variants: Variant[]; title?: string; note?: string; stand_ins?: [string, string][] }
+
+interface Experiment {
+  title: string; note: string; scenarios: { label: string; toml: string }[]; stand_ins: [string, string][];
+}
+
+/** The simulator, and what was last asked of it. */
+export class Session {
+  private group = 0;
+
+  private constructor(
+    /** Runs. */
+    private readonly runs: Pool,
+    /** What must answer at once: traces, scenarios, the run that is watched. */
+    readonly desk: Pool,
+  ) {}
+
+  static async start(): Promise<Session> {
+    const module = await compileModule();
+    const cores = Math.min(Math.max(navigator.hardwareConcurrency || 2, 1), 8);
+    return new Session(new Pool(module, cores), new Pool(module, 1));
+  }
+
+  registry(): Promise<Registry> {
+    return this.desk.ask({ do: "registry" });
+  }
+
+  /** Makes the trace known to all workers, and says what it is like. */
+  async trace(trace: Choice["trace"], file?: Uint8Array): Promise<Shown> {
+    const name = traceName(trace);
+    if (trace.kind === "embedded" || (trace.kind === "file" && !file)) return this.desk.ask({ do: "trace-show", name });
+    const request =
+      trace.kind === "generator"
+        ? { do: "trace-recipe", name, recipe: trace.recipe }
+        : { do: "trace-file", name, ...(trace.kind === "drawn" ? { format: "csv" } : {}) };
+    const bytes = trace.kind === "drawn" ? new TextEncoder().encode(drawnTable(trace)) : file;
+    const shown = await this.desk.keepTrace<Shown>(request, bytes);
+    await this.runs.keepTrace(request, bytes);
+    return shown;
+  }
+
+  /** What must be run for a choice. */
+  async open(choice: Choice): Promise<Opened> {
+    const { source } = choice;
+    if (source.kind === "text") return { variants: [{ label: "scenario", what: { text: source.text } }] };
+    if (source.kind === "claim") {
+      const { scenarios, ...about } = await this.desk.ask<Experiment>({ do: "experiment", file: source.file });
+      return { ...about, variants: scenarios.map(({ label, toml }) => ({ label, what: { text: toml } })) };
+    }
+    return { variants: choice.schemes.map((scheme) => ({ label: scheme, what: { setup: setupOf(choice, scheme) } })) };
+  }
+
+  /** Returns the scenario as the text of a file. */
+  async toml(what: unknown): Promise<string> {
+    return (await this.desk.ask<{ toml: string }>({ do: "scenario", what })).toml;
+  }
+
+  /** Runs everything anew, and calls `changed` whenever there is something to show. */
+  async run(choice: Choice, opened: Opened, changed: (rows: Row[], working: boolean) => void): Promise<void> {
+    this.runs.cancel(this.group);
+    const group = ++this.group;
+    const rows: Row[] = opened.variants.map(({ label }, index) => ({ label, index, cloud: [], draft: true }));
+    const isSetup = choice.source.kind === "setup";
+    const seed = isSetup ? { seed: choice.seed } : {};
+    let left = 0;
+    const show = () => group === this.group && changed(rows.map((row) => ({ ...row, cloud: [...row.cloud] })), left > 0);
+    const one = async (row: Row, what: unknown, request: Record<string, unknown>, take: (finished: Finished) => void) => {
+      left++;
+      try {
+        const finished = await this.runs.ask<Finished>({ do: "run", what, ...request }, group);
+        if (group === this.group) take(finished);
+      } catch (error) {
+        if (!(error instanceof Cancelled)) {
+          row.error = error instanceof Error ? error.message : String(error);
+        }
+      }
+      left--;
+      show();
+    };
+    const take = (row: Row, draft: boolean) => (finished: Finished) => {
+      if (draft && !row.draft) return;
+      row.draft = draft;
+      row.outcome = finished.outcome;
+      row.run = JSON.parse(finished.outcome) as Run;
+      row.series = finished.series ?? undefined;
+      row.took_ms = finished.took_ms;
+    };
+    const jobs: Promise<void>[] = [];
+    const each = (begin: (row: Row, what: unknown) => Promise<void>) => {
+      rows.forEach((row, index) => jobs.push(begin(row, opened.variants[index]!.what)));
+    };
+    if (!isSetup || choice.duration_s > 2 * DRAFT_S) {
+      each((row, what) => one(row, what, { ...seed, at_most_s: DRAFT_S, series: true }, take(row, true)));
+    }
+    each((row, what) => one(row, what, { ...seed, series: true }, take(row, false)));
+    if (isSetup) {
+      for (let next = 1; next < choice.runs; next++) {
+        each((row, what) =>
+          one(row, what, { seed: choice.seed + next, series: false }, (finished) => {
+            row.cloud.push(JSON.parse(finished.outcome) as Run);
+          }),
+        );
+      }
+    }
+    show();
+    await Promise.all(jobs);
+    show();
+  }
+}
