@@ -38,7 +38,7 @@ export function TracePanel({ choice, registry, shown, changed, file }: {
       {kind !== "drawn" && shown && <Preview shown={shown} />}
       {shown && <p class="soft">{t.facts(shown.mean_mbps, shown.cv_100ms, shown.duration_s, shown.longest_gap_ms)}</p>}
       {about && <p class="soft">{about.trim()}</p>}
-      {shown?.notes?.map((note) => <p key={note} class="soft">{note}</p>)}
+      {kind === "file" && shown?.notes?.map((note) => <p key={note} class="soft">{note}</p>)}
     </>
   );
 }

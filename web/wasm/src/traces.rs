@@ -7,7 +7,7 @@ use brakelight::core::path::trace::Trace;
 use brakelight::core::time::Duration;
 use brakelight::scenario::scenario::{Scenario, Service};
 use brakelight::scenario::trace::OPPORTUNITY;
-use brakelight::scenario::trace::convert::{self, Format};
+use brakelight::scenario::trace::convert::{self, ConvertOptions, Format};
 use brakelight::scenario::trace::embedded::{EMBEDDED, Embedded, FITTED};
 use brakelight::scenario::trace::recipe::Recipe;
 use brakelight::scenario::trace::statistics::{Statistics, rates};
@@ -46,8 +46,9 @@ impl Shelf {
             Some(format) => Format::from_str(format)?,
             None => Format::detect(file),
         };
-        let converted = convert::convert(file, format, OPPORTUNITY).map_err(|error| error.to_string())?;
-        let notes = converted.notes;
+        let converted = convert::convert(file, format, ConvertOptions::default());
+        let converted = converted.map_err(|error| error.to_string())?;
+        let notes = [converted.notes, converted.warnings].concat();
         self.keep(name.clone(), converted.trace)?;
         let mut shown = self.show(&name)?;
         shown["format"] = json!(format.to_string());
