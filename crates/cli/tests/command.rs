@@ -1,5 +1,7 @@
 //! What commands print and write when all goes well.
 
+#[path = "command/compare.rs"]
+mod compare;
 mod support;
 
 use std::process::Stdio;
