@@ -9,8 +9,8 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     let request = Compare {
         traces: vec!["lte-driving".into()],
         schemes: Scheme::parse_list("abc,cubic,cubic+codel")?,
-        duration: Duration::from_secs(5),
-        runs: 2,
+        duration: Some(Duration::from_secs(5)),
+        runs: Some(2),
         ..Compare::default()
     };
     let table = lab::compare(&request)?;

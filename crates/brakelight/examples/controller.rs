@@ -34,7 +34,7 @@ pub fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut registry = Registry::standard();
     registry.add_controller::<Still>()?;
     let schemes = Scheme::parse_list_with(&registry, "cubic,still,still:packets=100")?;
-    let request = Compare { traces: vec!["step".into()], schemes, ..Compare::default() };
+    let request = Compare { traces: vec!["step".into()], schemes, runs: Some(2), ..Compare::default() };
     println!("{}", lab::compare(&request)?.comparison(&Screen::default()));
     Ok(())
 }

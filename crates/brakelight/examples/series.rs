@@ -9,7 +9,8 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     let request = Compare {
         traces: vec!["step".into()],
         schemes: vec![Scheme::parse("abc")?],
-        duration: Duration::from_secs(10),
+        duration: Some(Duration::from_secs(10)),
+        runs: Some(1),
         series: true,
         ..Compare::default()
     };

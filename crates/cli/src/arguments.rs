@@ -7,6 +7,7 @@ use std::str::FromStr;
 use brakelight_core::path::delay;
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Bytes, Limit, Rate};
+use brakelight_lab::compare::{Buffer, Reverse};
 use brakelight_lab::{output, series};
 use brakelight_scenario::scenario::TraceOffset;
 use brakelight_scenario::trace::convert::Selection;
@@ -93,21 +94,31 @@ pub struct Compare {
     /// Propagation delay of the round trip
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = positive_time, allow_hyphen_values = true)]
     pub rtt: Duration,
-    /// The bottleneck's buffer, in packets or bytes
-    #[arg(long, value_name = "SIZE", default_value = "250pkt", value_parser = positive_buffer, allow_hyphen_values = true)]
-    pub buffer: Limit,
-    /// Length of a run
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = positive_time, allow_hyphen_values = true)]
-    pub duration: Duration,
-    /// Seeds to run; rows are medians, with their spread
-    #[arg(long, value_name = "N", default_value = "1", value_parser = count, allow_hyphen_values = true)]
-    pub runs: u32,
+    /// The bottleneck's buffer, in packets, bytes or bandwidth-delay products of the trace's mean rate
+    /// [default: one product of the trace's fastest second, at least 250pkt]
+    #[arg(long, value_name = "SIZE|2BDP", value_parser = compared_buffer, allow_hyphen_values = true)]
+    pub buffer: Option<Buffer>,
+    /// What limits the way back: a rate, a trace, or `none` [default: none]
+    #[arg(long, value_name = "TRACE|RATE", value_parser = reverse)]
+    pub reverse: Option<Reverse>,
+    /// Where all that is not given comes from: `mahimahi` is the setup of the papers (250pkt, 12Mbps back, 60 s
+    /// from the trace's beginning, one run) [default: what suits each trace]
+    #[arg(long, value_name = "NAME", value_parser = ["mahimahi"])]
+    pub setup: Option<String>,
+    /// Length of a run [default: a recording's own, and of a generated trace 8 to 30 s]
+    #[arg(long, value_name = "TIME", value_parser = positive_time, allow_hyphen_values = true)]
+    pub duration: Option<Duration>,
+    /// Runs of each scheme on each trace, every one with a seed of its own; rows are medians, with confidence
+    /// intervals [default: 8]
+    #[arg(long, value_name = "N", value_parser = count, allow_hyphen_values = true)]
+    pub runs: Option<u32>,
     /// The first seed
     #[arg(long, value_name = "N", default_value = "1", value_parser = seed, allow_hyphen_values = true)]
     pub seed: u64,
-    /// Where in its period a trace starts: a time, or `random` to draw it from the seed
-    #[arg(long, value_name = "TIME|random", default_value = "0s", value_parser = offset, allow_hyphen_values = true)]
-    pub trace_offset: TraceOffset,
+    /// Where in its period a trace starts: a time, or `random` to draw it from the seed [default: evenly spaced
+    /// places, one for each run]
+    #[arg(long, value_name = "TIME|random", value_parser = offset, allow_hyphen_values = true)]
+    pub trace_offset: Option<TraceOffset>,
     /// Run what by its estimate takes hours or fills the memory
     #[arg(long)]
     pub force: bool,
@@ -380,6 +391,21 @@ pub fn positive_buffer(text: &str) -> Result<Limit, String> {
             Err(out_of_range(text, "any size above 0, such as `250pkt` or `1.5MB`"))
         }
         _ => Ok(limit),
+    }
+}
+
+/// Returns a buffer above zero, which may be given in bandwidth-delay products.
+fn compared_buffer(text: &str) -> Result<Buffer, String> {
+    if text.ends_with("BDP") { text.parse() } else { positive_buffer(text).map(Buffer::Limit) }
+}
+
+/// Returns the limit of a way back.
+fn reverse(text: &str) -> Result<Reverse, String> {
+    match Reverse::parse(text) {
+        Reverse::Rate(rate) if rate.bps() == 0 => {
+            Err(out_of_range(text, "a rate above 0, a trace, or `none`"))
+        }
+        reverse => Ok(reverse),
     }
 }
 

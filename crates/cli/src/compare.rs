@@ -1,7 +1,7 @@
 //! `compare`: every scheme on every trace.
 
 use brakelight_core::registry::Registry;
-use brakelight_lab::compare::{Compare, Plan};
+use brakelight_lab::compare::{Compare, Plan, Preset};
 use brakelight_lab::{Error, Simulator, schemes};
 use brakelight_scenario::scheme::Scheme;
 use brakelight_scenario::trace::names::Names;
@@ -48,6 +48,8 @@ fn plan(registry: &Registry, arguments: &arguments::Compare) -> Result<Plan, Fai
         against,
         rtt: arguments.rtt,
         buffer: arguments.buffer,
+        reverse: arguments.reverse.clone(),
+        preset: if arguments.setup.is_some() { Preset::Mahimahi } else { Preset::Suited },
         duration: arguments.duration,
         runs: arguments.runs,
         seed: arguments.seed,

@@ -44,8 +44,19 @@ fn place(browser: &mut Browser, selector: &str) -> (f64, f64, f64, f64) {
 fn a_comparison_draws_at_both_widths_without_a_complaint() {
     let Some(mut browser) = browser() else { return };
     let scratch = Scratch::new("browser-compare");
-    let arguments =
-        ["compare", "--trace", "lte-driving", "--trace", "step", "--trace", "fixed", "--duration", "20s"];
+    let arguments = [
+        "compare",
+        "--trace",
+        "lte-driving",
+        "--trace",
+        "step",
+        "--trace",
+        "fixed",
+        "--duration",
+        "20s",
+        "--runs",
+        "6",
+    ];
     ok(&scratch.brakelight(
         &[&arguments[..], &["--schemes", "abc,cubic,cubic+codel,newreno", "--out", "report"]].concat(),
     ));
@@ -125,8 +136,19 @@ fn every_scheme_fits_a_screen_a_phone_and_three_pages() {
 fn time_zooms_by_dragging_and_by_buttons_for_every_scheme_at_once() {
     let Some(mut browser) = browser() else { return };
     let scratch = Scratch::new("browser-zoom");
-    let arguments =
-        ["compare", "--trace", "step", "--duration", "20s", "--schemes", "abc,cubic", "--out", "report"];
+    let arguments = [
+        "compare",
+        "--trace",
+        "step",
+        "--duration",
+        "20s",
+        "--schemes",
+        "abc,cubic",
+        "--setup",
+        "mahimahi",
+        "--out",
+        "report",
+    ];
     ok(&scratch.brakelight(&arguments));
     browser.open(&scratch.path("report/report.html"), 1400, 900, false);
     assert_eq!(range(&mut browser), (0.0, 20.0));
@@ -168,8 +190,19 @@ fn time_zooms_by_dragging_and_by_buttons_for_every_scheme_at_once() {
 fn choices_redraw_and_everything_may_be_hidden() {
     let Some(mut browser) = browser() else { return };
     let scratch = Scratch::new("browser-choices");
-    let arguments =
-        ["compare", "--trace", "step", "--trace", "fixed", "--duration", "10s", "--schemes", "abc,cubic"];
+    let arguments = [
+        "compare",
+        "--trace",
+        "step",
+        "--trace",
+        "fixed",
+        "--duration",
+        "10s",
+        "--schemes",
+        "abc,cubic",
+        "--setup",
+        "mahimahi",
+    ];
     ok(&scratch.brakelight(&[&arguments[..], &["--out", "report"]].concat()));
     browser.open(&scratch.path("report/report.html"), 1400, 900, false);
     let choose = |browser: &mut Browser, id: &str, index: usize| {

@@ -10,8 +10,19 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use support::{Scratch, ok, text};
 
-const SMALL: &[&str] =
-    &["compare", "--trace", "step", "--trace", "fixed", "--schemes", "abc,cubic+codel", "--duration", "5s"];
+const SMALL: &[&str] = &[
+    "compare",
+    "--trace",
+    "step",
+    "--trace",
+    "fixed",
+    "--schemes",
+    "abc,cubic+codel",
+    "--setup",
+    "mahimahi",
+    "--duration",
+    "5s",
+];
 
 fn json(output: &str) -> Value {
     serde_json::from_str(output).unwrap_or_else(|error| panic!("{error}: {output}"))

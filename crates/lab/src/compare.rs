@@ -2,11 +2,14 @@
 
 use std::path::Path;
 
+use brakelight_core::ecn::Encoding;
 use brakelight_core::path::trace::Trace;
 use brakelight_core::registry::{Host, Registry};
 use brakelight_core::time::Duration;
 use brakelight_core::units::Limit;
 use brakelight_scenario::compare::Compare as One;
+pub use brakelight_scenario::compare::Reverse;
+use brakelight_scenario::outcome::Setup;
 use brakelight_scenario::scenario::{Record, TraceOffset, default_bin};
 use brakelight_scenario::scheme::Scheme;
 use brakelight_scenario::trace::OPPORTUNITY;
@@ -15,14 +18,16 @@ use brakelight_scenario::trace::names::Names;
 use brakelight_sim::Traces;
 
 use crate::error::Error;
-use crate::jobs::{self, Job};
+use crate::jobs::{self, Compared, Job};
 use crate::progress::Progress;
 use crate::runner::{Runner, Simulator};
 use crate::schemes;
+use crate::setup::{self, TraceSetup};
+pub use crate::setup::{Buffer, Preset};
 use crate::table::{Drawn, Table};
 use crate::text;
 
-/// A comparison: schemes, traces and setup.
+/// A comparison: schemes, traces and setup. What is none is chosen by the [preset](Preset), for each trace.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Compare {
     /// Mahimahi trace files, or names of traces; none stands for the embedded traces that are meant for
@@ -35,15 +40,19 @@ pub struct Compare {
     /// Propagation delay of the round trip.
     pub rtt: Duration,
     /// The bottleneck's buffer.
-    pub buffer: Limit,
+    pub buffer: Option<Buffer>,
+    /// What limits the way back; a trace is a file or a name, as in `traces`.
+    pub reverse: Option<Reverse>,
     /// Length of a run.
-    pub duration: Duration,
-    /// Seeds to run; rows are medians, with their spread.
-    pub runs: u32,
+    pub duration: Option<Duration>,
+    /// Runs of every scheme on every trace, each with a seed of its own; rows are medians, with intervals.
+    pub runs: Option<u32>,
     /// The first seed.
     pub seed: u64,
     /// Where in its period a trace starts.
-    pub trace_offset: TraceOffset,
+    pub trace_offset: Option<TraceOffset>,
+    /// Where the settings come from that are none.
+    pub preset: Preset,
     /// Whether to keep the time series of each row's first seed.
     pub series: bool,
     /// Whether to keep each link's log of each row's first seed.
@@ -51,19 +60,20 @@ pub struct Compare {
 }
 
 impl Default for Compare {
-    /// Every scheme on the embedded traces: round trips of 100 ms, 250 packets of buffer, one run of 60 s
-    /// each.
+    /// Every scheme on the embedded traces, round trips of 100 ms, and a setup that suits each trace.
     fn default() -> Self {
         Compare {
             traces: Vec::new(),
             schemes: Vec::new(),
             against: None,
             rtt: Duration::from_millis(100),
-            buffer: Limit::Packets(250),
-            duration: Duration::from_secs(60),
-            runs: 1,
+            buffer: None,
+            reverse: None,
+            duration: None,
+            runs: None,
             seed: 1,
-            trace_offset: TraceOffset::At(Duration::ZERO),
+            trace_offset: None,
+            preset: Preset::Suited,
             series: false,
             link_logs: false,
         }
@@ -82,12 +92,16 @@ pub fn compare(request: &Compare) -> Result<Table, Error> {
 /// A validated comparison that has not run yet.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    request: Compare,
     /// One per trace and scheme, the schemes of a trace together.
     jobs: Vec<Job>,
     traces: Traces,
+    runs: u32,
+    title: String,
+    setting: Vec<(String, String)>,
+    caveats: Vec<String>,
     notes: Vec<String>,
-    schemes: usize,
+    /// The scheme that the others are held against, where there are others.
+    reference: Option<String>,
 }
 
 impl Plan {
@@ -103,38 +117,44 @@ impl Plan {
         };
         let labels = labels(&given)?;
         let mut traces = Traces::new();
+        let reverse = setup::reverse(request);
+        if let Reverse::Trace(name) = &reverse {
+            traces.insert(name.clone(), names.load(name)?);
+        }
         let mut jobs = Vec::new();
-        let mut shallow = Vec::new();
+        let mut caveats = Vec::new();
+        let (mut setups, mut batches) = (Vec::new(), Vec::new());
         for (name, label) in given.iter().zip(&labels) {
-            let trace = names.load(name)?;
-            shallow.extend(shallow_buffer(label, &trace, request));
+            let source = names.find(name)?;
+            let trace = source.load()?;
+            let setup = TraceSetup::new(request, &source, &trace);
+            caveats.extend(shallow_buffer(label, &trace, setup.buffer, request.rtt));
+            batches.push((label, batch(&trace)));
             traces.insert(label.clone(), trace);
             for scheme in &schemes {
-                let compare = One {
-                    rtt: request.rtt,
-                    buffer: request.buffer,
-                    duration: request.duration,
-                    seed: request.seed,
-                    trace_offset: request.trace_offset,
-                    against: request.against.clone(),
-                    record: Record {
-                        series: request.series,
-                        bin: default_bin(request.duration).min(request.duration),
-                        link_logs: request.link_logs,
-                        ..Record::summary(request.duration)
-                    },
-                    ..One::new(scheme.clone(), label)
-                };
-                jobs.push(Job {
-                    label: format!("{scheme} on {label}"),
-                    scenario: compare.scenario()?,
-                    names: Some((scheme.to_string(), label.clone())),
-                });
+                jobs.push(job(request, &reverse, scheme, label, &setup)?);
             }
+            setups.push((label.clone(), setup));
         }
-        let mut notes = notes(&schemes, request.against.as_ref());
-        notes.extend(shallow);
-        Ok(Plan { request: request.clone(), jobs, traces, notes, schemes: schemes.len() })
+        caveats.extend(millisecond_grid(&batches, &schemes));
+        let mut setting = setup::in_words(request, &setups);
+        if let Some(against) = &request.against {
+            setting.push(("against".to_string(), against.to_string()));
+        }
+        Ok(Plan {
+            jobs,
+            runs: setup::runs(request),
+            title: format!(
+                "{} on {}",
+                text::count(schemes.len(), "scheme", "schemes"),
+                text::count(given.len(), "trace", "traces")
+            ),
+            setting,
+            caveats,
+            notes: notes(&schemes, request.against.as_ref()),
+            reference: schemes.first().map(Scheme::to_string).filter(|_| schemes.len() > 1),
+            traces,
+        })
     }
 
     /// Refuses a comparison that would take hours or fill the memory.
@@ -149,36 +169,62 @@ impl Plan {
 
     /// Runs it.
     pub fn run(&self, runner: &dyn Runner, progress: &dyn Progress) -> Result<Table, Error> {
-        let Compare { runs, seed, trace_offset, .. } = self.request;
-        let results = jobs::run("comparing", &self.jobs, runs, &self.traces, runner, progress)?;
+        let results = jobs::run("comparing", &self.jobs, self.runs, &self.traces, runner, progress)?;
         // The way back is not what the comparison is about.
         let table = Table::of(results, &Drawn { links: 1, paths: Vec::new() });
-        let mut setting = vec![
-            ("RTT".to_string(), self.request.rtt.to_string()),
-            ("buffer".to_string(), self.request.buffer.to_string()),
-            ("duration".to_string(), self.request.duration.to_string()),
-            ("seed".to_string(), seeds(seed, runs)),
-            ("traces from".to_string(), describe_offset(trace_offset)),
-        ];
-        if let Some(against) = &self.request.against {
-            setting.push(("against".to_string(), against.to_string()));
-        }
-        let title = format!(
-            "{} on {}",
-            text::count(self.schemes, "scheme", "schemes"),
-            text::count(self.traces.len(), "trace", "traces")
-        );
-        let reference = table.runs.first().map(|run| run.scheme.clone()).filter(|_| self.schemes > 1);
-        Ok(Table { title, setting, notes: self.notes.clone(), reference, ..table })
+        let mut table = Table {
+            title: self.title.clone(),
+            setting: self.setting.clone(),
+            caveats: self.caveats.clone(),
+            notes: self.notes.clone(),
+            reference: self.reference.clone(),
+            ..table
+        };
+        table.hold_against_reference();
+        Ok(table)
     }
 }
 
-/// Returns `7`, or `7 to 16`.
-pub fn seeds(first: u64, runs: u32) -> String {
-    match runs {
-        1 => first.to_string(),
-        _ => format!("{first} to {}, medians", first.wrapping_add(u64::from(runs - 1))),
-    }
+/// All runs of one scheme on one trace.
+fn job(
+    request: &Compare,
+    reverse: &Reverse,
+    scheme: &Scheme,
+    label: &str,
+    setup: &TraceSetup,
+) -> Result<Job, Error> {
+    let compare = One {
+        rtt: request.rtt,
+        buffer: setup.buffer,
+        reverse: reverse.clone(),
+        duration: setup.duration,
+        seed: request.seed,
+        trace_offset: setup.start.of(0, 1),
+        against: request.against.clone(),
+        record: Record {
+            series: request.series,
+            bin: default_bin(setup.duration).min(setup.duration),
+            link_logs: request.link_logs,
+            ..Record::summary(setup.duration)
+        },
+        ..One::mahimahi(scheme.clone(), label)
+    };
+    Ok(Job {
+        label: format!("{scheme} on {label}"),
+        scenario: compare.scenario()?,
+        compared: Some(Compared {
+            scheme: scheme.to_string(),
+            trace: label.to_string(),
+            setup: Setup {
+                rtt_ms: request.rtt.as_millis_f64(),
+                buffer: setup.buffer.to_string(),
+                reverse: reverse.to_string(),
+                trace_offset_s: None,
+                against: request.against.as_ref().map(Scheme::to_string),
+            },
+            start: setup.start,
+        }),
+    })
 }
 
 /// What traces are called in results: a file by its name, unless two would be called the same.
@@ -228,30 +274,41 @@ fn notes(schemes: &[Scheme], against: Option<&Scheme>) -> Vec<String> {
 const SHALLOW: f64 = 0.5;
 
 /// A remark on a buffer that is small for its trace.
-fn shallow_buffer(label: &str, trace: &Trace, request: &Compare) -> Option<String> {
-    let product = trace.mean_rate(OPPORTUNITY).bytes_in(request.rtt).as_f64();
-    let buffer = match request.buffer {
-        Limit::Packets(packets) => f64::from(packets) * OPPORTUNITY.as_f64(),
-        Limit::Bytes(bytes) => bytes.as_f64(),
-    };
-    (buffer < SHALLOW * product).then(|| {
+fn shallow_buffer(label: &str, trace: &Trace, buffer: Limit, rtt: Duration) -> Option<String> {
+    let product = trace.mean_rate(OPPORTUNITY).bytes_in(rtt).as_f64();
+    let share = buffer.in_packets(OPPORTUNITY) * OPPORTUNITY.as_f64() / product;
+    (share < SHALLOW).then(|| {
         format!(
-            "{label}: a buffer of {} is {:.2} of the bandwidth-delay product; every scheme that probes by losses, and ABC's second window, starves: --buffer {}kB would hold one",
-            request.buffer,
-            buffer / product,
-            (product / 1e3).ceil()
+            "{label}: a buffer of {buffer} is {share:.2} of the bandwidth-delay product; every scheme that probes by losses, and ABC's second window, starves: --buffer 1BDP would hold one"
         )
     })
 }
 
-/// Returns in words where traces begin.
-pub fn describe_offset(offset: TraceOffset) -> String {
-    match offset {
-        TraceOffset::At(start) if start.is_zero() => "their beginning".into(),
-        TraceOffset::At(start) => start.to_string(),
-        TraceOffset::Random => "a random place".into(),
-    }
+/// A remark on traces that hand out several packets in one millisecond, where a scheme of L4S is compared:
+/// its router's thresholds lie below what that alone makes packets wait.
+fn millisecond_grid(traces: &[(&String, f64)], schemes: &[Scheme]) -> Option<String> {
+    let l4s = schemes.iter().filter(|scheme| scheme.encoding() == Encoding::L4s);
+    let l4s: Vec<String> = l4s.map(|scheme| format!("`{scheme}`")).collect();
+    let batches = traces.iter().filter(|(_, batch)| *batch > MOST_IN_A_MILLISECOND);
+    let batches: Vec<String> = batches.map(|(label, batch)| format!("{label} {batch:.1}")).collect();
+    (!l4s.is_empty() && !batches.is_empty()).then(|| {
+        format!(
+            "{} on traces in whole milliseconds: packets leave in batches (a millisecond with any has on average: {}) and wait for the next one, as on no real link; an L4S queue marks that wait, so little of the link is used; a threshold above it, such as `prague:threshold=5ms`, shows how much is lost to the grid",
+            l4s.join(", "),
+            batches.join(", ")
+        )
+    })
 }
+
+/// How many packets a millisecond of `trace` carries on average, of those that carry any.
+fn batch(trace: &Trace) -> f64 {
+    let mut last = None;
+    let occupied = trace.millis().filter(|ms| last.replace(*ms) != Some(*ms)).count();
+    trace.opportunities() as f64 / occupied as f64
+}
+
+/// More packets in a millisecond than this, on average over those that have any, come in batches.
+const MOST_IN_A_MILLISECOND: f64 = 1.2;
 
 #[cfg(test)]
 mod tests {

@@ -1,7 +1,7 @@
 //! Rows as columns: what CSV, Arrow and Parquet are made of. Names of columns end in their unit, as in the
 //! JSON rows.
 
-use brakelight_scenario::outcome::{FlowOutcome, LinkOutcome, MarkCounts, Run, Summary};
+use brakelight_scenario::outcome::{FlowOutcome, LinkOutcome, MarkCounts, Run, Setup, Summary};
 
 use crate::error::Error;
 use crate::text::csv;
@@ -163,6 +163,44 @@ pub fn runs<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Frame {
             values: Values::Flag(rows.iter().map(|run| run.unreliable).collect()),
         },
     ]);
+    Frame { columns }
+}
+
+/// Most flows of a run whose applications have columns.
+const MOST_APPLICATIONS: usize = 40;
+
+/// Returns a run a row: its identity, the columns of [`runs`] but those of several runs together, its setup,
+/// and for every flow whose application saw something a column for each number, `main.completed`.
+pub fn every_run<'a>(of: impl IntoIterator<Item = &'a Run>) -> Frame {
+    let rows: Vec<&Run> = of.into_iter().collect();
+    let several = ["spread_n", "throughput_low_mbps", "throughput_high_mbps"];
+    let several = [&several[..], &["queueing_delay_p95_low_ms", "queueing_delay_p95_high_ms"]].concat();
+    let mut columns =
+        vec![text("run_id", &rows, |run| run.run_id.map_or_else(String::new, |id| id.to_string()))];
+    columns
+        .extend(runs(rows.iter().copied()).columns.into_iter().filter(|own| !several.contains(&&*own.name)));
+    let setup =
+        |value: fn(&Setup) -> String| move |run: &&Run| run.setup.as_ref().map_or_else(String::new, value);
+    columns.extend([
+        number("rtt_ms", &rows, |run| run.setup.as_ref().map(|setup| setup.rtt_ms)),
+        text("buffer", &rows, setup(|setup| setup.buffer.clone())),
+        text("reverse", &rows, setup(|setup| setup.reverse.clone())),
+        number("trace_offset_s", &rows, |run| run.setup.as_ref().and_then(|setup| setup.trace_offset_s)),
+        text("against", &rows, setup(|setup| setup.against.clone().unwrap_or_default())),
+    ]);
+    let seen = rows.iter().flat_map(|run| run.flows.iter().take(MOST_APPLICATIONS)).flat_map(|flow| {
+        flow.application
+            .iter()
+            .flat_map(|numbers| numbers.keys())
+            .map(|name| (flow.name.clone(), name.clone()))
+    });
+    let seen: std::collections::BTreeSet<(String, String)> = seen.collect();
+    columns.extend(seen.into_iter().map(|(flow, name)| {
+        number(&format!("{flow}.{name}"), &rows, |run| {
+            let flow = run.flows.iter().find(|own| own.name == flow)?;
+            flow.application.as_ref()?.get(&name).copied()
+        })
+    }));
     Frame { columns }
 }
 

@@ -2,14 +2,16 @@
 //! order in which they finished.
 
 use brakelight_scenario::cost::Cost;
-use brakelight_scenario::outcome::{Outcome, Run};
-use brakelight_scenario::scenario::Scenario;
+use brakelight_scenario::outcome::{Outcome, Run, Setup};
+use brakelight_scenario::scenario::{Scenario, TraceOffset};
 use brakelight_sim::Traces;
 
 use crate::error::Error;
+use crate::interval;
 use crate::parallel;
 use crate::progress::Progress;
 use crate::runner::Runner;
+use crate::setup::Start;
 
 /// One scenario, to be run with several seeds.
 #[derive(Clone, Debug)]
@@ -18,8 +20,21 @@ pub struct Job {
     pub label: String,
     /// The scenario, with its first seed.
     pub scenario: Scenario,
-    /// What `scheme` and `trace` of its row say, instead of the scenario's own words.
-    pub names: Option<(String, String)>,
+    /// What a comparison adds to it; none for any other scenario.
+    pub compared: Option<Compared>,
+}
+
+/// What a comparison adds to the runs of a scenario.
+#[derive(Clone, Debug)]
+pub struct Compared {
+    /// What `scheme` of the row says, instead of the scenario's own words.
+    pub scheme: String,
+    /// What `trace` of the row says.
+    pub trace: String,
+    /// What `setup` of the row says; its place of the trace is that of each run.
+    pub setup: Setup,
+    /// Where in the trace each run begins.
+    pub start: Start,
 }
 
 /// The outcome of a job.
@@ -29,14 +44,32 @@ pub struct JobOutcome {
     pub run: Run,
     /// The first seed's outcome, with its series and logs.
     pub first: Outcome,
+    /// Every run, in the order of the seeds.
+    pub every: Vec<Run>,
 }
 
 impl JobOutcome {
-    /// Returns the row of one or more runs of the same scenario; none if there are none.
+    /// Returns the row of one or more runs of the same scenario, with the intervals of its medians; where the
+    /// runs fall into two groups, a run of the larger one. None if there are none.
     pub fn of(outcomes: Vec<Outcome>) -> Option<Self> {
-        let runs: Vec<Run> = outcomes.iter().map(|outcome| outcome.run.clone()).collect();
-        let run = if runs.len() == 1 { runs.first().cloned() } else { Run::median(&runs) };
-        run.zip(outcomes.into_iter().next()).map(|(run, first)| JobOutcome { run, first })
+        let every: Vec<Run> = outcomes.iter().map(|outcome| outcome.run.clone()).collect();
+        let mut run = Run::median(&every)?;
+        match interval::modes(&every) {
+            Some((modes, middle)) => {
+                run = Run {
+                    seed: run.seed,
+                    setup: run.setup,
+                    run_id: run.run_id,
+                    spread: run.spread,
+                    unreliable: run.unreliable,
+                    unreliable_because: run.unreliable_because,
+                    modes: Some(modes),
+                    ..middle.clone()
+                };
+            }
+            None => run.interval95 = interval::intervals(&every),
+        }
+        Some(JobOutcome { run, first: outcomes.into_iter().next()?, every })
     }
 }
 
@@ -58,7 +91,7 @@ pub fn run(
             return Err(Error::Cancelled);
         }
         let job = &jobs[index];
-        let outcome = one(runner, job, seed, traces);
+        let outcome = one(runner, job, seed, seeds, traces);
         progress.step(&job.label);
         outcome
     })?;
@@ -71,9 +104,12 @@ pub fn run(
         .collect()
 }
 
-fn one(runner: &dyn Runner, job: &Job, seed: u32, traces: &Traces) -> Result<Outcome, Error> {
+fn one(runner: &dyn Runner, job: &Job, seed: u32, seeds: u32, traces: &Traces) -> Result<Outcome, Error> {
     let mut scenario = job.scenario.clone();
     scenario.seed = scenario.seed.wrapping_add(u64::from(seed));
+    if let Some(compared) = &job.compared {
+        scenario.trace_offset = compared.start.of(seed, seeds);
+    }
     if seed > 0 {
         // Series and logs are kept of the first seed only; a hundred of them would fill the memory.
         scenario.record.series = false;
@@ -82,11 +118,25 @@ fn one(runner: &dyn Runner, job: &Job, seed: u32, traces: &Traces) -> Result<Out
     let mut outcome = runner
         .run(&scenario, traces)
         .map_err(|cause| Error::run(format_args!("{}, seed {}", job.label, scenario.seed), cause))?;
-    if let Some((scheme, trace)) = &job.names {
-        outcome.run.scheme.clone_from(scheme);
-        outcome.run.trace.clone_from(trace);
+    if let Some(compared) = &job.compared {
+        outcome.run.scheme.clone_from(&compared.scheme);
+        outcome.run.trace.clone_from(&compared.trace);
+        let place = begins(&scenario, traces);
+        outcome.run.setup = Some(Setup { trace_offset_s: place, ..compared.setup.clone() });
     }
     Ok(outcome)
+}
+
+/// Where in the trace of its first link a run begins, seconds.
+fn begins(scenario: &Scenario, traces: &Traces) -> Option<f64> {
+    match scenario.trace_offset {
+        TraceOffset::At(offset) => Some(offset.as_secs_f64()),
+        TraceOffset::Random => {
+            let link = scenario.links.first()?;
+            let trace = traces.get(link.trace_name()?)?;
+            Some(link.drawn_offset(scenario.seed, trace).as_secs_f64())
+        }
+    }
 }
 
 /// Refuses jobs that would take hours or fill the memory.
@@ -135,8 +185,8 @@ mod tests {
 
     fn jobs(count: usize) -> Vec<Job> {
         let scheme = Scheme::parse("cubic").unwrap();
-        let scenario = Compare::new(scheme, "step").scenario().unwrap();
-        let job = |index| Job { label: format!("job {index}"), scenario: scenario.clone(), names: None };
+        let scenario = Compare::mahimahi(scheme, "step").scenario().unwrap();
+        let job = |index| Job { label: format!("job {index}"), scenario: scenario.clone(), compared: None };
         (0..count).map(job).collect()
     }
 

@@ -7,7 +7,9 @@
 //! | [`stability`], [`mod@bench`], [`listing`] | the same |
 //! | [`jobs`], [`runner`], [`progress`] | many runs at once, by any simulator or stack; how far they are |
 //! | [`mod@sweep`], [`frame`] | grids of runs; rows as columns, for CSV, Arrow and Parquet |
+//! | [`setup`] | what a comparison assumes where nothing else is asked for |
 //! | [`table`], [`summary`] | rows, and what they say together: medians, ranking, the Pareto frontier |
+//! | [`interval`] | how sure the numbers of several runs are |
 //! | [`report`], [`output`], [`series`], [`text`] | results as HTML, as files, as time series, as text |
 //! | [`schemes`], [`input`] | default schemes, files read |
 //! | [`origin`], [`error`] | where a result comes from, what can go wrong |
@@ -19,6 +21,7 @@ pub mod compare;
 pub mod error;
 pub mod frame;
 pub mod input;
+pub mod interval;
 pub mod jobs;
 pub mod listing;
 pub mod origin;
@@ -34,6 +37,7 @@ pub mod run;
 pub mod runner;
 pub mod schemes;
 pub mod series;
+pub mod setup;
 pub mod stability;
 pub mod summary;
 pub mod sweep;

@@ -194,11 +194,11 @@ fn simulate(
     let job = |(pair, runs): (&Pair, &Vec<Run>)| Job {
         label: pair.label.clone(),
         scenario: as_emulated(pair, runs, host),
-        names: None,
+        compared: None,
     };
     let jobs: Vec<Job> = sets.pairs.iter().zip(sets.emulated).map(job).collect();
     let results = jobs::run(what, &jobs, SEEDS, sets.traces, runner, progress)?;
-    Ok(results.into_iter().map(|result| result.run).collect())
+    Ok(results.into_iter().filter_map(|result| Run::median(&result.every)).collect())
 }
 
 /// The scenario over the time that the emulated runs took. Real hosts talk before their data, for half a

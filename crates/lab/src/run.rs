@@ -5,11 +5,11 @@ use brakelight_scenario::outcome::Run;
 use brakelight_scenario::scenario::{self, FlowSpec, Hop, Scenario};
 use brakelight_sim::Traces;
 
-use crate::compare::seeds;
 use crate::error::Error;
 use crate::jobs::{self, Job, JobOutcome};
 use crate::progress::Progress;
 use crate::runner::Runner;
+use crate::setup::runs_in_words;
 use crate::table::{Drawn, Table};
 
 /// Runs `scenario` with `runs` seeds, from its own upwards. The table has one row: the run, or the medians.
@@ -20,7 +20,7 @@ pub fn run(
     runner: &dyn Runner,
     progress: &dyn Progress,
 ) -> Result<Table, Error> {
-    let jobs = [Job { label: scenario.name.clone(), scenario: scenario.clone(), names: None }];
+    let jobs = [Job { label: scenario.name.clone(), scenario: scenario.clone(), compared: None }];
     let results = jobs::run("running", &jobs, runs, traces, runner, progress)?;
     Ok(table(scenario, runs, results))
 }
@@ -32,7 +32,7 @@ pub fn table(scenario: &Scenario, runs: u32, results: Vec<JobOutcome>) -> Table 
         ("flows".to_string(), scenario.flow_count().to_string()),
         ("duration".to_string(), scenario.duration.to_string()),
         ("measured from".to_string(), scenario.measure_from.to_string()),
-        ("seed".to_string(), seeds(scenario.seed, runs)),
+        ("runs".to_string(), runs_in_words(scenario.seed, runs)),
     ];
     let table = Table::of(results, &Drawn { links: scenario.links.len(), paths: paths(scenario) });
     let notes = table.runs.iter().flat_map(notes).collect();

@@ -2,29 +2,30 @@
 
 use std::collections::BTreeMap;
 
-use brakelight_scenario::outcome::Run;
+use brakelight_scenario::outcome::{Ratio, Run};
 use serde::Serialize;
 
-/// One scheme over all traces it ran on.
+use crate::interval;
+
+/// One scheme over all traces it ran on. Means over traces are geometric and of ratios: a second of a 3G link
+/// and a millisecond of a 5G link have no mean that says anything.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Overall {
     /// The scheme.
     pub scheme: String,
-    /// Mean of the utilisations.
+    /// Geometric mean of the utilisations; 0 where one is.
     pub utilization: f64,
-    /// Mean of the 95th percentiles of the queueing delay.
-    pub p95_ms: Option<f64>,
-    /// Mean of the 95th percentiles of the one-way delay.
-    pub one_way_p95_ms: Option<f64>,
-    /// Geometric mean of the ratios of its throughput to the reference's on the same trace.
-    pub throughput_ratio: Option<f64>,
-    /// Geometric mean of the ratios of its p95 queueing delay to the reference's on the same trace.
-    pub p95_ratio: Option<f64>,
-    /// Mean of the losses.
+    /// Throughput over the reference's: the mean over traces of the mean over runs.
+    pub throughput: Option<Ratio>,
+    /// 95th percentile of the queueing delay over the reference's, in the same way.
+    pub p95: Option<Ratio>,
+    /// 95th percentile of the one-way delay over the reference's.
+    pub one_way_p95: Option<Ratio>,
+    /// The highest of the losses.
     pub loss_percent: f64,
     /// Geometric mean of [`power`], relative to the best scheme's.
     pub power: Option<f64>,
-    /// Whether no other scheme has both a higher utilisation and a lower p95 queueing delay.
+    /// Whether no other scheme has both a higher throughput and a lower p95 queueing delay, by the means.
     pub pareto: bool,
 }
 
@@ -33,6 +34,15 @@ pub struct Overall {
 pub fn power(run: &Run) -> Option<f64> {
     let delay = run.one_way_delay_ms?.p95;
     (delay > 0.0 && run.throughput_mbps > 0.0).then(|| run.throughput_mbps / delay)
+}
+
+/// Returns the throughput that the row is about: the first flow's where there are several, the link's
+/// otherwise.
+pub fn throughput(run: &Run) -> f64 {
+    match run.flows.as_slice() {
+        [first, _, ..] => first.throughput_mbps,
+        _ => run.throughput_mbps,
+    }
 }
 
 /// Returns every name of a column once, in order of appearance.
@@ -46,32 +56,34 @@ pub fn distinct<'a>(runs: &'a [Run], column: impl Fn(&'a Run) -> &'a str) -> Vec
     names
 }
 
-/// Returns one row per scheme, best power first. Ratios are to `reference`, where it is among the schemes.
-pub fn overall(runs: &[Run], reference: Option<&str>) -> Vec<Overall> {
-    let base: BTreeMap<&str, &Run> = runs
-        .iter()
-        .filter(|run| Some(run.scheme.as_str()) == reference)
-        .map(|run| (run.trace.as_str(), run))
+/// Returns one row per scheme, best power first: of the rows in `runs`, each of which is made of the runs in
+/// the same place of `every`. Ratios are to `reference`, run by run, where it is among the schemes.
+pub fn overall(runs: &[Run], every: &[Vec<Run>], reference: Option<&str>) -> Vec<Overall> {
+    let of = |place: usize| every.get(place).map_or(std::slice::from_ref(&runs[place]), Vec::as_slice);
+    let base: BTreeMap<&str, usize> = (0..runs.len())
+        .filter(|place| Some(runs[*place].scheme.as_str()) == reference)
+        .map(|place| (runs[place].trace.as_str(), place))
         .collect();
     let mut rows: Vec<Overall> = distinct(runs, |run| &run.scheme)
         .into_iter()
         .map(|scheme| {
-            let own: Vec<&Run> = runs.iter().filter(|run| run.scheme == scheme).collect();
+            let own: Vec<usize> = (0..runs.len()).filter(|place| runs[*place].scheme == scheme).collect();
             let ratio = |value: fn(&Run) -> Option<f64>| {
-                geometric_mean(own.iter().map(|run| {
-                    let to = base.get(run.trace.as_str()).and_then(|other| value(other))?;
-                    Some(value(run)? / to)
-                }))
+                let logs = own.iter().map(|place| {
+                    let other = base.get(runs[*place].trace.as_str())?;
+                    Some(interval::log_ratios(of(*place), of(*other), value))
+                });
+                interval::of_ratios(&logs.collect::<Option<Vec<_>>>()?)
             };
+            let rows = || own.iter().map(|place| &runs[*place]);
             Overall {
                 scheme: scheme.to_string(),
-                utilization: mean(own.iter().map(|run| Some(run.utilization))).unwrap_or(0.0),
-                p95_ms: mean(own.iter().map(|run| p95(run))),
-                one_way_p95_ms: mean(own.iter().map(|run| run.one_way_delay_ms.map(|delay| delay.p95))),
-                throughput_ratio: ratio(|run| Some(run.throughput_mbps)),
-                p95_ratio: ratio(p95),
-                loss_percent: mean(own.iter().map(|run| Some(run.loss_percent))).unwrap_or(0.0),
-                power: geometric_mean(own.iter().map(|run| power(run))),
+                utilization: geometric_mean(rows().map(|run| Some(run.utilization))).unwrap_or(0.0),
+                throughput: ratio(|run| Some(throughput(run))),
+                p95: ratio(p95),
+                one_way_p95: ratio(|run| Some(run.one_way_delay_ms?.p95)),
+                loss_percent: rows().map(|run| run.loss_percent).fold(0.0, f64::max),
+                power: geometric_mean(rows().map(power)),
                 pareto: false,
             }
         })
@@ -80,7 +92,7 @@ pub fn overall(runs: &[Run], reference: Option<&str>) -> Vec<Overall> {
     for row in &mut rows {
         row.power = row.power.map(|power| power / best);
     }
-    let points: Vec<_> = rows.iter().map(|row| row.p95_ms.map(|delay| (delay, row.utilization))).collect();
+    let points: Vec<_> = rows.iter().map(|row| Some((row.p95?.value, row.throughput?.value))).collect();
     for (row, pareto) in rows.iter_mut().zip(pareto(&points)) {
         row.pareto = pareto;
     }
@@ -116,8 +128,8 @@ fn descending(a: Option<f64>, b: Option<f64>) -> std::cmp::Ordering {
 
 /// The geometric mean, of values that are all there and above zero.
 fn geometric_mean(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
-    mean(values.map(|value| value.filter(|value| *value > 0.0 && value.is_finite()).map(f64::ln)))
-        .map(f64::exp)
+    mean(values.map(|value| value.filter(|value| *value > 0.0 && value.is_finite()).map(libm::log)))
+        .map(libm::exp)
 }
 
 /// The mean; none where any value is missing or there is none, so that no scheme looks good by failing to
@@ -158,13 +170,15 @@ mod tests {
             run("abc", "a", 8.1, 85.0),
             run("abc", "b", 6.0, 75.0),
         ];
-        let rows = overall(&runs, Some("cubic"));
+        let rows = overall(&runs, &[], Some("cubic"));
         assert_eq!(rows.iter().map(|row| row.scheme.as_str()).collect::<Vec<_>>(), ["abc", "cubic"]);
         let abc = &rows[0];
         assert_eq!(abc.power, Some(1.0));
         // sqrt(8.1 / 9 * 6 / 8) and sqrt(85 / 850 * 75 / 750)
-        assert!((abc.throughput_ratio.unwrap() - 0.675f64.sqrt()).abs() < 1e-12);
-        assert!((abc.p95_ratio.unwrap() - 0.1).abs() < 1e-12);
+        assert!((abc.throughput.unwrap().value - 0.675f64.sqrt()).abs() < 1e-12);
+        assert!((abc.p95.unwrap().value - 0.1).abs() < 1e-12);
+        // sqrt(0.81 * 0.6): the mean of utilisations is geometric too.
+        assert!((abc.utilization - 0.486f64.sqrt()).abs() < 1e-12);
         // Geometric means: sqrt(9/900 * 8/800) over sqrt(8.1/135 * 6/125).
         let expected = 0.01 / (8.1f64 / 135.0 * 6.0 / 125.0).sqrt();
         assert!((rows[1].power.unwrap() - expected).abs() < 1e-12);
@@ -182,9 +196,29 @@ mod tests {
             run("abc", "a", 1.0, 900.0),
             run("abc", "b", 1.0, 900.0),
         ];
-        let rows = overall(&runs, None);
+        let rows = overall(&runs, &[], Some("abc"));
         assert_eq!(rows[1].scheme, "starved");
-        assert_eq!((rows[1].power, rows[1].p95_ms, rows[1].pareto), (None, None, false));
+        assert_eq!((rows[1].power, rows[1].p95, rows[1].pareto), (None, None, false));
+    }
+
+    #[test]
+    fn a_ratio_over_all_traces_is_of_pairs_of_runs_and_says_how_sure_it_is() {
+        let of = |scheme: &str, trace: &str, values: [f64; 4]| {
+            values.map(|throughput| run(scheme, trace, throughput, 10.0)).to_vec()
+        };
+        // The places of a trace differ tenfold, the schemes by a tenth in each.
+        let every = [
+            of("abc", "a", [1.0, 2.0, 5.0, 10.0]),
+            of("bbr", "a", [1.1, 2.2, 5.4, 11.1]),
+            of("abc", "b", [100.0, 300.0, 200.0, 400.0]),
+            of("bbr", "b", [112.0, 330.0, 221.0, 437.0]),
+        ];
+        let rows: Vec<Run> = every.iter().map(|runs| runs[1].clone()).collect();
+        let rows = overall(&rows, &every, Some("abc"));
+        let bbr = rows.iter().find(|row| row.scheme == "bbr").unwrap().throughput.unwrap();
+        let [low, high] = bbr.interval95.unwrap();
+        assert!(bbr.is_significant() && low > 1.05 && high < 1.15, "{bbr:?}");
+        assert!(!rows.iter().find(|row| row.scheme == "abc").unwrap().throughput.unwrap().is_significant());
     }
 
     #[test]

@@ -403,7 +403,7 @@ impl Sweep {
     /// The scenario of `compare` with these settings.
     fn comparison(&self, values: Vec<(&str, Value)>) -> Result<Scenario, Error> {
         let mut scheme = None;
-        let mut compare = Compare::new(Scheme::parse(DEFAULT_CONTROLLER)?, "");
+        let mut compare = Compare::mahimahi(Scheme::parse(DEFAULT_CONTROLLER)?, "");
         for (name, value) in values {
             let text = match value {
                 Value::String(text) => text,

@@ -1,8 +1,9 @@
 //! What a comparison or a run gives: rows, what they were measured with, and what to know of them.
 
 use brakelight_scenario::documents::{Origin, Runs};
-use brakelight_scenario::outcome::{Outcome, Run};
+use brakelight_scenario::outcome::{Outcome, Run, Versus};
 
+use crate::interval;
 use crate::jobs::JobOutcome;
 use crate::report::{Recorded, Report};
 use crate::summary::{self, Overall};
@@ -21,10 +22,14 @@ pub struct Table {
     pub title: String,
     /// What was the same for every run: name and value.
     pub setting: Vec<(String, String)>,
-    /// What a reader should know.
+    /// What a reader must know before reading any number: a setup that decides more than the schemes do.
+    pub caveats: Vec<String>,
+    /// What a reader should know besides.
     pub notes: Vec<String>,
     /// One row per scheme and trace, or one for a scenario: a run, or the medians of several.
     pub runs: Vec<Run>,
+    /// For each row every run that it is made of, in the order of their seeds.
+    pub every: Vec<Vec<Run>>,
     /// For each row the outcome of its first seed, with series and logs where they were asked for.
     pub first: Vec<Outcome>,
     /// Which links of each row a report draws, and which flows pass them.
@@ -43,17 +48,41 @@ pub struct Drawn {
 }
 
 impl Table {
-    /// Returns a table of jobs, of each of which a report draws `drawn`. Title, setting, notes and reference
-    /// are empty.
+    /// Returns a table of jobs, of each of which a report draws `drawn`. Title, setting, caveats, notes and
+    /// reference are empty.
     pub fn of(results: Vec<JobOutcome>, drawn: &Drawn) -> Self {
-        let drawn = vec![drawn.clone(); results.len()];
-        let (runs, first) = results.into_iter().map(|result| (result.run, result.first)).unzip();
-        Table { runs, first, drawn, ..Table::default() }
+        let mut table = Table { drawn: vec![drawn.clone(); results.len()], ..Table::default() };
+        for result in results {
+            table.runs.push(result.run);
+            table.first.push(result.first);
+            table.every.push(result.every);
+        }
+        table
+    }
+
+    /// Writes into every row how its runs compare with those of the reference scheme on the same trace, run
+    /// by run: runs in the same place have the same seed and the same place of the trace.
+    pub fn hold_against_reference(&mut self) {
+        let Some(reference) = self.reference.clone() else { return };
+        for place in 0..self.runs.len() {
+            let row = &self.runs[place];
+            let other = self.runs.iter().position(|run| run.scheme == reference && run.trace == row.trace);
+            let Some(other) = other.filter(|other| *other != place) else { continue };
+            let ratio = |value: fn(&Run) -> Option<f64>| {
+                interval::of_ratios(&[interval::log_ratios(&self.every[place], &self.every[other], value)])
+            };
+            let versus = Versus {
+                scheme: reference.clone(),
+                throughput: ratio(|run| Some(summary::throughput(run))),
+                p95: ratio(summary::p95),
+            };
+            self.runs[place].versus = Some(versus);
+        }
     }
 
     /// Returns one row per scheme, best power first, over all traces. Ratios are to the first row's scheme.
     pub fn overall(&self) -> Vec<Overall> {
-        summary::overall(&self.runs, self.runs.first().map(|run| run.scheme.as_str()))
+        summary::overall(&self.runs, &self.every, self.runs.first().map(|run| run.scheme.as_str()))
     }
 
     /// Returns what a reader of the numbers should be told with them, a sentence each: that a run lost most
@@ -80,14 +109,16 @@ impl Table {
         warnings
     }
 
-    /// Returns the rows as the JSON document of `compare` and `run`.
+    /// Returns the rows, and every run that they are made of, as the JSON document of `compare` and `run`.
     pub fn document(&self, origin: Origin) -> Runs {
-        Runs { origin, runs: self.runs.clone() }
+        let several = self.every.iter().any(|runs| runs.len() > 1);
+        let every = self.every.iter().filter(|_| several).flatten();
+        Runs { origin, runs: self.runs.clone(), every_run: every.cloned().collect() }
     }
 
-    /// Returns the rows as CSV, without their links and flows.
+    /// Returns every run as a row of CSV, with its setup and with what applications saw.
     pub fn csv(&self) -> String {
-        csv::runs(&self.runs)
+        csv::every_run(self.every.iter().flatten())
     }
 
     /// Returns what an HTML report shows.
@@ -99,18 +130,20 @@ impl Table {
         Report {
             title: self.title.clone(),
             setting: self.setting.clone(),
+            caveats: self.caveats.clone(),
             notes: self.notes.clone(),
             origin,
+            overall: self.overall(),
             runs: &self.runs,
             series: series.collect(),
             reference: self.reference.as_deref(),
         }
     }
 
-    /// Returns a comparison for people: a table per trace, one over all traces, the notes; and on a terminal
-    /// a drawing above.
+    /// Returns a comparison for people: what was assumed, a table per trace, one over all traces, the notes;
+    /// and on a terminal a drawing above.
     pub fn comparison(&self, screen: &Screen) -> String {
-        crate::text::comparison::tables(&self.runs, &self.notes, screen)
+        crate::text::comparison::tables(self, screen)
     }
 
     /// Returns scenarios for people: of each row a table of the links and one of the flows.

@@ -44,7 +44,10 @@ impl LinkSpec {
         let service = match &self.service {
             Service::Trace(_) => {
                 let trace = trace?;
-                let offset = self.trace_offset(seed, offset, trace);
+                let offset = match offset {
+                    TraceOffset::At(offset) => offset,
+                    TraceOffset::Random => self.drawn_offset(seed, trace),
+                };
                 let config = checked(traced::Config::new(traced::Values { opportunity, overhead, offset }));
                 AnyService::Traced(traced::Traced::new(&config, trace.clone()))
             }
@@ -76,13 +79,17 @@ impl LinkSpec {
         Some(AnyElement::Restarting(Box::new(Restarting::new(service, queue, self.restarts.clone()))))
     }
 
-    fn trace_offset(&self, seed: u64, offset: TraceOffset, trace: &Trace) -> Duration {
-        match offset {
-            TraceOffset::At(offset) => offset,
-            TraceOffset::Random => {
-                let mut random = Random::stream(seed, &format!("trace offset {}", self.name));
-                trace.period().mul_f64(random.uniform())
-            }
+    /// Returns where in `trace` the link starts in a run with this seed whose offset is random.
+    pub fn drawn_offset(&self, seed: u64, trace: &Trace) -> Duration {
+        let mut random = Random::stream(seed, &format!("trace offset {}", self.name));
+        trace.period().mul_f64(random.uniform())
+    }
+
+    /// Returns the name of the trace that serves the link, if one does.
+    pub fn trace_name(&self) -> Option<&str> {
+        match &self.service {
+            Service::Trace(name) => Some(name),
+            _ => None,
         }
     }
 }

@@ -1,6 +1,8 @@
-//! The scenario behind one row of `compare`: the setup of the ABC paper's cellular runs and of the reference
-//! measurements. One backlogged flow, RTT 100 ms, the trace in the direction of the data, a 250-packet
-//! buffer, 12 Mbit/s back, the flow started within its first RTT by a draw from the seed.
+//! The scenario behind one run of `compare`: one backlogged flow over a link that follows a trace, its ACKs
+//! over a way back with or without a limit, the flow started within its first RTT by a draw from the seed.
+//! [`Compare::mahimahi`] has the settings of the ABC paper's cellular runs and of the reference measurements.
+
+use std::fmt;
 
 use brakelight_core::ecn::Encoding;
 use brakelight_core::registry::{DEFAULT_QUEUE, QueueConfig};
@@ -21,10 +23,44 @@ pub const MEASURED: &str = "main";
 /// The flow it competes with.
 pub const COMPETITOR: &str = "against";
 
-/// The rate of the way back.
-const REVERSE_RATE: Rate = Rate::from_mbps(12);
-/// Its buffer, which never fills: at 12 Mbit/s 10,000 ACKs are a third of a second.
+/// The buffer of a way back that has a limit: at 12 Mbit/s 10,000 ACKs are a third of a second.
 const REVERSE_BUFFER: Limit = Limit::Packets(10_000);
+
+/// What limits the way back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reverse {
+    /// Nothing: ACKs wait for propagation alone.
+    Unlimited,
+    /// A link of constant rate with a drop-tail queue of 10,000 packets.
+    Rate(Rate),
+    /// A link that follows the trace of this name or file, with the same queue.
+    Trace(String),
+}
+
+impl Reverse {
+    /// The way back of the papers' emulations.
+    pub const MAHIMAHI: Reverse = Reverse::Rate(Rate::from_mbps(12));
+
+    /// Returns what `text` names: `none`, a rate such as `12Mbps`, or else a trace.
+    pub fn parse(text: &str) -> Self {
+        match text.parse() {
+            Ok(rate) => Reverse::Rate(rate),
+            Err(_) if text == "none" => Reverse::Unlimited,
+            Err(_) => Reverse::Trace(text.to_string()),
+        }
+    }
+}
+
+/// As [`Reverse::parse`] reads it.
+impl fmt::Display for Reverse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reverse::Unlimited => f.write_str("none"),
+            Reverse::Rate(rate) => rate.fmt(f),
+            Reverse::Trace(name) => f.write_str(name),
+        }
+    }
+}
 
 /// One scheme on one trace.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,6 +73,8 @@ pub struct Compare {
     pub rtt: Duration,
     /// The bottleneck's buffer.
     pub buffer: Limit,
+    /// What limits the way back.
+    pub reverse: Reverse,
     /// Length of the run.
     pub duration: Duration,
     /// The seed.
@@ -51,14 +89,16 @@ pub struct Compare {
 }
 
 impl Compare {
-    /// Returns `scheme` on `trace` in the reference setup.
-    pub fn new(scheme: Scheme, trace: &str) -> Self {
+    /// Returns `scheme` on `trace` as the papers ran theirs in Mahimahi: RTT 100 ms, 250 packets of buffer, 12
+    /// Mbit/s back, 60 s from the trace's beginning, seed 1.
+    pub fn mahimahi(scheme: Scheme, trace: &str) -> Self {
         let duration = Duration::from_secs(60);
         Compare {
             scheme,
             trace: trace.to_string(),
             rtt: Duration::from_millis(100),
             buffer: Limit::Packets(250),
+            reverse: Reverse::MAHIMAHI,
             duration,
             seed: 1,
             trace_offset: TraceOffset::At(Duration::ZERO),
@@ -69,12 +109,16 @@ impl Compare {
 
     /// Returns the scenario, checked.
     pub fn scenario(&self) -> Result<Scenario, InputError> {
-        let droptail = SchemeString::new(DEFAULT_QUEUE, &[]).expect("the default queue is registered");
-        let forward = LinkSpec::trace(FORWARD, &self.trace, self.buffer, self.queue());
-        let reverse = LinkSpec {
-            overhead: LinkSpec::MAHIMAHI_OVERHEAD,
-            ..LinkSpec::fixed(REVERSE, REVERSE_RATE, REVERSE_BUFFER, droptail)
-        };
+        let droptail = || SchemeString::new(DEFAULT_QUEUE, &[]).expect("the default queue is registered");
+        let mut links = vec![LinkSpec::trace(FORWARD, &self.trace, self.buffer, self.queue())];
+        links.extend(match &self.reverse {
+            Reverse::Unlimited => None,
+            Reverse::Rate(rate) => Some(LinkSpec {
+                overhead: LinkSpec::MAHIMAHI_OVERHEAD,
+                ..LinkSpec::fixed(REVERSE, *rate, REVERSE_BUFFER, droptail())
+            }),
+            Reverse::Trace(trace) => Some(LinkSpec::trace(REVERSE, trace, REVERSE_BUFFER, droptail())),
+        });
         let mut flows = vec![self.flow(MEASURED, &self.scheme)];
         if let Some(against) = &self.against {
             if against.queue_named() {
@@ -92,7 +136,7 @@ impl Compare {
             duration: self.duration,
             measure_from: Duration::ZERO,
             trace_offset: self.trace_offset,
-            links: vec![forward, reverse],
+            links,
             flows,
             record: self.record,
         };
@@ -114,7 +158,9 @@ impl Compare {
     fn flow(&self, name: &str, scheme: &Scheme) -> FlowSpec {
         let mut flow = scheme.flow(name, self.rtt);
         flow.path = vec![Hop::Link(FORWARD.to_string())];
-        flow.reverse = vec![Hop::Link(REVERSE.to_string())];
+        if self.reverse != Reverse::Unlimited {
+            flow.reverse = vec![Hop::Link(REVERSE.to_string())];
+        }
         flow
     }
 

@@ -9,7 +9,7 @@ use crate::scenario::{Direction, Hop, Service};
 use crate::scheme::Scheme;
 
 fn newreno() -> Compare {
-    Compare::new(Scheme::parse("newreno").unwrap(), "some-trace")
+    Compare::mahimahi(Scheme::parse("newreno").unwrap(), "some-trace")
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn a_competitor_shares_the_queue() {
 fn beside_other_traffic_abcs_router_has_a_second_queue() {
     let queue = |scheme: &str, against: &str| {
         let against = Some(Scheme::parse(against).unwrap());
-        let compare = Compare { against, ..Compare::new(Scheme::parse(scheme).unwrap(), "some-trace") };
+        let compare = Compare { against, ..Compare::mahimahi(Scheme::parse(scheme).unwrap(), "some-trace") };
         compare.scenario().unwrap().links[0].queue.words().to_string()
     };
     assert_eq!(queue("abc:delta=200ms,eta=0.9", "cubic"), "abc_dual:delta=200ms,eta=0.9");

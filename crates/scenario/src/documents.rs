@@ -27,8 +27,10 @@ pub struct Origin {
 pub struct Runs {
     /// Where it came from.
     pub origin: Origin,
-    /// One row per scheme and trace.
+    /// One row per scheme and trace: a run, or the medians of several.
     pub runs: Vec<Run>,
+    /// One row per run, in the order of the rows and their seeds; empty where each row is a run.
+    pub every_run: Vec<Run>,
 }
 
 /// What `reproduce` prints.

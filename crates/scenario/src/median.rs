@@ -5,7 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use crate::identity::RunId;
-use crate::outcome::{FlowOutcome, Lateness, LinkOutcome, MarkCounts, Run, SignalDelay, Spread, Summary};
+use crate::outcome::{
+    Fairness, FlowOutcome, Interval95, Lateness, LinkOutcome, MarkCounts, Mode, Run, Setup, SignalDelay,
+    Spread, Summary, Versus,
+};
 
 /// Returns the middle of `values`; the mean of the middle two of an even number. None without values.
 pub fn median(values: &mut [f64]) -> Option<f64> {
@@ -28,8 +31,13 @@ impl Run {
             return Some(first.clone());
         }
         let p95 = runs.iter().filter_map(|run| Some(run.queueing_delay_ms?.p95));
+        let mut setup = first.setup.clone();
+        if let Some(setup) = setup.as_mut().filter(|_| runs.iter().any(|run| run.setup != first.setup)) {
+            setup.trace_offset_s = None;
+        }
         Some(Run {
             seed: first.seed,
+            setup,
             run_id: RunId::of_set(runs.iter().map(|run| run.run_id)),
             unreliable: runs.iter().any(|run| run.unreliable),
             unreliable_because: runs
@@ -93,7 +101,7 @@ macro_rules! merge_to_the_first {
     )+};
 }
 
-merge_to_the_first!(bool, String, Spread, RunId);
+merge_to_the_first!(bool, String, Spread, RunId, Setup, Interval95, [Mode; 2], Versus);
 
 impl<T: Merge> Merge for Option<T> {
     fn merge(values: &[&Self]) -> Self {
@@ -137,14 +145,18 @@ merge_fields! {
     Run {
         scheme, trace, seed, duration_s, capacity_mbps, throughput_mbps, goodput_mbps, utilization, queueing_delay_ms,
         one_way_delay_ms, rtt_ms, signal_delay_ms, loss_percent, delivered_packets, dropped_packets, sent_packets,
-        left_packets, retransmitted_packets, marks, jain, unfairness, links, flows, run_id,
-        spread, lateness_ms, unreliable, unreliable_because,
+        left_packets, retransmitted_packets, marks, jain, unfairness, links, flows, run_id, setup,
+        spread, interval95, modes, fairness, versus, lateness_ms, unreliable, unreliable_because,
     }
     LinkOutcome {
         name, queue, capacity_mbps, throughput_mbps, utilization, queueing_delay_ms, dropped_packets, marks,
     }
     FlowOutcome {
-        name, controller, throughput_mbps, goodput_mbps, rtt_ms, loss_percent, retransmitted_packets, application, state,
+        name, controller, throughput_mbps, goodput_mbps, rtt_ms, queueing_delay_ms, one_way_delay_ms, loss_percent,
+        retransmitted_packets, application, state,
+    }
+    Fairness {
+        own_mbps, own_p95_ms, competitor_mbps, competitor_p95_ms, share, harm_throughput, harm_delay,
     }
     Summary { mean, p50, p95, p99, max }
     SignalDelay { p95 }

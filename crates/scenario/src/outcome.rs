@@ -90,9 +90,26 @@ pub struct Run {
     /// whole run of a scenario.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_id: Option<RunId>,
+    /// What a comparison ran it with; none outside comparisons.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub setup: Option<Setup>,
     /// How far repeated runs lie apart, where there were several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spread: Option<Spread>,
+    /// Between which values the medians of the row lie with 95 % confidence, where there were enough runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interval95: Option<Interval95>,
+    /// The two groups that the runs fall into, where they do: the row is then one of the runs of the larger
+    /// group, for a median would be a result that no run had.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub modes: Option<[Mode; 2]>,
+    /// What the measured flow and the competing one had, where there was one; the row's delays are then those
+    /// of the measured flow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fairness: Option<Fairness>,
+    /// How it compares with the reference scheme, run by run, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub versus: Option<Versus>,
     /// How late the machine was with what it delivered; none in simulation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lateness_ms: Option<Lateness>,
@@ -172,6 +189,12 @@ pub struct FlowOutcome {
     pub goodput_mbps: f64,
     /// RTT samples of its sender.
     pub rtt_ms: Option<Summary>,
+    /// Queueing delay of its packets, summed over the path, where it is recorded by flow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queueing_delay_ms: Option<Summary>,
+    /// One-way delay of its packets, where it is recorded by flow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub one_way_delay_ms: Option<Summary>,
     /// Dropped data packets over sent ones.
     pub loss_percent: f64,
     /// Data packets sent again.
@@ -186,6 +209,99 @@ pub struct FlowOutcome {
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "numbers::read")]
     #[schemars(with = "Option<BTreeMap<String, Option<f64>>>")]
     pub state: Option<BTreeMap<String, f64>>,
+}
+
+/// What a comparison ran a row with.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Setup {
+    /// Propagation delay of the round trip.
+    pub rtt_ms: f64,
+    /// The bottleneck's buffer: `250pkt`, `1.5MB`.
+    pub buffer: String,
+    /// The limit of the way back: `none`, a rate, or the name of a trace.
+    pub reverse: String,
+    /// Where in the trace the run began; none in a row of several runs that began in different places.
+    pub trace_offset_s: Option<f64>,
+    /// The scheme of the competing flow, where there was one.
+    pub against: Option<String>,
+}
+
+/// 95 % confidence intervals of a row's medians: the lower and the upper end.
+#[derive(Clone, Copy, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Interval95 {
+    /// Of the throughput.
+    pub throughput_mbps: [f64; 2],
+    /// Of the utilisation.
+    pub utilization: [f64; 2],
+    /// Of the 95th percentile of the queueing delay; none where a run delivered nothing.
+    pub p95_ms: Option<[f64; 2]>,
+}
+
+/// What a flow and a competing flow had of one queue, and what the first did to the second: its harm (Ware et
+/// al. 2019) beyond what a flow of the competitor's own kind does.
+#[derive(Clone, Copy, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Fairness {
+    /// Throughput of the measured flow.
+    pub own_mbps: f64,
+    /// 95th percentile of its queueing delay; none where it delivered nothing.
+    pub own_p95_ms: Option<f64>,
+    /// Throughput of the competing flow.
+    pub competitor_mbps: f64,
+    /// 95th percentile of the competing flow's queueing delay.
+    pub competitor_p95_ms: Option<f64>,
+    /// The measured flow's share of what both had: 0.5 is half.
+    pub share: f64,
+    /// The share of the throughput it has beside its own kind that the competitor lost; below 0 where it has
+    /// more. None where that could not be run.
+    pub harm_throughput: Option<f64>,
+    /// How much longer the competitor's p95 queueing delay is than beside its own kind, as a share; below 0
+    /// where it is shorter.
+    pub harm_delay: Option<f64>,
+}
+
+/// One of the groups that runs fall into.
+#[derive(Clone, Copy, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Mode {
+    /// How many runs it has.
+    pub n: u64,
+    /// The throughput of the run in its middle: of the first flow, where there are several.
+    pub throughput_mbps: f64,
+    /// The 95th percentile of that run's queueing delay; none where it delivered nothing.
+    pub p95_ms: Option<f64>,
+}
+
+/// A scheme's runs beside those of the reference scheme on the same trace, with the same seeds and places of
+/// the trace.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Versus {
+    /// The reference scheme.
+    pub scheme: String,
+    /// Throughput over the reference's.
+    pub throughput: Option<Ratio>,
+    /// 95th percentile of the queueing delay over the reference's.
+    pub p95: Option<Ratio>,
+}
+
+/// The geometric mean of ratios, run by run.
+#[derive(Clone, Copy, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Ratio {
+    /// The mean.
+    pub value: f64,
+    /// Its 95 % confidence interval; none where there are too few runs.
+    pub interval95: Option<[f64; 2]>,
+}
+
+impl Ratio {
+    /// Returns `true` if the interval does not hold 1: the two schemes differ.
+    pub fn is_significant(&self) -> bool {
+        self.interval95.is_some_and(|[low, high]| low > 1.0 || high < 1.0)
+    }
 }
 
 /// How far repeated runs lie apart.

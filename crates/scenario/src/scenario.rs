@@ -61,6 +61,8 @@ pub struct Record {
     pub link_logs: bool,
     /// Whether every flow's outcome has what its controller shows of itself at the end.
     pub state: bool,
+    /// Whether every flow's outcome has the delays of its own packets.
+    pub flow_delays: bool,
     /// The time over which the flows' rates are compared, for the outcome's unfairness rate; none for no such
     /// number.
     pub unfairness: Option<Duration>,
@@ -201,7 +203,14 @@ impl Scenario {
 impl Record {
     /// Returns what records only the summary; the bin width is the default for `duration`.
     pub fn summary(duration: Duration) -> Self {
-        Record { series: false, bin: default_bin(duration), link_logs: false, state: false, unfairness: None }
+        Record {
+            series: false,
+            bin: default_bin(duration),
+            link_logs: false,
+            state: false,
+            flow_delays: false,
+            unfairness: None,
+        }
     }
 }
 

@@ -55,7 +55,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn one(scheme: &Scheme, trace: &Trace, duration: Duration, seed: u64) -> Result<Run, Box<dyn Error>> {
-    let compare = Compare { seed, duration, ..Compare::new(scheme.clone(), "trace") };
+    let compare = Compare { seed, duration, ..Compare::mahimahi(scheme.clone(), "trace") };
     let traces = Traces::from([("trace".to_string(), trace.clone())]);
     Ok(run(&compare.scenario()?, &traces)?.run)
 }

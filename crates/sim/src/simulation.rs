@@ -204,7 +204,10 @@ impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
                 let start = Time::ZERO + flow.drawn_start(scenario.seed, index);
                 let made = host(flow_config(scenario, flow, id, &name, start));
                 hosts.push(made.map_err(|reason| SetupError::Host { flow: name.clone(), reason })?);
-                statistics.push(FlowStatistics::new(network.forward_links[id as usize].last().copied()));
+                statistics.push(FlowStatistics::new(
+                    network.forward_links[id as usize].last().copied(),
+                    scenario.record.flow_delays,
+                ));
                 flows.push(FlowInstance { name, spec, start, stop: flow.stop.map(|stop| Time::ZERO + stop) });
             }
         }
@@ -344,6 +347,8 @@ impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
                 throughput_mbps: mbps(statistics.bytes, active),
                 goodput_mbps: mbps(flow_goodput, active),
                 rtt_ms: statistics.rtt.summary(),
+                queueing_delay_ms: statistics.delays.as_ref().and_then(|delays| delays.queueing.summary()),
+                one_way_delay_ms: statistics.delays.as_ref().and_then(|delays| delays.one_way.summary()),
                 loss_percent: percent(statistics.dropped, statistics.delivered + statistics.dropped),
                 retransmitted_packets: flow_retransmitted,
                 application: (!application.is_empty()).then_some(application),
@@ -399,7 +404,12 @@ impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
             links,
             flows,
             run_id: None,
+            setup: None,
             spread: None,
+            interval95: None,
+            modes: None,
+            versus: None,
+            fairness: None,
             lateness_ms: None,
             unreliable: false,
             unreliable_because: Vec::new(),

@@ -42,11 +42,22 @@ pub struct FlowStatistics {
     pub marks: MarkCounts,
     /// The sender's RTT samples.
     pub rtt: Distribution,
+    /// The delays of its packets, where the scenario records them by flow.
+    pub delays: Option<Box<FlowDelays>>,
+}
+
+/// The delays of one flow's packets.
+#[derive(Clone, Debug, Default)]
+pub struct FlowDelays {
+    /// Queueing delay over the path, per packet that left its last link.
+    pub queueing: Distribution,
+    /// One-way delay of those that arrived.
+    pub one_way: Distribution,
 }
 
 impl FlowStatistics {
     /// Returns a flow that was not heard of yet.
-    pub fn new(last_link: Option<usize>) -> Self {
+    pub fn new(last_link: Option<usize>, delays: bool) -> Self {
         FlowStatistics {
             last_link,
             bytes: 0,
@@ -57,6 +68,7 @@ impl FlowStatistics {
             dropped: 0,
             marks: MarkCounts::default(),
             rtt: Distribution::default(),
+            delays: delays.then(Box::default),
         }
     }
 }
@@ -136,6 +148,9 @@ impl<P: Routed, E: Reporting> Observer<P, E> for Recorder {
             let flow = &mut self.flows[packet.endpoint()];
             if flow.last_link == Some(element) {
                 flow.bytes += bytes;
+                if let Some(delays) = &mut flow.delays {
+                    delays.queueing.record(packet.queued());
+                }
                 if !link.is_whole_path {
                     self.several_links.record(packet.queued());
                 }
@@ -171,7 +186,11 @@ impl<P: Routed, E: Reporting> Observer<P, E> for Recorder {
         if flow.last_link.is_none() {
             flow.bytes += u64::from(packet.size());
         }
-        self.one_way.record(now.since(packet.sent_at().unwrap_or(now)));
+        let one_way = now.since(packet.sent_at().unwrap_or(now));
+        if let Some(delays) = &mut flow.delays {
+            delays.one_way.record(one_way);
+        }
+        self.one_way.record(one_way);
     }
 
     #[inline]

@@ -68,7 +68,7 @@ fn simulated_runs_lie_within_the_tolerances_of_the_real_ones() {
         let scheme = Scheme::parse(model.scheme).expect("the model's scheme is valid");
         let outcomes: Vec<_> = (1..=SEEDS)
             .map(|seed| {
-                let compare = Compare { seed, ..Compare::new(scheme.clone(), row.trace) };
+                let compare = Compare { seed, ..Compare::mahimahi(scheme.clone(), row.trace) };
                 let mut scenario = compare.scenario().expect("a valid scenario");
                 scenario.duration = Duration::from_secs(61);
                 scenario.flows[0].start_within = Duration::from_secs(1);

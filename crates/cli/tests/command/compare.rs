@@ -40,9 +40,7 @@ fn a_buffer_holds_what_a_fast_path_does() {
     let scratch = Scratch::new("compare-buffer");
     // 240 Mbit/s and 100 ms are 2,000 packets.
     steady(&scratch, "fast.down", 20);
-    let rows = rows(
-        &scratch,
-        &["--trace", "fast.down", "--schemes", "newreno", "--duration", "10s", "--runs", "1"],
-    );
+    let rows =
+        rows(&scratch, &["--trace", "fast.down", "--schemes", "newreno", "--duration", "10s", "--runs", "1"]);
     assert!(rows[0]["utilization"].as_f64().unwrap() > 0.9, "{}", rows[0]);
 }

@@ -58,7 +58,7 @@ pub fn recordings(duration: Duration, names: &Names, traces: &mut Traces) -> Res
         let model = Model::of(real).expect("the table has a row for each of these");
         for &trace in &recordings {
             let scheme = Scheme::parse(model.scheme)?;
-            let compare = Compare { duration, ..Compare::new(scheme, trace) };
+            let compare = Compare { duration, ..Compare::mahimahi(scheme, trace) };
             let mut scenario = compare.scenario()?;
             scenario.name = real.to_string();
             load(&scenario, names, traces)?;
@@ -141,7 +141,7 @@ pub fn of_quic(duration: Duration, names: &Names, traces: &mut Traces) -> Result
         for trace in bottlenecks {
             let scheme = Scheme::parse(words)?;
             let name = words.split(':').next().unwrap_or(words).to_string();
-            let compare = Compare { duration, ..Compare::new(scheme, trace.unwrap_or("step")) };
+            let compare = Compare { duration, ..Compare::mahimahi(scheme, trace.unwrap_or("step")) };
             let mut scenario = compare.scenario()?;
             if trace.is_none() {
                 scenario.links[0].service = Service::Fixed(RATE);

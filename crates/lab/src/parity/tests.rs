@@ -11,7 +11,7 @@ fn run(throughput_mbps: f64, p95: f64) -> Run {
 
 fn pair(reference: Option<&'static Real>) -> Pair {
     let model = Model::of("cubic").unwrap();
-    let scenario = Compare::new(Scheme::parse(model.scheme).unwrap(), "step").scenario().unwrap();
+    let scenario = Compare::mahimahi(Scheme::parse(model.scheme).unwrap(), "step").scenario().unwrap();
     Pair { label: "x".into(), scenario, tolerance: model.tolerance, source: pairs::TABLE, reference }
 }
 

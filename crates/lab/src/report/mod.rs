@@ -38,10 +38,14 @@ pub struct Report<'a> {
     pub title: String,
     /// What was the same for every run: name and value.
     pub setting: Vec<(String, String)>,
-    /// What a reader should know.
+    /// What a reader must know before reading any number.
+    pub caveats: Vec<String>,
+    /// What a reader should know besides.
     pub notes: Vec<String>,
     /// Where it came from.
     pub origin: &'a Origin,
+    /// One row per scheme over all traces.
+    pub overall: Vec<summary::Overall>,
     /// The rows.
     pub runs: &'a [Run],
     /// Time series.
@@ -68,12 +72,13 @@ pub struct Recorded<'a> {
 struct Data<'a> {
     title: &'a str,
     setting: &'a [(String, String)],
+    caveats: &'a [String],
     notes: &'a [String],
     origin: Vec<(&'static str, String)>,
     schemes: Vec<&'a str>,
     traces: Vec<&'a str>,
     reference: Option<&'a str>,
-    overall: Vec<summary::Overall>,
+    overall: &'a [summary::Overall],
     runs: Vec<Value>,
     pictures: Vec<Picture<'a>>,
     /// The points of all lines, packed: see [`Points::text`].
@@ -135,12 +140,13 @@ impl Report<'_> {
         Data {
             title: &self.title,
             setting: &self.setting,
+            caveats: &self.caveats,
             notes: &self.notes,
             origin: origin_rows(self.origin),
             schemes: summary::distinct(self.runs, |run| &run.scheme),
             traces: summary::distinct(self.runs, |run| &run.trace),
             reference: self.reference,
-            overall: summary::overall(self.runs, self.reference),
+            overall: &self.overall,
             runs: self.runs.iter().map(row).collect(),
             pictures,
             points: points.text(),
@@ -243,7 +249,8 @@ fn row(run: &Run) -> Value {
         "throughput_mbps": run.throughput_mbps, "goodput_mbps": run.goodput_mbps, "utilization": run.utilization,
         "queueing": summary(run.queueing_delay_ms), "one_way": summary(run.one_way_delay_ms), "rtt": summary(run.rtt_ms),
         "loss_percent": run.loss_percent, "retransmitted_packets": run.retransmitted_packets, "jain": run.jain,
-        "spread": run.spread, "flows": flow_rows(run),
+        "spread": run.spread, "interval95": run.interval95, "modes": run.modes, "versus": run.versus, "setup": run.setup,
+        "flows": flow_rows(run),
     })
 }
 

@@ -115,19 +115,38 @@
   // --- Scatter -------------------------------------------------------------------------------------------------
 
   const DELAYS = {
-    queueing: { label: 'queueing, p95', axis: '95th percentile of the queueing delay, ms', short: 'p95 queueing delay, ms', of: (run) => run.queueing && run.queueing.p95 },
+    queueing: { label: 'queueing, p95', axis: '95th percentile of the queueing delay, ms', short: 'p95 queueing delay, ms', interval: true, of: (run) => run.queueing && run.queueing.p95 },
     one_way: { label: 'one-way, p95', axis: '95th percentile of the one-way delay, ms', short: 'p95 one-way delay, ms', of: (run) => run.one_way && run.one_way.p95 },
     mean: { label: 'queueing, mean', axis: 'Mean queueing delay, ms', short: 'mean queueing delay, ms', of: (run) => run.queueing && run.queueing.mean },
   };
   const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
+  const geometric = (values) => (values.every((value) => value > 0) ? Math.exp(mean(values.map(Math.log))) : 0);
 
+  // Over several traces: geometric means, and of delays only as ratios to the reference on the same trace.
   function points(trace, delay) {
+    const base = (run) => {
+      const other = data.runs.find((one) => one.scheme === data.reference && one.trace === run.trace);
+      return other ? delay.of(other) : null;
+    };
     return data.schemes.filter((scheme) => !hidden.has(scheme)).flatMap((scheme) => {
       const runs = data.runs.filter((run) => run.scheme === scheme && (trace === null || run.trace === trace) && delay.of(run));
       if (!runs.length) return [];
-      return [{ scheme, runs, x: Math.max(0.01, mean(runs.map(delay.of))), y: 100 * mean(runs.map((run) => run.utilization)) }];
+      const together = trace === null;
+      if (together && !runs.every((run) => base(run) > 0)) return [];
+      const run = runs[0], sure = !together && run.interval95;
+      return [{
+        scheme, runs, x: Math.max(0.01, together ? geometric(runs.map((one) => delay.of(one) / base(one))) : delay.of(run)),
+        y: 100 * geometric(runs.map((one) => one.utilization)),
+        across: sure && delay.interval ? sure.p95_ms : null, up: sure ? sure.utilization.map((end) => 100 * end) : null,
+      }];
     });
   }
+  // How far an interval reaches beyond a point, as Plotly has error bars.
+  const bars = (all, value, interval) => ({
+    type: 'data', symmetric: false, thickness: 1, width: 3, color: theme.soft,
+    array: all.map((p) => (p[interval] ? Math.max(0, p[interval][1] - p[value]) : 0)),
+    arrayminus: all.map((p) => (p[interval] ? Math.max(0, p[value] - p[interval][0]) : 0)),
+  });
   function frontier(all) {
     const best = all.filter((a) => !all.some((b) => b !== a && b.x <= a.x && b.y >= a.y && (b.x < a.x || b.y > a.y)));
     return best.sort((a, b) => a.x - b.x);
@@ -157,9 +176,13 @@
     const chosen = $('scatter-trace').value;
     const trace = /^\d+$/.test(chosen) ? data.traces[+chosen] : null;
     const delay = DELAYS[$('scatter-delay').value];
-    const all = points(trace, delay);
+    const all = chosen === 'every' ? [] : points(trace, delay);
+    const together = trace === null && chosen !== 'every';
+    const unit = together ? ' × ' + data.reference : ' ms';
+    const titled = (text) => (together ? text.replace(', ms', ', ÷ ' + data.reference) : text);
     const small = chosen === 'every'
-      ? all.flatMap((p) => p.runs.map((run) => ({ scheme: p.scheme, trace: run.trace, x: Math.max(0.01, delay.of(run)), y: 100 * run.utilization })))
+      ? data.runs.filter((run) => !hidden.has(run.scheme) && delay.of(run))
+        .map((run) => ({ scheme: run.scheme, trace: run.trace, x: Math.max(0.01, delay.of(run)), y: 100 * run.utilization }))
       : [];
     const xs = [...all, ...small].map((p) => p.x), ys = [...all, ...small].map((p) => p.y);
     if (!xs.length) { drawNothing('scatter'); return; }
@@ -183,7 +206,7 @@
     for (const scheme of new Set(small.map((p) => p.scheme))) {
       const own = small.filter((p) => p.scheme === scheme);
       traces.push({
-        x: own.map((p) => p.x), y: own.map((p) => p.y), mode: 'markers', marker: marker(scheme, 7, 0.35), name: scheme,
+        x: own.map((p) => p.x), y: own.map((p) => p.y), mode: 'markers', marker: marker(scheme, 9, 0.8), name: scheme,
         text: own.map((p) => `${scheme} on ${p.trace}`), hovertemplate: '%{text}<br>%{y:.1f} %, %{x:.1f} ms<extra></extra>',
       });
     }
@@ -195,11 +218,12 @@
         symbol: all.map((p) => symbol(p.scheme)), size: 14, color: all.map((p) => colour(p.scheme)),
         line: { width: 1, color: theme.card },
       },
-      hovertemplate: '<b>%{text}</b><br>%{y:.1f} % of the capacity<br>%{x:.1f} ms<extra></extra>',
+      error_x: bars(all, 'x', 'across'), error_y: bars(all, 'y', 'up'),
+      hovertemplate: `<b>%{text}</b><br>%{y:.1f} % of the capacity<br>%{x:.3~g}${escape(unit)}<extra></extra>`,
     });
     draw('scatter', traces, {
       height, margin: { l: 60, r: 20, t: 16, b: 54 },
-      xaxis: axis({ title: narrow() ? delay.short + ' → less' : delay.axis + ' (less is to the right)', type: 'log', range: [Math.log10(high), Math.log10(low)], fixedrange: coarse, zeroline: false, ...logTicks(low, high) }),
+      xaxis: axis({ title: titled(narrow() ? delay.short : delay.axis) + (narrow() ? ' → less' : ' (less is to the right)'), type: 'log', range: [Math.log10(high), Math.log10(low)], fixedrange: coarse, zeroline: false, ...logTicks(low, high) }),
       yaxis: axis({ title: 'Utilisation, %', range: [bottom, top], fixedrange: coarse, zeroline: false }),
       annotations: [{ text: 'better ↗', x: 1, y: 1, xref: 'paper', yref: 'paper', xanchor: 'right', yanchor: 'top', showarrow: false, font: { color: theme.soft, size: 13 } }],
     });
@@ -476,25 +500,31 @@
   const crowded = data.schemes.length > MOST_BARS;
   function tables() {
     if (crowded && !$('bars-section').hidden) fillMatrix();
-    const worst = Math.max(...data.overall.map((row) => row.p95_ms || 0));
+    const worst = Math.max(...data.overall.map((row) => (row.p95 ? row.p95.value : 0)));
     const reference = data.reference;
+    // `4.18 ± 0.10`, with ≈ where the difference from the reference is not significant.
+    const digits = (value) => (Math.abs(value) >= 99.95 ? 0 : Math.abs(value) >= 9.995 ? 1 : 2);
+    const sure = (value, interval) => (value === null || value === undefined ? '–' : value.toFixed(digits(value))
+      + (interval ? ' ± ' + Math.max(interval[1] - value, value - interval[0]).toFixed(digits(value)) : ''));
+    const same = (ratio) => (ratio && ratio.interval95 && ratio.interval95[0] <= 1 && ratio.interval95[1] >= 1 ? ' ≈' : '');
+    const value = (ratio) => (ratio ? ratio.value : null);
+    const ratio = (row, it) => (row.scheme === reference ? '1' : sure(value(it), it && it.interval95) + same(it));
     if (data.overall.length > 1 || data.traces.length > 1) {
       $('answer-section').hidden = false;
-      $('answer-lead').textContent = `Means over ${data.traces.length} trace${data.traces.length === 1 ? '' : 's'}, best power first. `
-        + (reference ? `Ratios to ${reference} on the same trace; their geometric mean.` : '');
+      $('answer-lead').textContent = `Geometric means over ${data.traces.length} trace${data.traces.length === 1 ? '' : 's'}, best power first. `
+        + (reference ? `Ratios to ${reference}, run by run with the same seed and place of the trace, with 95 % confidence intervals; ≈: no significant difference.` : '');
       fillTable('answer', [
         { title: 'scheme', text: true, scheme: true, up: true, key: (r) => r.scheme, show: (r) => r.scheme },
         { title: 'utilisation', unit: '%', key: (r) => r.utilization, show: (r) => percent(r.utilization), bar: (r) => 100 * r.utilization },
-        { title: 'queueing p95', unit: 'ms', up: true, key: (r) => r.p95_ms, bar: (r) => (100 * (r.p95_ms || 0)) / worst },
         { title: 'power', unit: 'best = 1', key: (r) => r.power },
-        { title: 'one-way p95', unit: 'ms', up: true, key: (r) => r.one_way_p95_ms },
         ...(reference ? [
-          { title: 'throughput', unit: `÷ ${reference}`, key: (r) => r.throughput_ratio },
-          { title: 'p95', unit: `÷ ${reference}`, up: true, key: (r) => r.p95_ratio },
+          { title: 'throughput', unit: `÷ ${reference}`, key: (r) => value(r.throughput), show: (r) => ratio(r, r.throughput) },
+          { title: 'queueing p95', unit: `÷ ${reference}`, up: true, key: (r) => value(r.p95), show: (r) => ratio(r, r.p95), bar: (r) => (100 * (value(r.p95) || 0)) / worst },
+          { title: 'one-way p95', unit: `÷ ${reference}`, up: true, key: (r) => value(r.one_way_p95), show: (r) => ratio(r, r.one_way_p95) },
         ] : []),
-        { title: 'loss', unit: '%', up: true, key: (r) => r.loss_percent },
+        { title: 'loss', unit: 'most, %', up: true, key: (r) => r.loss_percent },
         { title: 'Pareto', unit: 'frontier', text: true, key: (r) => (r.pareto ? 1 : 0), show: (r) => (r.pareto ? 'yes' : '') },
-      ], data.overall, { by: 3, up: false });
+      ], data.overall, { by: 2, up: false });
     }
     const spread = data.runs.some((run) => run.spread);
     const between = (pair) => (pair ? `${show(pair[0])} – ${show(pair[1])}` : '–');
@@ -503,16 +533,24 @@
       { title: 'scheme', text: true, scheme: true, up: true, key: (r) => r.scheme, show: (r) => r.scheme },
       { title: 'trace', text: true, up: true, key: (r) => r.trace, show: (r) => r.trace },
       { title: 'capacity', unit: 'Mbit/s', key: (r) => r.capacity_mbps },
-      { title: 'throughput', unit: 'Mbit/s', key: (r) => r.throughput_mbps },
+      { title: 'throughput', unit: 'Mbit/s', key: (r) => r.throughput_mbps, show: (r) => sure(r.throughput_mbps, r.interval95 && r.interval95.throughput_mbps) + same(r.versus && r.versus.throughput) },
       ...(spread ? [{ title: 'throughput', unit: 'low – high', key: (r) => r.spread && r.spread.throughput_mbps[0], show: (r) => between(r.spread && r.spread.throughput_mbps) }] : []),
       { title: 'goodput', unit: 'Mbit/s', key: (r) => r.goodput_mbps },
       { title: 'utilisation', unit: '%', key: (r) => r.utilization, show: (r) => percent(r.utilization) },
-      ...['mean', 'p50', 'p95', 'p99', 'max'].map((name) => ({ title: 'queueing', unit: name + ', ms', up: true, key: (r) => r.queueing && r.queueing[name] })),
+      ...['mean', 'p50', 'p95', 'p99', 'max'].map((name) => ({
+        title: 'queueing', unit: name + ', ms', up: true, key: (r) => r.queueing && r.queueing[name],
+        ...(name === 'p95' ? { show: (r) => sure(r.queueing && r.queueing.p95, r.interval95 && r.interval95.p95_ms) + same(r.versus && r.versus.p95) } : {}),
+      })),
       ...(spread ? [{ title: 'p95', unit: 'low – high', up: true, key: (r) => r.spread && r.spread.p95_ms[0], show: (r) => between(r.spread && r.spread.p95_ms) }] : []),
       { title: 'one-way', unit: 'p95, ms', up: true, key: (r) => r.one_way && r.one_way.p95 },
       { title: 'RTT', unit: 'p95, ms', up: true, key: (r) => r.rtt && r.rtt.p95 },
       { title: 'loss', unit: '%', up: true, key: (r) => r.loss_percent },
       { title: 'sent again', unit: 'packets', up: true, key: (r) => r.retransmitted_packets, show: (r) => String(r.retransmitted_packets) },
+      ...(data.runs.some((run) => run.setup) ? [{ title: 'buffer', text: true, key: (r) => (r.setup ? r.setup.buffer : null), show: (r) => (r.setup ? r.setup.buffer : '') }] : []),
+      ...(data.runs.some((run) => run.modes) ? [{
+        title: 'two modes', unit: 'runs: Mbit/s', text: true, key: (r) => (r.modes ? 1 : 0),
+        show: (r) => (r.modes || []).map((mode) => `${mode.n}: ${show(mode.throughput_mbps)}`).join(', '),
+      }] : []),
       ...(data.runs.some((run) => run.jain !== null) ? [{ title: 'Jain', key: (r) => r.jain, show: (r) => (r.jain === null ? '–' : r.jain.toFixed(3)) }] : []),
     ], data.runs, { by: 1, up: true });
   }
@@ -618,6 +656,8 @@
     readTheme();
     $('title').textContent = data.title;
     $('setting').replaceChildren(...data.setting.map(([name, value]) => element('li', {}, name + ' ', element('b', {}, value))));
+    $('caveats').hidden = !data.caveats.length;
+    $('caveats').replaceChildren(...data.caveats.map((caveat) => element('li', {}, caveat)));
     $('notes-section').hidden = !data.notes.length;
     $('notes').replaceChildren(...data.notes.map((note) => element('li', {}, note)));
     $('origin').replaceChildren(...data.origin.flatMap(([name, value]) => [element('dt', {}, name), element('dd', {}, value)]));
@@ -627,7 +667,7 @@
     $(crowded ? 'bars' : 'matrix-scroll').hidden = true;
     $('series-section').hidden = !pictures.length;
     document.documentElement.classList.toggle('many', data.schemes.length > 4);
-    options($('scatter-trace'), [...(data.traces.length > 1 ? [['mean', 'all, means'], ['every', 'all, every run']] : []), ...data.traces.map((trace, i) => [String(i), trace])]);
+    options($('scatter-trace'), [...(data.traces.length > 1 ? [...(data.reference ? [['mean', 'all, geometric means']] : []), ['every', 'all, every row']] : []), ...data.traces.map((trace, i) => [String(i), trace])]);
     options($('scatter-delay'), Object.entries(DELAYS).map(([value, { label: name }]) => [value, name]));
     options($('series-trace'), groups.map((group, i) => [String(i), group]));
     $('series-trace-label').hidden = groups.length < 2;

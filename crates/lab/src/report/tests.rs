@@ -11,8 +11,10 @@ fn sample(title: &str, bins: usize) -> String {
     let report = Report {
         title: title.into(),
         setting: vec![("RTT".into(), "100ms".into())],
+        caveats: vec!["lte: a buffer of 10pkt".into()],
         notes: vec!["codel: target = 50ms".into()],
         origin: &testing::origin(),
+        overall: summary::overall(&runs, &[], Some("abc")),
         runs: &runs,
         series: outcomes
             .iter()
@@ -65,8 +67,10 @@ fn a_flow_is_drawn_on_the_links_that_its_data_pass() {
     let report = Report {
         title: "paths".into(),
         setting: Vec::new(),
+        caveats: Vec::new(),
         notes: Vec::new(),
         origin: &testing::origin(),
+        overall: Vec::new(),
         runs: &runs,
         series: vec![recorded],
         reference: None,

@@ -1,30 +1,38 @@
 //! A comparison for people.
 
 use brakelight_core::time::Duration;
-use brakelight_scenario::outcome::{Run, Summary};
+use brakelight_scenario::outcome::{Ratio, Run, Summary};
 
 use super::scatter::{self, Point};
 use super::table::{self, Column};
-use super::{Screen, count, number, number_or_dash};
+use super::{Screen, count, digits, number, number_or_dash};
 use crate::summary;
+use crate::table::Table;
 
-/// Returns the drawing, a table per trace, the table over all traces, the notes.
-pub fn tables(runs: &[Run], notes: &[String], screen: &Screen) -> String {
+/// Returns what was assumed, the drawing, a table per trace, the table over all traces, the notes.
+pub fn tables(results: &Table, screen: &Screen) -> String {
+    let runs = &results.runs;
     let traces = summary::distinct(runs, |run| &run.trace);
     let reference = runs.first().map(|run| run.scheme.as_str());
-    let overall = summary::overall(runs, reference);
-    let mut text = String::new();
+    let overall = results.overall();
+    let mut text = assumptions(results, screen);
     if screen.terminal {
         let point = |row: &'_ summary::Overall| Point {
             name: row.scheme.clone(),
-            delay_ms: row.p95_ms.unwrap_or(0.0),
+            delay: match traces.as_slice() {
+                [_] => runs.iter().find(|run| run.scheme == row.scheme).and_then(summary::p95),
+                _ => row.p95.map(|ratio| ratio.value),
+            }
+            .unwrap_or(0.0),
             utilization: row.utilization,
             pareto: row.pareto,
         };
         let points: Vec<Point> = overall.iter().map(point).collect();
-        let drawing = scatter::render(&points, screen);
+        let several = traces.len() > 1;
+        let unit = if several { format!("x {}", reference.unwrap_or_default()) } else { "ms".to_string() };
+        let drawing = scatter::render(&points, &unit, screen);
         if !drawing.is_empty() {
-            let over = if traces.len() > 1 { "means over all traces, " } else { "" };
+            let over = if several { "geometric means over all traces, " } else { "" };
             text += &format!("Utilisation against delay; {over}* on the Pareto frontier\n\n{drawing}\n");
         }
     }
@@ -39,10 +47,58 @@ pub fn tables(runs: &[Run], notes: &[String], screen: &Screen) -> String {
     text += &screen.dim("Best power first: throughput over the 95th percentile of the one-way delay.");
     text +=
         "\n* on the Pareto frontier: no other scheme has both more throughput and less p95 queueing delay.\n";
-    for note in notes {
+    if runs.iter().any(|run| run.interval95.is_some()) {
+        text += "± reaches over the 95 % confidence interval of a median: bootstrap over runs.\n";
+    }
+    if let Some(versus) = runs.iter().find_map(|run| run.versus.as_ref()).filter(|_| has_intervals(runs)) {
+        text += &format!(
+            "{SAME} no significant difference from {}, run by run with the same seed and place of the trace.\n",
+            versus.scheme
+        );
+    }
+    for note in &results.notes {
         text += &format!("note: {note}\n");
     }
     text
+}
+
+/// Stands behind a value that does not differ from the reference scheme's.
+const SAME: &str = "≈";
+
+/// What the numbers below hold for, and what must be known before they are read.
+fn assumptions(results: &Table, screen: &Screen) -> String {
+    let wide = results.setting.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let lines = results.setting.iter().map(|(name, value)| format!("{name:wide$}  {value}\n"));
+    let mut text: String = lines.map(|line| screen.dim(&line)).collect();
+    for caveat in &results.caveats {
+        text += &format!("{} {caveat}\n", screen.bold("caution:"));
+    }
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    text
+}
+
+fn has_intervals(runs: &[Run]) -> bool {
+    let sure = |ratio: Option<Ratio>| ratio.is_some_and(|ratio| ratio.interval95.is_some());
+    runs.iter()
+        .filter_map(|run| run.versus.as_ref())
+        .any(|versus| sure(versus.throughput) || sure(versus.p95))
+}
+
+/// A value, and how far its interval reaches beyond it on its wider side.
+fn with_interval(value: f64, interval: Option<[f64; 2]>) -> String {
+    let Some([low, high]) = interval else { return number(value) };
+    let reach = (value - low).max(high - value);
+    format!("{} ± {reach:.*}", number(value), digits(value))
+}
+
+/// [`SAME`], or as much room.
+fn mark(ratio: Option<Ratio>) -> &'static str {
+    match ratio {
+        Some(ratio) if ratio.interval95.is_some() && !ratio.is_significant() => SAME,
+        _ => " ",
+    }
 }
 
 fn one_trace(trace: &str, runs: &[Run], screen: &Screen) -> String {
@@ -50,22 +106,18 @@ fn one_trace(trace: &str, runs: &[Run], screen: &Screen) -> String {
     let points: Vec<_> =
         rows.iter().map(|run| summary::p95(run).map(|delay| (delay, run.utilization))).collect();
     let pareto = summary::pareto(&points);
-    let spread = rows.iter().any(|run| run.spread.is_some());
     let shared = rows.iter().any(|run| run.jain.is_some());
+    let marked = rows.iter().any(|run| run.versus.is_some());
     let mut columns = vec![
         Column::text("scheme"),
         Column::number("throughput", "Mbit/s"),
         Column::number("used", "%"),
-        Column::number("queueing", "mean ms"),
+        Column::number("queueing", "p95 ms"),
         Column::number("p50", "ms"),
-        Column::number("p95", "ms"),
         Column::number("p99", "ms"),
+        Column::number("mean", "ms"),
         Column::number("loss", "%"),
     ];
-    if spread {
-        columns.push(Column::number("throughput", "low-high"));
-        columns.push(Column::number("p95", "low-high"));
-    }
     if shared {
         columns.push(Column::number("own share", "Mbit/s"));
     }
@@ -75,31 +127,60 @@ fn one_trace(trace: &str, runs: &[Run], screen: &Screen) -> String {
         .map(|(run, pareto)| {
             let delay =
                 |value: fn(&Summary) -> f64| number_or_dash(run.queueing_delay_ms.as_ref().map(value));
+            let versus = |of: fn(&brakelight_scenario::outcome::Versus) -> Option<Ratio>| {
+                if marked { mark(run.versus.as_ref().and_then(of)) } else { "" }
+            };
+            let interval = run.interval95;
+            let p95 = summary::p95(run);
+            let p95 =
+                p95.map_or_else(|| "–".into(), |p95| with_interval(p95, interval.and_then(|it| it.p95_ms)));
             let mut row = vec![
                 format!("{}{}", run.scheme, if *pareto { " *" } else { "" }),
-                number(run.throughput_mbps),
+                with_interval(run.throughput_mbps, interval.map(|it| it.throughput_mbps))
+                    + versus(|versus| versus.throughput),
                 format!("{:.1}", 100.0 * run.utilization),
-                delay(|d| d.mean),
+                p95 + versus(|versus| versus.p95),
                 delay(|d| d.p50),
-                delay(|d| d.p95),
                 delay(|d| d.p99),
+                delay(|d| d.mean),
                 number(run.loss_percent),
             ];
-            if spread {
-                let range = |[low, high]: [f64; 2]| format!("{}-{}", number(low), number(high));
-                row.push(run.spread.map_or_else(|| "–".into(), |spread| range(spread.throughput_mbps)));
-                row.push(run.spread.map_or_else(|| "–".into(), |spread| range(spread.p95_ms)));
-            }
             if shared {
                 row.push(number_or_dash(run.flows.first().map(|flow| flow.throughput_mbps)));
             }
             row
         })
         .collect();
-    let capacity = rows.first().map_or(0.0, |run| run.capacity_mbps);
-    let seconds = rows.first().map_or(0.0, |run| run.duration_s);
-    let facts = format!("{} Mbit/s on average, {}", number(capacity), Duration::from_secs_f64(seconds));
-    format!("{}  {}\n{}", screen.bold(trace), screen.dim(&facts), table::render(&columns, &table, screen))
+    let mut facts = Vec::new();
+    if let Some(run) = rows.first() {
+        facts.push(format!("{} Mbit/s on average", number(run.capacity_mbps)));
+        facts.push(Duration::from_nanos((run.duration_s * 1e9).round() as u64).to_string());
+        facts.extend(run.setup.as_ref().map(|setup| format!("buffer {}", setup.buffer)));
+    }
+    let mut text = format!(
+        "{}  {}\n{}",
+        screen.bold(trace),
+        screen.dim(&facts.join(", ")),
+        table::render(&columns, &table, screen)
+    );
+    for run in rows.iter().filter(|run| run.modes.is_some()) {
+        text += &modes(run);
+    }
+    text
+}
+
+/// The groups that a row's runs fall into, in words.
+fn modes(run: &Run) -> String {
+    let groups = run.modes.iter().flatten().map(|mode| {
+        let delay = mode.p95_ms.map_or_else(String::new, |p95| format!(", p95 {} ms", number(p95)));
+        format!(
+            "{} with {} Mbit/s{delay}",
+            count(mode.n as usize, "run", "runs"),
+            number(mode.throughput_mbps)
+        )
+    });
+    let groups: Vec<String> = groups.collect();
+    format!("two modes: {}: {}; the row is one of the larger group's runs\n", run.scheme, groups.join(", "))
 }
 
 fn all_traces(
@@ -109,32 +190,37 @@ fn all_traces(
     screen: &Screen,
 ) -> String {
     let reference = reference.unwrap_or_default();
+    let to = format!("/ {reference}");
     let columns = [
         Column::text("scheme"),
         Column::number("power", "best = 1"),
         Column::number("used", "%"),
-        Column::number("queueing", "p95 ms"),
-        Column::number("one-way", "p95 ms"),
-        Column::number("throughput", &format!("/ {reference}")),
-        Column::number("p95", &format!("/ {reference}")),
-        Column::number("loss", "%"),
+        Column::number("throughput", &to),
+        Column::number("queueing p95", &to),
+        Column::number("one-way p95", &to),
+        Column::number("loss", "most %"),
     ];
+    let ratio = |ratio: Option<Ratio>, own: bool| {
+        let text =
+            ratio.map_or_else(|| "–".into(), |it| with_interval(it.value, it.interval95.filter(|_| !own)));
+        text + if own { " " } else { mark(ratio) }
+    };
     let rows: Vec<Vec<String>> = overall
         .iter()
         .map(|row| {
+            let own = row.scheme == reference;
             vec![
                 format!("{}{}", row.scheme, if row.pareto { " *" } else { "" }),
                 number_or_dash(row.power),
                 format!("{:.1}", 100.0 * row.utilization),
-                number_or_dash(row.p95_ms),
-                number_or_dash(row.one_way_p95_ms),
-                number_or_dash(row.throughput_ratio),
-                number_or_dash(row.p95_ratio),
+                ratio(row.throughput, own),
+                ratio(row.p95, own),
+                ratio(row.one_way_p95, own),
                 number(row.loss_percent),
             ]
         })
         .collect();
-    let facts = format!("means over {}", count(traces, "trace", "traces"));
+    let facts = format!("geometric means over {}", count(traces, "trace", "traces"));
     format!(
         "{}  {}\n{}",
         screen.bold("All traces"),
@@ -145,13 +231,50 @@ fn all_traces(
 
 #[cfg(test)]
 mod tests {
+    use brakelight_scenario::outcome::{Interval95, Mode};
+
     use super::*;
+    use crate::jobs::JobOutcome;
+    use crate::table::Drawn;
     use crate::testing;
+
+    fn results() -> Table {
+        let outcomes = testing::outcomes(1).into_iter().map(|outcome| JobOutcome::of(vec![outcome]).unwrap());
+        Table {
+            setting: vec![("RTT".into(), "100ms".into()), ("way back".into(), "no limit".into())],
+            caveats: vec!["5g-bursty: a buffer of 10pkt".into()],
+            notes: vec!["codel: target = 50ms".into()],
+            ..Table::of(outcomes.collect(), &Drawn::default())
+        }
+    }
 
     #[test]
     fn the_answer_stands_first_in_every_table_and_the_last_table_is_about_all_traces() {
-        let runs: Vec<Run> = testing::outcomes(1).into_iter().map(|outcome| outcome.run).collect();
         let screen = Screen { width: 80, terminal: true, colour: false };
-        insta::assert_snapshot!(tables(&runs, &["codel: target = 50ms".to_string()], &screen));
+        insta::assert_snapshot!(tables(&results(), &screen));
+    }
+
+    #[test]
+    fn a_table_says_how_sure_it_is_what_does_not_differ_and_where_there_are_two_modes() {
+        let mut results = results();
+        results.runs.retain(|run| run.trace == "lte-driving");
+        results.runs.truncate(3);
+        results.every.clear();
+        let [abc, cubic, codel] = &mut results.runs[..] else { panic!("three rows") };
+        abc.interval95 = Some(Interval95 {
+            throughput_mbps: [abc.throughput_mbps - 0.25, abc.throughput_mbps + 0.05],
+            p95_ms: Some([100.0, 150.0]),
+            ..Interval95::default()
+        });
+        let ratio = |low, high| Some(Ratio { value: 1.1, interval95: Some([low, high]) });
+        let versus = |throughput, p95| {
+            Some(brakelight_scenario::outcome::Versus { scheme: "abc".into(), throughput, p95 })
+        };
+        cubic.versus = versus(ratio(1.05, 1.2), ratio(0.9, 1.2));
+        codel.modes = Some([
+            Mode { n: 3, throughput_mbps: 1.5, p95_ms: Some(80.0) },
+            Mode { n: 5, throughput_mbps: 3.0, p95_ms: Some(160.0) },
+        ]);
+        insta::assert_snapshot!(tables(&results, &Screen::default()));
     }
 }

@@ -42,9 +42,15 @@ pub fn field(value: Option<f64>) -> String {
     value.filter(|value| value.is_finite()).map_or_else(String::new, |value| value.to_string())
 }
 
-/// Returns the rows of `compare` and `run`: the JSON rows without their links and flows.
+/// Returns rows: the JSON rows without their links and flows.
 pub fn runs(runs: &[Run]) -> String {
     let frame = frame::runs(runs);
+    frame.csv_heading() + &frame.csv_rows()
+}
+
+/// Returns the runs of `compare` and `run`: the same with their setups and what applications saw.
+pub fn every_run<'a>(runs: impl IntoIterator<Item = &'a Run>) -> String {
+    let frame = frame::every_run(runs);
     frame.csv_heading() + &frame.csv_rows()
 }
 

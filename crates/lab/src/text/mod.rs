@@ -61,12 +61,16 @@ impl Screen {
 
 /// Returns `value` with three significant digits: `9.87`, `98.7`, `987`.
 pub fn number(value: f64) -> String {
-    let digits = match value.abs() {
+    format!("{value:.*}", digits(value))
+}
+
+/// How many digits behind the point make three that matter.
+fn digits(value: f64) -> usize {
+    match value.abs() {
         size if size >= 99.95 => 0,
         size if size >= 9.995 => 1,
         _ => 2,
-    };
-    format!("{value:.digits$}")
+    }
 }
 
 /// Returns the same, or a dash.

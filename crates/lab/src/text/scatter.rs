@@ -9,8 +9,8 @@ use super::{Screen, number};
 pub struct Point {
     /// Its name.
     pub name: String,
-    /// Milliseconds.
-    pub delay_ms: f64,
+    /// Delay, in the drawing's unit.
+    pub delay: f64,
     /// Share of the capacity, 0 to 1.
     pub utilization: f64,
     /// Whether it is on the Pareto frontier.
@@ -20,19 +20,20 @@ pub struct Point {
 const HEIGHT: usize = 12;
 const MARGIN: usize = 7;
 
-/// Returns the drawing, with its legend; nothing where there is nothing to compare.
-pub fn render(points: &[Point], screen: &Screen) -> String {
-    let points: Vec<&Point> = points.iter().filter(|point| point.delay_ms > 0.0).collect();
+/// Returns the drawing, with its legend; nothing where there is nothing to compare. `unit` is that of the
+/// delays.
+pub fn render(points: &[Point], unit: &str, screen: &Screen) -> String {
+    let points: Vec<&Point> = points.iter().filter(|point| point.delay > 0.0).collect();
     if points.len() < 2 {
         return String::new();
     }
     let width = (screen.width.saturating_sub(MARGIN + 2)).clamp(24, 72);
-    let (low, high) = bounds(points.iter().map(|point| point.delay_ms.ln()), 0.15);
+    let (low, high) = bounds(points.iter().map(|point| point.delay.ln()), 0.15);
     let (bottom, top) = bounds(points.iter().map(|point| point.utilization), 0.02);
     let mut cells = vec![vec![' '; width]; HEIGHT];
     let mut legend = Vec::new();
     for (point, letter) in points.iter().zip('A'..='Z') {
-        let across = 1.0 - (point.delay_ms.ln() - low) / (high - low);
+        let across = 1.0 - (point.delay.ln() - low) / (high - low);
         let up = (point.utilization - bottom) / (top - bottom);
         let column = ((across * (width - 1) as f64).round() as usize).min(width - 1);
         let row = HEIGHT - 1 - ((up * (HEIGHT - 1) as f64).round() as usize).min(HEIGHT - 1);
@@ -56,7 +57,7 @@ pub fn render(points: &[Point], screen: &Screen) -> String {
             .expect("strings take what they are given");
     }
     writeln!(text, "{:MARGIN$} └{}", "", "─".repeat(width)).expect("strings take what they are given");
-    let (left, right) = (format!("{} ms", number(high.exp())), format!("{} ms", number(low.exp())));
+    let (left, right) = (format!("{} {unit}", number(high.exp())), format!("{} {unit}", number(low.exp())));
     let room = width.saturating_sub(left.len() + right.len());
     let titles = ["p95 queueing delay, less is to the right", "p95 queueing delay", ""];
     let title = titles.into_iter().find(|title| title.len() + 2 <= room).unwrap_or_default();
@@ -100,12 +101,8 @@ mod tests {
 
     #[test]
     fn better_is_up_and_to_the_right() {
-        let point = |name: &str, delay_ms, utilization, pareto| Point {
-            name: name.into(),
-            delay_ms,
-            utilization,
-            pareto,
-        };
+        let point =
+            |name: &str, delay, utilization, pareto| Point { name: name.into(), delay, utilization, pareto };
         let points = [
             point("abc", 110.0, 0.86, true),
             point("cubic", 1130.0, 0.96, true),
@@ -113,7 +110,7 @@ mod tests {
             point("cubic+pie", 75.0, 0.63, true),
             point("newreno", 1130.0, 0.96, false),
         ];
-        insta::assert_snapshot!(render(&points, &SCREEN));
-        assert_eq!(render(&points[..1], &SCREEN), "", "one point compares with nothing");
+        insta::assert_snapshot!(render(&points, "ms", &SCREEN));
+        assert_eq!(render(&points[..1], "ms", &SCREEN), "", "one point compares with nothing");
     }
 }

@@ -266,7 +266,7 @@ impl<'a> Plan<'a> {
         };
         let Some(text) = &self.table.scenario else {
             let scheme = scheme.expect("without a scenario there are schemes");
-            let mut compare = Compare::new(scheme, value("trace").unwrap_or_default());
+            let mut compare = Compare::mahimahi(scheme, value("trace").unwrap_or_default());
             compare.seed = seed;
             compare.rtt = filled(self.table.rtt.as_ref(), "rtt", values, compare.rtt)?;
             compare.buffer = filled(self.table.buffer.as_ref(), "buffer", values, compare.buffer)?;

@@ -86,6 +86,7 @@ fn reads_every_field() {
         bin: Duration::from_millis(50),
         link_logs: true,
         state: true,
+        flow_delays: false,
         unfairness: Some(Duration::from_secs(2)),
     };
     assert_eq!(scenario.record, record);

@@ -30,7 +30,7 @@ pub fn measured(scheme: &str) -> String {
         );
     }
     for trace in ["lte-walking", "lte-driving", "fixed"] {
-        let compare = Compare::new(Scheme::parse(scheme).expect("a scheme"), trace);
+        let compare = Compare::mahimahi(Scheme::parse(scheme).expect("a scheme"), trace);
         let made = Embedded::find(trace).expect("an embedded trace").trace();
         let traces = Traces::from([(trace.to_string(), made)]);
         let run = run(&compare.scenario().expect("a scenario"), &traces).expect("a run").run;

@@ -1,0 +1,301 @@
+//! What a comparison assumes where nothing else is asked for: a buffer, a length and places that suit its
+//! trace, and how all of it is said.
+//!
+//! | assumption | by default | with [`Preset::Mahimahi`] |
+//! |---|---|---|
+//! | buffer | one bandwidth-delay product of the trace's fastest second, at least 250 packets | 250 packets |
+//! | way back | no limit | 12 Mbit/s |
+//! | length | the whole recording, at least [`SHORTEST_RECORDING`]; of a generated trace the time in which it carries 20,000 packets, within 8 to 30 s | 60 s |
+//! | runs | [`RUNS`] | 1 |
+//! | beginning | evenly spaced places of the trace, one for each run | the trace's beginning |
+
+use std::str::FromStr;
+
+use brakelight_core::path::trace::Trace;
+use brakelight_core::time::Duration;
+use brakelight_core::units::{Limit, Rate};
+use brakelight_scenario::compare::Reverse;
+use brakelight_scenario::scenario::TraceOffset;
+use brakelight_scenario::trace::names::Source;
+use brakelight_scenario::trace::{OPPORTUNITY, statistics};
+
+use crate::compare::Compare;
+
+/// Runs of every scheme on every trace, each with a seed and a place of the trace of its own: enough for a
+/// confidence interval of 95 % ([`interval`](crate::interval)).
+pub const RUNS: u32 = 8;
+
+/// The least buffer of a comparison: that of the papers.
+const LEAST_BUFFER: u32 = 250;
+/// How long a run over a recording is at least; a shorter recording is repeated.
+pub const SHORTEST_RECORDING: Duration = Duration::from_secs(10);
+/// A run over a generated trace ends when the trace has carried about so many packets, within two bounds.
+const PACKETS: f64 = 20_000.0;
+const SHORTEST: Duration = Duration::from_secs(8);
+const LONGEST: Duration = Duration::from_secs(30);
+
+/// Where the settings come from that are not given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Preset {
+    /// They suit each trace.
+    #[default]
+    Suited,
+    /// They are those of the papers' emulations, and of the measurements that the simulator is held to.
+    Mahimahi,
+}
+
+/// The size of a bottleneck's buffer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Buffer {
+    /// So much.
+    Limit(Limit),
+    /// So many bandwidth-delay products: of the trace's mean rate and the propagation delay of the round
+    /// trip.
+    Products(f64),
+}
+
+impl Buffer {
+    /// Returns the buffer in packets or bytes on `trace` with this round trip.
+    pub fn limit(self, trace: &Trace, rtt: Duration) -> Limit {
+        match self {
+            Buffer::Limit(limit) => limit,
+            Buffer::Products(products) => packets(products, trace.mean_rate(OPPORTUNITY), rtt),
+        }
+    }
+}
+
+/// `250pkt`, `1.5MB`, `2BDP`.
+impl FromStr for Buffer {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let Some(products) = text.trim().strip_suffix("BDP") else {
+            let limit = text.parse().map(Buffer::Limit);
+            return limit
+                .map_err(|_| format!("`{text}` is not a buffer such as `250pkt`, `1.5MB` or `2BDP`"));
+        };
+        match products.trim().parse::<f64>() {
+            Ok(products) if products > 0.0 && products <= 1e6 => Ok(Buffer::Products(products)),
+            Ok(_) => Err(format!("`{text}` is out of range: valid is more than 0BDP and at most 1000000BDP")),
+            Err(_) => Err(format!("`{text}` is not a number of bandwidth-delay products such as `2BDP`")),
+        }
+    }
+}
+
+/// Bandwidth-delay products in whole packets, rounded up.
+fn packets(products: f64, rate: Rate, rtt: Duration) -> Limit {
+    let packets = (products * rate.bytes_in(rtt).as_f64() / OPPORTUNITY.as_f64()).ceil();
+    Limit::Packets(packets.clamp(1.0, f64::from(u32::MAX)) as u32)
+}
+
+/// One bandwidth-delay product of the fastest second, at least 250 packets.
+fn suited_buffer(trace: &Trace, rtt: Duration) -> Limit {
+    let seconds = statistics::rates(trace, Duration::from_secs(1), OPPORTUNITY);
+    let fastest = seconds.into_iter().fold(0.0, f64::max);
+    let rate = Rate::from_bps((1e6 * fastest) as u64).max(trace.mean_rate(OPPORTUNITY));
+    match packets(1.0, rate, rtt) {
+        Limit::Packets(packets) => Limit::Packets(packets.max(LEAST_BUFFER)),
+        bytes @ Limit::Bytes(_) => bytes,
+    }
+}
+
+/// How long a run over `trace` is.
+fn suited_length(source: &Source, trace: &Trace) -> Duration {
+    match source {
+        Source::File(_) => trace.period().max(SHORTEST_RECORDING),
+        Source::Embedded(_) => {
+            let packets_per_s = trace.mean_rate(OPPORTUNITY).as_bps_f64() / OPPORTUNITY.bits() as f64;
+            let seconds = (PACKETS / packets_per_s).ceil().min(LONGEST.as_secs_f64());
+            Duration::from_secs(seconds as u64).max(SHORTEST).min(trace.period().max(SHORTEST))
+        }
+    }
+}
+
+/// What the runs of every scheme on one trace have in common.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TraceSetup {
+    /// The bottleneck's buffer.
+    pub buffer: Limit,
+    /// How long a run is.
+    pub duration: Duration,
+    /// Where the runs begin.
+    pub start: Start,
+    /// The trace's period.
+    pub period: Duration,
+}
+
+/// Where in a trace the runs begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// All in one place, or each in one that its seed draws.
+    Same(TraceOffset),
+    /// Run i of n at i/n of this period.
+    Spread(Duration),
+}
+
+impl Start {
+    /// Returns where run number `index` of `runs` begins, counted from 0.
+    pub fn of(self, index: u32, runs: u32) -> TraceOffset {
+        match self {
+            Start::Same(offset) => offset,
+            Start::Spread(period) => {
+                let nanos = u128::from(period.as_nanos()) * u128::from(index) / u128::from(runs.max(1));
+                // Whole milliseconds, as traces have them.
+                TraceOffset::At(Duration::from_millis((nanos / 1_000_000) as u64))
+            }
+        }
+    }
+}
+
+impl TraceSetup {
+    /// Returns the setup on `trace` that `request` asks for.
+    pub fn new(request: &Compare, source: &Source, trace: &Trace) -> Self {
+        let suited = request.preset == Preset::Suited;
+        let buffer = match request.buffer {
+            Some(buffer) => buffer.limit(trace, request.rtt),
+            None if suited => suited_buffer(trace, request.rtt),
+            None => Limit::Packets(LEAST_BUFFER),
+        };
+        let duration = match request.duration {
+            Some(duration) => duration,
+            None if suited => suited_length(source, trace),
+            None => Duration::from_secs(60),
+        };
+        let start = match request.trace_offset {
+            Some(offset) => Start::Same(offset),
+            None if suited => Start::Spread(trace.period()),
+            None => Start::Same(TraceOffset::At(Duration::ZERO)),
+        };
+        TraceSetup { buffer, duration, start, period: trace.period() }
+    }
+}
+
+/// Returns how many runs `request` asks for.
+pub fn runs(request: &Compare) -> u32 {
+    request.runs.unwrap_or(match request.preset {
+        Preset::Suited => RUNS,
+        Preset::Mahimahi => 1,
+    })
+}
+
+/// Returns the way back that `request` asks for.
+pub fn reverse(request: &Compare) -> Reverse {
+    request.reverse.clone().unwrap_or(match request.preset {
+        Preset::Suited => Reverse::Unlimited,
+        Preset::Mahimahi => Reverse::MAHIMAHI,
+    })
+}
+
+/// Returns what was the same for all runs, name and value, in words. `traces` are labels and setups.
+pub fn in_words(request: &Compare, traces: &[(String, TraceSetup)]) -> Vec<(String, String)> {
+    let each = |value: &dyn Fn(&TraceSetup) -> String| {
+        let values: Vec<String> = traces.iter().map(|(_, setup)| value(setup)).collect();
+        if values.windows(2).all(|pair| pair[0] == pair[1]) {
+            return values.into_iter().next().unwrap_or_default();
+        }
+        let named = traces.iter().zip(&values).map(|((label, _), value)| format!("{label} {value}"));
+        named.collect::<Vec<_>>().join(", ")
+    };
+    let suited = request.preset == Preset::Suited;
+    let mut buffer = each(&|setup| setup.buffer.to_string());
+    if request.buffer.is_none() && suited {
+        buffer +=
+            &format!(" (one bandwidth-delay product of the fastest second, at least {LEAST_BUFFER}pkt)");
+    }
+    let mut length = each(&|setup| setup.duration.to_string());
+    if request.duration.is_none() && suited {
+        let whole = traces.iter().all(|(_, setup)| setup.duration >= setup.period);
+        length +=
+            if whole { " (the whole trace)" } else { " (recordings whole, of generated traces a part)" };
+    }
+    let runs = runs(request);
+    let mut setting = vec![
+        ("RTT".to_string(), request.rtt.to_string()),
+        ("buffer".to_string(), buffer),
+        ("way back".to_string(), reverse_in_words(&reverse(request))),
+        ("length".to_string(), length),
+        ("runs".to_string(), runs_in_words(request.seed, runs)),
+        (
+            "from".to_string(),
+            traces.first().map_or_else(String::new, |(_, setup)| setup.start.in_words(runs)),
+        ),
+    ];
+    if request.preset == Preset::Mahimahi {
+        setting.insert(0, ("setup".to_string(), "mahimahi, that of the papers".to_string()));
+    }
+    setting
+}
+
+fn reverse_in_words(reverse: &Reverse) -> String {
+    match reverse {
+        Reverse::Unlimited => "no limit".to_string(),
+        Reverse::Rate(rate) => format!("{rate}, 10000pkt of buffer"),
+        Reverse::Trace(name) => format!("trace {name}, 10000pkt of buffer"),
+    }
+}
+
+/// Returns `1, seed 7`, or `10, seeds 7 to 16; values are medians`.
+pub(crate) fn runs_in_words(first: u64, runs: u32) -> String {
+    match runs {
+        1 => format!("1, seed {first}"),
+        _ => format!(
+            "{runs}, seeds {first} to {}; values are medians",
+            first.wrapping_add(u64::from(runs - 1))
+        ),
+    }
+}
+
+impl Start {
+    fn in_words(self, runs: u32) -> String {
+        match self {
+            Start::Same(TraceOffset::At(start)) if start.is_zero() => "the trace's beginning".into(),
+            Start::Spread(_) if runs == 1 => "the trace's beginning".into(),
+            Start::Same(TraceOffset::At(start)) => format!("{start} into the trace"),
+            Start::Same(TraceOffset::Random) => "random places of the trace".into(),
+            Start::Spread(_) => format!("{runs} places of the trace, evenly spaced, one for each run"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// So many opportunities in every millisecond of a second.
+    fn steady(per_millisecond: usize) -> Trace {
+        let every = (1..=1000).flat_map(|ms| std::iter::repeat_n(ms, per_millisecond));
+        Trace::from_millis(every).unwrap()
+    }
+
+    const RTT: Duration = Duration::from_millis(100);
+
+    #[test]
+    fn a_buffer_holds_a_product_of_the_fastest_second_and_no_less_than_the_papers() {
+        // 12 Mbit/s and 100 ms are 100 packets, 240 Mbit/s are 2,000.
+        assert_eq!(suited_buffer(&steady(1), RTT), Limit::Packets(250));
+        assert_eq!(suited_buffer(&steady(20), RTT), Limit::Packets(2000));
+        let second_second_faster = (1..=1000).chain((1001..=2000).flat_map(|ms| [ms; 10]));
+        let trace = Trace::from_millis(second_second_faster).unwrap();
+        let Limit::Packets(packets) = suited_buffer(&trace, RTT) else { panic!("packets") };
+        assert!((995..=1001).contains(&packets), "{packets}");
+    }
+
+    #[test]
+    fn a_buffer_is_a_size_or_a_number_of_products_of_the_mean_rate() {
+        let limit = |text: &str| text.parse::<Buffer>().unwrap().limit(&steady(10), RTT);
+        assert_eq!(limit("250pkt"), Limit::Packets(250));
+        assert_eq!(limit("2BDP"), Limit::Packets(2000));
+        assert_eq!(limit("0.5 BDP"), Limit::Packets(500));
+        for refused in ["0BDP", "-1BDP", "BDP", "xBDP", "nanBDP", "infBDP", "2"] {
+            assert!(refused.parse::<Buffer>().is_err(), "{refused}");
+        }
+    }
+
+    #[test]
+    fn runs_begin_all_over_the_trace() {
+        let start = Start::Spread(Duration::from_secs(10));
+        let places: Vec<TraceOffset> = (0..4).map(|run| start.of(run, 4)).collect();
+        assert_eq!(places, [0, 2500, 5000, 7500].map(|ms| TraceOffset::At(Duration::from_millis(ms))));
+        assert_eq!(Start::Same(TraceOffset::Random).of(3, 4), TraceOffset::Random);
+    }
+}
