@@ -25,7 +25,9 @@ pub fn execute(registry: &Registry, arguments: &arguments::Compare) -> Result<()
     if let Some(folder) = folder {
         output::write(folder, &table, &origin, arguments.logs.into())?;
     }
-    table.warnings().iter().for_each(|warning| text::say(&format!("warning: {warning}")));
+    // A table says its caveats itself.
+    let caveats = table.caveats.iter().filter(|_| arguments.format != Format::Table).cloned();
+    caveats.chain(table.warnings()).for_each(|warning| text::say(&format!("warning: {warning}")));
     match arguments.format {
         Format::Json => text::print_json(&table.document(origin)),
         Format::Csv => text::print(&table.csv()),

@@ -76,7 +76,9 @@ pub fn execute(registry: &Registry, arguments: &arguments::Client) -> Result<(),
         flow.report.notes.iter().for_each(|note| text::say(&format!("note: {note}")));
     }
     match arguments.format {
-        DocumentFormat::Json => text::print_json(&Runs { origin: origin::origin(0), runs: vec![run] }),
+        DocumentFormat::Json => {
+            text::print_json(&Runs { origin: origin::origin(0), runs: vec![run], ..Runs::default() })
+        }
         DocumentFormat::Table => text::print(&in_words(&run, &text::standard_output())),
     }
 }

@@ -56,7 +56,8 @@ pub fn execute(registry: &Registry, arguments: &arguments::Run) -> Result<(), Fa
     if let Some(folder) = folder {
         output::write(folder, &table, &origin, logs)?;
     }
-    table.warnings().iter().for_each(|warning| text::say(&format!("warning: {warning}")));
+    let warnings = table.caveats.iter().cloned().chain(table.warnings());
+    warnings.for_each(|warning| text::say(&format!("warning: {warning}")));
     match arguments.format {
         Format::Json => text::print_json(&table.document(origin)),
         Format::Csv => text::print(&table.csv()),

@@ -10,6 +10,7 @@ use brakelight_core::units::Limit;
 use brakelight_scenario::compare::Compare as One;
 pub use brakelight_scenario::compare::Reverse;
 use brakelight_scenario::outcome::Setup;
+use brakelight_scenario::routers;
 use brakelight_scenario::scenario::{Record, TraceOffset, default_bin};
 use brakelight_scenario::scheme::Scheme;
 use brakelight_scenario::trace::OPPORTUNITY;
@@ -18,7 +19,8 @@ use brakelight_scenario::trace::names::Names;
 use brakelight_sim::Traces;
 
 use crate::error::Error;
-use crate::jobs::{self, Compared, Job};
+use crate::fairness;
+use crate::jobs::{self, Compared, Job, JobOutcome};
 use crate::progress::Progress;
 use crate::runner::{Runner, Simulator};
 use crate::schemes;
@@ -92,8 +94,12 @@ pub fn compare(request: &Compare) -> Result<Table, Error> {
 /// A validated comparison that has not run yet.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// One per trace and scheme, the schemes of a trace together.
+    /// One per trace and scheme, the schemes of a trace together; then those of the competitor beside its own
+    /// kind.
     jobs: Vec<Job>,
+    /// For each row the place among the jobs of the competitor beside its own kind at the same queue; none
+    /// without a competitor, or where that cannot be run.
+    own_kind: Vec<Option<usize>>,
     traces: Traces,
     runs: u32,
     title: String,
@@ -132,17 +138,26 @@ impl Plan {
             batches.push((label, batch(&trace)));
             traces.insert(label.clone(), trace);
             for scheme in &schemes {
-                jobs.push(job(request, &reverse, scheme, label, &setup)?);
+                jobs.extend(contenders(request, &reverse, scheme, label, &setup)?);
             }
             setups.push((label.clone(), setup));
         }
         caveats.extend(millisecond_grid(&batches, &schemes));
+        for said in jobs.iter().flat_map(|job| routers::unmarked_flows(&job.scenario)) {
+            if !caveats.contains(&said) {
+                caveats.push(said);
+            }
+        }
+        let reference = jobs.first().and_then(|job| Some(job.compared.as_ref()?.scheme.clone()));
+        let several = jobs.len() > given.len();
+        let own_kind = own_kind(request, &reverse, &mut jobs, &setups);
         let mut setting = setup::in_words(request, &setups);
         if let Some(against) = &request.against {
             setting.push(("against".to_string(), against.to_string()));
         }
         Ok(Plan {
             jobs,
+            own_kind,
             runs: setup::runs(request),
             title: format!(
                 "{} on {}",
@@ -152,7 +167,7 @@ impl Plan {
             setting,
             caveats,
             notes: notes(&schemes, request.against.as_ref()),
-            reference: schemes.first().map(Scheme::to_string).filter(|_| schemes.len() > 1),
+            reference: reference.filter(|_| several),
             traces,
         })
     }
@@ -162,14 +177,18 @@ impl Plan {
         jobs::check_cost(&self.jobs, &self.traces)
     }
 
-    /// Returns what it runs: one job per trace and scheme, the schemes of a trace together.
+    /// Returns what it compares: one job per trace and scheme, the schemes of a trace together.
     pub fn jobs(&self) -> &[Job] {
-        &self.jobs
+        &self.jobs[..self.own_kind.len()]
     }
 
     /// Runs it.
     pub fn run(&self, runner: &dyn Runner, progress: &dyn Progress) -> Result<Table, Error> {
-        let results = jobs::run("comparing", &self.jobs, self.runs, &self.traces, runner, progress)?;
+        let mut results = jobs::run("comparing", &self.jobs, self.runs, &self.traces, runner, progress)?;
+        let own_kinds = results.split_off(self.own_kind.len());
+        if self.jobs.iter().any(|job| job.scenario.flows.len() > 1) {
+            results = self.judge(results, &own_kinds);
+        }
         // The way back is not what the comparison is about.
         let table = Table::of(results, &Drawn { links: 1, paths: Vec::new() });
         let mut table = Table {
@@ -183,6 +202,68 @@ impl Plan {
         table.hold_against_reference();
         Ok(table)
     }
+}
+
+impl Plan {
+    /// Writes into every run what it did to its competitor.
+    fn judge(&self, results: Vec<JobOutcome>, own_kinds: &[JobOutcome]) -> Vec<JobOutcome> {
+        let judged = results.into_iter().zip(&self.own_kind).filter_map(|(result, own_kind)| {
+            let own_kind = own_kind.map(|place| &own_kinds[place - self.own_kind.len()].every);
+            let mut every = result.every;
+            for (index, run) in every.iter_mut().enumerate() {
+                fairness::judge(run, own_kind.and_then(|runs| runs.get(index)));
+            }
+            JobOutcome::of_runs(every, result.first)
+        });
+        judged.collect()
+    }
+}
+
+/// The jobs of one scheme on one trace: two where its router has a second queue beside the competitor, which
+/// is then compared with and without.
+fn contenders(
+    request: &Compare,
+    reverse: &Reverse,
+    scheme: &Scheme,
+    label: &str,
+    setup: &TraceSetup,
+) -> Result<Vec<Job>, Error> {
+    let one = One { against: request.against.clone(), ..One::mahimahi(scheme.clone(), label) };
+    let second = one.second_queue().map(|queue| scheme.behind(queue));
+    let both = second.iter().chain([scheme]);
+    both.map(|scheme| job(request, reverse, scheme, label, setup)).collect()
+}
+
+/// Adds a job of the competitor beside its own kind for every queue and trace among `jobs`, and returns for
+/// each of these which it is.
+fn own_kind(
+    request: &Compare,
+    reverse: &Reverse,
+    jobs: &mut Vec<Job>,
+    setups: &[(String, TraceSetup)],
+) -> Vec<Option<usize>> {
+    let rows = jobs.len();
+    let Some(against) = &request.against else { return vec![None; rows] };
+    let mut known: Vec<(String, String, Option<usize>)> = Vec::new();
+    let mut places = Vec::new();
+    for row in 0..rows {
+        let queue = jobs[row].scenario.links[0].queue.clone();
+        let label = jobs[row].compared.as_ref().map_or_else(String::new, |compared| compared.trace.clone());
+        let words = queue.words().to_string();
+        let found = known.iter().find(|(trace, other, _)| (trace, other) == (&label, &words));
+        let place = found.map(|(_, _, place)| *place).unwrap_or_else(|| {
+            let (_, setup) = setups.iter().find(|(trace, _)| *trace == label)?;
+            // A competitor that cannot be alone at this queue has no own kind there.
+            let mut job = job(request, reverse, &against.behind(queue), &label, setup).ok()?;
+            // Nobody looks at it but through the rows.
+            (job.scenario.record.series, job.scenario.record.link_logs) = (false, false);
+            jobs.push(job);
+            Some(jobs.len() - 1)
+        });
+        known.push((label, words, place));
+        places.push(place);
+    }
+    places
 }
 
 /// All runs of one scheme on one trace.
@@ -201,10 +282,12 @@ fn job(
         seed: request.seed,
         trace_offset: setup.start.of(0, 1),
         against: request.against.clone(),
+        single_queue: true,
         record: Record {
             series: request.series,
             bin: default_bin(setup.duration).min(setup.duration),
             link_logs: request.link_logs,
+            flow_delays: request.against.is_some(),
             ..Record::summary(setup.duration)
         },
         ..One::mahimahi(scheme.clone(), label)
@@ -265,7 +348,12 @@ fn notes(schemes: &[Scheme], against: Option<&Scheme>) -> Vec<String> {
         ));
     }
     if let Some(against) = against {
-        notes.push(format!("every scheme shares its queue with one flow of `{against}`"));
+        notes.push(format!(
+            "one flow of each scheme shares its queue with one of `{against}`; throughput, use and delays are the scheme's own flow's"
+        ));
+        notes.push(format!(
+            "harm: what the flow of `{against}` loses of the throughput, and gains in p95 delay, that it has beside a second `{against}` at the same queue"
+        ));
     }
     notes
 }

@@ -188,6 +188,16 @@ pub fn every_run<'a>(of: impl IntoIterator<Item = &'a Run>) -> Frame {
         number("trace_offset_s", &rows, |run| run.setup.as_ref().and_then(|setup| setup.trace_offset_s)),
         text("against", &rows, setup(|setup| setup.against.clone().unwrap_or_default())),
     ]);
+    if rows.iter().any(|run| run.fairness.is_some()) {
+        columns.extend([
+            number("own_mbps", &rows, |run| run.fairness.map(|fairness| fairness.own_mbps)),
+            number("competitor_mbps", &rows, |run| run.fairness.map(|fairness| fairness.competitor_mbps)),
+            number("competitor_p95_ms", &rows, |run| run.fairness?.competitor_p95_ms),
+            number("share", &rows, |run| run.fairness.map(|fairness| fairness.share)),
+            number("harm_throughput", &rows, |run| run.fairness?.harm_throughput),
+            number("harm_delay", &rows, |run| run.fairness?.harm_delay),
+        ]);
+    }
     let seen = rows.iter().flat_map(|run| run.flows.iter().take(MOST_APPLICATIONS)).flat_map(|flow| {
         flow.application
             .iter()

@@ -52,7 +52,12 @@ impl JobOutcome {
     /// Returns the row of one or more runs of the same scenario, with the intervals of its medians; where the
     /// runs fall into two groups, a run of the larger one. None if there are none.
     pub fn of(outcomes: Vec<Outcome>) -> Option<Self> {
-        let every: Vec<Run> = outcomes.iter().map(|outcome| outcome.run.clone()).collect();
+        let every = outcomes.iter().map(|outcome| outcome.run.clone()).collect();
+        JobOutcome::of_runs(every, outcomes.into_iter().next()?)
+    }
+
+    /// Returns the same of runs whose first outcome is `first`.
+    pub fn of_runs(every: Vec<Run>, first: Outcome) -> Option<Self> {
         let mut run = Run::median(&every)?;
         match interval::modes(&every) {
             Some((modes, middle)) => {
@@ -69,7 +74,7 @@ impl JobOutcome {
             }
             None => run.interval95 = interval::intervals(&every),
         }
-        Some(JobOutcome { run, first: outcomes.into_iter().next()?, every })
+        Some(JobOutcome { run, first, every })
     }
 }
 

@@ -9,7 +9,7 @@
 //! | [`mod@sweep`], [`frame`] | grids of runs; rows as columns, for CSV, Arrow and Parquet |
 //! | [`setup`] | what a comparison assumes where nothing else is asked for |
 //! | [`table`], [`summary`] | rows, and what they say together: medians, ranking, the Pareto frontier |
-//! | [`interval`] | how sure the numbers of several runs are |
+//! | [`interval`], [`fairness`] | how sure the numbers of several runs are; what two flows do to each other |
 //! | [`report`], [`output`], [`series`], [`text`] | results as HTML, as files, as time series, as text |
 //! | [`schemes`], [`input`] | default schemes, files read |
 //! | [`origin`], [`error`] | where a result comes from, what can go wrong |
@@ -19,6 +19,7 @@
 pub mod bench;
 pub mod compare;
 pub mod error;
+pub mod fairness;
 pub mod frame;
 pub mod input;
 pub mod interval;

@@ -2,6 +2,7 @@
 
 use brakelight_core::registry::Host;
 use brakelight_scenario::outcome::Run;
+use brakelight_scenario::routers;
 use brakelight_scenario::scenario::{self, FlowSpec, Hop, Scenario};
 use brakelight_sim::Traces;
 
@@ -36,7 +37,8 @@ pub fn table(scenario: &Scenario, runs: u32, results: Vec<JobOutcome>) -> Table 
     ];
     let table = Table::of(results, &Drawn { links: scenario.links.len(), paths: paths(scenario) });
     let notes = table.runs.iter().flat_map(notes).collect();
-    Table { title: scenario.name.clone(), setting, notes, ..table }
+    let caveats = routers::unmarked_flows(scenario);
+    Table { title: scenario.name.clone(), setting, caveats, notes, ..table }
 }
 
 /// Gives every flow another host, with its sizes of payload and headers.

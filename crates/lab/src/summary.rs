@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use brakelight_scenario::outcome::{Ratio, Run};
 use serde::Serialize;
 
-use crate::interval;
+use crate::{fairness, interval};
 
 /// One scheme over all traces it ran on. Means over traces are geometric and of ratios: a second of a 3G link
 /// and a millisecond of a 5G link have no mean that says anything.
@@ -30,10 +30,23 @@ pub struct Overall {
 }
 
 /// Returns the throughput over the 95th percentile of the one-way delay, in Mbit/s per ms; none where nothing
-/// was delivered.
+/// was delivered. Beside a competing flow both are the measured flow's, and the harm that it does counts
+/// against it ([`fairness::kindness`]).
 pub fn power(run: &Run) -> Option<f64> {
     let delay = run.one_way_delay_ms?.p95;
-    (delay > 0.0 && run.throughput_mbps > 0.0).then(|| run.throughput_mbps / delay)
+    let (throughput, kindness) = match &run.fairness {
+        Some(fairness) => (fairness.own_mbps, fairness::kindness(fairness)),
+        None => (run.throughput_mbps, 1.0),
+    };
+    (delay > 0.0 && throughput > 0.0).then(|| throughput / delay * kindness)
+}
+
+/// Returns the share of the link that the row is about: the measured flow's, where there is a competing one.
+pub fn used(run: &Run) -> f64 {
+    match &run.fairness {
+        Some(fairness) if run.capacity_mbps > 0.0 => fairness.own_mbps / run.capacity_mbps,
+        _ => run.utilization,
+    }
 }
 
 /// Returns the throughput that the row is about: the first flow's where there are several, the link's
@@ -78,7 +91,7 @@ pub fn overall(runs: &[Run], every: &[Vec<Run>], reference: Option<&str>) -> Vec
             let rows = || own.iter().map(|place| &runs[*place]);
             Overall {
                 scheme: scheme.to_string(),
-                utilization: geometric_mean(rows().map(|run| Some(run.utilization))).unwrap_or(0.0),
+                utilization: geometric_mean(rows().map(|run| Some(used(run)))).unwrap_or(0.0),
                 throughput: ratio(|run| Some(throughput(run))),
                 p95: ratio(p95),
                 one_way_p95: ratio(|run| Some(run.one_way_delay_ms?.p95)),

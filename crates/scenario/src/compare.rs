@@ -84,6 +84,8 @@ pub struct Compare {
     /// The scheme of one competing flow at the same queue; at ABC's, one that does not speak ABC is given a
     /// second one.
     pub against: Option<Scheme>,
+    /// Whether ABC's router keeps its one queue beside such a competitor too.
+    pub single_queue: bool,
     /// What to keep besides the summary.
     pub record: Record,
 }
@@ -103,6 +105,7 @@ impl Compare {
             seed: 1,
             trace_offset: TraceOffset::At(Duration::ZERO),
             against: None,
+            single_queue: false,
             record: Record::summary(duration),
         }
     }
@@ -144,15 +147,21 @@ impl Compare {
         Ok(scenario)
     }
 
-    /// The bottleneck's queue: the scheme's. An ABC router that other traffic passes has a second queue for
-    /// it (abc20 section 4.3), so beside a competitor that does not speak ABC it is that one.
+    /// The bottleneck's queue: the scheme's, unless it has [another](Self::second_queue).
     fn queue(&self) -> SchemeString<QueueConfig> {
-        let own = self.scheme.queue();
+        let second = self.second_queue().filter(|_| !self.single_queue);
+        second.unwrap_or_else(|| self.scheme.queue().clone())
+    }
+
+    /// Returns the queue that takes the place of the scheme's beside its competitor, if one does. An ABC
+    /// router that other traffic passes has a second queue for it (abc20 section 4.3), so beside a competitor
+    /// that does not speak ABC it is that one.
+    pub fn second_queue(&self) -> Option<SchemeString<QueueConfig>> {
         let speaks_abc = |scheme: &Scheme| {
             matches!(self.flow(COMPETITOR, scheme).encoding(), Encoding::Abc | Encoding::AbcProxied)
         };
         let meets_others = self.against.as_ref().is_some_and(|against| !speaks_abc(against));
-        own.beside_others().filter(|_| meets_others).unwrap_or_else(|| own.clone())
+        self.scheme.queue().beside_others().filter(|_| meets_others)
     }
 
     fn flow(&self, name: &str, scheme: &Scheme) -> FlowSpec {

@@ -61,6 +61,17 @@ fn beside_other_traffic_abcs_router_has_a_second_queue() {
 }
 
 #[test]
+fn abcs_router_can_keep_its_one_queue() {
+    let against = Some(Scheme::parse("cubic").unwrap());
+    let scheme = Scheme::parse("abc:delta=200ms").unwrap();
+    let compare = Compare { against, single_queue: true, ..Compare::mahimahi(scheme.clone(), "some-trace") };
+    assert_eq!(compare.scenario().unwrap().links[0].queue.name(), "abc");
+    let second = scheme.behind(compare.second_queue().unwrap());
+    assert_eq!(second.to_string(), "abc+abc_dual:delta=200ms");
+    assert_eq!(Scheme::parse(&second.to_string()).unwrap(), second, "the spelling is one that is read");
+}
+
+#[test]
 fn refuses_what_cannot_run() {
     let zero = Duration::ZERO;
     let errors = [

@@ -231,9 +231,9 @@ pub struct Setup {
 #[derive(Clone, Copy, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Interval95 {
-    /// Of the throughput.
+    /// Of the throughput; of the measured flow's, where there is a competing one.
     pub throughput_mbps: [f64; 2],
-    /// Of the utilisation.
+    /// Of the utilisation, likewise.
     pub utilization: [f64; 2],
     /// Of the 95th percentile of the queueing delay; none where a run delivered nothing.
     pub p95_ms: Option<[f64; 2]>,

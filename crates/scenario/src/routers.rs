@@ -1,7 +1,10 @@
 //! Controllers that cannot do without routers of their own: XCP, RCP and E-ABC. A path without them is
 //! refused before it is run, for nobody would tell such a flow how fast to send.
 
+use brakelight_core::ecn::Encoding;
 use brakelight_core::registry::{ControllerConfig, QUEUES, QueueConfig, Routers};
+
+use crate::scenario::{Hop, Scenario};
 
 /// What `controller` lacks on a path of these links, given by name and queue; `None` where it lacks nothing.
 pub(crate) fn lacking<'a>(
@@ -39,6 +42,40 @@ pub(crate) fn lacking<'a>(
     })
 }
 
+/// What to say of a controller that reads the marks of a router, on a path of these queues of which none
+/// makes them: it runs, by losses alone, and shows nothing of what it is. `None` where one does, or where the
+/// controller needs no router.
+pub fn unmarked<'a>(
+    controller: &ControllerConfig,
+    encoding: Encoding,
+    links: impl IntoIterator<Item = (&'a str, &'a QueueConfig)>,
+) -> Option<String> {
+    let own = controller.needs().queue?;
+    let links: Vec<_> = links.into_iter().collect();
+    let first = links.first().map(|(name, _)| *name)?;
+    let marks = |queue: &QueueConfig| queue.name() == own || queue.own_encoding() == Some(encoding);
+    (!links.iter().any(|(_, queue)| marks(queue))).then(|| {
+        let name = controller.name();
+        format!(
+            "controller `{name}` gets no marks: no queue on its path makes them, so it goes by losses alone; queue = \"{own}\" at link `{first}` is its router"
+        )
+    })
+}
+
+/// Returns what [`unmarked`] says of the flows of a scenario, each controller once.
+pub fn unmarked_flows(scenario: &Scenario) -> Vec<String> {
+    let mut said = Vec::new();
+    for flow in &scenario.flows {
+        let links = flow.path.iter().filter_map(|hop| match hop {
+            Hop::Link(name) => scenario.link(name).map(|place| &scenario.links[place]),
+            Hop::Element(_) => None,
+        });
+        let queues = links.map(|link| (link.name.as_str(), &*link.queue));
+        said.extend(unmarked(&flow.controller, flow.encoding(), queues).filter(|it| !said.contains(it)));
+    }
+    said
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -47,6 +84,22 @@ mod tests {
         let controller = ControllerConfig::new(controller, &[]).unwrap();
         let queues: Vec<_> = queues.iter().map(|queue| QueueConfig::new(queue, &[]).unwrap()).collect();
         lacking(&controller, queues.iter().map(|queue| ("link", queue)))
+    }
+
+    fn marked(controller: &str, encoding: Encoding, queues: &[&str]) -> Option<String> {
+        let controller = ControllerConfig::new(controller, &[]).unwrap();
+        let queues: Vec<_> = queues.iter().map(|queue| QueueConfig::new(queue, &[]).unwrap()).collect();
+        unmarked(&controller, encoding, queues.iter().map(|queue| ("up", queue)))
+    }
+
+    #[test]
+    fn a_controller_without_its_marks_is_told_with_the_queue_that_makes_them() {
+        let said = marked("abc", Encoding::Abc, &["droptail", "codel"]).unwrap();
+        assert!(said.contains("queue = \"abc\" at link `up`"), "{said}");
+        assert_eq!(marked("abc", Encoding::Abc, &["droptail", "abc"]), None);
+        assert_eq!(marked("abc", Encoding::Abc, &["abc_dual"]), None);
+        assert_eq!(marked("cubic", Encoding::Classic, &["droptail"]), None);
+        assert_eq!(marked("prague", Encoding::L4s, &["dualpi2"]), None);
     }
 
     #[test]

@@ -196,6 +196,18 @@ impl Scheme {
         self.queue_named
     }
 
+    /// Returns the same controller behind `queue`.
+    #[must_use]
+    pub fn behind(&self, queue: SchemeString<QueueConfig>) -> Self {
+        let options = self.text.split_once(':').map_or(String::new(), |(_, options)| format!(":{options}"));
+        Scheme {
+            text: format!("{}+{}{options}", self.controller.name(), queue.name()),
+            queue,
+            queue_named: true,
+            ..self.clone()
+        }
+    }
+
     /// Returns the profile of the hosts.
     pub fn host(&self) -> Host {
         self.controller.needs().host

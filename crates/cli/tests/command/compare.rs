@@ -44,3 +44,162 @@ fn a_buffer_holds_what_a_fast_path_does() {
         rows(&scratch, &["--trace", "fast.down", "--schemes", "newreno", "--duration", "10s", "--runs", "1"]);
     assert!(rows[0]["utilization"].as_f64().unwrap() > 0.9, "{}", rows[0]);
 }
+
+#[test]
+fn what_is_assumed_stands_above_the_table_and_in_every_row() {
+    let scratch = Scratch::new("compare-setup");
+    steady(&scratch, "fast.down", 5);
+    let fast = ["--trace", "fast.down", "--schemes", "abc,cubic", "--duration", "2s"];
+    let output = scratch.brakelight(&[&["compare"], &fast[..]].concat());
+    let table = ok(&output);
+    let above = table.split("fast.down").next().unwrap();
+    for said in [
+        "RTT       100ms",
+        "buffer    500pkt",
+        "way back  no limit",
+        "length    2s",
+        "runs      8, seeds 1 to 8",
+    ] {
+        assert!(above.contains(said), "{said} in {above}");
+    }
+    assert!(table.contains(" ± "), "{table}");
+    let document = json(&ok(&scratch.brakelight(&[&["compare", "--format", "json"], &fast[..]].concat())));
+    let (rows, every) = (document["runs"].as_array().unwrap(), document["every_run"].as_array().unwrap());
+    assert_eq!((rows.len(), every.len()), (2, 16));
+    for row in rows {
+        assert_eq!(row["setup"]["rtt_ms"], 100.0);
+        assert_eq!((&row["setup"]["buffer"], &row["setup"]["reverse"]), (&"500pkt".into(), &"none".into()));
+        assert_eq!(row["setup"]["trace_offset_s"], Value::Null, "each run has its own");
+        assert_eq!(row["run_id"].as_str().map(str::len), Some(32));
+        let throughput = row["throughput_mbps"].as_f64().unwrap();
+        let interval = &row["interval95"]["throughput_mbps"];
+        assert!(interval[0].as_f64().unwrap() <= throughput && throughput <= interval[1].as_f64().unwrap());
+    }
+    let places: Vec<f64> =
+        every[..8].iter().map(|run| run["setup"]["trace_offset_s"].as_f64().unwrap()).collect();
+    assert_eq!(places, [0.0, 0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875]);
+    assert_eq!(rows[1]["versus"]["scheme"], "abc");
+    let papers = rows_of_the_papers(&scratch);
+    let setup = &papers[0]["setup"];
+    assert_eq!((&setup["buffer"], &setup["reverse"]), (&"250pkt".into(), &"12Mbps".into()));
+    assert_eq!((&setup["trace_offset_s"], &papers[0]["duration_s"]), (&0.0.into(), &60.0.into()));
+    assert!(papers[0].get("spread").is_none(), "one run");
+}
+
+fn rows_of_the_papers(scratch: &Scratch) -> Vec<Value> {
+    rows(scratch, &["--trace", "3g", "--schemes", "cubic", "--setup", "mahimahi"])
+}
+
+#[test]
+fn every_run_is_a_row_of_the_csv() {
+    let scratch = Scratch::new("compare-csv");
+    let table = ok(&scratch.brakelight(&[
+        "compare",
+        "--trace",
+        "fixed",
+        "--schemes",
+        "abc,cubic",
+        "--runs",
+        "3",
+        "--duration",
+        "1s",
+        "--against",
+        "newreno",
+        "--format",
+        "csv",
+    ]));
+    let lines: Vec<Vec<&str>> = table.lines().map(|line| line.split(',').collect()).collect();
+    let column =
+        |name: &str| lines[0].iter().position(|own| *own == name).unwrap_or_else(|| panic!("{name}"));
+    assert_eq!(lines.len(), 1 + 9, "ABC with a second queue, without, and Cubic: {table}");
+    for (index, line) in lines[1..].iter().enumerate() {
+        assert_eq!(line[column("seed")], ["1", "2", "3"][index % 3]);
+        assert_eq!(line[column("rtt_ms")], "100");
+        assert_eq!(line[column("buffer")], "250pkt");
+        assert_eq!(line[column("reverse")], "none");
+        assert_eq!(line[column("trace_offset_s")], ["0", "20", "40"][index % 3]);
+        assert_eq!(line[column("against")], "newreno");
+        assert!(line[column("share")].parse::<f64>().is_ok());
+    }
+    let ids: std::collections::BTreeSet<&str> =
+        lines[1..].iter().map(|line| line[column("run_id")]).collect();
+    assert_eq!(ids.len(), 9);
+}
+
+#[test]
+fn beside_a_competitor_the_measured_flow_stands_alone_and_a_bully_ranks_low() {
+    let scratch = Scratch::new("compare-against");
+    let shared = ["--trace", "fixed", "--schemes", "abc,cubic,copa", "--against", "cubic"];
+    let shared = [&shared[..], &["--duration", "10s", "--runs", "4"]].concat();
+    let rows = rows(&scratch, &shared);
+    let names: Vec<&str> = rows.iter().map(|row| row["scheme"].as_str().unwrap()).collect();
+    assert_eq!(
+        names,
+        ["abc+abc_dual", "abc", "cubic", "copa"],
+        "ABC's router with and without a second queue"
+    );
+    let queues: Vec<&str> = rows.iter().map(|row| row["links"][0]["queue"].as_str().unwrap()).collect();
+    assert_eq!(queues, ["abc_dual", "abc", "droptail", "droptail"]);
+    for row in &rows {
+        let fairness = &row["fairness"];
+        let number = |key: &str| fairness[key].as_f64().unwrap_or_else(|| panic!("{key}: {row}"));
+        // The row's numbers are medians, each by itself.
+        assert!((number("own_mbps") - row["flows"][0]["throughput_mbps"].as_f64().unwrap()).abs() < 1e-9);
+        let own = row["flows"][0]["queueing_delay_ms"]["p95"].as_f64().unwrap();
+        assert_eq!(row["queueing_delay_ms"]["p95"].as_f64(), Some(own), "the measured flow's alone");
+        assert!((0.0..=1.0).contains(&number("share")) && row["jain"].as_f64().unwrap() >= 0.5);
+        assert!(number("harm_throughput") < 1.0 && number("harm_delay") > -1.0);
+    }
+    let delay = |row: &Value, flow: usize| row["flows"][flow]["queueing_delay_ms"]["p95"].as_f64().unwrap();
+    assert!(
+        delay(&rows[0], 0) < 0.6 * delay(&rows[0], 1),
+        "the second queue keeps ABC's packets apart: {}",
+        rows[0]
+    );
+    // Beside its own kind a scheme does no harm but by chance.
+    assert!(rows[2]["fairness"]["harm_delay"].as_f64().unwrap().abs() < 0.2, "{}", rows[2]);
+    let table = ok(&scratch.brakelight(&[&["compare"], &shared[..]].concat()));
+    for column in ["own", "competitor", "share", "Jain", "harm"] {
+        assert!(table.contains(column), "{column} in {table}");
+    }
+}
+
+#[test]
+fn abc_without_its_router_is_told_with_the_fix() {
+    let scratch = Scratch::new("compare-unmarked");
+    scratch.write("two.toml", crate::support::TWO_FLOWS.replacen("\"cubic\"", "\"abc\"", 1));
+    let said = |arguments: &[&str]| {
+        let output = scratch.brakelight(arguments);
+        ok(&output) + &crate::support::text(&output.stderr)
+    };
+    let fix = "queue = \"abc\" at link `first`";
+    let run = said(&["run", "two.toml"]);
+    assert!(run.contains("warning: controller `abc` gets no marks") && run.contains(fix), "{run}");
+    let compared =
+        ["compare", "--trace", "fixed", "--schemes", "abc+droptail,cubic", "--runs", "1", "--duration", "1s"];
+    assert!(said(&compared).contains("caution: controller `abc` gets no marks"));
+    assert!(
+        said(&[&compared[..], &["--format", "csv"]].concat())
+            .contains("warning: controller `abc` gets no marks")
+    );
+    let own =
+        said(&["compare", "--trace", "fixed", "--schemes", "abc,cubic", "--runs", "1", "--duration", "1s"]);
+    assert!(!own.contains("gets no marks"), "{own}");
+}
+
+#[test]
+fn a_scheme_of_l4s_on_a_grid_of_milliseconds_is_told() {
+    let scratch = Scratch::new("compare-grid");
+    steady(&scratch, "grid.down", 4);
+    let table = |schemes: &str| {
+        let grid =
+            ["compare", "--trace", "grid.down", "--schemes", schemes, "--runs", "1", "--duration", "1s"];
+        ok(&scratch.brakelight(&grid))
+    };
+    let said = table("prague,cubic");
+    assert!(
+        said.contains("caution: `prague` on traces in whole milliseconds") && said.contains("grid.down 4.0"),
+        "{said}"
+    );
+    assert!(!table("cubic").contains("whole milliseconds"));
+}

@@ -246,10 +246,10 @@ fn row(run: &Run) -> Value {
     };
     json!({
         "scheme": run.scheme, "trace": run.trace, "capacity_mbps": run.capacity_mbps,
-        "throughput_mbps": run.throughput_mbps, "goodput_mbps": run.goodput_mbps, "utilization": run.utilization,
+        "throughput_mbps": run.throughput_mbps, "goodput_mbps": run.goodput_mbps, "utilization": summary::used(run),
         "queueing": summary(run.queueing_delay_ms), "one_way": summary(run.one_way_delay_ms), "rtt": summary(run.rtt_ms),
         "loss_percent": run.loss_percent, "retransmitted_packets": run.retransmitted_packets, "jain": run.jain,
-        "spread": run.spread, "interval95": run.interval95, "modes": run.modes, "versus": run.versus, "setup": run.setup,
+        "spread": run.spread, "interval95": run.interval95, "modes": run.modes, "versus": run.versus, "fairness": run.fairness, "setup": run.setup,
         "flows": flow_rows(run),
     })
 }

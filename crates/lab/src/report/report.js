@@ -533,7 +533,7 @@
       { title: 'scheme', text: true, scheme: true, up: true, key: (r) => r.scheme, show: (r) => r.scheme },
       { title: 'trace', text: true, up: true, key: (r) => r.trace, show: (r) => r.trace },
       { title: 'capacity', unit: 'Mbit/s', key: (r) => r.capacity_mbps },
-      { title: 'throughput', unit: 'Mbit/s', key: (r) => r.throughput_mbps, show: (r) => sure(r.throughput_mbps, r.interval95 && r.interval95.throughput_mbps) + same(r.versus && r.versus.throughput) },
+      { title: 'throughput', unit: 'Mbit/s', key: (r) => r.throughput_mbps, show: (r) => sure(r.throughput_mbps, !r.fairness && r.interval95 && r.interval95.throughput_mbps) + same(r.versus && r.versus.throughput) },
       ...(spread ? [{ title: 'throughput', unit: 'low – high', key: (r) => r.spread && r.spread.throughput_mbps[0], show: (r) => between(r.spread && r.spread.throughput_mbps) }] : []),
       { title: 'goodput', unit: 'Mbit/s', key: (r) => r.goodput_mbps },
       { title: 'utilisation', unit: '%', key: (r) => r.utilization, show: (r) => percent(r.utilization) },
@@ -551,6 +551,13 @@
         title: 'two modes', unit: 'runs: Mbit/s', text: true, key: (r) => (r.modes ? 1 : 0),
         show: (r) => (r.modes || []).map((mode) => `${mode.n}: ${show(mode.throughput_mbps)}`).join(', '),
       }] : []),
+      ...(data.runs.some((run) => run.fairness) ? [
+        { title: 'own', unit: 'Mbit/s', key: (r) => r.fairness && r.fairness.own_mbps },
+        { title: 'competitor', unit: 'Mbit/s', key: (r) => r.fairness && r.fairness.competitor_mbps },
+        { title: 'share', unit: '%', key: (r) => r.fairness && r.fairness.share, show: (r) => percent(r.fairness && r.fairness.share) },
+        { title: 'harm', unit: 'throughput, %', up: true, key: (r) => r.fairness && r.fairness.harm_throughput, show: (r) => percent(r.fairness && r.fairness.harm_throughput) },
+        { title: 'harm', unit: 'p95, %', up: true, key: (r) => r.fairness && r.fairness.harm_delay, show: (r) => percent(r.fairness && r.fairness.harm_delay) },
+      ] : []),
       ...(data.runs.some((run) => run.jain !== null) ? [{ title: 'Jain', key: (r) => r.jain, show: (r) => (r.jain === null ? '–' : r.jain.toFixed(3)) }] : []),
     ], data.runs, { by: 1, up: true });
   }

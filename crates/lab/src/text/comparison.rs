@@ -45,6 +45,11 @@ pub fn tables(results: &Table, screen: &Screen) -> String {
         text.push('\n');
     }
     text += &screen.dim("Best power first: throughput over the 95th percentile of the one-way delay.");
+    if runs.iter().any(|run| run.fairness.is_some()) {
+        text += &screen.dim(
+            "\nIt is the scheme's own flow's, times what the competitor keeps of its throughput, over how much longer its delay becomes.",
+        );
+    }
     text +=
         "\n* on the Pareto frontier: no other scheme has both more throughput and less p95 queueing delay.\n";
     if runs.iter().any(|run| run.interval95.is_some()) {
@@ -104,13 +109,13 @@ fn mark(ratio: Option<Ratio>) -> &'static str {
 fn one_trace(trace: &str, runs: &[Run], screen: &Screen) -> String {
     let rows = summary::on_trace(runs, trace);
     let points: Vec<_> =
-        rows.iter().map(|run| summary::p95(run).map(|delay| (delay, run.utilization))).collect();
+        rows.iter().map(|run| summary::p95(run).map(|delay| (delay, summary::used(run)))).collect();
     let pareto = summary::pareto(&points);
-    let shared = rows.iter().any(|run| run.jain.is_some());
+    let fairness = rows.iter().any(|run| run.fairness.is_some());
     let marked = rows.iter().any(|run| run.versus.is_some());
     let mut columns = vec![
         Column::text("scheme"),
-        Column::number("throughput", "Mbit/s"),
+        Column::number(if fairness { "own" } else { "throughput" }, "Mbit/s"),
         Column::number("used", "%"),
         Column::number("queueing", "p95 ms"),
         Column::number("p50", "ms"),
@@ -118,8 +123,17 @@ fn one_trace(trace: &str, runs: &[Run], screen: &Screen) -> String {
         Column::number("mean", "ms"),
         Column::number("loss", "%"),
     ];
-    if shared {
-        columns.push(Column::number("own share", "Mbit/s"));
+    if fairness {
+        // What there is of the competitor is worth more than the tail of the delay.
+        columns.truncate(4);
+        columns.extend([
+            Column::number("competitor", "Mbit/s"),
+            Column::number("share", "%"),
+            Column::number("Jain", ""),
+            Column::number("harm", "throughput %"),
+            Column::number("harm", "p95 %"),
+            Column::number("loss", "%"),
+        ]);
     }
     let table: Vec<Vec<String>> = rows
         .iter()
@@ -136,17 +150,29 @@ fn one_trace(trace: &str, runs: &[Run], screen: &Screen) -> String {
                 p95.map_or_else(|| "–".into(), |p95| with_interval(p95, interval.and_then(|it| it.p95_ms)));
             let mut row = vec![
                 format!("{}{}", run.scheme, if *pareto { " *" } else { "" }),
-                with_interval(run.throughput_mbps, interval.map(|it| it.throughput_mbps))
-                    + versus(|versus| versus.throughput),
-                format!("{:.1}", 100.0 * run.utilization),
+                with_interval(
+                    run.fairness.map_or(run.throughput_mbps, |fairness| fairness.own_mbps),
+                    interval.map(|it| it.throughput_mbps),
+                ) + versus(|versus| versus.throughput),
+                format!("{:.1}", 100.0 * summary::used(run)),
                 p95 + versus(|versus| versus.p95),
                 delay(|d| d.p50),
                 delay(|d| d.p99),
                 delay(|d| d.mean),
                 number(run.loss_percent),
             ];
-            if shared {
-                row.push(number_or_dash(run.flows.first().map(|flow| flow.throughput_mbps)));
+            if let Some(fairness) = &run.fairness {
+                let percent =
+                    |share: Option<f64>| share.map_or_else(|| "–".into(), |it| format!("{:.0}", 100.0 * it));
+                row.truncate(4);
+                row.extend([
+                    number(fairness.competitor_mbps),
+                    percent(Some(fairness.share)),
+                    number_or_dash(run.jain),
+                    percent(fairness.harm_throughput),
+                    percent(fairness.harm_delay),
+                    number(run.loss_percent),
+                ]);
             }
             row
         })
