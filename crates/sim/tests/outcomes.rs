@@ -84,6 +84,20 @@ fn outcomes_are_valid_by_the_schema() {
 }
 
 #[test]
+fn no_flow_carries_more_than_its_link_could_at_any_time() {
+    let text = "duration = \"5s\"\nrecord = { series = true, bin = \"100ms\" }\n\
+        [[link]]\nname = \"cell\"\nsteps = [[\"500ms\", \"12Mbps\"], [\"500ms\", \"1Mbps\"]]\n\
+        [[flow]]\nname = \"main\"\ncontroller = \"cubic\"\npath = [\"cell\"]\nrtt = \"120ms\"\n";
+    let series = run(&read("line.toml", text).unwrap()).series.unwrap();
+    let (link, flow) = (&series.links[0], &series.flows[0]);
+    // A packet that began to leave before a bin may end in it.
+    let packet = 1500.0 * 8.0 / 0.1e6;
+    for (bin, (could, did)) in link.capacity_mbps.iter().zip(&flow.throughput_mbps).enumerate() {
+        assert!(*did <= could + packet, "bin {bin}: {did} of {could} Mbit/s");
+    }
+}
+
+#[test]
 fn an_outcome_reads_back_as_it_was() {
     let outcome = run(&scenario());
     assert!(outcome.series.is_some() && outcome.link_logs.iter().any(|log| !log.events.is_empty()));
