@@ -101,11 +101,11 @@ pub struct Compare {
     /// What limits the way back: a rate, a trace, or `none` [default: none]
     #[arg(long, value_name = "TRACE|RATE", value_parser = reverse)]
     pub reverse: Option<Reverse>,
-    /// Where all that is not given comes from: `mahimahi` is the setup of the papers (250pkt, 12Mbps back, 60 s
-    /// from the trace's beginning, one run) [default: what suits each trace]
+    /// Where all that is not given comes from: `mahimahi` is the setup of the papers (250pkt, 12Mbps back,
+    /// 60 s from the trace's beginning, one run) [default: what suits each trace]
     #[arg(long, value_name = "NAME", value_parser = ["mahimahi"])]
     pub setup: Option<String>,
-    /// Length of a run [default: a recording's own, and of a generated trace 8 to 30 s]
+    /// Length of a run [default: a recording's own, and of a generated trace 6 to 30 s]
     #[arg(long, value_name = "TIME", value_parser = positive_time, allow_hyphen_values = true)]
     pub duration: Option<Duration>,
     /// Runs of each scheme on each trace, every one with a seed of its own; rows are medians, with confidence
@@ -115,8 +115,8 @@ pub struct Compare {
     /// The first seed
     #[arg(long, value_name = "N", default_value = "1", value_parser = seed, allow_hyphen_values = true)]
     pub seed: u64,
-    /// Where in its period a trace starts: a time, or `random` to draw it from the seed [default: evenly spaced
-    /// places, one for each run]
+    /// Where in its period a trace starts: a time, or `random` to draw it from the seed [default: evenly
+    /// spaced places, one for each run]
     #[arg(long, value_name = "TIME|random", value_parser = offset, allow_hyphen_values = true)]
     pub trace_offset: Option<TraceOffset>,
     /// Run what by its estimate takes hours or fills the memory

@@ -26,7 +26,7 @@ use crate::clock::Lateness;
 use crate::forward::{Facts, Finished};
 use crate::log::{LogError, LogThread, LogWriter};
 use crate::meter::Live;
-use crate::packet::IpPacket;
+use crate::packet::{self, IpPacket};
 use crate::spec::DirectionSpec;
 use crate::tuple::FiveTuple;
 use crate::watch::Watch;
@@ -61,6 +61,10 @@ pub struct FlowMeter {
     pub last: Time,
     /// IP bytes delivered.
     pub bytes: u64,
+    /// Bytes delivered behind the headers of IP and of TCP or UDP, those that came twice included.
+    pub payload: u64,
+    /// The largest packet so far, and its headers: those of its data packets.
+    largest: (u32, u32),
     /// Packets delivered.
     pub delivered: u64,
     /// Packets dropped, at the link or behind it.
@@ -213,6 +217,8 @@ impl Meter {
                 first: now,
                 last: now,
                 bytes: 0,
+                payload: 0,
+                largest: (0, 0),
                 delivered: 0,
                 dropped: 0,
                 marks: MarkCounts::default(),
@@ -223,6 +229,19 @@ impl Meter {
         if !others && self.flows.len() <= MOST_FLOWS {
             self.by_id.insert(id, self.flows.len() as u32 - 1);
         }
+    }
+
+    /// Adds bytes to a bin of the flow that was looked up last.
+    #[inline]
+    fn add_to_bin(&mut self, bin: usize, bytes: u64) {
+        if self.newest.1 >= MOST_SERIES as u32 {
+            return;
+        }
+        let bins = &mut self.flows[self.newest.1 as usize].bins;
+        if bins.len() <= bin {
+            bins.resize(bin + 1, 0);
+        }
+        bins[bin] += bytes;
     }
 
     /// Closes every bin that ends at `at` or before.
@@ -243,6 +262,11 @@ impl Meter {
     }
 }
 
+/// The number of the bin that `at` is in.
+fn bin_of(at: Time, bin: Duration) -> usize {
+    (at.as_nanos() / bin.as_nanos()) as usize
+}
+
 /// No flow's place.
 const NO_FLOW: u32 = u32::MAX;
 
@@ -252,6 +276,11 @@ impl Watch for Meter {
         let id = packet.flow();
         if self.newest.1 == NO_FLOW || self.newest.0 != id {
             self.meet(now, id, bytes);
+        }
+        let others = self.flows.len() > MOST_FLOWS && !self.by_id.contains_key(&id);
+        let flow = if others { self.flows.last_mut() } else { self.flow(id) };
+        if let Some(flow) = flow.filter(|flow| packet.size() > flow.largest.0) {
+            flow.largest = (packet.size(), packet::headers(bytes));
         }
         if let Some((_, link)) = &self.link {
             self.through.arrived += 1;
@@ -279,6 +308,11 @@ impl Watch for Meter {
                     live.queued_nanos += departed.queued.as_nanos();
                     live.accelerate += u64::from(departed.mark == Mark::Accelerate);
                     live.brake += u64::from(departed.mark == Mark::Brake);
+                }
+                if let Some(bin) = self.bin
+                    && self.flow(departed.packet.flow()).is_some()
+                {
+                    self.add_to_bin(bin_of(departed.at, bin), u64::from(departed.packet.size()));
                 }
             }
             Output::Dropped(dropped) => {
@@ -314,7 +348,8 @@ impl Watch for Meter {
         if counts {
             self.one_way.record(actual.since(packet.arrived));
         }
-        let bin = self.bin.map(|bin| (scheduled.as_nanos() / bin.as_nanos()) as usize);
+        // A link's flows are binned where they leave it, as its capacity is.
+        let bin = self.bin.filter(|_| self.link.is_none()).map(|bin| bin_of(scheduled, bin));
         let size = u64::from(packet.size());
         let mark = packet.encoding.mark(packet.ecn());
         let id = packet.flow();
@@ -324,18 +359,12 @@ impl Watch for Meter {
         if counts {
             flow.last = scheduled;
             flow.bytes += size;
+            flow.payload += size.saturating_sub(u64::from(flow.largest.1));
             flow.delivered += 1;
             flow.marks.count(mark);
         }
-        if let Some(bin) = bin
-            && self.newest.1 < MOST_SERIES as u32
-            && !others
-        {
-            let bins = &mut self.flows[self.newest.1 as usize].bins;
-            if bins.len() <= bin {
-                bins.resize(bin + 1, 0);
-            }
-            bins[bin] += size;
+        if let Some(bin) = bin.filter(|_| !others) {
+            self.add_to_bin(bin, size);
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! The row is about the direction that carried more: data go that way, acknowledgements the other. What a
 //! simulation knows and nobody on the path can see, payload and retransmissions, is for whoever knows the
-//! application to fill in; until then goodput is what was handed over at the IP layer.
+//! application to fill in; until then goodput is what was handed over behind the headers of TCP and UDP.
 
 use brakelight_core::time::{Duration, Time};
 use brakelight_scenario::measure::{describe_service, jain, mbps, percent};
@@ -93,6 +93,7 @@ impl Directions {
         let row = link.map(|link| link.meter.outcome("", "", link.capacity, length));
         let flows: Vec<FlowOutcome> =
             main.flows.iter().take(MOST_FLOWS).map(|flow| flow_row(flow, length)).collect();
+        let rates: Vec<f64> = flows.iter().map(|flow| flow.throughput_mbps).collect();
         let lateness = self.lateness();
         let reasons = self.reasons(&lateness);
         let run = Run {
@@ -102,7 +103,7 @@ impl Directions {
             duration_s: length.as_secs_f64(),
             capacity_mbps: row.as_ref().map_or(0.0, |row| row.capacity_mbps),
             throughput_mbps: row.as_ref().map_or_else(|| mbps(bytes, length), |row| row.throughput_mbps),
-            goodput_mbps: mbps(bytes, length),
+            goodput_mbps: mbps(total(|flow| flow.payload), length),
             utilization: row.as_ref().map_or(0.0, |row| row.utilization),
             queueing_delay_ms: row.as_ref().and_then(|row| row.queueing_delay_ms),
             one_way_delay_ms: main.one_way.summary(),
@@ -115,7 +116,7 @@ impl Directions {
             left_packets: None,
             retransmitted_packets: 0,
             marks: main.flows.iter().fold(MarkCounts::default(), |sum, flow| sum + flow.marks),
-            jain: (flows.len() > 1).then(|| jain(flows.iter().map(|flow| flow.throughput_mbps))).flatten(),
+            jain: jain_of(&main.flows.iter().map(|flow| flow.bytes).zip(rates).collect::<Vec<_>>()),
             unfairness: None,
             links: self.links(length),
             flows,
@@ -201,6 +202,18 @@ impl Directions {
     }
 }
 
+/// A flow with less than this share of the largest's bytes only talks about another: iperf3's control
+/// connection.
+const LEAST_SHARE: f64 = 1e-3;
+
+/// Jain's index of the flows that carry data, given by their bytes and rates; none with fewer than two.
+fn jain_of(flows: &[(u64, f64)]) -> Option<f64> {
+    let most = flows.iter().map(|(bytes, _)| *bytes).max().unwrap_or(0);
+    let carry = flows.iter().filter(|(bytes, _)| *bytes as f64 >= LEAST_SHARE * most as f64);
+    let rates: Vec<f64> = carry.map(|(_, rate)| *rate).collect();
+    if rates.len() > 1 { jain(rates) } else { None }
+}
+
 fn name(flow: &FlowMeter) -> String {
     flow.tuple.map_or_else(|| "others".to_string(), |tuple| tuple.to_string())
 }
@@ -211,7 +224,7 @@ pub(crate) fn flow_row(flow: &FlowMeter, length: Duration) -> FlowOutcome {
         name: name(flow),
         controller: "unknown".to_string(),
         throughput_mbps: mbps(flow.bytes, active),
-        goodput_mbps: mbps(flow.bytes, active),
+        goodput_mbps: mbps(flow.payload, active),
         rtt_ms: None,
         queueing_delay_ms: None,
         one_way_delay_ms: None,
@@ -219,5 +232,19 @@ pub(crate) fn flow_row(flow: &FlowMeter, length: Duration) -> FlowOutcome {
         retransmitted_packets: 0,
         application: None,
         state: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_that_only_talks_about_another_is_not_in_jains_index() {
+        // One iperf3 test: its data and its control connection.
+        assert_eq!(jain_of(&[(60_000_000, 8.0), (1_500, 0.0002)]), None);
+        assert_eq!(jain_of(&[(60_000_000, 8.0), (1_500, 0.0002), (60_000_000, 8.0)]), Some(1.0));
+        // A flow that starves is no such connection.
+        assert!(jain_of(&[(60_000_000, 8.0), (600_000, 0.08)]).is_some_and(|jain| jain < 0.6));
     }
 }

@@ -205,6 +205,24 @@ impl Header {
     }
 }
 
+/// Returns how many bytes the headers of IP and of TCP or UDP take in the packet that `bytes` begin with; 0
+/// where it is no such packet.
+pub fn headers(bytes: &[u8]) -> u32 {
+    let ip = match bytes.first().map(|first| (first >> 4, first & 15)) {
+        Some((4, words)) => 4 * usize::from(words),
+        Some((6, _)) => 40,
+        _ => return 0,
+    };
+    let protocol = if ip == 40 && bytes[0] >> 4 == 6 { bytes.get(6) } else { bytes.get(9) };
+    let upper = match protocol {
+        // rfc9293 3.1: the data offset, in words of four bytes
+        Some(&TCP) => bytes.get(ip + 12).map_or(0, |offset| 4 * usize::from(offset >> 4)),
+        Some(&UDP) => 8,
+        _ => 0,
+    };
+    (ip + upper) as u32
+}
+
 impl<'a> Upper<'a> {
     /// Bytes that differ between packets and that no router changes.
     fn telling(&self) -> &'a [u8] {

@@ -5,7 +5,8 @@
 //! |---|---|---|
 //! | buffer | one bandwidth-delay product of the trace's fastest second, at least 250 packets | 250 packets |
 //! | way back | no limit | 12 Mbit/s |
-//! | length | the whole recording, at least [`SHORTEST_RECORDING`]; of a generated trace the time in which it carries 20,000 packets, within 8 to 30 s | 60 s |
+//! | length of a recording | its own, at least [`SHORTEST_RECORDING`] | 60 s |
+//! | length of a generated trace | the time for 15,000 packets, within 6 to 30 s | 60 s |
 //! | runs | [`RUNS`] | 1 |
 //! | beginning | evenly spaced places of the trace, one for each run | the trace's beginning |
 
@@ -30,8 +31,8 @@ const LEAST_BUFFER: u32 = 250;
 /// How long a run over a recording is at least; a shorter recording is repeated.
 pub const SHORTEST_RECORDING: Duration = Duration::from_secs(10);
 /// A run over a generated trace ends when the trace has carried about so many packets, within two bounds.
-const PACKETS: f64 = 20_000.0;
-const SHORTEST: Duration = Duration::from_secs(8);
+const PACKETS: f64 = 15_000.0;
+const SHORTEST: Duration = Duration::from_secs(6);
 const LONGEST: Duration = Duration::from_secs(30);
 
 /// Where the settings come from that are not given.

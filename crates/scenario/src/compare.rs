@@ -91,8 +91,8 @@ pub struct Compare {
 }
 
 impl Compare {
-    /// Returns `scheme` on `trace` as the papers ran theirs in Mahimahi: RTT 100 ms, 250 packets of buffer, 12
-    /// Mbit/s back, 60 s from the trace's beginning, seed 1.
+    /// Returns `scheme` on `trace` as the papers ran theirs in Mahimahi: RTT 100 ms, 250 packets of buffer,
+    /// 12 Mbit/s back, 60 s from the trace's beginning, seed 1.
     pub fn mahimahi(scheme: Scheme, trace: &str) -> Self {
         let duration = Duration::from_secs(60);
         Compare {

@@ -356,7 +356,8 @@ pub struct FlowSeries {
     pub name: String,
     /// When the bin begins.
     pub time_s: Vec<f64>,
-    /// IP bytes that arrived at the receiver.
+    /// IP bytes that left the last link of its path, so that no flow has more than the link could carry then;
+    /// on a path without links those that arrived at the receiver.
     pub throughput_mbps: Vec<f64>,
     /// The window at the end of the bin.
     pub cwnd_pkts: Vec<f64>,

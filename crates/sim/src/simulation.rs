@@ -445,7 +445,7 @@ impl SeriesSoFar {
         for ((series, before), (host, statistics)) in flows {
             let after = FlowBefore {
                 mss: before.mss,
-                bytes: statistics.arrived_bytes,
+                bytes: statistics.left_bytes,
                 rtt_count: statistics.rtt.count(),
                 rtt_sum_nanos: statistics.rtt.sum_nanos(),
             };

@@ -28,8 +28,11 @@ pub struct FlowStatistics {
     pub last_link: Option<usize>,
     /// Bytes that left the last link, its overhead included; bytes delivered on a path without links.
     pub bytes: u64,
-    /// IP bytes that arrived since the run began, for time series.
+    /// IP bytes that arrived since the run began.
     pub arrived_bytes: u64,
+    /// IP bytes that left the last link since the run began, for time series: where the link's capacity is
+    /// counted too. On a path without links those that arrived.
+    pub left_bytes: u64,
     /// Packets sent since the run began.
     pub sent: u64,
     /// Packets delivered or dropped before the measured interval.
@@ -62,6 +65,7 @@ impl FlowStatistics {
             last_link,
             bytes: 0,
             arrived_bytes: 0,
+            left_bytes: 0,
             sent: 0,
             ended_before: 0,
             delivered: 0,
@@ -142,6 +146,12 @@ impl<P: Routed, E: Reporting> Observer<P, E> for Recorder {
     #[inline]
     fn departed(&mut self, element: usize, departed: &Departed<P>) {
         let Some(link) = &mut self.links[element] else { return };
+        if Self::is_forward_data(&departed.packet) {
+            let flow = &mut self.flows[departed.packet.endpoint()];
+            if flow.last_link == Some(element) {
+                flow.left_bytes += u64::from(departed.packet.size());
+            }
+        }
         let Some(bytes) = link.meter.departed(departed) else { return };
         let packet = &departed.packet;
         if Self::is_forward_data(packet) {
@@ -177,6 +187,9 @@ impl<P: Routed, E: Reporting> Observer<P, E> for Recorder {
         }
         let flow = &mut self.flows[packet.endpoint()];
         flow.arrived_bytes += u64::from(packet.size());
+        if flow.last_link.is_none() {
+            flow.left_bytes += u64::from(packet.size());
+        }
         if now < self.measure_from {
             flow.ended_before += 1;
             return;

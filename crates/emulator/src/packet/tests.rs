@@ -240,3 +240,13 @@ proptest! {
         prop_assert!(Header::read(&ipv6(0, Ecn::Ect1, &behind)).is_ok());
     }
 }
+
+#[test]
+fn headers_are_those_of_ip_and_of_tcp_or_udp() {
+    assert_eq!(headers(&ipv4(UDP, Ecn::Ect0, 9, 0, 0, &[0; 40])), 20 + 8);
+    let mut segment = [0; 100];
+    // rfc9293 3.1: eight words, ten of whose bytes are timestamps.
+    segment[12] = 8 << 4;
+    assert_eq!(headers(&ipv4(TCP, Ecn::Ect0, 9, 0, 0, &segment)), 20 + 32);
+    assert_eq!(headers(&[]), 0);
+}
