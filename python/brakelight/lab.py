@@ -26,11 +26,13 @@ def compare(
     *,
     against: str | None = None,
     rtt: str = "100ms",
-    buffer: str = "250pkt",
-    duration: str = "60s",
-    runs: int = 1,
+    buffer: str | None = None,
+    reverse: str | None = None,
+    setup: str | None = None,
+    duration: str | None = None,
+    runs: int | None = None,
     seed: int = 1,
-    trace_offset: str = "0s",
+    trace_offset: str | None = None,
     series: bool = False,
     force: bool = False,
     progress: bool | Progress | None = None,
@@ -48,11 +50,17 @@ def compare(
         schemes: one or several: ``"abc,cubic+codel"`` or a list. None stands for :func:`schemes`.
         against: the scheme of one competing flow at the same queue.
         rtt: propagation delay of the round trip.
-        buffer: the bottleneck's buffer.
-        duration: length of a run.
-        runs: seeds to run, at least 1; rows are medians, with their spread.
+        buffer: the bottleneck's buffer, or ``"2BDP"``. None stands for one bandwidth-delay product of the
+            trace's fastest second, at least 250 packets.
+        reverse: what limits the way back: a rate, a trace. None stands for nothing.
+        setup: where what is None comes from: ``"mahimahi"`` is the setup of the papers. None stands for what
+            suits each trace.
+        duration: length of a run. None stands for a recording's own, and 6 to 30 s of a generated trace.
+        runs: runs of each scheme on each trace, every one with a seed of its own; rows are medians, with
+            confidence intervals. None stands for 8.
         seed: the first seed.
-        trace_offset: where in its period a trace starts; ``"random"`` draws it from the seed.
+        trace_offset: where in its period a trace starts; ``"random"`` draws it from the seed. None stands for
+            evenly spaced places, one for each run.
         series: whether to keep the time series of each row's first seed.
         force: whether to run what by its estimate takes hours or fills the memory.
         progress: whether to show a bar (needs tqdm), or an object with ``begin(what, steps)`` and
@@ -71,6 +79,8 @@ def compare(
             against,
             rtt,
             buffer,
+            reverse,
+            setup,
             duration,
             runs,
             seed,

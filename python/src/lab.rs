@@ -25,8 +25,8 @@ use crate::work::{Interruptible, watched};
 /// Returns which schemes on which traces did how.
 #[pyfunction]
 #[allow(clippy::too_many_arguments)] // Of keywords in Python.
-#[pyo3(signature = (traces, given, schemes, against, rtt, buffer, duration, runs, seed, trace_offset, series, force,
-    progress))]
+#[pyo3(signature = (traces, given, schemes, against, rtt, buffer, reverse, setup, duration, runs, seed, trace_offset,
+    series, force, progress))]
 pub fn compare(
     py: Python<'_>,
     traces: Vec<String>,
@@ -34,11 +34,13 @@ pub fn compare(
     schemes: Vec<String>,
     against: Option<&str>,
     rtt: &str,
-    buffer: &str,
-    duration: &str,
-    runs: u32,
+    buffer: Option<&str>,
+    reverse: Option<&str>,
+    setup: Option<&str>,
+    duration: Option<&str>,
+    runs: Option<u32>,
     seed: u64,
-    trace_offset: &str,
+    trace_offset: Option<&str>,
     series: bool,
     force: bool,
     progress: Option<&Bound<'_, PyAny>>,
@@ -49,19 +51,29 @@ pub fn compare(
     for text in &schemes {
         parsed.extend(parse(text)?);
     }
-    at_least_one("runs", runs)?;
+    at_least_one("runs", runs.unwrap_or(1))?;
+    let preset = match setup {
+        None => comparison::Preset::Suited,
+        Some("mahimahi") => comparison::Preset::Mahimahi,
+        Some(other) => {
+            return Err(InputError::new_err(format!("setup = `{other}`: valid is `mahimahi`, or None")));
+        }
+    };
     let request = Compare {
         traces,
         schemes: parsed,
         against: against.map(|text| Scheme::parse_with(&registry, text).map_err(input)).transpose()?,
         rtt: read("rtt", rtt)?,
-        buffer: read("buffer", buffer)?,
-        duration: read("duration", duration)?,
+        buffer: buffer.map(str::parse).transpose().map_err(|error| InputError::new_err(format!("buffer: {error}")))?,
+        reverse: reverse.map(comparison::Reverse::parse),
+        preset,
+        duration: duration.map(|text| read("duration", text)).transpose()?,
         runs,
         seed,
         trace_offset: match trace_offset {
-            "random" => TraceOffset::Random,
-            at => TraceOffset::At(read("trace_offset", at)?),
+            None => None,
+            Some("random") => Some(TraceOffset::Random),
+            Some(at) => Some(TraceOffset::At(read("trace_offset", at)?)),
         },
         series,
         link_logs: false,

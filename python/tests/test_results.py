@@ -13,7 +13,7 @@ import pytest
 
 @pytest.fixture(scope="module")
 def result() -> bl.Result:
-    return bl.compare(["step", "lte-driving"], "abc,cubic", duration="1s", series=True)
+    return bl.compare(["step", "lte-driving"], "abc,cubic", setup="mahimahi", duration="1s", series=True)
 
 
 def test_libraries_take_the_rows_and_agree(result: bl.Result) -> None:

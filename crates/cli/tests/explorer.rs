@@ -23,7 +23,7 @@ fn scenarios() -> Vec<Scenario> {
     for (scheme, trace) in
         [("abc", "lte-driving"), ("bbr", "3g"), ("cubic+codel", "satellite"), ("bmcc", "step")]
     {
-        let compare = Compare::new(Scheme::parse(scheme).unwrap(), trace);
+        let compare = Compare::mahimahi(Scheme::parse(scheme).unwrap(), trace);
         all.push(Scenario { duration: Duration::from_secs(10), ..compare.scenario().unwrap() });
     }
     all

@@ -1,10 +1,9 @@
-//! How sure the numbers of several runs are: confidence intervals by the bootstrap (Efron 1979), and a test
+//! How sure the numbers of several runs are: confidence intervals by the bootstrap (efron79), and a test
 //! for runs that fall into two groups. Everything is deterministic: resampling draws from a named stream.
 //!
 //! - A median's interval is the middle 95 % of the medians of resampled runs, widened by t / z *
-//!   sqrt(n / (n - 1)), without which it is too narrow where runs are few (Hesterberg 2015, "What teachers
-//!   should know about the bootstrap", section 5.3): of eight normal values it holds the truth in 95 % of all
-//!   cases, and in 91 % without. With fewer than [`FEWEST`] runs not even the lowest and the highest of them
+//!   sqrt(n / (n - 1)), without which it is too narrow where runs are few (hesterberg15): of eight normal
+//!   values it holds the truth in 95 % of all cases, and in 91 % without. With fewer than [`FEWEST`] runs not even the lowest and the highest of them
 //!   hold the median with 95 % confidence, so there is none.
 //! - The interval of a mean of logarithms, from which ratios come, is made in the same way.
 //! - Runs fall into two groups where the widest gap between neighbours, with at least a fifth of the runs on
@@ -181,7 +180,7 @@ mod tests {
     fn a_median_lies_within_its_interval_and_few_runs_have_none() {
         let values = [4.9, 8.33, 4.0, 4.96, 5.5, 6.1, 4.4, 7.2];
         let [low, high] = of_median(&values).unwrap();
-        assert!(3.5 <= low && low < 5.23 && 5.23 < high && high <= 9.0, "{low} to {high}");
+        assert!((3.5..5.23).contains(&low) && (5.23..9.0).contains(&high), "{low} to {high}");
         assert_eq!(of_median(&values), of_median(&values), "the same bytes again");
         assert_eq!(of_median(&values[..FEWEST - 1]), None);
         assert_eq!(of_median(&[1.0, 2.0, 3.0, 4.0, 5.0, f64::NAN]), None);

@@ -103,7 +103,7 @@ fn suited_buffer(trace: &Trace, rtt: Duration) -> Limit {
 /// How long a run over `trace` is.
 fn suited_length(source: &Source, trace: &Trace) -> Duration {
     match source {
-        Source::File(_) => trace.period().max(SHORTEST_RECORDING),
+        Source::File(_) | Source::Given(_) => trace.period().max(SHORTEST_RECORDING),
         Source::Embedded(_) => {
             let packets_per_s = trace.mean_rate(OPPORTUNITY).as_bps_f64() / OPPORTUNITY.bits() as f64;
             let seconds = (PACKETS / packets_per_s).ceil().min(LONGEST.as_secs_f64());

@@ -239,8 +239,7 @@ pub struct Interval95 {
     pub p95_ms: Option<[f64; 2]>,
 }
 
-/// What a flow and a competing flow had of one queue, and what the first did to the second: its harm (Ware et
-/// al. 2019) beyond what a flow of the competitor's own kind does.
+/// What a flow and a competing flow had of one queue, and what the first did to the second: its harm (ware19) beyond what a flow of the competitor's own kind does.
 #[derive(Clone, Copy, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Fairness {

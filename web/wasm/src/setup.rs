@@ -132,7 +132,7 @@ impl Setup {
                 None => None,
             },
             record: Record::summary(duration),
-            ..Compare::new(scheme, &self.trace)
+            ..Compare::mahimahi(scheme, &self.trace)
         };
         let mut scenario = compare.scenario().map_err(|error| error.to_string())?;
         for count in [self.flows, self.against_flows] {

@@ -257,7 +257,7 @@ fn all_traces(
 
 #[cfg(test)]
 mod tests {
-    use brakelight_scenario::outcome::{Interval95, Mode};
+    use brakelight_scenario::outcome::{Interval95, Mode, Versus};
 
     use super::*;
     use crate::jobs::JobOutcome;
@@ -293,10 +293,8 @@ mod tests {
             ..Interval95::default()
         });
         let ratio = |low, high| Some(Ratio { value: 1.1, interval95: Some([low, high]) });
-        let versus = |throughput, p95| {
-            Some(brakelight_scenario::outcome::Versus { scheme: "abc".into(), throughput, p95 })
-        };
-        cubic.versus = versus(ratio(1.05, 1.2), ratio(0.9, 1.2));
+        cubic.versus =
+            Some(Versus { scheme: "abc".into(), throughput: ratio(1.05, 1.2), p95: ratio(0.9, 1.2) });
         codel.modes = Some([
             Mode { n: 3, throughput_mbps: 1.5, p95_ms: Some(80.0) },
             Mode { n: 5, throughput_mbps: 3.0, p95_ms: Some(160.0) },
