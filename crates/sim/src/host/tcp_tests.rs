@@ -119,6 +119,45 @@ fn once_reordering_was_seen_a_packet_within_the_window_is_no_loss() {
     assert!(world.host.is_complete());
 }
 
+/// How many packets the sender takes for lost of which none is, once `repaired` losses were repaired since a
+/// DSACK told it to wait twice as long for late packets.
+fn taken_for_lost_after(repaired: u32) -> u64 {
+    // Each loss is repaired before the next one: the first ends slow start, whose window is wide.
+    let lost: Vec<u32> = (0..repaired).map(|nth| 400 + 400 * nth + if nth > 0 { 800 } else { 0 }).collect();
+    let last = lost.last().map_or(800, |lost| lost + 800);
+    let mut met = std::collections::BTreeSet::new();
+    let mut world = World::new(tcp(u64::from(last) + 400), RTT, move |_, packet: &SimPacket| {
+        let Kind::Data { segment, .. } = packet.kind() else { return Verdict::Deliver };
+        if !met.insert(segment) {
+            return Verdict::Deliver;
+        }
+        match segment {
+            // The path reorders, which the sender does not know yet: it sends the packet again, and the DSACK
+            // says that it need not have.
+            100 => Verdict::Late(Duration::from_millis(60)),
+            // More than a quarter of the smallest RTT, less than half of it.
+            200 => Verdict::Late(Duration::from_millis(35)),
+            segment if segment == last => Verdict::Late(Duration::from_millis(35)),
+            segment if lost.contains(&segment) => Verdict::Drop,
+            _ => Verdict::Deliver,
+        }
+    });
+    world.run(Time::from_secs(120));
+    let counters = world.host.counters();
+    assert!(world.host.is_complete());
+    assert_eq!(counters.timeouts, 0, "{counters:?}");
+    counters.lost_packets - u64::from(repaired)
+}
+
+/// rfc8985 6.2, step 4: a DSACK makes the reordering window a quarter of the smallest RTT longer, for the next
+/// 16 recoveries.
+#[test]
+fn a_dsack_widens_the_reordering_window_for_sixteen_recoveries() {
+    assert_eq!(taken_for_lost_after(0), 1, "the first surprise alone");
+    assert_eq!(taken_for_lost_after(15), 1, "35 ms are within two quarters of 100 ms");
+    assert_eq!(taken_for_lost_after(16), 2, "35 ms are beyond a quarter of 100 ms");
+}
+
 #[test]
 fn a_timeout_that_was_only_a_delay_is_undone() {
     // Everything sent from 0.5 to 1.5 s arrives at 1.55 s, in order; nothing is lost.
