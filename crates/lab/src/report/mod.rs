@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use self::points::{Points, Span};
 use crate::{summary, text};
 
+mod conclusion;
 mod points;
 #[cfg(test)]
 mod tests;
@@ -72,6 +73,8 @@ pub struct Recorded<'a> {
 struct Data<'a> {
     title: &'a str,
     setting: &'a [(String, String)],
+    /// What the rows say, in sentences.
+    conclusion: Vec<String>,
     caveats: &'a [String],
     notes: &'a [String],
     origin: Vec<(&'static str, String)>,
@@ -140,6 +143,7 @@ impl Report<'_> {
         Data {
             title: &self.title,
             setting: &self.setting,
+            conclusion: conclusion::conclusion(self.runs, &self.overall, self.reference),
             caveats: &self.caveats,
             notes: &self.notes,
             origin: origin_rows(self.origin),

@@ -582,6 +582,30 @@
     ], flows, { by: 0, up: true });
   }
 
+  // --- Fairness ------------------------------------------------------------------------------------------------
+
+  function fairnessTable() {
+    const runs = data.runs.filter((run) => run.fairness && shownHere(run));
+    const section = $('fairness-section');
+    section.hidden = !data.runs.some((run) => run.fairness);
+    if (section.hidden) return;
+    const against = (data.runs.find((run) => run.setup && run.setup.against) || { setup: { against: 'a competitor' } }).setup.against;
+    const traces = new Set(runs.map((run) => run.trace)).size;
+    $('fairness-lead').textContent = `Each scheme shares the queue with one flow of ${against}. Means over ${traces} trace${traces === 1 ? '' : 's'}. `
+      + `Harm: how much less ${against} has, and how much longer its packets wait, than beside a second flow of ${against}.`;
+    const average = (own, key) => { const there = own.map((run) => run.fairness[key]).filter((value) => value !== null && value !== undefined); return there.length ? mean(there) : null; };
+    const rows = data.schemes.map((scheme) => ({ scheme, own: runs.filter((run) => run.scheme === scheme) })).filter((row) => row.own.length)
+      .map(({ scheme, own }) => ({ scheme, share: average(own, 'share'), harm: average(own, 'harm_throughput'), delay: average(own, 'harm_delay'), jain: mean(own.map((run) => run.jain).filter((jain) => jain !== null)) }));
+    fillTable('fairness', [
+      { title: 'scheme', text: true, scheme: true, up: true, key: (r) => r.scheme, show: (r) => r.scheme },
+      { title: 'its share', unit: '% of what both carried', key: (r) => r.share, show: (r) => percent(r.share), bar: (r) => 100 * r.share },
+      { title: 'from fair', unit: 'percentage points', up: true, key: (r) => Math.abs(r.share - 0.5), show: (r) => (100 * Math.abs(r.share - 0.5)).toFixed(1) },
+      { title: 'Jain', unit: '1 = equal', key: (r) => r.jain, show: (r) => (Number.isFinite(r.jain) ? r.jain.toFixed(3) : '–') },
+      { title: 'harm, throughput', unit: '% of its own', up: true, key: (r) => r.harm, show: (r) => percent(r.harm) },
+      { title: 'harm, delay', unit: '% longer', up: true, key: (r) => r.delay, show: (r) => percent(r.delay) },
+    ], rows, { by: 4, up: true });
+  }
+
   // --- Applications --------------------------------------------------------------------------------------------
 
   // What an application's number is called, and in what a person counts it: `ms` becomes s beyond a second.
@@ -651,7 +675,7 @@
     some('pareto-schemes', (scheme) => frontier.has(scheme));
     $('pareto-schemes').hidden = !frontier.size;
   }
-  function apply() { tables(); flowTable(); applicationTable(); charts(); }
+  function apply() { tables(); flowTable(); applicationTable(); fairnessTable(); charts(); }
   function charts() {
     if (!$('scatter-section').hidden) drawScatter();
     if (!$('bars-section').hidden && !crowded) drawBars();
@@ -663,6 +687,8 @@
     readTheme();
     $('title').textContent = data.title;
     $('setting').replaceChildren(...data.setting.map(([name, value]) => element('li', {}, name + ' ', element('b', {}, value))));
+    $('conclusion-section').hidden = !data.conclusion.length;
+    $('conclusion').textContent = data.conclusion.join(' ');
     $('caveats').hidden = !data.caveats.length;
     $('caveats').replaceChildren(...data.caveats.map((caveat) => element('li', {}, caveat)));
     $('notes-section').hidden = !data.notes.length;
@@ -683,7 +709,9 @@
     fillLower();
     filters();
     tables();
-    flowTable(); applicationTable();
+    flowTable();
+    applicationTable();
+    fairnessTable();
 
     $('scatter-trace').onchange = $('scatter-delay').onchange = drawScatter;
     $('series-trace').onchange = () => { range = null; drawSeries(); };
@@ -694,7 +722,7 @@
       $('series-more').textContent = 'show fewer';
       drawSeries();
     };
-    $('only-trace').onchange = () => { tables(); flowTable(); applicationTable(); };
+    $('only-trace').onchange = () => { tables(); flowTable(); applicationTable(); fairnessTable(); };
     $('in').onclick = () => zoom((a, b) => [a + (b - a) / 4, b - (b - a) / 4]);
     $('out').onclick = () => zoom((a, b) => [a - (b - a) / 2, b + (b - a) / 2]);
     $('earlier').onclick = () => zoom((a, b) => [a - (b - a) / 2, b - (b - a) / 2]);
@@ -702,7 +730,7 @@
     $('whole').onclick = () => zoom(() => [-Infinity, Infinity]);
     let wasNarrow = narrow();
     window.addEventListener('resize', () => { if (narrow() !== wasNarrow) { wasNarrow = narrow(); charts(); } });
-    const redraw = () => { readTheme(); filters(); tables(); flowTable(); applicationTable(); charts(); };
+    const redraw = () => { readTheme(); filters(); tables(); flowTable(); applicationTable(); fairnessTable(); charts(); };
     window.matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw);
     // Paper has the light colours and the width of an A4 page between its margins.
     const print = (now) => () => { document.documentElement.classList.toggle('printing', now); printing = now; redraw(); };
