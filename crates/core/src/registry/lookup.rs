@@ -3,11 +3,12 @@
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::any::Any;
 use core::fmt;
 
-use super::custom::{self, Algorithm};
+use super::custom::{self, Algorithm, ControllerFactory, Named, QueueFactory};
 use super::{
     BuildError, CONTROLLERS, ControllerConfig, CustomController, CustomControllerConfig, CustomElement,
     CustomElementConfig, CustomFeedback, CustomFeedbackConfig, CustomQueue, CustomQueueConfig, CustomRadio,
@@ -48,18 +49,23 @@ pub struct Registry {
 pub type AnyConfig = Box<dyn Any + Send + Sync>;
 
 /// How the settings of an algorithm are made of its options.
-type Resolve<C> = fn(&Registry, Options<'_>) -> Result<C, BuildError>;
+type Resolve<C> = Arc<dyn Fn(&Registry, Options<'_>) -> Result<C, BuildError> + Send + Sync>;
 
 /// An algorithm that a program added.
-#[derive(Debug)]
 struct Added<C> {
     entry: Entry,
     resolve: Resolve<C>,
 }
 
+impl<C> fmt::Debug for Added<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.entry.fmt(f)
+    }
+}
+
 impl<C> Clone for Added<C> {
     fn clone(&self) -> Self {
-        Added { entry: self.entry.clone(), resolve: self.resolve }
+        Added { entry: self.entry.clone(), resolve: self.resolve.clone() }
     }
 }
 
@@ -250,18 +256,40 @@ impl Registry {
     /// A name is malformed or taken, its defaults are refused, or the feedback or the queue that it brings is
     /// not there or does not serve it.
     pub fn add_controller<C: CustomController>(&mut self) -> Result<(), RegisterError> {
+        self.add_checked_controller(added_by::<C, _>(CustomControllerConfig::resolve::<C>))
+    }
+
+    /// Adds the controller that `factory` builds under the name `name`: one for which no type stands.
+    /// `summary` says in one line what it is.
+    ///
+    /// # Errors
+    /// As of [`add_controller`](Self::add_controller).
+    pub fn add_controller_factory(
+        &mut self,
+        name: &'static str,
+        summary: &'static str,
+        factory: Arc<dyn ControllerFactory>,
+    ) -> Result<(), RegisterError> {
+        let named = Named { name, factory };
+        let resolve = move |registry: &Registry, options: Options<'_>| {
+            CustomControllerConfig::named(registry, &named, options)
+        };
+        self.add_checked_controller(Added { entry: plain_entry(name, summary), resolve: Arc::new(resolve) })
+    }
+
+    fn add_checked_controller(&mut self, added: Added<ControllerConfig>) -> Result<(), RegisterError> {
         const KIND: &str = "controller";
-        let added = added_by::<C, _>(CustomControllerConfig::resolve::<C>);
+        let name = added.entry.name;
         check(KIND, &added.entry, self.controllers())?;
-        let config = (added.resolve)(self, &[]).map_err(refused::<C>(KIND))?;
-        let queue = C::NEEDS.queue.unwrap_or(DEFAULT_QUEUE);
-        let queue = self.queue(queue, &[]).map_err(refused::<C>(KIND))?;
-        let unserved = |lacks| RegisterError::Unserved { name: C::NAME, queue: queue.name(), lacks };
+        let config = (added.resolve)(self, &[]).map_err(refused(KIND, name))?;
+        let needs = config.needs();
+        let queue = self.queue(needs.queue.unwrap_or(DEFAULT_QUEUE), &[]).map_err(refused(KIND, name))?;
+        let unserved = |lacks| RegisterError::Unserved { name, queue: queue.name(), lacks };
         let encoding = config.build(&anywhere()).encoding();
         if !queue.speaks(encoding) {
             return Err(unserved(format!("speak its ECN encoding `{encoding}`")));
         }
-        if C::NEEDS.routers != Routers::Any && queue.traits().writes != C::NEEDS.reads {
+        if needs.routers != Routers::Any && queue.traits().writes != needs.reads {
             return Err(unserved("write the header that it reads".to_string()));
         }
         self.controllers.push(added);
@@ -276,7 +304,7 @@ impl Registry {
         const KIND: &str = "feedback";
         let added = added_by::<F, _>(CustomFeedbackConfig::resolve::<F>);
         check(KIND, &added.entry, self.feedbacks())?;
-        (added.resolve)(self, &[]).map_err(refused::<F>(KIND))?;
+        (added.resolve)(self, &[]).map_err(refused(KIND, F::NAME))?;
         self.feedbacks.push(added);
         Ok(())
     }
@@ -292,8 +320,27 @@ impl Registry {
         check(KIND, &added.entry, self.queues())?;
         let preset = Q::TRAITS.preset.map_or(&[][..], |preset| preset.options);
         for options in [&[], preset] {
-            (added.resolve)(self, options).map_err(refused::<Q>(KIND))?;
+            (added.resolve)(self, options).map_err(refused(KIND, Q::NAME))?;
         }
+        self.queues.push(added);
+        Ok(())
+    }
+
+    /// Adds the queue that `factory` builds under the name `name`: one for which no type stands. `summary`
+    /// says in one line what it is.
+    ///
+    /// # Errors
+    /// Its name is malformed or taken.
+    pub fn add_queue_factory(
+        &mut self,
+        name: &'static str,
+        summary: &'static str,
+        factory: Arc<dyn QueueFactory>,
+    ) -> Result<(), RegisterError> {
+        let named = Named { name, factory };
+        let resolve = move |_: &Registry, options: Options<'_>| CustomQueueConfig::named(&named, options);
+        let added = Added { entry: plain_entry(name, summary), resolve: Arc::new(resolve) };
+        check("queue", &added.entry, self.queues())?;
         self.queues.push(added);
         Ok(())
     }
@@ -306,7 +353,7 @@ impl Registry {
         const KIND: &str = "path element";
         let added = added_by::<E, _>(CustomElementConfig::resolve::<E>);
         check(KIND, &added.entry, self.elements())?;
-        (added.resolve)(self, &[]).map_err(refused::<E>(KIND))?;
+        (added.resolve)(self, &[]).map_err(refused(KIND, E::NAME))?;
         self.elements.push(added);
         Ok(())
     }
@@ -319,7 +366,7 @@ impl Registry {
         const KIND: &str = "radio";
         let added = added_by::<R, _>(CustomRadioConfig::resolve::<R>);
         check(KIND, &added.entry, self.radios())?;
-        (added.resolve)(self, &[]).map_err(refused::<R>(KIND))?;
+        (added.resolve)(self, &[]).map_err(refused(KIND, R::NAME))?;
         self.radios.push(added);
         Ok(())
     }
@@ -336,7 +383,7 @@ impl Registry {
         const KIND: &str = "application";
         let added = added_by::<A, _>(resolve);
         check(KIND, &added.entry, self.applications())?;
-        (added.resolve)(self, &[]).map_err(refused::<A>(KIND))?;
+        (added.resolve)(self, &[]).map_err(refused(KIND, A::NAME))?;
         self.applications.push(added);
         Ok(())
     }
@@ -353,8 +400,15 @@ fn anywhere() -> Connection {
     }
 }
 
-fn added_by<A: Algorithm, C>(resolve: Resolve<C>) -> Added<C> {
-    Added { entry: custom::entry::<A>(), resolve }
+fn added_by<A: Algorithm, C>(
+    resolve: impl Fn(&Registry, Options<'_>) -> Result<C, BuildError> + Send + Sync + 'static,
+) -> Added<C> {
+    Added { entry: custom::entry::<A>(), resolve: Arc::new(resolve) }
+}
+
+/// The entry of an algorithm without aliases and options.
+fn plain_entry(name: &'static str, summary: &'static str) -> Entry {
+    Entry { name, aliases: &[], summary, parameters: Vec::new }
 }
 
 fn added<'a, C>(list: &'a [Added<C>], name: &str) -> Option<&'a Added<C>> {
@@ -372,8 +426,8 @@ fn listing<'a, C>(
     })
 }
 
-fn refused<A: Algorithm>(kind: &'static str) -> impl Fn(BuildError) -> RegisterError {
-    move |error| RegisterError::Refused { kind, name: A::NAME, error }
+fn refused(kind: &'static str, name: &'static str) -> impl Fn(BuildError) -> RegisterError {
+    move |error| RegisterError::Refused { kind, name, error }
 }
 
 /// Refuses names that cannot stand in a scheme string, and names that one of `others` has.

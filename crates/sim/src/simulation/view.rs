@@ -112,6 +112,20 @@ impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
         })
     }
 
+    /// Returns the sender of flow number `flow` as it stands, if there is such a flow: that of
+    /// [`flow`](Self::flow), for whoever asks often.
+    pub fn sender(&self, flow: usize) -> Option<SenderView> {
+        self.engine.endpoints().get(flow).map(Reporting::sender)
+    }
+
+    /// Returns how many RTT samples flow number `flow` has taken in the measured interval, and their sum, if
+    /// there is such a flow: the difference of two calls gives the mean RTT between them.
+    pub fn rtt_samples(&self, flow: usize) -> Option<(u64, Duration)> {
+        let rtt = &self.engine.observer().flows.get(flow)?.rtt;
+        let sum = u64::try_from(rtt.sum_nanos()).unwrap_or(u64::MAX);
+        Some((rtt.count(), Duration::from_nanos(sum)))
+    }
+
     /// Returns every flow as it stands, by number.
     pub fn flows(&self) -> impl Iterator<Item = FlowView> + '_ {
         (0..self.flow_count()).filter_map(|flow| self.flow(flow))

@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use core::fmt::Debug;
 
-use super::{Algorithm, Of, Settings, clone_by_box, configure, settings_in_a_box};
+use super::{Algorithm, Named, Of, Settings, clone_by_box, configure, settings_in_a_box};
 use crate::controller::{Connection, Controller};
 use crate::registry::{
     AnyController, BuildError, ControllerConfig, FeedbackConfig, Needs, Options, Registry,
@@ -33,6 +33,18 @@ pub trait CustomController: Algorithm + Controller + Clone + Debug + Send + Sync
     fn delay_threshold(_config: &Self::Config) -> Option<Duration> {
         None
     }
+}
+
+/// Builds a controller whose name is known only at run time, and for which no type of its own stands: what a
+/// binding to another language adds. It has no options.
+pub trait ControllerFactory: Debug + Send + Sync + 'static {
+    /// Returns what the controller needs of its receiver, its routers and its host.
+    fn needs(&self) -> Needs {
+        Needs::PLAIN
+    }
+
+    /// Returns an instance for a new connection.
+    fn build(&self, connection: &Connection) -> Box<dyn DynController>;
 }
 
 /// A controller behind a pointer. Every controller that can be cloned and sent to another thread is one.
@@ -77,6 +89,27 @@ impl<C: CustomController> ControllerSettings for Of<C> {
     }
 }
 
+impl ControllerSettings for Named<dyn ControllerFactory> {
+    fn clone_boxed(&self) -> Box<dyn ControllerSettings> {
+        Box::new(self.clone())
+    }
+    fn needs(&self) -> Needs {
+        self.factory.needs()
+    }
+    fn feedback_options(&self) -> Options<'static> {
+        &[]
+    }
+    fn survives_without_marks(&self) -> bool {
+        true
+    }
+    fn delay_threshold(&self) -> Option<Duration> {
+        None
+    }
+    fn build(&self, connection: &Connection) -> Box<dyn DynController> {
+        self.factory.build(connection)
+    }
+}
+
 clone_by_box!(DynController, ControllerSettings);
 
 /// The settings of a controller from outside, with the feedback that it brings.
@@ -96,6 +129,17 @@ impl CustomControllerConfig {
         let config = configure::<C>(options)?;
         let feedback = Box::new(registry.feedback(C::NEEDS.feedback, C::feedback_options(&config))?);
         let settings = Box::new(Of::<C>(config));
+        Ok(ControllerConfig::Custom(CustomControllerConfig { settings, feedback }))
+    }
+
+    pub(in crate::registry) fn named(
+        registry: &Registry,
+        named: &Named<dyn ControllerFactory>,
+        options: Options<'_>,
+    ) -> Result<ControllerConfig, BuildError> {
+        named.refuse(options)?;
+        let feedback = Box::new(registry.feedback(named.factory.needs().feedback, &[])?);
+        let settings = Box::new(named.clone());
         Ok(ControllerConfig::Custom(CustomControllerConfig { settings, feedback }))
     }
 

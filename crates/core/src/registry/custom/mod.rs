@@ -56,11 +56,14 @@
 //! Built-in algorithms are dispatched by `match`; one from outside is called through a pointer, behind the
 //! variant `Custom` of its kind's enum.
 
+use alloc::string::{String, ToString};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::any::Any;
 use core::fmt::Debug;
 
 use super::{BuildError, Entry, Options};
-use crate::parameters::{self, Parameters};
+use crate::parameters::{self, ParameterError, Parameters};
 
 mod controller;
 mod element;
@@ -70,10 +73,10 @@ mod radio;
 #[cfg(test)]
 mod tests;
 
-pub use controller::{CustomController, CustomControllerConfig, DynController};
+pub use controller::{ControllerFactory, CustomController, CustomControllerConfig, DynController};
 pub use element::{BoxedElement, CustomElement, CustomElementConfig, DynElement};
 pub use feedback::{CustomFeedback, CustomFeedbackConfig, DynFeedback};
-pub use queue::{BoxedQueue, CustomQueue, CustomQueueConfig, DynQueue};
+pub use queue::{BoxedQueue, CustomQueue, CustomQueueConfig, DynQueue, QueueFactory};
 pub use radio::{CustomRadio, CustomRadioConfig, DynRadio};
 
 /// What an algorithm from outside is called, and what can be set.
@@ -142,6 +145,47 @@ impl<A: Algorithm + 'static> Settings for Of<A> {
 
     fn settings(&self) -> parameters::OptionValues {
         self.0.settings()
+    }
+}
+
+/// An algorithm that a factory builds, by its name. Two are equal if they have the same factory.
+pub(super) struct Named<F: ?Sized> {
+    pub(super) name: &'static str,
+    pub(super) factory: Arc<F>,
+}
+
+impl<F: ?Sized> Named<F> {
+    /// Refuses options, of which it has none.
+    fn refuse(&self, options: Options<'_>) -> Result<(), BuildError> {
+        let Some((name, _)) = options.first() else { return Ok(()) };
+        let error = ParameterError::Unknown { name: name.to_string(), known: String::new() };
+        Err(BuildError::Option { name: self.name, error })
+    }
+}
+
+impl<F: ?Sized> Clone for Named<F> {
+    fn clone(&self) -> Self {
+        Named { name: self.name, factory: self.factory.clone() }
+    }
+}
+
+impl<F: ?Sized + Debug> Debug for Named<F> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_tuple(self.name).field(&self.factory).finish()
+    }
+}
+
+impl<F: ?Sized + Debug + Send + Sync + 'static> Settings for Named<F> {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn equals(&self, other: &dyn Any) -> bool {
+        other.downcast_ref::<Self>().is_some_and(|other| Arc::ptr_eq(&self.factory, &other.factory))
+    }
+
+    fn settings(&self) -> parameters::OptionValues {
+        Vec::new()
     }
 }
 

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::fmt::{self, Debug};
 use core::marker::PhantomData;
 
-use super::{Algorithm, Of, Settings, clone_by_box, configure, settings_in_a_box};
+use super::{Algorithm, Named, Of, Settings, clone_by_box, configure, settings_in_a_box};
 use crate::ecn::Encoding;
 use crate::packet::{BoxedPacket, Duplicate};
 use crate::queue::{Backlog, Dequeued, Dropped, Drops, LinkKind, LinkView, Misfit, Place, Queue};
@@ -42,6 +42,18 @@ pub trait CustomQueue: Algorithm + Queue<BoxedPacket> + Clone + Debug + Send + S
     fn fits(_config: &Self::Config, _link: &LinkKind) -> Result<(), Misfit> {
         Ok(())
     }
+}
+
+/// Builds a queue whose name is known only at run time, and for which no type of its own stands: what a
+/// binding to another language adds. It has no options.
+pub trait QueueFactory: Debug + Send + Sync + 'static {
+    /// Returns what the queue is.
+    fn traits(&self) -> Traits {
+        Traits::PLAIN
+    }
+
+    /// Returns an empty queue.
+    fn build(&self, place: &Place) -> Box<dyn DynQueue>;
 }
 
 /// A queue behind a pointer. Every queue of [`BoxedPacket`]s that can be cloned and sent to another thread is
@@ -211,6 +223,30 @@ impl<Q: CustomQueue> QueueSettings for Of<Q> {
     }
 }
 
+impl QueueSettings for Named<dyn QueueFactory> {
+    fn clone_boxed(&self) -> Box<dyn QueueSettings> {
+        Box::new(self.clone())
+    }
+    fn traits(&self) -> Traits {
+        self.factory.traits()
+    }
+    fn own_encoding(&self) -> Option<Encoding> {
+        None
+    }
+    fn tells_flows_apart(&self) -> bool {
+        false
+    }
+    fn fills_up_to(&self, _buffer: Limit) -> Option<Limit> {
+        None
+    }
+    fn fits(&self, _link: &LinkKind) -> Result<(), Misfit> {
+        Ok(())
+    }
+    fn build(&self, place: &Place) -> Box<dyn DynQueue> {
+        self.factory.build(place)
+    }
+}
+
 clone_by_box!(DynQueue, QueueSettings);
 
 /// The settings of a queue from outside, with the queue that takes its place beside others.
@@ -231,6 +267,15 @@ impl CustomQueueConfig {
         let beside_others = Q::TRAITS.beside_others.map(|name| registry.queue(name, options)).transpose()?;
         let beside_others = beside_others.map(Box::new);
         Ok(QueueConfig::Custom(CustomQueueConfig { settings, beside_others }))
+    }
+
+    pub(in crate::registry) fn named(
+        named: &Named<dyn QueueFactory>,
+        options: Options<'_>,
+    ) -> Result<QueueConfig, BuildError> {
+        named.refuse(options)?;
+        let settings = Box::new(named.clone());
+        Ok(QueueConfig::Custom(CustomQueueConfig { settings, beside_others: None }))
     }
 
     pub(in crate::registry) fn traits(&self) -> Traits {

@@ -1,5 +1,6 @@
 use alloc::boxed::Box;
 use alloc::string::ToString;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::*;
@@ -331,4 +332,38 @@ fn a_radio_serves_a_queue_from_outside() {
         let standard = outputs(radio(&QueueConfig::new("droptail", &[]).unwrap()), &arrivals);
         assert_eq!(outputs(radio(&queue), &arrivals), standard, "{}", entry.name);
     }
+}
+
+/// Builds [`Still`] or [`Line`] under a name of run time.
+#[derive(Debug)]
+struct Factory;
+
+impl ControllerFactory for Factory {
+    fn build(&self, connection: &Connection) -> Box<dyn DynController> {
+        Box::new(Still(connection.mss))
+    }
+}
+
+impl QueueFactory for Factory {
+    fn build(&self, place: &Place) -> Box<dyn DynQueue> {
+        Box::new(<Line as CustomQueue>::build(&Config::default(), place))
+    }
+}
+
+#[test]
+fn a_factory_adds_an_algorithm_for_which_no_type_stands() {
+    let mut registry = Registry::standard();
+    let factory = Arc::new(Factory);
+    registry.add_controller_factory("mine", "Made at run time", factory.clone()).unwrap();
+    registry.add_queue_factory("mine", "Made at run time", factory.clone()).unwrap();
+    let config = registry.controller("mine", &[]).unwrap();
+    assert_eq!((config.name(), config.settings().len()), ("mine", 0));
+    assert_eq!(config, registry.clone().controller("mine", &[]).unwrap());
+    let refused = registry.controller("mine", &[("packets", "7")]).unwrap_err();
+    assert_eq!(refused.to_string(), "mine: unknown option `packets`: there are none");
+    assert_eq!(registry.queue("mine", &[]).unwrap().name(), "mine");
+    let taken = registry.add_controller_factory("cubic", "", factory.clone()).unwrap_err();
+    assert_eq!(taken.to_string(), "`cubic` is the name of another controller: choose another name");
+    let malformed = registry.add_queue_factory("My Own", "", factory).unwrap_err();
+    assert!(malformed.to_string().starts_with("`My Own` cannot be the name of a queue: valid are"));
 }
