@@ -13,6 +13,7 @@ to run                                 :func:`compare`, :func:`run`, :func:`swee
 what to run                            :class:`Scenario`, :class:`Link`, :class:`Flow`, :class:`Trace`
 what came out                          :class:`Result`, :class:`Rows`
 step by step                           :class:`Simulation`
+algorithms of your own                 :class:`Controller`, :class:`Queue`, :func:`register`
 what there is                          :func:`schemes`, :func:`controllers`, :func:`queues`, :func:`traces`
 what can go wrong                      :class:`InputError`, :class:`RunError`
 =====================================  =====================================================
@@ -23,6 +24,7 @@ Numbers in results have their unit in their name.
 
 from brakelight._brakelight import FlowView, InputError, LinkView, RunError, __version__
 from brakelight._lists import applications, controllers, elements, feedbacks, queues, radios, schemes, traces
+from brakelight.controller import Controller, Queue, register
 from brakelight.lab import compare, reproduce, run
 from brakelight.results import Result, Rows
 from brakelight.scenario import Flow, Link, Scenario
@@ -31,11 +33,13 @@ from brakelight.sweeps import SweepResult, sweep
 from brakelight.trace import Trace, trace
 
 __all__ = [
+    "Controller",
     "Flow",
     "FlowView",
     "InputError",
     "Link",
     "LinkView",
+    "Queue",
     "Result",
     "Rows",
     "RunError",
@@ -51,6 +55,7 @@ __all__ = [
     "feedbacks",
     "queues",
     "radios",
+    "register",
     "reproduce",
     "run",
     "schemes",

@@ -8,6 +8,7 @@ from typing import Any, Union
 
 from brakelight import _brakelight
 from brakelight._progress import Progress, watching
+from brakelight.controller import Controller, is_algorithm, name_of, register
 from brakelight.results import Result, Rows
 from brakelight.scenario import Scenario
 from brakelight.scenario import scenario as _scenario
@@ -16,8 +17,8 @@ from brakelight.trace import Trace
 TraceLike = Union[str, "os.PathLike[str]", Trace]
 """A name, a file in Mahimahi's format, or a trace made in the program."""
 
-SchemeLike = str
-"""``controller``, ``controller+queue``, options after a colon; several with commas between."""
+SchemeLike = Union[str, "type[Controller]"]
+"""``controller``, ``controller+queue``, options after a colon, several with commas between; or a class."""
 
 
 def compare(
@@ -75,7 +76,7 @@ def compare(
         table = _brakelight.compare(
             names,
             given,
-            _strings(schemes),
+            _schemes(schemes),
             against,
             rtt,
             buffer,
@@ -147,6 +148,11 @@ def reproduce(
     """
     with watching(progress) as told:
         return Rows(_brakelight.reproduce(_strings(ids), force, told))
+
+
+def _schemes(given: SchemeLike | Sequence[SchemeLike]) -> list[str]:
+    several = [given] if isinstance(given, str) or is_algorithm(given) else list(given)  # type: ignore[arg-type]
+    return [each if isinstance(each, str) else name_of(register(each)) for each in several]
 
 
 def _strings(given: str | Iterable[str]) -> list[str]:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from brakelight import _brakelight
+from brakelight.controller import is_algorithm, name_of, register
 from brakelight.trace import Trace
 
 
@@ -157,6 +158,8 @@ def _plain(value: Any, traces: dict[str, Trace]) -> Any:
         if traces.setdefault(value.name, value) != value:
             raise _brakelight.InputError(f"two traces are called `{value.name}`: give each a name of its own")
         return value.name
+    if is_algorithm(value):
+        return name_of(register(value))
     if isinstance(value, Mapping):
         return {str(key): _plain(each, traces) for key, each in value.items()}
     if isinstance(value, (list, tuple)):

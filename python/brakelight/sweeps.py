@@ -1,4 +1,4 @@
-"""Grids of runs, on this machine."""
+"""Grids of runs, here or on a cluster."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from brakelight import _brakelight
+from brakelight import _brakelight, engines
 from brakelight._progress import Progress, watching
 from brakelight.results import Rows
 from brakelight.scenario import Scenario
 from brakelight.trace import Trace
-
-Grid = "Mapping[str, Any] | str | os.PathLike[str]"
 
 
 @dataclass(frozen=True)
@@ -57,6 +55,9 @@ def sweep(
     shard: tuple[int, int] = (1, 1),
     resume: bool = False,
     force: bool = False,
+    engine: str = "local",
+    shards: int | None = None,
+    options: Mapping[str, Any] | None = None,
     progress: bool | Progress | None = None,
 ) -> SweepResult | list[Path]:
     """Run every combination of the values of some axes.
@@ -76,6 +77,11 @@ def sweep(
         shard: ``(i, n)`` runs the ``i``-th of ``n`` parts, counted from 1.
         resume: whether to keep the runs that the folder has already.
         force: whether to run what by its estimate takes hours or fills the memory.
+        engine: ``"local"`` (threads), ``"joblib"`` (processes), ``"ray"`` (a cluster) or ``"submitit"`` (Slurm).
+            All give the same tables, to the byte. All but the first need ``out``.
+        shards: into how many parts an engine cuts the grid; about a minute each, if None.
+        options: for the engine: of ``joblib.Parallel``, ``ray.remote``, or submitit's executor (with ``folder``
+            for its logs and ``cluster``).
         progress: as of :func:`compare`.
 
     Returns:
@@ -84,9 +90,18 @@ def sweep(
     Raises:
         InputError: if the grid is wrong, or the folder has a sweep and ``resume`` is not set.
     """
-    planned = _plan(grid, runs, traces)
+    made = list(traces)
+    planned = _plan(grid, runs, made)
     if not force:
         planned.check()
+    if engine != "local":
+        if out is None or shard != (1, 1):
+            raise _brakelight.InputError(f"engine = `{engine}`: it needs the folder `out`, and makes shards of its own")
+        spec = engines.Spec(planned.spec(), [*made, *_traces_of(grid)])
+        with watching(progress) as told:
+            return engines.run(
+                spec, engine, Path(out), shards=shards, resume=resume, options=dict(options or {}), progress=told
+            )
     with watching(progress) as told:
         if out is not None:
             _, _, files = planned.write(os.fspath(out), shard, resume, told)
@@ -96,6 +111,11 @@ def sweep(
             raise _brakelight.InputError(f"`{index}/{of}` is not a shard such as `2/8`: the second of eight")
         wanted = list(range(index - 1, planned.runs, of))
         return SweepResult(*map(Rows, planned.rows(wanted, told)))
+
+
+def _traces_of(grid: Mapping[str, Any] | str | os.PathLike[str]) -> list[Trace]:
+    scenario = grid.get("scenario") if isinstance(grid, Mapping) else None
+    return [Trace._of(trace) for trace in scenario._scenario.traces()] if isinstance(scenario, Scenario) else []
 
 
 def _plan(

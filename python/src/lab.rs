@@ -12,6 +12,7 @@ use brakelight::scenario::scenario::TraceOffset;
 use brakelight::scenario::trace::names::Names;
 use brakelight::sim::Traces;
 use pyo3::prelude::*;
+use serde::{Deserialize, Serialize};
 
 use crate::error::{InputError, failed, input, of_lab};
 use crate::frame::Frame;
@@ -182,7 +183,18 @@ pub fn listing(kind: &str) -> PyResult<String> {
 #[pyclass(frozen, module = "brakelight._brakelight")]
 pub struct Sweep {
     sweep: lab::sweep::Sweep,
+    grid: Grid,
     failures: Failures,
+}
+
+/// A grid as text, for other processes.
+#[derive(Serialize, Deserialize)]
+struct Spec {
+    axes: Vec<(String, Vec<Value>)>,
+    runs: u32,
+    seed: u64,
+    /// The file and the text of the scenario that the axes change.
+    scenario: Option<(String, String)>,
 }
 
 #[pymethods]
@@ -214,6 +226,26 @@ impl Sweep {
         };
         at_least_one("runs", runs)?;
         Self::of(&Grid { name: "grid".into(), base, axes, runs, seed }, &given)
+    }
+
+    /// The grid that [`spec`](Self::spec) returned.
+    #[staticmethod]
+    fn of_spec(text: &str, given: Vec<PyRef<'_, Trace>>) -> PyResult<Self> {
+        let Spec { axes, runs, seed, scenario } = serde_json::from_str(text).map_err(input)?;
+        let axes = axes.into_iter().map(|(name, values)| Axis { name, values }).collect();
+        let base = scenario.map_or(Base::Compare, |(file, text)| Base::Scenario { file, text });
+        Self::of(&Grid { name: "grid".into(), base, axes, runs, seed }, &given)
+    }
+
+    /// The grid as text.
+    fn spec(&self) -> PyResult<String> {
+        let Grid { base, axes, runs, seed, .. } = self.grid.clone();
+        let scenario = match base {
+            Base::Compare => None,
+            Base::Scenario { file, text } => Some((file, text)),
+        };
+        let axes = axes.into_iter().map(|axis| (axis.name, axis.values)).collect();
+        serde_json::to_string(&Spec { axes, runs, seed, scenario }).map_err(failed)
     }
 
     #[getter]
@@ -283,7 +315,7 @@ impl Sweep {
     fn of(grid: &Grid, given: &[PyRef<'_, Trace>]) -> PyResult<Self> {
         let Algorithms { registry, failures } = Algorithms::current();
         let sweep = lab::sweep::Sweep::with(&registry, grid, &names(given)?).map_err(of_lab)?;
-        Ok(Sweep { sweep, failures })
+        Ok(Sweep { sweep, grid: grid.clone(), failures })
     }
 }
 

@@ -9,16 +9,21 @@
 //! | [`simulation`] | a run that is stepped |
 //! | [`table`], [`frame`] | results: rows, and columns for Arrow |
 //! | [`work`] | long work: off the GIL, watched, stopped by Ctrl-C |
-//! | [`registry`] | names of algorithms |
+//! | [`registry`], [`controller`], [`queue`] | names of algorithms; those that are classes in Python |
+//! | [`environment`], [`dial`] | environments to learn in; a queue that an agent sets |
 //! | [`command`] | the command |
 //! | [`error`], [`quantity`] | exceptions; times, rates and sizes as text |
 #![deny(unsafe_code)]
 
 mod command;
+mod controller;
+mod dial;
+mod environment;
 mod error;
 mod frame;
 mod lab;
 mod quantity;
+mod queue;
 mod registry;
 mod scenario;
 mod simulation;
@@ -34,11 +39,25 @@ mod _brakelight {
     #[pymodule_export]
     use super::command::command;
     #[pymodule_export]
+    use super::controller::{
+        AckInfo, ConnectionInfo, IdleInfo, LossInfo, PacketRecord, SendInfo, TimeoutInfo,
+    };
+    #[pymodule_export]
+    use super::dial::Dial;
+    #[pymodule_export]
+    use super::environment::Environments;
+    #[pymodule_export]
     use super::error::{InputError, RunError};
     #[pymodule_export]
     use super::frame::Frame;
     #[pymodule_export]
     use super::lab::{Sweep, compare, listing, reproduce, run};
+    #[pymodule_export]
+    use super::quantity::quantity;
+    #[pymodule_export]
+    use super::queue::{PacketView, PlaceInfo};
+    #[pymodule_export]
+    use super::registry::{register_controller, register_queue};
     #[pymodule_export]
     use super::scenario::Scenario;
     #[pymodule_export]

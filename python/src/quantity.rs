@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::str::FromStr;
 
 use brakelight::core::time::{Duration, Time};
+use brakelight::core::units::Rate;
 use pyo3::prelude::*;
 
 use crate::error::{InputError, input};
@@ -14,6 +15,15 @@ where
     T::Err: Display,
 {
     text.parse().map_err(|error| input(format_args!("{name} = {error}")))
+}
+
+/// Returns a `rate` in bit/s or a `time` in seconds, given as text with its unit.
+#[pyfunction]
+pub fn quantity(kind: &str, text: &str) -> PyResult<f64> {
+    match kind {
+        "rate" => Ok(read::<Rate>(kind, text)?.bps() as f64),
+        _ => Ok(in_seconds(read(kind, text)?)),
+    }
 }
 
 /// A time of at most a year, in seconds.

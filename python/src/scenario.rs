@@ -9,6 +9,7 @@ use brakelight::scenario::trace::names::Names;
 use brakelight::sim::Traces;
 use pyo3::prelude::*;
 
+use crate::dial::Dial;
 use crate::error::{failed, input, of_lab};
 use crate::quantity::in_seconds;
 use crate::registry::{Algorithms, Failures};
@@ -60,11 +61,15 @@ impl Scenario {
         Self::with_traces(scenario, failures, Path::new(name), &traces)
     }
 
-    /// Of a JSON object with the keys of a scenario file.
+    /// Of a JSON object with the keys of a scenario file. With a dial there is the queue `dial`.
     #[staticmethod]
-    fn from_json(text: &str, traces: Vec<PyRef<'_, Trace>>) -> PyResult<Self> {
+    #[pyo3(signature = (text, traces, dial=None))]
+    fn from_json(text: &str, traces: Vec<PyRef<'_, Trace>>, dial: Option<&Dial>) -> PyResult<Self> {
+        let Algorithms { mut registry, failures } = Algorithms::current();
+        if let Some(dial) = dial {
+            dial.add_to(&mut registry)?;
+        }
         let mut json = serde_json::Deserializer::from_str(text);
-        let Algorithms { registry, failures } = Algorithms::current();
         let scenario = file::deserialize_with(&registry, &mut json);
         let scenario = scenario.map_err(|error| {
             // The place in the JSON text is nobody's.

@@ -1,0 +1,122 @@
+"""Environment steps a second, beside a gym in pure Python of the kind that PCC-RL has, in one run.
+
+The gym was written for this comparison: a heap of events, a packet a handful of them, one link with a queue and a
+sender that paces. Both have a link of 12 Mbit/s that is in full use and steps of 139 packets.
+
+    python bench/steps_per_second.py
+"""
+
+from __future__ import annotations
+
+import heapq
+import random
+import time
+from collections.abc import Callable
+from typing import Any
+
+import brakelight as bl
+import gymnasium
+import numpy as np
+from brakelight.envs import CongestionControlEnv, Links
+
+PACKETS = 139
+RATE_PPS = 1000.0
+RTT_S = 0.04
+
+
+class PurePythonGym:
+    """A sender that paces over one link with a queue: a heap of events in Python."""
+
+    def __init__(self, step_s: float, limit: int) -> None:
+        self.step_s, self.limit = step_s, limit
+        self.now, self.rate, self.free_at, self.number = 0.0, RATE_PPS, 0.0, 0
+        self.events: list[tuple[float, int, str, float]] = []
+        self.random = random.Random(1)
+        self._push(0.0, "send", 0.0)
+
+    def _push(self, at: float, kind: str, sent: float) -> None:
+        self.number += 1
+        heapq.heappush(self.events, (at, self.number, kind, sent))
+
+    def step(self, action: float) -> tuple[np.ndarray, float]:
+        """Advance by a step."""
+        self.rate *= 1 + 0.025 * action if action >= 0 else 1 / (1 - 0.025 * action)
+        end, rtts, sent_packets, lost = self.now + self.step_s, [], 0, 0
+        while self.events[0][0] < end:
+            self.now, _, kind, sent = heapq.heappop(self.events)
+            if kind == "send":
+                sent_packets += 1
+                self._push(self.now + 1 / self.rate * self.random.uniform(0.99, 1.01), "send", 0.0)
+                self._push(self.now + RTT_S / 2 * self.random.uniform(1.0, 1.001), "arrive", self.now)
+            elif kind == "arrive":
+                waits = max(0.0, self.free_at - self.now)
+                if waits * RATE_PPS >= self.limit:
+                    self._push(self.now + waits + RTT_S / 2, "lost", sent)
+                else:
+                    self.free_at = self.now + waits + 1 / RATE_PPS
+                    self._push(self.free_at + RTT_S / 2, "ack", sent)
+            elif kind == "ack":
+                rtts.append(self.now - sent)
+            else:
+                lost += 1
+        self.now = end
+        half = len(rtts) // 2
+        mean = float(np.mean(rtts)) if rtts else RTT_S
+        gradient = (float(np.mean(rtts[half:])) - float(np.mean(rtts[:half]))) / self.step_s if half else 0.0
+        ratio = sent_packets / max(len(rtts), 1)
+        reward = 1e-3 * (10 * len(rtts) / self.step_s - 1e3 * mean - 2e3 * lost / max(sent_packets, 1))
+        return np.array([gradient, mean / RTT_S, ratio]), reward
+
+
+def rate(step: Callable[[], Any], seconds: float = 3.0) -> float:
+    """Return how often ``step`` can be called in a second."""
+    for _ in range(50):
+        step()
+    count, begin = 0, time.perf_counter()
+    while time.perf_counter() - begin < seconds:
+        for _ in range(20):
+            step()
+        count += 20
+    return count / (time.perf_counter() - begin)
+
+
+def main() -> None:
+    """Measure, and print a row each."""
+    step_s = PACKETS / RATE_PPS
+    links = Links(rate=("12Mbps", "12Mbps"), rtt=("40ms", "40ms"), buffer=("100pkt", "100pkt"))
+    kind = {"links": links, "interval": f"{step_s * 1e3:.3f}ms", "steps": 1_000_000}
+
+    pure = PurePythonGym(step_s, 100)
+    pure_rate = rate(lambda: pure.step(0.0))
+    print(f"pure Python:            {pure_rate:10.0f} steps/s")
+
+    env = CongestionControlEnv(**kind)
+    env.reset(seed=1)
+    for _ in range(30):
+        *_, info = env.step([0.2 if env._native.row(0)["cwnd_bytes"] < 100_000 else 0.0])
+    one = rate(lambda: env.step([0.0]))
+    packets = env.step([0.0])[4]["delivered_packets"]
+    print(f"one environment:        {one:10.0f} steps/s, {packets:.0f} packets a step, {one / pure_rate:.1f} times as many")
+
+    many = gymnasium.make_vec("brakelight/CongestionControl-v0", num_envs=64, **kind)
+    many.reset(seed=1)
+    for _ in range(30):
+        many.step(np.where(many._native.info[:, 4:5] < 100_000, 0.2, 0.0))
+    actions = np.zeros((64, 1))
+    vector = rate(lambda: many.step(actions)) * 64
+    print(f"64 in a vector:         {vector:10.0f} steps/s, {vector / one:.2f} times one")
+
+    scenario = {
+        "duration": "1h",
+        "link": [bl.Link("l", rate="12Mbps", buffer="100pkt")],
+        "flow": [bl.Flow("f", controller="external:cwnd=100kB", rtt="40ms", path=["l"], ack_every=1)],
+    }
+    plain = bl.Simulation(scenario)
+    plain.advance(2.0)
+    # One call advances by as much as a hundred steps do.
+    bare = rate(lambda: plain.advance(plain.now + 100 * step_s)) * 100
+    print(f"the simulator alone:    {bare:10.0f} steps/s; Python costs {1e6 / one - 1e6 / bare:.1f} us a step")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,44 @@
+"""Several environments in the extension, with the arrays that it writes into."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from brakelight import _brakelight
+
+INFO = _brakelight.Environments.info_names()
+"""What a step measures, by column."""
+
+
+class Native:
+    """Environments that are stepped together, and their arrays."""
+
+    def __init__(self, settings: str, given: list[_brakelight.Trace], count: int, agents: int, history: int) -> None:
+        self._environments = _brakelight.Environments(settings, [0] * count, given)
+        bounds = np.asarray(self._environments.bounds, dtype=np.float32)
+        self.low: npt.NDArray[np.float32] = np.tile(bounds[:, 0], history)
+        self.high: npt.NDArray[np.float32] = np.tile(bounds[:, 1], history)
+        self.action_low, self.action_high = self._environments.action_bounds
+        rows = count * agents
+        self.observations = np.zeros((rows, len(self.low)), np.float32)
+        self.rewards = np.zeros(rows, np.float64)
+        self.info = np.zeros((rows, len(INFO)), np.float64)
+        self.truncated = np.zeros(count, np.bool_)
+        self._fresh = np.zeros(count, np.bool_)
+        self._arrays = (self.observations, self.rewards, self.info, self.truncated)
+
+    def reset(self, which: list[tuple[bool, int | None]]) -> None:
+        """Begin an episode of those environments that ``which`` says, with the seeds that it says."""
+        self._environments.reset(which, self._arrays)
+
+    def step(self, actions: Any, fresh: npt.NDArray[np.bool_] | None = None) -> None:
+        """Step all; those that ``fresh`` says begin an episode instead."""
+        flat = np.ascontiguousarray(actions, dtype=np.float64).reshape(-1)
+        self._environments.step(flat, self._fresh if fresh is None else fresh, self._arrays)
+
+    def row(self, row: int) -> dict[str, float]:
+        """Return what was measured of an agent."""
+        return dict(zip(INFO, self.info[row].tolist(), strict=True))

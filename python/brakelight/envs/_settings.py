@@ -1,0 +1,149 @@
+"""What environments are made with: presets, and the links that episodes are drawn from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from brakelight import _brakelight
+from brakelight.trace import Trace
+
+Pair = tuple[Any, Any]
+
+
+@dataclass(frozen=True)
+class Links:
+    """What the link of an episode is drawn from, by the environment's seed.
+
+    Ranges are pairs of the least and the most. Rates, delays and buffers in packets are log-uniform, the others
+    uniform. A link that never varies has a range of no width: ``rate=("12Mbps", "12Mbps")``.
+    """
+
+    rate: tuple[str, str] = ("2Mbps", "50Mbps")
+    """The link's rate."""
+    rtt: tuple[str, str] = ("10ms", "200ms")
+    """Propagation delay of the round trip."""
+    buffer: Pair = (0.5, 4.0)
+    """The buffer: in bandwidth-delay products, or as text in packets (``("10pkt", "1000pkt")``)."""
+    loss: tuple[float, float] = (0.0, 0.0)
+    """Share of packets that are lost whatever the queue does, below 1."""
+    hold: tuple[str, str] | None = None
+    """How long each rate lasts before another is drawn; None for a rate that stays."""
+    traces: Sequence[str | Trace] = ()
+    """Traces, each as likely, that give the rates in place of ``rate``; each episode starts anywhere in them."""
+    queue: str = "droptail"
+    """The queue, with options after a colon."""
+    against: Sequence[str] = ()
+    """Controllers of flows that share the queue."""
+
+    def _plain(self) -> tuple[dict[str, Any], list[_brakelight.Trace]]:
+        given = [trace._trace for trace in self.traces if isinstance(trace, Trace)]
+        names = [trace.name if isinstance(trace, Trace) else trace for trace in self.traces]
+        in_packets = isinstance(self.buffer[0], str)
+        plain = {
+            "rate_mbps": _range("rate", [_brakelight.quantity("rate", text) / 1e6 for text in self.rate], 1e-3, 1e6),
+            "rtt_ms": _range("rtt", [_brakelight.quantity("time", text) * 1e3 for text in self.rtt], 1e-3, 6e4),
+            "buffer_packets": _range("buffer", [_packets(each) for each in self.buffer], 1, 1e6) if in_packets else None,
+            "buffer_bdp": [1.0, 1.0] if in_packets else _range("buffer", list(self.buffer), 0.0, 1e3),
+            "loss": _range("loss", list(self.loss), 0.0, 0.99),
+            "hold_s": None
+            if self.hold is None
+            else _range("hold", [_brakelight.quantity("time", text) for text in self.hold], 1e-3, 3600.0),
+            "traces": names,
+            "queue": self.queue,
+            "against": list(self.against),
+        }
+        return plain, given
+
+
+def _packets(text: Any) -> float:
+    number = str(text).strip().removesuffix("pkt")
+    if not number.isdigit() or number == str(text).strip():
+        raise _brakelight.InputError(f"buffer = `{text}` is not a number of packets such as `250pkt`")
+    return float(number)
+
+
+def _range(name: str, pair: list[Any], least: float, most: float) -> list[float]:
+    low, high = (float(each) for each in pair)
+    if not least <= low <= high <= most:
+        raise _brakelight.InputError(
+            f"{name} = ({low:g}, {high:g}) is out of range: valid is {least:g} to {most:g}, the least first"
+        )
+    return [low, high]
+
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "default": {
+        "interval_rtts": 1.0,
+        "interval_ms": 10.0,
+        "history": 4,
+        "steps": 400,
+        "start": [1.0, 1.0],
+        "links": Links(),
+    },
+    # N. Jay and others, ICML 2019, sections 4 and 5, and the authors' simulator: 100 to 500 packets/s.
+    "aurora": {
+        "interval_rtts": 0.5,
+        "interval_ms": 1.0,
+        "history": 10,
+        "steps": 400,
+        "start": [0.3, 1.5],
+        "links": Links(
+            rate=("1.2Mbps", "6Mbps"), rtt=("100ms", "1s"), buffer=("2pkt", "2981pkt"), loss=(0.0, 0.05)
+        ),
+    },
+    # S. Abbasloo and others, SIGCOMM 2020, sections 4 and 5: a decision every 20 ms.
+    "orca": {
+        "interval_rtts": None,
+        "interval_ms": 20.0,
+        "history": 10,
+        "steps": 500,
+        "start": [1.0, 1.0],
+        "links": Links(rate=("6Mbps", "192Mbps"), rtt=("4ms", "400ms"), buffer=(0.5, 4.0)),
+    },
+}
+"""Monitor intervals, history, episode length and links of each preset; ``docs/learning.md`` has all of them."""
+
+
+def settings(
+    preset: str,
+    agents: int,
+    *,
+    links: Links | None,
+    history: int | None,
+    steps: int | None,
+    interval: str | None,
+    stagger: str = "0s",
+) -> tuple[str, list[_brakelight.Trace], int]:
+    """Return the settings as the extension takes them, the traces of the program, and the history."""
+    if preset not in PRESETS:
+        raise _brakelight.InputError(f"preset = `{preset}`: valid are {', '.join(PRESETS)}")
+    made = dict(PRESETS[preset])
+    domain, given = (links or made["links"])._plain()
+    made.update(preset=preset, agents=agents, links=domain, stagger_s=_brakelight.quantity("time", stagger))
+    if interval is not None:
+        rtts = interval.removesuffix("rtt")
+        if rtts != interval:
+            made.update(interval_rtts=_number("interval", rtts), interval_ms=1.0)
+        else:
+            made.update(interval_rtts=None, interval_ms=_brakelight.quantity("time", interval) * 1e3)
+            if made["interval_ms"] < 0.1:
+                raise _brakelight.InputError(f"interval = `{interval}` is out of range: valid is 0.1 ms or more")
+    for name, value in (("history", history), ("steps", steps)):
+        if value is not None:
+            if value < 1:
+                raise _brakelight.InputError(f"{name} = `{value}` is out of range: valid is 1 or more")
+            made[name] = int(value)
+    return json.dumps(made), given, int(made["history"])
+
+
+def _number(name: str, text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0.0 < number <= 100.0:
+        raise _brakelight.InputError(f"{name} = `{text}rtt` is out of range: valid is above 0 to 100 RTTs, or a time")
+    return number

@@ -1,0 +1,154 @@
+//! Environments to learn in: many at once, each a simulation; one call steps all of them.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`links`] | what links are drawn from |
+//! | [`interval`] | what is measured of a monitor interval |
+//! | [`preset`] | observations, actions, rewards |
+//! | [`episode`] | one environment |
+
+mod episode;
+mod interval;
+mod links;
+mod preset;
+
+use std::sync::Arc;
+
+use numpy::{PyReadonlyArray1, PyReadwriteArray1, PyReadwriteArray2};
+use pyo3::prelude::*;
+use rayon::prelude::*;
+
+use crate::error::{failed, input};
+use crate::scenario::names;
+use crate::trace::Trace;
+use episode::{Environment, INFO, Place, Setup};
+
+/// Environments that are stepped together.
+#[pyclass(module = "brakelight._brakelight")]
+pub struct Environments {
+    setup: Arc<Setup>,
+    environments: Vec<Environment>,
+}
+
+/// The arrays of a call: observations, rewards, what was measured, whether an episode's time is over.
+type Arrays<'py> = (
+    PyReadwriteArray2<'py, f32>,
+    PyReadwriteArray1<'py, f64>,
+    PyReadwriteArray2<'py, f64>,
+    PyReadwriteArray1<'py, bool>,
+);
+
+#[pymethods]
+impl Environments {
+    #[new]
+    fn new(setup: &str, seeds: Vec<u64>, given: Vec<PyRef<'_, Trace>>) -> PyResult<Self> {
+        let setup: Setup = serde_json::from_str(setup).map_err(input)?;
+        let names = names(&given)?;
+        let traces =
+            setup.links.traces.iter().map(|name| Ok((name.clone(), names.load(name).map_err(input)?)));
+        let traces = Arc::new(traces.collect::<PyResult<_>>()?);
+        let setup = Arc::new(setup);
+        let environments = seeds
+            .into_iter()
+            .map(|seed| Environment::new(setup.clone(), Arc::clone(&traces), seed))
+            .collect();
+        Ok(Environments { setup, environments })
+    }
+
+    /// The names of the columns of what is measured.
+    #[staticmethod]
+    fn info_names() -> Vec<&'static str> {
+        INFO.to_vec()
+    }
+
+    /// The least and the most of every number of an interval.
+    #[getter]
+    fn bounds(&self) -> Vec<(f64, f64)> {
+        self.setup.preset.bounds().to_vec()
+    }
+
+    /// The least and the most of an action.
+    #[getter]
+    fn action_bounds(&self) -> (f64, f64) {
+        self.setup.preset.action_bounds()
+    }
+
+    /// Begins an episode of those environments that `which` says, with the seed that it says, if any.
+    fn reset(&mut self, py: Python<'_>, which: Vec<(bool, Option<u64>)>, arrays: Arrays<'_>) -> PyResult<()> {
+        self.every(py, arrays, |number, environment, place| match which.get(number) {
+            Some((true, seed)) => environment.reset(*seed, place),
+            _ => Ok(()),
+        })
+    }
+
+    /// Steps every environment; those that `fresh` says begin an episode instead.
+    fn step(
+        &mut self,
+        py: Python<'_>,
+        actions: PyReadonlyArray1<'_, f64>,
+        fresh: PyReadonlyArray1<'_, bool>,
+        arrays: Arrays<'_>,
+    ) -> PyResult<()> {
+        let (actions, fresh) = (actions.as_slice()?, fresh.as_slice()?);
+        let agents = self.setup.agents;
+        if actions.len() != self.environments.len() * agents || fresh.len() != self.environments.len() {
+            return Err(input("actions: there must be one for every agent of every environment"));
+        }
+        self.every(py, arrays, |number, environment, place| {
+            if fresh[number] {
+                environment.reset(None, place)
+            } else {
+                environment.step(&actions[number * agents..][..agents], place)
+            }
+        })
+    }
+}
+
+impl Environments {
+    /// Calls `act` with every environment and its part of the arrays, without the GIL.
+    fn every(
+        &mut self,
+        py: Python<'_>,
+        (mut observations, mut rewards, mut info, mut truncated): Arrays<'_>,
+        act: impl Fn(usize, &mut Environment, &mut Place<'_>) -> Result<(), String> + Sync,
+    ) -> PyResult<()> {
+        let agents = self.setup.agents;
+        let width = agents * self.setup.history * self.setup.preset.features();
+        let count = self.environments.len();
+        let (observations, rewards) = (observations.as_slice_mut()?, rewards.as_slice_mut()?);
+        let (info, truncated) = (info.as_slice_mut()?, truncated.as_slice_mut()?);
+        let fits = observations.len() == count * width
+            && rewards.len() == count * agents
+            && info.len() == count * agents * INFO.len()
+            && truncated.len() == count;
+        if !fits {
+            return Err(input("arrays: their shapes are not those of the environments"));
+        }
+        let environments = &mut self.environments;
+        let done = py.detach(|| {
+            let one = |(number, ((((environment, observations), rewards), info), truncated)): (
+                usize,
+                ((((&mut Environment, &mut [f32]), &mut [f64]), &mut [f64]), &mut bool),
+            )| {
+                act(number, environment, &mut Place { observations, rewards, info, truncated })
+            };
+            if count == 1 {
+                // Without a detour over another thread.
+                return one((
+                    0,
+                    ((((&mut environments[0], observations), rewards), info), &mut truncated[0]),
+                ));
+            }
+            environments
+                .par_iter_mut()
+                .zip(observations.par_chunks_mut(width))
+                .zip(rewards.par_chunks_mut(agents))
+                .zip(info.par_chunks_mut(agents * INFO.len()))
+                .zip(truncated.par_iter_mut())
+                .enumerate()
+                .map(one)
+                .collect::<Result<(), String>>()
+        });
+        done.map_err(failed)
+    }
+}
