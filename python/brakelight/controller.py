@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from typing import Any, ClassVar, TypeVar, Union
+from typing import ClassVar, TypeGuard, TypeVar, Union
 
 from brakelight import _brakelight
 from brakelight._brakelight import (
@@ -194,6 +194,6 @@ def name_of(algorithm: Algorithm) -> str:
     return algorithm.name or re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", algorithm.__name__).lower()
 
 
-def is_algorithm(value: Any) -> bool:
+def is_algorithm(value: object) -> TypeGuard[Algorithm]:
     """Return whether ``value`` is a class of controllers or queues."""
     return isinstance(value, type) and issubclass(value, (Controller, Queue))

@@ -63,7 +63,7 @@ def shard(spec: Spec, index: int, of: int) -> Files:
 def _joblib(spec: Spec, missing: list[int], of: int, options: dict[str, Any]) -> Iterator[tuple[int, Files]]:
     from joblib import Parallel, delayed
 
-    pool = Parallel(**{"n_jobs": -1, **options}, return_as="generator_unordered")
+    pool: Any = Parallel(**{"n_jobs": -1, **options}, return_as="generator_unordered")
     yield from pool(delayed(_numbered)(spec, index, of) for index in missing)
 
 
@@ -72,7 +72,8 @@ def _numbered(spec: Spec, index: int, of: int) -> tuple[int, Files]:
 
 
 def _ray(spec: Spec, missing: list[int], of: int, options: dict[str, Any]) -> Iterator[tuple[int, Files]]:
-    import ray
+    import ray  # pyright: ignore[reportMissingImports]
+    from ray import exceptions  # pyright: ignore[reportMissingImports]
 
     if not ray.is_initialized():
         ray.init()
@@ -86,7 +87,7 @@ def _ray(spec: Spec, missing: list[int], of: int, options: dict[str, Any]) -> It
             index = running.pop(reference)
             try:
                 yield index, ray.get(reference)
-            except (ray.exceptions.ObjectLostError, ray.exceptions.OwnerDiedError):
+            except (exceptions.ObjectLostError, exceptions.OwnerDiedError):
                 # Its result went with the node that had it.
                 running[task.remote(shared, index, of)] = index
 

@@ -8,7 +8,7 @@ from typing import Any, Union
 
 from brakelight import _brakelight
 from brakelight._progress import Progress, watching
-from brakelight.controller import Controller, is_algorithm, name_of, register
+from brakelight.controller import Controller, name_of, register
 from brakelight.results import Result, Rows
 from brakelight.scenario import Scenario
 from brakelight.scenario import scenario as _scenario
@@ -151,8 +151,11 @@ def reproduce(
 
 
 def _schemes(given: SchemeLike | Sequence[SchemeLike]) -> list[str]:
-    several = [given] if isinstance(given, str) or is_algorithm(given) else list(given)  # type: ignore[arg-type]
-    return [each if isinstance(each, str) else name_of(register(each)) for each in several]
+    if isinstance(given, str):
+        return [given]
+    if isinstance(given, type):
+        return [name_of(register(given))]
+    return [name for each in given for name in _schemes(each)]
 
 
 def _strings(given: str | Iterable[str]) -> list[str]:
