@@ -24,6 +24,8 @@ function keptClaims() {
 function page() {
   return {
     name: "brakelight-page",
+    // After the style sheet is there.
+    enforce: "post",
     generateBundle(_options, bundle) {
       if (!existsSync(module)) {
         this.error(`no module at ${module}: scripts/explorer builds it`);

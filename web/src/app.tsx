@@ -39,7 +39,8 @@ export function App() {
   const [at, setAt] = useState(embedded ? 4.4 : 2);
   const [theme, setTheme] = useState(systemTheme());
   const files = useRef(new Map<string, Uint8Array>());
-  const known = useRef("");
+  /** The end of the address that the page has read or written last. */
+  const known = useRef(location.hash);
 
   useEffect(() => {
     const start = async () => {
@@ -72,8 +73,17 @@ export function App() {
   // An address that changes while the page is open.
   useEffect(() => {
     const changed = () => {
-      if (location.hash === known.current) return;
-      fromLink(location.hash).then((next) => next && setChoice(next), (error: Error) => setFault(texts.badLink(error.message)));
+      const hash = location.hash;
+      if (hash === known.current) return;
+      known.current = hash;
+      document.documentElement.dataset.settled = "no";
+      fromLink(hash).then(
+        (next) => setChoice(next ?? structuredClone(usual)),
+        (error: Error) => {
+          document.documentElement.dataset.settled = "yes";
+          setFault(texts.badLink(error.message));
+        },
+      );
     };
     addEventListener("hashchange", changed);
     return () => removeEventListener("hashchange", changed);
@@ -88,8 +98,10 @@ export function App() {
         document.documentElement.dataset.settled = "no";
         const hash = await toLink(choice);
         if (!wanted) return;
-        known.current = hash;
-        if (!embedded) history.replaceState(null, "", hash || location.pathname + location.search);
+        // Not over an address that somebody has just given.
+        const given = location.hash !== known.current;
+        if (!given) known.current = hash;
+        if (!embedded && !given) history.replaceState(null, "", hash || location.pathname + location.search);
         if (choice.source.kind === "setup") {
           const described = await session.trace(choice.trace, choice.trace.kind === "file" ? files.current.get(choice.trace.name) : undefined);
           if (!wanted) return;

@@ -201,10 +201,7 @@ function readTrace(given: unknown): TraceChoice {
     const { kind, name, recipe, mbps, step_s } = given;
     if (kind === "embedded" && isText(name, 100)) return { kind, name };
     if (kind === "file" && isText(name, 100)) return { kind, name };
-    if (kind === "generator" && isObject(recipe) && JSON.stringify(recipe).length < 10_000) {
-      // The simulator checks every value of it.
-      return { kind, recipe: recipe as unknown as Recipe };
-    }
+    if (kind === "generator" && isRecipe(recipe)) return { kind, recipe };
     if (
       kind === "drawn" &&
       Array.isArray(mbps) && mbps.length > 0 && mbps.length <= mostPoints && mbps.every((value) => isNumber(value, 0, 10_000)) &&
@@ -214,6 +211,22 @@ function readTrace(given: unknown): TraceChoice {
     }
   }
   throw new BadChoice("trace");
+}
+
+/** Whether it has the shape of a recipe; the simulator checks its values. */
+function isRecipe(given: unknown): given is Recipe {
+  const list = (value: unknown, is: (each: unknown) => boolean) => Array.isArray(value) && value.length <= 100 && value.every(is);
+  const fields = (value: unknown, texts: string[], numbers: string[]) =>
+    isObject(value) && texts.every((name) => isText(value[name], 100)) && numbers.every((name) => isNumber(value[name], -1e6, 1e12));
+  const maybe = (value: unknown, texts: string[], numbers: string[]) => value === undefined || fields(value, texts, numbers);
+  if (!isObject(given) || !isText(given.about, 1000) || !fields(given, ["duration"], ["seed"])) return false;
+  const { cellular, steps } = given;
+  if (cellular === undefined) return list(steps, (step) => fields(step, ["lasts", "rate"], []));
+  return (
+    isObject(cellular) && fields(cellular, ["mean"], ["snr", "burst"]) && list(cellular.fading, (each) => fields(each, ["lasts"], ["sigma"])) &&
+    maybe(cellular.outages, ["every", "shortest", "longest"], ["exponent"]) && maybe(cellular.blockage, ["every", "lasts"], ["loss"]) &&
+    maybe(cellular.handover, ["every", "gap"], ["sigma"])
+  );
 }
 
 function readSource(given: unknown): Source {

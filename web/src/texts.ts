@@ -13,6 +13,7 @@ export const texts = {
   trapped: "The simulator stopped: the input needs more memory than a page has. Shorten the run or the trace.",
   badLink: (field: string) => `The address holds a setup that cannot be read (${field}). The usual one is shown instead.`,
   lostTrace: (name: string) => `The trace "${name}" was a file on another machine: drop it here to use it.`,
+  broken: "The page cannot be drawn. This is a fault of the page. Begin anew with the usual setup.",
   dismiss: "Dismiss",
   theme: "Dark or light",
 

@@ -49,7 +49,7 @@ function badLinks() {
 /** Setups that can be read, of something that cannot be run. */
 function badSetups() {
   const one = { schemes: ["abc"], runs: 1 };
-  const schemes = ["", "nosuch", markup, "abc:delta=-1", "abc:delta=1e999s", "abc+codel", "abc:x=1", "cubic+", ":", "cubic:cubic", "../../etc/passwd", "abc\u0000", "‮abc"];
+  const schemes = ["", "nosuch", markup, "abc:delta=-1", "abc:delta=1e999s", "abc+dualpi2", "abc:x=1", "cubic+", ":", "cubic:cubic", "../../etc/passwd", "abc\u0000", "‮abc"];
   const text = (value) => ({ source: { kind: "text", text: value } });
   const link_ = '[[link]]\nname = "l"\nrate = "10Gbps"\n';
   const flow = '[[flow]]\ncontroller = "cubic"\npath = ["l"]\n';
@@ -89,13 +89,19 @@ it("two hundred kinds of hostile input leave the page alive", async (t) => {
   const say = async () => (await fault.allInnerTexts()).join(" ");
   const unharmed = () => page.evaluate(() => window.harmed === undefined && {}.harmed === undefined && document.querySelector("#app img[src=x]") === null);
   const dismiss = () => page.evaluate(() => { for (const button of document.querySelectorAll(".fault button")) button.click(); });
-  const go = (hash) => page.evaluate((hash) => { location.hash = hash; }, hash);
+  // Until the page has read it.
+  const go = (hash) => page.evaluate((hash) => new Promise((done) => {
+    if (location.hash === hash) return done();
+    addEventListener("hashchange", () => setTimeout(done), { once: true });
+    location.hash = hash;
+  }), hash);
   let kinds = 0;
+  const quiet = [];
   for (const hash of badLinks()) {
     await dismiss();
     await go(hash);
     // A few of the damaged ones may still be read.
-    await page.waitForFunction(() => document.querySelector(".fault") || document.documentElement.dataset.settled === "no", undefined, { timeout: 10_000 });
+    await page.waitForFunction(() => document.querySelector(".fault") || document.documentElement.dataset.settled === "yes", undefined, { timeout: 10_000 });
     assert.ok(await unharmed(), hash.slice(0, 200));
     kinds++;
   }
@@ -103,10 +109,9 @@ it("two hundred kinds of hostile input leave the page alive", async (t) => {
   for (const setup of badSetups()) {
     await dismiss();
     await go(link(setup));
-    await page.waitForTimeout(60);
     await settled(page);
     const what = JSON.stringify(setup).slice(0, 200);
-    assert.notEqual(await say(), "", what);
+    if ((await say()) === "") quiet.push(what);
     assert.ok(await unharmed(), what);
     kinds++;
   }
@@ -121,6 +126,7 @@ it("two hundred kinds of hostile input leave the page alive", async (t) => {
     assert.ok(await unharmed(), `file ${index}`);
     kinds++;
   }
+  assert.deepEqual(quiet, [], "each gives a message");
   t.diagnostic(`${kinds} kinds`);
   assert.ok(kinds >= 200, `${kinds} kinds`);
   // Alive: it answers as if nothing had been.
