@@ -8,7 +8,7 @@ use clap::{Parser, Subcommand};
 
 use crate::failure::Failure;
 use crate::origin::VERSION;
-use crate::{arguments, distribution, program, schema, stability, sweep};
+use crate::{arguments, distribution, explore, program, schema, stability, sweep};
 
 #[cfg(not(target_os = "linux"))]
 use crate::linux_only::{
@@ -58,6 +58,8 @@ pub enum Command {
     List(arguments::List),
     /// Print the JSON Schema of scenarios, of results or of experiments
     Schema(schema::Arguments),
+    /// Serve the explorer, the simulator as a web page, to a browser on this machine
+    Explore(explore::Arguments),
     /// Look at traces, make them, convert them
     #[command(subcommand)]
     Trace(arguments::Trace),

@@ -6,7 +6,7 @@
 //! | [`command_line`] | every command with its arguments |
 //! | [`arguments`] | arguments and value parsers that commands share |
 //! | [`compare`], [`run`], [`reproduce`], [`mod@sweep`], [`parity`] | one command each: runs of scenarios |
-//! | [`list`], [`schema`], [`trace`], [`stability`], [`mod@bench`] | one command each: tools |
+//! | [`list`], [`schema`], [`trace`], [`stability`], [`mod@bench`], [`explore`] | one command each: tools |
 //! | [`perf`], [`emulate`], [`tcp`], [`router`] | one command each: real packets |
 //! | [`distribution`] | what packages install beside the command: completions and manual pages |
 //! | [`host`] | who the hosts are |
@@ -28,6 +28,7 @@ pub mod distribution;
 pub mod emulate;
 #[cfg(target_os = "linux")]
 pub mod emulated;
+pub mod explore;
 pub mod failure;
 pub mod host;
 pub mod interrupt;
@@ -133,6 +134,7 @@ pub fn execute(registry: &Registry) -> Result<(), Failure> {
         Command::Run(arguments) => run::execute(registry, arguments),
         Command::List(arguments) => list::execute(registry, arguments),
         Command::Schema(arguments) => schema::execute(registry, arguments),
+        Command::Explore(arguments) => explore::execute(arguments),
         Command::Reproduce(arguments) => reproduce::execute(registry, arguments),
         Command::Sweep(arguments) => sweep::execute(registry, arguments),
         Command::Trace(arguments) => trace::execute(arguments),

@@ -1,0 +1,152 @@
+//! The explorer, a web page, embedded in a program and served to browsers on this machine.
+//!
+//! `scripts/explorer build` makes the page, in `web/dist`; a build with the feature `embedded` after that has
+//! it. A build without it serves nothing and says how to get the page.
+#![forbid(unsafe_code)]
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::thread;
+use std::time::Duration;
+
+/// A file of the page: its name and its contents.
+pub type File = (&'static str, &'static [u8]);
+
+/// The files of the page; none where the build has no page.
+pub const FILES: &[File] = include!(concat!(env!("OUT_DIR"), "/files.rs"));
+
+/// How many requests are answered at once.
+const THREADS: usize = 4;
+/// How long a browser may take to say what it wants, or to take the answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The longest request that is read, bytes.
+const LONGEST: u64 = 16_384;
+
+/// Why the page cannot be served.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The build has no page.
+    #[error(
+        "this program was built without the explorer: in the sources `make explorer` builds and serves it, and a release has it as the archive `explorer`"
+    )]
+    NotBuilt,
+    /// The port cannot be had.
+    #[error("port {port}: {error}; another one, or 0 for any, is valid")]
+    Port {
+        /// The port.
+        port: u16,
+        /// What the system said.
+        error: io::Error,
+    },
+}
+
+/// Serves files on this machine alone.
+#[derive(Debug)]
+pub struct Server {
+    listener: TcpListener,
+    address: SocketAddr,
+    files: &'static [File],
+}
+
+impl Server {
+    /// Returns a server of the page at `port` of 127.0.0.1, any free one for 0. Fails if the build has no
+    /// page or the port cannot be had.
+    pub fn bind(port: u16) -> Result<Self, Error> {
+        Self::of(FILES, port)
+    }
+
+    /// Returns a server of `files` in place of the page.
+    pub fn of(files: &'static [File], port: u16) -> Result<Self, Error> {
+        if files.is_empty() {
+            return Err(Error::NotBuilt);
+        }
+        let bind = || {
+            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
+            let address = listener.local_addr()?;
+            Ok((listener, address))
+        };
+        let (listener, address) = bind().map_err(|error| Error::Port { port, error })?;
+        Ok(Server { listener, address, files })
+    }
+
+    /// Returns what to open in a browser.
+    pub fn url(&self) -> String {
+        format!("http://{}/", self.address)
+    }
+
+    /// Answers requests until the process ends.
+    pub fn run(&self) {
+        thread::scope(|scope| {
+            for _ in 0..THREADS {
+                scope.spawn(|| {
+                    loop {
+                        match self.listener.accept() {
+                            // A browser that goes away misses its answer; nobody else does.
+                            Ok((stream, _)) => drop(self.answer(stream)),
+                            // Out of file descriptors, for example: later there may be some.
+                            Err(_) => thread::sleep(Duration::from_millis(50)),
+                        }
+                    }
+                });
+            }
+        });
+    }
+
+    /// Answers one request.
+    fn answer(&self, mut stream: TcpStream) -> io::Result<()> {
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        let mut reader = BufReader::new((&stream).take(LONGEST));
+        let mut request = String::new();
+        reader.read_line(&mut request)?;
+        // The rest of the request, which decides nothing, up to its empty line.
+        let mut line = Vec::new();
+        while reader.read_until(b'\n', &mut line)? > 0 && !line.trim_ascii().is_empty() {
+            line.clear();
+        }
+        let (head, body) = self.respond(&request);
+        stream.write_all(head.as_bytes())?;
+        stream.write_all(body)?;
+        stream.flush()
+    }
+
+    /// Returns the head and the body of the answer to the first line of a request.
+    fn respond(&self, request: &str) -> (String, &'static [u8]) {
+        let mut words = request.split_whitespace();
+        let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+        let path = target.split(['?', '#']).next().unwrap_or_default();
+        let name = match path.strip_prefix('/') {
+            Some("") => "index.html",
+            Some(name) => name,
+            None => "",
+        };
+        let found = self.files.iter().find(|(file, _)| *file == name);
+        let (status, kind, body): (&str, &str, &'static [u8]) = match (method, found) {
+            ("GET" | "HEAD", Some((file, contents))) => ("200 OK", kind_of(file), contents),
+            ("GET" | "HEAD", None) => ("404 Not Found", "text/plain", b"There is no such file.\n"),
+            _ => ("405 Method Not Allowed", "text/plain", b"Only GET and HEAD are answered.\n"),
+        };
+        let head = format!(
+            "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nX-Content-Type-Options: nosniff\r\n\
+             Cache-Control: no-cache\r\nConnection: close\r\n\r\n",
+            body.len()
+        );
+        (head, if method == "HEAD" { &[] } else { body })
+    }
+}
+
+/// The media type of a file, by the end of its name.
+fn kind_of(file: &str) -> &'static str {
+    match file.rsplit_once('.').map(|(_, end)| end) {
+        Some("html") => "text/html; charset=utf-8",
+        Some("js") => "text/javascript; charset=utf-8",
+        Some("css") => "text/css; charset=utf-8",
+        Some("svg") => "image/svg+xml",
+        Some("webmanifest") => "application/manifest+json",
+        _ => "application/octet-stream",
+    }
+}
+
+#[cfg(test)]
+mod tests;
