@@ -2,10 +2,11 @@
 
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: help run install test quick prove fuzz soak bench book
+.PHONY: help run explorer install test quick prove fuzz soak bench book
 
 help:
 	@echo 'make run     compare every scheme on the embedded traces; table here, report in brakelight-report/'
+	@echo 'make explorer  the simulator as a web page: build it and serve it on this machine'
 	@echo 'make install  the command `brakelight`, into ~/.cargo/bin, with its manual pages and completions'
 	@echo 'make test    everything the gate checks: format, lints, docs, all tests'
 	@echo 'make quick   format, lints and unit tests only'
@@ -18,6 +19,11 @@ help:
 run:
 	@scripts/setup run
 	cargo run --release --locked -- compare --out brakelight-report
+
+explorer:
+	@scripts/setup explorer
+	scripts/explorer build
+	cargo run --release --locked --features explorer -- explore
 
 install:
 	@scripts/setup run
@@ -53,3 +59,4 @@ bench:
 book:
 	command -v mdbook >/dev/null || cargo install --locked mdbook
 	mdbook build docs
+	if [ -d web/dist ]; then rm -rf docs/book/explorer && cp -r web/dist docs/book/explorer; fi
