@@ -8,7 +8,7 @@ use clap::{Parser, Subcommand};
 
 use crate::failure::Failure;
 use crate::origin::VERSION;
-use crate::{arguments, distribution, explore, program, schema, stability, sweep};
+use crate::{arguments, distribution, program, schema, stability, sweep};
 
 #[cfg(not(target_os = "linux"))]
 use crate::linux_only::{
@@ -59,7 +59,11 @@ pub enum Command {
     /// Print the JSON Schema of scenarios, of results or of experiments
     Schema(schema::Arguments),
     /// Serve the explorer, the simulator as a web page, to a browser on this machine
-    Explore(explore::Arguments),
+    Explore {
+        /// The port; 0 for any that is free
+        #[arg(long, value_name = "N", default_value_t = 8600)]
+        port: u16,
+    },
     /// Look at traces, make them, convert them
     #[command(subcommand)]
     Trace(arguments::Trace),

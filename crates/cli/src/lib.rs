@@ -6,7 +6,7 @@
 //! | [`command_line`] | every command with its arguments |
 //! | [`arguments`] | arguments and value parsers that commands share |
 //! | [`compare`], [`run`], [`reproduce`], [`mod@sweep`], [`parity`] | one command each: runs of scenarios |
-//! | [`list`], [`schema`], [`trace`], [`stability`], [`mod@bench`], [`explore`] | one command each: tools |
+//! | [`list`], [`schema`], [`trace`], [`stability`], [`mod@bench`] | one command each: tools |
 //! | [`perf`], [`emulate`], [`tcp`], [`router`] | one command each: real packets |
 //! | [`distribution`] | what packages install beside the command: completions and manual pages |
 //! | [`host`] | who the hosts are |
@@ -28,7 +28,6 @@ pub mod distribution;
 pub mod emulate;
 #[cfg(target_os = "linux")]
 pub mod emulated;
-pub mod explore;
 pub mod failure;
 pub mod host;
 pub mod interrupt;
@@ -61,6 +60,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use brakelight_core::registry::Registry;
+use brakelight_explorer::Server;
 use brakelight_files::folder;
 use brakelight_files::system::AsInvoker;
 use command_line::Command;
@@ -134,7 +134,12 @@ pub fn execute(registry: &Registry) -> Result<(), Failure> {
         Command::Run(arguments) => run::execute(registry, arguments),
         Command::List(arguments) => list::execute(registry, arguments),
         Command::Schema(arguments) => schema::execute(registry, arguments),
-        Command::Explore(arguments) => explore::execute(arguments),
+        Command::Explore { port } => {
+            let server = Server::bind(*port).map_err(Failure::input)?;
+            text::print(&format!("The explorer is at {}; Ctrl-C ends it.\n", server.url()))?;
+            server.run();
+            Ok(())
+        }
         Command::Reproduce(arguments) => reproduce::execute(registry, arguments),
         Command::Sweep(arguments) => sweep::execute(registry, arguments),
         Command::Trace(arguments) => trace::execute(arguments),
