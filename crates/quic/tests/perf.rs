@@ -246,3 +246,31 @@ fn logs_of_both_ends_are_qlog_and_name_their_end() {
     let windows = records.iter().filter(|record| record["data"]["congestion_window"].is_number()).count();
     assert!(named("recovery:metrics_updated") >= windows && windows > 5, "{windows}");
 }
+
+#[test]
+fn exchanges_go_on_as_long_as_they_are_asked_for() {
+    let (server, _) = serve("cubic");
+    for control in [ours("cubic"), in_quinn("cubic")] {
+        // Short ones, so that the server's answer often comes before the client says that it has asked.
+        let exchange = Work::Exchange { request: 1_000, response: 10 };
+        let until = Until::Bytes(3_000 * 1_010);
+        let measured = run(&Plan { connections: 2, ..plan(server, control, exchange, until) });
+        let counts: Vec<u64> =
+            measured.flows.iter().map(|flow| flow.exchanges.as_ref().unwrap().count()).collect();
+        assert_eq!(counts, [1_500, 1_500]);
+    }
+}
+
+#[test]
+fn who_does_not_answer_is_said() {
+    // A socket that is there and says nothing.
+    let silent = std::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = silent.local_addr().unwrap();
+    for control in [ours("cubic"), in_quinn("cubic")] {
+        let upload = plan(address, control, Work::Upload, Until::Bytes(9));
+        let said = std::thread::spawn(move || measure(&upload, |_, _| ()).unwrap_err().to_string());
+        let said = said.join().unwrap();
+        assert!(said.contains(&address.to_string()) && said.contains("did not answer"), "{said}");
+        assert!(said.contains("perf-server"), "{said}");
+    }
+}

@@ -248,6 +248,8 @@ fn refuses_bad_inputs_in_the_users_words() {
         traffic("{ kind = \"short-flows\", size = \"1B\", load = \"1Gbps\" }"),
         traffic("{ kind = \"short-flows\", size = \"10kB\", per_second = nan }"),
         traffic("{ kind = \"short-flows\", size = \"10kB\", per_second = 1, pareto_shape = 1.0 }"),
+        traffic("{ kind = \"request-response\", request = \"5MB\", response = \"1kB\" }"),
+        traffic("{ kind = \"game\", size = \"65508B\", interval = \"20ms\" }"),
         traffic("{ kind = \"video\", ladder = [\"2Mbps\", \"1Mbps\"] }"),
         traffic("{ kind = \"video\", startup = \"31s\" }"),
         traffic("{ kind = \"call\", min_rate = \"9Mbps\" }"),
