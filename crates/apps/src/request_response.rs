@@ -12,6 +12,9 @@ use crate::requests::Requester;
 use crate::socket::{Datagram, Socket};
 use crate::traffic::RequestResponse as Config;
 
+/// The most that a request may have: 64 messages, 4.19 MB.
+pub const MOST_REQUEST: Bytes = crate::requests::MOST_REQUEST;
+
 /// A client that sends requests and a server that responds.
 #[derive(Clone, Debug)]
 pub struct RequestResponse {

@@ -5,7 +5,7 @@ use brakelight_core::packet::Direction;
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::Bytes;
 
-use crate::socket::{Datagram, Socket};
+use crate::socket::{Datagram, MOST_MESSAGE, Socket};
 
 /// rfc6298 2.1: before the first answer the client waits so long before it asks again.
 const FIRST_TIMEOUT: Duration = Duration::from_secs(1);
@@ -13,6 +13,9 @@ const FIRST_TIMEOUT: Duration = Duration::from_secs(1);
 const LONGEST_TIMEOUT: Duration = Duration::from_secs(60);
 /// Parts a request may have, one packet each.
 const MOST_PARTS: u64 = 64;
+
+/// The most that a request may have: [`MOST_PARTS`] messages.
+pub(crate) const MOST_REQUEST: Bytes = Bytes(MOST_PARTS * MOST_MESSAGE.0);
 
 /// A client that has one request out at a time.
 #[derive(Clone, Debug)]
@@ -30,9 +33,10 @@ pub(crate) struct Requester {
 }
 
 impl Requester {
-    /// A client whose requests are `size` bytes, cut into packets of at most `mss`.
+    /// A client whose requests are `size` bytes, [`MOST_REQUEST`] at most, cut into packets of at most `mss`,
+    /// or of more where there would be more than [`MOST_PARTS`].
     pub(crate) fn new(size: Bytes, mss: Bytes) -> Self {
-        let part = Bytes(mss.0.max(size.0.div_ceil(MOST_PARTS)).max(1));
+        let part = Bytes(mss.min(MOST_MESSAGE).0.max(size.0.div_ceil(MOST_PARTS)).max(1));
         Requester {
             size,
             part,

@@ -8,6 +8,9 @@ use brakelight_core::units::{Bytes, Rate};
 /// More than any run can send: the size of a transfer without end.
 pub const ENDLESS: Bytes = Bytes(u64::MAX);
 
+/// The most payload of one message: what UDP carries in an IP packet of 65,535 bytes.
+pub const MOST_MESSAGE: Bytes = Bytes(65_507);
+
 /// A message without acknowledgement, beside the stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Datagram {

@@ -93,7 +93,8 @@ pub enum SizeLaw {
 /// A client that sends requests and waits for the responses.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RequestResponse {
-    /// Payload of a request; it travels on the reverse path.
+    /// Payload of a request, up to [`MOST_REQUEST`](crate::request_response::MOST_REQUEST); it travels on the
+    /// reverse path.
     pub request: Bytes,
     /// Payload of a response; it travels on the forward path, under the flow's controller.
     pub response: Bytes,
@@ -104,7 +105,7 @@ pub struct RequestResponse {
 /// A game's stream of state updates.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Game {
-    /// Payload of one update.
+    /// Payload of one update, up to [`MOST_MESSAGE`](crate::socket::MOST_MESSAGE).
     pub size: Bytes,
     /// Time between updates.
     pub interval: Duration,

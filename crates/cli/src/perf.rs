@@ -72,6 +72,15 @@ pub fn execute(registry: &Registry, arguments: &arguments::Client) -> Result<(),
         text::say("note: --qlog-limit was reached: the qlog files lack what came after it");
     }
     let run = outcome::run(&plan, &arguments.controller, &arguments.server, &measured);
+    if let (Work::Download, Some(flow)) = (plan.work, measured.flows.first()) {
+        let (ran, own) = (&flow.report.controller, &arguments.controller);
+        if plan.control.name() != ran {
+            text::say(&format!(
+                "note: {ran} ran, the controller of the server, which sends what is fetched; --controller {own} is for what \
+                 this end sends, and `perf-server --controller` for the server"
+            ));
+        }
+    }
     for flow in &measured.flows {
         flow.report.notes.iter().for_each(|note| text::say(&format!("note: {note}")));
     }

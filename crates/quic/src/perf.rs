@@ -52,6 +52,19 @@ pub enum Control {
     StockCubic,
 }
 
+impl Control {
+    /// Returns the name that a [`SenderReport`](watch::SenderReport) has for it.
+    pub fn name(&self) -> &str {
+        match self {
+            Control::Ours(settings) => settings.controller().name(),
+            Control::StockCubic => STOCK_CUBIC,
+        }
+    }
+}
+
+/// The name of quinn's Cubic in reports.
+pub(crate) const STOCK_CUBIC: &str = "cubic of quinn";
+
 /// Why a measurement could not be made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -79,6 +92,14 @@ pub enum Error {
         server: SocketAddr,
         /// Why.
         reason: String,
+    },
+    /// Nobody answered.
+    #[error("{server} did not answer within {seconds} s: is a perf-server there, and does UDP reach it?")]
+    NoAnswer {
+        /// Who was asked.
+        server: SocketAddr,
+        /// How long.
+        seconds: u64,
     },
     /// The connection broke.
     #[error("the connection to {server} broke: {reason}")]

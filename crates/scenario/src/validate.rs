@@ -5,6 +5,8 @@ use std::collections::HashSet;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
+use brakelight_apps::request_response::MOST_REQUEST;
+use brakelight_apps::socket::MOST_MESSAGE;
 use brakelight_core::path::elements::{ELEMENTS, Role};
 use brakelight_core::path::link::steps;
 use brakelight_core::registry::{LinkKind, Misfit};
@@ -445,12 +447,12 @@ impl Check {
             }
             Traffic::RateLimited(rate) => self.part("rate", *rate, some),
             Traffic::RequestResponse(exchange) => {
-                self.part("request", exchange.request, size.clone())?;
+                self.part("request", exchange.request, Bytes(1)..=MOST_REQUEST)?;
                 self.part("response", exchange.response, size)?;
                 self.part("think", exchange.think, Duration::ZERO..=RUN)
             }
             Traffic::Game(game) => {
-                self.part("size", game.size, Bytes(1)..=PACKET)?;
+                self.part("size", game.size, Bytes(1)..=MOST_MESSAGE)?;
                 self.part("interval", game.interval, Duration::from_micros(100)..=TRIP)
             }
             Traffic::Video(video) => {

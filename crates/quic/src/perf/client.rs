@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use brakelight_core::time::Duration as Span;
 use brakelight_scenario::measure::distribution::Distribution;
-use quinn::TransportConfig;
+use quinn::{ConnectionError, TransportConfig};
 use rustix::time::{ClockId, clock_gettime};
 use tokio::time::{Instant, MissedTickBehavior};
 
@@ -254,7 +254,13 @@ impl<'a> Client<'a> {
             folder.log(&mut transport).name(name)?;
         }
         let connecting = self.connecting(transport);
-        let failed = |reason: String| Error::Connect { server: self.plan.server, reason: plain(reason) };
+        let server = self.plan.server;
+        let no_answer = || Error::NoAnswer { server, seconds: PATIENCE.as_secs() };
+        let failed = |reason: String| match reason {
+            // The stack's own patience, which may end a moment before ours.
+            reason if reason == ConnectionError::TimedOut.to_string() => no_answer(),
+            reason => Error::Connect { server, reason: plain(reason) },
+        };
         match tokio::time::timeout(PATIENCE, connecting).await {
             Ok(connected) => {
                 let connection = connected.map_err(failed)?;
@@ -265,9 +271,7 @@ impl<'a> Client<'a> {
                 }
                 Ok(connection)
             }
-            Err(_) => {
-                Err(failed(format!("no answer within {} s; is a perf-server there?", PATIENCE.as_secs())))
-            }
+            Err(_) => Err(no_answer()),
         }
     }
 

@@ -131,9 +131,14 @@ impl SendStream {
         Ok(())
     }
 
+    /// Says that this was all. A peer that has stopped the stream knows: it has all that it needs.
     pub(crate) fn finish(&mut self) -> Result<(), StreamError> {
         match self {
-            SendStream::Driver(stream) => stream.finish(),
+            SendStream::Driver(stream) => match stream.finish() {
+                Err(StreamError::Stopped) => Ok(()),
+                finished => finished,
+            },
+            // Fails only if it was finished or reset before.
             SendStream::Stack(stream) => stream.finish().map_err(|_| StreamError::Ended),
         }
     }

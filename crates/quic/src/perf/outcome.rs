@@ -10,7 +10,6 @@ use brakelight_scenario::measure::distribution::Distribution;
 use brakelight_scenario::measure::jain;
 use brakelight_scenario::outcome::{FlowOutcome, MarkCounts, Run};
 
-use super::Control;
 use super::client::{Flow, Measurement, Plan, Work};
 use super::watch::SenderReport;
 
@@ -83,13 +82,9 @@ fn sender(report: &SenderReport) -> FlowOutcome {
 }
 
 fn probe(plan: &Plan, seen: &Distribution) -> FlowOutcome {
-    let controller = match &plan.control {
-        Control::Ours(settings) => settings.controller().name(),
-        Control::StockCubic => "cubic of quinn",
-    };
     FlowOutcome {
         name: "probe".to_string(),
-        controller: controller.to_string(),
+        controller: plan.control.name().to_string(),
         application: Some(responses(seen)),
         ..FlowOutcome::default()
     }

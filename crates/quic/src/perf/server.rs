@@ -271,7 +271,7 @@ async fn serve(client: &Client, mut send: SendStream, mut receive: RecvStream) -
     }
     match request {
         None => return Err(Unserved::Refused("a request that this server does not know".to_string())),
-        Some(Request::Upload) => take(&client.link, &client.counted, &mut send, receive).await?,
+        Some(Request::Upload) => take(&client.link, &client.counted, &mut send, &mut receive).await?,
         Some(Request::Download { bytes }) => send.fill(if bytes == 0 { u64::MAX } else { bytes }).await?,
         Some(Request::Exchange { request, response }) => {
             let mut left = request;
@@ -300,6 +300,12 @@ async fn serve(client: &Client, mut send: SendStream, mut receive: RecvStream) -
         }
     }
     let _ = send.finish();
+    // Up to its end, which an honest client has sent or will: to drop the stream before would tell the client
+    // to stop.
+    match request {
+        Some(Request::Upload) => {}
+        _ => drop(receive.read_chunk(1).await?),
+    }
     Ok(())
 }
 
@@ -309,7 +315,7 @@ async fn take(
     connection: &Connection,
     counted: &AtomicU64,
     send: &mut SendStream,
-    mut receive: RecvStream,
+    receive: &mut RecvStream,
 ) -> Result<(), Unserved> {
     let began = Instant::now();
     let mut received = Received::default();

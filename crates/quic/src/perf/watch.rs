@@ -18,6 +18,7 @@ use brakelight_scenario::measure::distribution::Distribution;
 use brakelight_scenario::outcome::MarkCounts;
 use serde::{Deserialize, Serialize};
 
+use super::STOCK_CUBIC;
 use super::link::Connection;
 use crate::adapter::{ControllerAdapter, Times};
 use crate::builder::adapter_of;
@@ -84,7 +85,7 @@ impl Watch {
             (Connection::Stack(connection), None) => (Rtts::default(), adapter_of(connection)),
         };
         let mut report = SenderReport {
-            controller: "cubic of quinn".to_string(),
+            controller: STOCK_CUBIC.to_string(),
             sent_packets: stats.path.sent_packets,
             lost_packets: stats.path.lost_packets,
             least_rtt_nanos: rtts.least.map_or(0, Span::as_nanos),

@@ -7,7 +7,9 @@ use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
 use bytes::Bytes;
-use quinn_proto::{ConnectionStats, Dir, ReadError, ReadableError, StreamId, VarInt, WriteError};
+use quinn_proto::{
+    ConnectionStats, Dir, FinishError, ReadError, ReadableError, StreamId, VarInt, WriteError,
+};
 
 use super::{Entry, Line, Rtts, Shared, locked};
 use crate::adapter::ControllerAdapter;
@@ -216,12 +218,19 @@ impl SendStream {
     }
 
     /// Says that this was all.
+    ///
+    /// # Errors
+    /// [`StreamError::Stopped`] if the peer has said that it wants no more of the stream, which it may say
+    /// once it has all that it needs.
     pub fn finish(&mut self) -> Result<(), StreamError> {
         self.over = true;
         let id = self.id;
         let finished =
-            self.connection.act(|entry| (entry.end.connection().send_stream(id).finish().is_ok(), true))?;
-        if finished { Ok(()) } else { Err(StreamError::Ended) }
+            self.connection.act(|entry| (entry.end.connection().send_stream(id).finish(), true))?;
+        finished.map_err(|error| match error {
+            FinishError::Stopped(_) => StreamError::Stopped,
+            FinishError::ClosedStream => StreamError::Ended,
+        })
     }
 
     /// Says that the rest will not come.
