@@ -102,6 +102,33 @@ fn names_and_comments_use_the_terms_of_the_field() {
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
+/// The lines of `text` outside tests that name a folder of this project's sources in a string, which whoever has
+/// the program alone cannot open.
+fn paths_of_a_clone(text: &str) -> Vec<usize> {
+    let program = text.split("#[cfg(test)]").next().unwrap_or_default();
+    let named = |line: &str| {
+        let says = !is_comment(line) && !line.contains("include_");
+        says && ["crates/", "scripts/", "docs/", "target/"].iter().any(|path| line.contains(path))
+    };
+    program.lines().enumerate().filter(|(_, line)| named(line)).map(|(index, _)| index + 1).collect()
+}
+
+#[test]
+fn no_message_names_a_path_of_the_sources() {
+    let told = ["cli", "lab", "emulator", "tcp", "quic", "files"].map(|name| format!("crates/{name}/src/"));
+    let told = |path: &str| told.iter().any(|start| path.starts_with(start)) && !path.contains("tests");
+    let found: Vec<String> = sources()
+        .iter()
+        .filter(|(path, _)| told(path) && path.ends_with(".rs"))
+        .flat_map(|(path, text)| paths_of_a_clone(text).into_iter().map(move |line| format!("{path}:{line}")))
+        .collect();
+    assert!(
+        found.is_empty(),
+        "a user has no clone; name a page of the book, or what to install:\n{}",
+        found.join("\n")
+    );
+}
+
 #[test]
 fn a_common_word_names_one_public_type() {
     let sources = sources();
@@ -117,6 +144,10 @@ fn a_common_word_names_one_public_type() {
 #[test]
 fn what_is_too_wide_private_or_public_is_found() {
     let long = "a".repeat(WIDTH);
+    assert_eq!(
+        paths_of_a_clone("say(\"see docs/x.md\");\n// see docs/x.md\ninclude_str!(\"docs/x\")\n"),
+        [1]
+    );
     assert_eq!(too_wide(&format!("/// b\n    // {long}\n")), [2]);
     assert_eq!(too_wide(&format!("let text = \"{long}\";\n")), [0; 0]);
     let words =
