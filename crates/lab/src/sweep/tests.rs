@@ -208,3 +208,49 @@ fn an_axis_of_numbers_and_words_is_words_in_every_part_of_the_table() {
     let frame = sweep.runs_frame(&[row]).unwrap();
     assert_eq!(frame.columns()[1].values, Values::Text(vec!["10".into()]));
 }
+
+#[test]
+fn two_sweeps_do_not_share_a_folder() {
+    struct Within<'a>(&'a Path, std::sync::Mutex<Vec<String>>);
+    impl Progress for Within<'_> {
+        fn begin(&self, _: &str, _: usize) {
+            // Another sweep into the same folder, while this one is at work.
+            let other = into(self.0, Shard::WHOLE, true).unwrap_err();
+            self.1.lock().unwrap().push(other.to_string());
+        }
+        fn step(&self, _: &str) {}
+    }
+    let folder = folder("shared");
+    let within = Within(&folder, std::sync::Mutex::default());
+    let sweep = sweep_of(&grid()).unwrap();
+    Folder { path: &folder, shard: Shard::WHOLE, resume: false }.run(&sweep, &Simulator, &within).unwrap();
+    let said = within.1.into_inner().unwrap();
+    assert!(said.len() == 1 && said[0].contains("another sweep is at work"), "{said:?}");
+    // Once it is done, the folder is free.
+    into(&folder, Shard::WHOLE, true).unwrap();
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn runs_are_refused_where_seeds_are_an_axis() {
+    let grid = Grid::new().axis("scheme", ["cubic"]).axis("trace", ["fixed"]).axis("seed", [7, 8]);
+    assert!(sweep_of(&grid).is_ok());
+    let said = sweep_of(&Grid { runs: 3, ..grid.clone() }).unwrap_err().to_string();
+    assert_eq!(said, "grid: runs = 3: the axis `seed` says which seeds there are; give one of the two");
+    let said = sweep_of(&Grid { seed: 3, ..grid }).unwrap_err().to_string();
+    assert_eq!(said, "grid: seed = 3: the axis `seed` says which seeds there are; give one of the two");
+}
+
+#[test]
+fn an_option_of_the_schemes_can_be_an_axis() {
+    let grid = Grid::new().axis("trace", ["fixed"]).axis("duration", ["1s"]);
+    let grid = grid.axis("scheme", ["abc", "abc:eta=0.9"]).axis("option.delta", ["66ms", "133ms"]);
+    let rows = sweep(&grid, &()).unwrap();
+    let schemes: Vec<&str> = rows.iter().map(|row| row.run.scheme.as_str()).collect();
+    let expected = ["abc:delta=66ms", "abc:delta=133ms", "abc:eta=0.9,delta=66ms", "abc:eta=0.9,delta=133ms"];
+    assert_eq!(schemes, expected);
+    let frame = sweep_of(&grid).unwrap().runs_frame(&rows).unwrap();
+    assert!(frame.columns().iter().any(|column| column.name == "option.delta"));
+    let said = sweep_of(&grid.axis("option.nosuch", [1])).unwrap_err().to_string();
+    assert!(said.contains("unknown option `nosuch`"), "{said}");
+}
