@@ -27,7 +27,7 @@ explorer:
 
 install:
 	@scripts/setup run
-	cargo install --locked --path crates/cli
+	cargo install --locked --path crates/cli --features "$$(scripts/features)"
 	scripts/install-extras "$${CARGO_INSTALL_ROOT:-$${CARGO_HOME:-$$HOME/.cargo}}/bin/brakelight"
 
 test:

@@ -2,15 +2,16 @@
 //! module knows no command.
 
 use std::path::PathBuf;
-use std::str::FromStr;
 
-use brakelight_core::path::delay;
 use brakelight_core::time::Duration;
-use brakelight_core::units::{Bytes, Limit, Rate};
+use brakelight_core::units::{Bytes, Limit};
 use brakelight_lab::compare::{Buffer, Reverse};
+pub use brakelight_lab::values::{
+    count, delay, human, out_of_range, positive_rate, positive_seconds, positive_time, probability, seed,
+};
 use brakelight_lab::{output, series};
 use brakelight_scenario::scenario::TraceOffset;
-use brakelight_scenario::trace::convert::Selection;
+use brakelight_scenario::trace::convert::{self, Selection};
 use clap::{Args, Subcommand, ValueEnum};
 
 /// How results are printed.
@@ -80,8 +81,8 @@ impl From<Logs> for output::Logs {
 /// `compare`.
 #[derive(Clone, Debug, Args)]
 pub struct Compare {
-    /// A Mahimahi trace file, or the name of a trace that `list traces` shows; may be repeated [default: the
-    /// embedded traces]
+    /// A Mahimahi trace file, a folder of them, or the name of a trace that `list traces` shows; may be
+    /// repeated, or several with commas between [default: the embedded traces]
     #[arg(long = "trace", value_name = "FILE-or-NAME")]
     pub traces: Vec<String>,
     /// Schemes, with commas between: `abc,cubic+codel,cubic:hystart=off` [default: all that `list schemes`
@@ -119,7 +120,7 @@ pub struct Compare {
     /// spaced places, one for each run]
     #[arg(long, value_name = "TIME|random", value_parser = offset, allow_hyphen_values = true)]
     pub trace_offset: Option<TraceOffset>,
-    /// Run what by its estimate takes hours or fills the memory
+    /// Run what by its estimate takes hours or fills the memory; write into a folder that holds other things
     #[arg(long)]
     pub force: bool,
     /// Write report.html, runs.json and runs.csv into this folder
@@ -168,7 +169,7 @@ pub struct Run {
     /// Seeds to run, from the file's own upwards; rows are medians, with their spread
     #[arg(long, value_name = "N", default_value = "1", value_parser = count, allow_hyphen_values = true)]
     pub runs: u32,
-    /// Run what by its estimate takes hours or fills the memory
+    /// Run what by its estimate takes hours or fills the memory; write into a folder that holds other things
     #[arg(long)]
     pub force: bool,
     /// Write report.html, runs.json and runs.csv into this folder, and the logs that the scenario asks for
@@ -192,9 +193,13 @@ pub struct Reproduce {
     /// The host of every flow [default: the claims' own]
     #[arg(long, value_enum)]
     pub host: Option<HostName>,
-    /// Run what by its estimate takes hours or fills the memory
+    /// Run what by its estimate takes hours or fills the memory; write into a folder that holds other things
     #[arg(long)]
     pub force: bool,
+    /// Write every run that claims were judged by into this folder, as rows: CSV, and Parquet if built with
+    /// that feature
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
     /// How to print the judgements
     #[arg(long, default_value = "table", value_enum)]
     pub format: ClaimFormat,
@@ -254,19 +259,6 @@ pub struct Show {
     pub format: Format,
 }
 
-/// What a file is that becomes a trace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ConvertFrom {
-    /// Milliseconds, one delivery opportunity a line
-    Mahimahi,
-    /// A time and a rate, one interval a line, under a header that names the unit: `start_s,mbps`
-    Csv,
-    /// A packet capture, classic or pcapng
-    Pcap,
-    /// What `iperf3 --json` prints
-    Iperf3,
-}
-
 /// What a trace becomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ConvertTo {
@@ -282,9 +274,10 @@ pub struct Convert {
     /// The file; `-` is standard input
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// What it is [default: what it seems to be by its first bytes]
-    #[arg(long, value_name = "FORMAT", value_enum)]
-    pub from: Option<ConvertFrom>,
+    /// What it is: mahimahi, csv (a header names the unit), pcap or iperf3 (what `iperf3 --json` prints)
+    /// [default: what it seems to be by its first bytes]
+    #[arg(long, value_name = "FORMAT", value_parser = human::<convert::Format>)]
+    pub from: Option<convert::Format>,
     /// Which direction to take of a file that holds both: `from:ADDRESS` or `to:ADDRESS` of a capture, `up`
     /// or `down` of an iperf3 test, or `all`
     #[arg(long, value_name = "DIRECTION")]
@@ -334,55 +327,6 @@ pub struct Bench {
     pub row: Option<String>,
 }
 
-pub(crate) fn human<T: FromStr>(text: &str) -> Result<T, String>
-where
-    T::Err: ToString,
-{
-    text.parse().map_err(|error: T::Err| error.to_string())
-}
-
-pub(crate) fn out_of_range(text: &str, valid: &str) -> String {
-    format!("`{text}` is out of range: valid is {valid}")
-}
-
-/// Returns a time above zero.
-pub fn positive_time(text: &str) -> Result<Duration, String> {
-    let time: Duration = human(text)?;
-    if time.is_zero() {
-        Err(out_of_range(text, "any time above 0, such as `100ms` or `60s`"))
-    } else {
-        Ok(time)
-    }
-}
-
-/// Returns a delay on the way, which the delay line bounds.
-pub fn delay(text: &str) -> Result<Duration, String> {
-    let delay = human(text)?;
-    delay::Config::new(delay::Values { delay }).map(|config| config.delay).map_err(|error| error.to_string())
-}
-
-/// Returns a probability.
-pub fn probability(text: &str) -> Result<f64, String> {
-    const VALID: &str = "a number from 0 to 1, such as `0.01`";
-    let probability: f64 = text.parse().map_err(|_| format!("`{text}` is not {VALID}"))?;
-    if (0.0..=1.0).contains(&probability) { Ok(probability) } else { Err(out_of_range(text, VALID)) }
-}
-
-/// Returns the whole seconds above zero: what iperf3 counts.
-pub fn positive_seconds(text: &str) -> Result<Duration, String> {
-    let time = positive_time(text)?;
-    if time.as_nanos().is_multiple_of(1_000_000_000) {
-        Ok(time)
-    } else {
-        Err(out_of_range(text, "whole seconds above 0, such as `60s`"))
-    }
-}
-
-pub(crate) fn positive_rate(text: &str) -> Result<Rate, String> {
-    let rate: Rate = human(text)?;
-    if rate.bps() == 0 { Err(out_of_range(text, "any rate above 0, such as `12Mbps`")) } else { Ok(rate) }
-}
-
 /// Returns a buffer above zero.
 pub fn positive_buffer(text: &str) -> Result<Limit, String> {
     let limit: Limit = human(text)?;
@@ -416,15 +360,4 @@ fn offset(text: &str) -> Result<TraceOffset, String> {
     text.parse()
         .map(TraceOffset::At)
         .map_err(|_| format!("`{text}` is not a time such as `1.5s`, nor `random`"))
-}
-
-pub(crate) fn count(text: &str) -> Result<u32, String> {
-    const VALID: &str = "a whole number from 1 to 10000";
-    let count: u32 = text.parse().map_err(|_| format!("`{text}` is not {VALID}"))?;
-    if (1..=10_000).contains(&count) { Ok(count) } else { Err(out_of_range(text, VALID)) }
-}
-
-/// Returns a whole number.
-pub fn seed(text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| format!("`{text}` is not a whole number from 0 to {}", u64::MAX))
 }

@@ -33,10 +33,16 @@ const STYLES: Styles = Styles::styled()
 /// Congestion control for links whose rate will not hold still.
 #[derive(Debug, Parser)]
 #[command(name = "brakelight", version = VERSION, styles = STYLES, max_term_width = 110)]
-#[command(disable_help_subcommand = true, subcommand_required = true, arg_required_else_help = true)]
+#[command(subcommand_required = true, arg_required_else_help = true)]
 #[command(after_help = "Exit codes: 0 done, 1 a check or run failed, 2 the input was wrong.\n\
     Begin with `brakelight compare --out report` and open report/report.html.")]
 pub struct Cli {
+    /// Say nothing but the results and why a command ends: no notes, no progress
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub quiet: bool,
+    /// Say more: every run that is done, and how long it all took
+    #[arg(short, long, global = true)]
+    pub verbose: bool,
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
@@ -104,6 +110,7 @@ impl Command {
             Command::Compare(arguments) => &arguments.out,
             Command::Run(arguments) => &arguments.out,
             Command::Stability(arguments) => &arguments.out,
+            Command::Reproduce(arguments) => &arguments.out,
             #[cfg(target_os = "linux")]
             Command::Parity(arguments) => &arguments.out,
             #[cfg(target_os = "linux")]

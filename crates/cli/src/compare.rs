@@ -19,7 +19,7 @@ pub fn execute(registry: &Registry, arguments: &arguments::Compare) -> Result<()
     if !arguments.force {
         plan.check_cost()?;
     }
-    let folder = arguments.out.as_deref().map(output::folder).transpose()?;
+    let folder = arguments.out.as_deref().map(|out| output::folder(out, arguments.force)).transpose()?;
     let table = plan.run(&Simulator, &Bar::default())?;
     let origin = origin::origin(arguments.seed);
     if let Some(folder) = folder {
@@ -60,6 +60,9 @@ fn plan(registry: &Registry, arguments: &arguments::Compare) -> Result<Plan, Fai
         link_logs: arguments.logs.link_logs,
     };
     let names = Names::from_environment().map_err(Failure::input)?;
+    let expanded: Result<Vec<_>, _> = arguments.traces.iter().map(|given| names.expand(given)).collect();
+    let traces = expanded.map_err(|error| Failure::input(format!("--trace: {error}")))?.concat();
+    let request = Compare { traces, ..request };
     Plan::new(&request, &names).map_err(|error| match error {
         Error::Trace(_) | Error::SameTrace(_) => Failure::input(format!("--trace: {error}")),
         error => error.into(),

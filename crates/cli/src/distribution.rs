@@ -34,7 +34,7 @@ pub fn completions(arguments: &Completions) -> Result<(), Failure> {
 
 /// Writes a manual page for the command and one for each of its commands.
 pub fn man(arguments: &Man) -> Result<(), Failure> {
-    let folder = output::folder(&arguments.folder)?;
+    let folder = output::folder(&arguments.folder, true)?;
     for page in pages()? {
         folder.write(&page.file, page.contents)?;
     }
@@ -66,7 +66,9 @@ fn pages() -> Result<Vec<Page>, Failure> {
     let mut pages = Vec::new();
     let mut waiting = vec![command];
     while let Some(command) = waiting.pop() {
-        waiting.extend(command.get_subcommands().filter(|command| !command.is_hide_set()).cloned());
+        // `help` is shown by every page.
+        let shown = |command: &&clap::Command| !command.is_hide_set() && command.get_name() != "help";
+        waiting.extend(command.get_subcommands().filter(shown).cloned());
         let page = clap_mangen::Man::new(command);
         let mut contents = Vec::new();
         page.render(&mut contents).map_err(Failure::run)?;

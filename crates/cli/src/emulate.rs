@@ -103,7 +103,7 @@ pub fn execute(registry: &Registry, arguments: &Arguments) -> Result<(), Failure
         return examine();
     }
     let setup = setup(registry, arguments)?;
-    let folder = arguments.log.as_deref().map(output::folder).transpose();
+    let folder = arguments.log.as_deref().map(|log| output::folder(log, true)).transpose();
     let folder = folder.map_err(|failure| Failure::input(failure.message.replacen("--out", "--log", 1)))?;
     let live = [Arc::new(Live::default()), Arc::new(Live::default())];
     let name = name(&arguments.command[0]);

@@ -63,7 +63,7 @@ use brakelight_core::registry::Registry;
 use brakelight_explorer::Server;
 use brakelight_files::folder;
 use brakelight_files::system::AsInvoker;
-use command_line::Command;
+use command_line::{Cli, Command};
 use failure::Failure;
 
 /// Returns the whole command, with the algorithms of `registry`: a program that adds its own to the standard
@@ -95,7 +95,7 @@ pub fn main_within(registry: &Registry, words: Vec<OsString>, arguments: Vec<OsS
 fn code(done: Result<(), Failure>) -> u8 {
     let Err(failure) = done else { return 0 };
     if !failure.message.is_empty() {
-        text::say(&format!("error: {failure}"));
+        text::complain(&format!("error: {failure}"));
     }
     failure.code
 }
@@ -103,6 +103,14 @@ fn code(done: Result<(), Failure>) -> u8 {
 /// Does what the command line says, with the algorithms of `registry`.
 pub fn execute(registry: &Registry) -> Result<(), Failure> {
     let Some(cli) = command_line::parse()? else { return Ok(()) };
+    text::set_verbosity(cli.quiet, cli.verbose);
+    let began = std::time::Instant::now();
+    let done = dispatch(registry, &cli);
+    text::detail(&format!("took {:.2} s", began.elapsed().as_secs_f64()));
+    done
+}
+
+fn dispatch(registry: &Registry, cli: &Cli) -> Result<(), Failure> {
     let emulates = match &cli.command {
         Command::Emulate(_) => true,
         Command::Run(arguments) => arguments.on == arguments::Arena::Emulator,

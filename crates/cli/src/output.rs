@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use brakelight_files::file::Destination;
-use brakelight_files::folder::Folder;
+use brakelight_files::folder::{Folder, other_things};
 use brakelight_lab::Table;
 use brakelight_lab::output::{self, Logs};
 use brakelight_scenario::documents::Origin;
@@ -11,9 +11,26 @@ use brakelight_scenario::documents::Origin;
 use crate::failure::Failure;
 use crate::text;
 
-/// Makes sure that a folder can be written, before any work is done for it.
-pub fn folder(target: &Path) -> Result<Folder, Failure> {
+/// Files by which a folder is known to hold an earlier result.
+const RESULTS: [&str; 6] =
+    ["report.html", "claims.csv", "runs.json", "runs.jsonl", "stability.html", "parity.json"];
+
+/// Makes sure that a folder can be written, before any work is done for it. Refuses one that holds other
+/// things than an earlier result, unless `force` says that they may stay beside the new one.
+pub fn folder(target: &Path, force: bool) -> Result<Folder, Failure> {
+    check_others(target, force)?;
     Ok(Folder::create(target, &mut say_removed)?)
+}
+
+/// Fails if the folder at `target` holds other things than an earlier result, unless `force` is set.
+pub fn check_others(target: &Path, force: bool) -> Result<(), Failure> {
+    match other_things(target, &RESULTS).filter(|_| !force) {
+        None => Ok(()),
+        Some(name) => Err(Failure::input(format!(
+            "--out `{}`: the folder holds other things (`{name}`); give an empty or a new one, or --force",
+            target.display()
+        ))),
+    }
 }
 
 /// Writes one file, whole or not at all; what is standard output by another name is printed.

@@ -33,7 +33,7 @@ use crate::{emulated, host, origin, program};
 #[derive(Clone, Debug, Args)]
 #[command(
     after_help = "A cell is within tolerance where the simulator's median of ten seeds lies no further from the range of the \
-    emulated runs than the table says. Try: brakelight parity docs/examples/parity.toml"
+    emulated runs than the table says. Try: brakelight parity SCENARIO.toml"
 )]
 pub struct Parity {
     /// Scenario files of one bottleneck and controllers that the hosts have [default: recordings, which
@@ -56,6 +56,9 @@ pub struct Parity {
     /// Write report.html and parity.json into this folder
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// Write into a folder that holds other things
+    #[arg(long, requires = "out")]
+    pub force: bool,
     /// How to print the judgements
     #[arg(long, default_value = "table", value_enum)]
     pub format: DocumentFormat,
@@ -101,7 +104,7 @@ pub fn execute(registry: &Registry, arguments: &Parity) -> Result<(), Failure> {
     };
     drop(user);
     emulated::check_hosts(&emulated::hosts(arguments.host.profile())?)?;
-    let folder = arguments.out.as_deref().map(output::folder).transpose()?;
+    let folder = arguments.out.as_deref().map(|out| output::folder(out, arguments.force)).transpose()?;
     let origin = origin::origin(pairs.first().map_or(1, |pair| pair.scenario.seed));
     let progress = Bar::default();
     let one = |pair: &Pair, seed| in_own_process(pair, arguments.host, seed);

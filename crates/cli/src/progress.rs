@@ -38,6 +38,10 @@ impl Bar {
 
 impl Progress for Bar {
     fn begin(&self, what: &str, steps: usize) {
+        text::detail(&format!("{what}: {steps}"));
+        if text::is_quiet() {
+            return;
+        }
         // indicatif draws nothing where standard error is no terminal.
         let bar = ProgressBar::with_draw_target(Some(steps as u64), ProgressDrawTarget::stderr());
         let style =
@@ -53,6 +57,7 @@ impl Progress for Bar {
         if let Some(bar) = &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
             bar.set_message(text::line(label));
             bar.inc(1);
+            bar.suspend(|| text::detail(&format!("done: {label}")));
         }
     }
 }

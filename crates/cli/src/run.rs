@@ -44,7 +44,8 @@ pub fn execute(registry: &Registry, arguments: &arguments::Run) -> Result<(), Fa
             if !arguments.force {
                 jobs::check_cost_of(&scenario.name, &scenario, &traces)?;
             }
-            let folder = arguments.out.as_deref().map(output::folder).transpose()?;
+            let folder =
+                arguments.out.as_deref().map(|out| output::folder(out, arguments.force)).transpose()?;
             (folder, run::run(&scenario, &traces, arguments.runs, runner, &Bar::default())?)
         }
         Arena::Emulator => {
@@ -83,7 +84,7 @@ fn on_emulator(
         error
     })?;
     emulated::check_hosts(&hosts)?;
-    let folder = arguments.out.as_deref().map(output::folder).transpose()?;
+    let folder = arguments.out.as_deref().map(|out| output::folder(out, arguments.force)).transpose()?;
     let result = emulated::scenario(scenario, traces, &hosts, arguments.runs, folder.as_ref(), command)?;
     Ok((folder, run::table(scenario, arguments.runs, vec![result])))
 }

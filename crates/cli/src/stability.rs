@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use brakelight_core::time::Duration;
 use brakelight_core::units::Rate;
-use brakelight_lab::stability::{html, map};
+use brakelight_lab::stability::{FLOWS, RATIOS, eta, flows, html, map, ratios};
 use brakelight_lab::text::stability::in_words;
 use brakelight_sim::analysis::stability::Setting;
 use clap::Args;
@@ -46,6 +46,9 @@ pub struct Arguments {
     /// Write stability.html and stability.json into this folder
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// Write into a folder that holds other things
+    #[arg(long, requires = "out")]
+    pub force: bool,
     /// How to print the map
     #[arg(long, default_value = "table", value_enum)]
     pub format: DocumentFormat,
@@ -53,7 +56,7 @@ pub struct Arguments {
 
 /// Runs the command.
 pub fn execute(arguments: &Arguments) -> Result<(), Failure> {
-    let folder = arguments.out.as_deref().map(output::folder).transpose()?;
+    let folder = arguments.out.as_deref().map(|out| output::folder(out, arguments.force)).transpose()?;
     let setting = Setting {
         rate: arguments.rate,
         rtt: arguments.rtt,
@@ -78,44 +81,6 @@ pub fn execute(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Delta over tau: from far below the limits to far above.
-pub const RATIOS: &str = "0.2,0.3,0.4,0.5,0.6,0.7,0.8,1,1.33,2";
-
-/// Flows.
-pub const FLOWS: &str = "1,4,8,16,32,64";
-
-/// The most of either.
-const MOST: usize = 100;
-
-/// Reads a list of ratios.
-pub fn ratios(text: &str) -> Result<Vec<f64>, String> {
-    list(text, "a number from 0.05 to 20 for delta over the round trip", |item| {
-        item.parse().ok().filter(|ratio: &f64| (0.05..=20.0).contains(ratio))
-    })
-}
-
-/// Reads a list of numbers of flows.
-pub fn flows(text: &str) -> Result<Vec<u32>, String> {
-    list(text, "a whole number of flows from 1 to 1000", |item| {
-        item.parse().ok().filter(|flows: &u32| (1..=1000).contains(flows))
-    })
-}
-
-fn list<T>(text: &str, valid: &str, read: impl Fn(&str) -> Option<T>) -> Result<Vec<T>, String> {
-    let items: Vec<T> = text
-        .split(',')
-        .map(|item| read(item.trim()).ok_or_else(|| format!("`{}` is not {valid}", item.trim())))
-        .collect::<Result<_, _>>()?;
-    if items.len() > MOST { Err(format!("{} values: {MOST} are the most", items.len())) } else { Ok(items) }
-}
-
-/// Reads eta.
-pub fn eta(text: &str) -> Result<f64, String> {
-    const VALID: &str = "a number from 0.1 to 1";
-    let eta: Option<f64> = text.parse().ok().filter(|eta| (0.1..=1.0).contains(eta));
-    eta.ok_or_else(|| format!("`{text}` is not {VALID}"))
-}
-
 /// Returns the longest propagation delay that leaves something to see in a run.
 pub fn rtt(text: &str) -> Result<Duration, String> {
     let time = positive_time(text)?;
@@ -123,27 +88,5 @@ pub fn rtt(text: &str) -> Result<Duration, String> {
         Ok(time)
     } else {
         Err(format!("`{text}` is out of range: valid is a time from 1ms to 2s"))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lists_say_which_item_is_wrong() {
-        assert_eq!(flows("1, 4,8").unwrap(), [1, 4, 8]);
-        assert_eq!(flows("1,x").unwrap_err(), "`x` is not a whole number of flows from 1 to 1000");
-        assert_eq!(
-            ratios("0.5,NaN").unwrap_err(),
-            "`NaN` is not a number from 0.05 to 20 for delta over the round trip"
-        );
-        assert!(ratios("").is_err());
-    }
-
-    #[test]
-    fn the_defaults_are_valid() {
-        assert_eq!(ratios(RATIOS).unwrap().len(), 10);
-        assert_eq!(flows(FLOWS).unwrap().len(), 6);
     }
 }

@@ -10,6 +10,7 @@ use clap::Args;
 
 use crate::arguments::count;
 use crate::failure::Failure;
+use crate::output;
 use crate::progress::Bar;
 use crate::text;
 
@@ -18,7 +19,7 @@ use crate::text;
 #[command(
     after_help = "A grid is a file of axes: `[axes]`, below it `scheme = [\"abc\", \"cubic\"]`, `trace = \"lte-driving\"`, \
     `rtt = [\"20ms\", \"100ms\"]`. With `scenario = \"FILE.toml\"` above it, axes are keys of that scenario: \
-    `\"link.up.buffer\" = [\"50pkt\", \"250pkt\"]`. See docs/sweeps.md."
+    `\"link.up.buffer\" = [\"50pkt\", \"250pkt\"]`. The book's page on sweeps has more."
 )]
 pub struct Arguments {
     /// The grid
@@ -37,7 +38,7 @@ pub struct Arguments {
     /// Seeds of every combination [default: the file's]
     #[arg(long, value_name = "N", value_parser = count, allow_hyphen_values = true)]
     pub runs: Option<u32>,
-    /// Run what by its estimate takes hours or fills the memory
+    /// Run what by its estimate takes hours or fills the memory; write into a folder that holds other things
     #[arg(long)]
     pub force: bool,
 }
@@ -61,6 +62,7 @@ pub fn execute(registry: &Registry, arguments: &Arguments) -> Result<(), Failure
             })
             .map_err(Failure::from);
     };
+    output::check_others(path, arguments.force)?;
     let folder = Folder { path, shard: arguments.shard, resume: arguments.resume };
     let written = folder.run(&sweep, &Simulator, &progress)?;
     drop(progress);

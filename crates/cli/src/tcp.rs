@@ -1,5 +1,6 @@
 //! `tcp`: the kernel's TCP speaks ABC.
 
+use brakelight_lab::text::count;
 use brakelight_tcp::doctor::{self, Check, Verdict};
 use serde_json::json;
 
@@ -58,8 +59,12 @@ fn examine(arguments: &arguments::Status) -> Result<(), Failure> {
     #[cfg(feature = "bpf")]
     checks.extend(brakelight_tcp::bpf::attempts());
     match arguments.format {
-        DocumentFormat::Json => text::print_json(&json!({ "checks": checks })),
-        DocumentFormat::Table => text::print(&checks.iter().map(show).collect::<String>()),
+        DocumentFormat::Json => text::print_json(&json!({ "checks": checks }))?,
+        DocumentFormat::Table => text::print(&checks.iter().map(show).collect::<String>())?,
+    }
+    match checks.iter().filter(|check| check.verdict == Verdict::No).count() {
+        0 => Ok(()),
+        missing => Err(Failure::run(count(missing, "thing is missing", "things are missing"))),
     }
 }
 

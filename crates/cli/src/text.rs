@@ -1,6 +1,7 @@
 //! What a terminal shows, and what goes into a pipe.
 
 use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicU8, Ordering};
 
 pub use brakelight_lab::text::visible::line;
 use brakelight_lab::text::visible::{escaped, visible_but_styles};
@@ -34,8 +35,35 @@ pub fn print_json(document: &impl serde::Serialize) -> Result<(), Failure> {
     print(&format!("{}\n", escaped(&text)))
 }
 
-/// Says something to people, beside the data: one line.
+/// How much is said beside the data: 0 nothing but what ends the command, 1 the usual, 2 all.
+static VERBOSITY: AtomicU8 = AtomicU8::new(1);
+
+/// Has notes and progress left out if `quiet`, and more of them said if `verbose`.
+pub fn set_verbosity(quiet: bool, verbose: bool) {
+    VERBOSITY.store(1 + u8::from(verbose) - u8::from(quiet), Ordering::Relaxed);
+}
+
+/// Returns `true` if nothing is to be said that does not end the command.
+pub fn is_quiet() -> bool {
+    VERBOSITY.load(Ordering::Relaxed) == 0
+}
+
+/// Says something to people, beside the data: one line. Nothing under `--quiet`.
 pub fn say(text: &str) {
+    if !is_quiet() {
+        complain(text);
+    }
+}
+
+/// Says what only those want to know who gave `--verbose`.
+pub fn detail(text: &str) {
+    if VERBOSITY.load(Ordering::Relaxed) > 1 {
+        complain(text);
+    }
+}
+
+/// Says why the command ends.
+pub fn complain(text: &str) {
     // Where nobody can be told, nobody is.
     let _ = writeln!(io::stderr(), "{}", line(text));
 }

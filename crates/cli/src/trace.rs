@@ -8,7 +8,7 @@ use brakelight_scenario::trace::statistics::Statistics;
 use brakelight_scenario::trace::{OPPORTUNITY, convert};
 use serde_json::json;
 
-use crate::arguments::{self, Convert, ConvertFrom, ConvertTo, Format, Show, Synth};
+use crate::arguments::{self, Convert, ConvertTo, Format, Show, Synth};
 use crate::failure::Failure;
 use crate::output;
 use crate::text;
@@ -49,15 +49,10 @@ fn synth(arguments: &Synth) -> Result<(), Failure> {
 }
 
 fn convert(arguments: &Convert) -> Result<(), Failure> {
-    let from = arguments.from.map(|from| match from {
-        ConvertFrom::Mahimahi => convert::Format::Mahimahi,
-        ConvertFrom::Csv => convert::Format::Csv,
-        ConvertFrom::Pcap => convert::Format::Pcap,
-        ConvertFrom::Iperf3 => convert::Format::Iperf3,
-    });
     let selection = arguments.flow.or(arguments.direction).unwrap_or_default();
     let options = convert::ConvertOptions { selection, ..convert::ConvertOptions::default() };
-    let converted = convert::convert_file(&arguments.file, from, options).map_err(Failure::input)?;
+    let converted =
+        convert::convert_file(&arguments.file, arguments.from, options).map_err(Failure::input)?;
     text::say(&made(&converted));
     converted.notes.iter().for_each(|note| text::say(&format!("note: {note}")));
     converted.warnings.iter().for_each(|warning| text::say(&format!("warning: {warning}")));

@@ -337,7 +337,7 @@ fn every_bad_input_gets_one_line_exit_code_2_and_leaves_nothing_behind() {
         assert_eq!(scratch.list(), before, "{line}: something was left behind");
         // Whoever says nothing at all gets the help.
         if line.is_empty() {
-            assert!(said.contains("Usage: brakelight <COMMAND>"), "{said}");
+            assert!(said.contains("Usage: brakelight [OPTIONS] <COMMAND>"), "{said}");
             continue;
         }
         let complaint = said.strip_suffix('\n').unwrap_or(&said);

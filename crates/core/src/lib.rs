@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`time`], [`units`], [`ecn`], [`packet`], [`random`] | the shared nouns |
 //! | [`mod@parameters`] | configuration structs |
+//! | [`suggest`] | what may be meant by a name that does not exist |
 //! | [`table`], [`registry`] | the one-line-per-algorithm tables and what is made of them |
 //! | [`estimate`] | filters: one per file |
 //! | [`controller`] | senders: one file per algorithm |
@@ -40,5 +41,6 @@ pub mod queue;
 pub mod random;
 pub mod registry;
 pub mod sender;
+pub mod suggest;
 pub mod time;
 pub mod units;

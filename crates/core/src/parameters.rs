@@ -61,6 +61,7 @@ use alloc::string::{String, ToString};
 use core::fmt;
 use core::ops::{RangeFrom, RangeFull, RangeInclusive};
 
+use crate::suggest::DidYouMean;
 use crate::time::Duration;
 use crate::units::{Bytes, Limit, Rate};
 
@@ -124,7 +125,7 @@ impl fmt::Display for ParameterError {
                 write!(f, "unknown option `{name}`: there are none")
             }
             ParameterError::Unknown { name, known } => {
-                write!(f, "unknown option `{name}`: valid are {known}")
+                write!(f, "unknown option `{name}`{}: valid are {known}", DidYouMean::of_list(name, known))
             }
             ParameterError::Malformed { name, value, expected } => {
                 write!(f, "{name} = `{value}` is not {expected}")
@@ -384,10 +385,7 @@ impl Value for f64 {
         "number".to_string()
     }
     fn parse(text: &str) -> Result<Self, String> {
-        match text.trim().parse::<f64>() {
-            Ok(number) if number.is_finite() => Ok(number),
-            _ => Err("a number".to_string()),
-        }
+        crate::units::number(text).ok_or_else(|| "a number".to_string())
     }
     fn show(&self) -> String {
         self.to_string()

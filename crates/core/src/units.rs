@@ -217,6 +217,25 @@ impl fmt::Display for ParseError {
 
 impl core::error::Error for ParseError {}
 
+/// Returns the number that `text` is, or a hundredth of it where it ends in `%`; `None` if it is none, or not
+/// finite.
+///
+/// ```
+/// use brakelight_core::units::number;
+///
+/// assert_eq!(number("0.01"), Some(0.01));
+/// assert_eq!(number("1%"), Some(0.01));
+/// assert_eq!(number("much"), None);
+/// ```
+pub fn number(text: &str) -> Option<f64> {
+    let text = text.trim();
+    let (digits, scale) = match text.strip_suffix('%') {
+        Some(percent) => (percent.trim_end(), 100.0),
+        None => (text, 1.0),
+    };
+    digits.parse::<f64>().ok().map(|number| number / scale).filter(|number| number.is_finite())
+}
+
 /// Splits `12.5Mbps` into 12.5 and `Mbps`, scales by the unit's factor, and rounds to the base unit.
 fn quantity(text: &str, units: &[(&str, f64)], expected: &'static str) -> Result<u64, ParseError> {
     let refuse = || ParseError { text: text.to_string(), expected };
@@ -233,10 +252,18 @@ fn quantity(text: &str, units: &[(&str, f64)], expected: &'static str) -> Result
 
 impl FromStr for Duration {
     type Err = ParseError;
-    /// `133ms`, `1.5s`, `200us`, `10ns`, `2min`.
+    /// `133ms`, `1.5s`, `200us`, `10ns`, `2min` or `2m`.
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        const UNITS: &[(&str, f64)] =
-            &[("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("s", 1e9), ("min", 60e9), ("h", 3600e9)];
+        const UNITS: &[(&str, f64)] = &[
+            ("ns", 1.0),
+            ("us", 1e3),
+            ("µs", 1e3),
+            ("ms", 1e6),
+            ("s", 1e9),
+            ("m", 60e9),
+            ("min", 60e9),
+            ("h", 3600e9),
+        ];
         quantity(text, UNITS, "a time such as `100ms`, `1.5s` or `200us`").map(Duration::from_nanos)
     }
 }

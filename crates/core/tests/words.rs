@@ -102,8 +102,8 @@ fn names_and_comments_use_the_terms_of_the_field() {
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
-/// The lines of `text` outside tests that name a folder of this project's sources in a string, which whoever has
-/// the program alone cannot open.
+/// The lines of `text` outside tests that name a folder of this project's sources in a string, which whoever
+/// has the program alone cannot open.
 fn paths_of_a_clone(text: &str) -> Vec<usize> {
     let program = text.split("#[cfg(test)]").next().unwrap_or_default();
     let named = |line: &str| {

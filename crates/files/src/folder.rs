@@ -126,6 +126,20 @@ impl Drop for Folder {
     }
 }
 
+/// Returns the name of something in the folder at `target` that is nobody's result, if there is something and
+/// none of `results`: an earlier result may be replaced, and what somebody else put there should not get
+/// company by mistake.
+pub fn other_things(target: &Path, results: &[&str]) -> Option<String> {
+    let _user = AsInvoker::begin();
+    let entries = fs::read_dir(target).ok()?.flatten();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    // What runs that were killed have left.
+    names.retain(|name| !name.ends_with(".partial"));
+    names.sort();
+    if names.iter().any(|name| results.contains(&name.as_str())) { None } else { names.into_iter().next() }
+}
+
 /// The name of what is in the making: one that nobody can guess, so that nobody can have put anything in its
 /// place.
 pub(crate) fn partial(name: &str) -> String {
@@ -308,6 +322,10 @@ mod tests {
         assert_eq!(names(&target), ["mine.txt", "report.html", "series"]);
         assert_eq!(names(&target.join("series")), ["x.csv", "y.csv"]);
         assert_eq!(fs::read_to_string(target.join("report.html")).unwrap(), "two");
+
+        assert_eq!(other_things(&target, &["report.html"]), None, "an earlier result");
+        assert_eq!(other_things(&target, &["runs.json"]).as_deref(), Some("mine.txt"));
+        assert_eq!(other_things(&scratch.join("nowhere"), &[]), None);
 
         // Given up again: what was there stays.
         let folder = Folder::create(&target, &mut nothing).unwrap();

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
+use brakelight_core::suggest::{DidYouMean, nearest};
 use brakelight_scenario::cost::Cost;
 use brakelight_scenario::problem::InputError;
 use brakelight_scenario::trace::names::NameError;
@@ -71,7 +72,11 @@ pub enum Error {
         cost: Cost,
     },
     /// There is no claim of this name.
-    #[error("unknown claim `{id}`: valid are {}", known.join(", "))]
+    #[error(
+        "unknown claim `{id}`{}: valid are {}",
+        DidYouMean(nearest(id, known.iter().map(String::as_str))),
+        known.join(", ")
+    )]
     UnknownClaim {
         /// The name.
         id: String,
@@ -95,6 +100,9 @@ pub enum Error {
     /// The folder of a sweep has one already.
     #[error("{}: there is a sweep already; resume it, or give another folder", .0.display())]
     SweepExists(PathBuf),
+    /// Another sweep is writing into the folder.
+    #[error("{}: another sweep is at work there; wait for it, or give another folder", .0.display())]
+    SweepRunning(PathBuf),
     /// A file cannot be written, or not read back.
     #[error("{}: {error}", path.display())]
     Unwritable {

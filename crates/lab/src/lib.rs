@@ -11,7 +11,7 @@
 //! | [`table`], [`summary`] | rows, and what they say together: medians, ranking, the Pareto frontier |
 //! | [`interval`], [`fairness`] | how sure the numbers of several runs are; what two flows do to each other |
 //! | [`report`], [`output`], [`series`], [`text`] | results as HTML, as files, as time series, as text |
-//! | [`schemes`], [`input`] | default schemes, files read |
+//! | [`schemes`], [`input`], [`values`] | default schemes, files read, values as people write them |
 //! | [`origin`], [`error`] | where a result comes from, what can go wrong |
 #![cfg_attr(feature = "quic", doc = "| [`quinn`] | the real QUIC stack as a host of the simulator |")]
 #![forbid(unsafe_code)]
@@ -46,6 +46,7 @@ pub mod table;
 #[cfg(test)]
 mod testing;
 pub mod text;
+pub mod values;
 
 pub use compare::{Compare, compare};
 pub use error::Error;

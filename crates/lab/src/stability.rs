@@ -10,6 +10,10 @@ use crate::parallel;
 use crate::progress::Progress;
 use crate::report::page;
 
+mod lists;
+
+pub use lists::{FLOWS, RATIOS, eta, flows, ratios};
+
 /// Propagation delays that the pictures of the model over time show.
 const SHOWN: f64 = 60.0;
 

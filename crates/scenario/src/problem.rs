@@ -4,6 +4,7 @@
 use std::fmt;
 
 use brakelight_core::registry::BuildError;
+use brakelight_core::suggest::DidYouMean;
 use thiserror::Error;
 
 /// One thing that is wrong, and where.
@@ -30,7 +31,7 @@ pub enum Problem {
         message: String,
     },
     /// A key that means nothing here.
-    #[error("unknown key `{key}`: valid are {valid}")]
+    #[error("unknown key `{key}`{}: valid are {valid}", DidYouMean::of_list(key, valid))]
     UnknownKey {
         /// The key.
         key: String,
@@ -66,7 +67,7 @@ pub enum Problem {
         valid: String,
     },
     /// A name that refers to nothing.
-    #[error("{key}: unknown {what} `{name}`: valid are {valid}")]
+    #[error("{key}: unknown {what} `{name}`{}: valid are {valid}", DidYouMean::of_list(name, valid))]
     UnknownName {
         /// The field.
         key: String,

@@ -35,7 +35,8 @@ impl Words {
         Words { name: name.to_string(), options }
     }
 
-    /// Reads `name` or `name:option=value,option=value`. White space around each part does not count.
+    /// Reads `name` or `name:option=value,option=value`. White space around each part does not count, nor do
+    /// capitals in the name.
     pub fn parse(text: &str) -> Option<Self> {
         let (name, options) = match text.split_once(':') {
             Some((name, options)) => (name, Some(options)),
@@ -49,7 +50,7 @@ impl Words {
         let options = options.map_or(Some(Vec::new()), |list| list.split(',').map(option).collect())?;
         let name = name.trim();
         let plain = |name: &str| !name.is_empty() && !name.contains(['=', ',', ':']);
-        plain(name).then(|| Words { name: name.to_string(), options })
+        plain(name).then(|| Words { name: name.to_lowercase(), options })
     }
 }
 

@@ -23,5 +23,5 @@ pub mod bpf;
 pub const BUILT: bool = cfg!(feature = "bpf");
 
 /// The message for builds without them.
-pub const NOT_BUILT: &str = "this build is without the eBPF programs: `scripts/setup test`, which installs clang, \
-    then `cargo build --release --features bpf`";
+pub const NOT_BUILT: &str = "this build is without the eBPF programs: the Debian package and the container image have \
+    them, and so has `make install` where clang and the headers of libelf and zlib are (Debian: clang, libelf-dev, zlib1g-dev)";

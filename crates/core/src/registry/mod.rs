@@ -20,6 +20,7 @@ use crate::parameters::{OptionValues, Parameter, ParameterError, Parameters};
 use crate::queue::{self, Backlog, Dequeued, Drops, LinkView, Place, Queue, pass_to_queue};
 pub use crate::queue::{LinkKind, Misfit};
 use crate::sender::Checked;
+use crate::suggest::DidYouMean;
 pub use crate::table::{
     Bench, Carries, DEFAULT_CONTROLLER, DEFAULT_QUEUE, Host, Kernel, Needs, Preset, Protocol, Routers, Traits,
 };
@@ -62,7 +63,7 @@ impl fmt::Display for BuildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             BuildError::Unknown { kind, name, known } => {
-                write!(f, "unknown {kind} `{name}`: valid are {known}")
+                write!(f, "unknown {kind} `{name}`{}: valid are {known}", DidYouMean::of_list(name, known))
             }
             BuildError::Option { name, error } => write!(f, "{name}: {error}"),
         }

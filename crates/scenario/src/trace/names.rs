@@ -11,6 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use brakelight_core::path::trace::{Trace, TraceError};
+use brakelight_core::suggest::{DidYouMean, nearest};
 
 use super::embedded::{EMBEDDED, Embedded};
 use super::recipe::{Recipe, RecipeError};
@@ -45,7 +46,11 @@ pub struct Names {
 #[non_exhaustive]
 pub enum NameError {
     /// There is no such name, nor such a file.
-    #[error("unknown trace `{name}`: no such file, and the known traces are {}", List(known))]
+    #[error(
+        "unknown trace `{name}`{}: no such file, and the known traces are {}",
+        meant(name, known),
+        List(known)
+    )]
     Unknown {
         /// The name.
         name: String,
@@ -78,6 +83,9 @@ pub enum NameError {
         /// What the system said.
         error: io::Error,
     },
+    /// A folder that was given in place of a trace has no file.
+    #[error("{}: the folder has no file that is not hidden; give one with traces", .0.display())]
+    Empty(PathBuf),
     /// The file holds no trace.
     #[error("{}: {error}{}", path.display(), hint(path))]
     Trace {
@@ -98,12 +106,20 @@ fn hint(path: &Path) -> &'static str {
     }
 }
 
+fn meant<'a>(name: &str, known: &'a [String]) -> DidYouMean<'a> {
+    DidYouMean(nearest(name, known.iter().map(String::as_str)))
+}
+
 /// Why no recipe could be found by a name.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecipeNameError {
     /// There is no such embedded trace, nor such a file.
-    #[error("unknown recipe `{name}`: no such file, and the embedded recipes are {}", List(known))]
+    #[error(
+        "unknown recipe `{name}`{}: no such file, and the embedded recipes are {}",
+        meant(name, known),
+        List(known)
+    )]
     Unknown {
         /// The name.
         name: String,
@@ -185,6 +201,24 @@ impl Names {
     /// Returns the files of the folder.
     pub fn files(&self) -> &[PathBuf] {
         &self.files
+    }
+
+    /// Returns the names of the traces that `given` stands for: itself; the files of a folder, in the order
+    /// of their names; or each of a list with commas between.
+    pub fn expand(&self, given: &str) -> Result<Vec<String>, NameError> {
+        match self.find(given) {
+            Ok(Source::File(path)) if path.is_dir() => {
+                let files = Names::with_folder(&path)?.files;
+                let names = files.into_iter().map(|file| file.display().to_string()).collect::<Vec<_>>();
+                if names.is_empty() { Err(NameError::Empty(path)) } else { Ok(names) }
+            }
+            Err(NameError::Unknown { .. }) if given.contains(',') => {
+                let parts = given.split(',').map(|part| self.expand(part.trim()));
+                Ok(parts.collect::<Result<Vec<_>, _>>()?.concat())
+            }
+            // What is wrong with it is said when it is read.
+            _ => Ok(vec![given.to_string()]),
+        }
     }
 
     /// Returns where `name` leads.

@@ -212,7 +212,7 @@ pub fn rates(trace: &Trace, width: Duration, opportunity: Bytes) -> Vec<f64> {
 }
 
 fn mbps(count: u64, width_ms: u64, opportunity: Bytes) -> f64 {
-    (count * opportunity.bits()) as f64 / width_ms as f64 * 1e-3
+    (count * opportunity.bits()) as f64 / (width_ms * 1_000) as f64
 }
 
 fn period_ms(trace: &Trace) -> u64 {

@@ -254,7 +254,7 @@ impl Rtnetlink {
             // include/uapi/asm-generic/errno-base.h; the kernel looked for a module first
             (NOT_FOUND, NEW) if said.contains("unknown") => Err(Error::kernel(
                 what,
-                "the module sch_abc is not installed in this kernel: `make -C crates/tcp/kmod install`",
+                "the module sch_abc is not installed in this kernel: the book's page on sch_abc says how to build and install it",
             )),
             (INVALID | RANGE | NOT_FOUND, _) => Err(Error::Input(format!("{what}: {said}"))),
             _ => Err(Error::kernel(what, said)),

@@ -1,0 +1,85 @@
+//! Values as people write them on a command line; an error says what would be valid.
+
+use std::str::FromStr;
+
+use brakelight_core::path::delay;
+use brakelight_core::time::Duration;
+use brakelight_core::units::{Rate, number};
+
+/// Returns the value that `text` spells.
+pub fn human<T: FromStr>(text: &str) -> Result<T, String>
+where
+    T::Err: ToString,
+{
+    text.parse().map_err(|error: T::Err| error.to_string())
+}
+
+/// Returns the message for a value outside its range.
+pub fn out_of_range(text: &str, valid: &str) -> String {
+    format!("`{text}` is out of range: valid is {valid}")
+}
+
+/// Returns a time above zero.
+pub fn positive_time(text: &str) -> Result<Duration, String> {
+    let time: Duration = human(text)?;
+    if time.is_zero() {
+        Err(out_of_range(text, "any time above 0, such as `100ms` or `60s`"))
+    } else {
+        Ok(time)
+    }
+}
+
+/// Returns a delay on the way, which the delay line bounds.
+pub fn delay(text: &str) -> Result<Duration, String> {
+    let delay = human(text)?;
+    delay::Config::new(delay::Values { delay }).map(|config| config.delay).map_err(|error| error.to_string())
+}
+
+/// Returns a probability.
+pub fn probability(text: &str) -> Result<f64, String> {
+    const VALID: &str = "a number from 0 to 1, such as `0.01` or `1%`";
+    let probability = number(text).ok_or_else(|| format!("`{text}` is not {VALID}"))?;
+    if (0.0..=1.0).contains(&probability) { Ok(probability) } else { Err(out_of_range(text, VALID)) }
+}
+
+/// Returns the whole seconds above zero: what iperf3 counts.
+pub fn positive_seconds(text: &str) -> Result<Duration, String> {
+    let time = positive_time(text)?;
+    if time.as_nanos().is_multiple_of(1_000_000_000) {
+        Ok(time)
+    } else {
+        Err(out_of_range(text, "whole seconds above 0, such as `60s`"))
+    }
+}
+
+/// Returns a rate above zero.
+pub fn positive_rate(text: &str) -> Result<Rate, String> {
+    let rate: Rate = human(text)?;
+    if rate.bps() == 0 { Err(out_of_range(text, "any rate above 0, such as `12Mbps`")) } else { Ok(rate) }
+}
+
+/// Returns how many there are to be: from 1 to 10,000.
+pub fn count(text: &str) -> Result<u32, String> {
+    const VALID: &str = "a whole number from 1 to 10000";
+    let count: u32 = text.parse().map_err(|_| format!("`{text}` is not {VALID}"))?;
+    if (1..=10_000).contains(&count) { Ok(count) } else { Err(out_of_range(text, VALID)) }
+}
+
+/// Returns a whole number.
+pub fn seed(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| format!("`{text}` is not a whole number from 0 to {}", u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_and_times_are_read_as_people_write_them() {
+        assert_eq!(probability("1%"), Ok(0.01));
+        assert_eq!(probability("0.25"), Ok(0.25));
+        assert!(probability("101%").is_err_and(|error| error.contains("from 0 to 1")));
+        assert_eq!(positive_time("5m"), Ok(Duration::from_secs(300)));
+        assert_eq!(positive_time("2min"), Ok(Duration::from_secs(120)));
+    }
+}
