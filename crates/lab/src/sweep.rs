@@ -2,7 +2,7 @@
 //!
 //! ```toml
 //! # Without `scenario`, the setup of `compare`: its axes are scheme, trace, rtt, buffer, duration,
-//! # trace_offset, against, seed.
+//! # trace_offset, against, seed, and `option.NAME`, an option of every scheme.
 //! # With it, a scenario file, as seen from this one.
 //! runs = 10                                # seeds 1 to 10 of every combination
 //!
@@ -22,6 +22,7 @@ use std::path::Path;
 use std::str::FromStr;
 
 use brakelight_core::registry::{DEFAULT_CONTROLLER, Registry};
+use brakelight_core::suggest::DidYouMean;
 use brakelight_scenario::compare::Compare;
 use brakelight_scenario::file;
 use brakelight_scenario::identity::{RunId, TraceDigests};
@@ -194,7 +195,9 @@ impl Grid {
             Some(other) => return Err(wrong(format!("axes = {other}: valid is a table"))),
         };
         if let Some(key) = table.keys().next() {
-            return Err(wrong(format!("unknown key `{key}`: valid are scenario, runs, seed, axes")));
+            const KEYS: &str = "scenario, runs, seed, axes";
+            let meant = DidYouMean::of_list(key, KEYS);
+            return Err(wrong(format!("unknown key `{key}`{meant}: valid are {KEYS}")));
         }
         let axes = axes.into_iter().map(|(name, values)| {
             let values = match values {
@@ -246,11 +249,7 @@ impl Grid {
         if all.is_none_or(|axis| axis.values.iter().all(|value| number(value).is_some())) {
             return Values::Number(values.iter().map(number).collect());
         }
-        let word = |value: &Value| match value {
-            Value::String(text) => text.clone(),
-            other => other.to_string(),
-        };
-        Values::Text(values.iter().map(word).collect())
+        Values::Text(values.iter().map(words).collect())
     }
 
     /// Checks what can be said of an axis without a scenario.
@@ -302,6 +301,17 @@ impl Default for Grid {
     }
 }
 
+/// The beginning of an axis of an option of the schemes: `option.delta`.
+const OPTION: &str = "option.";
+
+/// A value as the command line has it.
+fn words(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
 /// The axis of the seeds.
 const SEED: &str = "seed";
 
@@ -328,6 +338,13 @@ impl Sweep {
             if grid.axes[..index].iter().any(|other| other.name == axis.name) {
                 return Err(grid.wrong(format_args!("axes: `{}` is there twice", axis.name)));
             }
+        }
+        let seeds = [("runs", u64::from(grid.runs)), ("seed", grid.seed)];
+        if let Some((key, value)) = seeds.iter().find(|(_, value)| *value != 1)
+            && grid.axes.iter().any(|axis| axis.name == SEED)
+        {
+            let reason = "the axis `seed` says which seeds there are; give one of the two";
+            return Err(grid.wrong(format_args!("{key} = {value}: {reason}")));
         }
         let mut sweep = Sweep {
             grid: grid.clone(),
@@ -379,7 +396,8 @@ impl Sweep {
         let (mut scenario, paths) = match &self.grid.base {
             Base::Scenario { file, text } => (file::read_with(&self.registry, file, text)?, values),
             Base::Compare => {
-                let (own, paths) = values.into_iter().partition(|(name, _)| AXES.contains(name));
+                let own = |name: &str| AXES.contains(&name) || name.starts_with(OPTION);
+                let (own, paths) = values.into_iter().partition(|(name, _)| own(name));
                 (self.comparison(own)?, paths)
             }
         };
@@ -402,17 +420,16 @@ impl Sweep {
 
     /// The scenario of `compare` with these settings.
     fn comparison(&self, values: Vec<(&str, Value)>) -> Result<Scenario, Error> {
-        let mut scheme = None;
+        let scheme = self.scheme(&values)?;
         let mut compare = Compare::mahimahi(Scheme::parse(DEFAULT_CONTROLLER)?, "");
         for (name, value) in values {
-            let text = match value {
-                Value::String(text) => text,
-                other => other.to_string(),
-            };
+            let text = words(&value);
             let wrong =
                 |valid: &str| self.grid.wrong(format_args!("axes: {name} = `{text}`: valid is {valid}"));
             match name {
-                "scheme" => scheme = Some(Scheme::parse_with(&self.registry, &text)?),
+                // Taken together, above.
+                "scheme" => {}
+                name if name.starts_with(OPTION) => {}
                 "trace" => compare.trace.clone_from(&text),
                 "rtt" => compare.rtt = text.parse().map_err(|_| wrong("a time such as `100ms`"))?,
                 "buffer" => compare.buffer = text.parse().map_err(|_| wrong("a size such as `250pkt`"))?,
@@ -433,6 +450,18 @@ impl Sweep {
         }
         compare.record = Record::summary(compare.duration);
         Ok(compare.scenario()?)
+    }
+
+    /// The scheme of a run of `compare`'s setup, with the options that are axes of their own.
+    fn scheme(&self, values: &[(&str, Value)]) -> Result<Option<Scheme>, Error> {
+        let Some((_, scheme)) = values.iter().find(|(name, _)| *name == "scheme") else { return Ok(None) };
+        let mut text = words(scheme);
+        for (name, value) in values {
+            if let Some(option) = name.strip_prefix(OPTION) {
+                text += &format!("{}{option}={}", if text.contains(':') { ',' } else { ':' }, words(value));
+            }
+        }
+        Ok(Some(Scheme::parse_with(&self.registry, &text)?))
     }
 
     /// Returns the identity of run number `index` by `runner`: equal for runs that are equal, however their
@@ -465,13 +494,15 @@ impl Sweep {
                 let outcome = runner.run(&scenario, &self.traces);
                 progress.step(&scenario.name);
                 let mut run = outcome.map_err(|cause| Error::run(label, cause))?.run;
-                for (name, value) in self.grid.values(index) {
-                    match (&self.grid.base, name, value) {
-                        (Base::Compare, "trace", Value::String(trace)) => run.trace = trace,
-                        (Base::Compare, "scheme", Value::String(scheme)) => {
-                            run.scheme = Scheme::parse_with(&self.registry, &scheme)?.to_string();
-                        }
-                        _ => {}
+                if self.grid.base == Base::Compare {
+                    let values = self.grid.values(index);
+                    if let Some(scheme) = self.scheme(&values)? {
+                        run.scheme = scheme.to_string();
+                    }
+                    if let Some((_, Value::String(trace))) =
+                        values.into_iter().find(|(name, _)| *name == "trace")
+                    {
+                        run.trace = trace;
                     }
                 }
                 Ok(Row { index, run_id: self.identity(&scenario, runner), run })

@@ -70,6 +70,9 @@ impl Folder<'_> {
             return Err(Error::SweepExists(self.path.to_path_buf()));
         }
         let journal = OpenOptions::new().create(true).append(true).read(true).open(&path).map_err(failed)?;
+        if !lock(&journal) {
+            return Err(Error::SweepRunning(self.path.to_path_buf()));
+        }
         let mut end = end_of_lines(&journal).map_err(failed)?;
         let mut places = places(sweep, runner, &path).map_err(failed)?;
         places.retain(|index, _| self.shard.has(*index));
@@ -86,7 +89,8 @@ impl Folder<'_> {
             // What ends the process takes what is buffered with it.
             journal.flush().map_err(failed)
         })?;
-        drop(journal);
+        // Locked until the tables are written too.
+        let _locked = journal.into_inner().map_err(|error| failed(error.into_error()))?;
         let mut tables = Tables { folder: self.path, tables: Vec::new() };
         let mut journal = BufReader::new(File::open(&path).map_err(failed)?);
         let ordered: Vec<u64> = places.into_values().collect();
@@ -103,6 +107,22 @@ impl Folder<'_> {
         }
         Ok(Written { runs: shard.len() as u64, kept, files: tables.finish()? })
     }
+}
+
+/// Locks the journal for this process: the lock goes with the process, however that one ends. Returns `false`
+/// if another process has it. A file system that knows no locks is taken to have no other sweep.
+#[cfg(unix)]
+fn lock(journal: &File) -> bool {
+    use rustix::fs::{FlockOperation, flock};
+    use rustix::io::Errno;
+
+    !matches!(flock(journal, FlockOperation::NonBlockingLockExclusive), Err(Errno::WOULDBLOCK))
+}
+
+/// Elsewhere there is no such lock.
+#[cfg(not(unix))]
+fn lock(_: &File) -> bool {
+    true
 }
 
 /// Where the line of each run begins that a journal has of this grid. A line that ends early, or is of
