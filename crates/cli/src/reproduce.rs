@@ -15,6 +15,7 @@ use crate::arguments::{ClaimFormat, Reproduce};
 use crate::failure::Failure;
 use crate::host;
 use crate::origin;
+use crate::output;
 use crate::progress::Bar;
 use crate::text;
 
@@ -40,9 +41,16 @@ pub fn execute(registry: &Registry, arguments: &Reproduce) -> Result<(), Failure
         }
     }
     let names = Names::from_environment().map_err(Failure::input)?;
+    let folder = arguments.out.as_deref().map(|out| output::folder(out, arguments.force)).transpose()?;
     let judge = Judge { runner, names: &names, progress: &Bar::default(), any_cost: arguments.force };
-    let claims = judge.claims(&experiments)?;
-    let document = Claims { origin: origin::origin(1), claims };
+    let judged = judge.judged(&experiments)?;
+    if let Some(folder) = folder {
+        for file in judged.files()? {
+            folder.write(&file.name, file.contents)?;
+        }
+        text::say(&format!("rows: {}", folder.keep()?.join("runs.csv").display()));
+    }
+    let document = Claims { origin: origin::origin(1), claims: judged.claims };
     match arguments.format {
         ClaimFormat::Json => text::print_json(&document)?,
         ClaimFormat::Markdown => text::print(&claims::markdown(&experiments, &document.claims))?,

@@ -15,6 +15,10 @@ use crate::parallel;
 use crate::progress::Progress;
 use crate::runner::{Runner, Simulator};
 
+mod rows;
+
+pub use rows::{Judged, Measurement};
+
 /// Judges the claims that `ids` name, all where there is no id: an id in full such as `ABC-F1`, or a
 /// beginning of one. Fails before the first run if an id names nothing, or the runs would take hours. Claims
 /// whose recordings are not in the folder that `BRAKELIGHT_TRACES` names get the verdict `needs-recordings`.
@@ -98,6 +102,11 @@ impl Judge<'_> {
     /// Runs `experiments` and judges their claims, in their order. A scenario that several of them share runs
     /// once.
     pub fn claims(&self, experiments: &[Experiment]) -> Result<Vec<Claim>, Error> {
+        Ok(self.judged(experiments)?.claims)
+    }
+
+    /// Returns the same with every run that the claims were judged by.
+    pub fn judged(&self, experiments: &[Experiment]) -> Result<Judged, Error> {
         let traces: Vec<Option<Traces>> =
             experiments.iter().map(|experiment| traces(experiment, self.names)).collect::<Result<_, _>>()?;
         let plan = Plan::new(experiments, |index| traces[index].is_some());
@@ -122,7 +131,15 @@ impl Judge<'_> {
             .zip(&traces)
             .map(|(experiment, traces)| traces.as_ref().map(|_| Table::new(&experiment.dimensions)))
             .collect();
+        let mut measurements = Vec::with_capacity(plan.jobs.len());
         for &(index, job, distinct) in &plan.jobs {
+            let experiment = &experiments[index];
+            let point = experiment.dimensions.iter().zip(&experiment.jobs[job].point);
+            measurements.push(Measurement {
+                experiment: experiment.id.clone(),
+                axes: point.map(|(axis, at)| (axis.name.clone(), axis.labels[*at].clone())).collect(),
+                run: outcomes[distinct].run.clone(),
+            });
             if let Some(table) = &mut tables[index] {
                 table.add(&experiments[index].jobs[job].point, &outcomes[distinct].run);
             }
@@ -131,7 +148,7 @@ impl Judge<'_> {
         let claims = judged.flat_map(|(experiment, table)| {
             experiment.judge(table.as_ref(), &mut brakelight_sim::checks::run)
         });
-        Ok(claims.collect())
+        Ok(Judged { claims: claims.collect(), measurements })
     }
 }
 
