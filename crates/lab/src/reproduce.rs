@@ -215,7 +215,10 @@ mod tests {
         let error = chosen(&all().unwrap(), &["ABC-F99".to_string()]).unwrap_err();
         assert!(error.is_input());
         let message = error.to_string();
-        assert!(message.starts_with("unknown claim `ABC-F99`: valid are "), "{message}");
+        assert!(
+            message.starts_with("unknown claim `ABC-F99` (did you mean `ABC-F19`?): valid are "),
+            "{message}"
+        );
         assert!(message.contains("ABC-F1"), "{message}");
     }
 

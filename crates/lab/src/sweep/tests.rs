@@ -182,7 +182,7 @@ fn a_wrong_axis_is_named_before_anything_runs_and_without_lines_that_are_not_the
     );
     assert_eq!(said(grid().axis("rtt", ["20ms", "20ms"])), "grid: axes: `rtt` has \"20ms\" twice");
     let unknown = said(grid().axis("rrt", ["20ms"]));
-    let start = "grid: axes: unknown key `rrt`: valid are scheme, trace, rtt, buffer, duration, trace_offset, against, seed, name";
+    let start = "grid: axes: unknown key `rrt` (did you mean `rtt`?): valid are scheme, trace, rtt, buffer, duration, trace_offset, against, seed, name";
     assert!(unknown.starts_with(start), "{unknown}");
     let of_link = said(grid().axis("link.forward.buffer", ["soon"]));
     assert!(of_link.starts_with("grid: axes: link `forward`: buffer = `soon` is not"), "{of_link}");

@@ -466,7 +466,7 @@ fn what_is_wrong_with_json_is_said_as_of_a_file() {
         ),
         (
             &|json| json["record"]["bins"] = 1.into(),
-            "record: unknown key `bins`: valid are series, bin, link_logs, state, unfairness",
+            "record: unknown key `bins` (did you mean `bin`?): valid are series, bin, link_logs, state, unfairness",
         ),
         (
             &|json| json["link"][0]["name"] = serde_json::Value::Null,

@@ -200,12 +200,15 @@ fn settings_are_equal_where_algorithm_and_options_are() {
 fn names_that_are_not_there_and_options_that_are_refused_are_told_with_what_is_valid() {
     let registry = registry();
     let error = registry.controller("stil", &[]).unwrap_err().to_string();
-    assert!(error.starts_with("unknown controller `stil`: valid are newreno, "), "{error}");
+    assert!(
+        error.starts_with("unknown controller `stil` (did you mean `still`?): valid are newreno, "),
+        "{error}"
+    );
     assert!(error.ends_with(", still"), "{error}");
     let error = registry.controller("still", &[("packets", "0")]).unwrap_err().to_string();
     assert_eq!(error, "still: packets = `0` is out of range: valid is 1 to 1000");
     let error = registry.controller("still", &[("pakets", "1")]).unwrap_err().to_string();
-    assert_eq!(error, "still: unknown option `pakets`: valid are packets");
+    assert_eq!(error, "still: unknown option `pakets` (did you mean `packets`?): valid are packets");
     let error = Registry::standard().queue("line", &[]).unwrap_err().to_string();
     assert!(error.starts_with("unknown queue `line`: valid are abc, "), "{error}");
 }

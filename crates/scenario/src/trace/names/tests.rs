@@ -63,7 +63,7 @@ fn an_unknown_name_is_answered_with_the_known_ones() {
     let refusal = Names::with_folder(&folder.0).unwrap().load("lte-drivign").unwrap_err().to_string();
     assert!(
         refusal.starts_with(
-            "unknown trace `lte-drivign`: no such file, and the known traces are `lte-driving`, "
+            "unknown trace `lte-drivign` (did you mean `lte-driving`?): no such file, and the known traces are `lte-driving`, "
         )
     );
     assert!(refusal.ends_with(", `mine.trace`"), "{refusal}");
