@@ -1,7 +1,8 @@
 //! What two flows at one queue do to each other: the measured one and its competitor.
 //!
 //! The competitor's harm is what it loses beside the measured flow, against what it has beside a flow of its
-//! own kind at the same queue, with the same seed and place of the trace (after ware19, with the competitor itself as the one that does no more harm than is allowed):
+//! own kind at the same queue, with the same seed and place of the trace (after ware19, with the competitor
+//! itself as the one that does no more harm than is allowed):
 //!
 //! ```text
 //! harm of throughput = 1 - throughput / throughput beside its own kind

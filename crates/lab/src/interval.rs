@@ -3,8 +3,8 @@
 //!
 //! - A median's interval is the middle 95 % of the medians of resampled runs, widened by t / z *
 //!   sqrt(n / (n - 1)), without which it is too narrow where runs are few (hesterberg15): of eight normal
-//!   values it holds the truth in 95 % of all cases, and in 91 % without. With fewer than [`FEWEST`] runs not even the lowest and the highest of them
-//!   hold the median with 95 % confidence, so there is none.
+//!   values it holds the truth in 95 % of all cases, and in 91 % without. With fewer than [`FEWEST`] runs not
+//!   even the lowest and the highest of them hold the median with 95 % confidence, so there is none.
 //! - The interval of a mean of logarithms, from which ratios come, is made in the same way.
 //! - Runs fall into two groups where the widest gap between neighbours, with at least a fifth of the runs on
 //!   either side, is [`GAP`] times as wide as the wider of the groups (as wide, from [`MANY`] runs on), and

@@ -3,7 +3,7 @@
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Bytes, Limit, Rate};
 
-use super::Compare;
+use super::{Compare, Reverse};
 use crate::file::{read, write};
 use crate::scenario::{Direction, Hop, Service};
 use crate::scheme::Scheme;
@@ -31,6 +31,25 @@ fn is_the_reference_setup() {
     assert_eq!(flow.path, [Hop::Link("forward".to_string())]);
     assert_eq!(flow.reverse, [Hop::Link("reverse".to_string())]);
     assert_eq!((flow.mss, flow.overhead, flow.ack_every), (Bytes(1448), Bytes(52), 2));
+}
+
+#[test]
+fn a_way_back_has_no_limit_a_rate_or_a_trace() {
+    for (text, expected) in [
+        ("none", Reverse::Unlimited),
+        ("5Mbps", Reverse::Rate(Rate::from_mbps(5))),
+        ("up.trace", Reverse::Trace("up.trace".to_string())),
+    ] {
+        assert_eq!(Reverse::parse(text), expected);
+        assert_eq!(expected.to_string(), text);
+    }
+    let scenario = |reverse| Compare { reverse, ..newreno() }.scenario().unwrap();
+    let free = scenario(Reverse::Unlimited);
+    assert_eq!((free.links.len(), &free.flows[0].reverse), (1, &Vec::new()));
+    let traced = scenario(Reverse::Trace("up.trace".to_string()));
+    assert_eq!(traced.links[1].service, Service::Trace("up.trace".to_string()));
+    assert_eq!(traced.flows[0].reverse, [Hop::Link("reverse".to_string())]);
+    assert_eq!(read("x.toml", &write(&free)).unwrap(), free);
 }
 
 #[test]

@@ -239,7 +239,8 @@ pub struct Interval95 {
     pub p95_ms: Option<[f64; 2]>,
 }
 
-/// What a flow and a competing flow had of one queue, and what the first did to the second: its harm (ware19) beyond what a flow of the competitor's own kind does.
+/// What a flow and a competing flow had of one queue, and what the first did to the second: its harm (ware19)
+/// beyond what a flow of the competitor's own kind does.
 #[derive(Clone, Copy, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Fairness {

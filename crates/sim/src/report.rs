@@ -79,7 +79,7 @@ pub trait Reporting {
     /// stream of bytes.
     fn application(&self, now: Time, visit: &mut dyn FnMut(&'static str, f64));
 
-    /// Returns the mark that `ack`, an acknowledgement on its way, echoes for all that it newly covers. `None`
+    /// Returns the mark that `ack`, an acknowledgement on its way, echoes for all that it newly covers. None
     /// if that is not known, as of an endpoint that does not implement this.
     fn echoed_mark(&self, _ack: &SimPacket) -> Option<Mark> {
         None

@@ -115,8 +115,8 @@
   // --- Scatter -------------------------------------------------------------------------------------------------
 
   const DELAYS = {
-    queueing: { label: 'queueing, p95', axis: '95th percentile of the queueing delay, ms', short: 'p95 queueing delay, ms', interval: true, of: (run) => run.queueing && run.queueing.p95 },
-    one_way: { label: 'one-way, p95', axis: '95th percentile of the one-way delay, ms', short: 'p95 one-way delay, ms', of: (run) => run.one_way && run.one_way.p95 },
+    queueing: { label: 'queueing, p95', axis: '95th percentile of the queueing delay, ms', short: 'p95 queueing delay, ms', interval: true, overall: 'p95', of: (run) => run.queueing && run.queueing.p95 },
+    one_way: { label: 'one-way, p95', axis: '95th percentile of the one-way delay, ms', short: 'p95 one-way delay, ms', overall: 'one_way_p95', of: (run) => run.one_way && run.one_way.p95 },
     mean: { label: 'queueing, mean', axis: 'Mean queueing delay, ms', short: 'mean queueing delay, ms', of: (run) => run.queueing && run.queueing.mean },
   };
   const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
@@ -134,10 +134,11 @@
       const together = trace === null;
       if (together && !runs.every((run) => base(run) > 0)) return [];
       const run = runs[0], sure = !together && run.interval95;
+      const ratio = together && delay.overall && (data.overall.find((row) => row.scheme === scheme) || {})[delay.overall];
       return [{
-        scheme, runs, x: Math.max(0.01, together ? geometric(runs.map((one) => delay.of(one) / base(one))) : delay.of(run)),
+        scheme, runs, x: Math.max(0.01, ratio ? ratio.value : together ? geometric(runs.map((one) => delay.of(one) / base(one))) : delay.of(run)),
         y: 100 * geometric(runs.map((one) => one.utilization)),
-        across: sure && delay.interval ? sure.p95_ms : null, up: sure ? sure.utilization.map((end) => 100 * end) : null,
+        across: ratio ? ratio.interval95 : sure && delay.interval ? sure.p95_ms : null, up: sure ? sure.utilization.map((end) => 100 * end) : null,
       }];
     });
   }
