@@ -65,7 +65,10 @@ pub fn compare(
         schemes: parsed,
         against: against.map(|text| Scheme::parse_with(&registry, text).map_err(input)).transpose()?,
         rtt: read("rtt", rtt)?,
-        buffer: buffer.map(str::parse).transpose().map_err(|error| InputError::new_err(format!("buffer: {error}")))?,
+        buffer: buffer
+            .map(str::parse)
+            .transpose()
+            .map_err(|error| InputError::new_err(format!("buffer: {error}")))?,
         reverse: reverse.map(comparison::Reverse::parse),
         preset,
         duration: duration.map(|text| read("duration", text)).transpose()?,

@@ -202,7 +202,7 @@ def test_timers_marks_and_pacing_reach_the_class() -> None:
             assert event.inflight <= event.inflight_before and len(event.acked) * 1448 >= event.newly_acked
             if event.ce_packets:
                 self.seen.add("marks")
-            self.cwnd = 80 * self.mss
+            self.cwnd = 300 * self.mss
             self.pacing_rate = 20e6
 
         def on_ce(self, event: Any) -> None:

@@ -34,7 +34,8 @@ def test_wrong_arguments_are_refused_in_the_words_of_the_command() -> None:
         bl.compare("step", "cubik")
     printed = command("compare", "--trace", "step", "--schemes", "cubik")
     assert printed.returncode == 2
-    assert str(refused.value) in printed.stderr
+    # Up to the names, of which other tests may have registered more.
+    assert str(refused.value).split(" valid are ")[0] in printed.stderr
     assert isinstance(refused.value, ValueError)
     for wrong in ({"rtt": "100"}, {"buffer": "many"}, {"duration": "-1s"}, {"runs": 0}, {"trace_offset": "x"}):
         with pytest.raises(bl.InputError, match=next(iter(wrong))):
@@ -176,7 +177,9 @@ def test_a_grid_may_change_a_scenario_and_use_traces_of_the_program(dumbbell: di
 def test_lists_have_what_the_command_lists() -> None:
     for kind in ("schemes", "controllers", "queues", "traces"):
         printed = command("list", kind, "--format", "json")
-        assert getattr(bl, kind)() == json.loads(printed.stdout)[kind]
+        listed = json.loads(printed.stdout)[kind]
+        # Other tests may have registered more.
+        assert [each for each in getattr(bl, kind)() if each in listed] == listed
 
 
 def test_the_command_says_what_is_wrong_and_with_which_code() -> None:
