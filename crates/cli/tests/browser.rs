@@ -95,8 +95,19 @@ fn a_comparison_draws_at_both_widths_without_a_complaint() {
 fn every_scheme_fits_a_screen_a_phone_and_three_pages() {
     let Some(mut browser) = browser() else { return };
     let scratch = Scratch::new("browser-every");
-    let arguments =
-        ["compare", "--trace", "lte-driving", "--trace", "step", "--duration", "10s", "--out", "report"];
+    let arguments = [
+        "compare",
+        "--trace",
+        "lte-driving",
+        "--trace",
+        "step",
+        "--runs",
+        "2",
+        "--duration",
+        "6s",
+        "--out",
+        "report",
+    ];
     ok(&scratch.brakelight(&arguments));
     let report = scratch.path("report/report.html");
     let size = std::fs::metadata(&report).unwrap().len();
