@@ -1,10 +1,10 @@
-"""What Gymnasium calls when it is imported, so that ``gymnasium.make`` knows the environments."""
+"""The names by which ``gymnasium.make`` knows the environments."""
 
 from __future__ import annotations
 
 
 def register() -> None:
-    """Register the environments. Nothing of the package but this is imported for it."""
+    """Register the environments, unless they are registered already."""
     from gymnasium.envs.registration import register as add
     from gymnasium.envs.registration import registry
 

@@ -1,4 +1,4 @@
-"""Registration where Gymnasium did not find the package by itself."""
+"""Gymnasium knows the environments once ``brakelight.envs`` is imported."""
 
 from brakelight._gymnasium import register as register_environments
 
