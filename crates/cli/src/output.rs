@@ -12,8 +12,8 @@ use crate::failure::Failure;
 use crate::text;
 
 /// Files by which a folder is known to hold an earlier result.
-const RESULTS: [&str; 6] =
-    ["report.html", "claims.csv", "runs.json", "runs.jsonl", "stability.html", "parity.json"];
+const RESULTS: [&str; 7] =
+    ["report.html", "claims.csv", "runs.csv", "runs.json", "runs.jsonl", "stability.html", "parity.json"];
 
 /// Makes sure that a folder can be written, before any work is done for it. Refuses one that holds other
 /// things than an earlier result, unless `force` says that they may stay beside the new one.
