@@ -149,8 +149,8 @@ fn taken_for_lost_after(repaired: u32) -> u64 {
     counters.lost_packets - u64::from(repaired)
 }
 
-/// rfc8985 6.2, step 4: a DSACK makes the reordering window a quarter of the smallest RTT longer, for the next
-/// 16 recoveries.
+/// rfc8985 6.2, step 4: a DSACK makes the reordering window a quarter of the smallest RTT longer, for the
+/// next 16 recoveries.
 #[test]
 fn a_dsack_widens_the_reordering_window_for_sixteen_recoveries() {
     assert_eq!(taken_for_lost_after(0), 1, "the first surprise alone");
