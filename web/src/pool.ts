@@ -16,6 +16,10 @@ declare global {
 
 /** Waits for the script that has the module, and compiles it. */
 export async function compileModule(): Promise<WebAssembly.Module> {
+  // On a slow network this script runs before that one is there.
+  if (!window.brakelightModule && document.readyState !== "complete") {
+    await new Promise((loaded) => addEventListener("load", loaded, { once: true }));
+  }
   const base64 = window.brakelightModule;
   if (!base64) throw new Error(texts.noModule);
   const packed = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));

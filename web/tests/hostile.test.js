@@ -73,7 +73,7 @@ function badFiles() {
   const random = numbers(11);
   const noise = (length) => Buffer.from(Array.from({ length }, () => Math.floor(random.next().value * 256)));
   const files = [
-    "", "\n", "0", "-1\n", "5\n3\n", "x", markup, "1e9\n", "99999999999999999999\n", "start_s,mbps\n", "0,-5\n", "0,1e99\n", "0,5\n0,5\n", "NaN,NaN\n", "0,5,6\n", "\ufeff,", "{", "{}", '{"intervals":[]}',
+    "", "\n", "0", "-1\n", "5\n3\n", "x", markup, "1e9\n", "99999999999999999999\n", "start_s,mbps\n", "0,-5\n", "0,1e99\n", "0,5\n0,5\n", "NaN,NaN\n", "0,five\n", "\ufeff,", "{", "{}", '{"intervals":[]}',
     '{"intervals":[{"sum":{"start":0,"end":1e9,"bits_per_second":1e12}}]}', "0,1000000\n86400,\n", "0,5\n1e9,\n",
   ].map((text) => Buffer.from(text));
   files.push(Buffer.from([0xd4, 0xc3, 0xb2, 0xa1]), Buffer.from([0x0a, 0x0d, 0x0d, 0x0a, 0xff, 0xff, 0xff, 0xff]), Buffer.alloc(1000), Buffer.alloc(21_000_000, "1\n"), Buffer.from("1\n".repeat(6_000_000)));
