@@ -1,7 +1,14 @@
 // Small parts of forms.
 import type { ComponentChildren } from "preact";
-import { useId, useMemo } from "preact/hooks";
+import { useEffect, useId, useMemo, useState } from "preact/hooks";
 import { ranges, type NumberField } from "./model";
+
+/** A text that is being typed: results that arrive meanwhile do not take it away. */
+export function useDraft(value: string): [string, (text: string) => void] {
+  const [draft, setDraft] = useState(value);
+  useEffect(() => setDraft(value), [value]);
+  return [draft, setDraft];
+}
 
 /** A slider and a number, which show the same. A logarithmic slider covers decades. */
 export function Slider({ label, field, value, change, log, step }: {
@@ -9,6 +16,7 @@ export function Slider({ label, field, value, change, log, step }: {
 }) {
   const id = useId();
   const [low, high] = ranges[field];
+  const [draft, setDraft] = useDraft(String(value));
   const whole = (step ?? 1) >= 1;
   const tidy = (number: number) => {
     const near = whole ? Math.round(number) : Number(number.toFixed(2));
@@ -32,15 +40,19 @@ export function Slider({ label, field, value, change, log, step }: {
         aria-valuetext={String(value)}
         onInput={(event) => {
           const place = Number(event.currentTarget.value);
-          change(log ? (stops[place] ?? value) : tidy(place));
+          const next = log ? (stops[place] ?? value) : tidy(place);
+          setDraft(String(next));
+          change(next);
         }}
       />
       <input
-        id={id} type="number" min={low} max={high} step={whole ? 1 : "any"} value={value}
+        id={id} type="number" min={low} max={high} step={whole ? 1 : "any"} value={draft}
+        onInput={(event) => setDraft(event.currentTarget.value)}
         onChange={(event) => {
           const number = Number(event.currentTarget.value);
-          if (event.currentTarget.value !== "" && Number.isFinite(number)) change(tidy(number));
-          event.currentTarget.value = String(Number.isFinite(number) && event.currentTarget.value !== "" ? tidy(number) : value);
+          const next = event.currentTarget.value !== "" && Number.isFinite(number) ? tidy(number) : value;
+          setDraft(String(next));
+          change(next);
         }}
       />
     </div>

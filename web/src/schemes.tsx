@@ -1,5 +1,6 @@
 // Choosing schemes, and their options from the registry.
 import { useState } from "preact/hooks";
+import { useDraft } from "./controls";
 import { colourClass, outline, shapeOf } from "./looks";
 import { mostSchemes, usual } from "./model";
 import type { Entry, Parameter, Registry } from "./session";
@@ -105,10 +106,11 @@ function Options({ scheme, registry, changed }: { scheme: Parsed; registry: Regi
 
 export function Option({ parameter, value, set }: { parameter: Parameter; value: string; set(value: string): void }) {
   const valid = [parameter.range || parameter.unit, parameter.source].filter((text) => text && text !== "any").join(" · ");
+  const [draft, setDraft] = useDraft(value);
   return (
     <label class="option">
       <span class="name">{parameter.name}</span>
-      <input value={value} placeholder={parameter.default || parameter.unit} maxLength={100} onChange={(event) => set(event.currentTarget.value)} />
+      <input value={draft} placeholder={parameter.default || parameter.unit} maxLength={100} onInput={(event) => setDraft(event.currentTarget.value)} onChange={(event) => set(event.currentTarget.value)} />
       <span class="soft">{parameter.meaning} <span class="valid">{valid}</span></span>
     </label>
   );
