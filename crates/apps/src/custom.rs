@@ -373,7 +373,7 @@ mod tests {
         registry.add_application::<Drip>().unwrap();
         assert!(registry.add_application::<Drip>().is_err());
         let error = registry.traffic("drop", &[]).unwrap_err().to_string();
-        assert_eq!(error, "unknown application `drop`: valid are drip");
+        assert_eq!(error, "unknown application `drop` (did you mean `drip`?): valid are drip");
         let error = registry.traffic("drip", &[("size", "0B")]).unwrap_err().to_string();
         assert_eq!(error, "drip: size = `0B` is out of range: valid is 1B to 1kB");
     }

@@ -95,7 +95,8 @@ fn quiet_says_nothing_and_verbose_says_every_run() {
     assert!(stderr(&convert).contains("warning: "));
     assert_eq!(stderr(&[&convert[..], &["--quiet"]].concat()), "");
     assert_eq!(stderr(&[&["-q"], &convert[..]].concat()), "");
-    let compare = ["compare", "--trace", "fixed", "--schemes", "vegas,cubic", "--duration", "1s"];
+    let compare =
+        ["compare", "--trace", "fixed", "--schemes", "vegas,cubic", "--duration", "1s", "--runs", "1"];
     let verbose = stderr(&[&compare[..], &["-v"]].concat());
     assert_eq!(verbose.lines().filter(|line| line.starts_with("done: ")).count(), 2, "{verbose}");
     assert!(verbose.lines().last().unwrap().starts_with("took "), "{verbose}");

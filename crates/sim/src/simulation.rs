@@ -380,7 +380,8 @@ impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
             trace: bottleneck
                 .map_or_else(String::new, |index| describe_service(&self.scenario.links[index].service)),
             seed: self.scenario.seed,
-            duration_s: length.as_secs_f64(),
+            // Divided, and not multiplied by a billionth, which makes 60.00000000000001 of 60 s.
+            duration_s: length.as_nanos() as f64 / 1e9,
             capacity_mbps: row.map_or(0.0, |link| link.capacity_mbps),
             throughput_mbps: row.map_or_else(
                 || mbps(recorder.flows.iter().map(|flow| flow.bytes).sum(), length),

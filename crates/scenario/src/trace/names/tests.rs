@@ -108,9 +108,7 @@ fn a_recipe_is_found_by_name_or_read_from_a_file() {
     let refusal = recipe(&path("bad.toml")).unwrap_err().to_string();
     assert!(refusal.contains("/bad.toml: ") && refusal.contains("unknown field `x`"), "{refusal}");
     let refusal = recipe("4g").unwrap_err().to_string();
-    assert!(
-        refusal
-            .starts_with("unknown recipe `4g`: no such file, and the embedded recipes are `lte-driving`, ")
-    );
+    let wanted = "unknown recipe `4g` (did you mean `3g`?): no such file, and the embedded recipes are `lte-driving`, ";
+    assert!(refusal.starts_with(wanted), "{refusal}");
     assert!(matches!(recipe(folder.0.to_str().unwrap()), Err(RecipeNameError::Read { .. })));
 }
