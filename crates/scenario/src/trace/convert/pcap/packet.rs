@@ -40,7 +40,7 @@ struct Header {
     protocol: Option<usize>,
 }
 
-/// https://www.tcpdump.org/linktypes.html; 12 and 14 are raw IP on the BSDs.
+/// <https://www.tcpdump.org/linktypes.html>; 12 and 14 are raw IP on the BSDs.
 fn header(link: Linktype) -> Option<Header> {
     let header = |length, protocol| Some(Header { length, protocol });
     match link {
