@@ -41,8 +41,8 @@ class Controller:
 
     Loss detection, retransmission and pacing are the host's. After each call the host reads the attributes ``cwnd``
     (payload bytes, at least one packet), ``pacing_rate`` (bit/s of payload; None leaves it to the host), ``ssthresh``
-    and ``next_timer`` (seconds). Times are seconds since the beginning of the run, sizes payload bytes. It costs
-    some 7 microseconds for each packet delivered, so a run is five to ten times as slow as with a built-in one. In
+    and ``next_timer`` (seconds). Times are seconds since the beginning of the run, sizes payload bytes. Calls
+    into Python cost several times what the simulator takes for a packet, so a run is slow. In
     Python's development mode (``python -X dev``), and where ``BRAKELIGHT_DEBUG`` is set, the simulator is held to the
     contract between host and controller (the book's page of that name).
 

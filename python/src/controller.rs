@@ -135,11 +135,7 @@ pub struct Scripted {
 
 impl Clone for Scripted {
     fn clone(&self) -> Self {
-        let object = Python::attach(|py| {
-            let object = self.object.as_ref()?;
-            let copied = py.import("copy").and_then(|copy| copy.call_method1("deepcopy", (object,)));
-            copied.map_err(|failure| self.failures.note(failure)).ok().map(Bound::unbind)
-        });
+        let object = self.failures.copy(self.object.as_ref());
         Scripted { object, failures: self.failures.clone(), ..*self }
     }
 }

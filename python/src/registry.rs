@@ -32,6 +32,15 @@ impl Failures {
         self.slot().get_or_insert(failure);
     }
 
+    /// Returns a deep copy of `object`; none without one, or where it cannot be copied, which is kept.
+    pub fn copy(&self, object: Option<&Py<PyAny>>) -> Option<Py<PyAny>> {
+        Python::attach(|py| {
+            let object = object?;
+            let copied = py.import("copy").and_then(|copy| copy.call_method1("deepcopy", (object,)));
+            copied.map_err(|failure| self.note(failure)).ok().map(Bound::unbind)
+        })
+    }
+
     /// Returns the first, and forgets it.
     pub fn take(&self) -> Option<PyErr> {
         self.slot().take()

@@ -23,6 +23,12 @@ fn count(browser: &mut Browser, selector: &str) -> u64 {
     browser.value(&format!("document.querySelectorAll({selector:?}).length")).as_u64().unwrap()
 }
 
+/// Fails if the page is wider than the screen.
+fn fits(browser: &mut Browser, name: &str) {
+    let within = "document.documentElement.scrollWidth <= document.documentElement.clientWidth";
+    assert_eq!(browser.value(within), json!(true), "{name}: the page is wider than the screen");
+}
+
 /// From where to where the time axis goes.
 fn range(browser: &mut Browser) -> (f64, f64) {
     let range = browser.value("document.getElementById('series').layout.xaxis.range.map(Number)");
@@ -82,8 +88,7 @@ fn a_comparison_draws_at_both_widths_without_a_complaint() {
             lengths.as_array().unwrap().iter().filter(|length| length.as_u64().unwrap() > 500).count();
         assert!(drawn >= 4 * 2, "{name}: throughput and delay of four schemes, drawn are {lengths}");
         assert_eq!(count(&mut browser, "#series .js-fill"), 4, "{name}: capacity behind each throughput");
-        let within = "document.documentElement.scrollWidth <= document.documentElement.clientWidth";
-        assert_eq!(browser.value(within), json!(true), "{name}: the page is wider than the screen");
+        fits(&mut browser, name);
         let charts = "[...document.querySelectorAll('.chart .main-svg')].every(svg => svg.getBoundingClientRect().right <= innerWidth)";
         assert_eq!(browser.value(charts), json!(true), "{name}: a chart is wider than the screen");
         browser.picture(&Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("report-{name}.png")));
@@ -134,8 +139,7 @@ fn every_scheme_fits_a_screen_a_phone_and_three_pages() {
         assert_eq!(count(&mut browser, "#table tbody tr"), 2 * shown, "{name}");
         browser.value("document.getElementById('all-schemes').click()");
         assert_eq!(count(&mut browser, "#answer tbody tr"), schemes, "{name}");
-        let within = "document.documentElement.scrollWidth <= document.documentElement.clientWidth";
-        assert_eq!(browser.value(within), json!(true), "{name}: the page is wider than the screen");
+        fits(&mut browser, name);
         browser.picture(&Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("report-every-{name}.png")));
     }
     let pages = browser.print(&Path::new(env!("CARGO_TARGET_TMPDIR")).join("report-every.pdf"));
@@ -271,8 +275,7 @@ fn the_stability_map_draws_and_shows_a_point_over_time_when_pressed() {
         assert_eq!(count(&mut browser, "#map .scatterlayer .point"), 2 * 6, "{name}");
         assert_eq!(count(&mut browser, "#series .scatterlayer .js-line"), 2, "{name}");
         assert_eq!(count(&mut browser, "#table tr"), 1 + 6, "{name}");
-        let within = "document.documentElement.scrollWidth <= document.documentElement.clientWidth";
-        assert_eq!(browser.value(within), json!(true), "{name}: the page is wider than the screen");
+        fits(&mut browser, name);
         browser.picture(&Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("stability-{name}.png")));
         // A choice shows another point.
         let facts = "document.getElementById('facts').textContent";

@@ -385,7 +385,7 @@ impl Value for f64 {
         "number".to_string()
     }
     fn parse(text: &str) -> Result<Self, String> {
-        crate::units::number(text).ok_or_else(|| "a number".to_string())
+        crate::units::parse_number(text).ok_or_else(|| "a number".to_string())
     }
     fn show(&self) -> String {
         self.to_string()

@@ -221,13 +221,13 @@ impl core::error::Error for ParseError {}
 /// finite.
 ///
 /// ```
-/// use brakelight_core::units::number;
+/// use brakelight_core::units::parse_number;
 ///
-/// assert_eq!(number("0.01"), Some(0.01));
-/// assert_eq!(number("1%"), Some(0.01));
-/// assert_eq!(number("much"), None);
+/// assert_eq!(parse_number("0.01"), Some(0.01));
+/// assert_eq!(parse_number("1%"), Some(0.01));
+/// assert_eq!(parse_number("much"), None);
 /// ```
-pub fn number(text: &str) -> Option<f64> {
+pub fn parse_number(text: &str) -> Option<f64> {
     let text = text.trim();
     let (digits, scale) = match text.strip_suffix('%') {
         Some(percent) => (percent.trim_end(), 100.0),

@@ -250,15 +250,17 @@ fn own_kind(
         let queue = jobs[row].scenario.links[0].queue.clone();
         let label = jobs[row].compared.as_ref().map_or_else(String::new, |compared| compared.trace.clone());
         let words = queue.words().to_string();
-        let found = known.iter().find(|(trace, other, _)| (trace, other) == (&label, &words));
-        let place = found.map(|(_, _, place)| *place).unwrap_or_else(|| {
-            let (_, setup) = setups.iter().find(|(trace, _)| *trace == label)?;
-            // A competitor that cannot be alone at this queue has no own kind there.
-            let mut job = job(request, reverse, &against.behind(queue), &label, setup).ok()?;
+        if let Some((_, _, place)) = known.iter().find(|it| (&it.0, &it.1) == (&label, &words)) {
+            places.push(*place);
+            continue;
+        }
+        let (_, setup) = setups.iter().find(|it| it.0 == label).expect("every row's trace has a setup");
+        // A competitor that cannot be alone at this queue has no own kind there.
+        let place = job(request, reverse, &against.behind(queue), &label, setup).ok().map(|mut job| {
             // Nobody looks at it but through the rows.
             (job.scenario.record.series, job.scenario.record.link_logs) = (false, false);
             jobs.push(job);
-            Some(jobs.len() - 1)
+            jobs.len() - 1
         });
         known.push((label, words, place));
         places.push(place);

@@ -115,9 +115,7 @@ pub fn intervals(runs: &[Run]) -> Option<Interval95> {
         of_median(&runs.iter().map(|run| value(run).unwrap_or(f64::NAN)).collect::<Vec<_>>())
     };
     Some(Interval95 {
-        throughput_mbps: of(&|run| {
-            Some(run.fairness.map_or(run.throughput_mbps, |fairness| fairness.own_mbps))
-        })?,
+        throughput_mbps: of(&|run| Some(summary::measured(run)))?,
         utilization: of(&|run| Some(summary::used(run)))?,
         p95_ms: of(&summary::p95),
     })

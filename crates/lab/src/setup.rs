@@ -60,7 +60,9 @@ impl Buffer {
     pub fn limit(self, trace: &Trace, rtt: Duration) -> Limit {
         match self {
             Buffer::Limit(limit) => limit,
-            Buffer::Products(products) => packets(products, trace.mean_rate(OPPORTUNITY), rtt),
+            Buffer::Products(products) => {
+                Limit::Packets(packets(products, trace.mean_rate(OPPORTUNITY), rtt))
+            }
         }
     }
 }
@@ -84,9 +86,9 @@ impl FromStr for Buffer {
 }
 
 /// Bandwidth-delay products in whole packets, rounded up.
-fn packets(products: f64, rate: Rate, rtt: Duration) -> Limit {
+fn packets(products: f64, rate: Rate, rtt: Duration) -> u32 {
     let packets = (products * rate.bytes_in(rtt).as_f64() / OPPORTUNITY.as_f64()).ceil();
-    Limit::Packets(packets.clamp(1.0, f64::from(u32::MAX)) as u32)
+    packets.clamp(1.0, f64::from(u32::MAX)) as u32
 }
 
 /// One bandwidth-delay product of the fastest second, at least 250 packets.
@@ -94,10 +96,7 @@ fn suited_buffer(trace: &Trace, rtt: Duration) -> Limit {
     let seconds = statistics::rates(trace, Duration::from_secs(1), OPPORTUNITY);
     let fastest = seconds.into_iter().fold(0.0, f64::max);
     let rate = Rate::from_bps((1e6 * fastest) as u64).max(trace.mean_rate(OPPORTUNITY));
-    match packets(1.0, rate, rtt) {
-        Limit::Packets(packets) => Limit::Packets(packets.max(LEAST_BUFFER)),
-        bytes @ Limit::Bytes(_) => bytes,
-    }
+    Limit::Packets(packets(1.0, rate, rtt).max(LEAST_BUFFER))
 }
 
 /// How long a run over `trace` is.

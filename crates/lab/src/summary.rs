@@ -34,11 +34,14 @@ pub struct Overall {
 /// against it ([`fairness::kindness`]).
 pub fn power(run: &Run) -> Option<f64> {
     let delay = run.one_way_delay_ms?.p95;
-    let (throughput, kindness) = match &run.fairness {
-        Some(fairness) => (fairness.own_mbps, fairness::kindness(fairness)),
-        None => (run.throughput_mbps, 1.0),
-    };
+    let kindness = run.fairness.as_ref().map_or(1.0, fairness::kindness);
+    let throughput = measured(run);
     (delay > 0.0 && throughput > 0.0).then(|| throughput / delay * kindness)
+}
+
+/// Returns the throughput of the measured flow, where there is a competing one, and of the link otherwise.
+pub fn measured(run: &Run) -> f64 {
+    run.fairness.map_or(run.throughput_mbps, |fairness| fairness.own_mbps)
 }
 
 /// Returns the share of the link that the row is about: the measured flow's, where there is a competing one.
@@ -158,22 +161,8 @@ fn mean(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use brakelight_scenario::outcome::Summary;
-
     use super::*;
-
-    fn run(scheme: &str, trace: &str, throughput_mbps: f64, p95_ms: f64) -> Run {
-        let delay = |p95| Some(Summary { p95, ..Summary::default() });
-        Run {
-            scheme: scheme.into(),
-            trace: trace.into(),
-            throughput_mbps,
-            utilization: throughput_mbps / 10.0,
-            queueing_delay_ms: delay(p95_ms),
-            one_way_delay_ms: delay(p95_ms + 50.0),
-            ..Run::default()
-        }
-    }
+    use crate::testing::run;
 
     #[test]
     fn best_power_comes_first_and_ratios_are_to_the_reference_on_the_same_trace() {

@@ -35,6 +35,20 @@ pub fn origin() -> Origin {
     }
 }
 
+/// Returns a row of a link of 10 Mbit/s, with 50 ms of propagation one way.
+pub fn run(scheme: &str, trace: &str, throughput_mbps: f64, p95_ms: f64) -> Run {
+    let delay = |p95| Some(Summary { p95, ..Summary::default() });
+    Run {
+        scheme: scheme.into(),
+        trace: trace.into(),
+        throughput_mbps,
+        utilization: throughput_mbps / 10.0,
+        queueing_delay_ms: delay(p95_ms),
+        one_way_delay_ms: delay(p95_ms + 50.0),
+        ..Run::default()
+    }
+}
+
 /// Returns every scheme on every trace, with series of `bins` bins of 0.1 s.
 pub fn outcomes(bins: usize) -> Vec<Outcome> {
     let mut outcomes = Vec::new();

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use brakelight_core::path::delay;
 use brakelight_core::time::Duration;
-use brakelight_core::units::{Rate, number};
+use brakelight_core::units::{Rate, parse_number};
 
 /// Returns the value that `text` spells.
 pub fn human<T: FromStr>(text: &str) -> Result<T, String>
@@ -38,7 +38,7 @@ pub fn delay(text: &str) -> Result<Duration, String> {
 /// Returns a probability.
 pub fn probability(text: &str) -> Result<f64, String> {
     const VALID: &str = "a number from 0 to 1, such as `0.01` or `1%`";
-    let probability = number(text).ok_or_else(|| format!("`{text}` is not {VALID}"))?;
+    let probability = parse_number(text).ok_or_else(|| format!("`{text}` is not {VALID}"))?;
     if (0.0..=1.0).contains(&probability) { Ok(probability) } else { Err(out_of_range(text, VALID)) }
 }
 

@@ -146,25 +146,23 @@ impl<P: Routed, E: Reporting> Observer<P, E> for Recorder {
     #[inline]
     fn departed(&mut self, element: usize, departed: &Departed<P>) {
         let Some(link) = &mut self.links[element] else { return };
-        if Self::is_forward_data(&departed.packet) {
-            let flow = &mut self.flows[departed.packet.endpoint()];
-            if flow.last_link == Some(element) {
-                flow.left_bytes += u64::from(departed.packet.size());
-            }
-        }
-        let Some(bytes) = link.meter.departed(departed) else { return };
+        let measured = link.meter.departed(departed);
         let packet = &departed.packet;
-        if Self::is_forward_data(packet) {
-            let flow = &mut self.flows[packet.endpoint()];
-            if flow.last_link == Some(element) {
-                flow.bytes += bytes;
-                if let Some(delays) = &mut flow.delays {
-                    delays.queueing.record(packet.queued());
-                }
-                if !link.is_whole_path {
-                    self.several_links.record(packet.queued());
-                }
-            }
+        if !Self::is_forward_data(packet) {
+            return;
+        }
+        let flow = &mut self.flows[packet.endpoint()];
+        if flow.last_link != Some(element) {
+            return;
+        }
+        flow.left_bytes += u64::from(packet.size());
+        let Some(bytes) = measured else { return };
+        flow.bytes += bytes;
+        if let Some(delays) = &mut flow.delays {
+            delays.queueing.record(packet.queued());
+        }
+        if !link.is_whole_path {
+            self.several_links.record(packet.queued());
         }
     }
 

@@ -83,7 +83,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "start": [1.0, 1.0],
         "links": Links(),
     },
-    # N. Jay and others, ICML 2019, sections 4 and 5, and the authors' simulator: 100 to 500 packets/s.
+    # N. Jay and others, ICML 2019, as PCC-RL src/gym/network_sim.py has it: 100 to 500 packets/s of 1500 bytes.
     "aurora": {
         "interval_rtts": 0.5,
         "interval_ms": 1.0,
@@ -94,7 +94,7 @@ PRESETS: dict[str, dict[str, Any]] = {
             rate=("1.2Mbps", "6Mbps"), rtt=("100ms", "1s"), buffer=("2pkt", "2981pkt"), loss=(0.0, 0.05)
         ),
     },
-    # S. Abbasloo and others, SIGCOMM 2020, sections 4 and 5: a decision every 20 ms.
+    # S. Abbasloo and others, SIGCOMM 2020; docs/learning.md says what is not from their program.
     "orca": {
         "interval_rtts": None,
         "interval_ms": 20.0,

@@ -9,10 +9,10 @@ use super::interval::Interval;
 #[serde(rename_all = "lowercase")]
 pub enum Preset {
     /// Aurora: N. Jay and others, "A Deep Reinforcement Learning Perspective on Internet Congestion Control",
-    /// ICML 2019, section 4.
+    /// ICML 2019, as the authors' simulator has it: PCC-RL src/gym/network_sim.py.
     Aurora,
-    /// Orca: S. Abbasloo and others, "Classic Meets Modern", SIGCOMM 2020, section 4. There an action scales
-    /// Cubic's window; here it scales the window that the agent set last.
+    /// Orca: S. Abbasloo and others, "Classic Meets Modern", SIGCOMM 2020, after the authors' program, Orca
+    /// rl-module/envwrapper.py. `docs/learning.md` lists the deviations.
     Orca,
     /// This project's own.
     Default,
@@ -52,13 +52,14 @@ impl Reward {
     }
 }
 
-/// Aurora's alpha: how much an action of 1 changes the rate (section 5).
+/// Aurora's alpha: how much an action of 1 changes the rate (PCC-RL: `DELTA_SCALE`).
 const AURORA_ALPHA: f64 = 0.025;
 
-/// Orca's zeta: how much lost throughput weighs in the reward.
+/// Orca's zeta: how much lost throughput weighs in the reward (envwrapper.py, `get_state`).
 const ORCA_ZETA: f64 = 5.0;
 
-/// Orca's beta: a delay up to this factor of the smallest counts as the smallest.
+/// Orca's beta: a delay up to this factor of the smallest counts as the smallest (params_base_eval.json:
+/// `delay_margin_coef`).
 const ORCA_BETA: f64 = 1.25;
 
 /// Payload of a packet of TCP, bytes.
@@ -117,7 +118,7 @@ impl Preset {
         let (least, most) = self.action_bounds();
         let action = if action.is_nan() { 0.0 } else { action.clamp(least, most) };
         match self {
-            // Section 5: x(1 + alpha a), or x / (1 - alpha a) where a is below zero.
+            // network_sim.py, `apply_rate_delta`: x (1 + alpha a), or x / (1 - alpha a) where a < 0.
             Preset::Aurora => {
                 let change = AURORA_ALPHA * action;
                 Decision::Rate(if change >= 0.0 { 1.0 + change } else { 1.0 / (1.0 - change) })
@@ -179,15 +180,15 @@ impl Preset {
     pub fn reward(self, interval: &Interval, memory: &Memory, base_rtt_s: f64) -> Reward {
         let throughput = interval.throughput_mbps();
         match self {
-            // Section 5: 10 throughput - 1000 latency - 2000 loss, with packets per second and seconds,
-            // scaled by 0.001 as in the authors' code.
+            // network_sim.py, `run_for_dur`: 10 throughput - 1000 latency - 2000 loss, with packets per
+            // second and seconds, times `REWARD_SCALE`, 0.001.
             Preset::Aurora => Reward {
                 throughput: 1e-2 * throughput * 1e6 / 8.0 / MSS,
                 delay: -interval.rtt_s,
                 loss: -2.0 * interval.loss(),
             },
-            // Section 4: (throughput - zeta loss) / delay, over the same of the best seen: the highest
-            // throughput at the smallest delay.
+            // envwrapper.py, `get_state`: (throughput - zeta loss) / delay, over the same of the best seen:
+            // the highest throughput at the smallest delay.
             Preset::Orca => {
                 let most = memory.most_mbps.max(1e-6);
                 let within = interval.rtt_s <= ORCA_BETA * interval.min_rtt_s;

@@ -1,11 +1,10 @@
 //! The first paragraph of a report: what the rows say, in sentences that are made from their numbers.
 
-use brakelight_core::ecn::Encoding;
-use brakelight_core::registry::{DEFAULT_CONTROLLER, Registry};
+use brakelight_core::registry::DEFAULT_CONTROLLER;
 use brakelight_scenario::outcome::{Fairness, Ratio, Run};
 use brakelight_scenario::scheme::Scheme;
 
-use crate::summary::{Overall, distinct, p95, throughput};
+use crate::summary::{Overall, distinct, p95, used};
 use crate::text::number;
 
 /// A scheme that loses more says so in the conclusion, in percent.
@@ -38,7 +37,7 @@ pub(super) fn conclusion(runs: &[Run], overall: &[Overall], reference: Option<&s
 
 /// What the subject used and how long its packets waited.
 fn alone(subject: &str, runs: &[&Run]) -> Option<String> {
-    let used = |run: &&Run| 100.0 * own_use(run);
+    let percent = |run: &&Run| 100.0 * used(run);
     let (first, rest) = runs.split_first()?;
     let waits: Vec<(&str, f64)> =
         runs.iter().filter_map(|run| Some((run.trace.as_str(), p95(run)?))).collect();
@@ -47,33 +46,25 @@ fn alone(subject: &str, runs: &[&Run]) -> Option<String> {
     if rest.is_empty() {
         return Some(format!(
             "{subject} used {:.0} % of what {} could carry, and one packet in twenty waited longer than {} ms.",
-            used(first),
+            percent(first),
             first.trace,
             number(longest.1)
         ));
     }
-    let least = runs.iter().min_by(|a, b| used(a).total_cmp(&used(b)))?;
-    let most = runs.iter().max_by(|a, b| used(a).total_cmp(&used(b)))?;
+    let least = runs.iter().min_by(|a, b| percent(a).total_cmp(&percent(b)))?;
+    let most = runs.iter().max_by(|a, b| percent(a).total_cmp(&percent(b)))?;
     Some(format!(
         "On {} traces {subject} used {:.0} % ({}) to {:.0} % ({}) of what the links could carry; one packet in twenty waited longer than {} ms ({}) to {} ms ({}).",
         runs.len(),
-        used(least),
+        percent(least),
         least.trace,
-        used(most),
+        percent(most),
         most.trace,
         number(shortest.1),
         shortest.0,
         number(longest.1),
         longest.0
     ))
-}
-
-/// The share of a link that a row is about: the first flow's where it has a competitor.
-fn own_use(run: &Run) -> f64 {
-    if run.fairness.is_some() && run.capacity_mbps > 0.0 {
-        return throughput(run) / run.capacity_mbps;
-    }
-    run.utilization
 }
 
 /// Which schemes are held against the subject in words: what most hosts run today, what carried most, and
@@ -137,7 +128,6 @@ fn competition(runs: &[Run], subject: &str) -> Option<String> {
         .filter(|(_, harm)| *harm > HARM)
         .map(|(scheme, harm)| format!("{scheme} ({:.0} %)", 100.0 * harm))
         .collect();
-    let harm: Vec<&str> = harm.iter().map(String::as_str).collect();
     let harmed = match harm.as_slice() {
         [] => format!(" No scheme took a quarter or more of what {against} has beside its own kind."),
         names => format!(" These took much of what {against} has beside its own kind: {}.", list(names)),
@@ -177,9 +167,8 @@ fn needs(overall: &[Overall]) -> Option<String> {
 fn losers(overall: &[Overall]) -> Option<String> {
     let lost = overall.iter().filter(|row| row.loss_percent > LOSES_MUCH);
     let lost: Vec<String> = lost.map(|row| format!("{} ({:.0} %)", row.scheme, row.loss_percent)).collect();
-    let names: Vec<&str> = lost.iter().map(String::as_str).collect();
-    (!names.is_empty())
-        .then(|| format!("Much of what they sent was lost on at least one trace: {}.", list(&names)))
+    (!lost.is_empty())
+        .then(|| format!("Much of what they sent was lost on at least one trace: {}.", list(&lost)))
 }
 
 /// Rows whose runs fall into two groups.
@@ -190,8 +179,7 @@ fn two_outcomes(runs: &[Run]) -> Option<String> {
         Some(format!("{} on {} ({between})", run.scheme, run.trace))
     });
     let rows: Vec<String> = rows.collect();
-    let names: Vec<&str> = rows.iter().map(String::as_str).collect();
-    (!names.is_empty()).then(|| format!("Two outcomes rather than one have {}.", list(&names)))
+    (!rows.is_empty()).then(|| format!("Two outcomes rather than one have {}.", list(&rows)))
 }
 
 /// That there is no interval, where there is none.
@@ -202,20 +190,19 @@ fn unsure(overall: &[Overall], subject: &str) -> Option<String> {
         .then(|| "There are too few runs to say how sure any of this is; `--runs 10` says it.".to_string())
 }
 
-/// Whether a scheme's packets ask a router for marks of its own.
+/// Whether a scheme's controller brings a router that marks for it.
 fn needs_router(scheme: &str) -> bool {
-    let parsed = Scheme::parse_with(&Registry::standard(), scheme);
-    parsed.is_ok_and(|scheme| scheme.encoding() != Encoding::None)
+    Scheme::parse(scheme).is_ok_and(|scheme| scheme.controller().needs().queue.is_some())
 }
 
 /// Whether a scheme is a controller alone that asks its router for nothing.
 fn runs_on_any_router(scheme: &str) -> bool {
-    let parsed = Scheme::parse_with(&Registry::standard(), scheme);
-    parsed.is_ok_and(|parsed| parsed.encoding() == Encoding::None) && !scheme.contains('+')
+    Scheme::parse(scheme).is_ok_and(|it| it.controller().needs().queue.is_none() && !it.queue_named())
 }
 
 /// Names as a sentence has them: at most a few, then how many more.
-fn list(names: &[&str]) -> String {
+fn list<S: AsRef<str>>(names: &[S]) -> String {
+    let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
     let (shown, rest) = names.split_at(names.len().min(MOST_NAMES));
     match (shown, rest.len()) {
         ([one], 0) => (*one).to_string(),
@@ -226,23 +213,11 @@ fn list(names: &[&str]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use brakelight_scenario::outcome::{Mode, Setup, Summary};
+    use brakelight_scenario::outcome::{Mode, Setup};
 
     use super::*;
     use crate::summary;
-
-    fn run(scheme: &str, trace: &str, throughput_mbps: f64, p95_ms: f64) -> Run {
-        let delay = |p95| Some(Summary { p95, ..Summary::default() });
-        Run {
-            scheme: scheme.into(),
-            trace: trace.into(),
-            throughput_mbps,
-            utilization: throughput_mbps / 10.0,
-            queueing_delay_ms: delay(p95_ms),
-            one_way_delay_ms: delay(p95_ms + 50.0),
-            ..Run::default()
-        }
-    }
+    use crate::testing::run;
 
     /// Rows of ten runs each, which scatter by a tenth of `spread`.
     fn every(rows: &[Run], spread: f64) -> Vec<Vec<Run>> {

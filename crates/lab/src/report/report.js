@@ -639,7 +639,8 @@
     $('applications-section').hidden = !flows.length;
     if (!flows.length) return;
     // Flows of one kind of application have the same numbers: a table for each kind.
-    const kinds = Map.groupBy ? Map.groupBy(flows, kindOf) : flows.reduce((map, flow) => map.set(kindOf(flow), [...(map.get(kindOf(flow)) || []), flow]), new Map());
+    const kinds = new Map();
+    for (const flow of flows) kinds.set(kindOf(flow), [...(kinds.get(kindOf(flow)) || []), flow]);
     const several = data.runs.length > 1;
     $('applications').replaceChildren(...[...kinds.keys()].map((_, i) => element('div', { class: 'scroll', tabindex: 0, role: 'region', 'aria-label': `Table: applications, ${i + 1}` }, element('table', { id: `applications-${i}` }))));
     [...kinds.values()].forEach((own, i) => {
@@ -697,7 +698,7 @@
     $('origin').replaceChildren(...data.origin.flatMap(([name, value]) => [element('dt', {}, name), element('dd', {}, value)]));
     const several = data.schemes.length > 1;
     $('scatter-section').hidden = !several;
-    $('bars-section').hidden = !(several && (data.traces.length > 1));
+    $('bars-section').hidden = !(several && data.traces.length > 1);
     $(crowded ? 'bars' : 'matrix-scroll').hidden = true;
     $('series-section').hidden = !pictures.length;
     document.documentElement.classList.toggle('many', data.schemes.length > 4);

@@ -35,7 +35,7 @@ pub fn flows(text: &str) -> Result<Vec<u32>, String> {
 /// It is not valid, with what is.
 pub fn eta(text: &str) -> Result<f64, String> {
     const VALID: &str = "a number from 0.1 to 1";
-    let eta = brakelight_core::units::number(text).filter(|eta| (0.1..=1.0).contains(eta));
+    let eta = brakelight_core::units::parse_number(text).filter(|eta| (0.1..=1.0).contains(eta));
     eta.ok_or_else(|| format!("`{text}` is not {VALID}"))
 }
 

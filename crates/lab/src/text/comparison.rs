@@ -150,10 +150,8 @@ fn one_trace(trace: &str, runs: &[Run], screen: &Screen) -> String {
                 p95.map_or_else(|| "–".into(), |p95| with_interval(p95, interval.and_then(|it| it.p95_ms)));
             let mut row = vec![
                 format!("{}{}", run.scheme, if *pareto { " *" } else { "" }),
-                with_interval(
-                    run.fairness.map_or(run.throughput_mbps, |fairness| fairness.own_mbps),
-                    interval.map(|it| it.throughput_mbps),
-                ) + versus(|versus| versus.throughput),
+                with_interval(summary::measured(run), interval.map(|it| it.throughput_mbps))
+                    + versus(|versus| versus.throughput),
                 format!("{:.1}", 100.0 * summary::used(run)),
                 p95 + versus(|versus| versus.p95),
                 delay(|d| d.p50),

@@ -42,13 +42,8 @@ pub fn field(value: Option<f64>) -> String {
     value.filter(|value| value.is_finite()).map_or_else(String::new, |value| value.to_string())
 }
 
-/// Returns rows: the JSON rows without their links and flows.
-pub fn runs(runs: &[Run]) -> String {
-    let frame = frame::runs(runs);
-    frame.csv_heading() + &frame.csv_rows()
-}
-
-/// Returns the runs of `compare` and `run`: the same with their setups and what applications saw.
+/// Returns the runs of `compare` and `run`: the JSON rows without their links and flows, with their setups
+/// and what applications saw.
 pub fn every_run<'a>(runs: impl IntoIterator<Item = &'a Run>) -> String {
     let frame = frame::every_run(runs);
     frame.csv_heading() + &frame.csv_rows()
@@ -70,7 +65,8 @@ mod tests {
 
     #[test]
     fn every_row_is_as_long_as_the_heading() {
-        let text = runs(&[Run::default()]);
+        let frame = frame::runs(&[Run::default()]);
+        let text = frame.csv_heading() + &frame.csv_rows();
         let lengths: Vec<usize> = text.lines().map(|line| line.split(',').count()).collect();
         assert_eq!(lengths, [38, 38]);
     }
