@@ -196,6 +196,42 @@ describe("the page", () => {
     await second.close();
   }));
 
+  it("names a setting that there is not, and is no object's own", () => on({}, async (page) => {
+    await page.evaluate((hash) => { location.hash = hash; }, `#s=${deflateRawSync('{"constructor":1}').toString("base64url")}`);
+    await page.locator(".fault").getByText(/constructor/).waitFor({ timeout: 5000 });
+  }));
+
+  it("gives the command that has the same numbers", () => on({}, async (page) => {
+    // crates/cli/tests/explorer.rs runs these words.
+    assert.equal(
+      await page.getByLabel("The command that does this").inputValue(),
+      "brakelight compare --trace lte-driving --schemes abc,cubic,cubic+codel,bbr --rtt 100ms --buffer 250pkt --duration 30s --runs 1 --seed 1 --reverse 12Mbps --trace-offset random",
+    );
+  }));
+
+  it("shows the whole run in its charts after a first look, and what is dragged over", () => on({}, async (page) => {
+    const near = async (from, to) => {
+      const range = (await page.locator(".charts").getAttribute("data-range")).split(" ").map(Number);
+      assert.ok(Math.abs(range[0] - from) < 0.6 && Math.abs(range[1] - to) < 0.6, `${range}, not ${from} to ${to}`);
+    };
+    await near(0, 30);
+    await page.getByRole("slider", { name: "Length, s" }).fill("90");
+    await settled(page);
+    await near(0, 90);
+    const box = await page.locator(".charts .u-over").first().boundingBox();
+    await page.mouse.move(box.x + box.width / 3, box.y + 40);
+    await page.mouse.down();
+    await page.mouse.move(box.x + (2 * box.width) / 3, box.y + 40, { steps: 5 });
+    await page.mouse.up();
+    await near(30, 60);
+    // It stays while sliders move.
+    await page.getByRole("slider", { name: "Buffer, packets" }).fill("40");
+    await settled(page);
+    await near(30, 60);
+    await page.locator(".charts .u-over").nth(1).dblclick();
+    await near(0, 90);
+  }));
+
   it("plays the animation, moves in it, and finds where two schemes part", () => on({}, async (page) => {
     await tab(page, "Watch it");
     await page.getByLabel("Scheme B").selectOption("cubic");
