@@ -1,13 +1,18 @@
 //! Rows as columns: what CSV, Arrow and Parquet are made of. Names of columns end in their unit, as in the
 //! JSON rows.
 
-use brakelight_scenario::outcome::{FlowOutcome, LinkOutcome, MarkCounts, Run, Setup, Summary};
+use std::collections::BTreeSet;
+
+use brakelight_scenario::outcome::{
+    FlowOutcome, FlowSeries, LinkOutcome, LinkSeries, MarkCounts, Run, Series, Setup, Summary,
+};
 
 use crate::error::Error;
 use crate::text::csv;
 
 #[cfg(feature = "arrow")]
 mod arrow;
+mod ipc;
 #[cfg(feature = "parquet")]
 pub mod parquet;
 
@@ -204,7 +209,7 @@ pub fn every_run<'a>(of: impl IntoIterator<Item = &'a Run>) -> Frame {
             .flat_map(|numbers| numbers.keys())
             .map(|name| (flow.name.clone(), name.clone()))
     });
-    let seen: std::collections::BTreeSet<(String, String)> = seen.collect();
+    let seen: BTreeSet<(String, String)> = seen.collect();
     columns.extend(seen.into_iter().map(|(flow, name)| {
         number(&format!("{flow}.{name}"), &rows, |run| {
             let flow = run.flows.iter().find(|own| own.name == flow)?;
@@ -257,6 +262,70 @@ pub fn links<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Frame {
     columns.push(count("dropped_packets", &rows, |(_, link)| link.dropped_packets));
     columns.extend(marks(&rows, |(_, link)| link.marks));
     Frame { columns }
+}
+
+/// Returns a bin of a link a row: what the links of these runs showed over time, all below each other. A run
+/// comes with the place that the column `run` names it by.
+pub fn link_series<'a>(runs: impl IntoIterator<Item = (usize, &'a Run, &'a Series)>) -> Frame {
+    let mut rows: Vec<(Bin<'a>, &LinkSeries)> = Vec::new();
+    for (place, run, series) in runs {
+        for link in &series.links {
+            rows.extend((0..link.time_s.len()).map(|bin| (Bin { place, run, bin }, link)));
+        }
+    }
+    let value = |values: &[f64], bin: &Bin<'_>| values.get(bin.bin).copied();
+    let gap = |values: &[Option<f64>], bin: &Bin<'_>| values.get(bin.bin).copied().flatten();
+    let mut columns = bins(&rows);
+    columns.extend([
+        text("link", &rows, |(_, link)| link.name.clone()),
+        number("time_s", &rows, |(bin, link)| value(&link.time_s, bin)),
+        number("capacity_mbps", &rows, |(bin, link)| value(&link.capacity_mbps, bin)),
+        number("throughput_mbps", &rows, |(bin, link)| value(&link.throughput_mbps, bin)),
+        number("queueing_delay_mean_ms", &rows, |(bin, link)| gap(&link.queueing_delay_mean_ms, bin)),
+        number("queueing_delay_p95_ms", &rows, |(bin, link)| gap(&link.queueing_delay_p95_ms, bin)),
+        number("accelerate_fraction", &rows, |(bin, link)| gap(&link.accelerate_fraction, bin)),
+    ]);
+    Frame { columns }
+}
+
+/// Returns a bin of a flow a row, as [`link_series`] does for links. Every value that a controller showed of
+/// itself is a column, without values where a controller does not show it.
+pub fn flow_series<'a>(runs: impl IntoIterator<Item = (usize, &'a Run, &'a Series)>) -> Frame {
+    let mut rows: Vec<(Bin<'a>, &FlowSeries)> = Vec::new();
+    for (place, run, series) in runs {
+        for flow in &series.flows {
+            rows.extend((0..flow.time_s.len()).map(|bin| (Bin { place, run, bin }, flow)));
+        }
+    }
+    let value = |values: &[f64], bin: &Bin<'_>| values.get(bin.bin).copied();
+    let mut columns = bins(&rows);
+    columns.extend([
+        text("flow", &rows, |(_, flow)| flow.name.clone()),
+        number("time_s", &rows, |(bin, flow)| value(&flow.time_s, bin)),
+        number("throughput_mbps", &rows, |(bin, flow)| value(&flow.throughput_mbps, bin)),
+        number("cwnd_pkts", &rows, |(bin, flow)| value(&flow.cwnd_pkts, bin)),
+        number("rtt_ms", &rows, |(bin, flow)| flow.rtt_ms.get(bin.bin).copied().flatten()),
+    ]);
+    let shown: BTreeSet<&String> = rows.iter().flat_map(|(_, flow)| flow.state.keys()).collect();
+    let state = |name: &String| number(name, &rows, |(bin, flow)| value(flow.state.get(name)?, bin));
+    columns.extend(shown.into_iter().map(state));
+    Frame { columns }
+}
+
+/// One bin of a time series.
+struct Bin<'a> {
+    place: usize,
+    run: &'a Run,
+    bin: usize,
+}
+
+/// Which run each bin is of.
+fn bins<R>(rows: &[(Bin<'_>, R)]) -> Vec<Column> {
+    vec![
+        count("run", rows, |(bin, _)| bin.place as u64),
+        text("scheme", rows, |(bin, _)| bin.run.scheme.clone()),
+        text("trace", rows, |(bin, _)| bin.run.trace.clone()),
+    ]
 }
 
 fn text<R>(name: &str, rows: &[R], value: impl Fn(&R) -> String) -> Column {
@@ -415,6 +484,27 @@ mod tests {
         for frame in [links(&runs_), flows(&runs_)] {
             assert_eq!(frame.columns()[0].values, Values::Count(vec![0, 1]));
         }
+    }
+
+    #[test]
+    fn every_bin_of_a_series_is_a_row_and_what_a_controller_does_not_show_is_missing() {
+        let mut outcomes: Vec<_> = testing::outcomes(3).into_iter().take(2).collect();
+        let second = outcomes[1].series.as_mut().unwrap();
+        second.flows[0].state.insert("ssthresh_pkts".into(), vec![f64::NAN, 7.0]);
+        let runs = || {
+            let all = outcomes.iter().enumerate();
+            all.map(|(place, outcome)| (place, &outcome.run, outcome.series.as_ref().unwrap()))
+        };
+        let (links, flows) = (link_series(runs()), flow_series(runs()));
+        assert_eq!((links.rows(), flows.rows()), (6, 6));
+        let column = |frame: &Frame, name: &str| {
+            frame.columns().iter().find(|column| column.name == name).unwrap().values.clone()
+        };
+        assert_eq!(column(&links, "run"), Values::Count(vec![0, 0, 0, 1, 1, 1]));
+        let shown = column(&flows, "ssthresh_pkts");
+        assert_eq!(shown, Values::Number(vec![None, None, None, None, Some(7.0), None]));
+        let Values::Number(times) = column(&flows, "time_s") else { unreachable!("times are numbers") };
+        assert_eq!(times[..3], times[3..]);
     }
 
     #[test]
