@@ -273,6 +273,16 @@ pub fn convert(bytes: &[u8], format: Format, options: ConvertOptions) -> Result<
     Ok(converted)
 }
 
+/// Returns what can be chosen of a file that holds more than one direction, each with its bytes, the most
+/// first; nothing if there is nothing to choose.
+pub fn selections(bytes: &[u8], format: Format) -> Result<Vec<(Selection, Bytes)>, ConvertError> {
+    match format {
+        Format::Mahimahi | Format::Csv => Ok(Vec::new()),
+        Format::Pcap => pcap::selections(bytes),
+        Format::Iperf3 => iperf3::selections(without_mark(bytes)),
+    }
+}
+
 /// The longest interval that keeps an outage: what `statistics` counts as one lasts as long.
 const FINE: Duration = Duration::from_millis(100);
 

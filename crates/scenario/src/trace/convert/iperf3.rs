@@ -5,22 +5,15 @@
 //! with `--get-server-output`. A test in both directions (`--bidir`) has those from the server in
 //! `sum_bidir_reverse`.
 
-use brakelight_core::units::Rate;
+use brakelight_core::units::{Bytes, Rate};
 use serde_json::Value;
 
 use super::{ConvertError, ConvertOptions, Converted, Format, Selection, at_rates, resolution, shorten};
 
 pub(super) fn from_iperf3(bytes: &[u8], options: ConvertOptions) -> Result<Converted, ConvertError> {
-    let document: Value = serde_json::from_slice(bytes)
-        .map_err(|error| refusal("document".to_string(), &format!("not JSON: {error}")))?;
-    if let Some(failure) = document.get("error").and_then(Value::as_str) {
-        return Err(refusal("error".to_string(), &format!("iperf3 failed: {}", shorten(failure))));
-    }
-    let own = intervals(&document).ok_or_else(|| {
-        refusal("intervals".to_string(), "missing: expected the list that `iperf3 --json` prints")
-    })?;
-    let both = own.iter().any(|interval| interval.get("sum_bidir_reverse").is_some());
-    let sum = sum(&document, own, both, options.selection)?;
+    let document = parse(bytes)?;
+    let own = own_intervals(&document)?;
+    let sum = sum(&document, own, went_both_ways(own), options.selection)?;
     let mut notes = Vec::new();
     let mut warnings = Vec::new();
     let mut chosen = ("", own);
@@ -43,6 +36,41 @@ pub(super) fn from_iperf3(bytes: &[u8], options: ConvertOptions) -> Result<Conve
     }
     let trace = at_rates(&stretches, options.opportunity)?;
     Ok(Converted { trace, format: Format::Iperf3, resolution: resolution(&stretches), notes, warnings })
+}
+
+/// Returns the two ways of a test in both directions with their bytes, the most first; nothing for any other.
+pub(super) fn selections(bytes: &[u8]) -> Result<Vec<(Selection, Bytes)>, ConvertError> {
+    let document = parse(bytes)?;
+    let own = own_intervals(&document)?;
+    if !went_both_ways(own) {
+        return Ok(Vec::new());
+    }
+    let carried = |sum: &str| {
+        let bytes = own.iter().filter_map(|interval| interval.get(sum)?.get("bytes")?.as_u64());
+        Bytes(bytes.fold(0, u64::saturating_add))
+    };
+    let mut ways = vec![(Selection::Up, carried("sum")), (Selection::Down, carried("sum_bidir_reverse"))];
+    ways.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
+    Ok(ways)
+}
+
+fn parse(bytes: &[u8]) -> Result<Value, ConvertError> {
+    let document: Value = serde_json::from_slice(bytes)
+        .map_err(|error| refusal("document".to_string(), &format!("not JSON: {error}")))?;
+    match document.get("error").and_then(Value::as_str) {
+        Some(failure) => Err(refusal("error".to_string(), &format!("iperf3 failed: {}", shorten(failure)))),
+        None => Ok(document),
+    }
+}
+
+fn own_intervals(document: &Value) -> Result<&[Value], ConvertError> {
+    intervals(document).ok_or_else(|| {
+        refusal("intervals".to_string(), "missing: expected the list that `iperf3 --json` prints")
+    })
+}
+
+fn went_both_ways(own: &[Value]) -> bool {
+    own.iter().any(|interval| interval.get("sum_bidir_reverse").is_some())
 }
 
 fn refusal(field: String, problem: &str) -> ConvertError {

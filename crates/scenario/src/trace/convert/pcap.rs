@@ -47,24 +47,12 @@ pub(super) fn is_capture(bytes: &[u8]) -> bool {
 }
 
 pub(super) fn from_capture(bytes: &[u8], options: ConvertOptions) -> Result<Converted, ConvertError> {
-    const NEITHER: ConvertError = ConvertError::Unrecognized("a pcap nor a pcapng file");
-    if !is_capture(bytes) {
-        return Err(NEITHER);
-    }
     let selection = options.selection;
     if matches!(selection, Selection::Up | Selection::Down) {
         let valid = "a capture does not say which end is the user's: give `from:ADDRESS` or `to:ADDRESS`";
         return Err(ConvertError::Direction { selection, valid });
     }
-    let mut arrivals = Arrivals { selection, ..Arrivals::default() };
-    let buffer = BUFFER.min(bytes.len() + 64);
-    let whole = if bytes.starts_with(&MAGIC[0]) {
-        let mut reader = PcapNGReader::new(buffer, bytes).map_err(|_| NEITHER)?;
-        read(&mut reader, &mut arrivals)?
-    } else {
-        let mut reader = LegacyPcapReader::new(buffer, bytes).map_err(|_| NEITHER)?;
-        read(&mut reader, &mut arrivals)?
-    };
+    let (arrivals, whole) = arrivals(bytes, selection)?;
     let mut notes = Vec::new();
     if !whole {
         notes.push(format!(
@@ -89,6 +77,54 @@ pub(super) fn from_capture(bytes: &[u8], options: ConvertOptions) -> Result<Conv
         notes,
         warnings: Vec::new(),
     })
+}
+
+/// Returns the senders and receivers of a capture of both directions with their bytes, the most first; all of
+/// it where nobody can tell the directions; nothing if there is one direction only.
+pub(super) fn selections(bytes: &[u8]) -> Result<Vec<(Selection, Bytes)>, ConvertError> {
+    let (arrivals, _) = arrivals(bytes, Selection::OneDirection)?;
+    match arrivals.check() {
+        Ok(()) => return Ok(Vec::new()),
+        Err(ConvertError::BothDirections { .. }) => {}
+        Err(_) => return Ok(vec![(Selection::All, arrivals.bytes(|_| true))]),
+    }
+    let ends = arrivals.directions.keys().flat_map(|&(from, to)| [from, to]);
+    let ends: BTreeSet<IpAddr> = ends.collect();
+    // From one end of two is to the other: each set of packets once.
+    let mut known = BTreeSet::new();
+    let mut found = Vec::new();
+    for selection in ends.iter().copied().map(Selection::From).chain(ends.iter().copied().map(Selection::To))
+    {
+        let is_of = |&(from, to): &(IpAddr, IpAddr)| match selection {
+            Selection::From(address) => from == address,
+            Selection::To(address) => to == address,
+            _ => false,
+        };
+        let pairs: Vec<_> = arrivals.directions.keys().copied().filter(is_of).collect();
+        if !pairs.is_empty() && known.insert(pairs) {
+            found.push((selection, arrivals.bytes(is_of)));
+        }
+    }
+    found.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
+    Ok(found)
+}
+
+/// Reads a capture. The second value is `false` if its last packet is cut short.
+fn arrivals(bytes: &[u8], selection: Selection) -> Result<(Arrivals, bool), ConvertError> {
+    const NEITHER: ConvertError = ConvertError::Unrecognized("a pcap nor a pcapng file");
+    if !is_capture(bytes) {
+        return Err(NEITHER);
+    }
+    let mut arrivals = Arrivals { selection, ..Arrivals::default() };
+    let buffer = BUFFER.min(bytes.len() + 64);
+    let whole = if bytes.starts_with(&MAGIC[0]) {
+        let mut reader = PcapNGReader::new(buffer, bytes).map_err(|_| NEITHER)?;
+        read(&mut reader, &mut arrivals)?
+    } else {
+        let mut reader = LegacyPcapReader::new(buffer, bytes).map_err(|_| NEITHER)?;
+        read(&mut reader, &mut arrivals)?
+    };
+    Ok((arrivals, whole))
 }
 
 /// Reads every block. Returns `false` if the last one is cut short.
@@ -236,6 +272,11 @@ impl Arrivals {
             }),
             _ => true,
         }
+    }
+
+    /// The IP bytes of the directions that are asked for.
+    fn bytes(&self, wanted: impl Fn(&(IpAddr, IpAddr)) -> bool) -> Bytes {
+        Bytes(self.directions.iter().filter(|(pair, _)| wanted(pair)).map(|(_, bytes)| bytes).sum())
     }
 
     /// Refuses what may be several directions, or none of it.

@@ -321,6 +321,28 @@ fn both_ways(packets: &[Captured]) -> Vec<u8> {
     bytes
 }
 
+#[test]
+fn what_can_be_chosen_of_a_file_are_its_directions_with_the_most_first() {
+    let packet = |length, back| (length * 1000, length as u16, back, false);
+    let of = |packets: &[Captured]| selections(&both_ways(packets), Format::Pcap).unwrap();
+    assert_eq!(of(&[packet(100, false), packet(200, false)]), []);
+    let (one, other) = (IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
+    let packets = [packet(100, false), packet(700, true), packet(800, false)];
+    // From one end of two is to the other: it stands there once.
+    let expected = [(Selection::From(one), Bytes(900)), (Selection::From(other), Bytes(700))];
+    assert_eq!(of(&packets), expected);
+    for (selection, _) in expected {
+        let options = ConvertOptions { opportunity: Bytes(100), selection };
+        convert(&both_ways(&packets), Format::Pcap, options).unwrap();
+    }
+    let json = r#"{"intervals": [{"sum": {"bytes": 5}, "sum_bidir_reverse": {"bytes": 7}}]}"#;
+    let ways = selections(json.as_bytes(), Format::Iperf3).unwrap();
+    assert_eq!(ways, [(Selection::Down, Bytes(7)), (Selection::Up, Bytes(5))]);
+    assert_eq!(selections(br#"{"intervals": [{"sum": {"bytes": 5}}]}"#, Format::Iperf3).unwrap(), []);
+    assert_eq!(selections(b"1\n2\n", Format::Mahimahi).unwrap(), []);
+    assert!(selections(b"{", Format::Iperf3).is_err());
+}
+
 proptest! {
     /// Of a capture of two directions and two flows, what is chosen is what a capture of it alone would give.
     #[test]
