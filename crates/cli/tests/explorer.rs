@@ -1,9 +1,12 @@
-//! The explorer's module in Node beside the command: the outcomes must be the same, byte for byte.
+//! The explorer: its module in Node gives the command's outcomes, byte for byte, and `brakelight explore`
+//! serves the page that the command embeds, to this machine alone.
 
 mod support;
 
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 use std::thread;
 
 use brakelight_core::time::Duration;
@@ -12,7 +15,10 @@ use brakelight_scenario::file;
 use brakelight_scenario::scenario::Scenario;
 use brakelight_scenario::scheme::Scheme;
 use brakelight_testkit::skip::skip;
-use support::{Scratch, ok};
+use brakelight_web::workbench::Workbench;
+use serde_json::{Value, json};
+use support::world::{code, send};
+use support::{Scratch, ok, text};
 
 /// `scripts/portable explorer` builds the module, and `scripts/check` says where it lies.
 const MODULE: &str = "BRAKELIGHT_EXPLORER_MODULE";
@@ -69,4 +75,130 @@ fn the_explorer_and_the_command_give_the_same_bytes() {
             scope.spawn(move || all.for_each(compare));
         }
     });
+}
+
+/// What the page's field "The command that does this" says, which web/tests/page.test.js reads there, for a
+/// shorter run.
+const COMMAND: &str = "compare --trace lte-driving --schemes abc,cubic,cubic+codel --rtt 60ms --buffer 250pkt \
+                       --duration 10s --runs 3 --seed 1 --reverse 12Mbps --trace-offset random";
+
+#[test]
+fn the_command_that_the_page_gives_has_the_numbers_of_the_page() {
+    let scratch = Scratch::new("explorer-command");
+    let words: Vec<&str> = COMMAND.split_whitespace().chain(["--format", "json"]).collect();
+    let document: Value = serde_json::from_str(&ok(&scratch.brakelight(&words))).unwrap();
+    let rows = document["every_run"].as_array().unwrap();
+    assert_eq!(rows.len(), 9);
+    let mut workbench = Workbench::new();
+    let mut ask = |request: Value| {
+        let answer: Value =
+            serde_json::from_str(&workbench.answer(request.to_string().as_bytes(), b"")).unwrap();
+        answer["ok"].clone()
+    };
+    for row in rows {
+        // As web/src/model.ts asks for it.
+        let setup = json!({
+            "scheme": row["scheme"], "trace": "lte-driving", "rtt": "60ms", "buffer": "250pkt", "duration": "10s",
+            "trace_offset": "random", "reverse_rate": "12Mbps",
+        });
+        ask(json!({ "do": "begin", "what": { "setup": setup }, "seed": row["seed"] }));
+        ask(json!({ "do": "advance", "seconds": 60 }));
+        let finished = ask(json!({ "do": "finish" }));
+        let page: Value = serde_json::from_str(finished["outcome"].as_str().unwrap()).unwrap();
+        for name in ["throughput_mbps", "capacity_mbps", "queueing_delay_ms", "rtt_ms", "delivered_packets"] {
+            assert_eq!(page[name], row[name], "{name} of {} with seed {}", row["scheme"], row["seed"]);
+        }
+    }
+}
+
+/// The command while it serves.
+struct Serving {
+    child: Child,
+    /// `127.0.0.1:8600`.
+    address: String,
+}
+
+impl Serving {
+    /// Starts it at any port. `None` if this build has no page.
+    fn start(scratch: &Scratch) -> Option<Self> {
+        let mut command = scratch.command(&["explore", "--port", "0"]);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let Some(rest) = line.strip_prefix("The explorer is at http://") else {
+            let output = child.wait_with_output().unwrap();
+            let said = text(&output.stderr);
+            assert_eq!((output.status.code(), said.lines().count()), (Some(2), 1), "{said}");
+            assert!(said.contains("make explorer"), "{said}");
+            skip("the embedded explorer", "web/dist was not built before; see `scripts/explorer build`");
+            return None;
+        };
+        let address = rest.split('/').next().unwrap().to_string();
+        Some(Serving { child, address })
+    }
+
+    /// The head and the body of the answer to a request line.
+    fn ask(&self, request: &str) -> (String, Vec<u8>) {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        stream.write_all(format!("{request} HTTP/1.1\r\nHost: {}\r\n\r\n", self.address).as_bytes()).unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        let end = answer.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
+        (text(&answer[..end]), answer[end + 4..].to_vec())
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn the_page_is_served_until_an_interrupt_and_nothing_else_is() {
+    let scratch = Scratch::new("explore");
+    let Some(mut serving) = Serving::start(&scratch) else { return };
+    let types = [
+        ("/", "text/html; charset=utf-8"),
+        ("/index.html", "text/html; charset=utf-8"),
+        ("/app.js", "text/javascript; charset=utf-8"),
+        ("/module.js", "text/javascript; charset=utf-8"),
+        ("/service.js", "text/javascript; charset=utf-8"),
+        ("/style.css", "text/css; charset=utf-8"),
+        ("/icon.svg", "image/svg+xml"),
+        ("/manifest.webmanifest", "application/manifest+json"),
+    ];
+    for (path, kind) in types {
+        let (head, body) = serving.ask(&format!("GET {path}"));
+        assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{path}: {head}");
+        assert!(head.contains(&format!("\r\nContent-Type: {kind}\r\n")), "{path}: {head}");
+        assert!(head.contains("\r\nX-Content-Type-Options: nosniff\r\n"), "{path}: {head}");
+        assert!(
+            head.contains("\r\nContent-Security-Policy: default-src 'none'; script-src 'self'"),
+            "{head}"
+        );
+        assert!(!body.is_empty(), "{path}");
+    }
+    // The page's own policy and that of the header are one.
+    let (head, body) = serving.ask("GET /");
+    let policy = head.lines().find_map(|line| line.strip_prefix("Content-Security-Policy: ")).unwrap();
+    assert!(text(&body).contains(&format!("content=\"{policy}\"")), "{policy}");
+    for path in
+        ["/../Cargo.toml", "/../../etc/passwd", "/%2e%2e/%2e%2e/etc/passwd", "//etc/passwd", "/..\\x", "/no"]
+    {
+        let (head, body) = serving.ask(&format!("GET {path}"));
+        assert!(head.starts_with("HTTP/1.1 404 "), "{path}: {head}");
+        assert_eq!(text(&body), "There is no such file.\n", "{path}");
+    }
+    assert!(serving.ask("DELETE /").0.starts_with("HTTP/1.1 405 "));
+    // The port is taken now.
+    let port = serving.address.rsplit(':').next().unwrap().to_string();
+    let second = scratch.brakelight(&["explore", "--port", &port]);
+    let said = text(&second.stderr);
+    assert_eq!((second.status.code(), said.lines().count()), (Some(2), 1), "{said}");
+    assert!(said.contains(&format!("port {port}: ")), "{said}");
+    send(serving.child.id() as i32, "INT");
+    assert_eq!(code(serving.child.wait().unwrap()), 130);
+    assert!(TcpStream::connect(&serving.address).is_err(), "nobody answers any more");
 }

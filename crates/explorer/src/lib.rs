@@ -47,6 +47,9 @@ pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
     files: &'static [File],
+    /// What the page says in its head of what it may load, as a header: a browser heeds that from the first
+    /// byte, and for the workers too.
+    policy: String,
 }
 
 impl Server {
@@ -67,7 +70,7 @@ impl Server {
             Ok((listener, address))
         };
         let (listener, address) = bind().map_err(|error| Error::Port { port, error })?;
-        Ok(Server { listener, address, files })
+        Ok(Server { listener, address, files, policy: policy(files).map_or_else(String::new, header) })
     }
 
     /// Returns what to open in a browser.
@@ -128,12 +131,26 @@ impl Server {
             _ => ("405 Method Not Allowed", "text/plain", b"Only GET and HEAD are answered.\n"),
         };
         let head = format!(
-            "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nX-Content-Type-Options: nosniff\r\n\
+            "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n{}X-Content-Type-Options: nosniff\r\n\
              Cache-Control: no-cache\r\nConnection: close\r\n\r\n",
-            body.len()
+            body.len(),
+            self.policy
         );
         (head, if method == "HEAD" { &[] } else { body })
     }
+}
+
+/// The content security policy of the page.
+fn policy(files: &'static [File]) -> Option<&'static str> {
+    const BEFORE: &str = "http-equiv=\"Content-Security-Policy\" content=\"";
+    let (_, page) = files.iter().find(|(name, _)| *name == "index.html")?;
+    let (_, rest) = std::str::from_utf8(page).ok()?.split_once(BEFORE)?;
+    // What ended a header early would be a header of its own.
+    rest.split_once('"').map(|(policy, _)| policy).filter(|policy| !policy.contains(char::is_control))
+}
+
+fn header(policy: &str) -> String {
+    format!("Content-Security-Policy: {policy}\r\n")
 }
 
 /// The media type of a file, by the end of its name.

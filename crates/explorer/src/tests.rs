@@ -1,6 +1,9 @@
 use super::*;
 
-const PAGE: &[File] = &[("index.html", b"<!doctype html>"), ("app.js", b"1;")];
+const PAGE: &[File] = &[
+    ("index.html", b"<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'\" />"),
+    ("app.js", b"1;"),
+];
 
 /// What a server of `PAGE` answers to these bytes.
 fn ask(bytes: &[u8]) -> String {
@@ -20,9 +23,10 @@ fn files_are_served_by_their_names_and_nothing_else_is() {
     let page = ask(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n");
     assert!(page.starts_with("HTTP/1.1 200 OK\r\nContent-Type: text/html"), "{page}");
     assert!(
-        page.contains("\r\nContent-Length: 15\r\n") && page.ends_with("\r\n\r\n<!doctype html>"),
+        page.contains("\r\nContent-Length: 78\r\n") && page.ends_with("content=\"default-src 'none'\" />"),
         "{page}"
     );
+    assert!(page.contains("\r\nContent-Security-Policy: default-src 'none'\r\n"), "{page}");
     assert!(ask(b"GET /app.js?x=1 HTTP/1.1\r\n\r\n").ends_with("\r\n\r\n1;"));
     assert!(ask(b"HEAD /app.js HTTP/1.1\r\n\r\n").ends_with("\r\n\r\n"));
     for other in ["/nothing", "/../Cargo.toml", "/%2e%2e/x", "//app.js", "app.js", "http://other/app.js"] {
@@ -30,6 +34,15 @@ fn files_are_served_by_their_names_and_nothing_else_is() {
         assert!(answer.starts_with("HTTP/1.1 404 "), "{other}: {answer}");
     }
     assert!(ask(b"POST / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405 "));
+}
+
+#[test]
+fn a_policy_that_would_end_its_header_is_none() {
+    const BROKEN: &[File] =
+        &[("index.html", b"<meta http-equiv=\"Content-Security-Policy\" content=\"x\r\nX: y\">")];
+    assert_eq!(policy(BROKEN), None);
+    assert_eq!(policy(&[("index.html", b"<p>")]), None);
+    assert_eq!(policy(PAGE), Some("default-src 'none'"));
 }
 
 #[test]
