@@ -20,6 +20,28 @@ function keptClaims() {
   return claims(readFileSync(here("../docs/reproduction.md"), "utf8"), files);
 }
 
+/** What the simulator says can be named, so that the page shows it before the simulator is there. */
+async function registry() {
+  const { instance } = await WebAssembly.instantiate(readFileSync(module));
+  const { memory, room, answer, text } = instance.exports;
+  const request = new TextEncoder().encode(JSON.stringify({ do: "registry" }));
+  const place = room(0, request.length) >>> 0;
+  new Uint8Array(memory.buffer, place, request.length).set(request);
+  const length = answer() >>> 0;
+  const { ok, error } = JSON.parse(new TextDecoder().decode(new Uint8Array(memory.buffer, text() >>> 0, length)));
+  if (error) throw new Error(error);
+  return JSON.stringify(ok);
+}
+
+/** `virtual:registry`: the answer as text, since browsers read JSON quicker than script. */
+function registryModule() {
+  return {
+    name: "brakelight-registry",
+    resolveId: (id) => (id === "virtual:registry" ? `\0${id}` : undefined),
+    load: async (id) => (id === "\0virtual:registry" ? `export default ${JSON.stringify(await registry())};` : undefined),
+  };
+}
+
 /** Writes what is not script: the page, the module, the claims, the service worker with its list of files. */
 function page() {
   return {
@@ -56,7 +78,7 @@ function page() {
 export default defineConfig({
   base: "./",
   publicDir: false,
-  plugins: [page()],
+  plugins: [registryModule(), page()],
   worker: { format: "iife" },
   esbuild: { legalComments: "none" },
   build: {

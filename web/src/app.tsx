@@ -1,11 +1,12 @@
 // The whole page.
+import registryText from "virtual:registry";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Charts, chartsOf, stateNames } from "./charts";
 import { Claims } from "./claims";
 import { Panel, Select, Slider } from "./controls";
 import { colourClass, outline, shapeOf } from "./looks";
-import { BadChoice, traceName, usual, type Choice, type NumberField } from "./model";
-import { fromLink, toLink } from "./permalink";
+import { traceName, usual, type Choice, type NumberField } from "./model";
+import { fromLink, isLink, toLink } from "./permalink";
 import { Scatter } from "./scatter";
 import { Option, SchemesPanel } from "./schemes";
 import { Session, type Opened, type Registry, type Shown } from "./session";
@@ -22,13 +23,25 @@ type Tab = (typeof tabs)[number];
 /** How many schemes are drawn over time unless somebody asks for more. */
 const mostDrawn = 6;
 
+/** Everything that can be named: what the simulator itself says of it, asked when the page was built. */
+const registry = JSON.parse(registryText) as Registry;
+
+/** Whether all that was asked for is shown: tests and screen readers wait for it. */
+function settled(yes: boolean): void {
+  document.documentElement.dataset.settled = yes ? "yes" : "no";
+  document.getElementById("app")?.setAttribute("aria-busy", String(!yes));
+}
+
+/** The worker pools, begun before the first picture of the page. */
+const session = Session.start();
+
 const search = new URLSearchParams(location.search);
 const embedded = search.get("embed") === "watch";
+/** What is shown where the address holds no setup. */
+const beginning = embedded ? stories.bits.choice : usual;
 
 export function App() {
-  const [session, setSession] = useState<Session>();
-  const [registry, setRegistry] = useState<Registry>();
-  const [choice, setChoice] = useState<Choice>();
+  const [choice, setChoice] = useState<Choice | undefined>(() => (isLink(location.hash) ? undefined : structuredClone(beginning)));
   const [shown, setShown] = useState<Shown>();
   const [opened, setOpened] = useState<Opened>();
   const [rows, setRows] = useState<Row[]>([]);
@@ -44,22 +57,19 @@ export function App() {
 
   useEffect(() => {
     const start = async () => {
-      const session = await Session.start();
-      setSession(session);
-      let first = embedded ? stories.bits.choice : usual;
+      let first = beginning;
       try {
         first = (await fromLink(location.hash)) ?? first;
       } catch (error) {
-        setFault(texts.badLink(error instanceof BadChoice ? error.message : "?"));
+        setFault(texts.badLink((error as Error).message));
       }
       if (first.trace.kind === "file") {
         setFault(texts.lostTrace(first.trace.name));
         first = { ...first, trace: usual.trace };
       }
       setChoice(structuredClone(first));
-      setRegistry(await session.registry());
     };
-    start().catch((error: Error) => setFault(error.message));
+    if (isLink(location.hash)) start().catch((error: Error) => setFault(error.message));
   }, []);
 
   useEffect(() => {
@@ -76,11 +86,11 @@ export function App() {
       const hash = location.hash;
       if (hash === known.current) return;
       known.current = hash;
-      document.documentElement.dataset.settled = "no";
+      settled(false);
       fromLink(hash).then(
         (next) => setChoice(next ?? structuredClone(usual)),
         (error: Error) => {
-          document.documentElement.dataset.settled = "yes";
+          settled(true);
           setFault(texts.badLink(error.message));
         },
       );
@@ -91,21 +101,18 @@ export function App() {
 
   // Whatever changes, everything follows; while a slider moves, only the newest counts.
   useEffect(() => {
-    if (!session || !choice) return;
+    if (!choice) return;
     let wanted = true;
+    settled(false);
     const timer = setTimeout(() => {
       const go = async () => {
-        document.documentElement.dataset.settled = "no";
-        const hash = await toLink(choice);
-        if (!wanted) return;
-        // Not over an address that somebody has just given.
-        const given = location.hash !== known.current;
-        if (!given) known.current = hash;
-        if (!embedded && !given) history.replaceState(null, "", hash || location.pathname + location.search);
         if (choice.source.kind === "setup") {
-          const described = await session.trace(choice.trace, choice.trace.kind === "file" ? files.current.get(choice.trace.name) : undefined);
+          const described = session.trace(choice.trace, choice.trace.kind === "file" ? files.current.get(choice.trace.name) : undefined);
+          const show = described.then((shown) => { if (wanted) setShown(shown); });
+          // What is embedded every worker knows: its description is no reason to wait.
+          if (choice.trace.kind !== "embedded") await show;
+          else show.catch(() => undefined);
           if (!wanted) return;
-          setShown(described);
         }
         const next = await session.open(choice);
         if (!wanted) return;
@@ -118,23 +125,40 @@ export function App() {
           setRows(rows);
           setWorking(working);
         });
-        if (wanted) document.documentElement.dataset.settled = "yes";
+        if (wanted) settled(true);
       };
       go().catch((error: Error) => {
         if (!wanted) return;
         setFault(error.message);
         setWorking(false);
-        document.documentElement.dataset.settled = "yes";
+        settled(true);
       });
-    }, 40);
+    }, 15);
     return () => { wanted = false; clearTimeout(timer); };
-  }, [session, choice]);
+  }, [choice]);
+
+  // The address follows when the sliders rest: browsers allow a hundred changes in half a minute.
+  useEffect(() => {
+    if (!choice || embedded) return;
+    let wanted = true;
+    const timer = setTimeout(() => {
+      void toLink(choice).then((hash) => {
+        // Not over an address that somebody has just given.
+        if (!wanted || location.hash !== known.current) return;
+        known.current = hash;
+        history.replaceState(null, "", hash || location.pathname + location.search);
+      });
+    }, 300);
+    return () => { wanted = false; clearTimeout(timer); };
+  }, [choice]);
 
   const change = (changed: Partial<Choice>) => {
+    settled(false);
     setFault("");
     setChoice((before) => before && { ...before, ...changed });
   };
   const open = (next: Choice, where: Tab, name?: StoryName, time = 2) => {
+    settled(false);
     setFault("");
     setStory(name);
     setChoice(structuredClone(next));
@@ -147,7 +171,7 @@ export function App() {
     return (
       <main class="embedded">
         {fault && <Fault text={fault} close={() => setFault("")} />}
-        {session && choice ? <Watch session={session} choice={choice} opened={opened} rows={rows} theme={theme} at={at} embedded /> : !fault && <p>{texts.starting}</p>}
+        {choice ? <Watch session={session} choice={choice} opened={opened} rows={rows} theme={theme} at={at} embedded /> : !fault && <p>{texts.starting}</p>}
       </main>
     );
   }
@@ -166,7 +190,7 @@ export function App() {
         </nav>
       </header>
       {fault && <Fault text={fault} close={() => setFault("")} />}
-      {!session || !choice || !registry ? (
+      {!choice ? (
         <main id="results" tabIndex={-1} class="starting">{!fault && <p role="status">{texts.starting}</p>}</main>
       ) : tab === "stories" ? (
         <main id="results" tabIndex={-1}><Stories open={(name) => open(stories[name].choice, stories[name].tab, name, stories[name].at_s)} /></main>
@@ -188,7 +212,7 @@ export function App() {
               }}
               file={(name, bytes) => {
                 // An embedded trace keeps its name.
-                const free = registry.traces.some((trace) => trace.name === name) ? `own-${name}` : name;
+                const free = registry.traces.some((trace) => trace.name === name) ? texts.trace.own(name) : name;
                 session.trace({ kind: "file", name: free }, bytes).then(
                   () => { files.current.set(free, bytes); change({ trace: { kind: "file", name: free } }); },
                   (error: Error) => setFault(error.message),
@@ -207,7 +231,7 @@ export function App() {
           </main>
         </div>
       )}
-      <footer class="page"><p>{registry && texts.footer(registry.version)} {texts.tagline}</p></footer>
+      <footer class="page"><p>{texts.footer(registry.version)} {texts.tagline}</p></footer>
     </>
   );
 }
@@ -226,6 +250,13 @@ function useNarrow(): boolean {
     return () => query.removeEventListener("change", changed);
   }, [query]);
   return narrow;
+}
+
+/** Returns the list of the last time while its values are the same. */
+function useSame<T>(list: T[]): T[] {
+  const last = useRef(list);
+  if (list.length !== last.current.length || list.some((value, index) => value !== last.current[index])) last.current = list;
+  return last.current;
 }
 
 function Fault({ text, close }: { text: string; close(): void }) {
@@ -250,7 +281,7 @@ function Controls({ choice, registry, shown, opened, change, reset, toText, file
       <Panel title={claim ? t.claim(claim.id) : t.heading}>
         {claim ? <p>{opened?.title}</p> : <p>{t.text}</p>}
         {opened?.note && <p class="soft">{opened.note}</p>}
-        {opened?.stand_ins && opened.stand_ins.length > 0 && <p class="soft">{t.standIns(opened.stand_ins.map(([from, to]) => `${from} by ${to}`).join(", "))}</p>}
+        {opened?.stand_ins && opened.stand_ins.length > 0 && <p class="soft">{t.standIns(opened.stand_ins)}</p>}
         {choice.source.kind === "text" && <Editor key={choice.source.text} text={choice.source.text} run={(text) => change({ source: { kind: "text", text } })} />}
         <div class="buttons">
           {claim && <button type="button" onClick={toText}>{t.edit}</button>}
@@ -369,11 +400,13 @@ function Results({ choice, rows, opened, working, theme, session, failed }: {
   const picture = useRef<SVGSVGElement | null>(null);
   const narrow = useNarrow();
   const drawn = rows.filter((row, index) => chosen[row.label] ?? index < mostDrawn);
-  const states = useMemo(() => stateNames(drawn), [rows, chosen]);
+  // Other seeds that end change no line.
+  const lines = useSame(drawn.flatMap((row) => [row.label, row.index, row.series]));
+  const states = useMemo(() => stateNames(drawn), [lines]);
   const wanted = states.includes(state) ? state : (["load_factor", "owqd_ms", "w_nonabc_bytes"].find((name) => states.includes(name)) ?? states.find((name) => name !== "cwnd_bytes") ?? "");
   const links = drawn[0]?.series?.links.map((each) => each.name) ?? [];
   const shownLink = link < links.length ? link : 0;
-  const charts = useMemo(() => chartsOf(drawn, shownLink, wanted), [rows, chosen, shownLink, wanted]);
+  const charts = useMemo(() => chartsOf(drawn, shownLink, wanted), [lines, shownLink, wanted]);
   const draft = rows.some((row) => row.draft && row.run);
   const took = rows.find((row) => row.took_ms !== undefined)?.took_ms;
   const done = rows.reduce((sum, row) => sum + (row.run ? 1 : 0) + row.cloud.length, 0);

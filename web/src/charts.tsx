@@ -60,7 +60,8 @@ function short(value: number): string {
   return `${Number((value / by).toPrecision(3))}${unit[1]}`;
 }
 
-function make(chart: Chart, element: HTMLElement, group: string, zoomed: (plot: uPlot) => void): uPlot {
+/** `zoomed` gets the range that somebody has dragged over, and nothing on a double click. */
+function make(chart: Chart, element: HTMLElement, group: string, zoomed: (range: [number, number] | null) => void): uPlot {
   const ink = colour("ink-soft");
   const grid = { stroke: colour("line"), width: 1 };
   const axis = { stroke: ink, grid, ticks: grid, font: "12px system-ui, sans-serif" };
@@ -70,7 +71,10 @@ function make(chart: Chart, element: HTMLElement, group: string, zoomed: (plot: 
       height: chart.id === "rate" || chart.id === "delay" ? 190 : 150,
       scales: { x: { time: false }, y: { range: (_, low, high) => (low === null || high === null ? [0, 1] : [chart.from0 ? 0 : low - 0.05 * (high - low || 1), high + 0.06 * (high - (chart.from0 ? 0 : low) || 1)]) } },
       axes: [{ ...axis, size: 28, values: (_, splits) => splits.map((value) => `${short(value)} s`) }, { ...axis, size: 52, values: (_, splits) => splits.map(short) }],
-      cursor: { sync: { key: group, setSeries: false }, drag: { x: true, y: false }, points: { size: 6 } },
+      cursor: {
+        sync: { key: group, setSeries: false }, drag: { x: true, y: false, setScale: false }, points: { size: 6 },
+        bind: { dblclick: () => () => { zoomed(null); return null; } },
+      },
       legend: { live: true },
       series: [
         { label: texts.watch.time, value: (_, value) => (value === null ? "" : `${value.toFixed(2)} s`) },
@@ -84,7 +88,14 @@ function make(chart: Chart, element: HTMLElement, group: string, zoomed: (plot: 
           value: (_, value) => (value === null || value === undefined ? "–" : short(value)),
         })),
       ],
-      hooks: { setScale: [(self, key) => { if (key === "x") zoomed(self); }] },
+      hooks: {
+        setSelect: [(self) => {
+          const { left, width } = self.select;
+          if (width < 3) return;
+          zoomed([self.posToVal(left, "x"), self.posToVal(left + width, "x")]);
+          self.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+        }],
+      },
     },
     [chart.times, ...chart.lines.map((line) => line.values)] as uPlot.AlignedData,
     element,
@@ -96,41 +107,30 @@ export function Charts({ charts, theme, label, refs }: { charts: Chart[]; theme:
   const place = useRef<HTMLDivElement>(null);
   const plots = useRef<uPlot[]>([]);
   const zoom = useRef<[number, number] | null>(null);
-  const busy = useRef(false);
+  const times = useRef<number[]>([]);
+  times.current = charts[0]?.times ?? [0, 1];
   // What must be made anew, and what only gets other values.
   const shape = JSON.stringify([theme, label, charts.map((chart) => [chart.id, chart.title, chart.lines.map((line) => [line.label, line.index])])]);
 
   const whole = (): [number, number] => {
-    const times = charts[0]?.times ?? [0, 1];
-    return [times[0] ?? 0, times[times.length - 1] ?? 1];
+    const all = times.current;
+    return [all[0] ?? 0, all[all.length - 1] ?? 1];
   };
+  /** Shows a range in all charts; without one the whole run, also when it becomes longer. */
   const show = (range: [number, number] | null) => {
     zoom.current = range;
-    busy.current = true;
     const [min, max] = range ?? whole();
     for (const plot of plots.current) plot.setScale("x", { min, max });
-    busy.current = false;
+    if (place.current) place.current.dataset.range = `${min.toFixed(1)} ${max.toFixed(1)}`;
   };
 
   useEffect(() => {
     const element = place.current!;
-    const zoomed = (from: uPlot) => {
-      const { min, max } = from.scales.x!;
-      if (busy.current || min === undefined || max === undefined || min === null || max === null) return;
-      const [low, high] = whole();
-      const same = Math.abs(min - low) < 1e-9 && Math.abs(max - high) < 1e-9;
-      busy.current = true;
-      for (const plot of plots.current) if (plot !== from) plot.setScale("x", { min, max });
-      busy.current = false;
-      zoom.current = same ? null : [min, max];
-    };
-    busy.current = true;
     plots.current = charts.map((chart) => {
       const box = element.querySelector<HTMLElement>(`[data-chart="${chart.id}"]`)!;
-      return make(chart, box, label, zoomed);
+      return make(chart, box, label, show);
     });
-    busy.current = false;
-    if (zoom.current) show(zoom.current);
+    show(zoom.current);
     refs?.(plots.current);
     const resized = new ResizeObserver(() => {
       for (const plot of plots.current) {
@@ -147,10 +147,8 @@ export function Charts({ charts, theme, label, refs }: { charts: Chart[]; theme:
   }, [shape]);
 
   useEffect(() => {
-    busy.current = true;
     charts.forEach((chart, index) => plots.current[index]?.setData([chart.times, ...chart.lines.map((line) => line.values)] as uPlot.AlignedData, true));
-    busy.current = false;
-    if (zoom.current) show(zoom.current);
+    show(zoom.current);
   }, [charts]);
 
   const key = (event: KeyboardEvent) => {

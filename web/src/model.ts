@@ -1,4 +1,5 @@
 // What is chosen: everything that a permalink holds, and what the simulator is asked for it.
+import { texts } from "./texts";
 
 export interface Recipe {
   about: string;
@@ -22,7 +23,8 @@ export type TraceChoice =
   | { kind: "embedded"; name: string }
   | { kind: "generator"; recipe: Recipe }
   | { kind: "drawn"; mbps: number[]; step_s: number }
-  | { kind: "file"; name: string };
+  /** `direction` as `trace convert --direction` takes it; the largest where there is none. */
+  | { kind: "file"; name: string; direction?: string };
 
 export type Source =
   | { kind: "setup" }
@@ -142,7 +144,7 @@ function option([name, text]: [string, string]): [string, unknown] {
 
 /** Whether all of it is what `brakelight compare` can be asked for. */
 export function isPlain(choice: Choice): boolean {
-  const same = (["flows", "against_flows", "loss_percent", "ack_loss_percent", "ack_every", "reverse_mbps"] as const).every(
+  const same = (["flows", "against_flows", "loss_percent", "ack_loss_percent", "ack_every"] as const).every(
     (field) => choice[field] === usual[field],
   );
   return same && choice.source.kind === "setup" && choice.traffic.kind === "backlogged";
@@ -158,10 +160,10 @@ export class BadChoice extends Error {}
 
 /** Reads a choice from outside. Throws [`BadChoice`] with the field that is wrong; a field left out is as usual. */
 export function readChoice(given: unknown): Choice {
-  if (!isObject(given)) throw new BadChoice("the whole");
+  if (!isObject(given)) throw new BadChoice(texts.badWhole);
   const choice: Choice = structuredClone(usual);
   for (const field of Object.keys(given)) {
-    if (!(field in usual)) throw new BadChoice(field.slice(0, 40));
+    if (!Object.hasOwn(usual, field)) throw new BadChoice(field.slice(0, 40));
   }
   for (const [field, [low, high]] of Object.entries(ranges) as [NumberField, readonly [number, number]][]) {
     const value = given[field];
@@ -198,9 +200,11 @@ export function readChoice(given: unknown): Choice {
 
 function readTrace(given: unknown): TraceChoice {
   if (isObject(given)) {
-    const { kind, name, recipe, mbps, step_s } = given;
+    const { kind, name, recipe, mbps, step_s, direction } = given;
     if (kind === "embedded" && isText(name, 100)) return { kind, name };
-    if (kind === "file" && isText(name, 100)) return { kind, name };
+    if (kind === "file" && isText(name, 100) && (direction === undefined || isText(direction, 100))) {
+      return direction === undefined ? { kind, name } : { kind, name, direction };
+    }
     if (kind === "generator" && isRecipe(recipe)) return { kind, recipe };
     if (
       kind === "drawn" &&

@@ -1,5 +1,6 @@
 // A choice as the part of an address behind `#`: JSON, deflated, in the letters that addresses may have.
 import { BadChoice, readChoice, usual, type Choice } from "./model";
+import { texts } from "./texts";
 
 const prefix = "#s=";
 /** No address is longer, and none unpacks to more. */
@@ -16,7 +17,7 @@ async function pass(bytes: Uint8Array, through: ReadableWritablePair<Uint8Array,
     length += value.length;
     if (length > most) {
       await reader.cancel();
-      throw new BadChoice("its length");
+      throw new BadChoice(texts.badLength);
     }
     parts.push(value);
   }
@@ -39,11 +40,14 @@ export async function toLink(choice: Choice): Promise<string> {
   return prefix + base64.replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 }
 
+/** Returns `true` if the end of an address should hold a choice. */
+export const isLink = (hash: string) => hash.startsWith(prefix);
+
 /** Reads the end of an address; the usual where it holds none. Throws [`BadChoice`] if it cannot be read. */
 export async function fromLink(hash: string): Promise<Choice | undefined> {
-  if (!hash.startsWith(prefix)) return undefined;
+  if (!isLink(hash)) return undefined;
   const letters = hash.slice(prefix.length);
-  if (letters.length > mostLetters) throw new BadChoice("its length");
+  if (letters.length > mostLetters) throw new BadChoice(texts.badLength);
   let given: unknown;
   try {
     const base64 = letters.replaceAll("-", "+").replaceAll("_", "/");
@@ -51,7 +55,7 @@ export async function fromLink(hash: string): Promise<Choice | undefined> {
     given = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(await pass(packed, new DecompressionStream("deflate-raw"), mostBytes)));
   } catch (error) {
     if (error instanceof BadChoice) throw error;
-    throw new BadChoice("its letters");
+    throw new BadChoice(texts.badLetters);
   }
   return readChoice(given);
 }

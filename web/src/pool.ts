@@ -14,18 +14,23 @@ declare global {
   }
 }
 
-/** Waits for the script that has the module, and compiles it. */
+/** Loads the module, a script since files cannot be fetched from a folder, and compiles it while it is unpacked. */
 export async function compileModule(): Promise<WebAssembly.Module> {
-  // On a slow network this script runs before that one is there.
-  if (!window.brakelightModule && document.readyState !== "complete") {
-    await new Promise((loaded) => addEventListener("load", loaded, { once: true }));
-  }
+  await new Promise((loaded, failed) => {
+    const script = document.createElement("script");
+    script.src = "module.js";
+    script.onload = loaded;
+    script.onerror = () => failed(new Error(texts.noModule));
+    document.head.append(script);
+  });
   const base64 = window.brakelightModule;
   if (!base64) throw new Error(texts.noModule);
-  const packed = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
   delete window.brakelightModule;
+  const letters = atob(base64);
+  const packed = new Uint8Array(letters.length);
+  for (let at = 0; at < packed.length; at++) packed[at] = letters.charCodeAt(at);
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return WebAssembly.compile(await new Response(stream).arrayBuffer());
+  return WebAssembly.compileStreaming(new Response(stream, { headers: { "content-type": "application/wasm" } }));
 }
 
 interface Task {
@@ -53,8 +58,10 @@ export class Pool {
   private readonly traces = new Map<string, { request: Request; file?: Uint8Array }>();
   private next = 1;
 
-  constructor(private readonly module: WebAssembly.Module, size: number) {
+  /** The workers of the first `ready` places are begun at once: their scripts start while the module is compiled. */
+  constructor(private readonly module: Promise<WebAssembly.Module>, size: number, ready: number) {
     this.places = Array.from({ length: size }, () => new Place());
+    for (const place of this.places.slice(0, ready)) this.start(place);
   }
 
   /** Asks for an answer. Requests are begun in the order in which they come. */
@@ -115,7 +122,10 @@ export class Pool {
       event.preventDefault();
       this.end(place, texts.workerFailed);
     };
-    this.tell(place, { module: this.module });
+    this.module.then(
+      (module) => worker.postMessage({ module } satisfies ToWorker),
+      (error: Error) => place.worker === worker && this.end(place, error.message),
+    );
     for (const { request, file } of this.traces.values()) this.tell(place, { id: 0, request, file });
   }
 

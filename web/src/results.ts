@@ -49,9 +49,14 @@ export interface Row {
   cloud: Run[];
   /** Whether the run is only the beginning of the whole: a first look. */
   draft: boolean;
+  /** Whether the run is that of another setup, shown until there is a newer one. */
+  old: boolean;
   error?: string;
   took_ms?: number;
 }
+
+/** Whether what is shown of a row is all of it. */
+export const isWhole = (row: Row) => row.run !== undefined && !row.draft;
 
 /** Whether `one` is at least as good as `other` in throughput and delay, and better in one of them. */
 export function dominates(one: { mbps: number; ms: number }, other: { mbps: number; ms: number }): boolean {

@@ -3,6 +3,7 @@
 import { drawnTable, setupOf, traceName, type Choice } from "./model";
 import { Cancelled, Pool, compileModule } from "./pool";
 import type { Finished, Row, Run } from "./results";
+import { texts } from "./texts";
 
 /** A first look runs so many seconds of a scenario. */
 const DRAFT_S = 6;
@@ -10,6 +11,8 @@ const DRAFT_S = 6;
 export interface Shown {
   name: string; duration_s: number; mean_mbps: number; cv_100ms: number; longest_gap_ms: number;
   bin_s: number; mbps: number[]; notes?: string[]; format?: string; recipe?: string;
+  /** Of a file with several directions: each with its bytes, and which one was taken. */
+  directions?: [string, number][]; direction?: string;
 }
 
 export interface Parameter { name: string; meaning: string; unit: string; default: string; range: string; source: string }
@@ -31,6 +34,9 @@ interface Experiment {
 /** The simulator, and what was last asked of it. */
 export class Session {
   private group = 0;
+  private rows: Row[] = [];
+  /** The trace that the workers were told of last. */
+  private told: { key: string; file: Uint8Array | undefined; shown: Promise<Shown> } | undefined;
 
   private constructor(
     /** Runs. */
@@ -39,24 +45,30 @@ export class Session {
     readonly desk: Pool,
   ) {}
 
-  static async start(): Promise<Session> {
-    const module = await compileModule();
+  static start(): Session {
+    const module = compileModule();
     const cores = Math.min(Math.max(navigator.hardwareConcurrency || 2, 1), 8);
-    return new Session(new Pool(module, cores), new Pool(module, 1));
+    return new Session(new Pool(module, cores, Math.min(cores, 2)), new Pool(module, 1, 0));
   }
 
-  registry(): Promise<Registry> {
-    return this.desk.ask({ do: "registry" });
+  /** Makes the trace known to all workers, and says what it is like. One that they know already is not told again. */
+  trace(trace: Choice["trace"], file?: Uint8Array): Promise<Shown> {
+    const key = JSON.stringify(trace);
+    if (this.told?.key !== key || this.told.file !== file) {
+      const told = { key, file, shown: this.tell(trace, file) };
+      this.told = told;
+      told.shown.catch(() => { if (this.told === told) this.told = undefined; });
+    }
+    return this.told!.shown;
   }
 
-  /** Makes the trace known to all workers, and says what it is like. */
-  async trace(trace: Choice["trace"], file?: Uint8Array): Promise<Shown> {
+  private async tell(trace: Choice["trace"], file?: Uint8Array): Promise<Shown> {
     const name = traceName(trace);
     if (trace.kind === "embedded" || (trace.kind === "file" && !file)) return this.desk.ask({ do: "trace-show", name });
     const request =
       trace.kind === "generator"
         ? { do: "trace-recipe", name, recipe: trace.recipe }
-        : { do: "trace-file", name, ...(trace.kind === "drawn" ? { format: "csv" } : {}) };
+        : { do: "trace-file", name, ...(trace.kind === "drawn" ? { format: "csv" } : { direction: trace.direction }) };
     const bytes = trace.kind === "drawn" ? new TextEncoder().encode(drawnTable(trace)) : file;
     const shown = await this.desk.keepTrace<Shown>(request, bytes);
     await this.runs.keepTrace(request, bytes);
@@ -66,7 +78,7 @@ export class Session {
   /** What must be run for a choice. */
   async open(choice: Choice): Promise<Opened> {
     const { source } = choice;
-    if (source.kind === "text") return { variants: [{ label: "scenario", what: { text: source.text } }] };
+    if (source.kind === "text") return { variants: [{ label: texts.setup.scenario, what: { text: source.text } }] };
     if (source.kind === "claim") {
       const { scenarios, ...about } = await this.desk.ask<Experiment>({ do: "experiment", file: source.file });
       return { ...about, variants: scenarios.map(({ label, toml }) => ({ label, what: { text: toml } })) };
@@ -83,11 +95,20 @@ export class Session {
   async run(choice: Choice, opened: Opened, changed: (rows: Row[], working: boolean) => void): Promise<void> {
     this.runs.cancel(this.group);
     const group = ++this.group;
-    const rows: Row[] = opened.variants.map(({ label }, index) => ({ label, index, cloud: [], draft: true }));
+    // What was shown before stays until there is something newer.
+    const before = new Map(this.rows.map((row) => [row.label, row]));
+    const rows: Row[] = opened.variants.map(({ label }, index) => {
+      const { run, series } = before.get(label) ?? {};
+      return { label, index, run, series, cloud: [], draft: true, old: run !== undefined };
+    });
+    this.rows = rows;
     const isSetup = choice.source.kind === "setup";
     const seed = isSetup ? { seed: choice.seed } : {};
     let left = 0;
-    const show = () => group === this.group && changed(rows.map((row) => ({ ...row, cloud: [...row.cloud] })), left > 0);
+    const now = () => group === this.group && changed(rows.map((row) => ({ ...row, cloud: [...row.cloud] })), left > 0);
+    // At most once a frame: hundreds of short runs may end in a second.
+    let frame = 0;
+    const show = () => { frame ||= requestAnimationFrame(() => { frame = 0; now(); }); };
     const one = async (row: Row, what: unknown, request: Record<string, unknown>, take: (finished: Finished) => void) => {
       left++;
       try {
@@ -96,6 +117,7 @@ export class Session {
       } catch (error) {
         if (!(error instanceof Cancelled)) {
           row.error = error instanceof Error ? error.message : String(error);
+          if (row.old) Object.assign(row, { run: undefined, series: undefined, old: false });
         }
       }
       left--;
@@ -104,6 +126,7 @@ export class Session {
     const take = (row: Row, draft: boolean) => (finished: Finished) => {
       if (draft && !row.draft) return;
       row.draft = draft;
+      row.old = false;
       row.outcome = finished.outcome;
       row.run = JSON.parse(finished.outcome) as Run;
       row.series = finished.series ?? undefined;
@@ -128,6 +151,7 @@ export class Session {
     }
     show();
     await Promise.all(jobs);
-    show();
+    cancelAnimationFrame(frame);
+    now();
   }
 }

@@ -2,7 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { isPlain, traceName, type Choice } from "./model";
 import { toLink } from "./permalink";
-import type { Row } from "./results";
+import { isWhole, type Row, type Run } from "./results";
 import type { Opened, Session } from "./session";
 import { texts } from "./texts";
 
@@ -31,39 +31,32 @@ export function command(choice: Choice, scheme: string): string {
   const words = [
     "brakelight", "compare", "--trace", own ? `./${trace}` : trace, "--schemes", choice.schemes.join(",") || scheme, "--rtt", `${choice.rtt_ms}ms`,
     "--buffer", `${choice.buffer_pkts}pkt`, "--duration", `${choice.duration_s}s`, "--runs", String(choice.runs), "--seed", String(choice.seed),
-    ...(choice.against ? ["--against", choice.against] : []), ...(choice.random_offset ? ["--trace-offset", "random"] : []),
+    "--reverse", `${choice.reverse_mbps}Mbps`, "--trace-offset", choice.random_offset ? "random" : "0s",
+    ...(choice.against ? ["--against", choice.against] : []),
   ];
   return before + words.map(quote).join(" ");
 }
 
-const cell = (value: unknown) => {
-  const text = value === null || value === undefined ? "" : String(value);
-  return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
-};
-const csv = (rows: unknown[][]) => rows.map((row) => row.map(cell).join(",")).join("\n") + "\n";
+/** The tables that can be saved. */
+const tables = ["runs", "flows", "links", "link-series", "flow-series"] as const;
+type Table = (typeof tables)[number];
 
-export function numbersCsv(rows: Row[]): string {
-  const heading = ["scheme", "seed", "throughput_mbps", "utilization", "queueing_delay_mean_ms", "queueing_delay_p95_ms", "loss_percent", "jain"];
-  const lines = rows.flatMap((row) => [...(row.run ? [row.run] : []), ...row.cloud].map((run) => [
-    row.label, run.seed, run.throughput_mbps, run.utilization, run.queueing_delay_ms?.mean, run.queueing_delay_ms?.p95, run.loss_percent, run.jain,
-  ]));
-  return csv([heading, ...lines]);
-}
-
-export function seriesCsv(rows: Row[]): string {
-  const heading = ["scheme", "kind", "name", "time_s", "value_name", "value"];
-  const lines: unknown[][] = [];
-  for (const row of rows) {
-    for (const [kind, list] of [["link", row.series?.links], ["flow", row.series?.flows]] as const) {
-      for (const part of list ?? []) {
-        const columns = Object.entries(part).filter(([name, values]) => Array.isArray(values) && name !== "time_s");
-        for (const [name, values] of columns) {
-          (values as (number | null)[]).forEach((value, index) => value !== null && lines.push([row.label, kind, part.name, part.time_s[index], name, value]));
-        }
-      }
-    }
-  }
-  return csv([heading, ...lines]);
+/** Has the simulator write a table, with the columns that the command and the Python package give it. */
+async function writeTable(session: Session, choice: Choice, rows: Row[], table: Table, form: "csv" | "arrow"): Promise<BlobPart> {
+  const series = table.endsWith("series");
+  // As `compare` has them: under the name of the scheme, with what it was run with.
+  const setup = choice.source.kind === "setup"
+    ? { rtt_ms: choice.rtt_ms, buffer: `${choice.buffer_pkts}pkt`, reverse: `${choice.reverse_mbps}Mbps`, against: choice.against || null, trace_offset_s: choice.random_offset ? null : 0 }
+    : null;
+  const runs = rows.flatMap((row) => {
+    const of = (run: Run) => ({ ...run, scheme: row.label, setup });
+    return [
+      ...(row.run ? [{ run: of(row.run), series: series ? row.series : null }] : []),
+      ...(series ? [] : row.cloud.map((run) => ({ run: of(run), series: null }))),
+    ];
+  });
+  const file = await session.desk.ask<{ text?: string; base64?: string }>({ do: "table", table, form, runs });
+  return file.text ?? Uint8Array.from(atob(file.base64 ?? ""), (letter) => letter.charCodeAt(0));
 }
 
 /** The picture with its styles written into it, so that it looks the same elsewhere. */
@@ -99,7 +92,7 @@ async function toPng(svg: SVGSVGElement): Promise<Blob> {
     canvas.width = 2 * svg.viewBox.baseVal.width;
     canvas.height = 2 * svg.viewBox.baseVal.height;
     canvas.getContext("2d")!.drawImage(image, 0, 0, canvas.width, canvas.height);
-    return await new Promise((resolve, reject) => canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error("no picture"))), "image/png"));
+    return await new Promise((resolve, reject) => canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error(texts.noPicture))), "image/png"));
   } finally {
     URL.revokeObjectURL(address);
   }
@@ -109,6 +102,7 @@ export function Share({ choice, rows, opened, session, picture, failed }: {
   choice: Choice; rows: Row[]; opened: Opened | undefined; session: Session; picture(): SVGSVGElement | null; failed(message: string): void;
 }) {
   const [label, setLabel] = useState("");
+  const [table, setTable] = useState<Table>("runs");
   const [address, setAddress] = useState(location.href);
   const [copied, setCopied] = useState(false);
   const labels = opened?.variants.map((variant) => variant.label) ?? [];
@@ -122,6 +116,8 @@ export function Share({ choice, rows, opened, session, picture, failed }: {
   const variant = opened?.variants.find((each) => each.label === chosen);
   const row = rows.find((each) => each.label === chosen);
   const attempt = (work: () => Promise<void>) => () => { work().catch((error: Error) => failed(error.message)); };
+  // Of first looks no table is made.
+  const whole = rows.length > 0 && rows.every((row) => isWhole(row) || row.error);
   const file = chosen.replace(/[^\w.+-]+/g, "-") || "run";
   return (
     <div class="share">
@@ -130,8 +126,14 @@ export function Share({ choice, rows, opened, session, picture, failed }: {
       {copied && <span role="status">{t.copied}</span>}
       <label>{t.command}<textarea readOnly rows={4} value={command(choice, chosen)} onFocus={(event) => event.currentTarget.select()} /></label>
       <div class="buttons">
-        <button type="button" onClick={() => save("runs.csv", "text/csv", numbersCsv(rows))}>{t.csv}</button>
-        <button type="button" onClick={() => save("series.csv", "text/csv", seriesCsv(rows))}>{t.series}</button>
+        <label class="inline">{t.table}{" "}
+          <select aria-label={t.table} value={table} onChange={(event) => setTable(event.currentTarget.value as Table)}>{tables.map((each) => <option key={each} value={each}>{t.tables[each]}</option>)}</select>
+        </label>
+        {(["csv", "arrow"] as const).map((form) => (
+          <button key={form} type="button" disabled={!whole} onClick={attempt(async () => save(`${table}.${form}`, form === "csv" ? "text/csv" : "application/vnd.apache.arrow.file", await writeTable(session, choice, rows, table, form)))}>{t[form]}</button>
+        ))}
+      </div>
+      <div class="buttons">
         <button type="button" onClick={() => { const svg = picture(); if (svg) save("scatter.svg", "image/svg+xml", pictureText(svg)); }}>{t.svg}</button>
         <button type="button" onClick={attempt(async () => { const svg = picture(); if (svg) save("scatter.png", "image/png", await toPng(svg)); })}>{t.png}</button>
         {choice.source.kind === "setup" && (

@@ -35,6 +35,9 @@ export function TracePanel({ choice, registry, shown, changed, file }: {
       {kind === "generator" && trace.kind === "generator" && <Generator recipe={trace.recipe} registry={registry} changed={(recipe) => changed({ kind: "generator", recipe })} />}
       {kind === "drawn" && trace.kind === "drawn" && <Draw trace={trace} changed={changed} />}
       {kind === "file" && <File_ take={file} />}
+      {kind === "file" && trace.kind === "file" && shown?.directions && (
+        <Select label={t.direction} value={shown.direction ?? ""} options={shown.directions.map(([value, bytes]): [string, string] => [value, t.directions(value, bytes / 1e6)])} change={(direction) => changed({ ...trace, direction })} />
+      )}
       {kind !== "drawn" && shown && <Preview shown={shown} />}
       {shown && <p class="soft">{t.facts(shown.mean_mbps, shown.cv_100ms, shown.duration_s, shown.longest_gap_ms)}</p>}
       {about && <p class="soft">{about.trim()}</p>}
@@ -165,8 +168,8 @@ function File_({ take }: { take(name: string, bytes: Uint8Array): void }) {
         <button type="button" class="link" onClick={() => input.current!.click()}>{t.pick}</button>{" "}{t.paste}:
       </p>
       <input ref={input} type="file" class="hidden" aria-label={t.pick} tabIndex={-1} onChange={(event) => void read(event.currentTarget.files?.[0])} />
-      <textarea rows={3} aria-label={t.pasteLabel} placeholder={"0,5\n1,9\n2,3"} value={text} onInput={(event) => setText(event.currentTarget.value)} />
-      <button type="button" class="small" disabled={text.trim() === ""} onClick={() => take("pasted", new TextEncoder().encode(text))}>{t.take}</button>
+      <textarea rows={3} aria-label={t.pasteLabel} placeholder={t.pasteExample} value={text} onInput={(event) => setText(event.currentTarget.value)} />
+      <button type="button" class="small" disabled={text.trim() === ""} onClick={() => take(t.pasted, new TextEncoder().encode(text))}>{t.take}</button>
       <p class="soft">{t.formats}</p>
       {fault && <p class="error" role="alert">{fault}</p>}
     </div>
@@ -176,5 +179,5 @@ function File_({ take }: { take(name: string, bytes: Uint8Array): void }) {
 /** A name that scenarios and file systems take. */
 function cleanName(name: string): string {
   const clean = name.replace(/[^\p{L}\p{N}._-]+/gu, "-").replace(/^[.-]+/, "").slice(0, 60);
-  return clean || "own";
+  return clean || t.unnamed;
 }

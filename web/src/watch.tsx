@@ -150,18 +150,22 @@ export function Watch({ session, choice, opened, rows, theme, at, embedded }: {
       </div>
       {parted && <p role="status">{parted}</p>}
       {fault && <p class="error" role="alert">{fault}</p>}
-      {lanes.map((variant, lane) => (
-        <Lane key={lane} label={variant.label} about={about[lane]} frame={frames[lane]} time={time} theme={theme} />
-      ))}
-      <Strip row={rows.find((row) => row.label === a)} end={end} time={time} />
-      <div class="scrub">
-        <p>{t.time}: <output>{time.toFixed(3)} s</output></p>
-          <input type="range" aria-label={t.time} aria-valuetext={`${time.toFixed(3)} s`} min={0} max={end} step={0.001} value={time} onInput={(event) => { setPlaying(false); seek(Number(event.currentTarget.value)); }} />
-      </div>
-      <div class="lanes">
-        {lanes.map((variant, lane) => frames[lane] && about[lane] && (
-          <Terms key={lane} label={variant.label} frame={frames[lane]!} about={about[lane]!} />
-        ))}
+      <div class="stage">
+        <div>
+          {lanes.map((variant, lane) => (
+            <Lane key={lane} label={variant.label} about={about[lane]} frame={frames[lane]} time={time} theme={theme} />
+          ))}
+          <Strip row={rows.find((row) => row.label === a)} end={end} time={time} />
+          <div class="scrub">
+            <p>{t.time}: <output>{time.toFixed(3)} s</output></p>
+            <input type="range" aria-label={t.time} aria-valuetext={`${time.toFixed(3)} s`} min={0} max={end} step={0.001} value={time} onInput={(event) => { setPlaying(false); seek(Number(event.currentTarget.value)); }} />
+          </div>
+        </div>
+        <div class="lanes">
+          {lanes.map((variant, lane) => frames[lane] && about[lane] && (
+            <Terms key={lane} label={variant.label} frame={frames[lane]!} about={about[lane]!} open={parted !== ""} />
+          ))}
+        </div>
       </div>
     </div>
   );
@@ -249,12 +253,12 @@ function Lane({ label, about, frame, time, theme }: { label: string; about: Abou
     };
     words(t.sender, sender.x + sender.width / 2, top - 14);
     words(t.receiver, receiver.x + receiver.width / 2, top - 14);
-    words(narrow ? `${t.queue}: ${here.queue_packets}` : `${t.queue}: ${here.queue_packets} (${about.links[link]!.queue.split(":")[0]})`, queue.x + queue.width / 2, top - 14);
-    words(`${t.link}: ${here.capacity_mbps.toFixed(1)} Mbit/s`, (pipe.from + pipe.to) / 2, top - 14);
+    words(narrow ? t.queued(here.queue_packets) : t.queuedBy(here.queue_packets, about.links[link]!.queue.split(":")[0]!), queue.x + queue.width / 2, top - 14);
+    words(t.linkRate(here.capacity_mbps), (pipe.from + pipe.to) / 2, top - 14);
     words(t.acks, (pipe.from + pipe.to) / 2, back + 18);
     if (flow) {
       words((flow.cwnd_bytes / (about.flows[0]?.mss || 1448)).toFixed(1), sender.x + sender.width / 2, top + tall / 2 - 9, ink);
-      words(narrow ? "cwnd" : t.termNames.cwnd, sender.x + sender.width / 2, top + tall / 2 + 9);
+      words(narrow ? t.cwnd : t.termNames.cwnd, sender.x + sender.width / 2, top + tall / 2 + 9);
     }
     // Packets. Those in the queue stand in columns, the next one to leave at the right.
     const waiting: Packet[] = [];
@@ -331,10 +335,11 @@ function Strip({ row, end, time }: { row: Row | undefined; end: number; time: nu
   );
 }
 
-const mbit = (bps: number | null | undefined) => (typeof bps === "number" ? `${(bps / 1e6).toFixed(2)} Mbit/s` : "–");
+const mbit = (bps: number | null | undefined) => (typeof bps === "number" ? t.megabits(bps / 1e6) : "–");
 const number = (value: number | null | undefined, digits = 2) => (typeof value === "number" ? value.toFixed(digits) : "–");
 
-function Terms({ label, frame, about }: { label: string; frame: Frame; about: About }) {
+/** The values of a lane, and its latest packets, which are `open` once somebody asks where two schemes part. */
+function Terms({ label, frame, about, open }: { label: string; frame: Frame; about: About; open: boolean }) {
   const here = frame.links[link]!;
   const flow = frame.flows[0];
   const state = here.state;
@@ -347,16 +352,16 @@ function Terms({ label, frame, about }: { label: string; frame: Frame; about: Ab
       ? ([
           [names.mu, mbit(mu)],
           [names.cr, mbit(state.measured_rate_bps)],
-          [names.x, mu ? `${number((here.queue_bytes * 8e3) / mu, 1)} ms` : "–"],
+          [names.x, mu ? t.milliseconds((here.queue_bytes * 8e3) / mu) : "–"],
           [names.tr, mbit(state.target_rate_bps)],
           [names.f, number(state.f)],
           [names.tokens, number(state.tokens)],
         ] as [string, string][])
       : []),
-    [names.cwnd, flow ? `${number(flow.cwnd_bytes / mss, 1)} pkt` : "–"],
-    [names.inflight, flow ? `${number(flow.inflight_bytes / mss, 0)} pkt` : "–"],
-    [names.srtt, flow?.srtt_ms != null ? `${number(flow.srtt_ms, 1)} ms` : "–"],
-    [names.waiting, `${here.queue_packets} pkt, ${number(here.sojourn_ms ?? 0, 1)} ms`],
+    [names.cwnd, flow ? t.packetCount(flow.cwnd_bytes / mss, 1) : "–"],
+    [names.inflight, flow ? t.packetCount(flow.inflight_bytes / mss) : "–"],
+    [names.srtt, flow?.srtt_ms != null ? t.milliseconds(flow.srtt_ms) : "–"],
+    [names.waiting, t.waiting(here.queue_packets, here.sojourn_ms ?? 0)],
     [names.dropped, String(here.dropped)],
   ];
   const others = [...Object.entries(state), ...Object.entries(flow?.state ?? {})];
@@ -375,7 +380,7 @@ function Terms({ label, frame, about }: { label: string; frame: Frame; about: Ab
         <summary>{t.values}</summary>
         <table><tbody>{others.map(([name, value], index) => <tr key={index}><th scope="row">{name}</th><td>{number(value, 3)}</td></tr>)}</tbody></table>
       </details>
-      <details>
+      <details open={open}>
         <summary>{t.packets}</summary>
         <table>
           <thead><tr><th scope="col">{t.packet.number}</th><th scope="col">{t.packet.sent}</th><th scope="col">{t.packet.place}</th><th scope="col">{t.packet.mark}</th></tr></thead>

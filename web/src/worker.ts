@@ -7,7 +7,9 @@ const SLICE_MS = 25;
 /** Above this the module is made anew after a run: its memory never shrinks. */
 const MOST_BYTES = 300e6;
 
-let module: WebAssembly.Module | undefined;
+/** The page sends the module as soon as it is compiled, maybe after the first requests. */
+let take: (module: WebAssembly.Module) => void;
+const module = new Promise<WebAssembly.Module>((resolve) => { take = resolve; });
 let simulator: Promise<Simulator> | undefined;
 /** What a new instance must be told first. */
 const traces = new Map<string, { request: unknown; file?: Uint8Array }>();
@@ -22,8 +24,7 @@ const pause = (() => {
 })();
 
 function instance(): Promise<Simulator> {
-  if (!module) throw new Error("the worker has no module yet");
-  simulator ??= Simulator.of(module).then((fresh) => {
+  simulator ??= module.then((compiled) => Simulator.of(compiled)).then((fresh) => {
     for (const { request, file } of traces.values()) fresh.call(request, file);
     return fresh;
   });
@@ -66,7 +67,9 @@ async function run(id: number, request: Record<string, unknown>): Promise<unknow
 self.onmessage = async (event: MessageEvent<ToWorker>) => {
   const message = event.data;
   if ("module" in message) {
-    module = message.module;
+    take(message.module);
+    // The first request finds it ready.
+    void instance();
     return;
   }
   if ("cancel" in message) {

@@ -36,11 +36,43 @@ const tab = (page, name) => page.getByRole("navigation").getByRole("button", { n
 const cell = (page, scheme, column) => page.locator(".numbers tbody tr").filter({ has: page.getByRole("checkbox", { name: `Show ${scheme} over time`, exact: true }) }).locator("td").nth(column).innerText();
 const saved = async (page, name) => {
   const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name, exact: true }).click()]);
-  return readFile(await download.path(), "utf8");
+  return readFile(await download.path());
+};
+const savedText = async (page, name) => String(await saved(page, name));
+/** A table in both forms: its text, and its bytes in Arrow. */
+const savedTable = async (page, name) => {
+  await page.getByLabel("Table", { exact: true }).selectOption(name);
+  return [await savedText(page, "Table (CSV)"), await saved(page, "Table (Arrow)")];
 };
 const fits = (page) => page.evaluate(() => document.documentElement.scrollWidth <= document.documentElement.clientWidth);
 
-describe("the page", () => {
+/** A capture of raw IP: every 10 ms a large packet from 10.0.0.1 and a small one back. */
+function bothWays() {
+  const head = Buffer.alloc(24);
+  head.writeUInt32LE(0xa1b2c3d4, 0);
+  head.writeUInt16LE(2, 4);
+  head.writeUInt16LE(4, 6);
+  head.writeUInt32LE(65_535, 16);
+  head.writeUInt32LE(101, 20);
+  const packets = Array.from({ length: 400 }, (_, index) => {
+    const back = index % 2;
+    const bytes = Buffer.alloc(16 + 20);
+    const micros = Math.floor(index / 2) * 10_000;
+    bytes.writeUInt32LE(Math.floor(micros / 1e6), 0);
+    bytes.writeUInt32LE(micros % 1e6, 4);
+    bytes.writeUInt32LE(20, 8);
+    const length = back ? 60 : 1500;
+    bytes.writeUInt32LE(length, 12);
+    bytes[16] = 0x45;
+    bytes.writeUInt16BE(length, 18);
+    bytes[25] = 17;
+    bytes.set([10, 0, 0, 1 + back, 10, 0, 0, 2 - back], 28);
+    return bytes;
+  });
+  return Buffer.concat([head, ...packets]);
+}
+
+describe("the page", { concurrency: 2 }, () => {
   it("shows the usual comparison from a server, and is small", async (t) => {
     const files = await readdir(dist);
     const bytes = await Promise.all(files.map(async (file) => gzipSync(await readFile(dist + file)).length));
@@ -115,6 +147,14 @@ describe("the page", () => {
     await page.getByText("12.00 Mbit/s on average").waitFor();
     await settled(page);
     assert.match(await page.getByLabel("The command that does this").inputValue(), /--trace \.\/my-link\.trace/);
+    await page.locator("input[type=file]").setInputFiles({ name: "both.pcap", mimeType: "", buffer: bothWays() });
+    const direction = page.getByLabel("Direction", { exact: true });
+    await direction.waitFor();
+    assert.deepEqual(await direction.locator("option").allInnerTexts(), ["from 10.0.0.1: 0.30 MB", "from 10.0.0.2: 0.01 MB"]);
+    await page.getByText(/^1\.2\d Mbit\/s on average/).waitFor();
+    await direction.selectOption("from:10.0.0.2");
+    await page.getByText(/^0\.0\d Mbit\/s on average/).waitFor();
+    await settled(page);
     await page.locator("input[type=file]").setInputFiles({ name: "bad", mimeType: "text/plain", buffer: Buffer.from("one\ntwo\n") });
     await page.locator(".fault").waitFor();
     await page.getByRole("button", { name: "Dismiss" }).click();
@@ -134,7 +174,7 @@ describe("the page", () => {
     await drawn.press("ArrowUp");
     await settled(page);
     assert.equal(await page.locator(".scatter .point").count(), 4);
-    assert.match(await saved(page, "Trace (Mahimahi)"), /^\d+\n\d+\n/);
+    assert.match(await savedText(page, "Trace (Mahimahi)"), /^\d+\n\d+\n/);
   }));
 
   it("takes any scheme with its options, a competitor, an application and loss", () => on({}, async (page) => {
@@ -156,7 +196,7 @@ describe("the page", () => {
     await settled(page);
     assert.equal(await page.locator(".error, .fault").count(), 0);
     assert.match(await page.getByLabel("The command that does this").inputValue(), /brakelight run scenario\.toml/);
-    assert.match(await saved(page, "Scenario (TOML)"), /loss:rate=0\.01[\s\S]*kind = "video"/);
+    assert.match(await savedText(page, "Scenario (TOML)"), /loss:rate=0\.01[\s\S]*kind = "video"/);
   }));
 
   it("runs all schemes", (t) => on({}, async (page) => {
@@ -177,18 +217,25 @@ describe("the page", () => {
     await page.getByRole("button", { name: "Remove bbr" }).click();
     await page.getByRole("slider", { name: "Seeds" }).fill("3");
     await settled(page);
-    const outcome = await saved(page, "Outcome (JSON)");
-    const toml = await saved(page, "Scenario (TOML)");
+    const outcome = await savedText(page, "Outcome (JSON)");
+    const toml = await savedText(page, "Scenario (TOML)");
     const address = await page.getByLabel("This page with this setup").inputValue();
     assert.match(address, /#s=[\w-]+$/);
     const second = await context.newPage();
     await second.goto(address);
     await settled(second);
-    assert.equal(await saved(second, "Outcome (JSON)"), outcome);
-    assert.equal(await saved(second, "Scenario (TOML)"), toml);
-    assert.match(await saved(second, "Numbers (CSV)"), /^scheme,seed,[\s\S]*\nabc,1,[\s\S]*\nabc,3,/);
-    assert.match(await saved(second, "Time series (CSV)"), /\nabc,flow,main,0,cwnd_pkts,\d/);
-    assert.match(await saved(second, "Picture (SVG)"), /^<svg[\s\S]*cubic\+codel[\s\S]*<\/svg>$/);
+    assert.equal(await savedText(second, "Outcome (JSON)"), outcome);
+    assert.equal(await savedText(second, "Scenario (TOML)"), toml);
+    const [runs, arrow] = await savedTable(second, "Runs");
+    const schemes = runs.trim().split("\n").map((line) => line.split(",").slice(1, 4).join(" "));
+    const expected = ["abc", "cubic", "cubic+codel"].flatMap((scheme) => [1, 2, 3].map((seed) => `${scheme} lte-driving ${seed}`));
+    assert.deepEqual(schemes, ["scheme trace seed", ...expected]);
+    assert.deepEqual([String(arrow.subarray(0, 6)), String(arrow.subarray(-6))], ["ARROW1", "ARROW1"]);
+    const [flows] = await savedTable(second, "Flows over time");
+    assert.ok(flows.startsWith("run,scheme,trace,flow,time_s,throughput_mbps,cwnd_pkts,rtt_ms,") && flows.includes("\n0,abc,lte-driving,main,0,"));
+    const [links] = await savedTable(second, "Links over time");
+    assert.ok(links.startsWith("run,scheme,trace,link,time_s,capacity_mbps,"));
+    assert.match(await savedText(second, "Picture (SVG)"), /^<svg[\s\S]*cubic\+codel[\s\S]*<\/svg>$/);
     const [png] = await Promise.all([second.waitForEvent("download"), second.getByRole("button", { name: "Picture (PNG)" }).click()]);
     assert.deepEqual([...(await readFile(await png.path())).subarray(1, 4)], [...Buffer.from("PNG")]);
     // The scenario alone gives the outcome, too.

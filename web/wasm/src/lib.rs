@@ -8,6 +8,7 @@
 //! | [`watch`] | a run that is looked into: flows, links, packets |
 //! | [`parting`] | where two schemes first do something different |
 //! | [`experiments`] | the papers' claims and their scenarios |
+//! | [`table`] | outcomes as files of tables: CSV, Arrow |
 //! | [`traces`] | traces by name: embedded, from files, from recipes |
 //!
 //! # The boundary
@@ -26,6 +27,7 @@ pub mod experiments;
 pub mod job;
 pub mod parting;
 pub mod setup;
+pub mod table;
 pub mod traces;
 pub mod watch;
 pub mod workbench;

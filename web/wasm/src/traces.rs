@@ -5,9 +5,10 @@ use std::str::FromStr;
 
 use brakelight::core::path::trace::Trace;
 use brakelight::core::time::Duration;
+use brakelight::core::units::Bytes;
 use brakelight::scenario::scenario::{Scenario, Service};
 use brakelight::scenario::trace::OPPORTUNITY;
-use brakelight::scenario::trace::convert::{self, ConvertOptions, Format};
+use brakelight::scenario::trace::convert::{self, ConvertOptions, Format, Selection};
 use brakelight::scenario::trace::embedded::{EMBEDDED, Embedded, FITTED};
 use brakelight::scenario::trace::recipe::Recipe;
 use brakelight::scenario::trace::statistics::{Statistics, rates};
@@ -22,6 +23,8 @@ const MOST_OPPORTUNITIES: f64 = 5e6;
 const LONGEST: Duration = Duration::from_secs(3600);
 /// How many traces are kept besides the embedded ones.
 const MOST_TRACES: usize = 16;
+/// How many directions of a capture can be chosen: a capture of a whole network has thousands.
+const MOST_DIRECTIONS: usize = 40;
 /// Points of a preview.
 const PREVIEW: u64 = 300;
 
@@ -37,8 +40,16 @@ impl Shelf {
         Shelf { own: BTreeMap::new() }
     }
 
-    /// Keeps a file as the trace called `name`, and describes it.
-    pub fn keep_file(&mut self, name: String, format: Option<&str>, file: &[u8]) -> Result<Value, String> {
+    /// Keeps a file as the trace called `name`, and describes it. Of a file that holds several directions
+    /// `direction` is taken, in the words of `trace convert --direction`; where none is given, the one with
+    /// the most bytes. `directions` in the answer are those that there are.
+    pub fn keep_file(
+        &mut self,
+        name: String,
+        format: Option<&str>,
+        direction: Option<&str>,
+        file: &[u8],
+    ) -> Result<Value, String> {
         if file.len() > LARGEST {
             return Err(format!("the file has {} bytes: at most {LARGEST} are valid here", file.len()));
         }
@@ -46,13 +57,25 @@ impl Shelf {
             Some(format) => Format::from_str(format)?,
             None => Format::detect(file),
         };
-        let converted = convert::convert(file, format, ConvertOptions::default());
+        let selections = convert::selections(file, format).map_err(|error| error.to_string())?;
+        let selection = match direction {
+            Some(direction) => direction.parse()?,
+            None => selections.first().map_or(Selection::default(), |(largest, _)| *largest),
+        };
+        let converted =
+            convert::convert(file, format, ConvertOptions { selection, ..ConvertOptions::default() });
         let converted = converted.map_err(|error| error.to_string())?;
         let notes = [converted.notes, converted.warnings].concat();
         self.keep(name.clone(), converted.trace)?;
         let mut shown = self.show(&name)?;
         shown["format"] = json!(format.to_string());
         shown["notes"] = json!(notes);
+        if !selections.is_empty() {
+            let selections = selections.iter().take(MOST_DIRECTIONS);
+            let choice = |(selection, bytes): &(Selection, Bytes)| json!([selection.to_string(), bytes.0]);
+            shown["directions"] = selections.map(choice).collect();
+            shown["direction"] = json!(selection.to_string());
+        }
         Ok(shown)
     }
 

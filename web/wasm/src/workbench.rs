@@ -10,6 +10,7 @@ use crate::experiments;
 use crate::job::Job;
 use crate::parting;
 use crate::setup::What;
+use crate::table::{Form, Recorded, Table};
 use crate::traces::Shelf;
 use crate::watch::Watch;
 
@@ -28,6 +29,8 @@ pub enum Request {
         name: String,
         /// Its format: `mahimahi`, `csv`, `pcap` or `iperf3`; what it seems to be where none is given.
         format: Option<String>,
+        /// Which direction of a capture or of an iperf3 test in both directions.
+        direction: Option<String>,
     },
     /// Keeps what the generator makes of `recipe` as a trace called `name`.
     TraceRecipe {
@@ -96,6 +99,16 @@ pub enum Request {
         /// The seed of both.
         seed: Option<u64>,
     },
+    /// Returns the outcomes of runs as a file: a table with the columns that the command and the Python
+    /// package give it.
+    Table {
+        /// Which table.
+        table: Table,
+        /// What file.
+        form: Form,
+        /// The outcomes that `finish` returned.
+        runs: Vec<Recorded>,
+    },
     /// Returns the scenarios of an experiment behind the papers' claims: those of its first seed.
     Experiment {
         /// The name of its file.
@@ -139,7 +152,9 @@ impl Workbench {
     pub fn perform(&mut self, request: Request, file: &[u8]) -> Result<Value, String> {
         match request {
             Request::Registry => registry(),
-            Request::TraceFile { name, format } => self.shelf.keep_file(name, format.as_deref(), file),
+            Request::TraceFile { name, format, direction } => {
+                self.shelf.keep_file(name, format.as_deref(), direction.as_deref(), file)
+            }
             Request::TraceRecipe { name, recipe } => self.shelf.keep_recipe(name, recipe),
             Request::TraceShow { name } => self.shelf.show(&name),
             Request::TraceText { name } => Ok(json!({ "text": self.shelf.text(&name)? })),
@@ -175,6 +190,7 @@ impl Workbench {
             Request::Part { one, other, seed } => {
                 parting::find(&one.scenario(seed)?, &other.scenario(seed)?, &self.shelf)
             }
+            Request::Table { table, form, runs } => table.file(form, &runs),
             Request::Experiment { file } => experiments::scenarios(&file, &self.shelf),
         }
     }
