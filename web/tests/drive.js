@@ -55,6 +55,7 @@ export async function open(browser, address, options = {}) {
 
 /** Waits until everything that was asked for has been computed. */
 export async function settled(page, timeout = 60_000) {
-  await page.waitForTimeout(120);
+  // What a control changes is told when the page has drawn it; a pointer and a number field take a moment more.
+  await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 20))));
   await page.waitForFunction(() => document.documentElement.dataset.settled === "yes", undefined, { timeout });
 }

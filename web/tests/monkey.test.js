@@ -1,4 +1,4 @@
-// Random use: a minute, or as long as BRAKELIGHT_MONKEY_SECONDS says. Nothing in the console, and memory does
+// Random use: a quarter of a minute, or as long as BRAKELIGHT_MONKEY_SECONDS says. Nothing in the console, and memory does
 // not grow.
 import assert from "node:assert/strict";
 import { fileURLToPath } from "node:url";
@@ -6,7 +6,7 @@ import { it } from "node:test";
 import { launch, open, serve, settled } from "./drive.js";
 
 const dist = fileURLToPath(new URL("../dist/", import.meta.url));
-const seconds = Number(process.env.BRAKELIGHT_MONKEY_SECONDS ?? 60);
+const seconds = Number(process.env.BRAKELIGHT_MONKEY_SECONDS ?? 15);
 const seed = Number(process.env.BRAKELIGHT_MONKEY_SEED ?? 1);
 
 it(`${seconds} seconds of random use`, { timeout: (seconds + 120) * 1000 }, async (t) => {
