@@ -1,7 +1,9 @@
 // The page in Chromium: what one can do with it, from a server and from a folder, by mouse and by keyboard.
 import assert from "node:assert/strict";
-import { readFile, readdir } from "node:fs/promises";
+import { copyFile, cp, mkdir, mkdtemp, readFile, readdir, rm, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { after, before, describe, it } from "node:test";
 import { deflateRawSync, gzipSync } from "node:zlib";
@@ -297,6 +299,33 @@ describe("the page", { concurrency: 2 }, () => {
     assert.ok(drawn);
     assert.match(await page.locator(".terms").first().innerText(), /cr, dequeue rate\s+[\d.]+ Mbit/);
   }));
+
+  it("is in the book's page about ABC, or a picture of it is", async () => {
+    const docs = fileURLToPath(new URL("../../docs/", import.meta.url));
+    const [object] = /<object [\s\S]*<\/object>/.exec(await readFile(`${docs}what-is-abc.md`, "utf8"));
+    const book = await mkdtemp(join(tmpdir(), "brakelight-book-"));
+    const served = await serve(book);
+    try {
+      await writeFile(join(book, "index.html"), `<!doctype html><title>Book</title>${object}`);
+      await mkdir(join(book, "images"));
+      await copyFile(`${docs}images/abc-watch.png`, join(book, "images/abc-watch.png"));
+      const without = await open(browser, served.address);
+      await without.page.waitForFunction(() => document.querySelector("object img").getBoundingClientRect().height > 100);
+      await without.context.close();
+      await cp(dist, join(book, "explorer"), { recursive: true });
+      const { page, context, complaints } = await open(browser, served.address);
+      const frame = () => page.frames().find((each) => each.url().includes("embed=watch"));
+      while (!frame()) await page.waitForTimeout(20);
+      await frame().locator(".lane canvas").waitFor();
+      await frame().locator(".terms").getByText("cr, dequeue rate").waitFor();
+      assert.equal(await frame().locator("header.page").count(), 0);
+      assert.deepEqual(complaints, []);
+      await context.close();
+    } finally {
+      served.close();
+      await rm(book, { recursive: true });
+    }
+  });
 
   it("opens a paper's claim and its scenario as text", () => on({}, async (page) => {
     await tab(page, "Papers' claims");
