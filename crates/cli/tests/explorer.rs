@@ -23,9 +23,14 @@ use support::{Scratch, ok, text};
 /// `scripts/portable explorer` builds the module, and `scripts/check` says where it lies.
 const MODULE: &str = "BRAKELIGHT_EXPLORER_MODULE";
 
-/// One scenario of every experiment that has any, and four of `compare`.
+/// How many scenarios of every experiment are compared: 1 unless it says otherwise; all 1,319 where it says a
+/// large number, as `scripts/prove` does.
+const SCENARIOS: &str = "BRAKELIGHT_EXPLORER_SCENARIOS";
+
+/// Scenarios of every experiment that has any, and four of `compare`.
 fn scenarios() -> Vec<Scenario> {
-    let mut all = brakelight_web::experiments::samples(Duration::from_secs(2)).unwrap();
+    let most = std::env::var(SCENARIOS).map_or(1, |text| text.parse().unwrap());
+    let mut all = brakelight_web::experiments::samples(most, Duration::from_secs(2)).unwrap();
     for (scheme, trace) in
         [("abc", "lte-driving"), ("bbr", "3g"), ("cubic+codel", "satellite"), ("bmcc", "step")]
     {

@@ -18,11 +18,10 @@ fn read(file: &str) -> Result<Experiment, String> {
 /// recording that is not there is replaced by an embedded trace, which `stand_ins` says.
 pub fn scenarios(file: &str, shelf: &Shelf) -> Result<Value, String> {
     let experiment = read(file)?;
-    let first = experiment.jobs.iter().map(|job| job.scenario.seed).min();
     let mut stand_ins: Vec<[String; 2]> = Vec::new();
     let mut found = Vec::new();
-    for job in experiment.jobs.iter().filter(|job| Some(job.scenario.seed) == first) {
-        let mut scenario = job.scenario.clone();
+    for scenario in opened(&experiment) {
+        let mut scenario = scenario.clone();
         replace_recordings(&mut scenario, shelf, &mut stand_ins);
         found.push(json!({ "label": scenario.name, "toml": file::write(&scenario) }));
     }
@@ -30,6 +29,13 @@ pub fn scenarios(file: &str, shelf: &Shelf) -> Result<Value, String> {
         "id": experiment.id, "title": experiment.title, "source": experiment.source, "note": experiment.note,
         "scenarios": found, "stand_ins": stand_ins,
     }))
+}
+
+/// The scenarios of an experiment that have its first seed.
+fn opened(experiment: &Experiment) -> impl Iterator<Item = &Scenario> {
+    let first = experiment.jobs.iter().map(|job| job.scenario.seed).min();
+    let scenarios = experiment.jobs.iter().map(|job| &job.scenario);
+    scenarios.filter(move |scenario| Some(scenario.seed) == first)
 }
 
 fn replace_recordings(scenario: &mut Scenario, shelf: &Shelf, stand_ins: &mut Vec<[String; 2]>) {
@@ -46,19 +52,21 @@ fn replace_recordings(scenario: &mut Scenario, shelf: &Shelf, stand_ins: &mut Ve
     }
 }
 
-/// Returns scenarios to hold the module against the command with: one of every experiment that has any, cut
-/// to `longest`, on embedded traces.
-pub fn samples(longest: Duration) -> Result<Vec<Scenario>, String> {
+/// Returns scenarios to hold the module against the command with: those that the page opens for every
+/// experiment, at most `most` of each, evenly spaced, cut to `longest`.
+pub fn samples(most: usize, longest: Duration) -> Result<Vec<Scenario>, String> {
     let shelf = Shelf::new();
     let mut samples = Vec::new();
     for (file, text) in EMBEDDED {
         let experiment = experiment::read(file, text).map_err(|error| error.to_string())?;
-        let Some(job) = experiment.jobs.first() else { continue };
-        let mut scenario = job.scenario.clone();
-        replace_recordings(&mut scenario, &shelf, &mut Vec::new());
-        cut(&mut scenario, longest);
-        scenario.name = format!("{}: {}", experiment.id, scenario.name);
-        samples.push(scenario);
+        let opened: Vec<&Scenario> = opened(&experiment).collect();
+        for scenario in opened.iter().step_by(opened.len().div_ceil(most.max(1)).max(1)) {
+            let mut scenario = (*scenario).clone();
+            replace_recordings(&mut scenario, &shelf, &mut Vec::new());
+            cut(&mut scenario, longest);
+            scenario.name = format!("{}: {}", experiment.id, scenario.name);
+            samples.push(scenario);
+        }
     }
     Ok(samples)
 }

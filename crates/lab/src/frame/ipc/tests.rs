@@ -2,9 +2,9 @@
 
 use std::io::Cursor;
 
+use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, UInt64Type};
-use arrow_array::{Array, RecordBatch};
 use arrow_ipc::reader::FileReader;
 
 use crate::frame::{Column, Frame, Values, every_run, link_series};
