@@ -323,7 +323,7 @@ fn both_ways(packets: &[Captured]) -> Vec<u8> {
 
 #[test]
 fn what_can_be_chosen_of_a_file_are_its_directions_with_the_most_first() {
-    let packet = |length, back| (length * 1000, length as u16, back, false);
+    let packet = |length: u32, back: bool| (length * 1000, length as u16, back, false);
     let of = |packets: &[Captured]| selections(&both_ways(packets), Format::Pcap).unwrap();
     assert_eq!(of(&[packet(100, false), packet(200, false)]), []);
     let (one, other) = (IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
