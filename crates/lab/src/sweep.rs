@@ -25,7 +25,7 @@ use brakelight_core::registry::{DEFAULT_CONTROLLER, Registry};
 use brakelight_core::suggest::DidYouMean;
 use brakelight_scenario::compare::Compare;
 use brakelight_scenario::file;
-use brakelight_scenario::identity::{RunId, TraceDigests};
+use brakelight_scenario::identity::RunId;
 use brakelight_scenario::outcome::Run;
 use brakelight_scenario::problem::{InputError, Problem};
 use brakelight_scenario::scenario::{Record, Scenario, TraceOffset};
@@ -321,7 +321,6 @@ pub struct Sweep {
     grid: Grid,
     registry: Registry,
     traces: Traces,
-    digests: TraceDigests,
 }
 
 impl Sweep {
@@ -346,12 +345,7 @@ impl Sweep {
             let reason = "the axis `seed` says which seeds there are; give one of the two";
             return Err(grid.wrong(format_args!("{key} = {value}: {reason}")));
         }
-        let mut sweep = Sweep {
-            grid: grid.clone(),
-            registry: registry.clone(),
-            traces: Traces::new(),
-            digests: TraceDigests::default(),
-        };
+        let mut sweep = Sweep { grid: grid.clone(), registry: registry.clone(), traces: Traces::new() };
         for index in sweep.samples() {
             let scenario = sweep.scenario(index)?;
             let folder = match &grid.base {
@@ -360,7 +354,6 @@ impl Sweep {
             };
             sweep.traces.extend(input::traces(&scenario, Path::new(&folder), names)?);
         }
-        sweep.digests = TraceDigests::of(&sweep.traces);
         Ok(sweep)
     }
 
@@ -471,7 +464,7 @@ impl Sweep {
     }
 
     fn identity(&self, scenario: &Scenario, runner: &dyn Runner) -> RunId {
-        RunId::of_digests(scenario, &self.digests, runner.host())
+        RunId::of(scenario, &self.traces, runner.host())
     }
 
     /// Runs those of the grid's runs that are `wanted`, several at a time, and hands over their rows in the
@@ -505,7 +498,9 @@ impl Sweep {
                         run.trace = trace;
                     }
                 }
-                Ok(Row { index, run_id: self.identity(&scenario, runner), run })
+                // A runner that names its runs has made the identity already.
+                let run_id = run.run_id.unwrap_or_else(|| self.identity(&scenario, runner));
+                Ok(Row { index, run_id, run })
             };
             parallel::each(some, one, row)
         })

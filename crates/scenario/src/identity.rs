@@ -36,17 +36,6 @@ use crate::schema;
 /// The modelled host, as the identity of its runs names it.
 pub const MODELLED: &str = "modelled";
 
-/// What traces hold, as hashes by their names: for the identities of many runs that share traces.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TraceDigests(BTreeMap<String, String>);
-
-impl TraceDigests {
-    /// Returns the digests of `traces`, each of which is read once.
-    pub fn of(traces: &BTreeMap<String, Trace>) -> Self {
-        TraceDigests(traces.iter().map(|(name, trace)| (name.clone(), digest(trace))).collect())
-    }
-}
-
 /// The identity of a run, or of several as a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RunId([u8; 16]);
@@ -69,15 +58,6 @@ impl RunId {
     /// ```
     pub fn of(scenario: &Scenario, traces: &BTreeMap<String, Trace>, host: &str) -> Self {
         let digest = |name: &str| traces.get(name).map_or_else(String::new, digest);
-        RunId::with(scenario, digest, host)
-    }
-
-    /// Returns the same as [`of`](Self::of) of the traces that `digests` was made of.
-    pub fn of_digests(scenario: &Scenario, digests: &TraceDigests, host: &str) -> Self {
-        RunId::with(scenario, |name| digests.0.get(name).cloned().unwrap_or_default(), host)
-    }
-
-    fn with(scenario: &Scenario, digest: impl Fn(&str) -> String, host: &str) -> Self {
         let mut used = serde_json::Map::new();
         for link in &scenario.links {
             if let Service::Trace(name) = &link.service {
@@ -131,18 +111,22 @@ fn sorted(value: &Value) -> String {
     }
 }
 
-/// What a trace holds, as a hash in hexadecimal.
+/// What a trace holds, as a hash in hexadecimal. A sweep asks for that of the same trace thousands of times.
 fn digest(trace: &Trace) -> String {
-    let mut hash = Sha256::new();
-    for ms in trace.millis() {
-        hash.update(ms.to_le_bytes());
-    }
-    hash.update(trace.period().as_nanos().to_le_bytes());
-    hexadecimal(&hash.finalize())
+    let digest = trace.digest(|trace| {
+        let mut hash = Sha256::new();
+        for ms in trace.millis() {
+            hash.update(ms.to_le_bytes());
+        }
+        hash.update(trace.period().as_nanos().to_le_bytes());
+        hash.finalize().into()
+    });
+    hexadecimal(&digest)
 }
 
 fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    let digits = |byte: &u8| [byte >> 4, byte & 15].map(|digit| char::from_digit(digit.into(), 16));
+    bytes.iter().flat_map(digits).flatten().collect()
 }
 
 /// 32 hexadecimal digits.

@@ -12,6 +12,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use crate::time::{Duration, Time};
 use crate::units::{Bytes, Rate};
@@ -38,7 +39,24 @@ struct Slot {
 pub struct Trace {
     /// One per millisecond that has an opportunity, and a last one that only ends the count.
     slots: Arc<[Slot]>,
+    digest: Arc<Digest>,
 }
+
+/// What a hash made of a trace, once somebody has asked for it.
+#[derive(Debug, Default)]
+struct Digest {
+    words: [AtomicU32; 8],
+    known: AtomicBool,
+}
+
+impl PartialEq for Digest {
+    /// Returns `true`: traces are equal by their slots, whether they were hashed or not.
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Digest {}
 
 /// Why a trace was refused. Lines count from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -182,7 +200,7 @@ impl Trace {
             return Err(TraceError::ZeroPeriod { line });
         }
         slots.push(Slot { ms: last.ms, before: line as u32 });
-        Ok(Trace { slots: slots.into() })
+        Ok(Trace { slots: slots.into(), digest: Arc::default() })
     }
 
     /// Returns the time after which the trace repeats: its last timestamp.
@@ -205,6 +223,26 @@ impl Trace {
         self.slots.windows(2).flat_map(|pair| {
             core::iter::repeat_n(u64::from(pair[0].ms), (pair[1].before - pair[0].before) as usize)
         })
+    }
+
+    /// Returns what `hash` makes of this trace. It is called once for a trace and all its clones, so every
+    /// caller must bring the same hash. Several threads may do so at once.
+    pub fn digest(&self, hash: impl FnOnce(&Trace) -> [u8; 32]) -> [u8; 32] {
+        let Digest { words, known } = &*self.digest;
+        let mut digest = [0; 32];
+        if known.load(Ordering::Acquire) {
+            for (bytes, word) in digest.chunks_exact_mut(4).zip(words) {
+                bytes.copy_from_slice(&word.load(Ordering::Relaxed).to_le_bytes());
+            }
+            return digest;
+        }
+        digest = hash(self);
+        // Another thread may do the same: both store the same words.
+        for (bytes, word) in digest.chunks_exact(4).zip(words) {
+            word.store(u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]), Ordering::Relaxed);
+        }
+        known.store(true, Ordering::Release);
+        digest
     }
 
     /// Returns the number of opportunities in `from <= t < to`, in O(log n).

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::{Row, Shard, Sweep};
 use crate::error::Error;
 use crate::frame::Frame;
+use crate::parallel;
 use crate::progress::Progress;
 use crate::runner::Runner;
 
@@ -74,7 +75,7 @@ impl Folder<'_> {
             return Err(Error::SweepRunning(self.path.to_path_buf()));
         }
         let mut end = end_of_lines(&journal).map_err(failed)?;
-        let mut places = places(sweep, runner, &path).map_err(failed)?;
+        let mut places = places(sweep, runner, &path)?;
         places.retain(|index, _| self.shard.has(*index));
         let kept = places.len() as u64;
         let shard = self.shard.runs(sweep.runs());
@@ -92,18 +93,23 @@ impl Folder<'_> {
         // Locked until the tables are written too.
         let _locked = journal.into_inner().map_err(|error| failed(error.into_error()))?;
         let mut tables = Tables { folder: self.path, tables: Vec::new() };
-        let mut journal = BufReader::new(File::open(&path).map_err(failed)?);
+        let (mut journal, mut at) = (BufReader::new(File::open(&path).map_err(failed)?), 0_u64);
         let ordered: Vec<u64> = places.into_values().collect();
         for some in ordered.chunks(ROWS) {
-            let rows = some.iter().map(|place| {
-                journal.seek(SeekFrom::Start(*place)).map_err(failed)?;
+            let lines = some.iter().map(|place| {
+                // Most lines follow each other: what is buffered stays so.
+                journal.seek_relative(place.cast_signed() - at.cast_signed()).map_err(failed)?;
                 let mut line = String::new();
-                journal.read_line(&mut line).map_err(failed)?;
-                let line = serde_json::from_str(&line).map_err(|error| Error::json(&error))?;
-                let Line { index, run_id, run } = line;
+                at = place + journal.read_line(&mut line).map_err(failed)? as u64;
+                Ok(line)
+            });
+            let lines = lines.collect::<Result<Vec<_>, Error>>()?;
+            let rows = parallel::map(&lines, |line| {
+                let Line { index, run_id, run } =
+                    serde_json::from_str(line).map_err(|error| Error::json(&error))?;
                 Ok(Row { index, run_id, run })
             });
-            tables.write(sweep, &rows.collect::<Result<Vec<_>, Error>>()?)?;
+            tables.write(sweep, &rows?)?;
         }
         Ok(Written { runs: shard.len() as u64, kept, files: tables.finish()? })
     }
@@ -126,24 +132,33 @@ fn lock(_: &File) -> bool {
 }
 
 /// Where the line of each run begins that a journal has of this grid. A line that ends early, or is of
-/// another grid, is no run.
-fn places(sweep: &Sweep, runner: &dyn Runner, path: &Path) -> io::Result<BTreeMap<u64, u64>> {
+/// another grid, is no run. Lines are checked side by side: making the identity of a run anew takes longer
+/// than reading its line.
+fn places(sweep: &Sweep, runner: &dyn Runner, path: &Path) -> Result<BTreeMap<u64, u64>, Error> {
+    let failed = |error: io::Error| Error::Unwritable { path: path.to_path_buf(), error };
     let mut places = BTreeMap::new();
-    let mut reader = BufReader::new(File::open(path)?);
-    let (mut at, mut line) = (0, Vec::new());
+    let mut reader = BufReader::new(File::open(path).map_err(failed)?);
+    let mut at = 0;
     loop {
-        line.clear();
-        let read = reader.read_until(b'\n', &mut line)? as u64;
-        if read == 0 {
+        let mut lines = Vec::with_capacity(ROWS);
+        while lines.len() < ROWS {
+            let mut line = Vec::new();
+            let read = reader.read_until(b'\n', &mut line).map_err(failed)? as u64;
+            if read == 0 {
+                break;
+            }
+            lines.push((at, line));
+            at += read;
+        }
+        if lines.is_empty() {
             return Ok(places);
         }
-        if let Ok(Line { index, run_id, .. }) = serde_json::from_slice(&line)
-            && index < sweep.runs()
-            && sweep.run_id(index, runner).is_ok_and(|own| own == run_id)
-        {
-            places.insert(index, at);
-        }
-        at += read;
+        let own = parallel::map(&lines, |(at, line)| {
+            let Ok(Line { index, run_id, .. }) = serde_json::from_slice(line) else { return Ok(None) };
+            let own = index < sweep.runs() && sweep.run_id(index, runner).is_ok_and(|own| own == run_id);
+            Ok(own.then_some((index, *at)))
+        })?;
+        places.extend(own.into_iter().flatten());
     }
 }
 

@@ -198,12 +198,7 @@ fn an_axis_of_numbers_and_words_is_words_in_every_part_of_the_table() {
     };
     let values = [Value::Integer(10), Value::from("10")];
     let grid = Grid { base, ..Grid::new() }.axis("flow.one.initial_window", values);
-    let sweep = Sweep {
-        grid,
-        registry: Registry::standard(),
-        traces: Traces::new(),
-        digests: TraceDigests::default(),
-    };
+    let sweep = Sweep { grid, registry: Registry::standard(), traces: Traces::new() };
     let row = Row { index: 0, run_id: sweep.run_id(0, &Simulator).unwrap(), run: Run::default() };
     let frame = sweep.runs_frame(&[row]).unwrap();
     assert_eq!(frame.columns()[1].values, Values::Text(vec!["10".into()]));

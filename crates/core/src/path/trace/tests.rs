@@ -94,6 +94,17 @@ fn repeats_with_its_last_timestamp() {
 }
 
 #[test]
+fn a_digest_is_made_once_for_all_clones_and_does_not_make_traces_differ() {
+    let made = trace(&[1, 2, 2]);
+    let bytes = core::array::from_fn(|i| i as u8);
+    assert_eq!(made.digest(|_| bytes), bytes);
+    assert_eq!(made.clone().digest(|_| panic!("it is known")), bytes);
+    let other = trace(&[1, 2, 2]);
+    assert_eq!(made, other, "one was hashed, the other was not");
+    assert_eq!(other.digest(|trace| [trace.opportunities() as u8; 32]), [3; 32]);
+}
+
+#[test]
 fn counts_are_exact_to_the_nanosecond() {
     let trace = trace(&[5]);
     let at = Time::from_nanos;
