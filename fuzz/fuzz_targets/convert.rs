@@ -1,4 +1,4 @@
-//! Other files that become traces: CSV, captures, iperf3's JSON. The first byte says which.
+//! Other files that become traces. The first byte says of which format and direction.
 #![no_main]
 
 use brakelight_scenario::trace::convert::{ConvertOptions, Format, Selection, convert};
@@ -7,8 +7,19 @@ use libfuzzer_sys::fuzz_target;
 fuzz_target!(|bytes: &[u8]| {
     let Some((kind, bytes)) = bytes.split_first() else { return };
     let selections = ["all", "up", "down", "from:10.0.0.1", "to:10.0.0.1"];
-    let selection = selections.get(usize::from(kind / 4 % 8)).and_then(|text| text.parse().ok());
+    let selection = selections.get(usize::from(kind / 10 % 8)).and_then(|text| text.parse().ok());
     let options = ConvertOptions { selection: selection.unwrap_or(Selection::OneDirection), ..ConvertOptions::default() };
-    let formats = [Format::Csv, Format::Pcap, Format::Iperf3, Format::detect(bytes)];
-    let _ = convert(bytes, formats[usize::from(kind % 4)], options);
+    let formats = [
+        Format::Csv,
+        Format::Pcap,
+        Format::Iperf3,
+        Format::detect(bytes),
+        Format::Columns,
+        Format::Iperf3Text,
+        Format::Nuttcp,
+        Format::Genet,
+        Format::CakeAutorate,
+        Format::Qlog,
+    ];
+    let _ = convert(bytes, formats[usize::from(kind) % formats.len()], options);
 });

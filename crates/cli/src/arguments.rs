@@ -11,7 +11,7 @@ pub use brakelight_lab::values::{
 };
 use brakelight_lab::{output, series};
 use brakelight_scenario::scenario::TraceOffset;
-use brakelight_scenario::trace::convert::{self, Selection};
+use brakelight_scenario::trace::convert::{self, RateUnit, Selection};
 use clap::{Args, Subcommand, ValueEnum};
 
 /// How results are printed.
@@ -274,17 +274,23 @@ pub struct Convert {
     /// The file; `-` is standard input
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// What it is: mahimahi, csv (a header names the unit), pcap or iperf3 (what `iperf3 --json` prints)
-    /// [default: what it seems to be by its first bytes]
+    /// What it is: mahimahi, csv, columns (two numbers a line), pcap, iperf3 (what `iperf3 --json` prints),
+    /// iperf3-text, nuttcp, genet, cake-autorate or qlog [default: what it seems to be]
     #[arg(long, value_name = "FORMAT", value_parser = human::<convert::Format>)]
     pub from: Option<convert::Format>,
     /// Which direction to take of a file that holds both: `from:ADDRESS` or `to:ADDRESS` of a capture, `up`
-    /// or `down` of an iperf3 test, or `all`
+    /// or `down` of an iperf3 test, a table or a log, or `all`
     #[arg(long, value_name = "DIRECTION")]
     pub direction: Option<Selection>,
     /// Which flow to take of a capture: ADDRESS:PORT-ADDRESS:PORT, from and to
     #[arg(long, value_name = "FLOW", value_parser = Selection::flow, conflicts_with = "direction")]
     pub flow: Option<Selection>,
+    /// The unit of the rates of a table that does not name it, such as Mbit/s, kbit/s or MB/s
+    #[arg(long, value_name = "UNIT")]
+    pub unit: Option<RateUnit>,
+    /// The column of the rates of a table that has several, by its name
+    #[arg(long, value_name = "NAME")]
+    pub column: Option<String>,
     /// What to make of it
     #[arg(long, value_name = "FORMAT", default_value = "mahimahi", value_enum)]
     pub to: ConvertTo,

@@ -50,7 +50,12 @@ fn synth(arguments: &Synth) -> Result<(), Failure> {
 
 fn convert(arguments: &Convert) -> Result<(), Failure> {
     let selection = arguments.flow.or(arguments.direction).unwrap_or_default();
-    let options = convert::ConvertOptions { selection, ..convert::ConvertOptions::default() };
+    let options = convert::ConvertOptions {
+        selection,
+        unit: arguments.unit,
+        column: arguments.column.clone(),
+        ..convert::ConvertOptions::default()
+    };
     let converted =
         convert::convert_file(&arguments.file, arguments.from, options).map_err(Failure::input)?;
     text::say(&made(&converted));

@@ -3,8 +3,8 @@
 //! | kind | most |
 //! |---|---|
 //! | [`DOCUMENT`]: scenario, experiment, recipe; PEM | 4 MB |
-//! | [`IPERF3`]: iperf3's JSON | 32 MB |
-//! | [`TABLE`]: CSV | 256 MB |
+//! | [`JSON`]: what programs print as JSON | 32 MB |
+//! | [`TABLE`]: CSV and other text of rates | 256 MB |
 //! | [`TRACE`], [`CAPTURE`]: Mahimahi's format, packet captures | 1 GB |
 //! | [`STREAM`]: any of them from what is no regular file (a pipe, a device) | 64 MB |
 //!
@@ -23,9 +23,9 @@ use brakelight_core::units::Bytes;
 
 /// The most that a TOML or PEM file may hold.
 pub const DOCUMENT: Bytes = Bytes(4_000_000);
-/// The most that iperf3's JSON may hold.
-pub const IPERF3: Bytes = Bytes(32_000_000);
-/// The most that a CSV table may hold.
+/// The most that JSON of another program may hold.
+pub const JSON: Bytes = Bytes(32_000_000);
+/// The most that a CSV table or another text of rates may hold.
 pub const TABLE: Bytes = Bytes(256_000_000);
 /// The most that a trace in Mahimahi's format may hold.
 pub const TRACE: Bytes = Bytes(1_000_000_000);

@@ -3,9 +3,12 @@
 //! | format | read | written | what becomes an opportunity |
 //! |---|---|---|---|
 //! | Mahimahi | yes | yes | a line |
-//! | CSV | yes | yes | `opportunity` bytes at the rate of an interval, as soon as they are complete |
+//! | CSV, of few or many columns | yes | yes | `opportunity` bytes at the rate of an interval |
+//! | two columns of numbers | yes | - | the same |
+//! | iperf3's JSON and text, nuttcp's text | yes | - | the same |
+//! | Genet's JSON, logs of cake-autorate | yes | - | the same |
 //! | pcap, pcapng | yes | - | `opportunity` bytes of arrived IP packets |
-//! | iperf3's JSON | yes | - | `opportunity` bytes at the rate of an interval |
+//! | qlog | yes | - | `opportunity` bytes of received QUIC packets |
 //!
 //! A capture or an iperf3 test is taken as one direction of a saturated link; which one, if it holds both, is
 //! [`Selection`]'s to say. What arrived is not what could have arrived wherever the sender had nothing to
@@ -25,26 +28,66 @@ use thiserror::Error;
 use super::OPPORTUNITY;
 use crate::input;
 
+mod arrivals;
+mod autorate;
+mod columns;
 mod csv;
+mod genet;
 mod iperf3;
+mod iperf3_text;
+mod named;
+mod nuttcp;
 mod pcap;
+mod qlog;
 mod selection;
+mod series;
+mod unit;
 
+use arrivals::Arrivals;
 pub use csv::to_csv;
 pub use selection::Selection;
+pub use unit::RateUnit;
 
 /// A file format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Format {
     /// Milliseconds, one opportunity a line.
     Mahimahi,
-    /// A time and a rate, one interval a line, under a header that names the units.
+    /// A table with commas: a time and a rate a line, or many columns of which two are found by their names.
     Csv,
+    /// A time and a rate a line, with blanks between and no header.
+    Columns,
     /// A packet capture, classic or pcapng.
     Pcap,
     /// What `iperf3 --json` prints.
     Iperf3,
+    /// What iperf3 and iperf print without it.
+    Iperf3Text,
+    /// What `nuttcp -i` prints.
+    Nuttcp,
+    /// The JSON of Genet and of the traces it took from Pantheon.
+    Genet,
+    /// A log of cake-autorate.
+    CakeAutorate,
+    /// qlog of an endpoint that received, as one object or as a sequence of records.
+    Qlog,
 }
+
+/// Every format, by its name.
+const FORMATS: [(&str, Format); 11] = [
+    ("mahimahi", Format::Mahimahi),
+    ("csv", Format::Csv),
+    ("columns", Format::Columns),
+    ("pcap", Format::Pcap),
+    ("pcapng", Format::Pcap),
+    ("iperf3", Format::Iperf3),
+    ("iperf3-text", Format::Iperf3Text),
+    ("nuttcp", Format::Nuttcp),
+    ("genet", Format::Genet),
+    ("cake-autorate", Format::CakeAutorate),
+    ("qlog", Format::Qlog),
+];
 
 /// A trace that was another file.
 #[derive(Clone, Debug, PartialEq)]
@@ -63,18 +106,22 @@ pub struct Converted {
 }
 
 /// How a file becomes a trace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ConvertOptions {
     /// What one delivery opportunity carries; above 0.
     pub opportunity: Bytes,
     /// What is taken of the file.
     pub selection: Selection,
+    /// The unit of the rates; `None`: what the file says.
+    pub unit: Option<RateUnit>,
+    /// The column of the rates in a table, by its name; `None`: the one whose name tells so.
+    pub column: Option<String>,
 }
 
 impl Default for ConvertOptions {
     /// Opportunities of [`OPPORTUNITY`] bytes, of a file of one direction.
     fn default() -> Self {
-        ConvertOptions { opportunity: OPPORTUNITY, selection: Selection::default() }
+        ConvertOptions { opportunity: OPPORTUNITY, selection: Selection::default(), unit: None, column: None }
     }
 }
 
@@ -85,9 +132,9 @@ pub enum ConvertError {
     /// As a Mahimahi trace.
     #[error("{0}")]
     Trace(#[from] TraceError),
-    /// As CSV.
+    /// As a table or another text.
     #[error("line {line}: {field} is `{value}`: {expected}")]
-    Csv {
+    Line {
         /// The line, counted from 1.
         line: usize,
         /// The column.
@@ -113,6 +160,53 @@ pub enum ConvertError {
         /// What is wrong with it.
         problem: String,
     },
+    /// As JSON of another program.
+    #[error("`{field}`: {problem}")]
+    Json {
+        /// The path of the field.
+        field: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A table has no column of this name.
+    #[error("no column is called `{column}`: the file has {names}")]
+    NoColumn {
+        /// What was asked for.
+        column: String,
+        /// The names there are.
+        names: String,
+    },
+    /// No name of a table says that its column is of rates.
+    #[error("no column is of rates by its name: choose one of {names} with `--column`")]
+    NoRate {
+        /// The names there are.
+        names: String,
+    },
+    /// No name of a table says that its column is of times.
+    #[error("no column is of times by its name (`time`, `timestamp`, `start`, `date`): the file has {names}")]
+    NoTime {
+        /// The names there are.
+        names: String,
+    },
+    /// Several columns of a table are of rates.
+    #[error(
+        "several columns are of rates: choose with `--direction down`, `--direction up` or `--column {example}`; the file has {names}"
+    )]
+    SeveralRates {
+        /// The names of these columns.
+        names: String,
+        /// One of them.
+        example: String,
+    },
+    /// Nothing says the unit of the rates.
+    #[error("nothing says the unit of `{column}`: give `--unit Mbit/s`, `--unit kbit/s` or another")]
+    NoUnit {
+        /// The name of the column.
+        column: String,
+    },
+    /// The file has one column of rates, whose unit it says itself.
+    #[error("{0} have no `{1}`")]
+    NoSuchOption(&'static str, &'static str),
     /// A capture holds more than one direction.
     #[error(
         "the capture holds both directions ({directions}): choose one with `--direction from:{example}` or \
@@ -193,42 +287,63 @@ impl FromStr for Format {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "mahimahi" => Ok(Format::Mahimahi),
-            "csv" => Ok(Format::Csv),
-            "pcap" | "pcapng" => Ok(Format::Pcap),
-            "iperf3" => Ok(Format::Iperf3),
-            _ => Err(format!("unknown format `{text}`: valid are `mahimahi`, `csv`, `pcap`, `iperf3`")),
-        }
+        let found = FORMATS.iter().find(|(name, _)| *name == text);
+        found.map(|(_, format)| *format).ok_or_else(|| {
+            let valid: Vec<String> = FORMATS.iter().map(|(name, _)| format!("`{name}`")).collect();
+            format!("unknown format `{text}`: valid are {}", valid.join(", "))
+        })
     }
 }
 
 impl fmt::Display for Format {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Format::Mahimahi => "mahimahi",
-            Format::Csv => "csv",
-            Format::Pcap => "pcap",
-            Format::Iperf3 => "iperf3",
-        })
+        let found = FORMATS.iter().find(|(_, format)| format == self);
+        f.write_str(found.expect("every format has a name").0)
     }
 }
 
 impl Format {
-    /// Returns what a file seems to be, by its first bytes: the magic numbers of captures, the brace of JSON,
-    /// the comma or the header of a table, and Mahimahi's format otherwise.
+    /// Returns what a file seems to be, by its first 64 KiB: the magic numbers of captures, the keys of JSON,
+    /// the lines that programs print, two numbers a line, the comma or the header of a table, and Mahimahi's
+    /// format otherwise.
     pub fn detect(bytes: &[u8]) -> Self {
         if pcap::is_capture(bytes) {
             return Format::Pcap;
         }
         let text = without_mark(bytes);
+        if text.first() == Some(&0x1e) {
+            return Format::Qlog;
+        }
+        let head = String::from_utf8_lossy(&text[..text.len().min(HEAD)]);
         // The first line that is neither blank nor a comment of a table.
-        let mut lines = text.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
-        let line = lines.find(|line| !line.is_empty() && line[0] != b'#').unwrap_or_default();
-        match line.first() {
-            Some(b'{') => Format::Iperf3,
-            Some(first) if line.contains(&b',') || first.is_ascii_alphabetic() => Format::Csv,
-            _ => Format::Mahimahi,
+        let line = head.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#'));
+        let line = line.unwrap_or_default();
+        if line.starts_with('{') {
+            return Format::detect_json(&head);
+        }
+        if iperf3_text::is_output(&head) {
+            Format::Iperf3Text
+        } else if nuttcp::is_output(&head) {
+            Format::Nuttcp
+        } else if autorate::is_log(line) {
+            Format::CakeAutorate
+        } else if columns::is_row(line.as_bytes()) {
+            Format::Columns
+        } else if line.contains(',') || line.starts_with(|c: char| c.is_ascii_alphabetic()) {
+            Format::Csv
+        } else {
+            Format::Mahimahi
+        }
+    }
+
+    fn detect_json(head: &str) -> Self {
+        let has = |key: &str| head.contains(&format!("\"{key}\""));
+        if has("qlog_version") || has("qlog_format") || has("file_schema") {
+            Format::Qlog
+        } else if has("bandwidths") || has("timestamps") {
+            Format::Genet
+        } else {
+            Format::Iperf3
         }
     }
 
@@ -236,21 +351,23 @@ impl Format {
     pub const fn most(self) -> Bytes {
         match self {
             Format::Mahimahi => input::TRACE,
-            Format::Csv => input::TABLE,
+            Format::Csv | Format::Columns | Format::Iperf3Text | Format::Nuttcp | Format::CakeAutorate => {
+                input::TABLE
+            }
             Format::Pcap => input::CAPTURE,
-            Format::Iperf3 => input::IPERF3,
+            Format::Iperf3 | Format::Genet | Format::Qlog => input::JSON,
         }
     }
 }
 
+/// How much of a file tells its format.
+const HEAD: usize = 65_536;
+
 /// Makes a trace of the contents of a file. A byte order mark before a text is skipped.
 pub fn convert(bytes: &[u8], format: Format, options: ConvertOptions) -> Result<Converted, ConvertError> {
     let text = without_mark(bytes);
-    let directionless = matches!(format, Format::Mahimahi | Format::Csv);
-    if directionless && !matches!(options.selection, Selection::OneDirection | Selection::All) {
-        let valid = "it holds one only, and choosing is for captures and iperf3's JSON";
-        return Err(ConvertError::Direction { selection: options.selection, valid });
-    }
+    let named = format == Format::Csv && csv::first_row(text).is_some_and(|row| named::is_header(&row));
+    check_options(format, named, &options)?;
     let mut converted = match format {
         Format::Mahimahi => Converted {
             trace: Trace::parse(text)?,
@@ -259,9 +376,16 @@ pub fn convert(bytes: &[u8], format: Format, options: ConvertOptions) -> Result<
             notes: Vec::new(),
             warnings: Vec::new(),
         },
-        Format::Csv => csv::from_csv(text, options)?,
-        Format::Pcap => pcap::from_capture(bytes, options)?,
-        Format::Iperf3 => iperf3::from_iperf3(text, options)?,
+        Format::Csv if named || options.column.is_some() => named::from_table(text, &options)?,
+        Format::Csv => csv::from_csv(text, &options)?,
+        Format::Columns => columns::from_columns(text, &options)?,
+        Format::Pcap => pcap::from_capture(bytes, &options)?,
+        Format::Iperf3 => iperf3::from_iperf3(text, &options)?,
+        Format::Iperf3Text => iperf3_text::from_text(text, &options)?,
+        Format::Nuttcp => nuttcp::from_text(text, &options)?,
+        Format::Genet => genet::from_json(text, &options)?,
+        Format::CakeAutorate => autorate::from_log(text, &options)?,
+        Format::Qlog => qlog::from_qlog(text, &options)?,
     };
     if converted.resolution > FINE {
         converted.warnings.push(format!(
@@ -277,10 +401,35 @@ pub fn convert(bytes: &[u8], format: Format, options: ConvertOptions) -> Result<
 /// first; nothing if there is nothing to choose.
 pub fn selections(bytes: &[u8], format: Format) -> Result<Vec<(Selection, Bytes)>, ConvertError> {
     match format {
-        Format::Mahimahi | Format::Csv => Ok(Vec::new()),
         Format::Pcap => pcap::selections(bytes),
         Format::Iperf3 => iperf3::selections(without_mark(bytes)),
+        Format::Iperf3Text => Ok(iperf3_text::selections(without_mark(bytes))),
+        Format::Csv => Ok(named::selections(without_mark(bytes))),
+        Format::CakeAutorate => Ok(vec![(Selection::Down, Bytes::ZERO), (Selection::Up, Bytes::ZERO)]),
+        _ => Ok(Vec::new()),
     }
+}
+
+/// Refuses options that the file has no use for: nobody should believe that they did anything.
+fn check_options(format: Format, named: bool, options: &ConvertOptions) -> Result<(), ConvertError> {
+    let many = named || format == Format::CakeAutorate;
+    let one_way = match format {
+        Format::Csv => !named,
+        Format::Mahimahi | Format::Columns | Format::Nuttcp | Format::Genet | Format::Qlog => true,
+        _ => false,
+    };
+    if one_way && !matches!(options.selection, Selection::OneDirection | Selection::All) {
+        let valid = "it holds one only, and choosing is for captures, iperf3, cake-autorate and tables with \
+                     several columns of rates";
+        return Err(ConvertError::Direction { selection: options.selection, valid });
+    }
+    if options.column.is_some() && !many && format != Format::Csv {
+        return Err(ConvertError::NoSuchOption("files of this format", "--column"));
+    }
+    if options.unit.is_some() && !matches!(format, Format::Csv | Format::Columns) {
+        return Err(ConvertError::NoSuchOption("files of this format say their unit and", "--unit"));
+    }
+    Ok(())
 }
 
 /// The longest interval that keeps an outage: what `statistics` counts as one lasts as long.
@@ -377,5 +526,7 @@ fn shorten(text: &str) -> String {
     }
 }
 
+#[cfg(test)]
+mod programs_tests;
 #[cfg(test)]
 mod tests;

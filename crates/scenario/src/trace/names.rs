@@ -99,7 +99,10 @@ pub enum NameError {
 /// What to do with a file whose name says that it can become a trace.
 fn hint(path: &Path) -> &'static str {
     let extension = path.extension().unwrap_or_default().to_ascii_lowercase();
-    if ["csv", "json", "pcap", "pcapng"].iter().any(|known| extension == *known) {
+    if ["csv", "json", "log", "pcap", "pcapng", "qlog", "sqlog", "txt"]
+        .iter()
+        .any(|known| extension == *known)
+    {
         "; `brakelight trace convert` makes a trace of such a file"
     } else {
         ""

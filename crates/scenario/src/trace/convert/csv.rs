@@ -13,8 +13,9 @@
 //! | 2 | any | at its end: `mbps`, `rate_kbps`, `bandwidth (Mbit/s)`, `bytes/s` |
 //! | 3 | any; a table need not have it | that of column 1: the end of the interval |
 //!
-//! A table without a header is taken to be of seconds and Mbit/s, and a note says so. Times increase, are
-//! rounded to milliseconds and may start anywhere, as Unix times do: the first becomes 0.
+//! A table without a header is taken to be of seconds and Mbit/s, or the unit of `--unit`, and a note says
+//! so. Times increase, are rounded to milliseconds and may start anywhere, as Unix times do: the first
+//! becomes 0.
 //!
 //! Read line by line, not by the crate `csv`: a row is two or three values, and an error names the line of
 //! the file, where the crate's position of a row is that of the comments before it.
@@ -25,9 +26,9 @@ use brakelight_core::path::trace::Trace;
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Bytes, Rate};
 
-use super::{ConvertError, ConvertOptions, Converted, Format, at_rates, resolution, shorten};
+use super::{ConvertError, ConvertOptions, Converted, Format, RateUnit, at_rates, resolution, shorten};
 
-mod units;
+pub(super) mod units;
 
 const TIME: &str = "expected seconds, from -1e10 to 1e10, or a date such as `2024-05-01T12:00:00.5Z`, more than on the \
                     line before by at least a millisecond; a header `time_ms` says milliseconds";
@@ -58,13 +59,13 @@ struct Row {
 /// What is wrong in a line: the column, its text, what would be valid.
 type Fault<'a> = (&'static str, &'a str, &'static str);
 
-pub(super) fn from_csv(bytes: &[u8], options: ConvertOptions) -> Result<Converted, ConvertError> {
+pub(super) fn from_csv(bytes: &[u8], options: &ConvertOptions) -> Result<Converted, ConvertError> {
     let text = String::from_utf8_lossy(bytes);
     let mut notes = Vec::new();
     let mut units = None;
     let mut rows: Vec<Row> = Vec::new();
     for (line, row) in (1..).zip(text.lines()) {
-        let refuse = |(field, value, expected): Fault<'_>| ConvertError::Csv {
+        let refuse = |(field, value, expected): Fault<'_>| ConvertError::Line {
             line,
             field,
             value: shorten(value),
@@ -81,12 +82,14 @@ pub(super) fn from_csv(bytes: &[u8], options: ConvertOptions) -> Result<Converte
         };
         let is_name = |text: &str| text.starts_with(|c: char| c.is_ascii_alphabetic());
         if units.is_none() && is_name(first) && is_name(second) {
-            units = Some(header(first, second).map_err(refuse)?);
+            units = Some(header(first, second, options).map_err(refuse)?);
             continue;
         }
         let units = *units.get_or_insert_with(|| {
-            notes.push("the table has no header: it was taken to be of seconds and Mbit/s".to_string());
-            Units { time: 1.0, rate: 1e6 }
+            let unit = options.unit.unwrap_or(RateUnit::MBIT);
+            let said = if options.unit.is_some() { "" } else { " and Mbit/s" };
+            notes.push(format!("the table has no header: it was taken to be of seconds{said}"));
+            Units { time: 1.0, rate: unit.bps(1.0) }
         });
         let read = read(units, (first, second, third), row, rows.last()).map_err(refuse)?;
         rows.push(read);
@@ -102,11 +105,19 @@ pub(super) fn from_csv(bytes: &[u8], options: ConvertOptions) -> Result<Converte
     })
 }
 
+/// The first line that is neither blank nor a comment.
+pub(super) fn first_row(bytes: &[u8]) -> Option<String> {
+    let mut rows = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+    let row = rows.find(|row| !row.is_empty() && !row.starts_with(b"#"))?;
+    Some(String::from_utf8_lossy(row).into_owned())
+}
+
 /// The units that the header's first two names tell.
-fn header<'a>(time: &'a str, rate: &'a str) -> Result<Units, Fault<'a>> {
+fn header<'a>(time: &'a str, rate: &'a str, options: &ConvertOptions) -> Result<Units, Fault<'a>> {
+    let unit = options.unit.or_else(|| RateUnit::of_name(rate));
     Ok(Units {
         time: units::time(time).ok_or(("the header of the times", time, units::TIMES))?,
-        rate: units::rate(rate).ok_or(("the header of the rates", rate, units::RATES))?,
+        rate: unit.ok_or(("the header of the rates", rate, units::RATES))?.bps(1.0),
     })
 }
 

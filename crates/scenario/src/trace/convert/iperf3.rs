@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{ConvertError, ConvertOptions, Converted, Format, Selection, at_rates, resolution, shorten};
 
-pub(super) fn from_iperf3(bytes: &[u8], options: ConvertOptions) -> Result<Converted, ConvertError> {
+pub(super) fn from_iperf3(bytes: &[u8], options: &ConvertOptions) -> Result<Converted, ConvertError> {
     let document = parse(bytes)?;
     let own = own_intervals(&document)?;
     let sum = sum(&document, own, went_both_ways(own), options.selection)?;

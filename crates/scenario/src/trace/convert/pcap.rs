@@ -7,7 +7,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 
-use brakelight_core::path::trace::Trace;
 use brakelight_core::time::Duration;
 use brakelight_core::units::Bytes;
 use pcap_parser::traits::PcapReaderIterator;
@@ -17,7 +16,7 @@ use pcap_parser::{
 };
 
 use self::packet::{Frame, Packet};
-use super::{ConvertError, ConvertOptions, Converted, Format, Selection, check_size};
+use super::{Arrivals, ConvertError, ConvertOptions, Converted, Format, Selection};
 
 mod packet;
 
@@ -46,30 +45,31 @@ pub(super) fn is_capture(bytes: &[u8]) -> bool {
     MAGIC.iter().any(|magic| bytes.starts_with(magic))
 }
 
-pub(super) fn from_capture(bytes: &[u8], options: ConvertOptions) -> Result<Converted, ConvertError> {
+pub(super) fn from_capture(bytes: &[u8], options: &ConvertOptions) -> Result<Converted, ConvertError> {
     let selection = options.selection;
     if matches!(selection, Selection::Up | Selection::Down) {
         let valid = "a capture does not say which end is the user's: give `from:ADDRESS` or `to:ADDRESS`";
         return Err(ConvertError::Direction { selection, valid });
     }
-    let (arrivals, whole) = arrivals(bytes, selection)?;
+    let (capture, whole) = capture(bytes, selection)?;
     let mut notes = Vec::new();
     if !whole {
         notes.push(format!(
             "the capture breaks off inside packet {}, which was left out",
-            arrivals.packets + 1
+            capture.packets + 1
         ));
     }
     for (count, what) in [
-        (arrivals.without_time, "carry no time (simple packet blocks)"),
-        (arrivals.other, "are not IP"),
-        (if selection == Selection::All { 0 } else { arrivals.cut }, "were cut before their addresses"),
+        (capture.without_time, "carry no time (simple packet blocks)"),
+        (capture.other, "are not IP"),
+        (if selection == Selection::All { 0 } else { capture.cut }, "were cut before their addresses"),
     ] {
         if count > 0 {
             notes.push(format!("{count} packets {what} and were left out"));
         }
     }
-    let trace = arrivals.trace(options.opportunity)?;
+    capture.check()?;
+    let trace = capture.arrived.trace(options.opportunity, "packet that carries a time")?;
     Ok(Converted {
         trace,
         format: Format::Pcap,
@@ -82,13 +82,13 @@ pub(super) fn from_capture(bytes: &[u8], options: ConvertOptions) -> Result<Conv
 /// Returns the senders and receivers of a capture of both directions with their bytes, the most first; all of
 /// it where nobody can tell the directions; nothing if there is one direction only.
 pub(super) fn selections(bytes: &[u8]) -> Result<Vec<(Selection, Bytes)>, ConvertError> {
-    let (arrivals, _) = arrivals(bytes, Selection::OneDirection)?;
-    match arrivals.check() {
+    let (capture, _) = capture(bytes, Selection::OneDirection)?;
+    match capture.check() {
         Ok(()) => return Ok(Vec::new()),
         Err(ConvertError::BothDirections { .. }) => {}
-        Err(_) => return Ok(vec![(Selection::All, arrivals.bytes(|_| true))]),
+        Err(_) => return Ok(vec![(Selection::All, capture.bytes(|_| true))]),
     }
-    let ends = arrivals.directions.keys().flat_map(|&(from, to)| [from, to]);
+    let ends = capture.directions.keys().flat_map(|&(from, to)| [from, to]);
     let ends: BTreeSet<IpAddr> = ends.collect();
     // From one end of two is to the other: each set of packets once.
     let mut known = BTreeSet::new();
@@ -100,9 +100,9 @@ pub(super) fn selections(bytes: &[u8]) -> Result<Vec<(Selection, Bytes)>, Conver
             Selection::To(address) => to == address,
             _ => false,
         };
-        let pairs: Vec<_> = arrivals.directions.keys().copied().filter(is_of).collect();
+        let pairs: Vec<_> = capture.directions.keys().copied().filter(is_of).collect();
         if !pairs.is_empty() && known.insert(pairs) {
-            found.push((selection, arrivals.bytes(is_of)));
+            found.push((selection, capture.bytes(is_of)));
         }
     }
     found.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
@@ -110,31 +110,31 @@ pub(super) fn selections(bytes: &[u8]) -> Result<Vec<(Selection, Bytes)>, Conver
 }
 
 /// Reads a capture. The second value is `false` if its last packet is cut short.
-fn arrivals(bytes: &[u8], selection: Selection) -> Result<(Arrivals, bool), ConvertError> {
+fn capture(bytes: &[u8], selection: Selection) -> Result<(Capture, bool), ConvertError> {
     const NEITHER: ConvertError = ConvertError::Unrecognized("a pcap nor a pcapng file");
     if !is_capture(bytes) {
         return Err(NEITHER);
     }
-    let mut arrivals = Arrivals { selection, ..Arrivals::default() };
+    let mut capture = Capture { selection, ..Capture::default() };
     let buffer = BUFFER.min(bytes.len() + 64);
     let whole = if bytes.starts_with(&MAGIC[0]) {
         let mut reader = PcapNGReader::new(buffer, bytes).map_err(|_| NEITHER)?;
-        read(&mut reader, &mut arrivals)?
+        read(&mut reader, &mut capture)?
     } else {
         let mut reader = LegacyPcapReader::new(buffer, bytes).map_err(|_| NEITHER)?;
-        read(&mut reader, &mut arrivals)?
+        read(&mut reader, &mut capture)?
     };
-    Ok((arrivals, whole))
+    Ok((capture, whole))
 }
 
 /// Reads every block. Returns `false` if the last one is cut short.
-fn read(reader: &mut impl PcapReaderIterator, arrivals: &mut Arrivals) -> Result<bool, ConvertError> {
+fn read(reader: &mut impl PcapReaderIterator, capture: &mut Capture) -> Result<bool, ConvertError> {
     loop {
-        let packet = arrivals.packets + 1;
+        let packet = capture.packets + 1;
         let refuse = |problem| Err(ConvertError::Pcap { packet, problem });
         match reader.next() {
             Ok((offset, block)) => {
-                arrivals.take(&block)?;
+                capture.take(&block)?;
                 reader.consume(offset);
             }
             Err(PcapError::Eof) => return Ok(true),
@@ -174,7 +174,7 @@ struct Interface {
 
 /// Packets as they arrived.
 #[derive(Default)]
-struct Arrivals {
+struct Capture {
     selection: Selection,
     interfaces: Vec<Interface>,
     packets: u64,
@@ -185,11 +185,11 @@ struct Arrivals {
     cut: u64,
     /// IP bytes from the first address to the second.
     directions: BTreeMap<(IpAddr, IpAddr), u64>,
-    /// Time in nanoseconds, IP bytes; of the packets that were selected.
-    arrived: Vec<(i128, u32)>,
+    /// The packets that were selected.
+    arrived: Arrivals,
 }
 
-impl Arrivals {
+impl Capture {
     fn take(&mut self, block: &PcapBlockOwned<'_>) -> Result<(), ConvertError> {
         match block {
             PcapBlockOwned::LegacyHeader(header) => {
@@ -257,7 +257,7 @@ impl Arrivals {
         if let Some(length) = length {
             let nanos =
                 (ticks * NANOS / u128::from(resolution)) as i128 + i128::from(offset_s) * NANOS as i128;
-            self.arrived.push((nanos, length));
+            self.arrived.push(nanos, length);
         }
         Ok(())
     }
@@ -306,28 +306,6 @@ impl Arrivals {
             }
             _ => Ok(()),
         }
-    }
-
-    fn trace(mut self, opportunity: Bytes) -> Result<Trace, ConvertError> {
-        self.check()?;
-        // Several queues of one adapter may deliver slightly out of order.
-        self.arrived.sort_by_key(|(nanos, _)| *nanos);
-        let (Some(&(first, _)), Some(&(last, _))) = (self.arrived.first(), self.arrived.last()) else {
-            return Err(ConvertError::Empty("packet that carries a time"));
-        };
-        let total: f64 = self.arrived.iter().map(|(_, bytes)| f64::from(*bytes)).sum();
-        check_size((last - first) as f64 * 1e-9, total / opportunity.as_f64())?;
-        if total < opportunity.as_f64() {
-            return Err(ConvertError::Silent(opportunity));
-        }
-        let mut bytes = 0;
-        let stamps = self.arrived.iter().flat_map(|&(nanos, length)| {
-            bytes += u64::from(length);
-            let due = bytes / opportunity.0;
-            bytes %= opportunity.0;
-            std::iter::repeat_n(((nanos - first) / 1_000_000) as u64, due as usize)
-        });
-        Ok(Trace::from_millis(stamps)?)
     }
 }
 

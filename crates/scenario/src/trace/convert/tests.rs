@@ -295,7 +295,9 @@ fn files_are_converted_by_what_they_hold() {
     assert!(matches!(convert_file(&path, None, ConvertOptions::default()), Err(FileError::Read { .. })));
     assert_eq!(
         "xlsx".parse::<Format>(),
-        Err("unknown format `xlsx`: valid are `mahimahi`, `csv`, `pcap`, `iperf3`".to_string())
+        Err("unknown format `xlsx`: valid are `mahimahi`, `csv`, `columns`, `pcap`, `pcapng`, `iperf3`, `iperf3-text`, `nuttcp`, \
+             `genet`, `cake-autorate`, `qlog`"
+            .to_string())
     );
 }
 
@@ -332,7 +334,7 @@ fn what_can_be_chosen_of_a_file_are_its_directions_with_the_most_first() {
     let expected = [(Selection::From(one), Bytes(900)), (Selection::From(other), Bytes(700))];
     assert_eq!(of(&packets), expected);
     for (selection, _) in expected {
-        let options = ConvertOptions { opportunity: Bytes(100), selection };
+        let options = ConvertOptions { opportunity: Bytes(100), selection, ..ConvertOptions::default() };
         convert(&both_ways(&packets), Format::Pcap, options).unwrap();
     }
     let json = r#"{"intervals": [{"sum": {"bytes": 5}, "sum_bidir_reverse": {"bytes": 7}}]}"#;

@@ -8,10 +8,20 @@ pub(super) const TIMES: &str =
 
 /// The valid names of a column of rates.
 pub(super) const RATES: &str = "expected a name that ends in the unit of the rate: bit/s, kbit/s, Mbit/s, Gbit/s (or bps, \
-                                kbps, Mbps, Gbps, bits_per_second), bytes/s, kB/s, MB/s (or Bps, kBps, MBps)";
+                                kbps, Mbps, Gbps, bits_per_second), bytes/s, kB/s, MB/s (or Bps, kBps, MBps), or the option `--unit`";
+
+/// What has a time in its name.
+const TIME_WORDS: [&str; 9] =
+    ["t", "time", "times", "timestamp", "start", "begin", "date", "datetime", "epoch"];
+
+/// Returns `true` if a name says that its column is of times, whatever unit ends it.
+pub(in crate::trace::convert) fn is_time(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    name.split(|c: char| !c.is_alphanumeric()).any(|word| TIME_WORDS.contains(&word))
+}
 
 /// Returns the seconds in one of the unit of times of a column called `name`.
-pub(super) fn time(name: &str) -> Option<f64> {
+pub(in crate::trace::convert) fn time(name: &str) -> Option<f64> {
     let name = name.to_ascii_lowercase();
     let mut words = name.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     match words.clone().next_back()? {
@@ -19,18 +29,13 @@ pub(super) fn time(name: &str) -> Option<f64> {
         "ms" | "msec" | "millis" | "milliseconds" => Some(1e-3),
         "us" | "usec" | "µs" | "micros" | "microseconds" => Some(1e-6),
         "ns" | "nsec" | "nanos" | "nanoseconds" => Some(1e-9),
-        _ => words
-            .any(|word| {
-                ["t", "time", "times", "timestamp", "start", "begin", "date", "datetime", "epoch"]
-                    .contains(&word)
-            })
-            .then_some(1.0),
+        _ => words.any(|word| TIME_WORDS.contains(&word)).then_some(1.0),
     }
 }
 
 /// Returns the bit/s in one of the unit of rates that ends `name`. Capitals matter: `MBps` is megabytes and
 /// `Mbps` megabits, and what has capitals only may be either.
-pub(super) fn rate(name: &str) -> Option<f64> {
+pub(in crate::trace::convert) fn rate(name: &str) -> Option<f64> {
     let name = name.trim_end_matches([')', ']']).trim_end();
     let amount = ["ps", "/s", "/sec", "/second", "_per_s", "_per_sec", "_per_second", " per second"]
         .iter()
@@ -62,12 +67,15 @@ pub(super) fn rate(name: &str) -> Option<f64> {
 
 /// Returns the milliseconds of a time: a number of `unit` seconds, or a date and time of ISO 8601, which is
 /// UTC if it does not say otherwise and counts from 1970.
-pub(super) fn milliseconds(text: &str, unit: f64) -> Option<i64> {
+pub(in crate::trace::convert) fn milliseconds(text: &str, unit: f64) -> Option<i64> {
     if let Ok(number) = text.parse::<f64>() {
         let seconds = number * unit;
         return (-1e10..=1e10).contains(&seconds).then(|| libm::round(seconds * 1e3) as i64);
     }
-    let Datetime { date, time, offset } = text.parse().ok()?;
+    let Datetime { date, time, offset } = match text.parse() {
+        Ok(datetime) => datetime,
+        Err(_) => with_dots(text)?.parse().ok()?,
+    };
     let (date, time) = (date?, time?);
     let minutes = match offset {
         Some(Offset::Custom { minutes }) => i64::from(minutes),
@@ -77,6 +85,12 @@ pub(super) fn milliseconds(text: &str, unit: f64) -> Option<i64> {
     let of_day = (days * 24 + i64::from(time.hour)) * 60 + i64::from(time.minute) - minutes;
     let nanos = i64::from(time.nanosecond.unwrap_or(0));
     Some((of_day * 60 + i64::from(time.second.unwrap_or(0))) * 1_000 + (nanos + 500_000) / 1_000_000)
+}
+
+/// G-NetTrack's `2024.05.01_12.00.00` as ISO 8601 writes it.
+fn with_dots(text: &str) -> Option<String> {
+    let (date, time) = text.split_once('_')?;
+    Some(format!("{} {}", date.replace('.', "-"), time.replace('.', ":")))
 }
 
 /// Days from 1970-01-01 to a day of the Gregorian calendar. The year begins in March, so that the day that
@@ -101,6 +115,8 @@ mod tests {
         assert_eq!(at("2000-02-29T12:00:00Z"), Some(951_825_600_000));
         assert_eq!(at("2100-03-01T00:00:00Z"), Some(4_107_542_400_000));
         assert_eq!(at("2000-02-29T12:00:00+05:30"), Some(951_825_600_000 - 19_800_000));
+        // G-NetTrack's form.
+        assert_eq!(at("2019.12.14_10.16.30"), at("2019-12-14T10:16:30Z"));
         for wrong in
             ["2100-02-29T00:00:00Z", "2000-13-01T00:00:00Z", "2000-01-01", "12:00:00", "yesterday", ""]
         {

@@ -1,0 +1,47 @@
+//! Packets that arrived, made into opportunities: one as soon as the bytes of one are there.
+
+use brakelight_core::path::trace::Trace;
+use brakelight_core::units::Bytes;
+
+use super::{ConvertError, check_size};
+
+/// When packets arrived, and how long they were.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Arrivals {
+    /// Nanoseconds of any origin, and bytes with the IP header.
+    packets: Vec<(i128, u32)>,
+}
+
+impl Arrivals {
+    /// Adds a packet; they may come in any order.
+    pub(super) fn push(&mut self, nanos: i128, bytes: u32) {
+        self.packets.push((nanos, bytes));
+    }
+
+    /// Returns `true` if there is no packet.
+    pub(super) fn is_empty(&self) -> bool {
+        self.packets.is_empty()
+    }
+
+    /// Returns the trace, which begins at the first packet. Fails if there is none, which is told as `what`.
+    pub(super) fn trace(mut self, opportunity: Bytes, what: &'static str) -> Result<Trace, ConvertError> {
+        // Several queues of one adapter may deliver slightly out of order.
+        self.packets.sort_by_key(|(nanos, _)| *nanos);
+        let (Some(&(first, _)), Some(&(last, _))) = (self.packets.first(), self.packets.last()) else {
+            return Err(ConvertError::Empty(what));
+        };
+        let total: f64 = self.packets.iter().map(|(_, bytes)| f64::from(*bytes)).sum();
+        check_size((last - first) as f64 * 1e-9, total / opportunity.as_f64())?;
+        if total < opportunity.as_f64() {
+            return Err(ConvertError::Silent(opportunity));
+        }
+        let mut bytes = 0;
+        let stamps = self.packets.iter().flat_map(|&(nanos, length)| {
+            bytes += u64::from(length);
+            let due = bytes / opportunity.0;
+            bytes %= opportunity.0;
+            std::iter::repeat_n(((nanos - first) / 1_000_000) as u64, due as usize)
+        });
+        Ok(Trace::from_millis(stamps)?)
+    }
+}

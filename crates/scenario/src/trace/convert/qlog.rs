@@ -1,0 +1,101 @@
+//! qlog of an endpoint that received: `packet_received` events with the length of each packet.
+//!
+//! | what | where |
+//! |---|---|
+//! | the document | one object (`.qlog`), or records each after 0x1e (`.sqlog`, RFC 7464) |
+//! | the event | `transport:packet_received` or `quic:packet_received` (draft-ietf-quic-qlog-quic-events) |
+//! | its time | `time` in milliseconds, absolute, or relative to the one before where `time_format` says so |
+//! | its bytes | `data.raw.length`, in older files `data.packet_size` or `data.header.packet_size` |
+//!
+//! qlog counts the bytes of QUIC packets: those of UDP and IP are added, 28 a packet.
+
+use serde_json::Value;
+
+use super::{Arrivals, ConvertError, ConvertOptions, Converted, Format};
+use brakelight_core::time::Duration;
+
+/// Headers of IPv4 and UDP, which qlog does not count.
+const HEADERS: u64 = 28;
+
+pub(super) fn from_qlog(bytes: &[u8], options: &ConvertOptions) -> Result<Converted, ConvertError> {
+    let mut arrivals = Arrivals::default();
+    if bytes.first() == Some(&0x1e) {
+        let mut relative = false;
+        let mut clock = 0.0;
+        for (index, record) in bytes.split(|byte| *byte == 0x1e).enumerate().skip(1) {
+            let place = format!("record {index}");
+            // The last one may have been cut off with its program.
+            let last = record.last() != Some(&b'\n');
+            let value: Value = match serde_json::from_slice(record) {
+                Ok(value) => value,
+                Err(_) if last && index > 1 => break,
+                Err(error) => return Err(refusal(place, format!("not JSON: {error}"))),
+            };
+            if index == 1 {
+                relative = is_relative(value.get("trace").unwrap_or(&value));
+            } else {
+                take(&value, &place, relative, &mut clock, &mut arrivals)?;
+            }
+        }
+    } else {
+        let document: Value = serde_json::from_slice(bytes)
+            .map_err(|error| refusal("document".to_string(), format!("not JSON: {error}")))?;
+        let traces = document.get("traces").and_then(Value::as_array).ok_or_else(|| {
+            refusal("traces".to_string(), "missing: expected the list that qlog has".to_string())
+        })?;
+        for (number, trace) in traces.iter().enumerate() {
+            let events = trace.get("events").and_then(Value::as_array);
+            let events = events.ok_or_else(|| {
+                refusal(format!("traces[{number}].events"), "missing: expected a list".to_string())
+            })?;
+            let (relative, mut clock) = (is_relative(trace), 0.0);
+            for (index, event) in events.iter().enumerate() {
+                let place = format!("traces[{number}].events[{index}]");
+                take(event, &place, relative, &mut clock, &mut arrivals)?;
+            }
+        }
+    }
+    let trace = arrivals.trace(options.opportunity, "`packet_received` event with a length")?;
+    Ok(Converted {
+        trace,
+        format: Format::Qlog,
+        resolution: Duration::from_millis(1),
+        notes: vec![format!("{HEADERS} bytes were added to each packet, for the headers of IP and UDP")],
+        warnings: Vec::new(),
+    })
+}
+
+fn refusal(field: String, problem: String) -> ConvertError {
+    ConvertError::Json { field, problem }
+}
+
+/// Returns `true` if the times of a trace are relative to the event before.
+fn is_relative(trace: &Value) -> bool {
+    let format = trace.pointer("/common_fields/time_format").and_then(Value::as_str);
+    matches!(format, Some("delta" | "relative_to_previous_event"))
+}
+
+fn take(
+    event: &Value,
+    place: &str,
+    relative: bool,
+    clock: &mut f64,
+    arrivals: &mut Arrivals,
+) -> Result<(), ConvertError> {
+    let time = event.get("time").and_then(Value::as_f64).filter(|ms| (0.0..=1e13).contains(ms));
+    let Some(time) = time else {
+        let problem = "missing: expected milliseconds, from 0 to 1e13".to_string();
+        return Err(refusal(format!("{place}.time"), problem));
+    };
+    *clock = if relative { *clock + time } else { time };
+    let name = event.get("name").and_then(Value::as_str).unwrap_or_default();
+    if !matches!(name, "transport:packet_received" | "quic:packet_received") {
+        return Ok(());
+    }
+    let paths = ["/data/raw/length", "/data/packet_size", "/data/header/packet_size"];
+    let length = paths.iter().find_map(|path| event.pointer(path)?.as_u64());
+    if let Some(length) = length.filter(|length| (1..=65_535).contains(length)) {
+        arrivals.push(libm::round(*clock * 1e6) as i128, (length + HEADERS) as u32);
+    }
+    Ok(())
+}
