@@ -3,9 +3,9 @@
 //! Every row of the simulator is a process of its own, so that its peak memory is its own and no row warms
 //! another's caches; it repeats its scenario for at least two seconds and reports the median.
 
-mod ns3;
-
+use brakelight_files::scratch::Scratch;
 use brakelight_lab::Progress;
+use brakelight_lab::bench::ns3::{self, Ns3, Ns3Error};
 use brakelight_lab::bench::{measure, measure_queue};
 use brakelight_lab::text::{bench::in_words, number, thousands};
 use brakelight_scenario::documents::{Bench, SimBench};
@@ -23,7 +23,10 @@ pub fn execute(arguments: &arguments::Bench) -> Result<(), Failure> {
         let row = Row::named(name).ok_or_else(|| Failure::input(format!("--row: unknown row `{name}`")))?;
         return text::print_json(&measure(row)?);
     }
-    let beside = if arguments.with_ns3 { Some(ns3::Ns3::find()?) } else { None };
+    // Nobody else knows the folder's name beforehand, so nobody can put another program in its place.
+    let scratch = if arguments.with_ns3 { Some(Scratch::new("ns3")?) } else { None };
+    let beside = scratch.as_ref().map(|scratch| Ns3::compile(scratch.path()).map_err(ns3_failure));
+    let beside = beside.transpose()?;
     let workloads = queues::workloads();
     let progress = Bar::new("measuring", ROWS.len() + workloads.len());
     let mut sim = Vec::new();
@@ -32,7 +35,7 @@ pub fn execute(arguments: &arguments::Bench) -> Result<(), Failure> {
         progress.step(row.name);
         let own = in_own_process(row)?;
         if let Some(ns3) = beside.as_ref().filter(|_| ns3::ROWS.contains(&row.name)) {
-            let there = ns3.measure(row)?;
+            let there = ns3.measure(row).map_err(ns3_failure)?;
             ratios.push((row.name, own.packets_per_s / there.packets_per_s, there));
         }
         sim.push(own);
@@ -65,6 +68,11 @@ pub fn execute(arguments: &arguments::Bench) -> Result<(), Failure> {
         ))?;
     }
     Ok(())
+}
+
+fn ns3_failure(error: Ns3Error) -> Failure {
+    let text = format!("--with-ns3: {error}");
+    if matches!(error, Ns3Error::NotInstalled) { Failure::input(text) } else { Failure::run(text) }
 }
 
 fn in_own_process(row: &Row) -> Result<SimBench, Failure> {

@@ -10,6 +10,8 @@ use brakelight_sim::{Simulation, Traces};
 
 use crate::error::Error;
 
+pub mod ns3;
+
 /// A measurement is repeated for at least this long.
 const LONG_ENOUGH: Duration = Duration::from_secs(2);
 

@@ -6,9 +6,9 @@ use std::time::Instant;
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Limit, Rate};
 use brakelight_tcp::error::Error;
-use brakelight_tcp::qdisc::{self, Buffer, Counts, Qdisc, QdiscSettings, ROOT};
+use brakelight_tcp::qdisc::{self, Activity, Buffer, Counts, Qdisc, QdiscSettings, ROOT, class, class_name};
 use clap::{Args, Subcommand, ValueEnum};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::arguments::{
     DocumentFormat, count, human, out_of_range, positive_buffer, positive_rate, positive_time,
@@ -122,18 +122,6 @@ pub struct Watch {
     pub format: DocumentFormat,
 }
 
-/// `1:10`, both numbers hexadecimal as `tc` has them.
-fn class(text: &str) -> Result<u32, String> {
-    let parse = || {
-        let (major, minor) = text.split_once(':')?;
-        let part = |digits: &str| u16::from_str_radix(digits, 16).ok().filter(|_| !digits.starts_with('+'));
-        let class = u32::from(part(major)?) << 16 | u32::from(part(minor)?);
-        (class >> 16 != 0 && class != ROOT).then_some(class)
-    };
-    parse()
-        .ok_or_else(|| format!("`{text}` is no class: valid is MAJOR:MINOR in hexadecimal, such as `1:10`"))
-}
-
 fn token_limit(text: &str) -> Result<f64, String> {
     const VALID: &str = "a number above 1 and below 4096";
     let tokens: f64 = text.parse().map_err(|_| format!("`{text}` is not {VALID}"))?;
@@ -185,45 +173,12 @@ fn set(arguments: &Set) -> Result<(), Failure> {
         .map_err(failure)
 }
 
-fn class_name(class: u32) -> String {
-    if class == ROOT { "root".to_string() } else { format!("{:x}:{:x}", class >> 16, class & 0xffff) }
-}
-
 fn show(arguments: &Show) -> Result<(), Failure> {
     let found = qdisc::list(arguments.device.as_deref()).map_err(failure)?;
     match arguments.format {
-        DocumentFormat::Json => {
-            text::print_json(&json!({ "qdiscs": found.iter().map(document).collect::<Vec<_>>() }))
-        }
+        DocumentFormat::Json => text::print_json(&json!({ "qdiscs": found })),
         DocumentFormat::Table => text::print(&found.iter().map(described).collect::<String>()),
     }
-}
-
-fn document(qdisc: &Qdisc) -> Value {
-    let s = &qdisc.settings;
-    let (buffer_packets, buffer_bytes) = match s.buffer {
-        Buffer::Packets(packets) => (Some(packets), None),
-        Buffer::Bytes(bytes) => (None, Some(bytes)),
-    };
-    json!({
-        "device": qdisc.device,
-        "handle": class_name(qdisc.handle),
-        "parent": class_name(qdisc.parent),
-        "settings": {
-            "rate_bps": s.rate_bps,
-            "shape": s.shape,
-            "buffer_packets": buffer_packets,
-            "buffer_bytes": buffer_bytes,
-            "target_ms": s.target.as_secs_f64() * 1e3,
-            "delta_ms": s.delta.as_secs_f64() * 1e3,
-            "window_ms": s.window.as_secs_f64() * 1e3,
-            "eta": s.eta,
-            "token_limit": s.token_limit,
-            "encoding": if s.proxied { "proxied" } else { "abc" },
-            "x": if s.sojourn { "sojourn" } else { "backlog" },
-        },
-        "counts": qdisc.counts,
-    })
 }
 
 fn described(qdisc: &Qdisc) -> String {
@@ -299,7 +254,7 @@ fn watch(arguments: &Watch) -> Result<(), Failure> {
         let now = at(&arguments.attachment)?;
         match arguments.format {
             DocumentFormat::Json => text::print(&format!("{}\n", json!(now)))?,
-            DocumentFormat::Table => text::print(&line(&before, &now, interval.as_secs_f64()))?,
+            DocumentFormat::Table => text::print(&line(&now, &now.since(&before, interval)))?,
         }
         before = now;
         lines += 1;
@@ -307,44 +262,17 @@ fn watch(arguments: &Watch) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What happened between two looks. A qdisc that was put there anew in between has counted less, which shows
-/// as nothing.
-fn line(before: &Counts, now: &Counts, interval_s: f64) -> String {
-    let since = |count: fn(&Counts) -> u64| count(now).saturating_sub(count(before)) as f64;
-    let packets = since(|c| u64::from(c.packets)).max(1.0);
-    let (accelerates, brakes, ce) =
-        (since(|c| c.accelerates), since(|c| c.turned + c.brakes), since(|c| c.ce));
-    let marked = (accelerates + brakes + ce).max(1.0);
+fn line(now: &Counts, activity: &Activity) -> String {
+    let [accelerate, brake, ce] = activity.marks.map(|share| 100.0 * share);
     format!(
-        "{:>6} {:>7} {:>10} {:>5.2} {:>7.2} {:>8} {:>4.0} % {:>4.0} % {:>4.1} % {:>8} {:>6}\n",
-        number(since(|c| c.bytes) * 8.0 / interval_s / 1e6),
+        "{:>6} {:>7} {:>10} {:>5.2} {:>7.2} {:>8} {accelerate:>4.0} % {brake:>4.0} % {ce:>4.1} % {:>8} {:>6}\n",
+        number(activity.throughput_mbps),
         number(now.capacity_bps as f64 / 1e6),
         number(now.measured_bps as f64 / 1e6),
         now.f,
         now.tokens,
-        number(since(|c| c.sojourn_sum_us) / packets / 1e3),
-        100.0 * accelerates / marked,
-        100.0 * brakes / marked,
-        100.0 * ce / marked,
+        number(activity.sojourn_ms),
         now.waiting_packets,
-        since(|c| u64::from(c.drops)),
+        activity.drops,
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::class;
-
-    #[test]
-    fn classes_are_read_as_tc_has_them() {
-        assert_eq!(class("1:10"), Ok(0x1_0010));
-        assert_eq!(class("ffff:1"), Ok(0xffff_0001));
-        assert_eq!(
-            class("1:"),
-            Err("`1:` is no class: valid is MAJOR:MINOR in hexadecimal, such as `1:10`".into())
-        );
-        for text in ["", "root", "0:1", "1:10000", "+1:1", "1:1:1", "ffff:ffff"] {
-            assert!(class(text).is_err(), "{text}");
-        }
-    }
 }

@@ -7,6 +7,7 @@
 #[cfg(all(test, feature = "bpf"))]
 mod differential;
 mod message;
+mod shown;
 
 use std::io;
 use std::time::Duration;
@@ -15,6 +16,7 @@ use message::{ACK, Answer, CREATE, DELETE, DUMP, GET, NEW, REPLACE, REQUEST};
 use netlink_sys::protocols::NETLINK_ROUTE;
 use netlink_sys::{Socket, SocketAddr};
 use serde::Serialize;
+pub use shown::{Activity, class, class_name};
 
 use crate::error::Error;
 
@@ -26,8 +28,7 @@ const INVALID: i32 = 22;
 const RANGE: i32 = 34;
 
 /// Size of the queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Buffer {
     /// So many packets.
     Packets(u32),
@@ -36,7 +37,7 @@ pub enum Buffer {
 }
 
 /// Parameters of the router.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct QdiscSettings {
     /// mu in bit/s, rounded to a byte per second; `None` if it is measured, and the parent class or the
     /// device shapes.
@@ -122,8 +123,10 @@ pub struct Counts {
     pub sojourn_max_ms: f64,
 }
 
-/// A qdisc of kind `abc`, with its parameters and counters.
+/// A qdisc of kind `abc`, with its parameters and counters. As JSON it has times in milliseconds and the names
+/// of classes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(into = "shown::Document")]
 pub struct Qdisc {
     /// The device.
     pub device: String,
