@@ -68,8 +68,8 @@ pub struct Ns3Bench {
 }
 
 impl Ns3 {
-    /// Compiles the dumbbell into `folder`. What is compiled there is run: nobody else should be able to write
-    /// to it.
+    /// Compiles the dumbbell into `folder`. What is compiled there is run: nobody else should be able to
+    /// write to it.
     pub fn compile(folder: &Path) -> Result<Self, Ns3Error> {
         if !Path::new(HEADER).is_file() {
             return Err(Ns3Error::NotInstalled);

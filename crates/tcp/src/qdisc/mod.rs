@@ -123,8 +123,8 @@ pub struct Counts {
     pub sojourn_max_ms: f64,
 }
 
-/// A qdisc of kind `abc`, with its parameters and counters. As JSON it has times in milliseconds and the names
-/// of classes.
+/// A qdisc of kind `abc`, with its parameters and counters. As JSON it has times in milliseconds and the
+/// names of classes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(into = "shown::Document")]
 pub struct Qdisc {
