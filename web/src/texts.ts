@@ -48,8 +48,9 @@ export const texts = {
     direction: "Direction",
     directions: (direction: string, megabytes: number) => {
       const [way = "", address = ""] = direction.split(/:(.*)/s);
-      const words: Record<string, string> = { from: `from ${address}`, to: `to ${address}`, up: "client to server", down: "server to client", all: "everything" };
-      return `${words[way] ?? direction}: ${megabytes.toFixed(megabytes < 10 ? 2 : 0)} MB`;
+      const words: Record<string, string> = { from: `from ${address}`, to: `to ${address}`, up: "up, client to server", down: "down, server to client", all: "everything" };
+      const said = words[way] ?? direction;
+      return megabytes > 0 ? `${said}: ${megabytes.toFixed(megabytes < 10 ? 2 : 0)} MB` : said;
     },
     preview: "Rate of the trace over time",
     tooLarge: "The file is larger than 20 MB.",
