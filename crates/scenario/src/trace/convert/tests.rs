@@ -329,7 +329,7 @@ fn what_can_be_chosen_of_a_file_are_its_directions_with_the_most_first() {
     let of = |packets: &[Captured]| selections(&both_ways(packets), Format::Pcap).unwrap();
     assert_eq!(of(&[packet(100, false), packet(200, false)]), []);
     let (one, other) = (IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
-    let packets = [packet(100, false), packet(700, true), packet(800, false)];
+    let packets = [packet(100, false), packet(300, true), packet(400, true), packet(800, false)];
     // From one end of two is to the other: it stands there once.
     let expected = [(Selection::From(one), Bytes(900)), (Selection::From(other), Bytes(700))];
     assert_eq!(of(&packets), expected);
