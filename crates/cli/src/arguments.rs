@@ -102,6 +102,10 @@ pub struct Compare {
     /// What limits the way back: a rate, a trace, or `none` [default: none]
     #[arg(long, value_name = "TRACE|RATE", value_parser = reverse)]
     pub reverse: Option<Reverse>,
+    /// Spread the opportunities of a trace's millisecond over it, where all at once would be bursts that the
+    /// link may not have had
+    #[arg(long)]
+    pub spread: bool,
     /// Where all that is not given comes from: `mahimahi` is the setup of the papers (250pkt, 12Mbps back,
     /// 60 s from the trace's beginning, one run) [default: what suits each trace]
     #[arg(long, value_name = "NAME", value_parser = ["mahimahi"])]

@@ -51,6 +51,7 @@ fn plan(registry: &Registry, arguments: &arguments::Compare) -> Result<Plan, Fai
         rtt: arguments.rtt,
         buffer: arguments.buffer,
         reverse: arguments.reverse.clone(),
+        spread: arguments.spread,
         preset: if arguments.setup.is_some() { Preset::Mahimahi } else { Preset::Suited },
         duration: arguments.duration,
         runs: arguments.runs,

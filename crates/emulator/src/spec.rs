@@ -193,6 +193,7 @@ impl Bottleneck {
                 queue,
                 opportunity: LinkSpec::PLAIN_OPPORTUNITY,
                 overhead: Bytes::ZERO,
+                spread: false,
                 restarts: Vec::new(),
             },
         };

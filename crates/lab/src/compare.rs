@@ -45,6 +45,8 @@ pub struct Compare {
     pub buffer: Option<Buffer>,
     /// What limits the way back; a trace is a file or a name, as in `traces`.
     pub reverse: Option<Reverse>,
+    /// Whether the opportunities of a trace's millisecond come one after another in it, not all at its end.
+    pub spread: bool,
     /// Length of a run.
     pub duration: Option<Duration>,
     /// Runs of every scheme on every trace, each with a seed of its own; rows are medians, with intervals.
@@ -71,6 +73,7 @@ impl Default for Compare {
             rtt: Duration::from_millis(100),
             buffer: None,
             reverse: None,
+            spread: false,
             duration: None,
             runs: None,
             seed: 1,
@@ -142,7 +145,7 @@ impl Plan {
             }
             setups.push((label.clone(), setup));
         }
-        caveats.extend(millisecond_grid(&batches, &schemes));
+        caveats.extend(millisecond_grid(&batches, &schemes).filter(|_| !request.spread));
         for said in jobs.iter().flat_map(|job| routers::unmarked_flows(&job.scenario)) {
             if !caveats.contains(&said) {
                 caveats.push(said);
@@ -280,6 +283,7 @@ fn job(
         rtt: request.rtt,
         buffer: setup.buffer,
         reverse: reverse.clone(),
+        spread: request.spread,
         duration: setup.duration,
         seed: request.seed,
         trace_offset: setup.start.of(0, 1),
@@ -306,6 +310,7 @@ fn job(
                 reverse: reverse.to_string(),
                 trace_offset_s: None,
                 against: request.against.as_ref().map(Scheme::to_string),
+                spread: request.spread,
             },
             start: setup.start,
         }),
@@ -383,7 +388,7 @@ fn millisecond_grid(traces: &[(&String, f64)], schemes: &[Scheme]) -> Option<Str
     let batches: Vec<String> = batches.map(|(label, batch)| format!("{label} {batch:.1}")).collect();
     (!l4s.is_empty() && !batches.is_empty()).then(|| {
         format!(
-            "{} on traces in whole milliseconds: packets leave in batches (a millisecond with any has on average: {}) and wait for the next one, as on no real link; an L4S queue marks that wait, so little of the link is used; a threshold above it, such as `prague:threshold=5ms`, shows how much is lost to the grid",
+            "{} on traces in whole milliseconds: packets leave in batches (a millisecond with any has on average: {}) and wait for the next one, as on no real link; an L4S queue marks that wait, so little of the link is used; a threshold above it, such as `prague:threshold=5ms`, shows how much is lost to the grid, and `--spread` takes the batches apart",
             l4s.join(", "),
             batches.join(", ")
         )

@@ -220,6 +220,9 @@ pub fn in_words(request: &Compare, traces: &[(String, TraceSetup)]) -> Vec<(Stri
             traces.first().map_or_else(String::new, |(_, setup)| setup.start.in_words(runs)),
         ),
     ];
+    if request.spread {
+        setting.push(("opportunities".to_string(), "spread over their millisecond".to_string()));
+    }
     if request.preset == Preset::Mahimahi {
         setting.insert(0, ("setup".to_string(), "mahimahi, that of the papers".to_string()));
     }

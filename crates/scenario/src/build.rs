@@ -48,7 +48,9 @@ impl LinkSpec {
                     TraceOffset::At(offset) => offset,
                     TraceOffset::Random => self.drawn_offset(seed, trace),
                 };
-                let config = checked(traced::Config::new(traced::Values { opportunity, overhead, offset }));
+                let spread = self.spread;
+                let values = traced::Values { opportunity, overhead, offset, spread };
+                let config = checked(traced::Config::new(values));
                 AnyService::Traced(traced::Traced::new(&config, trace.clone()))
             }
             &Service::Fixed(rate) => {

@@ -84,6 +84,8 @@ pub struct Compare {
     /// The scheme of one competing flow at the same queue; at ABC's, one that does not speak ABC is given a
     /// second one.
     pub against: Option<Scheme>,
+    /// Whether the opportunities of a millisecond of the trace come one after another in it.
+    pub spread: bool,
     /// Whether ABC's router keeps its one queue beside such a competitor too.
     pub single_queue: bool,
     /// What to keep besides the summary.
@@ -105,6 +107,7 @@ impl Compare {
             seed: 1,
             trace_offset: TraceOffset::At(Duration::ZERO),
             against: None,
+            spread: false,
             single_queue: false,
             record: Record::summary(duration),
         }
@@ -113,7 +116,8 @@ impl Compare {
     /// Returns the scenario, checked.
     pub fn scenario(&self) -> Result<Scenario, InputError> {
         let droptail = || SchemeString::new(DEFAULT_QUEUE, &[]).expect("the default queue is registered");
-        let mut links = vec![LinkSpec::trace(FORWARD, &self.trace, self.buffer, self.queue())];
+        let forward = LinkSpec::trace(FORWARD, &self.trace, self.buffer, self.queue());
+        let mut links = vec![LinkSpec { spread: self.spread, ..forward }];
         links.extend(match &self.reverse {
             Reverse::Unlimited => None,
             Reverse::Rate(rate) => Some(LinkSpec {

@@ -225,6 +225,9 @@ pub struct Setup {
     pub trace_offset_s: Option<f64>,
     /// The scheme of the competing flow, where there was one.
     pub against: Option<String>,
+    /// Whether the opportunities of a trace's millisecond came one after another in it; absent if not.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub spread: bool,
 }
 
 /// 95 % confidence intervals of a row's medians: the lower and the upper end.

@@ -84,6 +84,8 @@ pub struct LinkSpec {
     pub opportunity: Bytes,
     /// Bytes the link counts for every packet beyond its IP size: Mahimahi's 4 bytes of TUN header.
     pub overhead: Bytes,
+    /// Whether the opportunities of a trace's millisecond come one after another in it, not all at its end.
+    pub spread: bool,
     /// When its router restarts.
     pub restarts: Vec<Restart>,
 }
@@ -237,6 +239,7 @@ impl LinkSpec {
             queue,
             opportunity: Self::MAHIMAHI_OPPORTUNITY,
             overhead: Self::MAHIMAHI_OVERHEAD,
+            spread: false,
             restarts: Vec::new(),
         }
     }
@@ -250,6 +253,7 @@ impl LinkSpec {
             queue,
             opportunity: Self::PLAIN_OPPORTUNITY,
             overhead: Bytes::ZERO,
+            spread: false,
             restarts: Vec::new(),
         }
     }

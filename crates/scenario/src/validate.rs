@@ -141,6 +141,10 @@ impl Scenario {
         check.fits(link)?;
         check.restarts(link)?;
         check.within("opportunity", link.opportunity, Bytes(1)..=Bytes(1_000_000))?;
+        if link.spread && !matches!(link.service, Service::Trace(_)) {
+            return check
+                .contradiction("spread", "only the opportunities of a `trace` can be spread".to_string());
+        }
         check.within("overhead", link.overhead, Bytes::ZERO..=Bytes(10_000))
     }
 

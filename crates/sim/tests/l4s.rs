@@ -4,6 +4,7 @@
 
 use std::fmt::Write;
 
+use brakelight_core::path::trace::Trace;
 use brakelight_core::registry::Options;
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Limit, Rate};
@@ -192,4 +193,47 @@ fn marks_keep_the_queue_of_bbr_short() {
         assert!(p95s[1] < p95s[0] / 2.0, "{controller}: {p95s:?}");
         check(controller, "ecn", &table);
     }
+}
+
+/// A constant rate as a file of whole milliseconds makes bursts that L4S takes for a queue; spread over their
+/// milliseconds, the opportunities are as good as the rate itself.
+#[test]
+fn prague_uses_a_spread_trace_like_the_rate_it_was_made_of() {
+    let mut table = String::from(
+        "| link | the rate itself: used %, p95 ms | as a trace | the trace spread |\n|---|---|---|---|\n",
+    );
+    let rtt = Duration::from_millis(40);
+    let duration = Duration::from_secs(30);
+    for mbps in [48_u64, 240] {
+        // One opportunity of 1500 bytes a millisecond is 12 Mbit/s.
+        let millis = (1..=mbps / 12 * 10_000).map(|k| (k * 12).div_ceil(mbps));
+        let traces = Traces::from([("constant".to_string(), Trace::from_millis(millis).expect("a trace"))]);
+        let queue = || SchemeString::new("dualpi2", &[]).expect("a queue");
+        let buffer = Limit::Packets(1000);
+        let fixed = LinkSpec::fixed("link", Rate::from_mbps(mbps), buffer, queue());
+        let batched = LinkSpec::trace("link", "constant", buffer, queue());
+        let spread = LinkSpec { spread: true, ..batched.clone() };
+        let runs = [fixed, batched, spread].map(|link| {
+            let controller = SchemeString::new("prague", &[]).expect("a controller");
+            let path = vec![Hop::Link("link".to_string())];
+            let scenario = Scenario {
+                name: "spread".to_string(),
+                seed: 1,
+                duration,
+                measure_from: Duration::ZERO,
+                trace_offset: TraceOffset::At(Duration::ZERO),
+                flows: vec![FlowSpec::new("flow", controller, rtt, path)],
+                links: vec![link],
+                record: Record::summary(duration),
+            };
+            run(&scenario, &traces).expect("a run").run
+        });
+        let used = runs.each_ref().map(|run| 100.0 * run.utilization);
+        let cells =
+            runs.each_ref().map(|run| format!("{:.1}, {:.2}", 100.0 * run.utilization, queueing(run).p95));
+        line(&mut table, format_args!("{mbps} Mbit/s | {}", cells.join(" | ")));
+        assert!((used[0] - used[2]).abs() < 3.0, "{used:?}");
+        assert!(used[1] < used[0] / 2.0, "a grid of milliseconds hurts: {used:?}");
+    }
+    check("prague", "spread", &table);
 }

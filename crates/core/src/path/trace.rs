@@ -25,20 +25,25 @@ pub const MAX_OPPORTUNITIES: usize = 1 << 30;
 
 const NANOS_PER_MILLI: u64 = 1_000_000;
 
-/// All opportunities of one millisecond.
+/// Ticks of a trace that is spread, in nanoseconds, finest first.
+const FINE_TICKS: [u64; 3] = [1_000, 10_000, 100_000];
+
+/// All opportunities of one tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Slot {
-    /// The millisecond within the cycle.
-    ms: u32,
-    /// Opportunities of the cycle before this millisecond.
+    /// The tick within the cycle.
+    at: u32,
+    /// Opportunities of the cycle before this tick.
     before: u32,
 }
 
 /// A parsed trace. Cloning shares the data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
-    /// One per millisecond that has an opportunity, and a last one that only ends the count.
+    /// One per tick that has an opportunity, and a last one that only ends the count.
     slots: Arc<[Slot]>,
+    /// Length of a tick in nanoseconds: a millisecond as read, less once it is [spread](Trace::spread).
+    tick: u64,
     digest: Arc<Digest>,
 }
 
@@ -184,23 +189,55 @@ impl Trace {
             }
             let ms = value as u32;
             match slots.last() {
-                Some(last) if last.ms > ms => {
-                    let previous = u64::from(last.ms);
+                Some(last) if last.at > ms => {
+                    let previous = u64::from(last.at);
                     return Err(TraceError::Decreasing { line: line + 1, value, previous });
                 }
-                Some(last) if last.ms == ms => {}
-                _ => slots.push(Slot { ms, before: line as u32 }),
+                Some(last) if last.at == ms => {}
+                _ => slots.push(Slot { at: ms, before: line as u32 }),
             }
             line += 1;
         }
         let Some(last) = slots.last().copied() else {
             return Err(TraceError::Empty);
         };
-        if last.ms == 0 {
+        if last.at == 0 {
             return Err(TraceError::ZeroPeriod { line });
         }
-        slots.push(Slot { ms: last.ms, before: line as u32 });
-        Ok(Trace { slots: slots.into(), digest: Arc::default() })
+        slots.push(Slot { at: last.at, before: line as u32 });
+        Ok(Trace { slots: slots.into(), tick: NANOS_PER_MILLI, digest: Arc::default() })
+    }
+
+    /// Returns the trace with the opportunities of every millisecond spread evenly over the millisecond that
+    /// ends there: the k-th of n comes at `ms - 1 + k/n`. Those at 0 stay. A file of milliseconds says only
+    /// that they came by its end; replayed at one instant they are bursts that the link may never have had,
+    /// which a queue that marks by sojourn takes for congestion. Ticks are 1 us, 10 us where the
+    /// period takes more than 71 minutes, 100 us where it takes more than 11 hours; one of more than 119
+    /// hours, or one that is spread already, stays as it is.
+    #[must_use]
+    pub fn spread(&self) -> Self {
+        let period = self.period_nanos();
+        let fits = |tick: &&u64| period.div_ceil(**tick) <= u64::from(u32::MAX);
+        let tick = FINE_TICKS.iter().find(fits).copied().unwrap_or(self.tick);
+        if tick >= self.tick {
+            return self.clone();
+        }
+        let ticks = self.tick / tick;
+        let mut slots: Vec<Slot> = Vec::with_capacity(self.opportunities() as usize + 1);
+        for pair in self.slots.windows(2) {
+            let width = u64::from(pair[1].before - pair[0].before);
+            let end = u64::from(pair[0].at) * ticks;
+            let start = end.saturating_sub(ticks);
+            for k in 1..=width {
+                let at = (start + (end - start) * k / width) as u32;
+                if slots.last().is_none_or(|last| last.at < at) {
+                    slots.push(Slot { at, before: pair[0].before + k as u32 - 1 });
+                }
+            }
+        }
+        let end = self.end();
+        slots.push(Slot { at: (u64::from(end.at) * ticks) as u32, before: end.before });
+        Trace { slots: slots.into(), tick, digest: Arc::default() }
     }
 
     /// Returns the time after which the trace repeats: its last timestamp.
@@ -218,10 +255,13 @@ impl Trace {
         Rate::over(Bytes(self.opportunities() * opportunity.0), self.period())
     }
 
-    /// Returns the timestamps of one period in milliseconds, as the file lists them.
+    /// Returns the timestamps of one period in milliseconds, as the file lists them: those of a trace that is
+    /// spread are rounded up, to what they were before.
     pub fn millis(&self) -> impl Iterator<Item = u64> + '_ {
-        self.slots.windows(2).flat_map(|pair| {
-            core::iter::repeat_n(u64::from(pair[0].ms), (pair[1].before - pair[0].before) as usize)
+        let ticks = NANOS_PER_MILLI / self.tick;
+        self.slots.windows(2).flat_map(move |pair| {
+            let ms = u64::from(pair[0].at).div_ceil(ticks);
+            core::iter::repeat_n(ms, (pair[1].before - pair[0].before) as usize)
         })
     }
 
@@ -282,12 +322,12 @@ impl Trace {
     }
 
     fn period_nanos(&self) -> u64 {
-        u64::from(self.end().ms) * NANOS_PER_MILLI
+        u64::from(self.end().at) * self.tick
     }
 
     /// The instant of the cursor's slot, in nanoseconds of trace time.
     pub(super) fn instant(&self, cursor: Cursor) -> u64 {
-        cursor.cycle_start + u64::from(self.slots[cursor.slot].ms) * NANOS_PER_MILLI
+        cursor.cycle_start + u64::from(self.slots[cursor.slot].at) * self.tick
     }
 
     /// Opportunities before the cursor's slot.
@@ -329,7 +369,7 @@ impl Trace {
     /// one.
     fn previous_instant(&self, cursor: Cursor) -> u64 {
         match cursor.slot.checked_sub(1) {
-            Some(previous) => cursor.cycle_start + u64::from(self.slots[previous].ms) * NANOS_PER_MILLI,
+            Some(previous) => cursor.cycle_start + u64::from(self.slots[previous].at) * self.tick,
             // The last slot of the cycle before happened at the start of this one.
             None => cursor.cycle_start,
         }
@@ -338,9 +378,9 @@ impl Trace {
     /// The first slot after `nanos` of trace time.
     pub(super) fn locate(&self, nanos: u64) -> Cursor {
         let cycle = nanos / self.period_nanos();
-        let ms = (nanos % self.period_nanos() / NANOS_PER_MILLI) as u32;
+        let at = (nanos % self.period_nanos() / self.tick) as u32;
         // The last slot is at the period, which no remainder reaches: the search ends before it.
-        let slot = self.slots[..self.slots.len() - 1].partition_point(|slot| slot.ms <= ms);
+        let slot = self.slots[..self.slots.len() - 1].partition_point(|slot| slot.at <= at);
         Cursor { cycle_start: cycle * self.period_nanos(), cycle_before: cycle * self.opportunities(), slot }
     }
 }

@@ -156,6 +156,7 @@ fn link(registry: &Registry, table: LinkTable) -> Result<LinkSpec, Refusal> {
         },
         opportunity: or(table.opportunity, opportunity),
         overhead: or(table.overhead, overhead),
+        spread: table.spread.unwrap_or(false),
         restarts: match table.restarts {
             Some(list) => restarts(list)?,
             None => Vec::new(),

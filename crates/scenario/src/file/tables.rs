@@ -104,6 +104,9 @@ tables! {
         opportunity: Quantity<Bytes>,
         /// Bytes counted for every packet besides its own.
         overhead: Quantity<Bytes>,
+        /// Whether the opportunities of a trace's millisecond come one after another, not all at its end.
+        #[schemars(extend("default" = false))]
+        spread: bool,
         /// When its router restarts and forgets its queue's state.
         #[schemars(extend("default" = []))]
         restarts: List<RestartTable>,

@@ -332,6 +332,7 @@ pub(crate) fn draw(random: &mut Random) -> Scenario {
                     Restart { at: Duration::from_secs(86_400), down: time(random), waiting: Waiting::Lost },
                 ],
             };
+            let spread = matches!(service, Service::Trace(_)) && random.chance(0.5);
             LinkSpec {
                 name: format!("link {index}"),
                 service,
@@ -339,6 +340,7 @@ pub(crate) fn draw(random: &mut Random) -> Scenario {
                 queue: queue.unwrap(),
                 opportunity: size(random),
                 overhead: Bytes(below(random, 50)),
+                spread,
                 restarts,
             }
         })

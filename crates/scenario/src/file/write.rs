@@ -99,6 +99,7 @@ impl From<&LinkSpec> for LinkTable {
             queue: Some(in_words(&link.queue)),
             opportunity: Some(Quantity(link.opportunity)),
             overhead: Some(Quantity(link.overhead)),
+            spread: link.spread.then_some(true),
             restarts: (!link.restarts.is_empty())
                 .then(|| List(link.restarts.iter().map(RestartTable::from).collect())),
             ..LinkTable::default()

@@ -12,6 +12,7 @@
 //! | O | `opportunity` | bytes | 1504 | Mahimahi `link_queue.cc`, `PACKET_SIZE` |
 //! | H | `overhead` | bytes | 4 | the TUN header that Mahimahi counts into every packet |
 //! | - | `offset` | time | 0 s | starts the trace in its middle |
+//! | - | `spread` | yes or no | no | see [`Trace::spread`] |
 //!
 //! An opportunity is used before a packet that arrives at the same instant is let in, as there.
 
@@ -30,6 +31,8 @@ parameters! {
         overhead: Bytes = Bytes(4), in Bytes(0)..=Bytes(1 << 16), from "Mahimahi: the TUN header";
         /// Where in the trace the run begins.
         offset: Duration = Duration::ZERO, in .., from "Mahimahi: 0";
+        /// Whether the opportunities of a millisecond come one after another in it, not all at its end.
+        spread: bool = false, in .., from "Mahimahi: at once";
     }
 }
 
@@ -66,6 +69,7 @@ pub struct Traced {
 impl Traced {
     /// Returns the service of a trace from its `offset` on.
     pub fn new(config: &Config, trace: Trace) -> Self {
+        let trace = if config.spread { trace.spread() } else { trace };
         let offset = config.offset.as_nanos() % trace.period().as_nanos();
         // The first opportunity at or after the offset.
         let next = offset.checked_sub(1).map_or_else(Cursor::default, |nanos| trace.locate(nanos));

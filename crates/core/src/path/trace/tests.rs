@@ -240,3 +240,51 @@ fn no_input_makes_the_parser_panic() {
         "{valid} of {inputs} inputs were valid"
     );
 }
+
+#[test]
+fn a_millisecond_is_spread_over_the_one_that_ends_there() {
+    let spread = trace(&[0, 2, 2, 2, 2, 3, 10]).spread();
+    let micros: Vec<u64> = (0..=10_000)
+        .flat_map(|us| {
+            let at = Time::from_nanos(us * 1_000);
+            let after = at.saturating_add(Duration::from_nanos(1));
+            core::iter::repeat_n(us, spread.count_between(at, after) as usize)
+        })
+        .collect();
+    // The one at 0 stays, and comes again at the period.
+    assert_eq!(micros, [0, 1_250, 1_500, 1_750, 2_000, 3_000, 10_000, 10_000]);
+    assert_eq!(spread.millis().collect::<Vec<_>>(), [0, 2, 2, 2, 2, 3, 10]);
+    assert_eq!((spread.period(), spread.opportunities()), (Duration::from_millis(10), 7));
+    assert_eq!(spread.spread(), spread);
+}
+
+#[test]
+fn a_long_trace_is_spread_in_longer_ticks() {
+    for (hours, tick) in [(100_u64, 100_u64), (2, 10), (1, 1)] {
+        let end = hours * 3_600_000;
+        let spread = trace(&[end, end]).spread();
+        assert_eq!(spread.period(), Duration::from_millis(end));
+        let half = Time::from_nanos(end * 1_000_000 - 500_000);
+        assert_eq!(spread.count_between(half, half.saturating_add(Duration::from_nanos(tick))), 1, "{hours}");
+    }
+    let days = trace(&[49 * 86_400_000]);
+    assert_eq!(days.spread(), days);
+}
+
+proptest! {
+    /// Whatever is asked at the end of a millisecond, the answer is the same.
+    #[test]
+    fn spreading_moves_nothing_out_of_its_millisecond(
+        mut stamps in prop::collection::vec(0_u64..300, 1..200),
+        end in 1_u64..400,
+        ask in 0_u64..1_000,
+    ) {
+        stamps.sort_unstable();
+        stamps.push(end.max(*stamps.last().unwrap()).max(1));
+        let read = trace(&stamps);
+        let spread = read.spread();
+        let at = Time::from_millis(ask).saturating_add(Duration::from_nanos(1));
+        prop_assert_eq!(read.before(at), spread.before(at));
+        prop_assert_eq!(read.millis().collect::<Vec<_>>(), spread.millis().collect::<Vec<_>>());
+    }
+}
