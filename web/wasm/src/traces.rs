@@ -1,5 +1,6 @@
 //! Traces by name: embedded ones, and those that the page brought.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
@@ -32,12 +33,14 @@ const PREVIEW: u64 = 300;
 #[derive(Debug, Default)]
 pub struct Shelf {
     own: BTreeMap<String, Trace>,
+    /// Embedded traces that were made: making one takes longer than the first look at a run.
+    made: RefCell<BTreeMap<&'static str, Trace>>,
 }
 
 impl Shelf {
     /// Returns the embedded traces alone.
     pub const fn new() -> Self {
-        Shelf { own: BTreeMap::new() }
+        Shelf { own: BTreeMap::new(), made: RefCell::new(BTreeMap::new()) }
     }
 
     /// Keeps a file as the trace called `name`, and describes it. Of a file that holds several directions
@@ -112,7 +115,10 @@ impl Shelf {
 
     fn find(&self, name: &str) -> Result<Trace, String> {
         let own = || self.own.get(name).cloned();
-        let embedded = || Embedded::find(name).map(Embedded::trace);
+        let embedded = || {
+            let embedded = Embedded::find(name)?;
+            Some(self.made.borrow_mut().entry(embedded.name).or_insert_with(|| embedded.trace()).clone())
+        };
         own().or_else(embedded).ok_or_else(|| {
             let known: Vec<&str> =
                 EMBEDDED.iter().map(|trace| trace.name).chain(self.own.keys().map(String::as_str)).collect();
