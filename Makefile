@@ -6,7 +6,7 @@ export PATH := $(HOME)/.cargo/bin:$(PATH)
 
 help:
 	@echo 'make run     compare every scheme on the embedded traces; table here, report in brakelight-report/'
-	@echo 'make explorer  the simulator as a web page: build it and serve it on this machine'
+	@echo 'make explorer  the simulator as a web page: build it, serve it on this machine, open it'
 	@echo 'make install  the command `brakelight`, into ~/.cargo/bin, with its manual pages and completions'
 	@echo 'make test    everything the gate checks: format, lints, docs, all tests'
 	@echo 'make quick   format, lints and unit tests only'
@@ -23,7 +23,7 @@ run:
 explorer:
 	@scripts/setup explorer
 	scripts/explorer build
-	cargo run --release --locked --features explorer -- explore
+	cargo run --release --locked --features explorer -- explore --open
 
 install:
 	@scripts/setup run

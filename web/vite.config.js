@@ -6,6 +6,7 @@ import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 import { defineConfig } from "vite";
 import { claims } from "./claims.js";
+import { texts } from "./src/texts";
 
 const here = (path) => fileURLToPath(new URL(path, import.meta.url));
 const module =
@@ -42,6 +43,9 @@ function registryModule() {
   };
 }
 
+/** A file of this folder with the page's texts in place of `{{their names}}`. */
+const filled = (file) => readFileSync(here(file), "utf8").replace(/{{(\w+)}}/g, (_, name) => texts[name]);
+
 /** Writes what is not script: the page, the module, the claims, the service worker with its list of files. */
 function page() {
   return {
@@ -56,8 +60,8 @@ function page() {
       const files = {
         "module.js": `self.brakelightModule="${wasm}";\n`,
         "claims.js": `self.brakelightClaims=${JSON.stringify(keptClaims())};\n`,
-        "index.html": readFileSync(here("index.html"), "utf8"),
-        "manifest.webmanifest": readFileSync(here("manifest.webmanifest"), "utf8"),
+        "index.html": filled("index.html"),
+        "manifest.webmanifest": filled("manifest.webmanifest"),
         "icon.svg": readFileSync(here("icon.svg"), "utf8"),
       };
       const hash = createHash("sha256");

@@ -26,10 +26,9 @@ const mostDrawn = 6;
 /** Everything that can be named: what the simulator itself says of it, asked when the page was built. */
 const registry = JSON.parse(registryText) as Registry;
 
-/** Whether all that was asked for is shown: tests and screen readers wait for it. */
+/** Whether all that was asked for is shown: tests wait for it. */
 function settled(yes: boolean): void {
   document.documentElement.dataset.settled = yes ? "yes" : "no";
-  document.getElementById("app")?.setAttribute("aria-busy", String(!yes));
 }
 
 /** The worker pools, begun before the first picture of the page. */

@@ -1,6 +1,12 @@
 // Every text of the page, so that another language is another file of this shape.
 
 export const texts = {
+  /** As in the attribute `lang`. */
+  language: "en",
+  /** Of the window, and of the installed app. */
+  name: "Brakelight explorer",
+  description: "Congestion control for links whose rate will not hold still, simulated in your browser",
+  noScript: "This page simulates in your browser and needs JavaScript.",
   title: "Brakelight",
   subtitle: "Congestion control for links whose rate will not hold still",
   tagline: "Everything runs in this page. A trace of yours never leaves it.",

@@ -69,6 +69,9 @@ pub enum Command {
         /// The port; 0 for any that is free
         #[arg(long, value_name = "N", default_value_t = 8600)]
         port: u16,
+        /// Open it in the browser, too
+        #[arg(long)]
+        open: bool,
     },
     /// Look at traces, make them, convert them
     #[command(subcommand)]

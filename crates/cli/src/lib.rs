@@ -142,9 +142,12 @@ fn dispatch(registry: &Registry, cli: &Cli) -> Result<(), Failure> {
         Command::Run(arguments) => run::execute(registry, arguments),
         Command::List(arguments) => list::execute(registry, arguments),
         Command::Schema(arguments) => schema::execute(registry, arguments),
-        Command::Explore { port } => {
+        Command::Explore { port, open } => {
             let server = Server::bind(*port).map_err(Failure::input)?;
             text::print(&format!("The explorer is at {}; Ctrl-C ends it.\n", server.url()))?;
+            if *open && let Err(error) = server.open_in_browser() {
+                text::say(&format!("the browser cannot be started from here: {error}"));
+            }
             server.run();
             Ok(())
         }

@@ -3,8 +3,10 @@
 
 mod support;
 
+use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -17,7 +19,7 @@ use brakelight_scenario::scheme::Scheme;
 use brakelight_testkit::skip::skip;
 use brakelight_web::workbench::Workbench;
 use serde_json::{Value, json};
-use support::world::{code, send};
+use support::world::{code, eventually, send};
 use support::{Scratch, ok, text};
 
 /// `scripts/portable explorer` builds the module, and `scripts/check` says where it lies.
@@ -126,7 +128,11 @@ struct Serving {
 impl Serving {
     /// Starts it at any port. `None` if this build has no page.
     fn start(scratch: &Scratch) -> Option<Self> {
-        let mut command = scratch.command(&["explore", "--port", "0"]);
+        // In place of the system's command that opens a browser.
+        let opener = scratch.write("bin/xdg-open", "#!/bin/sh\necho \"$@\" > opened\n");
+        std::fs::set_permissions(&opener, Permissions::from_mode(0o755)).unwrap();
+        let mut command = scratch.command(&["explore", "--port", "0", "--open"]);
+        command.env("PATH", scratch.path("bin"));
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
@@ -185,6 +191,10 @@ fn the_page_is_served_until_an_interrupt_and_nothing_else_is() {
         );
         assert!(!body.is_empty(), "{path}");
     }
+    eventually("the browser is opened", || {
+        std::fs::read_to_string(scratch.path("opened"))
+            .is_ok_and(|text| text == format!("http://{}/\n", serving.address))
+    });
     // The page's own policy and that of the header are one.
     let (head, body) = serving.ask("GET /");
     let policy = head.lines().find_map(|line| line.strip_prefix("Content-Security-Policy: ")).unwrap();

@@ -6,6 +6,7 @@
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
@@ -76,6 +77,28 @@ impl Server {
     /// Returns what to open in a browser.
     pub fn url(&self) -> String {
         format!("http://{}/", self.address)
+    }
+
+    /// Opens the page in the user's browser. Fails if the system's command for that does not start.
+    pub fn open_in_browser(&self) -> io::Result<()> {
+        let (command, arguments): (&str, &[&str]) = if cfg!(target_os = "macos") {
+            ("open", &[])
+        } else if cfg!(windows) {
+            ("cmd", &["/C", "start"])
+        } else {
+            ("xdg-open", &[])
+        };
+        let mut command = Command::new(command);
+        command
+            .args(arguments)
+            .arg(self.url())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let mut child = command.spawn()?;
+        // It may last as long as the browser.
+        thread::spawn(move || child.wait());
+        Ok(())
     }
 
     /// Answers requests until the process ends.
