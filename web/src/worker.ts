@@ -31,8 +31,11 @@ function instance(): Promise<Simulator> {
   return simulator;
 }
 
+/** The simulator's own answer that something is wrong with a request; after any other error it is made anew. */
+class Refused extends Error {}
+
 function value(answer: Answer): unknown {
-  if ("error" in answer) throw new Error(answer.error);
+  if ("error" in answer) throw new Refused(answer.error);
   return answer.ok;
 }
 
@@ -68,8 +71,8 @@ self.onmessage = async (event: MessageEvent<ToWorker>) => {
   const message = event.data;
   if ("module" in message) {
     take(message.module);
-    // The first request finds it ready.
-    void instance();
+    // The first request finds it ready, or is told why not.
+    instance().catch(() => { simulator = undefined; });
     return;
   }
   if ("cancel" in message) {
@@ -92,8 +95,9 @@ self.onmessage = async (event: MessageEvent<ToWorker>) => {
       send({ id, answer });
     }
   } catch (error) {
-    const trap = error instanceof WebAssembly.RuntimeError;
-    if (trap) simulator = undefined;
+    if (!(error instanceof Refused)) simulator = undefined;
+    // Either the module was short of memory, or the browser for it.
+    const trap = error instanceof WebAssembly.RuntimeError || error instanceof RangeError;
     send({ id, error: error instanceof Error ? error.message : String(error), trap });
   } finally {
     cancelled.delete(id);
