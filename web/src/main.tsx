@@ -21,5 +21,7 @@ class Guard extends Component<{ children: ComponentChildren }, { failed: boolean
 render(<Guard><App /></Guard>, document.getElementById("app")!);
 
 if ("serviceWorker" in navigator && navigator.onLine && location.protocol.startsWith("http")) {
-  addEventListener("load", () => { navigator.serviceWorker.register("service.js").catch(() => undefined); });
+  // It loads every file once more: not while the first results are computed.
+  const keep = () => { navigator.serviceWorker.register("service.js").catch(() => undefined); };
+  addEventListener("load", () => { setTimeout(keep, 3000); });
 }
