@@ -76,6 +76,8 @@ fn cut(scenario: &mut Scenario, longest: Duration) {
     let duration = scenario.duration.min(longest);
     scenario.duration = duration;
     scenario.measure_from = scenario.measure_from.min(duration / 2);
+    let measured = duration - scenario.measure_from;
+    scenario.record.unfairness = scenario.record.unfairness.map(|window| window.min(measured));
     for link in &mut scenario.links {
         link.restarts.retain(|restart| restart.at + restart.down < duration);
     }
