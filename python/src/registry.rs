@@ -67,7 +67,8 @@ static CLASSES: Mutex<BTreeMap<(bool, &'static str), Class>> = Mutex::new(BTreeM
 /// Names that schemes hold for as long as the process lives. There are as many as were ever given.
 static NAMES: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
 
-fn interned(text: &str) -> &'static str {
+/// Returns `text` for as long as the process lives.
+pub fn interned(text: &str) -> &'static str {
     let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(name) = names.iter().find(|name| **name == text) {
         return name;

@@ -157,7 +157,7 @@ def test_links_are_drawn_as_they_were_asked_for() -> None:
         env.reset(seed=seed)
         for _ in range(30):
             *_, info = env.step([0.1])
-        means.add(round(info["capacity_mbps"]))
+            means.add(round(info["capacity_mbps"]))
     assert 6 in means and len(means) > 2
     varying = CongestionControlEnv(links=Links(hold=("100ms", "200ms")), interval="50ms", steps=40)
     varying.reset(seed=1)

@@ -22,6 +22,7 @@ class Native:
         self.low: npt.NDArray[np.float32] = np.tile(bounds[:, 0], history)
         self.high: npt.NDArray[np.float32] = np.tile(bounds[:, 1], history)
         self.action_low, self.action_high = self._environments.action_bounds
+        self.specification = self._environments.specification
         rows = count * agents
         self.observations = np.zeros((rows, len(self.low)), np.float32)
         self.rewards = np.zeros(rows, np.float64)

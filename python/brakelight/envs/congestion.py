@@ -68,6 +68,11 @@ class CongestionControlEnv(gymnasium.Env[Array, Array]):
         self.render_mode = render_mode
         self._seeded = False
 
+    @property
+    def specification(self) -> str:
+        """What an agent of this environment is made for, as JSON: the metadata of its model in ONNX."""
+        return self._native.specification
+
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Array, dict[str, Any]]:
@@ -126,6 +131,11 @@ class CongestionControlVectorEnv(VectorEnv[Array, Array, npt.NDArray[Any]]):
         self._over = np.zeros(num_envs, np.bool_)
         self._never = np.zeros(num_envs, np.bool_)
         self._known = np.ones(num_envs, np.bool_)
+
+    @property
+    def specification(self) -> str:
+        """What an agent of this environment is made for, as JSON: the metadata of its model in ONNX."""
+        return self._native.specification
 
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None

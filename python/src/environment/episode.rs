@@ -5,14 +5,17 @@ use std::sync::Arc;
 use brakelight::core::controller::external::{FASTEST, SLOWEST};
 use brakelight::core::random::Random;
 use brakelight::core::registry::Registry;
-use brakelight::core::time::{Duration, Time};
-use brakelight::core::units::{Bytes, Rate};
+use brakelight::core::time::Time;
+use brakelight::core::units::Rate;
 use brakelight::sim::{Simulation, Traces};
+use brakelight_learn::interval::FIRST_RTT;
+use brakelight_learn::monitor::{Limits, Specification};
+use brakelight_learn::preset::Preset;
+use brakelight_learn::remote::Remote;
 use serde::Deserialize;
 
-use super::interval::{Counters, Interval};
 use super::links::{Domain, uniform};
-use super::preset::{Decision, Memory, Preset};
+use crate::registry::interned;
 
 /// What is the same for every episode.
 #[derive(Clone, Debug, Deserialize)]
@@ -66,24 +69,13 @@ pub struct Place<'a> {
     pub truncated: &'a mut bool,
 }
 
-/// One agent of an episode.
-#[derive(Clone, Copy, Debug, Default)]
-struct Agent {
-    before: Counters,
-    memory: Memory,
-    /// The pacing rate that it set, bit/s; not used where it decides the window.
-    rate_bps: f64,
-    /// The window that it set.
-    cwnd: f64,
-}
-
 /// An episode in progress.
 #[derive(Debug)]
 struct Episode {
     simulation: Simulation,
-    agents: Vec<Agent>,
+    agents: Vec<Remote>,
+    specification: Arc<Specification>,
     base_rtt_s: f64,
-    limits: Limits,
     /// The mean RTT of the last interval, over all agents.
     last_rtt_s: f64,
     steps: u32,
@@ -100,9 +92,6 @@ pub struct Environment {
     episode: Option<Episode>,
 }
 
-/// The smallest change of a window is a packet.
-const MSS: f64 = 1448.0;
-
 impl Environment {
     /// Returns an environment before its first episode.
     pub fn new(setup: Arc<Setup>, traces: Arc<Traces>, seed: u64) -> Self {
@@ -117,30 +106,32 @@ impl Environment {
         let setup = &*self.setup;
         let mut random = Random::stream(self.seed, &format!("episode {}", self.begun));
         let drawn = setup.links.draw(&mut random, &self.traces);
-        let controllers = vec!["external"; setup.agents];
         let starts: Vec<f64> = (0..setup.agents).map(|agent| agent as f64 * setup.stagger_s).collect();
-        let scenario = setup.links.scenario(&Registry::standard(), &drawn, &controllers, &starts)?;
-        let mut simulation = Simulation::new(&scenario, &self.traces).map_err(|error| error.to_string())?;
-        let base_rtt_s = drawn.rtt.as_secs_f64();
-        let limits = Limits::of(&setup.links, drawn.rate);
-        let mut agents = Vec::with_capacity(setup.agents);
+        let specification = Arc::new(setup.specification(drawn.rate));
+        let mut registry = Registry::standard();
+        let (mut agents, mut controllers) = (Vec::new(), Vec::new());
         for number in 0..setup.agents {
             let share = uniform(&mut random, setup.start);
-            let mut agent =
-                Agent { rate_bps: drawn.rate.bps() as f64 * share, cwnd: 10.0 * MSS, ..Agent::default() };
-            agent
-                .decide(&mut simulation, number, setup.preset, &limits, None)
+            let agent = Remote::new(Arc::clone(&specification), drawn.rate.mul_f64(share));
+            let name = interned(&format!("agent-{number}"));
+            registry
+                .add_controller_factory(name, "An agent", Arc::new(agent.clone()))
                 .map_err(|error| error.to_string())?;
             agents.push(agent);
+            controllers.push(name);
         }
+        let scenario = setup.links.scenario(&registry, &drawn, &controllers, &starts)?;
+        let simulation = Simulation::new(&scenario, &self.traces).map_err(|error| error.to_string())?;
         self.begun += 1;
-        let nothing = setup.preset.nothing().iter().map(|value| *value as f32);
-        place.observations.iter_mut().zip(nothing.cycle()).for_each(|(place, value)| *place = value);
+        let width = specification.width();
+        for row in place.observations.chunks_mut(width) {
+            row.copy_from_slice(&specification.nothing());
+        }
         place.rewards.fill(0.0);
         place.info.fill(0.0);
         *place.truncated = false;
-        self.episode =
-            Some(Episode { simulation, agents, base_rtt_s, limits, last_rtt_s: base_rtt_s, steps: 0 });
+        let (base_rtt_s, last_rtt_s) = (drawn.rtt.as_secs_f64(), FIRST_RTT.as_secs_f64());
+        self.episode = Some(Episode { simulation, agents, specification, base_rtt_s, last_rtt_s, steps: 0 });
         Ok(())
     }
 
@@ -148,33 +139,28 @@ impl Environment {
     pub fn step(&mut self, actions: &[f64], place: &mut Place<'_>) -> Result<(), String> {
         let setup = &*self.setup;
         let Some(episode) = &mut self.episode else { return Err("the environment was not reset".into()) };
-        let Episode { simulation, agents, base_rtt_s, limits, .. } = episode;
-        for (number, (agent, action)) in agents.iter_mut().zip(actions).enumerate() {
-            agent
-                .decide(simulation, number, setup.preset, limits, Some(*action))
-                .map_err(|error| error.to_string())?;
-            agent.before = Counters::of(simulation, number);
-        }
-        let length = setup.interval(episode.last_rtt_s);
+        let Episode { simulation, agents, specification, base_rtt_s, .. } = episode;
         let begin = simulation.now();
-        simulation.advance(begin + length / 2);
-        let middle: Vec<Counters> =
-            (0..agents.len()).map(|number| Counters::of(simulation, number)).collect();
-        simulation.advance(begin + length);
+        let until = begin + specification.interval(episode.last_rtt_s);
+        for (agent, action) in agents.iter().zip(actions) {
+            let mut exchange = agent.exchange();
+            (exchange.action, exchange.until, exchange.interval) = (*action, until, None);
+        }
+        simulation.advance(until);
         let capacity_mbps = capacity_mbps(simulation, begin);
-        let (features, history) = (setup.preset.features(), setup.history);
-        let mut rtts = 0.0;
-        for (number, agent) in agents.iter_mut().enumerate() {
-            let sender = simulation.sender(number).unwrap_or_default();
-            let end = Counters::of(simulation, number);
-            let interval =
-                Interval::between(&agent.before, &middle[number], &end, &sender, *base_rtt_s, capacity_mbps);
-            rtts += interval.rtt_s;
-            let rows = &mut place.observations[number * history * features..][..history * features];
-            rows.copy_within(features.., 0);
-            setup.preset.observe(&interval, &mut agent.memory, &mut rows[(history - 1) * features..]);
-            let reward = setup.preset.reward(&interval, &agent.memory, *base_rtt_s);
+        let (mut rtts, mut running) = (0.0, 0);
+        for (number, agent) in agents.iter().enumerate() {
+            let exchange = agent.exchange();
+            let width = exchange.observation.len();
+            place.observations[number * width..][..width].copy_from_slice(&exchange.observation);
+            // A flow that has not started has measured nothing.
+            let interval = exchange.interval.unwrap_or_default();
+            if exchange.interval.is_some() {
+                (rtts, running) = (rtts + interval.rtt_s, running + 1);
+            }
+            let reward = setup.preset.reward(&interval, &exchange.memory, capacity_mbps, *base_rtt_s);
             place.rewards[number] = reward.total();
+            let sender = simulation.sender(number).unwrap_or_default();
             let info = [
                 interval.throughput_mbps(),
                 interval.rtt_s * 1e3,
@@ -184,14 +170,16 @@ impl Environment {
                 sender.pacing_rate.map_or(0.0, Rate::as_mbps_f64),
                 interval.delivered,
                 interval.length_s * 1e3,
-                simulation.now().since(Time::ZERO).as_secs_f64(),
+                until.since(Time::ZERO).as_secs_f64(),
                 reward.throughput,
                 reward.delay,
                 reward.loss,
             ];
             place.info[number * INFO.len()..][..INFO.len()].copy_from_slice(&info);
         }
-        episode.last_rtt_s = rtts / agents.len() as f64;
+        if running > 0 {
+            episode.last_rtt_s = rtts / f64::from(running);
+        }
         episode.steps += 1;
         *place.truncated = episode.steps >= setup.steps;
         Ok(())
@@ -206,62 +194,23 @@ fn capacity_mbps(simulation: &Simulation, begin: Time) -> f64 {
 }
 
 impl Setup {
-    /// The length of an interval after one whose mean RTT was `rtt_s`.
-    fn interval(&self, rtt_s: f64) -> Duration {
-        let least_s = self.interval_ms * 1e-3;
-        let length = self.interval_rtts.map_or(least_s, |rtts| (rtts * rtt_s).max(least_s));
-        // An agent that fills a deep buffer must not wait for minutes.
-        Duration::from_secs_f64(length.min(10.0))
-    }
-}
-
-/// What an agent may set: as much as any of the links takes, so that one that ran away costs no time.
-#[derive(Clone, Copy, Debug)]
-struct Limits {
-    /// Bit/s.
-    least_bps: f64,
-    most_bps: f64,
-    /// Bytes.
-    most_cwnd: f64,
-}
-
-impl Limits {
-    /// Those of links of `domain`, of which the present one has a mean of `rate`.
-    fn of(domain: &Domain, rate: Rate) -> Self {
+    /// What an agent on one of its links is made for, of which the present one has a mean of `rate`: it may
+    /// set as much as any of them takes, so that one that ran away costs no time.
+    pub fn specification(&self, rate: Rate) -> Specification {
+        let domain = &self.links;
         let most_bps = (domain.rate_mbps.1 * 1e6).max(rate.bps() as f64);
-        Limits {
+        let limits = Limits {
             // Of Aurora's links that is 40 to 1000 packets a second, as in the authors' simulator.
             least_bps: (0.4 * domain.rate_mbps.0 * 1e6).max(SLOWEST.bps() as f64),
             most_bps: (2.0 * most_bps).min(FASTEST.bps() as f64),
-            most_cwnd: (8.0 * most_bps / 8.0 * domain.rtt_ms.1 * 1e-3).clamp(100.0 * MSS, 1e9),
-        }
-    }
-}
-
-impl Agent {
-    /// Does what `action` decides; without one, sets what it begins with.
-    fn decide(
-        &mut self,
-        simulation: &mut Simulation,
-        flow: usize,
-        preset: Preset,
-        limits: &Limits,
-        action: Option<f64>,
-    ) -> Result<(), brakelight::sim::ActionError> {
-        match preset.decide(action.unwrap_or(0.0)) {
-            Decision::Rate(factor) => {
-                self.rate_bps = (self.rate_bps * factor).clamp(limits.least_bps, limits.most_bps);
-                simulation.set_pacing_rate(flow, Some(Rate::from_bps_f64(self.rate_bps)))?;
-                if action.is_none() {
-                    // The rate alone decides, so it comes first.
-                    simulation.set_window(flow, Bytes(limits.most_cwnd as u64))?;
-                }
-                Ok(())
-            }
-            Decision::Window(factor) => {
-                self.cwnd = (self.cwnd * factor).clamp(MSS, limits.most_cwnd);
-                simulation.set_window(flow, Bytes(self.cwnd as u64))
-            }
+            most_cwnd: (8.0 * most_bps / 8.0 * domain.rtt_ms.1 * 1e-3).clamp(144_800.0, 1e9),
+        };
+        Specification {
+            preset: self.preset,
+            interval_rtts: self.interval_rtts,
+            interval_ms: self.interval_ms,
+            history: self.history,
+            limits,
         }
     }
 }

@@ -3,17 +3,16 @@
 //! | module | holds |
 //! |---|---|
 //! | [`links`] | what links are drawn from |
-//! | [`interval`] | what is measured of a monitor interval |
-//! | [`preset`] | observations, actions, rewards |
 //! | [`episode`] | one environment |
+//!
+//! What is observed, when, and what an action does is said by `brakelight-learn`.
 
 mod episode;
-mod interval;
 mod links;
-mod preset;
 
 use std::sync::Arc;
 
+use brakelight::core::units::Rate;
 use numpy::{PyReadonlyArray1, PyReadwriteArray1, PyReadwriteArray2};
 use pyo3::prelude::*;
 use rayon::prelude::*;
@@ -53,6 +52,13 @@ impl Environments {
             .map(|seed| Environment::new(setup.clone(), Arc::clone(&traces), seed))
             .collect();
         Ok(Environments { setup, environments })
+    }
+
+    /// What an agent of these environments is made for, as JSON: what a model of one carries along.
+    #[getter]
+    fn specification(&self) -> PyResult<String> {
+        let mean = Rate::from_bps_f64(self.setup.links.rate_mbps.1 * 1e6);
+        serde_json::to_string(&self.setup.specification(mean)).map_err(failed)
     }
 
     /// The names of the columns of what is measured.

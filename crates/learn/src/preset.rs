@@ -1,11 +1,11 @@
 //! Observations, actions and rewards. `docs/learning.md` has them with their sources.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::interval::Interval;
 
 /// Whose observations, actions and rewards an environment has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Preset {
     /// Aurora: N. Jay and others, "A Deep Reinforcement Learning Perspective on Internet Congestion Control",
@@ -61,9 +61,6 @@ const ORCA_ZETA: f64 = 5.0;
 /// Orca's beta: a delay up to this factor of the smallest counts as the smallest (params_base_eval.json:
 /// `delay_margin_coef`).
 const ORCA_BETA: f64 = 1.25;
-
-/// Payload of a packet of TCP, bytes.
-const MSS: f64 = 1448.0;
 
 impl Preset {
     /// Returns how many numbers an interval gives.
@@ -133,7 +130,7 @@ impl Preset {
         memory.most_mbps = memory.most_mbps.max(throughput);
         let most = memory.most_mbps.max(1e-6);
         // The window that fills the path as far as it is known.
-        let product = (most * 1e6 / 8.0 * interval.min_rtt_s).max(MSS);
+        let product = (most * 1e6 / 8.0 * interval.min_rtt_s).max(interval.mss);
         let min_rtt = interval.min_rtt_s.max(1e-6);
         let write = |into: &mut [f32], values: &[f64]| {
             for ((place, value), (low, high)) in into.iter_mut().zip(values).zip(self.bounds()) {
@@ -153,7 +150,7 @@ impl Preset {
                         throughput / most,
                         lost_mbps / most,
                         min_rtt / interval.rtt_s.max(min_rtt),
-                        interval.delivered * MSS / product,
+                        interval.delivered * interval.mss / product,
                         interval.length_s / min_rtt,
                         min_rtt / interval.srtt_s.max(min_rtt),
                         interval.cwnd / product,
@@ -176,14 +173,15 @@ impl Preset {
         }
     }
 
-    /// Returns the reward of `interval` on a path of the propagation delay `base_rtt_s`.
-    pub fn reward(self, interval: &Interval, memory: &Memory, base_rtt_s: f64) -> Reward {
+    /// Returns the reward of `interval`, in which the link could have carried `capacity_mbps`, on a path of
+    /// the propagation delay `base_rtt_s`.
+    pub fn reward(self, interval: &Interval, memory: &Memory, capacity_mbps: f64, base_rtt_s: f64) -> Reward {
         let throughput = interval.throughput_mbps();
         match self {
             // network_sim.py, `run_for_dur`: 10 throughput - 1000 latency - 2000 loss, with packets per
             // second and seconds, times `REWARD_SCALE`, 0.001.
             Preset::Aurora => Reward {
-                throughput: 1e-2 * throughput * 1e6 / 8.0 / MSS,
+                throughput: 1e-2 * throughput * 1e6 / 8.0 / interval.mss,
                 delay: -interval.rtt_s,
                 loss: -2.0 * interval.loss(),
             },
@@ -199,7 +197,7 @@ impl Preset {
             Preset::Default => {
                 let queueing = (interval.rtt_s - base_rtt_s).max(0.0);
                 Reward {
-                    throughput: (throughput / interval.capacity_mbps.max(1e-6)).min(1.5),
+                    throughput: (throughput / capacity_mbps.max(1e-6)).min(1.5),
                     delay: -queueing / (queueing + base_rtt_s),
                     loss: -2.0 * interval.loss(),
                 }

@@ -1,0 +1,17 @@
+//! Controllers that learning agents drive. A connection's time is cut into monitor intervals; at the end of
+//! each the agent learns what was measured, and decides a window or a rate.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`interval`] | what is measured of a monitor interval |
+//! | [`preset`] | observations, actions, rewards |
+//! | [`monitor`] | the controller: it measures, asks and sets |
+//! | [`remote`] | an agent outside, for environments: told and asked between two steps of a simulation |
+//!
+//! What is observed, when, and what an action does, is the same wherever the controller runs.
+#![forbid(unsafe_code)]
+
+pub mod interval;
+pub mod monitor;
+pub mod preset;
+pub mod remote;
