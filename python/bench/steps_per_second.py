@@ -1,8 +1,8 @@
 """Environment steps a second, beside a gym in pure Python of the kind that PCC-RL has, in one run.
 
 The gym was written for this comparison: a heap of events, a packet a handful of them, one link with a queue and a
-sender that paces. Both have a link of 12 Mbit/s that is in full use and steps of 139 packets. Rates are steps in a
-second of the processor, but for the vector's.
+sender that paces. Both have a link of 12 Mbit/s that is in full use and steps of 139 packets. One core is measured
+by the time of the processor, what threads gain by the wall.
 
     python bench/steps_per_second.py
 """
@@ -10,7 +10,9 @@ second of the processor, but for the vector's.
 from __future__ import annotations
 
 import heapq
+import os
 import random
+import statistics
 import time
 from collections.abc import Callable
 from typing import Any
@@ -22,6 +24,7 @@ from brakelight.envs import CongestionControlEnv, Links
 PACKETS = 139
 RATE_PPS = 1000.0
 RTT_S = 0.04
+TURNS = 7
 
 
 class PurePythonGym:
@@ -68,11 +71,9 @@ class PurePythonGym:
         return np.array([gradient, mean / RTT_S, ratio]), reward
 
 
-def rate(step: Callable[[], Any], *, wall: bool = False, seconds: float = 3.0) -> float:
+def rate(step: Callable[[], Any], *, wall: bool = False, seconds: float = 1.0) -> float:
     """Return how often ``step`` can be called in a second of the processor, or of the wall."""
     clock = time.perf_counter if wall else time.process_time
-    for _ in range(50):
-        step()
     count, begin = 0, clock()
     while clock() - begin < seconds:
         for _ in range(20):
@@ -82,35 +83,43 @@ def rate(step: Callable[[], Any], *, wall: bool = False, seconds: float = 3.0) -
 
 
 def main() -> None:
-    """Measure, and print a row each."""
+    """Measure in turns, so that what else the machine does meets all alike, and print the medians."""
     step_s = PACKETS / RATE_PPS
     links = Links(rate=("12Mbps", "12Mbps"), rtt=("40ms", "40ms"), buffer=("100pkt", "100pkt"))
     kind = {"links": links, "interval": f"{step_s * 1e3:.3f}ms", "steps": 1_000_000}
 
     pure = PurePythonGym(step_s, 100)
-    pure_rate = rate(lambda: pure.step(0.0))
-    print(f"pure Python:            {pure_rate:10.0f} steps/s")
-
     env = CongestionControlEnv(**kind)
     env.reset(seed=1)
     for _ in range(30):
         *_, info = env.step([0.2 if env._native.row(0)["cwnd_bytes"] < 100_000 else 0.0])
-    one = rate(lambda: env.step([0.0]))
-    packets = env.step([0.0])[4]["delivered_packets"]
-    print(f"one environment:        {one:10.0f} steps/s, {packets:.0f} packets a step, {one / pure_rate:.1f} times as many")
-
     many = gymnasium.make_vec("brakelight/CongestionControl-v0", num_envs=64, **kind)
     many.reset(seed=1)
     for _ in range(30):
         many.step(np.where(many._native.info[:, 4:5] < 100_000, 0.2, 0.0))
     actions = np.zeros((64, 1))
-    vector = rate(lambda: many.step(actions), wall=True) * 64
-    print(f"64 in a vector:         {vector:10.0f} steps/s, {vector / one:.2f} times one, by the wall")
-
     # Steps in which almost nothing happens: what is left is the way from Python and back.
     empty = CongestionControlEnv(links=links, interval="0.1ms", steps=1_000_000_000)
     empty.reset(seed=1)
-    print(f"of which Python costs   {1e6 / rate(lambda: empty.step([0.0])):10.1f} us a step")
+
+    turns: dict[str, list[float]] = {name: [] for name in ("pure", "one", "one, wall", "many", "empty")}
+    for _ in range(TURNS):
+        turns["pure"].append(rate(lambda: pure.step(0.0)))
+        turns["one"].append(rate(lambda: env.step([0.0])))
+        turns["one, wall"].append(rate(lambda: env.step([0.0]), wall=True))
+        turns["many"].append(rate(lambda: many.step(actions), wall=True) * 64)
+        turns["empty"].append(rate(lambda: empty.step([0.0])))
+    middle = {name: statistics.median(values) for name, values in turns.items()}
+    packets = env.step([0.0])[4]["delivered_packets"]
+    load = ", ".join(f"{each:.1f}" for each in os.getloadavg()) if hasattr(os, "getloadavg") else "not known"
+    print(f"load averages:          {load}, on {os.cpu_count()} processors; medians of {TURNS} turns")
+    print(f"pure Python:            {middle['pure']:10.0f} steps/s of the processor")
+    times = middle["one"] / middle["pure"]
+    print(f"one environment:        {middle['one']:10.0f} steps/s of the processor, {packets:.0f} packets a step, {times:.1f} times as many")
+    print(f"one environment:        {middle['one, wall']:10.0f} steps/s by the wall")
+    gain = statistics.median(many / one for many, one in zip(turns["many"], turns["one, wall"], strict=True))
+    print(f"64 in a vector:         {middle['many']:10.0f} steps/s by the wall, {gain:.2f} times one in the same turn")
+    print(f"of which Python costs   {1e6 / middle['empty']:10.1f} us a step")
 
 
 if __name__ == "__main__":
