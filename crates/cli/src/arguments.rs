@@ -350,7 +350,7 @@ pub fn positive_buffer(text: &str) -> Result<Limit, String> {
 
 /// Returns a buffer above zero, which may be given in bandwidth-delay products.
 fn compared_buffer(text: &str) -> Result<Buffer, String> {
-    if text.ends_with("BDP") { text.parse() } else { positive_buffer(text).map(Buffer::Limit) }
+    if Buffer::products_of(text).is_some() { text.parse() } else { positive_buffer(text).map(Buffer::Limit) }
 }
 
 /// Returns the limit of a way back.

@@ -212,11 +212,13 @@ impl fmt::Debug for Duration {
 }
 
 /// The largest unit that shows the value without a fraction beyond three digits: `133ms`, `1.5ms`, `60s`.
+/// From ten seconds on it is the second: `120.002s`.
 impl fmt::Display for Duration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (scale, unit) = match self.0 {
             0 => (1_000_000_000, "s"),
             n if n.is_multiple_of(1_000_000_000) => (1_000_000_000, "s"),
+            n if n >= 10_000_000_000 => (1_000_000_000, "s"),
             n if n >= 1_000_000_000 && !n.is_multiple_of(1_000_000) => (1_000_000_000, "s"),
             n if n >= 1_000_000 => (1_000_000, "ms"),
             n if n >= 1_000 => (1_000, "us"),

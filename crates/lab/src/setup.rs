@@ -67,12 +67,22 @@ impl Buffer {
     }
 }
 
+impl Buffer {
+    /// Returns what stands before the unit, in capitals or not, where `text` is a number of bandwidth-delay
+    /// products.
+    pub fn products_of(text: &str) -> Option<&str> {
+        let text = text.trim();
+        let (number, unit) = text.split_at_checked(text.len().checked_sub(3)?)?;
+        unit.eq_ignore_ascii_case("BDP").then_some(number)
+    }
+}
+
 /// `250pkt`, `1.5MB`, `2BDP`.
 impl FromStr for Buffer {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let Some(products) = text.trim().strip_suffix("BDP") else {
+        let Some(products) = Buffer::products_of(text) else {
             let limit = text.parse().map(Buffer::Limit);
             return limit
                 .map_err(|_| format!("`{text}` is not a buffer such as `250pkt`, `1.5MB` or `2BDP`"));
@@ -289,6 +299,7 @@ mod tests {
         assert_eq!(limit("250pkt"), Limit::Packets(250));
         assert_eq!(limit("2BDP"), Limit::Packets(2000));
         assert_eq!(limit("0.5 BDP"), Limit::Packets(500));
+        assert_eq!((limit("2bdp"), limit("2Bdp ")), (Limit::Packets(2000), Limit::Packets(2000)));
         for refused in ["0BDP", "-1BDP", "BDP", "xBDP", "nanBDP", "infBDP", "2"] {
             assert!(refused.parse::<Buffer>().is_err(), "{refused}");
         }
