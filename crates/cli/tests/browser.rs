@@ -1,5 +1,6 @@
 //! The report in a real browser, at a desktop's and a phone's width: it draws, complains about nothing, stays
-//! within the screen, zooms, hides and shows. Pictures are kept in `target/tmp/` to be looked at.
+//! within the screen, zooms, hides and shows, and axe-core finds it accessible. Pictures are kept in
+//! `target/tmp/` to be looked at.
 
 mod support;
 
@@ -27,6 +28,26 @@ fn count(browser: &mut Browser, selector: &str) -> u64 {
 fn fits(browser: &mut Browser, name: &str) {
     let within = "document.documentElement.scrollWidth <= document.documentElement.clientWidth";
     assert_eq!(browser.value(within), json!(true), "{name}: the page is wider than the screen");
+}
+
+/// Fails if axe-core finds anything serious or critical in the page.
+fn is_accessible(browser: &mut Browser, name: &str) {
+    let Some(axe) = axe() else { return };
+    browser.value(&axe);
+    let serious =
+        "axe.run().then(found => found.violations.filter(rule => ['serious', 'critical'].includes(rule.impact))
+        .map(rule => `${rule.id}: ${rule.nodes.map(node => node.html.slice(0, 200)).join(' ')}`))";
+    assert_eq!(browser.value(serious), json!([]), "{name}");
+}
+
+/// The accessibility checker that the explorer's tests use.
+fn axe() -> Option<String> {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web/node_modules/axe-core/axe.min.js");
+    let text = std::fs::read_to_string(&file).ok();
+    if text.is_none() {
+        brakelight_testkit::skip("axe-core", "web/node_modules is not there; scripts/explorer installs it");
+    }
+    text
 }
 
 /// From where to where the time axis goes.
@@ -92,6 +113,7 @@ fn a_comparison_draws_at_both_widths_without_a_complaint() {
         let charts = "[...document.querySelectorAll('.chart .main-svg')].every(svg => svg.getBoundingClientRect().right <= innerWidth)";
         assert_eq!(browser.value(charts), json!(true), "{name}: a chart is wider than the screen");
         browser.picture(&Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("report-{name}.png")));
+        is_accessible(&mut browser, name);
         assert_eq!(browser.complaints, [] as [String; 0], "{name}");
     }
 }
@@ -141,6 +163,7 @@ fn every_scheme_fits_a_screen_a_phone_and_three_pages() {
         assert_eq!(count(&mut browser, "#answer tbody tr"), schemes, "{name}");
         fits(&mut browser, name);
         browser.picture(&Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("report-every-{name}.png")));
+        is_accessible(&mut browser, name);
     }
     let pages = browser.print(&Path::new(env!("CARGO_TARGET_TMPDIR")).join("report-every.pdf"));
     assert!(pages <= 3, "{pages} pages");
