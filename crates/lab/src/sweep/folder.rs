@@ -71,9 +71,10 @@ impl Folder<'_> {
             return Err(Error::SweepExists(self.path.to_path_buf()));
         }
         let journal = OpenOptions::new().create(true).append(true).read(true).open(&path).map_err(failed)?;
-        if !lock(&journal) {
+        // Until the tables are written too.
+        let Some(_lock) = Lock::of(&journal).map_err(failed)? else {
             return Err(Error::SweepRunning(self.path.to_path_buf()));
-        }
+        };
         let mut end = end_of_lines(&journal).map_err(failed)?;
         let mut places = places(sweep, runner, &path)?;
         places.retain(|index, _| self.shard.has(*index));
@@ -90,8 +91,7 @@ impl Folder<'_> {
             // What ends the process takes what is buffered with it.
             journal.flush().map_err(failed)
         })?;
-        // Locked until the tables are written too.
-        let _locked = journal.into_inner().map_err(|error| failed(error.into_error()))?;
+        drop(journal);
         let mut tables = Tables { folder: self.path, tables: Vec::new() };
         let (mut journal, mut at) = (BufReader::new(File::open(&path).map_err(failed)?), 0_u64);
         let ordered: Vec<u64> = places.into_values().collect();
@@ -115,20 +115,41 @@ impl Folder<'_> {
     }
 }
 
-/// Locks the journal for this process: the lock goes with the process, however that one ends. Returns `false`
-/// if another process has it. A file system that knows no locks is taken to have no other sweep.
-#[cfg(unix)]
-fn lock(journal: &File) -> bool {
-    use rustix::fs::{FlockOperation, flock};
-    use rustix::io::Errno;
+/// A lock on the journal for this process: it goes with the process, however that one ends.
+struct Lock {
+    #[cfg(unix)]
+    journal: File,
+}
 
-    !matches!(flock(journal, FlockOperation::NonBlockingLockExclusive), Err(Errno::WOULDBLOCK))
+#[cfg(unix)]
+impl Lock {
+    /// Locks the journal; none if another process has it. A file system that knows no locks is taken to have
+    /// no other sweep.
+    fn of(journal: &File) -> io::Result<Option<Self>> {
+        use rustix::fs::{FlockOperation, flock};
+        use rustix::io::Errno;
+
+        let journal = journal.try_clone()?;
+        let locked =
+            !matches!(flock(&journal, FlockOperation::NonBlockingLockExclusive), Err(Errno::WOULDBLOCK));
+        Ok(locked.then_some(Lock { journal }))
+    }
+}
+
+#[cfg(unix)]
+impl Drop for Lock {
+    /// Unlocks by word: a child process that was just begun may still have the file open.
+    fn drop(&mut self) {
+        let _ = rustix::fs::flock(&self.journal, rustix::fs::FlockOperation::Unlock);
+    }
 }
 
 /// Elsewhere there is no such lock.
 #[cfg(not(unix))]
-fn lock(_: &File) -> bool {
-    true
+impl Lock {
+    fn of(_: &File) -> io::Result<Option<Self>> {
+        Ok(Some(Lock {}))
+    }
 }
 
 /// Where the line of each run begins that a journal has of this grid. A line that ends early, or is of
