@@ -119,6 +119,22 @@ impl Distribution {
         self.max.as_millis_f64()
     }
 
+    /// Returns the distribution as steps: a delay in milliseconds, within 0.8 %, and the share of the delays
+    /// that are not larger. Shares are at least `apart` from each other, but for the last one, which is 1.
+    pub fn steps(&self, apart: f64) -> Vec<[f64; 2]> {
+        let (mut steps, mut seen, mut last) = (Vec::new(), 0, 0.0);
+        for bucket in self.micros.iter_recorded() {
+            seen += u64::from(bucket.count_at_value());
+            let share = seen as f64 / self.count as f64;
+            if share - last >= apart || seen == self.count {
+                let micros = self.micros.median_equivalent(bucket.value_iterated_to());
+                steps.push([(micros as f64 * 1e-3).min(self.max_ms()), share]);
+                last = share;
+            }
+        }
+        steps
+    }
+
     /// Returns five numbers that describe the distribution, or `None` if nothing was counted.
     pub fn summary(&self) -> Option<Summary> {
         (self.count > 0).then(|| Summary {

@@ -130,6 +130,9 @@ pub struct Compare {
     /// Write report.html, runs.json and runs.csv into this folder
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// Write every figure into this folder, as SVG and as PDF, fit for a paper
+    #[arg(long, value_name = "DIR")]
+    pub figures: Option<PathBuf>,
     /// Logs on request
     #[command(flatten)]
     pub logs: Logs,
@@ -179,6 +182,9 @@ pub struct Run {
     /// Write report.html, runs.json and runs.csv into this folder, and the logs that the scenario asks for
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// Write every figure into this folder, as SVG and as PDF, fit for a paper
+    #[arg(long, value_name = "DIR")]
+    pub figures: Option<PathBuf>,
     /// Logs on request
     #[command(flatten)]
     pub logs: Logs,
@@ -204,6 +210,9 @@ pub struct Reproduce {
     /// that feature
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// Write every figure into this folder, as SVG and as PDF, fit for a paper
+    #[arg(long, value_name = "DIR")]
+    pub figures: Option<PathBuf>,
     /// How to print the judgements
     #[arg(long, default_value = "table", value_enum)]
     pub format: ClaimFormat,

@@ -2,14 +2,14 @@
 
 use brakelight_core::registry::Registry;
 use brakelight_lab::compare::{Compare, Plan, Preset};
-use brakelight_lab::{Error, Simulator, schemes};
+use brakelight_lab::{Error, Simulator, figures, schemes};
 use brakelight_scenario::scheme::Scheme;
 use brakelight_scenario::trace::names::Names;
 
 use crate::arguments::{self, Format};
 use crate::failure::Failure;
 use crate::origin;
-use crate::output;
+use crate::output::{self, Figures};
 use crate::progress::Bar;
 use crate::text;
 
@@ -19,12 +19,14 @@ pub fn execute(registry: &Registry, arguments: &arguments::Compare) -> Result<()
     if !arguments.force {
         plan.check_cost()?;
     }
+    let figures = Figures::at(arguments.figures.as_deref(), arguments.force)?;
     let folder = arguments.out.as_deref().map(|out| output::folder(out, arguments.force)).transpose()?;
     let table = plan.run(&Simulator, &Bar::default())?;
     let origin = origin::origin(arguments.seed);
     if let Some(folder) = folder {
         output::write(folder, &table, &origin, arguments.logs.into())?;
     }
+    figures.write(|| figures::table(&table))?;
     // A table says its caveats itself.
     let caveats = table.caveats.iter().filter(|_| arguments.format != Format::Table).cloned();
     caveats.chain(table.warnings()).for_each(|warning| text::say(&format!("warning: {warning}")));
@@ -57,7 +59,7 @@ fn plan(registry: &Registry, arguments: &arguments::Compare) -> Result<Plan, Fai
         runs: arguments.runs,
         seed: arguments.seed,
         trace_offset: arguments.trace_offset,
-        series: arguments.out.is_some(),
+        series: arguments.out.is_some() || arguments.figures.is_some(),
         link_logs: arguments.logs.link_logs,
     };
     let names = Names::from_environment().map_err(Failure::input)?;

@@ -6,7 +6,7 @@ use brakelight_core::registry::Registry;
 use brakelight_lab::reproduce::{Judge, all, chosen};
 use brakelight_lab::text::claims;
 use brakelight_lab::text::count;
-use brakelight_lab::{Runner, Simulator, input};
+use brakelight_lab::{Runner, Simulator, figures, input};
 use brakelight_scenario::documents::{Claims, Verdict};
 use brakelight_scenario::experiment;
 use brakelight_scenario::trace::names::Names;
@@ -15,7 +15,7 @@ use crate::arguments::{ClaimFormat, Reproduce};
 use crate::failure::Failure;
 use crate::host;
 use crate::origin;
-use crate::output;
+use crate::output::{self, Figures};
 use crate::progress::Bar;
 use crate::text;
 
@@ -41,6 +41,7 @@ pub fn execute(registry: &Registry, arguments: &Reproduce) -> Result<(), Failure
         }
     }
     let names = Names::from_environment().map_err(Failure::input)?;
+    let figures = Figures::at(arguments.figures.as_deref(), arguments.force)?;
     let folder = arguments.out.as_deref().map(|out| output::folder(out, arguments.force)).transpose()?;
     let judge = Judge { runner, names: &names, progress: &Bar::default(), any_cost: arguments.force };
     let judged = judge.judged(&experiments)?;
@@ -50,6 +51,7 @@ pub fn execute(registry: &Registry, arguments: &Reproduce) -> Result<(), Failure
         }
         text::say(&format!("rows: {}", folder.keep()?.join("runs.csv").display()));
     }
+    figures.write(|| figures::judged(&judged))?;
     let document = Claims { origin: origin::origin(1), claims: judged.claims };
     match arguments.format {
         ClaimFormat::Json => text::print_json(&document)?,

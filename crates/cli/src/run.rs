@@ -5,7 +5,7 @@ use brakelight_files::folder::Folder;
 use brakelight_files::system::AsInvoker;
 use brakelight_lab::output::Logs;
 use brakelight_lab::series::SeriesFormat;
-use brakelight_lab::{Runner, Simulator, Table, input, jobs, run};
+use brakelight_lab::{Runner, Simulator, Table, figures, input, jobs, run};
 use brakelight_scenario::scenario::Scenario;
 use brakelight_scenario::trace::names::Names;
 use brakelight_sim::Traces;
@@ -14,7 +14,7 @@ use crate::arguments::{self, Arena, Format};
 use crate::failure::Failure;
 use crate::host;
 use crate::origin;
-use crate::output;
+use crate::output::{self, Figures};
 use crate::progress::Bar;
 use crate::text;
 
@@ -33,11 +33,12 @@ pub fn execute(registry: &Registry, arguments: &arguments::Run) -> Result<(), Fa
         series: asked.series.or(scenario.record.series.then_some(SeriesFormat::Csv)),
         link_logs: asked.link_logs || scenario.record.link_logs,
     };
-    scenario.record.series = arguments.out.is_some();
+    scenario.record.series = arguments.out.is_some() || arguments.figures.is_some();
     scenario.record.link_logs = logs.link_logs && arguments.out.is_some();
     let names = Names::from_environment().map_err(Failure::input)?;
     let traces = input::traces(&scenario, &arguments.scenario, &names)?;
     drop(user);
+    let figures = Figures::at(arguments.figures.as_deref(), arguments.force)?;
     let origin = origin::origin(scenario.seed);
     let (folder, table) = match arguments.on {
         Arena::Simulator => {
@@ -57,6 +58,7 @@ pub fn execute(registry: &Registry, arguments: &arguments::Run) -> Result<(), Fa
     if let Some(folder) = folder {
         output::write(folder, &table, &origin, logs)?;
     }
+    figures.write(|| figures::table(&table))?;
     let warnings = table.caveats.iter().cloned().chain(table.warnings());
     warnings.for_each(|warning| text::say(&format!("warning: {warning}")));
     match arguments.format {

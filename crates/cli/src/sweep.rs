@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use brakelight_core::registry::Registry;
+use brakelight_lab::figures::{self, rows::Rows};
 use brakelight_lab::sweep::{Folder, Grid, Shard, Sweep};
 use brakelight_lab::{Error, Simulator};
 use brakelight_scenario::trace::names::Names;
@@ -29,6 +30,9 @@ pub struct Arguments {
     /// [default: runs as CSV to standard output]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// Write every figure of the rows into this folder, as SVG and as PDF, fit for a paper
+    #[arg(long, value_name = "DIR")]
+    pub figures: Option<PathBuf>,
     /// The part of the grid to run: `2/8` is the second of eight
     #[arg(long, value_name = "I/N", default_value = "1/1")]
     pub shard: Shard,
@@ -50,19 +54,23 @@ pub fn execute(registry: &Registry, arguments: &Arguments) -> Result<(), Failure
     let names = Names::from_environment().map_err(Failure::input)?;
     let sweep = Sweep::with(registry, &grid, &names)?;
     sweep.check(arguments.force)?;
+    let figures = output::Figures::at(arguments.figures.as_deref(), arguments.force)?;
     let progress = Bar::default();
     let Some(path) = &arguments.out else {
         let mut heading = true;
         let wanted = arguments.shard.runs(sweep.runs());
-        return sweep
-            .run(&wanted, &Simulator, &progress, &mut |row| {
-                let frame = sweep.runs_frame(&[row])?;
-                let head = if std::mem::take(&mut heading) { frame.csv_heading() } else { String::new() };
-                text::print(&(head + &frame.csv_rows())).map_err(|failure| Error::Sink(Box::new(failure)))
-            })
-            .map_err(Failure::from);
+        let mut rows = Rows::default();
+        sweep.run(&wanted, &Simulator, &progress, &mut |row| {
+            if arguments.figures.is_some() {
+                rows.add(&sweep.place(row.index), &row.run);
+            }
+            let frame = sweep.runs_frame(&[row])?;
+            let head = if std::mem::take(&mut heading) { frame.csv_heading() } else { String::new() };
+            text::print(&(head + &frame.csv_rows())).map_err(|failure| Error::Sink(Box::new(failure)))
+        })?;
+        return figures.write(|| figures::grid(&rows));
     };
-    output::check_others(path, arguments.force)?;
+    output::check_others("out", path, arguments.force)?;
     let folder = Folder { path, shard: arguments.shard, resume: arguments.resume };
     let written = folder.run(&sweep, &Simulator, &progress)?;
     drop(progress);
@@ -72,5 +80,5 @@ pub fn execute(registry: &Registry, arguments: &Arguments) -> Result<(), Failure
     for file in &written.files {
         text::say(&file.display().to_string());
     }
-    Ok(())
+    figures.write(|| figures::grid(&written.rows))
 }

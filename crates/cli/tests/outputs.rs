@@ -212,3 +212,32 @@ fn what_a_killed_run_left_is_removed_by_the_next_and_what_a_living_one_makes_is_
     ];
     assert_eq!(scratch.list(), names);
 }
+
+#[test]
+fn figures_are_written_beside_other_results_and_not_into_a_folder_of_other_things() {
+    let scratch = Scratch::new("out-figures");
+    let compare =
+        ["compare", "--trace", "fixed", "--schemes", "abc,cubic", "--duration", "2s", "--runs", "1"];
+    ok(&scratch.brakelight(&[&compare[..], &["--out", "report", "--figures", "figures"]].concat()));
+    for name in [
+        "figures.html",
+        "scatter.svg",
+        "scatter.pdf",
+        "bars.fixed.pdf",
+        "cdf.fixed.svg",
+        "series.abc.fixed.svg",
+    ] {
+        assert!(scratch.path("figures").join(name).exists(), "{name}");
+    }
+    assert!(scratch.path("report/report.html").exists());
+    let pdf = fs::read(scratch.path("figures/scatter.pdf")).unwrap();
+    // Again into the same folder: earlier figures are replaced, by the same bytes.
+    ok(&scratch.brakelight(&[&compare[..], &["--figures", "figures"]].concat()));
+    assert!(fs::read(scratch.path("figures/scatter.pdf")).unwrap() == pdf);
+    scratch.write("mine/letter.txt", "dear");
+    let output = scratch.brakelight(&[&compare[..], &["--figures", "mine"]].concat());
+    refused(&output, "--figures `mine`: the folder holds other things (`letter.txt`)");
+    scratch.write("grid.toml", "runs = 2\n[axes]\nscheme = [\"abc\", \"cubic\"]\ntrace = \"fixed\"\nrtt = [\"20ms\", \"100ms\"]\nduration = \"1s\"\n");
+    ok(&scratch.brakelight(&["sweep", "grid.toml", "--figures", "swept"]));
+    assert!(scratch.path("swept/lines.rtt.pdf").exists());
+}

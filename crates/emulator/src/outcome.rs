@@ -135,7 +135,7 @@ impl Directions {
             unreliable: !reasons.is_empty(),
             unreliable_because: reasons,
         };
-        Outcome { run, series: self.series(), link_logs: Vec::new() }
+        Outcome { run, series: self.series(), ..Outcome::default() }
     }
 
     fn links(&self, length: Duration) -> Vec<brakelight_scenario::outcome::LinkOutcome> {

@@ -11,6 +11,7 @@
 //! | [`table`], [`summary`] | rows, and what they say together: medians, ranking, the Pareto frontier |
 //! | [`interval`], [`fairness`] | how sure the numbers of several runs are; what two flows do to each other |
 //! | [`report`], [`output`], [`series`], [`text`] | results as HTML, as files, as time series, as text |
+//! | [`figures`] | results as pictures for a paper |
 //! | [`schemes`], [`input`], [`values`] | default schemes, files read, values as people write them |
 //! | [`origin`], [`error`] | where a result comes from, what can go wrong |
 #![cfg_attr(feature = "quic", doc = "| [`quinn`] | the real QUIC stack as a host of the simulator |")]
@@ -20,6 +21,7 @@ pub mod bench;
 pub mod compare;
 pub mod error;
 pub mod fairness;
+pub mod figures;
 pub mod frame;
 pub mod input;
 pub mod interval;

@@ -506,6 +506,12 @@ impl Sweep {
         })
     }
 
+    /// Returns where run number `index` is on every axis: the axis and its value, as a table has them.
+    pub fn place(&self, index: u64) -> Vec<(String, String)> {
+        let values = self.grid.values(index).into_iter();
+        values.map(|(name, value)| (name.to_string(), words(&value))).collect()
+    }
+
     /// Returns the rows as the columns of `runs.parquet`: `run_id`, every axis, every metric.
     pub fn runs_frame(&self, rows: &[Row]) -> Result<Frame, Error> {
         let frame = frame::runs(rows.iter().map(|row| &row.run));

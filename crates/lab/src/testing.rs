@@ -124,6 +124,9 @@ fn outcome(scheme: &str, trace: &str, capacity: f64, utilization: f64, p95: f64,
         run,
         series: Some(Series { bin_s: 0.1, links: vec![link], flows: vec![flow] }),
         link_logs: Vec::new(),
+        delays: (1..=100)
+            .map(|share| [p95 * (f64::from(share) / 95.0).powi(3), f64::from(share) / 100.0])
+            .collect(),
     }
 }
 

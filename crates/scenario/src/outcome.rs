@@ -27,6 +27,10 @@ pub struct Outcome {
     pub series: Option<Series>,
     /// Every link's log, in the scenario's order, where it asked for them.
     pub link_logs: Vec<LinkLog>,
+    /// The distribution of the row's queueing delay as steps, where the scenario asked for time series: a
+    /// delay in milliseconds and the share of the packets whose delay is not larger. Part of no document.
+    #[serde(skip)]
+    pub delays: Vec<[f64; 2]>,
 }
 
 /// The summary of one run, or the median of several.

@@ -280,7 +280,18 @@ impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
         });
         let mut run = self.summary(from, to);
         run.run_id = self.run_id();
-        Ok(Outcome { run, series, link_logs: self.link_logs(to) })
+        let delays = self.delays().filter(|_| series.is_some()).unwrap_or_default();
+        Ok(Outcome { run, series, link_logs: self.link_logs(to), delays })
+    }
+
+    /// The distribution of the queueing delay: the first flow's where delays are recorded by flow, of all
+    /// packets otherwise.
+    fn delays(&self) -> Option<Vec<[f64; 2]>> {
+        /// A figure shows no finer steps.
+        const APART: f64 = 0.002;
+        let recorder = self.engine.observer();
+        let own = recorder.flows.first()?.delays.as_ref();
+        Some(own.map_or_else(|| recorder.path_queueing().steps(APART), |own| own.queueing.steps(APART)))
     }
 
     fn run_id(&self) -> Option<RunId> {

@@ -37,7 +37,7 @@ fn simulation(link: &str, flows: &str) -> Simulation {
 }
 
 fn json(outcome: &Outcome) -> String {
-    let Outcome { run, series, link_logs } = outcome;
+    let Outcome { run, series, link_logs, .. } = outcome;
     format!("{} {link_logs:?}", serde_json::to_string(&(run, series)).expect("an outcome is data"))
 }
 

@@ -12,7 +12,7 @@ use brakelight_sim::{Simulation, Traces, run};
 use support::random_scenario::random_scenario;
 
 fn json(outcome: &Outcome) -> String {
-    let Outcome { run, series, link_logs } = outcome;
+    let Outcome { run, series, link_logs, .. } = outcome;
     let data = serde_json::to_string(&(run, series)).expect("an outcome is data");
     format!("{data} {link_logs:?}")
 }

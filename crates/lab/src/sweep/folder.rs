@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Row, Shard, Sweep};
 use crate::error::Error;
+use crate::figures::rows::Rows;
 use crate::frame::Frame;
 use crate::parallel;
 use crate::progress::Progress;
@@ -38,7 +39,7 @@ pub struct Folder<'a> {
 }
 
 /// The result of a sweep into a folder.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Written {
     /// Runs of the shard.
     pub runs: u64,
@@ -46,6 +47,8 @@ pub struct Written {
     pub kept: u64,
     /// The tables.
     pub files: Vec<PathBuf>,
+    /// What figures show of the runs.
+    pub rows: Rows,
 }
 
 /// A line of the journal.
@@ -93,6 +96,7 @@ impl Folder<'_> {
         })?;
         drop(journal);
         let mut tables = Tables { folder: self.path, tables: Vec::new() };
+        let mut figures = Rows::default();
         let (mut journal, mut at) = (BufReader::new(File::open(&path).map_err(failed)?), 0_u64);
         let ordered: Vec<u64> = places.into_values().collect();
         for some in ordered.chunks(ROWS) {
@@ -109,9 +113,11 @@ impl Folder<'_> {
                     serde_json::from_str(line).map_err(|error| Error::json(&error))?;
                 Ok(Row { index, run_id, run })
             });
-            tables.write(sweep, &rows?)?;
+            let rows = rows?;
+            tables.write(sweep, &rows)?;
+            rows.iter().for_each(|row| figures.add(&sweep.place(row.index), &row.run));
         }
-        Ok(Written { runs: shard.len() as u64, kept, files: tables.finish()? })
+        Ok(Written { runs: shard.len() as u64, kept, files: tables.finish()?, rows: figures })
     }
 }
 
