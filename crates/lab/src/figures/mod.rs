@@ -9,7 +9,9 @@
 //! | `cdf.TRACE` | [`table`] | the share of packets with at most that queueing delay |
 //! | `grid-utilization`, `grid-delay` | [`table`] | every scheme on every trace |
 //! | `series.SCHEME.TRACE` | [`table`] | capacity, throughput and delay over time |
-//! | `scatter`, `lines.AXIS`, `grid-utilization.AXIS.AXIS`, `grid-delay.AXIS.AXIS` | [`grid`] | rows of a sweep |
+//! | `scatter` | [`grid`] | utilisation against delay over all rows of a sweep |
+//! | `lines.AXIS` | [`grid`] | utilisation and delay by the values of an axis |
+//! | `grid-utilization.AXIS.AXIS`, `grid-delay.AXIS.AXIS` | [`grid`] | the same by two axes |
 
 use brakelight_scenario::outcome::Run;
 

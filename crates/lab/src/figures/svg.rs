@@ -14,14 +14,13 @@ pub(super) fn document(canvas: &Canvas, title: &str) -> String {
         number(canvas.height),
         escape(title)
     );
-    let mut clips = 0;
     for shape in &canvas.shapes {
-        write(&mut svg, shape, &mut clips);
+        write(&mut svg, shape);
     }
     svg + "</svg>\n"
 }
 
-fn write(svg: &mut String, shape: &Shape, clips: &mut usize) {
+fn write(svg: &mut String, shape: &Shape) {
     let written = match shape {
         Shape::Line(points, stroke) => {
             writeln!(svg, "<polyline points=\"{}\" fill=\"none\"{}/>", places(points), look(*stroke))
@@ -51,19 +50,16 @@ fn write(svg: &mut String, shape: &Shape, clips: &mut usize) {
             )
         }
         Shape::Within((left, top), (right, bottom), shapes) => {
-            *clips += 1;
-            let (x, y, width, height) =
-                (number(*left), number(*top), number(right - left), number(bottom - top));
-            let clip = *clips;
+            // A drawing within the drawing, with the same places: it ends at its edges.
+            let [x, y, width, height] = [*left, *top, right - left, bottom - top].map(number);
             let begun = writeln!(
                 svg,
-                "<clipPath id=\"c{clip}\"><rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"/></clipPath>\n\
-                 <g clip-path=\"url(#c{clip})\">"
+                "<svg x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\" viewBox=\"{x} {y} {width} {height}\">"
             );
             for shape in shapes {
-                write(svg, shape, clips);
+                write(svg, shape);
             }
-            begun.and_then(|()| writeln!(svg, "</g>"))
+            begun.and_then(|()| writeln!(svg, "</svg>"))
         }
     };
     written.expect("a string takes everything");
