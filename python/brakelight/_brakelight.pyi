@@ -214,6 +214,7 @@ def compare(
     rtt: str,
     buffer: str | None,
     reverse: str | None,
+    spread: bool,
     setup: str | None,
     duration: str | None,
     runs: int | None,

@@ -29,6 +29,7 @@ def compare(
     rtt: str = "100ms",
     buffer: str | None = None,
     reverse: str | None = None,
+    spread: bool = False,
     setup: str | None = None,
     duration: str | None = None,
     runs: int | None = None,
@@ -54,6 +55,8 @@ def compare(
         buffer: the bottleneck's buffer, or ``"2BDP"``. None stands for one bandwidth-delay product of the
             trace's fastest second, at least 250 packets.
         reverse: what limits the way back: a rate, a trace. None stands for nothing.
+        spread: whether the opportunities of a trace's millisecond come one after another in it, not all at
+            its end.
         setup: where what is None comes from: ``"mahimahi"`` is the setup of the papers. None stands for what
             suits each trace.
         duration: length of a run. None stands for a recording's own, and 6 to 30 s of a generated trace.
@@ -81,6 +84,7 @@ def compare(
             rtt,
             buffer,
             reverse,
+            spread,
             setup,
             duration,
             runs,

@@ -26,7 +26,7 @@ use crate::work::{Interruptible, watched};
 /// Returns which schemes on which traces did how.
 #[pyfunction]
 #[allow(clippy::too_many_arguments)] // Of keywords in Python.
-#[pyo3(signature = (traces, given, schemes, against, rtt, buffer, reverse, setup, duration, runs, seed, trace_offset,
+#[pyo3(signature = (traces, given, schemes, against, rtt, buffer, reverse, spread, setup, duration, runs, seed, trace_offset,
     series, force, progress))]
 pub fn compare(
     py: Python<'_>,
@@ -37,6 +37,7 @@ pub fn compare(
     rtt: &str,
     buffer: Option<&str>,
     reverse: Option<&str>,
+    spread: bool,
     setup: Option<&str>,
     duration: Option<&str>,
     runs: Option<u32>,
@@ -70,6 +71,7 @@ pub fn compare(
             .transpose()
             .map_err(|error| InputError::new_err(format!("buffer: {error}")))?,
         reverse: reverse.map(comparison::Reverse::parse),
+        spread,
         preset,
         duration: duration.map(|text| read("duration", text)).transpose()?,
         runs,
