@@ -23,7 +23,7 @@ fn files_are_served_by_their_names_and_nothing_else_is() {
     let page = ask(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n");
     assert!(page.starts_with("HTTP/1.1 200 OK\r\nContent-Type: text/html"), "{page}");
     assert!(
-        page.contains("\r\nContent-Length: 78\r\n") && page.ends_with("content=\"default-src 'none'\" />"),
+        page.contains("\r\nContent-Length: 74\r\n") && page.ends_with("content=\"default-src 'none'\" />"),
         "{page}"
     );
     assert!(page.contains("\r\nContent-Security-Policy: default-src 'none'\r\n"), "{page}");

@@ -18,6 +18,7 @@ use brakelight_scenario::outcome::Run;
 use self::canvas::Canvas;
 use self::look::Look;
 use self::rows::Rows;
+use crate::interval::FEWEST;
 use crate::output::File;
 use crate::reproduce::Judged;
 use crate::series::file_name;
@@ -150,6 +151,7 @@ fn look_of(schemes: &[&str], scheme: &str) -> Look {
 fn of_runs(every: &[Vec<Run>]) -> String {
     match every.iter().map(Vec::len).max().unwrap_or(1) {
         0 | 1 => "one run each".into(),
-        runs => format!("medians of {runs} runs, bars are 95 % intervals"),
+        runs if runs < FEWEST => format!("medians of {runs} runs"),
+        runs => format!("medians of {runs} runs, bars are 95 % intervals, dots the runs of two modes"),
     }
 }
