@@ -8,7 +8,9 @@ fn main() {
     let variable = |name: &str| PathBuf::from(env::var_os(name).expect("cargo sets it"));
     let page = variable("CARGO_MANIFEST_DIR").join("../../web/dist");
     // The folder above changes when the page is built for the first time, if there is such a folder.
-    let watched = if page.is_dir() { page.clone() } else { page.join("..") };
+    // (`dist/..` would not name it: a path through a folder that is missing leads nowhere.)
+    let above = page.parent().expect("the page has a folder above it").to_path_buf();
+    let watched = if page.is_dir() { page.clone() } else { above };
     println!("cargo:rerun-if-changed=build.rs");
     if watched.is_dir() {
         println!("cargo:rerun-if-changed={}", watched.display());
