@@ -91,8 +91,8 @@ mod tests {
             ("runs", "run_id,scheme,trace,seed,", 2),
             ("flows", "run,flow,controller,", 2),
             ("links", "run,link,queue,", 4),
-            ("link-series", "run,scheme,trace,link,time_s,", 40),
-            ("flow-series", "run,scheme,trace,flow,time_s,", 20),
+            ("link-series", "run,scheme,trace,link,time_s,", 200),
+            ("flow-series", "run,scheme,trace,flow,time_s,", 100),
         ] {
             let request =
                 |form: &str| json!({ "do": "table", "table": table, "form": form, "runs": recorded });
