@@ -37,6 +37,17 @@ pub enum Direction {
     Reverse,
 }
 
+impl Direction {
+    /// Returns the other direction.
+    #[must_use]
+    pub fn opposite(self) -> Self {
+        match self {
+            Direction::Forward => Direction::Reverse,
+            Direction::Reverse => Direction::Forward,
+        }
+    }
+}
+
 /// A packet as queues and path elements see it.
 pub trait Packet {
     /// Returns its identity.

@@ -70,6 +70,8 @@ impl Bytes {
 impl Rate {
     /// No traffic.
     pub const ZERO: Rate = Rate(0);
+    /// The highest rate: as a pacing rate, that of a sender that is not paced.
+    pub const MAX: Rate = Rate(u64::MAX);
 
     /// Returns a rate of `bps` bits per second.
     pub const fn from_bps(bps: u64) -> Self {

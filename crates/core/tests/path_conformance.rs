@@ -56,6 +56,11 @@ fn restart_cases() -> Vec<Case> {
         .collect()
 }
 
+fn delaying_cases() -> Vec<Case> {
+    let queue = |name| QueueConfig::new(name, &[]).unwrap();
+    ["droptail", "codel", "abc"].into_iter().flat_map(|name| path::delaying_links(&queue(name))).collect()
+}
+
 /// Each radio with its defaults, and with several users, losses and every way to share and to estimate.
 fn radio_cases() -> Vec<Case> {
     const OTHER: &[(&str, Options<'_>)] = &[
@@ -104,7 +109,12 @@ fn radio_cases() -> Vec<Case> {
 }
 
 fn all_cases() -> impl Iterator<Item = Case> {
-    element_cases().into_iter().chain(link_cases()).chain(restart_cases()).chain(radio_cases())
+    element_cases()
+        .into_iter()
+        .chain(link_cases())
+        .chain(restart_cases())
+        .chain(delaying_cases())
+        .chain(radio_cases())
 }
 
 #[test]

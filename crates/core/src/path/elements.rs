@@ -4,12 +4,13 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
+use super::link::delaying::Delaying;
 use super::link::restart::Restarting;
 use super::link::{Link, Service, adjusted, fixed, pass_to_service, steps, traced};
 use super::{Output, PathElement, Site, pass_to_element};
 use super::{
     ack_loss, ack_thin, cellular, decapsulate, delay, duplicate, encapsulate, gilbert_elliott, jitter, loss,
-    reorder, rewrite, varying_delay, wifi,
+    reorder, replay, rewrite, varying_delay, wifi,
 };
 use crate::packet::Duplicate;
 use crate::parameters::{OptionValues, Parameter, Parameters};
@@ -26,6 +27,9 @@ pub type AnyLink<P> = Link<P, AnyQueue<P>, AnyService>;
 
 /// The same, with a router that restarts.
 pub type AnyRestarting<P> = Restarting<P, AnyQueue<P>, AnyService>;
+
+/// The same, with a delay line that shares the queue's limit.
+pub type AnyDelaying<P> = Delaying<P, AnyQueue<P>, AnyService>;
 
 /// Which packets leave an element in the order in which they entered it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,17 +137,21 @@ macro_rules! elements {
             Link(AnyLink<P>),
             /// A link whose router restarts.
             Restarting(Box<AnyRestarting<P>>),
+            /// A link with a delay line before its queue.
+            Delaying(Box<AnyDelaying<P>>),
             /// A radio with its queues.
             Radio(AnyRadio<P>),
             /// A delay line whose delay is set while the run goes on.
             VaryingDelay(Box<varying_delay::VaryingDelay<P>>),
+            /// Delay and loss as they were recorded.
+            Replay(Box<replay::Replay<P>>),
             $( #[doc = $sum] $Var($mod::$Ty<P>), )*
             /// One from outside.
             Custom(BoxedElement<P, dyn DynElement>),
         }
 
         impl<P: Duplicate> PathElement<P> for AnyElement<P> {
-            pass_to_element!(AnyElement { Link Restarting Radio VaryingDelay $($Var)* Custom });
+            pass_to_element!(AnyElement { Link Restarting Delaying Radio VaryingDelay Replay $($Var)* Custom });
         }
     };
 }
@@ -179,6 +187,7 @@ impl<P: Duplicate> AnyElement<P> {
         match self {
             AnyElement::Link(link) => Some(link.capacity_between(from, to)),
             AnyElement::Restarting(link) => Some(link.capacity_between(from, to)),
+            AnyElement::Delaying(link) => Some(link.capacity_between(from, to)),
             AnyElement::Radio(radio) => Some(radio.capacity_between(from, to)),
             _ => None,
         }
@@ -208,6 +217,7 @@ impl<P: Duplicate> AnyElement<P> {
         match self {
             AnyElement::Link(link) => visit(link.queue()),
             AnyElement::Restarting(link) => visit(link.link().queue()),
+            AnyElement::Delaying(link) => visit(link.link().queue()),
             AnyElement::Radio(radio) => radio.for_each_queue(visit),
             _ => {}
         }
@@ -222,6 +232,7 @@ impl<P: Duplicate> AnyElement<P> {
         match self {
             AnyElement::Link(link) => link.set_rate(now, rate),
             AnyElement::Restarting(link) => link.set_rate(now, rate),
+            AnyElement::Delaying(link) => link.set_rate(now, rate),
             _ => return false,
         }
         true
@@ -320,7 +331,7 @@ radios! {
 /// Every way to serve a queue, by name.
 pub const SERVICES: &[Entry] = &[
     service("trace", "A trace of delivery opportunities, as Mahimahi replays it", traced::Config::describe),
-    service("fixed", "A fixed rate", fixed::Config::describe),
+    service("fixed", "A fixed rate, or a token bucket", fixed::Config::describe),
     service("steps", "Rates that change in steps", steps::Config::describe),
 ];
 

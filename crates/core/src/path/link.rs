@@ -13,7 +13,7 @@
 //! | service | file |
 //! |---|---|
 //! | a trace of delivery opportunities | [`traced`] |
-//! | a fixed rate | [`fixed`] |
+//! | a fixed rate, or a token bucket | [`fixed`] |
 //! | rates that change in steps | [`steps`] |
 //! | a rate that is set while the run goes on | [`adjusted`] |
 
@@ -26,6 +26,7 @@ use crate::time::{Duration, Time};
 use crate::units::{Bytes, Rate};
 
 pub mod adjusted;
+pub mod delaying;
 pub mod fixed;
 pub mod restart;
 pub mod steps;

@@ -26,6 +26,7 @@ pub mod link;
 pub mod loss;
 pub mod outbox;
 pub mod reorder;
+pub mod replay;
 pub mod rewrite;
 pub mod trace;
 pub mod varying_delay;

@@ -14,6 +14,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
+use super::replay::Recorded;
 use crate::time::{Duration, Time};
 use crate::units::{Bytes, Rate};
 
@@ -25,8 +26,14 @@ pub const MAX_OPPORTUNITIES: usize = 1 << 30;
 
 const NANOS_PER_MILLI: u64 = 1_000_000;
 
-/// Ticks of a trace that is spread, in nanoseconds, finest first.
+const NANOS_PER_MICRO: u64 = 1_000;
+
+/// Ticks below a millisecond, in nanoseconds, finest first.
 const FINE_TICKS: [u64; 3] = [1_000, 10_000, 100_000];
+
+/// The most instants that a trace of ticks below a millisecond keeps apart: 8 bytes each, so that ten minutes
+/// of a gigabit per second take 50 MB.
+const MOST_FINE_SLOTS: usize = 1 << 23;
 
 /// All opportunities of one tick.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +52,8 @@ pub struct Trace {
     /// Length of a tick in nanoseconds: a millisecond as read, less once it is [spread](Trace::spread).
     tick: u64,
     digest: Arc<Digest>,
+    /// What else was recorded of the path, if anything was.
+    recorded: Option<Arc<Recorded>>,
 }
 
 /// What a hash made of a trace, once somebody has asked for it.
@@ -205,7 +214,42 @@ impl Trace {
             return Err(TraceError::ZeroPeriod { line });
         }
         slots.push(Slot { at: last.at, before: line as u32 });
-        Ok(Trace { slots: slots.into(), tick: NANOS_PER_MILLI, digest: Arc::default() })
+        Ok(Trace { slots: slots.into(), tick: NANOS_PER_MILLI, digest: Arc::default(), recorded: None })
+    }
+
+    /// Returns a trace of these instants in microseconds, each with how many opportunities come then; see
+    /// [`TraceBuilder`]. Errors count the first instant as line 1.
+    pub fn from_micros(instants: impl IntoIterator<Item = (u64, u32)>) -> Result<Self, TraceError> {
+        let mut builder = TraceBuilder::default();
+        instants.into_iter().try_for_each(|(at, count)| builder.push(at, count))?;
+        builder.finish()
+    }
+
+    /// Returns the same opportunities with what else was recorded of the path.
+    #[must_use]
+    pub fn with_recorded(&self, recorded: Recorded) -> Self {
+        Trace { recorded: Some(Arc::new(recorded)), digest: Arc::default(), ..self.clone() }
+    }
+
+    /// Returns what else was recorded of the path, if anything was.
+    pub fn recorded(&self) -> Option<&Recorded> {
+        self.recorded.as_deref()
+    }
+
+    /// Returns the length of the grid that the opportunities lie on: a millisecond for Mahimahi's format.
+    pub fn tick(&self) -> Duration {
+        Duration::from_nanos(self.tick)
+    }
+
+    /// Returns the time of which the trace keeps the mean alone: what its recording says, or else its tick.
+    pub fn resolution(&self) -> Duration {
+        self.recorded().map_or(self.tick(), |recorded| recorded.resolution.max(self.tick()))
+    }
+
+    /// Returns the instants of one period in microseconds, each with the number of its opportunities.
+    pub fn micros(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
+        let tick = self.tick / NANOS_PER_MICRO;
+        self.slots.windows(2).map(move |pair| (u64::from(pair[0].at) * tick, pair[1].before - pair[0].before))
     }
 
     /// Returns the trace with the opportunities of every millisecond spread evenly over the millisecond that
@@ -237,7 +281,7 @@ impl Trace {
         }
         let end = self.end();
         slots.push(Slot { at: (u64::from(end.at) * ticks) as u32, before: end.before });
-        Trace { slots: slots.into(), tick, digest: Arc::default() }
+        Trace { slots: slots.into(), tick, digest: Arc::default(), recorded: self.recorded.clone() }
     }
 
     /// Returns the time after which the trace repeats: its last timestamp.
@@ -412,6 +456,96 @@ pub struct Cursor {
     cycle_before: u64,
     /// Index of the slot in the cycle.
     slot: usize,
+}
+
+/// Builds a trace of instants in microseconds.
+///
+/// The last instant is the period. Ticks are 1 us where the period and the number of instants let them:
+/// 10 us, 100 us or 1 ms otherwise, an opportunity at the end of its tick. Where all instants are whole
+/// milliseconds, the trace is the same as one that was [read](Trace::parse).
+#[derive(Clone, Debug)]
+pub struct TraceBuilder {
+    slots: Vec<Slot>,
+    tick: u64,
+    /// Opportunities so far.
+    before: u32,
+    /// The instant pushed last, in microseconds, and how many were pushed.
+    last: u64,
+    line: usize,
+    /// Whether all instants are whole milliseconds.
+    whole: bool,
+}
+
+impl Default for TraceBuilder {
+    fn default() -> Self {
+        TraceBuilder { slots: Vec::new(), tick: FINE_TICKS[0], before: 0, last: 0, line: 0, whole: true }
+    }
+}
+
+impl TraceBuilder {
+    /// Adds `count` opportunities at `at`, in microseconds, no earlier than those before. Errors count the
+    /// first call as line 1.
+    pub fn push(&mut self, at: u64, count: u32) -> Result<(), TraceError> {
+        self.line += 1;
+        let line = self.line;
+        if at < self.last {
+            return Err(TraceError::Decreasing { line, value: at, previous: self.last });
+        }
+        if at > MAX_MILLIS * (NANOS_PER_MILLI / NANOS_PER_MICRO) {
+            return Err(TraceError::TooLate { line, text: alloc::format!("{at}") });
+        }
+        let sum = u64::from(self.before) + u64::from(count);
+        if sum > MAX_OPPORTUNITIES as u64 {
+            return Err(TraceError::TooLong { line, most: MAX_OPPORTUNITIES });
+        }
+        self.last = at;
+        if count == 0 {
+            return Ok(());
+        }
+        self.whole &= at.is_multiple_of(NANOS_PER_MILLI / NANOS_PER_MICRO);
+        while self.in_ticks(at) > u64::from(u32::MAX) {
+            self.coarsen(10 * self.tick);
+        }
+        if self.slots.last().is_none_or(|last| u64::from(last.at) < self.in_ticks(at)) {
+            // One more ends the count.
+            while self.slots.len() + 1 >= MOST_FINE_SLOTS && self.tick < NANOS_PER_MILLI {
+                self.coarsen(10 * self.tick);
+            }
+            let at = self.in_ticks(at) as u32;
+            if self.slots.last().is_none_or(|last| last.at < at) {
+                self.slots.push(Slot { at, before: self.before });
+            }
+        }
+        self.before = sum as u32;
+        Ok(())
+    }
+
+    /// Returns the trace. Fails if there is no opportunity or none after 0.
+    pub fn finish(mut self) -> Result<Trace, TraceError> {
+        if self.whole {
+            self.coarsen(NANOS_PER_MILLI);
+        }
+        let at = self.slots.last().ok_or(TraceError::Empty)?.at;
+        if at == 0 {
+            return Err(TraceError::ZeroPeriod { line: self.line });
+        }
+        self.slots.push(Slot { at, before: self.before });
+        Ok(Trace { slots: self.slots.into(), tick: self.tick, digest: Arc::default(), recorded: None })
+    }
+
+    /// The tick at or after so many microseconds.
+    fn in_ticks(&self, at: u64) -> u64 {
+        at.div_ceil(self.tick / NANOS_PER_MICRO)
+    }
+
+    /// Makes ticks longer: `tick` is a multiple of what they are.
+    fn coarsen(&mut self, tick: u64) {
+        let factor = (tick / self.tick) as u32;
+        self.tick = tick;
+        self.slots.iter_mut().for_each(|slot| slot.at = slot.at.div_ceil(factor));
+        // Of several in one tick the first has the count before it.
+        self.slots.dedup_by_key(|slot| slot.at);
+    }
 }
 
 fn parse_line(line: usize, bytes: &[u8]) -> Result<u64, TraceError> {

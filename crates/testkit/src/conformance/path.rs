@@ -13,6 +13,7 @@ use brakelight_core::ecn::Encoding;
 use brakelight_core::packet::{Header, PacketId};
 use brakelight_core::parameters::Parameters;
 use brakelight_core::path::elements::{AnyElement, AnyService, ElementConfig, Order, RadioConfig};
+use brakelight_core::path::link::delaying::Delaying;
 use brakelight_core::path::link::restart::{Restart, Restarting, Waiting};
 use brakelight_core::path::link::{Link, Service, fixed, steps, traced};
 use brakelight_core::path::trace::Trace;
@@ -104,6 +105,25 @@ pub fn restarting_links(queue: &QueueConfig) -> Vec<Case> {
     services().into_iter().map(case).collect()
 }
 
+/// Returns a queue in links behind a delay line that shares its limit.
+pub fn delaying_links(queue: &QueueConfig) -> Vec<Case> {
+    let case = |(name, service): (&str, AnyService)| {
+        let config = queue.clone();
+        Case {
+            name: format!("{} behind a delay line on {name}", label(queue)),
+            order: Order::PerFlow,
+            speaks: spoken(queue),
+            build: Box::new(move || {
+                let place = place(&service);
+                let (limit, queue) = (place.limit, config.build(&place));
+                let delay = Duration::from_millis(25);
+                AnyElement::Delaying(Box::new(Delaying::new(service.clone(), queue, delay, limit)))
+            }),
+        }
+    };
+    services().into_iter().map(case).collect()
+}
+
 /// Returns a radio with queues of this kind.
 pub fn radio(config: RadioConfig, queue: &QueueConfig) -> Case {
     let name = format!("{} on {}", queue.name(), label(&config));
@@ -145,6 +165,7 @@ fn services() -> Vec<(&'static str, AnyService)> {
         ("trace, offset", traced(&[("offset", "777ms")], bursty())),
         ("trace, one opportunity", traced(&[("overhead", "0B")], Trace::from_millis([3]).unwrap())),
         ("fixed", fixed(&[])),
+        ("token bucket", fixed(&[("rate", "7Mbps"), ("burst", "20kB")])),
         ("fixed, uneven", fixed(&[("rate", "7Mbps"), ("overhead", "38B")])),
         ("steps", steps(&[])),
         (

@@ -1,8 +1,15 @@
-//! Service at a fixed rate: store and forward, one packet after the other.
+//! Service at a fixed rate: store and forward, one packet after the other; or by a token bucket.
 //!
 //! ```text
 //! a packet of s bytes taken at t leaves at t + (s + H) * 8 / R
+//! with a bucket of B bytes:  full(0) = 0;  a packet of s bytes taken at t:
+//!                            full = max(full, t) + (s + H) * 8 / R
+//!                            it leaves at max(t, full - B * 8 / R)                         tc-tbf(8)
 //! ```
+//!
+//! `full` is when the bucket would be full again: a packet leaves as soon as there are tokens for all of it,
+//! and takes no time on the wire. Without a bucket both lines say the same. Linux's bucket holds the largest
+//! packet at least; so small a bucket lets packets leave at the rate, one packet earlier than a link without.
 //!
 //! Departures are the exact times rounded down to nanoseconds: the fraction is carried to the next packet, so
 //! a busy link does not drift.
@@ -11,6 +18,7 @@
 //! |---|---|---|---|---|
 //! | R | `rate` | bit/s | 12 Mbit/s | abc20 Fig. 19 |
 //! | H | `overhead` | bytes | 0 | rates are meant at the IP layer |
+//! | B | `burst` | bytes | 0, no bucket | tc-tbf(8) |
 //! | - | `opportunity` | bytes | 1500 | what a queue that counts in opportunities is told one is |
 
 use super::Service;
@@ -26,7 +34,14 @@ parameters! {
         overhead: Bytes = Bytes(0), in Bytes(0)..=Bytes(1 << 16), from "rates at the IP layer";
         /// What one delivery opportunity is said to carry.
         opportunity: Bytes = Bytes(1500), in Bytes(1)..=Bytes(1 << 20), from "an Ethernet packet";
+        /// The size of the token bucket; 0 is a link without one.
+        burst: Bytes = Bytes(0), in Bytes(0)..=Config::LARGEST_BURST, from "tc-tbf(8)";
     }
+}
+
+impl Config {
+    /// The largest token bucket.
+    pub const LARGEST_BURST: Bytes = Bytes(1_000_000_000);
 }
 
 /// Bits per byte times nanoseconds per second: (bytes * this) / (bit/s) is in nanoseconds.
@@ -37,9 +52,14 @@ pub(super) const BIT_NANOS: u64 = 8_000_000_000;
 pub struct Fixed {
     config: Config,
     rate: u64,
-    /// When the transmitter is free, rounded down; the fraction is `carry / rate` nanoseconds.
-    free_at: Time,
+    /// When the work of all packets taken is done at this rate, rounded down, which is when the bucket is
+    /// full again; the fraction is `carry / rate` nanoseconds.
+    done_at: Time,
     carry: u64,
+    /// How long an empty bucket takes to fill.
+    bucket: Duration,
+    /// When the transmitter is free: the last packet has left, or the first one has come.
+    free_at: Time,
     /// Time spent idle since the last packet was taken.
     idle: Duration,
     /// The size last sent, and its time on the link: whole nanoseconds, and the rest in 1 / rate nanoseconds.
@@ -54,8 +74,10 @@ impl Fixed {
         let mut fixed = Fixed {
             config: config.clone(),
             rate: config.rate.bps(),
-            free_at: Time::ZERO,
+            done_at: Time::ZERO,
             carry: 0,
+            bucket: config.rate.time_for(config.burst),
+            free_at: Time::ZERO,
             idle: Duration::ZERO,
             size: 0,
             nanos: 0,
@@ -79,12 +101,14 @@ impl Fixed {
 
 impl Service for Fixed {
     fn wake(&mut self, now: Time) {
-        self.idle += now.since(self.free_at);
+        // Tokens that overflow are capacity not used; those that fill the bucket are not lost.
+        self.idle += now.since(self.done_at);
         // A packet that arrives in the very nanosecond of the last departure still waits for the fraction.
-        if now > self.free_at {
+        if now > self.done_at {
             self.carry = 0;
-            self.free_at = now;
+            self.done_at = now;
         }
+        self.free_at = self.free_at.max(now);
     }
 
     fn ready(&self) -> Time {
@@ -96,12 +120,13 @@ impl Service for Fixed {
             self.measure(size);
         }
         self.idle = Duration::ZERO;
-        self.free_at += Duration::from_nanos(self.nanos);
+        self.done_at += Duration::from_nanos(self.nanos);
         self.carry += self.rest;
         if self.carry >= self.rate {
             self.carry -= self.rate;
-            self.free_at += Duration::from_nanos(1);
+            self.done_at += Duration::from_nanos(1);
         }
+        self.free_at = self.free_at.max(self.done_at.saturating_sub(self.bucket));
         self.free_at
     }
 

@@ -190,8 +190,7 @@ mod tests {
     fn link(restarts: &[Restart]) -> Restarting<Sample, AnyQueue<Sample>, fixed::Fixed> {
         let rate = Rate::from_mbps(12);
         let service = fixed::Fixed::new(
-            &fixed::Config::new(fixed::Values { rate, overhead: Bytes::ZERO, opportunity: Bytes(1500) })
-                .unwrap(),
+            &fixed::Config::new(fixed::Values { rate, ..fixed::Values::default() }).unwrap(),
         );
         let place = Place { limit: Limit::Packets(250), nominal: rate, random: Random::stream(1, "queue") };
         let queue = QueueConfig::new("droptail", &[]).unwrap().build(&place);
@@ -261,8 +260,7 @@ mod tests {
     fn the_queue_forgets_what_it_knew() {
         let rate = Rate::from_mbps(12);
         let service = fixed::Fixed::new(
-            &fixed::Config::new(fixed::Values { rate, overhead: Bytes::ZERO, opportunity: Bytes(1500) })
-                .unwrap(),
+            &fixed::Config::new(fixed::Values { rate, ..fixed::Values::default() }).unwrap(),
         );
         let place = Place { limit: Limit::Packets(250), nominal: rate, random: Random::stream(1, "queue") };
         let queue = QueueConfig::new("abc", &[("token_start", "0")]).unwrap().build(&place);

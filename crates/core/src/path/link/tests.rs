@@ -213,6 +213,29 @@ fn a_fixed_rate_link_stores_and_forwards() {
     );
 }
 
+/// 12 Mbit/s fills a bucket of 3000 bytes in 2 ms.
+#[test]
+fn a_token_bucket_lets_a_burst_pass_at_once_and_the_rest_at_the_rate() {
+    let bucket = [("rate", "12Mbps"), ("burst", "3kB")];
+    let mut link = Link::new(fixed(&bucket), droptail(250));
+    let arrivals = [(0.0, 1500), (0.0, 1500), (0.0, 1500), (0.0, 750), (4.0, 1500), (4.0, 1500), (4.0, 1500)];
+    // The bucket is empty at 0 ms, has the tokens of packets 2 and 3 at 1 and 1.5 ms, is full at 3.5 ms.
+    let left = [(0, 0.0, 0.0), (1, 0.0, 0.0), (2, 1.0, 1.0), (3, 1.5, 1.5)];
+    let again = [(4, 4.0, 0.0), (5, 4.0, 0.0), (6, 5.0, 1.0)];
+    assert_eq!(run(&mut link, &arrivals), [left.as_slice(), &again].concat());
+}
+
+#[test]
+fn only_tokens_that_overflow_are_capacity_not_used() {
+    let mut service = fixed(&[("rate", "8Mbps"), ("burst", "2kB")]);
+    service.wake(ms(0.0));
+    assert_eq!((service.begin(1000), service.begin(1000)), (ms(0.0), ms(0.0)));
+    service.idle(ms(0.0));
+    // Full again at 2 ms.
+    service.wake(ms(5.0));
+    assert_eq!(service.unused(), Bytes(3000));
+}
+
 #[test]
 fn a_busy_fixed_rate_link_does_not_drift() {
     // 100 bytes at 7 Mbit/s take 114285 and 5/7 ns.

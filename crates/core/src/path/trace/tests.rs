@@ -288,3 +288,48 @@ proptest! {
         prop_assert_eq!(read.millis().collect::<Vec<_>>(), spread.millis().collect::<Vec<_>>());
     }
 }
+
+/// An opportunity every 12 us for 12 ms: a gigabit per second.
+fn gigabit() -> impl Iterator<Item = (u64, u32)> {
+    (1..=1000).map(|index| (12 * index, 1))
+}
+
+#[test]
+fn microseconds_are_kept() {
+    let trace = Trace::from_micros(gigabit()).unwrap();
+    assert_eq!((trace.tick(), trace.period()), (Duration::from_micros(1), Duration::from_millis(12)));
+    assert_eq!(trace.micros().collect::<Vec<_>>(), gigabit().collect::<Vec<_>>());
+    // Mahimahi's format holds a packet until the end of its millisecond.
+    assert_eq!(trace.millis().take(84).collect::<Vec<_>>(), [[1; 83].as_slice(), &[2]].concat());
+    assert_eq!(trace.count_between(Time::from_nanos(12_000), Time::from_nanos(36_000)), 2);
+    assert_eq!(trace.spread(), trace);
+}
+
+#[test]
+fn whole_milliseconds_are_a_trace_as_it_is_read() {
+    let instants = [(0, 1), (3_000, 2), (7_000, 0), (10_000, 1)];
+    assert_eq!(Trace::from_micros(instants).unwrap(), trace(&[0, 3, 3, 10]));
+}
+
+#[test]
+fn many_instants_share_ticks_of_ten_microseconds_or_more() {
+    let long = [(1, 1), (5, 1), (12, 1), (u64::from(u32::MAX) + 5, 1)];
+    let trace = Trace::from_micros(long).unwrap();
+    assert_eq!(trace.tick(), Duration::from_micros(10));
+    let kept: Vec<(u64, u32)> = trace.micros().collect();
+    assert_eq!(kept[..2], [(10, 2), (20, 1)]);
+    let many = (1..=MOST_FINE_SLOTS as u64).map(|index| (7 * index, 1));
+    assert_eq!(Trace::from_micros(many).unwrap().tick(), Duration::from_micros(10));
+}
+
+#[test]
+fn instants_are_checked_as_lines_are() {
+    let refusal = |instants: &[(u64, u32)]| Trace::from_micros(instants.iter().copied()).unwrap_err();
+    assert_eq!(refusal(&[]), TraceError::Empty);
+    assert_eq!(refusal(&[(5, 0)]), TraceError::Empty);
+    assert_eq!(refusal(&[(0, 1)]), TraceError::ZeroPeriod { line: 1 });
+    assert_eq!(refusal(&[(5, 1), (4, 1)]), TraceError::Decreasing { line: 2, value: 4, previous: 5 });
+    assert!(matches!(refusal(&[(MAX_MILLIS * 1_000 + 1, 1)]), TraceError::TooLate { line: 1, .. }));
+    let most = MAX_OPPORTUNITIES as u32;
+    assert!(matches!(refusal(&[(5, most), (6, 1)]), TraceError::TooLong { line: 2, .. }));
+}
