@@ -198,6 +198,21 @@ pub struct Preset {
     pub why: &'static str,
 }
 
+/// A name of its own for a controller with options, in schemes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shorthand {
+    /// The name.
+    pub name: &'static str,
+    /// The controller that it stands for.
+    pub controller: &'static str,
+    /// The options that come with it, unless the scheme gives others.
+    pub options: &'static [(&'static str, &'static str)],
+}
+
+/// The shorthands.
+pub const SHORTHANDS: &[Shorthand] =
+    &[Shorthand { name: "abc-adaptive", controller: "abc", options: &[("variant", "adaptive")] }];
+
 /// The controllers.
 macro_rules! controllers {
     ($with:ident) => {

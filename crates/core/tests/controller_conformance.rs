@@ -9,6 +9,7 @@ use brakelight_testkit::conformance::controller;
 /// Settings besides the defaults that change what a controller does.
 const VARIANTS: &[(&str, &[(&str, &str)])] = &[
     ("abc", &[("variant", "prototype")]),
+    ("abc", &[("variant", "adaptive")]),
     ("abc", &[("encoding", "proxied"), ("additive_increase", "false")]),
     ("rcp", &[("cap", "1")]),
     ("bbr2", &[("ecn", "ect0"), ("ecn_max_rtt", "1s")]),

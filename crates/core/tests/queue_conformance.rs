@@ -8,6 +8,9 @@ use brakelight_testkit::conformance::queue::{self, Queue};
 /// Options that switch on what the defaults leave off; each is tested like a queue of its own.
 const VARIATIONS: &[(&str, Options<'_>)] = &[
     ("abc", &[("variant", "prototype")]),
+    ("abc", &[("variant", "adaptive")]),
+    ("abc", &[("variant", "adaptive"), ("loop_delay", "2ms"), ("cushion", "4")]),
+    ("abc_dual", &[("variant", "adaptive")]),
     ("abc", &[("integral", "1s"), ("target", "10ms")]),
     ("abc", &[("marking", "hotnets"), ("x", "sojourn"), ("feedback", "enqueue")]),
     ("bmcc", &[("coexist", "true")]),

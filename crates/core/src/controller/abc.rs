@@ -102,6 +102,8 @@ choices! {
         Paper = "paper",
         /// The authors' code, as the reference measurements ran it.
         Prototype = "prototype",
+        /// The paper's sender; only the router differs.
+        Adaptive = "adaptive",
     }
 }
 

@@ -4,7 +4,7 @@
 //! ```text
 //! f^ < eta:        w(t + T) = w(t) (1 + kappa_2 (1 - f^) / f^)^(T / t_p)                 bmcc eq.2, 3
 //! eta <= f^ < 1:   w(t + T) = w(t) + alpha,  alpha = (T / t_p)^2                     bmcc eq.4
-//! f^ >= 1:         w(t+)    = w(t) beta(f^), once per max(T, t_p)                    bmcc eq.5
+//! f^ >= 1:         w(t+)    = w(t) beta(f^), once per `hold`                         bmcc eq.5
 //!                  beta(f)  = beta_max - (beta_max - beta_min) (f - 1) / (u - 1)     bmcc eq.6
 //!
 //! a new flow starts at f^ = eta_0 and stays with the first law until f^ first reaches 1
@@ -18,6 +18,7 @@
 //! | eta_0, eta, u | `eta_0`, `eta`, `u` | 1 | 0.15, 0.75, 1.2 | bmcc table I, II-D |
 //! | beta_max, beta_min | `beta_max`, `beta_min` | 1 | 0.875, 0.65 | bmcc table I |
 //! | - | `growth_most` | 1 | 4 | open-questions#X-38 |
+//! | - | `hold` | max(T, t_p) or T + t_p | max(T, t_p) | open-questions#X-37 |
 //!
 //! # Variants
 //!
@@ -36,8 +37,8 @@
 //! # Deviations
 //!
 //! - D1. Equations 2 to 5 change the window once per T. Increases are spread over the ACKs of a window; a
-//!   decrease happens at once, and not again within max(T, t_p), the time until the router has measured what
-//!   it did (open-questions#X-37).
+//!   decrease happens at once, and not again within max(T, t_p), or T + t_p with `hold=sum`, in which the
+//!   router measures what it did and the sender hears of it (open-questions#X-37).
 //! - D2. The exponent T / t_p makes 2.98^10 of a round trip of 2 s. No round trip grows a window by more than
 //!   `growth_most` (open-questions#X-38).
 //! - D3. f^ = 1 is overload, as in II-C3; II-C says f > 1 (open-questions#X-36).

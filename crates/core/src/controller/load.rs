@@ -95,7 +95,7 @@ impl LoadWindow {
         }
     }
 
-    /// Falls by `law` at load `f`, unless it fell within max(T, t_p). Says what is left.
+    /// Falls by `law` at load `f`, unless it fell within the time that the law holds. Says what is left.
     pub(super) fn fall(&mut self, now: Time, law: &Law, f: f64) -> Option<f64> {
         if now < self.hold_until {
             return None;
@@ -109,7 +109,13 @@ impl LoadWindow {
     /// Puts off the next decrease by load.
     // open-questions#X-37
     pub(super) fn hold(&mut self, now: Time, law: &Law) {
-        self.hold_until = now + law.interval.max(self.rtt_or(law.interval));
+        let rtt = self.rtt_or(law.interval);
+        self.hold_until = now
+            + match law.hold {
+                Hold::Longer => law.interval.max(rtt),
+                // xia05 3.3
+                Hold::Sum => law.interval + rtt,
+            };
     }
 
     /// Multiplies by `beta`.
@@ -171,6 +177,17 @@ fn grows(event: &AckEvent<'_>) -> bool {
     event.cwnd_limited && !event.in_recovery()
 }
 
+choices! {
+    /// How long MLCP and BMCC do not fall again after a decrease.
+    pub enum Hold {
+        /// The longer of T and t_p.
+        Longer = "longer",
+        /// t_p, then T, as VCP: until packets sent after the decrease have arrived, been counted, and been
+        /// heard of.
+        Sum = "sum",
+    }
+}
+
 /// The rule by which MLCP and BMCC read a load factor.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Law {
@@ -183,6 +200,7 @@ pub(super) struct Law {
     pub(super) u: f64,
     /// The most that a window grows by in one round trip.
     pub(super) most: f64,
+    pub(super) hold: Hold,
 }
 
 impl Law {
@@ -230,6 +248,8 @@ macro_rules! law_parameters {
                 beta_min: f64 = 0.65, in 0.1..=0.99, from "bmcc table I";
                 /// The most that a window grows by in one round trip.
                 growth_most: f64 = 4.0, in 1.1..=1e6, from "not in bmcc: ours";
+                /// How long it does not fall again after a decrease: the longer of T and t_p, or their sum.
+                hold: $crate::controller::load::Hold = $crate::controller::load::Hold::Longer, in .., from "not in bmcc; xia05 3.3: sum";
                 $($own)*
             }
         }
@@ -244,6 +264,7 @@ macro_rules! law_parameters {
                     beta_min: self.beta_min,
                     u: self.u,
                     most: self.growth_most,
+                    hold: self.hold,
                 }
             }
         }
@@ -310,6 +331,7 @@ mod tests {
         beta_min: 0.65,
         u: 1.2,
         most: 4.0,
+        hold: Hold::Longer,
     };
 
     /// B-U1: 1 + 0.35 * 0.85 / 0.15 = 2.983; at half load 1.35.

@@ -150,7 +150,8 @@ dispatched! {
             None
         }
 
-        /// Returns how fast to send; `None` leaves it to the host, which sends in bursts as ACKs come.
+        /// Returns how fast to send; `None` leaves it to the host: TCP's sends in bursts as ACKs come, QUIC's
+        /// paces at 1.25 windows per round trip. With [`Rate::MAX`] no host paces.
         fn pacing_rate(&self) -> Option<Rate> {
             None
         }

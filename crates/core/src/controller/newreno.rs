@@ -26,7 +26,7 @@ use super::window::{self, AdditiveIncrease};
 use super::{AckEvent, Connection, Controller, IdleEvent, LossEvent, SpuriousEvent, Timeout, TimeoutEvent};
 use crate::ecn::Encoding;
 use crate::time::Time;
-use crate::units::Bytes;
+use crate::units::{Bytes, Rate};
 
 parameters! {
     /// NewReno's settings.
@@ -37,6 +37,9 @@ parameters! {
         beta: f64 = 0.5, in 0.1..=0.95, from "rfc5681 eq.4";
         /// Whether to send ECT(0) and treat CE as a loss.
         ecn: bool = false, in .., from "rfc3168 6.1.2";
+        /// Whether the host may pace; without, packets leave as the window lets them, as from mvfst, where
+        /// this controller sets no pacing rate.
+        pacing: bool = true, in .., from "mvfst NewReno.cpp";
     }
 }
 
@@ -153,6 +156,10 @@ impl Controller for NewReno {
 
     fn ssthresh(&self) -> Option<Bytes> {
         Some(self.ssthresh)
+    }
+
+    fn pacing_rate(&self) -> Option<Rate> {
+        (!self.config.pacing).then_some(Rate::MAX)
     }
 
     fn encoding(&self) -> Encoding {

@@ -34,7 +34,7 @@
 //! - D4. mvfst's Pacer.cpp spaces bursts of at least five packets at cwnd / srtt, checked every 200 us in the
 //!   testbed; the modelled host's QUIC spaces packets at that rate with a credit of ten, or of what the
 //!   flow's `pacing_burst` says. Public code that seems to be the authors' never sets mvfst's pacing rate, so
-//!   their Westwood+ may have been unpaced: that is not modelled.
+//!   their Westwood+ and QUIC-DC may have been unpaced: `pacing=false`.
 //! - D5. The Westwood of Linux 6.12 tcp_westwood.c and of mvfst forget RTT_min after a timeout only, and
 //!   after 20 s; here `horizon` does it for the threshold, and the window's RTT_min starts over after a
 //!   timeout only.
@@ -75,6 +75,8 @@ parameters! {
         horizon: Option<Duration> = None, in OrNone(Duration::from_millis(100)..=Duration::from_secs(3600)), from "not in quicdc";
         /// Pacing rate over window per smoothed RTT.
         pacing_gain: f64 = 1.0, in 0.5..=10.0, from "mvfst CongestionControlFunctions.cpp, calculatePacingRate";
+        /// Whether to pace; without, packets leave as the window lets them.
+        pacing: bool = true, in .., from "quicdc 5.1; what seems to be the authors' public code does not";
     }
 }
 
@@ -198,6 +200,9 @@ impl Controller for QuicDc {
     }
 
     fn pacing_rate(&self) -> Option<Rate> {
+        if !self.config.pacing {
+            return Some(Rate::MAX);
+        }
         let bits = 8.0 * self.config.pacing_gain * self.cwnd().as_f64();
         // A smoothed RTT of nothing paces nothing.
         self.srtt.filter(|srtt| !srtt.is_zero()).map(|srtt| Rate::from_bps_f64(bits / srtt.as_secs_f64()))

@@ -34,7 +34,7 @@ use super::{AckEvent, Connection, Controller, IdleEvent, LossEvent, SpuriousEven
 use crate::ecn::Encoding;
 use crate::parameters::OrNone;
 use crate::time::{Duration, Time};
-use crate::units::Bytes;
+use crate::units::{Bytes, Rate};
 
 choices! {
     /// Which implementation's weight the bandwidth filter uses.
@@ -81,6 +81,9 @@ parameters! {
         reduction: Reduction = Reduction::Mascolo, in .., from "its authors: at the start; Linux 6.12 tcp_westwood.c: at the end";
         /// Whether to send ECT(0) and treat CE as a loss.
         ecn: bool = false, in .., from "rfc3168 6.1.2";
+        /// Whether the host may pace; without, packets leave as the window lets them, as from mvfst, where
+        /// this controller sets no pacing rate.
+        pacing: bool = true, in .., from "what seems to be the authors' public code";
     }
 }
 
@@ -256,6 +259,10 @@ impl Controller for Westwood {
 
     fn ssthresh(&self) -> Option<Bytes> {
         Some(self.ssthresh)
+    }
+
+    fn pacing_rate(&self) -> Option<Rate> {
+        (!self.config.pacing).then_some(Rate::MAX)
     }
 
     fn encoding(&self) -> Encoding {

@@ -87,7 +87,7 @@ impl Delayed {
     /// Returns a receiver at the start of its connection.
     pub fn new(config: Config, receiver: &Receiver) -> Self {
         let by_variant = match config.variant {
-            Variant::Paper => EchoMode::State,
+            Variant::Paper | Variant::Adaptive => EchoMode::State,
             Variant::Prototype => EchoMode::Exact,
         };
         Delayed {

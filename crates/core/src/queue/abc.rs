@@ -38,7 +38,7 @@
 //! |---|---|---|---|---|
 //! | level at the start | `token_start` | 0 | 0 | tokenLimit |
 //! | cap | `token_cap` | before the test | after it | after it |
-//! | the queue ran empty | `token_idle` | nothing | token = 0 | eta / 2 per opportunity not used |
+//! | the queue ran empty | `token_idle` | nothing | 0 (`idle_period`) | eta / 2 per opportunity not used |
 //! | eta multiplies | `eta_of` | mu | - | cr |
 //! | x | `x` | bytes that wait / mu | - | (packets that wait + 1) opportunities / mu |
 //!
@@ -68,7 +68,13 @@
 //!   increase of many flows keeps: `tr -= mu I`, `I' = (x - d_t) / (delta T_i)`, held within 0 and 1/2. In
 //!   steady state I takes the place of `(x - d_t) / delta`, so x rests at d_t however many flows there are.
 
+mod adaptive;
 pub mod dual;
+
+use alloc::boxed::Box;
+use alloc::format;
+
+use self::adaptive::Adaptive;
 
 use super::fifo::Fifo;
 use super::{Backlog, Dequeued, Drops, LinkView, Place, Queue};
@@ -86,6 +92,8 @@ choices! {
         Paper = "paper",
         /// The authors' router.
         Prototype = "prototype",
+        /// A target rate without constants of one link and one round trip.
+        Adaptive = "adaptive",
     }
 }
 
@@ -205,6 +213,8 @@ parameters! {
         token_cap: Option<Cap> = None, in .., from "abc20 Algorithm 1: before";
         /// What an empty queue does to the bucket; none: the marking's.
         token_idle: Option<Idle> = None, in .., from "abc20 Algorithm 1: keep";
+        /// With token_idle=reset: how long the queue must be empty for an idle period.
+        idle_period: Duration = Duration::ZERO, in Duration::ZERO..=Duration::from_secs(10), from "not stated in abc17";
         /// What the bucket must hold.
         token_test: Test = Test::Above, in .., from "abc20 Algorithm 1";
         /// The encoding all packets are read in; none: each as its flow says.
@@ -214,6 +224,10 @@ parameters! {
         lookahead: Option<Duration> = None, in .., from "abc20 7.3, PK-ABC";
         /// T_i: time constant of a penalty on the integral of the queueing delay; none: no penalty.
         integral: Option<Duration> = None, in OrNone(Duration::from_millis(10)..=Duration::from_secs(100)), from "abc17 6 (D8)";
+        /// Of variant=adaptive: mean errors of the forecast of mu that may wait at a loop delay of 100 ms.
+        cushion: f64 = 0.8, in 0.0..=100.0, from "ours";
+        /// Of variant=adaptive: the delay from a mark to the packets that it brings; none: estimated.
+        loop_delay: Option<Duration> = None, in OrNone(Duration::from_millis(2)..=Duration::from_millis(400)), from "ours";
         /// The buffer, drop-tail, in packets or bytes; none takes the link's.
         limit: Option<Limit> = None, in .., from "abc20 7.2: 250 packets";
     }
@@ -223,6 +237,19 @@ fn consistent(config: &Config) -> Result<(), ParameterError> {
     let refuse = |reason: &str| Err(ParameterError::Conflict { reason: reason.into() });
     if config.token_test == Test::Above && config.token_limit <= 1.0 {
         return refuse("token_limit must exceed 1 with token_test=above: no packet would ever accelerate");
+    }
+    if config.variant == Variant::Adaptive {
+        let given = [
+            ("lookahead", config.lookahead.is_some()),
+            ("integral", config.integral.is_some()),
+            ("eta_of=cr", config.eta_of == Some(EtaOf::Cr)),
+            ("x", config.x.is_some()),
+        ];
+        if let Some((name, _)) = given.iter().find(|(_, given)| *given) {
+            return refuse(&format!("{name} is a part of eq.1, which variant=adaptive has not"));
+        }
+    } else if config.loop_delay.is_some() {
+        return refuse("loop_delay needs variant=adaptive: no other variant asks for it");
     }
     if config.lookahead.is_some() && config.rules().eta_of == EtaOf::Cr {
         return refuse("lookahead replaces mu in the first term of eq.1: it needs eta_of=mu");
@@ -252,7 +279,7 @@ impl Config {
 
     fn rules(&self) -> Rules {
         let (variant_marking, eta_of, x) = match self.variant {
-            Variant::Paper => (Marking::Nsdi, EtaOf::Mu, DelayOf::Backlog),
+            Variant::Paper | Variant::Adaptive => (Marking::Nsdi, EtaOf::Mu, DelayOf::Backlog),
             Variant::Prototype => (Marking::Prototype, EtaOf::Cr, DelayOf::Packets),
         };
         let (start, cap, idle) = match self.marking.unwrap_or(variant_marking) {
@@ -283,10 +310,15 @@ pub struct Abc<P> {
     packets: Fifo<P>,
     /// What the packets held will take of the link.
     waiting: Bytes,
+    /// When the queue ran empty, and for how long it then was.
+    emptied_at: Time,
+    idle: Duration,
     /// cr, or with `feedback=enqueue` the rate that enters.
     measured: SlidingRate,
     token: f64,
     integral: Option<Integral>,
+    /// The target rate of `variant=adaptive`.
+    adaptive: Option<Box<Adaptive>>,
     last: Control,
 }
 
@@ -363,18 +395,44 @@ impl<P: Packet> Abc<P> {
             bps_per_byte: 8.0 / config.window.as_secs_f64(),
             packets: Fifo::default(),
             waiting: Bytes::ZERO,
+            emptied_at: Time::ZERO,
+            idle: Duration::ZERO,
             measured: SlidingRate::new(config.window),
             token: rules.start,
             integral: config.integral.map(|integral| Integral::new(integral, config.delta)),
+            adaptive: (config.variant == Variant::Adaptive)
+                .then(|| Box::new(Adaptive::new(config.eta, config.cushion, config.loop_delay))),
             last: Control::default(),
             config: config.clone(),
         }
     }
 
+    /// Sets d_t, the queueing delay below which nothing is drained, from the next packet on.
+    pub fn set_target(&mut self, target: Duration) {
+        self.target_s = target.as_secs_f64();
+    }
+
     /// Eq. 1 and 2 for the packet that leaves at `now` and arrived at `arrived`.
     fn control(&mut self, now: Time, arrived: Time, link: &mut impl LinkView) -> Control {
-        let mu_bps = link.capacity(self.config.window).as_bps_f64();
         let cr_bps = self.measured.bytes(now).as_f64() * self.bps_per_byte;
+        let (mu_bps, tr_bps) = match &mut self.adaptive {
+            Some(adaptive) => adaptive.rates_bps(now, self.waiting, link),
+            None => self.rates_bps(now, arrived, cr_bps, link),
+        };
+        // abc20 eq.2; open-questions#X-8
+        let f = if tr_bps <= 0.0 {
+            0.0
+        } else if tr_bps < 2.0 * cr_bps {
+            0.5 * tr_bps / cr_bps
+        } else {
+            1.0
+        };
+        Control { mu_bps, cr_bps, tr_bps, f }
+    }
+
+    /// Returns mu and the target rate of eq. 1.
+    fn rates_bps(&mut self, now: Time, arrived: Time, cr_bps: f64, link: &mut impl LinkView) -> (f64, f64) {
+        let mu_bps = link.capacity(self.config.window).as_bps_f64();
         // x mu: what waits, in bits. mu (x - d_t) then needs no division by a mu that may be 0.
         let waiting_bits = match self.rules.x {
             DelayOf::Backlog => self.waiting.bits() as f64,
@@ -397,15 +455,7 @@ impl<P: Packet> Abc<P> {
         {
             tr_bps -= mu_bps * integral.update(now, waiting_bits / mu_bps - self.target_s);
         }
-        // abc20 eq.2; open-questions#X-8
-        let f = if tr_bps <= 0.0 {
-            0.0
-        } else if tr_bps < 2.0 * cr_bps {
-            0.5 * tr_bps / cr_bps
-        } else {
-            1.0
-        };
-        Control { mu_bps, cr_bps, tr_bps, f }
+        (mu_bps, tr_bps)
     }
 
     /// What the time without packets since the last dequeue does to the bucket.
@@ -414,7 +464,7 @@ impl<P: Packet> Abc<P> {
             Idle::Keep => {}
             Idle::Reset => {
                 // abc17 Algorithm 1: on each idle period
-                if link.unused() > Bytes::ZERO {
+                if link.unused() > Bytes::ZERO && self.idle >= self.config.idle_period {
                     self.token = 0.0;
                 }
             }
@@ -449,6 +499,12 @@ impl<P: Packet> Abc<P> {
         taken
     }
 
+    /// Whether `packet` is of a flow that answers accelerates and brakes.
+    fn answers_marks(&self, packet: &P) -> bool {
+        let encoding = self.encoding.unwrap_or(packet.encoding());
+        matches!(encoding.mark(packet.ecn()), Mark::Accelerate | Mark::Brake)
+    }
+
     fn mark(&mut self, f: f64, packet: &mut P) -> Mark {
         let encoding = self.encoding.unwrap_or(packet.encoding());
         match encoding.mark(packet.ecn()) {
@@ -470,10 +526,17 @@ impl<P: Packet> Queue<P> for Abc<P> {
     #[inline]
     fn enqueue(&mut self, now: Time, packet: P, link: &mut impl LinkView, drops: &mut Drops<P>) {
         let cost = link.cost(packet.size());
+        let answers = self.adaptive.is_some() && self.answers_marks(&packet);
+        if self.packets.is_empty() {
+            self.idle = now.since(self.emptied_at);
+        }
         if self.packets.push_within(self.limit, now, packet, drops) {
             self.waiting += cost;
             if self.config.feedback == Feedback::Enqueue {
                 self.measured.add(now, cost);
+            }
+            if let Some(adaptive) = self.adaptive.as_mut().filter(|_| answers) {
+                adaptive.arrive(now, cost, link);
             }
         }
     }
@@ -486,8 +549,15 @@ impl<P: Packet> Queue<P> for Abc<P> {
             self.measured.add(now, cost);
         }
         self.credit_idle_time(link);
+        self.idle = Duration::ZERO;
+        if self.packets.is_empty() {
+            self.emptied_at = now;
+        }
         self.last = self.control(now, arrived, link);
         let mark = self.mark(self.last.f, &mut packet);
+        if let (Some(adaptive), Mark::Accelerate) = (&mut self.adaptive, mark) {
+            adaptive.order(cost);
+        }
         Some(Dequeued { packet, arrived, mark })
     }
 
@@ -507,6 +577,9 @@ impl<P: Packet> Queue<P> for Abc<P> {
         visit("measured_rate_bps", self.last.cr_bps);
         if let Some(integral) = &self.integral {
             visit("integral_share", integral.share);
+        }
+        if let Some(adaptive) = &self.adaptive {
+            adaptive.inspect(visit);
         }
     }
 

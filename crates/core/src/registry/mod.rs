@@ -22,7 +22,8 @@ pub use crate::queue::{LinkKind, Misfit};
 use crate::sender::Checked;
 use crate::suggest::DidYouMean;
 pub use crate::table::{
-    Bench, Carries, DEFAULT_CONTROLLER, DEFAULT_QUEUE, Host, Kernel, Needs, Preset, Protocol, Routers, Traits,
+    Bench, Carries, DEFAULT_CONTROLLER, DEFAULT_QUEUE, Host, Kernel, Needs, Preset, Protocol, Routers,
+    SHORTHANDS, Shorthand, Traits,
 };
 use crate::time::{Duration, Time};
 use crate::units::{Bytes, Limit, Rate};

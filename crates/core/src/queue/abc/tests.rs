@@ -220,6 +220,20 @@ fn an_idle_queue_keeps_resets_or_credits_the_bucket() {
 }
 
 #[test]
+fn an_idle_period_may_have_to_last() {
+    for (period, tokens) in [("0s", 1.0), ("60ms", 1.0), ("61ms", 3.0)] {
+        let options = [("token_start", "3"), ("token_idle", "reset"), ("idle_period", period)];
+        let mut bench = abc(&options);
+        bench.arrive(ms(30), Encoding::Abc, Ecn::Ce);
+        bench.leave(ms(40));
+        bench.link.unused = Bytes(3000);
+        bench.arrive(ms(100), Encoding::Abc, Ecn::Ect1);
+        bench.leave(ms(100)).unwrap();
+        near(bench.shown("tokens"), tokens);
+    }
+}
+
+#[test]
 fn the_variants_set_their_parts_and_a_part_given_by_itself_wins_in_either_order() {
     let rules = |options: &[(&str, &str)]| Config::from_options(options.iter().copied()).unwrap().rules();
     let paper =

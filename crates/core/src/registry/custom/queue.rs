@@ -52,6 +52,11 @@ pub trait QueueFactory: Debug + Send + Sync + 'static {
         Traits::PLAIN
     }
 
+    /// Returns the encoding whose marks it gives, if that is neither none nor ordinary ECN's CE.
+    fn own_encoding(&self) -> Option<Encoding> {
+        None
+    }
+
     /// Returns an empty queue.
     fn build(&self, place: &Place) -> Box<dyn DynQueue>;
 }
@@ -231,7 +236,7 @@ impl QueueSettings for Named<dyn QueueFactory> {
         self.factory.traits()
     }
     fn own_encoding(&self) -> Option<Encoding> {
-        None
+        self.factory.own_encoding()
     }
     fn tells_flows_apart(&self) -> bool {
         false
