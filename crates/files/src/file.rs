@@ -50,22 +50,22 @@ impl FileDestination {
     /// Writes one file, whole or not at all; a FIFO or a device is written through. `on_removed` is told what
     /// runs that were killed had left there, which is removed. Fails if the destination is a socket, or
     /// cannot be opened or written.
-    pub fn write(&self, contents: &str, on_removed: &mut dyn FnMut(&Path)) -> Result<(), Error> {
+    pub fn write(&self, contents: impl AsRef<[u8]>, on_removed: &mut dyn FnMut(&Path)) -> Result<(), Error> {
         let _user = AsInvoker::begin();
         let written = match &self.way {
             Way::Through(place) => {
                 // Appending leaves what an open file already holds; a FIFO or a device takes no notice.
                 let file = OpenOptions::new().append(true).open(place);
-                file.and_then(|mut file| file.write_all(contents.as_bytes()))
+                file.and_then(|mut file| file.write_all(contents.as_ref()))
             }
-            Way::Regular(place) => replace(place, contents, on_removed),
+            Way::Regular(place) => replace(place, contents.as_ref(), on_removed),
         };
         written.map_err(|error| refuse(&self.path, error))
     }
 }
 
 /// Puts a new file in the place of the regular one at `path`, or of none. Its permissions stay.
-fn replace(path: &Path, contents: &str, on_removed: &mut dyn FnMut(&Path)) -> io::Result<()> {
+fn replace(path: &Path, contents: &[u8], on_removed: &mut dyn FnMut(&Path)) -> io::Result<()> {
     let name = path.file_name().ok_or_else(|| io::Error::other("it is not the name of a file"))?;
     let place = path.parent().filter(|place| !place.as_os_str().is_empty()).unwrap_or(Path::new("."));
     folder::clear_abandoned(place, &name.to_string_lossy(), on_removed);
@@ -74,7 +74,7 @@ fn replace(path: &Path, contents: &str, on_removed: &mut dyn FnMut(&Path)) -> io
     folder::making_file(&staging);
     let written = File::create_new(&staging).and_then(|mut file| {
         let _hold = Hold::on(&staging);
-        file.write_all(contents.as_bytes())?;
+        file.write_all(contents)?;
         before.map_or(Ok(()), |permissions| file.set_permissions(permissions))?;
         // A name must not lead to a file whose contents a power failure would lose.
         file.sync_all()?;

@@ -7,24 +7,13 @@ use std::path::{Path, PathBuf};
 use brakelight_scenario::trace::OPPORTUNITY;
 use brakelight_scenario::trace::convert::{ConvertOptions, Converted, Selection, convert_file};
 use brakelight_scenario::trace::statistics::Statistics;
+use brakelight_testkit::skip;
 
 /// Half a per cent.
 const NEAR: f64 = 0.005;
 
 fn sample(name: &str) -> Option<PathBuf> {
-    let shared = match std::env::var_os("BRAKELIGHT_SHARED") {
-        Some(folder) => PathBuf::from(folder),
-        None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
-    };
-    let path = shared.join("links").join(name);
-    if !path.exists() {
-        brakelight_testkit::skip(
-            &format!("conversion of {name}"),
-            format_args!("it is not in {}", shared.display()),
-        );
-        return None;
-    }
-    Some(path)
+    skip::recording(&format!("links/{name}"))
 }
 
 fn convert(path: &Path, selection: Selection) -> Converted {

@@ -9,6 +9,7 @@
 //! | Genet's JSON, logs of cake-autorate | yes | - | the same |
 //! | pcap, pcapng | yes | - | `opportunity` bytes of arrived IP packets |
 //! | qlog | yes | - | `opportunity` bytes of received QUIC packets |
+//! | [bltrace](super::recording::file) | yes | yes | what the recording says |
 //!
 //! A capture or an iperf3 test is taken as one direction of a saturated link; which one, if it holds both, is
 //! [`Selection`]'s to say. What arrived is not what could have arrived wherever the sender had nothing to
@@ -26,12 +27,16 @@ use brakelight_core::units::{Bytes, Rate};
 use thiserror::Error;
 
 use super::OPPORTUNITY;
+use super::recording::{self, RecordingError};
+use crate::identity::sha256;
 use crate::input;
 
 mod arrivals;
 mod autorate;
 mod columns;
+mod converted;
 mod csv;
+pub mod delays;
 mod genet;
 mod iperf3;
 mod iperf3_text;
@@ -42,8 +47,10 @@ mod qlog;
 mod selection;
 mod series;
 mod unit;
+mod units;
 
 use arrivals::Arrivals;
+pub use converted::Converted;
 pub use csv::to_csv;
 pub use selection::Selection;
 pub use unit::RateUnit;
@@ -72,10 +79,12 @@ pub enum Format {
     CakeAutorate,
     /// qlog of an endpoint that received, as one object or as a sequence of records.
     Qlog,
+    /// A recording with delay and loss: our own format.
+    Bltrace,
 }
 
 /// Every format, by its name.
-const FORMATS: [(&str, Format); 11] = [
+const FORMATS: [(&str, Format); 12] = [
     ("mahimahi", Format::Mahimahi),
     ("csv", Format::Csv),
     ("columns", Format::Columns),
@@ -87,23 +96,8 @@ const FORMATS: [(&str, Format); 11] = [
     ("genet", Format::Genet),
     ("cake-autorate", Format::CakeAutorate),
     ("qlog", Format::Qlog),
+    ("bltrace", Format::Bltrace),
 ];
-
-/// A trace that was another file.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Converted {
-    /// The trace.
-    pub trace: Trace,
-    /// What it was made of.
-    pub format: Format,
-    /// The time that one value of the file stands for: the median length of its intervals; a millisecond
-    /// where the file has the time of every packet.
-    pub resolution: Duration,
-    /// What the user should know about it, a sentence each.
-    pub notes: Vec<String>,
-    /// Why it may not be what the user wanted, a sentence each.
-    pub warnings: Vec<String>,
-}
 
 /// How a file becomes a trace.
 #[derive(Clone, Debug, PartialEq)]
@@ -116,6 +110,23 @@ pub struct ConvertOptions {
     pub unit: Option<RateUnit>,
     /// The column of the rates in a table, by its name; `None`: the one whose name tells so.
     pub column: Option<String>,
+}
+
+impl ConvertError {
+    /// Returns what is wrong in a line of a text.
+    fn line(line: usize, field: &'static str, value: &str, expected: &'static str) -> Self {
+        ConvertError::Line { line, field, value: shorten(value), expected }
+    }
+}
+
+/// What is wrong with a field of another program's JSON.
+fn refuse_json(field: impl Into<String>, problem: impl Into<String>) -> ConvertError {
+    ConvertError::Json { field: field.into(), problem: problem.into() }
+}
+
+/// Reads another program's JSON.
+fn json(bytes: &[u8]) -> Result<serde_json::Value, ConvertError> {
+    serde_json::from_slice(bytes).map_err(|error| refuse_json("document", format!("not JSON: {error}")))
 }
 
 impl Default for ConvertOptions {
@@ -151,14 +162,6 @@ pub enum ConvertError {
         packet: u64,
         /// What is wrong with it.
         problem: &'static str,
-    },
-    /// As iperf3's JSON.
-    #[error("`{field}`: {problem}")]
-    Iperf3 {
-        /// The path of the field.
-        field: String,
-        /// What is wrong with it.
-        problem: String,
     },
     /// As JSON of another program.
     #[error("`{field}`: {problem}")]
@@ -256,6 +259,9 @@ pub enum ConvertError {
         /// What it carries.
         opportunities: f64,
     },
+    /// As a recording.
+    #[error("{0}")]
+    Recording(#[from] RecordingError),
     /// Not one opportunity comes together.
     #[error("all of the file makes no delivery opportunity of {0}")]
     Silent(Bytes),
@@ -310,14 +316,17 @@ impl Format {
         if pcap::is_capture(bytes) {
             return Format::Pcap;
         }
+        if recording::file::is_recording(bytes) {
+            return Format::Bltrace;
+        }
         let text = without_mark(bytes);
         if text.first() == Some(&0x1e) {
             return Format::Qlog;
         }
-        let head = String::from_utf8_lossy(&text[..text.len().min(HEAD)]);
+        let head = String::from_utf8_lossy(&text[..text.len().min(input::HEAD)]);
         // The first line that is neither blank nor a comment of a table.
-        let line = head.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#'));
-        let line = line.unwrap_or_default();
+        let line = csv::first_row(head.as_bytes()).unwrap_or_default();
+        let line = line.as_str();
         if line.starts_with('{') {
             return Format::detect_json(&head);
         }
@@ -350,7 +359,7 @@ impl Format {
     /// Returns the most that a file of this format may hold.
     pub const fn most(self) -> Bytes {
         match self {
-            Format::Mahimahi => input::TRACE,
+            Format::Mahimahi | Format::Bltrace => input::TRACE,
             Format::Csv | Format::Columns | Format::Iperf3Text | Format::Nuttcp | Format::CakeAutorate => {
                 input::TABLE
             }
@@ -360,22 +369,17 @@ impl Format {
     }
 }
 
-/// How much of a file tells its format.
-const HEAD: usize = 65_536;
-
 /// Makes a trace of the contents of a file. A byte order mark before a text is skipped.
 pub fn convert(bytes: &[u8], format: Format, options: ConvertOptions) -> Result<Converted, ConvertError> {
     let text = without_mark(bytes);
     let named = format == Format::Csv && csv::first_row(text).is_some_and(|row| named::is_header(&row));
     check_options(format, named, &options)?;
     let mut converted = match format {
-        Format::Mahimahi => Converted {
-            trace: Trace::parse(text)?,
-            format,
-            resolution: Duration::from_millis(1),
-            notes: Vec::new(),
-            warnings: Vec::new(),
-        },
+        Format::Mahimahi => {
+            let trace = Trace::parse(text)?;
+            Converted::of_opportunities(trace.clone(), trace, format, &options, Vec::new())
+        }
+        Format::Bltrace => Converted::of_recording(recording::file::read(bytes)?, &options)?,
         Format::Csv if named || options.column.is_some() => named::from_table(text, &options)?,
         Format::Csv => csv::from_csv(text, &options)?,
         Format::Columns => columns::from_columns(text, &options)?,
@@ -454,7 +458,16 @@ pub fn convert_file(
         Err(error) => Err(FileError::Read { path, error }),
         Ok(bytes) => {
             let format = format.unwrap_or_else(|| Format::detect(&bytes));
-            convert(&bytes, format, options).map_err(|error| FileError::Convert { path, error })
+            let mut converted = match convert(&bytes, format, options) {
+                Ok(converted) => converted,
+                Err(error) => return Err(FileError::Convert { path, error }),
+            };
+            if format != Format::Bltrace {
+                let about = &mut converted.recording.about;
+                about.name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+                about.source_sha256 = Some(sha256(&bytes));
+            }
+            Ok(converted)
         }
     }
 }

@@ -4,24 +4,30 @@
 //! | module | holds |
 //! |---|---|
 //! | [`embedded`] | the synthetic traces that come with the program |
+//! | [`catalogue`] | public recordings: where they lie, under which licence |
 //! | [`names`] | from what a scenario calls a trace to the trace itself |
+//! | [`conditions`] | delay and loss beside a trace, and what it cannot tell |
 //! | [`statistics`] | mean, variation, autocorrelation, outages |
 //! | [`recipe`] | what a synthetic trace is made of, as a TOML file |
 //! | [`synth`] | the seeded generator |
 //! | [`fit`] | from a recording to a recipe |
 //! | [`convert`] | from captures, tables and iperf3 to a trace, and back to tables |
+//! | [`recording`] | a recording with delay and loss, and its file format, `.bltrace` |
 //! | [`plot`] | a picture of a trace in the letters of a terminal |
 //!
 //! The trace itself, and the one parser of Mahimahi's format, is [`brakelight_core::path::trace::Trace`].
 
 use brakelight_core::units::Bytes;
 
+pub mod catalogue;
+pub mod conditions;
 pub mod convert;
 pub mod embedded;
 pub mod fit;
 pub mod names;
 pub mod plot;
 pub mod recipe;
+pub mod recording;
 pub mod statistics;
 pub mod synth;
 

@@ -1,8 +1,10 @@
 //! From what a scenario calls a trace to the trace itself.
 //!
 //! A name is looked for among the embedded traces, then among those that a program made, then in the folder
-//! of the user's own traces, and is otherwise taken for the path of a file in Mahimahi's format, `-` for
-//! standard input. Files of that folder go by their file name, with or without its last extension.
+//! of the user's own traces. Otherwise it is the path of a file in Mahimahi's format or of a
+//! [recording](super::recording), `-` for standard input, and last a recording that was fetched. Files of the
+//! user's folder go by their file name, with or without its last extension. `#up` or `#down` after the name
+//! of a recording takes that direction.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,8 +15,10 @@ use std::path::{Path, PathBuf};
 use brakelight_core::path::trace::{Trace, TraceError};
 use brakelight_core::suggest::{DidYouMean, nearest};
 
+use super::catalogue::{self, CATALOGUE, Catalogue};
 use super::embedded::{EMBEDDED, Embedded};
 use super::recipe::{Recipe, RecipeError};
+use super::recording::{About, LinkDirection, RecordingError, file};
 use crate::input;
 
 /// The environment variable that names the folder of the user's own traces.
@@ -39,6 +43,8 @@ pub struct Names {
     files: Vec<PathBuf>,
     /// Traces that a program made.
     given: BTreeMap<String, Trace>,
+    /// The folder of fetched recordings.
+    cache: Option<PathBuf>,
 }
 
 /// Why no trace could be found by a name.
@@ -47,9 +53,10 @@ pub struct Names {
 pub enum NameError {
     /// There is no such name, nor such a file.
     #[error(
-        "unknown trace `{name}`{}: no such file, and the known traces are {}",
+        "unknown trace `{name}`{}: no such file, and the known traces are {}{}",
         meant(name, known),
-        List(known)
+        List(known),
+        catalogued(name)
     )]
     Unknown {
         /// The name.
@@ -94,6 +101,22 @@ pub enum NameError {
         /// Which line, and what is wrong with it.
         error: TraceError,
     },
+    /// The file holds no recording that can be replayed.
+    #[error("{}: {error}", path.display())]
+    Recording {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        error: Box<RecordingError>,
+    },
+    /// A direction of a file that has one only.
+    #[error("{}: the file has no directions: leave `#{direction}` out", path.display())]
+    NoDirections {
+        /// The file.
+        path: PathBuf,
+        /// What was asked for.
+        direction: LinkDirection,
+    },
 }
 
 /// What to do with a file whose name says that it can become a trace.
@@ -107,6 +130,13 @@ fn hint(path: &Path) -> &'static str {
     } else {
         ""
     }
+}
+
+/// What to do with a name of the catalogue whose recording was not fetched.
+fn catalogued(name: &str) -> String {
+    let catalogue = Catalogue::parse(CATALOGUE);
+    let known = catalogue.is_ok_and(|catalogue| catalogue.find(name).is_ok());
+    if known { format!("; `brakelight trace fetch {name}` says how to get it") } else { String::new() }
 }
 
 fn meant<'a>(name: &str, known: &'a [String]) -> DidYouMean<'a> {
@@ -162,10 +192,11 @@ impl Names {
     /// Returns the embedded traces, and those of the folder that [`FOLDER_VARIABLE`] names, if it is set and
     /// not empty.
     pub fn from_environment() -> Result<Self, NameError> {
-        match std::env::var_os(FOLDER_VARIABLE) {
-            Some(folder) if !folder.is_empty() => Names::with_folder(Path::new(&folder)),
-            _ => Ok(Names::default()),
-        }
+        let names = match std::env::var_os(FOLDER_VARIABLE) {
+            Some(folder) if !folder.is_empty() => Names::with_folder(Path::new(&folder))?,
+            _ => Names::default(),
+        };
+        Ok(Names { cache: catalogue::cache(), ..names })
     }
 
     /// Returns the embedded traces and those of `folder`: its files that are not hidden.
@@ -183,7 +214,7 @@ impl Names {
             Ok(files)
         };
         let files = list().map_err(|error| NameError::Folder { folder: folder.to_path_buf(), error })?;
-        Ok(Names { folder: Some(folder.to_path_buf()), files, given: BTreeMap::new() })
+        Ok(Names { folder: Some(folder.to_path_buf()), files, ..Names::default() })
     }
 
     /// Returns every name, embedded ones first.
@@ -252,7 +283,24 @@ impl Names {
         if name == input::STANDARD_INPUT || path.exists() {
             return Ok(Source::File(path.to_path_buf()));
         }
+        let fetched = self.cache.as_ref().map(|cache| cache.join(format!("{name}.bltrace")));
+        if let Some(file) = fetched.filter(|file| !name.contains(['/', '\\']) && file.is_file()) {
+            return Ok(Source::File(file));
+        }
+        if let Some((file, direction)) = split_direction(name)
+            && let Ok(Source::File(path)) = self.find(file)
+        {
+            return Ok(Source::File(PathBuf::from(format!("{}#{direction}", path.display()))));
+        }
         Err(NameError::Unknown { name: name.to_string(), known: self.list() })
+    }
+
+    /// Returns the trace that `name` leads to, and what is known about it if it is a recording.
+    pub fn load_with_about(&self, name: &str) -> Result<(Trace, Option<About>), NameError> {
+        match self.find(name)? {
+            Source::File(path) => read_with_about(&path),
+            source => Ok((source.load()?, None)),
+        }
     }
 
     /// Returns the trace that `name` leads to.
@@ -272,11 +320,50 @@ impl Source {
     }
 }
 
-/// Reads a file in Mahimahi's format.
+/// Reads a file in Mahimahi's format, or a recording, with `#up` or `#down` after its path for one direction.
 pub fn read(path: &Path) -> Result<Trace, NameError> {
-    let bytes = input::read(path, input::TRACE)
-        .map_err(|error| NameError::Read { path: path.to_path_buf(), error })?;
-    Trace::parse(&bytes).map_err(|error| NameError::Trace { path: path.to_path_buf(), error })
+    read_with_about(path).map(|(trace, _)| trace)
+}
+
+/// The same, with what is known about it if it is a recording.
+fn read_with_about(path: &Path) -> Result<(Trace, Option<About>), NameError> {
+    let (path, direction, bytes) = contents(path)?;
+    if file::is_recording(&bytes) {
+        let read = file::read(&bytes);
+        drop(bytes);
+        let trace = read.and_then(|recording| Ok((recording.trace(direction)?, Some(recording.about))));
+        return trace.map_err(|error| NameError::Recording { path, error: Box::new(error) });
+    }
+    match (direction, Trace::parse(&bytes)) {
+        (Some(direction), _) => Err(NameError::NoDirections { path, direction }),
+        (None, Ok(trace)) => Ok((trace, None)),
+        (None, Err(error)) => Err(NameError::Trace { path, error }),
+    }
+}
+
+/// Returns `true` if this is the path of a file, with or without a direction after it.
+pub fn is_file(path: &Path) -> bool {
+    path.is_file()
+        || path.to_str().and_then(split_direction).is_some_and(|(file, _)| Path::new(file).is_file())
+}
+
+/// The file at `path`, the direction that stands after it, and what the file holds.
+fn contents(path: &Path) -> Result<(PathBuf, Option<LinkDirection>, Vec<u8>), NameError> {
+    let split = path.to_str().filter(|_| !path.exists()).and_then(split_direction);
+    let (path, direction) = match split {
+        Some((file, direction)) => (PathBuf::from(file), Some(direction)),
+        None => (path.to_path_buf(), None),
+    };
+    match input::read(&path, input::TRACE) {
+        Ok(bytes) => Ok((path, direction, bytes)),
+        Err(error) => Err(NameError::Read { path, error }),
+    }
+}
+
+/// The name before `#up` or `#down`, and which of them it is.
+fn split_direction(name: &str) -> Option<(&str, LinkDirection)> {
+    let (file, direction) = name.rsplit_once('#')?;
+    Some((file, direction.parse().ok()?))
 }
 
 /// Returns the recipe of the embedded trace called `name`, or the one in the file of that path.

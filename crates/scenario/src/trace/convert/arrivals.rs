@@ -23,8 +23,13 @@ impl Arrivals {
         self.packets.is_empty()
     }
 
-    /// Returns the trace, which begins at the first packet. Fails if there is none, which is told as `what`.
-    pub(super) fn trace(mut self, opportunity: Bytes, what: &'static str) -> Result<Trace, ConvertError> {
+    /// Returns the trace, which begins at the first packet, in milliseconds and in microseconds. Fails if
+    /// there is no packet, which is told as `what`.
+    pub(super) fn trace(
+        mut self,
+        opportunity: Bytes,
+        what: &'static str,
+    ) -> Result<(Trace, Trace), ConvertError> {
         // Several queues of one adapter may deliver slightly out of order.
         self.packets.sort_by_key(|(nanos, _)| *nanos);
         let (Some(&(first, _)), Some(&(last, _))) = (self.packets.first(), self.packets.last()) else {
@@ -35,13 +40,17 @@ impl Arrivals {
         if total < opportunity.as_f64() {
             return Err(ConvertError::Silent(opportunity));
         }
-        let mut bytes = 0;
-        let stamps = self.packets.iter().flat_map(|&(nanos, length)| {
-            bytes += u64::from(length);
-            let due = bytes / opportunity.0;
-            bytes %= opportunity.0;
-            std::iter::repeat_n(((nanos - first) / 1_000_000) as u64, due as usize)
-        });
-        Ok(Trace::from_millis(stamps)?)
+        let due = || {
+            let mut bytes = 0;
+            self.packets.iter().map(move |&(nanos, length)| {
+                bytes += u64::from(length);
+                let due = bytes / opportunity.0;
+                bytes %= opportunity.0;
+                ((nanos - first) as u64 / 1_000, due as u32)
+            })
+        };
+        let stamps = due().flat_map(|(micros, due)| std::iter::repeat_n(micros / 1_000, due as usize));
+        let trace = Trace::from_millis(stamps)?;
+        Ok((trace, Trace::from_micros(due())?))
     }
 }

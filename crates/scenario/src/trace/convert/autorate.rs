@@ -13,9 +13,7 @@
 use std::collections::BTreeMap;
 
 use super::series::{Sample, Series};
-use super::{
-    ConvertError, ConvertOptions, Converted, Format, RateUnit, Selection, at_rates, resolution, shorten,
-};
+use super::{ConvertError, ConvertOptions, Converted, Format, RateUnit, Selection};
 
 const KINDS: [&str; 3] = ["LOAD", "SUMMARY", "DATA"];
 const TIME: &str = "expected Unix seconds such as `1714564800.5`, no less than on the line before";
@@ -69,12 +67,7 @@ pub(super) fn from_log(bytes: &[u8], options: &ConvertOptions) -> Result<Convert
     };
     let mut samples: Vec<Sample> = Vec::new();
     for (line, row) in (1..).zip(text.lines()) {
-        let refuse = |field, value: &str, expected| ConvertError::Line {
-            line,
-            field,
-            value: shorten(value),
-            expected,
-        };
+        let refuse = |field, value: &str, expected| ConvertError::line(line, field, value, expected);
         let Some((this, rest)) = row.split_once(';') else { continue };
         if this != *kind {
             continue;
@@ -92,18 +85,12 @@ pub(super) fn from_log(bytes: &[u8], options: &ConvertOptions) -> Result<Convert
         samples.push(Sample { start, end: None, rate: RateUnit::KBIT.bps(value) });
     }
     let series = Series::of(&samples).ok_or(ConvertError::Empty("line with a rate"))?;
-    let trace = at_rates(&series.stretches, options.opportunity)?;
     let notes = vec![format!(
         "the rate is `{column}` of the `{kind}` lines{}",
         if column.starts_with("CAKE") { ", the shaper's own: the link may carry more" } else { "" }
     )];
-    Ok(Converted {
-        trace,
-        format: Format::CakeAutorate,
-        resolution: resolution(&series.stretches),
-        notes,
-        warnings: series.warning().into_iter().collect(),
-    })
+    let warnings = series.warning().into_iter().collect();
+    Converted::of_rates(&series.stretches, Format::CakeAutorate, options, notes, warnings)
 }
 
 fn position(names: &[&str], name: &str) -> Option<usize> {

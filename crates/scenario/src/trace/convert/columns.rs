@@ -10,7 +10,7 @@
 //! (the first one began at 0); any other has their beginnings.
 
 use super::series::{Sample, Series};
-use super::{ConvertError, ConvertOptions, Converted, Format, RateUnit, at_rates, resolution, shorten};
+use super::{ConvertError, ConvertOptions, Converted, Format, RateUnit};
 
 const TIME: &str = "expected seconds from 0 to 1e10, no less than on the line before";
 const RATE: &str = "expected a rate from 0 to 1e12 bit/s, in Mbit/s or the unit of `--unit`";
@@ -31,12 +31,7 @@ pub(super) fn from_columns(bytes: &[u8], options: &ConvertOptions) -> Result<Con
     let unit = options.unit.unwrap_or(RateUnit::MBIT);
     let mut rows: Vec<(i64, f64)> = Vec::new();
     for (line, row) in (1..).zip(text.lines()) {
-        let refuse = |field, value: &str, expected| ConvertError::Line {
-            line,
-            field,
-            value: shorten(value),
-            expected,
-        };
+        let refuse = |field, value: &str, expected| ConvertError::line(line, field, value, expected);
         let row = row.trim();
         if row.is_empty() || row.starts_with('#') {
             continue;
@@ -77,10 +72,8 @@ pub(super) fn from_columns(bytes: &[u8], options: &ConvertOptions) -> Result<Con
         notes.push("each time was taken as the beginning of its interval".to_string());
     }
     let series = Series::of(&samples).ok_or(ConvertError::Empty("row of two numbers"))?;
-    let trace = at_rates(&series.stretches, options.opportunity)?;
-    let resolution = resolution(&series.stretches);
     let warnings = series.warning().into_iter().collect();
-    Ok(Converted { trace, format: Format::Columns, resolution, notes, warnings })
+    Converted::of_rates(&series.stretches, Format::Columns, options, notes, warnings)
 }
 
 /// Returns `true` if the times end intervals of which the first began at 0.

@@ -26,9 +26,7 @@ use brakelight_core::path::trace::Trace;
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Bytes, Rate};
 
-use super::{ConvertError, ConvertOptions, Converted, Format, RateUnit, at_rates, resolution, shorten};
-
-pub(super) mod units;
+use super::{ConvertError, ConvertOptions, Converted, Format, RateUnit, units};
 
 const TIME: &str = "expected seconds, from -1e10 to 1e10, or a date such as `2024-05-01T12:00:00.5Z`, more than on the \
                     line before by at least a millisecond; a header `time_ms` says milliseconds";
@@ -65,12 +63,7 @@ pub(super) fn from_csv(bytes: &[u8], options: &ConvertOptions) -> Result<Convert
     let mut units = None;
     let mut rows: Vec<Row> = Vec::new();
     for (line, row) in (1..).zip(text.lines()) {
-        let refuse = |(field, value, expected): Fault<'_>| ConvertError::Line {
-            line,
-            field,
-            value: shorten(value),
-            expected,
-        };
+        let refuse = |(field, value, expected): Fault<'_>| ConvertError::line(line, field, value, expected);
         let row = row.trim();
         if row.is_empty() || row.starts_with('#') {
             continue;
@@ -95,14 +88,7 @@ pub(super) fn from_csv(bytes: &[u8], options: &ConvertOptions) -> Result<Convert
         rows.push(read);
     }
     let stretches = stretches(&rows).ok_or(ConvertError::Empty("row of `start_s,mbps`"))?;
-    let trace = at_rates(&stretches, options.opportunity)?;
-    Ok(Converted {
-        trace,
-        format: Format::Csv,
-        resolution: resolution(&stretches),
-        notes,
-        warnings: Vec::new(),
-    })
+    Converted::of_rates(&stretches, Format::Csv, options, notes, Vec::new())
 }
 
 /// The first line that is neither blank nor a comment.

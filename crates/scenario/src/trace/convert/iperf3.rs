@@ -8,7 +8,14 @@
 use brakelight_core::units::{Bytes, Rate};
 use serde_json::Value;
 
-use super::{ConvertError, ConvertOptions, Converted, Format, Selection, at_rates, resolution, shorten};
+use super::{ConvertError, ConvertOptions, Converted, Format, Selection, json, refuse_json, shorten};
+
+// What is said of a test in either form, JSON or text.
+pub(super) const BOTH_WAYS: &str =
+    "the test went both ways (--bidir): give `up`, from the client to the server, or `down`";
+pub(super) const UP_ONLY: &str = "the test went `up` only, from the client to the server";
+pub(super) const DOWN_ONLY: &str = "the test went `down` only, from the server to the client";
+pub(super) const RECEIVERS: &str = "these are the receiver's intervals, which the server sent";
 
 pub(super) fn from_iperf3(bytes: &[u8], options: &ConvertOptions) -> Result<Converted, ConvertError> {
     let document = parse(bytes)?;
@@ -22,9 +29,9 @@ pub(super) fn from_iperf3(bytes: &[u8], options: &ConvertOptions) -> Result<Conv
         match server.and_then(|server| Some((server, intervals(server)?))) {
             Some((server, theirs)) if !theirs.is_empty() && !is_sender(server, theirs, sum) => {
                 chosen = ("server_output_json.", theirs);
-                notes.push("these are the receiver's intervals, which the server sent".to_string());
+                notes.push(RECEIVERS.to_string());
             }
-            _ => warnings.push(sender_only(&document, sum)),
+            _ => warnings.push(sender_only(means(&document, sum), "JSON")),
         }
     }
     let (stretches, omitted) = stretches(chosen.0, chosen.1, sum)?;
@@ -34,8 +41,7 @@ pub(super) fn from_iperf3(bytes: &[u8], options: &ConvertOptions) -> Result<Conv
     if omitted > 0 {
         notes.push(format!("{omitted} intervals of iperf3's warm-up (--omit) were left out"));
     }
-    let trace = at_rates(&stretches, options.opportunity)?;
-    Ok(Converted { trace, format: Format::Iperf3, resolution: resolution(&stretches), notes, warnings })
+    Converted::of_rates(&stretches, Format::Iperf3, options, notes, warnings)
 }
 
 /// Returns the two ways of a test in both directions with their bytes, the most first; nothing for any other.
@@ -55,26 +61,20 @@ pub(super) fn selections(bytes: &[u8]) -> Result<Vec<(Selection, Bytes)>, Conver
 }
 
 fn parse(bytes: &[u8]) -> Result<Value, ConvertError> {
-    let document: Value = serde_json::from_slice(bytes)
-        .map_err(|error| refusal("document".to_string(), &format!("not JSON: {error}")))?;
+    let document = json(bytes)?;
     match document.get("error").and_then(Value::as_str) {
-        Some(failure) => Err(refusal("error".to_string(), &format!("iperf3 failed: {}", shorten(failure)))),
+        Some(failure) => Err(refuse_json("error", format!("iperf3 failed: {}", shorten(failure)))),
         None => Ok(document),
     }
 }
 
 fn own_intervals(document: &Value) -> Result<&[Value], ConvertError> {
-    intervals(document).ok_or_else(|| {
-        refusal("intervals".to_string(), "missing: expected the list that `iperf3 --json` prints")
-    })
+    intervals(document)
+        .ok_or_else(|| refuse_json("intervals", "missing: expected the list that `iperf3 --json` prints"))
 }
 
 fn went_both_ways(own: &[Value]) -> bool {
     own.iter().any(|interval| interval.get("sum_bidir_reverse").is_some())
-}
-
-fn refusal(field: String, problem: &str) -> ConvertError {
-    ConvertError::Iperf3 { field, problem: problem.to_string() }
 }
 
 fn intervals(document: &Value) -> Option<&[Value]> {
@@ -92,17 +92,15 @@ fn sum(
     match (selection, both) {
         (Selection::Up, true) => Ok("sum"),
         (Selection::Down, true) => Ok("sum_bidir_reverse"),
-        (_, true) => {
-            invalid("the test went both ways (--bidir): give `up`, from the client to the server, or `down`")
-        }
+        (_, true) => invalid(BOTH_WAYS),
         (Selection::OneDirection | Selection::All, false) => Ok("sum"),
         (Selection::Up | Selection::Down, false) => {
             let at_server = document.pointer("/start/accepted_connection").is_some();
             let went_up = is_sender(document, own, "sum") != at_server;
             match (selection == Selection::Up) == went_up {
                 true => Ok("sum"),
-                false if went_up => invalid("the test went `up` only, from the client to the server"),
-                false => invalid("the test went `down` only, from the server to the client"),
+                false if went_up => invalid(UP_ONLY),
+                false => invalid(DOWN_ONLY),
             }
         }
         (_, false) => {
@@ -122,22 +120,25 @@ fn is_sender(document: &Value, intervals: &[Value], sum: &str) -> bool {
     })
 }
 
-/// What to know about a trace of the sender's intervals.
-fn sender_only(document: &Value, sum: &str) -> String {
+/// The mean rates of what was sent and of what arrived, in Mbit/s.
+fn means(document: &Value, sum: &str) -> Option<(f64, f64)> {
     let mean = |end: &str| {
         let total = document.pointer(&format!("/end/{}", sum.replacen("sum", end, 1)))?;
         let (bytes, seconds) = (total.get("bytes")?.as_f64()?, total.get("seconds")?.as_f64()?);
         (bytes > 0.0 && seconds > 0.0).then(|| libm::round(bytes * 8e-4 / seconds) / 100.0)
     };
-    let means = match (mean("sum_sent"), mean("sum_received")) {
-        (Some(sent), Some(received)) => {
-            format!(" (all in all {sent} Mbit/s, where {received} Mbit/s arrived)")
-        }
-        _ => String::new(),
-    };
+    mean("sum_sent").zip(mean("sum_received"))
+}
+
+/// What to know about a trace of the sender's intervals. `means` are the rates of what was sent and of what
+/// arrived, in Mbit/s, where they are known; `form` is what the server's own file is.
+pub(super) fn sender_only(means: Option<(f64, f64)>, form: &str) -> String {
+    let means = means.map_or(String::new(), |(sent, received)| {
+        format!(" (all in all {sent} Mbit/s, where {received} Mbit/s arrived)")
+    });
     format!(
         "these are the sender's intervals: they count what its own buffers took{means}; \
-         `iperf3 --get-server-output`, or the server's own JSON, has the receiver's"
+         `iperf3 --get-server-output`, or the server's own {form}, has the receiver's"
     )
 }
 
@@ -153,8 +154,8 @@ fn stretches(place: &str, intervals: &[Value], sum: &str) -> Result<(Vec<(u64, R
         let number = |field: &str| -> Result<f64, ConvertError> {
             match values.and_then(|values| values.get(field)).and_then(Value::as_f64) {
                 Some(value) if (0.0..=1e15).contains(&value) => Ok(value),
-                Some(value) => Err(refusal(path(field), &format!("{value} is not between 0 and 1e15"))),
-                None => Err(refusal(path(field), "missing: expected a number")),
+                Some(value) => Err(refuse_json(path(field), format!("{value} is not between 0 and 1e15"))),
+                None => Err(refuse_json(path(field), "missing: expected a number")),
             }
         };
         if values.and_then(|values| values.get("omitted")).and_then(Value::as_bool) == Some(true) {
@@ -165,7 +166,10 @@ fn stretches(place: &str, intervals: &[Value], sum: &str) -> Result<(Vec<(u64, R
         let to_ms = |seconds: f64| libm::round(seconds * 1e3) as u64;
         let from_ms = at_ms.unwrap_or(to_ms(start));
         if to_ms(end) <= from_ms || end > 1e9 {
-            return Err(refusal(path("end"), &format!("{end} is not between the interval's start and 1e9")));
+            return Err(refuse_json(
+                path("end"),
+                format!("{end} is not between the interval's start and 1e9"),
+            ));
         }
         // Its own length makes the rate; rounded ends only place it.
         let rate = Rate::from_bps_f64(carried * 8.0 / ((to_ms(end) - from_ms) as f64 * 1e-3));

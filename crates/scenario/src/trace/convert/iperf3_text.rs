@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 use brakelight_core::units::{Bytes, Rate};
 
-use super::{ConvertError, ConvertOptions, Converted, Format, Selection, at_rates, resolution, shorten};
+use super::{ConvertError, ConvertOptions, Converted, Format, Selection, iperf3, shorten};
 
 /// One end's lines.
 #[derive(Default)]
@@ -64,25 +64,25 @@ pub(super) fn from_text(bytes: &[u8], options: &ConvertOptions) -> Result<Conver
         end.reverse |= row.starts_with("Reverse mode");
         if let Some(problem) = row.strip_prefix("iperf3: error - ") {
             let problem = format!("iperf3 failed: {}", shorten(problem));
-            return Err(ConvertError::Iperf3 { field: "error".to_string(), problem });
+            return Err(ConvertError::Json { field: "error".to_string(), problem });
         }
         end.read(line, row)?;
     }
     let own = &ends[0];
-    let (direction, row) = direction(own, options.selection)?;
+    let direction = direction(own, options.selection)?;
     let mut notes = Vec::new();
     let mut warnings = Vec::new();
     let mut chosen = own;
     if own.is_sender(direction) {
         match ends.get(1).filter(|server| !server.is_sender(direction) && !server.streams.is_empty()) {
             Some(server) => {
-                notes.push("these are the receiver's intervals, which the server sent".to_string());
+                notes.push(iperf3::RECEIVERS.to_string());
                 chosen = server;
             }
-            None => warnings.push(own.sender_only()),
+            None => warnings.push(iperf3::sender_only(own.sent.zip(own.received), "output")),
         }
     }
-    let intervals = chosen.intervals(row)?;
+    let intervals = chosen.intervals(chosen.role(direction))?;
     let mut at = intervals.first().map_or(0, |interval| interval.start);
     let mut stretches = Vec::with_capacity(intervals.len());
     for interval in intervals {
@@ -98,8 +98,7 @@ pub(super) fn from_text(bytes: &[u8], options: &ConvertOptions) -> Result<Conver
     if chosen.omitted > 0 {
         notes.push(format!("{} intervals of the warm-up (--omit) were left out", chosen.omitted));
     }
-    let trace = at_rates(&stretches, options.opportunity)?;
-    Ok(Converted { trace, format: Format::Iperf3Text, resolution: resolution(&stretches), notes, warnings })
+    Converted::of_rates(&stretches, Format::Iperf3Text, options, notes, warnings)
 }
 
 /// Returns both directions of a test that went both ways; nothing of any other.
@@ -110,10 +109,9 @@ pub(super) fn selections(bytes: &[u8]) -> Vec<(Selection, Bytes)> {
     directions.into_iter().filter(|_| both).map(|selection| (selection, Bytes::ZERO)).collect()
 }
 
-/// The direction of the data, and the name of the rows in a test of both.
-fn direction(own: &End, selection: Selection) -> Result<(Selection, &'static str), ConvertError> {
+/// The direction of the data, as the client has it.
+fn direction(own: &End, selection: Selection) -> Result<Selection, ConvertError> {
     let refuse = |valid| Err(ConvertError::Direction { selection, valid });
-    // Seen from the client, which the rows of both ends name so.
     let ran = if own.is_server {
         if own.counts_sent { Selection::Down } else { Selection::Up }
     } else if own.reverse {
@@ -122,15 +120,12 @@ fn direction(own: &End, selection: Selection) -> Result<(Selection, &'static str
         Selection::Up
     };
     match (selection, own.both_ways) {
-        (Selection::Up, true) => Ok((Selection::Up, "TX")),
-        (Selection::Down, true) => Ok((Selection::Down, "RX")),
-        (_, true) => {
-            refuse("the test went both ways (--bidir): give `up`, from the client to the server, or `down`")
-        }
-        (Selection::OneDirection | Selection::All, false) => Ok((ran, "")),
-        (Selection::Up | Selection::Down, false) if selection == ran => Ok((ran, "")),
-        (Selection::Up, false) => refuse("the test went `down` only, from the server to the client"),
-        (Selection::Down, false) => refuse("the test went `up` only, from the client to the server"),
+        (Selection::Up | Selection::Down, true) => Ok(selection),
+        (_, true) => refuse(iperf3::BOTH_WAYS),
+        (Selection::OneDirection | Selection::All, false) => Ok(ran),
+        (Selection::Up | Selection::Down, false) if selection == ran => Ok(ran),
+        (Selection::Up, false) => refuse(iperf3::DOWN_ONLY),
+        (Selection::Down, false) => refuse(iperf3::UP_ONLY),
         (_, false) => {
             refuse("iperf's lines have no packets: give `up`, from the client to the server, or `down`")
         }
@@ -162,12 +157,7 @@ impl End {
         };
         self.both_ways |= !role.is_empty();
         let Some((interval, values)) = rest.split_once("sec") else { return Ok(()) };
-        let refuse = |field, value: &str, expected| ConvertError::Line {
-            line,
-            field,
-            value: shorten(value.trim()),
-            expected,
-        };
+        let refuse = |field, value: &str, expected| ConvertError::line(line, field, value.trim(), expected);
         let Some((start, end)) = interval.split_once('-') else { return Ok(()) };
         let to_ms = |text: &str| {
             let seconds = text.trim().parse::<f64>().ok().filter(|seconds| (0.0..=1e6).contains(seconds))?;
@@ -209,17 +199,13 @@ impl End {
         self.counts_sent || client_sends
     }
 
-    fn sender_only(&self) -> String {
-        let means = match (self.sent, self.received) {
-            (Some(sent), Some(received)) => {
-                format!(" (all in all {sent} Mbit/s, where {received} Mbit/s arrived)")
-            }
-            _ => String::new(),
-        };
-        format!(
-            "these are the sender's intervals: they count what its own buffers took{means}; \
-             `iperf3 --get-server-output`, or the server's own output, has the receiver's"
-        )
+    /// What this end calls the rows of the direction: in a test of both it names what it did itself.
+    fn role(&self, direction: Selection) -> &'static str {
+        match (self.both_ways, self.is_sender(direction)) {
+            (false, _) => "",
+            (true, true) => "TX",
+            (true, false) => "RX",
+        }
     }
 
     /// The rows of the sum of the streams, or of the only one.
@@ -230,7 +216,7 @@ impl End {
         match (sum, of_role.as_slice()) {
             (Some((_, rows)), _) | (None, [(_, rows)]) => Ok(rows),
             (None, []) => Err(ConvertError::Empty("interval of iperf")),
-            (None, _) => Err(ConvertError::Iperf3 {
+            (None, _) => Err(ConvertError::Json {
                 field: "[SUM]".to_string(),
                 problem: format!("missing, although there are {} streams", of_role.len()),
             }),

@@ -13,11 +13,9 @@
 
 use brakelight_core::units::Bytes;
 
-use super::csv::{self, units};
+use super::csv;
 use super::series::{Sample, Series};
-use super::{
-    ConvertError, ConvertOptions, Converted, Format, RateUnit, Selection, at_rates, resolution, shorten,
-};
+use super::{ConvertError, ConvertOptions, Converted, Format, RateUnit, Selection, shorten, units};
 
 const TIME: &str = "expected a number of the unit that the header names (seconds without one), or a date such as \
                     `2024-05-01T12:00:00.5Z` or `2024.05.01_12.00.00`, no less than on the line before";
@@ -65,12 +63,7 @@ pub(super) fn from_table(bytes: &[u8], options: &ConvertOptions) -> Result<Conve
     let mut values = Vec::new();
     let mut without = 0_u64;
     for (line, row) in lines {
-        let refuse = |field, value: &str, expected| ConvertError::Line {
-            line,
-            field,
-            value: shorten(value),
-            expected,
-        };
+        let refuse = |field, value: &str, expected| ConvertError::line(line, field, value, expected);
         let row = split(row.trim_end_matches('\r'));
         let value = |column: usize| row.get(column).copied();
         let (Some(time), Some(rate)) = (value(columns.time), value(columns.rate)) else {
@@ -111,8 +104,7 @@ pub(super) fn from_table(bytes: &[u8], options: &ConvertOptions) -> Result<Conve
     }
     let series = Series::of(&samples).ok_or(ConvertError::Empty("row with a time and a rate"))?;
     warnings.extend(series.warning());
-    let trace = at_rates(&series.stretches, options.opportunity)?;
-    Ok(Converted { trace, format: Format::Csv, resolution: resolution(&series.stretches), notes, warnings })
+    Converted::of_rates(&series.stretches, Format::Csv, options, notes, warnings)
 }
 
 /// Returns the directions of a table that has a column of rates for each; nothing of any other.

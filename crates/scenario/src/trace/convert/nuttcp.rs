@@ -7,7 +7,7 @@
 
 use brakelight_core::units::Rate;
 
-use super::{ConvertError, ConvertOptions, Converted, Format, RateUnit, at_rates, resolution, shorten};
+use super::{ConvertError, ConvertOptions, Converted, Format, RateUnit};
 
 const ROW: &str = "expected `AMOUNT MB / LENGTH sec = RATE Mbps`, of up to 86400 s and 1e12 bit/s";
 
@@ -25,8 +25,7 @@ pub(super) fn from_text(bytes: &[u8], options: &ConvertOptions) -> Result<Conver
         if values.contains("%TX") {
             continue;
         }
-        let refuse =
-            || ConvertError::Line { line, field: "the row", value: shorten(row.trim()), expected: ROW };
+        let refuse = || ConvertError::line(line, "the row", row.trim(), ROW);
         let mut words = values.split_ascii_whitespace();
         let (length, sec, equals, rate, unit) =
             (words.next(), words.next(), words.next(), words.next(), words.next());
@@ -46,15 +45,8 @@ pub(super) fn from_text(bytes: &[u8], options: &ConvertOptions) -> Result<Conver
     if stretches.is_empty() {
         return Err(ConvertError::Empty("interval of nuttcp (`nuttcp -i1`)"));
     }
-    let trace = at_rates(&stretches, options.opportunity)?;
     let notes = vec![
         "nuttcp counts payload: the headers, about 3.5 % for TCP in 1500-byte packets, are not in these rates".to_string(),
     ];
-    Ok(Converted {
-        trace,
-        format: Format::Nuttcp,
-        resolution: resolution(&stretches),
-        notes,
-        warnings: Vec::new(),
-    })
+    Converted::of_rates(&stretches, Format::Nuttcp, options, notes, Vec::new())
 }

@@ -7,7 +7,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 
-use brakelight_core::time::Duration;
 use brakelight_core::units::Bytes;
 use pcap_parser::traits::PcapReaderIterator;
 use pcap_parser::{
@@ -69,14 +68,8 @@ pub(super) fn from_capture(bytes: &[u8], options: &ConvertOptions) -> Result<Con
         }
     }
     capture.check()?;
-    let trace = capture.arrived.trace(options.opportunity, "packet that carries a time")?;
-    Ok(Converted {
-        trace,
-        format: Format::Pcap,
-        resolution: Duration::from_millis(1),
-        notes,
-        warnings: Vec::new(),
-    })
+    let (trace, fine) = capture.arrived.trace(options.opportunity, "packet that carries a time")?;
+    Ok(Converted::of_opportunities(trace, fine, Format::Pcap, options, notes))
 }
 
 /// Returns the senders and receivers of a capture of both directions with their bytes, the most first; all of

@@ -157,6 +157,23 @@ fn lines_of_iperf3_in_both_directions_are_taken_one_way() {
     assert_eq!((counts(&down), down.warnings.len()), (vec![10, 10], 0));
 }
 
+/// A server's `TX` is what it sent: of an upload its rows are `RX`.
+#[test]
+fn the_server_of_a_test_in_both_directions_names_them_from_its_side() {
+    let server = "Accepted connection from 192.0.2.2, port 32970
+[ ID][Role] Interval           Transfer     Bitrate
+[  5][RX-S]   0.00-0.01   sec  15.0 KBytes  12.0 Mbits/sec
+[  7][TX-S]   0.00-0.01   sec  90.0 KBytes  72.0 Mbits/sec    0   54.1 KBytes
+";
+    let up = read(server, Selection::Up).unwrap();
+    assert_eq!((counts(&up), up.warnings.len()), (vec![10], 0));
+    let down = read(server, Selection::Down).unwrap();
+    assert_eq!((counts(&down), down.warnings.len()), (vec![60], 1));
+    // Of an upload the client has the server's rows after its own.
+    let up = read(&format!("{IPERF3_BOTH}\nServer output:\n{server}"), Selection::Up).unwrap();
+    assert_eq!((counts(&up), up.warnings.len()), (vec![10], 0));
+}
+
 #[test]
 fn the_sum_of_streams_is_taken_and_totals_are_not() {
     let streams = "[ ID] Interval           Transfer     Bitrate
@@ -189,8 +206,8 @@ fn bandwidths_of_genet_hold_until_the_next_time() {
     assert_eq!(
         converted.warnings,
         [
-            "its one-way delay, 20 to 25 ms, is not in a trace of opportunities",
-            "its loss, 1 %, is not in a trace of opportunities"
+            "its one-way delay, 20 to 25 ms, is not in a trace of opportunities: `--to bltrace` keeps it",
+            "its loss, 1 %, is not in a trace of opportunities: `--to bltrace` keeps it"
         ]
     );
     let refused = |from, to| read(&GENET.replace(from, to), Selection::OneDirection).unwrap_err();

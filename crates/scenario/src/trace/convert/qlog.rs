@@ -11,8 +11,7 @@
 
 use serde_json::Value;
 
-use super::{Arrivals, ConvertError, ConvertOptions, Converted, Format};
-use brakelight_core::time::Duration;
+use super::{Arrivals, ConvertError, ConvertOptions, Converted, Format, json, refuse_json};
 
 /// Headers of IPv4 and UDP, which qlog does not count.
 const HEADERS: u64 = 28;
@@ -29,7 +28,7 @@ pub(super) fn from_qlog(bytes: &[u8], options: &ConvertOptions) -> Result<Conver
             let value: Value = match serde_json::from_slice(record) {
                 Ok(value) => value,
                 Err(_) if last && index > 1 => break,
-                Err(error) => return Err(refusal(place, format!("not JSON: {error}"))),
+                Err(error) => return Err(refuse_json(place, format!("not JSON: {error}"))),
             };
             if index == 1 {
                 relative = is_relative(value.get("trace").unwrap_or(&value));
@@ -38,16 +37,15 @@ pub(super) fn from_qlog(bytes: &[u8], options: &ConvertOptions) -> Result<Conver
             }
         }
     } else {
-        let document: Value = serde_json::from_slice(bytes)
-            .map_err(|error| refusal("document".to_string(), format!("not JSON: {error}")))?;
-        let traces = document.get("traces").and_then(Value::as_array).ok_or_else(|| {
-            refusal("traces".to_string(), "missing: expected the list that qlog has".to_string())
-        })?;
+        let document = json(bytes)?;
+        let traces = document
+            .get("traces")
+            .and_then(Value::as_array)
+            .ok_or_else(|| refuse_json("traces", "missing: expected the list that qlog has"))?;
         for (number, trace) in traces.iter().enumerate() {
             let events = trace.get("events").and_then(Value::as_array);
-            let events = events.ok_or_else(|| {
-                refusal(format!("traces[{number}].events"), "missing: expected a list".to_string())
-            })?;
+            let events = events
+                .ok_or_else(|| refuse_json(format!("traces[{number}].events"), "missing: expected a list"))?;
             let (relative, mut clock) = (is_relative(trace), 0.0);
             for (index, event) in events.iter().enumerate() {
                 let place = format!("traces[{number}].events[{index}]");
@@ -55,18 +53,9 @@ pub(super) fn from_qlog(bytes: &[u8], options: &ConvertOptions) -> Result<Conver
             }
         }
     }
-    let trace = arrivals.trace(options.opportunity, "`packet_received` event with a length")?;
-    Ok(Converted {
-        trace,
-        format: Format::Qlog,
-        resolution: Duration::from_millis(1),
-        notes: vec![format!("{HEADERS} bytes were added to each packet, for the headers of IP and UDP")],
-        warnings: Vec::new(),
-    })
-}
-
-fn refusal(field: String, problem: String) -> ConvertError {
-    ConvertError::Json { field, problem }
+    let (trace, fine) = arrivals.trace(options.opportunity, "`packet_received` event with a length")?;
+    let notes = vec![format!("{HEADERS} bytes were added to each packet, for the headers of IP and UDP")];
+    Ok(Converted::of_opportunities(trace, fine, Format::Qlog, options, notes))
 }
 
 /// Returns `true` if the times of a trace are relative to the event before.
@@ -85,7 +74,7 @@ fn take(
     let time = event.get("time").and_then(Value::as_f64).filter(|ms| (0.0..=1e13).contains(ms));
     let Some(time) = time else {
         let problem = "missing: expected milliseconds, from 0 to 1e13".to_string();
-        return Err(refusal(format!("{place}.time"), problem));
+        return Err(refuse_json(format!("{place}.time"), problem));
     };
     *clock = if relative { *clock + time } else { time };
     let name = event.get("name").and_then(Value::as_str).unwrap_or_default();

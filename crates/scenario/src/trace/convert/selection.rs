@@ -12,9 +12,9 @@ pub enum Selection {
     OneDirection,
     /// All of it, whatever it is.
     All,
-    /// iperf3: from the client to the server.
+    /// iperf3, tables, logs: from the client to the server.
     Up,
-    /// iperf3: from the server to the client.
+    /// iperf3, tables, logs: from the server to the client.
     Down,
     /// Captures: packets from this address.
     From(IpAddr),
@@ -40,7 +40,7 @@ impl FromStr for Selection {
 
     /// Reads the direction that `--direction` names.
     fn from_str(text: &str) -> Result<Self, String> {
-        let valid = "valid are `from:ADDRESS` and `to:ADDRESS` (captures), `up` and `down` (iperf3), `all`";
+        let valid = "valid are `from:ADDRESS` and `to:ADDRESS` (captures), `up` and `down` (iperf3, tables, logs), `all`";
         let address =
             |address: &str| address.parse().map_err(|_| format!("`{address}` is not an IP address; {valid}"));
         match text.split_once(':') {

@@ -1,9 +1,8 @@
 //! The unit of a rate, as the user names it.
 
-use std::fmt;
 use std::str::FromStr;
 
-use super::csv::units;
+use super::units;
 
 /// The unit of the rates of a file that does not name it, such as `Mbit/s`, `kbps` or `MB/s`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -35,11 +34,5 @@ impl FromStr for RateUnit {
         RateUnit::of_name(text).ok_or_else(|| {
             format!("`{text}` is not a unit of rates: give one such as `bit/s`, `kbit/s`, `Mbit/s`, `Gbit/s`, `kB/s`, `MB/s`")
         })
-    }
-}
-
-impl fmt::Display for RateUnit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} bit/s", self.bps)
     }
 }

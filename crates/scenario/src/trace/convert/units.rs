@@ -15,13 +15,13 @@ const TIME_WORDS: [&str; 9] =
     ["t", "time", "times", "timestamp", "start", "begin", "date", "datetime", "epoch"];
 
 /// Returns `true` if a name says that its column is of times, whatever unit ends it.
-pub(in crate::trace::convert) fn is_time(name: &str) -> bool {
+pub(super) fn is_time(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     name.split(|c: char| !c.is_alphanumeric()).any(|word| TIME_WORDS.contains(&word))
 }
 
 /// Returns the seconds in one of the unit of times of a column called `name`.
-pub(in crate::trace::convert) fn time(name: &str) -> Option<f64> {
+pub(super) fn time(name: &str) -> Option<f64> {
     let name = name.to_ascii_lowercase();
     let mut words = name.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     match words.clone().next_back()? {
@@ -35,7 +35,7 @@ pub(in crate::trace::convert) fn time(name: &str) -> Option<f64> {
 
 /// Returns the bit/s in one of the unit of rates that ends `name`. Capitals matter: `MBps` is megabytes and
 /// `Mbps` megabits, and what has capitals only may be either.
-pub(in crate::trace::convert) fn rate(name: &str) -> Option<f64> {
+pub(super) fn rate(name: &str) -> Option<f64> {
     let name = name.trim_end_matches([')', ']']).trim_end();
     let amount = ["ps", "/s", "/sec", "/second", "_per_s", "_per_sec", "_per_second", " per second"]
         .iter()
@@ -67,7 +67,7 @@ pub(in crate::trace::convert) fn rate(name: &str) -> Option<f64> {
 
 /// Returns the milliseconds of a time: a number of `unit` seconds, or a date and time of ISO 8601, which is
 /// UTC if it does not say otherwise and counts from 1970.
-pub(in crate::trace::convert) fn milliseconds(text: &str, unit: f64) -> Option<i64> {
+pub(super) fn milliseconds(text: &str, unit: f64) -> Option<i64> {
     if let Ok(number) = text.parse::<f64>() {
         let seconds = number * unit;
         return (-1e10..=1e10).contains(&seconds).then(|| libm::round(seconds * 1e3) as i64);

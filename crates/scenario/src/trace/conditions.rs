@@ -1,0 +1,134 @@
+//! What was recorded of a path beside its capacity, in numbers; and what a recording cannot tell.
+
+use brakelight_core::path::replay::{CERTAIN, Conditions};
+use brakelight_core::path::trace::Trace;
+use brakelight_core::time::Duration;
+use serde::Serialize;
+
+/// Delay and loss of one direction over one period.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct PathStatistics {
+    /// One-way delay; none if it was not recorded.
+    pub delay_ms: Option<DelayQuantiles>,
+    /// Mean probability of loss, in percent; none if it was not recorded.
+    pub loss_percent: Option<f64>,
+    /// Whether packets overtook each other.
+    pub reorders: bool,
+}
+
+/// Quantiles of a delay: the least value that so much of the time does not exceed.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct DelayQuantiles {
+    /// Least.
+    pub min: f64,
+    /// Median.
+    pub p50: f64,
+    /// 95 %.
+    pub p95: f64,
+    /// Most.
+    pub max: f64,
+}
+
+impl PathStatistics {
+    /// Returns the statistics of what was recorded.
+    pub fn of(conditions: &Conditions) -> Self {
+        let delay_ms = conditions.delay_quantiles([0.0, 0.5, 0.95, 1.0]).map(|delays| {
+            let [min, p50, p95, max] = delays.map(Duration::as_millis_f64);
+            DelayQuantiles { min, p50, p95, max }
+        });
+        let lost = held_values(conditions.losses(), conditions.period());
+        let loss_percent = (!conditions.losses().is_empty()).then(|| {
+            let sum: f64 = lost.map(|(loss, length)| f64::from(loss) * length.as_secs_f64()).sum();
+            100.0 * sum / f64::from(CERTAIN) / conditions.period().as_secs_f64()
+        });
+        PathStatistics { delay_ms, loss_percent, reorders: conditions.reorders() }
+    }
+}
+
+/// Values with how long they hold.
+fn held_values<T: Copy>(
+    values: &[(Duration, T)],
+    period: Duration,
+) -> impl Iterator<Item = (T, Duration)> + '_ {
+    let ends = values.iter().skip(1).map(|(from, _)| *from).chain([period]);
+    values.iter().zip(ends).map(|(&(from, value), end)| (value, end.saturating_sub(from)))
+}
+
+/// Returns the delay at the middle of each whole bin, in milliseconds.
+pub fn delays(conditions: &Conditions, bin: Duration) -> Vec<f64> {
+    middles(conditions, bin).map(|at| conditions.delay(at).as_millis_f64()).collect()
+}
+
+/// Returns the probability of loss at the middle of each whole bin, in percent.
+pub fn losses(conditions: &Conditions, bin: Duration) -> Vec<f64> {
+    let percent = |at| 100.0 * f64::from(conditions.loss(at)) / f64::from(CERTAIN);
+    middles(conditions, bin).map(percent).collect()
+}
+
+fn middles(conditions: &Conditions, bin: Duration) -> impl Iterator<Item = Duration> {
+    let count = conditions.period().as_nanos() / bin.as_nanos().max(1);
+    (0..count).map(move |index| bin * index + bin / 2)
+}
+
+/// Coarser than this, a recording says nothing of queues as schemes of today keep them.
+const FINE: Duration = Duration::from_millis(10);
+
+/// Returns what nobody should conclude from runs over `trace`, a sentence each.
+pub fn limits(trace: &Trace) -> Vec<String> {
+    let mut limits = Vec::new();
+    let (resolution, tick) = (trace.resolution(), trace.tick());
+    if resolution > tick {
+        limits.push(format!(
+            "one value stands for {resolution}: gaps, bursts and queues shorter than that were averaged away, and every \
+             scheme looks better than on the link"
+        ));
+    }
+    if tick == Duration::from_millis(1) {
+        limits.push(
+            "opportunities lie on whole milliseconds: waits below 1ms are the grid's, and an L4S queue marks them \
+             (`--spread` takes them apart)"
+                .to_string(),
+        );
+    }
+    limits
+}
+
+/// Returns the resolution, if it is too coarse for delays of some ten milliseconds to be compared.
+pub fn coarse(trace: &Trace) -> Option<Duration> {
+    Some(trace.resolution()).filter(|resolution| *resolution > FINE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use brakelight_core::path::replay::Recorded;
+
+    fn ms(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    #[test]
+    fn quantiles_count_how_long_a_value_held() {
+        let delays = vec![(ms(0), ms(9)), (ms(90), ms(40))];
+        let losses = vec![(ms(0), 0), (ms(75), CERTAIN / 5)];
+        let conditions = Conditions::new(ms(100), delays, losses, false).unwrap();
+        let found = PathStatistics::of(&conditions);
+        let expected = DelayQuantiles { min: 9.0, p50: 9.0, p95: 40.0, max: 40.0 };
+        assert_eq!((found.delay_ms, found.loss_percent), (Some(expected), Some(5.0)));
+        assert_eq!(super::delays(&conditions, ms(50)), [9.0, 9.0]);
+        assert_eq!(super::losses(&conditions, ms(50)), [0.0, 20.0]);
+        let nothing = Conditions::new(ms(100), vec![], vec![], false).unwrap();
+        assert_eq!(PathStatistics::of(&nothing).delay_ms, None);
+    }
+
+    #[test]
+    fn what_a_grid_and_bins_hide_is_said() {
+        let trace = Trace::from_millis([1, 2]).unwrap();
+        assert_eq!((limits(&trace).len(), coarse(&trace)), (1, None));
+        let fine = Trace::from_micros([(7, 1)]).unwrap();
+        assert_eq!(limits(&fine), Vec::<String>::new());
+        let binned = fine.with_recorded(Recorded { resolution: ms(100), forward: None, reverse: None });
+        assert!(limits(&binned)[0].starts_with("one value stands for 100ms"));
+        assert_eq!(coarse(&binned), Some(ms(100)));
+    }
+}
