@@ -1,12 +1,14 @@
 //! From a link as data to the path element that is it: the one place where simulator and emulator make their
 //! links, so that both draw the same random numbers from the same seed.
 
-use brakelight_core::packet::{Duplicate, PacketId};
+use brakelight_core::packet::{Direction, Duplicate, PacketId};
 use brakelight_core::parameters::ParameterError;
 use brakelight_core::path::Site;
 use brakelight_core::path::elements::{AnyElement, AnyService};
+use brakelight_core::path::link::delaying::Delaying;
 use brakelight_core::path::link::restart::Restarting;
 use brakelight_core::path::link::{Link, Service as _, fixed, steps, traced};
+use brakelight_core::path::replay::{Conditions, Replay};
 use brakelight_core::path::trace::Trace;
 use brakelight_core::queue::Place;
 use brakelight_core::random::Random;
@@ -40,21 +42,19 @@ impl LinkSpec {
         trace: Option<&Trace>,
         offset: TraceOffset,
     ) -> Option<AnyElement<P>> {
-        let (opportunity, overhead) = (self.opportunity, self.overhead);
+        let (opportunity, overhead, burst) = (self.opportunity, self.overhead, self.burst);
         let service = match &self.service {
             Service::Trace(_) => {
                 let trace = trace?;
-                let offset = match offset {
-                    TraceOffset::At(offset) => offset,
-                    TraceOffset::Random => self.drawn_offset(seed, trace),
-                };
+                let offset = self.offset(seed, trace, offset);
                 let spread = self.spread;
                 let values = traced::Values { opportunity, overhead, offset, spread };
                 let config = checked(traced::Config::new(values));
                 AnyService::Traced(traced::Traced::new(&config, trace.clone()))
             }
             &Service::Fixed(rate) => {
-                let config = checked(fixed::Config::new(fixed::Values { rate, overhead, opportunity }));
+                let config =
+                    checked(fixed::Config::new(fixed::Values { rate, overhead, opportunity, burst }));
                 AnyService::Fixed(fixed::Fixed::new(&config))
             }
             Service::Steps(schedule) => {
@@ -74,11 +74,44 @@ impl LinkSpec {
         };
         let random = Random::stream(seed, &format!("queue {}", self.name));
         let place = Place { limit: self.buffer, nominal: service.nominal(), random };
+        let limit = place.limit;
         let queue = self.queue.build(&place);
+        if !self.delay.is_zero() {
+            return Some(AnyElement::Delaying(Box::new(Delaying::new(service, queue, self.delay, limit))));
+        }
         if self.restarts.is_empty() {
             return Some(AnyElement::Link(Link::new(service, queue)));
         }
         Some(AnyElement::Restarting(Box::new(Restarting::new(service, queue, self.restarts.clone()))))
+    }
+
+    /// Returns what was recorded of the path beside the capacity of this link: in its own direction, or with
+    /// [`Direction::Reverse`] in the other one.
+    pub fn recorded<'a>(&self, trace: Option<&'a Trace>, direction: Direction) -> Option<&'a Conditions> {
+        self.trace_name()?;
+        trace?.recorded()?.conditions(direction)
+    }
+
+    /// Returns the element that replays it, in step with the link; `None` where nothing was recorded.
+    pub fn build_recorded<P: Duplicate>(
+        &self,
+        seed: u64,
+        trace: Option<&Trace>,
+        offset: TraceOffset,
+        direction: Direction,
+    ) -> Option<AnyElement<P>> {
+        let conditions = self.recorded(trace, direction)?.clone();
+        let offset = self.offset(seed, trace?, offset);
+        let random = Random::stream(seed, &format!("recorded {} {direction:?}", self.name));
+        Some(AnyElement::Replay(Box::new(Replay::new(conditions, offset, random))))
+    }
+
+    /// Where in `trace` a run begins.
+    fn offset(&self, seed: u64, trace: &Trace, offset: TraceOffset) -> Duration {
+        match offset {
+            TraceOffset::At(offset) => offset,
+            TraceOffset::Random => self.drawn_offset(seed, trace),
+        }
     }
 
     /// Returns where in `trace` the link starts in a run with this seed whose offset is random.

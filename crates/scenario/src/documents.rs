@@ -58,6 +58,9 @@ pub struct Claim {
     pub verdict: Verdict,
     /// What a reader should know besides.
     pub note: String,
+    /// Whether it is a claim of this project, of a variant that no paper has.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ours: bool,
 }
 
 /// Whether a claim holds.
@@ -68,7 +71,9 @@ pub enum Verdict {
     Holds,
     /// It does not.
     Fails,
-    /// It is about recordings that are not there.
+    /// It does not, and an argument apart from the runs shows that it cannot.
+    Refuted,
+    /// It depends on recordings that are not the paper's, or that are not there.
     NeedsRecordings,
     /// The paper does not say enough.
     NotCheckable,

@@ -25,6 +25,10 @@
 //! the program for a check of its own, `check = "not-checkable"` says that the paper does not state enough,
 //! with a `note` why.
 
+use brakelight_core::path::trace::Trace;
+
+use crate::buffer::Buffer;
+use crate::compare::FORWARD;
 use crate::documents::{Claim, Verdict};
 use crate::scenario::{Scenario, Service};
 
@@ -68,6 +72,9 @@ pub struct Job {
     pub point: Point,
     /// What to run; the seed is in it.
     pub scenario: Scenario,
+    /// The buffer where the file gives it in bandwidth-delay products: [`Experiment::size_buffers`] makes
+    /// packets of them.
+    pub buffer: Option<Buffer>,
 }
 
 /// A claim and how to check it.
@@ -83,6 +90,24 @@ pub struct Assertion {
     pub note: String,
     /// How to check it.
     pub check: Check,
+    /// Whether it is this project's own, of no paper.
+    pub ours: bool,
+    /// Whether the paper's number is that of recordings which are not ours.
+    pub recordings: bool,
+    /// Why it cannot hold, apart from any run.
+    pub refuted: Option<Argument>,
+}
+
+/// An argument, apart from any run, that a claim cannot hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Argument {
+    /// Arithmetic.
+    Numbers {
+        /// Whether it is right.
+        holds: bool,
+    },
+    /// What a check of this name in the program computes.
+    Builtin(String),
 }
 
 /// How to check a claim.
@@ -126,11 +151,35 @@ impl Experiment {
         names
     }
 
+    /// Sizes the buffers that the file gives in bandwidth-delay products (`4BDP`): of the mean rate of the
+    /// trace that `trace` returns for a name, and the propagation delay of the round trip. Without the trace
+    /// the buffer stays that of `compare --setup mahimahi`.
+    pub fn size_buffers<'t>(&mut self, trace: impl Fn(&str) -> Option<&'t Trace>) {
+        for job in &mut self.jobs {
+            let Some(buffer) = job.buffer else { continue };
+            let rtt = job.scenario.flows[0].rtt;
+            for link in job.scenario.links.iter_mut().filter(|link| link.name == FORWARD) {
+                if let Service::Trace(name) = &link.service
+                    && let Some(trace) = trace(name)
+                {
+                    link.buffer = buffer.limit(trace, rtt);
+                }
+            }
+        }
+    }
+
     /// Returns the names of the program's own checks that it asks for.
     pub fn builtins(&self) -> impl Iterator<Item = &str> {
-        self.claims.iter().filter_map(|assertion| match &assertion.check {
-            Check::Builtin(name) => Some(name.as_str()),
-            _ => None,
+        self.claims.iter().flat_map(|assertion| {
+            let check = match &assertion.check {
+                Check::Builtin(name) => Some(name.as_str()),
+                _ => None,
+            };
+            let argument = match &assertion.refuted {
+                Some(Argument::Builtin(name)) => Some(name.as_str()),
+                _ => None,
+            };
+            check.into_iter().chain(argument)
         })
     }
 
@@ -155,6 +204,42 @@ impl Experiment {
 
 impl Assertion {
     fn judge(&self, table: Option<&Table>, builtin: &mut dyn FnMut(&str) -> Option<Finding>) -> Claim {
+        let mut claim = self.measured(table, builtin);
+        let mut add = |text: &str| {
+            let separator = if claim.note.is_empty() || text.is_empty() { "" } else { "; " };
+            claim.note = format!("{}{separator}{text}", claim.note);
+        };
+        let refuted = claim.verdict == Verdict::Fails
+            && match &self.refuted {
+                Some(Argument::Numbers { holds }) => *holds,
+                Some(Argument::Builtin(name)) => {
+                    let found = builtin(name);
+                    match &found {
+                        Some(found) if found.holds => add(&found.measured),
+                        Some(_) => add(&format!("the argument `{name}` does not hold")),
+                        None => add(&format!("there is no check `{name}`")),
+                    }
+                    found.is_some_and(|found| found.holds)
+                }
+                None => false,
+            };
+        claim.verdict = match claim.verdict {
+            Verdict::Fails if refuted => Verdict::Refuted,
+            Verdict::Holds | Verdict::Fails if self.recordings => {
+                add(if claim.verdict == Verdict::Holds {
+                    "holds on our recordings"
+                } else {
+                    "fails on our recordings"
+                });
+                Verdict::NeedsRecordings
+            }
+            verdict => verdict,
+        };
+        claim
+    }
+
+    /// What its check says of the measurements.
+    fn measured(&self, table: Option<&Table>, builtin: &mut dyn FnMut(&str) -> Option<Finding>) -> Claim {
         match (&self.check, table) {
             (Check::NotCheckable, _) => self.row(Verdict::NotCheckable, String::new(), String::new()),
             (Check::Builtin(name), _) => match builtin(name) {
@@ -201,6 +286,7 @@ impl Assertion {
             measured,
             verdict,
             note: notes.join("; "),
+            ours: self.ours,
         }
     }
 }

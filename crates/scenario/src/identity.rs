@@ -11,7 +11,8 @@
 //!   canonical units, the options of every algorithm sorted, all of them there. Its name is not there, nor
 //!   which series and logs are kept: they decide nothing.
 //! - `traces`: for every trace it uses SHA-256 over its delivery opportunities: each as its millisecond, 64
-//!   bits, little endian; the period in nanoseconds last.
+//!   bits, little endian; the period in nanoseconds last. Where opportunities lie between milliseconds, all
+//!   of them follow in microseconds with their counts, and then what was recorded of delay and loss.
 //! - `host`: what ran the flows: `modelled`, or the stack.
 //! - `schema`: the version of the results ([`schema::OUTCOME`](crate::schema)).
 //!
@@ -22,7 +23,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
+use brakelight_core::packet::Direction;
+use brakelight_core::path::replay::Conditions;
 use brakelight_core::path::trace::Trace;
+use brakelight_core::time::Duration;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -119,9 +123,44 @@ fn digest(trace: &Trace) -> String {
             hash.update(ms.to_le_bytes());
         }
         hash.update(trace.period().as_nanos().to_le_bytes());
+        if trace.tick() < Duration::from_millis(1) {
+            for (micros, count) in trace.micros() {
+                hash.update(micros.to_le_bytes());
+                hash.update(count.to_le_bytes());
+            }
+        }
+        for direction in [Direction::Forward, Direction::Reverse] {
+            let conditions = trace.recorded().and_then(|recorded| recorded.conditions(direction));
+            if let Some(conditions) = conditions {
+                update_with(&mut hash, direction, conditions);
+            }
+        }
         hash.finalize().into()
     });
     hexadecimal(&digest)
+}
+
+/// Adds what was recorded of the path in one direction.
+fn update_with(hash: &mut Sha256, direction: Direction, conditions: &Conditions) {
+    hash.update([match direction {
+        Direction::Forward => b'f',
+        Direction::Reverse => b'r',
+    }]);
+    for (from, delay) in conditions.delays() {
+        hash.update(from.as_nanos().to_le_bytes());
+        hash.update(delay.as_nanos().to_le_bytes());
+    }
+    hash.update([b'l']);
+    for (from, loss) in conditions.losses() {
+        hash.update(from.as_nanos().to_le_bytes());
+        hash.update(loss.to_le_bytes());
+    }
+    hash.update([u8::from(conditions.reorders())]);
+}
+
+/// Returns the SHA-256 of `bytes` in hexadecimal.
+pub fn sha256(bytes: &[u8]) -> String {
+    hexadecimal(&Sha256::digest(bytes))
 }
 
 fn hexadecimal(bytes: &[u8]) -> String {

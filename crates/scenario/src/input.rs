@@ -38,7 +38,7 @@ pub const STREAM: Bytes = Bytes(64_000_000);
 pub const STANDARD_INPUT: &str = "-";
 
 /// The start of a file by which its format is told.
-const HEAD: u64 = 65_536;
+pub(crate) const HEAD: usize = 65_536;
 
 /// rfc3629 6: some editors put it before a text; it belongs to none of the formats.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -71,7 +71,7 @@ pub fn read_by(path: &Path, most: impl FnOnce(&[u8]) -> Bytes) -> io::Result<Vec
     let metadata = file.metadata()?;
     let regular = metadata.is_file();
     let mut bytes = Vec::new();
-    file.by_ref().take(HEAD).read_to_end(&mut bytes)?;
+    file.by_ref().take(HEAD as u64).read_to_end(&mut bytes)?;
     if bytes.starts_with(BYTE_ORDER_MARK) {
         bytes.drain(..BYTE_ORDER_MARK.len());
     }

@@ -3,6 +3,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`scenario`] | what to run: links, flows, paths, what to record |
+//! | [`buffer`] | a buffer's size, in packets, bytes or bandwidth-delay products |
 //! | [`build`] | from a link as data to its path element |
 //! | [`clock`] | a receiver's clock |
 //! | [`trace`] | traces: embedded ones, names, statistics, generator |
@@ -26,6 +27,7 @@
 #![forbid(unsafe_code)]
 
 mod agreement;
+pub mod buffer;
 pub mod build;
 pub mod clock;
 pub mod compare;

@@ -88,6 +88,11 @@ pub struct LinkSpec {
     pub spread: bool,
     /// When its router restarts.
     pub restarts: Vec<Restart>,
+    /// The size of the token bucket that serves it, for a service at a constant rate; none if zero.
+    pub burst: Bytes,
+    /// How long packets are delayed before its queue, in a delay line that shares the queue's buffer. Not
+    /// zero, it is the propagation delay of every path through the link.
+    pub delay: Duration,
 }
 
 /// When a link can send.
@@ -241,6 +246,8 @@ impl LinkSpec {
             overhead: Self::MAHIMAHI_OVERHEAD,
             spread: false,
             restarts: Vec::new(),
+            burst: Bytes::ZERO,
+            delay: Duration::ZERO,
         }
     }
 
@@ -255,6 +262,8 @@ impl LinkSpec {
             overhead: Bytes::ZERO,
             spread: false,
             restarts: Vec::new(),
+            burst: Bytes::ZERO,
+            delay: Duration::ZERO,
         }
     }
 }

@@ -6,14 +6,16 @@
 //! ```
 //!
 //! An option goes to every one of controller, feedback and queue that declares its name. A controller that
-//! cannot do without its router brings it; otherwise the queue is drop-tail.
+//! cannot do without its router brings it; otherwise the queue is drop-tail. Some controllers with options
+//! have a name of their own ([`SHORTHANDS`]): `abc-adaptive` is `abc:variant=adaptive`.
 
 use std::fmt;
 
 use brakelight_core::ecn::Encoding;
 use brakelight_core::parameters::Parameter;
 use brakelight_core::registry::{
-    ControllerConfig, DEFAULT_QUEUE, Entry, FeedbackConfig, Host, QueueConfig, Registry, find, names,
+    ControllerConfig, DEFAULT_QUEUE, Entry, FeedbackConfig, Host, QueueConfig, Registry, SHORTHANDS, find,
+    names,
 };
 use brakelight_core::time::Duration;
 
@@ -45,25 +47,36 @@ impl Scheme {
     pub fn parse_with(registry: &Registry, text: &str) -> Result<Self, InputError> {
         let text = text.trim();
         let key = || format!("scheme `{text}`");
-        let words = Words::parse(text).ok_or_else(|| {
+        let mut words = Words::parse(text).ok_or_else(|| {
             refuse(Problem::Malformed {
                 key: "scheme".to_string(),
                 value: text.to_string(),
                 expected: "a scheme such as `cubic`, `cubic+codel` or `abc:delta=133ms,eta=0.98`".to_string(),
             })
         })?;
+        let name = words.name.clone();
         // A controller's own name may hold a plus: `westwood+`.
-        let (controller, queue) = match words.name.rsplit_once('+') {
-            Some((controller, queue)) if find(registry.controllers(), &words.name).is_none() => {
+        let (mut controller, queue) = match name.rsplit_once('+') {
+            Some((controller, queue)) if find(registry.controllers(), &name).is_none() => {
                 (controller.trim(), Some(queue.trim()))
             }
-            _ => (words.name.as_str(), None),
+            _ => (name.as_str(), None),
         };
+        if let Some(shorthand) = SHORTHANDS.iter().find(|shorthand| shorthand.name == controller) {
+            controller = shorthand.controller;
+            for (option, value) in shorthand.options.iter().rev() {
+                if words.options.iter().all(|(given, _)| given != option) {
+                    words.options.insert(0, (option.to_string(), value.to_string()));
+                }
+            }
+        }
         let unknown = |kind: &str, name: &str, valid: String| {
             refuse(Problem::UnknownName { key: key(), what: kind.to_string(), name: name.to_string(), valid })
         };
-        let controller = find(registry.controllers(), controller)
-            .ok_or_else(|| unknown("controller", controller, names(registry.controllers())))?;
+        let controller = find(registry.controllers(), controller).ok_or_else(|| {
+            let shorthands = SHORTHANDS.iter().map(|shorthand| shorthand.name).collect::<Vec<_>>().join(", ");
+            unknown("controller", controller, format!("{}, {shorthands}", names(registry.controllers())))
+        })?;
         let needs = registry
             .controller(controller.name, &[])
             .expect("a registered controller is built from its defaults")

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use brakelight_core::random::Random;
-use brakelight_core::registry::{CONTROLLERS, QUEUES, QueueConfig};
+use brakelight_core::registry::{CONTROLLERS, QUEUES, QueueConfig, SHORTHANDS};
 use brakelight_core::time::Duration;
 
 use super::Scheme;
@@ -48,6 +48,22 @@ fn an_alias_becomes_the_registered_name() {
     assert_eq!(scheme.to_string(), "newreno:beta=0.7,limit=100pkt");
     assert_eq!(scheme.controller().words().to_string(), "newreno:beta=0.7");
     assert_eq!(scheme.queue().words().to_string(), "droptail:limit=100pkt");
+}
+
+#[test]
+fn a_shorthand_brings_its_options_unless_others_are_given() {
+    for shorthand in SHORTHANDS {
+        let scheme = Scheme::parse(shorthand.name).unwrap();
+        assert_eq!(scheme.controller().name(), shorthand.controller);
+        assert_eq!(Scheme::parse(&scheme.to_string()).unwrap(), scheme);
+    }
+    let text = |text: &str| Scheme::parse(text).unwrap().to_string();
+    assert_eq!(text("abc-adaptive"), "abc:variant=adaptive");
+    assert_eq!(text("abc-adaptive:cushion=1"), "abc:variant=adaptive,cushion=1");
+    assert_eq!(text("abc-adaptive+abc_dual"), "abc+abc_dual:variant=adaptive");
+    assert_eq!(text("abc-adaptive:variant=paper"), "abc:variant=paper");
+    let error = Scheme::parse("abc-adaptiv").unwrap_err().to_string();
+    assert!(error.contains("did you mean `abc-adaptive`?"), "{error}");
 }
 
 #[test]
@@ -125,7 +141,9 @@ fn refuses_bad_schemes_in_the_users_words() {
         writeln!(table, "list {text:?}\n    {}", Scheme::parse_list(text).unwrap_err()).unwrap();
     }
     for (list, stand_in) in [(CONTROLLERS, "(controllers)"), (QUEUES, "(queues)")] {
-        let names: Vec<&str> = list.iter().map(|entry| entry.name).collect();
+        let shorthands = SHORTHANDS.iter().map(|shorthand| shorthand.name);
+        let shorthands = shorthands.filter(|_| stand_in == "(controllers)");
+        let names: Vec<&str> = list.iter().map(|entry| entry.name).chain(shorthands).collect();
         table =
             table.replace(&format!("valid are {}\n", names.join(", ")), &format!("valid are {stand_in}\n"));
     }

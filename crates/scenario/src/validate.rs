@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 use brakelight_apps::request_response::MOST_REQUEST;
 use brakelight_apps::socket::MOST_MESSAGE;
 use brakelight_core::path::elements::{ELEMENTS, Role};
-use brakelight_core::path::link::steps;
+use brakelight_core::path::link::{fixed, steps};
 use brakelight_core::registry::{LinkKind, Misfit};
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Bytes, Limit, Rate};
@@ -140,6 +140,7 @@ impl Scenario {
         }
         check.fits(link)?;
         check.restarts(link)?;
+        check.token_bucket_and_delay(link)?;
         check.within("opportunity", link.opportunity, Bytes(1)..=Bytes(1_000_000))?;
         if link.spread && !matches!(link.service, Service::Trace(_)) {
             return check
@@ -329,6 +330,29 @@ impl Check {
                 return self.contradiction(KEY, reason.to_string());
             }
             up_at = restart.at + restart.down;
+        }
+        Ok(())
+    }
+
+    /// A token bucket is filled at a rate, and a delay line comes before one queue.
+    fn token_bucket_and_delay(&self, link: &LinkSpec) -> Result<(), Invalid> {
+        self.within("burst", link.burst, Bytes::ZERO..=fixed::Config::LARGEST_BURST)?;
+        self.within("delay", link.delay, Duration::ZERO..=TRIP)?;
+        if link.burst != Bytes::ZERO && !matches!(link.service, Service::Fixed(_)) {
+            let reason = "only a link with a `rate` can have a token bucket".to_string();
+            return self.contradiction("burst", reason);
+        }
+        if link.delay.is_zero() {
+            return Ok(());
+        }
+        if let Service::Radio(radio) = &link.service {
+            let reason =
+                format!("`{}` has several queues: put the element `delay` on the path", radio.name());
+            return self.contradiction("delay", reason);
+        }
+        if !link.restarts.is_empty() {
+            let reason = "a link with `restarts` has no delay line: put the element `delay` on the path";
+            return self.contradiction("delay", reason.to_string());
         }
         Ok(())
     }

@@ -1,6 +1,6 @@
-//! The tables of `docs/three-systems.md` hold what the kept verdicts of `docs/reproduction.md` say. Running
-//! them anew takes a minute and needs recordings, so the kept ones are read;
-//! `brakelight reproduce FIRST-R FIRST-F FIRST-W --format markdown` makes them.
+//! The tables of `docs/three-systems.md` and of the paper hold what the kept verdicts of
+//! `docs/reproduction.md` say. Running them anew takes a minute and needs recordings, so the kept ones are
+//! read; `brakelight reproduce FIRST-R FIRST-F FIRST-W --format markdown` makes them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,6 +9,8 @@ use std::path::PathBuf;
 use brakelight_testkit::part::check;
 
 const PAGE: &str = "../three-systems";
+
+const PAPER: &str = "../paper/paper";
 
 /// The schemes, by their names in the experiments and in the tables.
 const SCHEMES: &[(&str, &str)] = &[
@@ -91,7 +93,9 @@ fn the_tables_are_those_of_the_kept_verdicts() {
     .map(|name| (name, name));
     let fixed = [("case 12", "12 Mbit/s"), ("case 50", "50 Mbit/s"), ("case 100", "100 Mbit/s")];
     let share = "Share of the link used";
-    check(PAGE, "recordings", &table("FIRST-R", share, 100.0, "recording", &recordings));
+    let on_recordings = table("FIRST-R", share, 100.0, "recording", &recordings);
+    check(PAGE, "recordings", &on_recordings);
+    check(PAPER, "recordings", &on_recordings);
     check(PAGE, "fixed", &table("FIRST-F", share, 100.0, "link", &fixed));
     check(PAGE, "wifi", &table("FIRST-W", "Throughput, Mbit/s", 1.0, "link", &[("", "`wifi:mcs=1/7`")]));
 }

@@ -180,6 +180,7 @@ pub(crate) enum Operator {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Function {
     Mean,
+    GeometricMean,
     Median,
     Min,
     Max,
@@ -196,8 +197,9 @@ pub(crate) enum Function {
 }
 
 impl Function {
-    pub(crate) const ALL: [(Function, &'static str); 14] = [
+    pub(crate) const ALL: [(Function, &'static str); 15] = [
         (Function::Mean, "mean"),
+        (Function::GeometricMean, "geomean"),
         (Function::Median, "median"),
         (Function::Min, "min"),
         (Function::Max, "max"),

@@ -13,7 +13,8 @@ use serde::{Serialize, Serializer};
 
 use super::table::{Dimension, LISTS, Point, Table as Measurements};
 use super::tables::{ClaimTable, ExperimentTable, Filled, Label, Paired, Pairs};
-use super::{Assertion, Check, Experiment, Expression, Job};
+use super::{Argument, Assertion, Check, Experiment, Expression, Job};
+use crate::buffer::Buffer;
 use crate::compare::Compare;
 use crate::document::{Document, Node, Reason, Refusal};
 use crate::file::values::{Text, Textual};
@@ -96,8 +97,9 @@ fn experiment(registry: &Registry, table: ExperimentTable) -> Result<Experiment,
     };
     let claims = table.claim.as_ref().ok_or_else(|| Refusal::missing("claim", "at least one [[claim]]"))?;
     let template = template(&experiment);
+    let ours = table.ours.unwrap_or(false);
     for (index, claim) in claims.0.iter().enumerate() {
-        let read = assertion(&experiment.id, &template, claim);
+        let read = assertion(&experiment.id, ours, &template, claim);
         experiment.claims.push(read.map_err(|refusal| refusal.at(index).under("claim"))?);
     }
     experiment.table = table;
@@ -189,7 +191,7 @@ impl<'a> Plan<'a> {
         for point in points_of(&sizes) {
             let values = self.values(&dimensions, &point);
             for seed in 1..=self.seeds {
-                let scenario = self.scenario(&values, seed)?;
+                let (scenario, buffer) = self.scenario(&values, seed)?;
                 parts += scenario.links.len() + scenario.flows.len();
                 if parts > PARTS {
                     let reason = format!(
@@ -197,7 +199,7 @@ impl<'a> Plan<'a> {
                     );
                     return Err(contradiction("seeds", reason));
                 }
-                jobs.push(Job { point: point.clone(), scenario });
+                jobs.push(Job { point: point.clone(), scenario, buffer });
             }
         }
         Ok((dimensions, jobs))
@@ -247,8 +249,13 @@ impl<'a> Plan<'a> {
         values
     }
 
-    /// The scenario at a point, given what its placeholders stand for.
-    fn scenario(&self, values: &[(String, String)], seed: u64) -> Result<Scenario, Refusal> {
+    /// The scenario at a point, given what its placeholders stand for, and its buffer where that depends on
+    /// the trace.
+    fn scenario(
+        &self,
+        values: &[(String, String)],
+        seed: u64,
+    ) -> Result<(Scenario, Option<Buffer>), Refusal> {
         let value =
             |name: &str| values.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_str());
         let place = || {
@@ -269,7 +276,12 @@ impl<'a> Plan<'a> {
             let mut compare = Compare::mahimahi(scheme, value("trace").unwrap_or_default());
             compare.seed = seed;
             compare.rtt = filled(self.table.rtt.as_ref(), "rtt", values, compare.rtt)?;
-            compare.buffer = filled(self.table.buffer.as_ref(), "buffer", values, compare.buffer)?;
+            let mut products = None;
+            match self.table.buffer.as_ref().map(|given| buffer(&given.text, values)).transpose()? {
+                None => {}
+                Some(Buffer::Limit(limit)) => compare.buffer = limit,
+                Some(given) => products = Some(given),
+            }
             compare.duration = filled(self.table.duration.as_ref(), "duration", values, compare.duration)?;
             compare.record = Record::summary(compare.duration);
             if let Some(Text(offset)) = &self.table.trace_offset {
@@ -281,7 +293,7 @@ impl<'a> Plan<'a> {
             if let Some(Text(against)) = &self.table.against {
                 compare.against = Some(read_scheme(&against.0, "against")?);
             }
-            return compare.scenario().map_err(refuse);
+            return compare.scenario().map(|scenario| (scenario, products)).map_err(refuse);
         };
         let mut values = values.to_vec();
         if let Some(scheme) = &scheme {
@@ -302,7 +314,7 @@ impl<'a> Plan<'a> {
             Refusal::new(Reason::Other(*error.problem)).under("scenario").owned_by(owner)
         })?;
         scenario.seed = seed;
-        Ok(scenario)
+        Ok((scenario, None))
     }
 }
 
@@ -372,6 +384,14 @@ fn filled<T: FromStr<Err = ParseError>>(
     given.map_or(Ok(default), |given| quantity(&given.text, key, values))
 }
 
+/// A buffer with its placeholders filled.
+fn buffer(text: &str, values: &[(String, String)]) -> Result<Buffer, Refusal> {
+    if Buffer::products_of(&fill(text, values, "buffer")?).is_none() {
+        return quantity(text, "buffer", values).map(Buffer::Limit);
+    }
+    fill(text, values, "buffer")?.parse().map_err(|reason| Refusal::contradiction("buffer", reason))
+}
+
 fn quantity<T: FromStr<Err = ParseError>>(
     text: &str,
     key: &str,
@@ -382,7 +402,12 @@ fn quantity<T: FromStr<Err = ParseError>>(
         .map_err(|error: ParseError| Refusal::malformed(error.expected).under(key))
 }
 
-fn assertion(id: &str, template: &Measurements, table: &ClaimTable) -> Result<Assertion, Refusal> {
+fn assertion(
+    id: &str,
+    ours: bool,
+    template: &Measurements,
+    table: &ClaimTable,
+) -> Result<Assertion, Refusal> {
     let expression = |text: &str, key: &str| {
         Expression::parse(text).map_err(|error| Refusal::contradiction(key, format!("`{text}`: {error}")))
     };
@@ -414,7 +439,22 @@ fn assertion(id: &str, template: &Measurements, table: &ClaimTable) -> Result<As
         paper: optional(table.paper.as_ref()),
         note,
         check: checked,
+        ours: table.ours.unwrap_or(ours),
+        recordings: table.recordings.unwrap_or(false),
+        refuted: table.refuted.as_ref().map(|text| argument(&text.0.show())).transpose()?,
     })
+}
+
+/// An argument that needs no measurement.
+fn argument(text: &str) -> Result<Argument, Refusal> {
+    if let Some(name) = text.strip_prefix("builtin:") {
+        return Ok(Argument::Builtin(name.trim().to_string()));
+    }
+    let refuse =
+        |error: &dyn std::fmt::Display| Refusal::contradiction("refuted", format!("`{text}`: {error}"));
+    let parsed = Expression::parse(text).map_err(|error| refuse(&error))?;
+    let points = parsed.check(&Measurements::new(&[])).map_err(|error| refuse(&error))?;
+    Ok(Argument::Numbers { holds: points.holds() })
 }
 
 /// A table with the shape of the measurements to come, every number 1.

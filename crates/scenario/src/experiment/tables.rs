@@ -39,6 +39,8 @@ plain_text! {
     CheckText: "an expression, `builtin:NAME` or `not-checkable`";
     /// An expression.
     ExpressionText: "an expression";
+    /// Why a claim cannot hold.
+    ArgumentText: "an expression of numbers alone, or `builtin:NAME`";
 }
 
 tables! {
@@ -75,6 +77,8 @@ tables! {
         sweep: Pairs<Labels>,
         /// Combinations one by one, each with a label under `case`.
         case: List<Pairs<Label>>,
+        /// Whether all its claims are this project's own, of no paper.
+        ours: bool,
         /// What must hold.
         claim: List<ClaimTable>,
     }
@@ -95,6 +99,13 @@ tables! {
         check: Text<CheckText>,
         /// What to show as measured, where it is not what stands left of the comparisons.
         show: Text<ExpressionText>,
+        /// Whether it is this project's own, of no paper.
+        ours: bool,
+        /// Whether the paper's number is that of recordings which are not ours.
+        recordings: bool,
+        /// An argument, apart from the runs, that the claim cannot hold: an expression of numbers alone, or
+        /// `builtin:NAME`.
+        refuted: Text<ArgumentText>,
     }
 }
 

@@ -3,12 +3,13 @@
 
 use std::fmt::Write;
 
+use brakelight_core::path::trace::Trace;
 use brakelight_core::random::Random;
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Limit, Rate};
 
 use super::{EMBEDDED, Experiment, Finding, Table, read};
-use crate::documents::Verdict;
+use crate::documents::{Claim, Verdict};
 use crate::outcome::{Run, Summary};
 use crate::scenario::Service;
 use crate::testing::{fuzz_inputs, mutate};
@@ -109,6 +110,24 @@ fn a_matrix_has_a_job_for_every_point_and_seed() {
 }
 
 #[test]
+fn a_buffer_in_bandwidth_delay_products_is_sized_by_each_trace_and_rtt() {
+    let mut experiment = experiment(&MATRIX.replacen("buffer = \"100pkt\"", "buffer = \"4BDP\"", 1));
+    let job = |experiment: &Experiment, index: usize| experiment.jobs[index].scenario.links[0].buffer;
+    assert_eq!(job(&experiment, 0), Limit::Packets(250));
+    // One opportunity a millisecond: 20 and 200 packets are one product.
+    let steady = Trace::from_millis(1..=1000).unwrap();
+    experiment.size_buffers(|name| (name == "one").then_some(&steady));
+    assert_eq!((job(&experiment, 0), job(&experiment, 3)), (Limit::Packets(80), Limit::Packets(800)));
+    let other = experiment.jobs.iter().find(|job| job.point[1] == 1).unwrap();
+    assert_eq!(other.scenario.links[0].buffer, Limit::Packets(250));
+    for (buffer, reason) in [("0BDP", "out of range"), ("xBDP", "not a number")] {
+        let text = MATRIX.replacen("buffer = \"100pkt\"", &format!("buffer = \"{buffer}\""), 1);
+        let error = read("x.toml", &text).expect_err(buffer).to_string();
+        assert!(error.contains("buffer") && error.contains(reason), "{error}");
+    }
+}
+
+#[test]
 fn a_scenario_of_its_own_takes_the_parts_of_the_scheme_and_the_values_of_the_case() {
     let experiment = experiment(CASES);
     assert_eq!(experiment.jobs.len(), 2 * 2 * 2);
@@ -161,6 +180,73 @@ fn without_its_recordings_a_claim_needs_them() {
     assert_eq!(claims[2].note, "there is no check `algorithm`; made up");
 }
 
+/// The first claim of the matrix with more keys, judged on measurements in which `fast` has `ratio` times the
+/// throughput.
+fn judged_with(keys: &str, ratio: f64) -> Claim {
+    let text = MATRIX.replacen("paper = \"1.5x\"", &format!("paper = \"1.5x\"\n{keys}"), 1);
+    let experiment = experiment(&text);
+    let mut builtin = |name: &str| match name {
+        "right" => Some(Finding { holds: true, measured: "4 > 3".into(), note: String::new() }),
+        "wrong" => Some(Finding { holds: false, measured: "4 < 3".into(), note: String::new() }),
+        _ => None,
+    };
+    experiment.judge(Some(&measured(&experiment, ratio)), &mut builtin).swap_remove(0)
+}
+
+#[test]
+fn a_claim_that_fails_is_refuted_by_an_argument_that_holds() {
+    let verdict = |argument: &str, ratio| judged_with(&format!("refuted = \"{argument}\""), ratio).verdict;
+    assert_eq!(verdict("not (2.8 ~ 6)", 1.8), Verdict::Refuted);
+    assert_eq!(verdict("2.8 ~ 6", 1.8), Verdict::Fails);
+    assert_eq!(verdict("builtin:right", 1.8), Verdict::Refuted);
+    assert_eq!(verdict("builtin:wrong", 1.8), Verdict::Fails);
+    assert_eq!(verdict("builtin:unknown", 1.8), Verdict::Fails);
+    // What holds, holds.
+    assert_eq!(verdict("not (2.8 ~ 6)", 1.5), Verdict::Holds);
+    let claim = judged_with("refuted = \"builtin:right\"", 1.8);
+    assert_eq!(claim.note, "not at one, two; 4 > 3; made up");
+}
+
+#[test]
+fn a_number_of_other_recordings_is_shown_with_ours_and_not_counted() {
+    for (ratio, said) in [(1.5, "holds on our recordings"), (1.8, "not at one, two; fails on our recordings")]
+    {
+        let claim = judged_with("recordings = true", ratio);
+        assert_eq!(claim.verdict, Verdict::NeedsRecordings);
+        assert_eq!(claim.note, format!("{said}; made up"));
+        assert!(!claim.measured.is_empty());
+    }
+}
+
+#[test]
+fn a_claim_of_no_paper_is_told_apart() {
+    assert!(judged_with("ours = true", 1.5).ours && !judged_with("", 1.5).ours);
+    let all = experiment(&MATRIX.replacen("note = \"made up\"", "note = \"made up\"\nours = true", 1));
+    assert!(all.judge(None, &mut |_| None).iter().all(|claim| claim.ours));
+}
+
+/// Which claims depend on recordings that are not the paper's is a rule: those that state a number, and run
+/// on recordings. No claim is taken out of the count by itself.
+#[test]
+fn a_claim_depends_on_recordings_if_it_states_a_number_of_them() {
+    for (file, text) in EMBEDDED {
+        let experiment = read(file, text).unwrap_or_else(|error| panic!("{error}"));
+        let recorded =
+            experiment.traces().iter().any(|name| name.ends_with(".up") || name.ends_with(".down"));
+        for claim in &experiment.claims {
+            let number = claim.paper.contains(|c: char| c.is_ascii_digit());
+            assert_eq!(
+                claim.recordings,
+                recorded && number && !claim.ours,
+                "{file}: {}, {}",
+                claim.claim,
+                claim.paper
+            );
+            assert!(!(claim.ours && claim.refuted.is_some()), "{file}: {}", claim.claim);
+        }
+    }
+}
+
 #[test]
 fn a_missing_measurement_fails_the_claim() {
     let experiment = experiment(CASES);
@@ -202,6 +288,9 @@ fn refuses_bad_files_in_the_users_words() {
         (MATRIX, "\"mean(throughput_mbps, trace)\"", "\"mean(speed, trace)\""),
         (MATRIX, "note = \"the figure is lost\"", ""),
         (MATRIX, "claim = \"fast is faster\"", ""),
+        (MATRIX, "paper = \"1.5x\"", "refuted = \"throughput_mbps > 1\""),
+        (MATRIX, "paper = \"1.5x\"", "refuted = \"1 + 1\""),
+        (MATRIX, "paper = \"1.5x\"", "recordings = \"yes\""),
         (CASES, "24Mbps", "24"),
         (CASES, "\"{controller}\"", "\"{control}\""),
         (CASES, "case = \"short\"", ""),

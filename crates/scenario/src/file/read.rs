@@ -161,6 +161,8 @@ fn link(registry: &Registry, table: LinkTable) -> Result<LinkSpec, Refusal> {
             Some(list) => restarts(list)?,
             None => Vec::new(),
         },
+        burst: or(table.burst, Bytes::ZERO),
+        delay: or(table.delay, Duration::ZERO),
     })
 }
 

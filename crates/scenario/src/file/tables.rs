@@ -110,6 +110,12 @@ tables! {
         /// When its router restarts and forgets its queue's state.
         #[schemars(extend("default" = []))]
         restarts: List<RestartTable>,
+        /// The size of the token bucket that serves it, for a `rate`; none if zero.
+        #[schemars(extend("default" = "0B"))]
+        burst: Quantity<Bytes>,
+        /// How long a delay line before its queue holds packets, which count against `buffer`.
+        #[schemars(extend("default" = "0s"))]
+        delay: Quantity<Duration>,
     }
 
     /// A restart of a router.

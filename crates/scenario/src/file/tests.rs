@@ -39,6 +39,8 @@ rate = "12Mbps"
 buffer = "1.5MB"
 opportunity = "1504B"
 overhead = "4B"
+burst = "10kB"
+delay = "25ms"
 
 [[link]]
 name = "wired"
@@ -96,6 +98,8 @@ fn reads_every_field() {
     assert_eq!(up.queue.words(), &Words::new("droptail", &[("limit", "100pkt")]));
     assert_eq!(down.service, Service::Fixed(Rate::from_mbps(12)));
     assert_eq!(down.buffer, Limit::Bytes(Bytes(1_500_000)));
+    assert_eq!((down.burst, down.delay), (Bytes(10_000), Duration::from_millis(25)));
+    assert_eq!((up.burst, up.delay), (Bytes::ZERO, Duration::ZERO));
     let half = Duration::from_millis(500);
     let steps = vec![(half, Rate::from_mbps(12)), (half, Rate::from_mbps(24))];
     assert_eq!(wired.service, Service::Steps(Steps { steps, repeat: false }));
@@ -192,6 +196,11 @@ fn refuses_bad_inputs_in_the_users_words() {
         swap("rate = \"12Mbps\"", "rate = \"12Mbps\"\nbuffer = \"-1pkt\""),
         swap("rate = \"12Mbps\"", "rate = \"12Mbps\"\nbuffer = 250"),
         swap("rate = \"12Mbps\"", "rate = \"12Mbps\"\nbuffer = \"1kB\""),
+        swap("rate = \"12Mbps\"", "steps = [[\"1s\", \"1Mbps\"]]\nburst = \"3kB\""),
+        swap("rate = \"12Mbps\"", "rate = \"12Mbps\"\nburst = \"10GB\""),
+        swap("rate = \"12Mbps\"", "rate = \"12Mbps\"\ndelay = \"2h\""),
+        swap("rate = \"12Mbps\"", "radio = \"wifi\"\ndelay = \"2ms\""),
+        swap("rate = \"12Mbps\"", "rate = \"12Mbps\"\ndelay = \"2ms\"\nrestarts = [{ at = \"1s\" }]"),
         swap("rate = \"12Mbps\"", "rate = \"12Mbps\"\nqueue = \"droptale\""),
         swap("rate = \"12Mbps\"", "rate = \"12Mbps\"\nqueue = \"droptail:target=5ms\""),
         swap("rate = \"12Mbps\"", "rate = \"12Mbps\"\nqueue = \"droptail:limit\""),
@@ -333,6 +342,14 @@ pub(crate) fn draw(random: &mut Random) -> Scenario {
                 ],
             };
             let spread = matches!(service, Service::Trace(_)) && random.chance(0.5);
+            let burst = match (&service, below(random, 2)) {
+                (Service::Fixed(_), 1) => size(random),
+                _ => Bytes::ZERO,
+            };
+            let delay = match (&service, restarts.is_empty(), below(random, 2)) {
+                (Service::Radio(_), _, _) | (_, false, _) | (_, _, 0) => Duration::ZERO,
+                _ => time(random).min(Duration::from_secs(3600)),
+            };
             LinkSpec {
                 name: format!("link {index}"),
                 service,
@@ -342,6 +359,8 @@ pub(crate) fn draw(random: &mut Random) -> Scenario {
                 overhead: Bytes(below(random, 50)),
                 spread,
                 restarts,
+                burst,
+                delay,
             }
         })
         .collect();

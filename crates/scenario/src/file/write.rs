@@ -2,6 +2,7 @@
 //! so defaults that change later do not change what the file means; the same scenario gives the same bytes.
 
 use brakelight_core::path::elements::ElementConfig;
+use brakelight_core::units::Bytes;
 use serde::{Serialize, Serializer};
 
 use super::tables::{ClockTable, FlowTable, LinkTable, RecordTable, RestartTable, ScenarioTable};
@@ -102,6 +103,8 @@ impl From<&LinkSpec> for LinkTable {
             spread: link.spread.then_some(true),
             restarts: (!link.restarts.is_empty())
                 .then(|| List(link.restarts.iter().map(RestartTable::from).collect())),
+            burst: (link.burst != Bytes::ZERO).then_some(Quantity(link.burst)),
+            delay: (!link.delay.is_zero()).then_some(Quantity(link.delay)),
             ..LinkTable::default()
         };
         match &link.service {

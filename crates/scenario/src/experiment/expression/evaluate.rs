@@ -324,6 +324,10 @@ impl Evaluator<'_> {
             let values = values.iter().map(|value| **value);
             match function {
                 Function::Count => values.count() as f64,
+                Function::GeometricMean => {
+                    let count = values.len() as f64;
+                    libm::exp(values.map(libm::log).sum::<f64>() / count)
+                }
                 Function::Sum => values.sum(),
                 Function::Min => values.fold(f64::INFINITY, f64::min),
                 Function::Max => values.fold(f64::NEG_INFINITY, f64::max),

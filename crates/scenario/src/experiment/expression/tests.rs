@@ -89,6 +89,8 @@ fn arithmetic_goes_point_by_point_and_reductions_over_what_they_are_told() {
     assert_eq!(show("throughput_mbps['abc'] / throughput_mbps['cubic+codel']"), "up: 1.5, down: 1.5");
     assert_eq!(show("mean(throughput_mbps['abc']) / mean(throughput_mbps['cubic'])"), "0.8182");
     assert_eq!(show("mean(throughput_mbps, trace)"), "abc: 4.5, cubic: 5.5, cubic+codel: 3");
+    // The roots of 6 * 3, 7 * 4 and 4 * 2.
+    assert_eq!(show("geomean(throughput_mbps, trace)"), "abc: 4.243, cubic: 5.292, cubic+codel: 2.828");
     assert_eq!(show("max(throughput_mbps, scheme)"), "up: 7, down: 4");
     assert_eq!(show("count(throughput_mbps) + sum(throughput_mbps['abc'])"), "15");
     assert_eq!(show("median(throughput_mbps)"), "4");
