@@ -25,7 +25,7 @@ const SEEDS: u64 = 10;
 #[allow(clippy::print_stdout)]
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = std::env::args().nth(1).ok_or("give the folder of the recordings")?;
-    println!("| recording | scheme | utilisation %, recorded | synthetic | p95 ms, recorded | synthetic |");
+    println!("| recording | scheme | utilization %, recorded | synthetic | p95 ms, recorded | synthetic |");
     println!("|---|---|---|---|---|---|");
     for (name, recording) in FITTED {
         let recorded = read(&Path::new(&folder).join(recording))?;

@@ -2,6 +2,11 @@
 //!
 //! Links are shared by everyone who names them; all other elements belong to one flow, except that flows
 //! whose propagation delay is the same share one delay line, since a FIFO is all it is.
+//!
+//! Behind a link whose trace was recorded with delay or loss comes one element that replays them, for all who
+//! pass the link. What was recorded in the other direction is replayed to those who come back from it, unless
+//! a link on their way back replays a recording itself. Recorded delay takes the place of half the RTT in its
+//! direction, as does the delay line of a link.
 
 use std::collections::BTreeMap;
 
@@ -66,9 +71,11 @@ impl<P: Duplicate> Network<P> {
             scenario.links.iter().enumerate().map(|(index, link)| build_link(scenario, index, link, traces));
         let mut builder = Builder {
             scenario,
+            traces,
             elements: links.collect::<Result<_, _>>()?,
             routes: Routes::default(),
             delays: BTreeMap::new(),
+            replays: BTreeMap::new(),
             shared: BTreeMap::new(),
         };
         let mut forward_links = Vec::new();
@@ -108,33 +115,48 @@ fn build_link<P: Duplicate>(
 
 struct Builder<'a, P> {
     scenario: &'a Scenario,
+    traces: &'a Traces,
     elements: Vec<AnyElement<P>>,
     routes: Routes,
     /// Delay lines by their delay and direction.
     delays: BTreeMap<(Duration, bool), usize>,
+    /// Replays of recorded delay and loss, by the place of their link and whether it is ahead.
+    replays: BTreeMap<(usize, bool), usize>,
     /// Routes already laid, by the elements they pass.
     shared: BTreeMap<Vec<usize>, u32>,
 }
 
-impl<P: Duplicate> Builder<'_, P> {
+impl<'a, P: Duplicate> Builder<'a, P> {
     /// The route of one direction of flow `index` of `flow`.
     fn route(&mut self, flow: &FlowSpec, index: u32, direction: Direction) -> Result<u32, SetupError> {
         let mut elements = Vec::new();
+        let mut delayed = false;
         for (place, hop) in flow.hops(direction).iter().enumerate() {
-            elements.push(match hop {
-                Hop::Link(name) => self
-                    .scenario
-                    .link(name)
-                    .ok_or_else(|| SetupError::UnknownLink { flow: flow.name.clone(), link: name.clone() })?,
+            match hop {
+                Hop::Link(name) => {
+                    let link = self.scenario.link(name).ok_or_else(|| SetupError::UnknownLink {
+                        flow: flow.name.clone(),
+                        link: name.clone(),
+                    })?;
+                    elements.push(link);
+                    delayed |= self.replay(link, Direction::Forward, &mut elements);
+                    delayed |= !self.scenario.links[link].delay.is_zero();
+                }
                 Hop::Element(config) => {
                     let name = format!("{direction:?} {place} {} {}", config.name(), flow.name_of(index));
                     let element = config.build(self.site(&name));
-                    self.add(element)
+                    elements.push(self.add(element));
                 }
-            });
+            }
+        }
+        if !flow.hops(direction).iter().any(|hop| self.is_recorded(hop)) {
+            let back = flow.hops(direction.opposite()).iter().filter_map(|hop| self.link(hop));
+            for link in back.collect::<Vec<_>>() {
+                delayed |= self.replay(link, Direction::Reverse, &mut elements);
+            }
         }
         let delay = flow.propagation(index, direction);
-        if !delay.is_zero() {
+        if !delay.is_zero() && !delayed {
             elements.push(self.delay(delay, direction == Direction::Forward));
         }
         Ok(match self.shared.get(&elements) {
@@ -145,6 +167,43 @@ impl<P: Duplicate> Builder<'_, P> {
                 route
             }
         })
+    }
+
+    fn link(&self, hop: &Hop) -> Option<usize> {
+        match hop {
+            Hop::Link(name) => self.scenario.link(name),
+            Hop::Element(_) => None,
+        }
+    }
+
+    /// Whether delay or loss was recorded of the link's own direction.
+    fn is_recorded(&self, hop: &Hop) -> bool {
+        let link = self.link(hop).map(|link| &self.scenario.links[link]);
+        link.is_some_and(|link| link.recorded(self.trace(link), Direction::Forward).is_some())
+    }
+
+    fn trace(&self, link: &LinkSpec) -> Option<&'a Trace> {
+        self.traces.get(link.trace_name()?)
+    }
+
+    /// Adds what was recorded in the direction of `link`, or in the other one, to a route, if anything was.
+    /// Returns `true` if that is a delay.
+    fn replay(&mut self, link: usize, direction: Direction, route: &mut Vec<usize>) -> bool {
+        let scenario = self.scenario;
+        let spec = &scenario.links[link];
+        let (trace, offset) = (self.trace(spec), scenario.trace_offset);
+        let key = (link, direction == Direction::Forward);
+        let Some(conditions) = spec.recorded(trace, direction) else { return false };
+        let is_delay = !conditions.delays().is_empty();
+        let known = self.replays.get(&key).copied();
+        let element = known.or_else(|| {
+            let built = spec.build_recorded(scenario.seed, trace, offset, direction)?;
+            let element = self.add(built);
+            self.replays.insert(key, element);
+            Some(element)
+        });
+        route.extend(element);
+        is_delay
     }
 
     fn delay(&mut self, delay: Duration, forward: bool) -> usize {

@@ -145,7 +145,7 @@ fn few_acks_carry_an_option() {
 #[test]
 fn data_both_ways_needs_acks_first_or_pacing() {
     let mut table = String::from(
-        "| scheme | utilisation % | queueing delay mean / p95 ms | lost % |\n|---|---|---|---|\n",
+        "| scheme | utilization % | queueing delay mean / p95 ms | lost % |\n|---|---|---|---|\n",
     );
     let mut row = |scheme: &str| {
         let two_way = Dumbbell::new(scheme, Rate::from_mbps(155), Duration::from_millis(80)).two_way(5);

@@ -8,7 +8,7 @@ use crate::analysis::fluid::{Fluid, Increase};
 /// How long the model runs, in propagation delays.
 const LENGTH: f64 = 1_000.0;
 
-/// The model with this `A`, one flow adding a packet so often that it comes out.
+/// The model with this `A`, one flow adding packets at the rate that gives it.
 fn fluid(a: f64, delta_s: f64, tau_s: f64, target_s: f64) -> Fluid {
     let (eta, mu_pps) = (0.98, 1000.0);
     let increase = Increase::Every(1.0 / (mu_pps * (a + 1.0 - eta)));

@@ -12,7 +12,7 @@ use super::{Dumbbell, Growth};
 /// What a scheme does over links whose rate and delay are known, and over synthetic cellular links.
 pub fn measured(scheme: &str) -> String {
     let mut table = String::from(
-        "| path | throughput Mbit/s | utilisation % | Jain | queueing delay mean / p95 ms | lost % |\n|---|---|---|---|---|---|\n",
+        "| path | throughput Mbit/s | utilization % | Jain | queueing delay mean / p95 ms | lost % |\n|---|---|---|---|---|---|\n",
     );
     for (mbps, rtt_ms) in [(1, 80), (10, 80), (45, 80), (10, 20), (10, 400)] {
         let dumbbell = Dumbbell::new(scheme, Rate::from_mbps(mbps), Duration::from_millis(rtt_ms));

@@ -214,6 +214,7 @@ impl Sender {
     pub(super) fn rate(&self) -> Option<Rate> {
         self.controller
             .pacing_rate()
+            .filter(|rate| *rate != Rate::MAX)
             .or_else(|| Some(Rate::over(self.controller.cwnd(), self.smoothed_rtt()?)))
     }
 
