@@ -145,7 +145,7 @@ def reproduce(
 
     Returns:
         A row per claim: ``id``, ``claim``, ``paper``, ``measured``, ``verdict`` (``holds``, ``fails``,
-        ``needs-recordings`` or ``not-checkable``) and ``note``.
+        ``refuted``, ``needs-recordings`` or ``not-checkable``) and ``note``.
 
     Raises:
         InputError: if an id names nothing.

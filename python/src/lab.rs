@@ -161,6 +161,7 @@ fn word(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Holds => "holds",
         Verdict::Fails => "fails",
+        Verdict::Refuted => "refuted",
         Verdict::NeedsRecordings => "needs-recordings",
         Verdict::NotCheckable => "not-checkable",
     }

@@ -11,6 +11,7 @@
 //! | [`work`] | long work: off the GIL, watched, stopped by Ctrl-C |
 //! | [`registry`], [`controller`], [`queue`] | names of algorithms; those that are classes in Python |
 //! | [`environment`], [`dial`] | environments to learn in; a queue that an agent sets |
+//! | `model` | models that decide, in ONNX (feature `onnx`) |
 //! | [`command`] | the command |
 //! | [`error`], [`quantity`] | exceptions; times, rates and sizes as text |
 #![deny(unsafe_code)]
@@ -22,6 +23,8 @@ mod environment;
 mod error;
 mod frame;
 mod lab;
+#[cfg(feature = "onnx")]
+mod model;
 mod quantity;
 mod queue;
 mod registry;
@@ -52,6 +55,9 @@ mod _brakelight {
     use super::frame::Frame;
     #[pymodule_export]
     use super::lab::{Sweep, compare, listing, reproduce, run};
+    #[cfg(feature = "onnx")]
+    #[pymodule_export]
+    use super::model::Model;
     #[pymodule_export]
     use super::quantity::quantity;
     #[pymodule_export]

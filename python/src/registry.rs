@@ -91,7 +91,8 @@ impl Algorithms {
     pub fn current() -> Self {
         Python::attach(|py| {
             let classes = CLASSES.lock().unwrap_or_else(PoisonError::into_inner);
-            let mut algorithms = Algorithms { registry: Registry::standard(), failures: Failures::default() };
+            let mut algorithms =
+                Algorithms { registry: brakelight_cli::registry(), failures: Failures::default() };
             for class in classes.values() {
                 // It was added once, so its name is free and its class can be built.
                 let added = algorithms.add(py, class);
@@ -144,7 +145,7 @@ pub fn register_queue(py: Python<'_>, name: &str, summary: &str, class: Py<PyTyp
 }
 
 fn register(py: Python<'_>, class: Class) -> PyResult<()> {
-    let mut alone = Algorithms { registry: Registry::standard(), failures: Failures::default() };
+    let mut alone = Algorithms { registry: brakelight_cli::registry(), failures: Failures::default() };
     alone.add(py, &class)?;
     let key = (matches!(class.kind, Kind::Queue), class.name);
     CLASSES.lock().unwrap_or_else(PoisonError::into_inner).insert(key, class);

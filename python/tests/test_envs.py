@@ -43,7 +43,7 @@ def test_gymnasium_s_checker_finds_nothing(preset: str) -> None:
         check_env(env)
 
 
-@pytest.mark.parametrize("knob", ["drop", "rate"])
+@pytest.mark.parametrize("knob", ["drop", "rate", "target"])
 def test_gymnasium_s_checker_finds_nothing_wrong_with_the_router(knob: str) -> None:
     check_env(gymnasium.make("brakelight/Router-v0", knob=knob, steps=20).unwrapped, skip_render_check=True)
     make = lambda: RouterEnv(knob, steps=50)  # noqa: E731

@@ -30,6 +30,7 @@ def test_every_notebook_is_executed() -> None:
     assert {path.name for path in NOTEBOOKS.glob("*.ipynb")} == {
         "figure8.ipynb",
         "first-figure.ipynb",
+        "learn.ipynb",
         "million-runs.ipynb",
         "own-controller.ipynb",
     }
@@ -50,7 +51,7 @@ def test_figure_8_is_redrawn_from_parquet(tmp_path: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize(
     ("name", "drawn", "words"),
-    [("first-figure", 3, ""), ("own-controller", 2, "few-waiting")],
+    [("first-figure", 3, ""), ("own-controller", 2, "few-waiting"), ("learn", 2, "reward ")],
 )
 def test_a_notebook_s_cells_do_what_they_say(name: str, drawn: int, words: str) -> None:
     printed, outputs = executed(f"{name}.ipynb")

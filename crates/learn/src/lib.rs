@@ -7,11 +7,14 @@
 //! | [`preset`] | observations, actions, rewards |
 //! | [`monitor`] | the controller: it measures, asks and sets |
 //! | [`remote`] | an agent outside, for environments: told and asked between two steps of a simulation |
+//! | `onnx` (feature `onnx`) | an agent that is a model: the controller `onnx` of the command |
 //!
-//! What is observed, when, and what an action does, is the same wherever the controller runs.
+//! Environments and the command have the same controller, so a model decides in both alike.
 #![forbid(unsafe_code)]
 
 pub mod interval;
 pub mod monitor;
+#[cfg(feature = "onnx")]
+pub mod onnx;
 pub mod preset;
 pub mod remote;

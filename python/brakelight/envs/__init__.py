@@ -23,6 +23,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from brakelight.envs._register import register_environments
+from brakelight.envs._model import Model
 from brakelight.envs._settings import PRESETS, Links
 from brakelight.envs.congestion import CongestionControlEnv, CongestionControlVectorEnv
 from brakelight.envs.router import RouterEnv
@@ -32,7 +33,15 @@ if TYPE_CHECKING:
 
 register_environments()
 
-__all__ = ["PRESETS", "CongestionControlEnv", "CongestionControlVectorEnv", "Links", "RouterEnv", "SharedLink"]
+__all__ = [
+    "PRESETS",
+    "CongestionControlEnv",
+    "CongestionControlVectorEnv",
+    "Links",
+    "Model",
+    "RouterEnv",
+    "SharedLink",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -40,6 +40,10 @@ class Native:
         flat = np.ascontiguousarray(actions, dtype=np.float64).reshape(-1)
         self._environments.step(flat, self._fresh if fresh is None else fresh, self._arrays)
 
+    def scenario(self, number: int) -> str:
+        """Return the scenario of the episode that an environment is in, as TOML."""
+        return self._environments.scenario(number)
+
     def row(self, row: int) -> dict[str, float]:
         """Return what was measured of an agent."""
         return dict(zip(INFO, self.info[row].tolist(), strict=True))

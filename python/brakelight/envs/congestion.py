@@ -73,6 +73,17 @@ class CongestionControlEnv(gymnasium.Env[Array, Array]):
         """What an agent of this environment is made for, as JSON: the metadata of its model in ONNX."""
         return self._native.specification
 
+    @property
+    def scenario(self) -> str:
+        """The scenario of the present episode, as a file in TOML, in which the agent is the controller ``agent-0``.
+
+        With another controller in its place, that one meets the same link, with the same random numbers.
+
+        Raises:
+            InputError: before the first :meth:`reset`.
+        """
+        return self._native.scenario(0)
+
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Array, dict[str, Any]]:

@@ -14,8 +14,11 @@ from brakelight.envs._settings import Links
 
 Array = npt.NDArray[np.float32]
 
-KNOBS = ("drop", "rate")
+KNOBS = ("drop", "rate", "target")
 """What an agent can set."""
+
+_QUEUES = {"drop": "dial", "target": "dial-abc"}
+"""The queue of the link, where the agent sets it and not a shaper before it."""
 
 _FEATURES = 6
 
@@ -27,6 +30,8 @@ class RouterEnv(gymnasium.Env[Array, Array]):
 
     - ``knob="drop"``: the probability with which an arriving packet is dropped, or marked if its flow speaks ECN:
       0 at -1, else ``10 ** (2 * action - 2)``, which is 1e-4 to 1.
+    - ``knob="target"``: the delay at which ABC's router begins to drain its queue, ``0.03 * 10 ** action`` seconds,
+      which is 3 to 300 ms. The flows are ABC's.
     - ``knob="rate"``: the rate of a shaper before the link, ``2 ** action`` times the link's capacity of the last
       100 ms, so that the queue stands in the router.
 
@@ -49,7 +54,7 @@ class RouterEnv(gymnasium.Env[Array, Array]):
         self,
         knob: str = "drop",
         *,
-        controllers: tuple[str, ...] = ("cubic", "newreno"),
+        controllers: tuple[str, ...] | None = None,
         links: Links | None = None,
         history: int = 4,
         steps: int = 400,
@@ -59,8 +64,9 @@ class RouterEnv(gymnasium.Env[Array, Array]):
         """Make an environment.
 
         Args:
-            knob: ``"drop"`` or ``"rate"``.
-            controllers: of the flows that pass the router, one for each.
+            knob: ``"drop"``, ``"rate"`` or ``"target"``.
+            controllers: of the flows that pass the router, one for each. None stands for Cubic and NewReno, and
+                with ``knob="target"`` for two of ABC's, whose header and marks its queue speaks.
             links: what links are drawn from; their queue is the agent's.
             history: intervals in an observation.
             steps: steps of an episode.
@@ -72,6 +78,8 @@ class RouterEnv(gymnasium.Env[Array, Array]):
         """
         if knob not in KNOBS:
             raise _brakelight.InputError(f"knob = `{knob}`: valid are {', '.join(KNOBS)}")
+        if controllers is None:
+            controllers = ("abc", "abc") if knob == "target" else ("cubic", "newreno")
         if history < 1 or steps < 1 or not controllers:
             raise _brakelight.InputError("history, steps, controllers: there must be one at least")
         self._knob = knob
@@ -97,7 +105,7 @@ class RouterEnv(gymnasium.Env[Array, Array]):
         scenario = self._scenario()
         self._run = _brakelight.Simulation(_brakelight.Scenario.from_json(json.dumps(scenario), self._given, self._dial))
         self._cell = "link"
-        self._router = "link" if self._knob == "drop" else "shaper"
+        self._router = "shaper" if self._knob == "rate" else "link"
         self._done = 0
         self._observed = np.zeros((self._history, _FEATURES), np.float32)
         self._before = (0, 0, 0)
@@ -111,6 +119,8 @@ class RouterEnv(gymnasium.Env[Array, Array]):
         act = float(np.clip(np.nan_to_num(np.asarray(action, np.float64).reshape(-1)[0]), -1.0, 1.0))
         if self._knob == "drop":
             self._dial.set(0.0 if act <= -1.0 else 10.0 ** (2.0 * act - 2.0))
+        elif self._knob == "target":
+            self._dial.set_target(0.03 * 10.0**act)
         elif run.now > 0:
             run.set_link_rate("shaper", max(run.link("link").capacity, 1e5) * 2.0**act)
         begin = run.now
@@ -181,8 +191,8 @@ class RouterEnv(gymnasium.Env[Array, Array]):
         self._buffer = max(2, round(buffer))
         link["buffer"] = f"{self._buffer}pkt"
         made, path = [link], ["link"]
-        if self._knob == "drop":
-            link["queue"] = "dial"
+        if self._knob in _QUEUES:
+            link["queue"] = _QUEUES[self._knob]
         else:
             shaper = {"name": "shaper", "rate": f"{self._mean / 1e6:.6f}Mbps", "buffer": link["buffer"]}
             made, path = [shaper, link], ["shaper", "link"]

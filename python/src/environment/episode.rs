@@ -7,6 +7,8 @@ use brakelight::core::random::Random;
 use brakelight::core::registry::Registry;
 use brakelight::core::time::Time;
 use brakelight::core::units::Rate;
+use brakelight::scenario::file;
+use brakelight::scenario::scenario::Scenario;
 use brakelight::sim::{Simulation, Traces};
 use brakelight_learn::interval::FIRST_RTT;
 use brakelight_learn::monitor::{Limits, Specification};
@@ -72,6 +74,7 @@ pub struct Place<'a> {
 /// An episode in progress.
 #[derive(Debug)]
 struct Episode {
+    scenario: Scenario,
     simulation: Simulation,
     agents: Vec<Remote>,
     specification: Arc<Specification>,
@@ -131,8 +134,15 @@ impl Environment {
         place.info.fill(0.0);
         *place.truncated = false;
         let (base_rtt_s, last_rtt_s) = (drawn.rtt.as_secs_f64(), FIRST_RTT.as_secs_f64());
-        self.episode = Some(Episode { simulation, agents, specification, base_rtt_s, last_rtt_s, steps: 0 });
+        self.episode =
+            Some(Episode { scenario, simulation, agents, specification, base_rtt_s, last_rtt_s, steps: 0 });
         Ok(())
+    }
+
+    /// Returns the scenario of the episode as a file, in which agent `i` is the controller `agent-i`; `None`
+    /// before the first.
+    pub fn scenario(&self) -> Option<String> {
+        self.episode.as_ref().map(|episode| file::write(&episode.scenario))
     }
 
     /// Lets every agent act, and advances by an interval. Before the first episode, nothing happens.

@@ -61,6 +61,12 @@ impl Environments {
         serde_json::to_string(&self.setup.specification(mean)).map_err(failed)
     }
 
+    /// The scenario of the episode that environment `number` is in, as TOML.
+    fn scenario(&self, number: usize) -> PyResult<String> {
+        let scenario = self.environments.get(number).and_then(Environment::scenario);
+        scenario.ok_or_else(|| input("the environment was not reset"))
+    }
+
     /// The names of the columns of what is measured.
     #[staticmethod]
     fn info_names() -> Vec<&'static str> {
@@ -132,18 +138,10 @@ impl Environments {
         }
         let environments = &mut self.environments;
         let done = py.detach(|| {
-            let one = |(number, ((((environment, observations), rewards), info), truncated)): (
-                usize,
-                ((((&mut Environment, &mut [f32]), &mut [f64]), &mut [f64]), &mut bool),
-            )| {
-                act(number, environment, &mut Place { observations, rewards, info, truncated })
-            };
             if count == 1 {
                 // Without a detour over another thread.
-                return one((
-                    0,
-                    ((((&mut environments[0], observations), rewards), info), &mut truncated[0]),
-                ));
+                let place = &mut Place { observations, rewards, info, truncated: &mut truncated[0] };
+                return act(0, &mut environments[0], place);
             }
             environments
                 .par_iter_mut()
@@ -152,7 +150,9 @@ impl Environments {
                 .zip(info.par_chunks_mut(agents * INFO.len()))
                 .zip(truncated.par_iter_mut())
                 .enumerate()
-                .map(one)
+                .map(|(number, ((((environment, observations), rewards), info), truncated))| {
+                    act(number, environment, &mut Place { observations, rewards, info, truncated })
+                })
                 .collect::<Result<(), String>>()
         });
         done.map_err(failed)
