@@ -13,9 +13,9 @@ use brakelight_scenario::outcome::Setup;
 use brakelight_scenario::routers;
 use brakelight_scenario::scenario::{Record, TraceOffset, default_bin};
 use brakelight_scenario::scheme::Scheme;
-use brakelight_scenario::trace::OPPORTUNITY;
 use brakelight_scenario::trace::embedded::EMBEDDED;
 use brakelight_scenario::trace::names::Names;
+use brakelight_scenario::trace::{OPPORTUNITY, conditions};
 use brakelight_sim::Traces;
 
 use crate::error::Error;
@@ -132,13 +132,14 @@ impl Plan {
         }
         let mut jobs = Vec::new();
         let mut caveats = Vec::new();
-        let (mut setups, mut batches) = (Vec::new(), Vec::new());
+        let (mut setups, mut batches, mut coarse) = (Vec::new(), Vec::new(), Vec::new());
         for (name, label) in given.iter().zip(&labels) {
             let source = names.find(name)?;
             let trace = source.load()?;
             let setup = TraceSetup::new(request, &source, &trace);
-            caveats.extend(shallow_buffer(label, &trace, setup.buffer, request.rtt));
+            caveats.extend(shallow_buffer(label, &trace, setup.buffer, setup.rtt));
             batches.push((label, batch(&trace)));
+            coarse.extend(conditions::coarse(&trace).map(|resolution| format!("{label} {resolution}")));
             traces.insert(label.clone(), trace);
             for scheme in &schemes {
                 jobs.extend(contenders(request, &reverse, scheme, label, &setup)?);
@@ -169,7 +170,7 @@ impl Plan {
             ),
             setting,
             caveats,
-            notes: notes(&schemes, request.against.as_ref()),
+            notes: notes(&schemes, request.against.as_ref(), &coarse),
             reference: reference.filter(|_| several),
             traces,
         })
@@ -305,7 +306,7 @@ fn job(
             scheme: scheme.to_string(),
             trace: label.to_string(),
             setup: Setup {
-                rtt_ms: request.rtt.as_millis_f64(),
+                rtt_ms: setup.rtt.as_millis_f64(),
                 buffer: setup.buffer.to_string(),
                 reverse: reverse.to_string(),
                 trace_offset_s: None,
@@ -336,7 +337,7 @@ fn labels(given: &[String]) -> Result<Vec<String>, Error> {
 }
 
 /// What a reader must know of the settings: presets, host profiles, a competitor.
-fn notes(schemes: &[Scheme], against: Option<&Scheme>) -> Vec<String> {
+fn notes(schemes: &[Scheme], against: Option<&Scheme>, coarse: &[String]) -> Vec<String> {
     let mut notes: Vec<String> = Vec::new();
     for note in schemes.iter().flat_map(|scheme| scheme.notes()) {
         if !notes.contains(note) {
@@ -360,6 +361,12 @@ fn notes(schemes: &[Scheme], against: Option<&Scheme>) -> Vec<String> {
         ));
         notes.push(format!(
             "harm: what the flow of `{against}` loses of the throughput, and gains in p95 delay, that it has beside a second `{against}` at the same queue"
+        ));
+    }
+    if !coarse.is_empty() {
+        notes.push(format!(
+            "recorded in bins ({}): gaps, bursts and queues shorter than a bin were averaged away, so delays are lower than on the link",
+            coarse.join(", ")
         ));
     }
     notes
@@ -397,6 +404,9 @@ fn millisecond_grid(traces: &[(&String, f64)], schemes: &[Scheme]) -> Option<Str
 
 /// How many packets a millisecond of `trace` carries on average, of those that carry any.
 fn batch(trace: &Trace) -> f64 {
+    if trace.tick() < Duration::from_millis(1) {
+        return 1.0;
+    }
     let mut last = None;
     let occupied = trace.millis().filter(|ms| last.replace(*ms) != Some(*ms)).count();
     trace.opportunities() as f64 / occupied as f64

@@ -191,6 +191,7 @@ pub fn every_run<'a>(of: impl IntoIterator<Item = &'a Run>) -> Frame {
         text("buffer", &rows, setup(|setup| setup.buffer.clone())),
         text("reverse", &rows, setup(|setup| setup.reverse.clone())),
         number("trace_offset_s", &rows, |run| run.setup.as_ref().and_then(|setup| setup.trace_offset_s)),
+        text("trace_spread", &rows, setup(|setup| setup.spread.to_string())),
         text("against", &rows, setup(|setup| setup.against.clone().unwrap_or_default())),
     ]);
     if rows.iter().any(|run| run.fairness.is_some()) {

@@ -42,7 +42,7 @@ pub fn traces(scenario: &Scenario, path: &Path, names: &Names) -> Result<Traces,
         }
         let beside = folder.join(name);
         let known = names.list().iter().any(|known| known == name);
-        let loaded = if !known && beside.is_file() { names::read(&beside) } else { names.load(name) };
+        let loaded = if !known && names::is_file(&beside) { names::read(&beside) } else { names.load(name) };
         let trace = loaded.map_err(|error| Error::LinkTrace {
             owner: path.display().to_string(),
             link: link.name.clone(),

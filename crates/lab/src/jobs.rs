@@ -134,14 +134,15 @@ fn one(runner: &dyn Runner, job: &Job, seed: u32, seeds: u32, traces: &Traces) -
 
 /// Where in the trace of its first link a run begins, seconds.
 fn begins(scenario: &Scenario, traces: &Traces) -> Option<f64> {
-    match scenario.trace_offset {
-        TraceOffset::At(offset) => Some(offset.as_secs_f64()),
+    let place = match scenario.trace_offset {
+        TraceOffset::At(offset) => offset,
         TraceOffset::Random => {
             let link = scenario.links.first()?;
-            let trace = traces.get(link.trace_name()?)?;
-            Some(link.drawn_offset(scenario.seed, trace).as_secs_f64())
+            link.drawn_offset(scenario.seed, traces.get(link.trace_name()?)?)
         }
-    }
+    };
+    // Divided, which gives the nearest number to what it is; a factor of 1e-9 does not.
+    Some(place.as_nanos() as f64 / 1e9)
 }
 
 /// Refuses jobs that would take hours or fill the memory.
@@ -163,6 +164,7 @@ mod tests {
     use std::sync::Mutex;
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+    use brakelight_core::time::Duration;
     use brakelight_scenario::compare::Compare;
     use brakelight_scenario::scheme::Scheme;
 
@@ -252,5 +254,17 @@ mod tests {
         assert_eq!(error.to_string(), "job 0, seed 1: no");
         let error = run("testing", &jobs(1), 0, &Traces::new(), &Echo, &()).unwrap_err();
         assert_eq!(error.to_string(), "job 0: there was no run");
+    }
+
+    /// 30e9 * 1e-9 is 30.000000000000004.
+    #[test]
+    fn a_place_of_whole_seconds_is_a_whole_number() {
+        for seconds in [0, 7, 30, 60, 140] {
+            let scenario = Scenario {
+                trace_offset: TraceOffset::At(Duration::from_secs(seconds)),
+                ..jobs(1)[0].scenario.clone()
+            };
+            assert_eq!(begins(&scenario, &Traces::new()), Some(seconds as f64));
+        }
     }
 }

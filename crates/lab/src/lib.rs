@@ -12,6 +12,7 @@
 //! | [`interval`], [`fairness`] | how sure the numbers of several runs are; what two flows do to each other |
 //! | [`report`], [`output`], [`series`], [`text`] | results as HTML, as files, as time series, as text |
 //! | [`figures`] | results as pictures for a paper |
+//! | [`fetch`] | public recordings from the network |
 //! | [`schemes`], [`input`], [`values`] | default schemes, files read, values as people write them |
 //! | [`origin`], [`error`] | where a result comes from, what can go wrong |
 #![cfg_attr(feature = "quic", doc = "| [`quinn`] | the real QUIC stack as a host of the simulator |")]
@@ -21,6 +22,7 @@ pub mod bench;
 pub mod compare;
 pub mod error;
 pub mod fairness;
+pub mod fetch;
 pub mod figures;
 pub mod frame;
 pub mod input;

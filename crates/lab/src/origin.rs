@@ -1,5 +1,7 @@
 //! Where a result comes from.
 
+use std::ffi::OsString;
+
 use brakelight_scenario::documents::Origin;
 
 /// Returns this version on this machine, with neither a command line nor a commit: a program that has them
@@ -7,6 +9,21 @@ use brakelight_scenario::documents::Origin;
 pub fn origin(seed: u64) -> Origin {
     let version = env!("CARGO_PKG_VERSION").to_string();
     Origin { version, git: None, command: String::new(), seed, host: host() }
+}
+
+/// Returns the command line of `brakelight` with these arguments, as a shell would take it.
+pub fn command_line(arguments: &[OsString]) -> String {
+    let arguments = arguments.iter().map(|argument| quote(&argument.to_string_lossy()));
+    std::iter::once("brakelight".to_string()).chain(arguments).collect::<Vec<_>>().join(" ")
+}
+
+fn quote(argument: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "-_./:,=+@%".contains(c);
+    if !argument.is_empty() && argument.chars().all(plain) {
+        argument.to_string()
+    } else {
+        format!("'{}'", argument.replace('\'', "'\\''"))
+    }
 }
 
 /// Returns processor, cores and operating system, as far as they can be found out.
@@ -27,4 +44,18 @@ fn processor() -> Option<String> {
 fn system() -> String {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     format!("{} {}", std::env::consts::OS, release.trim()).trim().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_can_be_pasted_into_a_shell() {
+        let arguments = ["compare", "--trace", "my trace's", "--schemes", "abc:delta=133ms,cubic+codel", ""];
+        assert_eq!(
+            command_line(&arguments.map(OsString::from)),
+            "brakelight compare --trace 'my trace'\\''s' --schemes abc:delta=133ms,cubic+codel ''"
+        );
+    }
 }

@@ -109,6 +109,11 @@ impl Judge<'_> {
     pub fn judged(&self, experiments: &[Experiment]) -> Result<Judged, Error> {
         let traces: Vec<Option<Traces>> =
             experiments.iter().map(|experiment| traces(experiment, self.names)).collect::<Result<_, _>>()?;
+        let mut experiments = experiments.to_vec();
+        for (experiment, traces) in experiments.iter_mut().zip(&traces) {
+            experiment.size_buffers(|name| traces.as_ref()?.get(name));
+        }
+        let experiments = &experiments[..];
         let plan = Plan::new(experiments, |index| traces[index].is_some());
         for &(index, job) in plan.distinct.iter().filter(|_| !self.any_cost) {
             if let Some(traces) = &traces[index] {

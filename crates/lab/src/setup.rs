@@ -10,11 +10,12 @@
 //! | runs | [`RUNS`] | 1 |
 //! | beginning | evenly spaced places of the trace, one for each run | the trace's beginning |
 
-use std::str::FromStr;
-
+use brakelight_core::packet::Direction;
 use brakelight_core::path::trace::Trace;
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Limit, Rate};
+pub use brakelight_scenario::buffer::Buffer;
+use brakelight_scenario::buffer::packets;
 use brakelight_scenario::compare::Reverse;
 use brakelight_scenario::scenario::TraceOffset;
 use brakelight_scenario::trace::names::Source;
@@ -45,68 +46,22 @@ pub enum Preset {
     Mahimahi,
 }
 
-/// The size of a bottleneck's buffer.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Buffer {
-    /// So much.
-    Limit(Limit),
-    /// So many bandwidth-delay products: of the trace's mean rate and the propagation delay of the round
-    /// trip.
-    Products(f64),
-}
-
-impl Buffer {
-    /// Returns the buffer in packets or bytes on `trace` with this round trip.
-    pub fn limit(self, trace: &Trace, rtt: Duration) -> Limit {
-        match self {
-            Buffer::Limit(limit) => limit,
-            Buffer::Products(products) => {
-                Limit::Packets(packets(products, trace.mean_rate(OPPORTUNITY), rtt))
-            }
-        }
-    }
-}
-
-impl Buffer {
-    /// Returns what stands before the unit, in capitals or not, where `text` is a number of bandwidth-delay
-    /// products.
-    pub fn products_of(text: &str) -> Option<&str> {
-        let text = text.trim();
-        let (number, unit) = text.split_at_checked(text.len().checked_sub(3)?)?;
-        unit.eq_ignore_ascii_case("BDP").then_some(number)
-    }
-}
-
-/// `250pkt`, `1.5MB`, `2BDP`.
-impl FromStr for Buffer {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let Some(products) = Buffer::products_of(text) else {
-            let limit = text.parse().map(Buffer::Limit);
-            return limit
-                .map_err(|_| format!("`{text}` is not a buffer such as `250pkt`, `1.5MB` or `2BDP`"));
-        };
-        match products.trim().parse::<f64>() {
-            Ok(products) if products > 0.0 && products <= 1e6 => Ok(Buffer::Products(products)),
-            Ok(_) => Err(format!("`{text}` is out of range: valid is more than 0BDP and at most 1000000BDP")),
-            Err(_) => Err(format!("`{text}` is not a number of bandwidth-delay products such as `2BDP`")),
-        }
-    }
-}
-
-/// Bandwidth-delay products in whole packets, rounded up.
-fn packets(products: f64, rate: Rate, rtt: Duration) -> u32 {
-    let packets = (products * rate.bytes_in(rtt).as_f64() / OPPORTUNITY.as_f64()).ceil();
-    packets.clamp(1.0, f64::from(u32::MAX)) as u32
-}
-
 /// One bandwidth-delay product of the fastest second, at least 250 packets.
 fn suited_buffer(trace: &Trace, rtt: Duration) -> Limit {
     let seconds = statistics::rates(trace, Duration::from_secs(1), OPPORTUNITY);
     let fastest = seconds.into_iter().fold(0.0, f64::max);
     let rate = Rate::from_bps((1e6 * fastest) as u64).max(trace.mean_rate(OPPORTUNITY));
     Limit::Packets(packets(1.0, rate, rtt).max(LEAST_BUFFER))
+}
+
+/// Propagation delay of the round trip over `trace`, and whether some of it was recorded: the median delay of
+/// each direction that was, half of `rtt` for any other.
+fn round_trip(trace: &Trace, rtt: Duration) -> (Duration, bool) {
+    let median =
+        |direction| trace.recorded()?.conditions(direction)?.delay_quantiles([0.5]).map(|[median]| median);
+    let (ahead, back) = (median(Direction::Forward), median(Direction::Reverse));
+    let recorded = ahead.is_some() || back.is_some();
+    (ahead.unwrap_or(rtt / 2) + back.unwrap_or(rtt - rtt / 2), recorded)
 }
 
 /// How long a run over `trace` is.
@@ -132,6 +87,10 @@ pub struct TraceSetup {
     pub start: Start,
     /// The trace's period.
     pub period: Duration,
+    /// Propagation delay of the round trip: what was asked for, or the median of what was recorded.
+    pub rtt: Duration,
+    /// Whether some of it was recorded.
+    pub recorded: bool,
 }
 
 /// Where in a trace the runs begin.
@@ -161,9 +120,10 @@ impl TraceSetup {
     /// Returns the setup on `trace` that `request` asks for.
     pub fn new(request: &Compare, source: &Source, trace: &Trace) -> Self {
         let suited = request.preset == Preset::Suited;
+        let (rtt, recorded) = round_trip(trace, request.rtt);
         let buffer = match request.buffer {
-            Some(buffer) => buffer.limit(trace, request.rtt),
-            None if suited => suited_buffer(trace, request.rtt),
+            Some(buffer) => buffer.limit(trace, rtt),
+            None if suited => suited_buffer(trace, rtt),
             None => Limit::Packets(LEAST_BUFFER),
         };
         let duration = match request.duration {
@@ -176,7 +136,7 @@ impl TraceSetup {
             None if suited => Start::Spread(trace.period()),
             None => Start::Same(TraceOffset::At(Duration::ZERO)),
         };
-        TraceSetup { buffer, duration, start, period: trace.period() }
+        TraceSetup { buffer, duration, start, period: trace.period(), rtt, recorded }
     }
 }
 
@@ -218,9 +178,13 @@ pub fn in_words(request: &Compare, traces: &[(String, TraceSetup)]) -> Vec<(Stri
         length +=
             if whole { " (the whole trace)" } else { " (recordings whole, of generated traces a part)" };
     }
+    let mut rtt = each(&|setup| setup.rtt.to_string());
+    if traces.iter().any(|(_, setup)| setup.recorded) {
+        rtt += " (of recordings with delay their median)";
+    }
     let runs = runs(request);
     let mut setting = vec![
-        ("RTT".to_string(), request.rtt.to_string()),
+        ("RTT".to_string(), rtt),
         ("buffer".to_string(), buffer),
         ("way back".to_string(), reverse_in_words(&reverse(request))),
         ("length".to_string(), length),
@@ -291,18 +255,6 @@ mod tests {
         let trace = Trace::from_millis(second_second_faster).unwrap();
         let Limit::Packets(packets) = suited_buffer(&trace, RTT) else { panic!("packets") };
         assert!((995..=1001).contains(&packets), "{packets}");
-    }
-
-    #[test]
-    fn a_buffer_is_a_size_or_a_number_of_products_of_the_mean_rate() {
-        let limit = |text: &str| text.parse::<Buffer>().unwrap().limit(&steady(10), RTT);
-        assert_eq!(limit("250pkt"), Limit::Packets(250));
-        assert_eq!(limit("2BDP"), Limit::Packets(2000));
-        assert_eq!(limit("0.5 BDP"), Limit::Packets(500));
-        assert_eq!((limit("2bdp"), limit("2Bdp ")), (Limit::Packets(2000), Limit::Packets(2000)));
-        for refused in ["0BDP", "-1BDP", "BDP", "xBDP", "nanBDP", "infBDP", "2"] {
-            assert!(refused.parse::<Buffer>().is_err(), "{refused}");
-        }
     }
 
     #[test]

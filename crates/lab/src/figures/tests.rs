@@ -1,9 +1,12 @@
 use std::collections::BTreeSet;
 use std::io::Read;
+use std::path::Path;
 
+use brakelight_scenario::scheme::Scheme;
 use flate2::read::ZlibDecoder;
 
 use super::*;
+use crate::compare::{self, Compare};
 use crate::jobs::JobOutcome;
 use crate::table::Drawn;
 use crate::testing;
@@ -232,4 +235,21 @@ fn a_run_of_one_scenario_has_its_series_and_its_distribution() {
     let table = Table::of(vec![one], &Drawn { links: 1, paths: vec![vec![0]] });
     let names: Vec<String> = super::table(&table).iter().map(|figure| figure.name().to_string()).collect();
     assert_eq!(names, ["scatter", "cdf.lte-driving", "series.mine.lte-driving"]);
+}
+
+/// `brakelight compare --schemes LIST --figures DIR` draws it as `scatter-all.svg`.
+#[test]
+fn the_picture_in_the_readme_is_what_the_code_draws() {
+    let list = "abc,cubic,cubic+codel,newreno,bbr3,copa,vegas,quicdc,bmcc,xcp";
+    let request = Compare { schemes: Scheme::parse_list(list).unwrap(), ..Compare::default() };
+    let drawn = scatter::overall(&compare::compare(&request).unwrap()).unwrap().svg();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/images/compare.svg");
+    if std::env::var_os("BRAKELIGHT_BLESS").is_some() {
+        std::fs::write(&path, &drawn).unwrap();
+    }
+    let kept = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        kept == drawn,
+        "docs/images/compare.svg is not what the code draws: BRAKELIGHT_BLESS=1 draws it again"
+    );
 }

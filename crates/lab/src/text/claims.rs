@@ -11,16 +11,33 @@ pub fn verdict(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Holds => "holds",
         Verdict::Fails => "fails",
+        Verdict::Refuted => "refuted",
         Verdict::NeedsRecordings => "needs-recordings",
         Verdict::NotCheckable => "not-checkable",
     }
 }
 
+/// A line that counts the claims of papers by their verdicts, and one more for those of no paper.
 fn tally(claims: &[Claim]) -> String {
-    let verdicts = [Verdict::Holds, Verdict::Fails, Verdict::NeedsRecordings, Verdict::NotCheckable];
-    let counts = verdicts.map(|which| (claims.iter().filter(|claim| claim.verdict == which).count(), which));
-    let counts = counts.iter().filter(|(count, _)| *count > 0);
-    counts.map(|(count, which)| format!("{count} {}", verdict(*which))).collect::<Vec<_>>().join(", ")
+    let line = |ours: bool, (one, many): (&str, &str)| {
+        let verdicts = [
+            Verdict::Holds,
+            Verdict::Fails,
+            Verdict::Refuted,
+            Verdict::NeedsRecordings,
+            Verdict::NotCheckable,
+        ];
+        let of = |which: Verdict| move |claim: &&Claim| claim.ours == ours && claim.verdict == which;
+        let counts = verdicts.map(|which| (claims.iter().filter(of(which)).count(), which));
+        let all = counts.iter().map(|(count, _)| count).sum();
+        let counts = counts.iter().filter(|(count, _)| *count > 0);
+        let counts: Vec<String> =
+            counts.map(|(count, which)| format!("{count} {}", verdict(*which))).collect();
+        (all > 0).then(|| format!("{}: {}\n", count(all, one, many), counts.join(", ")))
+    };
+    let papers = line(false, ("claim", "claims"));
+    let ours = line(true, ("claim of no paper", "claims of no paper"));
+    papers.into_iter().chain(ours).collect()
 }
 
 /// Returns one block per claim: a row would be wider than any screen.
@@ -36,7 +53,7 @@ pub fn in_words(claims: &[Claim], screen: &Screen) -> String {
             parts.map(|(name, value)| vec![format!("{:widest$}  {name:<8}", ""), value.clone()]).collect();
         text += &table::plain(&[Column::text(""), Column::text("")], &rows, screen);
     }
-    text + &format!("\n{}: {}\n", count(claims.len(), "claim", "claims"), tally(claims))
+    text + "\n" + &tally(claims)
 }
 
 /// Returns a section with a table for every experiment, whose own note stands above it once.
@@ -61,7 +78,7 @@ pub fn markdown(experiments: &[Experiment], claims: &[Claim]) -> String {
         }
         text += "\n";
     }
-    text + &format!("{}: {}\n", count(claims.len(), "claim", "claims"), tally(claims))
+    text + &tally(claims)
 }
 
 #[cfg(test)]
@@ -79,6 +96,7 @@ mod tests {
             measured: if note.is_empty() { "2.013".into() } else { String::new() },
             verdict,
             note: note.into(),
+            ours: false,
         };
         let claims = [
             claim("ABC-F2", Verdict::Holds, ""),

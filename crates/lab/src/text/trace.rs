@@ -1,10 +1,15 @@
 //! A trace for people, and its rates for other programs.
 
+use brakelight_core::packet::Direction;
+use brakelight_core::path::replay::Conditions;
 use brakelight_core::path::trace::Trace;
 use brakelight_core::time::Duration;
+use brakelight_scenario::trace::conditions::{self, PathStatistics};
 use brakelight_scenario::trace::convert::Converted;
+use brakelight_scenario::trace::recording::About;
 use brakelight_scenario::trace::statistics::{self, Statistics};
 use brakelight_scenario::trace::{OPPORTUNITY, plot};
+use serde_json::{Value, json};
 
 use super::table::{self, Column};
 use super::{Screen, csv, number, thousands};
@@ -12,17 +17,57 @@ use super::{Screen, csv, number, thousands};
 /// Width of a bin of the rates that are shown.
 const BIN: Duration = Duration::from_millis(100);
 
-/// Height of the picture.
+/// Height of the picture of the rate, and of those of delay and loss below it.
 const PLOT_ROWS: usize = 8;
+const SMALL_ROWS: usize = 4;
 
-/// The rate in each bin of 100 ms: when the bin begins, in seconds, and its rate in Mbit/s.
+/// The directions of a recording, with what follows the name of a value.
+const DIRECTIONS: [(Direction, &str); 2] = [(Direction::Forward, ""), (Direction::Reverse, ", back")];
+
+/// The rate in each bin of 100 ms: when the bin begins, in seconds, and its rate in Mbit/s; then the delay in
+/// milliseconds and the loss in percent, ahead and back, as far as they were recorded.
 pub fn csv(trace: &Trace) -> String {
     let rates = statistics::rates(trace, BIN, OPPORTUNITY);
-    let rows = rates
-        .iter()
-        .enumerate()
-        .map(|(bin, rate)| [format!("{:.1}", bin as f64 * BIN.as_secs_f64()), rate.to_string()]);
-    csv::document(&["time_s", "rate_mbps"], rows)
+    let mut columns = vec![("rate_mbps", rates)];
+    for (direction, names) in [
+        (Direction::Forward, ["delay_ms", "loss_percent"]),
+        (Direction::Reverse, ["delay_back_ms", "loss_back_percent"]),
+    ] {
+        let recorded = recorded(trace, direction).into_iter().flat_map(series);
+        columns.extend(recorded.map(|(which, values)| (names[which], values)));
+    }
+    let heading: Vec<&str> = std::iter::once("time_s").chain(columns.iter().map(|(name, _)| *name)).collect();
+    let rows = (0..columns[0].1.len()).map(|bin| {
+        let time = format!("{:.1}", bin as f64 * BIN.as_secs_f64());
+        let values =
+            columns.iter().map(|(_, values)| values.get(bin).map_or_else(String::new, f64::to_string));
+        std::iter::once(time).chain(values).collect::<Vec<_>>()
+    });
+    csv::document(&heading, rows)
+}
+
+fn recorded(trace: &Trace, direction: Direction) -> Option<&Conditions> {
+    trace.recorded()?.conditions(direction)
+}
+
+/// Delay (0) and loss (1) over time, as far as they were recorded.
+fn series(conditions: &Conditions) -> Vec<(usize, Vec<f64>)> {
+    let delays = (!conditions.delays().is_empty()).then(|| (0, conditions::delays(conditions, BIN)));
+    let losses = (!conditions.losses().is_empty()).then(|| (1, conditions::losses(conditions, BIN)));
+    delays.into_iter().chain(losses).collect()
+}
+
+/// What `trace show --format json` prints of a trace.
+pub fn document(name: &str, trace: &Trace, statistics: &Statistics, about: Option<&About>) -> Value {
+    let path = |direction| recorded(trace, direction).map(PathStatistics::of);
+    json!({
+        "trace": name,
+        "statistics": statistics,
+        "resolution_ms": trace.resolution().as_millis_f64(),
+        "path": { "forward": path(Direction::Forward), "reverse": path(Direction::Reverse) },
+        "about": about,
+        "limits": conditions::limits(trace),
+    })
 }
 
 /// What a conversion made, in a line.
@@ -38,8 +83,9 @@ pub fn made(converted: &Converted) -> String {
     )
 }
 
-/// The trace called `name`: its rate over time as a picture, and its statistics `s`.
-pub fn in_words(name: &str, trace: &Trace, s: &Statistics, screen: &Screen) -> String {
+/// The trace called `name`: its rate, delay and loss over time as pictures, its statistics `s`, what is known
+/// of it, and what it cannot tell.
+pub fn in_words(name: &str, trace: &Trace, s: &Statistics, about: Option<&About>, screen: &Screen) -> String {
     let facts = format!(
         "{} s, {} opportunities of 1500 bytes",
         number(s.duration_s),
@@ -48,7 +94,14 @@ pub fn in_words(name: &str, trace: &Trace, s: &Statistics, screen: &Screen) -> S
     let mut text = format!("{}  {}\n\n", screen.bold(name), screen.dim(&facts));
     let rates = statistics::rates(trace, BIN, OPPORTUNITY);
     let columns = screen.width.saturating_sub(12).min(100);
-    text += &plot::area(&rates, columns, PLOT_ROWS, "Mbit/s", (s.duration_s * 10.0).round() / 10.0);
+    let seconds = (s.duration_s * 10.0).round() / 10.0;
+    text += &plot::area(&rates, columns, PLOT_ROWS, "Mbit/s", seconds);
+    for (direction, head) in DIRECTIONS {
+        for (which, values) in recorded(trace, direction).into_iter().flat_map(series) {
+            let unit = ["ms, one-way delay", "%, loss"][which];
+            text += &plot::area(&values, columns, SMALL_ROWS, &format!("{unit}{head}"), seconds);
+        }
+    }
     text.push('\n');
     let row = |what: &str, value: String, unit: &str, note: &str| {
         [what, &value, unit, note].map(String::from).to_vec()
@@ -87,6 +140,33 @@ pub fn in_words(name: &str, trace: &Trace, s: &Statistics, screen: &Screen) -> S
         let what = format!("autocorrelation at {}", Duration::from_millis(u64::from(lag.lag_ms)));
         rows.push(row(&what, number(lag.value), "", "in bins of 100 ms"));
     }
+    for (direction, head) in DIRECTIONS {
+        let Some(found) = recorded(trace, direction).map(PathStatistics::of) else { continue };
+        if let Some(d) = found.delay_ms {
+            let value = [d.min, d.p50, d.p95, d.max].map(number).join(" / ");
+            rows.push(row(&format!("one-way delay{head}"), value, "ms", "least / p50 / p95 / most"));
+        }
+        if let Some(loss) = found.loss_percent {
+            rows.push(row(&format!("loss{head}"), number(loss), "%", "mean over time"));
+        }
+    }
+    rows.push(row(
+        "resolution",
+        number(trace.resolution().as_millis_f64()),
+        "ms",
+        "what one value stands for",
+    ));
     let columns = [Column::text(""), Column::number("", ""), Column::text(""), Column::text("")];
-    text + &table::plain(&columns, &rows, screen)
+    text += &table::plain(&columns, &rows, screen);
+    let known = about.map(About::words).unwrap_or_default();
+    if !known.is_empty() {
+        text.push('\n');
+    }
+    for (key, value) in known {
+        text += &format!("{key}: {value}\n");
+    }
+    for limit in conditions::limits(trace) {
+        text += &format!("\nnote: {limit}\n");
+    }
+    text
 }
