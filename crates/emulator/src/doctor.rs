@@ -1,6 +1,7 @@
 //! What this machine and this user have of what an emulation needs; what is missing, and what to do about it,
 //! in plain words. Nothing is changed: what cannot be known by looking is tried in a child process.
 
+use std::fmt;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -53,6 +54,22 @@ impl Finding {
 
     fn missing(what: &'static str, says: impl Into<String>, remedy: impl Into<String>) -> Self {
         Finding { what, state: State::Missing, says: says.into(), remedy: Some(remedy.into()) }
+    }
+}
+
+impl fmt::Display for Finding {
+    /// A line, and one more for the remedy.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = match self.state {
+            State::Good => "ok",
+            State::Limited => "limited",
+            State::Missing => "missing",
+        };
+        write!(f, "{:<20} {state:<8} {}", self.what, self.says)?;
+        match &self.remedy {
+            Some(remedy) => write!(f, "\n{:<29} to do: {remedy}", ""),
+            None => Ok(()),
+        }
     }
 }
 

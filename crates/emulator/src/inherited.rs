@@ -58,7 +58,11 @@ pub fn sockets() -> io::Result<Vec<UdpSocket>> {
     }
     let mut sockets = Vec::new();
     for descriptor in descriptors {
-        // SAFETY: it is asked about, and nothing more; if it is not open, the kernel says so.
+        // SAFETY: takes numbers only; where the descriptor is not open, the kernel says so.
+        if unsafe { libc::fcntl(descriptor, libc::F_GETFD) } < 0 {
+            return Err(refuse("these are not open UDP sockets"));
+        }
+        // SAFETY: it is open, and what opened it left it to this loop.
         let borrowed = unsafe { BorrowedFd::borrow_raw(descriptor) };
         if getsockopt(&borrowed, sockopt::SockType) != Ok(SockType::Datagram) {
             return Err(refuse("these are not open UDP sockets"));

@@ -3,24 +3,27 @@
 //! ```text
 //! SPEC  = rate | steps | trace        12Mbps
 //! steps = time:rate,time:rate,...     500ms:12Mbps,500ms:24Mbps       starts over after the last
-//! trace = a known name, or a Mahimahi trace file
+//! trace = a known name, a Mahimahi trace file, or a recording (`.bltrace`)
 //! queue = NAME[:option=value,...]     codel:target=20ms
 //! ```
 //!
-//! A packet passes the link, then the path elements, then loss, then the delay line. A trace is counted as
-//! Mahimahi counts it, 1504 bytes an opportunity and 4 bytes for each packet's TUN header; rates are meant at
-//! the IP layer.
+//! A packet passes the link, then what was recorded of delay and loss with its trace, then the path elements,
+//! then loss, then the delay line. A trace is counted as Mahimahi counts it, 1504 bytes an opportunity and 4
+//! bytes for each packet's TUN header; rates are meant at the IP layer.
 
 use brakelight_core::ecn::Encoding;
+use brakelight_core::packet::Direction;
 use brakelight_core::parameters::{ParameterError, Value as _};
 use brakelight_core::path::elements::{AnyElement, ElementConfig};
 use brakelight_core::path::link::steps::{self, Schedule};
+use brakelight_core::path::replay::Conditions;
 use brakelight_core::path::trace::Trace;
 use brakelight_core::path::{delay, loss};
 use brakelight_core::registry::{BuildError, QUEUES, QueueConfig, Registry};
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Bytes, Limit, Rate};
 use brakelight_scenario::build::site;
+use brakelight_scenario::measure::describe_service;
 use brakelight_scenario::scenario::{LinkSpec, Service, Steps, TraceOffset};
 use brakelight_scenario::scheme_string::{SchemeString, Words};
 use brakelight_scenario::trace::names::{NameError, Names};
@@ -34,6 +37,9 @@ pub struct DirectionSpec {
     pub name: String,
     /// The link with its queue; `None` if the rate is not limited.
     pub link: Option<Bottleneck>,
+    /// The link of the other direction, whose recording may have the delay and loss of this one; they are
+    /// replayed unless this direction's own link brings a recording.
+    pub opposite: Option<Bottleneck>,
     /// Path elements after the link, in order.
     pub elements: Vec<ElementConfig>,
     /// Probability, 0 to 1, that a packet is lost after the link.
@@ -123,6 +129,7 @@ impl DirectionSpec {
         DirectionSpec {
             name: name.to_string(),
             link: None,
+            opposite: None,
             elements: Vec::new(),
             loss: 0.0,
             delay: Duration::ZERO,
@@ -136,6 +143,9 @@ impl DirectionSpec {
     /// If `loss` is no probability, or `delay` longer than the delay line's most, an hour.
     pub fn build(&self) -> Vec<AnyElement<IpPacket>> {
         let mut elements: Vec<_> = self.link.iter().map(|link| link.build(self.seed)).collect();
+        if let Some((link, direction)) = self.recorded() {
+            elements.extend(link.build_recorded(self.seed, direction));
+        }
         let refused = |error: ParameterError| -> ! { panic!("direction `{}`: {error}", self.name) };
         let loss = (self.loss > 0.0).then(|| {
             loss::Config::new(loss::Values { rate: self.loss }).unwrap_or_else(|error| refused(error))
@@ -150,6 +160,30 @@ impl DirectionSpec {
             elements.push(config.build(site(self.seed, &name, index)));
         }
         elements
+    }
+
+    /// Returns its link in words, for people.
+    pub fn words(&self) -> String {
+        match &self.link {
+            Some(link) => {
+                let spec = link.spec();
+                format!("{}, {}, {}", describe_service(&spec.service), spec.queue.words(), spec.buffer)
+            }
+            None => "no link".to_string(),
+        }
+    }
+
+    /// The link whose recording is replayed to packets of this direction, and which part of it.
+    fn recorded(&self) -> Option<(&Bottleneck, Direction)> {
+        let own = self.link.as_ref().map(|link| (link, Direction::Forward));
+        let opposite = self.opposite.as_ref().map(|link| (link, Direction::Reverse));
+        own.into_iter().chain(opposite).find(|(link, direction)| link.recorded(*direction).is_some())
+    }
+
+    /// Returns `true` if recorded delay is replayed to its packets.
+    pub fn replays_delay(&self) -> bool {
+        let conditions = self.recorded().and_then(|(link, direction)| link.recorded(direction));
+        conditions.is_some_and(|conditions| !conditions.delays().is_empty())
     }
 
     /// Returns how its flows' ECN bits are read.
@@ -195,6 +229,8 @@ impl Bottleneck {
                 overhead: Bytes::ZERO,
                 spread: false,
                 restarts: Vec::new(),
+                burst: Bytes::ZERO,
+                delay: Duration::ZERO,
             },
         };
         Ok(Bottleneck { spec, trace, offset: TraceOffset::At(Duration::ZERO) })
@@ -219,6 +255,14 @@ impl Bottleneck {
     /// Returns its trace, if a trace serves it.
     pub fn trace(&self) -> Option<&Trace> {
         self.trace.as_ref()
+    }
+
+    fn recorded(&self, direction: Direction) -> Option<&Conditions> {
+        self.spec.recorded(self.trace.as_ref(), direction)
+    }
+
+    fn build_recorded(&self, seed: u64, direction: Direction) -> Option<AnyElement<IpPacket>> {
+        self.spec.build_recorded(seed, self.trace.as_ref(), self.offset, direction)
     }
 
     /// The path element, without packets.

@@ -159,8 +159,14 @@ impl Workload {
         for flow in &scenario.flows {
             check_flow(flow, first, &hosts)?;
         }
-        let up = direction(scenario, "up", first, &first.path, traces)?;
-        let down = direction(scenario, "down", first, &first.reverse, traces)?;
+        let mut up = direction(scenario, "up", first, &first.path, traces)?;
+        let mut down = direction(scenario, "down", first, &first.reverse, traces)?;
+        (up.opposite, down.opposite) = (down.link.clone(), up.link.clone());
+        for way in [&mut up, &mut down] {
+            if way.replays_delay() {
+                way.delay = Duration::ZERO;
+            }
+        }
         for link in &scenario.links {
             let used = [&up, &down]
                 .iter()

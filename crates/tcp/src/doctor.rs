@@ -1,5 +1,6 @@
 //! What this kernel can do for ABC, and what to do where it cannot: plain words.
 
+use std::fmt;
 use std::fs;
 use std::path::PathBuf;
 
@@ -32,6 +33,23 @@ pub struct Check {
     pub found: String,
     /// What to do, where there is something to do.
     pub advice: Option<String>,
+}
+
+impl fmt::Display for Check {
+    /// A line, and one more for the advice.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let verdict = match self.verdict {
+            Verdict::Yes => "yes",
+            Verdict::No => "NO",
+            Verdict::Instead => "instead",
+            Verdict::Unknown => "unknown",
+        };
+        write!(f, "{verdict:<8}  {}: {}", self.what, self.found)?;
+        match &self.advice {
+            Some(advice) => write!(f, "\n          -> {advice}"),
+            None => Ok(()),
+        }
+    }
 }
 
 /// Returns all checks that need no program to be loaded.

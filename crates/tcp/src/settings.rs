@@ -81,6 +81,24 @@ pub struct Loaded {
     pub notes: Vec<String>,
 }
 
+impl Loaded {
+    /// Returns what was done, a sentence each.
+    pub fn sentences(&self) -> Vec<String> {
+        let registered = |name: &String| format!("registered the congestion control `{name}`");
+        let marked = |device: &String| format!("ABC's connections send accelerates through {device}");
+        let feedback = match self.feedback.as_str() {
+            "timestamps" => "delays come by TCP timestamps",
+            "option" => "counts of marks come by the option",
+            _ => "counts of marks come by Accurate ECN",
+        };
+        let mut sentences: Vec<String> = self.controllers.iter().map(registered).collect();
+        sentences.extend(self.devices.iter().map(marked));
+        sentences.push(feedback.to_string());
+        sentences.extend(self.notes.iter().map(|note| format!("note: {note}")));
+        sentences
+    }
+}
+
 /// A controller's state of a connection.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
@@ -145,6 +163,46 @@ pub struct ConnectionStatus {
     pub timeouts: u32,
     /// Recovery episodes that CE started.
     pub ce_episodes: u32,
+}
+
+/// What of a connection came back between two looks, in payload bytes a second. Below zero where losses undid
+/// what the look before had counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ReturnRates {
+    /// As accelerate; 0 for delay control, which has no marks.
+    pub accelerate: f64,
+    /// As brake.
+    pub brake: f64,
+    /// As CE.
+    pub ce: f64,
+    /// Acknowledged.
+    pub acked: f64,
+}
+
+impl ConnectionStatus {
+    /// Returns the rates in the `interval` since `before`, the same connection at the look before; since it
+    /// began, if there was none.
+    pub fn rates_since(
+        &self,
+        before: Option<&ConnectionStatus>,
+        interval: std::time::Duration,
+    ) -> ReturnRates {
+        let (now, then) = (self.bytes(), before.map_or([0; 4], ConnectionStatus::bytes));
+        let [accelerate, brake, ce, acked] =
+            std::array::from_fn(|i| now[i].wrapping_sub(then[i]) as i64 as f64 / interval.as_secs_f64());
+        ReturnRates { accelerate, brake, ce, acked }
+    }
+
+    /// Bytes so far: accelerate, brake, CE, acknowledged.
+    fn bytes(&self) -> [u64; 4] {
+        let [accelerate, brake, ce] = match self.inside {
+            Inside::Abc { accelerate_bytes, brake_bytes, ce_bytes, .. } => {
+                [accelerate_bytes, brake_bytes, ce_bytes]
+            }
+            Inside::Wdc { .. } => [0; 3],
+        };
+        [accelerate, brake, ce, self.acked_bytes]
+    }
 }
 
 /// Returns an address of the kernel's: four or sixteen bytes.
@@ -235,4 +293,64 @@ pub struct Sample {
     pub brake_bytes: u64,
     /// TCP payload that left as CE.
     pub ce_bytes: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn connection(accelerate_bytes: u64, acked_bytes: u64) -> ConnectionStatus {
+        ConnectionStatus {
+            id: 1,
+            controller: "abc",
+            local: ([127, 0, 0, 1], 1).into(),
+            remote: ([127, 0, 0, 1], 2).into(),
+            cwnd_pkts: 10,
+            inside: Inside::Abc {
+                w_abc_bytes: 14_480,
+                w_nonabc_bytes: 14_480,
+                marks_spoiled: false,
+                accelerate_bytes,
+                brake_bytes: 0,
+                ce_bytes: 0,
+            },
+            mss_bytes: 1448,
+            srtt_ms: 20.0,
+            min_rtt_ms: 20.0,
+            feedback: "accecn",
+            acked_bytes,
+            losses: 0,
+            timeouts: 0,
+            ce_episodes: 0,
+        }
+    }
+
+    #[test]
+    fn rates_are_differences_over_the_time_between() {
+        let (before, now) = (connection(5_000, 8_000), connection(4_000, 10_000));
+        let rates = now.rates_since(Some(&before), Duration::from_millis(500));
+        assert_eq!(rates, ReturnRates { accelerate: -2_000.0, acked: 4_000.0, ..ReturnRates::default() });
+        assert_eq!(before.rates_since(None, Duration::from_secs(2)).acked, 4_000.0);
+    }
+
+    #[test]
+    fn what_was_loaded_is_said_in_order() {
+        let loaded = Loaded {
+            controllers: vec!["abc".into()],
+            devices: vec!["eth0".into()],
+            feedback: "option".into(),
+            notes: vec!["both ends need it".into()],
+        };
+        assert_eq!(
+            loaded.sentences(),
+            [
+                "registered the congestion control `abc`",
+                "ABC's connections send accelerates through eth0",
+                "counts of marks come by the option",
+                "note: both ends need it",
+            ]
+        );
+    }
 }

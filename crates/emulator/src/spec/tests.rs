@@ -1,6 +1,7 @@
 //! The spelling of a direction, right and wrong.
 
 use super::*;
+use brakelight_scenario::trace::recording::{RecordedCapacity, Recording};
 
 fn parse(service: &str, queue: &str) -> Result<Bottleneck, SpecError> {
     Bottleneck::parse("up", service, queue, BUFFER, &Names::default())
@@ -72,4 +73,20 @@ fn elements_come_in_the_order_link_elements_loss_delay() {
         built.as_slice(),
         [AnyElement::Link(_), AnyElement::Jitter(_), AnyElement::Loss(_), AnyElement::Delay(_)]
     ));
+}
+
+#[test]
+fn recorded_delay_and_loss_come_behind_the_link_and_back() {
+    let mut recording = Recording::new(Duration::from_secs(1));
+    let rates = vec![(Duration::ZERO, Rate::from_mbps(12))];
+    recording.down.capacity = Some(RecordedCapacity::Rates(rates));
+    recording.down.delays = vec![(Duration::ZERO, Duration::from_millis(20))];
+    recording.up.losses = vec![(Duration::ZERO, 5)];
+    let names = Names::default().with_trace("recording", recording.trace(None).unwrap());
+    let link = Bottleneck::parse("up", "recording", "droptail", BUFFER, &names).unwrap();
+    let (mut up, mut down) = (DirectionSpec::open("up", 1), DirectionSpec::open("down", 1));
+    (up.link, down.opposite) = (Some(link.clone()), Some(link));
+    assert!(matches!(up.build().as_slice(), [AnyElement::Link(_), AnyElement::Replay(_)]));
+    assert!(matches!(down.build().as_slice(), [AnyElement::Replay(_)]));
+    assert_eq!((up.replays_delay(), down.replays_delay()), (true, false));
 }

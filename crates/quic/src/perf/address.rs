@@ -1,6 +1,6 @@
 //! Servers by name or address.
 
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
 
 /// Where a server listens when nothing else is said.
 pub const PORT: u16 = 4433;
@@ -44,7 +44,14 @@ pub fn resolve(text: &str) -> Result<(SocketAddr, String), AddressError> {
         }
     };
     let unknown = |reason: String| AddressError::Name { text: text.to_string(), reason };
-    let mut found = (name, port).to_socket_addrs().map_err(|error| unknown(error.to_string()))?;
+    let mut found = match (name, port).to_socket_addrs() {
+        Ok(found) => found,
+        // rfc6761 6.3: the loopback's, also where neither a file nor a server says so.
+        Err(_) if name.eq_ignore_ascii_case("localhost") => {
+            return Ok(((Ipv4Addr::LOCALHOST, port).into(), name.to_string()));
+        }
+        Err(error) => return Err(unknown(error.to_string())),
+    };
     let address = found.next().ok_or_else(|| unknown("no address of that name".to_string()))?;
     Ok((address, name.to_string()))
 }

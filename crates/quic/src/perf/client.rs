@@ -91,6 +91,16 @@ pub enum Until {
     Bytes(u64),
 }
 
+impl Until {
+    /// Returns how much of it is done: 0 at the start; 1 at the end, or more.
+    pub fn share(self, elapsed: Duration, bytes: u64) -> f64 {
+        match self {
+            Until::Time(time) => elapsed.as_secs_f64() / time.as_secs_f64(),
+            Until::Bytes(all) => bytes as f64 / all as f64,
+        }
+    }
+}
+
 /// The result of one connection.
 #[derive(Clone, Debug, Default)]
 pub struct Flow {

@@ -11,7 +11,30 @@ use brakelight_scenario::measure::jain;
 use brakelight_scenario::outcome::{FlowOutcome, MarkCounts, Run};
 
 use super::client::{Flow, Measurement, Plan, Work};
+use super::identity::Trust;
 use super::watch::SenderReport;
+
+/// Returns what a user of `controller` must know about what was measured, a sentence each.
+pub fn notes(plan: &Plan, controller: &str, measured: &Measurement) -> Vec<String> {
+    let mut notes = Vec::new();
+    if let (Trust::Anyone, Some(peer)) = (&plan.trust, measured.peer) {
+        notes.push(format!("the server's certificate was not verified; --pin {peer} accepts no other"));
+    }
+    if measured.logs_cut {
+        notes.push("--qlog-limit was reached: the qlog files lack what came after it".to_string());
+    }
+    if let (Work::Download, Some(flow)) = (plan.work, measured.flows.first()) {
+        let ran = &flow.report.controller;
+        if plan.control.name() != ran {
+            notes.push(format!(
+                "{ran} ran, the controller of the server, which sends what is fetched; --controller {controller} is for \
+                 what this end sends, and `perf-server --controller` for the server"
+            ));
+        }
+    }
+    notes.extend(measured.flows.iter().flat_map(|flow| flow.report.notes.iter().cloned()));
+    notes
+}
 
 /// Returns the row of `measured`: what `controller` did towards `server`, both as the user wrote them.
 pub fn run(plan: &Plan, controller: &str, server: &str, measured: &Measurement) -> Run {

@@ -185,6 +185,17 @@ pub fn list(device: Option<&str>) -> Result<Vec<Qdisc>, Error> {
         .collect())
 }
 
+/// Returns the qdisc `abc` of a device below the class `parent`, or [`ROOT`]. Fails if there is none.
+pub fn find(device: &str, parent: u32) -> Result<Qdisc, Error> {
+    let there = list(Some(device))?.into_iter().find(|qdisc| qdisc.parent == parent);
+    there.ok_or_else(|| {
+        let class = class_name(parent);
+        Error::Input(format!(
+            "{device} has no qdisc abc at {class}: `brakelight router qdisc show` shows all"
+        ))
+    })
+}
+
 /// Reads what the kernel may have answered. For fuzzing alone, which makes up the answers.
 #[cfg(fuzzing)]
 pub fn read_answers(bytes: &[u8]) {
