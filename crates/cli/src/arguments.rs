@@ -81,8 +81,8 @@ impl From<Logs> for output::Logs {
 /// `compare`.
 #[derive(Clone, Debug, Args)]
 pub struct Compare {
-    /// A Mahimahi trace file, a folder of them, or the name of a trace that `list traces` shows; may be
-    /// repeated, or several with commas between [default: the embedded traces]
+    /// A Mahimahi trace file, a recording (.bltrace), a folder of them, or the name of a trace that `list
+    /// traces` shows; may be repeated, or several with commas between [default: the embedded traces]
     #[arg(long = "trace", value_name = "FILE-or-NAME")]
     pub traces: Vec<String>,
     /// Schemes, with commas between: `abc,cubic+codel,cubic:hystart=off` [default: all that `list schemes`
@@ -259,12 +259,28 @@ pub enum Trace {
     Synth(Synth),
     /// Make a trace of another file: CSV of rates, a packet capture, iperf3's JSON; or a trace into CSV
     Convert(Convert),
+    /// Download a public recording, verify and keep it, so that its name is a trace; without a name list them
+    Fetch(Fetch),
+}
+
+/// `trace fetch`.
+#[derive(Clone, Debug, Args)]
+pub struct Fetch {
+    /// The recording's name in the catalogue
+    #[arg(value_name = "NAME")]
+    pub name: Option<String>,
+    /// A catalogue of your own, as TOML [default: the program's]
+    #[arg(long, value_name = "FILE")]
+    pub catalogue: Option<PathBuf>,
+    /// Download it even if it was fetched before
+    #[arg(long)]
+    pub again: bool,
 }
 
 /// `trace show`.
 #[derive(Clone, Debug, Args)]
 pub struct Show {
-    /// A Mahimahi trace file, `-` for standard input, or the name of a trace
+    /// A Mahimahi trace file, a recording (.bltrace), `-` for standard input, or the name of a trace
     #[arg(value_name = "FILE-or-NAME")]
     pub trace: String,
     /// How to print it: statistics in words or as JSON, or the rate over time as CSV
@@ -279,6 +295,8 @@ pub enum ConvertTo {
     Mahimahi,
     /// `start_s,mbps,end_s`, one bin a line
     Csv,
+    /// A recording: microseconds, rates as rates, delay and loss, and what is known about it
+    Bltrace,
 }
 
 /// `trace convert`.
@@ -288,7 +306,7 @@ pub struct Convert {
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
     /// What it is: mahimahi, csv, columns (two numbers a line), pcap, iperf3 (what `iperf3 --json` prints),
-    /// iperf3-text, nuttcp, genet, cake-autorate or qlog [default: what it seems to be]
+    /// iperf3-text, nuttcp, genet, cake-autorate, qlog or bltrace [default: what it seems to be]
     #[arg(long, value_name = "FORMAT", value_parser = human::<convert::Format>)]
     pub from: Option<convert::Format>,
     /// Which direction to take of a file that holds both: `from:ADDRESS` or `to:ADDRESS` of a capture, `up`
@@ -304,6 +322,14 @@ pub struct Convert {
     /// The column of the rates of a table that has several, by its name
     #[arg(long, value_name = "NAME")]
     pub column: Option<String>,
+    /// A file of one-way delays to put beside the capacity for `--to bltrace`: LeoReplayer's (a number of
+    /// milliseconds for every 10 ms) or IRTT's JSON
+    #[arg(long, value_name = "FILE")]
+    pub delay: Option<PathBuf>,
+    /// What is known about the recording, for `--to bltrace`: name, operator, technology, place, method,
+    /// licence, citation or source; may be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub about: Vec<String>,
     /// What to make of it
     #[arg(long, value_name = "FORMAT", default_value = "mahimahi", value_enum)]
     pub to: ConvertTo,

@@ -25,7 +25,6 @@ use brakelight_lab::output::Logs;
 use brakelight_lab::run;
 use brakelight_lab::series::{SeriesFormat, file_name};
 use brakelight_lab::table::{Drawn, Table};
-use brakelight_scenario::measure::describe_service;
 use brakelight_scenario::outcome::Outcome;
 use brakelight_scenario::trace::names::Names;
 use clap::Args;
@@ -119,7 +118,7 @@ pub fn execute(registry: &Registry, arguments: &Arguments) -> Result<(), Failure
     };
     let settings = [settings(&setup.up, &live[0])?, settings(&setup.down, &live[1])?];
     let (meters, threads) = measure::meters([&setup.up, &setup.down], &settings).map_err(Failure::run)?;
-    let [up, down] = [&setup.up, &setup.down].map(words);
+    let [up, down] = [&setup.up, &setup.down].map(DirectionSpec::words);
     let mut display = None;
     let ended = emulation::run(setup, meters, |_| {
         for thread in threads {
@@ -150,19 +149,7 @@ pub fn execute(registry: &Registry, arguments: &Arguments) -> Result<(), Failure
 /// `--doctor`.
 fn examine() -> Result<(), Failure> {
     let findings = doctor::examine();
-    let mut page = String::new();
-    for finding in &findings {
-        let state = match finding.state {
-            State::Good => "ok",
-            State::Limited => "limited",
-            State::Missing => "missing",
-        };
-        page += &format!("{:<20} {:<8} {}\n", finding.what, state, finding.says);
-        if let Some(remedy) = &finding.remedy {
-            page += &format!("{:<29} to do: {remedy}\n", "");
-        }
-    }
-    text::print(&page)?;
+    text::print(&findings.iter().map(|finding| format!("{finding}\n")).collect::<String>())?;
     let missing: Vec<&str> = findings
         .iter()
         .filter(|finding| finding.state == State::Missing)
@@ -179,17 +166,6 @@ fn examine() -> Result<(), Failure> {
 fn name(program: &OsStr) -> String {
     let name = Path::new(program).file_name().unwrap_or(program).to_string_lossy();
     file_name(&name)
-}
-
-/// A direction in words.
-fn words(direction: &DirectionSpec) -> String {
-    match &direction.link {
-        Some(link) => {
-            let spec = link.spec();
-            format!("{}, {}, {}", describe_service(&spec.service), spec.queue.words(), spec.buffer)
-        }
-        None => "no link".to_string(),
-    }
 }
 
 /// Writes the report and all that belongs to it beside the logs.
@@ -233,7 +209,7 @@ fn setup(registry: &Registry, arguments: &Arguments) -> Result<Setup, Failure> {
     }
     let user = AsInvoker::begin();
     let names = Names::from_environment().map_err(Failure::input)?;
-    let setup = Setup {
+    let mut setup = Setup {
         up: direction(
             registry,
             arguments,
@@ -257,6 +233,7 @@ fn setup(registry: &Registry, arguments: &Arguments) -> Result<Setup, Failure> {
         ports: Vec::new(),
     };
     drop(user);
+    (setup.up.opposite, setup.down.opposite) = (setup.down.link.clone(), setup.up.link.clone());
     let program = &arguments.command[0];
     if !command::exists(program) {
         return Err(Failure::input(format!(

@@ -71,6 +71,16 @@ impl From<brakelight_files::Error> for Failure {
     }
 }
 
+#[cfg(target_os = "linux")]
+impl From<brakelight_tcp::error::Error> for Failure {
+    fn from(error: brakelight_tcp::error::Error) -> Self {
+        match error {
+            brakelight_tcp::error::Error::Input(_) => Failure::input(error),
+            error => Failure::run(error),
+        }
+    }
+}
+
 impl From<Error> for Failure {
     /// In the words of the command line.
     fn from(error: Error) -> Self {

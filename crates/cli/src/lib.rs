@@ -66,6 +66,16 @@ use brakelight_files::system::AsInvoker;
 use command_line::{Cli, Command};
 use failure::Failure;
 
+/// Returns the algorithms of the command: those that Brakelight brings, and with the feature `onnx` the
+/// controller that a model drives.
+pub fn registry() -> Registry {
+    #[allow(unused_mut)]
+    let mut registry = Registry::standard();
+    #[cfg(feature = "onnx")]
+    brakelight_learn::onnx::add_to(&mut registry).expect("no algorithm of Brakelight's has its name");
+    registry
+}
+
 /// Returns the whole command, with the algorithms of `registry`: a program that adds its own to the standard
 /// ones has them in every command that takes a name.
 ///

@@ -3,8 +3,6 @@
 
 use std::process::ExitCode;
 
-use brakelight_core::registry::Registry;
-
 fn main() -> ExitCode {
-    brakelight_cli::main_with(&Registry::standard())
+    brakelight_cli::main_with(&brakelight_cli::registry())
 }

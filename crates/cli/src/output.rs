@@ -51,6 +51,14 @@ pub fn file(path: &Path, contents: &str) -> Result<(), Failure> {
     }
 }
 
+/// Writes one file that is no text, or to standard output, which must not be a terminal.
+pub fn bytes(path: Option<&Path>, contents: &[u8]) -> Result<(), Failure> {
+    match path.map(Destination::at).transpose()? {
+        Some(Destination::File(file)) => Ok(file.write(contents, &mut say_removed)?),
+        _ => text::print_bytes(contents),
+    }
+}
+
 fn say_removed(path: &Path) {
     text::say(&format!("note: removed {}, which a run that was killed had left", path.display()));
 }

@@ -65,25 +65,10 @@ pub fn execute(registry: &Registry, arguments: &arguments::Client) -> Result<(),
         return stock::execute(arguments, &plan);
     }
     let measured = measured(&plan, "measuring")?;
-    if let (Trust::Anyone, Some(peer)) = (&plan.trust, measured.peer) {
-        text::say(&format!("the server's certificate was not verified; --pin {peer} accepts no other"));
-    }
-    if measured.logs_cut {
-        text::say("note: --qlog-limit was reached: the qlog files lack what came after it");
-    }
+    outcome::notes(&plan, &arguments.controller, &measured)
+        .iter()
+        .for_each(|note| text::say(&format!("note: {note}")));
     let run = outcome::run(&plan, &arguments.controller, &arguments.server, &measured);
-    if let (Work::Download, Some(flow)) = (plan.work, measured.flows.first()) {
-        let (ran, own) = (&flow.report.controller, &arguments.controller);
-        if plan.control.name() != ran {
-            text::say(&format!(
-                "note: {ran} ran, the controller of the server, which sends what is fetched; --controller {own} is for what \
-                 this end sends, and `perf-server --controller` for the server"
-            ));
-        }
-    }
-    for flow in &measured.flows {
-        flow.report.notes.iter().for_each(|note| text::say(&format!("note: {note}")));
-    }
     match arguments.format {
         DocumentFormat::Json => {
             text::print_json(&Runs { origin: origin::origin(0), runs: vec![run], ..Runs::default() })
@@ -177,11 +162,7 @@ fn measured(plan: &Plan, what: &str) -> Result<Measurement, Failure> {
             let (server, seconds) = (plan.server, LIMIT.as_secs());
             progress.say(&format!("note: {server} has not been heard for {seconds} s; is it still there?"));
         }
-        let share = match plan.until {
-            Until::Time(time) => elapsed.as_secs_f64() / time.as_secs_f64(),
-            Until::Bytes(all) => bytes as f64 / all as f64,
-        };
-        let now = ((share * STEPS as f64) as usize).min(STEPS);
+        let now = ((plan.until.share(elapsed, bytes) * STEPS as f64) as usize).min(STEPS);
         let before = shown.fetch_max(now, std::sync::atomic::Ordering::Relaxed);
         let rate = bytes as f64 * 8e-6 / elapsed.as_secs_f64().max(1e-3);
         (before..now).for_each(|_| progress.step(&format!("{} Mbit/s", number(rate))));

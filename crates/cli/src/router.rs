@@ -101,7 +101,6 @@ mod kernel {
     use crate::arguments::DocumentFormat;
     use crate::failure::Failure;
     use crate::interrupt;
-    use crate::tcp::kernel::failure;
     use crate::text::{self, number};
 
     /// Between two computations of the weights (open-questions#X-19).
@@ -133,7 +132,7 @@ mod kernel {
             // abc17 5, MAXSPARE
             token_limit: 5.0,
         };
-        let router = Router::attach(&route).map_err(failure)?;
+        let router = Router::attach(&route)?;
         router.notes.iter().for_each(|note| text::say(&format!("note: {note}")));
         text::say(&format!(
             "routing what comes in by {} at {} Mbit/s, marks on the way out by {}",
@@ -167,12 +166,12 @@ mod kernel {
                 drop(guard);
                 interrupt::wait_for_exit()
             };
-            router.weigh().map_err(failure)?;
+            router.weigh()?;
             if Instant::now() < next {
                 continue;
             }
             next += interval;
-            let sample = router.sample(interval).map_err(failure)?;
+            let sample = router.sample(interval)?;
             drop(guard);
             match arguments.format {
                 DocumentFormat::Json => text::print(&format!("{}\n", json!(sample)))?,

@@ -1,7 +1,7 @@
 //! `tcp`: the kernel's TCP speaks ABC.
 
 use brakelight_lab::text::count;
-use brakelight_tcp::doctor::{self, Check, Verdict};
+use brakelight_tcp::doctor::{self, Verdict};
 use serde_json::json;
 
 use crate::arguments::DocumentFormat;
@@ -60,7 +60,9 @@ fn examine(arguments: &arguments::Status) -> Result<(), Failure> {
     checks.extend(brakelight_tcp::bpf::attempts());
     match arguments.format {
         DocumentFormat::Json => text::print_json(&json!({ "checks": checks }))?,
-        DocumentFormat::Table => text::print(&checks.iter().map(show).collect::<String>())?,
+        DocumentFormat::Table => {
+            text::print(&checks.iter().map(|check| format!("{check}\n")).collect::<String>())?
+        }
     }
     match checks.iter().filter(|check| check.verdict == Verdict::No).count() {
         0 => Ok(()),
@@ -68,26 +70,15 @@ fn examine(arguments: &arguments::Status) -> Result<(), Failure> {
     }
 }
 
-fn show(check: &Check) -> String {
-    let verdict = match check.verdict {
-        Verdict::Yes => "yes     ",
-        Verdict::No => "NO      ",
-        Verdict::Instead => "instead ",
-        Verdict::Unknown => "unknown ",
-    };
-    let advice = check.advice.as_ref().map(|advice| format!("\n          -> {advice}")).unwrap_or_default();
-    format!("{verdict}  {}: {}{advice}\n", check.what, check.found)
-}
-
 #[cfg(feature = "bpf")]
 pub(crate) mod kernel {
-    use std::collections::HashMap;
     use std::thread;
 
     use brakelight_core::controller::quicdc;
     use brakelight_tcp::bpf;
-    use brakelight_tcp::error::Error;
-    use brakelight_tcp::settings::{ConnectionStatus, Controller, Feedback, Inside, Load, Threshold};
+    use brakelight_tcp::settings::{
+        ConnectionStatus, Controller, Feedback, Inside, Load, ReturnRates, Threshold,
+    };
     use serde_json::json;
 
     use super::arguments;
@@ -95,13 +86,6 @@ pub(crate) mod kernel {
     use crate::failure::Failure;
     use crate::text::table::{self, Column};
     use crate::text::{self, number};
-
-    pub(crate) fn failure(error: Error) -> Failure {
-        match error {
-            Error::Input(_) => Failure::input(error),
-            error => Failure::run(error),
-        }
-    }
 
     fn threshold(arguments: &arguments::Load) -> Threshold {
         match arguments.threshold.unwrap_or(quicdc::Config::default().threshold) {
@@ -131,22 +115,8 @@ pub(crate) mod kernel {
             pin: arguments.pin,
             cgroup: arguments.cgroup.clone(),
         };
-        let endpoint = bpf::load(&settings).map_err(failure)?;
-        let loaded = &endpoint.loaded;
-        for controller in &loaded.controllers {
-            text::say(&format!("registered the congestion control `{controller}`"));
-        }
-        for device in &loaded.devices {
-            text::say(&format!("what ABC's connections send through {device} leaves as accelerate"));
-        }
-        text::say(match loaded.feedback.as_str() {
-            "timestamps" => "delays come by TCP timestamps",
-            "option" => "counts of marks come by the option",
-            _ => "counts of marks come by Accurate ECN",
-        });
-        for note in &loaded.notes {
-            text::say(&format!("note: {note}"));
-        }
+        let endpoint = bpf::load(&settings)?;
+        endpoint.loaded.sentences().iter().for_each(|sentence| text::say(sentence));
         if settings.pin {
             text::say("it stays: `brakelight tcp unload` takes it out");
             return Ok(());
@@ -167,13 +137,13 @@ pub(crate) mod kernel {
     }
 
     pub(super) fn unload() -> Result<(), Failure> {
-        let there_was = bpf::unload().map_err(failure)?;
+        let there_was = bpf::unload()?;
         text::say(if there_was { "taken out" } else { "nothing was pinned" });
         Ok(())
     }
 
     pub(super) fn status(arguments: &arguments::Status) -> Result<(), Failure> {
-        let status = bpf::status().map_err(failure)?;
+        let status = bpf::status()?;
         if arguments.format == DocumentFormat::Json {
             return text::print_json(&json!(status));
         }
@@ -190,25 +160,19 @@ pub(crate) mod kernel {
     }
 
     pub(super) fn watch(arguments: &arguments::Watch) -> Result<(), Failure> {
-        let mut before: HashMap<u64, [u64; 4]> = HashMap::new();
+        let mut before: Vec<ConnectionStatus> = Vec::new();
         let interval = std::time::Duration::from_nanos(arguments.interval.as_nanos());
-        let seconds = interval.as_secs_f64();
         let mut looks = 0;
         loop {
-            let connections = bpf::connections().map_err(failure)?;
+            let connections = bpf::connections()?;
             let connections = connections.ok_or_else(|| {
                 Failure::run("no controller of ours is in the kernel: `brakelight tcp load --dev DEV`")
             })?;
-            let rates: Vec<[f64; 4]> = connections
-                .iter()
-                .map(|connection| {
-                    let (now, then) =
-                        (counts(connection), before.get(&connection.id).copied().unwrap_or_default());
-                    std::array::from_fn(|i| now[i].wrapping_sub(then[i]) as i64 as f64 / seconds)
-                })
-                .collect();
+            let earlier = |now: &ConnectionStatus| before.iter().find(|one| one.id == now.id);
+            let rates =
+                connections.iter().map(|now| now.rates_since(earlier(now), interval)).collect::<Vec<_>>();
             show(&connections, &rates, looks > 0, arguments.format)?;
-            before = connections.iter().map(|connection| (connection.id, counts(connection))).collect();
+            before = connections;
             looks += 1;
             if arguments.count.is_some_and(|count| looks >= count) {
                 return Ok(());
@@ -220,7 +184,7 @@ pub(crate) mod kernel {
     /// Rates are those of the last interval; the first look has none.
     fn show(
         connections: &[ConnectionStatus],
-        rates: &[[f64; 4]],
+        rates: &[ReturnRates],
         with_rates: bool,
         format: DocumentFormat,
     ) -> Result<(), Failure> {
@@ -245,16 +209,6 @@ pub(crate) mod kernel {
         text::print(&out)
     }
 
-    /// Bytes so far: accelerate, brake, CE, acknowledged.
-    fn counts(c: &ConnectionStatus) -> [u64; 4] {
-        match c.inside {
-            Inside::Abc { accelerate_bytes, brake_bytes, ce_bytes, .. } => {
-                [accelerate_bytes, brake_bytes, ce_bytes, c.acked_bytes]
-            }
-            Inside::Wdc { .. } => [0, 0, 0, c.acked_bytes],
-        }
-    }
-
     fn mbps(bytes_per_s: f64, with_rates: bool) -> String {
         if with_rates { number(bytes_per_s * 8.0 / 1e6) } else { "-".into() }
     }
@@ -275,7 +229,7 @@ pub(crate) mod kernel {
         ]
     }
 
-    fn abc_row(c: &ConnectionStatus, rates: &[f64; 4], with_rates: bool) -> Vec<String> {
+    fn abc_row(c: &ConnectionStatus, rates: &ReturnRates, with_rates: bool) -> Vec<String> {
         let Inside::Abc { w_abc_bytes, w_nonabc_bytes, marks_spoiled, .. } = c.inside else {
             return Vec::new();
         };
@@ -289,10 +243,10 @@ pub(crate) mod kernel {
             packets(w_abc_bytes),
             packets(w_nonabc_bytes),
             number(c.srtt_ms),
-            per_second(rates[0]),
-            per_second(rates[1]),
-            per_second(rates[2]),
-            mbps(rates[3], with_rates),
+            per_second(rates.accelerate),
+            per_second(rates.brake),
+            per_second(rates.ce),
+            mbps(rates.acked, with_rates),
             if marks_spoiled { "spoiled".into() } else { c.feedback.to_string() },
         ]
     }
@@ -312,7 +266,7 @@ pub(crate) mod kernel {
         ]
     }
 
-    fn wdc_row(c: &ConnectionStatus, rates: &[f64; 4], with_rates: bool) -> Vec<String> {
+    fn wdc_row(c: &ConnectionStatus, rates: &ReturnRates, with_rates: bool) -> Vec<String> {
         let Inside::Wdc { threshold_ms, owqd_ms, delay_events, bwe_mbps } = c.inside else {
             return Vec::new();
         };
@@ -325,7 +279,7 @@ pub(crate) mod kernel {
             threshold_ms.map_or("-".into(), number),
             delay_events.to_string(),
             number(bwe_mbps),
-            mbps(rates[3], with_rates),
+            mbps(rates.acked, with_rates),
             c.feedback.to_string(),
         ]
     }

@@ -19,9 +19,20 @@ pub fn standard_output() -> Screen {
 
 /// Prints data. A reader that has seen enough (`| head`) is no failure.
 pub fn print(text: &str) -> Result<(), Failure> {
-    let text = visible_but_styles(text);
+    print_all(visible_but_styles(text).as_bytes())
+}
+
+/// Prints what is no text. Fails if a person would see it.
+pub fn print_bytes(bytes: &[u8]) -> Result<(), Failure> {
+    if io::stdout().is_terminal() {
+        return Err(Failure::input("the file is no text: give `--out FILE`, or send it into a pipe"));
+    }
+    print_all(bytes)
+}
+
+fn print_all(bytes: &[u8]) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    match out.write_all(bytes).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(Failure::run(format!("standard output cannot be written: {error}")))
         }

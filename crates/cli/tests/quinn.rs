@@ -202,7 +202,7 @@ fn the_page_says_what_model_and_stack_do() {
         ("`lte-driving`, 100 ms, 250 packets", "trace = \"lte-driving\"", "100ms", "\"link\""),
     ];
     let mut table = String::from(
-        "| path | controller | modelled: Mbit/s | delay mean / p95 ms | lost % | real: Mbit/s | delay mean / p95 ms | lost % |\n|---|---|---|---|---|---|---|---|\n",
+        "| path | controller | modeled: Mbit/s | delay mean / p95 ms | lost % | real: Mbit/s | delay mean / p95 ms | lost % |\n|---|---|---|---|---|---|---|---|\n",
     );
     for (place, link, rtt, path) in places {
         for (controller, queue) in [
@@ -226,7 +226,7 @@ fn the_page_says_what_model_and_stack_do() {
 fn the_page_says_what_rare_acks_cost_abc() {
     let scratch = Scratch::new("quinn-acks");
     let mut table = String::from(
-        "| link | packets per ACK | modelled, bursts of 10: Mbit/s | delay mean / p95 ms | lost % | real, bursts of 10: Mbit/s | delay mean / p95 ms | lost % | real, bursts of 2: Mbit/s | delay mean / p95 ms | lost % |\n|---|---|---|---|---|---|---|---|---|---|---|\n",
+        "| link | packets per ACK | modeled, bursts of 10: Mbit/s | delay mean / p95 ms | lost % | real, bursts of 10: Mbit/s | delay mean / p95 ms | lost % | real, bursts of 2: Mbit/s | delay mean / p95 ms | lost % |\n|---|---|---|---|---|---|---|---|---|---|---|\n",
     );
     for (name, link, rtt) in [
         ("12 Mbit/s, 50 ms", "rate = \"12Mbps\"", "50ms"),

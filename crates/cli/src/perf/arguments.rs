@@ -65,7 +65,7 @@ pub struct Client {
     /// How long
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = positive_time, allow_hyphen_values = true)]
     pub duration: Duration,
-    /// How much instead, all connections together
+    /// Number of bytes to carry in place of a duration, over all connections
     #[arg(long, value_name = "SIZE", value_parser = size, conflicts_with = "duration", allow_hyphen_values = true)]
     pub bytes: Option<Bytes>,
     /// Send in bulk; what is done when nothing else is said
@@ -86,7 +86,7 @@ pub struct Client {
     /// Connections side by side
     #[arg(long, value_name = "N", default_value = "1", value_parser = count, allow_hyphen_values = true)]
     pub connections: u32,
-    /// Send a small message there and back so often, on a connection of its own beside the others
+    /// Interval at which to send a small message and wait for its answer, on a connection of its own
     #[arg(long, value_name = "TIME", num_args = 0..=1, default_missing_value = "100ms", value_parser = positive_time)]
     pub probe: Option<Duration>,
     /// Say that every router on the path is yours, so that a controller may give ECN a meaning of its own

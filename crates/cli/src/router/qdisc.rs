@@ -5,7 +5,6 @@ use std::time::Instant;
 
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Limit, Rate};
-use brakelight_tcp::error::Error;
 use brakelight_tcp::qdisc::{self, Activity, Buffer, Counts, Qdisc, QdiscSettings, ROOT, class, class_name};
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::json;
@@ -128,13 +127,6 @@ fn token_limit(text: &str) -> Result<f64, String> {
     if tokens > 1.0 && tokens < 4096.0 { Ok(tokens) } else { Err(out_of_range(text, VALID)) }
 }
 
-fn failure(error: Error) -> Failure {
-    match error {
-        Error::Input(_) => Failure::input(error),
-        error => Failure::run(error),
-    }
-}
-
 /// Runs the command.
 pub fn execute(command: &Command) -> Result<(), Failure> {
     match command {
@@ -142,7 +134,7 @@ pub fn execute(command: &Command) -> Result<(), Failure> {
         Command::Show(arguments) => show(arguments),
         Command::Watch(arguments) => watch(arguments),
         Command::Remove(attachment) => {
-            qdisc::remove(&attachment.device, attachment.parent.unwrap_or(ROOT)).map_err(failure)
+            qdisc::remove(&attachment.device, attachment.parent.unwrap_or(ROOT)).map_err(Failure::from)
         }
     }
 }
@@ -170,11 +162,11 @@ fn set(arguments: &Set) -> Result<(), Failure> {
         sojourn: arguments.x == DelayOf::Sojourn,
     };
     qdisc::set(&arguments.attachment.device, arguments.attachment.parent.unwrap_or(ROOT), &settings)
-        .map_err(failure)
+        .map_err(Failure::from)
 }
 
 fn show(arguments: &Show) -> Result<(), Failure> {
-    let found = qdisc::list(arguments.device.as_deref()).map_err(failure)?;
+    let found = qdisc::list(arguments.device.as_deref())?;
     match arguments.format {
         DocumentFormat::Json => text::print_json(&json!({ "qdiscs": found })),
         DocumentFormat::Table => text::print(&found.iter().map(described).collect::<String>()),
@@ -225,24 +217,14 @@ fn described(qdisc: &Qdisc) -> String {
     )
 }
 
-fn at(attachment: &Attachment) -> Result<Counts, Failure> {
-    let parent = attachment.parent.unwrap_or(ROOT);
-    let found = qdisc::list(Some(&attachment.device)).map_err(failure)?;
-    let there = found.into_iter().find(|qdisc| qdisc.parent == parent);
-    there.map(|qdisc| qdisc.counts).ok_or_else(|| {
-        let (device, class) = (&attachment.device, class_name(parent));
-        Failure::input(format!(
-            "{device} has no qdisc abc at {class}: `brakelight router qdisc show` shows all"
-        ))
-    })
-}
-
 const HEADING: &str =
     "Mbit/s      mu  cr Mbit/s     f  tokens  mean ms  accel  brake     CE  waiting  drops\n";
 
 fn watch(arguments: &Watch) -> Result<(), Failure> {
     let interval = std_time(arguments.interval);
-    let mut before = at(&arguments.attachment)?;
+    let Attachment { device, parent } = &arguments.attachment;
+    let look = || Ok::<Counts, Failure>(qdisc::find(device, parent.unwrap_or(ROOT))?.counts);
+    let mut before = look()?;
     if arguments.format == DocumentFormat::Table {
         text::print(HEADING)?;
     }
@@ -251,7 +233,7 @@ fn watch(arguments: &Watch) -> Result<(), Failure> {
     while arguments.count.is_none_or(|count| lines < count) {
         thread::sleep(next.saturating_duration_since(Instant::now()));
         next += interval;
-        let now = at(&arguments.attachment)?;
+        let now = look()?;
         match arguments.format {
             DocumentFormat::Json => text::print(&format!("{}\n", json!(now)))?,
             DocumentFormat::Table => text::print(&line(&now, &now.since(&before, interval)))?,

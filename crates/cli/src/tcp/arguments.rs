@@ -16,7 +16,7 @@ pub enum Command {
     Load(Load),
     /// Take out what `load --pin` left in
     Unload,
-    /// Show what of ours is in the kernel
+    /// Show which Brakelight programs are in the kernel
     Status(Status),
     /// Show the connections that the controller serves: windows, and marks per second
     Watch(Watch),

@@ -123,12 +123,19 @@ fn every_run_is_a_row_of_the_csv() {
         assert_eq!(line[column("buffer")], "250pkt");
         assert_eq!(line[column("reverse")], "none");
         assert_eq!(line[column("trace_offset_s")], ["0", "20", "40"][index % 3]);
+        assert_eq!(line[column("trace_spread")], "false");
         assert_eq!(line[column("against")], "newreno");
         assert!(line[column("share")].parse::<f64>().is_ok());
     }
     let ids: std::collections::BTreeSet<&str> =
         lines[1..].iter().map(|line| line[column("run_id")]).collect();
     assert_eq!(ids.len(), 9);
+
+    let spread = ["compare", "--trace", "fixed", "--schemes", "abc", "--duration", "1s", "--spread"];
+    let table = ok(&scratch.brakelight(&[&spread[..], &["--runs", "2", "--format", "csv"]].concat()));
+    let column = table.lines().next().unwrap().split(',').position(|own| own == "trace_spread").unwrap();
+    let said: Vec<&str> = table.lines().skip(1).map(|line| line.split(',').nth(column).unwrap()).collect();
+    assert_eq!(said, ["true", "true"]);
 }
 
 #[test]
