@@ -6,6 +6,7 @@
 
 use std::fmt::Display;
 use std::io::Write as _;
+use std::path::{Path, PathBuf};
 
 /// A test that may be left out where every test must run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +59,21 @@ pub fn skip(what: &str, why: impl Display) {
         }
         Err(fault) => panic!("{what} was not run: {why}; {fault}"),
     }
+}
+
+/// Returns the path of `file` in the folder of recordings: the one that `BRAKELIGHT_SHARED` names, by default
+/// `../shared` beside the workspace. Where it is not there, says so as [`skip`] does and returns `None`.
+pub fn recording(file: &str) -> Option<PathBuf> {
+    let shared = match std::env::var_os("BRAKELIGHT_SHARED") {
+        Some(folder) => PathBuf::from(folder),
+        None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"),
+    };
+    let path = shared.join(file);
+    if path.exists() {
+        return Some(path);
+    }
+    skip(&format!("recording {file}"), format_args!("it is not in {}", shared.display()));
+    None
 }
 
 /// Fails if `what` may not be left out.

@@ -1,0 +1,301 @@
+//! The commands of the guides and of the paper, run as their pages show them, in the order of the book and in
+//! one folder.
+//!
+//! What stands behind the language of a fence says how a block is read:
+//!
+//! - `sh`: a script, which must succeed.
+//! - `console`: commands behind `$ `, and below each what it prints. `...` stands for lines left out.
+//! - `file=NAME`: the block is a file, written before what follows is run.
+//! - `needs=REASON`: the block is not run; [`REASONS`] has what may be needed.
+//! - `exit=CODE`: the exit code of the block's only command, where it is not 0.
+//!
+//! With `BRAKELIGHT_BLESS=1` in the environment the output that pages show is written again.
+#![cfg(unix)]
+
+mod support;
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+use support::{Scratch, text};
+
+/// What a block may need that a test does not have, and how the test says so.
+const REASONS: &[(&str, &str)] = &[
+    ("build", "it builds a program, which takes minutes"),
+    ("feature", "the command must be built with a feature"),
+    ("linux", "it needs rights that only some Linux systems give to users"),
+    ("machines", "it needs more than one machine"),
+    ("minutes", "it takes minutes"),
+    ("network", "it loads something from the Internet"),
+    ("python", "it needs the Python package, whose own tests run it"),
+    ("root", "it needs root"),
+];
+
+/// Languages of blocks that hold no commands.
+const SHOWN: &[&str] = &["csv", "json", "python", "rust", "text", "toml"];
+
+/// A fenced block of a page.
+#[derive(Debug, Default, PartialEq)]
+struct Block {
+    /// The line of its fence, from 1.
+    line: usize,
+    language: String,
+    /// What stands behind the language: a key and its value.
+    keys: Vec<(String, String)>,
+    lines: Vec<String>,
+}
+
+impl Block {
+    fn key(&self, name: &str) -> Option<&str> {
+        self.keys.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    fn text(&self) -> String {
+        self.lines.iter().map(|line| format!("{line}\n")).collect()
+    }
+}
+
+/// A command of a `console` block: its text, and the lines of the block that show its output.
+#[derive(Debug, PartialEq)]
+struct Shown {
+    command: String,
+    from: usize,
+    to: usize,
+}
+
+/// The blocks of a page.
+fn blocks(page: &str) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    let mut open: Option<(usize, Block)> = None;
+    for (index, line) in page.lines().enumerate() {
+        let indent = line.len() - line.trim_start().len();
+        match (&mut open, line.trim_start().strip_prefix("```")) {
+            (None, Some(info)) => {
+                let mut words = info.split(',');
+                let language = words.next().unwrap_or_default().to_string();
+                let keys = words.map(|word| word.split_once('=').unwrap_or((word, "")));
+                let keys = keys.map(|(key, value)| (key.to_string(), value.to_string())).collect();
+                open = Some((indent, Block { line: index + 1, language, keys, lines: Vec::new() }));
+            }
+            (Some(_), Some("")) => blocks.extend(open.take().map(|(_, block)| block)),
+            (Some((indent, block)), _) => {
+                block.lines.push(line.get(*indent..).unwrap_or_default().to_string());
+            }
+            (None, None) => {}
+        }
+    }
+    assert!(open.is_none(), "a fence without an end: {open:?}");
+    blocks
+}
+
+/// The commands of a `console` block. A command whose line ends in `\` goes on in the next line.
+fn console(block: &Block) -> Vec<Shown> {
+    let mut found: Vec<Shown> = Vec::new();
+    let mut goes_on = false;
+    for (index, line) in block.lines.iter().enumerate() {
+        let more = if goes_on { Some(line.as_str()) } else { None };
+        match (line.strip_prefix("$ "), more, found.last_mut()) {
+            (_, Some(more), Some(last)) => {
+                last.command.push('\n');
+                last.command.push_str(more);
+                (last.from, last.to) = (index + 1, index + 1);
+            }
+            (Some(command), ..) => {
+                found.push(Shown { command: command.into(), from: index + 1, to: index + 1 });
+            }
+            (None, _, Some(last)) => last.to = index + 1,
+            (None, _, None) => panic!("line {}: output before any command", block.line + index + 1),
+        }
+        let last = found.last().map_or("", |last| last.command.as_str());
+        goes_on = last.ends_with('\\') && (goes_on || line.starts_with("$ "));
+    }
+    found
+}
+
+/// What is wrong with how a block is marked.
+fn fault(block: &Block) -> Option<String> {
+    let command =
+        |line: &String| ["brakelight ", "$ ", "# brakelight "].iter().any(|start| line.starts_with(start));
+    match block.language.as_str() {
+        "sh" | "console" => {}
+        language if SHOWN.contains(&language) => {
+            return block.lines.iter().any(command).then(|| "commands in a block that is not run".into());
+        }
+        language => return Some(format!("`{language}` is not a language that a guide uses")),
+    }
+    if let Some(reason) = block.key("needs")
+        && !REASONS.iter().any(|(known, _)| *known == reason)
+    {
+        return Some(format!("`needs={reason}` is not among the reasons"));
+    }
+    let known = ["needs", "exit", "file"];
+    let other = block.keys.iter().find(|(key, _)| !known.contains(&key.as_str()));
+    other.map(|(key, _)| format!("`{key}` is not a mark of a block"))
+}
+
+/// The first line of `shown` that `printed` does not have behind the lines before it.
+fn missing<'a>(shown: &'a [String], printed: &str) -> Option<&'a str> {
+    let mut printed = printed.lines().map(str::trim_end);
+    let shown = shown.iter().map(|line| line.trim_end());
+    shown.filter(|line| !line.is_empty() && *line != "...").find(|line| !printed.any(|other| other == *line))
+}
+
+/// The pages of the book whose commands are run, in its order, and the README.
+fn guides() -> Vec<String> {
+    let summary = brakelight_testkit::sources::read(&["docs/SUMMARY.md"], &[]).remove(0).1;
+    let links = summary.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
+    let pages = links.map(|(link, _)| link);
+    let pages = pages.filter(|link| {
+        *link == "start.md" || ["guides/", "what-is-"].iter().any(|start| link.starts_with(start))
+    });
+    let others = ["docs/paper/paper.md", "README.md"].map(String::from);
+    pages.map(|page| format!("docs/{page}")).chain(others).collect()
+}
+
+/// The blocks of `page` that are run or written. The README is no guide: it shows commands by the dozen, and
+/// the output of one.
+fn marked(page: &str, text: &str) -> Vec<Block> {
+    let mut blocks = blocks(text);
+    blocks.retain(|block| page != "README.md" || block.language == "console");
+    blocks
+}
+
+/// A folder in which pages are run, with the command on its path.
+struct Walk {
+    scratch: Scratch,
+    path: String,
+}
+
+impl Walk {
+    fn new() -> Self {
+        let scratch = Scratch::new("guides");
+        let bin = scratch.path("bin");
+        std::fs::create_dir_all(scratch.path("work")).unwrap();
+        std::fs::create_dir(&bin).unwrap();
+        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_brakelight"), bin.join("brakelight")).unwrap();
+        let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default());
+        Walk { scratch, path }
+    }
+
+    /// Runs `script` and returns its standard output, its standard error and its exit code.
+    fn run(&self, script: &str) -> (String, String, Option<i32>) {
+        let mut command = Command::new("sh");
+        command.args(["-euc", script]).current_dir(self.scratch.path("work"));
+        command.env("PATH", &self.path).env("LC_ALL", "C.UTF-8").env_remove("BRAKELIGHT_TRACES");
+        command.env("BRAKELIGHT_CACHE", self.scratch.path("cache"));
+        let output = command.output().expect("sh runs");
+        (text(&output.stdout), text(&output.stderr), output.status.code())
+    }
+
+    /// Runs a block of `page`, and returns its lines with the output as it is today.
+    fn block(&self, page: &str, block: &Block) -> Vec<String> {
+        let wanted = block.key("exit").map_or(0, |code| code.parse().expect("an exit code"));
+        let check = |script: &str| {
+            let (out, err, code) = self.run(script);
+            assert_eq!(code, Some(wanted), "{page}:{}: {script}\n{out}{err}", block.line);
+            (out, err)
+        };
+        if block.language == "sh" {
+            check(&block.text());
+            return block.lines.clone();
+        }
+        let (mut fresh, mut copied) = (Vec::new(), 0);
+        for shown in console(block) {
+            let (out, err) = check(&shown.command);
+            let lines = &block.lines[shown.from..shown.to];
+            fresh.extend_from_slice(&block.lines[copied..shown.from]);
+            copied = shown.to;
+            if missing(lines, &format!("{out}\n{err}")).is_none() {
+                fresh.extend_from_slice(lines);
+            } else {
+                let printed = if out.trim().is_empty() { err } else { out };
+                fresh.extend(printed.trim_end().lines().map(|line| line.trim_end().to_string()));
+            }
+        }
+        fresh.extend_from_slice(&block.lines[copied..]);
+        fresh
+    }
+}
+
+/// The page with the lines of `block` replaced by `fresh`.
+fn replaced(page: &str, block: &Block, fresh: &[String]) -> String {
+    let lines: Vec<&str> = page.lines().collect();
+    let fence = lines[block.line - 1];
+    let indent = &fence[..fence.len() - fence.trim_start().len()];
+    let fresh = fresh.iter().map(|line| format!("{indent}{line}"));
+    let before = lines[..block.line].iter().map(ToString::to_string);
+    let after = lines[block.line + block.lines.len()..].iter().map(ToString::to_string);
+    before.chain(fresh).chain(after).map(|line| format!("{}\n", line.trim_end())).collect()
+}
+
+#[test]
+fn every_command_of_the_guides_does_what_its_page_shows() {
+    let (walk, begun) = (Walk::new(), Instant::now());
+    let bless = std::env::var_os("BRAKELIGHT_BLESS").is_some();
+    let (mut run, mut stale) = (0, Vec::new());
+    for page in guides() {
+        let mut text = brakelight_testkit::sources::read(&[&page], &[]).remove(0).1;
+        // From the end, so that a block with other lines moves none that is still to be replaced.
+        let mut changed = Vec::new();
+        for block in marked(&page, &text) {
+            if let Some(fault) = fault(&block) {
+                panic!("{page}:{}: {fault}", block.line);
+            }
+            if let Some(name) = block.key("file") {
+                walk.scratch.write(&format!("work/{name}"), block.text());
+            } else if let Some(reason) = block.key("needs") {
+                let (_, words) = REASONS.iter().find(|(known, _)| *known == reason).expect("a known reason");
+                eprintln!("{page}:{}: not run: {words}", block.line);
+            } else if !SHOWN.contains(&block.language.as_str()) {
+                let fresh = walk.block(&page, &block);
+                run += if block.language == "sh" { 1 } else { console(&block).len() };
+                if fresh != block.lines {
+                    changed.push((block, fresh));
+                }
+            }
+        }
+        for (block, fresh) in changed.iter().rev() {
+            stale.push(format!("{page}:{}: it prints today\n{}", block.line, fresh.join("\n")));
+            text = replaced(&text, block, fresh);
+        }
+        if bless && !changed.is_empty() {
+            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(&page);
+            std::fs::write(path, &text).expect("a page can be written");
+        }
+    }
+    eprintln!("{run} commands were run in {:.1} s", begun.elapsed().as_secs_f64());
+    assert!(run > 20, "only {run} commands were run");
+    assert!(bless || stale.is_empty(), "BRAKELIGHT_BLESS=1 writes what differs:\n{}", stale.join("\n"));
+}
+
+#[test]
+fn blocks_commands_and_output_are_told_apart() {
+    let page = "a\n  ```console,exit=1\n  $ one \\\n    two\n  out\n  $ three\n  ```\n```toml,file=a.toml\nb = 1\n```\n";
+    let blocks = blocks(page);
+    assert_eq!(blocks.len(), 2);
+    assert_eq!((blocks[0].line, blocks[0].key("exit")), (2, Some("1")));
+    let shown = |command: &str, from, to| Shown { command: command.into(), from, to };
+    assert_eq!(console(&blocks[0]), [shown("one \\\n  two", 2, 3), shown("three", 4, 4)]);
+    assert_eq!((blocks[1].key("file"), blocks[1].text()), (Some("a.toml"), "b = 1\n".to_string()));
+    let fresh = ["$ one \\", "  two", "new", "$ three"].map(String::from);
+    assert_eq!(replaced(page, &blocks[0], &fresh), page.replace("out", "new"));
+}
+
+#[test]
+fn output_that_differs_and_wrong_marks_are_found() {
+    let lines = |text: &str| text.lines().map(String::from).collect::<Vec<_>>();
+    assert_eq!(missing(&lines("a\n...\nc"), "a  \nb\nc\nd"), None);
+    assert_eq!(missing(&lines("c\na"), "a\nb\nc"), Some("a"));
+    let fault = |page: &str| fault(&blocks(page)[0]);
+    assert_eq!(fault("```sh,needs=root\nls\n```\n"), None);
+    assert_eq!(fault("```text\nls\n```\n"), None);
+    for page in [
+        "```sh,needs=luck\nls\n```\n",
+        "```\nls\n```\n",
+        "```sh,need=root\nls\n```\n",
+        "```text\n$ ls\n```\n",
+    ] {
+        assert!(fault(page).is_some(), "{page}");
+    }
+}
