@@ -64,7 +64,7 @@ function short(value: number): string {
 function make(chart: Chart, element: HTMLElement, group: string, zoomed: (range: [number, number] | null) => void): uPlot {
   const ink = colour("ink-soft");
   const grid = { stroke: colour("line"), width: 1 };
-  const axis = { stroke: ink, grid, ticks: grid, font: "12px system-ui, sans-serif" };
+  const axis = { stroke: ink, grid, ticks: grid, font: "12px sans-serif" };
   const plot = new uPlot(
     {
       width: Math.max(element.clientWidth, 200),

@@ -66,7 +66,7 @@ export function pictureText(svg: SVGSVGElement): string {
   [copy, ...copy.querySelectorAll("*")].forEach((element, index) => {
     const style = getComputedStyle(from[index]!);
     for (const name of ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font-size", "font-weight"]) element.setAttribute(name, style.getPropertyValue(name));
-    element.setAttribute("font-family", "system-ui, sans-serif");
+    element.setAttribute("font-family", "sans-serif");
     element.removeAttribute("class");
     element.removeAttribute("tabindex");
   });

@@ -198,7 +198,7 @@ export const texts = {
     open: "Open",
     openLabel: (id: string) => `Open ${id} in the explorer`,
     count: (shown: number, all: number) => `${shown} of ${all} claims`,
-    verdicts: { holds: "holds", fails: "fails", "needs-recordings": "needs recordings", "not-checkable": "not checkable" } as Record<string, string>,
+    verdicts: { holds: "holds", fails: "fails", refuted: "refuted", "needs-recordings": "needs recordings", "not-checkable": "not checkable" } as Record<string, string>,
     paper: "Paper", measured: "Measured", note: "Note",
     nothing: (id: string) => `${id} is checked by computing rules, not by running a link: there is no scenario to open.`,
     missing: "The file claims.js is missing beside this page.",

@@ -221,7 +221,7 @@ function Lane({ label, about, frame, time, theme }: { label: string; about: Abou
     const top = 34;
     const tall = 66;
     const back = height - 34;
-    pen.font = "12px system-ui, sans-serif";
+    pen.font = "12px sans-serif";
     pen.textBaseline = "middle";
     pen.lineWidth = 1;
     pen.strokeStyle = line;
