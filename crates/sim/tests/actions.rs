@@ -90,6 +90,15 @@ fn a_pacing_rate_that_is_set_is_kept() {
 }
 
 #[test]
+fn a_flow_that_is_not_paced_shows_no_pacing_rate() {
+    for scheme in ["newreno:pacing=false", "westwood:pacing=false", "quicdc:pacing=false"] {
+        let mut simulation = simulation("rate = \"12Mbps\"", &flow(scheme, "ack_every = 1"));
+        simulation.advance(ms(500));
+        assert_eq!(simulation.flow(0).unwrap().sender.pacing_rate, None, "{scheme}");
+    }
+}
+
+#[test]
 fn an_external_controller_can_be_set_before_its_flow_starts_and_in_every_connection() {
     let flows = flow("external", "start = \"1s\"")
         + &flow("external", "traffic = { kind = \"short-flows\", per_second = 20, size = \"60kB\" }");

@@ -86,3 +86,28 @@ fn cut(scenario: &mut Scenario, longest: Duration) {
         flow.stop = flow.stop.filter(|stop| flow.start < *stop && *stop < duration);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use brakelight::core::units::Limit;
+    use brakelight::scenario::compare::FORWARD;
+    use brakelight::scenario::trace::OPPORTUNITY;
+
+    #[test]
+    fn a_buffer_in_bandwidth_delay_products_depends_on_the_trace_and_the_round_trip() {
+        let found = scenarios("adapt-recordings.toml", &Shelf::new()).unwrap();
+        let buffers = found["scenarios"].as_array().unwrap().iter().map(|found| {
+            let scenario = file::read("a file", found["toml"].as_str().unwrap()).unwrap();
+            let link = scenario.links.iter().find(|link| link.name == FORWARD).unwrap();
+            let Service::Trace(trace) = &link.service else { panic!("a trace") };
+            let rtt = scenario.flows[0].rtt;
+            let rate = Shelf::new().find(trace).unwrap().mean_rate(OPPORTUNITY);
+            let Limit::Packets(packets) = link.buffer else { panic!("a buffer in packets") };
+            (f64::from(packets), 4.0 * rate.bytes_in(rtt).as_f64() / OPPORTUNITY.as_f64())
+        });
+        for (packets, expected) in buffers {
+            assert!((packets - expected).abs() <= 1.0, "{packets} packets, {expected} expected");
+        }
+    }
+}

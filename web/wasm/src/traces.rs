@@ -113,7 +113,8 @@ impl Shelf {
         Ok(())
     }
 
-    fn find(&self, name: &str) -> Result<Trace, String> {
+    /// Returns the trace called `name`.
+    pub fn find(&self, name: &str) -> Result<Trace, String> {
         let own = || self.own.get(name).cloned();
         let embedded = || {
             let embedded = Embedded::find(name)?;
