@@ -392,7 +392,7 @@ impl Controller for QuinnController {
         metrics.congestion_window = self.adapter.cwnd().0;
         metrics.ssthresh =
             self.adapter.with(|sender| sender.controller().ssthresh()).flatten().map(|ssthresh| ssthresh.0);
-        metrics.pacing_rate = self.adapter.pacing_rate().map(Rate::bps);
+        metrics.pacing_rate = self.adapter.pacing_rate().and_then(Rate::paced).map(Rate::bps);
         metrics
     }
 

@@ -5,7 +5,7 @@ use brakelight_apps::traffic::Traffic;
 use brakelight_core::ecn::{Ecn, Encoding};
 use brakelight_core::packet::Direction;
 use brakelight_core::time::{Duration, Time};
-use brakelight_core::units::Bytes;
+use brakelight_core::units::{Bytes, Rate};
 
 use super::bundle::Bundle;
 use super::flow::{Flow, FlowSettings, Packet, SetupError, Totals, encoding};
@@ -157,7 +157,7 @@ fn inspect(adapter: &ControllerAdapter, visit: &mut dyn FnMut(&'static str, f64)
     if let Some(srtt) = adapter.smoothed_rtt() {
         visit("srtt_ms", srtt.as_millis_f64());
     }
-    if let Some(rate) = adapter.pacing_rate() {
+    if let Some(rate) = adapter.pacing_rate().and_then(Rate::paced) {
         visit("pacing_rate_bps", rate.as_bps_f64());
     }
     adapter.inspect(visit);

@@ -279,7 +279,7 @@ impl FlowHost {
                 if let Some(srtt) = sender.smoothed_rtt() {
                     visit("srtt_ms", srtt.as_millis_f64());
                 }
-                if let Some(rate) = sender.controller().pacing_rate() {
+                if let Some(rate) = sender.controller().pacing_rate().and_then(Rate::paced) {
                     visit("pacing_rate_bps", rate.as_bps_f64());
                 }
                 sender.controller().inspect(visit);

@@ -195,7 +195,7 @@ impl Sender {
     pub(super) fn view(&self) -> SenderView {
         SenderView {
             cwnd: self.controller.cwnd(),
-            pacing_rate: self.controller.pacing_rate(),
+            pacing_rate: self.controller.pacing_rate().and_then(Rate::paced),
             inflight: self.inflight(),
             rtt: self.rtt.has_sample().then(|| self.rtt.told(Some(self.rtt.latest()))),
             delivered_bytes: self.delivery.delivered(),
@@ -214,7 +214,7 @@ impl Sender {
     pub(super) fn rate(&self) -> Option<Rate> {
         self.controller
             .pacing_rate()
-            .filter(|rate| *rate != Rate::MAX)
+            .and_then(Rate::paced)
             .or_else(|| Some(Rate::over(self.controller.cwnd(), self.smoothed_rtt()?)))
     }
 
