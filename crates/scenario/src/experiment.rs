@@ -25,6 +25,8 @@
 //! the program for a check of its own, `check = "not-checkable"` says that the paper does not state enough,
 //! with a `note` why.
 
+use std::borrow::Borrow;
+
 use brakelight_core::path::trace::Trace;
 
 use crate::buffer::Buffer;
@@ -75,6 +77,21 @@ pub struct Job {
     /// The buffer where the file gives it in bandwidth-delay products: [`Experiment::size_buffers`] makes
     /// packets of them.
     pub buffer: Option<Buffer>,
+}
+
+impl Job {
+    /// Sizes the buffer of this job alone, as [`Experiment::size_buffers`] does that of all.
+    pub fn size_buffer<T: Borrow<Trace>>(&mut self, trace: impl Fn(&str) -> Option<T>) {
+        let Some(buffer) = self.buffer else { return };
+        let rtt = self.scenario.flows[0].rtt;
+        for link in self.scenario.links.iter_mut().filter(|link| link.name == FORWARD) {
+            if let Service::Trace(name) = &link.service
+                && let Some(trace) = trace(name)
+            {
+                link.buffer = buffer.limit(trace.borrow(), rtt);
+            }
+        }
+    }
 }
 
 /// A claim and how to check it.
@@ -156,15 +173,7 @@ impl Experiment {
     /// the buffer stays that of `compare --setup mahimahi`.
     pub fn size_buffers<'t>(&mut self, trace: impl Fn(&str) -> Option<&'t Trace>) {
         for job in &mut self.jobs {
-            let Some(buffer) = job.buffer else { continue };
-            let rtt = job.scenario.flows[0].rtt;
-            for link in job.scenario.links.iter_mut().filter(|link| link.name == FORWARD) {
-                if let Service::Trace(name) = &link.service
-                    && let Some(trace) = trace(name)
-                {
-                    link.buffer = buffer.limit(trace, rtt);
-                }
-            }
+            job.size_buffer(&trace);
         }
     }
 

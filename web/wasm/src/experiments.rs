@@ -1,7 +1,7 @@
 //! The papers' claims and their scenarios.
 
 use brakelight::core::time::Duration;
-use brakelight::scenario::experiment::{self, EMBEDDED, Experiment};
+use brakelight::scenario::experiment::{self, EMBEDDED, Experiment, Job};
 use brakelight::scenario::file;
 use brakelight::scenario::scenario::{Scenario, Service};
 use serde_json::{Value, json};
@@ -20,9 +20,8 @@ pub fn scenarios(file: &str, shelf: &Shelf) -> Result<Value, String> {
     let experiment = read(file)?;
     let mut stand_ins: Vec<[String; 2]> = Vec::new();
     let mut found = Vec::new();
-    for scenario in opened(&experiment) {
-        let mut scenario = scenario.clone();
-        replace_recordings(&mut scenario, shelf, &mut stand_ins);
+    for job in opened(&experiment) {
+        let scenario = load(job, shelf, &mut stand_ins);
         found.push(json!({ "label": scenario.name, "toml": file::write(&scenario) }));
     }
     Ok(json!({
@@ -31,11 +30,18 @@ pub fn scenarios(file: &str, shelf: &Shelf) -> Result<Value, String> {
     }))
 }
 
-/// The scenarios of an experiment that have its first seed.
-fn opened(experiment: &Experiment) -> impl Iterator<Item = &Scenario> {
+/// The jobs of an experiment that have its first seed.
+fn opened(experiment: &Experiment) -> impl Iterator<Item = &Job> {
     let first = experiment.jobs.iter().map(|job| job.scenario.seed).min();
-    let scenarios = experiment.jobs.iter().map(|job| &job.scenario);
-    scenarios.filter(move |scenario| Some(scenario.seed) == first)
+    experiment.jobs.iter().filter(move |job| Some(job.scenario.seed) == first)
+}
+
+/// Returns the scenario of a job on traces that are there, its buffer sized by them.
+fn load(job: &Job, shelf: &Shelf, stand_ins: &mut Vec<[String; 2]>) -> Scenario {
+    let mut job = job.clone();
+    replace_recordings(&mut job.scenario, shelf, stand_ins);
+    job.size_buffer(|name| shelf.find(name).ok());
+    job.scenario
 }
 
 fn replace_recordings(scenario: &mut Scenario, shelf: &Shelf, stand_ins: &mut Vec<[String; 2]>) {
@@ -59,10 +65,9 @@ pub fn samples(most: usize, longest: Duration) -> Result<Vec<Scenario>, String> 
     let mut samples = Vec::new();
     for (file, text) in EMBEDDED {
         let experiment = experiment::read(file, text).map_err(|error| error.to_string())?;
-        let opened: Vec<&Scenario> = opened(&experiment).collect();
-        for scenario in opened.iter().step_by(opened.len().div_ceil(most.max(1)).max(1)) {
-            let mut scenario = (*scenario).clone();
-            replace_recordings(&mut scenario, &shelf, &mut Vec::new());
+        let opened: Vec<&Job> = opened(&experiment).collect();
+        for job in opened.iter().step_by(opened.len().div_ceil(most.max(1)).max(1)) {
+            let mut scenario = load(job, &shelf, &mut Vec::new());
             cut(&mut scenario, longest);
             scenario.name = format!("{}: {}", experiment.id, scenario.name);
             samples.push(scenario);
