@@ -310,9 +310,8 @@ pub struct Abc<P> {
     packets: Fifo<P>,
     /// What the packets held will take of the link.
     waiting: Bytes,
-    /// When the queue ran empty, and for how long it then was.
-    emptied_at: Time,
-    idle: Duration,
+    /// When the queue ran empty, until a packet leaves again.
+    emptied_at: Option<Time>,
     /// cr, or with `feedback=enqueue` the rate that enters.
     measured: SlidingRate,
     token: f64,
@@ -395,8 +394,7 @@ impl<P: Packet> Abc<P> {
             bps_per_byte: 8.0 / config.window.as_secs_f64(),
             packets: Fifo::default(),
             waiting: Bytes::ZERO,
-            emptied_at: Time::ZERO,
-            idle: Duration::ZERO,
+            emptied_at: Some(Time::ZERO),
             measured: SlidingRate::new(config.window),
             token: rules.start,
             integral: config.integral.map(|integral| Integral::new(integral, config.delta)),
@@ -458,13 +456,13 @@ impl<P: Packet> Abc<P> {
         (mu_bps, tr_bps)
     }
 
-    /// What the time without packets since the last dequeue does to the bucket.
-    fn credit_idle_time(&mut self, link: &mut impl LinkView) {
+    /// What the time without packets since the last dequeue does to the bucket; `idle` of it the queue was empty.
+    fn credit_idle_time(&mut self, idle: Duration, link: &mut impl LinkView) {
         match self.rules.idle {
             Idle::Keep => {}
             Idle::Reset => {
                 // abc17 Algorithm 1: on each idle period
-                if link.unused() > Bytes::ZERO && self.idle >= self.config.idle_period {
+                if link.unused() > Bytes::ZERO && idle >= self.config.idle_period {
                     self.token = 0.0;
                 }
             }
@@ -527,9 +525,6 @@ impl<P: Packet> Queue<P> for Abc<P> {
     fn enqueue(&mut self, now: Time, packet: P, link: &mut impl LinkView, drops: &mut Drops<P>) {
         let cost = link.cost(packet.size());
         let answers = self.adaptive.is_some() && self.answers_marks(&packet);
-        if self.packets.is_empty() {
-            self.idle = now.since(self.emptied_at);
-        }
         if self.packets.push_within(self.limit, now, packet, drops) {
             self.waiting += cost;
             if self.config.feedback == Feedback::Enqueue {
@@ -548,11 +543,10 @@ impl<P: Packet> Queue<P> for Abc<P> {
         if self.config.feedback == Feedback::Dequeue {
             self.measured.add(now, cost);
         }
-        self.credit_idle_time(link);
-        self.idle = Duration::ZERO;
-        if self.packets.is_empty() {
-            self.emptied_at = now;
-        }
+        // The packet that came to an empty queue is the first to leave since.
+        let idle = self.emptied_at.take().map_or(Duration::ZERO, |emptied_at| arrived.since(emptied_at));
+        self.credit_idle_time(idle, link);
+        self.emptied_at = self.packets.is_empty().then_some(now);
         self.last = self.control(now, arrived, link);
         let mark = self.mark(self.last.f, &mut packet);
         if let (Some(adaptive), Mark::Accelerate) = (&mut self.adaptive, mark) {
