@@ -72,6 +72,7 @@ fn examine(arguments: &arguments::Status) -> Result<(), Failure> {
 
 #[cfg(feature = "bpf")]
 pub(crate) mod kernel {
+    use std::collections::HashMap;
     use std::thread;
 
     use brakelight_core::controller::quicdc;
@@ -160,7 +161,7 @@ pub(crate) mod kernel {
     }
 
     pub(super) fn watch(arguments: &arguments::Watch) -> Result<(), Failure> {
-        let mut before: Vec<ConnectionStatus> = Vec::new();
+        let mut before: HashMap<u64, ConnectionStatus> = HashMap::new();
         let interval = std::time::Duration::from_nanos(arguments.interval.as_nanos());
         let mut looks = 0;
         loop {
@@ -168,11 +169,10 @@ pub(crate) mod kernel {
             let connections = connections.ok_or_else(|| {
                 Failure::run("no controller of ours is in the kernel: `brakelight tcp load --dev DEV`")
             })?;
-            let earlier = |now: &ConnectionStatus| before.iter().find(|one| one.id == now.id);
-            let rates =
-                connections.iter().map(|now| now.rates_since(earlier(now), interval)).collect::<Vec<_>>();
+            let rates = connections.iter().map(|now| now.rates_since(before.get(&now.id), interval));
+            let rates = rates.collect::<Vec<_>>();
             show(&connections, &rates, looks > 0, arguments.format)?;
-            before = connections;
+            before = connections.into_iter().map(|connection| (connection.id, connection)).collect();
             looks += 1;
             if arguments.count.is_some_and(|count| looks >= count) {
                 return Ok(());
