@@ -6,6 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::Path;
 
+use brakelight_testkit::sources::hold_picture;
+
 const WIDTH: usize = 660;
 
 /// Width and height of a box.
@@ -75,19 +77,6 @@ fn arrow(path: &str) -> String {
     format!(
         "<path d=\"{path}\" fill=\"none\" stroke=\"#555\" stroke-width=\"1.5\" marker-end=\"url(#tip)\"/>\n"
     )
-}
-
-/// Holds a picture of the book to what the code draws.
-fn check(name: &str, picture: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/images").join(name);
-    if std::env::var_os("BRAKELIGHT_BLESS").is_some() {
-        std::fs::write(&path, picture).expect("docs/images can be written");
-    }
-    let kept = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        kept == picture,
-        "docs/images/{name} is not what the code draws: BRAKELIGHT_BLESS=1 draws it again"
-    );
 }
 
 /// A crate of the workspace.
@@ -163,7 +152,10 @@ fn the_house_is_drawn_from_the_manifests() {
         boxes += &boxed(x, y, BOX.1, fill, name, &wrapped(&member.summary, 30));
     }
     let height = 14 + top * 132 + BOX.1 + 14;
-    check("house.svg", &svg("The crates of Brakelight and what each uses", height, &(arrows + &boxes)));
+    hold_picture(
+        "house.svg",
+        &svg("The crates of Brakelight and what each uses", height, &(arrows + &boxes)),
+    );
 }
 
 /// The parts that a packet passes: column, row, name, what it does, and where it is.
@@ -210,7 +202,7 @@ fn a_packet_s_way_names_parts_that_are_there() {
          6 the ACK, by the way back</text>\n",
         (low + high) / 2
     );
-    check(
+    hold_picture(
         "packet.svg",
         &svg("A packet's way, and the part that decides at each station", 624, &(arrows + &boxes + &label)),
     );
@@ -306,7 +298,7 @@ fn abc_s_loop_moves() {
          <text x=\"368\" y=\"230\" font-size=\"14\">brake: send none</text>\n"
     );
     let picture = svg("ABC's loop, moving", 245, &format!("{lanes}{moving}{boxes}{words}{legend}"));
-    check("abc-loop.svg", &picture);
+    hold_picture("abc-loop.svg", &picture);
 }
 
 /// The bits of `number` in reverse, as a share of 1: evenly spread numbers in an order that looks random.
@@ -358,7 +350,7 @@ fn bmcc_s_estimate_is_moved_by_packets_that_contradict_it() {
     let _ = writeln!(drawn, "<path d=\"{path}\" fill=\"none\" stroke=\"{BLUE}\" stroke-width=\"2.5\"/>");
     drawn += "<text x=\"50\" y=\"300\" font-size=\"14\">34 packets, each at the height of its hash h; filled: marked, \
               as the load is above h</text>\n";
-    check("bmcc-marks.svg", &svg("How marks of many packets tell one load", 312, &drawn));
+    hold_picture("bmcc-marks.svg", &svg("How marks of many packets tell one load", 312, &drawn));
 }
 
 /// Milliseconds at which packets leave, and the time they take by two clocks that differ.
@@ -391,5 +383,8 @@ fn quicdc_measures_growth() {
     drawn += "<text x=\"16\" y=\"210\" font-size=\"14\">difference, ms</text>\n\
               <text x=\"16\" y=\"236\" font-size=\"14\" font-weight=\"bold\">OWQD, ms</text>\n\
               <text x=\"644\" y=\"34\" text-anchor=\"end\" font-size=\"14\">threshold: 20 ms</text>\n";
-    check("quicdc-clocks.svg", &svg("One-way queueing delay from two clocks that differ", 250, &drawn));
+    hold_picture(
+        "quicdc-clocks.svg",
+        &svg("One-way queueing delay from two clocks that differ", 250, &drawn),
+    );
 }

@@ -41,3 +41,20 @@ fn collect(folder: &Path, endings: &[&str], into: &mut Vec<PathBuf>) {
         }
     }
 }
+
+/// Holds a picture of the book, `docs/images/{name}`, to what the code draws. With `BRAKELIGHT_BLESS=1` in the
+/// environment it is written again instead.
+///
+/// # Panics
+/// If the picture is another.
+pub fn hold_picture(name: &str, drawn: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/images").join(name);
+    if std::env::var_os("BRAKELIGHT_BLESS").is_some() {
+        fs::write(&path, drawn).expect("docs/images can be written");
+    }
+    let kept = fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        kept == drawn,
+        "docs/images/{name} is not what the code draws: BRAKELIGHT_BLESS=1 draws it again"
+    );
+}

@@ -3,9 +3,10 @@
 use brakelight_scenario::file::read;
 use brakelight_scenario::outcome::Series;
 use brakelight_scenario::trace::embedded::Embedded;
+use brakelight_testkit::sources::hold_picture;
 use plotters::prelude::*;
 
-use super::picture::{Axes, check, draw, line};
+use super::picture::{Axes, draw, line};
 use crate::{Traces, run};
 
 /// The series of one flow alone on a link: bins of 100 ms.
@@ -51,7 +52,7 @@ fn abc_follows_the_link() {
         y_label: "Mbit/s",
         legend: SeriesLabelPosition::UpperRight,
     };
-    check("abc-throughput.svg", &draw(axes, &lines));
+    hold_picture("abc-throughput.svg", &draw(axes, &lines));
     let delays = |place: usize| there(times, &series[place].links[0].queueing_delay_p95_ms);
     let lines = [line("abc", delays(0)), line("cubic", delays(1)), line("cubic over CoDel", delays(2))];
     let axes = Axes {
@@ -62,7 +63,7 @@ fn abc_follows_the_link() {
         y_label: "ms",
         legend: SeriesLabelPosition::LowerRight,
     };
-    check("abc-delay.svg", &draw(axes, &lines));
+    hold_picture("abc-delay.svg", &draw(axes, &lines));
 }
 
 /// A link that steps between 12 and 24 Mbit/s: the share of accelerates says what it has.
@@ -87,7 +88,7 @@ fn the_share_of_accelerates_follows_the_steps() {
         y_label: "Mbit/s, or packets in 100",
         legend: SeriesLabelPosition::UpperRight,
     };
-    check("abc-marks.svg", &draw(axes, &lines));
+    hold_picture("abc-marks.svg", &draw(axes, &lines));
 }
 
 /// BMCC's sender on a link that steps: the load that it has heard, and its window.
@@ -109,7 +110,7 @@ fn bmcc_hears_the_load() {
         y_label: "%, or packets",
         legend: SeriesLabelPosition::UpperLeft,
     };
-    check("bmcc-load.svg", &draw(axes, &lines));
+    hold_picture("bmcc-load.svg", &draw(axes, &lines));
 }
 
 /// QUIC-DC's one-way queueing delay against its threshold, which it knows after the first loss.
@@ -131,5 +132,5 @@ fn quicdc_reacts_at_its_threshold() {
         y_label: "ms, or packets",
         legend: SeriesLabelPosition::UpperRight,
     };
-    check("quicdc-threshold.svg", &draw(axes, &lines));
+    hold_picture("quicdc-threshold.svg", &draw(axes, &lines));
 }

@@ -1,8 +1,6 @@
 //! Pictures of the book, drawn by tests: `BRAKELIGHT_BLESS=1` draws them again, and without it they must be
 //! what the code draws.
 
-use std::path::Path;
-
 use plotters::coord::ranged1d::{AsRangedCoord, Ranged, ValueFormatter};
 use plotters::prelude::*;
 
@@ -92,19 +90,6 @@ fn short(value: f64) -> String {
     } else {
         format!("{rounded}")
     }
-}
-
-/// Holds the picture in the book to what the code draws.
-pub(super) fn check(name: &str, picture: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/images").join(name);
-    if std::env::var_os("BRAKELIGHT_BLESS").is_some() {
-        std::fs::write(&path, picture).expect("docs/images can be written");
-    }
-    let kept = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        kept == picture,
-        "docs/images/{name} is not what the code draws: BRAKELIGHT_BLESS=1 draws it again"
-    );
 }
 
 pub(super) fn line(name: &'static str, points: impl IntoIterator<Item = (f64, f64)>) -> Line {

@@ -3,9 +3,10 @@
 use std::ops::Range;
 
 use brakelight_core::random::Random;
+use brakelight_testkit::sources::hold_picture;
 use plotters::prelude::*;
 
-use super::super::picture::{Axes, check, draw, line};
+use super::super::picture::{Axes, draw, line};
 use super::{Growth, Sharing, errors};
 
 /// B-U6.
@@ -29,7 +30,7 @@ fn the_error_of_the_estimate() {
         y_label: "root mean square error",
         legend: SeriesLabelPosition::LowerLeft,
     };
-    check("bmcc-estimate.svg", &draw(axes, &lines));
+    hold_picture("bmcc-estimate.svg", &draw(axes, &lines));
 }
 
 /// B-TH: figure 3's setting.
@@ -56,7 +57,7 @@ fn rates_come_together_by_a_power_of_mu() {
         y_label: "share of the first difference",
         legend: SeriesLabelPosition::LowerLeft,
     };
-    check("bmcc-convergence.svg", &draw(axes, &lines));
+    hold_picture("bmcc-convergence.svg", &draw(axes, &lines));
 }
 
 /// B-F4: 10,000 packets per slot, 550 flows.
@@ -81,7 +82,7 @@ fn what_the_overload_mark_costs_and_tells() {
         y_label: "probability or factor",
         legend: SeriesLabelPosition::LowerLeft,
     };
-    check("bmcc-overload.svg", &draw(axes, &lines));
+    hold_picture("bmcc-overload.svg", &draw(axes, &lines));
 }
 
 /// B-IVB, figure 5's setting.
@@ -104,5 +105,5 @@ fn how_a_new_flow_grows() {
         y_label: "packets",
         legend: SeriesLabelPosition::LowerRight,
     };
-    check("bmcc-growth.svg", &draw(axes, &lines));
+    hold_picture("bmcc-growth.svg", &draw(axes, &lines));
 }
