@@ -39,7 +39,7 @@
 //!   after 20 s; here `horizon` does it for the threshold, and the window's RTT_min starts over after a
 //!   timeout only.
 
-use super::westwood::{self, Filter, Westwood};
+use super::westwood::{self, Filter, Sampled, Westwood};
 use super::{AckEvent, Connection, Controller, IdleEvent, LossEvent, SpuriousEvent, Timeout, TimeoutEvent};
 use crate::ecn::Encoding;
 use crate::estimate::one_way_queueing::{Baseline, OneWayQueueing};
@@ -69,6 +69,10 @@ parameters! {
         threshold: Threshold = Threshold::Share(0.5), in ThresholdRange, from "quicdc 5.2";
         /// Whose weight of the old value both stages of the bandwidth filter have: 7/8 or 2/8.
         filter: Filter = Filter::Fast, in .., from "quicdc eq.7";
+        /// Which acknowledged bytes make the bandwidth samples.
+        sampled: Sampled = Sampled::All, in .., from "not in quicdc; code for mvfst that seems to be its authors': since-loss";
+        /// After how long without a smaller RTT the next sample becomes the smallest, by which the bandwidth is multiplied.
+        rtt_min_expiry: Option<Duration> = None, in OrNone(Duration::from_millis(100)..=Duration::from_secs(3600)), from "not in quicdc; code for mvfst that seems to be its authors': 20 s";
         /// What the one-way delay is compared with.
         baseline: Baseline = Baseline::Bounded, in .., from "quicdc eq.5";
         /// For how long the smallest RTT is remembered that the threshold and the baseline start from.
@@ -98,7 +102,12 @@ pub struct QuicDc {
 impl QuicDc {
     /// Returns a controller at the start of its connection.
     pub fn new(config: Config, connection: &Connection) -> Self {
-        let westwood = westwood::Values { filter: config.filter, ..westwood::Values::default() };
+        let westwood = westwood::Values {
+            filter: config.filter,
+            sampled: config.sampled,
+            rtt_min_expiry: config.rtt_min_expiry,
+            ..westwood::Values::default()
+        };
         let westwood = westwood::Config::new(westwood).expect("any filter goes with the defaults");
         QuicDc {
             westwood: Westwood::new(westwood, connection),

@@ -26,8 +26,10 @@
 //! D3 after a timeout RTT_min starts over with the next sample, as in Linux 6.12 tcp_westwood.c,
 //!    tcp_westwood_event.
 //! D4 the filter of the QUIC-DC authors is `filter=fast`. The paper's formula is lost; the weights are those
-//! of code that
-//!    seems to be theirs (open-questions#X-60).
+//!    of code that seems to be theirs (open-questions#X-60).
+//! D5 that code counts no bytes of packets which were sent before the last loss was found, but it counts the
+//!    time: `sampled=since-loss`. It takes the next RTT for the smallest where none was smaller for 20 s:
+//!    `rtt_min_expiry`.
 
 use super::window::{self, AdditiveIncrease};
 use super::{AckEvent, Connection, Controller, IdleEvent, LossEvent, SpuriousEvent, Timeout, TimeoutEvent};
@@ -68,6 +70,16 @@ choices! {
     }
 }
 
+choices! {
+    /// Which acknowledged bytes make the bandwidth samples.
+    pub enum Sampled {
+        /// All.
+        All = "all",
+        /// Those of packets that were sent after the last loss was found. The time before them counts.
+        SinceLoss = "since-loss",
+    }
+}
+
 parameters! {
     /// Westwood+'s settings.
     pub struct Config {
@@ -77,6 +89,10 @@ parameters! {
         weight: Option<f64> = None, in OrNone(0.0..=0.999), from "Linux 6.12 tcp_westwood.c, westwood_do_filter";
         /// Shortest interval of one bandwidth sample.
         interval: Duration = Duration::from_millis(50), in Duration::from_millis(1)..=Duration::from_secs(10), from "Linux 6.12 tcp_westwood.c, TCP_WESTWOOD_RTT_MIN";
+        /// Which acknowledged bytes make the bandwidth samples.
+        sampled: Sampled = Sampled::All, in .., from "Linux 6.12 tcp_westwood.c; code for mvfst that seems to be quicdc's authors': since-loss";
+        /// After how long without a smaller RTT the next sample becomes the smallest.
+        rtt_min_expiry: Option<Duration> = None, in OrNone(Duration::from_millis(100)..=Duration::from_secs(3600)), from "code for mvfst that seems to be quicdc's authors': 20 s";
         /// When the window becomes the bandwidth estimate times the smallest RTT.
         reduction: Reduction = Reduction::Mascolo, in .., from "its authors: at the start; Linux 6.12 tcp_westwood.c: at the end";
         /// Whether to send ECT(0) and treat CE as a loss.
@@ -107,7 +123,8 @@ pub struct Westwood {
     increase: AdditiveIncrease,
     bandwidth: Bandwidth,
     rtt: Option<Duration>,
-    rtt_min: Option<Duration>,
+    /// The smallest RTT, and when it was measured.
+    rtt_min: Option<(Duration, Time)>,
     /// Whether the next sample replaces `rtt_min` rather than lowering it.
     reset_rtt_min: bool,
     /// Window and threshold before the last episode.
@@ -158,7 +175,7 @@ impl Westwood {
     /// What the path holds without a queue: BWE times RTT_min.
     fn pipe(&self) -> Bytes {
         let bwe_bytes_per_s = self.bandwidth.stages.map_or(0.0, |(_, second)| second);
-        let pipe_bytes = self.rtt_min.map_or(0.0, |rtt_min| bwe_bytes_per_s * rtt_min.as_secs_f64());
+        let pipe_bytes = self.rtt_min.map_or(0.0, |(rtt_min, _)| bwe_bytes_per_s * rtt_min.as_secs_f64());
         Bytes(pipe_bytes as u64).max(Bytes(2 * self.mss.0))
     }
 
@@ -181,12 +198,17 @@ impl Controller for Westwood {
     fn on_ack(&mut self, event: &AckEvent<'_>) {
         let interval = self.rtt.map_or(Duration::MAX, |rtt| rtt.max(self.config.interval));
         let weight = self.config.weight.unwrap_or(self.config.filter.weight());
-        self.bandwidth.on_ack(event.now, event.newly_acked, interval, weight);
+        match self.config.sampled {
+            Sampled::All => self.bandwidth.on_ack(event.now, event.newly_acked, interval, weight),
+            Sampled::SinceLoss if event.growth == Bytes::ZERO => {}
+            Sampled::SinceLoss => self.bandwidth.on_ack(event.now, event.growth, interval, weight),
+        }
         if let Some(sample) = event.rtt.sample {
             self.rtt = Some(sample);
             // Linux 6.12 tcp_westwood.c, update_rtt_min
-            let min = self.rtt_min.filter(|_| !self.reset_rtt_min);
-            self.rtt_min = Some(min.map_or(sample, |min| min.min(sample)));
+            let expired = |at| self.config.rtt_min_expiry.is_some_and(|expiry| event.now.since(at) > expiry);
+            let kept = self.rtt_min.filter(|&(min, at)| !self.reset_rtt_min && min <= sample && !expired(at));
+            self.rtt_min = kept.or(Some((sample, event.now)));
             self.reset_rtt_min = false;
         }
         if event.in_recovery() || !event.cwnd_limited {
@@ -271,12 +293,15 @@ impl Controller for Westwood {
 
     fn inspect(&self, visit: &mut dyn FnMut(&'static str, f64)) {
         visit("bwe_bps", self.bandwidth.stages.map_or(0.0, |(_, second)| 8.0 * second));
-        visit("rtt_min_ms", self.rtt_min.map_or(0.0, Duration::as_millis_f64));
+        visit("rtt_min_ms", self.rtt_min.map_or(0.0, |(rtt_min, _)| rtt_min.as_millis_f64()));
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use core::slice;
+
+    use super::super::events;
     use super::*;
 
     /// 10 packets in each 100 ms, then 20: the rate doubles from 100 to 200 packets/s.
@@ -297,5 +322,48 @@ mod tests {
         // 7/8 * 100 + 1/8 * 112.5, then 7/8 * 101.5625 + 1/8 * 123.4375.
         let linux = [None, Some(100.0), Some(100.0), Some(101.5625), Some(104.296875)];
         assert_eq!(estimate(Filter::Linux), linux);
+    }
+
+    /// Westwood+ with the fast filter after an ACK of one packet every 20 ms, `count` in all; those from the
+    /// eleventh to the fifteenth are of packets sent before a loss was found.
+    fn after_acks(values: Values, count: u64, rtt: impl Fn(u64) -> Duration) -> Westwood {
+        let config = Config::new(Values { filter: Filter::Fast, ..values }).unwrap();
+        let mut westwood = Westwood::new(config, &events::connection(10));
+        for step in 1..=count {
+            let packet = events::packet(step, Time::ZERO);
+            let mut event = events::ack(Time::from_millis(20 * step), slice::from_ref(&packet), rtt(step));
+            if (11..=15).contains(&step) {
+                event.growth = Bytes::ZERO;
+            }
+            westwood.on_ack(&event);
+        }
+        westwood
+    }
+
+    #[test]
+    fn samples_since_a_loss_count_the_time_but_not_the_bytes_before() {
+        let estimate = |sampled: Sampled| {
+            let westwood =
+                after_acks(Values { sampled, ..Values::default() }, 16, |_| Duration::from_millis(60));
+            westwood.bandwidth.stages.unwrap().1
+        };
+        // Samples of 37,500 and 50,000 bytes/s at 80 and 160 ms. Then two of 50,000, or at 320 ms one of three
+        // packets in 160 ms.
+        assert!((estimate(Sampled::All) - 49_365.234_375).abs() < 1e-6);
+        assert!((estimate(Sampled::SinceLoss) - 30_468.75).abs() < 1e-6);
+    }
+
+    #[test]
+    fn the_smallest_rtt_may_expire() {
+        let smallest = |rtt_min_expiry: Option<Duration>, count: u64| {
+            let rtt = |step| Duration::from_millis(if step == 1 { 60 } else { 100 });
+            let westwood = after_acks(Values { rtt_min_expiry, ..Values::default() }, count, rtt);
+            westwood.rtt_min.unwrap().0
+        };
+        let expiry = Some(Duration::from_secs(20));
+        assert_eq!(smallest(None, 1200), Duration::from_millis(60));
+        // The first sample came at 20 ms.
+        assert_eq!(smallest(expiry, 1001), Duration::from_millis(60));
+        assert_eq!(smallest(expiry, 1002), Duration::from_millis(100));
     }
 }
