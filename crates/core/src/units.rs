@@ -73,7 +73,7 @@ impl Rate {
     /// The highest rate: as a pacing rate, that of a sender that is not paced.
     pub const MAX: Rate = Rate(u64::MAX);
 
-    /// Returns the rate itself as a pacing rate; `None` for [`Rate::MAX`], that of a sender that is not paced.
+    /// Returns the rate as a pacing rate: `None` for [`Rate::MAX`], that of a sender that is not paced.
     pub fn paced(self) -> Option<Rate> {
         (self != Rate::MAX).then_some(self)
     }

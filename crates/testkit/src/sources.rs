@@ -42,8 +42,8 @@ fn collect(folder: &Path, endings: &[&str], into: &mut Vec<PathBuf>) {
     }
 }
 
-/// Holds a picture of the book, `docs/images/{name}`, to what the code draws. With `BRAKELIGHT_BLESS=1` in the
-/// environment it is written again instead.
+/// Holds a picture of the book, `docs/images/{name}`, to what the code draws. With `BRAKELIGHT_BLESS=1` in
+/// the environment it is written again instead.
 ///
 /// # Panics
 /// If the picture is another.

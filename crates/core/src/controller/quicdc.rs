@@ -71,7 +71,7 @@ parameters! {
         filter: Filter = Filter::Fast, in .., from "quicdc eq.7";
         /// Which acknowledged bytes make the bandwidth samples.
         sampled: Sampled = Sampled::All, in .., from "not in quicdc; code for mvfst that seems to be its authors': since-loss";
-        /// After how long without a smaller RTT the next sample becomes the smallest, by which the bandwidth is multiplied.
+        /// After how long without a smaller RTT the next sample becomes the smallest.
         rtt_min_expiry: Option<Duration> = None, in OrNone(Duration::from_millis(100)..=Duration::from_secs(3600)), from "not in quicdc; code for mvfst that seems to be its authors': 20 s";
         /// What the one-way delay is compared with.
         baseline: Baseline = Baseline::Bounded, in .., from "quicdc eq.5";

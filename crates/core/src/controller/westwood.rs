@@ -347,8 +347,8 @@ mod tests {
                 after_acks(Values { sampled, ..Values::default() }, 16, |_| Duration::from_millis(60));
             westwood.bandwidth.stages.unwrap().1
         };
-        // Samples of 37,500 and 50,000 bytes/s at 80 and 160 ms. Then two of 50,000, or at 320 ms one of three
-        // packets in 160 ms.
+        // Samples of 37,500 and 50,000 bytes/s at 80 and 160 ms. Then two of 50,000, or at 320 ms one of
+        // three packets in 160 ms.
         assert!((estimate(Sampled::All) - 49_365.234_375).abs() < 1e-6);
         assert!((estimate(Sampled::SinceLoss) - 30_468.75).abs() < 1e-6);
     }

@@ -456,7 +456,8 @@ impl<P: Packet> Abc<P> {
         (mu_bps, tr_bps)
     }
 
-    /// What the time without packets since the last dequeue does to the bucket; `idle` of it the queue was empty.
+    /// What the time without packets since the last dequeue does to the bucket: for `idle` the queue was
+    /// empty.
     fn credit_idle_time(&mut self, idle: Duration, link: &mut impl LinkView) {
         match self.rules.idle {
             Idle::Keep => {}
