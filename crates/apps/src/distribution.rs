@@ -1,8 +1,9 @@
 //! A streamed distribution of delays: mean and maximum exact, quantiles within 0.8 %.
 
 use brakelight_core::time::Duration;
-use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
+
+use crate::histogram::{Histogram, middle};
 
 /// A summary of a distribution in five numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Default, Serialize, Deserialize)]
@@ -20,23 +21,15 @@ pub struct Summary {
     pub max: f64,
 }
 
-/// Delays seen so far, in a histogram of microseconds whose size does not grow with their number.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+/// Delays seen so far, in a histogram of microseconds whose size does not grow with their number. Its memory
+/// is that of the buckets between the least and the largest: a kilobyte for delays within a factor of four.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(from = "Parts", into = "Parts")]
 pub struct Distribution {
-    micros: Histogram<u32>,
+    micros: Histogram,
     count: u64,
     sum_nanos: u128,
     max: Duration,
-}
-
-impl Default for Distribution {
-    fn default() -> Self {
-        // Two significant digits: 128 buckets an octave, so a bucket spans at most 1/128 of its value. Below
-        // 256 us every microsecond has its own.
-        let micros = Histogram::new(2).expect("two significant digits are within the histogram's range");
-        Distribution { micros, count: 0, sum_nanos: 0, max: Duration::ZERO }
-    }
 }
 
 impl Distribution {
@@ -47,12 +40,12 @@ impl Distribution {
         self.sum_nanos += u128::from(delay.as_nanos());
         self.max = self.max.max(delay);
         let micros = (delay.as_nanos() + 500) / 1_000;
-        self.micros.record(micros).expect("a histogram that resizes takes any value");
+        self.micros.record(micros);
     }
 
     /// Forgets everything, and keeps the memory.
     pub fn clear(&mut self) {
-        self.micros.reset();
+        self.micros.clear();
         self.count = 0;
         self.sum_nanos = 0;
         self.max = Duration::ZERO;
@@ -63,9 +56,8 @@ impl Distribution {
     pub fn above(&self, least: Duration) -> Distribution {
         let mut above = Distribution::default();
         let least_micros = (least.as_nanos() + 500) / 1_000;
-        for bucket in self.micros.iter_recorded() {
-            let micros = self.micros.median_equivalent(bucket.value_iterated_to());
-            above.add(micros.saturating_sub(least_micros), bucket.count_at_value());
+        for (micros, count) in self.micros.iter() {
+            above.add(middle(&micros).saturating_sub(least_micros), count);
         }
         above.sum_nanos =
             self.sum_nanos.saturating_sub(u128::from(least.as_nanos()) * u128::from(self.count));
@@ -75,9 +67,7 @@ impl Distribution {
 
     fn add(&mut self, micros: u64, count: u32) {
         self.count += u64::from(count);
-        self.micros
-            .record_n(micros.min(MOST_MICROS), count)
-            .expect("a histogram that resizes takes any value");
+        self.micros.record_many(micros.min(MOST_MICROS), count);
     }
 
     /// Returns how many were counted.
@@ -92,7 +82,7 @@ impl Distribution {
 
     /// Takes in everything that `other` counted.
     pub fn merge(&mut self, other: &Distribution) {
-        self.micros.add(&other.micros).expect("a histogram that resizes takes any other");
+        self.micros.merge(&other.micros);
         self.count += other.count;
         self.sum_nanos += other.sum_nanos;
         self.max = self.max.max(other.max);
@@ -106,12 +96,14 @@ impl Distribution {
     /// Returns the smallest value that a share `q` of the delays does not exceed, within 0.8 %; zero when
     /// nothing was counted.
     pub fn quantile_ms(&self, q: f64) -> f64 {
-        if self.count == 0 {
-            return 0.0;
-        }
-        let micros = self.micros.value_at_quantile(q);
-        // A bucket's upper edge may lie beyond the largest value.
-        (self.micros.median_equivalent(micros) as f64 * 1e-3).min(self.max_ms())
+        let rank = ((q.min(1.0) * self.count as f64).ceil() as u64).max(1);
+        let mut seen = 0;
+        let bucket = self.micros.iter().find(|&(_, count)| {
+            seen += u64::from(count);
+            seen >= rank
+        });
+        // The middle of a bucket may lie beyond the largest value.
+        bucket.map_or(0.0, |(micros, _)| (middle(&micros) as f64 * 1e-3).min(self.max_ms()))
     }
 
     /// Returns the exact maximum.
@@ -123,12 +115,11 @@ impl Distribution {
     /// that are not larger. Shares are at least `apart` from each other, but for the last one, which is 1.
     pub fn steps(&self, apart: f64) -> Vec<[f64; 2]> {
         let (mut steps, mut seen, mut last) = (Vec::new(), 0, 0.0);
-        for bucket in self.micros.iter_recorded() {
-            seen += u64::from(bucket.count_at_value());
+        for (micros, count) in self.micros.iter() {
+            seen += u64::from(count);
             let share = seen as f64 / self.count as f64;
             if share - last >= apart || seen == self.count {
-                let micros = self.micros.median_equivalent(bucket.value_iterated_to());
-                steps.push([(micros as f64 * 1e-3).min(self.max_ms()), share]);
+                steps.push([(middle(&micros) as f64 * 1e-3).min(self.max_ms()), share]);
                 last = share;
             }
         }
@@ -161,11 +152,10 @@ struct Parts {
 
 impl From<Distribution> for Parts {
     fn from(from: Distribution) -> Self {
-        let buckets = from.micros.iter_recorded();
         Parts {
             sum_nanos: u64::try_from(from.sum_nanos).unwrap_or(u64::MAX),
             max_nanos: from.max.as_nanos(),
-            micros: buckets.map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value())).collect(),
+            micros: from.micros.iter().map(|(micros, count)| (micros.end - 1, count)).collect(),
         }
     }
 }

@@ -33,6 +33,7 @@ pub mod call;
 pub mod custom;
 pub mod distribution;
 pub mod game;
+mod histogram;
 pub mod paced;
 pub mod request_response;
 mod requests;
