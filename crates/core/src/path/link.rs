@@ -149,32 +149,34 @@ impl<P: Packet, Q: Queue<P>, S: Service> Link<P, Q, S> {
         Output::Departed(Departed { at, packet: sent.packet, queued, mark: sent.mark })
     }
 
-    /// Does things due at or before `now` until a packet leaves. Drops are found in `happened`; they come
-    /// before the departure that follows them, so they end it too.
+    /// Takes the next packet, whose turn is due. The queue's drops are found in `happened`.
+    #[inline(never)]
+    fn begin(&mut self) {
+        let at = self.due;
+        let mut view = View { service: &mut self.service, now: at };
+        self.sending = self.queue.dequeue(at, &mut view, &mut self.drops);
+        self.due = match &self.sending {
+            Some(next) => self.service.begin(next.packet.size()),
+            None => {
+                self.service.idle(at);
+                Time::MAX
+            }
+        };
+        if !self.drops.is_empty() {
+            self.report_drops();
+        }
+    }
+
+    /// Does things due at or before `now` until a packet leaves. Drops come before the departure that follows
+    /// them, so they end it too.
     #[inline]
     fn serve(&mut self, now: Time) -> Option<Output<P>> {
         while self.due <= now {
-            let at = self.due;
             if let Some(sent) = self.sending.take() {
-                return Some(self.depart(at, sent));
+                return Some(self.depart(self.due, sent));
             }
-            let mut view = View { service: &mut self.service, now: at };
-            match self.queue.dequeue(at, &mut view, &mut self.drops) {
-                Some(next) => {
-                    let leaves = self.service.begin(next.packet.size());
-                    if leaves <= now && self.drops.is_empty() {
-                        return Some(self.depart(leaves, next));
-                    }
-                    self.due = leaves;
-                    self.sending = Some(next);
-                }
-                None => {
-                    self.service.idle(at);
-                    self.due = Time::MAX;
-                }
-            }
-            if !self.drops.is_empty() {
-                self.report_drops();
+            self.begin();
+            if !self.happened.is_empty() {
                 return None;
             }
         }
@@ -216,13 +218,17 @@ impl<P: Packet, Q: Queue<P>, S: Service> PathElement<P> for Link<P, Q, S> {
     }
 
     fn poll(&mut self, now: Time) -> Option<Output<P>> {
-        if let Some(output) = self.happened.pop_front() {
-            return Some(output);
+        if self.happened.is_empty() {
+            let output = self.serve(now);
+            if output.is_some() {
+                // The turn of the next packet has come, unless the link is idle: one call less.
+                if self.due <= now {
+                    self.begin();
+                }
+                return output;
+            }
         }
-        if self.due > now {
-            return None;
-        }
-        self.serve(now).or_else(|| self.happened.pop_front())
+        self.happened.pop_front()
     }
 
     fn next_wakeup(&self) -> Option<Time> {
