@@ -194,9 +194,10 @@ impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
         mut host: impl FnMut(FlowConfig) -> Result<E, String>,
     ) -> Result<Self, SetupError> {
         let network = Network::build(scenario, traces)?;
-        let mut flows = Vec::new();
-        let mut hosts = Vec::new();
-        let mut statistics = Vec::new();
+        let count = scenario.flow_count() as usize;
+        let mut flows = Vec::with_capacity(count);
+        let mut hosts = Vec::with_capacity(count);
+        let mut statistics = Vec::with_capacity(count);
         for (spec, flow) in scenario.flows.iter().enumerate() {
             for index in 0..flow.count {
                 let name = flow.name_of(index);

@@ -126,6 +126,29 @@ impl Recorder {
     fn is_forward_data<P: Routed>(packet: &P) -> bool {
         packet.is_data() && packet.direction() == Direction::Forward
     }
+
+    /// A packet left the link at position `element`.
+    fn left_link<P: Routed>(&mut self, element: usize, departed: &Departed<P>) {
+        let Some(link) = &mut self.links[element] else { return };
+        let measured = link.meter.departed(departed);
+        let packet = &departed.packet;
+        if !Self::is_forward_data(packet) {
+            return;
+        }
+        let flow = &mut self.flows[packet.endpoint()];
+        if flow.last_link != Some(element) {
+            return;
+        }
+        flow.left_bytes += u64::from(packet.size());
+        let Some(bytes) = measured else { return };
+        flow.bytes += bytes;
+        if let Some(delays) = &mut flow.delays {
+            delays.queueing.record(packet.queued());
+        }
+        if !link.is_whole_path {
+            self.several_links.record(packet.queued());
+        }
+    }
 }
 
 impl<P: Routed, E: Reporting> Observer<P, E> for Recorder {
@@ -145,24 +168,8 @@ impl<P: Routed, E: Reporting> Observer<P, E> for Recorder {
 
     #[inline]
     fn departed(&mut self, element: usize, departed: &Departed<P>) {
-        let Some(link) = &mut self.links[element] else { return };
-        let measured = link.meter.departed(departed);
-        let packet = &departed.packet;
-        if !Self::is_forward_data(packet) {
-            return;
-        }
-        let flow = &mut self.flows[packet.endpoint()];
-        if flow.last_link != Some(element) {
-            return;
-        }
-        flow.left_bytes += u64::from(packet.size());
-        let Some(bytes) = measured else { return };
-        flow.bytes += bytes;
-        if let Some(delays) = &mut flow.delays {
-            delays.queueing.record(packet.queued());
-        }
-        if !link.is_whole_path {
-            self.several_links.record(packet.queued());
+        if self.links[element].is_some() {
+            self.left_link(element, departed);
         }
     }
 

@@ -5,7 +5,7 @@ use core::fmt;
 use brakelight_core::packet::PacketId;
 
 /// A multiset of packet identities, kept as its size and the sum of a hash of each member: O(1) in memory,
-/// and two different multisets of the same size collide with probability 2^-64.
+/// and two different multisets of the same size collide with probability of about 2^-64.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Bag {
     packets: u64,
@@ -80,12 +80,11 @@ impl fmt::Display for Unbalanced {
 
 impl std::error::Error for Unbalanced {}
 
-/// The finaliser of SplitMix64.
+/// The two halves of a product folded together, as wyhash mixes.
 #[inline]
 fn mix(id: u64) -> u64 {
-    let id = (id ^ (id >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let id = (id ^ (id >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    id ^ (id >> 31)
+    let product = u128::from(id ^ 0xa076_1d64_78bd_642f) * 0xe703_7ed1_a0b4_28db;
+    product as u64 ^ (product >> 64) as u64
 }
 
 #[cfg(test)]

@@ -128,11 +128,11 @@ where
             observer,
             packets: core::marker::PhantomData,
         };
-        for element in 0..engine.elements.len() {
-            engine.rearm_element(element);
+        for (position, element) in engine.elements.iter().enumerate() {
+            engine.schedule.arm_element(position, element.next_wakeup());
         }
-        for endpoint in 0..engine.endpoints.len() {
-            engine.rearm_endpoint(endpoint);
+        for (position, endpoint) in engine.endpoints.iter().enumerate() {
+            engine.schedule.arm_endpoint(position, endpoint.next_wakeup());
         }
         engine
     }
@@ -143,10 +143,7 @@ where
             if at > end {
                 break;
             }
-            debug_assert!(at >= self.now, "time runs forward");
-            self.now = at;
-            self.schedule.fire(component);
-            self.wake(component);
+            self.wake(at, component);
         }
         self.now = end;
     }
@@ -160,10 +157,7 @@ where
     /// Performs the next event, and returns when it was due; `None` if there is none.
     pub fn run_next(&mut self) -> Option<Time> {
         let (at, component) = self.schedule.next()?;
-        debug_assert!(at >= self.now, "time runs forward");
-        self.now = at;
-        self.schedule.fire(component);
-        self.wake(component);
+        self.wake(at, component);
         Some(at)
     }
 
@@ -200,23 +194,25 @@ where
     /// Changes `element` at the present time, and carries onwards what leaves it by that.
     pub fn change_element<R>(&mut self, element: usize, change: impl FnOnce(&mut L) -> R) -> R {
         let result = change(&mut self.elements[element]);
-        self.drain_element(element);
+        let wakeup = self.drain_element(element);
+        self.schedule.arm_element(element, wakeup);
         result
     }
 
     /// Changes `endpoint` at the present time, and sends what it then has to send.
     pub fn change_endpoint<R>(&mut self, endpoint: usize, change: impl FnOnce(&mut E) -> R) -> R {
         let result = change(&mut self.endpoints[endpoint]);
-        self.drain_endpoint(endpoint);
+        let wakeup = self.drain_endpoint(endpoint);
+        self.schedule.arm_endpoint(endpoint, wakeup);
         result
     }
 
     /// Adds an element behind all others, on no route yet, and returns its position.
     pub fn add_element(&mut self, element: L) -> usize {
         let added = self.elements.len();
-        self.elements.push(element);
         self.schedule.add_element();
-        self.rearm_element(added);
+        self.schedule.arm_element(added, element.next_wakeup());
+        self.elements.push(element);
         added
     }
 
@@ -243,19 +239,24 @@ where
         self.ledger.balance(&inside)
     }
 
-    fn wake(&mut self, component: Component) {
-        let index = component as usize;
-        if index < self.elements.len() {
-            self.drain_element(index);
-        } else {
-            self.drain_endpoint(index - self.elements.len());
-        }
+    /// Wakes `component`, whose deadline is the next, `at` that time.
+    #[inline]
+    fn wake(&mut self, at: Time, component: Component) {
+        debug_assert!(at >= self.now, "time runs forward");
+        self.now = at;
+        self.schedule.fire(component);
+        let wakeup = match component {
+            Component::Element(element) => self.drain_element(element),
+            Component::Endpoint(endpoint) => self.drain_endpoint(endpoint),
+        };
+        self.schedule.settle(component, wakeup);
     }
 
-    /// Carries everything that left `element` onwards, and asks it when it wants to be woken.
-    fn drain_element(&mut self, element: usize) {
-        while let Some(output) = self.elements[element].poll(self.now) {
-            match output {
+    /// Carries everything that left `element` onwards, and returns when it wants to be woken.
+    fn drain_element(&mut self, element: usize) -> Option<Time> {
+        while let Some(mut output) = self.elements[element].poll(self.now) {
+            // By reference: packets are moved where they stay, and not on the way.
+            match &mut output {
                 Output::Departed(departed) => self.pass_on(element, departed),
                 Output::Duplicated(departed) => {
                     self.ledger.entered(departed.packet.id());
@@ -263,73 +264,65 @@ where
                 }
                 Output::Dropped(dropped) => {
                     self.ledger.left(dropped.packet.id());
-                    self.observer.dropped(element, &dropped);
+                    self.observer.dropped(element, dropped);
                     self.endpoints[dropped.packet.endpoint()].release(dropped.packet);
                 }
             }
+            let wakeup = self.elements[element].next_wakeup();
+            if wakeup.is_none_or(|at| at > self.now) {
+                return wakeup;
+            }
         }
-        self.rearm_element(element);
+        self.elements[element].next_wakeup()
     }
 
     /// Carries a packet that left `element` onwards.
     #[inline]
-    fn pass_on(&mut self, element: usize, mut departed: Departed<P>) {
+    fn pass_on(&mut self, element: usize, departed: &mut Departed<P>) {
         departed.packet.add_queued(departed.queued);
-        self.observer.departed(element, &departed);
-        let mut packet = departed.packet;
+        self.observer.departed(element, departed);
+        let packet = &mut departed.packet;
         packet.set_hop(packet.hop() + 1);
         self.carry(packet);
     }
 
-    /// Sends everything `endpoint` has to send, and asks it when it wants to be woken.
-    fn drain_endpoint(&mut self, endpoint: usize) {
+    /// Sends everything `endpoint` has to send, and returns when it wants to be woken.
+    fn drain_endpoint(&mut self, endpoint: usize) -> Option<Time> {
         while let Some(mut packet) = self.endpoints[endpoint].poll_transmit(self.now) {
             packet.set_hop(0);
             self.ledger.entered(packet.id());
             self.observer.sent(self.now, &packet);
-            self.carry(packet);
+            self.carry(&packet);
         }
-        self.rearm_endpoint(endpoint);
+        // What happened at this very moment can make a deadline of the past count: it is late, and served
+        // now.
+        self.endpoints[endpoint].next_wakeup().map(|at| at.max(self.now))
     }
 
     /// Brings `packet` into the next element of its route, or to its endpoint.
     #[inline]
-    fn carry(&mut self, packet: P) {
-        let element = self.routes.element(&packet);
+    fn carry(&mut self, packet: &P) {
+        let element = self.routes.element(packet);
         if element == Routes::END {
             let endpoint = packet.endpoint();
             self.ledger.left(packet.id());
-            self.observer.delivered(self.now, &packet);
+            self.observer.delivered(self.now, packet);
             let taker = &mut self.endpoints[endpoint];
-            taker.accept(self.now, packet);
+            taker.accept(self.now, *packet);
             self.observer.accepted(self.now, endpoint, taker);
-            self.drain_endpoint(endpoint);
+            let wakeup = self.drain_endpoint(endpoint);
+            self.schedule.arm_endpoint(endpoint, wakeup);
         } else {
             let element = element as usize;
-            self.observer.entered(element, self.now, &packet);
+            self.observer.entered(element, self.now, packet);
             let taker = &mut self.elements[element];
-            taker.accept(self.now, packet);
-            let wakeup = taker.next_wakeup();
+            taker.accept(self.now, *packet);
+            let mut wakeup = taker.next_wakeup();
             if wakeup.is_some_and(|at| at <= self.now) {
-                self.drain_element(element);
-            } else {
-                self.schedule.arm(element as Component, wakeup);
+                wakeup = self.drain_element(element);
             }
+            self.schedule.arm_element(element, wakeup);
         }
-    }
-
-    #[inline]
-    fn rearm_element(&mut self, element: usize) {
-        self.schedule.arm(element as Component, self.elements[element].next_wakeup());
-    }
-
-    #[inline]
-    fn rearm_endpoint(&mut self, endpoint: usize) {
-        let component = (self.elements.len() + endpoint) as Component;
-        // What happened at this very moment can make a deadline of the past count: it is late, and served
-        // now.
-        let wakeup = self.endpoints[endpoint].next_wakeup().map(|at| at.max(self.now));
-        self.schedule.arm(component, wakeup);
     }
 }
 
