@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use brakelight_core::time::Time;
 use brakelight_scenario::documents::{QueueBench, SimBench};
-use brakelight_sim::bench::Row;
 use brakelight_sim::bench::queues::Workload;
+use brakelight_sim::bench::{self, Row};
 use brakelight_sim::{Simulation, Traces};
 
 use crate::error::Error;
@@ -31,7 +31,7 @@ pub fn measure(row: &Row) -> Result<SimBench, Error> {
         simulation.advance(Time::ZERO + scenario.measure_from);
         let before = simulation.delivered_packets();
         let start = Instant::now();
-        simulation.advance(Time::ZERO + scenario.duration);
+        bench::advance(&mut simulation, Time::ZERO + scenario.duration);
         walls.push(start.elapsed().as_secs_f64());
         packets = simulation.delivered_packets() - before;
         simulation.finish().map_err(|error| Error::run(row.name, error))?;
