@@ -205,3 +205,6 @@ impl Preset {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -147,6 +147,13 @@ fn what_it_sets_stays_within_the_limits() {
         }
     }
     assert_eq!((most.cwnd(), least.cwnd()), (Bytes(160_000), MSS));
+    // Orca src/orca-server-mahimahi.cc, `MIN_CWND`: 4 packets.
+    let mut orca = monitor(Preset::Orca, -1.0);
+    for _ in 0..20 {
+        let at = orca.next_timer().unwrap();
+        orca.on_timer(at);
+    }
+    assert_eq!(orca.cwnd(), Bytes(4_000));
     let mut paced = monitor(Preset::Aurora, 20.0);
     assert_eq!((paced.cwnd(), paced.pacing_rate()), (Bytes(160_000), Some(Rate::from_mbps(3))));
     paced.agent.action = f64::NAN;
