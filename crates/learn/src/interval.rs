@@ -129,6 +129,11 @@ impl Interval {
         if known > 0.0 { self.lost / known } else { 0.0 }
     }
 
+    /// Returns what was declared lost, in Mbit/s.
+    pub fn lost_mbps(&self) -> f64 {
+        if self.length_s > 0.0 { self.lost * self.mss * 8e-6 / self.length_s } else { 0.0 }
+    }
+
     /// Returns delivered payload in Mbit/s.
     pub fn throughput_mbps(&self) -> f64 {
         if self.length_s > 0.0 { self.delivered_bytes * 8e-6 / self.length_s } else { 0.0 }

@@ -170,7 +170,7 @@ impl<A: Agent> Monitor<A> {
             }
             Decision::Window(factor) => self.cwnd = (self.cwnd * factor).min(most_cwnd),
         }
-        self.cwnd = self.cwnd.max(self.mss.as_f64());
+        self.cwnd = self.cwnd.max(self.specification.preset.least_packets() * self.mss.as_f64());
         let begin = self.span.begin;
         self.span.end = until.unwrap_or_else(|| begin + self.specification.interval(self.last_rtt_s));
     }

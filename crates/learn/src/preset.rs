@@ -11,8 +11,8 @@ pub enum Preset {
     /// Aurora: N. Jay and others, "A Deep Reinforcement Learning Perspective on Internet Congestion Control",
     /// ICML 2019, as the authors' simulator has it: PCC-RL src/gym/network_sim.py.
     Aurora,
-    /// Orca: S. Abbasloo and others, "Classic Meets Modern", SIGCOMM 2020, after the authors' program, Orca
-    /// rl-module/envwrapper.py. `docs/learning.md` lists the deviations.
+    /// Orca: S. Abbasloo and others, "Classic Meets Modern", SIGCOMM 2020, as the authors' program has it: Orca
+    /// rl-module/envwrapper.py and src/orca-server-mahimahi.cc. `docs/learning.md` lists the deviations.
     Orca,
     /// This project's own.
     Default,
@@ -58,9 +58,19 @@ const AURORA_ALPHA: f64 = 0.025;
 /// Orca's zeta: how much lost throughput weighs in the reward (envwrapper.py, `get_state`).
 const ORCA_ZETA: f64 = 5.0;
 
-/// Orca's beta: a delay up to this factor of the smallest counts as the smallest (params_base_eval.json:
+/// Orca's beta: an RTT up to this factor of the smallest costs nothing (params_base_eval.json:
 /// `delay_margin_coef`).
 const ORCA_BETA: f64 = 1.25;
+
+/// The pacing rate of the authors' kernel over the window per smoothed RTT, after slow start (Linux 4.13
+/// tcp_input.c, `tcp_update_pacing_rate`, with `sysctl_tcp_pacing_ca_ratio`).
+const ORCA_PACING: f64 = 1.2;
+
+/// The factor that the delay is in Orca's reward (envwrapper.py, `get_state`: `delay_metric`).
+fn orca_delay_metric(interval: &Interval) -> f64 {
+    let smoothed = interval.srtt_s.max(1e-6);
+    (ORCA_BETA * interval.min_rtt_s / smoothed).min(1.0)
+}
 
 impl Preset {
     /// Returns how many numbers an interval gives.
@@ -77,7 +87,7 @@ impl Preset {
         match self {
             Preset::Aurora => &[(-1.0, 10.0), (1.0, 10_000.0), (0.0, 1_000.0)],
             Preset::Orca => {
-                &[(0.0, 1.0), (0.0, 1.0), (0.0, 1.0), (0.0, 10.0), (0.0, 10.0), (0.0, 1.0), (0.0, 10.0)]
+                &[(0.0, 1.0), (0.0, 10.0), (0.0, 100.0), (0.0, 100.0), (0.0, 10.0), (0.0, 1.0), (0.0, 1.0)]
             }
             Preset::Default => &[
                 (0.0, 10.0),
@@ -105,8 +115,16 @@ impl Preset {
     pub fn action_bounds(self) -> (f64, f64) {
         match self {
             Preset::Aurora => (-1e12, 1e12),
-            Preset::Orca => (-2.0, 2.0),
-            Preset::Default => (-1.0, 1.0),
+            Preset::Orca | Preset::Default => (-1.0, 1.0),
+        }
+    }
+
+    /// Returns the smallest window that an action leaves, in packets.
+    pub fn least_packets(self) -> f64 {
+        match self {
+            // orca-server-mahimahi.cc: `MIN_CWND`.
+            Preset::Orca => 4.0,
+            Preset::Aurora | Preset::Default => 1.0,
         }
     }
 
@@ -120,7 +138,9 @@ impl Preset {
                 let change = AURORA_ALPHA * action;
                 Decision::Rate(if change >= 0.0 { 1.0 + change } else { 1.0 / (1.0 - change) })
             }
-            Preset::Orca | Preset::Default => Decision::Window(action.exp2()),
+            // envwrapper.py, `map_action`: 4^a, in whole percents.
+            Preset::Orca => Decision::Window((100.0 * (2.0 * action).exp2()).floor() / 100.0),
+            Preset::Default => Decision::Window(action.exp2()),
         }
     }
 
@@ -142,18 +162,20 @@ impl Preset {
                 let ratio = interval.rtt_s / min_rtt;
                 write(into, &[interval.rtt_gradient, ratio, interval.send_ratio()]);
             }
+            // envwrapper.py, `get_state`.
             Preset::Orca => {
-                let lost_mbps = throughput * interval.loss();
+                let pacing_mbps = ORCA_PACING * interval.cwnd * 8e-6 / interval.srtt_s.max(1e-6);
+                let packets = (interval.cwnd / interval.mss).max(1.0);
                 write(
                     into,
                     &[
                         throughput / most,
-                        lost_mbps / most,
-                        min_rtt / interval.rtt_s.max(min_rtt),
-                        interval.delivered * interval.mss / product,
-                        interval.length_s / min_rtt,
+                        pacing_mbps / most,
+                        ORCA_ZETA * interval.lost_mbps() / most,
+                        interval.delivered / packets,
+                        interval.length_s,
                         min_rtt / interval.srtt_s.max(min_rtt),
-                        interval.cwnd / product,
+                        orca_delay_metric(interval),
                     ],
                 );
             }
@@ -185,13 +207,11 @@ impl Preset {
                 delay: -interval.rtt_s,
                 loss: -2.0 * interval.loss(),
             },
-            // envwrapper.py, `get_state`: (throughput - zeta loss) / delay, over the same of the best seen:
-            // the highest throughput at the smallest delay.
+            // envwrapper.py, `get_state`: (throughput - zeta losses) / highest throughput * delay_metric.
             Preset::Orca => {
                 let most = memory.most_mbps.max(1e-6);
-                let within = interval.rtt_s <= ORCA_BETA * interval.min_rtt_s;
-                let delay = if within { 1.0 } else { interval.min_rtt_s / interval.rtt_s };
-                let (gain, lost) = (throughput / most, ORCA_ZETA * throughput * interval.loss() / most);
+                let delay = orca_delay_metric(interval);
+                let (gain, lost) = (throughput / most, ORCA_ZETA * interval.lost_mbps() / most);
                 Reward { throughput: gain, delay: gain * (delay - 1.0), loss: -lost * delay }
             }
             Preset::Default => {

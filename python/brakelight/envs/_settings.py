@@ -94,7 +94,8 @@ PRESETS: dict[str, dict[str, Any]] = {
             rate=("1.2Mbps", "6Mbps"), rtt=("100ms", "1s"), buffer=("2pkt", "2981pkt"), loss=(0.0, 0.05)
         ),
     },
-    # S. Abbasloo and others, SIGCOMM 2020; docs/learning.md says what is not from their program.
+    # S. Abbasloo and others, SIGCOMM 2020: 20 ms as in src/orca-server-mahimahi.cc, 10 as in params_base_eval.json.
+    # docs/learning.md says what is not from their program.
     "orca": {
         "interval_rtts": None,
         "interval_ms": 20.0,
