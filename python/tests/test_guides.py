@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-GUIDES = Path(__file__).parents[2] / "docs" / "guides"
+ROOT = Path(__file__).parents[2]
+GUIDES = ROOT / "docs" / "guides"
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -29,3 +32,19 @@ def test_the_python_of_a_guide_runs(page: str, number: int, tmp_path: Path, monk
     names: dict[str, Any] = {"__name__": page}
     for block in found:
         exec(compile(block, f"{page}.md", "exec"), names)  # noqa: S102
+
+
+WITHOUT = """
+import sys
+for name in ("numpy", "pandas", "polars", "pyarrow", "duckdb", "matplotlib", "plotly", "tqdm", "gymnasium"):
+    sys.modules[name] = None
+"""
+
+
+@pytest.mark.parametrize("page", ["README.md", "python/README.md"])
+def test_the_python_of_a_readme_needs_no_other_package(page: str) -> None:
+    found = BLOCK.findall((ROOT / page).read_text())
+    assert len(found) == 1
+    done = subprocess.run([sys.executable, "-c", WITHOUT + found[0]], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "cubic+codel" in done.stdout

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +32,54 @@ def test_libraries_take_the_rows_and_agree(result: bl.Result) -> None:
     assert result.to_arrow().column("jain").null_count == 4
 
 
-def test_arrow_shares_the_memory_of_the_rows(result: bl.Result) -> None:
+def address(column: Any) -> int:
+    """Return where the values of a column of numbers are."""
     pa = pytest.importorskip("pyarrow")
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+    assert len(chunks) == 1
+    return int(chunks[0].buffers()[1].address)
+
+
+def test_libraries_share_the_memory_of_the_rows(result: bl.Result) -> None:
+    pa = pytest.importorskip("pyarrow")
+    pl = pytest.importorskip("polars")
+    pytest.importorskip("pandas")
     rows = result.link_series
-    one, other = pa.table(rows), pa.table(rows)
-    address = [table.column("time_s").chunk(0).buffers()[1].address for table in (one, other)]
-    assert address[0] == address[1]
+    place = address(pa.table(rows).column("time_s"))
+    assert address(rows.to_arrow().column("time_s")) == place
+    assert address(pl.DataFrame(rows)["time_s"].to_arrow()) == place
+    assert address(pa.array(rows.to_pandas()["time_s"])) == place
+
+
+def test_duckdb_asks_the_rows(result: bl.Result) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    rows = result.runs
+    assert len(rows) == 4
+    answer = duckdb.sql("select scheme, count(*), max(utilization) from rows group by scheme order by scheme").fetchall()
+    utilization = dict(zip(rows["scheme"], rows["utilization"], strict=True))
+    assert [(scheme, count) for scheme, count, _ in answer] == [("abc", 2), ("cubic", 2)]
+    assert all(most >= utilization[scheme] for scheme, _, most in answer)
+
+
+def test_a_library_that_is_missing_is_asked_for_by_its_extra() -> None:
+    program = (
+        "import sys\n"
+        "for name in ('pandas', 'polars', 'pyarrow'):\n"
+        "    sys.modules[name] = None\n"
+        "import brakelight as bl\n"
+        "rows = bl.compare('step', 'cubic', duration='1s', runs=1).runs\n"
+        "for kind in ('arrow', 'polars', 'pandas'):\n"
+        "    try:\n"
+        "        getattr(rows, 'to_' + kind)()\n"
+        "    except ImportError as error:\n"
+        "        print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert [line.split("`")[1] for line in done.stdout.splitlines()] == [
+        "pip install brakelight[pandas]",
+        "pip install brakelight[polars]",
+        "pip install brakelight[pandas]",
+    ]
 
 
 def test_rows_are_lists_and_dicts_without_any_library(result: bl.Result) -> None:
