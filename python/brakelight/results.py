@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import importlib
 import json
 import os
 from collections.abc import Iterator
@@ -19,6 +20,13 @@ if TYPE_CHECKING:
 
 _SHOWN = 20
 """Rows that a notebook shows."""
+
+
+def _library(name: str, extra: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise ImportError(f"this needs {name}: `pip install brakelight[{extra}]`") from error
 
 
 class Rows:
@@ -48,22 +56,29 @@ class Rows:
         return self._columns
 
     def to_arrow(self) -> pa.Table:
-        """Return a pyarrow table, without a copy. Needs pyarrow."""
-        import pyarrow as pa
+        """Return a pyarrow table, without a copy.
 
-        return pa.table(self)
+        Raises:
+            ImportError: if pyarrow is not installed.
+        """
+        return _library("pyarrow", "pandas").table(self)
 
     def to_polars(self) -> pl.DataFrame:
-        """Return a polars DataFrame, without a copy. Needs polars."""
-        import polars as pl
+        """Return a polars DataFrame, without a copy.
 
-        return pl.DataFrame(self)
+        Raises:
+            ImportError: if polars is not installed.
+        """
+        return _library("polars", "polars").DataFrame(self)
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return a pandas DataFrame. Needs pandas."""
-        import pandas as pd
+        """Return a pandas DataFrame whose columns are Arrow's (``pandas.ArrowDtype``), without a copy.
 
-        return pd.DataFrame(self.to_dict())
+        Raises:
+            ImportError: if pandas or pyarrow is not installed.
+        """
+        pandas = _library("pandas", "pandas")
+        return self.to_arrow().to_pandas(types_mapper=pandas.ArrowDtype)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self._frame.__arrow_c_stream__(requested_schema)

@@ -45,6 +45,9 @@ class SweepResult:
     def __len__(self) -> int:
         return len(self.runs)
 
+    def _repr_html_(self) -> str:
+        return self.runs._repr_html_()
+
 
 def sweep(
     grid: Mapping[str, Any] | str | os.PathLike[str],
