@@ -89,33 +89,53 @@ class Plot:
             ImportError: if matplotlib is not installed.
         """
         column, label = _named(what)
-        groups = _by(self._result.link_series, "scheme", "trace", "link")
+        lines = self._lines(trace)
         ax = ax or _matplotlib().subplots(figsize=(7, 3), layout="constrained")[1]
-        shown: str | None = trace
-        drawn: set[str] = set()
-        for (scheme, on, _link), columns in groups.items():
-            shown = on if shown is None else shown
-            if on != shown or scheme in drawn:
-                continue
+        for number, (scheme, columns) in enumerate(lines.items()):
             times = columns["time_s"]
-            if what == "rate" and not drawn:
+            if what == "rate" and number == 0:
                 ax.fill_between(times, columns["capacity_mbps"], color="0.9", label="capacity")
             values = [float("nan") if value is None else value for value in columns[column]]
             ax.plot(times, values, label=scheme, linewidth=1)
-            drawn.add(scheme)
         ax.set_xlabel("time (s)")
         ax.set_ylabel(label)
         ax.legend(fontsize="small")
         return ax
 
-    def interactive(self) -> Any:
-        """Return :meth:`scatter` as a plotly figure, for notebooks.
+    def _lines(self, trace: str | None) -> dict[str, dict[str, list[Any]]]:
+        """Return the first link's columns by scheme, on ``trace`` or the first."""
+        groups = _by(self._result.link_series, "scheme", "trace", "link")
+        lines: dict[str, dict[str, list[Any]]] = {}
+        for (scheme, on, _link), columns in groups.items():
+            trace = on if trace is None else trace
+            if on == trace:
+                lines.setdefault(scheme, columns)
+        return lines
+
+    def interactive(self, what: str = "scatter", *, trace: str | None = None) -> Any:
+        """Return a plotly figure, for notebooks: one to zoom into, and to point at.
+
+        Args:
+            what: ``"scatter"`` as :meth:`scatter`, ``"rate"`` or ``"delay"`` as :meth:`series`.
+            trace: of this trace, for lines over time; the first otherwise.
 
         Raises:
+            InputError: if no series were asked for (``series=True``) and ``what`` needs them.
             ImportError: if plotly is not installed.
         """
         plotly = _plotly()
         figure = plotly.Figure()
+        if what != "scatter":
+            column, label = _named(what, "scatter")
+            for number, (scheme, columns) in enumerate(self._lines(trace).items()):
+                if what == "rate" and number == 0:
+                    capacity = columns["capacity_mbps"]
+                    figure.add_scatter(
+                        x=columns["time_s"], y=capacity, fill="tozeroy", line={"color": "lightgray"}, name="capacity"
+                    )
+                figure.add_scatter(x=columns["time_s"], y=columns[column], mode="lines", name=scheme)
+            figure.update_layout(xaxis={"title": "time (s)"}, yaxis={"title": label})
+            return figure
         for (scheme,), columns in _by(self._result.runs, "scheme").items():
             figure.add_scatter(
                 x=columns["queueing_delay_p95_ms"],
@@ -131,9 +151,9 @@ class Plot:
         return figure
 
 
-def _named(what: str) -> tuple[str, str]:
+def _named(what: str, *others: str) -> tuple[str, str]:
     if what not in _COLUMNS:
         from brakelight._brakelight import InputError
 
-        raise InputError(f"what = `{what}`: valid are {', '.join(_COLUMNS)}")
+        raise InputError(f"what = `{what}`: valid are {', '.join([*others, *_COLUMNS])}")
     return _COLUMNS[what]

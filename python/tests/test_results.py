@@ -105,6 +105,10 @@ def test_figures_are_drawn(result: bl.Result) -> None:
         result.plot.series("speed")
     pytest.importorskip("plotly")
     assert len(result.plot.interactive().data) == 2
+    assert [line.name for line in result.plot.interactive("rate").data] == ["capacity", "abc", "cubic"]
+    assert len(result.plot.interactive("delay", trace="lte-driving").data) == 2
+    with pytest.raises(bl.InputError, match="valid are scatter, rate, delay"):
+        result.plot.interactive("speed")
 
 
 def test_traces_are_made_read_and_written(tmp_path: Path) -> None:
