@@ -1,8 +1,11 @@
-"""A sweep by threads, on a Ray cluster of two nodes on this machine, and again there with a node killed in the middle.
+"""A sweep by threads, on a Ray cluster of two nodes on this machine, by threads again, and on such a cluster with a node
+killed in the middle.
 
-Prints whether all tables have the same bytes, and how long each took. Needs Ray.
+Prints whether all tables have the same bytes, and how long each took. The cluster is compared with the mean of the
+two sweeps by threads, before and after it, so that what else the machine does meets both alike. Starting the
+cluster and its workers is not in the times. Needs Ray.
 
-    python bench/ray_cluster.py [RUNS]
+    python bench/ray_cluster.py [RUNS [SECONDS]]
 """
 
 from __future__ import annotations
@@ -12,6 +15,8 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,56 +25,78 @@ import ray
 from ray.cluster_utils import Cluster
 
 
-def main(runs: int) -> None:
-    """Measure, and print."""
-    grid: dict[str, Any] = {
-        "axes": {"scheme": ["abc", "cubic"], "trace": ["lte-driving"], "duration": ["5s"], "rtt": ["20ms", "100ms"]},
-        "runs": runs // 4,
-    }
-    with tempfile.TemporaryDirectory() as folder:
-        here, whole, killed = Path(folder) / "local", Path(folder) / "whole", Path(folder) / "killed"
+class Grid:
+    """A sweep, and where its tables are."""
+
+    def __init__(self, runs: int, seconds: int, folder: Path) -> None:
+        axes = {"scheme": ["abc", "cubic"], "trace": ["lte-driving"], "duration": [f"{seconds}s"], "rtt": ["20ms", "100ms"]}
+        self.grid: dict[str, Any] = {"axes": axes, "runs": runs // 4}
+        self.folder = folder
+
+    def sweep(self, name: str, **arguments: Any) -> float:
+        """Run it into a folder of this name, and return how long it took."""
         begin = time.perf_counter()
-        bl.sweep(grid, out=here)
-        local_s = time.perf_counter() - begin
-        print(f"load averages: {', '.join(f'{each:.1f}' for each in os.getloadavg())}, on {os.cpu_count()} processors")
-        print(f"local: {runs} runs in {local_s:.1f} s", flush=True)
-        names = [path.name for path in here.iterdir() if path.is_file()]
+        bl.sweep(self.grid, out=self.folder / name, progress=False, **arguments)
+        return time.perf_counter() - begin
 
-        def same(there: Path) -> str:
-            """Say whether all tables are those of the local sweep; end with 1 if not."""
-            if all((here / name).read_bytes() == (there / name).read_bytes() for name in names):
-                return f"{len(names)} files, the same bytes"
-            sys.exit("the tables differ")
+    def same(self, name: str) -> str:
+        """Say whether all tables are those of the first sweep; end with 1 if not."""
+        first, other = self.folder / "first", self.folder / name
+        names = [path.name for path in first.iterdir() if path.is_file()]
+        if all((first / file).read_bytes() == (other / file).read_bytes() for file in names):
+            return f"{len(names)} files, the same bytes"
+        sys.exit("the tables differ")
 
-        cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
-        lost = cluster.add_node(num_cpus=1)
-        ray.init(address=cluster.address)
-        shards = max(16, round(local_s / 4))
-        # Ray starts its workers at their first task.
-        bl.sweep({**grid, "runs": 2}, out=Path(folder) / "first", engine="ray", shards=4)
 
-        begin = time.perf_counter()
-        bl.sweep(grid, out=whole, engine="ray", shards=shards)
-        ray_s = time.perf_counter() - begin
-        print(f"ray: {ray_s:.1f} s, {shards} shards, efficiency {local_s / ray_s:.2f}; {same(whole)}", flush=True)
-
-        def kill() -> None:
-            while len(list((killed / "parts").glob("*-of-*[0-9]"))) < shards // 3:
-                time.sleep(0.1)
-            print("a node is killed, another is added", flush=True)
-            cluster.remove_node(lost, allow_graceful=False)
-            cluster.add_node(num_cpus=1)
-
-        killer = threading.Thread(target=kill)
-        begin = time.perf_counter()
-        killer.start()
-        bl.sweep(grid, out=killed, engine="ray", shards=shards)
-        ray_s = time.perf_counter() - begin
-        killer.join()
-        print(f"ray with a node killed: {ray_s:.1f} s; {same(killed)}")
+@contextmanager
+def cluster(folder: Path) -> Iterator[tuple[Cluster, Any]]:
+    """Start a cluster of two nodes with a core each, and their workers; give it, and the node that can be killed."""
+    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    other = made.add_node(num_cpus=1)
+    ray.init(address=made.address, log_to_driver=False)
+    # Ray starts its workers at their first task.
+    warm = {"axes": {"scheme": "cubic", "trace": "step", "duration": "1s"}, "runs": 8}
+    with tempfile.TemporaryDirectory(dir=folder) as out:
+        bl.sweep(warm, out=Path(out) / "warm", engine="ray", shards=8, progress=False)
+    try:
+        yield made, other
+    finally:
         ray.shutdown()
-        cluster.shutdown()
+        made.shutdown()
+
+
+def main(runs: int, seconds: int) -> None:
+    """Measure, and print."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        grid = Grid(runs, seconds, folder)
+        before = grid.sweep("first")
+        print(f"load averages: {', '.join(f'{each:.1f}' for each in os.getloadavg())}, on {os.cpu_count()} processors")
+        print(f"threads: {runs} runs of {seconds} s in {before:.1f} s", flush=True)
+        shards = max(16, round(before / 4))
+
+        with cluster(folder):
+            whole = grid.sweep("whole", engine="ray", shards=shards)
+        print(f"ray: {whole:.1f} s, {shards} shards; {grid.same('whole')}", flush=True)
+
+        after = grid.sweep("second")
+        print(f"threads again: {after:.1f} s; efficiency of ray {(before + after) / 2 / whole:.2f}", flush=True)
+
+        with cluster(folder) as (made, other):
+
+            def kill() -> None:
+                while len(list((folder / "killed" / "parts").glob("*-of-*[0-9]"))) < shards // 3:
+                    time.sleep(0.1)
+                made.remove_node(other, allow_graceful=False)
+                print(f"one of the two nodes is killed after {shards // 3} shards", flush=True)
+
+            killer = threading.Thread(target=kill)
+            killer.start()
+            killed = grid.sweep("killed", engine="ray", shards=shards)
+            killer.join()
+        print(f"ray with a node killed: {killed:.1f} s; {grid.same('killed')}")
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1000)
+    given = [int(argument) for argument in sys.argv[1:]]
+    main(*given, *(1000, 20)[len(given) :])
