@@ -39,6 +39,16 @@ def test_an_engine_gives_the_bytes_of_the_local_one(engine: str, tmp_path: Path,
     same(tmp_path / "out", local)
 
 
+def test_ray_gives_the_bytes_of_the_local_engine(tmp_path: Path, local: dict[str, bytes]) -> None:
+    ray = pytest.importorskip("ray")
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    try:
+        bl.sweep(GRID, out=tmp_path / "out", traces=[TRACE], engine="ray", shards=3)
+    finally:
+        ray.shutdown()
+    same(tmp_path / "out", local)
+
+
 def test_a_sweep_whose_driver_died_goes_on_with_the_parts_that_are_missing(
     tmp_path: Path, local: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,4 +1,4 @@
-"""The Python of the book's guides, executed: the blocks of a page one after another, in a folder of their own."""
+"""The Python of the book, executed: the blocks of a page one after another, in a folder of their own."""
 
 from __future__ import annotations
 
@@ -11,21 +11,30 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[2]
-GUIDES = ROOT / "docs" / "guides"
+DOCS = ROOT / "docs"
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def blocks(page: str) -> list[str]:
     """Return the Python of a page."""
-    return BLOCK.findall((GUIDES / f"{page}.md").read_text())
+    return BLOCK.findall((DOCS / f"{page}.md").read_text())
 
 
-def test_every_guide_with_python_is_executed() -> None:
-    assert {path.stem for path in GUIDES.glob("*.md") if BLOCK.search(path.read_text())} == {"learn", "million", "own"}
+PAGES = {"clusters": 1, "guides/learn": 3, "guides/million": 1, "guides/own": 1, "learning": 1, "python": 3}
+"""The pages with Python, and how many blocks each has."""
 
 
-@pytest.mark.parametrize(("page", "number"), [("learn", 3), ("million", 1), ("own", 1)])
-def test_the_python_of_a_guide_runs(page: str, number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_page_with_python_is_executed() -> None:
+    pages = {str(path.relative_to(DOCS).with_suffix("")) for path in DOCS.rglob("*.md") if BLOCK.search(path.read_text())}
+    assert pages == set(PAGES)
+
+
+@pytest.mark.parametrize(("page", "number"), PAGES.items())
+def test_the_python_of_a_page_runs(
+    page: str, number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    if page == "clusters":
+        request.addfinalizer(pytest.importorskip("ray").shutdown)
     monkeypatch.chdir(tmp_path)
     found = blocks(page)
     assert len(found) == number
