@@ -11,8 +11,8 @@ pub enum Preset {
     /// Aurora: N. Jay and others, "A Deep Reinforcement Learning Perspective on Internet Congestion Control",
     /// ICML 2019, as the authors' simulator has it: PCC-RL src/gym/network_sim.py.
     Aurora,
-    /// Orca: S. Abbasloo and others, "Classic Meets Modern", SIGCOMM 2020, as the authors' program has it: Orca
-    /// rl-module/envwrapper.py and src/orca-server-mahimahi.cc. `docs/learning.md` lists the deviations.
+    /// Orca: S. Abbasloo and others, "Classic Meets Modern", SIGCOMM 2020, as the authors' program has it:
+    /// Orca rl-module/envwrapper.py and src/orca-server-mahimahi.cc. `docs/learning.md` lists the deviations.
     Orca,
     /// This project's own.
     Default,
