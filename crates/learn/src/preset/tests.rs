@@ -1,6 +1,6 @@
 use super::*;
 
-/// 20 ms with 20 packets of 1500 bytes acknowledged, 12 Mbit/s, and 2 lost, 1.2 Mbit/s; a window of 40 packets.
+/// 20 ms with 20 packets of 1500 bytes acknowledged (12 Mbit/s) and 2 lost (1.2 Mbit/s); a window of 40.
 fn interval() -> Interval {
     Interval {
         length_s: 0.02,
