@@ -2,8 +2,9 @@
 killed in the middle.
 
 Prints whether all tables have the same bytes, and how long each took. The cluster is compared with the mean of the
-two sweeps by threads, before and after it, so that what else the machine does meets both alike. Starting the
-cluster and its workers is not in the times. Needs Ray.
+two sweeps by threads, before and after it, so that what else the machine does meets both alike. The time of the
+processor, of all of Ray's processes together, does not depend on what else runs. Starting the cluster and its
+workers is not in the times. Needs Ray, and Linux.
 
     python bench/ray_cluster.py [RUNS [SECONDS]]
 """
@@ -16,13 +17,38 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import brakelight as bl
 import ray
 from ray.cluster_utils import Cluster
+
+
+class Spent(NamedTuple):
+    """What a sweep took, in seconds."""
+
+    wall: float
+    processor: float
+
+
+def processor_s() -> float:
+    """Return the time of the processor that this process and all below it have had, those that ended included."""
+    parents, times = {}, {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            # After the name, which ends with the last parenthesis: the parent is the second number, times are the 12th to 15th.
+            fields = path.read_text().rpartition(")")[2].split()
+            number = int(path.parent.name)
+            parents[number], times[number] = int(fields[1]), sum(map(int, fields[11:15]))
+
+    def below(number: int) -> bool:
+        while number not in (0, os.getpid()):
+            number = parents.get(number, 0)
+        return number != 0
+
+    return sum(time for number, time in times.items() if below(number)) / os.sysconf("SC_CLK_TCK")
 
 
 class Grid:
@@ -33,11 +59,11 @@ class Grid:
         self.grid: dict[str, Any] = {"axes": axes, "runs": runs // 4}
         self.folder = folder
 
-    def sweep(self, name: str, **arguments: Any) -> float:
-        """Run it into a folder of this name, and return how long it took."""
-        begin = time.perf_counter()
+    def sweep(self, name: str, **arguments: Any) -> Spent:
+        """Run it into a folder of this name, and return what it took."""
+        begin, used = time.perf_counter(), processor_s()
         bl.sweep(self.grid, out=self.folder / name, progress=False, **arguments)
-        return time.perf_counter() - begin
+        return Spent(time.perf_counter() - begin, processor_s() - used)
 
     def same(self, name: str) -> str:
         """Say whether all tables are those of the first sweep; end with 1 if not."""
@@ -72,15 +98,18 @@ def main(runs: int, seconds: int) -> None:
         grid = Grid(runs, seconds, folder)
         before = grid.sweep("first")
         print(f"load averages: {', '.join(f'{each:.1f}' for each in os.getloadavg())}, on {os.cpu_count()} processors")
-        print(f"threads: {runs} runs of {seconds} s in {before:.1f} s", flush=True)
-        shards = max(16, round(before / 4))
+        print(f"threads: {runs} runs of {seconds} s in {before.wall:.1f} s, {before.processor:.1f} s of the processor", flush=True)
+        shards = max(16, round(before.processor / 4))
 
         with cluster(folder):
             whole = grid.sweep("whole", engine="ray", shards=shards)
-        print(f"ray: {whole:.1f} s, {shards} shards; {grid.same('whole')}", flush=True)
+        print(f"ray: {shards} shards in {whole.wall:.1f} s, {whole.processor:.1f} s of the processor; {grid.same('whole')}", flush=True)
 
         after = grid.sweep("second")
-        print(f"threads again: {after:.1f} s; efficiency of ray {(before + after) / 2 / whole:.2f}", flush=True)
+        print(f"threads again: {after.wall:.1f} s, {after.processor:.1f} s of the processor", flush=True)
+        wall = (before.wall + after.wall) / 2 / whole.wall
+        processor = (before.processor + after.processor) / 2 / whole.processor
+        print(f"efficiency of ray: {wall:.2f} by the wall, {processor:.2f} by the processor", flush=True)
 
         with cluster(folder) as (made, other):
 
@@ -94,7 +123,7 @@ def main(runs: int, seconds: int) -> None:
             killer.start()
             killed = grid.sweep("killed", engine="ray", shards=shards)
             killer.join()
-        print(f"ray with a node killed: {killed:.1f} s; {grid.same('killed')}")
+        print(f"ray with a node killed: {killed.wall:.1f} s; {grid.same('killed')}")
 
 
 if __name__ == "__main__":
