@@ -41,7 +41,7 @@ def test_figure_8_is_redrawn_from_parquet(tmp_path: Path, monkeypatch: pytest.Mo
     for name, value in [("FOLDER", str(tmp_path)), ("DURATION", "10s"), ("RUNS", "1")]:
         monkeypatch.setenv(f"FIGURE8_{name}", value)
     printed, _ = executed("figure8.ipynb")
-    assert "most utilisation first: " in printed
+    assert "most utilization first: " in printed
     assert "ABC's throughput is 1." in printed, printed
     runs = pl.read_parquet(tmp_path / "sweep" / "runs.parquet")
     assert {"scheme", "trace", "rtt", "buffer", "seed", "run_id"} <= set(runs.columns)

@@ -276,7 +276,7 @@ export const texts = {
           "BMCC has the same two bits, but reads a number out of many of them: each packet asks its router whether the load is above a threshold that depends on the packet's own identification.",
           "After a few dozen packets the receiver knows the load factor to a few percent, and the sender moves in proportion instead of by yes or no.",
         ],
-        look: "Compare it with ABC on a steady link: the lowest chart shows the load factor that the sender has learnt.",
+        look: "Compare it with ABC on a steady link: the lowest chart shows the load factor that the sender has learned.",
       },
       quicdc: {
         title: "QUIC-DC's threshold",

@@ -25,7 +25,7 @@ pub enum Format {
     Csv,
 }
 
-/// How judgements are printed.
+/// How judgments are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ClaimFormat {
     /// For people
@@ -213,7 +213,7 @@ pub struct Reproduce {
     /// Write every figure into this folder, as SVG and as PDF, fit for a paper
     #[arg(long, value_name = "DIR")]
     pub figures: Option<PathBuf>,
-    /// How to print the judgements
+    /// How to print the judgments
     #[arg(long, default_value = "table", value_enum)]
     pub format: ClaimFormat,
 }
@@ -327,7 +327,7 @@ pub struct Convert {
     #[arg(long, value_name = "FILE")]
     pub delay: Option<PathBuf>,
     /// What is known about the recording, for `--to bltrace`: name, operator, technology, place, method,
-    /// licence, citation or source; may be repeated
+    /// `licence`, citation or source; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     pub about: Vec<String>,
     /// What to make of it

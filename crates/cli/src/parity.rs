@@ -59,7 +59,7 @@ pub struct Parity {
     /// Write into a folder that holds other things
     #[arg(long, requires = "out")]
     pub force: bool,
-    /// How to print the judgements
+    /// How to print the judgments
     #[arg(long, default_value = "table", value_enum)]
     pub format: DocumentFormat,
 }
@@ -69,7 +69,7 @@ pub struct Parity {
 pub enum RealHost {
     /// Kernel TCP, beside its model
     Tcp,
-    /// QUIC, beside its own code in simulation and the modelled host
+    /// QUIC, beside its own code in simulation and the modeled host
     Quinn,
 }
 

@@ -75,7 +75,7 @@ fn a_recording_is_fetched_compared_and_there_without_a_network() {
     server.join().unwrap();
     assert!(fetched.status.success(), "{}", said(&fetched));
     let lines = said(&fetched);
-    for line in ["orbit fetched: 1.00 s, mean 12.0 Mbit/s, in ", "licence: MIT\n", "cite: Lai et al. 2025\n"]
+    for line in ["orbit fetched: 1.00 s, mean 12.0 Mbit/s, in ", "license: MIT\n", "cite: Lai et al. 2025\n"]
     {
         assert!(lines.contains(line), "`{line}` in {lines}");
     }

@@ -274,7 +274,7 @@ macro_rules! controllers {
             // bound. In Cubic's place it loses three packets of four, where by itself it loses none, and why
             // is not settled.
             Verus(verus::Verus) = "verus",
-                "Verus: the window that a learnt delay profile allows (SIGCOMM 2015)",
+                "Verus: the window that a learned delay profile allows (SIGCOMM 2015)",
                 needs { feedback: "delayed" };
             Sprout(sprout::Sprout) = "sprout",
                 "Sprout: no more in flight than the receiver forecasts for 100 ms (NSDI 2013)",

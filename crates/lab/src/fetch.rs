@@ -219,7 +219,7 @@ pub fn list(catalogue: &Catalogue, folder: &Path, screen: &Screen) -> String {
             [entry.name.as_str(), how, &entry.licence, &entry.about].map(String::from).to_vec()
         })
         .collect();
-    table::render(&["trace", "how", "licence", "about"].map(Column::text), &rows, screen)
+    table::render(&["trace", "how", "license", "about"].map(Column::text), &rows, screen)
         + "\n`brakelight trace fetch NAME` downloads one; its name is a trace from then on.\n"
 }
 
@@ -235,7 +235,7 @@ pub fn in_words(entry: &CatalogueEntry, fetched: &Fetched) -> Vec<String> {
             number(s.mean_mbps),
             fetched.path.display()
         ),
-        format!("licence: {}", entry.licence),
+        format!("license: {}", entry.licence),
         format!("cite: {}", entry.citation),
         format!("from: {}", entry.page),
     ];

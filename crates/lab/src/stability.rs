@@ -37,7 +37,7 @@ pub struct Map {
     pub duration_s: f64,
     /// delta over the round trip above which the theorem promises stability.
     pub theorem_limit: f64,
-    /// The same by the linearised model.
+    /// The same by the linearized model.
     pub linear_limit: f64,
     /// The ratios delta over tau that were asked for.
     #[serde(skip)]

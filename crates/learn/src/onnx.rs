@@ -1,4 +1,4 @@
-//! A controller that a model in ONNX drives: what an agent learnt, as a row like any other.
+//! A controller that a model in ONNX drives: what an agent learned, as a row like any other.
 //!
 //! ```text
 //! every monitor interval:   action = model(observation); cwnd or pacing rate = what the preset makes of it
@@ -223,7 +223,7 @@ pub type Onnx = Monitor<Decider>;
 impl Algorithm for Onnx {
     type Config = Config;
     const NAME: &'static str = "onnx";
-    const SUMMARY: &'static str = "A model in ONNX that decides each monitor interval: what an agent learnt";
+    const SUMMARY: &'static str = "A model in ONNX that decides each monitor interval: what an agent learned";
 }
 
 impl CustomController for Onnx {

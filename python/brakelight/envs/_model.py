@@ -1,4 +1,4 @@
-"""Models that decide: what an agent learnt, as the command's controller ``onnx`` has it."""
+"""Models that decide: what an agent learned, as the command's controller ``onnx`` has it."""
 
 from __future__ import annotations
 

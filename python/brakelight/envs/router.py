@@ -36,8 +36,8 @@ class RouterEnv(gymnasium.Env[Array, Array]):
       100 ms, so that the queue stands in the router.
 
     An observation is ``history`` times six numbers, the newest last: how long the packet has waited that has waited
-    longest, in 100 ms; what waits, as a share of the buffer; utilisation; capacity, as a share of the mean; share of
-    packets dropped; the last action. The reward is utilisation less ``q / (q + rtt)``, with the wait ``q`` and the
+    longest, in 100 ms; what waits, as a share of the buffer; utilization; capacity, as a share of the mean; share of
+    packets dropped; the last action. The reward is utilization less ``q / (q + rtt)``, with the wait ``q`` and the
     propagation delay ``rtt``; ``info`` has both as ``reward_throughput`` and ``reward_delay``. An episode is never
     terminated: it is truncated after ``steps`` steps.
 

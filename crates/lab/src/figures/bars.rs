@@ -1,4 +1,4 @@
-//! Utilisation and delay of every scheme on a trace, side by side; the flows' throughputs where one competes.
+//! Utilization and delay of every scheme on a trace, side by side; the flows' throughputs where one competes.
 
 use brakelight_scenario::outcome::Run;
 
@@ -29,7 +29,7 @@ pub(super) fn bars(table: &Table, trace: &str) -> Option<Figure> {
     let against = rows.iter().find_map(|run| run.setup.as_ref()?.against.as_deref());
     let mut quantities = vec![
         Quantity {
-            name: "utilisation (%)".into(),
+            name: "utilization (%)".into(),
             value: |run| Some(100.0 * summary::used(run)),
             interval: match against {
                 // What is known is the interval of the link's, not of one flow's.

@@ -115,20 +115,20 @@ pub(super) fn figures(rows: &Rows, prefix: Option<&str>) -> Vec<Figure> {
     };
     let mut figures = Vec::new();
     figures.extend(scatter(rows, schemes, &names.values).map(|canvas| {
-        let caption = format!("Utilisation against {DELAY} over all {} runs: {BARS}.", rows.runs.len());
+        let caption = format!("Utilization against {DELAY} over all {} runs: {BARS}.", rows.runs.len());
         figure(&["scatter"], caption, canvas)
     }));
     let others = rows.others();
     for axis in &others {
         let name = &rows.axes[*axis].name;
-        let caption = format!("Utilisation and {DELAY} by {name}, over all other axes and seeds: {BARS}.");
+        let caption = format!("Utilization and {DELAY} by {name}, over all other axes and seeds: {BARS}.");
         figures.push(figure(&["lines", name], caption, lines(rows, schemes, *axis)));
     }
     for (place, first) in others.iter().enumerate() {
         for second in &others[place + 1..] {
             let (down, across) = (&rows.axes[*first].name, &rows.axes[*second].name);
             let quantities: [Quantity; 2] = [
-                ("grid-utilization", "utilisation (%)", false, |cluster| cluster.used),
+                ("grid-utilization", "utilization (%)", false, |cluster| cluster.used),
                 ("grid-delay", DELAY, true, |cluster| cluster.delay),
             ];
             for quantity in quantities {
@@ -163,7 +163,7 @@ fn scatter(rows: &Rows, axis: usize, schemes: &[String]) -> Option<Canvas> {
         })
     };
     let spots: Vec<Spot> = names.iter().enumerate().filter_map(spot).collect();
-    (spots.len() > 1).then(|| page_of(&names, &[(String::new(), spots)], DELAY, "utilisation (%)"))
+    (spots.len() > 1).then(|| page_of(&names, &[(String::new(), spots)], DELAY, "utilization (%)"))
 }
 
 /// Two charts: use and delay over the values of one axis, a line for each scheme.
@@ -178,7 +178,7 @@ fn lines(rows: &Rows, schemes: usize, axis: usize) -> Canvas {
     let height = 150.0;
     let mut canvas = Canvas::new(TWO_COLUMNS, height + legend.height());
     let quantities: [(&str, Quartiles); 2] =
-        [("utilisation (%)", |cluster| cluster.used), (DELAY, |cluster| cluster.delay)];
+        [("utilization (%)", |cluster| cluster.used), (DELAY, |cluster| cluster.delay)];
     for ((place, (name, of)), cell) in quantities.iter().enumerate().zip(Cell::grid(TWO_COLUMNS, 2, height)) {
         let all = || clusters.iter().flatten().filter_map(of).flatten();
         let y = if place == 0 { Axis::from_zero(all()) } else { Axis::logarithmic(all()) };

@@ -225,7 +225,7 @@
     draw('scatter', traces, {
       height, margin: { l: 60, r: 20, t: 16, b: 54 },
       xaxis: axis({ title: titled(narrow() ? delay.short : delay.axis) + (narrow() ? ' → less' : ' (less is to the right)'), type: 'log', range: [Math.log10(high), Math.log10(low)], fixedrange: coarse, zeroline: false, ...logTicks(low, high) }),
-      yaxis: axis({ title: 'Utilisation, %', range: [bottom, top], fixedrange: coarse, zeroline: false }),
+      yaxis: axis({ title: 'Utilization, %', range: [bottom, top], fixedrange: coarse, zeroline: false }),
       annotations: [{ text: 'better ↗', x: 1, y: 1, xref: 'paper', yref: 'paper', xanchor: 'right', yanchor: 'top', showarrow: false, font: { color: theme.soft, size: 13 } }],
     });
   }
@@ -277,7 +277,7 @@
       panel(scheme, (run) => 100 * run.utilization, value + ' % of the capacity', ''),
       panel(scheme, (run) => run.queueing && run.queueing.p95, 'p95 queueing delay ' + value + ' ms', '2'),
     ]);
-    const share = { title: 'Utilisation, %', range: [0, 100], fixedrange: coarse };
+    const share = { title: 'Utilization, %', range: [0, 100], fixedrange: coarse };
     const wait = { title: 'p95 queueing delay, ms', fixedrange: coarse, ...log };
     const names = { type: 'category', fixedrange: true, showgrid: false };
     const layout = phone
@@ -285,7 +285,7 @@
           height: 90 + data.traces.length * Math.max(60, 13 * shown.length + 14), barmode: 'group', bargap: 0.18,
           margin: { l: 10, r: 8, t: 10, b: 44 },
           yaxis: axis({ ...names, autorange: 'reversed', tickangle: -90 }),
-          xaxis: axis({ ...share, domain: [0, 0.46], title: 'Utilisation, %' }),
+          xaxis: axis({ ...share, domain: [0, 0.46], title: 'Utilization, %' }),
           xaxis2: axis({ ...wait, domain: [0.54, 1], title: 'p95 delay, ms' }),
         }
       : {
@@ -516,7 +516,7 @@
         + (reference ? `Ratios to ${reference}, run by run with the same seed and place of the trace, with 95 % confidence intervals; ≈: no significant difference.` : '');
       fillTable('answer', [
         { title: 'scheme', text: true, scheme: true, up: true, key: (r) => r.scheme, show: (r) => r.scheme },
-        { title: 'utilisation', unit: '%', key: (r) => r.utilization, show: (r) => percent(r.utilization), bar: (r) => 100 * r.utilization },
+        { title: 'utilization', unit: '%', key: (r) => r.utilization, show: (r) => percent(r.utilization), bar: (r) => 100 * r.utilization },
         { title: 'power', unit: 'best = 1', key: (r) => r.power },
         ...(reference ? [
           { title: 'throughput', unit: `÷ ${reference}`, key: (r) => value(r.throughput), show: (r) => ratio(r, r.throughput) },
@@ -537,7 +537,7 @@
       { title: 'throughput', unit: 'Mbit/s', key: (r) => r.throughput_mbps, show: (r) => sure(r.throughput_mbps, !r.fairness && r.interval95 && r.interval95.throughput_mbps) + same(r.versus && r.versus.throughput) },
       ...(spread ? [{ title: 'throughput', unit: 'low – high', key: (r) => r.spread && r.spread.throughput_mbps[0], show: (r) => between(r.spread && r.spread.throughput_mbps) }] : []),
       { title: 'goodput', unit: 'Mbit/s', key: (r) => r.goodput_mbps },
-      { title: 'utilisation', unit: '%', key: (r) => r.utilization, show: (r) => percent(r.utilization) },
+      { title: 'utilization', unit: '%', key: (r) => r.utilization, show: (r) => percent(r.utilization) },
       ...['mean', 'p50', 'p95', 'p99', 'max'].map((name) => ({
         title: 'queueing', unit: name + ', ms', up: true, key: (r) => r.queueing && r.queueing[name],
         ...(name === 'p95' ? { show: (r) => sure(r.queueing && r.queueing.p95, r.interval95 && r.interval95.p95_ms) + same(r.versus && r.versus.p95) } : {}),

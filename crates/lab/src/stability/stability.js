@@ -99,7 +99,7 @@
     const index = points.findIndex((point) => point.flows === +$('flows').value && point.delta_over_tau === +$('ratio').value);
     const point = points[index];
     $('facts').textContent = `The model rests at ${show(point.fluid.rest_ms)} ms and ends between ${show(point.fluid.low_ms)} and ${show(point.fluid.high_ms)} ms; `
-      + `packets: mean ${show(point.packets.mean_ms)} ms, ${show(point.packets.p5_ms)} to ${show(point.packets.p95_ms)} ms, utilisation ${(100 * point.packets.utilization).toFixed(1)} %.`;
+      + `packets: mean ${show(point.packets.mean_ms)} ms, ${show(point.packets.p5_ms)} to ${show(point.packets.p95_ms)} ms, utilization ${(100 * point.packets.utilization).toFixed(1)} %.`;
     const line = (name, values, color, dash) => ({
       type: 'scatter', mode: 'lines', name, x: values.map((_, bin) => bin * data.bin_s), y: values, line: { color, width: 1.6, dash },
       hovertemplate: '%{y:.1f} ms at %{x:.1f} s<extra>' + name + '</extra>',
@@ -116,7 +116,7 @@
   function fillTable() {
     const head = element('tr');
     for (const [name, unit] of [['flows', ''], ['delta / tau', ''], ['delta', 'ms'], ['model rests at', 'ms'], ['model ends between', 'ms'], ['model', ''],
-      ['packets, mean', 'ms'], ['packets, p5 to p95', 'ms'], ['utilisation', '%'], ['packets', '']]) {
+      ['packets, mean', 'ms'], ['packets, p5 to p95', 'ms'], ['utilization', '%'], ['packets', '']]) {
       const cell = element('th', name);
       cell.append(element('small', unit));
       head.append(cell);

@@ -33,7 +33,7 @@ pub fn tables(results: &Table, screen: &Screen) -> String {
         let drawing = scatter::render(&points, &unit, screen);
         if !drawing.is_empty() {
             let over = if several { "geometric means over all traces, " } else { "" };
-            text += &format!("Utilisation against delay; {over}* on the Pareto frontier\n\n{drawing}\n");
+            text += &format!("Utilization against delay; {over}* on the Pareto frontier\n\n{drawing}\n");
         }
     }
     for trace in &traces {

@@ -54,7 +54,7 @@ pub fn in_words(map: &Map, screen: &Screen) -> String {
     }
     text += &table::render(&columns, &rows, screen);
     text + &format!(
-        "\nThe theorem promises rest for delta above {THEOREM_LIMIT:.3} tau, the linearised model from {LINEAR_LIMIT:.3} tau.\n"
+        "\nThe theorem promises rest for delta above {THEOREM_LIMIT:.3} tau, the linearized model from {LINEAR_LIMIT:.3} tau.\n"
     )
 }
 

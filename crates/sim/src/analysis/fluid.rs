@@ -22,7 +22,7 @@
 //!
 //! # Where this differs from the paper
 //!
-//! - D1. The theorem's 2/3 is sufficient, not sharp: linearised, the equation is
+//! - D1. The theorem's 2/3 is sufficient, not sharp: linearized, the equation is
 //!   `u'(t) = -u(t - tau) / delta`, which is stable exactly for delta > 2 tau / pi = 0.637 tau
 //!   ([`LINEAR_LIMIT`]). Between the two the model converges and the theorem is silent.
 //! - D2. The appendix proves A < 0 and A > 0. With A = 0 every x in [0, d_t] rests (open-questions#X-30).
@@ -32,7 +32,7 @@
 //! - D4. Like the paper's, the model knows neither `min(f, 1)` nor tokens nor the window over which rates are
 //!   measured.
 
-/// Below this ratio of delta to tau the linearised model is unstable; D1.
+/// Below this ratio of delta to tau the linearized model is unstable; D1.
 pub const LINEAR_LIMIT: f64 = core::f64::consts::FRAC_2_PI;
 
 /// Above this ratio of delta to tau theorem 1 promises stability.
