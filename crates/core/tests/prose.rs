@@ -1,85 +1,18 @@
 //! The book's prose: links that lead somewhere, plain words, one spelling, and sentences that can be read at
-//! once. `-- --nocapture` prints how easy each page is to read (Flesch 1948; 60 is plain English, 30 a
-//! scientific paper).
+//! once; and the messages of the programs. `-- --nocapture` prints how easy each page is to read (Flesch
+//! 1948; 60 is plain English, 30 a scientific paper).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
-/// The most words of a sentence.
-const LONGEST: usize = 35;
+use brakelight_testkit::prose::{LONGEST, ease, faults, lines, paragraphs, plain, sentences, wrong_with};
 
 /// The least reading ease that a page may have: that of plain English.
 const EASE: f64 = 60.0;
 
 /// Records of what was decided before runs and of what came out. Their sentences stay as they were written
 /// down, or are written by a command.
-const RECORDS: &[&str] = &["docs/reproduction.md", "docs/abc-adaptive.md", "docs/hypotheses.md"];
-
-/// Words and phrases that say too little or sound too grand, each with what to write.
-const AVOID: &[(&str, &str)] = &[
-    ("aforementioned", "name it again"),
-    ("amongst", "among"),
-    ("and/or", "or"),
-    ("basically", "nothing"),
-    ("due to the fact", "because"),
-    ("hereby", "nothing"),
-    ("how much instead", "the number of bytes"),
-    ("in order to", "to"),
-    ("it should be noted", "nothing"),
-    ("left edge", "`snd_una`"),
-    ("leverage", "use"),
-    ("needless to say", "nothing"),
-    ("nobody's word", "treated as missing"),
-    ("obviously", "nothing"),
-    ("of course", "nothing"),
-    ("prior to", "before"),
-    ("so often", "how often, as a number or an interval"),
-    ("taken at its word", "not verified"),
-    ("thereof", "of it"),
-    ("utilize", "use"),
-    ("what of ours", "which of our programs"),
-    ("what remains of it", "cleanup"),
-    ("whilst", "while"),
-    ("wide law", "wide distribution"),
-    ("with regard to", "about"),
-    ("wrong when", "returns `false` if"),
-];
-
-/// British spellings, by how a word begins, each with the American one.
-const SPELLING: &[(&str, &str)] = &[
-    ("analyse", "analyze"),
-    ("artefact", "artifact"),
-    ("behaviour", "behavior"),
-    ("cancelled", "canceled"),
-    ("centre", "center"),
-    ("colour", "color"),
-    ("favour", "favor"),
-    ("fibre", "fiber"),
-    ("fulfil ", "fulfill"),
-    ("grey", "gray"),
-    ("honour", "honor"),
-    ("initialis", "initializ"),
-    ("judgement", "judgment"),
-    ("labelled", "labeled"),
-    ("learnt", "learned"),
-    ("licence", "license"),
-    ("metres", "meters"),
-    ("millimetre", "millimeter"),
-    ("modelled", "modeled"),
-    ("modelling", "modeling"),
-    ("neighbour", "neighbor"),
-    ("normalis", "normaliz"),
-    ("optimis", "optimiz"),
-    ("organis", "organiz"),
-    ("randomis", "randomiz"),
-    ("realis", "realiz"),
-    ("recognis", "recogniz"),
-    ("serialis", "serializ"),
-    ("signalled", "signaled"),
-    ("summaris", "summariz"),
-    ("travell", "travel"),
-    ("utilis", "utiliz"),
-];
+const RECORDS: &[&str] = &["docs/abc-adaptive.md", "docs/hypotheses.md"];
 
 /// Abbreviations that readers bring along: of files, licenses, conferences and machines.
 const EVERYDAY: &[&str] =
@@ -101,121 +34,52 @@ fn chapters() -> Vec<Page> {
     pages
 }
 
-/// The lines of a page outside fences and comments, and without what stands before its text, numbered from 1.
-fn lines(text: &str) -> Vec<(usize, &str)> {
-    let (mut fenced, mut hidden, mut found) = (false, false, Vec::new());
-    let mut head = text.starts_with("---\n");
-    for (index, line) in text.lines().enumerate() {
-        if head {
-            head = index == 0 || line != "---";
-        } else if line.trim_start().starts_with("```") {
-            fenced = !fenced;
-        } else if !fenced {
-            hidden |= line.contains("<!--");
-            if !hidden {
-                found.push((index + 1, line));
+/// `text` without the tables of claims, whose setups are written in the claims' files.
+fn written(text: &str) -> String {
+    match text.split_once("<!-- claims -->") {
+        Some((before, rest)) => {
+            before.to_string() + rest.split_once("<!-- end -->").map_or("", |(_, after)| after)
+        }
+        None => text.to_string(),
+    }
+}
+
+/// The texts in quotes of a source outside its tests and comments: each with its line, from 1.
+fn quoted(source: &str) -> Vec<(usize, String)> {
+    let program = source.split("#[cfg(test)]").next().unwrap_or_default();
+    let comment = |line: &&str| line.trim_start().starts_with("//");
+    let lines: Vec<&str> = program.lines().map(|line| if comment(&line) { "" } else { line }).collect();
+    let program = lines.join("\n");
+    let (mut found, mut letters, mut line) = (Vec::new(), program.chars().peekable(), 1);
+    while let Some(letter) = letters.next() {
+        line += usize::from(letter == '\n');
+        // A quote as a character is no text.
+        if letter == '\'' && letters.peek() == Some(&'"') {
+            letters.next();
+        }
+        if letter != '"' {
+            continue;
+        }
+        let (from, mut text) = (line, String::new());
+        while let Some(letter) = letters.next().filter(|letter| *letter != '"') {
+            line += usize::from(letter == '\n');
+            if letter != '\\' {
+                text.push(letter);
+                continue;
             }
-            hidden &= !line.contains("-->");
+            match letters.next() {
+                Some('n') => text.push('\n'),
+                Some('\n') => {
+                    line += 1;
+                    while letters.next_if(|next| next.is_whitespace()).is_some() {}
+                }
+                Some(other) => text.push(other),
+                None => {}
+            }
         }
+        found.push((from, text));
     }
     found
-}
-
-/// `line` with code as one word and links as what they show.
-fn plain(line: &str) -> String {
-    let code: String =
-        line.split('`').enumerate().map(|(index, part)| if index % 2 == 0 { part } else { "Code" }).collect();
-    let mut plain = String::new();
-    let mut rest = code.as_str();
-    while let Some((before, link)) = rest.split_once("](") {
-        plain.push_str(before);
-        rest = link.split_once(')').map_or("", |(_, behind)| behind);
-    }
-    plain.push_str(rest);
-    plain.retain(|c| !"[]*!".contains(c));
-    plain
-}
-
-/// The paragraphs and items of a page, each with the line at which it begins.
-fn paragraphs(text: &str) -> Vec<(usize, String)> {
-    let mut found: Vec<(usize, String)> = Vec::new();
-    let mut open = false;
-    let mut last = 0;
-    for (number, line) in lines(text) {
-        let line = line.trim();
-        let apart =
-            line.is_empty() || ["#", "|", "<", "{{", "!["].iter().any(|start| line.starts_with(start));
-        let digits = line.trim_start_matches(|c: char| c.is_ascii_digit());
-        let item = line
-            .strip_prefix("- ")
-            .or_else(|| line.strip_prefix("* "))
-            .or_else(|| if digits.len() < line.len() { digits.strip_prefix(". ") } else { None });
-        if apart {
-            open = false;
-        } else if let (true, None, true) = (open, item, number == last + 1) {
-            let (_, paragraph) = found.last_mut().expect("one is open");
-            paragraph.push(' ');
-            paragraph.push_str(line);
-        } else {
-            found.push((number, item.unwrap_or(line).into()));
-            open = true;
-        }
-        last = number;
-    }
-    found
-}
-
-/// The sentences of a paragraph, as words.
-fn sentences(paragraph: &str) -> Vec<Vec<String>> {
-    let plain = plain(paragraph);
-    let words: Vec<&str> = plain.split_whitespace().collect();
-    let (mut found, mut sentence) = (Vec::new(), Vec::new());
-    for (index, word) in words.iter().enumerate() {
-        if word.contains(char::is_alphanumeric) {
-            sentence.push((*word).to_string());
-        }
-        let ends = word.trim_end_matches(['"', '\'', ')']).ends_with(['.', '!', '?']);
-        let next =
-            words.get(index + 1).and_then(|next| next.trim_start_matches(['"', '\'', '(']).chars().next());
-        if next.is_none_or(|first| ends && (first.is_uppercase() || first.is_ascii_digit()))
-            && !sentence.is_empty()
-        {
-            found.push(std::mem::take(&mut sentence));
-        }
-    }
-    found
-}
-
-/// About how many syllables a word has: groups of vowels, a silent e left out.
-fn syllables(word: &str) -> usize {
-    let word: String = word.to_lowercase().chars().filter(|c| c.is_alphabetic()).collect();
-    let (mut groups, mut before) = (0, false);
-    for c in word.chars() {
-        let vowel = "aeiouy".contains(c);
-        groups += usize::from(vowel && !before);
-        before = vowel;
-    }
-    let silent = word.ends_with('e') && !word.ends_with("le") && groups > 1;
-    (groups - usize::from(silent)).max(1)
-}
-
-/// The reading ease of a page, or `None` where there is too little to tell.
-fn ease(text: &str) -> Option<f64> {
-    let sentences: Vec<_> = paragraphs(text).iter().flat_map(|(_, paragraph)| sentences(paragraph)).collect();
-    // Code and numbers make a sentence longer, but tell nothing of how long its words are.
-    let all = sentences.iter().flatten();
-    let words: Vec<_> = all.clone().filter(|w| *w != "Code" && w.contains(char::is_alphabetic)).collect();
-    let syllables: usize = words.iter().map(|word| syllables(word)).sum();
-    let (length, word) = (all.count() as f64 / sentences.len() as f64, syllables as f64 / words.len() as f64);
-    (words.len() > 100).then_some(206.835 - 1.015 * length - 84.6 * word)
-}
-
-/// What a line says that others should: what stands there, and what to write.
-fn faults(line: &str) -> Vec<(&'static str, &'static str)> {
-    let line = plain(line).to_lowercase();
-    let begins = |at: usize| !line[..at].ends_with(char::is_alphanumeric);
-    let listed = AVOID.iter().chain(SPELLING);
-    listed.filter(|(word, _)| line.match_indices(word).any(|(at, _)| begins(at))).copied().collect()
 }
 
 /// The anchor that a heading has on a page.
@@ -379,6 +243,7 @@ fn words_are_plain_and_spelled_one_way() {
 fn sentences_can_be_read_at_once() {
     let (mut long, mut hard) = (Vec::new(), Vec::new());
     for (path, text) in chapters() {
+        let text = written(&text);
         for (number, paragraph) in paragraphs(&text) {
             for sentence in sentences(&paragraph).iter().filter(|sentence| sentence.len() > LONGEST) {
                 long.push(format!("{path}:{number}: {} words: {}", sentence.len(), sentence.join(" ")));
@@ -395,20 +260,65 @@ fn sentences_can_be_read_at_once() {
     assert!(hard.is_empty(), "pages below a reading ease of {EASE}:\n{}", hard.join("\n"));
 }
 
-#[test]
-fn what_is_long_british_or_grand_is_found() {
-    assert_eq!(faults("The behaviour of `colour`"), [("behaviour", "behavior")]);
-    assert_eq!(faults("Misbehaviour, prior to use"), [("prior to", "before")]);
-    assert_eq!(plain("see [the *page*](a.md#b), `x y`"), "see the page, Code");
-    let page = "# A heading\n\nOne two. Three\nfour (v. 5) six.\n\n- Seven\n```sh\neight\n```\n| nine |\n<!-- ten\n-->\n";
-    let read: Vec<_> = paragraphs(page)
-        .iter()
-        .flat_map(|(line, text)| sentences(text).into_iter().map(|s| (*line, s.len())))
+/// Reading ease of the pages at commit 0489e91, before the book was written anew: `git checkout 0489e91 --
+/// docs README.md CONTRIBUTING.md` and `cargo test -p brakelight-core --test prose sentences -- --nocapture`
+/// print them.
+const BEFORE: &str = include_str!("ease_before.txt");
+
+/// A table of how easy each page is to read, before and now.
+fn eases() -> String {
+    let before: BTreeMap<&str, &str> = BEFORE
+        .lines()
+        .filter_map(|line| line.trim().split_once("  "))
+        .map(|(ease, page)| (page, ease))
         .collect();
-    assert_eq!(read, [(3, 2), (3, 3), (3, 2), (6, 1)]);
-    assert_eq!(["queue", "packets", "delivered", "time"].map(syllables), [1, 2, 4, 1]);
-    let short = "The cat sat on the mat. ".repeat(30);
-    assert!(ease(&short).is_some_and(|ease| (110.0..125.0).contains(&ease)), "{:?}", ease(&short));
+    let mut rows: BTreeMap<String, String> =
+        before.iter().map(|(page, ease)| (page.to_string(), format!("{ease} | gone or shorter"))).collect();
+    for (path, text) in pages() {
+        if let Some(ease) = ease(&written(&text)) {
+            let before = before.get(path.as_str()).unwrap_or(&"new");
+            rows.insert(path, format!("{before} | {ease:.1}"));
+        }
+    }
+    let rows: String = rows.iter().map(|(page, eases)| format!("| {page} | {eases} |\n")).collect();
+    format!("| page | at 0489e91 | now |\n|---|---|---|\n{rows}")
+}
+
+#[test]
+fn the_table_of_reading_ease_is_fresh() {
+    brakelight_testkit::part::check("../proofs", "ease", &eases());
+}
+
+#[test]
+fn messages_are_plain_and_short() {
+    let mut sources = brakelight_testkit::sources::read(&["crates"], &[".rs"]);
+    sources.retain(|(path, _)| path.contains("/src/") && !path.contains("test"));
+    let (mut seen, mut found) = (0, Vec::new());
+    for (path, source) in &sources {
+        for (number, text) in quoted(source) {
+            // Two words say nothing; what has braces of its own, such as SVG, HTML or TOML, is no prose.
+            for line in text.lines().filter(|line| line.split_whitespace().count() > 2) {
+                seen += 1;
+                let code = ["<", "{{", " = ", "| "].iter().any(|mark| line.contains(mark));
+                let wrong = if code { Vec::new() } else { wrong_with(line) };
+                found.extend(wrong.into_iter().map(|wrong| format!("{path}:{number}: {wrong}")));
+            }
+        }
+    }
+    assert!(seen > 1000, "{seen} texts");
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
+fn texts_in_quotes_are_found() {
+    let source =
+        "a('\"', \"one \\\"two\\\"\");\n// \"three\"\nlet b = \"four \\\n    five\";\n#[cfg(test)]\n\"six\"";
+    assert_eq!(quoted(source), [(1, "one \"two\"".to_string()), (3, "four five".to_string())]);
+    assert_eq!(written("a\n<!-- claims -->\nb\n<!-- end -->\nc"), "a\n\nc");
+}
+
+#[test]
+fn anchors_abbreviations_and_included_pages_are_found() {
     assert_eq!(anchor("## `a`: [What](x.md) is (b)?"), "a-what-is-b");
     assert_eq!(abbreviations("An RTT, two ACKs, `ABC` and E1."), ["ACK", "RTT"].map(String::from).into());
     assert_eq!(included("docs/a/b.md", "{{#include ../c.md:3:}}"), ["docs/c.md"]);

@@ -9,6 +9,7 @@
 //! | [`world`] | flows over one link with a FIFO buffer, whose rate and delay are known exactly |
 //! | [`mod@skip`] | tests that a machine cannot run: where every test must run, they fail |
 //! | [`sources`] | the texts of this repository, for tests that read them |
+//! | [`prose`] | how easy words are to read |
 //! | [`page`], [`part`] | the generated parts of validation pages, for tests within this repository |
 //!
 //! The flows of [`world`] stand on [`brakelight_core::sender`], as every host does, and hold themselves to
@@ -25,6 +26,7 @@ pub mod link;
 pub mod packet;
 pub mod page;
 pub mod part;
+pub mod prose;
 mod sender;
 pub mod skip;
 pub mod sources;
