@@ -51,7 +51,7 @@ pub fn execute(registry: &Registry, arguments: &Reproduce) -> Result<(), Failure
         }
         text::say(&format!("rows: {}", folder.keep()?.join("runs.csv").display()));
     }
-    figures.write(|| figures::judged(&judged))?;
+    figures.write(|| figures::judged(&experiments, &judged))?;
     let document = Claims { origin: origin::origin(1), claims: judged.claims };
     match arguments.format {
         ClaimFormat::Json => text::print_json(&document)?,

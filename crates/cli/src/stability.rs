@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use brakelight_core::time::Duration;
 use brakelight_core::units::Rate;
+use brakelight_lab::figures::stability;
 use brakelight_lab::stability::{FLOWS, RATIOS, eta, flows, html, map, ratios};
 use brakelight_lab::text::stability::in_words;
 use brakelight_sim::analysis::stability::Setting;
@@ -43,7 +44,7 @@ pub struct Arguments {
     /// The seed
     #[arg(long, value_name = "N", default_value = "1", value_parser = seed, allow_hyphen_values = true)]
     pub seed: u64,
-    /// Write stability.html and stability.json into this folder
+    /// Write stability.html, stability.svg and stability.json into this folder
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Write into a folder that holds other things
@@ -75,6 +76,7 @@ pub fn execute(arguments: &Arguments) -> Result<(), Failure> {
         let json = serde_json::to_string_pretty(&map).map_err(Failure::run)?;
         folder.write("stability.json", json + "\n")?;
         folder.write("stability.html", html(&map, &setting))?;
+        folder.write("stability.svg", stability(&map).svg())?;
         let place = folder.keep()?;
         text::say(&format!("map: {}", place.join("stability.html").display()));
     }

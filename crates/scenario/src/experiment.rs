@@ -41,7 +41,7 @@ mod table;
 mod tables;
 
 pub use embedded::EMBEDDED;
-pub use expression::{Expression, ExpressionError, Fault, Grid, PARETO_MARGIN, TOLERANCE, Value};
+pub use expression::{Expression, ExpressionError, Fault, Grid, PARETO_MARGIN, TOLERANCE, Target, Value};
 pub use read::{deserialize_with, read, read_with};
 pub use table::{Dimension, Point, Table, metrics};
 pub(crate) use tables::ExperimentTable;

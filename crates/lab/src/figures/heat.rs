@@ -44,6 +44,12 @@ impl Heat {
         Heat::HEAD + self.rows.len() as f64 * Heat::ROW + 8.0
     }
 
+    /// Where column number `place` begins, if it is drawn within `width` from `left` on.
+    pub fn edge(&self, left: f64, width: f64, place: usize) -> f64 {
+        let names = self.names(width * 0.4);
+        left + names + (width - names - 6.0) / self.columns.len() as f64 * place as f64
+    }
+
     /// Draws it within a width from its upper left corner on, with shades for values of this range.
     pub fn draw(&self, canvas: &mut Canvas, (left, top): Point, width: f64, range: (f64, f64)) {
         let names = self.names(width * 0.4);
@@ -77,7 +83,7 @@ impl Heat {
     }
 }
 
-/// Utilisation and delay of every scheme on every trace.
+/// Utilization and delay of every scheme on every trace.
 pub(super) fn schemes_on_traces(table: &Table) -> [Figure; 2] {
     let schemes = summary::distinct(&table.runs, |run| &run.scheme);
     let traces = summary::distinct(&table.runs, |run| &run.trace);
@@ -97,7 +103,7 @@ pub(super) fn schemes_on_traces(table: &Table) -> [Figure; 2] {
                 logarithmic,
             }
         };
-    let utilization = heat("utilisation (%)", false, &|run| Some(100.0 * summary::used(run)));
+    let utilization = heat("utilization (%)", false, &|run| Some(100.0 * summary::used(run)));
     let delay = heat("95th percentile of the queueing delay (ms)", true, &summary::p95);
     let figure = |name, what: &str, heat: &Heat| {
         let mut canvas = Canvas::new(TWO_COLUMNS, heat.height());
@@ -105,7 +111,7 @@ pub(super) fn schemes_on_traces(table: &Table) -> [Figure; 2] {
         Figure::new(&[name], format!("{what} of every scheme on every trace."), canvas)
     };
     [
-        figure("grid-utilization", "Utilisation", &utilization),
+        figure("grid-utilization", "Utilization", &utilization),
         figure("grid-delay", "95th percentile of the queueing delay", &delay),
     ]
 }

@@ -12,8 +12,14 @@
 //! | `scatter` | [`grid`] | utilisation against delay over all rows of a sweep |
 //! | `lines.AXIS` | [`grid`] | utilisation and delay by the values of an axis |
 //! | `grid-utilization.AXIS.AXIS`, `grid-delay.AXIS.AXIS` | [`grid`] | the same by two axes |
+//! | `stability` | [`stability`()] | the swing of ABC's queue, by model and packets |
+//! | `claims` | [`judged`] | what was measured beside the numbers of claims, as ratios |
 
+use brakelight_scenario::experiment::Experiment;
 use brakelight_scenario::outcome::Run;
+
+pub use self::claims::claims;
+pub use self::stability::stability;
 
 use self::canvas::Canvas;
 use self::look::Look;
@@ -30,6 +36,7 @@ mod bars;
 mod canvas;
 mod cdf;
 mod chart;
+mod claims;
 mod font;
 mod heat;
 mod look;
@@ -37,6 +44,7 @@ mod pdf;
 pub mod rows;
 mod scatter;
 mod series;
+mod stability;
 mod svg;
 #[cfg(test)]
 mod tests;
@@ -100,9 +108,10 @@ pub fn grid(rows: &Rows) -> Vec<Figure> {
     rows::figures(rows, None)
 }
 
-/// Returns the figures of every experiment whose runs were measured; their names begin with its id.
-pub fn judged(judged: &Judged) -> Vec<Figure> {
-    let mut figures = Vec::new();
+/// Returns the figures of every experiment whose runs were measured, whose names begin with its id, and that
+/// of all their [`claims`()].
+pub fn judged(experiments: &[Experiment], judged: &Judged) -> Vec<Figure> {
+    let mut figures: Vec<Figure> = claims("claims", experiments, &judged.claims).into_iter().collect();
     for some in judged.measurements.chunk_by(|a, b| a.experiment == b.experiment) {
         let mut rows = Rows::default();
         for one in some {

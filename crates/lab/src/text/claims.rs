@@ -6,6 +6,10 @@ use brakelight_scenario::experiment::Experiment;
 use super::table::{self, Column};
 use super::{Screen, count};
 
+/// Every verdict, in the order in which they are counted.
+const VERDICTS: [Verdict; 5] =
+    [Verdict::Holds, Verdict::Fails, Verdict::Refuted, Verdict::NeedsRecordings, Verdict::NotCheckable];
+
 /// Returns a verdict by its name in JSON.
 pub fn verdict(verdict: Verdict) -> &'static str {
     match verdict {
@@ -20,15 +24,8 @@ pub fn verdict(verdict: Verdict) -> &'static str {
 /// A line that counts the claims of papers by their verdicts, and one more for those of no paper.
 fn tally(claims: &[Claim]) -> String {
     let line = |ours: bool, (one, many): (&str, &str)| {
-        let verdicts = [
-            Verdict::Holds,
-            Verdict::Fails,
-            Verdict::Refuted,
-            Verdict::NeedsRecordings,
-            Verdict::NotCheckable,
-        ];
         let of = |which: Verdict| move |claim: &&Claim| claim.ours == ours && claim.verdict == which;
-        let counts = verdicts.map(|which| (claims.iter().filter(of(which)).count(), which));
+        let counts = VERDICTS.map(|which| (claims.iter().filter(of(which)).count(), which));
         let all = counts.iter().map(|(count, _)| count).sum();
         let counts = counts.iter().filter(|(count, _)| *count > 0);
         let counts: Vec<String> =
@@ -58,6 +55,11 @@ pub fn in_words(claims: &[Claim], screen: &Screen) -> String {
 
 /// Returns a section with a table for every experiment, whose own note stands above it once.
 pub fn markdown(experiments: &[Experiment], claims: &[Claim]) -> String {
+    sections(experiments, claims) + &tally(claims)
+}
+
+/// Returns the same without the counts at its end.
+pub fn sections(experiments: &[Experiment], claims: &[Claim]) -> String {
     let mut text = String::new();
     let mut rest = claims;
     for experiment in experiments {
@@ -78,7 +80,20 @@ pub fn markdown(experiments: &[Experiment], claims: &[Claim]) -> String {
         }
         text += "\n";
     }
-    text + &tally(claims)
+    text
+}
+
+/// Returns a table that counts claims by their verdicts, a row for each of `groups`.
+pub fn counts(groups: &[(&str, Vec<&Claim>)]) -> String {
+    let mut table = String::from(
+        "| | claims | hold | fail | refuted | hang on recordings | not checkable |\n|---|---|---|---|---|---|---|\n",
+    );
+    for (name, claims) in groups {
+        let of = |which| claims.iter().filter(|claim| claim.verdict == which).count();
+        let cells = VERDICTS.map(of).map(|count| if count == 0 { String::new() } else { count.to_string() });
+        table += &format!("| {name} | {} | {} |\n", claims.len(), cells.join(" | "));
+    }
+    table
 }
 
 #[cfg(test)]

@@ -36,8 +36,10 @@ use thiserror::Error;
 mod evaluate;
 mod lexer;
 mod parser;
+mod targets;
 
 pub use evaluate::{Grid, Value};
+pub use targets::Target;
 
 /// How far from its target a value may lie where no tolerance is given.
 pub const TOLERANCE: f64 = 0.15;
@@ -329,8 +331,8 @@ impl fmt::Display for Node {
                         Link::AtLeast(node) => write!(f, " >= {node}")?,
                         Link::About(node) => write!(f, " ~ {node}")?,
                         Link::Between(low, high) => write!(f, " in {low} .. {high}")?,
-                        Link::Around(centre, tolerance, relative) => {
-                            write!(f, " in {centre} +- ({tolerance}){}", if *relative { " %" } else { "" })?;
+                        Link::Around(center, tolerance, relative) => {
+                            write!(f, " in {center} +- ({tolerance}){}", if *relative { " %" } else { "" })?;
                         }
                     }
                 }
