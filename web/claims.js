@@ -1,7 +1,7 @@
-// The kept verdicts of `brakelight reproduce`, read from the book's page of them.
+// The kept verdicts of `brakelight reproduce`, read from the book's pages of them.
 
 /**
- * Returns the experiments of `docs/reproduction.md` with their claims and their files.
+ * Returns the experiments of the pages in `docs/reproduction` with their claims and their files.
  * @param {string} markdown
  * @param {Map<string, string>} files the file of each experiment, by its id
  */

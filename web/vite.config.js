@@ -18,7 +18,9 @@ function keptClaims() {
   const folder = here("../experiments/");
   const id = (file) => /^id = "(.*)"/m.exec(readFileSync(folder + file, "utf8"))?.[1];
   const files = new Map(readdirSync(folder).map((file) => [id(file), file]));
-  return claims(readFileSync(here("../docs/reproduction.md"), "utf8"), files);
+  const pages = here("../docs/reproduction/");
+  const texts = readdirSync(pages).filter((file) => file.endsWith(".md")).map((file) => readFileSync(pages + file, "utf8"));
+  return claims(texts.join("\n"), files);
 }
 
 /** What the simulator says can be named, so that the page shows it before the simulator is there. */

@@ -1,6 +1,6 @@
 //! The tables of `docs/three-systems.md` and of the paper hold what the kept verdicts of
-//! `docs/reproduction.md` say. Running them anew takes a minute and needs recordings, so the kept ones are
-//! read; `brakelight reproduce FIRST-R FIRST-F FIRST-W --format markdown` makes them.
+//! `docs/reproduction/ours.md` say. Running them anew takes a minute and needs recordings, so the kept ones
+//! are read; `brakelight reproduce FIRST` makes them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -28,7 +28,7 @@ const LOSS: &str = "Loss, per cent";
 /// What the kept verdict on `claim` of experiment `id` shows as measured: values by scheme and, where there
 /// are several, by case.
 fn kept(id: &str, claim: &str) -> BTreeMap<String, f64> {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/reproduction.md");
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/reproduction/ours.md");
     let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let row = text
         .lines()
@@ -78,6 +78,41 @@ fn table(id: &str, share: &str, factor: f64, corner: &str, cases: &[(&str, &str)
         table += &format!("| {name} | {} |\n", cells.join(" | "));
     }
     table
+}
+
+/// The mean of what `values` has of `scheme`, over its cases.
+fn mean(values: &BTreeMap<String, f64>, scheme: &str) -> f64 {
+    let own = values.iter().filter(|(name, _)| name.split(' ').next() == Some(scheme));
+    let own: Vec<f64> = own.map(|(_, value)| *value).collect();
+    own.iter().sum::<f64>() / own.len() as f64
+}
+
+#[test]
+fn means_in_the_text_are_those_of_the_kept_verdicts() {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/three-systems.md");
+    let text = fs::read_to_string(path).expect("the page");
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let (shares, delays) = (kept("FIRST-R", "Share of the link used"), kept("FIRST-R", DELAY));
+    let abc = mean(&shares, "abc");
+    for sentence in [
+        format!("it uses more than BMCC, Copa and Cubic+CoDel, {:.0} % on average", 100.0 * abc),
+        format!("**Copa** has ABC's delay with {:.2} of its throughput", mean(&shares, "copa") / abc),
+        format!(
+            "lowest 95th percentile on average ({:.0} ms) and uses {:.2}",
+            mean(&delays, "cubic+codel"),
+            mean(&shares, "cubic+codel")
+        ),
+        format!(
+            "half of which is a long queue on what follows ({:.0} ms on the slow uplink)",
+            delays["quicdc ATT-LTE-driving-2016.up"]
+        ),
+        format!(
+            "it uses {:.2}, as little as Cubic+CoDel ({:.2})",
+            shares["quicdc TMobile-LTE-short.down"], shares["cubic+codel TMobile-LTE-short.down"]
+        ),
+    ] {
+        assert!(text.contains(&sentence), "docs/three-systems.md does not say `{sentence}`");
+    }
 }
 
 #[test]

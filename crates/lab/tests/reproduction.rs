@@ -1,0 +1,159 @@
+//! The pages of the papers' claims hold what the kept verdicts say, `docs/reproduction/verdicts.jsonl`: one
+//! claim a line, as `brakelight reproduce --format json` prints them. Judging all of them anew takes minutes
+//! and needs recordings. With `BRAKELIGHT_BLESS=1` in the environment the pages and figures are written
+//! again; with `BRAKELIGHT_VERDICTS=FILE` as well, a document that `reproduce --format json` printed, the
+//! verdicts in it replace the kept ones.
+
+use std::env;
+use std::fs;
+use std::path::PathBuf;
+
+use brakelight_lab::figures::claims as figure;
+use brakelight_lab::reproduce::all;
+use brakelight_lab::text::claims::{counts, sections};
+use brakelight_scenario::documents::{Claim, Claims, Verdict};
+use brakelight_scenario::experiment::{Assertion, Experiment};
+use brakelight_testkit::part::check;
+
+/// The pages: their files, their rows in the index, and how the ids of their experiments begin.
+const PAGES: [(&str, &str, &[&str]); 5] = [
+    ("abc", "[ABC (NSDI 2020)](reproduction/abc.md)", &["ABC-"]),
+    ("hotnets", "[ABC (HotNets 2017)](reproduction/hotnets.md)", &["HN-"]),
+    ("bmcc", "[BMCC and those it is compared with](reproduction/bmcc.md)", &["B-"]),
+    ("quicdc", "[QUIC-DC](reproduction/quicdc.md)", &["Q-"]),
+    ("ours", "", &["FIRST-", "ADAPT-"]),
+];
+
+/// The kept verdicts.
+const KEPT: &str = "reproduction/verdicts.jsonl";
+
+fn bless() -> bool {
+    env::var_os("BRAKELIGHT_BLESS").is_some()
+}
+
+fn docs(file: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(file)
+}
+
+fn read_docs(file: &str) -> String {
+    fs::read_to_string(docs(file)).unwrap_or_else(|error| panic!("docs/{file}: {error}"))
+}
+
+/// Puts `verdicts`, which are in the order of `experiments`, to their claims.
+fn put(verdicts: Vec<Claim>, experiments: &[Experiment], into: &mut [Option<Claim>]) {
+    let claims: Vec<_> =
+        experiments.iter().flat_map(|one| one.claims.iter().map(move |c| (one, c))).collect();
+    let mut next = 0;
+    for mut verdict in verdicts {
+        let same = |(_, claim): &(_, &Assertion)| claim.id == verdict.id && claim.claim == verdict.claim;
+        let Some(ahead) = claims[next..].iter().position(same) else { continue };
+        // The page says the setup once, above the table.
+        let setup = &claims[next + ahead].0.note;
+        let note = verdict.note.strip_suffix(setup.as_str()).unwrap_or(&verdict.note);
+        verdict.note = note.strip_suffix("; ").unwrap_or(note).to_string();
+        into[next + ahead] = Some(verdict);
+        next += ahead + 1;
+    }
+}
+
+/// The kept verdict on every claim of `experiments`, in their order.
+fn kept(experiments: &[Experiment]) -> Vec<Claim> {
+    let claims: Vec<_> = experiments.iter().flat_map(|experiment| &experiment.claims).collect();
+    let mut found = vec![None; claims.len()];
+    let read = |line: &str| serde_json::from_str(line).unwrap_or_else(|error| panic!("{line}: {error}"));
+    put(read_docs(KEPT).lines().map(read).collect(), experiments, &mut found);
+    if let Some(path) = env::var_os("BRAKELIGHT_VERDICTS").filter(|_| bless()) {
+        let document = fs::read_to_string(path).expect("a document that can be read");
+        let document: Claims =
+            serde_json::from_str(&document).expect("what `reproduce --format json` prints");
+        put(document.claims, experiments, &mut found);
+    }
+    let kept = claims.iter().zip(found).map(|(claim, found)| {
+        let found = found.unwrap_or_else(|| panic!("no kept verdict on {}: {}", claim.id, claim.claim));
+        assert_eq!((&found.paper, found.ours), (&claim.paper, claim.ours), "{}: {}", claim.id, claim.claim);
+        found
+    });
+    kept.collect()
+}
+
+/// Holds a file to what it should be, or writes it.
+fn hold(file: &str, text: &str) {
+    if bless() {
+        fs::write(docs(file), text).expect("docs can be written");
+    }
+    let same = fs::read_to_string(docs(file)).is_ok_and(|kept| kept == text);
+    assert!(same, "docs/{file} is stale: BRAKELIGHT_BLESS=1 writes it again");
+}
+
+/// Claims that hang on recordings, in a sentence.
+fn on_recordings(claims: &[&Claim]) -> String {
+    let hang = claims.iter().filter(|claim| claim.verdict == Verdict::NeedsRecordings);
+    let ends = |end: &str| hang.clone().filter(|claim| claim.note.ends_with(end)).count();
+    match (ends("holds on our recordings"), ends("fails on our recordings")) {
+        (0, 0) => String::new(),
+        (hold, fail) => format!(
+            "\nOf the {} that hang on recordings, {hold} hold on ours and {fail} fail, as each says.\n",
+            hang.clone().count()
+        ),
+    }
+}
+
+#[test]
+fn the_pages_say_what_the_kept_verdicts_say() {
+    let experiments = all().expect("the experiments can be read");
+    let kept = kept(&experiments);
+    let line = |claim: &Claim| serde_json::to_string(claim).expect("claims are text") + "\n";
+    hold(KEPT, &kept.iter().map(line).collect::<String>());
+    let (mut index, mut variants, mut own) = (Vec::new(), Vec::new(), Vec::new());
+    let mut seen = 0;
+    for (page, row, ids) in PAGES {
+        let (mut its, mut shown, mut rest) = (Vec::new(), Vec::new(), &kept[..]);
+        for experiment in &experiments {
+            let (these, others) = rest.split_at(experiment.claims.len());
+            rest = others;
+            if ids.iter().any(|id| experiment.id.starts_with(id)) {
+                its.push(experiment.clone());
+                shown.extend(these);
+            }
+        }
+        seen += shown.len();
+        let verdicts: Vec<Claim> = shown.iter().map(|claim| Claim::clone(claim)).collect();
+        let file = format!("reproduction/{page}");
+        check(&format!("../{file}"), "claims", &sections(&its, &verdicts));
+        if let Some(figure) = figure(page, &its, &verdicts) {
+            hold(&format!("{file}.svg"), &figure.svg());
+            let words = figure.caption();
+            check(
+                &format!("../{file}"),
+                "figure",
+                &format!(
+                    "![What was measured beside the numbers of the claims, as ratios]({page}.svg)\n\n*{words}*\n"
+                ),
+            );
+        }
+        let (ours, papers): (Vec<&Claim>, Vec<&Claim>) = shown.into_iter().partition(|claim| claim.ours);
+        let part =
+            |id: &str| ours.iter().copied().filter(|claim| claim.id.starts_with(id)).collect::<Vec<_>>();
+        let summary = if row.is_empty() {
+            own.push(("[Three systems side by side](reproduction/ours.md)", part("FIRST-")));
+            own.push(("[ABC that tunes itself](reproduction/ours.md)", part("ADAPT-")));
+            counts(&[
+                ("three systems side by side", part("FIRST-")),
+                ("ABC that tunes itself", part("ADAPT-")),
+            ])
+        } else {
+            let said = on_recordings(&papers);
+            let table = counts(&[("of the paper", papers.clone()), ("of no paper", ours.clone())]);
+            index.push((row, papers));
+            variants.extend(ours);
+            table + &said
+        };
+        check(&format!("../{file}"), "summary", &summary);
+    }
+    assert_eq!(seen, kept.len(), "an experiment is on no page, or on two");
+    index.push(("of no paper, beside the papers' figures", variants));
+    index.extend(own);
+    index.push(("all", kept.iter().collect()));
+    let said = on_recordings(&kept.iter().collect::<Vec<_>>());
+    check("../reproduction", "counts", &(counts(&index) + &said));
+}
