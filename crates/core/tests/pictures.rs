@@ -6,6 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::Path;
 
+use brakelight_core::controller::RecoveryState;
+use brakelight_core::sender::{Episode, Phase};
 use brakelight_testkit::sources::hold_picture;
 
 const WIDTH: usize = 660;
@@ -206,6 +208,81 @@ fn a_packet_s_way_names_parts_that_are_there() {
         "packet.svg",
         &svg("A packet's way, and the part that decides at each station", 624, &(arrows + &boxes + &label)),
     );
+}
+
+/// The changes of the recovery state that are drawn: from, to, why, the arrow's path, and where its words
+/// stand.
+const CHANGES: &[(RecoveryState, RecoveryState, &str, &str, (usize, usize))] = &[
+    (RecoveryState::Open, RecoveryState::Recovery, "CE, loss", "M226 46H433", (330, 38)),
+    (RecoveryState::Recovery, RecoveryState::Open, "repaired", "M434 84H227", (330, 102)),
+    (RecoveryState::Open, RecoveryState::Loss, "timeout", "M80 118C80 200 130 236 231 244", (58, 196)),
+    (RecoveryState::Recovery, RecoveryState::Loss, "timeout", "M560 118C560 200 530 236 429 244", (590, 196)),
+    (
+        RecoveryState::Loss,
+        RecoveryState::Open,
+        "repaired, or spurious",
+        "M290 208C280 160 230 140 190 119",
+        (300, 158),
+    ),
+];
+
+/// The changes that an episode's state makes, where the host shapes its answer to CE: from, to, and why.
+fn changes() -> BTreeSet<(String, String, &'static str)> {
+    let episode = |phase| {
+        let mut episode = Episode::default();
+        if phase != Phase::Open {
+            episode.begin(phase, 10);
+        }
+        episode
+    };
+    let mut found = BTreeSet::new();
+    for phase in [Phase::Open, Phase::Reduced, Phase::Recovery, Phase::Loss] {
+        let before = episode(phase).state(true);
+        let mut note = |why, change: &dyn Fn(&mut Episode)| {
+            let mut episode = episode(phase);
+            change(&mut episode);
+            if episode.state(true) != before {
+                found.insert((format!("{before:?}"), format!("{:?}", episode.state(true)), why));
+            }
+        };
+        note("repaired", &|episode| episode.finish());
+        note("timeout", &|episode| episode.begin(Phase::Loss, 20));
+        // Within an episode a CE mark says nothing new, and losses during the repair of a timeout belong to
+        // it.
+        if phase == Phase::Open {
+            note("CE", &|episode| episode.begin(Phase::Reduced, 20));
+        }
+        if phase != Phase::Loss {
+            note("loss", &|episode| episode.begin(Phase::Recovery, 20));
+        }
+    }
+    found
+}
+
+#[test]
+fn the_contract_s_states_change_as_an_episode_does() {
+    let says = |state: RecoveryState| match state {
+        RecoveryState::Open => ("nothing is being repaired; cwnd may grow", 30, 26),
+        RecoveryState::Recovery => ("losses are being repaired; cwnd must not grow", 434, 26),
+        RecoveryState::Loss => ("slow start from one packet", 232, 208),
+    };
+    let mut drawn = String::new();
+    for state in [RecoveryState::Open, RecoveryState::Recovery, RecoveryState::Loss] {
+        let (does, x, y) = says(state);
+        drawn += &boxed(x, y, BOX.1, "#eaf3fb", &format!("{state:?}"), &wrapped(does, 30));
+    }
+    let mut known = BTreeSet::new();
+    for (from, to, why, path, (x, y)) in CHANGES {
+        drawn += &arrow(path);
+        let _ = writeln!(
+            drawn,
+            "<text x=\"{x}\" y=\"{y}\" text-anchor=\"middle\" font-size=\"14\" fill=\"#111\">{why}</text>"
+        );
+        let whys = ["CE", "loss", "timeout", "repaired"].into_iter().filter(|one| why.contains(one));
+        known.extend(whys.map(|why| (format!("{from:?}"), format!("{to:?}"), why)));
+    }
+    assert_eq!(known, changes(), "the arrows are not the changes that the code makes");
+    hold_picture("contract-states.svg", &svg("The recovery state, and what changes it", 312, &drawn));
 }
 
 const BLUE: &str = "#0072b2";
