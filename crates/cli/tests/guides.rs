@@ -6,7 +6,10 @@
 //! - `sh`: a script, which must succeed.
 //! - `console`: commands behind `$ `, and below each what it prints. `...` stands for lines left out.
 //! - `file=NAME`: the block is a file, written before what follows is run.
-//! - `needs=REASON`: the block is not run; [`REASONS`] has what may be needed.
+//! - `in=PLACE`: where the block is run, if not in the folder of its page alone; [`PLACES`] has the places.
+//! - `until=interrupt`: its last command goes on until it is interrupted, after some seconds.
+//! - `needs=REASON`: the block is not run; [`REASONS`] has what may be needed, and `docs/proofs.md` lists
+//!   them.
 //! - `exit=CODE`: the exit code of the block's only command, where it is not 0.
 //!
 //! With `BRAKELIGHT_BLESS=1` in the environment the output that pages show is written again.
@@ -14,22 +17,30 @@
 
 mod support;
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
 use support::{Scratch, text};
 
 /// What a block may need that a test does not have, and how the test says so.
 const REASONS: &[(&str, &str)] = &[
-    ("build", "it builds a program, which takes minutes"),
-    ("feature", "the command must be built with a feature"),
-    ("linux", "it needs rights that only some Linux systems give to users"),
+    ("build", "it builds programs, which takes minutes; the gate builds them elsewhere"),
+    ("feature", "it needs a model that was trained before"),
     ("machines", "it needs more than one machine"),
-    ("minutes", "it takes minutes"),
+    ("module", "it needs a module for the kernel that runs; the gate tests the module in a virtual machine"),
     ("network", "it loads something from the Internet"),
-    ("python", "it needs the Python package, whose own tests run it"),
-    ("root", "it needs root"),
+    ("openwrt", "it needs OpenWrt's build system, or a router with OpenWrt"),
+];
+
+/// Where a block may be run.
+const PLACES: &[&str] = &[
+    // In the repository's root.
+    "clone",
+    // As any other block. It is in real time, so the numbers of its output are not compared.
+    "emulator", // In a network namespace of the test's own with a device `eth0`, by root.
+    "netns",
 ];
 
 /// Languages of blocks that hold no commands.
@@ -129,16 +140,38 @@ fn fault(block: &Block) -> Option<String> {
     {
         return Some(format!("`needs={reason}` is not among the reasons"));
     }
-    let known = ["needs", "exit", "file"];
+    if let Some(place) = block.key("in")
+        && !PLACES.contains(&place)
+    {
+        return Some(format!("`in={place}` is not among the places"));
+    }
+    let known = ["needs", "exit", "file", "in", "until"];
     let other = block.keys.iter().find(|(key, _)| !known.contains(&key.as_str()));
     other.map(|(key, _)| format!("`{key}` is not a mark of a block"))
 }
 
-/// The first line of `shown` that `printed` does not have behind the lines before it.
-fn missing<'a>(shown: &'a [String], printed: &str) -> Option<&'a str> {
-    let mut printed = printed.lines().map(str::trim_end);
+/// `line` with `#` for every number.
+fn without_numbers(line: &str) -> String {
+    let mut text = String::new();
+    for letter in line.trim_end().chars() {
+        let digit = letter.is_ascii_digit() || letter == '.' && text.ends_with('#');
+        if !digit {
+            text.push(letter);
+        } else if !text.ends_with('#') {
+            text.push('#');
+        }
+    }
+    text
+}
+
+/// The first line of `shown` that `printed` does not have behind the lines before it; `same` is what two
+/// equal lines have in common.
+fn missing<'a>(shown: &'a [String], printed: &str, same: fn(&str) -> String) -> Option<&'a str> {
+    let mut printed = printed.lines().map(same);
     let shown = shown.iter().map(|line| line.trim_end());
-    shown.filter(|line| !line.is_empty() && *line != "...").find(|line| !printed.any(|other| other == *line))
+    shown
+        .filter(|line| !line.is_empty() && *line != "...")
+        .find(|line| !printed.any(|other| other == same(line)))
 }
 
 /// The pages of the book whose commands are run, in its order, and the README.
@@ -161,10 +194,68 @@ fn marked(page: &str, text: &str) -> Vec<Block> {
     blocks
 }
 
+/// A process with a network namespace, in which there is a device `eth0`, and with a BPF file system of its
+/// own.
+struct Namespace(Child);
+
+/// What a script in a namespace begins with. There the kernel takes only controllers as the default that
+/// every user may choose; a whole machine takes all.
+const ALLOWING: &str = r#"sysctl() {
+  case $1 in net.ipv4.tcp_congestion_control=*)
+    nsenter --net="$OUTSIDE" sh -c 'cd /proc/sys/net/ipv4 && echo "$(cat $0) $1" > $0' \
+      tcp_allowed_congestion_control "${1#*=}";;
+  esac
+  command sysctl "$@"
+}
+"#;
+
+impl Namespace {
+    fn new() -> Option<Self> {
+        if !brakelight_testkit::skip::is_root() {
+            brakelight_testkit::skip("kernel: commands of the guides", "this is not root");
+            return None;
+        }
+        if !cfg!(feature = "bpf") {
+            brakelight_testkit::skip("kernel: commands of the guides", "built without the feature `bpf`");
+            return None;
+        }
+        if let Some(reason) = support::kernel::missing() {
+            brakelight_testkit::skip("kernel: commands of the guides", reason);
+            return None;
+        }
+        let script = "mount -t bpf bpf /sys/fs/bpf; ip link add eth0 type veth peer name far; \
+                      for device in lo eth0 far; do ip link set $device up; done; echo ready; exec sleep infinity";
+        // Names of congestion controls are the whole machine's, so two such tests wait for each other.
+        let lock = std::env::temp_dir().join("brakelight-guides.lock");
+        let mut child = Command::new("flock")
+            .arg("--no-fork")
+            .arg(lock)
+            .args(["unshare", "--net", "--mount", "sh", "-euc", script])
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("flock runs");
+        let mut said = String::new();
+        let output = child.stdout.take().expect("it is piped");
+        BufReader::new(output).read_line(&mut said).expect("a line");
+        assert_eq!(said, "ready\n", "no network namespace can be made");
+        Some(Namespace(child))
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// A folder in which pages are run, with the command on its path.
 struct Walk {
     scratch: Scratch,
     path: String,
+    /// Where the emulator runs.
+    emulator: bool,
+    namespace: Option<Namespace>,
 }
 
 impl Walk {
@@ -175,14 +266,39 @@ impl Walk {
         std::fs::create_dir(&bin).unwrap();
         std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_brakelight"), bin.join("brakelight")).unwrap();
         let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default());
-        Walk { scratch, path }
+        let what = "commands of the guides";
+        let emulator = support::world::can_emulate(what) && support::world::has("curl", what);
+        Walk { scratch, path, emulator, namespace: Namespace::new() }
     }
 
-    /// Runs `script` and returns its standard output, its standard error and its exit code.
-    fn run(&self, script: &str) -> (String, String, Option<i32>) {
-        let mut command = Command::new("sh");
-        command.args(["-euc", script]).current_dir(self.scratch.path("work"));
+    /// Returns whether the place of a block is there.
+    fn has(&self, block: &Block) -> bool {
+        match block.key("in") {
+            Some("emulator") => self.emulator,
+            Some("netns") => self.namespace.is_some(),
+            _ => true,
+        }
+    }
+
+    /// Runs `script` in `place` and returns its standard output, its standard error and its exit code.
+    fn run(&self, script: &str, place: Option<&str>) -> (String, String, Option<i32>) {
+        let mut command = match (place, &self.namespace) {
+            (Some("netns"), Some(Namespace(child))) => {
+                let mut command = Command::new("nsenter");
+                command.args(["--net", "--mount", "--target", &child.id().to_string(), "sh"]);
+                command
+            }
+            _ => Command::new("sh"),
+        };
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let folder = if place == Some("clone") { root } else { self.scratch.path("work") };
+        // Entering a namespace with mounts of its own leads to its root folder.
+        let before = if place == Some("netns") { ALLOWING } else { "" };
+        let script = format!("cd '{}'\n{before}{script}", folder.display());
+        command.args(["-euc", &script]);
         command.env("PATH", &self.path).env("LC_ALL", "C.UTF-8").env_remove("BRAKELIGHT_TRACES");
+        command.env("OPENWRT", self.scratch.path("openwrt"));
+        command.env("OUTSIDE", format!("/proc/{}/ns/net", std::process::id()));
         command.env("BRAKELIGHT_CACHE", self.scratch.path("cache"));
         let output = command.output().expect("sh runs");
         (text(&output.stdout), text(&output.stderr), output.status.code())
@@ -192,12 +308,17 @@ impl Walk {
     fn block(&self, page: &str, block: &Block) -> Vec<String> {
         let wanted = block.key("exit").map_or(0, |code| code.parse().expect("an exit code"));
         let check = |script: &str| {
-            let (out, err, code) = self.run(script);
+            let (out, err, code) = self.run(script, block.key("in"));
             assert_eq!(code, Some(wanted), "{page}:{}: {script}\n{out}{err}", block.line);
             (out, err)
         };
+        let same = if block.key("in").is_some() {
+            without_numbers
+        } else {
+            |line: &str| line.trim_end().to_string()
+        };
         if block.language == "sh" {
-            check(&block.text());
+            check(&interrupted(block));
             return block.lines.clone();
         }
         let (mut fresh, mut copied) = (Vec::new(), 0);
@@ -206,7 +327,7 @@ impl Walk {
             let lines = &block.lines[shown.from..shown.to];
             fresh.extend_from_slice(&block.lines[copied..shown.from]);
             copied = shown.to;
-            if missing(lines, &format!("{out}\n{err}")).is_none() {
+            if missing(lines, &format!("{out}\n{err}"), same).is_none() {
                 fresh.extend_from_slice(lines);
             } else {
                 let printed = if out.trim().is_empty() { err } else { out };
@@ -216,6 +337,17 @@ impl Walk {
         fresh.extend_from_slice(&block.lines[copied..]);
         fresh
     }
+}
+
+/// The script of a block. A last command that goes on is interrupted, as a user does: it ends well, or as
+/// interrupted ones do, with 130.
+fn interrupted(block: &Block) -> String {
+    if block.key("until") != Some("interrupt") {
+        return block.text();
+    }
+    let (last, before) = block.lines.split_last().expect("a block has a command");
+    let before: String = before.iter().map(|line| format!("{line}\n")).collect();
+    format!("{before}timeout --preserve-status -s INT 3 {last} || [ $? -eq 130 ]\n")
 }
 
 /// The page with the lines of `block` replaced by `fresh`.
@@ -233,7 +365,7 @@ fn replaced(page: &str, block: &Block, fresh: &[String]) -> String {
 fn every_command_of_the_guides_does_what_its_page_shows() {
     let (walk, begun) = (Walk::new(), Instant::now());
     let bless = std::env::var_os("BRAKELIGHT_BLESS").is_some();
-    let (mut run, mut stale) = (0, Vec::new());
+    let (mut run, mut stale, mut left_out) = (0, Vec::new(), String::new());
     for page in guides() {
         let mut text = brakelight_testkit::sources::read(&[&page], &[]).remove(0).1;
         // From the end, so that a block with other lines moves none that is still to be replaced.
@@ -246,7 +378,12 @@ fn every_command_of_the_guides_does_what_its_page_shows() {
                 walk.scratch.write(&format!("work/{name}"), block.text());
             } else if let Some(reason) = block.key("needs") {
                 let (_, words) = REASONS.iter().find(|(known, _)| *known == reason).expect("a known reason");
-                eprintln!("{page}:{}: not run: {words}", block.line);
+                let first = block.lines.first().expect("a block has a command");
+                let first = first.trim_start_matches("$ ").split("  ").next().unwrap_or_default();
+                let link = page.strip_prefix("docs/").unwrap_or(&page);
+                left_out += &format!("| [{link}]({link}) | `{first}` | {words} |\n");
+            } else if !walk.has(&block) {
+                // Why is said already.
             } else if !SHOWN.contains(&block.language.as_str()) {
                 let fresh = walk.block(&page, &block);
                 run += if block.language == "sh" { 1 } else { console(&block).len() };
@@ -264,6 +401,8 @@ fn every_command_of_the_guides_does_what_its_page_shows() {
             std::fs::write(path, &text).expect("a page can be written");
         }
     }
+    let table = format!("| page | first command | why it is not run |\n|---|---|---|\n{left_out}");
+    brakelight_testkit::part::check("../proofs", "not-run", &table);
     eprintln!("{run} commands were run in {:.1} s", begun.elapsed().as_secs_f64());
     assert!(run > 20, "only {run} commands were run");
     assert!(bless || stale.is_empty(), "BRAKELIGHT_BLESS=1 writes what differs:\n{}", stale.join("\n"));
@@ -285,15 +424,25 @@ fn blocks_commands_and_output_are_told_apart() {
 #[test]
 fn output_that_differs_and_wrong_marks_are_found() {
     let lines = |text: &str| text.lines().map(String::from).collect::<Vec<_>>();
-    assert_eq!(missing(&lines("a\n...\nc"), "a  \nb\nc\nd"), None);
-    assert_eq!(missing(&lines("c\na"), "a\nb\nc"), Some("a"));
+    let exact = |line: &str| line.trim_end().to_string();
+    assert_eq!(missing(&lines("a\n...\nc"), "a  \nb\nc\nd", exact), None);
+    assert_eq!(missing(&lines("c\na"), "a\nb\nc", exact), Some("a"));
+    assert_eq!(missing(&lines("4.61 Mbit/s for 10 s"), "14.7 Mbit/s for 9.9 s", without_numbers), None);
+    assert_eq!(missing(&lines("4.61 Mbit/s"), "4.61 kbit/s", without_numbers), Some("4.61 Mbit/s"));
     let fault = |page: &str| fault(&blocks(page)[0]);
-    assert_eq!(fault("```sh,needs=root\nls\n```\n"), None);
+    assert_eq!(fault("```sh,needs=network\nls\n```\n"), None);
+    assert_eq!(fault("```sh,in=netns,until=interrupt\nls\n```\n"), None);
+    let page = "```sh,until=interrupt\none\ntwo\n```\n";
+    assert_eq!(
+        interrupted(&blocks(page)[0]),
+        "one\ntimeout --preserve-status -s INT 3 two || [ $? -eq 130 ]\n"
+    );
     assert_eq!(fault("```text\nls\n```\n"), None);
     for page in [
         "```sh,needs=luck\nls\n```\n",
         "```\nls\n```\n",
-        "```sh,need=root\nls\n```\n",
+        "```sh,need=network\nls\n```\n",
+        "```sh,in=bed\nls\n```\n",
         "```text\n$ ls\n```\n",
     ] {
         assert!(fault(page).is_some(), "{page}");

@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "every test binary uses its own part of this")]
 
 pub mod browser;
+pub mod kernel;
 pub mod world;
 
 use std::path::{Path, PathBuf};
