@@ -1,0 +1,169 @@
+//! Numbers in the sentences of the book. The tables beside them are made by commands and held to those by
+//! other tests; here the sentences are held to the tables, and counts to what there is.
+
+use brakelight_core::registry::Registry;
+use brakelight_lab::schemes::defaults;
+use brakelight_scenario::documents::{Claim, Verdict};
+use brakelight_testkit::sources::read;
+
+fn page(path: &str) -> String {
+    read(&[path], &[]).remove(0).1
+}
+
+/// Asserts that a page says `sentence`, wherever its lines break.
+fn says(path: &str, sentence: &str) {
+    let text = page(path);
+    let text: Vec<&str> = text.split_whitespace().collect();
+    assert!(text.join(" ").contains(sentence), "{path} does not say `{sentence}`");
+}
+
+/// The numbers in the row of `scheme`, in the table number `nth` of the page that has one.
+fn row(path: &str, scheme: &str, nth: usize) -> Vec<f64> {
+    let text = page(path);
+    let rest = |line: &str| {
+        let rest = line.strip_prefix(scheme)?;
+        let rest = rest.trim_start().trim_start_matches("* ").trim_start().to_string();
+        rest.starts_with(|c: char| c.is_ascii_digit()).then_some(rest)
+    };
+    let found = text.lines().filter_map(rest).nth(nth);
+    let found = found.unwrap_or_else(|| panic!("{path}: no row {nth} of {scheme}"));
+    found.split_whitespace().filter_map(|cell| cell.trim_end_matches('≈').parse().ok()).collect()
+}
+
+/// Columns of `compare`: throughput, share used in per cent, 95th percentile of queueing.
+const USED: usize = 1;
+const P95: usize = 2;
+
+/// A number from one to twenty in words.
+fn in_words(number: f64) -> &'static str {
+    const WORDS: [&str; 20] = [
+        "one",
+        "two",
+        "three",
+        "four",
+        "five",
+        "six",
+        "seven",
+        "eight",
+        "nine",
+        "ten",
+        "eleven",
+        "twelve",
+        "thirteen",
+        "fourteen",
+        "fifteen",
+        "sixteen",
+        "seventeen",
+        "eighteen",
+        "nineteen",
+        "twenty",
+    ];
+    WORDS[number.round() as usize - 1]
+}
+
+#[test]
+fn sentences_say_what_the_tables_beside_them_say() {
+    for path in ["README.md", "docs/start.md"] {
+        let of = |scheme| row(path, scheme, 0);
+        let times = of("cubic")[P95] / of("abc")[P95];
+        let sentence = match path {
+            "README.md" => format!("its slowest packets wait an {}h as long", in_words(times)),
+            _ => format!("one packet in twenty waits {} times as long", in_words(times)),
+        };
+        says(path, &sentence);
+        assert!((of("cubic")[USED] / of("abc")[USED] - 1.0).abs() < 0.05, "{path}");
+    }
+    let left = 100.0 - row("docs/start.md", "cubic+codel", 0)[USED];
+    assert_eq!((100.0 / left).round(), 3.0, "a third of the link is unused: {left}");
+
+    let choose = "docs/guides/choose.md";
+    let left = 100.0 - row(choose, "copa", 0)[USED];
+    assert_eq!((100.0 / left).round(), 5.0, "a fifth of the link is unused: {left}");
+    says(choose, &format!("Beside Cubic it gets {:.0} %", row(choose, "copa", 3)[4]));
+
+    for path in [choose, "docs/paper/paper.md"] {
+        let last = if path == choose { 3 } else { 0 };
+        let (short, own) = (row(path, "abc:target=5ms,delta=60ms", 0), row(path, "abc", last));
+        assert!(2.0 * short[P95] < own[P95], "less than half: {} and {}", short[P95], own[P95]);
+        if path == choose {
+            says(path, &format!("uses {:.0} % of the link", short[USED]));
+        } else {
+            says(path, &format!("costs {:.0} points of utilization", own[USED] - short[USED]));
+        }
+    }
+}
+
+#[test]
+fn counts_in_sentences_are_those_of_what_there_is() {
+    let schemes = defaults(&Registry::standard()).len();
+    says("docs/paper/paper.md", &format!("It includes {schemes} schemes (`brakelight list schemes`)"));
+    let crates =
+        read(&["crates"], &["Cargo.toml"]).iter().filter(|(path, _)| path.split('/').count() == 3).count();
+    let word = in_words(crates as f64);
+    says("docs/architecture.md", &format!("{}{} crates", word[..1].to_uppercase(), &word[1..]));
+    let examples = read(&["crates/brakelight/examples"], &[".rs"]).len();
+    says("README.md", &format!("lists {} examples of at most 40 lines each", in_words(examples as f64)));
+    let stories = page("web/src/stories.ts").matches("choice: choice(").count();
+    says("README.md", &format!("{} stories", in_words(stories as f64)));
+}
+
+#[test]
+fn counts_of_verdicts_in_sentences_are_those_of_the_kept_verdicts() {
+    let kept = kept();
+    let quicdc = kept.iter().filter(|claim| claim.id.starts_with("Q-") && !claim.ours);
+    let of = |verdict| quicdc.clone().filter(|claim| claim.verdict == verdict).count();
+    let (holds, refuted) = (of(Verdict::Holds), of(Verdict::Refuted));
+    says(
+        "docs/fidelity.md",
+        &format!("{holds} of {} hold, and {} are refuted", quicdc.clone().count(), in_words(refuted as f64)),
+    );
+}
+
+/// The kept verdicts.
+fn kept() -> Vec<Claim> {
+    let text = page("docs/reproduction/verdicts.jsonl");
+    text.lines().map(|line| serde_json::from_str(line).expect("a claim")).collect()
+}
+
+/// Rows of the tables of `docs/abc-adaptive.md`, and the experiments' names for their schemes.
+const ADAPTIVE: &[(&str, &str)] = &[
+    ("`abc-adaptive`", "adaptive"),
+    ("`abc`", "abc"),
+    ("`abc:target=5ms,delta=60ms`", "hand"),
+    ("the same, knowing the next RTT", "pk"),
+    ("`abc:variant=prototype,target=5ms,delta=60ms`", "prototype"),
+    ("`xcp`", "xcp"),
+    ("`copa`", "copa"),
+    ("`bbr3`", "bbr3"),
+    ("`cubic`", "cubic"),
+    ("`cubic+codel:target=5ms`", "cubic+codel"),
+];
+
+#[test]
+fn the_tables_of_abc_that_tunes_itself_are_those_of_the_kept_verdicts() {
+    let text = page("docs/abc-adaptive.md");
+    let results = text.split_once("## Results").expect("a section").1;
+    let tables: Vec<&str> = results.split("| | 10 ms | 20 ms | 40 ms | 100 ms | 200 ms |").skip(1).collect();
+    let kept = kept();
+    let measured = |id: &str, claim: &str| {
+        let found = kept.iter().find(|kept| kept.id == id && kept.claim.starts_with(claim));
+        found.unwrap_or_else(|| panic!("no kept verdict on {id}: {claim}")).measured.clone()
+    };
+    for (id, table) in ["ADAPT-R", "ADAPT-G", "ADAPT-H"].into_iter().zip(tables) {
+        let use_of_links = measured(id, "Mean use of the links");
+        let delay = measured(id, "Geometric mean over the links");
+        let value = |text: &str, key: &str| -> f64 {
+            let pair = text.split(", ").find_map(|pair| pair.strip_prefix(key));
+            pair.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("{id}: no `{key}` in {text}"))
+        };
+        for (shown, scheme) in ADAPTIVE {
+            let cell = |rtt: &&str| {
+                let key = format!("{scheme} rtt {rtt}ms: ");
+                format!("{:.1}, {:.1}", 100.0 * value(&use_of_links, &key), value(&delay, &key))
+            };
+            let cells: Vec<String> = ["10", "20", "40", "100", "200"].iter().map(cell).collect();
+            let row = format!("| {shown} | {} |", cells.join(" | "));
+            assert!(table.contains(&row), "docs/abc-adaptive.md, {id}: it should have\n{row}");
+        }
+    }
+}
