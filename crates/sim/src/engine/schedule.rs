@@ -20,8 +20,8 @@ pub enum Component {
     Endpoint(usize),
 }
 
-/// A time, a sequence number and the position of a component, in this order of weight. The last is there to be
-/// found: no two entries have the same sequence number.
+/// A time, a sequence number and the position of a component, in this order of weight. The last is there to
+/// be found: no two entries have the same sequence number.
 type Key = u128;
 
 /// No entry.
@@ -179,7 +179,8 @@ impl Schedule {
         Schedule { elements: Group::new(elements), endpoints: Group::new(endpoints), sequence: 0 }
     }
 
-    /// Makes room for one more element, which is not armed. The order in which deadlines fire does not change.
+    /// Makes room for one more element, which is not armed. The order in which deadlines fire does not
+    /// change.
     pub fn add_element(&mut self) {
         self.elements.add();
     }
