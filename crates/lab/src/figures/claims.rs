@@ -220,7 +220,10 @@ mod tests {
     fn a_mark_is_the_ratio_of_what_was_measured_to_the_number() {
         assert_eq!(marks_of("utilization ~ 0.5", "0.6"), [(1.2, false)]);
         assert_eq!(marks_of("utilization < 0.5", "0.25"), [(0.5, true)]);
-        assert_eq!(marks_of("utilization ~ 0.5 and throughput_mbps ~ 1", "0.5; 2"), [(1.0, false), (2.0, false)]);
+        assert_eq!(
+            marks_of("utilization ~ 0.5 and throughput_mbps ~ 1", "0.5; 2"),
+            [(1.0, false), (2.0, false)]
+        );
         assert_eq!(marks_of("utilization ~ 0.5 and throughput_mbps ~ 1", "0.5"), []);
         assert_eq!(marks_of("utilization < throughput_mbps", "0.5; 1"), []);
     }
