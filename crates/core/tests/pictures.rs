@@ -210,9 +210,10 @@ fn a_packet_s_way_names_parts_that_are_there() {
     );
 }
 
-/// The changes of the recovery state that are drawn: from, to, why, the arrow's path, and where its words
-/// stand.
-const CHANGES: &[(RecoveryState, RecoveryState, &str, &str, (usize, usize))] = &[
+/// A change of the recovery state that is drawn: from, to, why, the arrow's path, and where its words stand.
+type Change = (RecoveryState, RecoveryState, &'static str, &'static str, (usize, usize));
+
+const CHANGES: &[Change] = &[
     (RecoveryState::Open, RecoveryState::Recovery, "CE, loss", "M226 46H433", (330, 38)),
     (RecoveryState::Recovery, RecoveryState::Open, "repaired", "M434 84H227", (330, 102)),
     (RecoveryState::Open, RecoveryState::Loss, "timeout", "M80 118C80 200 130 236 231 244", (58, 196)),

@@ -117,7 +117,7 @@ fn the_pages_say_what_the_kept_verdicts_say() {
             }
         }
         seen += shown.len();
-        let verdicts: Vec<Claim> = shown.iter().map(|claim| Claim::clone(claim)).collect();
+        let verdicts: Vec<Claim> = shown.iter().copied().cloned().collect();
         let file = format!("reproduction/{page}");
         check(&format!("../{file}"), "claims", &sections(&its, &verdicts));
         if let Some(figure) = figure(page, &its, &verdicts) {
