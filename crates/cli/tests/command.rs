@@ -4,7 +4,7 @@
 mod compare;
 mod support;
 
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -26,6 +26,23 @@ const SMALL: &[&str] = &[
 
 fn json(output: &str) -> Value {
     serde_json::from_str(output).unwrap_or_else(|error| panic!("{error}: {output}"))
+}
+
+/// `make run` is `cargo run`, which asks what is meant where several packages have programs.
+#[test]
+fn cargo_run_without_a_name_starts_the_command() {
+    let cargo = Command::new(env!("CARGO"))
+        .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    let metadata = json(&text(&cargo.stdout));
+    let defaults = metadata["workspace_default_members"].as_array().unwrap();
+    let packages = metadata["packages"].as_array().unwrap().iter();
+    let run =
+        packages.filter(|package| defaults.contains(&package["id"]) && !package["default_run"].is_null());
+    let run: Vec<_> = run.map(|package| &package["default_run"]).collect();
+    assert_eq!(run, ["brakelight"]);
 }
 
 #[test]
