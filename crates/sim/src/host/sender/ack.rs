@@ -122,7 +122,7 @@ impl Sender {
                 ..self.no_news(now, recovery)
             };
             self.controller.on_ack(&event);
-            self.lost.clear();
+            self.forget_reported();
             self.note_controller();
         }
         if let Some(prr) = &mut self.prr {
@@ -145,8 +145,19 @@ impl Sender {
             ..self.no_news(now, self.episode.state(self.held))
         };
         self.controller.on_ack(&event);
-        self.lost.clear();
+        self.forget_reported();
         self.note_controller();
+    }
+
+    /// Forgets the losses that the controller has been told of. The room of a long list is not kept: such lists
+    /// are rare, and flows are many.
+    fn forget_reported(&mut self) {
+        const KEPT: usize = 8;
+        if self.lost.capacity() > KEPT {
+            self.lost = Vec::new();
+        } else {
+            self.lost.clear();
+        }
     }
 
     /// Returns an event that acknowledges and loses nothing: it says what the connection's state is.
