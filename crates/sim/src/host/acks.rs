@@ -19,21 +19,58 @@ pub(super) struct AckBody {
     pub(super) cumulative: u32,
     /// The mark that stands for all that the ACK newly covers.
     pub(super) state: Mark,
-    /// Whether `detail` belongs to this ACK; its memory stays.
+    /// Whether `sack` belongs to this ACK; its memory stays.
+    sacked: bool,
+    /// Whether `detail` does.
     detailed: bool,
     /// TCP: the echoed timestamp (RFC 7323).
     pub(super) echoed: Time,
+    sack: Option<Box<Sack>>,
     detail: Option<Box<Detail>>,
+}
+
+/// TCP: what an ACK says of segments that did not arrive in order.
+#[derive(Clone, Debug)]
+pub(super) struct Sack {
+    blocks: [Range; SACK_BLOCKS],
+    count: u8,
+    /// Segments that arrived though they were there already (RFC 2883).
+    pub(super) duplicate: Option<Range>,
+}
+
+/// rfc2018 3: blocks that fit beside a timestamp.
+const SACK_BLOCKS: usize = 3;
+
+/// What an ACK says of segments that all arrived in order.
+static IN_ORDER: Sack = Sack { blocks: [Range { start: 0, end: 0 }; SACK_BLOCKS], count: 0, duplicate: None };
+
+impl Sack {
+    /// Blocks of segments, the most recently changed first.
+    #[inline]
+    pub(super) fn blocks(&self) -> &[Range] {
+        &self.blocks[..usize::from(self.count)]
+    }
+
+    /// Adds `block` behind the others, unless it is among them. Returns `false` if there is no room for
+    /// another: a report of duplicates takes the room of one.
+    pub(super) fn report(&mut self, block: Range) -> bool {
+        let room = SACK_BLOCKS - usize::from(self.duplicate.is_some());
+        if self.blocks().len() == room {
+            return false;
+        }
+        if !self.blocks().contains(&block) {
+            self.blocks[usize::from(self.count)] = block;
+            self.count += 1;
+        }
+        true
+    }
 }
 
 /// What an ACK may say besides.
 #[derive(Clone, Debug)]
 pub(super) struct Detail {
-    /// TCP: SACK blocks of segments, the most recently changed first. QUIC: ranges of packet numbers, the
-    /// highest first.
+    /// QUIC: ranges of packet numbers, the highest first.
     pub(super) ranges: Vec<Range>,
-    /// TCP: segments that arrived though they were there already (RFC 2883).
-    pub(super) duplicate: Option<Range>,
     /// QUIC: how long the newest packet waited for this ACK.
     pub(super) delay: Duration,
     /// Exact counters of marks.
@@ -47,7 +84,6 @@ pub(super) struct Detail {
 /// What an ACK without detail says.
 static NOTHING: Detail = Detail {
     ranges: Vec::new(),
-    duplicate: None,
     delay: Duration::ZERO,
     totals: None,
     report: ReceiverReport::None,
@@ -55,6 +91,24 @@ static NOTHING: Detail = Detail {
 };
 
 impl AckBody {
+    #[inline]
+    pub(super) fn sack(&self) -> &Sack {
+        match &self.sack {
+            Some(sack) if self.sacked => sack,
+            _ => &IN_ORDER,
+        }
+    }
+
+    /// The report of what did not arrive in order, for writing, empty at first.
+    pub(super) fn sack_mut(&mut self) -> &mut Sack {
+        let sack = self.sack.get_or_insert_with(|| Box::new(IN_ORDER.clone()));
+        if !self.sacked {
+            self.sacked = true;
+            **sack = IN_ORDER.clone();
+        }
+        sack
+    }
+
     #[inline]
     pub(super) fn detail(&self) -> &Detail {
         match &self.detail {
@@ -70,7 +124,6 @@ impl AckBody {
             self.detailed = true;
             detail.ranges.clear();
             detail.receive_times.clear();
-            detail.duplicate = None;
             detail.delay = Duration::ZERO;
             detail.totals = None;
             detail.report = ReceiverReport::None;
@@ -109,6 +162,7 @@ impl AckArena {
         let slot = self.first_free - 1;
         let entry = &mut self.slots[slot as usize];
         self.first_free = entry.next_free;
+        entry.body.sacked = false;
         entry.body.detailed = false;
         (slot, entry.generation, &mut entry.body)
     }

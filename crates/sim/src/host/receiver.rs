@@ -21,7 +21,7 @@ use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::Bytes;
 use brakelight_scenario::clock::Clock;
 
-use super::acks::AckBody;
+use super::acks::{AckBody, Sack};
 use super::ranges::{Range, RangeSet};
 use super::ring::Ring;
 use crate::packet::SimPacket;
@@ -35,8 +35,6 @@ const QUICK_ACKS: u32 = 16;
 /// Silence after which quick ACKs start over: Linux 6.12 tcp_input.c, tcp_event_data_recv, takes the RTO, of
 /// which a receiver knows the floor.
 const QUICK_AGAIN: Duration = Duration::from_millis(200);
-/// rfc2018 3: blocks that fit beside a timestamp.
-const SACK_BLOCKS: usize = 3;
 /// Blocks remembered for the order of reporting.
 const RECENT: usize = 4;
 /// ACK ranges that QUIC reports and remembers.
@@ -299,12 +297,11 @@ impl Receiver {
                 if duplicate.is_none() && self.beyond.is_empty() {
                     return 0;
                 }
-                let detail = body.detail_mut();
-                detail.duplicate = duplicate;
-                let room = SACK_BLOCKS - usize::from(duplicate.is_some());
-                self.write_blocks(room, &mut detail.ranges);
+                let sack = body.sack_mut();
+                sack.duplicate = duplicate;
+                self.write_blocks(sack);
                 // rfc2018 3: two bytes, eight per block, padded to four.
-                4 + 8 * (detail.ranges.len() as u32 + u32::from(duplicate.is_some()))
+                4 + 8 * (sack.blocks().len() as u32 + u32::from(duplicate.is_some()))
             }
             Host::Quic => {
                 let detail = body.detail_mut();
@@ -316,18 +313,15 @@ impl Receiver {
         }
     }
 
-    fn write_blocks(&self, room: usize, blocks: &mut Vec<Range>) {
+    fn write_blocks(&self, sack: &mut Sack) {
         for &segment in &self.recent {
-            if blocks.len() == room {
-                return;
-            }
             if segment == u32::MAX || segment < self.next {
                 continue;
             }
             if let Some(block) = self.beyond.find(segment)
-                && !blocks.contains(&block)
+                && !sack.report(block)
             {
-                blocks.push(block);
+                return;
             }
         }
     }

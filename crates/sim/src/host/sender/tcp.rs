@@ -184,7 +184,7 @@ impl Sender {
             self.tcp.fack = self.tcp.fack.max(base);
             self.known.remove_below(base);
         }
-        for block in &ack.detail().ranges {
+        for block in ack.sack().blocks() {
             let Some(block) = block.intersect(base, next) else { continue };
             let mut fresh = std::mem::take(&mut self.fresh);
             self.known.insert(block, |part| fresh.push(part));
@@ -239,7 +239,7 @@ impl Sender {
             Phase::Open | Phase::Reduced => {}
         }
         // rfc3708: every retransmission of the last episode was needless.
-        if self.tcp.undoable && self.tcp.undo_retransmits == 0 && ack.detail().duplicate.is_some() {
+        if self.tcp.undoable && self.tcp.undo_retransmits == 0 && ack.sack().duplicate.is_some() {
             self.undo(now);
         }
         self.detect_losses(now);
@@ -269,7 +269,7 @@ impl Sender {
 
     /// Takes in a DSACK (rfc2883, rfc8985 6.2 step 4).
     fn note_duplicate(&mut self, ack: &AckBody) {
-        let Some(Range { start, .. }) = ack.detail().duplicate else {
+        let Some(Range { start, .. }) = ack.sack().duplicate else {
             if self.tcp.dsack_round.is_some_and(|end| self.segments.base() >= end) {
                 self.tcp.dsack_round = None;
             }
@@ -294,7 +294,7 @@ impl Sender {
         match repeated {
             None => self.tcp.probe = None,
             // Both the original and the probe arrived.
-            Some(segment) if ack.detail().duplicate.is_some_and(|range| range.start == segment) => {
+            Some(segment) if ack.sack().duplicate.is_some_and(|range| range.start == segment) => {
                 self.tcp.probe = None
             }
             Some(_) if ack.cumulative > end => {
