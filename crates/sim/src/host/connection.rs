@@ -76,6 +76,16 @@ impl Shared {
     }
 }
 
+/// A packet that carries no segment and is on its way out.
+#[derive(Clone, Copy, Debug)]
+struct Leaving {
+    at: Time,
+    id: PacketId,
+    kind: Kind,
+    size: u16,
+    direction: Direction,
+}
+
 /// Both ends of one connection.
 #[derive(Clone, Debug)]
 pub(super) struct Connection {
@@ -85,7 +95,7 @@ pub(super) struct Connection {
     pub(super) receiver: Receiver,
     acks: AckArena,
     /// ACKs and datagrams on their way out, in the order they leave.
-    outbox: VecDeque<(Time, SimPacket)>,
+    outbox: VecDeque<Leaving>,
     /// QUIC: (a, b): once packet a has arrived, the receiver knows that the sender knows which packets below
     /// b arrived.
     heard: VecDeque<(u32, u32)>,
@@ -130,7 +140,7 @@ impl Connection {
     /// The earliest thing that must happen though no packet arrives.
     #[inline]
     pub(super) fn deadline(&self) -> Time {
-        let outbox = self.outbox.front().map_or(Time::MAX, |&(at, _)| at);
+        let outbox = self.outbox.front().map_or(Time::MAX, |leaving| leaving.at);
         self.sender.deadline().min(self.receiver.deadline()).min(outbox)
     }
 
@@ -155,12 +165,12 @@ impl Connection {
                     self.heard.pop_front();
                     self.receiver.forget_below(below);
                 }
-                let Connection { receiver, acks, outbox, number: connection, .. } = self;
+                let Connection { receiver, acks, outbox, .. } = self;
                 let request = receiver.on_data(now, packet, number, segment, payload, |receiver| {
-                    post_ack(receiver, acks, outbox, shared, *connection, now, true);
+                    post_ack(receiver, acks, outbox, shared, now, true);
                 });
                 if request == AckRequest::Ack {
-                    post_ack(receiver, acks, outbox, shared, *connection, now, false);
+                    post_ack(receiver, acks, outbox, shared, now, false);
                 }
             }
             Kind::Ack { slot, generation } => {
@@ -208,19 +218,30 @@ impl Connection {
             self.sender.on_deadline(now);
         }
         if self.receiver.is_due(now) {
-            let Connection { receiver, acks, outbox, number, .. } = self;
-            post_ack(receiver, acks, outbox, shared, *number, now, false);
+            let Connection { receiver, acks, outbox, .. } = self;
+            post_ack(receiver, acks, outbox, shared, now, false);
         }
     }
 
     #[inline]
     pub(super) fn poll(&mut self, shared: &mut Shared, now: Time) -> Option<SimPacket> {
-        if let Some(&(at, mut packet)) = self.outbox.front()
+        if let Some(&Leaving { at, id, kind, size, direction }) = self.outbox.front()
             && at <= now
         {
             self.outbox.pop_front();
-            packet.sent_at = now;
-            return Some(packet);
+            return Some(SimPacket::new(&Contents {
+                id,
+                sent_at: now,
+                kind,
+                flow: shared.flow,
+                connection: self.number,
+                size,
+                // rfc3168 6.1.4: pure ACKs are not ECN-capable.
+                ecn: Ecn::NotEct,
+                encoding: Encoding::None,
+                direction,
+                cwr: false,
+            }));
         }
         let outgoing = self.sender.poll(now)?;
         Some(SimPacket::new(&Contents {
@@ -250,20 +271,9 @@ impl Connection {
         payload: u16,
         kind: Kind,
     ) {
-        let packet = SimPacket::new(&Contents {
-            id: shared.identity(),
-            sent_at: now,
-            kind,
-            flow: shared.flow,
-            connection: self.number,
-            size: payload + DATAGRAM_OVERHEAD,
-            ecn: Ecn::NotEct,
-            encoding: Encoding::None,
-            direction,
-            cwr: false,
-        });
+        let id = shared.identity();
         let at = shared.leave_at(now);
-        self.outbox.push_back((at, packet));
+        self.outbox.push_back(Leaving { at, id, kind, size: payload + DATAGRAM_OVERHEAD, direction });
     }
 }
 
@@ -272,26 +282,19 @@ impl Connection {
 fn post_ack(
     receiver: &mut Receiver,
     acks: &mut AckArena,
-    outbox: &mut VecDeque<(Time, SimPacket)>,
+    outbox: &mut VecDeque<Leaving>,
     shared: &mut Shared,
-    connection: u32,
     now: Time,
     flush: bool,
 ) {
     let (slot, generation, body) = acks.claim();
     let lists = receiver.write_ack(now, flush, body);
-    let packet = SimPacket::new(&Contents {
-        id: shared.identity(),
-        sent_at: now,
+    let id = shared.identity();
+    outbox.push_back(Leaving {
+        at: shared.leave_at(now),
+        id,
         kind: Kind::Ack { slot, generation },
-        flow: shared.flow,
-        connection,
         size: shared.ack_size + lists as u16,
-        // rfc3168 6.1.4: pure ACKs are not ECN-capable.
-        ecn: Ecn::NotEct,
-        encoding: Encoding::None,
         direction: Direction::Reverse,
-        cwr: false,
     });
-    outbox.push_back((shared.leave_at(now), packet));
 }
