@@ -374,10 +374,10 @@ impl Watch for Meter {
         if now.since(state.told) < TELL_EVERY {
             return;
         }
-        let capacity =
-            link.and_then(|link| link.capacity_between(state.told, now)).map_or(0, |bytes| bytes.0);
-        state.capacity += capacity;
-        state.told = now;
+        live.late(std::mem::take(&mut state.latest));
+        let from = std::mem::replace(&mut state.told, now);
+        let Some(link) = link else { return };
+        state.capacity += link.capacity_between(from, now).map_or(0, |bytes| bytes.0);
         live.tell(|counts| {
             counts.time_nanos = now.as_nanos();
             counts.capacity = state.capacity;
@@ -388,7 +388,6 @@ impl Watch for Meter {
             counts.brake = state.brake;
             counts.dropped = state.dropped;
         });
-        live.late(std::mem::take(&mut state.latest));
     }
 
     fn next_rest(&self) -> Option<Time> {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use brakelight_core::time::Duration;
 
-/// Counters of one direction since its run began.
+/// Counters of one direction since its run began. They stay zero where the direction has no link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Time of these values: nanoseconds since the run began.

@@ -7,7 +7,7 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use brakelight_emulator::meter::{Counts, Live, Sample};
+use brakelight_emulator::meter::{Counts, Live};
 
 use crate::text::{number, number_or_dash};
 
@@ -60,11 +60,16 @@ fn draw(line: &str, terminal: bool) {
 }
 
 fn line(now: &[Counts; 2], before: &[Counts; 2], late_ms: f64) -> String {
-    let sample = |index: usize| now[index].since(&before[index]);
-    format!("up {}  down {}  late {} ms", words(&sample(0)), words(&sample(1)), number(late_ms))
+    let direction = |index: usize| words(&now[index], &before[index]);
+    format!("up {}  down {}  late {} ms", direction(0), direction(1), number(late_ms))
 }
 
-fn words(sample: &Sample) -> String {
+fn words(now: &Counts, before: &Counts) -> String {
+    // A direction without a link counts nothing.
+    if now.time_nanos == 0 {
+        return "without a limit".to_string();
+    }
+    let sample = now.since(before);
     let accelerate = match sample.accelerate_fraction {
         Some(fraction) => format!(", {:.0} % accelerate", fraction * 100.0),
         None => String::new(),
@@ -97,7 +102,7 @@ mod tests {
         };
         assert_eq!(
             line(&[up, before], &[before, before], 0.071),
-            "up 6.00 of 12.0 Mbit/s, 10.0 ms queued, 75 % accelerate, 3 dropped  down 0.00 of 0.00 Mbit/s, – ms queued  late 0.07 ms"
+            "up 6.00 of 12.0 Mbit/s, 10.0 ms queued, 75 % accelerate, 3 dropped  down without a limit  late 0.07 ms"
         );
     }
 
