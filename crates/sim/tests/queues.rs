@@ -208,6 +208,26 @@ fn fq_codel_shares_the_link_whatever_the_round_trip() {
     assert!(fair > 0.99 && unfair < 0.9, "FQ-CoDel {fair}, CoDel {unfair}");
 }
 
+/// ABC's windows are equal whatever the round trip: all senders hear the same share of accelerates.
+#[test]
+fn abc_that_tunes_itself_gives_flows_of_unequal_round_trips_like_windows() {
+    let mut logarithms = 0.0;
+    let pairs = [(20, 120), (30, 120), (20, 60)];
+    for (short, long) in pairs {
+        let flows = [short, long].map(|ms| FlowSpec {
+            name: format!("{ms}ms"),
+            rtt: Duration::from_millis(ms),
+            ..flow("abc", 1)
+        });
+        let service = Service::Fixed(Rate::from_mbps(24));
+        let run = Bottleneck { queue: "abc:variant=adaptive", service, flows: flows.into() }.run();
+        let packets = |flow: usize, ms: u64| run.flows[flow].throughput_mbps * ms as f64;
+        logarithms += (packets(0, short) / packets(1, long)).ln();
+    }
+    let ratio = (logarithms / pairs.len() as f64).exp();
+    assert!((0.5..2.0).contains(&ratio), "the window of the shorter round trip is {ratio:.2} of the other's");
+}
+
 #[test]
 fn page_of_fq_codel() {
     check("fq-codel", "measured", &measured(&["fq_codel", "fq_codel:target=50ms"]));
