@@ -187,8 +187,8 @@ parameters! {
     /// The ABC router's settings.
     pub struct Config {
         check consistent;
-        /// Share of the link's rate to aim at.
-        eta: f64 = 0.98, in 0.1..=1.0, from "abc20 7.2";
+        /// Share of the link's rate to aim at; none: 0.98, and 1 with variant=adaptive.
+        eta: Option<f64> = None, in OrNone(0.1..=1.0), from "abc20 7.2";
         /// Time in which a queue above the target is drained.
         delta: Duration = Duration::from_millis(133), in Duration::from_micros(1)..=Duration::from_secs(100), from "abc20 7.2";
         /// Queueing delay below which nothing is drained (d_t).
@@ -225,7 +225,7 @@ parameters! {
         /// T_i: time constant of a penalty on the integral of the queueing delay; none: no penalty.
         integral: Option<Duration> = None, in OrNone(Duration::from_millis(10)..=Duration::from_secs(100)), from "abc17 6 (D8)";
         /// Of variant=adaptive: mean errors of the forecast of mu that may wait at a loop delay of 100 ms.
-        cushion: f64 = 0.8, in 0.0..=100.0, from "ours";
+        cushion: f64 = 1.0, in 0.0..=100.0, from "ours";
         /// Of variant=adaptive: the delay from a mark to the packets that it brings; none: estimated.
         loop_delay: Option<Duration> = None, in OrNone(Duration::from_millis(2)..=Duration::from_millis(400)), from "ours";
         /// The buffer, drop-tail, in packets or bytes; none takes the link's.
@@ -260,6 +260,7 @@ fn consistent(config: &Config) -> Result<(), ParameterError> {
 /// The parts that the variants differ in, resolved.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Rules {
+    eta: f64,
     eta_of: EtaOf,
     x: DelayOf,
     start: f64,
@@ -287,7 +288,9 @@ impl Config {
             Marking::Hotnets => (0.0, Cap::After, Idle::Reset),
             Marking::Prototype => (self.token_limit, Cap::After, Idle::Credit),
         };
+        let eta = if self.variant == Variant::Adaptive { 1.0 } else { 0.98 };
         Rules {
+            eta: self.eta.unwrap_or(eta),
             eta_of: self.eta_of.unwrap_or(eta_of),
             x: self.x.unwrap_or(x),
             start: self.token_start.unwrap_or(start),
@@ -399,7 +402,7 @@ impl<P: Packet> Abc<P> {
             token: rules.start,
             integral: config.integral.map(|integral| Integral::new(integral, config.delta)),
             adaptive: (config.variant == Variant::Adaptive)
-                .then(|| Box::new(Adaptive::new(config.eta, config.cushion, config.loop_delay))),
+                .then(|| Box::new(Adaptive::new(rules.eta, config.cushion, config.loop_delay))),
             last: Control::default(),
             config: config.clone(),
         }
@@ -447,7 +450,7 @@ impl<P: Packet> Abc<P> {
             }
         };
         let mut tr_bps =
-            target_rate_bps(self.config.eta * aim_bps, mu_bps, waiting_bits, self.target_s, self.per_delta);
+            target_rate_bps(self.rules.eta * aim_bps, mu_bps, waiting_bits, self.target_s, self.per_delta);
         if let Some(integral) = &mut self.integral
             && mu_bps > 0.0
         {
@@ -470,7 +473,7 @@ impl<P: Packet> Abc<P> {
             Idle::Credit => {
                 let unused = link.unused();
                 if unused > Bytes::ZERO {
-                    self.token += 0.5 * self.config.eta * unused.as_f64() / link.opportunity().as_f64();
+                    self.token += 0.5 * self.rules.eta * unused.as_f64() / link.opportunity().as_f64();
                 }
             }
         }

@@ -7,8 +7,9 @@
 //!
 //! ```text
 //! O   = q + P                                    outstanding: what waits, and what is on its way
-//! O*  = mu tau + c e tau / 100 ms                what the link is expected to serve in tau, and a cushion
-//! tr  = eta mu - (O - O*) / delta                in place of abc20 eq.1; delta = 0.7 tau
+//! s   = a mean of O over the last tau / 4        s' = (O - s) / (tau / 4)
+//! O*  = mu tau + c e max(tau / 100 ms, 0.7)      what the link is expected to serve in tau, and a cushion
+//! tr  = eta mu - (s - O*) / delta                in place of abc20 eq.1; delta = 0.7 tau
 //! f   = min(tr / (2 cr), 1), and 0 where tr <= 0            abc20 eq.2
 //! ```
 //!
@@ -18,8 +19,16 @@
 //! | tau | `tau_bins` | bins of 2 ms | estimated, 2 to 400 ms | the loop's delay: see below |
 //! | mu | `mu_bytes_per_s` | bytes/s | measured | a forecast of what the link can carry: see below |
 //! | e | `error_bytes` | bytes | measured | mean absolute error of that forecast over one tau |
-//! | c | `cushion` | 1 | 0.8 | mean errors that may wait where tau is 100 ms |
-//! | eta, cr | - | | | as in abc20 |
+//! | s | `outstanding_bytes` | bytes | measured | see below |
+//! | c | `cushion` | 1 | 1 | mean errors that may wait where tau is 100 ms |
+//! | eta | `eta` | 1 | 1 | abc20 has 0.98 |
+//! | cr | - | | | as in abc20 |
+//!
+//! # Bursts
+//!
+//! A flow of a long round trip and a small window sends it in one burst. The burst waits behind itself, so
+//! with O in the place of s its own packets would be braked for it, and the flow would lose its share to those
+//! that send all the time. With s the burst moves the marks of all that pass within a quarter of tau.
 //!
 //! # The loop's delay
 //!
@@ -70,8 +79,11 @@ const LEAST_ERROR: f64 = 1.0;
 /// Bins of capacity that are remembered: the longest window and one loop delay.
 const HISTORY: usize = 1024;
 /// The loop delay at which `cushion` mean errors may wait: on longer loops more, since there a link's use
-/// hangs more on what waits, on shorter ones less.
+/// hangs more on what waits, on shorter ones less, but no less than this share of them.
 const CUSHION_TAU_S: f64 = 0.1;
+const LEAST_CUSHION: f64 = 0.7;
+/// The time over which what is outstanding is smoothed, over tau.
+const SMOOTHED_OVER_TAU: f64 = 0.25;
 /// delta over tau: above the 2/3 of abc20's theorem.
 const DELTA_OVER_TAU: f64 = 0.7;
 
@@ -105,6 +117,9 @@ pub(super) struct Adaptive {
     errors: [f64; WINDOWS],
     mu_bytes_per_s: f64,
     error_bytes: f64,
+    /// The mean of what was outstanding lately, and its time; none before the first.
+    outstanding_bytes: f64,
+    smoothed_at: Option<Time>,
 }
 
 impl Adaptive {
@@ -128,6 +143,8 @@ impl Adaptive {
             errors: [0.0; WINDOWS],
             mu_bytes_per_s: 0.0,
             error_bytes: 0.0,
+            outstanding_bytes: 0.0,
+            smoothed_at: None,
         }
     }
 
@@ -147,11 +164,20 @@ impl Adaptive {
         self.advance(now, link);
         let tau_s = self.tau_bins as f64 * BIN_S;
         let aim = self.eta * self.mu_bytes_per_s;
-        let outstanding = waiting.as_f64() + self.ordered_within_tau(now);
-        let cushion = self.cushion * tau_s / CUSHION_TAU_S;
+        self.smooth(now, waiting.as_f64() + self.ordered_within_tau(now), tau_s);
+        let cushion = self.cushion * (tau_s / CUSHION_TAU_S).max(LEAST_CUSHION);
         let wanted = self.mu_bytes_per_s * tau_s + cushion * self.error_bytes;
-        let target = aim - (outstanding - wanted) / (DELTA_OVER_TAU * tau_s);
+        let target = aim - (self.outstanding_bytes - wanted) / (DELTA_OVER_TAU * tau_s);
         (8.0 * self.mu_bytes_per_s, 8.0 * target)
+    }
+
+    /// Takes what is outstanding at `now` into its mean.
+    fn smooth(&mut self, now: Time, outstanding: f64, tau_s: f64) {
+        let share = self
+            .smoothed_at
+            .replace(now)
+            .map_or(1.0, |before| (now.since(before).as_secs_f64() / (SMOOTHED_OVER_TAU * tau_s)).min(1.0));
+        self.outstanding_bytes += share * (outstanding - self.outstanding_bytes);
     }
 
     /// Returns P: bytes ordered in (now - tau, now]. Of the oldest bin as large a part has arrived as has
@@ -166,6 +192,7 @@ impl Adaptive {
     pub(super) fn inspect(&self, visit: &mut dyn FnMut(&'static str, f64)) {
         visit("loop_delay_ms", self.tau_bins as f64 * BIN_S * 1000.0);
         visit("on_its_way_bytes", self.on_its_way + self.ordered_now);
+        visit("outstanding_bytes", self.outstanding_bytes);
         visit("forecast_error_bytes", self.error_bytes);
     }
 

@@ -236,10 +236,22 @@ fn an_idle_period_may_have_to_last() {
 #[test]
 fn the_variants_set_their_parts_and_a_part_given_by_itself_wins_in_either_order() {
     let rules = |options: &[(&str, &str)]| Config::from_options(options.iter().copied()).unwrap().rules();
-    let paper =
-        Rules { eta_of: EtaOf::Mu, x: DelayOf::Backlog, start: 0.0, cap: Cap::Before, idle: Idle::Keep };
-    let prototype =
-        Rules { eta_of: EtaOf::Cr, x: DelayOf::Packets, start: 5.0, cap: Cap::After, idle: Idle::Credit };
+    let paper = Rules {
+        eta: 0.98,
+        eta_of: EtaOf::Mu,
+        x: DelayOf::Backlog,
+        start: 0.0,
+        cap: Cap::Before,
+        idle: Idle::Keep,
+    };
+    let prototype = Rules {
+        eta: 0.98,
+        eta_of: EtaOf::Cr,
+        x: DelayOf::Packets,
+        start: 5.0,
+        cap: Cap::After,
+        idle: Idle::Credit,
+    };
     assert_eq!(rules(&[]), paper);
     assert_eq!(rules(&[("variant", "prototype")]), prototype);
     assert_eq!(

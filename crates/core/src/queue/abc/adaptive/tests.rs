@@ -26,15 +26,33 @@ fn what_the_link_serves_in_a_loop_delay_is_ordered_and_a_surplus_is_taken_back()
     let mut bench = adaptive(&[("loop_delay", "40ms")]);
     bench.arrive(ms(0), Encoding::Abc, Ecn::Ect1);
     bench.leave(ms(0)).unwrap();
-    near(bench.shown("target_rate_bps"), 8.0 * (1.47e6 + 60_000.0 / 0.028));
+    near(bench.shown("target_rate_bps"), 8.0 * (1.5e6 + 60_000.0 / 0.028));
     let mut bench = adaptive(&[("loop_delay", "40ms")]);
     for _ in 0..101 {
         bench.arrive(ms(0), Encoding::Abc, Ecn::Ect1);
     }
     // 100 packets behind the one that leaves: 90,000 bytes too many.
     bench.leave(ms(0)).unwrap();
-    near(bench.shown("target_rate_bps"), 8.0 * (1.47e6 - 90_000.0 / 0.028));
+    near(bench.shown("target_rate_bps"), 8.0 * (1.5e6 - 90_000.0 / 0.028));
     near(bench.shown("f"), 0.0);
+}
+
+/// tau = 40 ms, so what is outstanding is smoothed over 10 ms.
+#[test]
+fn a_burst_moves_the_target_rate_by_what_it_adds_to_the_mean() {
+    let mut bench = adaptive(&[("loop_delay", "40ms")]);
+    bench.arrive(ms(0), Encoding::Abc, Ecn::Ect1);
+    bench.leave(ms(0)).unwrap();
+    near(bench.shown("outstanding_bytes"), 0.0);
+    for _ in 0..11 {
+        bench.arrive(ms(1), Encoding::Abc, Ecn::Ect1);
+    }
+    // A millisecond of ten: a tenth of the ten packets that wait.
+    bench.leave(ms(1)).unwrap();
+    near(bench.shown("outstanding_bytes"), 0.1 * 15_000.0);
+    // Ten milliseconds later nothing is left of what was: nine wait, and the second packet ordered two.
+    bench.leave(ms(11)).unwrap();
+    near(bench.shown("outstanding_bytes"), 9.0 * 1500.0 + 3000.0);
 }
 
 #[test]

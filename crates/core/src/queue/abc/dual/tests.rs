@@ -260,7 +260,7 @@ fn loss_intervals_are_averaged_as_tfrc_does() {
 #[test]
 fn options_of_both_halves_are_taken_and_contradictions_are_refused() {
     let config = Config::from_options([("eta", "0.9"), ("top", "5"), ("limit", "7pkt")]).unwrap();
-    assert_eq!((config.abc.eta, config.dual.top, config.abc.limit), (0.9, 5, Some(Limit::Packets(7))));
+    assert_eq!((config.abc.eta, config.dual.top, config.abc.limit), (Some(0.9), 5, Some(Limit::Packets(7))));
     let unknown = Config::from_options([("nothing", "1")]).unwrap_err().to_string();
     assert!(unknown.contains("headroom") && unknown.contains("token_limit"), "{unknown}");
     let refused = Config::from_options([("counters", "5")]).unwrap_err().to_string();
