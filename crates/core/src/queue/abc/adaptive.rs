@@ -7,9 +7,9 @@
 //!
 //! ```text
 //! O   = q + P                                    outstanding: what waits, and what is on its way
-//! s   = a mean of O over the last tau / 4        s' = (O - s) / (tau / 4)
+//! m   = a mean of O over the last tau / 4        m' = (O - m) / (tau / 4)
 //! O*  = mu tau + c e max(tau / 100 ms, 0.7)      what the link is expected to serve in tau, and a cushion
-//! tr  = eta mu - (s - O*) / delta                in place of abc20 eq.1; delta = 0.7 tau
+//! tr  = eta mu - (m - O*) / delta                in place of abc20 eq.1; delta = 0.7 tau
 //! f   = min(tr / (2 cr), 1), and 0 where tr <= 0            abc20 eq.2
 //! ```
 //!
@@ -19,7 +19,7 @@
 //! | tau | `tau_bins` | bins of 2 ms | estimated, 2 to 400 ms | the loop's delay: see below |
 //! | mu | `mu_bytes_per_s` | bytes/s | measured | a forecast of what the link can carry: see below |
 //! | e | `error_bytes` | bytes | measured | mean absolute error of that forecast over one tau |
-//! | s | `outstanding_bytes` | bytes | measured | see below |
+//! | m | `outstanding_bytes` | bytes | measured | see below |
 //! | c | `cushion` | 1 | 1 | mean errors that may wait where tau is 100 ms |
 //! | eta | `eta` | 1 | 1 | abc20 has 0.98 |
 //! | cr | - | | | as in abc20 |
@@ -27,8 +27,8 @@
 //! # Bursts
 //!
 //! A flow of a long round trip and a small window sends it in one burst. The burst waits behind itself, so
-//! with O in the place of s its own packets would be braked for it, and the flow would lose its share to those
-//! that send all the time. With s the burst moves the marks of all that pass within a quarter of tau.
+//! with O in the place of m its own packets would be braked for it, and the flow would lose its share to those
+//! that send all the time. With m the burst moves the marks of all that pass within a quarter of tau.
 //!
 //! # The loop's delay
 //!
