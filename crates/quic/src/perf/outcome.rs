@@ -127,3 +127,45 @@ fn responses(seen: &Distribution) -> BTreeMap<String, f64> {
     }
     named
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+    use crate::perf::Control;
+    use crate::perf::client::Until;
+    use crate::perf::wire::Received;
+
+    /// What a server may claim of one connection.
+    const LIES: &str = r#"{
+        "controller": "cubic", "sent_packets": 18446744073709551615, "lost_packets": 18446744073709551615,
+        "marks": {"accelerate": 18446744073709551615, "brake": 18446744073709551615, "ce": 18446744073709551615},
+        "rtt": {"sum_nanos": 18446744073709551615, "max_nanos": 18446744073709551615,
+                "micros": [[18446744073709551615, 4294967295], [18446744073709551615, 4294967295]]},
+        "least_rtt_nanos": 18446744073709551615, "notes": []
+    }"#;
+
+    #[test]
+    fn whatever_numbers_a_server_claims_there_is_a_row() {
+        let report: SenderReport = serde_json::from_str(LIES).unwrap();
+        let received = Received { payload: u64::MAX, wire: u64::MAX, micros: u64::MAX, done: true };
+        let flow = Flow { received, report, exchanges: None };
+        let plan = Plan {
+            server: (Ipv4Addr::LOCALHOST, 1).into(),
+            server_name: String::new(),
+            trust: Trust::Anyone,
+            token: None,
+            control: Control::StockCubic,
+            work: Work::Download,
+            until: Until::Bytes(1),
+            connections: 2,
+            probe: None,
+            qlog: None,
+        };
+        let measured = Measurement { flows: vec![flow.clone(), flow], ..Measurement::default() };
+        let row = run(&plan, "cubic", "stranger", &measured);
+        assert_eq!((row.marks.ce, row.dropped_packets), (u64::MAX, u64::MAX));
+        assert!((row.loss_percent - 100.0).abs() < 1e-9);
+    }
+}
