@@ -139,6 +139,47 @@ fn a_folder_of_results_replaces_regular_files_only() {
     refused(&scratch.brakelight(&["run", "two.toml", "--out", "dangling"]), "it is a link to nothing");
 }
 
+/// A grid of one short run.
+const GRID: &str = "[axes]\nscheme = \"cubic\"\ntrace = \"fixed\"\nduration = \"1s\"\n";
+
+#[test]
+fn a_sweep_writes_to_regular_files_only() {
+    let scratch = Scratch::new("out-sweep");
+    scratch.write("grid.toml", GRID);
+    scratch.write("mine", "mine\n");
+    fs::create_dir(scratch.path("results")).unwrap();
+    let sweep = |more: &[&str]| {
+        scratch.brakelight(&[&["sweep", "grid.toml", "--out", "results", "--force"], more].concat())
+    };
+    let place = |name: &str| scratch.path(&format!("results/{name}"));
+
+    // The journal, which grows: neither through a link, be it to nothing, nor into anything but a file.
+    for target in ["../mine", "../nothing"] {
+        symlink(target, place("runs.jsonl")).unwrap();
+        refused(&sweep(&["--resume"]), "runs.jsonl");
+        assert!(place("runs.jsonl").is_symlink());
+        fs::remove_file(place("runs.jsonl")).unwrap();
+    }
+    make_fifo(&place("runs.jsonl"));
+    refused(&sweep(&["--resume"]), "runs.jsonl");
+    fs::remove_file(place("runs.jsonl")).unwrap();
+
+    // The tables, and what they are called while they are made.
+    for name in ["runs.csv", ".runs.csv.partial"] {
+        symlink("../mine", place(name)).unwrap();
+        let output = sweep(&["--resume"]);
+        if name == "runs.csv" {
+            refused(&output, "runs.csv` is a link");
+        } else {
+            ok(&output);
+        }
+        assert!(place(name).is_symlink(), "{name} was replaced");
+        fs::remove_file(place(name)).unwrap();
+    }
+    assert_eq!(fs::read_to_string(scratch.path("mine")).unwrap(), "mine\n");
+    assert!(!scratch.path("nothing").exists());
+}
+
 /// Starts a run of 300 hours in `scratch`, and waits until its folder is in the making.
 fn start_long(scratch: &Scratch) -> Child {
     let before = partial(scratch);
