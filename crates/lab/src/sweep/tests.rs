@@ -249,3 +249,12 @@ fn an_option_of_the_schemes_can_be_an_axis() {
     let said = sweep_of(&grid.axis("option.nosuch", [1])).unwrap_err().to_string();
     assert!(said.contains("unknown option `nosuch`"), "{said}");
 }
+
+#[test]
+fn a_grid_of_more_runs_than_can_be_numbered_is_refused() {
+    let values: Vec<i64> = (1..=1000).collect();
+    let axes = (1..=7).map(|number| format!("option.of{number}"));
+    let grid = axes.fold(Grid::new(), |grid, name| grid.axis(&name, values.clone()));
+    let refused = sweep_of(&grid).unwrap_err().to_string();
+    assert!(refused.contains("runs: valid are up to 100000000"), "{refused}");
+}
