@@ -178,3 +178,15 @@ proptest! {
         }
     }
 }
+
+/// The virtio header says where TCP begins, IPv4's how long it is: whoever may write packets of his own can
+/// make them disagree.
+#[test]
+fn a_buffer_whose_headers_disagree_is_not_segmented() {
+    let data = [7; 300];
+    let mut bytes = buffer(false, ACK, 0, 1, 100, &data);
+    assert_eq!(Large::read(&bytes, bytes.len()).unwrap().packets(), 3);
+    // 60 bytes of IPv4's header, where TCP begins after 20.
+    bytes[HEAD] = 0x4f;
+    assert!(Large::read(&bytes, bytes.len()).is_none());
+}
