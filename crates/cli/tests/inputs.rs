@@ -154,9 +154,12 @@ fn under_sudo_only_what_the_user_may_read_is_read() {
         &["run", &toml],
         &["run", &toml, "--on", "emulator"],
         &["reproduce", &toml],
+        &["sweep", &toml],
+        &["trace", "fetch", "--catalogue", &toml],
         &["parity", &toml],
         &["emulate", "--up", &secret, "--", "true"],
         &["perf", "127.0.0.1:4433", "--ca", &secret],
+        &["perf", "127.0.0.1:4433", "--token", &secret],
         &["perf-server", "--listen", "127.0.0.1:0", "--cert", &secret, "--key", &secret],
     ] {
         let output = brakelight(arguments);
