@@ -11,7 +11,7 @@ use brakelight_scenario::identity::sha256;
 use brakelight_scenario::input;
 use brakelight_scenario::trace::OPPORTUNITY;
 use brakelight_scenario::trace::catalogue::{
-    CACHE_VARIABLE, CATALOGUE, Catalogue, CatalogueEntry, CatalogueError, CatalogueFile, cache,
+    CACHE_VARIABLE, CATALOGUE, Catalogue, CatalogueEntry, CatalogueError, CatalogueFile, cache, kept_at,
 };
 use brakelight_scenario::trace::convert::ConvertError;
 use brakelight_scenario::trace::names::{self, NameError};
@@ -143,7 +143,7 @@ pub fn fetch(
     download: &dyn Download,
     again: bool,
 ) -> Result<Fetched, FetchError> {
-    let path = folder.join(format!("{}.bltrace", entry.name));
+    let path = kept_at(folder, &entry.name);
     if path.is_file() && !again {
         let trace = names::read(&path).map_err(FetchError::Kept)?;
         return Ok(Fetched { path, trace, was_there: true, notes: Vec::new() });
@@ -210,7 +210,7 @@ pub fn list(catalogue: &Catalogue, folder: &Path, screen: &Screen) -> String {
         .entries
         .iter()
         .map(|entry| {
-            let here = folder.join(format!("{}.bltrace", entry.name)).is_file();
+            let here = kept_at(folder, &entry.name).is_file();
             let how = match &entry.by_hand {
                 _ if here => "here",
                 Some(_) => "by hand",

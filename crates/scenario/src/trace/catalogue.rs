@@ -1,7 +1,7 @@
 //! The catalogue of public recordings: where they lie, under which licence, what to cite, how they become
 //! traces. None comes with the program.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use brakelight_core::suggest::{DidYouMean, nearest};
 use serde::{Deserialize, Serialize};
@@ -207,6 +207,11 @@ pub fn cache() -> Option<PathBuf> {
         let caches = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")))?;
         Some(caches.join("brakelight").join("traces"))
     })
+}
+
+/// Returns where in `folder`, that of fetched recordings, the one called `name` lies.
+pub fn kept_at(folder: &Path, name: &str) -> PathBuf {
+    folder.join(format!("{name}.bltrace"))
 }
 
 #[cfg(test)]

@@ -283,7 +283,7 @@ impl Names {
         if name == input::STANDARD_INPUT || path.exists() {
             return Ok(Source::File(path.to_path_buf()));
         }
-        let fetched = self.cache.as_ref().map(|cache| cache.join(format!("{name}.bltrace")));
+        let fetched = self.cache.as_ref().map(|cache| catalogue::kept_at(cache, name));
         if let Some(file) = fetched.filter(|file| !name.contains(['/', '\\']) && file.is_file()) {
             return Ok(Source::File(file));
         }
