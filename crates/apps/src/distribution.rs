@@ -55,7 +55,7 @@ impl Distribution {
     /// far off as theirs.
     pub fn above(&self, least: Duration) -> Distribution {
         let mut above = Distribution::default();
-        let least_micros = (least.as_nanos() + 500) / 1_000;
+        let least_micros = least.as_nanos().saturating_add(500) / 1_000;
         for (micros, count) in self.micros.iter() {
             above.add(middle(&micros).saturating_sub(least_micros), count);
         }

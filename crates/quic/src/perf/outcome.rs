@@ -44,11 +44,10 @@ pub fn run(plan: &Plan, controller: &str, server: &str, measured: &Measurement) 
     for Flow { received, report, .. } in &measured.flows {
         rtt.merge(&report.rtt);
         above.merge(&report.above());
-        marks.accelerate += report.marks.accelerate;
-        marks.brake += report.marks.brake;
-        marks.ce += report.marks.ce;
-        sent += report.sent_packets;
-        lost += report.lost_packets;
+        marks = marks + report.marks;
+        // What a server claims may be any number.
+        sent = u64::saturating_add(sent, report.sent_packets);
+        lost = u64::saturating_add(lost, report.lost_packets);
         micros = micros.max(received.micros);
     }
     let flows: Vec<FlowOutcome> =

@@ -51,11 +51,13 @@ impl MarkCounts {
 
 impl std::ops::Add for MarkCounts {
     type Output = MarkCounts;
+
+    /// What both counted, or the largest number: peers count too, and theirs may be anything.
     fn add(self, other: MarkCounts) -> MarkCounts {
         MarkCounts {
-            accelerate: self.accelerate + other.accelerate,
-            brake: self.brake + other.brake,
-            ce: self.ce + other.ce,
+            accelerate: self.accelerate.saturating_add(other.accelerate),
+            brake: self.brake.saturating_add(other.brake),
+            ce: self.ce.saturating_add(other.ce),
         }
     }
 }
