@@ -60,6 +60,10 @@ impl Place {
         if bytes[0] & CHECKSUM_OPEN == 0 || tcp < least {
             return None;
         }
+        // IPv4 says the same once more, and its checksum is over as many bytes.
+        if !six && tcp != HEAD + usize::from(bytes[HEAD] & 0x0f) * 4 {
+            return None;
+        }
         let data = tcp + usize::from(bytes.get(tcp + 12)? >> 4) * 4;
         (data >= tcp + 20 && data <= bytes.len() && data <= LONGEST).then_some(Place { six, tcp, data })
     }
