@@ -95,6 +95,7 @@ impl From<Error> for Failure {
             Error::Unwritable { path, error } => {
                 Failure::output(&error, format!("`{}` cannot be written: {error}", path.display()))
             }
+            Error::Output(error) => error.into(),
             error if error.is_input() => Failure::input(error),
             error => Failure::run(error),
         }

@@ -59,7 +59,8 @@ pub fn bytes(path: Option<&Path>, contents: &[u8]) -> Result<(), Failure> {
     }
 }
 
-fn say_removed(path: &Path) {
+/// Says that what a killed run had left at `path` is gone.
+pub fn say_removed(path: &Path) {
     text::say(&format!("note: removed {}, which a run that was killed had left", path.display()));
 }
 

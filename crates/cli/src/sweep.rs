@@ -74,6 +74,7 @@ pub fn execute(registry: &Registry, arguments: &Arguments) -> Result<(), Failure
     let folder = Folder { path, shard: arguments.shard, resume: arguments.resume };
     let written = folder.run(&sweep, &Simulator, &progress)?;
     drop(progress);
+    written.removed.iter().for_each(|path| output::say_removed(path));
     if written.kept > 0 {
         text::say(&format!("kept {} of {} runs", written.kept, written.runs));
     }

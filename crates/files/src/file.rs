@@ -84,6 +84,27 @@ fn replace(path: &Path, contents: &[u8], on_removed: &mut dyn FnMut(&Path)) -> i
     written
 }
 
+/// Opens the file at `path` to append to it and to read it; a new one if nothing is there. Fails if a link is
+/// there, or anything else that is no regular file: in a folder of results, somebody else may have decided
+/// where a link leads.
+///
+/// # Errors
+/// What the system says, or that it is no regular file.
+pub fn append(path: &Path) -> io::Result<File> {
+    let _user = AsInvoker::begin();
+    match fs::symlink_metadata(path) {
+        Ok(there) if there.is_symlink() => return Err(io::Error::other("it is a link")),
+        Ok(there) if !there.is_file() => return Err(io::Error::other("it is not a regular file")),
+        _ => {}
+    }
+    let mut options = OpenOptions::new();
+    options.create(true).append(true).read(true);
+    // Nor one that was put there since.
+    #[cfg(target_os = "linux")]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NOFOLLOW);
+    options.open(path)
+}
+
 fn destination(path: &Path) -> io::Result<Destination> {
     let file = |way| Destination::File(FileDestination { path: path.into(), way });
     let regular = |place| file(Way::Regular(place));

@@ -111,6 +111,9 @@ pub enum Error {
         /// What the system said.
         error: io::Error,
     },
+    /// The results cannot be put where they belong.
+    #[error(transparent)]
+    Output(#[from] brakelight_files::Error),
     /// A run failed.
     #[error("{label}: {cause}")]
     Run {

@@ -51,6 +51,9 @@ pub use folder::{Folder, Written};
 /// Runs of which all are done before the next is begun: rows that may wait in memory for one before them.
 const AT_ONCE: usize = 256;
 
+/// The most runs of a grid: the numbers of those that are still to do are in memory.
+const MOST_RUNS: u64 = 100_000_000;
+
 /// The grid of a sweep.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Grid {
@@ -166,7 +169,12 @@ impl Grid {
 
     /// Returns the grid in the file at `path`.
     pub fn read(path: &Path) -> Result<Self, Error> {
-        let text = input::text(path, "a grid")?;
+        Self::parse(path, &input::text(path, "a grid")?)
+    }
+
+    /// Returns the grid that `text`, the contents of the file at `path`, holds. A scenario that it names is
+    /// read.
+    pub fn parse(path: &Path, text: &str) -> Result<Self, Error> {
         let name = path.display().to_string();
         let wrong = |reason: String| Error::Grid { grid: name.clone(), reason };
         let mut table: Table =
@@ -209,9 +217,10 @@ impl Grid {
         Ok(Grid { axes: axes.collect(), base, runs, seed, name })
     }
 
-    /// Returns how many runs it has: the product of the numbers of values.
+    /// Returns how many runs it has: the product of the numbers of values, or the largest number if that is
+    /// more.
     pub fn runs(&self) -> u64 {
-        self.every_axis().map(|(_, count)| count as u64).product()
+        self.every_axis().map(|(_, count)| count as u64).fold(1, u64::saturating_mul)
     }
 
     /// Every axis by its name, with how many values it has; the seeds last.
@@ -337,6 +346,9 @@ impl Sweep {
             if grid.axes[..index].iter().any(|other| other.name == axis.name) {
                 return Err(grid.wrong(format_args!("axes: `{}` is there twice", axis.name)));
             }
+        }
+        if grid.runs() > MOST_RUNS {
+            return Err(grid.wrong(format_args!("{} runs: valid are up to {MOST_RUNS}", grid.runs())));
         }
         let seeds = [("runs", u64::from(grid.runs)), ("seed", grid.seed)];
         if let Some((key, value)) = seeds.iter().find(|(_, value)| *value != 1)

@@ -5,10 +5,11 @@
 //! depend on interruptions.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use brakelight_files::{file, folder};
 use brakelight_scenario::identity::RunId;
 use brakelight_scenario::outcome::Run;
 use serde::{Deserialize, Serialize};
@@ -47,6 +48,8 @@ pub struct Written {
     pub kept: u64,
     /// The tables.
     pub files: Vec<PathBuf>,
+    /// What a sweep that was killed had left in the folder, and is gone now.
+    pub removed: Vec<PathBuf>,
     /// What figures show of the runs.
     pub rows: Rows,
 }
@@ -73,7 +76,7 @@ impl Folder<'_> {
         if path.exists() && !self.resume {
             return Err(Error::SweepExists(self.path.to_path_buf()));
         }
-        let journal = OpenOptions::new().create(true).append(true).read(true).open(&path).map_err(failed)?;
+        let journal = file::append(&path).map_err(failed)?;
         // Until the tables are written too.
         let Some(_lock) = Lock::of(&journal).map_err(failed)? else {
             return Err(Error::SweepRunning(self.path.to_path_buf()));
@@ -95,7 +98,9 @@ impl Folder<'_> {
             journal.flush().map_err(failed)
         })?;
         drop(journal);
-        let mut tables = Tables { folder: self.path, tables: Vec::new() };
+        let mut removed = Vec::new();
+        let folder = folder::Folder::create(self.path, &mut |path| removed.push(path.to_path_buf()))?;
+        let mut tables = Tables { place: self.path, folder, tables: Vec::new() };
         let mut figures = Rows::default();
         let (mut journal, mut at) = (BufReader::new(File::open(&path).map_err(failed)?), 0_u64);
         let ordered: Vec<u64> = places.into_values().collect();
@@ -117,7 +122,7 @@ impl Folder<'_> {
             tables.write(sweep, &rows)?;
             rows.iter().for_each(|row| figures.add(&sweep.place(row.index), &row.run));
         }
-        Ok(Written { runs: shard.len() as u64, kept, files: tables.finish()?, rows: figures })
+        Ok(Written { runs: shard.len() as u64, kept, files: tables.finish()?, removed, rows: figures })
     }
 }
 
@@ -215,9 +220,11 @@ fn finite(mut run: Run) -> Run {
     run
 }
 
-/// The tables in the making.
+/// The tables in the making: all of them are moved into place together.
 struct Tables<'a> {
-    folder: &'a Path,
+    /// Where they will be.
+    place: &'a Path,
+    folder: folder::Folder,
     tables: Vec<Making>,
 }
 
@@ -243,7 +250,7 @@ impl Tables<'_> {
         }
         for (table, (name, frame)) in self.tables.iter_mut().zip(&frames) {
             let written = table.csv.write_all(frame.csv_rows().as_bytes());
-            written.map_err(|error| unwritable(self.folder, name, "csv", error))?;
+            written.map_err(|error| unwritable(self.place, name, "csv", error))?;
             #[cfg(feature = "parquet")]
             table.parquet.write(frame)?;
         }
@@ -252,12 +259,12 @@ impl Tables<'_> {
 
     fn begin(&self, name: &'static str, frame: &Frame) -> Result<Making, Error> {
         let create = |ending: &str| {
-            let file = File::create(partial(self.folder, name, ending));
-            file.map(BufWriter::new).map_err(|error| unwritable(self.folder, name, ending, error))
+            let file = File::create_new(self.folder.path(&format!("{name}.{ending}"))?);
+            file.map(BufWriter::new).map_err(|error| unwritable(self.place, name, ending, error))
         };
         let mut csv = create("csv")?;
         let heading = csv.write_all(frame.csv_heading().as_bytes());
-        heading.map_err(|error| unwritable(self.folder, name, "csv", error))?;
+        heading.map_err(|error| unwritable(self.place, name, "csv", error))?;
         Ok(Making {
             name,
             csv,
@@ -271,28 +278,18 @@ impl Tables<'_> {
         let mut files = Vec::new();
         for table in self.tables {
             let (name, mut csv) = (table.name, table.csv);
-            csv.flush().map_err(|error| unwritable(self.folder, name, "csv", error))?;
-            files.push(keep(self.folder, name, "csv")?);
+            csv.flush().map_err(|error| unwritable(self.place, name, "csv", error))?;
+            files.push(self.place.join(format!("{name}.csv")));
             #[cfg(feature = "parquet")]
             {
                 let flushed = table.parquet.finish()?.flush();
-                flushed.map_err(|error| unwritable(self.folder, name, "parquet", error))?;
-                files.push(keep(self.folder, name, "parquet")?);
+                flushed.map_err(|error| unwritable(self.place, name, "parquet", error))?;
+                files.push(self.place.join(format!("{name}.parquet")));
             }
         }
+        self.folder.keep()?;
         Ok(files)
     }
-}
-
-fn partial(folder: &Path, name: &str, ending: &str) -> PathBuf {
-    folder.join(format!(".{name}.{ending}.partial"))
-}
-
-fn keep(folder: &Path, name: &str, ending: &str) -> Result<PathBuf, Error> {
-    let file = folder.join(format!("{name}.{ending}"));
-    let moved = fs::rename(partial(folder, name, ending), &file);
-    moved.map_err(|error| unwritable(folder, name, ending, error))?;
-    Ok(file)
 }
 
 fn unwritable(folder: &Path, name: &str, ending: &str, error: io::Error) -> Error {
