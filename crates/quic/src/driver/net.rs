@@ -110,7 +110,9 @@ struct State {
     listen: Option<(ServerConfig, Listen)>,
     admission: Admission,
     settings: ControlSettings,
-    entries: HashMap<u64, Entry>,
+    /// Each by itself, since a connection has some ten kilobytes and the map keeps the room of the most that
+    /// there ever were.
+    entries: HashMap<u64, Box<Entry>>,
     numbers: HashMap<ConnectionHandle, u64>,
     next: u64,
     /// Connections with news.
@@ -396,7 +398,7 @@ impl State {
             writers: HashMap::new(),
             tasks: Vec::new(),
         };
-        self.entries.insert(number, entry);
+        self.entries.insert(number, Box::new(entry));
         self.numbers.insert(handle, number);
         number
     }
