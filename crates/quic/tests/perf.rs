@@ -100,6 +100,35 @@ fn a_server_with_a_token_serves_those_who_know_it() {
     assert_eq!(run(&plan).flows[0].received.payload, 9);
 }
 
+/// What a server with these limits says to a client that would go on for a minute.
+fn ended_by(limits: server::Limits, work: Work) -> String {
+    let settings = server::ServerSettings {
+        listen: (Ipv4Addr::LOCALHOST, 0).into(),
+        control: settings("cubic", PacketSender::Driver),
+        identity: Identity::self_signed(),
+        token: None,
+        qlog: None,
+        limits,
+    };
+    let server = Server::bind(&settings, |_| ()).unwrap();
+    let address = server.address();
+    std::thread::spawn(move || server.serve());
+    let plan = plan(address, ours("cubic"), work, Until::Time(Duration::from_secs(60)));
+    measure(&plan, |_, _| ()).unwrap_err().to_string()
+}
+
+#[test]
+fn a_connection_that_passes_a_limit_of_the_server_is_ended_with_it() {
+    let bytes = server::Limits { bytes: Bytes(1_000_000), ..server::Limits::default() };
+    let duration = server::Limits { duration: Duration::from_secs(1), ..server::Limits::default() };
+    for work in [Work::Upload, Work::Download] {
+        let said = ended_by(bytes, work);
+        assert!(said.contains("the server's limit of 1MB is reached"), "{work:?}: {said}");
+        let said = ended_by(duration, work);
+        assert!(said.contains("the server's limit of 1 s is reached"), "{work:?}: {said}");
+    }
+}
+
 #[test]
 fn an_upload_of_bytes_arrives_whole_over_all_connections() {
     let (server, fingerprint) = serve("cubic");

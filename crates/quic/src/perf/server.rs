@@ -346,3 +346,27 @@ async fn take(
     send.write_all(&received.encode()).await?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flood_of_lines_is_counted_and_not_said() {
+        let said = Arc::new(Mutex::new(Vec::new()));
+        let heard = said.clone();
+        let say = rarely(move |line| heard.lock().unwrap().push(line.to_string()));
+        for number in 0..5000 {
+            say(&format!("line {number}"));
+        }
+        std::thread::sleep(Duration::from_millis(1100));
+        say("line 5000");
+        let said = said.lock().unwrap();
+        let left_out = said.iter().filter_map(|line| line.strip_suffix(" more lines were left out"));
+        let left_out: usize = left_out.map(|count| count.parse::<usize>().unwrap()).sum();
+        let lines = said.iter().filter(|line| line.starts_with("line ")).count();
+        assert_eq!(lines + left_out, 5001);
+        // 5,000 lines take far less than ten seconds.
+        assert!(lines <= 10 * LINES as usize && said.last().unwrap() == "line 5000", "{lines} lines");
+    }
+}
