@@ -3,6 +3,11 @@
 
 mod support;
 
+use std::io::{BufRead as _, BufReader};
+use std::net::SocketAddr;
+use std::process::Stdio;
+use std::sync::Arc;
+
 use support::{Scratch, TWO_FLOWS, ok, text};
 
 /// Clears the screen, rings, turns the rest of the line around, and does so by C1 control and DEL too.
@@ -57,4 +62,47 @@ fn errors_that_quote_input_are_shown_without_what_a_terminal_obeys() {
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said:?}");
         assert!(plain(&said) && said.lines().count() == 1, "{arguments:?}: {said:?}");
     }
+}
+
+/// Connects to a measuring server whose certificate is `certificate`, and leaves with `reason`.
+fn leave(server: SocketAddr, certificate: rustls::pki_types::CertificateDer<'static>, reason: &[u8]) {
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(certificate).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let tls = rustls::ClientConfig::builder_with_provider(provider);
+    let tls = tls.with_protocol_versions(&[&rustls::version::TLS13]).unwrap();
+    let mut tls = tls.with_root_certificates(roots).with_no_client_auth();
+    tls.alpn_protocols = vec![brakelight_quic::perf::wire::ALPN.to_vec()];
+    let crypto = quinn::crypto::rustls::QuicClientConfig::try_from(tls).unwrap();
+    let config = quinn::ClientConfig::new(Arc::new(crypto));
+    tokio::runtime::Runtime::new().unwrap().block_on(async {
+        let endpoint = quinn::Endpoint::client("127.0.0.1:0".parse().unwrap()).unwrap();
+        let connection = endpoint.connect_with(config, server, "localhost").unwrap().await.unwrap();
+        connection.close(7_u32.into(), reason);
+        endpoint.wait_idle().await;
+    });
+}
+
+#[test]
+fn a_peers_reason_is_logged_without_what_a_terminal_obeys() {
+    let scratch = Scratch::new("terminal-peer");
+    let made = rcgen::generate_simple_self_signed(["localhost".to_string()]).unwrap();
+    scratch.write("cert.pem", made.cert.pem());
+    let key = scratch.write("key.pem", made.signing_key.serialize_pem());
+    std::fs::set_permissions(key, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    let arguments = ["perf-server", "--listen", "127.0.0.1:0", "--cert", "cert.pem", "--key", "key.pem"];
+    let mut server = scratch.command(&arguments).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(server.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let listening = lines.next().unwrap();
+    let address = listening.strip_prefix("listening on ").and_then(|rest| rest.split(';').next()).unwrap();
+    leave(
+        address.parse().unwrap(),
+        made.cert.der().clone(),
+        "gone\n\u{1b}[2J\u{7}\u{202e}[::1]:1: connected".as_bytes(),
+    );
+    let left = lines.find(|line| line.contains("gone"));
+    server.kill().unwrap();
+    server.wait().unwrap();
+    let left = left.expect("the reason is logged");
+    assert!(plain(&left) && left.contains("connected"), "{left:?}");
 }
