@@ -1,11 +1,12 @@
 //! Measuring over this machine's loopback: what is asked for is what is done, and what is counted adds up.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use brakelight_core::registry::ControllerConfig;
 use brakelight_core::units::Bytes;
 use brakelight_quic::adapter::{ControlSettings, PacketSender, Path};
+use brakelight_quic::driver::net;
 use brakelight_quic::perf::client::{Measurement, Plan, Until, Work, measure};
 use brakelight_quic::perf::identity::{Fingerprint, Identity, Trust};
 use brakelight_quic::perf::qlog::Logs;
@@ -100,8 +101,8 @@ fn a_server_with_a_token_serves_those_who_know_it() {
     assert_eq!(run(&plan).flows[0].received.payload, 9);
 }
 
-/// What a server with these limits says to a client that would go on for a minute.
-fn ended_by(limits: server::Limits, work: Work) -> String {
+/// A server with these limits that lives as long as the test's process.
+fn serve_within(limits: server::Limits) -> SocketAddr {
     let settings = server::ServerSettings {
         listen: (Ipv4Addr::LOCALHOST, 0).into(),
         control: settings("cubic", PacketSender::Driver),
@@ -113,8 +114,34 @@ fn ended_by(limits: server::Limits, work: Work) -> String {
     let server = Server::bind(&settings, |_| ()).unwrap();
     let address = server.address();
     std::thread::spawn(move || server.serve());
+    address
+}
+
+/// What a server with these limits says to a client that would go on for a minute.
+fn ended_by(limits: server::Limits, work: Work) -> String {
+    let address = serve_within(limits);
     let plan = plan(address, ours("cubic"), work, Until::Time(Duration::from_secs(60)));
     measure(&plan, |_, _| ()).unwrap_err().to_string()
+}
+
+#[test]
+fn a_measurement_that_fails_takes_its_connections_with_it() {
+    let connections = net::Limits { per_address: 2, ..net::Limits::default() };
+    let address = serve_within(server::Limits { connections, ..server::Limits::default() });
+    for control in [ours("cubic"), in_quinn("cubic")] {
+        let by = |connections| Plan {
+            connections,
+            ..plan(address, control.clone(), Work::Upload, Until::Bytes(9))
+        };
+        let refused = measure(&by(3), |_, _| ()).unwrap_err().to_string();
+        assert!(refused.contains("refused"), "{refused}");
+        // What the server knows nothing of it would keep for half a minute, in the way of this one.
+        let until = Instant::now() + Duration::from_secs(10);
+        while measure(&by(2), |_, _| ()).is_err() {
+            assert!(Instant::now() < until, "the server keeps what the failed measurement opened");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
 }
 
 #[test]
