@@ -34,6 +34,9 @@ const KEEP_ALIVE: Duration = Duration::from_secs(3);
 /// How long the last answer may take after the end.
 const FAREWELL: Duration = Duration::from_secs(10);
 
+/// How long a measurement that failed waits for its connections to end.
+const PARTING: Duration = Duration::from_secs(1);
+
 /// Bytes of a server's report, of which a histogram is nearly all: several times what one of every RTT can
 /// take.
 const LONGEST_REPORT: usize = 1 << 20;
@@ -138,6 +141,27 @@ pub fn measure(plan: &Plan, progress: impl Fn(Duration, u64) + Send + Sync) -> R
 async fn run(plan: &Plan, progress: &(impl Fn(Duration, u64) + Send + Sync)) -> Result<Measurement, Error> {
     let client = Client::new(plan)?;
     let mut connections = Vec::new();
+    let mut measured = run_over(&client, &mut connections, progress).await;
+    // However it went: what a server is not told of, it keeps until it has heard nothing for half a minute.
+    connections.iter().for_each(|connection| connection.close(0, b"done"));
+    match &mut measured {
+        Ok(measured) => {
+            client.host.wait_idle().await;
+            measured.logs_cut = client.qlog.as_ref().is_some_and(Folder::is_full);
+        }
+        // A connection that is not made yet may take longer.
+        Err(_) => drop(tokio::time::timeout(PARTING, client.host.wait_idle()).await),
+    }
+    measured
+}
+
+/// The measurement, over connections that it opens and leaves open.
+async fn run_over(
+    client: &Client<'_>,
+    connections: &mut Vec<Connection>,
+    progress: &(impl Fn(Duration, u64) + Send + Sync),
+) -> Result<Measurement, Error> {
+    let plan = client.plan;
     for number in 1..=plan.connections {
         connections.push(client.connect(&number.to_string()).await?);
     }
@@ -186,10 +210,7 @@ async fn run(plan: &Plan, progress: &(impl Fn(Duration, u64) + Send + Sync)) -> 
         }
         _ => None,
     };
-    connections.iter().for_each(|connection| connection.close(0, b"done"));
-    client.host.wait_idle().await;
-    let logs_cut = client.qlog.as_ref().is_some_and(Folder::is_full);
-    Ok(Measurement { flows, probe, elapsed: ended - began, processor, peer, logs_cut })
+    Ok(Measurement { flows, probe, elapsed: ended - began, processor, peer, logs_cut: false })
 }
 
 /// Bytes of each connection, where bytes end it.
