@@ -151,3 +151,27 @@ impl Table {
         crate::text::scenario::tables(&self.runs, screen)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use brakelight_scenario::outcome::LinkOutcome;
+
+    #[test]
+    fn a_run_that_lost_most_and_a_capacity_that_is_an_estimate_are_told() {
+        let of = |loss_percent, utilization| {
+            let link = LinkOutcome { name: "cell".into(), utilization, ..LinkOutcome::default() };
+            let run = Run {
+                scheme: "s".into(),
+                trace: "t".into(),
+                loss_percent,
+                links: vec![link],
+                ..Run::default()
+            };
+            Table { runs: vec![run], ..Table::default() }.warnings().join(" ")
+        };
+        assert_eq!(of(50.0, 1.0), "");
+        assert!(of(51.0, 1.0).starts_with("s on t lost 51 % of its packets: "));
+        assert!(of(0.0, 1.01).starts_with("s: 101.0 % of link `cell` was used: its capacity is an estimate"));
+    }
+}
