@@ -91,6 +91,8 @@ impl Identity {
             .with_no_client_auth()
             .with_single_cert(self.chain.clone(), self.key.clone_key())?;
         tls.alpn_protocols = vec![ALPN.to_vec()];
+        // No client of a measurement comes back to its session: none is kept for a stranger either.
+        tls.send_tls13_tickets = 0;
         tls.try_into().map_err(|_| rustls::Error::General("no cipher suite of QUIC".to_string()))
     }
 }
