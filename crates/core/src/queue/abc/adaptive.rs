@@ -26,9 +26,9 @@
 //!
 //! # Bursts
 //!
-//! A flow of a long round trip and a small window sends it in one burst. The burst waits behind itself, so
-//! with O in the place of m its own packets would be braked for it, and the flow would lose its share to those
-//! that send all the time. With m the burst moves the marks of all that pass within a quarter of tau.
+//! A flow of a long round trip and a small window sends it in one burst. The burst waits behind itself.
+//! With O in the place of m its own packets would be braked for it, and the flow would lose its share to
+//! those that send all the time. With m the burst moves the marks of all that pass within a quarter of tau.
 //!
 //! # The loop's delay
 //!

@@ -149,8 +149,8 @@ impl Sender {
         self.note_controller();
     }
 
-    /// Forgets the losses that the controller has been told of. The room of a long list is not kept: such lists
-    /// are rare, and flows are many.
+    /// Forgets the losses that the controller has been told of. The room of a long list is not kept: such
+    /// lists are rare, and flows are many.
     fn forget_reported(&mut self) {
         const KEPT: usize = 8;
         if self.lost.capacity() > KEPT {
