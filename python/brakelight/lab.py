@@ -133,9 +133,15 @@ def run(
 
 
 def reproduce(
-    ids: str | Iterable[str] = (), *, force: bool = False, progress: bool | Progress | None = None
+    ids: str | Iterable[str] = (),
+    *,
+    quick: bool = False,
+    force: bool = False,
+    progress: bool | Progress | None = None,
 ) -> Rows:
     """Run the papers' claims that ``ids`` name and judge them: all where there is no id.
+
+    ``quick`` is a first look in two minutes of two cores: one seed, without the longest experiments.
 
     >>> import brakelight as bl
     >>> bl.reproduce("ABC-F99")
@@ -151,7 +157,7 @@ def reproduce(
         InputError: if an id names nothing.
     """
     with watching(progress) as told:
-        return Rows(_brakelight.reproduce(_strings(ids), force, told))
+        return Rows(_brakelight.reproduce(_strings(ids), quick, force, told))
 
 
 def _schemes(given: SchemeLike | Sequence[SchemeLike]) -> list[str]:

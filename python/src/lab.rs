@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use brakelight::lab::reproduce::{self as claims, Judge};
+use brakelight::lab::reproduce::{self as claims, Judge, Quick};
 use brakelight::lab::run as one;
 use brakelight::lab::sweep::{Axis, Base, Value};
 use brakelight::lab::{Compare, Error, compare as comparison, frame, listing as lists};
@@ -129,16 +129,20 @@ pub fn run(
 
 /// Returns the papers' claims that `ids` name, judged: all where there is no id.
 #[pyfunction]
-#[pyo3(signature = (ids, force, progress))]
+#[pyo3(signature = (ids, quick, force, progress))]
 pub fn reproduce(
     py: Python<'_>,
     ids: Vec<String>,
+    quick: bool,
     force: bool,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Frame> {
     let names = Names::from_environment().map_err(input)?;
     let claims = watched(py, progress, &Failures::default(), |watch| {
-        let chosen = claims::chosen(&claims::all()?, &ids)?;
+        let mut chosen = claims::chosen(&claims::all()?, &ids)?;
+        if quick {
+            chosen = Quick::of(chosen, &names)?.experiments;
+        }
         Judge { runner: &Interruptible(watch), names: &names, progress: watch, any_cost: force }
             .claims(&chosen)
     })?;

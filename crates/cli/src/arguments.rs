@@ -200,6 +200,9 @@ pub struct Reproduce {
     /// in `.toml` for a file of your own [default: all]
     #[arg(value_name = "ID")]
     pub ids: Vec<String>,
+    /// A first look in two minutes of two cores: one seed, without the longest experiments, which are named
+    #[arg(long)]
+    pub quick: bool,
     /// The host of every flow [default: the claims' own]
     #[arg(long, value_enum)]
     pub host: Option<HostName>,

@@ -1,14 +1,11 @@
 //! `reproduce`: the papers' claims, run and judged.
 
-use std::path::Path;
-
 use brakelight_core::registry::Registry;
-use brakelight_lab::reproduce::{Judge, all, chosen};
+use brakelight_lab::reproduce::{Judge, Quick, named};
 use brakelight_lab::text::claims;
 use brakelight_lab::text::count;
-use brakelight_lab::{Runner, Simulator, figures, input};
+use brakelight_lab::{Runner, Simulator, figures};
 use brakelight_scenario::documents::{Claims, Verdict};
-use brakelight_scenario::experiment;
 use brakelight_scenario::trace::names::Names;
 
 use crate::arguments::{ClaimFormat, Reproduce};
@@ -21,15 +18,12 @@ use crate::text;
 
 /// Runs the command. A claim that fails makes the command fail, after everything has been printed.
 pub fn execute(registry: &Registry, arguments: &Reproduce) -> Result<(), Failure> {
-    let (files, ids): (Vec<String>, Vec<String>) =
-        arguments.ids.iter().cloned().partition(|id| id.ends_with(".toml"));
-    let mut experiments = match (files.is_empty(), ids.is_empty()) {
-        (false, true) => Vec::new(),
-        _ => chosen(&all()?, &ids)?,
-    };
-    for file in &files {
-        let text = input::text(Path::new(file), "an experiment")?;
-        experiments.push(experiment::read_with(registry, file, &text)?);
+    let names = Names::from_environment().map_err(Failure::input)?;
+    let mut experiments = named(registry, &arguments.ids)?;
+    let mut note = None;
+    if arguments.quick {
+        let quick = Quick::of(experiments, &names)?;
+        (note, experiments) = (Some(quick.note()), quick.experiments);
     }
     let mut runner: &dyn Runner = &Simulator;
     if let Some(host) = arguments.host {
@@ -40,7 +34,6 @@ pub fn execute(registry: &Registry, arguments: &Reproduce) -> Result<(), Failure
             }
         }
     }
-    let names = Names::from_environment().map_err(Failure::input)?;
     let figures = Figures::at(arguments.figures.as_deref(), arguments.force)?;
     let folder = arguments.out.as_deref().map(|out| output::folder(out, arguments.force)).transpose()?;
     let judge = Judge { runner, names: &names, progress: &Bar::default(), any_cost: arguments.force };
@@ -57,6 +50,9 @@ pub fn execute(registry: &Registry, arguments: &Reproduce) -> Result<(), Failure
         ClaimFormat::Json => text::print_json(&document)?,
         ClaimFormat::Markdown => text::print(&claims::markdown(&experiments, &document.claims))?,
         ClaimFormat::Table => text::print(&claims::in_words(&document.claims, &text::standard_output()))?,
+    }
+    if let Some(note) = &note {
+        text::say(note);
     }
     let failing = document.claims.iter().filter(|claim| claim.verdict == Verdict::Fails).count();
     match failing {

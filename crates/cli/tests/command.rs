@@ -340,6 +340,39 @@ fn claims_are_judged_and_those_without_their_recordings_say_so() {
 }
 
 #[test]
+fn a_quick_look_at_the_claims_says_what_it_leaves_out() {
+    let scratch = Scratch::new("command-quick");
+    let file = |id: &str, seconds: u32| {
+        format!(
+            "id = \"{id}\"\ntitle = \"t\"\nsource = \"me\"\nschemes = [\"vegas\"]\ntraces = [\"fixed\"]\nseeds = 2\n\
+             duration = \"{seconds}s\"\n[[claim]]\nclaim = \"it sends\"\ncheck = \"utilization > 0.1\"\n"
+        )
+    };
+    scratch.write("short.toml", &file("SHORT", 5));
+    scratch.write("long.toml", &file("LONG", 500_000));
+    let output = scratch.brakelight(&[
+        "reproduce",
+        "short.toml",
+        "long.toml",
+        "--quick",
+        "--out",
+        "rows",
+        "--format",
+        "json",
+    ]);
+    let said = text(&output.stderr).to_string();
+    assert!(
+        said.contains("one seed of each run") && said.contains("left out for their length: LONG"),
+        "{said}"
+    );
+    let document = json(&ok(&output));
+    let claims = document["claims"].as_array().unwrap();
+    assert_eq!((claims.len(), &claims[0]["id"]), (1, &"SHORT".into()));
+    // One of its two seeds, below the heading.
+    assert_eq!(std::fs::read_to_string(scratch.path("rows/runs.csv")).unwrap().lines().count(), 2);
+}
+
+#[test]
 fn a_row_of_the_benchmark_is_a_process_of_its_own() {
     let scratch = Scratch::new("command-bench");
     let row = json(&ok(&scratch.brakelight(&["bench", "--row", "S1"])));

@@ -2,7 +2,9 @@
 //! experiments at once, and judges what they measured.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
+use brakelight_core::registry::Registry;
 use brakelight_scenario::documents::Claim;
 use brakelight_scenario::experiment::{self, EMBEDDED, Experiment, Job, Table};
 use brakelight_scenario::identity;
@@ -10,13 +12,16 @@ use brakelight_scenario::trace::names::{NameError, Names};
 use brakelight_sim::Traces;
 
 use crate::error::Error;
+use crate::input;
 use crate::jobs;
 use crate::parallel;
 use crate::progress::Progress;
 use crate::runner::{Runner, Simulator};
 
+mod quick;
 mod rows;
 
+pub use quick::Quick;
 pub use rows::{Judged, Measurement};
 
 /// Judges the claims that `ids` name, all where there is no id: an id in full such as `ABC-F1`, or a
@@ -33,6 +38,25 @@ pub fn reproduce(ids: &[String]) -> Result<Vec<Claim>, Error> {
 /// Fails only if one of them cannot be read, which would be a fault of this crate.
 pub fn all() -> Result<Vec<Experiment>, Error> {
     EMBEDDED.iter().map(|(file, text)| experiment::read(file, text).map_err(Error::from)).collect()
+}
+
+/// Returns the experiments that `names` name: those of [`all`] by the ids of [`chosen`], and files whose
+/// names end in `.toml`, with algorithms of `registry`. Without a name that is all of them.
+///
+/// # Errors
+/// If an id names nothing, or a file cannot be read.
+pub fn named(registry: &Registry, names: &[String]) -> Result<Vec<Experiment>, Error> {
+    let (files, ids): (Vec<String>, Vec<String>) =
+        names.iter().cloned().partition(|id| id.ends_with(".toml"));
+    let mut experiments = match (files.is_empty(), ids.is_empty()) {
+        (false, true) => Vec::new(),
+        _ => chosen(&all()?, &ids)?,
+    };
+    for file in &files {
+        let text = input::text(Path::new(file), "an experiment")?;
+        experiments.push(experiment::read_with(registry, file, &text)?);
+    }
+    Ok(experiments)
 }
 
 /// Returns those of `all` with a claim that one of `ids` names, with these claims only, and those that it
