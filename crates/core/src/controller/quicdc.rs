@@ -39,7 +39,7 @@
 //!   after 20 s; here `horizon` does it for the threshold, and the window's RTT_min starts over after a
 //!   timeout only.
 
-use super::westwood::{self, Filter, Sampled, Westwood};
+use super::westwood::{self, Westwood, estimate_parameters};
 use super::{AckEvent, Connection, Controller, IdleEvent, LossEvent, SpuriousEvent, Timeout, TimeoutEvent};
 use crate::ecn::Encoding;
 use crate::estimate::one_way_queueing::{Baseline, OneWayQueueing};
@@ -61,18 +61,17 @@ pub enum Threshold {
 /// What a threshold may be.
 struct ThresholdRange;
 
-parameters! {
+estimate_parameters! {
     /// QUIC-DC's settings.
     pub struct Config {
+        {
         /// One-way queueing delay that counts as congestion: a time, or a share of the largest less the
         /// smallest RTT.
         threshold: Threshold = Threshold::Share(0.5), in ThresholdRange, from "quicdc 5.2";
-        /// Whose weight of the old value both stages of the bandwidth filter have: 7/8 or 2/8.
-        filter: Filter = Filter::Fast, in .., from "quicdc eq.7";
-        /// Which acknowledged bytes make the bandwidth samples.
-        sampled: Sampled = Sampled::All, in .., from "not in quicdc; code for mvfst that seems to be its authors': since-loss";
-        /// After how long without a smaller RTT the next sample becomes the smallest.
-        rtt_min_expiry: Option<Duration> = None, in OrNone(Duration::from_millis(100)..=Duration::from_secs(3600)), from "not in quicdc; code for mvfst that seems to be its authors': 20 s";
+        }
+        filter = Fast from "quicdc eq.7";
+        from "not in quicdc; code for mvfst that seems to be its authors': since-loss";
+        {
         /// What the one-way delay is compared with.
         baseline: Baseline = Baseline::Bounded, in .., from "quicdc eq.5";
         /// For how long the smallest RTT is remembered that the threshold and the baseline start from.
@@ -81,6 +80,7 @@ parameters! {
         pacing_gain: f64 = 1.0, in 0.5..=10.0, from "mvfst CongestionControlFunctions.cpp, calculatePacingRate";
         /// Whether to pace; without, packets leave as the window lets them.
         pacing: bool = true, in .., from "quicdc 5.1; what seems to be the authors' public code does not";
+        }
     }
 }
 

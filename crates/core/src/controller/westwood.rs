@@ -11,7 +11,7 @@
 //!
 //! | symbol | field | unit | default | source |
 //! |---|---|---|---|---|
-//! | w | `weight` | 1 | 7/8 (filter=fast: 2/8) | Linux 6.12 tcp_westwood.c, westwood_do_filter; quicdc eq.7 |
+//! | w | `weight` | 1 | 7/8 (fast: 2/8; sigmoid: 0 to 6/8) | Linux 6.12 tcp_westwood.c; quicdc eq.7 |
 //! | Delta | `interval` | time | 50 ms | Linux 6.12 tcp_westwood.c, TCP_WESTWOOD_RTT_MIN |
 //! | n | `n_bytes_per_s` | bytes/s | first sample | Linux 6.12 tcp_westwood.c, westwood_filter |
 //! | BWE | `bwe_bytes_per_s` | bytes/s | first sample | Linux 6.12 tcp_westwood.c, westwood_filter |
@@ -26,7 +26,8 @@
 //! D3 after a timeout RTT_min starts over with the next sample, as in Linux 6.12 tcp_westwood.c,
 //!    tcp_westwood_event.
 //! D4 the filter of the QUIC-DC authors is `filter=fast`. The paper's formula is lost; the weights are those
-//!    of code that seems to be theirs (open-questions#X-60).
+//!    of code that seems to be theirs, and of an earlier revision of it `filter=sigmoid`
+//!    (open-questions#X-60).
 //! D5 that code counts no bytes of packets which were sent before the last loss was found, but it counts the
 //!    time: `sampled=since-loss`. It takes the next RTT for the smallest where none was smaller for 20 s:
 //!    `rtt_min_expiry`.
@@ -45,17 +46,20 @@ choices! {
         Linux = "linux",
         /// 2/8, so that the estimate keeps up with slow start.
         Fast = "fast",
+        /// 6/8 of a sigmoid of the number of samples less 16: next to nothing in slow start, 6/8 later.
+        Sigmoid = "sigmoid",
     }
 }
 
 impl Filter {
-    /// The weight of the old value.
-    const fn weight(self) -> f64 {
+    /// The weight of the old value after `samples` of them.
+    fn weight(self, samples: u32) -> f64 {
         match self {
             // Linux 6.12 tcp_westwood.c, westwood_do_filter
             Filter::Linux => 0.875,
             // open-questions#X-60
             Filter::Fast => 0.25,
+            Filter::Sigmoid => 0.75 / (1.0 + libm::exp(16.0 - f64::from(samples))),
         }
     }
 }
@@ -80,19 +84,46 @@ choices! {
     }
 }
 
-parameters! {
+/// As `parameters!`, with what Westwood+ and QUIC-DC share of the bandwidth estimate between those that stand
+/// before and after it.
+macro_rules! estimate_parameters {
+    (
+        $(#[$meta:meta])*
+        pub struct $Config:ident {
+            { $($before:tt)* }
+            filter = $filter:ident from $of_filter:literal;
+            from $source:literal;
+            { $($after:tt)* }
+        }
+    ) => {
+        $crate::parameters! {
+            $(#[$meta])*
+            pub struct $Config {
+                $($before)*
+                /// Whose weight of the old value both stages of the bandwidth filter have.
+                filter: $crate::controller::westwood::Filter = $crate::controller::westwood::Filter::$filter, in .., from $of_filter;
+                /// Which acknowledged bytes make the bandwidth samples.
+                sampled: $crate::controller::westwood::Sampled = $crate::controller::westwood::Sampled::All, in .., from $source;
+                /// After how long without a smaller RTT the next sample becomes the smallest.
+                rtt_min_expiry: Option<$crate::time::Duration> = None, in $crate::parameters::OrNone($crate::time::Duration::from_millis(100)..=$crate::time::Duration::from_secs(3600)), from $source;
+                $($after)*
+            }
+        }
+    };
+}
+pub(super) use estimate_parameters;
+
+estimate_parameters! {
     /// Westwood+'s settings.
     pub struct Config {
-        /// Whose weight of the old value both stages of the bandwidth filter have: 7/8 or 2/8.
-        filter: Filter = Filter::Linux, in .., from "Linux 6.12 tcp_westwood.c, westwood_do_filter";
+        {}
+        filter = Linux from "Linux 6.12 tcp_westwood.c, westwood_do_filter";
+        from "Linux 6.12 tcp_westwood.c; code for mvfst that seems to be quicdc's authors': since-loss";
+        {
         /// Weight of the old value in both stages of the filter, in place of the one that `filter` says.
         weight: Option<f64> = None, in OrNone(0.0..=0.999), from "Linux 6.12 tcp_westwood.c, westwood_do_filter";
         /// Shortest interval of one bandwidth sample.
         interval: Duration = Duration::from_millis(50), in Duration::from_millis(1)..=Duration::from_secs(10), from "Linux 6.12 tcp_westwood.c, TCP_WESTWOOD_RTT_MIN";
-        /// Which acknowledged bytes make the bandwidth samples.
-        sampled: Sampled = Sampled::All, in .., from "Linux 6.12 tcp_westwood.c; code for mvfst that seems to be quicdc's authors': since-loss";
-        /// After how long without a smaller RTT the next sample becomes the smallest.
-        rtt_min_expiry: Option<Duration> = None, in OrNone(Duration::from_millis(100)..=Duration::from_secs(3600)), from "code for mvfst that seems to be quicdc's authors': 20 s";
         /// When the window becomes the bandwidth estimate times the smallest RTT.
         reduction: Reduction = Reduction::Mascolo, in .., from "its authors: at the start; Linux 6.12 tcp_westwood.c: at the end";
         /// Whether to send ECT(0) and treat CE as a loss.
@@ -100,6 +131,7 @@ parameters! {
         /// Whether the host may pace; without, packets leave as the window lets them, as from mvfst, where
         /// this controller sets no pacing rate.
         pacing: bool = true, in .., from "what seems to be the authors' public code";
+        }
     }
 }
 
@@ -110,6 +142,7 @@ struct Bandwidth {
     acked: Bytes,
     /// First and second stage, once there is a sample.
     stages: Option<(f64, f64)>,
+    samples: u32,
 }
 
 /// Westwood+'s window.
@@ -135,10 +168,12 @@ impl Bandwidth {
     /// Counts an ACK; a sample is complete when more than `interval` has passed.
     // Linux 6.12 tcp_westwood.c, westwood_update_window: the ACK that completes a sample belongs to the next
     // one.
-    fn on_ack(&mut self, now: Time, acked: Bytes, interval: Duration, weight: f64) {
+    fn on_ack(&mut self, now: Time, acked: Bytes, interval: Duration, weight: impl Fn(u32) -> f64) {
         let delta = now.since(self.since);
         if delta > interval {
             let sample = self.acked.as_f64() / delta.as_secs_f64();
+            self.samples = self.samples.saturating_add(1);
+            let weight = weight(self.samples);
             self.stages = Some(match self.stages {
                 // Linux 6.12 tcp_westwood.c, westwood_filter
                 None => (sample, sample),
@@ -164,7 +199,7 @@ impl Westwood {
             ssthresh: Bytes(u64::MAX),
             initial_window: connection.initial_window,
             increase: AdditiveIncrease::default(),
-            bandwidth: Bandwidth { since: connection.now, acked: Bytes::ZERO, stages: None },
+            bandwidth: Bandwidth { since: connection.now, acked: Bytes::ZERO, stages: None, samples: 0 },
             rtt: None,
             rtt_min: None,
             reset_rtt_min: false,
@@ -197,7 +232,8 @@ impl Westwood {
 impl Controller for Westwood {
     fn on_ack(&mut self, event: &AckEvent<'_>) {
         let interval = self.rtt.map_or(Duration::MAX, |rtt| rtt.max(self.config.interval));
-        let weight = self.config.weight.unwrap_or(self.config.filter.weight());
+        let (own, filter) = (self.config.weight, self.config.filter);
+        let weight = |samples| own.unwrap_or_else(|| filter.weight(samples));
         match self.config.sampled {
             Sampled::All => self.bandwidth.on_ack(event.now, event.newly_acked, interval, weight),
             Sampled::SinceLoss if event.growth == Bytes::ZERO => {}
@@ -309,9 +345,10 @@ mod tests {
     fn a_doubled_rate_passes_both_stages_by_the_new_values_share_squared() {
         let interval = Duration::from_millis(60);
         let estimate = |filter: Filter| {
-            let mut bandwidth = Bandwidth { since: Time::ZERO, acked: Bytes::ZERO, stages: None };
+            let mut bandwidth = Bandwidth { since: Time::ZERO, acked: Bytes::ZERO, stages: None, samples: 0 };
             let mut sample = |ms: u64, packets: u64| {
-                bandwidth.on_ack(Time::from_millis(ms), Bytes(1000 * packets), interval, filter.weight());
+                let weight = |samples| filter.weight(samples);
+                bandwidth.on_ack(Time::from_millis(ms), Bytes(1000 * packets), interval, weight);
                 bandwidth.stages.map(|(_, second)| second / 1000.0)
             };
             // The ACK that completes a sample counts for the next one.
@@ -322,6 +359,15 @@ mod tests {
         // 7/8 * 100 + 1/8 * 112.5, then 7/8 * 101.5625 + 1/8 * 123.4375.
         let linux = [None, Some(100.0), Some(100.0), Some(101.5625), Some(104.296875)];
         assert_eq!(estimate(Filter::Linux), linux);
+    }
+
+    /// The weight is 0.75 / (1 + e^(16 - k)) at sample k: 0.75 / (1 + e^14) = 6.2e-7 at the second, half of
+    /// 0.75 at the sixteenth.
+    #[test]
+    fn the_sigmoid_filter_forgets_in_slow_start_and_remembers_later() {
+        assert!(Filter::Sigmoid.weight(2) < 1e-6);
+        assert_eq!(Filter::Sigmoid.weight(16), 0.375);
+        assert!((Filter::Sigmoid.weight(40) - 0.75).abs() < 1e-9);
     }
 
     /// Westwood+ with the fast filter after an ACK of one packet every 20 ms, `count` in all; those from the
