@@ -22,13 +22,14 @@
 //! | beta | `beta` | 1 | 0.875 | xia05 eq.5 |
 //! | - | `scale_most` | 1 | 2.5 | the authors' simulator: T / t_rho for multiplicative increase |
 //! | t_d | `ai_rtt` | s | 200 ms | xia05 3.3; the authors' simulator: 100 ms |
+//! | - | `ai_linear` | s | none | the authors' simulator: 500 ms |
 //!
 //! # Deviations
 //!
 //! - D1. `freeze=overload` is the authors' simulator: in the frozen time and in the round trip after it only
 //!   the answer to overload is replaced, so a lower load is followed at once.
 //! - D2. The authors' simulator scales alpha by t_d = 100 ms (`ai_rtt=100ms`), as if T were at least 20 ms in
-//!   one of the two factors, and linearly beyond 500 ms. Neither bound is kept.
+//!   one of the two factors, and linearly beyond 500 ms (`ai_linear=500ms`). The former bound is not kept.
 //! - D3. It also paces windows of at most 64 packets over long round trips. The host sends as ACKs come.
 //! - D4. The code of the highest load of an ACK's packets counts, see `feedback/explicit.rs`. A flow whose
 //!   path has no VCP router hears of low load only, and of losses.
@@ -39,6 +40,7 @@ use super::{
 };
 use crate::ecn::{Ecn, Encoding};
 use crate::packet::Header;
+use crate::parameters::OrNone;
 use crate::queue::vcp::code;
 use crate::time::{Duration, Time};
 
@@ -69,6 +71,8 @@ parameters! {
         scale_most: f64 = 2.5, in 0.1..=100.0, from "xia05, authors' simulator";
         /// Round trip at which the additive increase is alpha (t_d).
         ai_rtt: Duration = Duration::from_millis(200), in Duration::from_millis(1)..=Duration::from_secs(10), from "xia05 3.3";
+        /// Round trip from which the additive increase grows with it, and no longer with its square.
+        ai_linear: Option<Duration> = None, in OrNone(Duration::from_millis(1)..=Duration::from_secs(10)), from "xia05 3.3: none; the authors' simulator: 500 ms";
         /// What the time after a decrease replaces.
         freeze: Freeze = Freeze::Full, in .., from "xia05 3.3";
     }
@@ -131,7 +135,8 @@ impl Vcp {
     fn add(&mut self, event: &AckEvent<'_>) {
         // xia05 3.3
         let rtts = self.window.rtts_of(self.config.ai_rtt);
-        self.window.add(event, self.config.alpha * rtts * rtts);
+        let most = self.config.ai_linear.map(|bound| bound.as_secs_f64() / self.config.ai_rtt.as_secs_f64());
+        self.window.add(event, self.config.alpha * rtts * most.map_or(rtts, |most| rtts.min(most)));
     }
 }
 
@@ -240,6 +245,12 @@ mod tests {
         let mut typical = vcp(&[("ai_rtt", "100ms")], 1600);
         hear(&mut typical, 0, 200, code::HIGH);
         assert!((cwnd_pkts(&typical) - 1600.0 - 4.0 / 1600.0).abs() < 1e-9);
+        // 10 times t_d: 10 x 10 packets, or 10 x 5 where the square ends at 500 ms.
+        for (bound, pkts) in [("none", 100.0), ("500ms", 50.0)] {
+            let mut slow = vcp(&[("ai_rtt", "100ms"), ("ai_linear", bound)], 1600);
+            hear(&mut slow, 0, 1000, code::HIGH);
+            assert!((cwnd_pkts(&slow) - 1600.0 - pkts / 1600.0).abs() < 1e-9, "{bound}");
+        }
     }
 
     #[test]
