@@ -62,7 +62,7 @@
 //! - D6. `encoding`: a packet is read as its flow's encoding says, so accelerate and brake are told apart in
 //!   either. The authors' router speaks the proxied one only, where brake is CE.
 //! - D7. `lookahead` is abc20's PK-ABC, for links that know their future: eta mu(t + RTT) in the first term,
-//!   the present mu in the second (open-questions#X-20).
+//!   the present mu in the second, or with `lookahead_drain` the future one in both (open-questions#X-20).
 //! - D8. `integral` is what abc17 section 6 proposes and gives no formula for, "a penalty based on the
 //!   integral of the queuing delay", as in a PI controller (rfc8033 4.2), against the queue that additive
 //!   increase of many flows keeps: `tr -= mu I`, `I' = (x - d_t) / (delta T_i)`, held within 0 and 1/2. In
@@ -222,6 +222,9 @@ parameters! {
         /// PK-ABC: how far ahead the link's rate is taken for the first term, one RTT; none: the present
         /// rate.
         lookahead: Option<Duration> = None, in .., from "abc20 7.3, PK-ABC";
+        /// With lookahead: whether the second term has the future rate too, so drains as fast as the link
+        /// then could.
+        lookahead_drain: bool = false, in .., from "abc20 7.3 does not say";
         /// T_i: time constant of a penalty on the integral of the queueing delay; none: no penalty.
         integral: Option<Duration> = None, in OrNone(Duration::from_millis(10)..=Duration::from_secs(100)), from "abc17 6 (D8)";
         /// Of variant=adaptive: mean errors of the forecast of mu that may wait at a loop delay of 100 ms.
@@ -250,6 +253,9 @@ fn consistent(config: &Config) -> Result<(), ParameterError> {
         }
     } else if config.loop_delay.is_some() {
         return refuse("loop_delay needs variant=adaptive: no other variant asks for it");
+    }
+    if config.lookahead_drain && config.lookahead.is_none() {
+        return refuse("lookahead_drain needs lookahead: without it there is no future rate");
     }
     if config.lookahead.is_some() && config.rules().eta_of == EtaOf::Cr {
         return refuse("lookahead replaces mu in the first term of eq.1: it needs eta_of=mu");
@@ -451,6 +457,10 @@ impl<P: Packet> Abc<P> {
         };
         let mut tr_bps =
             target_rate_bps(self.rules.eta * aim_bps, mu_bps, waiting_bits, self.target_s, self.per_delta);
+        if self.config.lookahead_drain && mu_bps > 0.0 {
+            let drain_bps = self.rules.eta * aim_bps - tr_bps;
+            tr_bps += drain_bps * (1.0 - aim_bps / mu_bps);
+        }
         if let Some(integral) = &mut self.integral
             && mu_bps > 0.0
         {

@@ -151,6 +151,13 @@ fn perfect_knowledge_aims_at_the_future_rate_and_drains_at_the_present_one() {
     }
     bench.leave(ms(1)).unwrap();
     near(bench.shown("target_rate_bps"), (0.98 * 20.0 - 12.0 * 50.0 / 133.0) * MBPS);
+    let mut both = abc(&[("lookahead", "100ms"), ("lookahead_drain", "true")]);
+    both.link.ahead = Some(Rate::from_mbps(20));
+    for _ in 0..101 {
+        both.arrive(ms(0), Encoding::Abc, Ecn::Ect1);
+    }
+    both.leave(ms(1)).unwrap();
+    near(both.shown("target_rate_bps"), (0.98 * 20.0 - 20.0 * 50.0 / 133.0) * MBPS);
     // A link that does not know its future: the present rate.
     bench.link.ahead = None;
     bench.leave(ms(2)).unwrap();
