@@ -235,6 +235,7 @@ impl Controller for Bmcc {
         visit("cuts", self.cuts as f64);
         visit("overload_mean", self.overload_sum / cuts);
         visit("beta_mean", self.beta_sum / cuts);
+        visit("window_pkts", self.window.packets());
         visit("reno", f64::from(u8::from(self.reno)));
     }
 }
