@@ -2,6 +2,7 @@
 //! section 4.5.10).
 
 use super::machine::{Machine, State};
+use super::settings::Version;
 use crate::controller::{AckEvent, PacketInfo};
 use crate::estimate::delivery_rate::RateSample;
 use crate::time::Time;
@@ -20,7 +21,7 @@ pub(super) struct ShortTerm {
     /// inflight_shortterm.
     pub(super) inflight: Bytes,
     /// Largest delivery rate of the round.
-    latest_bandwidth: Rate,
+    pub(super) latest_bandwidth: Rate,
     /// Largest delivered volume of the round.
     pub(super) latest_inflight: Bytes,
     loss_in_round: bool,
@@ -93,13 +94,20 @@ pub(super) enum Undo {
 pub(super) struct LongTerm {
     /// inflight_longterm.
     pub(super) inflight: Bytes,
+    /// Bounds the bandwidth, in mvfst.
+    pub(super) bandwidth: Rate,
     pub(super) undo: Undo,
     undo_inflight: Bytes,
 }
 
 impl Default for LongTerm {
     fn default() -> Self {
-        LongTerm { inflight: UNBOUNDED, undo: Undo::Nothing, undo_inflight: UNBOUNDED }
+        LongTerm {
+            inflight: UNBOUNDED,
+            bandwidth: UNBOUNDED_RATE,
+            undo: Undo::Nothing,
+            undo_inflight: UNBOUNDED,
+        }
     }
 }
 
@@ -123,12 +131,15 @@ impl Machine {
             total += packet.size;
             if !self.short.loss_in_round {
                 self.short.round_end = event.delivered;
-                self.save_cwnd();
+                if !self.is_version(Version::Mvfst) {
+                    self.save_cwnd();
+                }
                 self.save_bounds();
             }
             self.short.loss_in_round = true;
             let lost = total.saturating_sub(packet.lost);
-            if self.probing.is_sample && self.is_too_high(lost, packet.inflight) {
+            let each = !self.is_version(Version::Mvfst);
+            if each && self.probing.is_sample && self.is_too_high(lost, packet.inflight) {
                 let inflight = self.inflight_at_loss(packet, lost);
                 self.on_inflight_too_high(event, inflight, packet.app_limited);
             }
@@ -150,6 +161,9 @@ impl Machine {
         self.probing.is_sample = false;
         if !app_limited {
             let floor = self.target_inflight().as_f64() * self.settings.beta;
+            if self.is_version(Version::Mvfst) {
+                self.long.bandwidth = self.max_bandwidth();
+            }
             self.long.inflight = inflight.max(Bytes(floor as u64));
         }
         if self.state == State::Up {
@@ -163,7 +177,11 @@ impl Machine {
         if !self.short.round_start {
             return;
         }
-        let adapts = !self.state.is_accelerating();
+        let adapts = match self.settings.version {
+            // mvfst Bbr2.cpp, updateCongestionSignals
+            Version::Mvfst => self.state != State::Up,
+            Version::V2 | Version::V3 => !self.state.is_accelerating(),
+        };
         let after_marks = if adapts { self.inflight_after_marks() } else { UNBOUNDED };
         if self.short.loss_in_round && adapts {
             let beta = self.settings.beta;

@@ -11,7 +11,7 @@ impl Machine {
     /// ccwg-bbr 4.3.2: CheckDrainDone.
     pub(super) fn check_drain_done(&mut self, event: &AckEvent<'_>) {
         let State::Drain { since } = self.state else { return };
-        let drained = event.inflight <= self.inflight(self.max_bandwidth(), 1.0);
+        let drained = event.inflight <= self.inflight(self.model_bandwidth(), 1.0);
         let overlong = self.is_version(Version::V3) && self.rounds.count > since + MOST_ROUNDS;
         if drained || overlong {
             self.start_down(event.now, event.delivered);

@@ -132,7 +132,7 @@ impl Machine {
             self.full.reached = true;
             let bdp = self.inflight(self.max_bandwidth(), 1.0);
             self.long.inflight = match self.settings.version {
-                Version::V2 => bdp,
+                Version::V2 | Version::Mvfst => bdp,
                 Version::V3 => bdp.max(self.short.latest_inflight),
             };
         }

@@ -94,7 +94,9 @@ pub struct Machine {
     pub(super) short: ShortTerm,
     pub(super) long: LongTerm,
     pub(super) ecn: Ecn,
-    aggregation: Aggregation,
+    pub(super) aggregation: Aggregation,
+    /// Since when the window is what is in flight, in mvfst.
+    pub(super) conservation: Option<Time>,
     pub(super) spoiled: Spoiled,
     pub(super) idle_restart: bool,
     recovery: RecoveryState,
@@ -122,6 +124,7 @@ impl Machine {
             long: LongTerm::default(),
             ecn: Ecn::default(),
             aggregation: Aggregation::new(connection.now),
+            conservation: None,
             spoiled: Spoiled::default(),
             idle_restart: false,
             recovery: RecoveryState::Open,
@@ -146,7 +149,16 @@ impl Machine {
 
     /// ccwg-bbr 4.5.10.3: BoundBWForModel.
     pub(super) fn estimate(&self) -> Rate {
-        self.max_bandwidth().min(self.short.bandwidth)
+        // mvfst Bbr2.cpp, boundBwForModel
+        if self.is_version(Version::Mvfst) && self.state == State::Startup {
+            return self.max_bandwidth();
+        }
+        self.max_bandwidth().min(self.short.bandwidth).min(self.long.bandwidth)
+    }
+
+    /// The bandwidth whose product with the RTT bounds the states: in mvfst the estimate.
+    pub(super) fn model_bandwidth(&self) -> Rate {
+        if self.is_version(Version::Mvfst) { self.estimate() } else { self.max_bandwidth() }
     }
 
     fn pacing_gain(&self) -> f64 {
@@ -230,20 +242,23 @@ impl Machine {
     }
 
     fn update_aggregation(&mut self, event: &AckEvent<'_>) {
-        let rounds = if self.full.reached { AGGREGATION_ROUNDS } else { 1 };
+        let filled = self.full.reached || self.is_version(Version::Mvfst);
+        let rounds = if filled { AGGREGATION_ROUNDS } else { 1 };
         let (start, bandwidth) = (self.rounds.start, self.estimate());
         self.aggregation.on_ack(event, start, rounds, bandwidth, self.cwnd, self.mss);
     }
 
     /// ccwg-bbr 4.6.4.6: SetCwnd.
     fn set_cwnd(&mut self, event: &AckEvent<'_>) {
-        if event.newly_acked > Bytes::ZERO {
+        if self.conserves(event) {
+            self.cwnd = (event.inflight + event.newly_acked).max(self.min_pipe());
+        } else if event.newly_acked > Bytes::ZERO {
             let bandwidth = self.estimate();
-            let wanted = self.bdp(bandwidth, self.cwnd_gain()) + self.aggregation.extra(bandwidth);
+            let wanted = self.bdp(bandwidth, self.cwnd_gain()) + self.extra_acked(bandwidth);
             let most = self.quantized(wanted);
             let untrusted = match self.settings.version {
                 Version::V2 => self.cwnd.0 < 2 * self.initial_window.0,
-                Version::V3 => event.delivered < self.initial_window,
+                Version::V3 | Version::Mvfst => event.delivered < self.initial_window,
             };
             if self.full.reached {
                 self.cwnd = (self.cwnd + event.newly_acked).min(most);
@@ -275,7 +290,7 @@ impl Controller for Machine {
         // complete.
         let recovered = self.recovery != RecoveryState::Open && event.recovery == RecoveryState::Open;
         self.recovery = event.recovery;
-        if recovered {
+        if recovered && !self.is_version(Version::Mvfst) {
             self.restore_cwnd();
         }
         self.rounds.start = false;
@@ -314,7 +329,9 @@ impl Controller for Machine {
 
     fn on_loss(&mut self, _event: &LossEvent) {
         self.ecn.in_episode = true;
-        self.save_cwnd();
+        if !self.is_version(Version::Mvfst) {
+            self.save_cwnd();
+        }
         self.save_bounds();
     }
 

@@ -20,6 +20,7 @@
 //! | `startup.rs`, `drain.rs`, `probe_bw.rs`, `probe_rtt.rs` | its states |
 //! | `bounds.rs` | what losses teach it |
 //! | `ecn.rs` | what marks teach it, where it is told to use ECN |
+//! | `mvfst.rs` | what version 2 does otherwise in mvfst |
 //! | `settings.rs` | what distinguishes the versions |
 //!
 //! The files of versions 2 and 3 import each other, since they are one type's methods: the draft's state
@@ -31,6 +32,7 @@ mod drain;
 pub mod ecn;
 pub mod machine;
 mod model;
+mod mvfst;
 mod policer;
 mod probe_bw;
 mod probe_rtt;

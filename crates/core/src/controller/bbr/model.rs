@@ -122,9 +122,14 @@ impl Aggregation {
         self.maxima[0] = self.maxima[0].max(extra);
     }
 
+    /// The most that came at once.
+    pub(super) fn largest(&self) -> Bytes {
+        self.maxima[0].max(self.maxima[1])
+    }
+
     /// By how much to widen the window.
     pub(super) fn extra(&self, bandwidth: Rate) -> Bytes {
-        self.maxima[0].max(self.maxima[1]).min(bandwidth.bytes_in(AGGREGATION_LIMIT))
+        self.largest().min(bandwidth.bytes_in(AGGREGATION_LIMIT))
     }
 }
 

@@ -146,21 +146,28 @@ impl Machine {
     fn is_time_to_probe(&self, now: Time) -> bool {
         let reno_rounds = self.target_inflight().0 / self.mss.0;
         now > self.probing.since.saturating_add(self.probing.wait)
-            || u64::from(self.probing.rounds_since) >= reno_rounds.min(u64::from(self.settings.probe_rounds))
+            || !self.is_version(Version::Mvfst)
+                && u64::from(self.probing.rounds_since)
+                    >= reno_rounds.min(u64::from(self.settings.probe_rounds))
     }
 
     /// ccwg-bbr 4.3.3.6: IsTimeToCruise.
     fn is_time_to_cruise(&self, inflight: Bytes) -> bool {
-        inflight <= self.inflight_with_headroom() && inflight <= self.inflight(self.max_bandwidth(), 1.0)
+        inflight <= self.inflight_with_headroom() && inflight <= self.inflight(self.model_bandwidth(), 1.0)
     }
 
     /// ccwg-bbr 4.3.3.6: IsTimeToGoDown; tcp_bbr2.c bbr2_update_cycle_phase.
     fn is_time_to_go_down(&mut self, event: &AckEvent<'_>, sample: &RateSample) -> bool {
-        if self.probing.went_too_high && event.inflight_before >= self.long.inflight {
+        let mvfst = self.is_version(Version::Mvfst);
+        if !mvfst && self.probing.went_too_high && event.inflight_before >= self.long.inflight {
             self.probing.precautionary = true;
             return true;
         }
         match self.settings.version {
+            Version::Mvfst => {
+                let queue = self.inflight(self.estimate(), self.settings.up_pacing_gain);
+                event.now.since(self.probing.since) > self.min_rtt.value && self.short.latest_inflight > queue
+            }
             Version::V2 => {
                 let queue = self.inflight(self.max_bandwidth(), self.settings.up_pacing_gain);
                 let elapsed = event.now.since(self.probing.since) > self.min_rtt.value;
@@ -184,7 +191,8 @@ impl Machine {
             self.probing.acks = AckPhase::ProbeFeedback;
         }
         if self.probing.acks == AckPhase::ProbeStopping && self.rounds.start {
-            self.probing.is_sample = false;
+            // mvfst Bbr2.cpp: one reaction for each probe, however late.
+            self.probing.is_sample &= self.is_version(Version::Mvfst);
             self.probing.acks = AckPhase::Init;
             if self.state.is_probe_bw() {
                 // ccwg-bbr 4.5.5: AdvanceMaxBwFilter. A cycle without samples is not remembered (tcp_bbr2.c).
@@ -203,6 +211,10 @@ impl Machine {
             }
             return false;
         }
+        if self.is_version(Version::Mvfst) {
+            self.adapt_upper_bounds(event, sample);
+            return false;
+        }
         if self.long.inflight == UNBOUNDED || self.is_too_high(sample.lost, sample.tx_in_flight) {
             return false;
         }
@@ -214,7 +226,7 @@ impl Machine {
     }
 
     /// ccwg-bbr 4.3.3.6: ProbeInflightLongtermUpward.
-    fn probe_upward(&mut self, event: &AckEvent<'_>) {
+    pub(super) fn probe_upward(&mut self, event: &AckEvent<'_>) {
         if !event.cwnd_limited || self.cwnd < self.long.inflight {
             if self.is_version(Version::V2) {
                 self.probing.acked = Bytes::ZERO;

@@ -8,6 +8,8 @@ use crate::time::Duration;
 pub(super) enum Version {
     /// `google/bbr`, branch v2alpha, `tcp_bbr2.c`.
     V2,
+    /// facebook/mvfst, `Bbr2.cpp`: version 2 with the rules of `mvfst.rs`.
+    Mvfst,
     /// draft-ietf-ccwg-bbr.
     V3,
 }

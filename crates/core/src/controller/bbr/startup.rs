@@ -1,7 +1,7 @@
 //! Startup: an exponential search for the bandwidth, until it stops growing or loses too much
 //! (draft-ietf-ccwg-bbr section 4.3.1).
 
-use super::bounds::Undo;
+use super::bounds::{UNBOUNDED, Undo};
 use super::machine::{Machine, State};
 use super::settings::Version;
 use crate::controller::AckEvent;
@@ -39,14 +39,14 @@ impl Machine {
     /// ccwg-bbr 4.3.1.2: CheckFullBWReached.
     pub(super) fn check_full_pipe(&mut self, sample: &RateSample) {
         let done = match self.settings.version {
-            Version::V2 => self.full.reached,
+            Version::V2 | Version::Mvfst => self.full.reached,
             Version::V3 => self.full.now,
         };
         if done || !self.rounds.start || sample.app_limited {
             return;
         }
         let rate = match self.settings.version {
-            Version::V2 => self.max_bandwidth(),
+            Version::V2 | Version::Mvfst => self.max_bandwidth(),
             Version::V3 => sample.rate.unwrap_or(Rate::ZERO),
         };
         if rate >= self.full.bandwidth.mul_f64(GROWTH) {
@@ -88,6 +88,8 @@ impl Machine {
             self.full.reached = true;
             let bdp = self.inflight(self.max_bandwidth(), 1.0);
             self.long.inflight = match self.settings.version {
+                // mvfst Bbr2.cpp, checkStartupHighLoss: no bound.
+                Version::Mvfst => UNBOUNDED,
                 Version::V2 => bdp,
                 Version::V3 => bdp.max(self.short.latest_inflight),
             };

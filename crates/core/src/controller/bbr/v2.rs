@@ -16,7 +16,7 @@
 //! |---|---|---|---|---|
 //! | high_gain | `startup_pacing_gain` | 1 | 2.885 | tcp_bbr2.c `bbr_high_gain` |
 //! | startup_cwnd_gain | `startup_cwnd_gain` | 1 | 2.885 | tcp_bbr2.c `bbr_startup_cwnd_gain` |
-//! | pacing_gain of DOWN | `down_pacing_gain` | 1 | 0.75 | tcp_bbr2.c `bbr_pacing_gain` |
+//! | pacing_gain of DOWN | `down_pacing_gain` | 1 | 0.75 (mvfst: 0.9) | tcp_bbr2.c `bbr_pacing_gain` |
 //! | beta | `beta` | 1 | 0.7 | tcp_bbr2.c `bbr_beta`, counted from the other side |
 //! | loss_thresh | `loss_threshold` | share | 0.02 | tcp_bbr2.c `bbr_loss_thresh` |
 //! | inflight_headroom | `headroom` | share | 0.15 | tcp_bbr2.c `bbr_inflight_headroom` |
@@ -29,25 +29,38 @@
 //! default as in the source, which wants it for paths that mark at a shallow threshold only; the source sends
 //! ECT(0), `ecn` says which codepoint. D8 ProbeRTT computes its window once, at its start. D9 the window is
 //! restored after fast recovery too, where the source restores it after a timeout only; both stay below the
-//! model's bounds.
+//! model's bounds. D10 `rules=mvfst` has the rules of `mvfst.rs`; its Startup gains are 2.89.
 
 use super::ecn::{EcnSettings, EcnUse};
 use super::machine::Machine;
 use super::settings::{BbrSettings, Version};
+use crate::parameters::OrNone;
 use crate::time::Duration;
 
 /// BBR version 2: a machine set up by [`Config`].
 pub type Bbr2 = Machine;
 
+choices! {
+    /// Whose version 2.
+    pub enum Rules {
+        /// google/bbr, `tcp_bbr2.c`.
+        Linux = "linux",
+        /// facebook/mvfst, `Bbr2.cpp`.
+        Mvfst = "mvfst",
+    }
+}
+
 parameters! {
     /// Settings of BBR version 2.
     pub struct Config {
+        /// Whose rules hold where Linux and mvfst differ.
+        rules: Rules = Rules::Linux, in .., from "tcp_bbr2.c; mvfst Bbr2.cpp";
         /// Pacing gain of Startup; Drain paces at its inverse.
         startup_pacing_gain: f64 = 2.885, in 1.1..=10.0, from "tcp_bbr2.c: bbr_high_gain";
         /// Window gain of Startup and Drain.
         startup_cwnd_gain: f64 = 2.885, in 1.0..=10.0, from "tcp_bbr2.c: bbr_startup_cwnd_gain";
-        /// Pacing gain while the queue of a probe drains.
-        down_pacing_gain: f64 = 0.75, in 0.1..=1.0, from "tcp_bbr2.c: bbr_pacing_gain";
+        /// Pacing gain while the queue of a probe drains; none takes that of the rules, 0.75 or 0.9.
+        down_pacing_gain: Option<f64> = None, in OrNone(0.1..=1.0), from "tcp_bbr2.c: bbr_pacing_gain; mvfst kProbeBwDownPacingGain";
         /// What is left of the short-term bounds after a round with losses, at least.
         beta: f64 = 0.7, in 0.1..=0.99, from "tcp_bbr2.c: bbr_beta";
         /// Share of lost packets from which a probe went too far.
@@ -72,12 +85,16 @@ parameters! {
 
 impl From<Config> for BbrSettings {
     fn from(config: Config) -> Self {
+        let (version, down_pacing_gain, startup_losses) = match config.rules {
+            Rules::Linux => (Version::V2, 0.75, 8),
+            Rules::Mvfst => (Version::Mvfst, 0.9, 3),
+        };
         BbrSettings {
-            version: Version::V2,
+            version,
             startup_pacing_gain: config.startup_pacing_gain,
             startup_cwnd_gain: config.startup_cwnd_gain,
             drain_pacing_gain: 1.0 / config.startup_pacing_gain,
-            down_pacing_gain: config.down_pacing_gain,
+            down_pacing_gain: config.down_pacing_gain.unwrap_or(down_pacing_gain),
             up_pacing_gain: 1.25,
             cwnd_gain: 2.0,
             up_cwnd_gain: 2.0,
@@ -85,7 +102,7 @@ impl From<Config> for BbrSettings {
             loss_threshold: config.loss_threshold,
             beta: config.beta,
             headroom: config.headroom,
-            startup_losses: 8,
+            startup_losses,
             min_rtt_window: Duration::from_secs(10).max(config.probe_rtt_interval),
             probe_rtt_interval: config.probe_rtt_interval,
             probe_rtt_time: Duration::from_millis(200),
