@@ -46,6 +46,8 @@ const CHECKS: &[Entry] = &[
     ("bmcc-estimate-error", bmcc::estimate_error),
     ("bmcc-mean-cut", bmcc::mean_cut),
     ("bmcc-theorem-1", bmcc::theorem_1),
+    ("bmcc-lemma-1", bmcc::lemma_1),
+    ("bmcc-detection", bmcc::detection_of_unequal_flows),
     ("bmcc-backoff-over-u", bmcc::backoff_over_u),
     ("bmcc-growth-model", bmcc::growth_model),
     ("cellular-hypothetical", cellular::hypothetical),

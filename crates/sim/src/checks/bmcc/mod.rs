@@ -19,7 +19,7 @@ use crate::analysis::adpm::{Errors, errors};
 mod figures;
 mod model;
 
-use model::{Growth, Sharing};
+use model::{Growth, Sharing, mean_power};
 
 const INTERVAL: Duration = Duration::from_millis(200);
 const LAYOUT: Layout = Layout { eta_0: 0.15, eta: 0.75, u: 1.2, bits: 16 };
@@ -186,6 +186,59 @@ pub(super) fn theorem_1() -> Finding {
         ));
     }
     finding(holds, measured.join("; "))
+}
+
+/// Rates of packets per slot, from equal to as unequal as can be.
+const RATES: [[f64; 4]; 4] = [
+    [250.0, 250.0, 250.0, 250.0],
+    [400.0, 300.0, 200.0, 100.0],
+    [700.0, 100.0, 100.0, 100.0],
+    [997.0, 1.0, 1.0, 1.0],
+];
+
+/// bmcc Lemma 1, in the appendix: where d satisfies a^d >= (1/N) sum a^y_n, it does so for every b from a to
+/// 1.
+pub(super) fn lemma_1() -> Finding {
+    let (mut below, mut tried) = (0, 0);
+    for rates in &RATES {
+        // From where 1000 packets would leave no number that a double holds.
+        for a in [0.5, 0.9, 0.99, 0.9999] {
+            // The largest d that does.
+            let d = libm::log(mean_power(a, rates)) / libm::log(a);
+            for step in 0..=1000 {
+                let b = a + (1.0 - a) * f64::from(step) / 1000.0;
+                below += u32::from(libm::pow(b, d) < mean_power(b, rates) * (1.0 - 1e-9));
+                tried += 1;
+            }
+        }
+    }
+    finding(
+        below == 0,
+        format!("with the largest d that a allows, b^d is below the mean in {below} of {tried} cases"),
+    )
+}
+
+/// bmcc eq.11: the logarithmic d beside the simpler gamma C / N, which the paper calls less conservative.
+pub(super) fn detection_of_unequal_flows() -> Finding {
+    let (mut holds, mut measured, mut last) = (true, Vec::new(), f64::INFINITY);
+    for rates in &RATES {
+        let (by_rates, simple) = (Sharing::unequal(rates, 0.5, 1.2), Sharing::new(1000.0, 4, 0.5, 1.2));
+        // Equal rates make the two the same; the more they differ, the smaller d is, and the larger mu.
+        holds &= by_rates.packets <= simple.packets * (1.0 + 1e-9) && by_rates.packets < last;
+        holds &= by_rates.mu() >= simple.mu() - 1e-12;
+        last = by_rates.packets;
+        measured.push(format!("{:.0} (mu {:.4})", by_rates.packets, by_rates.mu()));
+    }
+    let simple = Sharing::new(1000.0, 4, 0.5, 1.2);
+    finding(
+        holds,
+        format!(
+            "d {}, as rates of four flows differ more; C / N is {:.0} (mu {:.4})",
+            measured.join(", "),
+            simple.packets,
+            simple.mu()
+        ),
+    )
 }
 
 /// B-F4: 10,000 packets per slot, 550 flows (open-questions#X-51).

@@ -6,6 +6,8 @@
 //! f        = 1 + phi U[0, N]                                    load in a slot of back-off   bmcc eq.8
 //! E(f)     = beta_max - M (f - 1),  M = (beta_max - beta_min) / (2 (u - 1))     mean cut of those that hear
 //!                                                                                                 bmcc eq.17
+//! d        = log(1/N sum m^y_n) / log m,  m = 1 - c N phi / (u - 1)      packets per slot and flow where
+//!            rates differ; at most their mean C / N                                           bmcc eq.11
 //! mu       = mean over f of P(f) E(f) + 1 - P(f)                                              bmcc eq.18
 //! Y(i + 1) = A(i) Y(i),  A = diag(beta) + e (e' - beta') / N                                  bmcc eq.12, 13
 //!
@@ -42,6 +44,15 @@ impl Sharing {
     /// Flows with a fair share each.
     pub(super) fn new(capacity: f64, flows: usize, queue_weight: f64, u: f64) -> Self {
         Sharing { capacity, flows, packets: capacity / flows as f64, phi: (1.0 + queue_weight) / capacity, u }
+    }
+
+    /// Flows of these rates, packets per slot: d is that of eq. 11, conservative for all of them.
+    pub(super) fn unequal(rates: &[f64], queue_weight: f64, u: f64) -> Self {
+        let mut model = Sharing::new(rates.iter().sum(), rates.len(), queue_weight, u);
+        // bmcc eq.11, at the largest f
+        let misses = 1.0 - ABOVE_ONE * model.excess() / (u - 1.0);
+        model.packets = libm::log(mean_power(misses, rates)) / libm::log(misses);
+        model
     }
 
     fn slope(&self) -> f64 {
@@ -120,6 +131,11 @@ impl Sharing {
         }
         sum / runs as f64
     }
+}
+
+/// The mean of `base` to the power of each of `exponents`.
+pub(super) fn mean_power(base: f64, exponents: &[f64]) -> f64 {
+    exponents.iter().map(|y| libm::pow(base, *y)).sum::<f64>() / exponents.len() as f64
 }
 
 /// The model of one new flow on an idle link.
