@@ -4,10 +4,10 @@
 use std::path::PathBuf;
 
 use brakelight_core::time::Duration;
-use brakelight_core::units::{Bytes, Limit};
 use brakelight_lab::compare::{Buffer, Reverse};
 pub use brakelight_lab::values::{
-    count, delay, human, out_of_range, positive_rate, positive_seconds, positive_time, probability, seed,
+    compared_buffer, count, delay, eta, human, kernel_name, offset, positive_buffer, positive_rate,
+    positive_seconds, positive_size, positive_time, probability, reverse, seed, token_limit,
 };
 use brakelight_lab::{output, series};
 use brakelight_scenario::scenario::TraceOffset;
@@ -373,39 +373,4 @@ pub struct Bench {
     /// One row in this process: what `bench` runs as a process of its own
     #[arg(long, hide = true)]
     pub row: Option<String>,
-}
-
-/// Returns a buffer above zero.
-pub fn positive_buffer(text: &str) -> Result<Limit, String> {
-    let limit: Limit = human(text)?;
-    match limit {
-        Limit::Packets(0) | Limit::Bytes(Bytes::ZERO) => {
-            Err(out_of_range(text, "any size above 0, such as `250pkt` or `1.5MB`"))
-        }
-        _ => Ok(limit),
-    }
-}
-
-/// Returns a buffer above zero, which may be given in bandwidth-delay products.
-fn compared_buffer(text: &str) -> Result<Buffer, String> {
-    if Buffer::products_of(text).is_some() { text.parse() } else { positive_buffer(text).map(Buffer::Limit) }
-}
-
-/// Returns the limit of a way back.
-fn reverse(text: &str) -> Result<Reverse, String> {
-    match Reverse::parse(text) {
-        Reverse::Rate(rate) if rate.bps() == 0 => {
-            Err(out_of_range(text, "a rate above 0, a trace, or `none`"))
-        }
-        reverse => Ok(reverse),
-    }
-}
-
-fn offset(text: &str) -> Result<TraceOffset, String> {
-    if text == "random" {
-        return Ok(TraceOffset::Random);
-    }
-    text.parse()
-        .map(TraceOffset::At)
-        .map_err(|_| format!("`{text}` is not a time such as `1.5s`, nor `random`"))
 }

@@ -6,9 +6,7 @@ use brakelight_core::time::Duration;
 use brakelight_core::units::{Limit, Rate};
 use clap::{Args, Subcommand};
 
-use crate::arguments::{
-    DocumentFormat, count, human, out_of_range, positive_buffer, positive_rate, positive_time,
-};
+use crate::arguments::{DocumentFormat, count, eta, human, positive_buffer, positive_rate, positive_time};
 use crate::failure::Failure;
 
 /// `router`.
@@ -63,12 +61,6 @@ pub struct Attach {
     /// How to print the statistics; JSON is one document a line
     #[arg(long, default_value = "table", value_enum)]
     pub format: DocumentFormat,
-}
-
-fn eta(text: &str) -> Result<f64, String> {
-    const VALID: &str = "a number from 0.1 to 1";
-    let eta: f64 = text.parse().map_err(|_| format!("`{text}` is not {VALID}"))?;
-    if (0.1..=1.0).contains(&eta) { Ok(eta) } else { Err(out_of_range(text, VALID)) }
 }
 
 /// Runs the command.

@@ -4,7 +4,10 @@ use std::str::FromStr;
 
 use brakelight_core::path::delay;
 use brakelight_core::time::Duration;
-use brakelight_core::units::{Rate, parse_number};
+use brakelight_core::units::{Bytes, Limit, Rate, parse_number};
+use brakelight_scenario::scenario::TraceOffset;
+
+use crate::compare::{Buffer, Reverse};
 
 /// Returns the value that `text` spells.
 pub fn human<T: FromStr>(text: &str) -> Result<T, String>
@@ -68,6 +71,76 @@ pub fn count(text: &str) -> Result<u32, String> {
 /// Returns a whole number.
 pub fn seed(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| format!("`{text}` is not a whole number from 0 to {}", u64::MAX))
+}
+
+/// Returns a buffer above zero.
+pub fn positive_buffer(text: &str) -> Result<Limit, String> {
+    let limit: Limit = human(text)?;
+    match limit {
+        Limit::Packets(0) | Limit::Bytes(Bytes::ZERO) => {
+            Err(out_of_range(text, "any size above 0, such as `250pkt` or `1.5MB`"))
+        }
+        _ => Ok(limit),
+    }
+}
+
+/// Returns a buffer above zero, which may be given in bandwidth-delay products.
+pub fn compared_buffer(text: &str) -> Result<Buffer, String> {
+    if Buffer::products_of(text).is_some() { text.parse() } else { positive_buffer(text).map(Buffer::Limit) }
+}
+
+/// Returns the limit of a way back.
+pub fn reverse(text: &str) -> Result<Reverse, String> {
+    match Reverse::parse(text) {
+        Reverse::Rate(rate) if rate.bps() == 0 => {
+            Err(out_of_range(text, "a rate above 0, a trace, or `none`"))
+        }
+        reverse => Ok(reverse),
+    }
+}
+
+/// Returns where in its period a trace starts.
+pub fn offset(text: &str) -> Result<TraceOffset, String> {
+    if text == "random" {
+        return Ok(TraceOffset::Random);
+    }
+    text.parse()
+        .map(TraceOffset::At)
+        .map_err(|_| format!("`{text}` is not a time such as `1.5s`, nor `random`"))
+}
+
+/// Returns a size above zero.
+pub fn positive_size(text: &str) -> Result<Bytes, String> {
+    match human(text)? {
+        Bytes::ZERO => Err(out_of_range(text, "any size above 0, such as `10MB`")),
+        bytes => Ok(bytes),
+    }
+}
+
+/// Returns the share of the capacity that a router aims at.
+pub fn eta(text: &str) -> Result<f64, String> {
+    const VALID: &str = "a number from 0.1 to 1";
+    let eta: f64 = text.parse().map_err(|_| format!("`{text}` is not {VALID}"))?;
+    if (0.1..=1.0).contains(&eta) { Ok(eta) } else { Err(out_of_range(text, VALID)) }
+}
+
+/// Returns how many tokens a router's bucket holds.
+pub fn token_limit(text: &str) -> Result<f64, String> {
+    const VALID: &str = "a number above 1 and below 4096";
+    let tokens: f64 = text.parse().map_err(|_| format!("`{text}` is not {VALID}"))?;
+    if tokens > 1.0 && tokens < 4096.0 { Ok(tokens) } else { Err(out_of_range(text, VALID)) }
+}
+
+/// Returns a name that Linux can know a controller by.
+pub fn kernel_name(text: &str) -> Result<String, String> {
+    // Linux 6.12 kernel/bpf/syscall.c, bpf_obj_name_cpy
+    const VALID: &str = "1 to 15 letters, digits, `_` and `.`";
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
+    if (1..=15).contains(&text.len()) && text.chars().all(plain) {
+        Ok(text.to_string())
+    } else {
+        Err(format!("`{text}` is no name: valid is {VALID}"))
+    }
 }
 
 #[cfg(test)]

@@ -1,14 +1,13 @@
 //! What can be said to `perf-server` and `perf`.
 
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use brakelight_core::time::Duration;
 use brakelight_core::units::Bytes;
 use brakelight_quic::perf::wire::MOST_EXCHANGED;
 use clap::Args;
 
-use crate::arguments::{DocumentFormat, positive_time};
+use crate::arguments::{DocumentFormat, positive_size, positive_time};
 
 /// `perf-server`.
 #[derive(Clone, Debug, Args)]
@@ -26,7 +25,7 @@ pub struct Server {
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = positive_time, allow_hyphen_values = true)]
     pub max_duration: Duration,
     /// The most that a connection may carry, both ways together
-    #[arg(long, value_name = "SIZE", default_value = "1000GB", value_parser = size, allow_hyphen_values = true)]
+    #[arg(long, value_name = "SIZE", default_value = "1000GB", value_parser = positive_size, allow_hyphen_values = true)]
     pub max_bytes: Bytes,
     /// The controller of what the server sends
     #[arg(long, value_name = "NAME", default_value = "cubic")]
@@ -48,7 +47,7 @@ pub struct Server {
     #[arg(long, value_name = "DIR")]
     pub qlog: Option<PathBuf>,
     /// The most that all qlog files together may hold
-    #[arg(long, value_name = "SIZE", default_value = "1GB", value_parser = size, requires = "qlog", allow_hyphen_values = true)]
+    #[arg(long, value_name = "SIZE", default_value = "1GB", value_parser = positive_size, requires = "qlog", allow_hyphen_values = true)]
     pub qlog_limit: Bytes,
 }
 
@@ -66,7 +65,7 @@ pub struct Client {
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = positive_time, allow_hyphen_values = true)]
     pub duration: Duration,
     /// Number of bytes to carry in place of a duration, over all connections
-    #[arg(long, value_name = "SIZE", value_parser = size, conflicts_with = "duration", allow_hyphen_values = true)]
+    #[arg(long, value_name = "SIZE", value_parser = positive_size, conflicts_with = "duration", allow_hyphen_values = true)]
     pub bytes: Option<Bytes>,
     /// Send in bulk; what is done when nothing else is said
     #[arg(long, group = "work")]
@@ -105,7 +104,7 @@ pub struct Client {
     #[arg(long, value_name = "DIR")]
     pub qlog: Option<PathBuf>,
     /// The most that all qlog files together may hold
-    #[arg(long, value_name = "SIZE", default_value = "1GB", value_parser = size, requires = "qlog", allow_hyphen_values = true)]
+    #[arg(long, value_name = "SIZE", default_value = "1GB", value_parser = positive_size, requires = "qlog", allow_hyphen_values = true)]
     pub qlog_limit: Bytes,
     /// Upload with the stack's own Cubic in turns, and print the ratios of throughput and of processor time
     /// per byte
@@ -119,15 +118,8 @@ pub struct Client {
     pub format: DocumentFormat,
 }
 
-fn size(text: &str) -> Result<Bytes, String> {
-    match Bytes::from_str(text).map_err(|error| error.to_string())? {
-        Bytes::ZERO => Err(format!("`{text}` is out of range: valid is any size above 0, such as `10MB`")),
-        bytes => Ok(bytes),
-    }
-}
-
 fn message(text: &str) -> Result<Bytes, String> {
-    match size(text)? {
+    match positive_size(text)? {
         Bytes(bytes) if bytes > MOST_EXCHANGED => {
             Err(format!("`{text}` is out of range: valid is any size above 0 and up to 1GiB, such as `10kB`"))
         }

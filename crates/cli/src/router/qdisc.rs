@@ -10,7 +10,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde_json::json;
 
 use crate::arguments::{
-    DocumentFormat, count, human, out_of_range, positive_buffer, positive_rate, positive_time,
+    DocumentFormat, count, human, positive_buffer, positive_rate, positive_time, token_limit,
 };
 use crate::failure::Failure;
 use crate::text::{self, number};
@@ -119,12 +119,6 @@ pub struct Watch {
     /// How to print them; JSON is one document a line
     #[arg(long, default_value = "table", value_enum)]
     pub format: DocumentFormat,
-}
-
-fn token_limit(text: &str) -> Result<f64, String> {
-    const VALID: &str = "a number above 1 and below 4096";
-    let tokens: f64 = text.parse().map_err(|_| format!("`{text}` is not {VALID}"))?;
-    if tokens > 1.0 && tokens < 4096.0 { Ok(tokens) } else { Err(out_of_range(text, VALID)) }
 }
 
 /// Runs the command.

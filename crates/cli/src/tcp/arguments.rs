@@ -7,7 +7,7 @@ use brakelight_core::parameters::Parameters;
 use brakelight_core::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 
-use crate::arguments::{DocumentFormat, count, positive_time};
+use crate::arguments::{DocumentFormat, count, kernel_name, positive_time};
 
 /// `tcp`.
 #[derive(Clone, Debug, Subcommand)]
@@ -64,7 +64,7 @@ pub struct Load {
     #[arg(long)]
     pub receiver: bool,
     /// Register the controller under this name [default: that of --controller; accecn_reno with --receiver]
-    #[arg(long, value_name = "NAME", value_parser = controller_name)]
+    #[arg(long, value_name = "NAME", value_parser = kernel_name)]
     pub name: Option<String>,
     /// Let users other than root choose the controller
     #[arg(long)]
@@ -109,15 +109,4 @@ pub struct Watch {
 fn threshold(text: &str) -> Result<Threshold, String> {
     let config = quicdc::Config::from_options([("threshold", text)]);
     config.map(|config| config.threshold).map_err(|error| error.to_string())
-}
-
-fn controller_name(text: &str) -> Result<String, String> {
-    // Linux 6.12 kernel/bpf/syscall.c, bpf_obj_name_cpy
-    const VALID: &str = "1 to 15 letters, digits, `_` and `.`";
-    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
-    if (1..=15).contains(&text.len()) && text.chars().all(plain) {
-        Ok(text.to_string())
-    } else {
-        Err(format!("`{text}` is no name: valid is {VALID}"))
-    }
 }
