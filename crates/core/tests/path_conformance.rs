@@ -9,6 +9,7 @@ use brakelight_testkit::conformance::path::{self, Case};
 fn element_cases() -> Vec<Case> {
     const OTHER: &[(&str, Options<'_>)] = &[
         ("delay", &[("delay", "0s")]),
+        ("delay-steps", &[("delays", "20ms/0s/7ms"), ("hold", "30ms"), ("beat", "11ms")]),
         ("gilbert-elliott", &[("p", "0.1"), ("r", "0.3"), ("loss_good", "0.05"), ("loss_bad", "0.9")]),
         ("jitter", &[("keep_order", "false")]),
         ("jitter", &[("hold", "300ms")]),

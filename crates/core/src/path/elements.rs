@@ -9,8 +9,8 @@ use super::link::restart::Restarting;
 use super::link::{Link, Service, adjusted, fixed, pass_to_service, steps, traced};
 use super::{Output, PathElement, Site, pass_to_element};
 use super::{
-    ack_loss, ack_thin, cellular, decapsulate, delay, duplicate, encapsulate, gilbert_elliott, jitter, loss,
-    reorder, replay, rewrite, varying_delay, wifi,
+    ack_loss, ack_thin, cellular, decapsulate, delay, delay_steps, duplicate, encapsulate, gilbert_elliott,
+    jitter, loss, reorder, replay, rewrite, varying_delay, wifi,
 };
 use crate::packet::Duplicate;
 use crate::parameters::{OptionValues, Parameter, Parameters};
@@ -159,6 +159,8 @@ macro_rules! elements {
 elements! {
     Delay(delay::Delay) = "delay", order |_| Order::Kept, role Propagation,
         "Delay line: what enters leaves a fixed time later";
+    DelaySteps(delay_steps::DelaySteps) = "delay-steps", order |_| Order::Kept, role Plain,
+        "Delay by a schedule, and release on a beat: what no queue explains";
     Loss(loss::Loss) = "loss", order |_| Order::Kept, role Plain,
         "Independent loss";
     GilbertElliott(gilbert_elliott::GilbertElliott) = "gilbert-elliott" | "burst-loss", order |_| Order::Kept, role Plain,

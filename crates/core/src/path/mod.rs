@@ -17,6 +17,7 @@ pub mod ack_thin;
 pub mod cellular;
 pub mod decapsulate;
 pub mod delay;
+pub mod delay_steps;
 pub mod duplicate;
 pub mod elements;
 pub mod encapsulate;

@@ -249,6 +249,28 @@ fn deviation(values: &[f64]) -> f64 {
     libm::sqrt(values.iter().map(|value| (value - mean) * (value - mean)).sum::<f64>() / values.len() as f64)
 }
 
+/// Delays of 20 and 0 ms in turn, each for 30 ms.
+#[test]
+fn a_schedule_delays_by_the_time_of_arrival_and_keeps_the_order() {
+    let mut line = element("delay-steps", &[("delays", "20ms/0ms"), ("hold", "30ms")]);
+    for (id, at) in [(0, 0), (1, 29), (2, 30), (3, 55), (4, 60)] {
+        line.accept(ms(at), Sample::new(id, 1500));
+    }
+    let left = departures(&drain(&mut line, ms(200)));
+    // The third entered when there was no delay, behind one that leaves at 49 ms.
+    assert_eq!(left, [(0, 20.0), (1, 49.0), (2, 49.0), (3, 55.0), (4, 80.0)]);
+}
+
+#[test]
+fn on_a_beat_packets_leave_at_whole_multiples_alone() {
+    let mut line = element("delay-steps", &[("delays", "0ms/5ms"), ("hold", "100ms"), ("beat", "60ms")]);
+    for (id, at) in [(0, 0), (1, 1), (2, 60), (3, 119), (4, 121)] {
+        line.accept(ms(at), Sample::new(id, 1500));
+    }
+    let left = departures(&drain(&mut line, ms(300)));
+    assert_eq!(left, [(0, 0.0), (1, 60.0), (2, 60.0), (3, 180.0), (4, 180.0)]);
+}
+
 #[test]
 fn jitter_has_the_moments_of_its_distribution() {
     const N: u64 = 50_000;

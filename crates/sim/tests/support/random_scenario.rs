@@ -26,6 +26,7 @@ const TRAFFIC: &[&str] = &[
 
 const FORWARD: &[&str] = &[
     "loss:rate=0.01",
+    "delay-steps:delays=0s/9ms/3ms,hold=70ms,beat=4ms",
     "gilbert-elliott:p=0.01,r=0.2",
     "jitter:mean=3ms,spread=3ms",
     "jitter:distribution=exponential,mean=2ms,keep_order=false",
