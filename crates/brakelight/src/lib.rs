@@ -14,7 +14,7 @@ pub mod prelude {
     pub use brakelight_core::units::{Bytes, Limit, Rate};
     pub use brakelight_lab::sweep::{Folder, Shard, Sweep};
     pub use brakelight_lab::text::Screen;
-    pub use brakelight_lab::{self as lab, Compare, Error, Grid, Progress, Runner, Simulator, Table};
+    pub use brakelight_lab::{self as lab, Attack, Compare, Error, Grid, Progress, Runner, Simulator, Table};
     pub use brakelight_scenario::outcome::{Outcome, Run, Series};
     pub use brakelight_scenario::scenario::{FlowSpec, Hop, LinkSpec, Record, Scenario, TraceOffset};
     pub use brakelight_scenario::scheme::Scheme;

@@ -8,7 +8,7 @@ use clap::{Parser, Subcommand};
 
 use crate::failure::Failure;
 use crate::origin::VERSION;
-use crate::{arguments, distribution, program, schema, stability, sweep};
+use crate::{arguments, attack, distribution, program, schema, stability, sweep};
 
 #[cfg(not(target_os = "linux"))]
 use crate::linux_only::{
@@ -59,6 +59,8 @@ pub enum Command {
     Reproduce(arguments::Reproduce),
     /// Run a grid: every combination of traces, schemes, round trips, or any key of a scenario
     Sweep(sweep::Arguments),
+    /// Search for the link on which a scheme does worst
+    Attack(Box<attack::Arguments>),
     /// Show what there is: schemes, controllers, queues, feedbacks, path elements, radios, applications,
     /// traces
     List(arguments::List),

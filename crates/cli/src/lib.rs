@@ -5,7 +5,7 @@
 //! |---|---|
 //! | [`command_line`] | every command with its arguments |
 //! | [`arguments`] | arguments and value parsers that commands share |
-//! | [`compare`], [`run`], [`reproduce`], [`mod@sweep`], [`parity`] | one command each: runs of scenarios |
+//! | [`compare`], [`run`], [`reproduce`], [`mod@sweep`], [`attack`], [`parity`] | one command each: runs of scenarios |
 //! | [`list`], [`schema`], [`trace`], [`stability`], [`mod@bench`] | one command each: tools |
 //! | [`perf`], [`emulate`], [`tcp`], [`router`] | one command each: real packets |
 //! | [`distribution`] | what packages install beside the command: completions and manual pages |
@@ -20,6 +20,7 @@
 #![forbid(unsafe_code)]
 
 pub mod arguments;
+pub mod attack;
 pub mod bench;
 pub mod command_line;
 pub mod compare;
@@ -142,6 +143,7 @@ fn dispatch(registry: &Registry, cli: &Cli) -> Result<(), Failure> {
             | Command::List(_)
             | Command::Reproduce(_)
             | Command::Sweep(_)
+            | Command::Attack(_)
             | Command::Trace(_)
             | Command::Perf(_)
             | Command::PerfServer(_)
@@ -163,6 +165,7 @@ fn dispatch(registry: &Registry, cli: &Cli) -> Result<(), Failure> {
         }
         Command::Reproduce(arguments) => reproduce::execute(registry, arguments),
         Command::Sweep(arguments) => sweep::execute(registry, arguments),
+        Command::Attack(arguments) => attack::execute(registry, arguments),
         Command::Trace(arguments) => trace::execute(arguments),
         Command::Stability(arguments) => stability::execute(arguments),
         Command::Bench(arguments) => bench::execute(arguments),

@@ -23,6 +23,8 @@ pub enum Document {
     Outcome,
     /// Experiment files
     Experiment,
+    /// What `attack` prints with `--format json`
+    Attack,
 }
 
 /// Runs the command. The schemas name the algorithms of `registry`.
@@ -31,5 +33,6 @@ pub fn execute(registry: &Registry, arguments: &Arguments) -> Result<(), Failure
         Document::Scenario => schema::scenario(registry),
         Document::Outcome => schema::outcome(),
         Document::Experiment => schema::experiment(registry),
+        Document::Attack => schema::attack(),
     })
 }

@@ -256,11 +256,39 @@ fn lists_show_what_the_registry_holds() {
 #[test]
 fn schemas_are_one_document_each_with_a_version() {
     let scratch = Scratch::new("command-schema");
-    for document in ["scenario", "outcome", "experiment"] {
+    for document in ["scenario", "outcome", "experiment", "attack"] {
         let schema = json(&ok(&scratch.brakelight(&["schema", document])));
         assert_eq!(schema["$id"], format!("urn:brakelight:schema:{document}:1"));
         assert!(schema["properties"].is_object(), "{schema}");
     }
+}
+
+#[test]
+fn an_attack_writes_a_scenario_that_replays_to_the_number_it_says() {
+    let scratch = Scratch::new("command-attack");
+    let bounds = "duration=2s,rate=1Mbps..6Mbps,rtt=40ms";
+    let attack = |more: &[&str]| {
+        let words =
+            ["attack", "cubic", "--space", "steps", "--bounds", bounds, "--budget", "24", "--out", "worst"];
+        ok(&scratch.brakelight(&[&words, more].concat()))
+    };
+    let found = json(&attack(&["--format", "json"]));
+    assert_eq!((&found["objective"], &found["links"]), (&Value::from("delay"), &Value::from(24)));
+    assert!(found["origin"]["command"].as_str().unwrap().contains("attack cubic"), "{found}");
+    let schema = json(&ok(&scratch.brakelight(&["schema", "attack"])));
+    let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    assert_eq!(keys(&schema["properties"]), keys(&found));
+    let run = json(&ok(&scratch.brakelight(&["run", "worst/worst.toml", "--format", "json"])));
+    let reference = json(&ok(&scratch.brakelight(&["run", "worst/reference.toml", "--format", "json"])));
+    let p95 = |run: &Value| run["runs"][0]["flows"][0]["queueing_delay_ms"]["p95"].as_f64().unwrap();
+    let damage = found["damage"].as_f64().unwrap();
+    assert!((p95(&run) - p95(&reference) - damage).abs() < 1e-9 && damage > 0.0, "{damage}");
+    // The same command goes on, here from its end, and says the same.
+    let table = attack(&[]);
+    assert!(
+        table.starts_with("cubic: the worst of 24 links, steps\n") && table.contains("capacity: "),
+        "{table}"
+    );
 }
 
 #[test]

@@ -103,6 +103,15 @@ pub enum Error {
     /// Another sweep is writing into the folder.
     #[error("{}: another sweep is at work there; wait for it, or give another folder", .0.display())]
     SweepRunning(PathBuf),
+    /// An attack cannot be made.
+    #[error("{0}")]
+    Attack(String),
+    /// The folder of an attack holds another one.
+    #[error("{}: there is another attack already; repeat that one, or give another folder", .0.display())]
+    AttackExists(PathBuf),
+    /// Another attack is writing into the folder.
+    #[error("{}: another attack is at work there; wait for it, or give another folder", .0.display())]
+    AttackRunning(PathBuf),
     /// A file cannot be written, or not read back.
     #[error("{}: {error}", path.display())]
     Unwritable {

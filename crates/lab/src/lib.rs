@@ -4,7 +4,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`mod@compare`], [`mod@run`], [`mod@reproduce`], [`parity`] | one job each, from request to result |
-//! | [`stability`], [`mod@bench`], [`listing`] | the same |
+//! | [`mod@attack`], [`stability`], [`mod@bench`], [`listing`] | the same |
 //! | [`jobs`], [`runner`], [`progress`] | many runs at once, by any simulator or stack; how far they are |
 //! | [`mod@sweep`], [`frame`] | grids of runs; rows as columns, for CSV, Arrow and Parquet |
 //! | [`setup`] | what a comparison assumes where nothing else is asked for |
@@ -18,6 +18,7 @@
 #![cfg_attr(feature = "quic", doc = "| [`quinn`] | the real QUIC stack as a host of the simulator |")]
 #![forbid(unsafe_code)]
 
+pub mod attack;
 pub mod bench;
 pub mod compare;
 pub mod error;
@@ -52,6 +53,7 @@ mod testing;
 pub mod text;
 pub mod values;
 
+pub use attack::{Attack, attack};
 pub use compare::{Compare, compare};
 pub use error::Error;
 pub use progress::Progress;

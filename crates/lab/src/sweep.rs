@@ -41,7 +41,7 @@ use crate::progress::Progress;
 use crate::runner::{Runner, Simulator};
 use crate::{input, jobs, parallel};
 
-mod folder;
+pub(crate) mod folder;
 mod path;
 #[cfg(test)]
 mod tests;

@@ -116,3 +116,72 @@ pub struct QueueBench {
     /// Enqueue and dequeue of one packet.
     pub ns_per_packet: f64,
 }
+
+/// What `attack` prints.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Attacked {
+    /// Where it came from.
+    pub origin: Origin,
+    /// What was found.
+    #[serde(flatten)]
+    pub found: Found,
+}
+
+/// The link on which a scheme does worst, of those that were tried.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Found {
+    /// The scheme.
+    pub scheme: String,
+    /// What it was compared with, or what ran beside it; empty for PK-ABC, or for the same.
+    pub against: Vec<String>,
+    /// What was to be as bad as can be: `delay`, `waste`, `unfair`, `loss`, `starve`.
+    pub objective: String,
+    /// Which links were tried: `cellular`, `steps`, `delay`, `cross`, `mixed`.
+    pub space: String,
+    /// Within which bounds.
+    pub bounds: String,
+    /// How many links could be tried.
+    pub budget: u64,
+    /// The seed of the search and of every run.
+    pub seed: u64,
+    /// How many links were tried.
+    pub links: u64,
+    /// How often the search started anew.
+    pub starts: u64,
+    /// The unit of the damage: `ms`, `points`, `times`.
+    pub unit: String,
+    /// How much worse the scheme did than was possible.
+    pub damage: f64,
+    /// The same before the link was made simpler.
+    pub damage_before: f64,
+    /// The median of the same over the random links that the search began with.
+    pub damage_random_median: f64,
+    /// The largest of these.
+    pub damage_random_worst: f64,
+    /// Lowest, median and highest damage of the link with five seeds.
+    pub damage_seeds: [f64; 3],
+    /// The flow that was attacked.
+    pub own: AttackedFlow,
+    /// The best reference, or the flow beside it.
+    pub beside: AttackedFlow,
+    /// The link in words, a line for each of its parts.
+    pub link: Vec<String>,
+}
+
+/// What a flow had.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct AttackedFlow {
+    /// Its scheme.
+    pub scheme: String,
+    /// IP bytes delivered to its receiver.
+    pub throughput_mbps: f64,
+    /// The same as a share of what the link could carry.
+    pub share_percent: f64,
+    /// 95th percentile of its queueing delay; none where nothing was delivered.
+    pub p95_ms: Option<f64>,
+    /// Packets dropped over packets sent.
+    pub loss_percent: f64,
+}

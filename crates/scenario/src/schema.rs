@@ -10,7 +10,7 @@ use schemars::transform::{Transform, transform_subschemas};
 use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value};
 
-use crate::documents::Runs;
+use crate::documents::{Attacked, Runs};
 use crate::experiment::ExperimentTable;
 use crate::file::tables::ScenarioTable;
 
@@ -18,6 +18,8 @@ use crate::file::tables::ScenarioTable;
 pub const SCENARIO: u32 = 1;
 /// The version of the results' schema.
 pub const OUTCOME: u32 = 1;
+/// The version of the schema of what an attack found.
+pub const ATTACK: u32 = 1;
 /// The version of the experiment's schema.
 pub const EXPERIMENT: u32 = 1;
 
@@ -34,9 +36,18 @@ pub fn experiment(registry: &Registry) -> Value {
 
 /// Returns the schema of what `compare`, `run` and `perf` print with `--format json`.
 pub fn outcome() -> Value {
+    output::<Runs>("outcome", OUTCOME)
+}
+
+/// Returns the schema of what `attack` prints with `--format json`.
+pub fn attack() -> Value {
+    output::<Attacked>("attack", ATTACK)
+}
+
+fn output<T: JsonSchema>(name: &str, version: u32) -> Value {
     let mut schema =
-        SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<Runs>();
-    head(&mut schema, "outcome", OUTCOME);
+        SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<T>();
+    head(&mut schema, name, version);
     schema.into()
 }
 

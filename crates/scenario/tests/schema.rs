@@ -151,6 +151,7 @@ fn names_come_from_the_registry_and_ids_have_a_version() {
     }
     assert_eq!(schema::outcome()["$id"], "urn:brakelight:schema:outcome:1");
     assert_eq!(schema::experiment(&registry)["$id"], "urn:brakelight:schema:experiment:1");
+    assert_eq!(schema::attack()["$id"], "urn:brakelight:schema:attack:1");
     // Aliases and names with signs in them.
     let valid = scenario();
     for controller in ["reno", "westwood+", "cubic : beta=0.7"] {

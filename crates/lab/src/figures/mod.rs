@@ -13,11 +13,13 @@
 //! | `lines.AXIS` | [`grid`] | utilisation and delay by the values of an axis |
 //! | `grid-utilization.AXIS.AXIS`, `grid-delay.AXIS.AXIS` | [`grid`] | the same by two axes |
 //! | `stability` | [`stability`()] | the swing of ABC's queue, by model and packets |
+//! | `worst` | [`attack`()] | the worst link for a scheme, and what it made of it |
 //! | `claims` | [`judged`] | what was measured beside the numbers of claims, as ratios |
 
 use brakelight_scenario::experiment::Experiment;
 use brakelight_scenario::outcome::Run;
 
+pub use self::attack::attack;
 pub use self::claims::claims;
 pub use self::stability::stability;
 
@@ -31,6 +33,7 @@ use crate::series::file_name;
 use crate::summary;
 use crate::table::Table;
 
+mod attack;
 mod axis;
 mod bars;
 mod canvas;

@@ -12,7 +12,7 @@ use brakelight_scenario::outcome::{LinkSeries, Series};
 const MOST_FLOWS: usize = 8;
 
 /// Behind the lines: what the link could have carried.
-const CAPACITY: Colour = Colour(215, 215, 215);
+pub(super) const CAPACITY: Colour = Colour(215, 215, 215);
 
 /// The series of every row that has any, a figure for each of the links that a report would draw.
 pub(super) fn series(table: &Table) -> Vec<Figure> {
@@ -99,12 +99,16 @@ fn rates(scheme: &str, series: &Series, link: &LinkSeries, flows: &[usize]) -> V
 }
 
 /// Values at the middles of their bins.
-fn middles(times: &[f64], bin: f64, values: impl Iterator<Item = Option<f64>>) -> Vec<(f64, Option<f64>)> {
+pub(super) fn middles(
+    times: &[f64],
+    bin: f64,
+    values: impl Iterator<Item = Option<f64>>,
+) -> Vec<(f64, Option<f64>)> {
     times.iter().zip(values).map(|(time, value)| (time + bin / 2.0, value)).collect()
 }
 
 /// The area below the steps of the capacity.
-fn capacity(canvas: &mut Canvas, chart: &Chart, link: &LinkSeries, bin: f64) {
+pub(super) fn capacity(canvas: &mut Canvas, chart: &Chart, link: &LinkSeries, bin: f64) {
     let steps = link.time_s.iter().zip(&link.capacity_mbps);
     let mut points: Vec<Point> = steps
         .flat_map(|(time, rate)| [(*time, *rate), (time + bin, *rate)])

@@ -127,7 +127,8 @@ impl Folder<'_> {
 }
 
 /// A lock on the journal for this process: it goes with the process, however that one ends.
-struct Lock {
+#[derive(Debug)]
+pub(crate) struct Lock {
     #[cfg(unix)]
     journal: File,
 }
@@ -136,7 +137,7 @@ struct Lock {
 impl Lock {
     /// Locks the journal; none if another process has it. A file system that knows no locks is taken to have
     /// no other sweep.
-    fn of(journal: &File) -> io::Result<Option<Self>> {
+    pub(crate) fn of(journal: &File) -> io::Result<Option<Self>> {
         use rustix::fs::{FlockOperation, flock};
         use rustix::io::Errno;
 
@@ -158,7 +159,7 @@ impl Drop for Lock {
 /// Elsewhere there is no such lock.
 #[cfg(not(unix))]
 impl Lock {
-    fn of(_: &File) -> io::Result<Option<Self>> {
+    pub(crate) fn of(_: &File) -> io::Result<Option<Self>> {
         Ok(Some(Lock {}))
     }
 }

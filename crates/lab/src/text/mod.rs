@@ -2,13 +2,14 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`comparison`], [`scenario`], [`claims`], [`stability`] | one kind of result each |
+//! | [`mod@attack`], [`comparison`], [`scenario`], [`claims`], [`stability`] | one kind of result each |
 //! | [`mod@bench`], [`parity`], [`perf`], [`mod@trace`] | one kind of result each |
 //! | [`table`] | tables for people |
 //! | [`scatter`] | throughput against delay, drawn with letters |
 //! | [`csv`] | rows for other programs |
 //! | [`mod@visible`] | text of others, made safe to print |
 
+pub mod attack;
 pub mod bench;
 pub mod claims;
 pub mod comparison;

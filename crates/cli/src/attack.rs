@@ -1,0 +1,78 @@
+//! `attack`: the link on which a scheme does worst.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use brakelight_core::registry::Registry;
+use brakelight_lab::attack::{self, Attack, Bounds, Objective, Space, attack, attack_into};
+use brakelight_lab::{Simulator, text::attack as words};
+use brakelight_scenario::documents::Attacked;
+use brakelight_scenario::scheme::Scheme;
+use clap::Args;
+
+use crate::arguments::{DocumentFormat, human, seed};
+use crate::failure::Failure;
+use crate::progress::Bar;
+use crate::{origin, text};
+
+/// `attack`.
+#[derive(Clone, Debug, Args)]
+pub struct Arguments {
+    /// The scheme to attack
+    #[arg(value_name = "SCHEME")]
+    pub scheme: String,
+    /// What to compare it with: the best of a list of schemes; the flow beside it, where two share the link
+    /// [default: PK-ABC, which knows the future; beside it, its own kind]
+    #[arg(long, value_name = "SCHEME")]
+    pub against: Option<String>,
+    /// What should be as bad as can be: delay, waste, unfair, loss or starve
+    #[arg(long, value_name = "NAME", default_value = "delay", value_parser = human::<Objective>)]
+    pub objective: Objective,
+    /// What may change: cellular, steps, delay, cross or mixed
+    #[arg(long, value_name = "NAME", default_value = "cellular", value_parser = human::<Space>)]
+    pub space: Space,
+    /// Within which bounds, such as `rate=1Mbps..24Mbps,rtt=40ms` [default: those that are printed]
+    #[arg(long, value_name = "LIST", value_parser = human::<Bounds>)]
+    pub bounds: Option<Bounds>,
+    /// How many links to try
+    #[arg(long, value_name = "N", default_value_t = Attack::BUDGET, value_parser = attack::budget, allow_hyphen_values = true)]
+    pub budget: u32,
+    /// Decides which links are tried
+    #[arg(long, value_name = "N", default_value = "1", value_parser = seed, allow_hyphen_values = true)]
+    pub seed: u64,
+    /// Write worst.toml, a figure and the journal into this folder; the same command goes on there
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// How to print what was found
+    #[arg(long, default_value = "table", value_enum)]
+    pub format: DocumentFormat,
+}
+
+/// Runs the command.
+pub fn execute(registry: &Registry, arguments: &Arguments) -> Result<(), Failure> {
+    let against =
+        arguments.against.as_ref().map(|list| Scheme::parse_list_with(registry, list)).transpose()?;
+    let request = Attack {
+        against: against.unwrap_or_default(),
+        objective: arguments.objective,
+        space: arguments.space,
+        bounds: arguments.bounds.clone().unwrap_or_default(),
+        budget: arguments.budget,
+        seed: arguments.seed,
+        ..Attack::new(Scheme::parse_with(registry, &arguments.scheme)?)
+    };
+    let (bar, began) = (Bar::default(), Instant::now());
+    let (found, files) = match &arguments.out {
+        Some(folder) => attack_into(folder, &request, &Simulator, &bar)?,
+        None => (attack(&request, &bar)?, Vec::new()),
+    };
+    drop(bar);
+    words::speed(&found, &request, began.elapsed()).iter().for_each(|speed| text::say(speed));
+    files.iter().for_each(|file| text::say(&file.display().to_string()));
+    match arguments.format {
+        DocumentFormat::Json => {
+            text::print_json(&Attacked { origin: origin::origin(request.seed), found: found.document })
+        }
+        DocumentFormat::Table => text::print(&words::in_words(&found.document, &text::standard_output())),
+    }
+}
