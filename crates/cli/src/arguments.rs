@@ -7,7 +7,8 @@ use brakelight_core::time::Duration;
 use brakelight_lab::compare::{Buffer, Reverse};
 pub use brakelight_lab::values::{
     compared_buffer, count, delay, eta, human, kernel_name, offset, positive_buffer, positive_rate,
-    positive_seconds, positive_size, positive_time, probability, reverse, seed, token_limit,
+    positive_seconds, positive_size, positive_time, probability, propagation, reverse, seed, threshold,
+    token_limit, whole,
 };
 use brakelight_lab::{output, series};
 use brakelight_scenario::scenario::TraceOffset;

@@ -10,7 +10,7 @@ use brakelight_lab::text::stability::in_words;
 use brakelight_sim::analysis::stability::Setting;
 use clap::Args;
 
-use crate::arguments::{DocumentFormat, human, positive_rate, positive_time, seed};
+use crate::arguments::{DocumentFormat, human, positive_rate, positive_time, propagation, seed};
 use crate::failure::Failure;
 use crate::origin;
 use crate::output;
@@ -24,7 +24,7 @@ pub struct Arguments {
     #[arg(long, value_name = "RATE", default_value = "24Mbps", value_parser = positive_rate, allow_hyphen_values = true)]
     pub rate: Rate,
     /// tau, propagation delay of the round trip
-    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = rtt, allow_hyphen_values = true)]
+    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = propagation, allow_hyphen_values = true)]
     pub rtt: Duration,
     /// Share of the capacity that the router aims at
     #[arg(long, value_name = "SHARE", default_value = "0.98", value_parser = eta, allow_hyphen_values = true)]
@@ -81,14 +81,4 @@ pub fn execute(arguments: &Arguments) -> Result<(), Failure> {
         text::say(&format!("map: {}", place.join("stability.html").display()));
     }
     Ok(())
-}
-
-/// Returns the longest propagation delay that leaves something to see in a run.
-pub fn rtt(text: &str) -> Result<Duration, String> {
-    let time = positive_time(text)?;
-    if (Duration::from_millis(1)..=Duration::from_secs(2)).contains(&time) {
-        Ok(time)
-    } else {
-        Err(format!("`{text}` is out of range: valid is a time from 1ms to 2s"))
-    }
 }

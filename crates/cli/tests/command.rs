@@ -376,8 +376,8 @@ fn a_quick_look_at_the_claims_says_what_it_leaves_out() {
              duration = \"{seconds}s\"\n[[claim]]\nclaim = \"it sends\"\ncheck = \"utilization > 0.1\"\n"
         )
     };
-    scratch.write("short.toml", &file("SHORT", 5));
-    scratch.write("long.toml", &file("LONG", 500_000));
+    scratch.write("short.toml", file("SHORT", 5));
+    scratch.write("long.toml", file("LONG", 500_000));
     let output = scratch.brakelight(&[
         "reproduce",
         "short.toml",

@@ -2,6 +2,8 @@
 
 use std::str::FromStr;
 
+use brakelight_core::controller::quicdc::{self, Threshold};
+use brakelight_core::parameters::Parameters as _;
 use brakelight_core::path::delay;
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Bytes, Limit, Rate, parse_number};
@@ -68,6 +70,22 @@ pub fn count(text: &str) -> Result<u32, String> {
     if (1..=10_000).contains(&count) { Ok(count) } else { Err(out_of_range(text, VALID)) }
 }
 
+/// Returns a whole number from 1 to `MOST`.
+pub fn whole<const MOST: u32>(text: &str) -> Result<u32, String> {
+    let valid = |count: &u32| (1..=MOST).contains(count);
+    text.parse().ok().filter(valid).ok_or_else(|| format!("`{text}` is not a whole number from 1 to {MOST}"))
+}
+
+/// Returns a propagation delay that leaves something to see in a run of a minute.
+pub fn propagation(text: &str) -> Result<Duration, String> {
+    let time = positive_time(text)?;
+    if (Duration::from_millis(1)..=Duration::from_secs(2)).contains(&time) {
+        Ok(time)
+    } else {
+        Err(out_of_range(text, "a time from 1ms to 2s"))
+    }
+}
+
 /// Returns a whole number.
 pub fn seed(text: &str) -> Result<u64, String> {
     text.parse().map_err(|_| format!("`{text}` is not a whole number from 0 to {}", u64::MAX))
@@ -129,6 +147,12 @@ pub fn token_limit(text: &str) -> Result<f64, String> {
     const VALID: &str = "a number above 1 and below 4096";
     let tokens: f64 = text.parse().map_err(|_| format!("`{text}` is not {VALID}"))?;
     if tokens > 1.0 && tokens < 4096.0 { Ok(tokens) } else { Err(out_of_range(text, VALID)) }
+}
+
+/// Returns the queueing delay that QUIC-DC bounds.
+pub fn threshold(text: &str) -> Result<Threshold, String> {
+    let config = quicdc::Config::from_options([("threshold", text)]);
+    config.map(|config| config.threshold).map_err(|error| error.to_string())
 }
 
 /// Returns a name that Linux can know a controller by.

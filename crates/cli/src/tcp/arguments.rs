@@ -2,12 +2,11 @@
 
 use std::path::PathBuf;
 
-use brakelight_core::controller::quicdc::{self, Threshold};
-use brakelight_core::parameters::Parameters;
+use brakelight_core::controller::quicdc::Threshold;
 use brakelight_core::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 
-use crate::arguments::{DocumentFormat, count, kernel_name, positive_time};
+use crate::arguments::{DocumentFormat, count, kernel_name, positive_time, threshold};
 
 /// `tcp`.
 #[derive(Clone, Debug, Subcommand)]
@@ -104,9 +103,4 @@ pub struct Watch {
     /// How to print it; JSON is one document a line
     #[arg(long, default_value = "table", value_enum)]
     pub format: DocumentFormat,
-}
-
-fn threshold(text: &str) -> Result<Threshold, String> {
-    let config = quicdc::Config::from_options([("threshold", text)]);
-    config.map(|config| config.threshold).map_err(|error| error.to_string())
 }
