@@ -3,6 +3,7 @@
 
 use brakelight_core::time::Duration;
 
+use super::Evaluate;
 use super::bounds::Bounds;
 use super::space::Link;
 use crate::error::Error;
@@ -18,7 +19,7 @@ pub(super) fn minimise(
     enough: f64,
     bounds: &Bounds,
     most: usize,
-    evaluate: &mut dyn FnMut(&[Link]) -> Result<Vec<f64>, Error>,
+    evaluate: &mut Evaluate<'_, Link>,
 ) -> Result<(Link, f64), Error> {
     let (mut link, mut damage, mut left) = (link, damage, most);
     loop {

@@ -147,6 +147,9 @@ pub fn figure(found: &Found, runner: &dyn Runner) -> Result<Figure, Error> {
     Ok(figures::attack(&found.document, &own, reference.as_ref()))
 }
 
+/// Says how much damage each of some candidates does.
+type Evaluate<'a, T> = dyn FnMut(&[T]) -> Result<Vec<f64>, Error> + 'a;
+
 /// Refuses what cannot be attacked.
 fn check(attack: &Attack) -> Result<(), Error> {
     budget(&attack.budget.to_string()).map_err(|reason| Error::Attack(format!("budget: {reason}")))?;

@@ -22,6 +22,7 @@
 
 use brakelight_core::random::Random;
 
+use super::Evaluate;
 use crate::error::Error;
 
 /// Links of one generation, whatever the number of processors.
@@ -60,7 +61,7 @@ pub(super) fn search(
     dimension: usize,
     most: usize,
     mut random: Random,
-    evaluate: &mut dyn FnMut(&[Vec<f64>]) -> Result<Vec<f64>, Error>,
+    evaluate: &mut Evaluate<'_, Vec<f64>>,
 ) -> Result<Searched, Error> {
     let mut left = most;
     let mut worst = Worst { place: vec![0.5; dimension], damage: f64::NEG_INFINITY };
