@@ -50,7 +50,8 @@
 //! - D1. Values that abc20 does not state are those of abc17, which the authors' router uses too
 //!   (open-questions#X-2, X-5, X-6).
 //! - D2. "Observed queuing delay" is read as q / mu, q being what waits behind the packet that leaves;
-//!   `x=sojourn` takes the time that packet waited instead (open-questions#X-46).
+//!   `x=sojourn` takes the time that packet waited instead (open-questions#X-46), and `x=standing` the part
+//!   of it that was no waiting for a burst of the link's ([`bursts`](super::bursts)).
 //! - D3. Eq. 2 has no lower bound, and none for cr = 0: f is 0 where tr <= 0, and 1 where nothing was
 //!   measured (open-questions#X-8).
 //! - D4. Algorithm 1 speaks of "each outgoing packet". Here CE packets, packets of flows that do not speak
@@ -76,6 +77,7 @@ use alloc::format;
 
 use self::adaptive::Adaptive;
 
+use super::bursts::{Bursts, Waiting};
 use super::fifo::Fifo;
 use super::{Backlog, Dequeued, Drops, LinkView, Place, Queue};
 use crate::ecn::{Ecn, Encoding, Mark};
@@ -138,6 +140,8 @@ choices! {
         Packets = "packets",
         /// The time the packet that leaves has waited.
         Sojourn = "sojourn",
+        /// The part of that time before the last packet that left at an earlier instant.
+        Persistent = "standing",
     }
 }
 
@@ -328,6 +332,7 @@ pub struct Abc<P> {
     /// The target rate of `variant=adaptive`.
     adaptive: Option<Box<Adaptive>>,
     last: Control,
+    bursts: Bursts,
 }
 
 /// The penalty on the integral of the queueing delay; D8.
@@ -410,6 +415,7 @@ impl<P: Packet> Abc<P> {
             adaptive: (config.variant == Variant::Adaptive)
                 .then(|| Box::new(Adaptive::new(rules.eta, config.cushion, config.loop_delay))),
             last: Control::default(),
+            bursts: Bursts::default(),
             config: config.clone(),
         }
     }
@@ -447,6 +453,7 @@ impl<P: Packet> Abc<P> {
                 (u64::from(self.packets.backlog().packets + 1) * link.opportunity().bits()) as f64
             }
             DelayOf::Sojourn => now.since(arrived).as_secs_f64() * mu_bps,
+            DelayOf::Persistent => self.bursts.delay(Waiting::Persistent, now, arrived).as_secs_f64() * mu_bps,
         };
         let aim_bps = match (self.rules.eta_of, self.config.lookahead) {
             (EtaOf::Cr, _) => cr_bps,
@@ -561,6 +568,7 @@ impl<P: Packet> Queue<P> for Abc<P> {
         let idle = self.emptied_at.take().map_or(Duration::ZERO, |emptied_at| arrived.since(emptied_at));
         self.credit_idle_time(idle, link);
         self.emptied_at = self.packets.is_empty().then_some(now);
+        self.bursts.serve(now);
         self.last = self.control(now, arrived, link);
         let mark = self.mark(self.last.f, &mut packet);
         if let (Some(adaptive), Mark::Accelerate) = (&mut self.adaptive, mark) {

@@ -16,6 +16,7 @@
 //! | maxpacket | `mtu` | bytes | 1500 | rfc8289 5.5: the largest packet seen (D1) |
 //! | - | `ecn` | - | false | rfc8289 3, where it may mark instead |
 //! | - | `drop` | - | `head` | rfc8289 5.5; `behind-head` is Mahimahi's (D3) |
+//! | - | `delay` | - | `sojourn` | rfc8289 5.5; `standing` for links that serve in bursts (D4) |
 //!
 //! # Deviations
 //!
@@ -26,7 +27,9 @@
 //! - D3. `drop=behind-head`: Mahimahi's `codel_packet_queue.cc` computes everything as above but takes the
 //!   packet behind the head away and delivers the head: what it pops next hides the variable that was meant
 //!   to receive it. Runs measured with Mahimahi's CoDel are to be compared with this.
+//! - D4. `delay=standing` takes [`bursts`](super::bursts)' standing time in place of the sojourn time.
 
+use super::bursts::{Bursts, Waiting};
 use super::fifo::Fifo;
 use super::{Backlog, Dequeued, Dropped, Drops, LinkView, Place, Queue, Reason, may_mark_ce};
 use crate::ecn::{Ecn, Mark};
@@ -59,6 +62,8 @@ parameters! {
         ecn: bool = false, in .., from "rfc8289 3";
         /// Which packet is dropped.
         drop: DropAt = DropAt::Head, in .., from "rfc8289 5.5";
+        /// What counts as a packet's delay.
+        delay: Waiting = Waiting::Sojourn, in .., from "rfc8289 5.5";
         /// The buffer, drop-tail, in packets or bytes; none takes the link's.
         limit: Option<Limit> = None, in .., from "the link";
     }
@@ -91,6 +96,7 @@ impl<P: Packet> CoDel<P> {
                 mtu: config.mtu,
                 ecn: config.ecn,
                 drop: config.drop,
+                delay: config.delay,
             },
             limit: config.limit.unwrap_or(place.limit),
             packets: Fifo::default(),
@@ -134,6 +140,7 @@ pub(super) struct Law {
     pub(super) mtu: Bytes,
     pub(super) ecn: bool,
     pub(super) drop: DropAt,
+    pub(super) delay: Waiting,
 }
 
 impl Law {
@@ -154,6 +161,7 @@ pub(super) struct State {
     count: u32,
     last_count: u32,
     dropping: bool,
+    bursts: Bursts,
 }
 
 impl State {
@@ -176,6 +184,7 @@ impl State {
             return None;
         };
         let mut mark = Mark::None;
+        self.bursts.serve(now);
         let ok_to_drop = self.ok_to_drop(law, now, head.1, fifo.backlog());
         if self.dropping {
             // rfc8289 5.5: several drops may be due at once
@@ -214,7 +223,7 @@ impl State {
     /// Whether a packet that arrived at `arrived` and leaves `behind` it may be dropped.
     fn ok_to_drop(&mut self, law: &Law, now: Time, arrived: Time, behind: Backlog) -> bool {
         // rfc8289 5.5, dodequeue
-        if now.since(arrived) < law.target || behind.bytes <= law.mtu {
+        if self.bursts.delay(law.delay, now, arrived) < law.target || behind.bytes <= law.mtu {
             self.first_above = None;
             return false;
         }

@@ -63,7 +63,10 @@
 //!   call finds is what a call on time would have found, for heads change in calls only.
 //! - D5. A packet that is dropped charges no credit, as in Linux 6.17 sch_dualpi2.c: the scheduler chooses
 //!   again.
+//! - D6. `delay=standing` takes [`bursts`](super::bursts)' standing time in place of the time that a packet
+//!   has waited, in laqm and in the PI controller.
 
+use super::bursts::{Bursts, Waiting};
 use super::fifo::Fifo;
 use super::{Backlog, Dequeued, Dropped, Drops, LinkView, Place, Queue, Reason};
 use crate::ecn::{Ecn, Mark};
@@ -134,6 +137,8 @@ parameters! {
         range: Option<Duration> = None, in OrNone(Duration::ZERO..=Duration::from_secs(10)), from "rfc9332 A.1: 400 us";
         /// Packets that must wait behind an L packet for its delay to count; none: the rules'.
         threshold_packets: Option<u32> = None, in .., from "rfc9332 A.1: 1";
+        /// What counts as a packet's delay.
+        delay: Waiting = Waiting::Sojourn, in .., from "rfc9332 A.1, laqm";
         /// How a packet is chosen; none: the rules'.
         choice: Option<Choice> = None, in .., from "rfc9332 A.1: recur";
         /// How the scheduler chooses between the two queues.
@@ -170,6 +175,7 @@ struct Law {
     classic_weight: f64,
     shift: Duration,
     overload: Overload,
+    delay: Waiting,
     /// Bytes behind a packet below which PI2 leaves it alone.
     floor_bytes: u64,
 }
@@ -204,6 +210,7 @@ impl Law {
             classic_weight: config.classic_weight,
             shift: config.shift,
             overload: config.overload,
+            delay: config.delay,
             floor_bytes,
         }
     }
@@ -242,6 +249,7 @@ pub struct DualPi2<P> {
     classic_count: f64,
     /// Bytes that the Classic queue is owed: above zero it is its turn.
     credit: f64,
+    bursts: Bursts,
 }
 
 /// What becomes of a packet that leaves.
@@ -267,6 +275,7 @@ impl<P: Packet> DualPi2<P> {
             low_count: 0.0,
             classic_count: 0.0,
             credit: law.initial_credit(),
+            bursts: Bursts::default(),
             law,
         }
     }
@@ -287,8 +296,10 @@ impl<P: Packet> DualPi2<P> {
 
     /// rfc9332 A.2, dualpi2_update
     fn update(&mut self, at: Time) {
-        let waited =
-            |fifo: &Fifo<P>| fifo.head_arrived().map_or(0.0, |arrived| at.since(arrived).as_secs_f64());
+        let waited = |fifo: &Fifo<P>| {
+            let delay = |arrived| self.bursts.delay(self.law.delay, at, arrived);
+            fifo.head_arrived().map_or(0.0, |arrived| delay(arrived).as_secs_f64())
+        };
         let current_s = waited(&self.low).max(waited(&self.classic));
         let law = &self.law;
         let step = law.alpha * (current_s - law.target_s) + law.beta * (current_s - self.previous_s);
@@ -416,8 +427,9 @@ impl<P: Packet> Queue<P> for DualPi2<P> {
             };
             // Linux 6.17 sch_dualpi2.c: without the packet that leaves
             let held = self.backlog().bytes.0;
+            self.bursts.serve(now);
             let verdict = if from_low {
-                self.judge_low(now.since(arrived), held)
+                self.judge_low(self.bursts.delay(self.law.delay, now, arrived), held)
             } else {
                 self.judge_classic(packet.ecn().is_capable(), held)
             };

@@ -41,6 +41,7 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
+use super::bursts::Waiting;
 use super::codel::{DropAt, Law, State};
 use super::fifo::Fifo;
 use super::{Backlog, Dequeued, Dropped, Drops, LinkView, Place, Queue, Reason, may_mark_ce};
@@ -114,6 +115,7 @@ impl<P: Packet> FqCoDel<P> {
                 mtu: config.mtu,
                 ecn: config.ecn,
                 drop: DropAt::Head,
+                delay: Waiting::Sojourn,
             },
             ce_threshold: config.ce_threshold,
             quantum: config.quantum.0 as i64,

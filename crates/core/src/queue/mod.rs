@@ -21,6 +21,7 @@ use crate::units::{Bytes, Limit, Rate};
 
 pub mod abc;
 pub mod bmcc;
+pub mod bursts;
 pub mod codel;
 pub mod droptail;
 pub mod dualpi2;

@@ -421,3 +421,16 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn with_standing_waiting_for_a_burst_of_the_link_is_no_queue() {
+    let mut bench = abc(&[("x", "standing")]);
+    bench.arrive(ms(0), Encoding::Abc, Ecn::Ect1);
+    bench.leave(ms(90)).unwrap();
+    // Nothing left while it waited: for the link alone.
+    near(bench.shown("target_rate_bps"), 0.98 * 12.0 * MBPS);
+    bench.arrive(ms(20), Encoding::Abc, Ecn::Ect1);
+    bench.leave(ms(180)).unwrap();
+    // It was there for 70 ms when the one before left: 20 ms above the target.
+    near(bench.shown("target_rate_bps"), (0.98 * 12.0 - 12.0 * 20.0 / 133.0) * MBPS);
+}

@@ -186,3 +186,27 @@ fn marking_what_mahimahi_would_drop_is_refused() {
     let refused = Config::from_options([("ecn", "true"), ("drop", "behind-head")]).unwrap_err();
     assert!(refused.to_string().contains("ecn needs drop=head"), "{refused}");
 }
+
+/// The link takes 20 packets every 20 ms, and 20 come 1 ms after it did: all wait for 19 ms at least. With
+/// six that are always left behind, a third of a burst, most of a burst came after the one before.
+#[test]
+fn waiting_for_the_next_burst_is_no_delay_with_standing() {
+    for (options, standing, dropped) in [
+        (&[][..], 6, true),
+        (&[("delay", "standing")][..], 6, false),
+        (&[("delay", "standing")][..], 30, true),
+    ] {
+        let mut bench = codel(options);
+        thirty(&mut bench, 0);
+        (standing..30).for_each(|_| drop(bench.leave(ms(0))));
+        let mut drops = 0;
+        for burst in 1..=20 {
+            for _ in 0..20 {
+                bench.arrive(ms(20 * burst - 19), Encoding::None, Ecn::NotEct);
+            }
+            (0..20).for_each(|_| drop(bench.leave(ms(20 * burst))));
+            drops += bench.dropped().len();
+        }
+        assert_eq!(drops > 0, dropped, "{options:?} behind {standing} packets: {drops} drops");
+    }
+}

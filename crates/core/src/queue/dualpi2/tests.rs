@@ -280,3 +280,21 @@ fn unresponsive_scalable_traffic_does_not_starve_classic() {
         assert!(waited.iter().all(|&waited| waited < 45.0), "{rules}: {waited:?}");
     }
 }
+
+#[test]
+fn an_l_packet_that_waited_for_a_burst_alone_is_not_marked_with_standing() {
+    // recur marks no first packet; the last of all leaves nothing behind, `threshold_packets` of the RFC.
+    for (options, marks) in [(&[][..], [6, 7]), (&[("delay", "standing")][..], [0, 6])] {
+        let mut bench = with_base(options, 0.0);
+        let mut found = [0, 0];
+        // Eight packets a burst, 8 ms apart; then sixteen wait where eight leave.
+        for (round, (from, waiting)) in [(0, 8), (8, 16)].into_iter().enumerate() {
+            (0..waiting).for_each(|_| drop(scalable(&mut bench, ms(from + 1))));
+            for _ in 0..8 {
+                found[round] += u32::from(bench.leave(ms(from + 8)).unwrap().mark == Mark::Ce);
+            }
+        }
+        let left: u32 = (0..8).map(|_| u32::from(bench.leave(ms(24)).unwrap().mark == Mark::Ce)).sum();
+        assert_eq!([found[0], left], marks, "{options:?}");
+    }
+}
