@@ -2,16 +2,19 @@
 
 use std::path::PathBuf;
 
+use brakelight_core::packet::Direction;
+use brakelight_core::path::elements::Order;
 use brakelight_core::path::replay::CERTAIN;
-use brakelight_core::time::Duration;
+use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Limit, Rate};
 use brakelight_scenario::outcome::Outcome;
 use brakelight_scenario::scenario::{FlowSpec, Hop, LinkSpec, Record, Scenario, TraceOffset};
 use brakelight_scenario::scheme::Scheme;
+use brakelight_scenario::scheme_string::SchemeString;
 use brakelight_scenario::trace::convert::delays::delay_file;
 use brakelight_scenario::trace::convert::{ConvertOptions, convert_file};
 use brakelight_scenario::trace::recording::{RecordedCapacity, RecordedDirection, Recording};
-use brakelight_sim::{Traces, run};
+use brakelight_sim::{Simulation, Traces, run};
 use brakelight_testkit::skip;
 
 fn within(what: &str, range: std::ops::RangeInclusive<f64>, found: f64) {
@@ -117,6 +120,41 @@ fn packets_are_lost_as_often_as_was_recorded_and_none_is_out_of_order() {
     recording.reorders = true;
     let out_of_order = every_millisecond(&recording, 5, |_| {}).run;
     assert!(out_of_order.retransmitted_packets > 0, "{out_of_order:?}");
+}
+
+/// What was recorded is not the flow's to set; what the flow's own `delay` element adds is.
+#[test]
+fn a_delay_that_was_recorded_cannot_be_set_and_one_beside_it_adds_to_it() {
+    let mut recording = gigabit();
+    recording.down.delays = vec![(ms(0), ms(20))];
+    let scheme = Scheme::parse("external:cwnd=2pkt").unwrap();
+    let link = LinkSpec::trace("link", "recording", Limit::Packets(100), scheme.queue().clone());
+    let mut flow = FlowSpec { path: vec![Hop::Link("link".to_string())], ..scheme.flow("probe", ms(100)) };
+    let traces = Traces::from([("recording".to_string(), recording.trace(None).unwrap())]);
+    let simulation = |flow: &FlowSpec| {
+        let scenario = Scenario {
+            name: "recorded".to_string(),
+            seed: 1,
+            duration: Duration::from_secs(5),
+            measure_from: Duration::ZERO,
+            trace_offset: TraceOffset::At(Duration::ZERO),
+            links: vec![link.clone()],
+            flows: vec![flow.clone()],
+            record: Record::summary(Duration::from_secs(5)),
+        };
+        Simulation::new(&scenario, &traces).unwrap()
+    };
+    let mut bare = simulation(&flow);
+    let refused = bare.set_delay(0, Direction::Forward, ms(50), Order::Kept).unwrap_err().to_string();
+    assert!(refused.contains("is replayed as it was recorded and cannot be set"), "{refused}");
+    flow.path.push(Hop::Element(SchemeString::new("delay", &[("delay", "5ms")]).unwrap()));
+    let mut beside = simulation(&flow);
+    beside.advance(Time::from_secs(1));
+    beside.set_delay(0, Direction::Forward, ms(50), Order::Kept).unwrap();
+    beside.advance(Time::from_secs(3));
+    let rtt = beside.flow(0).unwrap().sender.rtt.unwrap().sample.unwrap().as_millis_f64();
+    // 20 ms recorded, 50 ms set, 50 ms back.
+    within("round trip", 120.0..=122.0, rtt);
 }
 
 fn sample(name: &str) -> Option<PathBuf> {

@@ -212,6 +212,11 @@ impl<P: Packet> Replay<P> {
         let line = VaryingDelay::new(Duration::ZERO, Order::Kept, Time::ZERO);
         Replay { conditions, offset, random, line, lost: Outbox::new() }
     }
+
+    /// Returns `true` if a delay was recorded, and not loss alone.
+    pub fn delays(&self) -> bool {
+        !self.conditions.delays.is_empty()
+    }
 }
 
 impl<P: Packet> PathElement<P> for Replay<P> {

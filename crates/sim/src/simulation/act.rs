@@ -65,6 +65,18 @@ pub enum ActionError {
         /// How many delay lines that way has.
         lines: usize,
     },
+    /// The path has no delay line: its delay is replayed.
+    #[error(
+        "flow `{flow}`: the delay of its {} path is replayed as it was recorded and cannot be set; a `delay` \
+         element on the path can be, and adds to it",
+        way(.direction)
+    )]
+    RecordedDelay {
+        /// The flow.
+        flow: String,
+        /// The way that was given.
+        direction: Direction,
+    },
     /// The flow is at another point of its life.
     #[error("flow `{flow}` has {}: {action}", match .phase { FlowPhase::Waiting => "not started", FlowPhase::Running => "started", FlowPhase::Stopped => "stopped" })]
     Phase {
@@ -122,7 +134,8 @@ impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
     ///
     /// # Errors
     /// If there is no such flow, if its path has several delay lines in that direction or none, or if the
-    /// delay is out of range.
+    /// delay is out of range. A path that replays recorded delay has a line only where it has a `delay`
+    /// element; what is set there adds to what was recorded.
     pub fn set_delay(
         &mut self,
         flow: usize,
@@ -138,9 +151,13 @@ impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
             matches!(element, AnyElement::Delay(_) | AnyElement::VaryingDelay(_))
         };
         let lines: Vec<usize> =
-            route.into_iter().filter(|&element| is_delay(&self.engine.elements()[element])).collect();
+            route.iter().copied().filter(|&element| is_delay(&self.engine.elements()[element])).collect();
         let &[line] = lines.as_slice() else {
             let (flow, lines) = (self.flows[flow].name.clone(), lines.len());
+            let replays = |element: &usize| matches!(&self.engine.elements()[*element], AnyElement::Replay(replay) if replay.delays());
+            if lines == 0 && route.iter().any(replays) {
+                return Err(ActionError::RecordedDelay { flow, direction });
+            }
             return Err(ActionError::NotOneDelay { flow, direction, lines });
         };
         let shared = match &self.engine.elements()[line] {
