@@ -487,7 +487,7 @@ const MOST: (Duration, f64) = (Duration::from_secs(86_400), 200e6);
 
 /// Opportunities at the rates of successive stretches of whole milliseconds, each as soon as its bits are
 /// there. The period is the whole length: its last millisecond gets an opportunity even where none is due.
-fn at_rates(stretches: &[(u64, Rate)], opportunity: Bytes) -> Result<Trace, ConvertError> {
+fn opportunities_in_millis(stretches: &[(u64, Rate)], opportunity: Bytes) -> Result<Trace, ConvertError> {
     let length: u64 = stretches.iter().map(|(ms, _)| ms).sum();
     let bits: f64 = stretches.iter().map(|(ms, rate)| *ms as f64 * 1e-3 * rate.as_bps_f64()).sum();
     let opportunities = bits / opportunity.bits() as f64;

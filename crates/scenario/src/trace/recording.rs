@@ -256,7 +256,7 @@ impl Recording {
             })?;
         let trace = match capacity {
             RecordedCapacity::Opportunities(trace) => trace.clone(),
-            RecordedCapacity::Rates(rates) => at_rates(rates, self.length)?,
+            RecordedCapacity::Rates(rates) => opportunities_in_micros(rates, self.length)?,
         };
         let conditions = |direction: LinkDirection| {
             let recorded = self.direction(direction);
@@ -296,7 +296,7 @@ impl Recording {
 }
 
 /// Opportunities at rates that change.
-fn at_rates(rates: &[(Duration, Rate)], length: Duration) -> Result<Trace, RecordingError> {
+fn opportunities_in_micros(rates: &[(Duration, Rate)], length: Duration) -> Result<Trace, RecordingError> {
     // In millionths of a bit.
     let whole = OPPORTUNITY.bits() * 1_000_000;
     let ends = rates.iter().skip(1).map(|(from, _)| *from).chain([length]);

@@ -5,7 +5,7 @@ use brakelight_core::time::Duration;
 use brakelight_core::units::Rate;
 
 use super::delays::Delays;
-use super::{ConvertError, ConvertOptions, Format, Selection, at_rates, resolution};
+use super::{ConvertError, ConvertOptions, Format, Selection, opportunities_in_millis, resolution};
 use crate::trace::recording::{LinkDirection, RecordedCapacity, RecordedDirection, Recording};
 
 /// A trace that was another file.
@@ -35,7 +35,7 @@ impl Converted {
         notes: Vec<String>,
         warnings: Vec<String>,
     ) -> Result<Self, ConvertError> {
-        let trace = at_rates(stretches, options.opportunity)?;
+        let trace = opportunities_in_millis(stretches, options.opportunity)?;
         let resolution = resolution(stretches);
         let mut end = 0;
         let rates = stretches.iter().filter(|(ms, _)| *ms > 0).map(|&(ms, rate)| {
