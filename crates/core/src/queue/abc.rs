@@ -453,7 +453,9 @@ impl<P: Packet> Abc<P> {
                 (u64::from(self.packets.backlog().packets + 1) * link.opportunity().bits()) as f64
             }
             DelayOf::Sojourn => now.since(arrived).as_secs_f64() * mu_bps,
-            DelayOf::Persistent => self.bursts.delay(Waiting::Persistent, now, arrived).as_secs_f64() * mu_bps,
+            DelayOf::Persistent => {
+                self.bursts.delay(Waiting::Persistent, now, arrived).as_secs_f64() * mu_bps
+            }
         };
         let aim_bps = match (self.rules.eta_of, self.config.lookahead) {
             (EtaOf::Cr, _) => cr_bps,

@@ -198,13 +198,17 @@ fn waiting_for_the_next_burst_is_no_delay_with_standing() {
     ] {
         let mut bench = codel(options);
         thirty(&mut bench, 0);
-        (standing..30).for_each(|_| drop(bench.leave(ms(0))));
+        for _ in standing..30 {
+            bench.leave(ms(0));
+        }
         let mut drops = 0;
         for burst in 1..=20 {
             for _ in 0..20 {
                 bench.arrive(ms(20 * burst - 19), Encoding::None, Ecn::NotEct);
             }
-            (0..20).for_each(|_| drop(bench.leave(ms(20 * burst))));
+            for _ in 0..20 {
+                bench.leave(ms(20 * burst));
+            }
             drops += bench.dropped().len();
         }
         assert_eq!(drops > 0, dropped, "{options:?} behind {standing} packets: {drops} drops");
