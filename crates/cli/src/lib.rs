@@ -5,7 +5,7 @@
 //! |---|---|
 //! | [`command_line`] | every command with its arguments |
 //! | [`arguments`] | arguments and value parsers that commands share |
-//! | [`compare`], [`run`], [`reproduce`], [`mod@sweep`], [`attack`], [`parity`] | one command each: runs of scenarios |
+//! | [`compare`], [`run`], [`reproduce`], [`mod@sweep`], [`attack`], [`parity`] | one command each: runs |
 //! | [`list`], [`schema`], [`trace`], [`stability`], [`mod@bench`] | one command each: tools |
 //! | [`perf`], [`emulate`], [`tcp`], [`router`] | one command each: real packets |
 //! | [`distribution`] | what packages install beside the command: completions and manual pages |

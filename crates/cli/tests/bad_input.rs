@@ -63,7 +63,7 @@ const LINES: &[&str] = &[
     "attack abc --bounds rate=5Mbps..1Mbps",
     "attack abc --bounds speed=1Mbps",
     "attack abc --against cubic,bbr --objective starve",
-    "attack abc --budget 8 --out fixed.down",
+    "attack abc --budget 8 --out zero-buffer.toml",
     "stability --flows 4,x",
     "stability --flows 0",
     "stability --ratios 0.5,",

@@ -417,10 +417,9 @@ fn a_brake_set_inside_a_tunnel_is_lost_at_its_end() {
 fn a_refused_option_names_the_element_and_what_would_be_valid() {
     let refusal = |name, options| ElementConfig::new(name, options).unwrap_err().to_string();
     assert_eq!(refusal("loss", &[("rate", "1.5")]), "loss: rate = `1.5` is out of range: valid is 0 to 1");
-    assert!(
-        refusal("lossy", &[])
-            .starts_with("unknown path element `lossy` (did you mean `loss`?): valid are delay, loss,")
-    );
+    assert!(refusal("lossy", &[]).starts_with(
+        "unknown path element `lossy` (did you mean `loss`?): valid are delay, delay-steps, loss,"
+    ));
     assert_eq!(
         refusal("jitter", &[("mean", "200ms")]),
         "jitter: mean = `200ms` is larger than max = `100ms`: at most max is valid"

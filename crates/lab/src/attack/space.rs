@@ -6,7 +6,7 @@
 //! | space | coordinates |
 //! |---|---|
 //! | `steps` | eight rates and how long each lasts, over and over |
-//! | `cellular` | mean, variation and correlation of the logarithm of the rate, and 32 innovations of a first-order autoregressive process, over and over |
+//! | `cellular` | mean, variation and correlation of ln(rate), and 32 innovations of an AR(1) process |
 //! | `delay` | a constant rate; 16 delays beside the queue, how long each lasts, a beat on which ACKs leave |
 //! | `cross` | a constant rate; two senders of constant rate that are on and off |
 //! | `mixed` | `steps` with random loss, delays, a beat and one such sender |

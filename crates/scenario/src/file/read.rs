@@ -127,7 +127,7 @@ fn record(table: RecordTable, duration: Duration) -> Record {
         bin: or(table.bin, default_bin(duration)),
         link_logs: table.link_logs.unwrap_or(false),
         state: table.state.unwrap_or(false),
-        flow_delays: false,
+        flow_delays: table.flow_delays.unwrap_or(false),
         unfairness: table.unfairness.map(|over| over.0),
     }
 }

@@ -71,6 +71,9 @@ tables! {
         /// Whether every flow's outcome has what its controller shows of itself at the end.
         #[schemars(extend("default" = false))]
         state: bool,
+        /// Whether every flow's outcome has the delays of its own packets.
+        #[schemars(extend("default" = false))]
+        flow_delays: bool,
         /// The time over which the flows' rates are compared, for the outcome's unfairness rate.
         unfairness: Quantity<Duration>,
     }

@@ -31,9 +31,13 @@ impl Serialize for Scenario {
 pub(crate) fn canonical_table(scenario: &Scenario) -> ScenarioTable {
     let mut table = ScenarioTable::from(scenario);
     table.name = None;
-    let Record { unfairness, state, .. } = scenario.record;
-    let decides =
-        RecordTable { state: Some(state), unfairness: unfairness.map(Quantity), ..RecordTable::default() };
+    let Record { unfairness, state, flow_delays, .. } = scenario.record;
+    let decides = RecordTable {
+        state: Some(state),
+        flow_delays: flow_delays.then_some(true),
+        unfairness: unfairness.map(Quantity),
+        ..RecordTable::default()
+    };
     table.record = Some(decides);
     for (spec, link) in scenario.links.iter().zip(table.link.iter_mut().flat_map(|list| &mut list.0)) {
         link.queue = Some(Text(Algorithm::new(spec.queue.canonical())));
@@ -87,6 +91,7 @@ impl From<&Record> for RecordTable {
             bin: Some(Quantity(record.bin)),
             link_logs: Some(record.link_logs),
             state: Some(record.state),
+            flow_delays: record.flow_delays.then_some(true),
             unfairness: record.unfairness.map(Quantity),
         }
     }

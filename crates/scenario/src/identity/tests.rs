@@ -68,7 +68,7 @@ fn two_spellings_have_one_identity() {
 
 #[test]
 fn an_identity_stays_what_it_was() {
-    // Pinned: tables of results are keyed by it. A new option of an algorithm changes it, as CoDel's `delay` did.
+    // Pinned: tables of results are keyed by it. A new option of an algorithm changes it, as CoDel's `delay`.
     assert_eq!(id(&read("first.toml", FIRST).unwrap()).to_string(), "da260f64ad4125521e3c16189bc1205f");
 }
 
