@@ -6,7 +6,7 @@
 //! | `waste` | the same | the best reference's share of the capacity less its own, points |
 //! | `loss` | the same | its share of packets dropped less the best reference's, points |
 //! | `unfair` | two flows, one path | the larger throughput over the smaller |
-//! | `starve` | two flows; delays and loss on the path of the first | half of the capacity over its throughput |
+//! | `starve` | two flows; delays and loss on one path | half of the capacity over the throughput there |
 //!
 //! The best reference is, among those that carry nine tenths of what the scheme carries (all, where none
 //! does), the one with the least delay, the most throughput or the least loss. Unless others are named it is
