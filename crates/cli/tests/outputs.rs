@@ -180,6 +180,32 @@ fn a_sweep_writes_to_regular_files_only() {
     assert!(!scratch.path("nothing").exists());
 }
 
+#[test]
+fn an_attack_writes_to_regular_files_only() {
+    let scratch = Scratch::new("out-attack");
+    scratch.write("mine", "mine\n");
+    fs::create_dir(scratch.path("worst")).unwrap();
+    let attack = || {
+        let bounds = "duration=1s,rate=1Mbps..2Mbps";
+        scratch.brakelight(&["attack", "cubic", "--budget", "8", "--bounds", bounds, "--out", "worst"])
+    };
+    let place = |name: &str| scratch.path(&format!("worst/{name}"));
+
+    // The journal, what was found, and what a file could be called while it is made.
+    for name in ["evaluations.jsonl", "found.json", ".found.json.partial"] {
+        symlink("../mine", place(name)).unwrap();
+        let output = attack();
+        if name == ".found.json.partial" {
+            ok(&output);
+        } else {
+            refused(&output, name);
+        }
+        assert!(place(name).is_symlink(), "{name} was replaced");
+        fs::remove_file(place(name)).unwrap();
+    }
+    assert_eq!(fs::read_to_string(scratch.path("mine")).unwrap(), "mine\n");
+}
+
 /// Starts a run of 300 hours in `scratch`, and waits until its folder is in the making.
 fn start_long(scratch: &Scratch) -> Child {
     let before = partial(scratch);
