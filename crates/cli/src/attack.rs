@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use brakelight_core::registry::Registry;
-use brakelight_lab::attack::{self, Attack, Bounds, Objective, Space, attack, attack_into};
+use brakelight_lab::attack::{self, Attack, Bounds, Objective, Space, Written, attack, attack_into};
 use brakelight_lab::{Simulator, text::attack as words};
 use brakelight_scenario::documents::Attacked;
 use brakelight_scenario::scheme::Scheme;
@@ -13,7 +13,7 @@ use clap::Args;
 use crate::arguments::{DocumentFormat, human, seed};
 use crate::failure::Failure;
 use crate::progress::Bar;
-use crate::{origin, text};
+use crate::{origin, output, text};
 
 /// `attack`.
 #[derive(Clone, Debug, Args)]
@@ -62,11 +62,12 @@ pub fn execute(registry: &Registry, arguments: &Arguments) -> Result<(), Failure
         ..Attack::new(Scheme::parse_with(registry, &arguments.scheme)?)
     };
     let (bar, began) = (Bar::default(), Instant::now());
-    let (found, files) = match &arguments.out {
+    let Written { found, files, removed } = match &arguments.out {
         Some(folder) => attack_into(folder, &request, &Simulator, &bar)?,
-        None => (attack(&request, &bar)?, Vec::new()),
+        None => Written { found: attack(&request, &bar)?, files: Vec::new(), removed: Vec::new() },
     };
     drop(bar);
+    removed.iter().for_each(|path| output::say_removed(path));
     words::speed(&found, &request, began.elapsed()).iter().for_each(|speed| text::say(speed));
     files.iter().for_each(|file| text::say(&file.display().to_string()));
     match arguments.format {

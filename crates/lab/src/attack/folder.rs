@@ -6,10 +6,11 @@
 //! on where the journal ends, and the bytes do not depend on interruptions.
 
 use std::collections::HashMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use brakelight_files::{file, folder};
 use serde::{Deserialize, Serialize};
 
 use super::Attack;
@@ -62,7 +63,7 @@ impl Journal {
         fs::create_dir_all(folder).map_err(unusable)?;
         let path = folder.join(JOURNAL);
         let failed = |error: io::Error| Error::Unwritable { path: path.clone(), error };
-        let mut file = OpenOptions::new().create(true).append(true).read(true).open(&path).map_err(failed)?;
+        let mut file = file::append(&path).map_err(failed)?;
         let Some(lock) = Lock::of(&file).map_err(failed)? else {
             return Err(Error::AttackRunning(folder.to_path_buf()));
         };
@@ -127,14 +128,14 @@ fn key(link: &Link) -> Result<String, Error> {
     serde_json::to_string(link).map_err(|error| Error::json(&error))
 }
 
-/// Writes files of results, each whole or not at all.
-pub(super) fn write(folder: &Path, files: &[output::File]) -> Result<(), Error> {
+/// Writes files of results into a folder that is there, all of them or none. Returns what a process that was
+/// killed had left there, and is gone now.
+pub(super) fn write(place: &Path, files: &[output::File]) -> Result<Vec<PathBuf>, Error> {
+    let mut removed = Vec::new();
+    let folder = folder::Folder::create(place, &mut |path| removed.push(path.to_path_buf()))?;
     for file in files {
-        let path = folder.join(&file.name);
-        let partial = folder.join(format!(".{}.partial", file.name));
-        fs::write(&partial, &file.contents)
-            .and_then(|()| fs::rename(&partial, &path))
-            .map_err(|error| Error::Unwritable { path, error })?;
+        folder.write(&file.name, &file.contents)?;
     }
-    Ok(())
+    folder.keep()?;
+    Ok(removed)
 }

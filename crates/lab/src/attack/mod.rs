@@ -98,6 +98,17 @@ pub struct Found {
     pub runs: u64,
 }
 
+/// What an attack into a folder found and wrote.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Written {
+    /// What it found.
+    pub found: Found,
+    /// The files.
+    pub files: Vec<PathBuf>,
+    /// What an attack that was killed had left in the folder, and is gone now.
+    pub removed: Vec<PathBuf>,
+}
+
 /// Attacks a scheme in simulation, and keeps what is known in memory. [`attack_into`] has a folder for it.
 pub fn attack(request: &Attack, progress: &dyn Progress) -> Result<Found, Error> {
     attack_with(request, &Simulator, progress)
@@ -108,15 +119,14 @@ pub fn attack_with(request: &Attack, runner: &dyn Runner, progress: &dyn Progres
     Session::new(request, Journal::default(), runner, progress)?.attack()
 }
 
-/// Attacks a scheme, or goes on with the attack in `folder`, and writes what it finds there. Returns the
-/// files too: `worst.toml`, `reference.toml` where references ran by themselves, `found.json`, and a figure
-/// as SVG and PDF.
+/// Attacks a scheme, or goes on with the attack in `folder`, and writes what it finds there: `worst.toml`,
+/// `reference.toml` where references ran by themselves, `found.json`, and a figure as SVG and PDF.
 pub fn attack_into(
     folder: &Path,
     request: &Attack,
     runner: &dyn Runner,
     progress: &dyn Progress,
-) -> Result<(Found, Vec<PathBuf>), Error> {
+) -> Result<Written, Error> {
     check(request)?;
     let journal = Journal::open(folder, request)?;
     let session = Session::new(request, journal, runner, progress)?;
@@ -129,9 +139,9 @@ pub fn attack_into(
     files.push(File::new("found.json", json + "\n"));
     let figure = figure(&found, runner)?;
     files.extend([File::new("worst.svg", figure.svg()), File::new("worst.pdf", figure.pdf())]);
-    folder::write(folder, &files)?;
-    let paths = files.iter().map(|file| folder.join(&file.name)).collect();
-    Ok((found, paths))
+    let removed = folder::write(folder, &files)?;
+    let files = files.iter().map(|file| folder.join(&file.name)).collect();
+    Ok(Written { found, files, removed })
 }
 
 /// Draws the worst link, what the scheme did on it, and what the reference did.

@@ -102,20 +102,21 @@ fn the_same_attack_has_the_same_bytes_whatever_interrupts_it_and_however_many_th
     fs::write(&journal, begun + "{\"damage\":12").unwrap();
     let go_on = || attack_into(&parts.0, &request, &Simulator, &()).unwrap();
     #[cfg(feature = "parallel")]
-    let (found, files) = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap().install(go_on);
+    let Written { found, files, .. } =
+        rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap().install(go_on);
     #[cfg(not(feature = "parallel"))]
-    let (found, files) = go_on();
+    let Written { found, files, .. } = go_on();
     assert_eq!(files.len(), 5);
     for name in ["evaluations.jsonl", "found.json", "worst.toml", "reference.toml", "worst.svg"] {
         assert!(whole.read(name) == parts.read(name), "{name}");
     }
     // Once more, nothing is simulated but the figures.
-    let (again, _) = attack_into(&parts.0, &request, &Simulator, &()).unwrap();
+    let again = attack_into(&parts.0, &request, &Simulator, &()).unwrap().found;
     assert!(again.runs == 0 && found.runs > 0 && again.document == found.document);
     assert_eq!(attack(&request, &()).unwrap().document, found.document);
     // A larger budget goes on, too.
     let more = Attack { budget: 140, ..request.clone() };
-    let (more, _) = attack_into(&parts.0, &more, &Simulator, &()).unwrap();
+    let more = attack_into(&parts.0, &more, &Simulator, &()).unwrap().found;
     assert!(more.document.links > found.document.links && more.runs < 2 * 80, "{}", more.runs);
 }
 
@@ -129,7 +130,7 @@ fn the_file_that_is_written_replays_to_the_number_that_is_said() {
     for (scheme, objective, space) in runs {
         let folder = Scratch::new(scheme);
         let request = request(scheme, objective, space, 24);
-        let (found, _) = attack_into(&folder.0, &request, &Simulator, &()).unwrap();
+        let found = attack_into(&folder.0, &request, &Simulator, &()).unwrap().found;
         let replay = |name: &str| {
             let scenario = file::read(name, &folder.read(name)).unwrap();
             brakelight_sim::run(&scenario, &Traces::new()).unwrap().run
