@@ -70,10 +70,11 @@ pub fn count(text: &str) -> Result<u32, String> {
     if (1..=10_000).contains(&count) { Ok(count) } else { Err(out_of_range(text, VALID)) }
 }
 
-/// Returns a whole number from 1 to `MOST`.
-pub fn whole<const MOST: u32>(text: &str) -> Result<u32, String> {
-    let valid = |count: &u32| (1..=MOST).contains(count);
-    text.parse().ok().filter(valid).ok_or_else(|| format!("`{text}` is not a whole number from 1 to {MOST}"))
+/// Returns a whole number from `LEAST` to `MOST`.
+pub fn whole<const LEAST: u32, const MOST: u32>(text: &str) -> Result<u32, String> {
+    let valid = |count: &u32| (LEAST..=MOST).contains(count);
+    let refusal = || format!("`{text}` is not a whole number from {LEAST} to {MOST}");
+    text.parse().ok().filter(valid).ok_or_else(refusal)
 }
 
 /// Returns a propagation delay that leaves something to see in a run of a minute.

@@ -16,10 +16,10 @@ pub struct Server {
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:4433")]
     pub listen: String,
     /// The most connections at a time
-    #[arg(long, value_name = "N", default_value = "2000", value_parser = whole::<100_000>, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", default_value = "2000", value_parser = whole::<1, 100_000>, allow_hyphen_values = true)]
     pub max_connections: u32,
     /// The most connections at a time from one address, or from one /64 of IPv6
-    #[arg(long, value_name = "N", default_value = "1200", value_parser = whole::<100_000>, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", default_value = "1200", value_parser = whole::<1, 100_000>, allow_hyphen_values = true)]
     pub max_per_address: u32,
     /// The longest that a connection may last
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = positive_time, allow_hyphen_values = true)]
@@ -83,7 +83,7 @@ pub struct Client {
     #[arg(long, value_name = "SIZE", default_value = "10kB", value_parser = message, requires = "request_response", allow_hyphen_values = true)]
     pub response: Bytes,
     /// Connections side by side
-    #[arg(long, value_name = "N", default_value = "1", value_parser = whole::<1000>, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = whole::<1, 1000>, allow_hyphen_values = true)]
     pub connections: u32,
     /// Interval at which to send a small message and wait for its answer, on a connection of its own
     #[arg(long, value_name = "TIME", num_args = 0..=1, default_missing_value = "100ms", value_parser = positive_time)]
@@ -111,7 +111,7 @@ pub struct Client {
     #[arg(long, conflicts_with_all = ["download", "request_response", "probe", "qlog"])]
     pub compare_stock: bool,
     /// Pairs of runs of --compare-stock
-    #[arg(long, value_name = "N", default_value = "5", value_parser = whole::<1000>, requires = "compare_stock", allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", default_value = "5", value_parser = whole::<1, 1000>, requires = "compare_stock", allow_hyphen_values = true)]
     pub runs: u32,
     /// How to print the results
     #[arg(long, default_value = "table", value_enum)]

@@ -35,6 +35,7 @@ use crate::parallel;
 use crate::progress::Progress;
 use crate::runner::{Runner, Simulator};
 use crate::text::number;
+use crate::values::whole;
 
 pub mod bounds;
 mod folder;
@@ -303,11 +304,7 @@ impl<'a> Session<'a> {
 
 /// Returns a number of links to try, as people write it.
 pub fn budget(text: &str) -> Result<u32, String> {
-    let valid = |links: &u32| (LEAST_BUDGET..=MOST_BUDGET).contains(links);
-    text.parse()
-        .ok()
-        .filter(valid)
-        .ok_or_else(|| format!("`{text}` is not a whole number from {LEAST_BUDGET} to {MOST_BUDGET}"))
+    whole::<LEAST_BUDGET, MOST_BUDGET>(text)
 }
 
 /// Returns what `text` names among `all`.
