@@ -15,13 +15,14 @@
 //! | - | `hold` | time | 100 ms | - |
 //! | - | `beat` | time | 0 s: none | arun22 5.3: 60 ms |
 
-use alloc::collections::VecDeque;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::{Departed, Output, PathElement, Site};
+use super::elements::Order;
+use super::varying_delay::VaryingDelay;
+use super::{Output, PathElement, Site};
 use crate::packet::Packet;
 use crate::parameters::{Domain, Value};
 use crate::time::{Duration, Time};
@@ -80,7 +81,7 @@ pub struct DelaySteps<P> {
     /// Nanoseconds; neither is zero but the beat where there is none.
     hold: u64,
     beat: u64,
-    under_way: VecDeque<(Time, P)>,
+    line: VaryingDelay<P>,
 }
 
 impl<P: Packet> DelaySteps<P> {
@@ -90,7 +91,7 @@ impl<P: Packet> DelaySteps<P> {
             delays: config.delays.0.clone().into(),
             hold: config.hold.as_nanos(),
             beat: config.beat.as_nanos(),
-            under_way: VecDeque::new(),
+            line: VaryingDelay::new(Duration::ZERO, Order::Kept, Time::ZERO),
         }
     }
 
@@ -107,23 +108,19 @@ impl<P: Packet> DelaySteps<P> {
 
 impl<P: Packet> PathElement<P> for DelaySteps<P> {
     fn accept(&mut self, now: Time, packet: P) {
-        let earliest = self.under_way.back().map_or(Time::ZERO, |&(at, _)| at);
-        self.under_way.push_back((self.departure(now).max(earliest), packet));
+        self.line.set(self.departure(now).since(now), Order::Kept);
+        self.line.accept(now, packet);
     }
 
     fn poll(&mut self, now: Time) -> Option<Output<P>> {
-        if self.next_wakeup()? > now {
-            return None;
-        }
-        let (at, packet) = self.under_way.pop_front()?;
-        Some(Output::Departed(Departed::passed(at, packet)))
+        self.line.poll(now)
     }
 
     fn next_wakeup(&self) -> Option<Time> {
-        self.under_way.front().map(|&(at, _)| at)
+        self.line.next_wakeup()
     }
 
     fn for_each(&self, visit: &mut dyn FnMut(&P)) {
-        self.under_way.iter().for_each(|(_, packet)| visit(packet));
+        self.line.for_each(visit);
     }
 }
