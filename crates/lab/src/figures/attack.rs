@@ -50,13 +50,7 @@ fn draw(found: &Found, own: &Outcome, reference: Option<&Outcome>) -> Canvas {
     let rates = Axis::from_zero(link.capacity_mbps.iter().copied().chain(throughput));
     let delay = |line: &Line<'_>| line.link.map_or_else(Vec::new, |link| link.queueing_delay_p95_ms.clone());
     let delays = Axis::from_zero(lines.iter().flat_map(delay).flatten());
-    let cell = |top, height| Cell { left: 0.0, top, width: TWO_COLUMNS, height };
-    let time = || Axis::linear(begin, end);
-    let mut charts = [cell(0.0, upper).chart(time(), rates), cell(upper, lower).chart(time(), delays)];
-    // Both begin where the wider of the two can.
-    let left = charts[0].left.max(charts[1].left);
-    charts.iter_mut().for_each(|chart| chart.left = left);
-    let [rate, delay] = charts;
+    let [rate, delay] = Cell::stacked([upper, lower], || Axis::linear(begin, end), [rates, delays]);
     rate.ground(&mut canvas);
     rate.inside(&mut canvas, |canvas| {
         capacity(canvas, &rate, link, series.bin_s);

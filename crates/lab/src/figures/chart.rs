@@ -64,6 +64,20 @@ impl Cell {
         }
     }
 
+    /// Two charts over one time, two columns wide, one below the other. Both begin where the wider of the two
+    /// can.
+    pub fn stacked(
+        [upper, lower]: [f64; 2],
+        time: impl Fn() -> Axis,
+        [above, below]: [Axis; 2],
+    ) -> [Chart; 2] {
+        let cell = |top, height| Cell { left: 0.0, top, width: TWO_COLUMNS, height };
+        let mut charts = [cell(0.0, upper).chart(time(), above), cell(upper, lower).chart(time(), below)];
+        let left = charts[0].left.max(charts[1].left);
+        charts.iter_mut().for_each(|chart| chart.left = left);
+        charts
+    }
+
     /// Cells side by side, in rows of `columns`, that fill `width`.
     pub fn grid(width: f64, columns: usize, height: f64) -> impl Iterator<Item = Cell> {
         let own = width / columns as f64;

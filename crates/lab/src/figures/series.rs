@@ -53,17 +53,7 @@ fn draw(scheme: &str, series: &Series, link: &LinkSeries, flows: &[usize]) -> Ca
     let all = lines.iter().flat_map(|(_, _, values)| values.iter().copied());
     let rates = Axis::from_zero(link.capacity_mbps.iter().copied().chain(all));
     let delays = Axis::from_zero(link.queueing_delay_p95_ms.iter().flatten().copied());
-    let cells = [(0.0, upper), (upper, lower)].map(|(top, height)| Cell {
-        left: 0.0,
-        top,
-        width: TWO_COLUMNS,
-        height,
-    });
-    let mut charts = [cells[0].chart(time(), rates), cells[1].chart(time(), delays)];
-    // Both begin where the wider of the two can.
-    let left = charts[0].left.max(charts[1].left);
-    charts.iter_mut().for_each(|chart| chart.left = left);
-    let [rate, delay] = charts;
+    let [rate, delay] = Cell::stacked([upper, lower], time, [rates, delays]);
     rate.ground(&mut canvas);
     rate.inside(&mut canvas, |canvas| {
         capacity(canvas, &rate, link, series.bin_s);
