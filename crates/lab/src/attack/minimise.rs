@@ -5,7 +5,7 @@ use brakelight_core::time::Duration;
 
 use super::Evaluate;
 use super::bounds::Bounds;
-use super::space::Link;
+use super::space::{Link, PACKET_BITS};
 use crate::error::Error;
 
 /// What must stay of the damage; of a ratio, of its logarithm.
@@ -164,9 +164,11 @@ fn is_within(link: &Link, bounds: &Bounds) -> bool {
     let rtt = Duration::from_millis(link.rtt_ms);
     let rates = bounds.rate.low.bps() / 1000..=bounds.rate.high.bps() / 1000;
     let shortest = if link.steps.len() > 1 { 1 } else { 0 };
-    let products = f64::from(link.buffer_pkts) * 12_000.0 / (link.mean_bps() * rtt.as_secs_f64()).max(1.0);
+    // Of a bandwidth-delay product.
+    let packet = PACKET_BITS / (link.mean_bps() * rtt.as_secs_f64()).max(1.0);
+    let products = f64::from(link.buffer_pkts) * packet;
     // As a buffer is ten packets at least, and a whole number.
-    let slack = 1.0 + 12_000.0 / (link.mean_bps() * rtt.as_secs_f64()).max(1.0);
+    let slack = 1.0 + packet;
     (bounds.rtt.low..=bounds.rtt.high).contains(&rtt)
         && link.steps.iter().all(|(ms, kbps)| rates.contains(kbps) && *ms >= shortest)
         && (products >= bounds.buffer.low / slack)

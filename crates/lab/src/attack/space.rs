@@ -201,9 +201,12 @@ fn millis(time: Duration) -> u64 {
     time.as_micros().div_ceil(1000)
 }
 
+/// Bits of a packet of 1500 bytes.
+pub(super) const PACKET_BITS: f64 = 12_000.0;
+
 /// A size in bits as packets of 1500 bytes, ten at least.
 fn packets(bits: f64) -> u32 {
-    ((bits / 12_000.0).round() as u32).max(10)
+    ((bits / PACKET_BITS).round() as u32).max(10)
 }
 
 /// Coordinates, one after another; those that are not there are in the middle.
