@@ -216,3 +216,33 @@ pub fn make_pins(pins: &Path) -> Result<(), Error> {
     }
     std::fs::create_dir_all(pins).map_err(|error| Error::kernel(format!("making {}", pins.display()), error))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[repr(C)]
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    struct Counted {
+        flow: u64,
+        packets: u32,
+        marks: [u16; 2],
+    }
+
+    // SAFETY: integers without padding between or behind them: 8, 4 and 4 bytes.
+    unsafe impl Plain for Counted {}
+
+    #[test]
+    fn a_value_is_read_from_its_bytes_wherever_they_lie() {
+        let value = Counted { flow: u64::MAX - 7, packets: 5, marks: [1, 0xfffe] };
+        let bytes = bytes_of(&value).to_vec();
+        assert_eq!(bytes.len(), 16);
+        for place in 0..8 {
+            let shifted = [&vec![0xa5; place][..], &bytes, &[0x5a; 3]].concat();
+            assert_eq!(read::<Counted>(&shifted[place..]), Some(value));
+        }
+        for length in 0..bytes.len() {
+            assert_eq!(read::<Counted>(&bytes[..length]), None);
+        }
+    }
+}
