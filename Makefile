@@ -10,7 +10,7 @@ help:
 	@echo 'make install  the command `brakelight`, into ~/.cargo/bin, with its manual pages and completions'
 	@echo 'make test    everything the gate checks: format, lints, docs, all tests'
 	@echo 'make quick   format, lints and unit tests only'
-	@echo 'make prove   the long bars: 10 million inputs for each fuzzed parser'
+	@echo 'make prove   long tests: 10 million inputs for each fuzzed parser'
 	@echo 'make fuzz    a minute of coverage-guided fuzzing of every parser'
 	@echo 'make soak    an hour of everything that lives long at once, watched; SECONDS=600 for ten minutes'
 	@echo 'make bench   simulator speed and queue cost'
