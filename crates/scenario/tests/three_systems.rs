@@ -22,6 +22,9 @@ const SCHEMES: &[(&str, &str)] = &[
     ("cubic+codel", "Cubic+CoDel"),
 ];
 
+/// The recording with outages of seconds, on which BMCC queues longer than ABC.
+const OUTAGES: &str = "ATT-LTE-driving-2016.up";
+
 const DELAY: &str = "95th percentile of queueing, ms";
 const LOSS: &str = "Loss, per cent";
 
@@ -107,7 +110,6 @@ fn means_in_the_text_are_those_of_the_kept_verdicts() {
     let abc = mean(&shares, "abc");
     let (fixed, fixed_delays) = (kept("FIRST-F", "Share of the link used"), kept("FIRST-F", DELAY));
     let wifi = kept("FIRST-W", "Throughput, Mbit/s");
-    const OUTAGES: &str = "ATT-LTE-driving-2016.up";
     let (queue, use_of_link) = (ratios(&delays, "bmcc", OUTAGES), ratios(&shares, "bmcc", OUTAGES));
     assert_eq!(format!("{:.1}", use_of_link.0), format!("{:.1}", use_of_link.1));
     let less = ratios(&fixed, "bmcc", "none");
