@@ -66,7 +66,7 @@ def compare(
         trace_offset: where in its period a trace starts; ``"random"`` draws it from the seed. None stands for
             evenly spaced places, one for each run.
         series: whether to keep the time series of each row's first seed.
-        force: whether to run what by its estimate takes hours or fills the memory.
+        force: whether to run it even if it may take hours or fill the memory.
         progress: whether to show a bar (needs tqdm), or an object with ``begin(what, steps)`` and
             ``step(label)``. None shows one where there is a terminal or a notebook.
 
@@ -120,7 +120,7 @@ def run(
         scenario: what to run.
         runs: seeds to run, from the scenario's own upwards; the row has medians.
         series: whether to keep time series, also where the scenario does not ask for them.
-        force: whether to run what by its estimate takes hours or fills the memory.
+        force: whether to run it even if it may take hours or fill the memory.
         progress: as of :func:`compare`.
 
     Raises:

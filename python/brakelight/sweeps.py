@@ -79,7 +79,7 @@ def sweep(
         traces: traces made in the program, which the axis ``trace`` may name.
         shard: ``(i, n)`` runs the ``i``-th of ``n`` parts, counted from 1.
         resume: whether to keep the runs that the folder has already.
-        force: whether to run what by its estimate takes hours or fills the memory.
+        force: whether to run it even if it may take hours or fill the memory.
         engine: ``"local"`` (threads), ``"joblib"`` (processes), ``"ray"`` (a cluster) or ``"submitit"`` (Slurm).
             All give the same tables, to the byte. All but the first need ``out``.
         shards: into how many parts an engine cuts the grid; about a minute each, if None.

@@ -103,12 +103,12 @@ pub struct Compare {
     /// What limits the way back: a rate, a trace, or `none` [default: none]
     #[arg(long, value_name = "TRACE|RATE", value_parser = reverse)]
     pub reverse: Option<Reverse>,
-    /// Spread the opportunities of a trace's millisecond over it, where all at once would be bursts that the
-    /// link may not have had
+    /// Spread the opportunities of each millisecond of a trace evenly over it. Without this they come at
+    /// once, in bursts that the link may not have had
     #[arg(long)]
     pub spread: bool,
-    /// Where all that is not given comes from: `mahimahi` is the setup of the papers (250pkt, 12Mbps back,
-    /// 60 s from the trace's beginning, one run) [default: what suits each trace]
+    /// Defaults of the other options: `mahimahi` is the setup of the papers (250pkt, 12Mbps back, 60 s from
+    /// the trace's beginning, one run) [default: what suits each trace]
     #[arg(long, value_name = "NAME", value_parser = ["mahimahi"])]
     pub setup: Option<String>,
     /// Length of a run [default: a recording's own, and of a generated trace 6 to 30 s]
@@ -125,7 +125,7 @@ pub struct Compare {
     /// spaced places, one for each run]
     #[arg(long, value_name = "TIME|random", value_parser = offset, allow_hyphen_values = true)]
     pub trace_offset: Option<TraceOffset>,
-    /// Run what by its estimate takes hours or fills the memory; write into a folder that holds other things
+    /// Run it even if it may take hours or fill the memory; write into a folder that holds other files
     #[arg(long)]
     pub force: bool,
     /// Write report.html, runs.json and runs.csv into this folder
@@ -177,7 +177,7 @@ pub struct Run {
     /// Seeds to run, from the file's own upwards; rows are medians, with their spread
     #[arg(long, value_name = "N", default_value = "1", value_parser = count, allow_hyphen_values = true)]
     pub runs: u32,
-    /// Run what by its estimate takes hours or fills the memory; write into a folder that holds other things
+    /// Run it even if it may take hours or fill the memory; write into a folder that holds other files
     #[arg(long)]
     pub force: bool,
     /// Write report.html, runs.json and runs.csv into this folder, and the logs that the scenario asks for
@@ -207,7 +207,7 @@ pub struct Reproduce {
     /// The host of every flow [default: the claims' own]
     #[arg(long, value_enum)]
     pub host: Option<HostName>,
-    /// Run what by its estimate takes hours or fills the memory; write into a folder that holds other things
+    /// Run it even if it may take hours or fill the memory; write into a folder that holds other files
     #[arg(long)]
     pub force: bool,
     /// Write every run that claims were judged by into this folder, as rows: CSV, and Parquet if built with
@@ -261,7 +261,7 @@ pub enum Trace {
     Show(Show),
     /// Make a trace from a recipe, the same one for the same seed
     Synth(Synth),
-    /// Make a trace of another file: CSV of rates, a packet capture, iperf3's JSON; or a trace into CSV
+    /// Convert a file into a trace (a CSV of rates, a packet capture, iperf3's JSON), or a trace into a CSV
     Convert(Convert),
     /// Download a public recording, verify and keep it, so that its name is a trace; without a name list them
     Fetch(Fetch),

@@ -37,10 +37,10 @@ const STYLES: Styles = Styles::styled()
 #[command(after_help = "Exit codes: 0 done, 1 a check or run failed, 2 the input was wrong.\n\
     Begin with `brakelight compare --out report` and open report/report.html.")]
 pub struct Cli {
-    /// Say nothing but the results and why a command ends: no notes, no progress
+    /// Print results and errors only: no notes, no progress
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub quiet: bool,
-    /// Say more: every run that is done, and how long it all took
+    /// Also print each run as it ends, and how long the command took
     #[arg(short, long, global = true)]
     pub verbose: bool,
     /// What to do.
@@ -61,10 +61,10 @@ pub enum Command {
     Sweep(sweep::Arguments),
     /// Search for the link on which a scheme does worst
     Attack(Box<attack::Arguments>),
-    /// Show what there is: schemes, controllers, queues, feedbacks, path elements, radios, applications,
-    /// traces
+    /// List what there is to choose from: schemes, controllers, queues, feedbacks, path elements,
+    /// radios, applications, traces
     List(arguments::List),
-    /// Print the JSON Schema of scenarios, of results or of experiments
+    /// Print the JSON Schema of scenarios, results, experiments or attacks
     Schema(schema::Arguments),
     /// Serve the explorer, the simulator as a web page, to a browser on this machine
     Explore {
@@ -82,7 +82,7 @@ pub enum Command {
     Stability(stability::Arguments),
     /// Measure the simulator's speed and what a queue costs
     Bench(arguments::Bench),
-    /// Wait for `perf` clients: take and give bytes over QUIC
+    /// Serve `perf` clients: receive from them and send to them over QUIC
     PerfServer(Server),
     /// Measure a path over QUIC against a `perf-server`, with any controller that works there
     Perf(Box<Client>),

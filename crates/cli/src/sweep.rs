@@ -42,7 +42,7 @@ pub struct Arguments {
     /// Seeds of every combination [default: the file's]
     #[arg(long, value_name = "N", value_parser = count, allow_hyphen_values = true)]
     pub runs: Option<u32>,
-    /// Run what by its estimate takes hours or fills the memory; write into a folder that holds other things
+    /// Run it even if it may take hours or fill the memory; write into a folder that holds other files
     #[arg(long)]
     pub force: bool,
 }

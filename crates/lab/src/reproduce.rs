@@ -118,7 +118,7 @@ pub struct Judge<'a> {
     pub names: &'a Names,
     /// Receives the progress of every run.
     pub progress: &'a dyn Progress,
-    /// Whether to run what by its estimate takes hours or fills the memory.
+    /// Whether to run it even if it may take hours or fill the memory.
     pub any_cost: bool,
 }
 

@@ -18,9 +18,9 @@ use crate::text::{self, number};
 /// `router qdisc`.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Command {
-    /// Put it on a device, in the place of another qdisc, or change the one that is there
+    /// Set the qdisc of a device: replace another one, or change the settings of this one
     Set(Box<Set>),
-    /// Show what there is: settings, and counts since it was put there
+    /// Show the settings, and the counts since it was set
     Show(Show),
     /// Print a line of statistics every interval
     Watch(Watch),
