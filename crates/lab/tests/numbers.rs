@@ -119,6 +119,33 @@ fn counts_of_verdicts_in_sentences_are_those_of_the_kept_verdicts() {
     );
 }
 
+#[test]
+fn what_was_found_is_what_the_kept_verdicts_measured() {
+    let kept = kept();
+    let measured = |id: &str, claim: &str| -> Vec<f64> {
+        let found = kept.iter().find(|kept| kept.id == id && kept.claim.starts_with(claim));
+        let found = found.unwrap_or_else(|| panic!("no kept verdict on {id}: {claim}"));
+        let values = found.measured.split(", ").filter_map(|part| part.split(": ").last()?.parse().ok());
+        values.collect()
+    };
+    let page = "docs/what-we-found.md";
+    let [jain] = measured("Q-T5", "QUIC-DC at 80 %: Jain's index")[..] else { panic!("one index") };
+    says(page, &format!("an index of {jain:.3} or 0.63"));
+    let times = measured("B-F9", "VCP takes about 3.5 times as long as BMCC");
+    let mean = times.iter().sum::<f64>() / times.len() as f64;
+    says(page, &format!("{mean:.1} or 1.6 times; the paper has 3.5"));
+    let [goodput] = measured("Q-T4", "QUIC-DC at 80 %: goodput")[..] else { panic!("one goodput") };
+    says(page, &format!("At 0.5 BDP QUIC-DC has {goodput:.1} Mbit/s"));
+    let used = measured("B-F6a", "BMCC uses at least 90 % of the link");
+    says(page, &format!("{:.3} or 0.926 at 1 Mbit/s", used[1]));
+    let [load] = measured("B-F2", "The mean load factor in overload is 105.5 %")[..] else {
+        panic!("one load")
+    };
+    says(page, &format!("{:.0} or 103 % on 1 Mbit/s", 100.0 * load));
+    let [options] = measured("B-T2", "12.9 % of the ACKs carry the load")[..] else { panic!("one share") };
+    says(page, &format!("{options:.2} or 0.10 of the ACKs carry the load"));
+}
+
 /// The kept verdicts.
 fn kept() -> Vec<Claim> {
     let text = page("docs/reproduction/verdicts.jsonl");

@@ -98,6 +98,61 @@ fn on_recordings(claims: &[&Claim]) -> String {
     }
 }
 
+/// What of the papers' claims that can be judged holds, by paper.
+fn shares(papers: &[(&str, Vec<&Claim>)]) -> String {
+    let mut table = String::from("| | judged | hold | hold or are refuted |\n|---|---|---|---|\n");
+    for (name, claims) in papers {
+        let of = |which| claims.iter().filter(|claim| claim.verdict == which).count();
+        let (hold, refuted) = (of(Verdict::Holds), of(Verdict::Refuted));
+        let judged = hold + refuted + of(Verdict::Fails);
+        let cell = |count: usize| format!("{count}, {:.1} %", 100.0 * count as f64 / judged as f64);
+        table += &format!("| {name} | {judged} | {} | {} |\n", cell(hold), cell(hold + refuted));
+    }
+    table
+}
+
+#[test]
+fn the_page_of_what_was_found_names_every_refuted_claim() {
+    let page = read_docs("what-we-found.md");
+    let section = page.split_once("## Claims that cannot hold as stated").expect("a section").1;
+    let table = section.split("## ").next().unwrap_or_default();
+    let experiments = all().expect("the experiments can be read");
+    for claim in kept(&experiments).iter().filter(|claim| claim.verdict == Verdict::Refuted) {
+        assert!(table.contains(&claim.id), "docs/what-we-found.md lacks {}: {}", claim.id, claim.claim);
+    }
+}
+
+/// The table of groups names the ids of claims in its first column, and their number of failing rows in the
+/// second.
+#[test]
+fn every_failing_row_of_bmcc_and_quicdc_is_in_a_group_with_its_cause() {
+    let page = read_docs("what-we-found.md");
+    let section = page.split_once("## Claims that we could not make hold").expect("a section").1;
+    let section = section.split("## ").next().unwrap_or_default();
+    let experiments = all().expect("the experiments can be read");
+    let kept = kept(&experiments);
+    let fails = |claim: &&Claim| {
+        let paper = claim.id.starts_with("B-") || claim.id.starts_with("Q-");
+        paper && !claim.ours && claim.verdict == Verdict::Fails
+    };
+    let mut grouped = Vec::new();
+    for row in section.lines().filter(|line| line.starts_with("| `")) {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let ids: Vec<&str> = cells[1].split(", ").map(|id| id.trim_matches('`')).collect();
+        let count = kept.iter().filter(fails).filter(|claim| ids.contains(&claim.id.as_str())).count();
+        assert_eq!(cells[2], count.to_string(), "docs/what-we-found.md: rows of {}", cells[1]);
+        grouped.extend(ids.iter().map(|id| id.to_string()));
+    }
+    for claim in kept.iter().filter(fails) {
+        assert!(
+            grouped.contains(&claim.id),
+            "docs/what-we-found.md: no cause of {}: {}",
+            claim.id,
+            claim.claim
+        );
+    }
+}
+
 #[test]
 fn the_pages_say_what_the_kept_verdicts_say() {
     let experiments = all().expect("the experiments can be read");
@@ -151,6 +206,7 @@ fn the_pages_say_what_the_kept_verdicts_say() {
         check(&format!("../{file}"), "summary", &summary);
     }
     assert_eq!(seen, kept.len(), "an experiment is on no page, or on two");
+    check("../what-we-found", "found", &shares(&index));
     index.push(("of no paper, beside the papers' figures", variants));
     index.extend(own);
     index.push(("all", kept.iter().collect()));
