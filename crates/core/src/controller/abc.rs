@@ -14,6 +14,7 @@
 //! | - | `other` | choice | cubic | cubic | abc20 4.1, note 6 |
 //! | - | `cubic` | choice | rfc9438 | rfc9438 | D5 |
 //! | 1/w | `additive_increase` | choice | true | true | abc20 eq.3 |
+//! | T | `increase_every` | s | none: an RTT | none | abc17 6 |
 //! | 2 | `cap` | 1 | 2 | 2 | abc20 4.1 |
 //! | - | `cap_floor` | packets | 10 | 10 | open-questions#X-14 |
 //! | - | `floor` | packets | 2 | 5 | open-questions#X-15 |
@@ -74,6 +75,7 @@
 
 use alloc::boxed::Box;
 use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::cubic::{self, Cubic, Horizon, HyStart};
@@ -144,6 +146,8 @@ parameters! {
         cubic: SecondCubic = SecondCubic::Rfc9438, in .., from "Linux 6.12 tcp_cubic.c";
         /// Whether the window gains one packet per RTT besides; without it shares do not converge.
         additive_increase: bool = true, in .., from "abc20 3.1.3";
+        /// Time in which it gains that packet, whatever the RTT; none: the RTT, by the bytes acknowledged.
+        increase_every: Option<Duration> = None, in crate::parameters::OrNone(Duration::from_millis(1)..=Duration::from_secs(10)), from "abc17 6: T, not given";
         /// Packets below which braking does not go: 2 in the paper, 5 in the prototype.
         floor: Option<u32> = None, in crate::parameters::OrNone(1..=1000), from "not stated in abc20: ours; its code";
         /// Packets before the first ACK: the connection's in the paper, 10 in the prototype.
@@ -177,6 +181,10 @@ impl Config {
 
 /// What asks by the field needs a brake that is not congestion.
 fn consistent(config: &Config) -> Result<(), ParameterError> {
+    if config.increase_every.is_some() && !config.additive_increase {
+        let reason = String::from("increase_every needs additive_increase=true");
+        return Err(ParameterError::Conflict { reason });
+    }
     if Rules::from(config).encoding == Encoding::Abc {
         return Ok(());
     }
@@ -196,6 +204,7 @@ struct Rules {
     encoding: Encoding,
     second_window: bool,
     additive_increase: bool,
+    increase_every: Option<Duration>,
     floor_pkts: u32,
     initial_pkts: Option<u32>,
     pacing: f64,
@@ -215,6 +224,7 @@ impl From<&Config> for Rules {
             },
             second_window: config.second_window.unwrap_or(!prototype),
             additive_increase: config.additive_increase,
+            increase_every: config.increase_every,
             floor_pkts,
             initial_pkts: config.initial_window.or(prototype.then_some(10)),
             pacing: config.pacing.unwrap_or(if prototype { 2.0 } else { 0.0 }),
@@ -242,6 +252,8 @@ pub struct Abc {
     mss: Bytes,
     initial_window: Bytes,
     w_abc_bytes: f64,
+    /// When the window last grew by time.
+    increased: Time,
     /// w_nonabc.
     second: Option<Box<SecondWindow>>,
     /// Packets as the second window is shown them; kept for its allocation.
@@ -294,6 +306,7 @@ impl Abc {
             mss: connection.mss,
             initial_window,
             w_abc_bytes: initial_window.as_f64(),
+            increased: connection.now,
             second,
             shown: [Vec::new(), Vec::new()],
             before_bytes: None,
@@ -383,12 +396,21 @@ impl Abc {
     // abc20 eq.3
     fn on_marks(&mut self, accelerate: Bytes, brake: Bytes) {
         let mut change_bytes = accelerate.as_f64() - brake.as_f64();
-        if self.rules.additive_increase {
+        if self.rules.additive_increase && self.rules.increase_every.is_none() {
             change_bytes += self.mss.as_f64() * (accelerate + brake).as_f64() / self.w_abc_bytes;
         }
         let floor = self.packets(self.rules.floor_pkts);
         let lowest_bytes = floor.as_f64().min(self.w_abc_bytes);
         self.w_abc_bytes = (self.w_abc_bytes + change_bytes).max(lowest_bytes);
+    }
+
+    /// abc17 6: one packet more every T, whatever the marks. A pause counts as a round trip at most, since a
+    /// window that was not in use has learned nothing.
+    fn increase_by_time(&mut self, now: Time, srtt: Duration) {
+        let Some(every) = self.rules.increase_every else { return };
+        let since = now.since(self.increased).min(srtt);
+        self.increased = now;
+        self.w_abc_bytes += self.mss.as_f64() * since.as_secs_f64() / every.as_secs_f64();
     }
 }
 
@@ -421,6 +443,7 @@ impl Controller for Abc {
         let own = self.probes.on_ack(event);
         if !self.marks_are_spoiled() {
             self.on_marks(event.marks.accelerate.bytes, event.marks.brake.bytes - own);
+            self.increase_by_time(event.now, event.rtt.smoothed);
         }
         self.show(event);
         // abc20 4.1: the window that does not govern must not run away.

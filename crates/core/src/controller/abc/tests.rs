@@ -92,6 +92,46 @@ fn additive_increase_counts_bytes_not_acks() {
     }
 }
 
+/// abc17 6: one packet every T, whatever the RTT and however many packets an ACK covers.
+#[test]
+fn the_window_gains_a_packet_every_t() {
+    for (every, acks) in [("50ms", 10), ("50ms", 100), ("250ms", 10)] {
+        let mut abc = abc(&[("second_window", "false"), ("increase_every", every)], 100);
+        for number in 1..=acks {
+            // Half of the packets accelerate, so that marks change nothing, over a second.
+            let acked = [packet(2 * number, Time::ZERO), packet(2 * number + 1, Time::ZERO)];
+            let now = Time::from_nanos(1_000_000_000 * number / acks);
+            abc.on_ack(&AckEvent {
+                marks: marks(1, 1, 0),
+                inflight_before: packets(1_000),
+                ..ack(now, &acked, RTT)
+            });
+        }
+        let gain_pkts = abc.w_abc_bytes / MSS.as_f64() - 100.0;
+        let expected_pkts = if every == "50ms" { 20.0 } else { 4.0 };
+        assert!((gain_pkts - expected_pkts).abs() < 1e-9, "{every}, {acks} ACKs: {gain_pkts}");
+    }
+}
+
+/// A pause is no time in which the window was tried.
+#[test]
+fn a_pause_counts_as_one_round_trip_of_growth_by_time() {
+    let mut abc = abc(&[("second_window", "false"), ("increase_every", "50ms")], 100);
+    abc.on_ack(&AckEvent {
+        marks: marks(1, 1, 0),
+        inflight_before: packets(1_000),
+        ..ack(Time::from_secs(60), &[packet(1, Time::ZERO), packet(2, Time::ZERO)], RTT)
+    });
+    assert_eq!(abc.w_abc_bytes, packets(102).as_f64(), "100 ms are two packets");
+}
+
+#[test]
+fn growth_by_time_needs_growth() {
+    let options = [("additive_increase", "false"), ("increase_every", "50ms")];
+    let error = Config::from_options(options).expect_err("they contradict each other");
+    assert!(error.to_string().contains("increase_every needs additive_increase=true"), "{error}");
+}
+
 /// abc20 3.1.1: half-sized packets count half.
 #[test]
 fn bytes_count_not_packets() {
