@@ -485,7 +485,7 @@ impl LinkView for View<'_> {
     fn capacity(&mut self, _window: Duration) -> Rate {
         match self.config.estimate {
             Estimate::Truth => mac::backlogged(self.config, self.indices.at(self.now)),
-            Estimate::Busy | Estimate::Paper => self.estimator.rate(),
+            Estimate::Busy | Estimate::Paper | Estimate::Phy | Estimate::Backlog => self.estimator.rate(),
         }
     }
 
