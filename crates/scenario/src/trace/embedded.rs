@@ -39,6 +39,11 @@ embedded! {
     "fit-att-driving-up" false;
     "fit-verizon-down" false;
     "fit-verizon-up" false;
+    "5g-sa" false;
+    "5g-nsa" false;
+    "mmwave" false;
+    "starlink" false;
+    "wifi" false;
 }
 
 /// The recipes that were fitted to recordings, each with the recording's file name.

@@ -29,6 +29,7 @@ use super::OPPORTUNITY;
 use super::recipe::{Cellular, Fading, Outages, Recipe};
 use simplex::minimize;
 
+pub mod measured;
 mod simplex;
 
 /// How much work a fit may be.
@@ -75,6 +76,7 @@ pub fn fit(recording: &Trace, effort: Effort) -> Fit {
         duration,
         seed,
         cellular: Some(cellular(theta, mean, longest_ms)),
+        measured: None,
         steps: Vec::new(),
     };
     let moments_of = |theta: &[f64], seed: u64| {

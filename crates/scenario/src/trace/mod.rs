@@ -10,6 +10,7 @@
 //! | [`statistics`] | mean, variation, autocorrelation, outages |
 //! | [`recipe`] | what a synthetic trace is made of, as a TOML file |
 //! | [`synth`] | the seeded generator |
+//! | [`measured`] | links with the distribution and the memory of measured ones |
 //! | [`fit`] | from a recording to a recipe |
 //! | [`convert`] | from captures, tables and iperf3 to a trace, and back to tables |
 //! | [`recording`] | a recording with delay and loss, and its file format, `.bltrace` |
@@ -24,6 +25,7 @@ pub mod conditions;
 pub mod convert;
 pub mod embedded;
 pub mod fit;
+pub mod measured;
 pub mod names;
 pub mod plot;
 pub mod recipe;

@@ -5,7 +5,7 @@
 //! duration = "120s"
 //! seed = 7
 //!
-//! [cellular]            # or: [[steps]] with `lasts` and `rate`
+//! [cellular]            # or: [measured], or: [[steps]] with `lasts` and `rate`
 //! mean = "4.6Mbps"
 //! snr = 9.0
 //! fading = [{ sigma = 6.0, lasts = "9s" }, { sigma = 3.0, lasts = "60ms" }]
@@ -13,7 +13,7 @@
 //! outages = { every = "5s", shortest = "30ms", longest = "2s", exponent = 1.5 }
 //! ```
 //!
-//! [`crate::trace::synth`] says what each of them does.
+//! [`crate::trace::synth`] says what each of them does, [`crate::trace::measured`] what `[measured]` holds.
 
 use std::fmt;
 use std::str::FromStr;
@@ -23,6 +23,7 @@ use brakelight_core::units::{ParseError, Rate};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::OPPORTUNITY;
+use super::measured::Measured;
 
 /// A synthetic trace.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -39,6 +40,9 @@ pub struct Recipe {
     /// A random link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cellular: Option<Cellular>,
+    /// A link with the distribution and the memory of a measured one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured: Option<Measured>,
     /// A schedule of constant rates, repeated until the duration is full.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<Step>,
@@ -159,8 +163,8 @@ pub enum RecipeError {
         /// What would be valid.
         expected: &'static str,
     },
-    /// Neither or both of `cellular` and `steps`.
-    #[error("a recipe holds either `[cellular]` or `[[steps]]`, {0}")]
+    /// None or several of `cellular`, `measured` and `steps`.
+    #[error("a recipe holds one of `[cellular]`, `[measured]` and `[[steps]]`, {0}")]
     Kind(&'static str),
     /// Nothing ever comes through.
     #[error("this recipe gives no delivery opportunity in its whole duration")]
@@ -209,18 +213,22 @@ impl Recipe {
     /// Whether every value is in its range.
     pub fn check(&self) -> Result<(), RecipeError> {
         millis("duration", self.duration, 1, 3_600_000, "a whole number of milliseconds from 1ms to 1h")?;
-        match (&self.cellular, self.steps.as_slice()) {
-            (None, []) => Err(RecipeError::Kind("here is neither")),
-            (Some(_), [_, ..]) => Err(RecipeError::Kind("here are both")),
-            (Some(cellular), []) => {
+        match (&self.cellular, &self.measured, self.steps.as_slice()) {
+            (None, None, []) => Err(RecipeError::Kind("here is none")),
+            (Some(cellular), None, []) => {
                 cellular.check()?;
                 self.hold("mean", cellular.mean)
             }
-            (None, steps) => {
+            (None, Some(measured), []) => {
+                measured.check()?;
+                self.hold("rates", measured.fastest())
+            }
+            (None, None, steps) => {
                 steps.iter().try_for_each(Step::check)?;
                 let fastest = steps.iter().map(|step| step.rate).max().unwrap_or_default();
                 self.hold("rate", fastest)
             }
+            _ => Err(RecipeError::Kind("here are several")),
         }
     }
 
@@ -275,7 +283,7 @@ impl Cellular {
     }
 }
 
-fn require(
+pub(super) fn require(
     valid: bool,
     field: &'static str,
     value: impl fmt::Display,
@@ -284,7 +292,7 @@ fn require(
     if valid { Ok(()) } else { Err(RecipeError::Range { field, value: value.to_string(), expected }) }
 }
 
-fn range(
+pub(super) fn range(
     field: &'static str,
     value: f64,
     low: f64,
@@ -299,7 +307,7 @@ fn positive(field: &'static str, value: Duration) -> Result<(), RecipeError> {
     require(valid, field, value, "a time from 1ms to 1h")
 }
 
-fn millis(
+pub(super) fn millis(
     field: &'static str,
     value: Duration,
     low: u64,
@@ -312,7 +320,7 @@ fn millis(
 }
 
 /// Quantities as people spell them, `12Mbps` and `100ms`.
-mod as_text {
+pub(super) mod as_text {
     use super::{Deserialize, Deserializer, FromStr, ParseError, Serializer, fmt};
 
     pub fn serialize<T: fmt::Display, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
@@ -323,6 +331,22 @@ mod as_text {
         deserializer: D,
     ) -> Result<T, D::Error> {
         String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// Lists of quantities as people spell them.
+pub(super) mod as_texts {
+    use super::{Deserialize, Deserializer, FromStr, ParseError, Serializer, fmt};
+
+    pub fn serialize<T: fmt::Display, S: Serializer>(list: &[T], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(list.iter().map(T::to_string))
+    }
+
+    pub fn deserialize<'de, T: FromStr<Err = ParseError>, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<T>, D::Error> {
+        let list = Vec::<String>::deserialize(deserializer)?;
+        list.iter().map(|text| text.parse().map_err(serde::de::Error::custom)).collect()
     }
 }
 

@@ -48,6 +48,10 @@ impl Recipe {
     pub fn generate(&self) -> Result<Trace, RecipeError> {
         self.check()?;
         let length = millis(self.duration);
+        if let Some(measured) = &self.measured {
+            let recording = measured.record(self.seed, self.duration)?;
+            return recording.trace(None).map_err(|error| RecipeError::Toml(error.to_string()));
+        }
         let counts = match &self.cellular {
             Some(cellular) => cellular.counts(self.seed, length),
             None => schedule(&self.steps, length),
@@ -209,21 +213,21 @@ fn geometric(mean: f64, random: &mut Random) -> u32 {
 }
 
 /// A stationary Gauss-Markov sequence.
-struct Wander {
+pub(super) struct Wander {
     sigma: f64,
     /// What is left of a value a step later.
     a: f64,
-    value: f64,
+    pub(super) value: f64,
     random: Random,
 }
 
 impl Wander {
-    fn new(sigma: f64, a: f64, mut random: Random) -> Self {
+    pub(super) fn new(sigma: f64, a: f64, mut random: Random) -> Self {
         let value = sigma * random.normal();
         Wander { sigma, a, value, random }
     }
 
-    fn next(&mut self) -> f64 {
+    pub(super) fn next(&mut self) -> f64 {
         let innovation = libm::sqrt(1.0 - self.a * self.a);
         self.value = self.a * self.value + self.sigma * innovation * self.random.normal();
         self.value

@@ -25,6 +25,11 @@ const CHECKSUMS: &[(&str, u64)] = &[
     ("fit-att-driving-up", 0xa57da52ee4a42c30),
     ("fit-verizon-down", 0x66245e541093e85e),
     ("fit-verizon-up", 0xb47eae15918d9c22),
+    ("5g-sa", 0xb9428aeea3cd7e91),
+    ("5g-nsa", 0xe179586522c4bf9e),
+    ("mmwave", 0xc9c94f49fd6d451c),
+    ("starlink", 0x136dd9be5fa0e64a),
+    ("wifi", 0xc29eb0d3dcea084b),
 ];
 
 #[test]
@@ -77,7 +82,9 @@ fn names_are_unique_and_lengths_enough_for_a_run_of_a_minute() {
     assert_eq!(names.len(), EMBEDDED.len());
     for embedded in EMBEDDED {
         let seconds = embedded.trace().period().as_secs_f64();
-        assert!((60.0..=140.0).contains(&seconds), "{}: {seconds} s", embedded.name);
+        // Those of today's links are as long as the recordings they were fitted to.
+        let most = if embedded.recipe().measured.is_some() { 300.0 } else { 140.0 };
+        assert!((60.0..=most).contains(&seconds), "{}: {seconds} s", embedded.name);
         assert!(!embedded.recipe().about.trim().is_empty(), "{}", embedded.name);
     }
 }

@@ -65,8 +65,8 @@ fn a_refusal_names_key_value_and_what_would_be_valid() {
 fn a_recipe_is_one_thing() {
     let both = format!("steps = [{{ lasts = \"1s\", rate = \"1Mbps\" }}]\n{CELLULAR}");
     let neither = "about = \"\"\nduration = \"1s\"";
-    assert!(both.parse::<Recipe>().unwrap_err().to_string().ends_with("here are both"));
-    assert!(neither.parse::<Recipe>().unwrap_err().to_string().ends_with("here is neither"));
+    assert!(both.parse::<Recipe>().unwrap_err().to_string().ends_with("here are several"));
+    assert!(neither.parse::<Recipe>().unwrap_err().to_string().ends_with("here is none"));
 }
 
 #[test]

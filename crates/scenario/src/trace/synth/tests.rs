@@ -25,6 +25,7 @@ fn recipe(cellular: Cellular, seconds: u64, seed: u64) -> Recipe {
         duration: Duration::from_secs(seconds),
         seed,
         cellular: Some(cellular),
+        measured: None,
         steps: Vec::new(),
     }
 }
@@ -36,6 +37,7 @@ fn stepped(steps: &[(u64, u64)], millis: u64) -> Vec<u64> {
         duration: Duration::from_millis(millis),
         seed: 0,
         cellular: None,
+        measured: None,
         steps: steps.iter().map(step).collect(),
     };
     recipe.generate().unwrap().millis().collect()
@@ -66,6 +68,7 @@ fn a_recipe_that_never_sends_is_refused() {
         duration: Duration::from_millis(5),
         seed: 0,
         cellular: None,
+        measured: None,
         steps: vec![Step { lasts: Duration::from_millis(1), rate: Rate::ZERO }],
     };
     assert_eq!(silent.generate(), Err(RecipeError::Silent));
