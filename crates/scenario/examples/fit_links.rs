@@ -1,5 +1,5 @@
-//! Fits the models of today's links: `cargo run --release -p brakelight-scenario --example fit_links -- FOLDER`
-//! prints the recipes of the folder `traces` that `[measured]` is in, but for what they say about themselves.
+//! Fits today's links: `cargo run --release -p brakelight-scenario --example fit_links -- FOLDER`
+//! prints the recipes of the folder `traces` that hold `[measured]`, but for what they say about themselves.
 
 use std::error::Error;
 use std::path::Path;

@@ -1,6 +1,6 @@
-//! The fit to a sample gives the recipe that comes with the program. Needs the samples: the folder `links` of the
-//! one that BRAKELIGHT_SHARED names, `../shared` beside the workspace by default; without it, says what it did not
-//! run.
+//! The fit to a sample gives the recipe that comes with the program. Needs the samples: the folder `links` of
+//! the one that BRAKELIGHT_SHARED names, `../shared` beside the workspace by default; without it, says what
+//! it did not run.
 
 use brakelight_scenario::trace::embedded::Embedded;
 use brakelight_scenario::trace::fit::measured::{LINKS, fit_measured, read_link};

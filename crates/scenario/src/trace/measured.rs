@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! z(b)    = sum_i sqrt(share_i) x_i(b) + sqrt(path) y(k(b)) + sqrt(1 - path - sum_i share_i) n(b)
-//! x_i, n  : Gauss-Markov, variance 1: x_i(b + 1) = a x_i(b) + sqrt(1 - a^2) N(0, 1), a = exp(-bin / lasts_i),
-//!           of n a = echo
+//! x_i, n  : Gauss-Markov, variance 1: x_i(b + 1) = a x_i(b) + sqrt(1 - a^2) N(0, 1),
+//!           a = exp(-bin / lasts_i), of n a = echo
 //! y       : N(0, 1), new with each path k
 //! rate(b) = Q((rank of z(b) - 1/2) / number of bins), 0 in an outage
 //! Q       : linear between its values at SHARES
@@ -14,9 +14,9 @@
 //! delay   : as the rate, with bins and quantiles of its own; another value for as long as a gap lasts
 //! ```
 //!
-//! Ranks in the place of Gauss's distribution function give each trace the quantiles of the recipe and not those of
-//! a sample of it, and even steps give it the longest outage of the recipe every time. A Gaussian process mapped to
-//! a given distribution: cario97.
+//! Ranks in the place of Gauss's distribution function give each trace the quantiles of the recipe and not
+//! those of a sample of it, and even steps give it the longest outage of the recipe every time. A Gaussian
+//! process mapped to a given distribution: cario97.
 //!
 //! D1. Nothing below a bin but grants: without them opportunities come evenly. D2. One memory for rises and
 //! falls: a rate that falls faster than it rises has no counterpart. D3. Rate and delay share paths and gaps,
@@ -51,8 +51,8 @@ pub struct Measured {
     /// What of a rate's variation lasts how long, at most eight; what is left is new in each bin.
     #[serde(default)]
     pub memory: Vec<Memory>,
-    /// Correlation of what is new from one bin to the next, -0.9 to 0: bins that were cut a little late take from
-    /// the next ones.
+    /// Correlation of what is new from one bin to the next, -0.9 to 0: bins that were cut a little late take
+    /// from the next ones.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub echo: f64,
     /// Times without any opportunity, if there are any.
@@ -91,8 +91,8 @@ pub struct MeasuredOutages {
     /// Their lengths at even steps of probability, the least first.
     #[serde(with = "as_texts")]
     pub lasts: Vec<Duration>,
-    /// Random places from which each takes the one with the worst rate, 1 to 1000: at 1 outages do not know the
-    /// rate.
+    /// Random places from which each takes the one with the worst rate, 1 to 1000: at 1 outages do not know
+    /// the rate.
     pub fades: usize,
 }
 
@@ -132,7 +132,8 @@ pub struct MeasuredDelay {
     /// Share of the variance of z that is the path's, 0 to 1.
     #[serde(default)]
     pub share: f64,
-    /// Delays while the path changes, at even steps of probability, the least first; one is drawn for each gap.
+    /// Delays while the path changes, at even steps of probability, the least first; one is drawn for each
+    /// gap.
     #[serde(default, skip_serializing_if = "Vec::is_empty", with = "as_texts")]
     pub changing: Vec<Duration>,
 }

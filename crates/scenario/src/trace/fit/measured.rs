@@ -40,8 +40,8 @@ pub struct Kind {
     pub bursts: bool,
 }
 
-/// The models of today's links: a recipe's name, the sample that it was fitted to, the delay beside it, if there
-/// is one, and what is known about the link.
+/// The models of today's links: a recipe's name, the sample that it was fitted to, the delay beside it, if
+/// there is one, and what is known about the link.
 pub const LINKS: &[(&str, &str, Option<&str>, Kind)] = &[
     ("5g-sa", "iperf3-text/5g-sa-1.down.txt", None, Kind::bins(100)),
     ("5g-nsa", "iperf3-text/5g-nsa-1.down.txt", None, Kind::bins(100)),

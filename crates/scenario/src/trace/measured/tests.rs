@@ -52,7 +52,8 @@ fn every_trace_has_the_quantiles_of_its_recipe() {
         for (share, wanted) in SHARES.iter().zip(&measured.rates) {
             let found = rates[((share * rates.len() as f64) as usize).min(rates.len() - 1)];
             let off = (found / wanted.as_mbps_f64() - 1.0).abs();
-            // At either end half a bin of 600 is missing: an eighth of the least, a twentieth of the last step.
+            // At either end half a bin of 600 is missing: an eighth of the least, a twentieth of the last
+            // step.
             assert!(off < 0.15, "seed {seed}, {share}: {found} for {wanted}");
         }
     }
