@@ -448,9 +448,9 @@ fn least_squares(lags: &[usize], acf: &[f64], times: [f64; 3], most: f64) -> (f6
     for _ in 0..200 {
         for i in 0..3 {
             let (mut up, mut down) = (0.0, 1e-12);
-            for k in 0..lags.len() {
-                up += curves[i][k] * (rest(&shares, k) + shares[i] * curves[i][k]);
-                down += curves[i][k] * curves[i][k];
+            for (k, value) in curves[i].iter().enumerate() {
+                up += value * (rest(&shares, k) + shares[i] * value);
+                down += value * value;
             }
             let others: f64 = shares.iter().sum::<f64>() - shares[i];
             shares[i] = (up / down).clamp(0.0, (most - others).max(0.0));
