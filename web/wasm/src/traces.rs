@@ -86,9 +86,10 @@ impl Shelf {
     pub fn keep_recipe(&mut self, name: String, recipe: Value) -> Result<Value, String> {
         let recipe: Recipe = serde_json::from_value(recipe).map_err(|error| error.to_string())?;
         recipe.check().map_err(|error| error.to_string())?;
-        let rate = match &recipe.cellular {
-            Some(cellular) => cellular.mean.as_bps_f64(),
-            None => recipe.steps.iter().map(|step| step.rate.as_bps_f64()).fold(0.0, f64::max),
+        let rate = match (&recipe.cellular, &recipe.measured) {
+            (Some(cellular), _) => cellular.mean.as_bps_f64(),
+            (None, Some(measured)) => measured.rates.last().map_or(0.0, |rate| rate.as_bps_f64()),
+            (None, None) => recipe.steps.iter().map(|step| step.rate.as_bps_f64()).fold(0.0, f64::max),
         };
         check_size(recipe.duration, rate * recipe.duration.as_secs_f64() / OPPORTUNITY.bits() as f64)?;
         let text = recipe.to_string();
