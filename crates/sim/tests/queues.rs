@@ -33,6 +33,10 @@ fn fixed(queue: &'static str, mbps: u64, controller: &str, count: u32) -> Bottle
 
 impl Bottleneck {
     fn run(self) -> Run {
+        run(&self.scenario(), &Traces::new()).expect("a run").run
+    }
+
+    fn scenario(self) -> Scenario {
         let words = Words::parse(self.queue).expect("a spelling");
         let queue = SchemeString::from_words(words).expect("a valid queue");
         let link = LinkSpec {
@@ -40,7 +44,7 @@ impl Bottleneck {
             ..LinkSpec::fixed(LINK, Rate::from_mbps(1), Limit::Packets(1000), queue)
         };
         let duration = Duration::from_secs(60);
-        let scenario = Scenario {
+        Scenario {
             name: self.queue.to_string(),
             seed: 1,
             duration,
@@ -49,8 +53,7 @@ impl Bottleneck {
             links: vec![link],
             flows: self.flows,
             record: Record::summary(duration),
-        };
-        run(&scenario, &Traces::new()).expect("a run").run
+        }
     }
 }
 
@@ -226,6 +229,29 @@ fn abc_that_tunes_itself_gives_flows_of_unequal_round_trips_like_windows() {
     }
     let ratio = (logarithms / pairs.len() as f64).exp();
     assert!((0.5..2.0).contains(&ratio), "the window of the shorter round trip is {ratio:.2} of the other's");
+}
+
+/// Flows at the floor of their windows hear an accelerate now and then, so none takes the marks for spoiled
+/// and leaves itself to its second window, which would fill the buffer.
+#[test]
+fn many_flows_that_start_at_once_share_the_link_of_abc_that_tunes_itself() {
+    for (mbps, rtt_ms, flows) in [(12, 40, 32), (24, 20, 32), (6, 40, 16), (24, 40, 64), (6, 40, 32)] {
+        let rtt = Duration::from_millis(rtt_ms);
+        // Four bandwidth-delay products.
+        let buffer = (4 * mbps * rtt_ms / 12) as u32;
+        for seed in 1..=3 {
+            let many = FlowSpec { rtt, start_within: rtt, ..flow("abc", flows) };
+            let service = Service::Fixed(Rate::from_mbps(mbps));
+            let mut scenario =
+                Bottleneck { queue: "abc:variant=adaptive", service, flows: vec![many] }.scenario();
+            scenario.links[0].buffer = Limit::Packets(buffer);
+            scenario.duration = Duration::from_secs(40);
+            scenario.seed = seed;
+            let run = run(&scenario, &Traces::new()).expect("a run").run;
+            let jain = run.jain.expect("flows");
+            assert!(jain > 0.9, "{flows} flows, {mbps} Mbit/s, {rtt_ms} ms, seed {seed}: {jain}");
+        }
+    }
 }
 
 #[test]
