@@ -428,13 +428,13 @@ impl<P: Packet> Abc<P> {
     /// Eq. 1 and 2 for the packet that leaves at `now` and arrived at `arrived`.
     fn control(&mut self, now: Time, arrived: Time, link: &mut impl LinkView) -> Control {
         let cr_bps = self.measured.bytes(now).as_f64() * self.bps_per_byte;
-        let (mu_bps, tr_bps) = match &mut self.adaptive {
-            Some(adaptive) => adaptive.rates_bps(now, self.waiting, link),
-            None => self.rates_bps(now, arrived, cr_bps, link),
+        let ((mu_bps, tr_bps), least) = match &mut self.adaptive {
+            Some(adaptive) => (adaptive.rates_bps(now, self.waiting, link), adaptive::LEAST_SHARE),
+            None => (self.rates_bps(now, arrived, cr_bps, link), 0.0),
         };
         // abc20 eq.2; open-questions#X-8
-        let f = if tr_bps <= 0.0 {
-            0.0
+        let f = if tr_bps <= 2.0 * least * cr_bps {
+            least
         } else if tr_bps < 2.0 * cr_bps {
             0.5 * tr_bps / cr_bps
         } else {

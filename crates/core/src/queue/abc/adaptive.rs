@@ -10,7 +10,7 @@
 //! m   = a mean of O over the last tau / 4        m' = (O - m) / (tau / 4)
 //! O*  = mu tau + c e max(tau / 100 ms, 0.7)      what the link is expected to serve in tau, and a cushion
 //! tr  = eta mu - (m - O*) / delta                in place of abc20 eq.1; delta = 0.7 tau
-//! f   = min(tr / (2 cr), 1), and 0 where tr <= 0            abc20 eq.2
+//! f   = min(max(tr / (2 cr), 1/16), 1)                      abc20 eq.2
 //! ```
 //!
 //! | symbol | field | unit | value | meaning |
@@ -29,6 +29,14 @@
 //! A flow of a long round trip and a small window sends it in one burst. The burst waits behind itself.
 //! With O in the place of m its own packets would be braked for it, and the flow would lose its share to
 //! those that send all the time. With m the burst moves the marks of all that pass within a quarter of tau.
+//!
+//! # The least share
+//!
+//! A sender that hears 64 brakes in a row at the floor of its window, two packets, and sees no queue in its
+//! round trip, takes the marks for spoiled and goes by its other window. Where the floors of many flows fill
+//! the link the queue is a part of every round trip, the smallest too: a router that brakes all would be left
+//! by its senders one by one, and they would fill its buffer. So f is 1/16 at least. Eq.3 at this share takes
+//! windows to 1 / (1 - 2/16) = 1.14 packets, below that floor, and shrinks large ones 7/8 as fast.
 //!
 //! # The loop's delay
 //!
@@ -84,6 +92,8 @@ const CUSHION_TAU_S: f64 = 0.1;
 const LEAST_CUSHION: f64 = 0.7;
 /// The time over which what is outstanding is smoothed, over tau.
 const SMOOTHED_OVER_TAU: f64 = 0.25;
+/// The least share of accelerates.
+pub(super) const LEAST_SHARE: f64 = 1.0 / 16.0;
 /// delta over tau: above the 2/3 of abc20's theorem.
 const DELTA_OVER_TAU: f64 = 0.7;
 

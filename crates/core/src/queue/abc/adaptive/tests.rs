@@ -34,7 +34,7 @@ fn what_the_link_serves_in_a_loop_delay_is_ordered_and_a_surplus_is_taken_back()
     // 100 packets behind the one that leaves: 90,000 bytes too many.
     bench.leave(ms(0)).unwrap();
     near(bench.shown("target_rate_bps"), 8.0 * (1.5e6 - 90_000.0 / 0.028));
-    near(bench.shown("f"), 0.0);
+    near(bench.shown("f"), 1.0 / 16.0);
 }
 
 /// tau = 40 ms, so what is outstanding is smoothed over 10 ms.
