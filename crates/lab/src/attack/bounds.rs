@@ -29,12 +29,16 @@ brakelight_core::parameters! {
         cross: f64 = 0.9, in 0.0..=1.0, from "-";
         /// Length of a run; it is measured from a sixth on.
         duration: Duration = Duration::from_secs(30), in Duration::from_secs(1)..=Duration::from_secs(600), from "-";
+        /// Seeds that a link is judged by: the least damage counts.
+        seeds: u32 = 1, in 1..=5, from "-";
     }
 }
 
 impl fmt::Display for Bounds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let words = self.settings().into_iter().map(|(name, value)| format!("{name}={value}"));
+        // One seed goes without saying: it was so before there was a choice, and journals say their bounds.
+        let said = self.settings().into_iter().filter(|(name, _)| *name != "seeds" || self.seeds > 1);
+        let words = said.map(|(name, value)| format!("{name}={value}"));
         f.write_str(&words.collect::<Vec<_>>().join(","))
     }
 }

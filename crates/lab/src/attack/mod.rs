@@ -250,8 +250,12 @@ impl<'a> Session<'a> {
             if progress.is_cancelled() {
                 return Err(Error::Cancelled);
             }
-            let judged = objective::judge(attack, link, attack.seed, *runner)?;
-            Ok((link.clone(), (judged.damage * 1e6).round() as i64))
+            let mut least = f64::INFINITY;
+            for seed in 0..u64::from(attack.bounds.seeds) {
+                let judged = objective::judge(attack, link, attack.seed.wrapping_add(seed), *runner)?;
+                least = least.min(judged.damage);
+            }
+            Ok((link.clone(), (least * 1e6).round() as i64))
         };
         parallel::each(&new, judge, &mut |(link, damage): (Link, i64)| {
             *worst = worst.max(damage as f64 / 1e6);
@@ -297,7 +301,8 @@ impl<'a> Session<'a> {
         };
         let worst = objective::scenario(attack, &link, attack.seed)?;
         let alone = 1 + attack.against.len().max(1) as u64;
-        let runs = self.simulated * if attack.objective.has_two_flows() { 1 } else { alone };
+        let of_a_seed = if attack.objective.has_two_flows() { 1 } else { alone };
+        let runs = self.simulated * of_a_seed * u64::from(attack.bounds.seeds);
         Ok(Found { document, link, worst, reference: own.reference, runs })
     }
 }
