@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
+use brakelight_lab::attack::{Attack, Bounds, Objective, Space, attack};
 use brakelight_scenario::file;
 use brakelight_scenario::outcome::Run;
+use brakelight_scenario::scheme::Scheme;
 use brakelight_sim::{Traces, run};
 
 /// Runs the scenario of that name with each of five seeds.
@@ -44,4 +46,28 @@ fn bbr_starves_beside_bbr_on_its_worst_link() {
         let times = run.capacity_mbps / 2.0 / run.flows[0].throughput_mbps;
         assert!((5.3..7.3).contains(&times), "seed {}: {times} times", run.seed);
     }
+}
+
+/// Two flows of a kind are lucky with one seed and unlucky with the next: a link is as bad as its kindest run.
+#[test]
+fn with_three_seeds_a_link_is_as_bad_as_its_kindest_run() {
+    let within = |more: &str| {
+        let bounds = format!("duration=2s,rate=1Mbps..6Mbps,rtt=20ms..60ms{more}");
+        bounds.parse::<Bounds>().expect("bounds")
+    };
+    let scheme = Scheme::parse("newreno").expect("a scheme");
+    let one = Attack {
+        objective: Objective::Unfair,
+        space: Space::Steps,
+        bounds: within(""),
+        budget: 16,
+        ..Attack::new(scheme)
+    };
+    let three = Attack { bounds: within(",seeds=3"), ..one.clone() };
+    let (by_one, by_three) = (attack(&one, &()).expect("found"), attack(&three, &()).expect("found"));
+    assert_eq!((by_one.runs, by_three.runs), (16, 48));
+    // `damage` is that of the attack's own seed, and nothing could be left out of this link.
+    let found = &by_three.document;
+    assert!((found.damage_before - found.damage_seeds[0]).abs() < 1e-6 && found.damage > found.damage_before);
+    assert!(!one.bounds.to_string().contains("seeds") && three.bounds.to_string().ends_with("seeds=3"));
 }

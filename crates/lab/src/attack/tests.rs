@@ -166,25 +166,6 @@ fn the_link_that_a_constant_window_wastes_most_of_is_the_longest_and_fastest() {
     assert!(low <= median && median <= high && low <= document.damage && document.damage <= high);
 }
 
-/// A flow beside its own kind is lucky with one seed and unlucky with the next: what counts is that no seed
-/// spares it.
-#[test]
-fn with_three_seeds_a_link_is_as_bad_as_its_kindest_run() {
-    let one = request("newreno", Objective::Unfair, Space::Steps, 16);
-    let three = Attack { bounds: bounds(",seeds=3"), ..one.clone() };
-    let link = one.space.link(&[], &one.bounds);
-    let of = |seed| objective::judge(&one, &link, seed, &Simulator).unwrap().damage;
-    let least = (1..=3).map(of).fold(f64::INFINITY, f64::min);
-    assert!(least < (1..=3).map(of).fold(0.0, f64::max));
-    let judged = |attack: &Attack| {
-        let mut session = Session::new(attack, Journal::default(), &Simulator, &()).unwrap();
-        session.evaluate(std::slice::from_ref(&link)).unwrap()[0]
-    };
-    assert!((judged(&three) - least).abs() < 1e-6 && (judged(&one) - of(1)).abs() < 1e-6);
-    assert_eq!(attack(&three, &()).unwrap().runs, 3 * attack(&one, &()).unwrap().runs);
-    assert!(!one.bounds.to_string().contains("seeds") && three.bounds.to_string().ends_with("seeds=3"));
-}
-
 #[test]
 fn the_best_of_several_references_counts() {
     let one = |against: &str| {
