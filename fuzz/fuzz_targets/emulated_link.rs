@@ -1,5 +1,5 @@
-//! A link of the emulator: how it is served and its queue, a line each. Both are names, rates and options: the
-//! name of a trace would be a file that is read.
+//! A link of the emulator: how it is served and its queue, a line each. Names, rates and options are tried.
+//! The name of a trace could be a file, so it is left out.
 #![no_main]
 
 use brakelight_core::units::Limit;

@@ -48,7 +48,7 @@ fn bbr_starves_beside_bbr_on_its_worst_link() {
     }
 }
 
-/// Two flows of a kind are lucky with one seed and unlucky with the next: a link is as bad as its kindest run.
+/// Two flows may share well with one seed and badly with the next: a link counts by its best run.
 #[test]
 fn with_three_seeds_a_link_is_as_bad_as_its_kindest_run() {
     let within = |more: &str| {
