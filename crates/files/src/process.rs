@@ -1,4 +1,5 @@
-//! Functions for child processes: how they end, and which descriptors they keep.
+//! Functions for processes: how children end, which descriptors they keep, and memory that this one no longer
+//! needs.
 
 use std::os::fd::RawFd;
 
@@ -53,6 +54,16 @@ fn close_range(from: RawFd, to: RawFd) {
         // SAFETY: what owned the descriptors was copied into this child by the fork and is never dropped
         // here.
         unsafe { libc::syscall(libc::SYS_close_range, from as u32, to as u32, 0) };
+    }
+}
+
+/// Gives memory that is free back to the kernel. The C library of GNU otherwise keeps what lies below
+/// anything that is in use; others are left alone.
+pub fn release_free_memory() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: takes the allocator's own locks and touches only what is free.
+    unsafe {
+        libc::malloc_trim(0);
     }
 }
 

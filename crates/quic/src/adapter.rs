@@ -234,6 +234,12 @@ impl ControllerAdapter {
         admission
     }
 
+    /// Opens the window that the stack sees: the connection is closed, and only says so.
+    pub(crate) fn open_for_good(&self) -> SendAdmission {
+        self.lock().open = true;
+        SendAdmission::Now
+    }
+
     /// Returns how many full packets may leave together at `now`, if one may.
     pub(crate) fn room(&self, now: Time) -> usize {
         self.with(|sender| sender.room(now)).unwrap_or(1)

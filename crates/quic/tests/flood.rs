@@ -32,7 +32,8 @@ const SERVED_WITHIN: Duration = Duration::from_secs(1);
 
 /// Serves until the process is killed.
 fn serve() -> ! {
-    let server = server();
+    // As `brakelight perf-server` has it.
+    let server = server().when_idle(brakelight_files::process::release_free_memory);
     let line = format!("\nlistening {}\n", server.address());
     std::io::stdout().write_all(line.as_bytes()).unwrap();
     server.serve();

@@ -260,8 +260,11 @@ impl End {
     pub(super) fn poll_transmit(&mut self, now: Time, most: usize, buffer: &mut Vec<u8>) -> Option<Transmit> {
         let (mut admission, mut room) = (SendAdmission::Now, most);
         if let Some(Sending { adapter, .. }) = &self.sending {
-            admission = adapter.admit(now);
-            if most > 1 {
+            // The stack (quinn-proto 0.11) holds CONNECTION_CLOSE back as long as data wait for the window.
+            // The frame asks for no ACK and is not in flight (RFC 9002 section 2).
+            let closed = self.connection.is_closed();
+            admission = if closed { adapter.open_for_good() } else { adapter.admit(now) };
+            if most > 1 && !closed {
                 room = adapter.room(now).clamp(1, most);
             }
         }

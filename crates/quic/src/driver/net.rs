@@ -28,12 +28,13 @@ use brakelight_scenario::clock::Clock;
 use brakelight_scenario::measure::distribution::Distribution;
 use quinn_proto::{
     AckFrequencyConfig, ClientConfig, ConnectError, ConnectionHandle, Endpoint, EndpointConfig, Event,
-    ServerConfig, StreamEvent, StreamId, TransportConfig, crypto,
+    ServerConfig, StreamEvent, StreamId, Transmit, TransportConfig, crypto,
 };
 use rustix::event::{EventfdFlags, eventfd};
 
 use self::admission::Admission;
 use self::carrier::Carrier;
+use self::parting::Partings;
 use self::socket::Socket;
 use super::end::{Ears, End, Hearing, time};
 use crate::adapter::{ControlSettings, ControllerAdapter, Factory};
@@ -43,6 +44,7 @@ use crate::tap::Tap;
 mod admission;
 mod carrier;
 mod handle;
+mod parting;
 mod socket;
 
 pub use admission::Limits;
@@ -114,6 +116,7 @@ struct State {
     /// there ever were.
     entries: HashMap<u64, Box<Entry>>,
     numbers: HashMap<ConnectionHandle, u64>,
+    partings: Partings,
     next: u64,
     /// Connections with news.
     news: VecDeque<u64>,
@@ -141,6 +144,8 @@ struct Entry {
     is_connected: bool,
     is_news: bool,
     scheduled: Option<Time>,
+    /// The packet that tells the peer of the end, where this end has closed the connection.
+    farewell: Option<(Transmit, Box<[u8]>)>,
     readers: HashMap<StreamId, Waker>,
     writers: HashMap<StreamId, Waker>,
     /// Tasks that wait for anything else.
@@ -231,6 +236,7 @@ impl Hub {
             settings: settings.clone(),
             entries: HashMap::new(),
             numbers: HashMap::new(),
+            partings: Partings::default(),
             next: 0,
             news: VecDeque::new(),
             deadlines: BTreeSet::new(),
@@ -296,6 +302,11 @@ impl Hub {
             }
         })
         .await
+    }
+
+    /// Returns whether it has no connection, not even a half-open one.
+    pub fn is_idle(&self) -> bool {
+        locked(&self.shared.state).entries.is_empty()
     }
 
     /// Waits until no connection is left that its peer could ask about.
@@ -394,6 +405,7 @@ impl State {
             is_connected: false,
             is_news: false,
             scheduled: None,
+            farewell: None,
             readers: HashMap::new(),
             writers: HashMap::new(),
             tasks: Vec::new(),

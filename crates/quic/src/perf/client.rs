@@ -19,20 +19,21 @@ use super::watch::{SenderReport, Watch};
 use super::wire::{RECEIVED_LENGTH, Received, Request};
 use super::{Control, Error, Parts, SOCKET_BUFFER};
 use crate::adapter::PacketSender;
-use crate::driver::net::{Hub, Opening};
+use crate::driver::net::{Hub, Opening, StreamError};
 
 /// How long a connection may take to come about.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How long nothing may come from the server before it is taken for dead: longer than the outages of mobile
-/// links.
-const SILENCE: Duration = Duration::from_secs(10);
+/// links, and than five probes in a row that are lost on a crowded one. Probe timeouts double (RFC 9002
+/// section 6.2.1): from half a second, five take 15.5 s.
+const SILENCE: Duration = Duration::from_secs(30);
 
 /// How often a connection without work shows that it lives: several times before it would be given up.
 const KEEP_ALIVE: Duration = Duration::from_secs(3);
 
-/// How long the last answer may take after the end.
-const FAREWELL: Duration = Duration::from_secs(10);
+/// How long the last answer may take after the end: it may be lost as often as anything else.
+const FAREWELL: Duration = SILENCE;
 
 /// How long a measurement that failed waits for its connections to end.
 const PARTING: Duration = Duration::from_secs(1);
@@ -392,11 +393,17 @@ impl Job {
             None => send.reset().map_err(|error| error.to_string())?,
         }
         let receipts = async { receipts.await.map_err(|error| error.to_string())? };
-        match self.deadline {
+        let last = match self.deadline {
             None => receipts.await,
             Some(_) => tokio::time::timeout(FAREWELL, receipts)
                 .await
                 .unwrap_or_else(|_| Err("the last receipt did not come".to_string())),
+        };
+        match last? {
+            Some(received) => Ok(received),
+            // The reset overtook the request, which had not come through in all the time.
+            None if ended.is_none() => Ok(Received { done: true, ..Received::default() }),
+            None => Err(StreamError::Ended.to_string()),
         }
     }
 
@@ -464,17 +471,21 @@ async fn open(connection: &Connection, request: Request) -> Result<(SendStream, 
     Ok((send, receive))
 }
 
-/// Reads receipts to the last.
-async fn read_receipts(mut receive: RecvStream, total: Arc<AtomicU64>) -> Result<Received, String> {
+/// Reads receipts to the last; none if the stream ends before the first.
+async fn read_receipts(mut receive: RecvStream, total: Arc<AtomicU64>) -> Result<Option<Received>, String> {
     let mut bytes = [0; RECEIVED_LENGTH];
-    let mut before = 0;
+    let mut before = None;
     loop {
-        receive.read_exact(&mut bytes).await.map_err(|error| error.to_string())?;
+        match (receive.read_exact(&mut bytes).await, before) {
+            (Ok(()), _) => {}
+            (Err(StreamError::Ended), None) => return Ok(None),
+            (Err(error), _) => return Err(error.to_string()),
+        }
         let received = Received::decode(&bytes);
-        total.fetch_add(received.payload.saturating_sub(before), Ordering::Relaxed);
-        before = received.payload;
+        total.fetch_add(received.payload.saturating_sub(before.unwrap_or(0)), Ordering::Relaxed);
+        before = Some(received.payload);
         if received.done {
-            return Ok(received);
+            return Ok(Some(received));
         }
     }
 }

@@ -24,6 +24,9 @@ const CHECKS: Duration = Duration::from_secs(1);
 /// How soon a client must show that it knows the token.
 const TOKEN_WITHIN: Duration = Duration::from_secs(5);
 
+/// Between two looks at whether all connections are gone.
+const IDLE_CHECKS: Duration = Duration::from_secs(5);
+
 /// Between two receipts.
 const RECEIPTS: Duration = Duration::from_millis(100);
 
@@ -72,6 +75,7 @@ pub struct Server {
     fingerprint: Fingerprint,
     say: Say,
     rules: Rules,
+    idle: Box<dyn Fn() + Send>,
 }
 
 /// What holds for every connection.
@@ -112,7 +116,14 @@ impl Server {
             fingerprint: settings.identity.fingerprint(),
             say,
             rules: Rules { limits: settings.limits, token: settings.token.clone() },
+            idle: Box::new(|| ()),
         })
+    }
+
+    /// Calls `act` some seconds after the last connection is gone, half-open ones included: what a flood of
+    /// them took can be given back.
+    pub fn when_idle(self, act: impl Fn() + Send + 'static) -> Self {
+        Server { idle: Box::new(act), ..self }
     }
 
     /// Returns where it listens.
@@ -129,10 +140,28 @@ impl Server {
     pub fn serve(self) {
         let say = self.say;
         self.runtime.block_on(async {
-            while let Some(arrived) = self.hub.accept().await {
+            let mut ticks = interval(IDLE_CHECKS);
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            let mut was_idle = true;
+            loop {
+                let arrived = tokio::select! {
+                    arrived = self.hub.accept() => arrived,
+                    _ = ticks.tick() => {
+                        let is_idle = self.hub.is_idle();
+                        if is_idle && !was_idle {
+                            (self.idle)();
+                        }
+                        was_idle = is_idle;
+                        continue;
+                    }
+                };
                 match arrived {
-                    Ok(connection) => drop(tokio::spawn(attend(connection, say.clone(), self.rules.clone()))),
-                    Err((from, reason)) => say(&format!("{from}: no connection: {reason}")),
+                    None => break,
+                    Some(Ok(connection)) => {
+                        was_idle = false;
+                        drop(tokio::spawn(attend(connection, say.clone(), self.rules.clone())));
+                    }
+                    Some(Err((from, reason))) => say(&format!("{from}: no connection: {reason}")),
                 }
             }
         });

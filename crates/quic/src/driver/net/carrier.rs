@@ -52,6 +52,9 @@ impl Carrier {
                 self.receive(&mut state, &mut buffers);
             }
             let now = shared.now();
+            while let Some(handle) = state.partings.let_go(now) {
+                state.endpoint.handle_event(handle, EndpointEvent::drained());
+            }
             while let Some(&(at, number)) = state.deadlines.first()
                 && at <= now
             {
@@ -70,10 +73,9 @@ impl Carrier {
                 }
             }
             let rest = if state.news.is_empty() || self.socket.is_full() {
-                state
-                    .deadlines
-                    .first()
-                    .map(|&(at, _)| Duration::from_nanos(at.since(shared.now()).as_nanos()))
+                let deadline = state.deadlines.first().map(|&(at, _)| at);
+                let next = deadline.into_iter().chain(state.partings.next()).min();
+                next.map(|at| Duration::from_nanos(at.since(shared.now()).as_nanos()))
             } else {
                 Some(Duration::ZERO)
             };
@@ -129,7 +131,13 @@ impl Carrier {
         match event {
             None => {}
             Some(DatagramEvent::ConnectionEvent(handle, event)) => {
-                let Some(&number) = state.numbers.get(&handle) else { return };
+                let Some(&number) = state.numbers.get(&handle) else {
+                    if let Some((transmit, contents)) = state.partings.answer(handle) {
+                        self.buffer.extend_from_slice(contents);
+                        self.answer(transmit);
+                    }
+                    return;
+                };
                 if let Some(entry) = state.entries.get_mut(&number) {
                     entry.end.connection().handle_event(event);
                     entry.end.hear(now, ecn);
@@ -220,11 +228,19 @@ impl Carrier {
                 break;
             };
             let contents = &self.buffer[..transmit.size];
-            if self.socket.send(&self.shared.stamps, &transmit, contents) == Sent::Full {
+            let sent = self.socket.send(&self.shared.stamps, &transmit, contents);
+            if entry.server && entry.end.connection().is_closed() {
+                // A closed connection sends nothing else.
+                entry.farewell = Some((transmit, contents.into()));
+            }
+            if sent == Sent::Full {
                 break;
             }
         }
         while let Some(event) = entry.end.connection().poll_endpoint_events() {
+            if event.is_drained() && entry.farewell.is_some() {
+                continue;
+            }
             if let Some(answer) = state.endpoint.handle_event(entry.handle, event) {
                 entry.end.connection().handle_event(answer);
                 idle = false;
@@ -264,7 +280,8 @@ impl Carrier {
 
     /// Takes no part any more in connection `number`, and tells its peer nothing.
     fn give_up(&self, state: &mut State, number: u64) {
-        if let Some(entry) = state.entries.get(&number) {
+        if let Some(entry) = state.entries.get_mut(&number) {
+            entry.farewell = None;
             state.endpoint.handle_event(entry.handle, EndpointEvent::drained());
             self.forget(state, number);
         }
@@ -276,6 +293,9 @@ impl Carrier {
             state.admission.left(number, entry.line.remote);
         }
         state.numbers.remove(&entry.handle);
+        if let Some((transmit, contents)) = entry.farewell.take() {
+            state.partings.keep(self.shared.now(), entry.handle, transmit, contents);
+        }
         if let Some(at) = entry.scheduled {
             state.deadlines.remove(&(at, number));
         }
