@@ -62,6 +62,14 @@ fn delaying_cases() -> Vec<Case> {
     ["droptail", "codel", "abc"].into_iter().flat_map(|name| path::delaying_links(&queue(name))).collect()
 }
 
+fn light_heavy_cases() -> Vec<Case> {
+    let queue = |name| QueueConfig::new(name, &[]).unwrap();
+    ["droptail", "fq_codel", "abc"]
+        .into_iter()
+        .flat_map(|name| path::light_heavy_links(&queue(name)))
+        .collect()
+}
+
 /// Each radio with its defaults, and with several users, losses and every way to share and to estimate.
 fn radio_cases() -> Vec<Case> {
     const OTHER: &[(&str, Options<'_>)] = &[
@@ -100,6 +108,78 @@ fn radio_cases() -> Vec<Case> {
             &[("users", "3"), ("estimate", "truth"), ("bler", "0.3"), ("snr", "6"), ("spread", "10")],
         ),
         ("cellular", &[("users", "3"), ("scheduler", "rr"), ("bler", "0.3"), ("snr", "6"), ("spread", "10")]),
+        (
+            "nr",
+            &[
+                ("users", "3"),
+                ("blocks", "24"),
+                ("bler", "0.4"),
+                ("attempts", "2"),
+                ("combining", "1"),
+                ("rlc", "7pkt"),
+            ],
+        ),
+        (
+            "nr",
+            &[
+                ("users", "2"),
+                ("blocks", "11"),
+                ("rlc_mode", "um"),
+                ("bler", "0.5"),
+                ("attempts", "2"),
+                ("scs", "15"),
+                ("pattern", "fdd"),
+                ("rlc", "20kB"),
+            ],
+        ),
+        (
+            "nr",
+            &[
+                ("users", "3"),
+                ("direction", "up"),
+                ("blocks", "24"),
+                ("bler", "0.3"),
+                ("pattern", "DDDDDDDSUU"),
+                ("special", "6/4/4"),
+                ("scheduler", "rr"),
+                ("estimate", "truth"),
+            ],
+        ),
+        (
+            "nr",
+            &[
+                ("users", "2"),
+                ("direction", "up"),
+                ("blocks", "24"),
+                ("configured", "4"),
+                ("rlc", "5pkt"),
+                ("handover", "300ms"),
+                ("handover_gaps", "random"),
+                ("interruption", "40ms"),
+                ("forward", "false"),
+            ],
+        ),
+        (
+            "nr",
+            &[
+                ("blocks", "24"),
+                ("handover", "200ms"),
+                ("interruption", "30ms"),
+                ("rlc", "10pkt"),
+                ("bler", "0.3"),
+            ],
+        ),
+        (
+            "nr",
+            &[
+                ("scs", "120"),
+                ("blocks", "24"),
+                ("pattern", "DDSU"),
+                ("snr", "0"),
+                ("report", "1ms"),
+                ("estimate", "naive"),
+            ],
+        ),
     ];
     let defaults = RADIOS.iter().map(|entry| (entry.name, &[] as Options<'_>));
     let case = |(radio, options), queue| {
@@ -115,6 +195,7 @@ fn all_cases() -> impl Iterator<Item = Case> {
         .chain(link_cases())
         .chain(restart_cases())
         .chain(delaying_cases())
+        .chain(light_heavy_cases())
         .chain(radio_cases())
 }
 

@@ -1,7 +1,7 @@
 //! The validation pages say what the code does.
 
 use brakelight_core::controller::abc;
-use brakelight_core::path::elements::{ELEMENTS, SERVICES};
+use brakelight_core::path::elements::{ELEMENTS, RADIOS, SERVICES};
 use brakelight_core::registry::{FEEDBACKS, QUEUES};
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::Rate;
@@ -119,6 +119,12 @@ fn path_elements() {
     for entry in ELEMENTS {
         check("path-elements", entry.name, &table_of(entry));
     }
+}
+
+#[test]
+fn radios() {
+    let radio = RADIOS.iter().find(|entry| entry.name == "nr").expect("a registered name");
+    check("nr", "parameters", &table_of(radio));
 }
 
 #[test]

@@ -13,6 +13,7 @@ use brakelight_scenario::scheme::Scheme;
 use brakelight_scenario::scheme_string::SchemeString;
 use brakelight_scenario::trace::convert::delays::delay_file;
 use brakelight_scenario::trace::convert::{ConvertOptions, convert_file};
+use brakelight_scenario::trace::embedded::Embedded;
 use brakelight_scenario::trace::recording::{RecordedCapacity, RecordedDirection, Recording};
 use brakelight_sim::{Simulation, Traces, run};
 use brakelight_testkit::skip;
@@ -171,7 +172,7 @@ fn starlink_replayed_has_the_delay_that_was_recorded() {
         return;
     };
     let mut converted = convert_file(&capacity, None, ConvertOptions::default()).unwrap();
-    converted.add_delays(&delay_file(&delay).unwrap());
+    converted.add_delays(&delay_file(&delay).unwrap()).unwrap();
     let mut recording = converted.recording;
     let text = std::fs::read_to_string(&delay).unwrap();
     let mut values: Vec<f64> = text.lines().map(|line| line.trim().parse().unwrap()).collect();
@@ -185,4 +186,19 @@ fn starlink_replayed_has_the_delay_that_was_recorded() {
     let path = every_millisecond(&recording, 120, |_| {}).run.one_way_delay_ms.unwrap();
     within("p50 of the delay, ms from the recorded", -1.0..=1.0, path.p50 - recorded(0.5));
     within("p95 of the delay, ms from the recorded", -1.0..=1.0, path.p95 - recorded(0.95));
+}
+
+/// The recipe `starlink` as a link: every 15 s what is under way is lost, and the delay is the recipe's.
+#[test]
+fn the_recipe_of_starlink_delays_and_loses_in_a_run() {
+    let recipe = Embedded::find("starlink").unwrap().recipe();
+    let run = |recording: &Recording| every_millisecond(recording, 120, |_| {}).run;
+    let mut recording = recipe.record().unwrap();
+    let lossy = run(&recording);
+    // Eight changes in 120 s, and half of the 11 ms before each.
+    within("lost, %", 0.02..=0.055, lossy.loss_percent);
+    within("one-way delay, p50", 10.0..=16.0, lossy.one_way_delay_ms.unwrap().p50);
+    recording.down.losses.clear();
+    recording.up.losses.clear();
+    within("lost without, %", 0.0..=0.0, run(&recording).loss_percent);
 }

@@ -47,6 +47,7 @@
 
 use alloc::collections::VecDeque;
 use alloc::format;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::{Departed, Output, PathElement, Site};
@@ -60,11 +61,13 @@ use crate::time::{Duration, Time};
 use crate::units::{Bytes, Limit, Rate};
 
 pub mod capacity;
+pub mod cell;
 pub mod channel;
 pub mod estimator;
 pub mod scheduler;
 
 use capacity::Capacity;
+use cell::Cell;
 use channel::Channel;
 use estimator::{Estimate, Estimator};
 use scheduler::{Policy, Request, Scheduler};
@@ -137,6 +140,33 @@ fn consistent(config: &Config) -> Result<(), ParameterError> {
         return Err(ParameterError::Conflict { reason });
     }
     Ok(())
+}
+
+impl Config {
+    /// Returns what the station shares with others.
+    pub fn cell(&self) -> Cell {
+        Cell {
+            slot: SUBFRAME,
+            users: self.users,
+            blocks: self.blocks,
+            reserved: 0,
+            snr: self.snr,
+            spread: self.spread,
+            shadow: self.shadow,
+            shadow_time: self.shadow_time,
+            fading: self.fading,
+            coherence: self.coherence,
+            report: self.report,
+            scheduler: self.scheduler,
+            time_constant: self.time_constant,
+            window: self.window,
+            estimate: self.estimate,
+            efficiencies: &channel::EFFICIENCY,
+            bits: Arc::new([channel::lte_bits()]),
+            received: 1.0 - self.bler,
+            handovers: None,
+        }
+    }
 }
 
 /// A packet that left its queue.
@@ -214,10 +244,11 @@ impl<P: Duplicate> Cellular<P> {
     /// Returns an idle base station whose queues hold at most `limit` each.
     pub fn new(config: &Config, queue: &QueueConfig, limit: Limit, site: Site) -> Self {
         let mut random = site.random;
+        let cell = config.cell();
         let channels: Vec<Channel> = (0..config.users)
-            .map(|index| Channel::new(config, index, &mut Random::stream(random.bits(), "channel")))
+            .map(|index| Channel::new(&cell, index, &mut Random::stream(random.bits(), "channel")))
             .collect();
-        let capacity = Capacity::new(config, &channels);
+        let capacity = Capacity::new(&cell, &channels);
         let nominal = capacity.nominal().mul_f64(1.0 / f64::from(config.users));
         let most_waiting = match limit {
             Limit::Packets(packets) => u64::from(packets) * 12_000,
@@ -231,7 +262,7 @@ impl<P: Duplicate> Cellular<P> {
                 User {
                     queue: queue.build(&Place { limit, nominal, random }),
                     channel,
-                    estimator: Estimator::new(config, index, nominal, most_waiting),
+                    estimator: Estimator::new(&cell, index, nominal, most_waiting),
                     head: None,
                     sent: VecDeque::new(),
                     bytes: 0,
@@ -241,7 +272,12 @@ impl<P: Duplicate> Cellular<P> {
             .collect();
         Cellular {
             users,
-            scheduler: Scheduler::new(config.scheduler, config.time_constant, config.users as usize),
+            scheduler: Scheduler::new(
+                config.scheduler,
+                config.time_constant,
+                SUBFRAME,
+                config.users as usize,
+            ),
             capacity,
             next: 0,
             idle: true,
@@ -300,7 +336,7 @@ impl<P: Duplicate> Cellular<P> {
         let granted = self.scheduler.share_out(&self.requests, blocks);
         for (index, user) in self.users.iter_mut().enumerate() {
             let given = u64::from(granted[index]) * u64::from(self.requests[index].bits_per_block);
-            user.estimator.on_subframe(subframe, &self.requests, given);
+            user.estimator.on_slot(subframe, &self.requests, given);
         }
         granted
     }

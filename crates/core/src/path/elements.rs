@@ -5,12 +5,13 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use super::link::delaying::Delaying;
+use super::link::light_heavy::LightHeavy;
 use super::link::restart::Restarting;
 use super::link::{Link, Service, adjusted, fixed, pass_to_service, steps, traced};
 use super::{Output, PathElement, Site, pass_to_element};
 use super::{
     ack_loss, ack_thin, cellular, decapsulate, delay, delay_steps, duplicate, encapsulate, gilbert_elliott,
-    jitter, loss, reorder, replay, rewrite, varying_delay, wifi,
+    jitter, loss, nr, reorder, replay, rewrite, varying_delay, wifi,
 };
 use crate::packet::Duplicate;
 use crate::parameters::{OptionValues, Parameter, Parameters};
@@ -30,6 +31,9 @@ pub type AnyRestarting<P> = Restarting<P, AnyQueue<P>, AnyService>;
 
 /// The same, with a delay line that shares the queue's limit.
 pub type AnyDelaying<P> = Delaying<P, AnyQueue<P>, AnyService>;
+
+/// The same, with light trains for senders that were idle.
+pub type AnyLightHeavy<P> = LightHeavy<P, AnyQueue<P>, AnyService>;
 
 /// Which packets leave an element in the order in which they entered it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,6 +143,8 @@ macro_rules! elements {
             Restarting(Box<AnyRestarting<P>>),
             /// A link with a delay line before its queue.
             Delaying(Box<AnyDelaying<P>>),
+            /// A link with light trains before its queue.
+            LightHeavy(Box<AnyLightHeavy<P>>),
             /// A radio with its queues.
             Radio(AnyRadio<P>),
             /// A delay line whose delay is set while the run goes on.
@@ -151,7 +157,7 @@ macro_rules! elements {
         }
 
         impl<P: Duplicate> PathElement<P> for AnyElement<P> {
-            pass_to_element!(AnyElement { Link Restarting Delaying Radio VaryingDelay Replay $($Var)* Custom });
+            pass_to_element!(AnyElement { Link Restarting Delaying LightHeavy Radio VaryingDelay Replay $($Var)* Custom });
         }
     };
 }
@@ -190,6 +196,7 @@ impl<P: Duplicate> AnyElement<P> {
             AnyElement::Link(link) => Some(link.capacity_between(from, to)),
             AnyElement::Restarting(link) => Some(link.capacity_between(from, to)),
             AnyElement::Delaying(link) => Some(link.capacity_between(from, to)),
+            AnyElement::LightHeavy(link) => Some(link.capacity_between(from, to)),
             AnyElement::Radio(radio) => Some(radio.capacity_between(from, to)),
             _ => None,
         }
@@ -220,6 +227,7 @@ impl<P: Duplicate> AnyElement<P> {
             AnyElement::Link(link) => visit(link.queue()),
             AnyElement::Restarting(link) => visit(link.link().queue()),
             AnyElement::Delaying(link) => visit(link.link().queue()),
+            AnyElement::LightHeavy(link) => visit(link.link().queue()),
             AnyElement::Radio(radio) => radio.for_each_queue(visit),
             _ => {}
         }
@@ -235,6 +243,7 @@ impl<P: Duplicate> AnyElement<P> {
             AnyElement::Link(link) => link.set_rate(now, rate),
             AnyElement::Restarting(link) => link.set_rate(now, rate),
             AnyElement::Delaying(link) => link.set_rate(now, rate),
+            AnyElement::LightHeavy(link) => link.set_rate(now, rate),
             _ => return false,
         }
         true
@@ -327,6 +336,7 @@ macro_rules! radios {
 
 radios! {
     Cellular(cellular::Cellular) = "cellular", "A cellular base station: users with channels and queues of their own, proportionally fair";
+    Nr(nr::Nr) = "nr", "A base station of 5G: slots and a TDD pattern, HARQ, uplink grants, an RLC buffer, handover";
     Wifi(wifi::Wifi) = "wifi", "An 802.11n access point: batches, contention, losses, block ACKs, several stations";
 }
 

@@ -28,6 +28,7 @@ use crate::units::{Bytes, Rate};
 pub mod adjusted;
 pub mod delaying;
 pub mod fixed;
+pub mod light_heavy;
 pub mod restart;
 pub mod steps;
 pub mod traced;

@@ -25,11 +25,13 @@ pub mod gilbert_elliott;
 pub mod jitter;
 pub mod link;
 pub mod loss;
+pub mod nr;
 pub mod outbox;
 pub mod reorder;
 pub mod replay;
 pub mod rewrite;
 pub mod trace;
+pub mod trains;
 pub mod varying_delay;
 pub mod wifi;
 

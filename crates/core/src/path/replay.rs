@@ -16,6 +16,7 @@ use core::fmt;
 
 use super::elements::Order;
 use super::outbox::Outbox;
+use super::trains::Trains;
 use super::varying_delay::VaryingDelay;
 use super::{Output, PathElement};
 use crate::packet::{Direction, Packet};
@@ -38,6 +39,9 @@ pub struct Recorded {
     pub forward: Option<Conditions>,
     /// In the other direction.
     pub reverse: Option<Conditions>,
+    /// Light trains in the direction of the capacity, which is then that of the heavy opportunities; the
+    /// delays ahead are their base delays.
+    pub trains: Option<Trains>,
 }
 
 impl Recorded {
@@ -120,6 +124,12 @@ impl Conditions {
             return Err(ConditionsError::Loss(*loss));
         }
         Ok(Conditions { period, delays: delays.into(), losses: losses.into(), reorders })
+    }
+
+    /// Returns the losses alone.
+    #[must_use]
+    pub fn without_delays(&self) -> Self {
+        Conditions { delays: Arc::default(), ..self.clone() }
     }
 
     /// Returns the time after which they repeat.

@@ -154,7 +154,11 @@ impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
             route.iter().copied().filter(|&element| is_delay(&self.engine.elements()[element])).collect();
         let &[line] = lines.as_slice() else {
             let (flow, lines) = (self.flows[flow].name.clone(), lines.len());
-            let replays = |element: &usize| matches!(&self.engine.elements()[*element], AnyElement::Replay(replay) if replay.delays());
+            let replays = |element: &usize| match &self.engine.elements()[*element] {
+                AnyElement::Replay(replay) => replay.delays(),
+                AnyElement::LightHeavy(_) => true,
+                _ => false,
+            };
             if lines == 0 && route.iter().any(replays) {
                 return Err(ActionError::RecordedDelay { flow, direction });
             }

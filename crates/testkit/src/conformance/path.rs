@@ -14,9 +14,11 @@ use brakelight_core::packet::{Header, PacketId};
 use brakelight_core::parameters::Parameters;
 use brakelight_core::path::elements::{AnyElement, AnyService, ElementConfig, Order, RadioConfig};
 use brakelight_core::path::link::delaying::Delaying;
+use brakelight_core::path::link::light_heavy::LightHeavy;
 use brakelight_core::path::link::restart::{Restart, Restarting, Waiting};
 use brakelight_core::path::link::{Link, Service, fixed, steps, traced};
 use brakelight_core::path::trace::Trace;
+use brakelight_core::path::trains::{Train, Trains};
 use brakelight_core::path::{Output, PathElement, Site};
 use brakelight_core::queue::Place;
 use brakelight_core::random::Random;
@@ -122,6 +124,34 @@ pub fn delaying_links(queue: &QueueConfig) -> Vec<Case> {
         }
     };
     services().into_iter().map(case).collect()
+}
+
+/// Returns a queue in links with light trains before it.
+pub fn light_heavy_links(queue: &QueueConfig) -> Vec<Case> {
+    let case = |(name, service): (&str, AnyService)| {
+        let config = queue.clone();
+        Case {
+            name: format!("{} behind light trains on {name}", label(queue)),
+            order: Order::PerFlow,
+            speaks: spoken(queue),
+            build: Box::new(move || {
+                let queue = config.build(&place(&service));
+                let link = LightHeavy::new(service.clone(), queue, trains(), Duration::from_millis(77));
+                AnyElement::LightHeavy(Box::new(link))
+            }),
+        }
+    };
+    services().into_iter().map(case).collect()
+}
+
+/// Trains of unlike lengths, whose base delay rises and falls by more than the time between them.
+fn trains() -> Trains {
+    let train = |k: u64| Train {
+        at: Duration::from_millis(50 * k),
+        delay: Duration::from_millis(10 + k * k * 37 % 90),
+        opportunities: (0..1 + k * 13 % 29).map(|packet| Duration::from_micros(700 * packet)).collect(),
+    };
+    Trains::new((0..20).map(train).collect(), Trains::OPPORTUNITY, Trains::IDLE).unwrap()
 }
 
 /// Returns a radio with queues of this kind.

@@ -4,9 +4,9 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use super::cell::Cell;
 use super::channel::Channel;
 use super::scheduler::{BACKLOGGED, Request, Scheduler};
-use super::{Config, SUBFRAME};
 use crate::time::{Duration, Time};
 use crate::units::{Bytes, Rate};
 
@@ -20,37 +20,43 @@ pub struct Capacity {
     step: Duration,
     /// One more than steps in a loop.
     sums: Arc<[u64]>,
-    /// 1 - bler, in parts of [`ONE`].
+    /// The share of what is sent that is received, in parts of [`ONE`].
     received: u128,
 }
 
 impl Capacity {
     /// Lets the scheduler share out one loop of `channels`.
-    pub fn new(config: &Config, channels: &[Channel]) -> Self {
-        let mut scheduler = Scheduler::new(config.scheduler, config.time_constant, channels.len());
-        let per_step = config.report.as_nanos() / SUBFRAME.as_nanos();
+    pub fn new(cell: &Cell, channels: &[Channel]) -> Self {
+        let mut scheduler = Scheduler::new(cell.scheduler, cell.time_constant, cell.slot, channels.len());
+        let per_step = cell.report.as_nanos() / cell.slot.as_nanos();
+        let varies = channels.iter().any(Channel::varies_within_reports);
+        let shared = cell.blocks - cell.reserved * cell.users;
         let mut requests = Vec::with_capacity(channels.len());
         let (mut sum, mut sums) = (0, Vec::new());
-        for subframe in 0..channels[0].subframes() {
-            if subframe % per_step == 0 {
+        for slot in 0..channels[0].slots() {
+            let begins = slot % per_step == 0;
+            if begins {
                 sums.push(sum);
+            }
+            if begins || varies {
                 requests.clear();
                 requests.extend(
-                    channels.iter().map(|channel| Request {
-                        bits_per_block: channel.bits(subframe),
-                        waiting: BACKLOGGED,
-                    }),
+                    channels
+                        .iter()
+                        .map(|channel| Request { bits_per_block: channel.bits(slot), waiting: BACKLOGGED }),
                 );
             }
-            let granted = scheduler.share_out(&requests, config.blocks);
+            let granted = scheduler.share_out(&requests, shared);
             let given = granted.iter().zip(&requests);
-            sum += given.map(|(&blocks, of)| u64::from(blocks) * u64::from(of.bits_per_block)).sum::<u64>();
+            sum += given
+                .map(|(&blocks, of)| u64::from(blocks + cell.reserved) * u64::from(of.bits_per_block))
+                .sum::<u64>();
         }
         sums.push(sum);
         Capacity {
-            step: config.report,
+            step: cell.report,
             sums: sums.into(),
-            received: ((1.0 - config.bler) * ONE as f64 + 0.5) as u128,
+            received: (cell.received * ONE as f64 + 0.5) as u128,
         }
     }
 
@@ -80,7 +86,7 @@ impl Capacity {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Values;
+    use super::super::{Config, Values};
     use super::*;
     use crate::random::Random;
 
@@ -88,8 +94,9 @@ mod tests {
     fn adjacent_intervals_add_up_across_the_loop() {
         let config = Config::new(Values { users: 3, ..Values::default() }).unwrap();
         let mut random = Random::stream(1, "channels");
-        let channels: Vec<Channel> = (0..3).map(|index| Channel::new(&config, index, &mut random)).collect();
-        let capacity = Capacity::new(&config, &channels);
+        let cell = config.cell();
+        let channels: Vec<Channel> = (0..3).map(|index| Channel::new(&cell, index, &mut random)).collect();
+        let capacity = Capacity::new(&cell, &channels);
         let cuts = [0, 1, 4_999_999, 5_000_000, 7_654_321, 119_999_999_999, 121_000_000_001, 500_000_000_000];
         let parts: u64 = cuts
             .windows(2)
@@ -110,7 +117,7 @@ mod tests {
             ..Values::default()
         })
         .unwrap();
-        let channel = Channel::new(&config, 0, &mut Random::stream(1, "channel"));
-        assert_eq!(Capacity::new(&config, &[channel]).nominal(), Rate::from_bps(50 * 666 * 900));
+        let channel = Channel::new(&config.cell(), 0, &mut Random::stream(1, "channel"));
+        assert_eq!(Capacity::new(&config.cell(), &[channel]).nominal(), Rate::from_bps(50 * 666 * 900));
     }
 }

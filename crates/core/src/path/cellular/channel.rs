@@ -11,6 +11,10 @@
 //! bits   = efficiency x 120                                             ts36213 7.2.3 (D2)
 //! ```
 //!
+//! The table of efficiencies and the resource elements of a block are those of the standard: LTE's are here,
+//! NR's in [`nr`](crate::path::nr). A handover, which only NR has, begins a channel of its own: shadowing and
+//! fading are drawn anew, and nothing is carried before it has ended.
+//!
 //! # Deviations
 //!
 //! - D1. First-order processes: Clarke's spectrum, whose autocorrelation oscillates, is not modelled.
@@ -20,9 +24,12 @@
 //!   without delay.
 //! - D4. The draws last two minutes and start over.
 
+use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::ops::Range;
 
-use super::{Config, Fading};
+use super::Fading;
+use super::cell::{Cell, Handovers};
 use crate::random::Random;
 use crate::time::Duration;
 
@@ -35,89 +42,169 @@ const ELEMENTS: f64 = 120.0;
 /// Bit error rate that the gap is for. piro11
 const BIT_ERRORS: f64 = 5e-5;
 
-/// Bits per resource element, by CQI; index 0 is out of range. ts36213 table 7.2.3-1
-const EFFICIENCY: [f64; 16] = [
+/// Bits per resource element, by index; index 0 is out of range.
+pub type Efficiencies = [f64; 16];
+
+/// Those of LTE. ts36213 table 7.2.3-1
+pub const EFFICIENCY: Efficiencies = [
     0.0, 0.1523, 0.2344, 0.3770, 0.6016, 0.8770, 1.1758, 1.4766, 1.9141, 2.4063, 2.7305, 3.3223, 3.9023,
     4.5234, 5.1152, 5.5547,
 ];
 
 /// Returns the index that a user reports at a signal-to-noise ratio of `snr_db` dB.
-pub fn cqi(snr_db: f64) -> u8 {
+pub fn index(efficiencies: &Efficiencies, snr_db: f64) -> u8 {
     let gap = -libm::log(5.0 * BIT_ERRORS) / 1.5;
     let efficiency = libm::log2(1.0 + libm::pow(10.0, snr_db / 10.0) / gap);
-    EFFICIENCY.iter().rposition(|&of| of <= efficiency).unwrap_or(0) as u8
+    efficiencies.iter().rposition(|&of| of <= efficiency).unwrap_or(0) as u8
 }
 
-/// Returns the bits that a pair of resource blocks carries.
-pub fn bits(cqi: u8) -> u32 {
-    (EFFICIENCY[usize::from(cqi)] * ELEMENTS) as u32
+/// Returns the bits that a block of `elements` resource elements for data carries, by index.
+pub fn bits_of(efficiencies: &Efficiencies, elements: f64) -> [u32; 16] {
+    efficiencies.map(|efficiency| (efficiency * elements) as u32)
+}
+
+/// Returns the bits that LTE's pairs of resource blocks carry, by index.
+pub fn lte_bits() -> [u32; 16] {
+    bits_of(&EFFICIENCY, ELEMENTS)
 }
 
 /// The channel quality reports of a user over time.
 #[derive(Clone, Debug)]
 pub struct Channel {
-    /// Subframes that a report holds for.
+    /// Slots that a report holds for.
     hold: u64,
     reports: Vec<u8>,
+    /// Bits of a block, by slot of the pattern and by index.
+    bits: Arc<[[u32; 16]]>,
+    /// The slots of a loop in which nothing is carried, since the user changes its cell.
+    interruptions: Vec<Range<u64>>,
 }
 
 impl Channel {
     /// Draws the channel of user `index`.
-    pub fn new(config: &Config, index: u32, random: &mut Random) -> Self {
-        let hold = config.report.as_millis_f64() as u64;
-        let count = LOOP.as_millis_f64() as u64 / hold;
-        let step_s = config.report.as_secs_f64();
+    pub fn new(cell: &Cell, index: u32, random: &mut Random) -> Self {
+        let slot_ns = cell.slot.as_nanos();
+        let hold = cell.report.as_nanos() / slot_ns;
+        let count = LOOP.as_nanos() / slot_ns / hold;
+        let step_s = cell.report.as_secs_f64();
         let persistence = |time: Duration| libm::exp(-step_s / time.as_secs_f64());
         let fresh = |persistence: f64| libm::sqrt(1.0 - persistence * persistence);
-        let (slow, fast) = (persistence(config.shadow_time), persistence(config.coherence));
+        let (slow, fast) = (persistence(cell.shadow_time), persistence(cell.coherence));
         // Users lie evenly within the spread, the first at the bottom.
-        let place = match config.users {
+        let place = match cell.users {
             1 => 0.0,
             users => f64::from(index) / f64::from(users - 1) - 0.5,
         };
-        let mean_db = config.snr + config.spread * place;
+        let mean_db = cell.snr + cell.spread * place;
         let component = core::f64::consts::FRAC_1_SQRT_2;
-        let mut shadow_db = config.shadow * random.normal();
+        let interruptions = match &cell.handovers {
+            None => Vec::new(),
+            Some(handovers) => interruptions(handovers, cell, index, hold * count, random),
+        };
+        let mut handovers = interruptions.iter().map(|slots| slots.start).peekable();
+        let mut shadow_db = cell.shadow * random.normal();
         let mut field = [component * random.normal(), component * random.normal()];
         let reports = (0..count)
-            .map(|_| {
-                shadow_db = slow * shadow_db + fresh(slow) * config.shadow * random.normal();
+            .map(|report| {
+                shadow_db = slow * shadow_db + fresh(slow) * cell.shadow * random.normal();
                 for part in &mut field {
                     *part = fast * *part + fresh(fast) * component * random.normal();
                 }
-                let fading_db = match config.fading {
+                if handovers.next_if(|&slot| slot <= report * hold).is_some() {
+                    shadow_db = cell.shadow * random.normal();
+                    field = [component * random.normal(), component * random.normal()];
+                }
+                let fading_db = match cell.fading {
                     Fading::None => 0.0,
                     Fading::Rayleigh => 10.0 * libm::log10(field[0] * field[0] + field[1] * field[1]),
                 };
-                cqi(mean_db + shadow_db + fading_db)
+                self::index(cell.efficiencies, mean_db + shadow_db + fading_db)
             })
             .collect();
-        Channel { hold, reports }
+        Channel { hold, reports, bits: cell.bits.clone(), interruptions }
     }
 
-    /// Returns the subframes until the draws start over.
-    pub fn subframes(&self) -> u64 {
+    /// Returns the slots until the draws start over.
+    pub fn slots(&self) -> u64 {
         self.hold * self.reports.len() as u64
     }
 
-    /// Returns the index in a subframe.
-    pub fn cqi(&self, subframe: u64) -> u8 {
-        self.reports[(subframe / self.hold % self.reports.len() as u64) as usize]
+    /// Returns the index in a slot.
+    pub fn cqi(&self, slot: u64) -> u8 {
+        self.reports[(slot / self.hold % self.reports.len() as u64) as usize]
     }
 
-    /// Returns the bits that a pair of resource blocks carries in a subframe.
-    pub fn bits(&self, subframe: u64) -> u32 {
-        bits(self.cqi(subframe))
+    /// Returns the bits that a block carries in a slot.
+    pub fn bits(&self, slot: u64) -> u32 {
+        if self.is_interrupted(slot) {
+            return 0;
+        }
+        self.bits[(slot % self.bits.len() as u64) as usize][usize::from(self.cqi(slot))]
     }
+
+    /// Returns whether the bits of a block differ from slot to slot while a report holds.
+    pub fn varies_within_reports(&self) -> bool {
+        self.bits.len() > 1 || !self.interruptions.is_empty()
+    }
+
+    /// Returns whether the user is between two cells.
+    pub fn is_interrupted(&self, slot: u64) -> bool {
+        self.interruption(slot).is_some()
+    }
+
+    /// Returns whether the user leaves its cell as this slot begins.
+    pub fn leaves_cell(&self, slot: u64) -> bool {
+        self.interruption(slot).is_some_and(|slots| slots.start == slot % self.slots())
+    }
+
+    fn interruption(&self, slot: u64) -> Option<&Range<u64>> {
+        if self.interruptions.is_empty() {
+            return None;
+        }
+        let slot = slot % self.slots();
+        let next = self.interruptions.partition_point(|slots| slots.end <= slot);
+        self.interruptions.get(next).filter(|slots| slots.contains(&slot))
+    }
+}
+
+/// Lays out the handovers of user `index` over a loop of `length` slots. Those of several users take turns.
+fn interruptions(
+    handovers: &Handovers,
+    cell: &Cell,
+    index: u32,
+    length: u64,
+    random: &mut Random,
+) -> Vec<Range<u64>> {
+    let slots = |time: Duration| time.as_nanos().div_ceil(cell.slot.as_nanos());
+    let (every, lasts) = (slots(handovers.every), slots(handovers.interruption));
+    let gap = |random: &mut Random| match handovers.random {
+        // What is left after the interruption is exponential, so that the mean is the same.
+        true => lasts + (((every - lasts) as f64 * random.exponential()) as u64).max(1),
+        false => every,
+    };
+    let mut start = match handovers.random {
+        true => gap(random) - lasts,
+        false => (every * u64::from(index + 1)).div_ceil(u64::from(cell.users)),
+    };
+    let mut interruptions = Vec::new();
+    while start + lasts < length {
+        interruptions.push(start..start + lasts);
+        start += gap(random);
+    }
+    interruptions
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Values;
+    use super::super::{Config, Values};
     use super::*;
 
     fn draws(config: &Config) -> Channel {
-        Channel::new(config, 0, &mut Random::stream(3, "channel"))
+        Channel::new(&config.cell(), 0, &mut Random::stream(3, "channel"))
+    }
+
+    fn cqi(snr_db: f64) -> u8 {
+        index(&EFFICIENCY, snr_db)
     }
 
     #[test]
@@ -126,7 +213,7 @@ mod tests {
         // above the last.
         assert_eq!([-20.0, 10.0, 30.0].map(cqi), [0, 7, 15]);
         // 120 x 1.4766 and 120 x 5.5547.
-        assert_eq!([0, 7, 15].map(bits), [0, 177, 666]);
+        assert_eq!([0, 7, 15].map(|index: usize| lte_bits()[index]), [0, 177, 666]);
     }
 
     #[test]
@@ -170,7 +257,8 @@ mod tests {
             ..Values::default()
         })
         .unwrap();
-        let at = |index| Channel::new(&config, index, &mut Random::stream(1, "channel")).cqi(0);
+        let cell = config.cell();
+        let at = |index| Channel::new(&cell, index, &mut Random::stream(1, "channel")).cqi(0);
         assert_eq!([0, 1, 2].map(at), [7.0, 12.0, 17.0].map(cqi));
     }
 }

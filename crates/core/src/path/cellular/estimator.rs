@@ -26,7 +26,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::Config;
+use super::cell::Cell;
 use super::scheduler::{BACKLOGGED, Request, Scheduler};
 use crate::units::Rate;
 
@@ -52,34 +52,36 @@ pub struct Estimator {
     /// Bits that would wait for each user, for `truth`.
     waiting: Vec<u64>,
     most_waiting: u64,
-    /// What retransmissions leave of a subframe: M (1 - bler).
+    /// What retransmissions leave of a slot: M (1 - bler).
     blocks: f64,
     requests: Vec<Request>,
-    /// What each subframe of the window gives, bits; by subframe modulo its length.
+    /// What each slot of the window gives, bits; by slot modulo its length.
     samples: Vec<u64>,
     sum: u64,
-    /// The part of a pair of blocks that is left over.
+    /// The part of a block that is left over.
     left_over: f64,
+    slots_per_s: f64,
 }
 
 impl Estimator {
     /// Returns the estimator of `user`, whose rate was `initial` before the start; buffers hold
     /// `most_waiting` bits.
-    pub fn new(config: &Config, user: usize, initial: Rate, most_waiting: u64) -> Self {
-        let window = (config.window.as_millis_f64() as usize).max(1);
-        let each = libm::round(initial.as_bps_f64() * 1e-3) as u64;
-        let users = config.users as usize;
+    pub fn new(cell: &Cell, user: usize, initial: Rate, most_waiting: u64) -> Self {
+        let window = ((cell.window.as_nanos() / cell.slot.as_nanos()) as usize).max(1);
+        let each = libm::round(initial.as_bps_f64() * cell.slot.as_secs_f64()) as u64;
+        let users = cell.users as usize;
         Estimator {
             user,
-            estimate: config.estimate,
-            shadow: Scheduler::new(config.scheduler, config.time_constant, users),
+            estimate: cell.estimate,
+            shadow: Scheduler::new(cell.scheduler, cell.time_constant, cell.slot, users),
             waiting: vec![0; users],
             most_waiting,
-            blocks: f64::from(config.blocks) * (1.0 - config.bler),
+            blocks: f64::from(cell.blocks) * cell.received,
             requests: Vec::with_capacity(users),
             samples: vec![each; window],
             sum: each * window as u64,
             left_over: 0.0,
+            slots_per_s: 1e9 / cell.slot.as_nanos() as f64,
         }
     }
 
@@ -88,13 +90,13 @@ impl Estimator {
         self.waiting[user] = (self.waiting[user] + bits).min(self.most_waiting);
     }
 
-    /// A subframe in which users ask for `requests` and this one is given `given` bits.
-    pub fn on_subframe(&mut self, subframe: u64, requests: &[Request], given: u64) {
+    /// A slot in which users ask for `requests` and this one is given `given` bits.
+    pub fn on_slot(&mut self, slot: u64, requests: &[Request], given: u64) {
         let potential = match self.estimate {
             Estimate::Naive => given,
             Estimate::Hypothetical | Estimate::Truth => self.simulate(requests),
         };
-        let slot = (subframe % self.samples.len() as u64) as usize;
+        let slot = (slot % self.samples.len() as u64) as usize;
         self.sum = self.sum - self.samples[slot] + potential;
         self.samples[slot] = potential;
     }
@@ -121,13 +123,13 @@ impl Estimator {
 
     /// Returns the user's potential rate: mu.
     pub fn rate(&self) -> Rate {
-        Rate::from_bps_f64(1e3 * self.sum as f64 / self.samples.len() as f64)
+        Rate::from_bps_f64(self.slots_per_s * self.sum as f64 / self.samples.len() as f64)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Values;
+    use super::super::{Config, Values};
     use super::*;
     use crate::time::Duration;
 
@@ -141,12 +143,12 @@ mod tests {
             ..Values::default()
         })
         .unwrap();
-        let mut estimator = Estimator::new(&config, 0, Rate::from_mbps(1), 1_000_000);
+        let mut estimator = Estimator::new(&config.cell(), 0, Rate::from_mbps(1), 1_000_000);
         assert_eq!(estimator.rate(), Rate::from_mbps(1), "before anything is known");
         let requests = [0, other].map(|waiting| Request { bits_per_block: 100, waiting });
         for subframe in 0..1000 {
             estimator.on_arrival(1, other);
-            estimator.on_subframe(subframe, &requests, 700);
+            estimator.on_slot(subframe, &requests, 700);
         }
         estimator.rate().as_mbps_f64()
     }

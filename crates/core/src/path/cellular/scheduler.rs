@@ -1,4 +1,4 @@
-//! Who gets the resource blocks of a subframe.
+//! Who gets the resource blocks of a slot: of a subframe of LTE, of a slot of NR.
 //!
 //! ```text
 //! proportional fair:  argmax r_i / T_i over users with data          jalali00
@@ -30,10 +30,10 @@ choices! {
     }
 }
 
-/// What a user requests in a subframe.
+/// What a user requests in a slot.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Request {
-    /// Bits that a pair of its resource blocks carries.
+    /// Bits that one of its resource blocks carries; in LTE a pair of them.
     pub bits_per_block: u32,
     /// Bits that wait.
     pub waiting: u64,
@@ -55,21 +55,21 @@ impl Request {
 #[derive(Clone, Debug)]
 pub struct Scheduler {
     policy: Policy,
-    /// 1 / t_c, per subframe.
+    /// 1 / t_c, per slot.
     gain: f64,
-    /// T_i, bits per subframe.
+    /// T_i, bits per slot.
     averages: Vec<f64>,
-    /// Who was first in the last subframe that carried anything.
+    /// Who was first in the last slot that carried anything.
     last: usize,
     granted: Vec<u32>,
 }
 
 impl Scheduler {
-    /// Returns a scheduler of `users` that nothing is known of.
-    pub fn new(policy: Policy, time_constant: Duration, users: usize) -> Self {
+    /// Returns a scheduler of `users` that nothing is known of, which shares out a slot at a time.
+    pub fn new(policy: Policy, time_constant: Duration, slot: Duration, users: usize) -> Self {
         Scheduler {
             policy,
-            gain: 1e-3 / time_constant.as_secs_f64(),
+            gain: slot.as_secs_f64() / time_constant.as_secs_f64(),
             averages: vec![0.0; users],
             last: users - 1,
             granted: vec![0; users],
@@ -83,7 +83,7 @@ impl Scheduler {
             > f64::from(requests[other].bits_per_block) * self.averages[user]
     }
 
-    /// Returns shares out `blocks` pairs of resource blocks. Returns how many each user got.
+    /// Shares out `blocks` resource blocks. Returns how many each user got.
     pub fn share_out(&mut self, requests: &[Request], blocks: u32) -> &[u32] {
         let count = requests.len();
         self.granted.fill(0);
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     fn scheduler(policy: Policy, users: usize) -> Scheduler {
-        Scheduler::new(policy, Duration::from_millis(100), users)
+        Scheduler::new(policy, Duration::from_millis(100), Duration::from_millis(1), users)
     }
 
     fn request(bits_per_block: u32, waiting: u64) -> Request {
