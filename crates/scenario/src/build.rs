@@ -6,10 +6,12 @@ use brakelight_core::parameters::ParameterError;
 use brakelight_core::path::Site;
 use brakelight_core::path::elements::{AnyElement, AnyService};
 use brakelight_core::path::link::delaying::Delaying;
+use brakelight_core::path::link::light_heavy::LightHeavy;
 use brakelight_core::path::link::restart::Restarting;
 use brakelight_core::path::link::{Link, Service as _, fixed, steps, traced};
 use brakelight_core::path::replay::{Conditions, Replay};
 use brakelight_core::path::trace::Trace;
+use brakelight_core::path::trains::Trains;
 use brakelight_core::queue::Place;
 use brakelight_core::random::Random;
 use brakelight_core::time::Duration;
@@ -79,6 +81,11 @@ impl LinkSpec {
         if !self.delay.is_zero() {
             return Some(AnyElement::Delaying(Box::new(Delaying::new(service, queue, self.delay, limit))));
         }
+        if let Some((trains, trace)) = self.trains(trace).zip(trace) {
+            let offset = self.offset(seed, trace, offset);
+            let link = LightHeavy::new(service, queue, trains.clone(), offset);
+            return Some(AnyElement::LightHeavy(Box::new(link)));
+        }
         if self.restarts.is_empty() {
             return Some(AnyElement::Link(Link::new(service, queue)));
         }
@@ -92,7 +99,17 @@ impl LinkSpec {
         trace?.recorded()?.conditions(direction)
     }
 
-    /// Returns the element that replays it, in step with the link; `None` where nothing was recorded.
+    /// Returns the light trains that the link replays beside its trace, if they were recorded. A link that
+    /// restarts, or has a delay line of its own, replays none: it has the heavy opportunities, and the base
+    /// delays behind them.
+    pub fn trains<'a>(&self, trace: Option<&'a Trace>) -> Option<&'a Trains> {
+        self.trace_name()?;
+        let plain = self.restarts.is_empty() && self.delay.is_zero();
+        trace?.recorded()?.trains.as_ref().filter(|_| plain)
+    }
+
+    /// Returns the element that replays it, in step with the link; `None` where nothing was recorded, or
+    /// where the link itself replays it with its light trains.
     pub fn build_recorded<P: Duplicate>(
         &self,
         seed: u64,
@@ -100,7 +117,13 @@ impl LinkSpec {
         offset: TraceOffset,
         direction: Direction,
     ) -> Option<AnyElement<P>> {
-        let conditions = self.recorded(trace, direction)?.clone();
+        let mut conditions = self.recorded(trace, direction)?.clone();
+        if direction == Direction::Forward && self.trains(trace).is_some() {
+            if conditions.losses().is_empty() {
+                return None;
+            }
+            conditions = conditions.without_delays();
+        }
         let offset = self.offset(seed, trace?, offset);
         let random = Random::stream(seed, &format!("recorded {} {direction:?}", self.name));
         Some(AnyElement::Replay(Box::new(Replay::new(conditions, offset, random))))

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
+use brakelight_core::path::elements::RadioConfig;
 use brakelight_core::path::trace::Trace;
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Bytes, Rate};
@@ -24,7 +25,7 @@ const LINK: Bytes = Bytes(60_000);
 const BIN: Bytes = Bytes(80);
 /// Memory of one event of a link's log.
 const EVENT: Bytes = Bytes(24);
-/// What a radio is taken to carry: more than any of the models does.
+/// What a radio that does not say how fast it can be is taken to carry: more than Wi-Fi and LTE do.
 const RADIO: Rate = Rate::from_mbps(1_000);
 
 /// The most that runs without being asked for twice: about an hour, and what a small machine has.
@@ -107,7 +108,10 @@ fn bps(link: &LinkSpec, duration: Duration, traces: &BTreeMap<String, Trace>) ->
             traces.get(name).map_or(Rate::ZERO, |trace| trace.mean_rate(link.opportunity))
         }
         Service::Fixed(rate) => *rate,
-        Service::Radio(_) => RADIO,
+        Service::Radio(radio) => match radio.config() {
+            RadioConfig::Nr(config) => config.peak(),
+            _ => RADIO,
+        },
         Service::Steps(steps) => {
             let all: f64 = steps.steps.iter().map(|(time, _)| time.as_secs_f64()).sum();
             let bits: f64 =
@@ -188,6 +192,9 @@ mod tests {
         let on_off = "count = 4\ntraffic = { kind = \"on-off\", on = \"1ns\", off = \"1ns\" }";
         assert!(cost(("count = 4", on_off)).is_excessive());
         assert!(!cost(("12Mbps", "10Gbps")).is_excessive());
+        // 8 layers of 100 MHz: 4.67 Gbit/s, 389,000 packets a second.
+        let radio = cost(("rate = \"12Mbps\"", "radio = \"nr:pattern=fdd,layers=8\""));
+        assert!((radio.steps / 60.0 - 389_000.0).abs() < 1_000.0, "{radio}");
         let shown = cost(("count = 4", "count = 1000000")).to_string();
         assert_eq!(shown, "1.06e6 packets and timers, 0.0 minutes, 40.0 GB of memory");
     }

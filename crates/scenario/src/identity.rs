@@ -12,7 +12,8 @@
 //!   which series and logs are kept: they decide nothing.
 //! - `traces`: for every trace it uses SHA-256 over its delivery opportunities: each as its millisecond, 64
 //!   bits, little endian; the period in nanoseconds last. Where opportunities lie between milliseconds, all
-//!   of them follow in microseconds with their counts, and then what was recorded of delay and loss.
+//!   of them follow in microseconds with their counts, and then what was recorded of delay and loss, and of
+//!   light trains.
 //! - `host`: what ran the flows: `modelled`, or the stack.
 //! - `schema`: the version of the results ([`schema::OUTCOME`](crate::schema)).
 //!
@@ -26,6 +27,7 @@ use std::str::FromStr;
 use brakelight_core::packet::Direction;
 use brakelight_core::path::replay::Conditions;
 use brakelight_core::path::trace::Trace;
+use brakelight_core::path::trains::Trains;
 use brakelight_core::time::Duration;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Error;
@@ -135,6 +137,9 @@ fn digest(trace: &Trace) -> String {
                 update_with(&mut hash, direction, conditions);
             }
         }
+        if let Some(trains) = trace.recorded().and_then(|recorded| recorded.trains.as_ref()) {
+            update_with_trains(&mut hash, trains);
+        }
         hash.finalize().into()
     });
     hexadecimal(&digest)
@@ -156,6 +161,21 @@ fn update_with(hash: &mut Sha256, direction: Direction, conditions: &Conditions)
         hash.update(loss.to_le_bytes());
     }
     hash.update([u8::from(conditions.reorders())]);
+}
+
+/// Adds light trains.
+fn update_with_trains(hash: &mut Sha256, trains: &Trains) {
+    hash.update([b't']);
+    hash.update(trains.opportunity().0.to_le_bytes());
+    hash.update(trains.idle().as_nanos().to_le_bytes());
+    for train in trains.trains() {
+        hash.update(train.at.as_nanos().to_le_bytes());
+        hash.update(train.delay.as_nanos().to_le_bytes());
+        hash.update((train.opportunities.len() as u64).to_le_bytes());
+        for opportunity in &train.opportunities {
+            hash.update(opportunity.as_nanos().to_le_bytes());
+        }
+    }
 }
 
 /// Returns the SHA-256 of `bytes` in hexadecimal.

@@ -97,6 +97,8 @@ pub struct LinkSpec {
 
 /// When a link can send.
 #[derive(Clone, Debug, PartialEq)]
+// One for each link: its size does not matter.
+#[allow(clippy::large_enum_variant)]
 pub enum Service {
     /// By the delivery opportunities of a trace: the name of a known one, or the path of a Mahimahi file.
     Trace(String),

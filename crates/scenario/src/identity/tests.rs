@@ -1,5 +1,7 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use brakelight_core::path::replay::Recorded;
+use brakelight_core::path::trains::Train;
 use brakelight_core::random::Random;
 use brakelight_core::registry::{CONTROLLERS, ControllerConfig};
 use brakelight_core::units::Bytes;
@@ -103,6 +105,29 @@ fn whatever_changes_a_run_changes_its_identity() {
     differs(RunId::of(&first, &made("1\n2\n3\n"), MODELLED));
     differs(RunId::of(&first, &made("1\n2\n2\n4\n"), MODELLED));
     differs(RunId::of(&first, &made("1\n2\n2\n"), "quinn"));
+}
+
+#[test]
+fn light_trains_are_of_a_trace_s_identity() {
+    let first = read("first.toml", FIRST).unwrap();
+    let with = |opportunity: u64, delay_ms: u64, last_ms: u64| {
+        let train = |at_ms, last_ms| Train {
+            at: Duration::from_millis(at_ms),
+            delay: Duration::from_millis(delay_ms),
+            opportunities: vec![Duration::ZERO, Duration::from_millis(last_ms)],
+        };
+        let trains = vec![train(0, last_ms), train(50, 3)];
+        let trains = Some(Trains::new(trains, Bytes(opportunity), Trains::IDLE).unwrap());
+        let resolution = Duration::from_millis(1);
+        let recorded = Recorded { resolution, forward: None, reverse: None, trains };
+        let traces =
+            made("1\n2\n2\n").into_iter().map(|(name, trace)| (name, trace.with_recorded(recorded.clone())));
+        RunId::of(&first, &traces.collect(), MODELLED)
+    };
+    let ids = [id(&first), with(1400, 20, 3), with(1399, 20, 3), with(1400, 21, 3), with(1400, 20, 4)];
+    let distinct: BTreeSet<RunId> = ids.into_iter().collect();
+    assert_eq!(distinct.len(), ids.len());
+    assert_eq!(with(1400, 20, 3), ids[1]);
 }
 
 #[test]

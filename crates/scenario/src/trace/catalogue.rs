@@ -164,7 +164,7 @@ impl CatalogueEntry {
             }
         }
         if let Some((_, bytes)) = of(&self.delay) {
-            converted.add_delays(&delays::delays(bytes)?);
+            converted.add_delays(&delays::delays(bytes)?)?;
         }
         let bin_us = converted.recording.about.bin_us;
         converted.recording.about = About {

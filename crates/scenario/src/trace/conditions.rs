@@ -2,6 +2,7 @@
 
 use brakelight_core::path::replay::{CERTAIN, Conditions};
 use brakelight_core::path::trace::Trace;
+use brakelight_core::path::trains::{Train, Trains};
 use brakelight_core::time::Duration;
 use serde::Serialize;
 
@@ -14,6 +15,45 @@ pub struct PathStatistics {
     pub loss_percent: Option<f64>,
     /// Whether packets overtook each other.
     pub reorders: bool,
+}
+
+/// Light trains over one period.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct TrainStatistics {
+    /// How many there are.
+    pub trains: u64,
+    /// Mean time from one to the next.
+    pub every_ms: f64,
+    /// Opportunities of a train, on average.
+    pub opportunities: f64,
+    /// How long a train lasts, on average.
+    pub length_ms: f64,
+    /// What all of them carry in the time from their first to their last packets.
+    pub light_mbps: f64,
+    /// How much longer than its last packet a flow must pause before a train begins.
+    pub idle_ms: f64,
+}
+
+impl TrainStatistics {
+    /// Returns the statistics of light trains.
+    pub fn of(trains: &Trains) -> Self {
+        // The last one only ends the one before it.
+        let (_, used) = trains.trains().split_last().expect("there are two or more");
+        let length = |train: &Train| train.opportunities.last().map_or(0.0, |last| last.as_secs_f64());
+        let seconds: f64 = used.iter().map(length).sum();
+        let opportunities: usize = used.iter().map(|train| train.opportunities.len()).sum();
+        // The first packet of each is there when its time begins.
+        let carried = (opportunities - used.len()) as f64 * trains.opportunity().bits() as f64;
+        let count = used.len() as f64;
+        TrainStatistics {
+            trains: used.len() as u64,
+            every_ms: trains.period().as_millis_f64() / count,
+            opportunities: opportunities as f64 / count,
+            length_ms: 1e3 * seconds / count,
+            light_mbps: if seconds > 0.0 { 1e-6 * carried / seconds } else { 0.0 },
+            idle_ms: trains.idle().as_millis_f64(),
+        }
+    }
 }
 
 /// Quantiles of a delay: the least value that so much of the time does not exceed.
@@ -90,6 +130,13 @@ pub fn limits(trace: &Trace) -> Vec<String> {
                 .to_string(),
         );
     }
+    if trace.recorded().is_some_and(|recorded| recorded.trains.is_some()) {
+        limits.push(
+            "a flow that pauses takes light opportunities: rate and utilization count the heavy ones alone, which a busy \
+             flow gets"
+                .to_string(),
+        );
+    }
     limits
 }
 
@@ -127,7 +174,8 @@ mod tests {
         assert_eq!((limits(&trace).len(), coarse(&trace)), (1, None));
         let fine = Trace::from_micros([(7, 1)]).unwrap();
         assert_eq!(limits(&fine), Vec::<String>::new());
-        let binned = fine.with_recorded(Recorded { resolution: ms(100), forward: None, reverse: None });
+        let binned =
+            fine.with_recorded(Recorded { resolution: ms(100), forward: None, reverse: None, trains: None });
         assert!(limits(&binned)[0].starts_with("one value stands for 100ms"));
         assert_eq!(coarse(&binned), Some(ms(100)));
     }

@@ -7,6 +7,7 @@
 //! | two columns of numbers | yes | - | the same |
 //! | iperf3's JSON and text, nuttcp's text | yes | - | the same |
 //! | Genet's JSON, logs of cake-autorate | yes | - | the same |
+//! | CellReplay's heavy opportunities | yes | - | `opportunity` bytes of lines of 1400 |
 //! | pcap, pcapng | yes | - | `opportunity` bytes of arrived IP packets |
 //! | qlog | yes | - | `opportunity` bytes of received QUIC packets |
 //! | [bltrace](super::recording::file) | yes | yes | what the recording says |
@@ -22,6 +23,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use brakelight_core::path::trace::{Trace, TraceError};
+use brakelight_core::path::trains::TrainsError;
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Bytes, Rate};
 use thiserror::Error;
@@ -33,6 +35,7 @@ use crate::input;
 
 mod arrivals;
 mod autorate;
+mod cellreplay;
 mod columns;
 mod converted;
 mod csv;
@@ -77,6 +80,8 @@ pub enum Format {
     Genet,
     /// A log of cake-autorate.
     CakeAutorate,
+    /// CellReplay's opportunities of a busy link: Mahimahi's format, 1400 bytes a line.
+    CellReplay,
     /// qlog of an endpoint that received, as one object or as a sequence of records.
     Qlog,
     /// A recording with delay and loss: our own format.
@@ -84,7 +89,7 @@ pub enum Format {
 }
 
 /// Every format, by its name.
-const FORMATS: [(&str, Format); 12] = [
+const FORMATS: [(&str, Format); 13] = [
     ("mahimahi", Format::Mahimahi),
     ("csv", Format::Csv),
     ("columns", Format::Columns),
@@ -95,6 +100,7 @@ const FORMATS: [(&str, Format); 12] = [
     ("nuttcp", Format::Nuttcp),
     ("genet", Format::Genet),
     ("cake-autorate", Format::CakeAutorate),
+    ("cellreplay", Format::CellReplay),
     ("qlog", Format::Qlog),
     ("bltrace", Format::Bltrace),
 ];
@@ -259,6 +265,14 @@ pub enum ConvertError {
         /// What it carries.
         opportunities: f64,
     },
+    /// As light packet trains.
+    #[error("{0}")]
+    Trains(TrainsError),
+    /// Light packet trains where a capacity is expected.
+    #[error(
+        "the file holds CellReplay's light packet trains and no capacity: convert its file of heavy opportunities, and          give this one with `--delay`"
+    )]
+    LightAlone,
     /// As a recording.
     #[error("{0}")]
     Recording(#[from] RecordingError),
@@ -359,7 +373,7 @@ impl Format {
     /// Returns the most that a file of this format may hold.
     pub const fn most(self) -> Bytes {
         match self {
-            Format::Mahimahi | Format::Bltrace => input::TRACE,
+            Format::Mahimahi | Format::CellReplay | Format::Bltrace => input::TRACE,
             Format::Csv | Format::Columns | Format::Iperf3Text | Format::Nuttcp | Format::CakeAutorate => {
                 input::TABLE
             }
@@ -374,6 +388,11 @@ pub fn convert(bytes: &[u8], format: Format, options: ConvertOptions) -> Result<
     let text = without_mark(bytes);
     let named = format == Format::Csv && csv::first_row(text).is_some_and(|row| named::is_header(&row));
     check_options(format, named, &options)?;
+    if matches!(format, Format::Mahimahi | Format::CellReplay)
+        && csv::first_row(text).is_some_and(|row| cellreplay::is_train(&row))
+    {
+        return Err(ConvertError::LightAlone);
+    }
     let mut converted = match format {
         Format::Mahimahi => {
             let trace = Trace::parse(text)?;
@@ -389,6 +408,7 @@ pub fn convert(bytes: &[u8], format: Format, options: ConvertOptions) -> Result<
         Format::Nuttcp => nuttcp::from_text(text, &options)?,
         Format::Genet => genet::from_json(text, &options)?,
         Format::CakeAutorate => autorate::from_log(text, &options)?,
+        Format::CellReplay => cellreplay::from_heavy(text, &options)?,
         Format::Qlog => qlog::from_qlog(text, &options)?,
     };
     if converted.resolution > FINE {

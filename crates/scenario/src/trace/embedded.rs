@@ -5,6 +5,10 @@ use brakelight_core::path::trace::Trace;
 
 use super::recipe::Recipe;
 
+mod facts;
+
+pub use facts::Facts;
+
 /// A trace that is embedded in the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Embedded {
@@ -12,16 +16,37 @@ pub struct Embedded {
     pub name: &'static str,
     /// Its recipe, as TOML.
     pub recipe: &'static str,
+    /// The embedded trace whose recipe it takes, if it has none of its own.
+    pub same_as: Option<&'static str>,
     /// Whether `compare` takes it when no trace is named.
     pub default: bool,
 }
 
+macro_rules! of {
+    ($name:literal) => {
+        $name
+    };
+    ($name:literal, $of:literal) => {
+        $of
+    };
+}
+
+macro_rules! same_as {
+    () => {
+        None
+    };
+    ($of:literal) => {
+        Some($of)
+    };
+}
+
 macro_rules! embedded {
-    ($($name:literal $default:literal;)*) => {
+    ($($name:literal $(= $of:literal)? $default:literal;)*) => {
         /// Every embedded trace, in the order in which lists show them.
         pub const EMBEDDED: &[Embedded] = &[$(Embedded {
             name: $name,
-            recipe: include_str!(concat!("../../traces/", $name, ".toml")),
+            recipe: include_str!(concat!("../../traces/", of!($name $(, $of)?), ".toml")),
+            same_as: same_as!($($of)?),
             default: $default,
         }),*];
     };
@@ -31,8 +56,8 @@ embedded! {
     "lte-driving" true;
     "lte-walking" true;
     "3g" true;
-    "5g" true;
-    "satellite" true;
+    "5g" = "5g-sa" true;
+    "satellite" = "starlink" true;
     "step" true;
     "fixed" true;
     "fit-att-driving-down" false;
@@ -44,6 +69,8 @@ embedded! {
     "mmwave" false;
     "starlink" false;
     "wifi" false;
+    "5g-chosen" false;
+    "satellite-chosen" false;
 }
 
 /// The recipes that were fitted to recordings, each with the recording's file name.
@@ -63,6 +90,14 @@ impl Embedded {
     /// Returns its recipe.
     pub fn recipe(&self) -> Recipe {
         self.recipe.parse().expect("a test reads every embedded recipe")
+    }
+
+    /// Returns what lists say of it, without making it.
+    pub fn facts(&self) -> Facts {
+        let of = |&&(name, ..): &&(&str, f64, f64, f64)| name == self.name;
+        let &(_, mean_mbps, cv_100ms, duration_s) =
+            facts::FACTS.iter().find(of).expect("a test finds every embedded trace");
+        Facts { mean_mbps, cv_100ms, duration_s }
     }
 
     /// Returns the trace, made afresh: a few milliseconds of work.

@@ -29,6 +29,7 @@ use super::OPPORTUNITY;
 use super::recipe::{Cellular, Fading, Outages, Recipe};
 use simplex::minimize;
 
+pub mod link;
 pub mod measured;
 mod simplex;
 

@@ -11,17 +11,23 @@
 //!           least to its most; each, longest first, where z is lowest of `fades` random places
 //! paths   : change at first, first + every, ...; nothing is sent for a gap drawn at even steps likewise
 //! grants  : intervals drawn from their quantile function; each brings what the rate gave since the last one
-//! delay   : as the rate, with bins and quantiles of its own; another value for as long as a gap lasts
+//! delay   : as the rate, with bins and quantiles of its own; another value for as long as a gap lasts, the
+//!           higher the longer the gap
+//! loss    : `lost` from one median delay before a gap until its end, else 0
 //! ```
 //!
 //! Ranks in the place of Gauss's distribution function give each trace the quantiles of the recipe and not
 //! those of a sample of it, and even steps give it the longest outage of the recipe every time. A Gaussian
-//! process mapped to a given distribution: cario97.
+//! process mapped to a given distribution: cario97. What waits while a path changes waits for as long as the
+//! gap lasts, so delays and gaps have the same rank. What left the link less than a delay ago is still under
+//! way when its path is withdrawn; loss that comes with changes of satellite: kassem22.
 //!
 //! D1. Nothing below a bin but grants: without them opportunities come evenly. D2. One memory for rises and
-//! falls: a rate that falls faster than it rises has no counterpart. D3. Rate and delay share paths and gaps,
-//! no more. D4. Nothing ties the end of a period to the beginning of the next.
+//! falls: a rate that falls faster than it rises has no counterpart. D3. Rate, delay and loss share paths and
+//! gaps, no more: between two changes of path they know nothing of each other. D4. Nothing ties the end of a
+//! period to the beginning of the next. D5. No loss but where paths change.
 
+use brakelight_core::path::replay::CERTAIN;
 use brakelight_core::random::Random;
 use brakelight_core::time::Duration;
 use brakelight_core::units::Rate;
@@ -111,6 +117,9 @@ pub struct Paths {
     pub gaps: Vec<Duration>,
     /// Share of the variance of z that is the path's, 0 to 1.
     pub share: f64,
+    /// Share of the packets under way that are lost when the path changes, in either direction, 0 to 1.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub lost: f64,
 }
 
 /// One-way delay besides the link's queue, the same in both directions.
@@ -132,8 +141,8 @@ pub struct MeasuredDelay {
     /// Share of the variance of z that is the path's, 0 to 1.
     #[serde(default)]
     pub share: f64,
-    /// Delays while the path changes, at even steps of probability, the least first; one is drawn for each
-    /// gap.
+    /// Delays while the path changes, at even steps of probability, the least first; the longer a gap, the
+    /// higher its delay.
     #[serde(default, skip_serializing_if = "Vec::is_empty", with = "as_texts")]
     pub changing: Vec<Duration>,
 }
@@ -145,14 +154,22 @@ struct Gap {
     until_ms: u64,
 }
 
+impl Gap {
+    fn length_ms(self) -> u64 {
+        self.until_ms - self.from_ms
+    }
+}
+
 impl Measured {
-    /// Returns a period of `length`, with delay where the recipe has one.
+    /// Returns a period of `length`, with delay and loss where the recipe has them.
     pub(super) fn record(&self, seed: u64, length: Duration) -> Result<Recording, RecipeError> {
         let refused = |error: String| RecipeError::Toml(error);
         let gaps = self.gaps(seed, length);
         let rates = self.rates(seed, length);
         let mut recording = Recording::new(length);
         recording.about.technology = Some("synthetic".to_string());
+        // D1
+        recording.about.bin_us = self.grants.is_empty().then(|| self.bin.as_micros());
         let capacity = if self.grants.is_empty() {
             let steps = rates.iter().zip(0..).map(|(rate, bin)| (self.bin * bin, *rate));
             RecordedCapacity::Rates(steps.collect())
@@ -165,10 +182,34 @@ impl Measured {
         };
         let delays =
             self.delay.as_ref().map_or_else(Vec::new, |delay| delay.draw(seed, length, &self.paths, &gaps));
+        let losses = self.losses(&gaps, length);
         // As LeoReplayer's: a delay in one number is that of either direction.
         recording.up.delays.clone_from(&delays);
-        recording.down = RecordedDirection { capacity: Some(capacity), delays, losses: Vec::new() };
+        recording.up.losses.clone_from(&losses);
+        recording.down =
+            RecordedDirection { capacity: Some(capacity), delays, losses, ..RecordedDirection::default() };
         Ok(recording)
+    }
+
+    /// The probability of loss in parts of a billion, each with the time from which it holds; empty where
+    /// nothing is lost.
+    fn losses(&self, gaps: &[Gap], length: Duration) -> Vec<(Duration, u32)> {
+        let lost = self.paths.as_ref().map_or(0.0, |paths| paths.lost);
+        let share = libm::round(lost * f64::from(CERTAIN)) as u32;
+        if share == 0 {
+            return Vec::new();
+        }
+        let usual_ms = self.delay.as_ref().map_or(0, |delay| whole_ms(delay.values[SHARES.len() / 2]));
+        let mut losses = vec![(Duration::ZERO, 0)];
+        for gap in gaps.iter().filter(|gap| gap.length_ms() > 0) {
+            let from = Duration::from_millis(gap.from_ms.saturating_sub(usual_ms));
+            // What begins no earlier is the beginning of the period, or the end of a gap just before.
+            while losses.pop_if(|last| last.0 >= from).is_some() {}
+            losses.push((from, share));
+            losses.push((Duration::from_millis(gap.until_ms), 0));
+        }
+        losses.retain(|(from, _)| *from < length);
+        losses
     }
 
     /// The rate in each bin.
@@ -249,6 +290,7 @@ impl Measured {
                 paths.every,
                 "1 to 100 times, none below the last, to `every`",
             )?;
+            range("paths.lost", paths.lost, 0.0, 1.0, "0 to 1")?;
         }
         if !self.grants.is_empty() {
             grown("grants", &self.grants, None, hour, times)?;
@@ -321,9 +363,9 @@ impl MeasuredDelay {
         let quantiles: Vec<f64> = self.values.iter().map(|value| value.as_secs_f64()).collect();
         let mut values = by_rank(&z, &vec![false; z.len()], &quantiles);
         if !self.changing.is_empty() {
-            let changing =
-                shuffled(even(&self.changing, gaps.len()), &mut Random::stream(seed, "trace delay of gaps"));
-            for (gap, delay) in gaps.iter().zip(changing) {
+            let mut ranked: Vec<&Gap> = gaps.iter().collect();
+            ranked.sort_by_key(|gap| gap.length_ms());
+            for (gap, delay) in ranked.into_iter().zip(even(&self.changing, gaps.len())) {
                 let bin = whole_ms(self.bin);
                 let (from, until) = (gap.from_ms / bin, gap.until_ms.div_ceil(bin));
                 let until = (until as usize).min(values.len());

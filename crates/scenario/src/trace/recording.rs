@@ -7,6 +7,7 @@ use std::str::FromStr;
 
 use brakelight_core::path::replay::{Conditions, ConditionsError, Recorded};
 use brakelight_core::path::trace::{MAX_MILLIS, MAX_OPPORTUNITIES, Trace, TraceBuilder, TraceError};
+use brakelight_core::path::trains::Trains;
 use brakelight_core::time::Duration;
 use brakelight_core::units::Rate;
 use serde::{Deserialize, Serialize};
@@ -79,6 +80,23 @@ pub struct RecordedDirection {
     pub delays: Vec<(Duration, Duration)>,
     /// Probability of loss in parts of a billion; empty if it was not recorded.
     pub losses: Vec<(Duration, u32)>,
+    /// Light packet trains beside the capacity, which is then what a busy sender gets. Their base delays are
+    /// the delay of the direction, which has no other.
+    pub trains: Option<Trains>,
+}
+
+impl RecordedDirection {
+    /// Returns the one-way delay, or that of light trains: what one began with holds until the next, before
+    /// `end`.
+    fn delays_until(&self, end: Duration) -> Vec<(Duration, Duration)> {
+        let trains = self.trains.iter().flat_map(|trains| trains.trains());
+        let mut delays: Vec<_> =
+            trains.map(|train| (train.at, train.delay)).filter(|(at, _)| *at < end).collect();
+        if let Some(first) = delays.first_mut() {
+            first.0 = Duration::ZERO;
+        }
+        if delays.is_empty() { self.delays.clone() } else { delays }
+    }
 }
 
 /// What a link could carry.
@@ -147,6 +165,9 @@ pub enum RecordingError {
         "the recording carries {0:.0} opportunities of {OPPORTUNITY}: valid are 1 to {MAX_OPPORTUNITIES}"
     )]
     Opportunities(f64),
+    /// A direction has light trains and delays: which of the two is its delay?
+    #[error("`{0}` has light trains and a list of delays: the base delays of the trains are its delay")]
+    TwoDelays(LinkDirection),
     /// Rates, delay or loss cannot be replayed.
     #[error("`{direction}`: {error}")]
     Conditions {
@@ -260,11 +281,11 @@ impl Recording {
         };
         let conditions = |direction: LinkDirection| {
             let recorded = self.direction(direction);
-            if recorded.delays.is_empty() && recorded.losses.is_empty() {
+            // What the ticks of the trace round up is not lost here.
+            let (delays, losses) = (recorded.delays_until(trace.period()), recorded.losses.clone());
+            if delays.is_empty() && losses.is_empty() {
                 return Ok(None);
             }
-            // What the ticks of the trace round up is not lost here.
-            let (delays, losses) = (recorded.delays.clone(), recorded.losses.clone());
             Conditions::new(trace.period(), delays, losses, self.reorders)
                 .map(Some)
                 .map_err(|error| RecordingError::Conditions { direction, error })
@@ -272,7 +293,8 @@ impl Recording {
         let (forward, reverse) = (conditions(chosen)?, conditions(chosen.opposite())?);
         let resolution =
             self.about.bin_us.map_or(trace.tick(), |us| Duration::from_micros(us.min(MAX_LENGTH_US)));
-        Ok(trace.with_recorded(Recorded { resolution, forward, reverse }))
+        let trains = self.direction(chosen).trains.clone();
+        Ok(trace.with_recorded(Recorded { resolution, forward, reverse, trains }))
     }
 
     /// Checks all that a file cannot say wrongly but a program can.
@@ -283,6 +305,9 @@ impl Recording {
         }
         for direction in [LinkDirection::Down, LinkDirection::Up] {
             let recorded = self.direction(direction);
+            if recorded.trains.is_some() && !recorded.delays.is_empty() {
+                return Err(RecordingError::TwoDelays(direction));
+            }
             let refuse = |error| RecordingError::Conditions { direction, error };
             Conditions::new(self.length, recorded.delays.clone(), recorded.losses.clone(), false)
                 .map_err(refuse)?;

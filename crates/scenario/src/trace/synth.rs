@@ -35,6 +35,7 @@ use brakelight_core::time::Duration;
 
 use super::OPPORTUNITY;
 use super::recipe::{Cellular, Outages, Recipe, RecipeError, Step};
+use super::recording::{RecordedCapacity, Recording};
 
 /// How long the SNR holds still.
 const HOLD_MS: usize = 5;
@@ -47,11 +48,28 @@ impl Recipe {
     /// Returns the trace that this recipe makes: the same recipe, the same trace, on every machine.
     pub fn generate(&self) -> Result<Trace, RecipeError> {
         self.check()?;
-        let length = millis(self.duration);
+        let Some(measured) = &self.measured else { return self.opportunities() };
+        let recording = measured.record(self.seed, self.duration)?;
+        recording.trace(None).map_err(|error| RecipeError::Toml(error.to_string()))
+    }
+
+    /// Returns the same as a recording: its capacity `down`, and the delay and loss of either direction where
+    /// the recipe has them.
+    pub fn record(&self) -> Result<Recording, RecipeError> {
+        self.check()?;
         if let Some(measured) = &self.measured {
-            let recording = measured.record(self.seed, self.duration)?;
-            return recording.trace(None).map_err(|error| RecipeError::Toml(error.to_string()));
+            return measured.record(self.seed, self.duration);
         }
+        let trace = self.opportunities()?;
+        let mut recording = Recording::new(trace.period());
+        recording.about.technology = Some("synthetic".to_string());
+        recording.down.capacity = Some(RecordedCapacity::Opportunities(trace));
+        Ok(recording)
+    }
+
+    /// What a recipe of `cellular` or of `steps` makes.
+    fn opportunities(&self) -> Result<Trace, RecipeError> {
+        let length = millis(self.duration);
         let counts = match &self.cellular {
             Some(cellular) => cellular.counts(self.seed, length),
             None => schedule(&self.steps, length),

@@ -1,11 +1,15 @@
 //! What a conversion made: the trace, and the recording that has all that the file said.
 
 use brakelight_core::path::trace::Trace;
+use brakelight_core::path::trains::Trains;
 use brakelight_core::time::Duration;
 use brakelight_core::units::Rate;
 
 use super::delays::Delays;
-use super::{ConvertError, ConvertOptions, Format, Selection, opportunities_in_millis, resolution};
+use super::{
+    ConvertError, ConvertOptions, Format, Selection, cellreplay, opportunities_in_millis, resolution,
+};
+use crate::trace::OPPORTUNITY;
 use crate::trace::recording::{LinkDirection, RecordedCapacity, RecordedDirection, Recording};
 
 /// A trace that was another file.
@@ -88,8 +92,15 @@ impl Converted {
     }
 
     /// Puts the delays and losses of another file beside the capacity. They are cut where the capacity ends;
-    /// where they end before it, the last value holds on.
-    pub fn add_delays(&mut self, delays: &Delays) {
+    /// where they end before it, the last value holds on. Light trains are put beside the capacity as they
+    /// are. A Mahimahi file is then taken for CellReplay's, whose opportunities carry less. Fails if that
+    /// makes no opportunity.
+    pub fn add_delays(&mut self, delays: &Delays) -> Result<(), ConvertError> {
+        if let Some(trains) = &delays.trains {
+            self.add_trains(trains, &delays.down.delays)?;
+            self.check_lengths(delays);
+            return Ok(());
+        }
         let end = self.recording.length;
         let mut put = |direction: LinkDirection, values: &RecordedDirection| {
             let own = self.recording.direction_mut(direction);
@@ -98,13 +109,39 @@ impl Converted {
         };
         put(LinkDirection::Down, &delays.down);
         put(LinkDirection::Up, &delays.up);
+        self.check_lengths(delays);
+        Ok(())
+    }
+
+    /// Says what the user should know about delays that were put beside the capacity.
+    fn check_lengths(&mut self, delays: &Delays) {
         self.notes.extend(delays.notes.iter().cloned());
-        let (own, theirs) = (end.as_secs_f64(), delays.length.as_secs_f64());
+        let (own, theirs) = (self.recording.length.as_secs_f64(), delays.length.as_secs_f64());
         if (own - theirs).abs() > 0.01 * own {
             self.warnings.push(format!(
                 "the capacity lasts {own:.3} s and the delays {theirs:.3} s: both were taken from their beginnings"
             ));
         }
+    }
+}
+
+impl Converted {
+    /// Puts light trains beside the capacity, and their base delays on the way back.
+    fn add_trains(&mut self, trains: &Trains, base: &[(Duration, Duration)]) -> Result<(), ConvertError> {
+        let ahead = self.recording.directions().first().copied().unwrap_or(LinkDirection::Down);
+        if self.format == Format::Mahimahi {
+            self.trace = cellreplay::of_full_packets(&self.trace, OPPORTUNITY)?;
+            let capacity = RecordedCapacity::Opportunities(self.trace.clone());
+            self.recording.direction_mut(ahead).capacity = Some(capacity);
+            self.format = Format::CellReplay;
+            self.notes.push(cellreplay::said(OPPORTUNITY));
+        }
+        let end = self.recording.length;
+        let own = self.recording.direction_mut(ahead);
+        (own.trains, own.delays) = (Some(trains.clone()), Vec::new());
+        let back = self.recording.direction_mut(ahead.opposite());
+        (back.trains, back.delays) = (None, base.iter().copied().filter(|(from, _)| *from < end).collect());
+        Ok(())
     }
 }
 

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | LeoReplayer's | one whole number of milliseconds a line, each for the next 10 ms, both ways alike |
 //! | IRTT's JSON (`irtt client -o`) | one-way delays of every packet, and loss in bins of a second |
+//! | CellReplay's `*-delay-light-pdo` | light packet trains and their base delays |
 //!
 //! LeoReplayer's shell applies one list to both directions ("The value on line i specifies the one-way delay
 //! (in milliseconds) for that interval", Lai et al., LeoCC, SIGCOMM 2025, `traces/README.md` of its program).
@@ -14,10 +15,11 @@ use std::fmt;
 use std::path::Path;
 
 use brakelight_core::path::replay::{CERTAIN, MAX_DELAY};
+use brakelight_core::path::trains::Trains;
 use brakelight_core::time::Duration;
 use serde_json::Value;
 
-use super::{ConvertError, FileError, json, refuse_json, shorten, without_mark};
+use super::{ConvertError, FileError, cellreplay, json, refuse_json, shorten, without_mark};
 use crate::input;
 use crate::trace::recording::RecordedDirection;
 
@@ -33,6 +35,8 @@ pub enum DelayFormat {
     LeoReplayer,
     /// What `irtt client -o` writes.
     Irtt,
+    /// CellReplay's light packet trains.
+    CellReplay,
 }
 
 impl fmt::Display for DelayFormat {
@@ -40,6 +44,7 @@ impl fmt::Display for DelayFormat {
         f.write_str(match self {
             DelayFormat::LeoReplayer => "leoreplayer",
             DelayFormat::Irtt => "irtt",
+            DelayFormat::CellReplay => "cellreplay",
         })
     }
 }
@@ -55,6 +60,9 @@ pub struct Delays {
     pub up: RecordedDirection,
     /// For how long they were recorded.
     pub length: Duration,
+    /// Light trains of the direction of the capacity, in the place of its delays; those of `down` are then
+    /// the other direction's.
+    pub trains: Option<Trains>,
     /// What the user should know about them, a sentence each.
     pub notes: Vec<String>,
 }
@@ -62,7 +70,12 @@ pub struct Delays {
 /// Returns the delays in the contents of a file.
 pub fn delays(bytes: &[u8]) -> Result<Delays, ConvertError> {
     let text = without_mark(bytes).trim_ascii_start();
-    if text.first() == Some(&b'{') { of_irtt(text) } else { of_list(text) }
+    if text.first() == Some(&b'{') {
+        return of_irtt(text);
+    }
+    let text = String::from_utf8_lossy(text);
+    let columns = text.lines().next().map_or(0, |line| line.split_ascii_whitespace().count());
+    if columns > 1 { cellreplay::of_light(&text) } else { of_list(&text) }
 }
 
 /// Returns the delays in the file at `path`, or of standard input for `-`.
@@ -74,10 +87,9 @@ pub fn delay_file(path: &Path) -> Result<Delays, FileError> {
     }
 }
 
-fn of_list(text: &[u8]) -> Result<Delays, ConvertError> {
+fn of_list(text: &str) -> Result<Delays, ConvertError> {
     const EXPECTED: &str =
         "expected one whole number of milliseconds a line, from 0 to 60000, for every 10 ms";
-    let text = String::from_utf8_lossy(text);
     let mut list = Vec::new();
     for (line, value) in (1..).zip(text.trim_end().lines()) {
         let value = value.trim();
@@ -95,6 +107,7 @@ fn of_list(text: &[u8]) -> Result<Delays, ConvertError> {
         up: direction.clone(),
         down: direction,
         length,
+        trains: None,
         notes: vec!["the delay was taken for both directions, as LeoReplayer does".to_string()],
     })
 }
@@ -159,7 +172,7 @@ fn of_irtt(text: &[u8]) -> Result<Delays, ConvertError> {
     };
     let up = direction(|(up, _, _)| up, |probe| probe.lost.0);
     let down = direction(|(_, down, _)| down, |probe| probe.lost.1);
-    Ok(Delays { format: DelayFormat::Irtt, down, up, length, notes })
+    Ok(Delays { format: DelayFormat::Irtt, down, up, length, trains: None, notes })
 }
 
 /// One packet; which field is wrong, and how, where it cannot be read. `first` is when the first was sent.

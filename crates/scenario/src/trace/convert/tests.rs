@@ -296,7 +296,7 @@ fn files_are_converted_by_what_they_hold() {
     assert_eq!(
         "xlsx".parse::<Format>(),
         Err("unknown format `xlsx`: valid are `mahimahi`, `csv`, `columns`, `pcap`, `pcapng`, `iperf3`, `iperf3-text`, `nuttcp`, \
-             `genet`, `cake-autorate`, `qlog`, `bltrace`"
+             `genet`, `cake-autorate`, `cellreplay`, `qlog`, `bltrace`"
             .to_string())
     );
 }

@@ -17,8 +17,8 @@ const CHECKSUMS: &[(&str, u64)] = &[
     ("lte-driving", 0x784208eec0b9a38a),
     ("lte-walking", 0xbd5f7d1accbfe303),
     ("3g", 0x3676caafe8e4bd62),
-    ("5g", 0x06f8c75bf7d3b04f),
-    ("satellite", 0x959b617f8c660493),
+    ("5g", 0xb9428aeea3cd7e91),
+    ("satellite", 0x136dd9be5fa0e64a),
     ("step", 0x3dd755079aa5a6d7),
     ("fixed", 0x586b5a4688b33039),
     ("fit-att-driving-down", 0x25df7774e1e76bf5),
@@ -30,6 +30,8 @@ const CHECKSUMS: &[(&str, u64)] = &[
     ("mmwave", 0xc9c94f49fd6d451c),
     ("starlink", 0x136dd9be5fa0e64a),
     ("wifi", 0xc29eb0d3dcea084b),
+    ("5g-chosen", 0x06f8c75bf7d3b04f),
+    ("satellite-chosen", 0x959b617f8c660493),
 ];
 
 #[test]
@@ -37,6 +39,19 @@ fn the_same_bytes_on_every_machine() {
     let found: Vec<(&str, u64)> = EMBEDDED.iter().map(|e| (e.name, checksum(&e.trace()))).collect();
     let table: String = found.iter().map(|(name, sum)| format!("    (\"{name}\", {sum:#018x}),\n")).collect();
     assert_eq!(found, CHECKSUMS, "the table would now be\n{table}");
+}
+
+#[test]
+fn lists_say_what_the_traces_are() {
+    let found: Vec<(&str, f64, f64, f64)> = EMBEDDED
+        .iter()
+        .map(|embedded| {
+            let of = Statistics::of(&embedded.trace(), OPPORTUNITY);
+            (embedded.name, of.mean_mbps, of.variation.cv_100ms, of.duration_s)
+        })
+        .collect();
+    let table: String = found.iter().map(|row| format!("    {row:?},\n")).collect();
+    assert_eq!(found, facts::FACTS, "the table would now be\n{table}");
 }
 
 #[test]
@@ -74,6 +89,15 @@ fn each_stands_for_what_its_name_says() {
     let changes =
         seconds.windows(2).filter(|pair| (pair[1] as f64 / pair[0] as f64 - 1.0).abs() > 0.1).count();
     assert!(changes >= 4 && satellite.outages.count > 0, "{seconds:?}");
+}
+
+#[test]
+fn a_name_without_a_recipe_of_its_own_has_another_ones() {
+    let others: Vec<(&str, &str)> = EMBEDDED.iter().filter_map(|e| Some((e.name, e.same_as?))).collect();
+    assert_eq!(others, [("5g", "5g-sa"), ("satellite", "starlink")]);
+    for (name, other) in others {
+        assert_eq!(Embedded::find(name).unwrap().recipe(), Embedded::find(other).unwrap().recipe());
+    }
 }
 
 #[test]

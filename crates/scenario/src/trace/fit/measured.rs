@@ -18,6 +18,7 @@
 
 use std::path::Path;
 
+use brakelight_core::path::trace::Trace;
 use brakelight_core::time::Duration;
 use brakelight_core::units::Rate;
 
@@ -30,7 +31,7 @@ use super::super::recording::{Recording, RecordingError};
 use super::{rounded, whole_seconds};
 
 /// What is known about a link before it is fitted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Kind {
     /// How long a rate holds: the recording's bin, or a time that covers several grants.
     pub bin: Duration,
@@ -38,6 +39,8 @@ pub struct Kind {
     pub paths: Option<Duration>,
     /// Whether the recording has the time of each burst.
     pub bursts: bool,
+    /// Share of the packets under way that are lost where the path changes, 0 to 1.
+    pub lost: f64,
 }
 
 /// The models of today's links: a recipe's name, the sample that it was fitted to, the delay beside it, if
@@ -51,13 +54,18 @@ pub const LINKS: &[(&str, &str, Option<&str>, Kind)] = &[
 ];
 
 impl Kind {
-    /// Fifteen seconds a path, and the time of each burst: starlink24.
-    const STARLINK: Kind =
-        Kind { bin: Duration::from_millis(50), paths: Some(Duration::from_secs(15)), bursts: true };
+    /// Fifteen seconds a path (starlink24), the time of each burst, and up to half of the packets lost where
+    /// the path changes (kassem22, its abstract).
+    pub const STARLINK: Kind = Kind {
+        bin: Duration::from_millis(50),
+        paths: Some(Duration::from_secs(15)),
+        bursts: true,
+        lost: 0.5,
+    };
 
     /// A recording in bins of so many milliseconds.
     const fn bins(ms: u64) -> Kind {
-        Kind { bin: Duration::from_millis(ms), paths: None, bursts: false }
+        Kind { bin: Duration::from_millis(ms), paths: None, bursts: false, lost: 0.0 }
     }
 }
 
@@ -69,7 +77,7 @@ pub fn read_link(
 ) -> Result<Recording, Box<dyn std::error::Error>> {
     let mut converted = convert_file(&folder.join(sample), None, ConvertOptions::default())?;
     if let Some(delay) = delay {
-        converted.add_delays(&delay_file(&folder.join(delay))?);
+        converted.add_delays(&delay_file(&folder.join(delay))?)?;
     }
     Ok(converted.recording)
 }
@@ -89,84 +97,133 @@ const STEPS: usize = 9;
 /// Deterministic, and the same on every machine.
 pub fn fit_measured(recording: &Recording, kind: Kind) -> Result<Recipe, RecordingError> {
     let trace = recording.trace(None)?;
-    let length_ms = trace.period().as_nanos() / 1_000_000;
-    let mut counts = vec![0_u32; length_ms as usize + 1];
-    trace.micros().for_each(|(us, n)| counts[(us.saturating_sub(1) / 1_000) as usize] += n);
-    counts.truncate(length_ms as usize);
-    let path_gaps = kind.paths.map_or_else(Vec::new, |_| gaps(&counts));
-    let bin_ms = (kind.bin.as_nanos() / 1_000_000) as usize;
-    let rates: Vec<f64> = counts
-        .chunks_exact(bin_ms)
-        .map(|bin| f64::from(bin.iter().sum::<u32>()) * OPPORTUNITY.bits() as f64 / bin_ms as f64 * 1e3)
-        .collect();
-    let changing = |bin: usize, bin_ms: u64, after_ms: u64| {
-        let (from, until) = (bin as u64 * bin_ms, (bin as u64 + 1) * bin_ms);
-        path_gaps.iter().any(|&(start, lasts)| start < until && start + lasts + after_ms > from)
-    };
-    let median = sorted(&rates)[rates.len() / 2];
-    let silent: Vec<bool> = rates.iter().map(|rate| *rate <= SILENT * median).collect();
-    let valid: Vec<Option<f64>> = (0..)
-        .zip(rates.iter().zip(&silent))
-        .map(|(index, (rate, silent))| (!silent && !changing(index, bin_ms as u64, 0)).then_some(*rate))
-        .collect();
-    let paths = kind.paths.filter(|_| !path_gaps.is_empty()).map(|every| {
-        let (every_ms, start) = (every.as_nanos() / 1_000_000, path_gaps[0].0);
-        Paths {
-            every,
-            first: Duration::from_millis(start % every_ms),
-            gaps: steps(path_gaps.iter().map(|(_, lasts)| *lasts as f64 * 1e-3)),
-            share: 0.0,
-        }
-    });
-    let runs: Vec<f64> = runs(&silent).into_iter().map(|run| run as f64 * kind.bin.as_secs_f64()).collect();
     let duration = whole_seconds(trace.period());
-    let outages = (!runs.is_empty() && paths.is_none()).then(|| MeasuredOutages {
-        every: near(duration.as_secs_f64() / runs.len() as f64),
-        lasts: steps(runs.iter().copied()),
-        fades: 1,
-    });
-    let quantiles = knots(&valid.iter().flatten().copied().collect::<Vec<_>>());
-    let (share, memory, echo) = remembered(&valid, kind.bin, paths.as_ref(), &quantiles);
+    let bins = Bins::of(&trace, kind);
+    let paths = bins.paths(kind);
+    let quantiles = knots(&bins.valid.iter().flatten().copied().collect::<Vec<_>>());
+    let (share, memory, echo) = remembered(&bins.valid, kind.bin, paths.as_ref(), &quantiles);
     let mut measured = Measured {
         bin: kind.bin,
         rates: quantiles.iter().map(|bps| rate(*bps)).collect(),
         memory,
         echo,
-        outages,
+        outages: bins.outages(kind.bin, duration).filter(|_| paths.is_none()),
         paths: paths.map(|paths| Paths { share, ..paths }),
-        grants: if kind.bursts { grants(&counts) } else { Vec::new() },
+        grants: if kind.bursts { grants(&bins.counts) } else { Vec::new() },
         delay: None,
     };
     if !recording.down.delays.is_empty() {
-        measured.delay = Some(delay(recording, &path_gaps, measured.paths.as_ref(), &changing));
+        measured.delay = Some(delay(recording, &bins.path_gaps, measured.paths.as_ref()));
     }
-    let generated = |measured: &Measured, seed| -> Vec<f64> {
-        measured.rates(seed, duration).iter().map(|rate| rate.as_bps_f64()).collect()
-    };
     if measured.outages.is_some() {
-        let wanted = beside(&rates, &silent);
-        let off = |fades: usize| {
-            let mut tried = measured.clone();
-            tried.outages.iter_mut().for_each(|outages| outages.fades = fades);
-            let sum: f64 = (1..=20)
-                .map(|seed| {
-                    let rates = generated(&tried, seed);
-                    beside(&rates, &rates.iter().map(|rate| *rate <= 0.0).collect::<Vec<_>>())
-                })
-                .sum();
-            libm::fabs(sum / 20.0 - wanted)
-        };
-        let best = [1, 2, 4, 8, 16, 32, 64].into_iter().min_by(|a, b| off(*a).total_cmp(&off(*b)));
-        measured.outages.iter_mut().for_each(|outages| outages.fades = best.unwrap_or(1));
+        let fades = fades(&measured, &bins, duration);
+        measured.outages.iter_mut().for_each(|outages| outages.fades = fades);
     }
-    let target = moments(&rates);
-    let distance = |seed: &u64| -> f64 {
-        moments(&generated(&measured, *seed)).iter().zip(&target).map(|(a, b)| (a - b) * (a - b)).sum()
-    };
-    let seed = (1..=SEEDS).map(|seed| (distance(&seed), seed)).min_by(|a, b| a.0.total_cmp(&b.0));
-    let seed = seed.map_or(1, |(_, seed)| seed);
+    let seed = nearest_seed(&measured, &bins.rates, duration);
     let (about, steps) = (String::new(), Vec::new());
     Ok(Recipe { about, duration, seed, cellular: None, measured: Some(measured), steps })
+}
+
+/// What a recording carried in each bin.
+struct Bins {
+    /// Opportunities in each millisecond.
+    counts: Vec<u32>,
+    /// Bit/s in each bin.
+    rates: Vec<f64>,
+    /// Which bins are below [`SILENT`].
+    silent: Vec<bool>,
+    /// Beginning and length of every gap of a changing path, milliseconds.
+    path_gaps: Vec<(u64, u64)>,
+    /// The rates of bins that are neither silent nor beside a changing path.
+    valid: Vec<Option<f64>>,
+}
+
+impl Bins {
+    fn of(trace: &Trace, kind: Kind) -> Self {
+        let length_ms = trace.period().as_nanos() / 1_000_000;
+        let mut counts = vec![0_u32; length_ms as usize + 1];
+        trace.micros().for_each(|(us, n)| counts[(us.saturating_sub(1) / 1_000) as usize] += n);
+        counts.truncate(length_ms as usize);
+        let path_gaps = kind.paths.map_or_else(Vec::new, |_| gaps(&counts));
+        let bin_ms = (kind.bin.as_nanos() / 1_000_000) as usize;
+        let rates: Vec<f64> = counts
+            .chunks_exact(bin_ms)
+            .map(|bin| f64::from(bin.iter().sum::<u32>()) * OPPORTUNITY.bits() as f64 / bin_ms as f64 * 1e3)
+            .collect();
+        let median = sorted(&rates)[rates.len() / 2];
+        let silent: Vec<bool> = rates.iter().map(|rate| *rate <= SILENT * median).collect();
+        let valid = (0..)
+            .zip(rates.iter().zip(&silent))
+            .map(|(index, (rate, silent))| {
+                (!silent && !changing(&path_gaps, index, bin_ms as u64, 0)).then_some(*rate)
+            })
+            .collect();
+        Bins { counts, rates, silent, path_gaps, valid }
+    }
+
+    /// When paths change, their share of the variance left open; none where the link's kind has no paths or
+    /// no gap was found.
+    fn paths(&self, kind: Kind) -> Option<Paths> {
+        let (every, (start, _)) = (kind.paths?, *self.path_gaps.first()?);
+        Some(Paths {
+            every,
+            first: Duration::from_millis(start % (every.as_nanos() / 1_000_000)),
+            gaps: steps(self.path_gaps.iter().map(|(_, lasts)| *lasts as f64 * 1e-3)),
+            share: 0.0,
+            lost: kind.lost,
+        })
+    }
+
+    /// How often the link is silent and for how long, as if it did not know the rate; none where it never is.
+    fn outages(&self, bin: Duration, duration: Duration) -> Option<MeasuredOutages> {
+        let runs: Vec<f64> =
+            runs(&self.silent).into_iter().map(|run| run as f64 * bin.as_secs_f64()).collect();
+        (!runs.is_empty()).then(|| MeasuredOutages {
+            every: near(duration.as_secs_f64() / runs.len() as f64),
+            lasts: steps(runs.iter().copied()),
+            fades: 1,
+        })
+    }
+}
+
+/// Whether the path changes in a bin, or did up to `after_ms` before it.
+fn changing(path_gaps: &[(u64, u64)], bin: usize, bin_ms: u64, after_ms: u64) -> bool {
+    let (from, until) = (bin as u64 * bin_ms, (bin as u64 + 1) * bin_ms);
+    path_gaps.iter().any(|&(start, lasts)| start < until && start + lasts + after_ms > from)
+}
+
+/// Among how many places an outage takes the worst, so that rates beside outages are the recorded ones.
+fn fades(measured: &Measured, bins: &Bins, duration: Duration) -> usize {
+    let wanted = beside(&bins.rates, &bins.silent);
+    let off = |fades: usize| {
+        let mut tried = measured.clone();
+        tried.outages.iter_mut().for_each(|outages| outages.fades = fades);
+        let sum: f64 = (1..=20)
+            .map(|seed| {
+                let rates = generated(&tried, seed, duration);
+                beside(&rates, &rates.iter().map(|rate| *rate <= 0.0).collect::<Vec<_>>())
+            })
+            .sum();
+        libm::fabs(sum / 20.0 - wanted)
+    };
+    let best = [1, 2, 4, 8, 16, 32, 64].into_iter().min_by(|a, b| off(*a).total_cmp(&off(*b)));
+    best.unwrap_or(1)
+}
+
+/// Of the first [`SEEDS`] the one whose own variation and autocorrelation are nearest to those of `rates`.
+fn nearest_seed(measured: &Measured, rates: &[f64], duration: Duration) -> u64 {
+    let target = moments(rates);
+    let distance = |seed: u64| -> f64 {
+        let found = moments(&generated(measured, seed, duration));
+        found.iter().zip(&target).map(|(a, b)| (a - b) * (a - b)).sum()
+    };
+    let nearest = (1..=SEEDS).map(|seed| (distance(seed), seed)).min_by(|a, b| a.0.total_cmp(&b.0));
+    nearest.map_or(1, |(_, seed)| seed)
+}
+
+/// The rate in each bin of a trace of the recipe, bit/s.
+fn generated(measured: &Measured, seed: u64, duration: Duration) -> Vec<f64> {
+    measured.rates(seed, duration).iter().map(|rate| rate.as_bps_f64()).collect()
 }
 
 /// Beginning and length of every gap that is long enough to be a path's, milliseconds.
@@ -193,12 +250,7 @@ fn grants(counts: &[u32]) -> Vec<Duration> {
 }
 
 /// The delay beside the link, apart from the times in which the path changes.
-fn delay(
-    recording: &Recording,
-    path_gaps: &[(u64, u64)],
-    paths: Option<&Paths>,
-    changing: &impl Fn(usize, u64, u64) -> bool,
-) -> MeasuredDelay {
+fn delay(recording: &Recording, path_gaps: &[(u64, u64)], paths: Option<&Paths>) -> MeasuredDelay {
     let delays = &recording.down.delays;
     let bin = delays.windows(2).map(|pair| pair[1].0 - pair[0].0).min().unwrap_or(recording.length);
     let bin_ms = (bin.as_nanos() / 1_000_000).max(1);
@@ -212,7 +264,7 @@ fn delay(
     // Until three bins after a gap the delay falls to the new path's.
     let valid: Vec<Option<f64>> = (0..)
         .zip(&values)
-        .map(|(index, value)| (!changing(index, bin_ms, 3 * bin_ms)).then_some(*value))
+        .map(|(index, value)| (!changing(path_gaps, index, bin_ms, 3 * bin_ms)).then_some(*value))
         .collect();
     let bin = Duration::from_millis(bin_ms);
     let known: Vec<f64> = valid.iter().flatten().copied().collect();

@@ -23,7 +23,7 @@ bin = "50ms"
 rates = ["12Mbps", "13Mbps", "14Mbps", "15Mbps", "16Mbps", "17Mbps", "18Mbps", "24Mbps", "25Mbps", "26Mbps",
          "27Mbps", "28Mbps", "29Mbps", "30Mbps", "36Mbps"]
 grants = ["1ms", "4ms", "7ms"]
-paths = { every = "15s", first = "5s", gaps = ["60ms", "140ms"], share = 0.9 }
+paths = { every = "15s", first = "5s", gaps = ["60ms", "140ms"], share = 0.9, lost = 0.4 }
 
 [measured.delay]
 bin = "10ms"
@@ -136,6 +136,46 @@ fn paths_change_on_time_with_a_gap_another_rate_and_another_delay() {
 }
 
 #[test]
+fn the_longer_a_gap_the_higher_its_delay_and_what_is_under_way_is_lost() {
+    let recording = recipe(PATHS).record().unwrap();
+    let trace = recording.trace(None).unwrap();
+    let [ahead, back] = {
+        let recorded = trace.recorded().unwrap();
+        [recorded.forward.clone().unwrap(), recorded.reverse.clone().unwrap()]
+    };
+    assert_eq!((ahead.losses(), ahead.delays()), (back.losses(), back.delays()));
+    let mut gaps = Vec::new();
+    for k in 0..8 {
+        let from = Duration::from_millis(5_000 + 15_000 * k);
+        // The median delay is 10 ms.
+        let begin = from - Duration::from_millis(10);
+        assert_eq!(ahead.loss(begin - Duration::from_micros(1)), 0);
+        assert_eq!(ahead.loss(begin), 400_000_000);
+        let place = ahead.losses().iter().position(|(at, _)| *at == begin).unwrap();
+        let (until, after) = ahead.losses()[place + 1];
+        assert_eq!(after, 0);
+        gaps.push((until - from, ahead.delay(from + Duration::from_millis(30))));
+    }
+    gaps.sort();
+    assert_eq!((gaps[0].0, gaps[7].0), (Duration::from_millis(60), Duration::from_millis(140)));
+    assert!(gaps.windows(2).all(|pair| pair[0].1 <= pair[1].1), "{gaps:?}");
+    assert_eq!((gaps[0].1, gaps[7].1), (Duration::from_millis(30), Duration::from_millis(37)));
+}
+
+#[test]
+fn a_gap_at_the_beginning_and_one_to_the_end_lose_within_the_period() {
+    let text = PATHS
+        .replace("first = \"5s\"", "first = \"0s\"")
+        .replace("duration = \"120s\"", "duration = \"15050ms\"");
+    let recording = recipe(&text).record().unwrap();
+    recording.check().unwrap();
+    let losses = &recording.down.losses;
+    assert_eq!(losses[0], (Duration::ZERO, 400_000_000));
+    assert_eq!(*losses.last().unwrap(), (Duration::from_millis(14_990), 400_000_000));
+    assert_eq!(losses.len(), 3);
+}
+
+#[test]
 fn grants_bring_what_the_rate_gave_since_the_last_one() {
     let trace = recipe(PATHS).generate().unwrap();
     let millis: std::collections::BTreeSet<u64> = trace.millis().collect();
@@ -170,6 +210,8 @@ fn reads_what_it_writes_and_refuses_what_cannot_be() {
         ("\"200ms\", ", "\"2s\", ", "`outages.lasts` is [100ms, 2s, 1500ms]: "),
         ("fades = 4", "fades = 0", "`outages.fades` is 0: 1 to 1000 is valid"),
     ];
+    let lost = PATHS.replacen("lost = 0.4", "lost = 1.4", 1).parse::<Recipe>().unwrap_err().to_string();
+    assert_eq!(lost, "`paths.lost` is 1.4: 0 to 1 is valid");
     for (from, to, expected) in cases {
         let text = LINK.replacen(from, to, 1);
         assert_ne!(text, LINK, "`{from}` is not in the recipe");

@@ -1,4 +1,4 @@
-//! The file format of recordings, `.bltrace`, version 1.
+//! The file format of recordings, `.bltrace`, versions 1 and 2.
 //!
 //! ```text
 //! 8 bytes    89 42 4c 54 52 0d 0a 1a: `BLTR`, and what a transfer as text would damage
@@ -15,9 +15,9 @@
 //!  "body_sha256": "..."}
 //! ```
 //!
-//! The lists come in the order `down` capacity, delays, losses, `up` capacity, delays, losses; what the
-//! header does not count is empty. All numbers are LEB128 (7 bits a byte, the least first, the top bit set on
-//! all bytes but the last). Times are in microseconds; the first value of a list holds from 0.
+//! The lists come in the order `down` capacity, delays, losses, trains, then those of `up`; what the header
+//! does not count is empty. All numbers are LEB128 (7 bits a byte, the least first, the top bit set on all
+//! bytes but the last). Times are in microseconds; the first value of a list holds from 0.
 //!
 //! | list | a value |
 //! |---|---|
@@ -25,18 +25,25 @@
 //! | rates | how long it holds, then bit/s |
 //! | delays | how long it holds, then the change from the delay before, as `2 * c`, or `-2 * c - 1` below 0 |
 //! | losses | how long it holds, then the probability in parts of a billion |
+//! | trains | the time since the one before, base delay, count of opportunities; then the gap before each |
 //!
 //! An opportunity carries 1500 bytes, and the last one is at `length_us`, where the recording starts over.
-//! The lengths of every other list add up to `length_us`. Keys that a reader does not know are skipped; what
-//! it must know to read the file raises the version. A reader keeps the microseconds, except where a
-//! recording has more than eight million instants: those are then kept to 10 or 100 us.
+//! The lengths of every other list but the trains add up to `length_us`. Trains start over by themselves, at
+//! the last one. The header says of them `"trains": {"values": 1200, "opportunity": 1400, "idle_us": 1000}`:
+//! how many there are, what a light opportunity carries, and after which pause a train begins.
+//!
+//! Keys that a reader does not know are skipped; what it must know to read the file raises the version. A
+//! file with trains has version 2, and any other version 1, so that programs that know no trains read it. A
+//! reader keeps the microseconds, except where a recording has more than eight million instants: those are
+//! then kept to 10 or 100 us.
 
 use std::io::{self, Read, Write};
 
 use brakelight_core::path::replay::CERTAIN;
 use brakelight_core::path::trace::{Trace, TraceBuilder};
+use brakelight_core::path::trains::{Train, Trains};
 use brakelight_core::time::Duration;
-use brakelight_core::units::Rate;
+use brakelight_core::units::{Bytes, Rate};
 use flate2::Compression;
 use flate2::read::ZlibDecoder;
 use flate2::write::ZlibEncoder;
@@ -49,13 +56,19 @@ use crate::identity::sha256;
 
 /// The first bytes of every file.
 pub const MAGIC: [u8; 8] = *b"\x89BLTR\r\n\x1a";
-/// The version that is written, and the latest that is read.
-pub const VERSION: u32 = 1;
+/// The latest version that is read, and the one that is written where there are light trains.
+pub const VERSION: u32 = 2;
+/// The version that is written where there are none.
+const WITHOUT_TRAINS: u32 = 1;
 
 /// The longest header.
 const MOST_HEADER: usize = 1 << 16;
 /// The most values of a list but that of opportunities: 11 hours of one every 10 ms.
 const MOST_VALUES: u64 = 1 << 22;
+/// The most light opportunities of a direction.
+const MOST_LIGHT: u64 = 1 << 24;
+/// What any time is cut to before it is checked: nanoseconds have 64 bits.
+const MOST_US: u64 = u64::MAX >> 16;
 /// The highest rate.
 const MOST_BPS: u64 = 1_000_000_000_000;
 
@@ -122,6 +135,15 @@ struct Counts {
     delays: u64,
     #[serde(default)]
     losses: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    trains: Option<TrainCount>,
+}
+
+#[derive(Clone, Copy, Serialize, Deserialize)]
+struct TrainCount {
+    values: u64,
+    opportunity: u64,
+    idle_us: u64,
 }
 
 #[derive(Clone, Copy, Serialize, Deserialize)]
@@ -186,14 +208,20 @@ fn header(text: &[u8]) -> Result<Header, FileProblem> {
     if versioned.version == 0 || versioned.version > VERSION {
         return Err(FileProblem::Version(versioned.version));
     }
-    let header: Header = serde_json::from_slice(text).map_err(refuse)?;
+    let mut header: Header = serde_json::from_slice(text).map_err(refuse)?;
+    if header.version < VERSION {
+        // A key that this version does not know.
+        (header.down.trains, header.up.trains) = (None, None);
+    }
     if header.length_us == 0 || header.length_us > MAX_LENGTH_US {
         let problem = format!("`length_us` is {}: valid are 1 to {MAX_LENGTH_US}", header.length_us);
         return Err(FileProblem::Header(problem));
     }
     for (name, counts) in [("down", &header.down), ("up", &header.up)] {
         let rates = counts.capacity.filter(|capacity| matches!(capacity.kind, Kind::Rates));
-        for count in [counts.delays, counts.losses, rates.map_or(0, |rates| rates.values)] {
+        let (rates, trains) =
+            (rates.map_or(0, |rates| rates.values), counts.trains.map_or(0, |it| it.values));
+        for count in [counts.delays, counts.losses, rates, trains] {
             if count > MOST_VALUES {
                 let problem =
                     format!("`{name}` has a list of {count} values: at most {MOST_VALUES} are valid");
@@ -228,11 +256,12 @@ impl<R: Read> Lists<'_, R> {
             let half = value >> 1;
             if value & 1 == 0 { before.checked_add(half) } else { before.checked_sub(half + 1) }
         };
-        let delays = self.steps("delays", counts.delays, u64::MAX >> 16, signed)?;
+        let delays = self.steps("delays", counts.delays, MOST_US, signed)?;
         let delays = delays.into_iter().map(|(from, us)| (from, Duration::from_micros(us))).collect();
         let losses = self.steps("losses", counts.losses, u64::from(CERTAIN), |_, value| Some(value))?;
         let losses = losses.into_iter().map(|(from, loss)| (from, loss as u32)).collect();
-        Ok(RecordedDirection { capacity, delays, losses })
+        let trains = counts.trains.map(|counts| self.trains(counts)).transpose()?;
+        Ok(RecordedDirection { capacity, delays, losses, trains })
     }
 
     fn refuse(&self, list: &'static str, problem: impl Into<String>) -> FileProblem {
@@ -260,6 +289,33 @@ impl<R: Read> Lists<'_, R> {
             return Err(self.refuse(LIST, "the last one is not at the end"));
         }
         builder.finish().map_err(|error| self.refuse(LIST, error.to_string()))
+    }
+
+    fn trains(&mut self, counts: TrainCount) -> Result<Trains, FileProblem> {
+        const LIST: &str = "trains";
+        let (mut trains, mut at, mut light) = (Vec::new(), 0_u64, 0_u64);
+        for _ in 0..counts.values {
+            at = at.saturating_add(self.number()?);
+            let (delay, count) = (Duration::from_micros(self.number()?.min(MOST_US)), self.number()?);
+            light = light.saturating_add(count);
+            if light > MOST_LIGHT {
+                return Err(self.refuse(LIST, format!("more than {MOST_LIGHT} light opportunities")));
+            }
+            let (mut opportunities, mut after) = (Vec::new(), 0_u64);
+            for _ in 0..count {
+                after = after.saturating_add(self.number()?);
+                opportunities.push(Duration::from_micros(after.min(MOST_US)));
+            }
+            trains.push(Train { at: Duration::from_micros(at.min(MOST_US)), delay, opportunities });
+        }
+        let idle = Duration::from_micros(counts.idle_us.min(MOST_US));
+        Trains::new(trains, Bytes(counts.opportunity), idle)
+            .map_err(|error| self.refuse(LIST, error.to_string()))
+    }
+
+    /// The next number of the body.
+    fn number(&mut self) -> Result<u64, FileProblem> {
+        self.body.number().ok_or(FileProblem::Cut("body"))
     }
 
     /// Values with how long they hold, as times from which they do. `decode` makes a value of the one before
@@ -372,13 +428,18 @@ pub fn write(recording: &Recording) -> Result<Vec<u8>, RecordingError> {
         let losses = recorded.losses.iter().map(|(from, loss)| (*from, u64::from(*loss)));
         written(write_steps(&mut encoder, losses, length));
         let (delays, losses) = (recorded.delays.len() as u64, recorded.losses.len() as u64);
-        Ok(Counts { capacity, delays, losses })
+        let trains = recorded.trains.as_ref().map(|trains| {
+            written(write_trains(&mut encoder, trains));
+            let (values, opportunity) = (trains.trains().len() as u64, trains.opportunity().0);
+            TrainCount { values, opportunity, idle_us: trains.idle().as_micros() }
+        });
+        Ok(Counts { capacity, delays, losses, trains })
     };
     let (down, up) = (counts(LinkDirection::Down)?, counts(LinkDirection::Up)?);
     let body = written(encoder.finish());
     let header = Header {
         format: "bltrace".to_string(),
-        version: VERSION,
+        version: if down.trains.or(up.trains).is_some() { VERSION } else { WITHOUT_TRAINS },
         length_us: length,
         reorders: recording.reorders,
         about: recording.about.clone(),
@@ -425,6 +486,24 @@ fn write_opportunities(out: &mut impl Write, trace: &Trace, length: u64) -> io::
         (before, values) = (at, values + 1);
     }
     Ok((before == length).then_some(values))
+}
+
+/// Writes trains, in whole microseconds.
+fn write_trains(out: &mut impl Write, trains: &Trains) -> io::Result<()> {
+    let mut before = 0;
+    for train in trains.trains() {
+        let at = train.at.as_micros();
+        number(out, at - before)?;
+        number(out, train.delay.as_micros())?;
+        number(out, train.opportunities.len() as u64)?;
+        let mut last = 0;
+        for opportunity in &train.opportunities {
+            number(out, opportunity.as_micros() - last)?;
+            last = opportunity.as_micros();
+        }
+        before = at;
+    }
+    Ok(())
 }
 
 /// Writes values with how long they hold.

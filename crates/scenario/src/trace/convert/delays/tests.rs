@@ -80,7 +80,7 @@ fn what_is_no_delay_is_refused_in_a_line() {
 fn delays_are_put_beside_a_capacity_and_cut_at_its_end() {
     let mut converted =
         convert(b"start_s,mbps,end_s\n0,12,0.025\n", Format::Csv, ConvertOptions::default()).unwrap();
-    converted.add_delays(&delays(b"12\n13\n16\n14\n").unwrap());
+    converted.add_delays(&delays(b"12\n13\n16\n14\n").unwrap()).unwrap();
     assert_eq!(converted.recording.down.delays, [(ms(0), ms(12)), (ms(10), ms(13)), (ms(20), ms(16))]);
     assert_eq!(converted.recording.up.delays, converted.recording.down.delays);
     let warning = "the capacity lasts 0.025 s and the delays 0.040 s: both were taken from their beginnings";
@@ -99,7 +99,7 @@ fn no_input_makes_the_readers_panic() {
             accepted += 1;
             let mut converted =
                 convert(b"start_s,mbps,end_s\n0,12,0.025\n", Format::Csv, ConvertOptions::default()).unwrap();
-            converted.add_delays(&read);
+            converted.add_delays(&read).unwrap();
             converted.recording.trace(None).unwrap();
         }
     }

@@ -80,8 +80,7 @@ fn changes_of_paths_are_found_and_not_taken_for_slow_bins() {
     let trace = super::super::super::synth::from_counts(counts).unwrap();
     let mut recording = Recording::new(trace.period());
     recording.down.capacity = Some(RecordedCapacity::Opportunities(trace));
-    let kind = Kind { bin: Duration::from_millis(50), paths: Some(Duration::from_secs(15)), bursts: true };
-    let found = fit_measured(&recording, kind).unwrap().measured.unwrap();
+    let found = fit_measured(&recording, Kind::STARLINK).unwrap().measured.unwrap();
     let paths = found.paths.unwrap();
     assert_eq!((paths.first, paths.gaps[0]), (Duration::from_secs(7), Duration::from_millis(80)));
     assert_eq!(found.rates[0], Rate::from_mbps(24));

@@ -22,9 +22,25 @@ fn everything() -> Recording {
         capacity: opportunities([(0, 1), (7, 1), (1_009, 3), (1_000_000, 1)]),
         delays: vec![(us(0), us(20_000)), (us(10_000), us(5)), (us(20_000), us(70_000_000 / 2))],
         losses: vec![(us(0), 0), (us(500_000), CERTAIN)],
+        trains: None,
     };
     recording.up.capacity =
         Some(RecordedCapacity::Rates(vec![(us(0), Rate::from_mbps(5)), (us(3), Rate::ZERO)]));
+    recording
+}
+
+/// The same with light trains up.
+fn with_trains() -> Recording {
+    let train = |at, delay, times: [u64; 3]| Train {
+        at: us(at),
+        delay: us(delay),
+        opportunities: times.map(us).to_vec(),
+    };
+    let trains =
+        vec![train(0, 25_000, [0, 3, 300]), train(50_000, 0, [7, 7, 7]), train(2_000_000, 1, [0; 3])];
+    let trains = Trains::new(trains, Bytes(1_396), us(2_500)).unwrap();
+    let mut recording = everything();
+    recording.up.trains = Some(trains);
     recording
 }
 
@@ -53,8 +69,47 @@ fn keys_of_a_later_program_are_skipped_and_a_later_version_is_refused() {
     let recording = everything();
     let later = with_header(&recording, "\"reorders\"", "\"weather\":\"rain\",\"reorders\"");
     assert_eq!(read(&later).unwrap(), recording);
-    let later = with_header(&recording, "\"version\":1", "\"version\":2");
-    assert_eq!(refusal(&later), "the file has version 2 of the format: this program reads up to 1");
+    let later = with_header(&recording, "\"version\":1", "\"version\":3");
+    assert_eq!(refusal(&later), "the file has version 3 of the format: this program reads up to 2");
+}
+
+#[test]
+fn light_trains_raise_the_version_and_nothing_else_does() {
+    let recording = with_trains();
+    let bytes = write(&recording).unwrap();
+    assert_eq!(read(&bytes).unwrap(), recording);
+    let header = |recording: &Recording| with_header(recording, "\"version\"", "\"version\"");
+    assert!(String::from_utf8_lossy(&header(&recording)).contains("\"version\":2"));
+    assert!(String::from_utf8_lossy(&header(&everything())).contains("\"version\":1"));
+    // To version 1 the key says nothing, so that the lists of the trains are too much.
+    let first = with_header(&recording, "\"version\":2", "\"version\":1");
+    assert_eq!(refusal(&first), "the body goes on after the last list of the header");
+    // A file of version 2 may have none.
+    let none = with_header(&everything(), "\"version\":1", "\"version\":2");
+    assert_eq!(read(&none).unwrap(), everything());
+}
+
+#[test]
+fn damaged_trains_are_refused_in_a_line() {
+    let recording = with_trains();
+    let other = |from: &str, to: &str| refusal(&with_header(&recording, from, to));
+    let trains = "\"trains\":{\"values\":3,\"opportunity\":1396,\"idle_us\":2500}";
+    let with = |values: u64, opportunity: u64| {
+        let changed =
+            format!("\"trains\":{{\"values\":{values},\"opportunity\":{opportunity},\"idle_us\":2500}}");
+        other(trains, &changed)
+    };
+    assert_eq!(with(1, 1396), "`up`, trains: there are fewer than two light trains: two or more are valid");
+    assert_eq!(with(2, 1396), "the body goes on after the last list of the header");
+    assert_eq!(with(4, 1396), "the file ends in the body: it was cut");
+    assert_eq!(with(3, 0), "`up`, trains: a light opportunity carries 0B: valid are 1B to 65.536kB");
+    assert_eq!(with(4_194_305, 1396), "header: `up` has a list of 4194305 values: at most 4194304 are valid");
+    let mut both = recording;
+    both.up.delays = vec![(us(0), us(1))];
+    assert_eq!(
+        write(&both).unwrap_err().to_string(),
+        "`up` has light trains and a list of delays: the base delays of the trains are its delay"
+    );
 }
 
 #[test]
@@ -138,12 +193,31 @@ prop_compose! {
 }
 
 prop_compose! {
+    fn trains()(
+        list in prop::collection::btree_map(
+            0..5_000_000_000_u64,
+            (0..60_000_000_u64, prop::collection::vec(0..60_000_000_u64, 1..9)),
+            2..9,
+        ),
+        opportunity in 1..=65_536_u64,
+        idle in 0..60_000_000_u64,
+    ) -> Trains {
+        let train = |(at, (delay, mut times)): (u64, (u64, Vec<u64>))| {
+            times.sort_unstable();
+            Train { at: us(at), delay: us(delay), opportunities: times.into_iter().map(us).collect() }
+        };
+        Trains::new(list.into_iter().map(train).collect(), Bytes(opportunity), us(idle)).unwrap()
+    }
+}
+
+prop_compose! {
     fn directions(length: u64)(
         instants in prop::collection::btree_map(0..length, 1_u32..300, 0..50),
         rates in steps(length, MOST_BPS),
         delays in steps(length, 60_000_000),
         losses in steps(length, u64::from(CERTAIN)),
         kind in 0..3,
+        trains in prop::option::of(trains()),
     ) -> RecordedDirection {
         let rates = rates.into_iter().map(|(from, bps)| (from, Rate::from_bps(bps))).collect();
         RecordedDirection {
@@ -152,7 +226,8 @@ prop_compose! {
                 1 => Some(RecordedCapacity::Rates(rates)),
                 _ => opportunities(instants.into_iter().chain([(length, 1)])),
             },
-            delays: delays.into_iter().map(|(from, value)| (from, us(value))).collect(),
+            delays: delays.into_iter().filter(|_| trains.is_none()).map(|(from, value)| (from, us(value))).collect(),
+            trains,
             losses: losses.into_iter().map(|(from, value)| (from, value as u32)).collect(),
         }
     }
@@ -189,7 +264,7 @@ proptest! {
 #[test]
 fn no_input_makes_the_reader_panic() {
     let mut random = Random::stream(1, "fuzz recordings");
-    let bytes = write(&everything()).unwrap();
+    let bytes = write(&with_trains()).unwrap();
     let length = u32::from_le_bytes(bytes[8..12].try_into().unwrap()) as usize;
     let (head, body) = bytes[12..].split_at(length);
     let mut plain = Vec::new();
