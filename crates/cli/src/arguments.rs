@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use brakelight_core::time::Duration;
 use brakelight_lab::compare::{Buffer, Reverse};
+use brakelight_lab::traces::Form;
 pub use brakelight_lab::values::{
     compared_buffer, count, delay, eta, human, kernel_name, offset, positive_buffer, positive_rate,
     positive_seconds, positive_size, positive_time, probability, propagation, reverse, seed, threshold,
@@ -13,6 +14,8 @@ pub use brakelight_lab::values::{
 use brakelight_lab::{output, series};
 use brakelight_scenario::scenario::TraceOffset;
 use brakelight_scenario::trace::convert::{self, RateUnit, Selection};
+use brakelight_scenario::trace::fit::link::LinkKind;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
 
 /// How results are printed.
@@ -261,6 +264,8 @@ pub enum Trace {
     Show(Show),
     /// Make a trace from a recipe, the same one for the same seed
     Synth(Synth),
+    /// Fit a recipe to a recording, so that `synth` makes more traces of such a link
+    Fit(FitArguments),
     /// Convert a file into a trace (a CSV of rates, a packet capture, iperf3's JSON), or a trace into a CSV
     Convert(Convert),
     /// Download a public recording, verify and keep it, so that its name is a trace; without a name list them
@@ -292,25 +297,18 @@ pub struct Show {
     pub format: Format,
 }
 
-/// What a trace becomes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ConvertTo {
-    /// Milliseconds, one delivery opportunity a line
-    Mahimahi,
-    /// `start_s,mbps,end_s`, one bin a line
-    Csv,
-    /// A recording: microseconds, rates as rates, delay and loss, and what is known about it
-    Bltrace,
+fn form() -> impl TypedValueParser<Value = Form> {
+    PossibleValuesParser::new(Form::NAMES).try_map(|name| name.parse::<Form>())
 }
 
-/// `trace convert`.
+/// A file of another program, and what is taken of it.
 #[derive(Clone, Debug, Args)]
-pub struct Convert {
+pub struct Recorded {
     /// The file; `-` is standard input
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
     /// What it is: mahimahi, csv, columns (two numbers a line), pcap, iperf3 (what `iperf3 --json` prints),
-    /// iperf3-text, nuttcp, genet, cake-autorate, qlog or bltrace [default: what it seems to be]
+    /// iperf3-text, nuttcp, genet, cake-autorate, cellreplay, qlog or bltrace [default: what it seems to be]
     #[arg(long, value_name = "FORMAT", value_parser = human::<convert::Format>)]
     pub from: Option<convert::Format>,
     /// Which direction to take of a file that holds both: `from:ADDRESS` or `to:ADDRESS` of a capture, `up`
@@ -326,22 +324,50 @@ pub struct Convert {
     /// The column of the rates of a table that has several, by its name
     #[arg(long, value_name = "NAME")]
     pub column: Option<String>,
-    /// A file of one-way delays to put beside the capacity for `--to bltrace`: LeoReplayer's (a number of
-    /// milliseconds for every 10 ms) or IRTT's JSON
+    /// A file of one-way delays to put beside the capacity: LeoReplayer's (a number of milliseconds for every
+    /// 10 ms), IRTT's JSON or CellReplay's light packet trains; kept by `--to bltrace` and by `trace fit`
     #[arg(long, value_name = "FILE")]
     pub delay: Option<PathBuf>,
+}
+
+/// `trace convert`.
+#[derive(Clone, Debug, Args)]
+pub struct Convert {
+    /// The file
+    #[command(flatten)]
+    pub recorded: Recorded,
     /// What is known about the recording, for `--to bltrace`: name, operator, technology, place, method,
     /// `licence`, citation or source; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     pub about: Vec<String>,
-    /// What to make of it
-    #[arg(long, value_name = "FORMAT", default_value = "mahimahi", value_enum)]
-    pub to: ConvertTo,
+    /// What to make of it: mahimahi (milliseconds, one delivery opportunity a line), csv (one bin a line:
+    /// `start_s,mbps,end_s`) or bltrace (a recording: microseconds, rates, delay, loss, what is known of it)
+    #[arg(long, value_name = "FORMAT", default_value = "mahimahi", value_parser = form())]
+    pub to: Form,
     /// Width of a bin of `--to csv`
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = positive_time, allow_hyphen_values = true)]
     pub bin: Duration,
     /// Write to this file [default: standard output]
     #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+}
+
+/// `trace fit`.
+#[derive(Clone, Debug, Args)]
+pub struct FitArguments {
+    /// The file
+    #[command(flatten)]
+    pub recorded: Recorded,
+    /// What is known about the link: binned (a rate in each bin), bursts (the time of every packet too) or
+    /// starlink (and another path every 15 s)
+    #[arg(long, value_name = "KIND", default_value = "binned", value_parser = human::<LinkKind>)]
+    pub kind: LinkKind,
+    /// How long a rate of the recipe holds [default: what one value of the recording stands for, and 100ms
+    /// (starlink: 50ms) of single packets]
+    #[arg(long, value_name = "TIME", value_parser = positive_time, allow_hyphen_values = true)]
+    pub bin: Option<Duration>,
+    /// Write the recipe to this file [default: standard output]
+    #[arg(long, value_name = "FILE.toml")]
     pub out: Option<PathBuf>,
 }
 
@@ -357,7 +383,10 @@ pub struct Synth {
     /// Length of the trace [default: the recipe's]
     #[arg(long, value_name = "TIME", value_parser = positive_time, allow_hyphen_values = true)]
     pub duration: Option<Duration>,
-    /// Write the trace to this file, in Mahimahi's format [default: standard output]
+    /// What to write [default: bltrace, with delay and loss, into a file that ends so; else mahimahi]
+    #[arg(long, value_name = "FORMAT", value_parser = form())]
+    pub to: Option<Form>,
+    /// Write the trace to this file [default: standard output]
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
 }

@@ -4,13 +4,11 @@
 //! another's caches; it repeats its scenario for at least two seconds and reports the median.
 
 use brakelight_files::scratch::Scratch;
-use brakelight_lab::Progress;
-use brakelight_lab::bench::ns3::{self, Ns3, Ns3Error};
-use brakelight_lab::bench::{measure, measure_queue};
-use brakelight_lab::text::{bench::in_words, number, thousands};
-use brakelight_scenario::documents::{Bench, SimBench};
-use brakelight_sim::bench::queues;
-use brakelight_sim::bench::{ROWS, Row};
+use brakelight_lab::bench::ns3::{Ns3, Ns3Error};
+use brakelight_lab::bench::{everything, measure};
+use brakelight_lab::text::bench::in_words;
+use brakelight_scenario::documents::SimBench;
+use brakelight_sim::bench::Row;
 
 use crate::arguments::{self, DocumentFormat};
 use crate::failure::Failure;
@@ -25,54 +23,27 @@ pub fn execute(arguments: &arguments::Bench) -> Result<(), Failure> {
     }
     // Nobody else knows the folder's name beforehand, so nobody can put another program in its place.
     let scratch = if arguments.with_ns3 { Some(Scratch::new("ns3")?) } else { None };
-    let beside = scratch.as_ref().map(|scratch| Ns3::compile(scratch.path()).map_err(ns3_failure));
-    let beside = beside.transpose()?;
-    let workloads = queues::workloads();
-    let progress = Bar::new("measuring", ROWS.len() + workloads.len());
-    let mut sim = Vec::new();
-    let mut ratios = Vec::new();
-    for row in ROWS {
-        progress.step(row.name);
-        let own = in_own_process(row)?;
-        if let Some(ns3) = beside.as_ref().filter(|_| ns3::ROWS.contains(&row.name)) {
-            let there = ns3.measure(row).map_err(ns3_failure)?;
-            ratios.push((row.name, own.packets_per_s / there.packets_per_s, there));
-        }
-        sim.push(own);
-    }
-    let queues = workloads
-        .into_iter()
-        .map(|mut workload| {
-            progress.step(workload.name());
-            measure_queue(&mut workload)
-        })
-        .collect();
-    drop(progress);
-    let bench = Bench { sim, queues };
+    let beside = scratch.as_ref().map(|scratch| Ns3::compile(scratch.path())).transpose()?;
+    let (bench, ratios) = everything(beside.as_ref(), &Bar::default(), in_own_process)?;
     match arguments.format {
         DocumentFormat::Json => text::print_json(&bench)?,
         DocumentFormat::Table => text::print(&in_words(&bench, &text::standard_output()))?,
     }
     // Beside the document, whose shape is fixed.
-    let tell = |line: String| match arguments.format {
+    ratios.into_iter().try_for_each(|line| match arguments.format {
         DocumentFormat::Json => {
             text::say(&line);
             Ok(())
         }
         DocumentFormat::Table => text::print(&format!("{line}\n")),
-    };
-    for (name, ratio, there) in ratios {
-        let (rate, wall) = (thousands(there.packets_per_s), number(there.wall_s));
-        tell(format!(
-            "{name}: ns-3 simulates {rate} packets/s ({wall} s); Brakelight is {ratio:.1} times as fast"
-        ))?;
-    }
-    Ok(())
+    })
 }
 
-fn ns3_failure(error: Ns3Error) -> Failure {
-    let text = format!("--with-ns3: {error}");
-    if matches!(error, Ns3Error::NotInstalled) { Failure::input(text) } else { Failure::run(text) }
+impl From<Ns3Error> for Failure {
+    fn from(error: Ns3Error) -> Self {
+        let text = format!("--with-ns3: {error}");
+        if matches!(error, Ns3Error::NotInstalled) { Failure::input(text) } else { Failure::run(text) }
+    }
 }
 
 fn in_own_process(row: &Row) -> Result<SimBench, Failure> {

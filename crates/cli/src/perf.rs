@@ -4,6 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use brakelight_core::registry::{ControllerConfig, Registry};
 use brakelight_core::units::Bytes;
+use brakelight_files::process::release_free_memory;
 use brakelight_lab::Progress;
 use brakelight_lab::text::perf::in_words;
 use brakelight_quic::adapter::{ControlSettings, PacketSender, Path, Unsupported};
@@ -49,7 +50,7 @@ pub fn serve(registry: &Registry, arguments: &arguments::Server) -> Result<(), F
     };
     let token = arguments.token.as_deref().map(Token::read).transpose()?;
     let settings = server::ServerSettings { listen, control, identity, token, qlog, limits };
-    let server = Server::bind(&settings, text::say)?;
+    let server = Server::bind(&settings, text::say)?.when_idle(release_free_memory);
     text::say(&format!("listening on {}; certificate {}", server.address(), server.fingerprint()));
     server.serve();
     Ok(())

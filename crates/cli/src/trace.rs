@@ -3,13 +3,15 @@
 use std::path::Path;
 
 use brakelight_lab::fetch::{self, Http};
-use brakelight_lab::text::trace::{csv, document, in_words, made};
-use brakelight_scenario::trace::convert::delays::delay_file;
-use brakelight_scenario::trace::names::{self, Names};
+use brakelight_lab::text::Screen;
+use brakelight_lab::text::trace::{csv, document, fitted as fitted_in_words, in_words, made};
+use brakelight_lab::traces::{self, Form, Source, TraceFileError, Written};
+use brakelight_scenario::trace::OPPORTUNITY;
+use brakelight_scenario::trace::convert::{ConvertOptions, Converted};
+use brakelight_scenario::trace::names::Names;
 use brakelight_scenario::trace::statistics::Statistics;
-use brakelight_scenario::trace::{OPPORTUNITY, convert, recording};
 
-use crate::arguments::{self, Convert, ConvertTo, Fetch, Format, Show, Synth};
+use crate::arguments::{self, Convert, Fetch, FitArguments, Format, Recorded, Show, Synth};
 use crate::failure::Failure;
 use crate::output;
 use crate::text;
@@ -20,6 +22,7 @@ pub fn execute(arguments: &arguments::Trace) -> Result<(), Failure> {
         arguments::Trace::Show(arguments) => show(arguments),
         arguments::Trace::Synth(arguments) => synth(arguments),
         arguments::Trace::Convert(arguments) => convert(arguments),
+        arguments::Trace::Fit(arguments) => fit(arguments),
         arguments::Trace::Fetch(arguments) => fetch(arguments),
     }
 }
@@ -37,52 +40,48 @@ fn show(arguments: &Show) -> Result<(), Failure> {
 }
 
 fn synth(arguments: &Synth) -> Result<(), Failure> {
-    let mut recipe = names::recipe(&arguments.recipe).map_err(Failure::input)?;
-    if let Some(seed) = arguments.seed {
-        recipe.seed = seed;
-    }
-    if let Some(duration) = arguments.duration {
-        recipe.duration = duration;
-    }
-    let trace =
-        recipe.generate().map_err(|error| Failure::input(format!("{}: {error}", arguments.recipe)))?;
-    write(&convert::to_mahimahi(&trace), arguments.out.as_deref())
+    let out = arguments.out.as_deref();
+    let form = arguments.to.unwrap_or_else(|| Form::of_file(out));
+    write(traces::synthetic(&arguments.recipe, arguments.seed, arguments.duration, form), out)
 }
 
 fn convert(arguments: &Convert) -> Result<(), Failure> {
-    if arguments.to != ConvertTo::Bltrace && (arguments.delay.is_some() || !arguments.about.is_empty()) {
+    let about = &arguments.about;
+    if arguments.to != Form::Bltrace && (arguments.recorded.delay.is_some() || !about.is_empty()) {
         return Err(Failure::input("--delay and --about are kept by `--to bltrace` alone"));
     }
-    let selection = arguments.flow.or(arguments.direction).unwrap_or_default();
-    let options = convert::ConvertOptions {
-        selection,
-        unit: arguments.unit,
-        column: arguments.column.clone(),
-        ..convert::ConvertOptions::default()
-    };
-    let mut converted =
-        convert::convert_file(&arguments.file, arguments.from, options).map_err(Failure::input)?;
-    if let Some(delay) = &arguments.delay {
-        converted.add_delays(&delay_file(delay).map_err(Failure::input)?);
-    }
-    let about = &mut converted.recording.about;
-    arguments
-        .about
+    let mut converted = traces::read(source(&arguments.recorded)).map_err(Failure::input)?;
+    let known = &mut converted.recording.about;
+    about
         .iter()
-        .try_for_each(|said| about.set(said))
+        .try_for_each(|said| known.set(said))
         .map_err(|error| Failure::input(format!("--about: {error}")))?;
-    text::say(&made(&converted));
+    say(&converted);
+    let written = traces::written(&converted.trace, &converted.recording, arguments.to, arguments.bin);
+    write(written, arguments.out.as_deref())
+}
+
+fn fit(arguments: &FitArguments) -> Result<(), Failure> {
+    let (converted, fitted) =
+        traces::fitted(source(&arguments.recorded), arguments.kind, arguments.bin).map_err(Failure::input)?;
+    say(&converted);
+    fitted.notes.iter().for_each(|note| text::say(&format!("note: {note}")));
+    fitted_in_words(&fitted, &Screen::default()).lines().for_each(text::say);
+    write(Ok(Written::Text(fitted.recipe.to_string())), arguments.out.as_deref())
+}
+
+/// Says what a conversion made.
+fn say(converted: &Converted) {
+    text::say(&made(converted));
     converted.notes.iter().for_each(|note| text::say(&format!("note: {note}")));
     converted.warnings.iter().for_each(|warning| text::say(&format!("warning: {warning}")));
-    let text = match arguments.to {
-        ConvertTo::Mahimahi => convert::to_mahimahi(&converted.trace),
-        ConvertTo::Csv => convert::to_csv(&converted.trace, arguments.bin, OPPORTUNITY),
-        ConvertTo::Bltrace => {
-            let bytes = recording::file::write(&converted.recording).map_err(Failure::input)?;
-            return output::bytes(arguments.out.as_deref(), &bytes);
-        }
-    };
-    write(&text, arguments.out.as_deref())
+}
+
+fn source(recorded: &Recorded) -> Source<'_> {
+    let selection = recorded.flow.or(recorded.direction).unwrap_or_default();
+    let (unit, column) = (recorded.unit, recorded.column.clone());
+    let options = ConvertOptions { selection, unit, column, ..ConvertOptions::default() };
+    Source { file: &recorded.file, from: recorded.from, options, delay: recorded.delay.as_deref() }
 }
 
 fn fetch(arguments: &Fetch) -> Result<(), Failure> {
@@ -98,9 +97,9 @@ fn fetch(arguments: &Fetch) -> Result<(), Failure> {
 }
 
 /// Writes to a file or to standard output.
-fn write(text: &str, out: Option<&Path>) -> Result<(), Failure> {
-    match out {
-        None => text::print(text),
-        Some(path) => output::file(path, text),
+fn write(written: Result<Written, TraceFileError>, out: Option<&Path>) -> Result<(), Failure> {
+    match written.map_err(Failure::input)? {
+        Written::Bytes(bytes) => output::bytes(out, &bytes),
+        Written::Text(text) => out.map_or_else(|| text::print(&text), |path| output::file(path, &text)),
     }
 }

@@ -3,12 +3,15 @@
 use std::time::{Duration, Instant};
 
 use brakelight_core::time::Time;
-use brakelight_scenario::documents::{QueueBench, SimBench};
-use brakelight_sim::bench::queues::Workload;
-use brakelight_sim::bench::{self, Row};
+use brakelight_scenario::documents::{Bench, QueueBench, SimBench};
+use brakelight_sim::bench::queues::{self, Workload};
+use brakelight_sim::bench::{self, ROWS, Row};
 use brakelight_sim::{Simulation, Traces};
+use ns3::{Ns3, Ns3Error};
 
+use crate::Progress;
 use crate::error::Error;
+use crate::text::{number, thousands};
 
 pub mod ns3;
 
@@ -17,6 +20,37 @@ const LONG_ENOUGH: Duration = Duration::from_secs(2);
 
 /// Packets in one sample of a queue's cost.
 const SAMPLE: u64 = 50_000;
+
+/// Measures every row of the simulator, by `in_own_process`, and every queue; with ns-3 beside it also the
+/// rows that ns-3 runs too, with a sentence for each.
+pub fn everything<E: From<Ns3Error>>(
+    beside: Option<&Ns3>,
+    progress: &impl Progress,
+    in_own_process: impl Fn(&Row) -> Result<SimBench, E>,
+) -> Result<(Bench, Vec<String>), E> {
+    let workloads = queues::workloads();
+    progress.begin("measuring", ROWS.len() + workloads.len());
+    let (mut sim, mut ratios) = (Vec::new(), Vec::new());
+    for row in ROWS {
+        progress.step(row.name);
+        let own = in_own_process(row)?;
+        if let Some(ns3) = beside.filter(|_| ns3::ROWS.contains(&row.name)) {
+            let there = ns3.measure(row)?;
+            let (rate, wall) = (thousands(there.packets_per_s), number(there.wall_s));
+            let ratio = own.packets_per_s / there.packets_per_s;
+            ratios.push(format!(
+                "{}: ns-3 simulates {rate} packets/s ({wall} s); Brakelight is {ratio:.1} times as fast",
+                row.name
+            ));
+        }
+        sim.push(own);
+    }
+    let queues = workloads.into_iter().map(|mut workload| {
+        progress.step(workload.name());
+        measure_queue(&mut workload)
+    });
+    Ok((Bench { sim, queues: queues.collect() }, ratios))
+}
 
 /// Measures one row of the simulator, again and again for at least two seconds; its wall time is the median.
 /// The peak memory is this process's, so every row needs a process of its own.

@@ -51,6 +51,7 @@ pub mod table;
 #[cfg(test)]
 mod testing;
 pub mod text;
+pub mod traces;
 pub mod values;
 
 pub use attack::{Attack, attack};

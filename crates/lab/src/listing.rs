@@ -4,7 +4,7 @@ use brakelight_core::parameters::Parameter;
 use brakelight_core::registry::{Entry, Host, Registry};
 use brakelight_scenario::file::APPLICATIONS;
 use brakelight_scenario::trace::OPPORTUNITY;
-use brakelight_scenario::trace::embedded::EMBEDDED;
+use brakelight_scenario::trace::embedded::{Embedded, Facts};
 use brakelight_scenario::trace::names::Names;
 use brakelight_scenario::trace::statistics::Statistics;
 use serde_json::{Value, json};
@@ -172,23 +172,31 @@ pub fn traces() -> Result<Listing, Error> {
     let mut json = Vec::new();
     let mut rows = Vec::new();
     for name in names.list() {
-        let embedded = EMBEDDED.iter().find(|trace| trace.name == name);
+        let embedded = Embedded::find(&name);
         let about = match embedded {
+            Some(Embedded { same_as: Some(other), .. }) => format!("another name of {other}"),
             Some(embedded) => embedded.recipe().about,
             None => "a file of BRAKELIGHT_TRACES".to_string(),
         };
         let by_default = embedded.is_some_and(|embedded| embedded.default);
-        // The folder may hold other files; a list says so and goes on.
-        let statistics = names.load(&name).map(|trace| Statistics::of(&trace, OPPORTUNITY));
-        let (mean, cv, seconds, about) = match &statistics {
-            Ok(s) => (number(s.mean_mbps), number(s.variation.cv_100ms), number(s.duration_s), about),
+        let facts = match embedded {
+            Some(embedded) => Ok(embedded.facts()),
+            // The folder may hold other files; a list says so and goes on.
+            None => names.load(&name).map(|trace| {
+                let of = Statistics::of(&trace, OPPORTUNITY);
+                Facts { mean_mbps: of.mean_mbps, cv_100ms: of.variation.cv_100ms, duration_s: of.duration_s }
+            }),
+        };
+        let (mean, cv, seconds, about) = match &facts {
+            Ok(facts) => (number(facts.mean_mbps), number(facts.cv_100ms), number(facts.duration_s), about),
             Err(error) => (String::new(), String::new(), String::new(), format!("not a trace: {error}")),
         };
         json.push(json!({
             "name": name, "embedded": embedded.is_some(), "default": by_default, "about": about,
-            "mean_mbps": statistics.as_ref().ok().map(|s| s.mean_mbps),
-            "cv_100ms": statistics.as_ref().ok().map(|s| s.variation.cv_100ms),
-            "duration_s": statistics.as_ref().ok().map(|s| s.duration_s),
+            "same_as": embedded.and_then(|embedded| embedded.same_as),
+            "mean_mbps": facts.as_ref().ok().map(|facts| facts.mean_mbps),
+            "cv_100ms": facts.as_ref().ok().map(|facts| facts.cv_100ms),
+            "duration_s": facts.as_ref().ok().map(|facts| facts.duration_s),
         }));
         rows.push(vec![name, if by_default { "yes" } else { "" }.into(), mean, cv, seconds, about]);
     }

@@ -6,7 +6,7 @@
 //! | buffer | one bandwidth-delay product of the trace's fastest second, at least 250 packets | 250 packets |
 //! | way back | no limit | 12 Mbit/s |
 //! | length of a recording | its own, at least [`SHORTEST_RECORDING`] | 60 s |
-//! | length of a generated trace | the time for 15,000 packets, within 6 to 30 s | 60 s |
+//! | length of a generated trace | the time for 15,000 packets, within 6 to 30 s; one path at least | 60 s |
 //! | runs | [`RUNS`] | 1 |
 //! | beginning | evenly spaced places of the trace, one for each run | the trace's beginning |
 
@@ -68,10 +68,13 @@ fn round_trip(trace: &Trace, rtt: Duration) -> (Duration, bool) {
 fn suited_length(source: &Source, trace: &Trace) -> Duration {
     match source {
         Source::File(_) | Source::Given(_) => trace.period().max(SHORTEST_RECORDING),
-        Source::Embedded(_) => {
+        Source::Embedded(embedded) => {
             let packets_per_s = trace.mean_rate(OPPORTUNITY).as_bps_f64() / OPPORTUNITY.bits() as f64;
             let seconds = (PACKETS / packets_per_s).ceil().min(LONGEST.as_secs_f64());
-            Duration::from_secs(seconds as u64).max(SHORTEST).min(trace.period().max(SHORTEST))
+            // Runs of evenly spaced places could all lie between two changes of path.
+            let paths = embedded.recipe().measured.and_then(|measured| measured.paths);
+            let shortest = paths.map_or(SHORTEST, |paths| paths.every.max(SHORTEST));
+            Duration::from_secs(seconds as u64).max(shortest).min(trace.period().max(shortest))
         }
     }
 }

@@ -4,15 +4,16 @@ use brakelight_core::packet::Direction;
 use brakelight_core::path::replay::Conditions;
 use brakelight_core::path::trace::Trace;
 use brakelight_core::time::Duration;
-use brakelight_scenario::trace::conditions::{self, PathStatistics};
+use brakelight_scenario::trace::conditions::{self, PathStatistics, TrainStatistics};
 use brakelight_scenario::trace::convert::Converted;
+use brakelight_scenario::trace::fit::link::FittedLink;
 use brakelight_scenario::trace::recording::About;
 use brakelight_scenario::trace::statistics::{self, Statistics};
 use brakelight_scenario::trace::{OPPORTUNITY, plot};
 use serde_json::{Value, json};
 
 use super::table::{self, Column};
-use super::{Screen, csv, number, thousands};
+use super::{Screen, csv, number, number_or_dash, thousands};
 
 /// Width of a bin of the rates that are shown.
 const BIN: Duration = Duration::from_millis(100);
@@ -50,6 +51,11 @@ fn recorded(trace: &Trace, direction: Direction) -> Option<&Conditions> {
     trace.recorded()?.conditions(direction)
 }
 
+/// Light trains, if they were recorded.
+fn trains(trace: &Trace) -> Option<TrainStatistics> {
+    trace.recorded()?.trains.as_ref().map(TrainStatistics::of)
+}
+
 /// Delay (0) and loss (1) over time, as far as they were recorded.
 fn series(conditions: &Conditions) -> Vec<(usize, Vec<f64>)> {
     let delays = (!conditions.delays().is_empty()).then(|| (0, conditions::delays(conditions, BIN)));
@@ -60,14 +66,18 @@ fn series(conditions: &Conditions) -> Vec<(usize, Vec<f64>)> {
 /// What `trace show --format json` prints of a trace.
 pub fn document(name: &str, trace: &Trace, statistics: &Statistics, about: Option<&About>) -> Value {
     let path = |direction| recorded(trace, direction).map(PathStatistics::of);
-    json!({
+    let mut document = json!({
         "trace": name,
         "statistics": statistics,
         "resolution_ms": trace.resolution().as_millis_f64(),
         "path": { "forward": path(Direction::Forward), "reverse": path(Direction::Reverse) },
         "about": about,
         "limits": conditions::limits(trace),
-    })
+    });
+    if let Some(trains) = trains(trace) {
+        document["trains"] = json!(trains);
+    }
+    document
 }
 
 /// What a conversion made, in a line.
@@ -150,6 +160,12 @@ pub fn in_words(name: &str, trace: &Trace, s: &Statistics, about: Option<&About>
             rows.push(row(&format!("loss{head}"), number(loss), "%", "mean over time"));
         }
     }
+    if let Some(t) = trains(trace) {
+        let values = [t.opportunities, t.length_ms].map(number).join(" / ");
+        let every = format!("packets / ms; one recorded every {} ms", number(t.every_ms));
+        rows.push(row("light train", values, "", &every));
+        rows.push(row("light rate", number(t.light_mbps), "Mbit/s", "within the trains"));
+    }
     rows.push(row(
         "resolution",
         number(trace.resolution().as_millis_f64()),
@@ -169,4 +185,46 @@ pub fn in_words(name: &str, trace: &Trace, s: &Statistics, about: Option<&About>
         text += &format!("\nnote: {limit}\n");
     }
     text
+}
+
+/// What a fit made beside what it was fitted to, in a table.
+pub fn fitted(fit: &FittedLink, screen: &Screen) -> String {
+    let of = |trace: &Trace| {
+        let s = Statistics::of(trace, OPPORTUNITY);
+        let delay = recorded(trace, Direction::Forward).and_then(|it| PathStatistics::of(it).delay_ms);
+        let delays = [delay.map(|delay| delay.p50), delay.map(|delay| delay.p95)];
+        let known = [
+            Some(s.mean_mbps),
+            Some(s.rate_100ms.p5_mbps),
+            Some(s.rate_100ms.p95_mbps),
+            Some(s.variation.cv_100ms),
+            Some(s.variation.cv_1s),
+            s.autocorrelation_at(1_000),
+            Some(100.0 * s.outages.share),
+            Some(s.outages.longest_ms as f64),
+        ];
+        known.into_iter().chain(delays).map(number_or_dash).collect::<Vec<_>>()
+    };
+    let names = [
+        ("mean rate", "Mbit/s"),
+        ("rate over 100 ms, p5", "Mbit/s"),
+        ("rate over 100 ms, p95", "Mbit/s"),
+        ("variation at 100 ms", ""),
+        ("variation at 1 s", ""),
+        ("autocorrelation at 1 s", ""),
+        ("time in outages", "%"),
+        ("longest gap", "ms"),
+        ("one-way delay, p50", "ms"),
+        ("one-way delay, p95", "ms"),
+    ];
+    let rows = names.into_iter().zip(of(&fit.recorded)).zip(of(&fit.made));
+    let rows: Vec<Vec<String>> =
+        rows.map(|(((name, unit), recorded), made)| vec![name.into(), recorded, made, unit.into()]).collect();
+    let columns = [
+        Column::text("statistic"),
+        Column::number("recorded", ""),
+        Column::number("recipe", ""),
+        Column::text(""),
+    ];
+    table::render(&columns, &rows, screen)
 }
