@@ -9,7 +9,7 @@ them. The same scenario and seed give the same bytes, here and by the command ``
 ['abc', 'cubic']
 
 =====================================  =====================================================
-to run                                 :func:`compare`, :func:`run`, :func:`sweep`, :func:`reproduce`
+to run                                 :func:`compare`, :func:`run`, :func:`sweep`, :func:`attack`, :func:`reproduce`
 what to run                            :class:`Scenario`, :class:`Link`, :class:`Flow`, :class:`Trace`
 what came out                          :class:`Result`, :class:`Rows`
 step by step                           :class:`Simulation`
@@ -25,7 +25,7 @@ Numbers in results have their unit in their name.
 from brakelight._brakelight import FlowView, InputError, LinkView, RunError, __version__
 from brakelight._lists import applications, controllers, elements, feedbacks, queues, radios, schemes, traces
 from brakelight.controller import Controller, Queue, register
-from brakelight.lab import compare, reproduce, run
+from brakelight.lab import Attacked, attack, compare, reproduce, run
 from brakelight.results import Result, Rows
 from brakelight.scenario import Flow, Link, Scenario
 from brakelight.simulation import Simulation
@@ -33,6 +33,7 @@ from brakelight.sweeps import SweepResult, sweep
 from brakelight.trace import Trace, trace
 
 __all__ = [
+    "Attacked",
     "Controller",
     "Flow",
     "FlowView",
@@ -49,6 +50,7 @@ __all__ = [
     "Trace",
     "__version__",
     "applications",
+    "attack",
     "compare",
     "controllers",
     "elements",

@@ -1,9 +1,11 @@
-"""Compare schemes, run scenarios, judge the papers' claims."""
+"""Compare schemes, run scenarios, search for the worst link, judge the papers' claims."""
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Union
 
 from brakelight import _brakelight
@@ -130,6 +132,69 @@ def run(
     checked = _scenario(scenario)
     with watching(progress) as told:
         return Result(_brakelight.run(checked._scenario, runs, series, force, told))
+
+
+@dataclass(frozen=True)
+class Attacked:
+    """What :func:`attack` found."""
+
+    found: dict[str, Any]
+    """All numbers: the keys that ``brakelight schema attack`` documents."""
+    worst: Scenario
+    """The worst link with the scheme on it, for :func:`run`."""
+    reference: Scenario | None
+    """The same link with the best reference on it; None where two flows shared the link."""
+
+
+def attack(
+    scheme: SchemeLike,
+    *,
+    against: SchemeLike | Sequence[SchemeLike] = (),
+    objective: str = "delay",
+    space: str = "cellular",
+    bounds: str | None = None,
+    budget: int = 1000,
+    seed: int = 1,
+    progress: bool | Progress | None = None,
+) -> Attacked:
+    """Search for the link on which a scheme does worst, compared with what was possible there.
+
+    Uses all cores, without the GIL; Ctrl-C stops it. The same arguments find the same link.
+
+    >>> import brakelight as bl
+    >>> attacked = bl.attack("abc", space="steps", bounds="duration=2s,rate=1Mbps..6Mbps", budget=16)
+    >>> attacked.found["unit"], attacked.found["links"]
+    ('ms', 16)
+    >>> row = bl.run(attacked.worst).rows[0]
+
+    Args:
+        scheme: the scheme to attack; or a class.
+        against: the references, of which the best counts on each link; the scheme of the other flow, where two
+            share the link. None stands for ABC that knows the future, and for the same scheme.
+        objective: what should be as bad as can be: ``"delay"``, ``"waste"``, ``"unfair"``, ``"loss"`` or
+            ``"starve"``.
+        space: what the search may change: ``"cellular"``, ``"steps"``, ``"delay"``, ``"cross"`` or ``"mixed"``.
+        bounds: within which bounds, such as ``"rate=1Mbps..24Mbps,rtt=40ms"``.
+        budget: how many links to try.
+        seed: decides which links are tried, and what is drawn in their runs.
+        progress: as of :func:`compare`.
+
+    Raises:
+        InputError: if an argument is wrong; the message names it, its value and what is valid.
+        RunError: if a run failed.
+    """
+    given = _schemes(scheme)
+    if len(given) != 1:
+        raise _brakelight.InputError(f"scheme = {given!r}: valid is one scheme")
+    with watching(progress) as told:
+        found, worst, reference = _brakelight.attack(
+            given[0], _schemes(against), objective, space, bounds, budget, seed, told
+        )
+    return Attacked(
+        found=json.loads(found),
+        worst=Scenario._of(worst),
+        reference=None if reference is None else Scenario._of(reference),
+    )
 
 
 def reproduce(

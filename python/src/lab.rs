@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use brakelight::lab::attack::{Attack, attack_with, budget as budget_of};
 use brakelight::lab::reproduce::{self as claims, Judge, Quick};
 use brakelight::lab::run as one;
 use brakelight::lab::sweep::{Axis, Base, Value};
@@ -159,6 +160,48 @@ pub fn reproduce(
         column("note", &|claim| &claim.note),
     ];
     Frame::of(&frame::Frame::new(columns).map_err(of_lab)?)
+}
+
+/// Returns what an attack on a scheme found, as JSON, and the worst link with the scheme on it and with the best
+/// reference.
+#[pyfunction]
+#[allow(clippy::too_many_arguments)] // Of keywords in Python.
+#[pyo3(signature = (scheme, against, objective, space, bounds, budget, seed, progress))]
+pub fn attack(
+    py: Python<'_>,
+    scheme: &str,
+    against: Vec<String>,
+    objective: &str,
+    space: &str,
+    bounds: Option<&str>,
+    budget: i64,
+    seed: u64,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<(String, Scenario, Option<Scenario>)> {
+    let Algorithms { registry, failures } = Algorithms::current();
+    let parse = |text: &str| Scheme::parse_list_with(&registry, text).map_err(input);
+    let mut beside = Vec::new();
+    for text in &against {
+        beside.extend(parse(text)?);
+    }
+    let wrong = |name: &str, error: String| InputError::new_err(format!("{name}: {error}"));
+    let request = Attack {
+        against: beside,
+        objective: objective.parse().map_err(|error| wrong("objective", error))?,
+        space: space.parse().map_err(|error| wrong("space", error))?,
+        bounds: bounds
+            .map(str::parse)
+            .transpose()
+            .map_err(|error| wrong("bounds", error))?
+            .unwrap_or_default(),
+        budget: budget_of(&budget.to_string()).map_err(|error| wrong("budget", error))?,
+        seed,
+        ..Attack::new(Scheme::parse_with(&registry, scheme).map_err(input)?)
+    };
+    let found = watched(py, progress, &failures, |watch| attack_with(&request, &Interruptible(watch), watch))?;
+    let of = |scenario| Scenario { scenario, traces: Traces::new(), failures: failures.clone() };
+    let json = serde_json::to_string(&found.document).map_err(failed)?;
+    Ok((json, of(found.worst), found.reference.map(of)))
 }
 
 fn word(verdict: Verdict) -> &'static str {

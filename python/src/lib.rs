@@ -4,7 +4,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`lab`] | compare, run, sweep, reproduce, lists of what there is |
+//! | [`lab`] | compare, run, sweep, attack, reproduce, lists of what there is |
 //! | [`scenario`], [`trace`] | what is run |
 //! | [`simulation`] | a run that is stepped |
 //! | [`table`], [`frame`] | results: rows, and columns for Arrow |
@@ -54,7 +54,7 @@ mod _brakelight {
     #[pymodule_export]
     use super::frame::Frame;
     #[pymodule_export]
-    use super::lab::{Sweep, compare, listing, reproduce, run};
+    use super::lab::{Sweep, attack, compare, listing, reproduce, run};
     #[cfg(feature = "onnx")]
     #[pymodule_export]
     use super::model::Model;

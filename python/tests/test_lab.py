@@ -65,6 +65,39 @@ def test_series_are_there_where_they_were_asked_for(dumbbell: dict[str, Any]) ->
     assert {"cwnd_pkts", "rtt_ms", "w_max_pkts"} <= set(result.flow_series.columns)
 
 
+def test_a_worst_link_is_found_and_replayed() -> None:
+    bounds = "duration=2s,rate=1Mbps..6Mbps,rtt=20ms..60ms"
+    attacked = bl.attack("newreno", space="steps", bounds=bounds, budget=16)
+    assert attacked.found == bl.attack("newreno", space="steps", bounds=bounds, budget=16).found
+    found, reference = attacked.found, attacked.reference
+    assert found["links"] == 16 and found["damage"] >= found["damage_random_median"]
+    # What was found is what runs again.
+    assert reference is not None
+    own, best = (bl.run(scenario).rows[0]["flows"][0] for scenario in (attacked.worst, reference))
+    assert own["throughput_mbps"] == pytest.approx(found["own"]["throughput_mbps"])
+    assert best["throughput_mbps"] == pytest.approx(found["beside"]["throughput_mbps"])
+    shared = bl.attack("cubic", against="bbr", objective="unfair", space="delay", bounds="duration=1s", budget=16)
+    assert shared.reference is None and shared.found["unit"] == "times"
+
+
+@pytest.mark.parametrize(
+    ("keywords", "words"),
+    [
+        ({"objective": "pain"}, "objective: .*`pain`"),
+        ({"space": "outer"}, "space: .*`outer`"),
+        ({"bounds": "rate=fast"}, "bounds: .*fast"),
+        ({"budget": 1}, "budget: "),
+        ({"budget": -1}, "budget: "),
+        ({"against": "nobody"}, "nobody"),
+    ],
+)
+def test_a_wrong_attack_is_refused(keywords: dict[str, Any], words: str) -> None:
+    with pytest.raises(bl.InputError, match=words):
+        bl.attack("abc", **keywords)
+    with pytest.raises(bl.InputError, match="valid is one scheme"):
+        bl.attack(["abc", "cubic"])  # type: ignore[arg-type]
+
+
 def test_claims_are_judged() -> None:
     claims = bl.reproduce("B-U1")
     assert claims.columns == ["id", "claim", "paper", "measured", "verdict", "note"]
