@@ -63,6 +63,6 @@ export const stories: Record<StoryName, Story> = {
   },
   starlink: {
     tab: "compare",
-    choice: choice({ schemes: ["abc", "cubic", "bbr", "cubic+codel"], trace: { kind: "embedded", name: "satellite" }, rtt_ms: 60, buffer_pkts: 500 }),
+    choice: choice({ schemes: ["abc", "cubic", "bbr", "cubic+codel"], trace: { kind: "embedded", name: "satellite" }, buffer_pkts: 500 }),
   },
 };

@@ -289,10 +289,10 @@ export const texts = {
       starlink: {
         title: "Starlink's fifteen seconds",
         text: [
-          "A low-orbit satellite terminal is given another path every fifteen seconds. For a moment nothing passes, then the rate is another one.",
-          "A scheme that probes slowly has found the rate when it is already over.",
+          "A low-orbit satellite terminal is given another path every fifteen seconds. For about a tenth of a second nothing passes, then the rate is another one. Rate, gaps and delay are fitted to a recording of Starlink.",
+          "What waits during the gap is a queue of its own. A scheme that fills the buffer has it on top of the queue that always stands.",
         ],
-        look: "Look at 15, 30 and 45 s in the charts. In the generator the interval is a slider.",
+        look: "Look at 8.7, 23.7, 38.7 and 53.7 s in the charts. In the generator, begin with satellite-chosen: there the interval is a slider.",
       },
     },
   },
