@@ -42,6 +42,9 @@ struct Pages {
     /// Of those, the ones that an ACK named which a newer one had overtaken: how many of `acks` had come by
     /// then, number and key.
     overtaken: Vec<(usize, u64, Key)>,
+    /// The counts of ACKs whose largest packet an ACK before had named already, each with how many of `acks`
+    /// had come by then. An ACK that was sent after a newer one, and so counts more, is one of these too.
+    others: Vec<(usize, EcnCounts)>,
     /// Each newest ACK: its largest packet and counts, with the packets acknowledged for the first time since
     /// the one before.
     acks: Vec<(u64, Option<EcnCounts>, Vec<Key>)>,
@@ -72,7 +75,7 @@ impl Listener for Both {
 
 impl Listener for Ledger {
     fn on_ack(&self, ack: &Ack<'_>, newest: bool) {
-        let Pages { sent, acked, overtaken, acks } = &mut *self.0.lock().unwrap();
+        let Pages { sent, acked, overtaken, others, acks } = &mut *self.0.lock().unwrap();
         for number in ack.ranges().flatten() {
             let Some(key) = sent.remove(&number) else { continue };
             acked.push(key);
@@ -80,8 +83,9 @@ impl Listener for Ledger {
                 overtaken.push((acks.len(), number, key));
             }
         }
-        if newest {
-            acks.push((ack.largest, ack.ecn, std::mem::take(acked)));
+        match newest {
+            true => acks.push((ack.largest, ack.ecn, std::mem::take(acked))),
+            false => others.extend(ack.ecn.map(|counts| (acks.len(), counts))),
         }
     }
 
@@ -151,8 +155,19 @@ async fn transfer(receiver: Receiver, seed: u64) -> EcnCounts {
     let told = adapter.counters();
     let told = (told.accelerate_packets, told.brake_packets, told.ce_packets);
     let counted = |counts: &EcnCounts| (counts.ect1, counts.ect0, counts.ce);
-    let last = pages.acks.iter().rposition(|(_, counts, _)| counts.as_ref().map(counted) == Some(told));
-    let last = last.expect("what the controller was told is what an ACK counted");
+    let newest = pages.acks.iter().rposition(|(_, counts, _)| counts.as_ref().map(counted) == Some(told));
+    // The controller may hear of a newest ACK together with a later one of the same largest packet, which
+    // counts more.
+    let other = pages.others.iter().rfind(|(_, counts)| counted(counts) == told);
+    let last = newest.or_else(|| other.and_then(|(before, _)| before.checked_sub(1)));
+    let last = last.unwrap_or_else(|| {
+        panic!(
+            "{receiver:?}, seed {seed}: the controller was told of {told:?}, which no ACK counted: {:?}, {:?}, {:?}",
+            adapter.validation(),
+            pages.acks.iter().map(|(largest, counts, acked)| (largest, counts, acked.len())).collect::<Vec<_>>(),
+            pages.others
+        )
+    });
     // Of an ACK that only tells of packets it has given up the stack says nothing, nor of any after the
     // close.
     let untold = pages.acks.iter().take(before_the_close).skip(last + 1);

@@ -54,11 +54,11 @@ use super::{Departed, Output, PathElement, Site};
 use crate::ecn::Mark;
 use crate::packet::Duplicate;
 use crate::parameters::ParameterError;
-use crate::queue::{Dequeued, Drops, LinkView, Place, Queue};
+use crate::queue::{Dequeued, Drops, Place, Queue};
 use crate::random::Random;
 use crate::registry::{AnyQueue, QueueConfig};
 use crate::time::{Duration, Time};
-use crate::units::{Bytes, Limit, Rate};
+use crate::units::{Bytes, Limit};
 
 pub mod capacity;
 pub mod cell;
@@ -69,7 +69,7 @@ pub mod scheduler;
 use capacity::Capacity;
 use cell::Cell;
 use channel::Channel;
-use estimator::{Estimate, Estimator};
+use estimator::{Estimate, Estimator, StationView};
 use scheduler::{Policy, Request, Scheduler};
 
 /// A subframe. ts36211 4
@@ -351,7 +351,7 @@ impl<P: Duplicate> Cellular<P> {
             let mut room = u64::from(blocks) * u64::from(self.requests[index].bits_per_block) / 8;
             while room > 0 {
                 if user.head.is_none() {
-                    let mut view = View { estimator: &user.estimator };
+                    let mut view = StationView(&user.estimator);
                     let Some(Dequeued { packet, arrived, mark }) =
                         user.queue.dequeue(at, &mut view, &mut self.drops)
                     else {
@@ -429,7 +429,7 @@ impl<P: Duplicate> PathElement<P> for Cellular<P> {
             user.estimator.on_arrival(index, bits);
         }
         let user = &mut self.users[index];
-        let mut view = View { estimator: &user.estimator };
+        let mut view = StationView(&user.estimator);
         user.queue.enqueue(now, packet, &mut view, &mut self.drops);
         self.happened.extend(self.drops.drain(..).map(Output::Dropped));
         self.idle = self.users.iter().all(User::is_idle);
@@ -457,30 +457,6 @@ impl<P: Duplicate> PathElement<P> for Cellular<P> {
             user.head.iter().chain(&user.sent).for_each(|staged| visit(&staged.packet));
         }
         self.happened.iter().for_each(|output| visit(output.packet()));
-    }
-}
-
-/// The base station as a user's queue sees it.
-struct View<'a> {
-    estimator: &'a Estimator,
-}
-
-impl LinkView for View<'_> {
-    /// The estimate, whose window is the base station's own.
-    fn capacity(&mut self, _window: Duration) -> Rate {
-        self.estimator.rate()
-    }
-
-    fn unused(&mut self) -> Bytes {
-        Bytes::ZERO
-    }
-
-    fn opportunity(&self) -> Bytes {
-        Bytes(1500)
-    }
-
-    fn lookahead(&mut self, _ahead: Duration, _window: Duration) -> Option<Rate> {
-        None
     }
 }
 

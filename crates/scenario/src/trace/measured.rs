@@ -2,13 +2,14 @@
 //!
 //! ```text
 //! z(b)    = sum_i sqrt(share_i) x_i(b) + sqrt(path) y(k(b)) + sqrt(1 - path - sum_i share_i) n(b)
-//! x_i, n  : Gauss-Markov, variance 1: x_i(b + 1) = a x_i(b) + sqrt(1 - a^2) N(0, 1),
-//!           a = exp(-bin / lasts_i), of n a = echo
+//! x_i     : Gauss-Markov, variance 1: x_i(b + 1) = a x_i(b) + sqrt(1 - a^2) N(0, 1), a = exp(-bin / lasts_i)
+//! n       : the same with a = echo, and N(0, 1) / sqrt(noisy) in a share `noisy` of the bins, nothing in others
 //! y       : N(0, 1), new with each path k
 //! rate(b) = Q((rank of z(b) - 1/2) / number of bins), 0 in an outage
 //! Q       : linear between its values at SHARES
 //! outages : round(duration / every), their lengths at even steps of their own quantile function from its
-//!           least to its most; each, longest first, where z is lowest of `fades` random places
+//!           least to its most; each, longest first, where z is lowest of `fades` random places. Then z is
+//!           lower by `fall` in the bin before each, and higher by `rebound` in the bin after
 //! paths   : change at first, first + every, ...; nothing is sent for a gap drawn at even steps likewise
 //! grants  : intervals drawn from their quantile function; each brings what the rate gave since the last one
 //! delay   : as the rate, with bins and quantiles of its own; another value for as long as a gap lasts, the
@@ -61,6 +62,9 @@ pub struct Measured {
     /// from the next ones.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub echo: f64,
+    /// Share of the bins in which anything is new, 0.01 to 1; the smaller it is, the larger what is new.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub noisy: f64,
     /// Times without any opportunity, if there are any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outages: Option<MeasuredOutages>,
@@ -100,6 +104,13 @@ pub struct MeasuredOutages {
     /// Random places from which each takes the one with the worst rate, 1 to 1000: at 1 outages do not know
     /// the rate.
     pub fades: usize,
+    /// How far z is lowered in the bin before an outage, in its standard deviations, 0 to 10: the outage
+    /// begins within that bin.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub fall: f64,
+    /// How far z is raised in the bin after an outage, 0 to 10: what was held up comes then.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub rebound: f64,
 }
 
 /// Another path at fixed intervals.
@@ -215,9 +226,10 @@ impl Measured {
     /// The rate in each bin.
     pub(super) fn rates(&self, seed: u64, length: Duration) -> Vec<Rate> {
         let path = self.paths.as_ref().map(|paths| (paths, paths.share));
-        let z = wandering("rate", seed, self.bin, length, (&self.memory, self.echo), path);
+        let noise = Noise { echo: self.echo, noisy: self.noisy };
+        let mut z = wandering("rate", seed, self.bin, length, (&self.memory, noise), path);
         let silent = match &self.outages {
-            Some(outages) => outages.place(&z, self.bin, length, seed),
+            Some(outages) => outages.place(&mut z, self.bin, length, seed),
             None => vec![false; z.len()],
         };
         let quantiles: Vec<f64> = self.rates.iter().map(|rate| rate.as_bps_f64()).collect();
@@ -267,12 +279,15 @@ impl Measured {
         grown("rates", &self.rates, Some(SHARES.len()), most, "15 rates, none below the last, to 10Gbps")?;
         let path = self.paths.as_ref().map_or(0.0, |paths| paths.share);
         remembered(&self.memory, self.echo, path)?;
+        range("noisy", self.noisy, 0.01, 1.0, "0.01 to 1")?;
         let times = "1 to 100 times, none below the last, to 1h";
         let hour = Duration::from_secs(3_600);
         if let Some(outages) = &self.outages {
             range("outages.every", outages.every.as_secs_f64(), 0.001, 3_600.0, "a time from 1ms to 1h")?;
             grown("outages.lasts", &outages.lasts, None, hour, times)?;
             require((1..=1000).contains(&outages.fades), "outages.fades", outages.fades, "1 to 1000")?;
+            range("outages.fall", outages.fall, 0.0, 10.0, "0 to 10")?;
+            range("outages.rebound", outages.rebound, 0.0, 10.0, "0 to 10")?;
         }
         if let Some(paths) = &self.paths {
             millis(
@@ -318,8 +333,8 @@ impl Measured {
 }
 
 impl MeasuredOutages {
-    /// Which bins are silent.
-    fn place(&self, z: &[f64], bin: Duration, length: Duration, seed: u64) -> Vec<bool> {
+    /// Which bins are silent. Lowers z before each outage and raises it afterwards.
+    fn place(&self, z: &mut [f64], bin: Duration, length: Duration, seed: u64) -> Vec<bool> {
         let mut random = Random::stream(seed, "trace outages");
         let number = libm::round(length.as_secs_f64() / self.every.as_secs_f64()) as usize;
         let bins = |seconds: f64| (libm::round(seconds / bin.as_secs_f64()) as usize).max(1);
@@ -346,6 +361,13 @@ impl MeasuredOutages {
                 silent[from..from + wide].fill(true);
             }
         }
+        for next in 1..z.len() {
+            match (silent[next - 1], silent[next]) {
+                (false, true) => z[next - 1] -= self.fall,
+                (true, false) => z[next] += self.rebound,
+                _ => {}
+            }
+        }
         silent
     }
 }
@@ -359,7 +381,8 @@ impl MeasuredDelay {
         gaps: &[Gap],
     ) -> Vec<(Duration, Duration)> {
         let path = paths.as_ref().map(|paths| (paths, self.share));
-        let z = wandering("delay", seed, self.bin, length, (&self.memory, self.echo), path);
+        let noise = Noise { echo: self.echo, noisy: 1.0 };
+        let z = wandering("delay", seed, self.bin, length, (&self.memory, noise), path);
         let quantiles: Vec<f64> = self.values.iter().map(|value| value.as_secs_f64()).collect();
         let mut values = by_rank(&z, &vec![false; z.len()], &quantiles);
         if !self.changing.is_empty() {
@@ -377,13 +400,20 @@ impl MeasuredDelay {
     }
 }
 
+/// What is new in each bin.
+#[derive(Clone, Copy)]
+struct Noise {
+    echo: f64,
+    noisy: f64,
+}
+
 /// z in each bin of `length`.
 fn wandering(
     name: &str,
     seed: u64,
     bin: Duration,
     length: Duration,
-    (memory, echo): (&[Memory], f64),
+    (memory, Noise { echo, noisy }): (&[Memory], Noise),
     path: Option<(&Paths, f64)>,
 ) -> Vec<f64> {
     let bins = length.as_nanos().div_ceil(bin.as_nanos()) as usize;
@@ -397,7 +427,7 @@ fn wandering(
     let of_path = path.map_or(0.0, |(_, share)| share);
     let left = (1.0 - of_path - memory.iter().map(|part| part.share).sum::<f64>()).max(0.0);
     let noise = Wander::new(libm::sqrt(left), echo, Random::stream(seed, &format!("trace {name} noise")));
-    parts.push(noise);
+    parts.push(noise.in_share(noisy));
     let mut level =
         Wander::new(libm::sqrt(of_path), 0.0, Random::stream(seed, &format!("trace {name} path")));
     let mut current = 0;
@@ -460,6 +490,15 @@ fn even(list: &[Duration], number: usize) -> Vec<f64> {
 #[allow(clippy::trivially_copy_pass_by_ref)] // as serde calls it
 fn is_zero(value: &f64) -> bool {
     *value == 0.0
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // as serde calls it
+fn is_one(value: &f64) -> bool {
+    *value == 1.0
+}
+
+fn one() -> f64 {
+    1.0
 }
 
 fn whole_ms(time: Duration) -> u64 {

@@ -235,6 +235,8 @@ pub(super) struct Wander {
     sigma: f64,
     /// What is left of a value a step later.
     a: f64,
+    /// The share of steps in which anything is new.
+    share: f64,
     pub(super) value: f64,
     random: Random,
 }
@@ -242,12 +244,21 @@ pub(super) struct Wander {
 impl Wander {
     pub(super) fn new(sigma: f64, a: f64, mut random: Random) -> Self {
         let value = sigma * random.normal();
-        Wander { sigma, a, value, random }
+        Wander { sigma, a, share: 1.0, value, random }
+    }
+
+    /// The same, of the same variance, with anything new in `share` of the steps alone.
+    pub(super) fn in_share(mut self, share: f64) -> Self {
+        self.share = share;
+        self
     }
 
     pub(super) fn next(&mut self) -> f64 {
-        let innovation = libm::sqrt(1.0 - self.a * self.a);
-        self.value = self.a * self.value + self.sigma * innovation * self.random.normal();
+        self.value *= self.a;
+        if self.share >= 1.0 || self.random.chance(self.share) {
+            let innovation = libm::sqrt((1.0 - self.a * self.a) / self.share);
+            self.value += self.sigma * innovation * self.random.normal();
+        }
         self.value
     }
 }

@@ -28,7 +28,9 @@ use alloc::vec::Vec;
 
 use super::cell::Cell;
 use super::scheduler::{BACKLOGGED, Request, Scheduler};
-use crate::units::Rate;
+use crate::queue::LinkView;
+use crate::time::Duration;
+use crate::units::{Bytes, Rate};
 
 choices! {
     /// What the queue is told the user's rate is.
@@ -127,11 +129,32 @@ impl Estimator {
     }
 }
 
+/// The base station as a user's queue sees it.
+pub struct StationView<'a>(pub &'a Estimator);
+
+impl LinkView for StationView<'_> {
+    /// The estimate, whose window is the base station's own.
+    fn capacity(&mut self, _window: Duration) -> Rate {
+        self.0.rate()
+    }
+
+    fn unused(&mut self) -> Bytes {
+        Bytes::ZERO
+    }
+
+    fn opportunity(&self) -> Bytes {
+        Bytes(1500)
+    }
+
+    fn lookahead(&mut self, _ahead: Duration, _window: Duration) -> Option<Rate> {
+        None
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::{Config, Values};
     use super::*;
-    use crate::time::Duration;
 
     /// The first of two users on 50 blocks of 100 bits, 10 % of them sent again; the other has `other` bits
     /// more in each subframe.

@@ -1,6 +1,7 @@
 use super::*;
 use crate::packet::PacketId;
 use crate::parameters::Parameters;
+use crate::time::Duration;
 use crate::path::sample::Sample;
 
 type Options<'a> = &'a [(&'a str, &'a str)];

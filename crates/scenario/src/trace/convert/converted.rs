@@ -123,9 +123,7 @@ impl Converted {
             ));
         }
     }
-}
 
-impl Converted {
     /// Puts light trains beside the capacity, and their base delays on the way back.
     fn add_trains(&mut self, trains: &Trains, base: &[(Duration, Duration)]) -> Result<(), ConvertError> {
         let ahead = self.recording.directions().first().copied().unwrap_or(LinkDirection::Down);

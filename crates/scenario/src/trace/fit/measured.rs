@@ -4,12 +4,16 @@
 //! path gaps : gaps of at least 40 ms, where the link's kind has paths
 //! outages   : runs of bins below 2 % of the median rate
 //! Q         : knots at SHARES, least squares over the sorted rates of the other bins: it keeps their mean
-//! rho(lag)  : the correlation of z that Q maps to the recorded one of rates: cario97
+//! rho(lag)  : the correlation of z that Q maps to the recorded one of rates, away from outages: cario97
 //! path      : the same of the variance of the rates' means from path to path
 //! memory    : least squares over rho at lags up to a quarter of the length, or half of a path; every three
 //!             correlation times of a grid, shares not negative and at most 1 in sum
 //! echo      : the one of 0, -0.1, ... -0.6 that leaves the least squares at the shortest lags
-//! fades     : the one of 1, 2, 4, ... 64 whose rate beside outages is nearest to the recorded
+//! noisy     : the one of 1, 0.9, ... 0.1 whose steps from bin to bin, away from outages, have the recorded
+//!             median over their root mean square
+//! fades,    : those of 1, 2, 4, ... 64, of 0, 0.5, ... 3 and of 0, 0.5, ... 5 whose rates in the bins before
+//! fall,       outages, in those after them and within four bins of those, each over all rates, are nearest
+//! rebound     to the recorded
 //! seed      : of the first 200 the one whose own variation and autocorrelation are nearest
 //! ```
 //!
@@ -101,12 +105,14 @@ pub fn fit_measured(recording: &Recording, kind: Kind) -> Result<Recipe, Recordi
     let bins = Bins::of(&trace, kind);
     let paths = bins.paths(kind);
     let quantiles = knots(&bins.valid.iter().flatten().copied().collect::<Vec<_>>());
-    let (share, memory, echo) = remembered(&bins.valid, kind.bin, paths.as_ref(), &quantiles);
+    let away = bins.away();
+    let (share, memory, echo) = remembered(&away, kind.bin, paths.as_ref(), &quantiles);
     let mut measured = Measured {
         bin: kind.bin,
         rates: quantiles.iter().map(|bps| rate(*bps)).collect(),
         memory,
         echo,
+        noisy: 1.0,
         outages: bins.outages(kind.bin, duration).filter(|_| paths.is_none()),
         paths: paths.map(|paths| Paths { share, ..paths }),
         grants: if kind.bursts { grants(&bins.counts) } else { Vec::new() },
@@ -115,9 +121,9 @@ pub fn fit_measured(recording: &Recording, kind: Kind) -> Result<Recipe, Recordi
     if !recording.down.delays.is_empty() {
         measured.delay = Some(delay(recording, &bins.path_gaps, measured.paths.as_ref()));
     }
+    measured.noisy = noisy(&measured, &bins, duration);
     if measured.outages.is_some() {
-        let fades = fades(&measured, &bins, duration);
-        measured.outages.iter_mut().for_each(|outages| outages.fades = fades);
+        measured.outages = outages(&measured, &bins, duration);
     }
     let seed = nearest_seed(&measured, &bins.rates, duration);
     let (about, steps) = (String::new(), Vec::new());
@@ -161,6 +167,12 @@ impl Bins {
         Bins { counts, rates, silent, path_gaps, valid }
     }
 
+    /// The rates of valid bins that are not beside a silent one.
+    fn away(&self) -> Vec<Option<f64>> {
+        let out = beside(&self.silent);
+        self.valid.iter().zip(out).map(|(rate, out)| rate.filter(|_| !out)).collect()
+    }
+
     /// When paths change, their share of the variance left open; none where the link's kind has no paths or
     /// no gap was found.
     fn paths(&self, kind: Kind) -> Option<Paths> {
@@ -182,6 +194,8 @@ impl Bins {
             every: near(duration.as_secs_f64() / runs.len() as f64),
             lasts: steps(runs.iter().copied()),
             fades: 1,
+            fall: 0.0,
+            rebound: 0.0,
         })
     }
 }
@@ -192,22 +206,51 @@ fn changing(path_gaps: &[(u64, u64)], bin: usize, bin_ms: u64, after_ms: u64) ->
     path_gaps.iter().any(|&(start, lasts)| start < until && start + lasts + after_ms > from)
 }
 
-/// Among how many places an outage takes the worst, so that rates beside outages are the recorded ones.
-fn fades(measured: &Measured, bins: &Bins, duration: Duration) -> usize {
-    let wanted = beside(&bins.rates, &bins.silent);
-    let off = |fades: usize| {
-        let mut tried = measured.clone();
-        tried.outages.iter_mut().for_each(|outages| outages.fades = fades);
-        let sum: f64 = (1..=20)
-            .map(|seed| {
-                let rates = generated(&tried, seed, duration);
-                beside(&rates, &rates.iter().map(|rate| *rate <= 0.0).collect::<Vec<_>>())
-            })
-            .sum();
-        libm::fabs(sum / 20.0 - wanted)
+/// In what share of the bins anything is new, so that the typical step from one bin to the next is the
+/// recorded one.
+fn noisy(measured: &Measured, bins: &Bins, duration: Duration) -> f64 {
+    let wanted = typical_step(&bins.rates, &bins.away().iter().map(Option::is_none).collect::<Vec<_>>());
+    let off = |tenths: u32| {
+        let tried = Measured { noisy: f64::from(tenths) / 10.0, ..measured.clone() };
+        libm::fabs(on_average(&tried, duration, |rates, silent| [typical_step(rates, &beside(silent))])[0] - wanted)
     };
-    let best = [1, 2, 4, 8, 16, 32, 64].into_iter().min_by(|a, b| off(*a).total_cmp(&off(*b)));
-    best.unwrap_or(1)
+    let best = (1..=10).rev().min_by(|a, b| off(*a).total_cmp(&off(*b)));
+    best.map_or(1.0, |tenths| f64::from(tenths) / 10.0)
+}
+
+/// The outages with the number of places among which each takes the worst and with what comes after them, so
+/// that rates beside outages are the recorded ones.
+fn outages(measured: &Measured, bins: &Bins, duration: Duration) -> Option<MeasuredOutages> {
+    let outages = measured.outages.as_ref()?;
+    let wanted = around(&bins.rates, &bins.silent);
+    let off = |tried: &MeasuredOutages| -> f64 {
+        let tried = Measured { outages: Some(tried.clone()), ..measured.clone() };
+        let found = on_average(&tried, duration, around);
+        found.iter().zip(&wanted).map(|(found, wanted)| libm::fabs(libm::log(found / wanted))).sum()
+    };
+    let halves = |most: u32| (0..=2 * most).map(|half| f64::from(half) / 2.0);
+    let tries = [1, 2, 4, 8, 16, 32, 64].into_iter().flat_map(|fades| {
+        halves(3).flat_map(move |fall| halves(5).map(move |rebound| (fades, fall, rebound)))
+    });
+    let tries =
+        tries.map(|(fades, fall, rebound)| MeasuredOutages { fades, fall, rebound, ..outages.clone() });
+    tries.map(|tried| (off(&tried), tried)).min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, tried)| tried)
+}
+
+/// What `measure` says of the rates and the silent bins of traces of the recipe, the mean of twenty.
+fn on_average<const N: usize>(
+    measured: &Measured,
+    duration: Duration,
+    measure: impl Fn(&[f64], &[bool]) -> [f64; N],
+) -> [f64; N] {
+    const TRACES: u64 = 20;
+    let mut mean = [0.0; N];
+    for seed in 1..=TRACES {
+        let rates = generated(measured, seed, duration);
+        let silent: Vec<bool> = rates.iter().map(|rate| *rate <= 0.0).collect();
+        mean.iter_mut().zip(measure(&rates, &silent)).for_each(|(sum, value)| *sum += value / TRACES as f64);
+    }
+    mean
 }
 
 /// Of the first [`SEEDS`] the one whose own variation and autocorrelation are nearest to those of `rates`.
@@ -294,15 +337,33 @@ fn runs(silent: &[bool]) -> Vec<usize> {
     silent.split(|silent| !silent).map(<[bool]>::len).filter(|length| *length > 0).collect()
 }
 
-/// Mean rate of the bins beside silent ones over that of all bins that are not silent.
-fn beside(rates: &[f64], silent: &[bool]) -> f64 {
+/// Which bins are silent or beside a silent one.
+fn beside(silent: &[bool]) -> Vec<bool> {
+    let is = |i: usize| silent.get(i).copied().unwrap_or(false);
+    (0..silent.len()).map(|i| is(i) || is(i + 1) || i > 0 && is(i - 1)).collect()
+}
+
+/// Mean rates before silent bins, after them, and two to five bins from them, over that of all bins that are
+/// not silent; none below [`SILENT`].
+fn around(rates: &[f64], silent: &[bool]) -> [f64; 3] {
+    let out = beside(silent);
     let mean = |chosen: &dyn Fn(usize) -> bool| {
         let chosen: Vec<f64> =
             (0..rates.len()).filter(|&i| !silent[i] && chosen(i)).map(|i| rates[i]).collect();
         chosen.iter().sum::<f64>() / chosen.len().max(1) as f64
     };
-    let near = |i: usize| i > 0 && silent[i - 1] || i + 1 < silent.len() && silent[i + 1];
-    mean(&near) / mean(&|_| true).max(1e-9)
+    let is = |i: usize| silent.get(i).copied().unwrap_or(false);
+    let near = |i: usize| !out[i] && (i.saturating_sub(5)..=i + 5).any(is);
+    let all = mean(&|_| true).max(f64::MIN_POSITIVE);
+    [mean(&|i| is(i + 1)), mean(&|i| i > 0 && is(i - 1)), mean(&near)].map(|rate| (rate / all).max(SILENT))
+}
+
+/// The median step from one bin to the next over the root mean square, of pairs of which neither is left out.
+fn typical_step(rates: &[f64], out: &[bool]) -> f64 {
+    let pairs = rates.windows(2).zip(out.windows(2)).filter(|(_, out)| !out[0] && !out[1]);
+    let steps = sorted(&pairs.map(|(pair, _)| libm::fabs(pair[1] - pair[0])).collect::<Vec<_>>());
+    let square = steps.iter().map(|step| step * step).sum::<f64>() / steps.len().max(1) as f64;
+    steps.get(steps.len() / 2).map_or(0.0, |median| median / libm::sqrt(square).max(f64::MIN_POSITIVE))
 }
 
 /// Quantiles at even steps, the least and the most among them; in seconds.

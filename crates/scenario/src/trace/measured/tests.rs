@@ -91,6 +91,39 @@ fn outages_of_fades_are_where_the_rate_is_low() {
 }
 
 #[test]
+fn what_an_outage_holds_up_comes_after_it() {
+    let after = |rebound: f64| {
+        let mut measured = recipe(LINK).measured.unwrap();
+        measured.outages.as_mut().unwrap().rebound = rebound;
+        let rates: Vec<f64> = (1..=20).flat_map(|seed| mbps(&measured, seed, 60)).collect();
+        let chosen: Vec<f64> =
+            rates.windows(2).filter(|two| two[0] <= 0.0 && two[1] > 0.0).map(|two| two[1]).collect();
+        (chosen.iter().sum::<f64>() / chosen.len() as f64, rates.iter().sum::<f64>() / rates.len() as f64)
+    };
+    let (lost, held) = (after(0.0), after(3.0));
+    assert!(held.0 > 1.5 * lost.0, "{} after outages, {} where they lose it", held.0, lost.0);
+    assert!((held.1 / lost.1 - 1.0).abs() < 1e-3, "the mean rate stays: {} and {}", held.1, lost.1);
+}
+
+#[test]
+fn seldom_noise_has_the_same_size_in_fewer_and_larger_steps() {
+    let of = |noisy: f64| {
+        let mut measured = recipe(LINK).measured.unwrap();
+        (measured.outages, measured.memory, measured.noisy) = (None, Vec::new(), noisy);
+        measured.memory.push(Memory { share: 0.5, lasts: Duration::from_secs(5) });
+        let rates = mbps(&measured, 1, 3_600);
+        let mut steps: Vec<f64> = rates.windows(2).map(|two| (two[1] - two[0]).abs()).collect();
+        steps.sort_unstable_by(f64::total_cmp);
+        let square = steps.iter().map(|step| step * step).sum::<f64>() / steps.len() as f64;
+        (steps[steps.len() / 2], square.sqrt(), rates.iter().sum::<f64>())
+    };
+    let (always, seldom) = (of(1.0), of(0.3));
+    assert!(seldom.0 < 0.6 * always.0, "typical steps {} and {}", seldom.0, always.0);
+    assert!((seldom.1 / always.1 - 1.0).abs() < 0.1, "root mean squares {} and {}", seldom.1, always.1);
+    assert!((seldom.2 / always.2 - 1.0).abs() < 1e-9, "the same quantiles");
+}
+
+#[test]
 fn memory_lasts_as_long_as_the_recipe_says() {
     let mut measured = recipe(LINK).measured.unwrap();
     measured.outages = None;

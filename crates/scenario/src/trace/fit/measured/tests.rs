@@ -23,10 +23,13 @@ fn a_fit_to_what_a_recipe_made_finds_the_recipe() {
         rates: SHARES.iter().map(|share| Rate::from_bps((2e6 + 5e7 * share * share) as u64)).collect(),
         memory: vec![Memory { share: 0.6, lasts: Duration::from_secs(2) }],
         echo: 0.0,
+        noisy: 0.3,
         outages: Some(MeasuredOutages {
             every: Duration::from_secs(10),
             lasts: vec![Duration::from_millis(100), Duration::from_millis(300), Duration::from_secs(3)],
             fades: 1,
+            fall: 1.0,
+            rebound: 2.0,
         }),
         paths: None,
         grants: Vec::new(),
@@ -45,7 +48,10 @@ fn a_fit_to_what_a_recipe_made_finds_the_recipe() {
     };
     let off = (at_a_second(&found) - at_a_second(&first)).abs();
     assert!(off < 0.1, "{:?}", found.memory);
+    assert!((found.noisy - first.noisy).abs() < 0.15, "{}", found.noisy);
     let outages = found.outages.unwrap();
+    let off = (outages.fall - 1.0).abs().max((outages.rebound - 2.0).abs());
+    assert!(off <= 0.5, "{} and {}", outages.fall, outages.rebound);
     assert_eq!((outages.every, *outages.lasts.last().unwrap()), (length / 60, Duration::from_secs(3)));
 }
 
