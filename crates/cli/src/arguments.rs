@@ -325,7 +325,7 @@ pub struct Recorded {
     #[arg(long, value_name = "NAME")]
     pub column: Option<String>,
     /// A file of one-way delays to put beside the capacity: LeoReplayer's (a number of milliseconds for every
-    /// 10 ms), IRTT's JSON or CellReplay's light packet trains; kept by `--to bltrace` and by `trace fit`
+    /// 10 ms), IRTT's JSON or CellReplay's light packet trains; kept in a .bltrace and by `trace fit`
     #[arg(long, value_name = "FILE")]
     pub delay: Option<PathBuf>,
 }
@@ -336,14 +336,15 @@ pub struct Convert {
     /// The file
     #[command(flatten)]
     pub recorded: Recorded,
-    /// What is known about the recording, for `--to bltrace`: name, operator, technology, place, method,
+    /// What is known about the recording, kept in a .bltrace: name, operator, technology, place, method,
     /// `licence`, citation or source; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     pub about: Vec<String>,
     /// What to make of it: mahimahi (milliseconds, one delivery opportunity a line), csv (one bin a line:
     /// `start_s,mbps,end_s`) or bltrace (a recording: microseconds, rates, delay, loss, what is known of it)
-    #[arg(long, value_name = "FORMAT", default_value = "mahimahi", value_parser = form())]
-    pub to: Form,
+    /// [default: bltrace into a file that ends so, csv into one that ends in .csv; else mahimahi]
+    #[arg(long, value_name = "FORMAT", value_parser = form())]
+    pub to: Option<Form>,
     /// Width of a bin of `--to csv`
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = positive_time, allow_hyphen_values = true)]
     pub bin: Duration,
@@ -383,7 +384,8 @@ pub struct Synth {
     /// Length of the trace [default: the recipe's]
     #[arg(long, value_name = "TIME", value_parser = positive_time, allow_hyphen_values = true)]
     pub duration: Option<Duration>,
-    /// What to write [default: bltrace, with delay and loss, into a file that ends so; else mahimahi]
+    /// What to write [default: bltrace, with delay and loss, into a file that ends so, csv into one that ends
+    /// in .csv; else mahimahi]
     #[arg(long, value_name = "FORMAT", value_parser = form())]
     pub to: Option<Form>,
     /// Write the trace to this file [default: standard output]

@@ -46,8 +46,9 @@ fn synth(arguments: &Synth) -> Result<(), Failure> {
 }
 
 fn convert(arguments: &Convert) -> Result<(), Failure> {
-    let about = &arguments.about;
-    if arguments.to != Form::Bltrace && (arguments.recorded.delay.is_some() || !about.is_empty()) {
+    let (about, out) = (&arguments.about, arguments.out.as_deref());
+    let to = arguments.to.unwrap_or_else(|| Form::of_file(out));
+    if to != Form::Bltrace && (arguments.recorded.delay.is_some() || !about.is_empty()) {
         return Err(Failure::input("--delay and --about are kept by `--to bltrace` alone"));
     }
     let mut converted = traces::read(source(&arguments.recorded)).map_err(Failure::input)?;
@@ -57,8 +58,8 @@ fn convert(arguments: &Convert) -> Result<(), Failure> {
         .try_for_each(|said| known.set(said))
         .map_err(|error| Failure::input(format!("--about: {error}")))?;
     say(&converted);
-    let written = traces::written(&converted.trace, &converted.recording, arguments.to, arguments.bin);
-    write(written, arguments.out.as_deref())
+    let written = traces::written(&converted.trace, &converted.recording, to, arguments.bin);
+    write(written, out)
 }
 
 fn fit(arguments: &FitArguments) -> Result<(), Failure> {

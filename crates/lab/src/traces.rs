@@ -51,6 +51,7 @@ impl Form {
     pub fn of_file(path: Option<&Path>) -> Self {
         match path.and_then(Path::extension) {
             Some(extension) if extension == "bltrace" => Form::Bltrace,
+            Some(extension) if extension == "csv" => Form::Csv,
             _ => Form::Mahimahi,
         }
     }

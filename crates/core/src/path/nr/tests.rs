@@ -1,6 +1,7 @@
 use super::*;
 use crate::packet::PacketId;
 use crate::parameters::Parameters;
+use crate::path::cellular::cell::Cell;
 use crate::time::Duration;
 use crate::path::sample::Sample;
 

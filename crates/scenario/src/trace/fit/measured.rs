@@ -167,8 +167,11 @@ impl Bins {
         Bins { counts, rates, silent, path_gaps, valid }
     }
 
-    /// The rates of valid bins that are not beside a silent one.
+    /// The rates of valid bins that are not beside an outage; where paths change there are none.
     fn away(&self) -> Vec<Option<f64>> {
+        if !self.path_gaps.is_empty() {
+            return self.valid.clone();
+        }
         let out = beside(&self.silent);
         self.valid.iter().zip(out).map(|(rate, out)| rate.filter(|_| !out)).collect()
     }
