@@ -223,7 +223,7 @@ const CHANGES: &[Change] = &[
         RecoveryState::Open,
         "repaired, or spurious",
         "M290 208C280 160 230 140 190 119",
-        (300, 158),
+        (352, 158),
     ),
 ];
 

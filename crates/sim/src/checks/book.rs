@@ -40,8 +40,8 @@ fn abc_follows_the_link() {
     let series = schemes.map(|(controller, queue)| alone(controller, queue, LTE, "100ms", "15s"));
     let times = &series[0].links[0].time_s;
     let lines = [
-        line("what the link can carry", points(times, &series[0].links[0].capacity_mbps)),
-        line("abc", points(times, &series[0].links[0].throughput_mbps)),
+        line("what the link can carry", points(times, &series[0].links[0].capacity_mbps)).with_look(3),
+        line("abc", points(times, &series[0].links[0].throughput_mbps)).with_look(0),
         line("cubic over CoDel", points(times, &series[2].links[0].throughput_mbps)),
     ];
     let axes = Axes {
@@ -76,9 +76,9 @@ fn the_share_of_accelerates_follows_the_steps() {
         there(&link.time_s, values).into_iter().map(|(time, share)| (time, 100.0 * share)).collect::<Vec<_>>()
     };
     let lines = [
-        line("accelerates among 100 packets", percent(&link.accelerate_fraction)),
-        line("capacity, Mbit/s", points(&link.time_s, &link.capacity_mbps)),
-        line("throughput, Mbit/s", points(&link.time_s, &link.throughput_mbps)),
+        line("accelerates among 100 packets", percent(&link.accelerate_fraction)).with_look(1),
+        line("capacity, Mbit/s", points(&link.time_s, &link.capacity_mbps)).with_look(3),
+        line("throughput, Mbit/s", points(&link.time_s, &link.throughput_mbps)).with_look(0),
     ];
     let axes = Axes {
         title: "A link that steps between 12 and 24 Mbit/s",

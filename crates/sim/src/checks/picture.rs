@@ -2,6 +2,7 @@
 //! what the code draws.
 
 use plotters::coord::ranged1d::{AsRangedCoord, Ranged, ValueFormatter};
+use plotters::element::ComposedElement;
 use plotters::prelude::*;
 
 /// Okabe and Ito's colours, which colour-blind readers can tell apart; lines differ in their marks, too.
@@ -12,6 +13,15 @@ const COLOURS: [RGBColor; 4] =
 pub(super) struct Line {
     pub name: &'static str,
     pub points: Vec<(f64, f64)>,
+    /// Which of the [`COLOURS`] and [`MARKS`] it has; its place among the lines unless it is given.
+    pub look: Option<usize>,
+}
+
+impl Line {
+    /// The line with a given look, so that it has the same one in two pictures.
+    pub(super) fn with_look(self, look: usize) -> Self {
+        Line { look: Some(look), ..self }
+    }
 }
 
 /// What stands at the axes.
@@ -53,15 +63,15 @@ where
         .draw()
         .expect("axes");
     for (place, line) in lines.iter().enumerate() {
-        let colour = COLOURS[place];
-        let (radius, style) = circle(place, colour);
+        let look = line.look.unwrap_or(place);
+        let stroke = COLOURS[look].stroke_width(2);
         chart
-            .draw_series(LineSeries::new(line.points.iter().copied(), colour.stroke_width(2)))
+            .draw_series(LineSeries::new(line.points.iter().copied(), stroke))
             .expect("a line")
             .label(line.name)
-            .legend(move |(x, y)| Circle::new((x + 10, y), radius, style));
+            .legend(move |(x, y)| mark((x + 12, y), look, &[(-14, 0), (14, 0)]));
         let marked = line.points.iter().step_by(line.points.len().div_ceil(12).max(1));
-        chart.draw_series(marked.map(|&point| Circle::new(point, radius, style))).expect("marks");
+        chart.draw_series(marked.map(|&point| mark(point, look, &[]))).expect("marks");
     }
     chart
         .configure_series_labels()
@@ -69,6 +79,7 @@ where
         .background_style(WHITE.mix(0.85))
         .border_style(BLACK.mix(0.3))
         .label_font(("sans-serif", 14))
+        .legend_area_size(34)
         .draw()
         .expect("a legend");
     area.present().expect("a string takes everything");
@@ -77,9 +88,33 @@ where
     picture
 }
 
-/// A circle of the line's own: how large, and whether filled.
-fn circle(place: usize, colour: RGBColor) -> (i32, ShapeStyle) {
-    ([4, 4, 2, 6][place], if place.is_multiple_of(2) { colour.filled() } else { colour.stroke_width(2) })
+/// The corners of the marks, in pixels around a point, and whether they are filled: a diamond, a square, a
+/// triangle, and a triangle on its tip.
+const MARKS: [(&[(i32, i32)], bool); 4] = [
+    (&[(0, -6), (6, 0), (0, 6), (-6, 0)], true),
+    (&[(-4, -4), (4, -4), (4, 4), (-4, 4)], false),
+    (&[(0, -6), (6, 4), (-6, 4)], true),
+    (&[(0, 6), (6, -4), (-6, -4)], false),
+];
+
+/// A piece of the line, the mark's ground, and its edge.
+type Mark<C, DB> = ComposedElement<
+    C,
+    DB,
+    PathElement<(i32, i32)>,
+    ComposedElement<(i32, i32), DB, Polygon<(i32, i32)>, PathElement<(i32, i32)>>,
+>;
+
+/// The mark of a look at a point, over a piece of the line.
+fn mark<C, DB: DrawingBackend>(at: C, look: usize, piece: &[(i32, i32)]) -> Mark<C, DB> {
+    let (corners, filled) = MARKS[look];
+    let stroke = COLOURS[look].stroke_width(2);
+    let ground = if filled { COLOURS[look].filled() } else { WHITE.filled() };
+    let edge = corners.iter().chain(&corners[..2]).copied().collect::<Vec<_>>();
+    EmptyElement::at(at)
+        + PathElement::new(piece.to_vec(), stroke)
+        + Polygon::new(corners.to_vec(), ground)
+        + PathElement::new(edge, stroke)
 }
 
 fn short(value: f64) -> String {
@@ -93,5 +128,5 @@ fn short(value: f64) -> String {
 }
 
 pub(super) fn line(name: &'static str, points: impl IntoIterator<Item = (f64, f64)>) -> Line {
-    Line { name, points: points.into_iter().collect() }
+    Line { name, points: points.into_iter().collect(), look: None }
 }
