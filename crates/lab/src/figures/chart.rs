@@ -158,14 +158,16 @@ impl Chart {
         }
     }
 
-    /// Draws a bar with ends from one pair of values to another, flat or upright.
+    /// Draws a bar from one pair of values to another, flat or upright. An end within the frame has a stroke
+    /// across; a bar that leaves the frame, such as one to zero on a logarithmic axis, stops there without.
     pub fn error_bar(&self, canvas: &mut Canvas, from: Point, to: Point, colour: Colour) {
         const END: f64 = 1.6;
-        let (a, b) = (self.at(from), self.at(to));
+        let ends = [self.at(from), self.at(to)];
+        let within = ends.map(|(x, y)| (x.clamp(self.left, self.right), y.clamp(self.top, self.bottom)));
         let stroke = Stroke::solid(colour, 0.7);
-        canvas.line([a, b], stroke);
+        canvas.line(within, stroke);
         let (across, down) = if from.1 == to.1 { (0.0, END) } else { (END, 0.0) };
-        for (x, y) in [a, b] {
+        for (x, y) in ends.into_iter().zip(within).filter(|(end, within)| end == within).map(|(end, _)| end) {
             canvas.line([(x - across, y - down), (x + across, y + down)], stroke);
         }
     }
