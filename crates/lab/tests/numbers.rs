@@ -194,3 +194,105 @@ fn the_tables_of_abc_that_tunes_itself_are_those_of_the_kept_verdicts() {
         }
     }
 }
+
+/// Numbers of `docs/hypotheses.md` that are of the reading in use and rows of the claims too: how the row
+/// begins, its column, the claim's id and first words, and for each number in that cell its place among the
+/// measured ones. Without places the cell has their mean.
+type Held = (&'static str, usize, &'static str, &'static str, &'static [usize]);
+
+const HELD: &[Held] = &[
+    ("VCP over BMCC, 10", 4, "B-F9", "VCP takes about 3.5 times as long as BMCC", &[]),
+    ("SACK over BMCC", 4, "B-F9", "SACK takes about 2.5 times as long as BMCC", &[]),
+    ("MLCP over BMCC", 4, "B-F9", "MLCP takes about 2 times as long as BMCC", &[]),
+    ("CTCP over BMCC", 4, "B-F9", "CTCP takes about 1.8 times as long as BMCC", &[]),
+    ("CUBIC over BMCC", 4, "B-F9", "CUBIC takes about 1.5 times as long as BMCC", &[]),
+    ("VCP over the best", 4, "B-F9", "VCP's AFCT is 2.7 times the best", &[0]),
+    ("XCP over the best", 4, "B-F9", "XCP's AFCT is 2.4 times the best", &[0]),
+    ("MLCP over the best", 4, "B-F9", "MLCP's AFCT is 2.3 times the best", &[0]),
+    ("B-F6a: BMCC's utilization", 3, "B-F6a", "BMCC uses at least 90 %", &[1, 2, 3, 4]),
+    ("B-F6d: BMCC's with a buffer", 3, "B-F6d", "BMCC uses more than 95 %", &[0, 1, 2, 3]),
+    ("B-T2: share of the ACKs that carry", 3, "B-T2", "12.9 % of the ACKs carry the load", &[0]),
+    ("ABC-F7a: utilization of Copa", 4, "ABC-F7a", "Copa's delay is comparable", &[2]),
+    ("ABC-F8, F17: ABC's throughput", 4, "ABC-F8", "ABC has 50 % more throughput than Copa", &[0]),
+    ("ABC-F8: ABC's 95th percentile", 4, "ABC-F8", "ABC's 95th percentile delay is 17 % above Copa", &[0]),
+    ("ABC-F17: ABC's mean delay", 4, "ABC-F17", "ABC's mean delay is comparable to Copa", &[0]),
+    ("ABC-T0: Copa's utilization", 4, "ABC-T0", "Copa's utilization over ABC's", &[0]),
+    ("ABC-T0: Copa's delay", 4, "ABC-T0", "Copa's delay over ABC's, propagation", &[0]),
+    ("HN-F1: ABC's power over that of Cubic", 6, "HN-F1", "ABC's power, utilization over", &[0]),
+    ("HN-F1: ABC's power over the most", 6, "HN-F1", "ABC has the most power of all", &[0]),
+    ("HN-F1b, the most power", 6, "HN-F1b", "ABC has up to 47 % more power", &[0]),
+    ("HN-EABC: throughput of E-ABC", 6, "HN-EABC", "E-ABC has slightly more throughput", &[0]),
+    ("HN-EABC: delay of E-ABC", 6, "HN-EABC", "E-ABC has slightly more delay", &[0]),
+    ("HN-VCP: ABC's utilization over", 6, "HN-VCP", "ABC uses 15 % more of the links than VCP", &[0]),
+    ("goodput at 0.5 BDP", 3, "Q-T4", "BBRv2: goodput", &[0]),
+    ("Q-T5: Jain's index | 0.984", 3, "Q-T5", "BBRv2: Jain's index", &[0]),
+    ("measured | 1.00", 2, "ABC-F12", "The share of the flow of 20 ms", &[0]),
+    ("measured | 1.00", 3, "ABC-F12", "The share of the flow of 20 ms", &[1]),
+    ("measured | 1.00", 4, "ABC-F12", "The share of the flow of 20 ms", &[2]),
+    ("measured | 1.00", 5, "ABC-F12", "The share of the flow of 20 ms", &[3]),
+    ("measured | 1.00", 6, "ABC-F12", "The share of the flow of 20 ms", &[4]),
+    ("measured | 1.00", 7, "ABC-F12", "The share of the flow of 20 ms", &[5]),
+    ("0.5 BDP: goodput of QUIC-DC, Mbit/s", 5, "Q-T4", "QUIC-DC at 80 %: goodput", &[0]),
+    ("Jain's index of four QUIC-DC flows |", 5, "Q-T5", "QUIC-DC at 80 %: Jain's index", &[0]),
+    ("B-F6d: use of the link with a buffer of one BDP, SACK", 3, "B-F6d", "SACK uses only 80 %", &[0]),
+    ("the same, CUBIC", 3, "B-F6d", "CUBIC uses only 80 %", &[0]),
+    ("the same, CTCP", 3, "B-F6d", "CTCP uses only 80 %", &[0]),
+];
+
+#[test]
+fn readings_in_use_have_the_numbers_of_the_kept_verdicts() {
+    let (kept, text) = (kept(), page("docs/hypotheses.md"));
+    let measured = |id: &str, claim: &str| -> Vec<f64> {
+        let found = kept.iter().find(|kept| kept.id == id && kept.claim.starts_with(claim));
+        let found = found.unwrap_or_else(|| panic!("no kept verdict on {id}: {claim}"));
+        let values = found.measured.split([',', ';']).filter_map(|part| part.rsplit(':').next());
+        values.filter_map(|value| value.trim().parse().ok()).collect()
+    };
+    for (row, column, id, claim, places) in HELD {
+        let line = text.lines().find(|line| line.starts_with(&format!("| {row}")));
+        let line = line.unwrap_or_else(|| panic!("no row `{row}`"));
+        let cell = line.split('|').nth(*column).unwrap_or_default();
+        let values = measured(id, claim);
+        let wanted = match places {
+            [] => vec![values.iter().sum::<f64>() / values.len() as f64],
+            places => places.iter().map(|place| values[*place]).collect(),
+        };
+        // A verdict may stand behind a number: `0.75: holds`.
+        let shown: Vec<&str> =
+            cell.split(',').map(|part| part.split(':').next().unwrap_or("").trim()).collect();
+        assert_eq!(shown.len(), wanted.len(), "`{row}`: {cell}");
+        for (shown, wanted) in shown.iter().zip(wanted) {
+            let digits = shown.split_once('.').map_or(0, |(_, digits)| digits.len());
+            let number: f64 = shown.parse().unwrap_or_else(|_| panic!("`{row}`: `{shown}` is no number"));
+            let rounding = 0.501 * 10_f64.powi(-(digits as i32));
+            assert!((number - wanted).abs() <= rounding, "`{row}`: {shown}, but {id} has {wanted}");
+        }
+    }
+    let load = |rate: &str| measured("B-F2", &format!("The mean load factor in overload is {rate}"))[0];
+    let sentence = format!("is {:.3} on 1 Mbit/s and {:.3} on 45 Mbit/s", load("105.5"), load("100.5"));
+    says("docs/hypotheses.md", &sentence);
+}
+
+/// Every section of `docs/hypotheses.md` has a line that says which runs made its numbers.
+#[test]
+fn every_hypothesis_names_the_commits_and_the_experiments_of_its_runs() {
+    let text = page("docs/hypotheses.md");
+    let runs = text.split_once("<!-- runs -->").and_then(|(_, rest)| rest.split_once("<!-- end -->"));
+    let rows: Vec<&str> =
+        runs.expect("a table of runs").0.lines().filter(|line| line.starts_with("| ")).collect();
+    let sections: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("## ")).collect();
+    let numbers = sections.iter().filter_map(|heading| heading.split_once(". ")).map(|(number, _)| number);
+    let files = read(&["experiments"], &[".toml"]);
+    for number in numbers {
+        let row = rows.iter().find(|row| row.starts_with(&format!("| {number} |")));
+        let row = row.unwrap_or_else(|| panic!("hypothesis {number} has no line in the table of runs"));
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        let commit = |text: &str| text.len() == 7 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        assert!(cells[2..4].iter().all(|cell| cell.split(", ").all(commit)), "{row}");
+        let ids = cells[4].strip_prefix('`').and_then(|ids| ids.strip_suffix('`')).unwrap_or("");
+        for id in ids.split_whitespace() {
+            let known = files.iter().any(|(_, text)| text.contains(&format!("id = \"{id}")));
+            assert!(known, "hypothesis {number}: there is no experiment `{id}`");
+        }
+    }
+}
