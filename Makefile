@@ -19,6 +19,9 @@ help:
 run:
 	@scripts/setup run
 	cargo run --release --locked -- compare --out brakelight-report
+	@echo
+	@echo 'The report, with figures: open brakelight-report/report.html in a browser.'
+	@echo 'The command is target/release/brakelight; `make install` puts it into ~/.cargo/bin. Next: docs/start.md'
 
 explorer:
 	@scripts/setup explorer
