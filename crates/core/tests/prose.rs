@@ -260,6 +260,26 @@ fn sentences_can_be_read_at_once() {
     assert!(hard.is_empty(), "pages below a reading ease of {EASE}:\n{}", hard.join("\n"));
 }
 
+/// The pictures of a page without a caption in italics below them, by line number.
+fn without_caption(text: &str) -> Vec<usize> {
+    let lines: Vec<(usize, &str)> =
+        lines(text).into_iter().filter(|(_, line)| !line.trim().is_empty()).collect();
+    let below = lines.iter().skip(1).map(|(_, line)| *line).chain([""]);
+    let picture = |line: &str| line.starts_with("![");
+    let bare = lines.iter().zip(below).filter(|((_, line), below)| picture(line) && !below.starts_with('*'));
+    bare.map(|((number, _), _)| *number).collect()
+}
+
+#[test]
+fn every_picture_has_a_caption() {
+    assert_eq!(without_caption("![a](a.svg)\n\n*See.*\n\n![b](b.svg)\n\nText."), [5]);
+    let bare: Vec<String> = pages()
+        .iter()
+        .flat_map(|(path, text)| without_caption(text).into_iter().map(move |line| format!("{path}:{line}")))
+        .collect();
+    assert!(bare.is_empty(), "pictures without a caption that says what to see:\n{}", bare.join("\n"));
+}
+
 /// Reading ease of the pages at commit 0489e91, before the book was written anew: `git checkout 0489e91 --
 /// docs README.md CONTRIBUTING.md` and `cargo test -p brakelight-core --test prose sentences -- --nocapture`
 /// print them.
