@@ -1,9 +1,11 @@
-//! The pages of reference that are made from the code: every command with its options, and every column of a
-//! table of runs. `BRAKELIGHT_BLESS=1` writes the page of commands again.
+//! The pages of reference that are made from the code or held to it: every command with its options, every
+//! column of a table of runs, and every key of a scenario. `BRAKELIGHT_BLESS=1` writes the page of commands
+//! again.
 //!
 //! The page is that of a build with Parquet on Linux, as `make install` makes it.
 #![cfg(all(target_os = "linux", feature = "parquet"))]
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::process;
 
@@ -79,14 +81,42 @@ fn the_page_of_commands_has_every_command_and_option() {
     brakelight_testkit::part::check("../commands", "commands", &page);
 }
 
+/// What the command prints.
+fn printed(arguments: &str) -> String {
+    let mut command = process::Command::new(env!("CARGO_BIN_EXE_brakelight"));
+    let output = command.args(arguments.split(' ')).output().expect("the command runs");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// The names of all properties in a JSON Schema.
+fn keys(schema: &serde_json::Value, found: &mut BTreeSet<String>) {
+    let below: Vec<&serde_json::Value> = match schema {
+        serde_json::Value::Object(object) => {
+            let properties = object.get("properties").and_then(serde_json::Value::as_object);
+            found.extend(properties.into_iter().flat_map(|properties| properties.keys().cloned()));
+            object.values().collect()
+        }
+        serde_json::Value::Array(array) => array.iter().collect(),
+        _ => Vec::new(),
+    };
+    below.into_iter().for_each(|below| keys(below, found));
+}
+
+#[test]
+fn every_key_of_a_scenario_is_explained() {
+    let schema = serde_json::from_str(&printed("schema scenario")).expect("JSON");
+    let mut known = BTreeSet::new();
+    keys(&schema, &mut known);
+    assert!(known.len() > 50, "{known:?}");
+    let page = brakelight_testkit::sources::read(&["docs/scenarios.md"], &[]).remove(0).1;
+    let words: BTreeSet<&str> = page.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
+    let missing: Vec<&String> = known.iter().filter(|key| !words.contains(key.as_str())).collect();
+    assert!(missing.is_empty(), "docs/scenarios.md does not say what these keys are: {missing:?}");
+}
+
 #[test]
 fn every_column_of_a_table_of_runs_is_explained() {
-    let run = "compare --trace fixed --schemes abc --runs 1 --duration 1s --format csv";
-    let output = process::Command::new(env!("CARGO_BIN_EXE_brakelight"))
-        .args(run.split(' '))
-        .output()
-        .expect("the command runs");
-    let table = String::from_utf8(output.stdout).expect("text");
+    let table = printed("compare --trace fixed --schemes abc --runs 1 --duration 1s --format csv");
     let columns: Vec<&str> = table.lines().next().expect("a line of names").split(',').collect();
     let page = brakelight_testkit::sources::read(&["docs/metrics.md"], &[]).remove(0).1;
     let part = page.split_once("<!-- columns -->").and_then(|(_, rest)| rest.split_once("<!-- end -->"));
