@@ -47,6 +47,9 @@ pub fn run(scenario: &Scenario, traces: &Traces) -> Result<Outcome, RunError> {
 /// Says which flow of `scenario` the stack cannot run, and why.
 pub fn check(scenario: &Scenario) -> Result<(), String> {
     scenario.flows.iter().try_for_each(|flow| {
+        if flow.ack_delay.is_some() {
+            return Err(format!("flow `{}`: ack_delay: the stack has its own: leave it out", flow.name));
+        }
         let settings = of_spec(flow);
         settings.check().map_err(|error| format!("flow `{}`: {error}", flow.name))
     })

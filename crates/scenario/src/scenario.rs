@@ -134,6 +134,8 @@ pub struct FlowSpec {
     pub host: Host,
     /// How many packets one ACK stands for: m.
     pub ack_every: u32,
+    /// How long the receiver holds back an ACK for fewer; [`ack_delay`] of its host if `None`.
+    pub ack_delay: Option<Duration>,
     /// Largest payload of one packet.
     pub mss: Bytes,
     /// Bytes of headers added to each payload, IP included.
@@ -297,6 +299,7 @@ impl FlowSpec {
             feedback,
             host: needs.host,
             ack_every: 2,
+            ack_delay: None,
             mss,
             overhead,
             initial_window: Self::INITIAL_WINDOW,
@@ -368,6 +371,16 @@ impl FlowSpec {
     /// Returns the name of flow `index` of [`FlowSpec::count`].
     pub fn name_of(&self, index: u32) -> String {
         if self.count == 1 { self.name.clone() } else { format!("{}-{}", self.name, index + 1) }
+    }
+}
+
+/// Returns how long a receiver waits for the packets that it acknowledges together.
+pub const fn ack_delay(host: Host) -> Duration {
+    match host {
+        // Linux 6.12 tcp.h, TCP_DELACK_MIN
+        Host::Tcp => Duration::from_millis(40),
+        // rfc9000 18.2, max_ack_delay
+        Host::Quic => Duration::from_millis(25),
     }
 }
 

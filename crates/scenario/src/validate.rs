@@ -157,6 +157,9 @@ impl Scenario {
         }
         check.within("count", u64::from(flow.count), 1..=FLOWS)?;
         check.within("ack_every", u64::from(flow.ack_every), 1..=1_000)?;
+        if let Some(delay) = flow.ack_delay {
+            check.within("ack_delay", delay, Duration::from_millis(1)..=Duration::from_secs(1))?;
+        }
         check.within("mss", flow.mss, Bytes(64)..=PACKET)?;
         // The IPv4 header is the least a packet carries.
         check.within("overhead", flow.overhead, Bytes(20)..=Bytes(1_000))?;

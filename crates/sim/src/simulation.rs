@@ -22,7 +22,7 @@ use brakelight_scenario::measure::{
 use brakelight_scenario::outcome::{
     FlowOutcome, FlowSeries, LinkLog, LinkOutcome, MarkCounts, Outcome, Run, Series, SignalDelay,
 };
-use brakelight_scenario::scenario::{FlowSpec, Hop, Scenario};
+use brakelight_scenario::scenario::{FlowSpec, Hop, Scenario, ack_delay};
 
 use crate::engine::{Engine, Routed as _, Unbalanced};
 use crate::host::{FlowConfig, FlowHost};
@@ -509,6 +509,7 @@ pub(crate) fn flow_config(
         controller: flow.controller.config().clone(),
         feedback: flow.feedback.config().clone(),
         ack_every: flow.ack_every,
+        ack_delay: flow.ack_delay.unwrap_or_else(|| ack_delay(flow.host)),
         mss: flow.mss,
         overhead: flow.overhead,
         initial_window: flow.initial_window,

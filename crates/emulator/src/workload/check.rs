@@ -126,6 +126,9 @@ fn check_kernel(flow: &FlowSpec) -> Result<(), InputError> {
     if flow.ack_every != 2 {
         return refuse("ack_every", "real hosts acknowledge every second packet: valid is 2".to_string());
     }
+    if flow.ack_delay.is_some() {
+        return refuse("ack_delay", "real hosts have their own: leave it out".to_string());
+    }
     if flow.traffic != Traffic::Backlogged {
         return refuse(
             "traffic",

@@ -13,8 +13,8 @@ use crate::clock::Clock;
 use crate::document::{Document, Node, Reason, Refusal};
 use crate::problem::InputError;
 use crate::scenario::{
-    FlowSpec, Hop, LinkSpec, Record, Restart, Scenario, Service, Steps, TraceOffset, Waiting, default_bin,
-    packet_sizes,
+    FlowSpec, Hop, LinkSpec, Record, Restart, Scenario, Service, Steps, TraceOffset, Waiting, ack_delay,
+    default_bin, packet_sizes,
 };
 use crate::scheme_string::{ByName, SchemeString};
 
@@ -238,6 +238,8 @@ fn flow(registry: &Registry, index: usize, table: FlowTable) -> Result<FlowSpec,
     }
     flow.count = table.count.unwrap_or(flow.count);
     flow.ack_every = table.ack_every.unwrap_or(flow.ack_every);
+    let delay = table.ack_delay.map(|delay| delay.0);
+    flow.ack_delay = delay.filter(|delay| *delay != ack_delay(flow.host));
     flow.mss = or(table.mss, flow.mss);
     flow.overhead = or(table.overhead, flow.overhead);
     flow.initial_window = table.initial_window.unwrap_or(flow.initial_window);

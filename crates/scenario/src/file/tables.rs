@@ -153,6 +153,8 @@ tables! {
         /// Packets that one ACK stands for.
         #[schemars(extend("default" = 2))]
         ack_every: u32,
+        /// How long the receiver holds back an ACK for fewer; 25 ms with QUIC and 40 ms with TCP if left out.
+        ack_delay: Quantity<Duration>,
         /// Largest payload of one packet.
         mss: Quantity<Bytes>,
         /// Bytes of headers added to each payload, IP included.

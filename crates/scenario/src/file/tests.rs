@@ -54,6 +54,7 @@ controller = "reno:beta=0.7,abc_limit=3"
 feedback = "delayed:echo=exact"
 host = "quic"
 ack_every = 1
+ack_delay = "10ms"
 mss = "1200B"
 overhead = "65B"
 initial_window = 32
@@ -105,6 +106,7 @@ fn reads_every_field() {
     assert_eq!(wired.service, Service::Steps(Steps { steps, repeat: false }));
     let [main, other] = scenario.flows.as_slice() else { panic!("two flows") };
     assert_eq!((main.count, main.ack_every, main.initial_window, main.pacing_burst), (3, 1, 32, 5));
+    assert_eq!(main.ack_delay, Some(Duration::from_millis(10)));
     assert_eq!(main.controller.name(), "newreno");
     assert_eq!(main.host, Host::Quic);
     assert_eq!(main.stop, Some(Duration::from_secs(60)));
@@ -230,6 +232,7 @@ fn refuses_bad_inputs_in_the_users_words() {
         add("count = 5000000000"),
         add("count = \"two\""),
         add("ack_every = 0"),
+        add("ack_delay = \"0s\""),
         add("pacing_burst = 0"),
         add("mss = \"10B\""),
         add("mss = \"65500B\""),
@@ -375,6 +378,7 @@ pub(crate) fn draw(random: &mut Random) -> Scenario {
         flow.count = 1 + below(random, 100) as u32;
         flow.rtt_step = Duration::from_nanos(below(random, 1_000));
         flow.start = Duration::from_nanos(below(random, duration.as_nanos()));
+        flow.ack_delay = random.chance(0.5).then(|| Duration::from_micros(1_000 + below(random, 20_000)));
         flow.start_within = time(random);
         flow.stop = random.chance(0.5).then(|| flow.start + flow.start_within + time(random));
         if random.chance(0.5) {

@@ -145,6 +145,7 @@ impl From<&FlowSpec> for FlowTable {
             feedback: Some(in_words(&flow.feedback)),
             host: Some(Text(flow.host)),
             ack_every: Some(flow.ack_every),
+            ack_delay: flow.ack_delay.map(Quantity),
             mss: Some(Quantity(flow.mss)),
             overhead: Some(Quantity(flow.overhead)),
             initial_window: Some(flow.initial_window),

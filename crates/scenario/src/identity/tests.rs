@@ -43,6 +43,7 @@ name = "main"
 count = 1
 start_within = "100ms"
 pacing_burst = 10
+ack_delay = "40ms"
 traffic = { kind = "backlogged" }
 path = ["up", "loss:rate=1e-2"]
 rtt = "100000us"
@@ -143,11 +144,12 @@ fn drawn_scenarios_have_one_identity_in_any_format_and_another_after_any_change(
         renamed.name = "another".to_string();
         renamed.record.series = !renamed.record.series;
         assert_eq!(id(&renamed), id(&scenario));
-        let changes: [&dyn Fn(&mut Scenario); 6] = [
+        let changes: [&dyn Fn(&mut Scenario); 7] = [
             &|changed| changed.seed = changed.seed.wrapping_add(1),
             &|changed| changed.links[0].opportunity += Bytes(1),
             &|changed| changed.flows[0].count += 1,
             &|changed| changed.flows[0].pacing_burst += 1,
+            &|changed| changed.flows[0].ack_delay = Some(Duration::from_millis(30)),
             &|changed| changed.record.state = !changed.record.state,
             &|changed| changed.flows[0].reverse.push(crate::scenario::Hop::Link("back".to_string())),
         ];

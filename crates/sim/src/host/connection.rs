@@ -130,7 +130,7 @@ impl Connection {
             number,
             encoding,
             sender: Sender::new(shared.host, controller, &opening, config.pacing_burst),
-            receiver: Receiver::new(shared.host, feedback, config.receiver_clock),
+            receiver: Receiver::new(shared.host, feedback, config.ack_delay, config.receiver_clock),
             acks: AckArena::default(),
             outbox: VecDeque::new(),
             heard: VecDeque::new(),

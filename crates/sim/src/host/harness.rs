@@ -73,6 +73,7 @@ pub(crate) fn config(host: Host, traffic: Traffic) -> FlowConfig {
         controller: ControllerConfig::new("newreno", &[]).unwrap(),
         feedback: FeedbackConfig::new("delayed", &[]).unwrap(),
         ack_every: 2,
+        ack_delay: brakelight_scenario::scenario::ack_delay(host),
         mss,
         overhead,
         initial_window: 10,

@@ -62,6 +62,8 @@ pub struct FlowConfig {
     pub feedback: FeedbackConfig,
     /// How many packets one ACK stands for: m.
     pub ack_every: u32,
+    /// How long the receiver holds back an ACK for fewer.
+    pub ack_delay: Duration,
     /// Largest payload of one packet.
     pub mss: Bytes,
     /// Bytes of headers added to each payload, IP included.

@@ -215,6 +215,18 @@ fn acks_shrink_again_once_the_sender_has_seen_the_ranges() {
     assert_eq!(world.acks().last().unwrap().packet.size, plain);
 }
 
+#[test]
+fn an_ack_waits_for_the_delay_of_its_flow() {
+    let role = feedback::Receiver { encoding: Encoding::None, ack_every: 10, mss: Bytes(1000) };
+    for wait in [6, 25].map(Duration::from_millis) {
+        let feedback = FeedbackConfig::new("rfc3168", &[]).unwrap().build(&role);
+        let mut receiver = Receiver::new(Host::Quic, Box::new(feedback), wait, Clock::default());
+        let flush = |_: &mut Receiver| unreachable!("this feedback never flushes");
+        let request = receiver.on_data(ms(100), &data(0, ms(50)), 0, 0, 1000, flush);
+        assert_eq!((request, receiver.deadline()), (AckRequest::Wait, ms(100) + wait));
+    }
+}
+
 /// Whatever order packets arrive in, and however often, each arrival is reported once, by the receiver's
 /// clock.
 #[test]
@@ -222,7 +234,8 @@ fn receive_times_are_reported_for_every_packet_in_the_order_of_arrival() {
     let clock = Clock { offset: Duration::from_secs(5), ..Clock::default() };
     let feedback = FeedbackConfig::new("receive_times", &[]).unwrap();
     let role = feedback::Receiver { encoding: Encoding::None, ack_every: 2, mss: Bytes(1000) };
-    let mut receiver = Receiver::new(Host::Quic, Box::new(feedback.build(&role)), clock);
+    let wait = Duration::from_millis(25);
+    let mut receiver = Receiver::new(Host::Quic, Box::new(feedback.build(&role)), wait, clock);
     let mut reported: Vec<(u64, u64, u64)> = Vec::new();
     // Packets 2 and 7 come late, 5 never, 6 twice; 40 gaps in a row are more than an ACK has ranges for.
     let order = [0, 1, 3, 4, 2, 6, 6, 8, 9, 7, 10, 11].into_iter().chain((12..92).step_by(2));

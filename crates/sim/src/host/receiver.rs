@@ -3,7 +3,7 @@
 //! TCP acknowledges at once what arrives out of order, twice, or fills a gap (RFC 5681 4.2), and the first 16
 //! segments and 16 after a pause (Linux 6.12 tcp_input.c, tcp_event_data_recv); otherwise every m-th packet,
 //! or after 40 ms (Linux 6.12 tcp.h, TCP_DELACK_MIN). QUIC acknowledges at once what is out of order (RFC
-//! 9000 13.2.1); otherwise every m-th packet, or after 25 ms.
+//! 9000 13.2.1); otherwise every m-th packet, or after 25 ms. The two delays are the flow's `ack_delay`.
 //!
 //! Deviations:
 //! - D1 The delayed-ACK timer is fixed; Linux 6.12 tcp_output.c, tcp_send_delayed_ack, adapts it between 40
@@ -26,10 +26,6 @@ use super::ranges::{Range, RangeSet};
 use super::ring::Ring;
 use crate::packet::SimPacket;
 
-/// Linux 6.12 tcp.h, TCP_DELACK_MIN
-const TCP_DELAY: Duration = Duration::from_millis(40);
-/// rfc9000 18.2, max_ack_delay
-const QUIC_DELAY: Duration = Duration::from_millis(25);
 /// Linux 6.12 tcp.h, TCP_MAX_QUICKACKS
 const QUICK_ACKS: u32 = 16;
 /// Silence after which quick ACKs start over: Linux 6.12 tcp_input.c, tcp_event_data_recv, takes the RTO, of
@@ -75,6 +71,8 @@ pub(super) struct Receiver {
     last_arrival: Time,
     /// QUIC: when the largest number arrived.
     largest_at: Time,
+    /// How long an ACK may wait.
+    ack_delay: Duration,
     /// When the delayed ACK is due.
     ack_at: Time,
     report_at: Time,
@@ -89,7 +87,7 @@ pub(super) struct Receiver {
 }
 
 impl Receiver {
-    pub(super) fn new(host: Host, feedback: Box<AnyFeedback>, clock: Clock) -> Self {
+    pub(super) fn new(host: Host, feedback: Box<AnyFeedback>, ack_delay: Duration, clock: Clock) -> Self {
         let report_at = feedback.next_report().unwrap_or(Time::MAX);
         Receiver {
             host,
@@ -105,6 +103,7 @@ impl Receiver {
             quick: QUICK_ACKS,
             last_arrival: Time::ZERO,
             largest_at: Time::ZERO,
+            ack_delay,
             ack_at: Time::MAX,
             report_at,
             clock,
@@ -190,7 +189,7 @@ impl Receiver {
             AckAction::Now | AckAction::FlushThenNow => AckRequest::Ack,
             AckAction::Delay | AckAction::FlushThenDelay => {
                 if self.ack_at == Time::MAX {
-                    self.ack_at = now + if self.host == Host::Tcp { TCP_DELAY } else { QUIC_DELAY };
+                    self.ack_at = now + self.ack_delay;
                 }
                 AckRequest::Wait
             }
