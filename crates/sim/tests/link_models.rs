@@ -38,13 +38,9 @@ const ALWAYS: [&str; 2] = ["starlink", "wifi"];
 
 /// Where a model is further off; the page says why.
 const LISTED: &[(&str, &str)] = &[
-    ("5g-sa", "xcp"),
-    ("5g-sa", "copa"),
     ("5g-sa", "cubic+codel"),
-    ("5g-nsa", "cubic+codel"),
     ("mmwave", "abc"),
     ("mmwave", "xcp"),
-    ("mmwave", "bbr3"),
     ("mmwave", "copa"),
     ("mmwave", "cubic+codel"),
 ];

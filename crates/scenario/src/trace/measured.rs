@@ -3,7 +3,7 @@
 //! ```text
 //! z(b)    = sum_i sqrt(share_i) x_i(b) + sqrt(path) y(k(b)) + sqrt(1 - path - sum_i share_i) n(b)
 //! x_i     : Gauss-Markov, variance 1: x_i(b + 1) = a x_i(b) + sqrt(1 - a^2) N(0, 1), a = exp(-bin / lasts_i)
-//! n       : the same with a = echo, and N(0, 1) / sqrt(noisy) in a share `noisy` of the bins, nothing in others
+//! n       : the same with a = echo, and N(0, 1) / sqrt(noisy) in a share `noisy` of the bins, else nothing
 //! y       : N(0, 1), new with each path k
 //! rate(b) = Q((rank of z(b) - 1/2) / number of bins), 0 in an outage
 //! Q       : linear between its values at SHARES

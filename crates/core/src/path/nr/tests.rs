@@ -2,8 +2,8 @@ use super::*;
 use crate::packet::PacketId;
 use crate::parameters::Parameters;
 use crate::path::cellular::cell::Cell;
-use crate::time::Duration;
 use crate::path::sample::Sample;
+use crate::time::Duration;
 
 type Options<'a> = &'a [(&'a str, &'a str)];
 

@@ -17,7 +17,7 @@ const CHECKSUMS: &[(&str, u64)] = &[
     ("lte-driving", 0x784208eec0b9a38a),
     ("lte-walking", 0xbd5f7d1accbfe303),
     ("3g", 0x3676caafe8e4bd62),
-    ("5g", 0xb9428aeea3cd7e91),
+    ("5g", 0x536dc34a62491a98),
     ("satellite", 0x136dd9be5fa0e64a),
     ("step", 0x3dd755079aa5a6d7),
     ("fixed", 0x586b5a4688b33039),
@@ -25,11 +25,11 @@ const CHECKSUMS: &[(&str, u64)] = &[
     ("fit-att-driving-up", 0xa57da52ee4a42c30),
     ("fit-verizon-down", 0x66245e541093e85e),
     ("fit-verizon-up", 0xb47eae15918d9c22),
-    ("5g-sa", 0xb9428aeea3cd7e91),
-    ("5g-nsa", 0xe179586522c4bf9e),
-    ("mmwave", 0xc9c94f49fd6d451c),
+    ("5g-sa", 0x536dc34a62491a98),
+    ("5g-nsa", 0x61b61ec3702e294d),
+    ("mmwave", 0xbf72f7af19237a3f),
     ("starlink", 0x136dd9be5fa0e64a),
-    ("wifi", 0xc29eb0d3dcea084b),
+    ("wifi", 0x87c6fbe08bf2f4c8),
     ("5g-chosen", 0x06f8c75bf7d3b04f),
     ("satellite-chosen", 0x959b617f8c660493),
 ];
@@ -45,6 +45,7 @@ fn the_same_bytes_on_every_machine() {
 fn lists_say_what_the_traces_are() {
     let found: Vec<(&str, f64, f64, f64)> = EMBEDDED
         .iter()
+        .filter(|embedded| embedded.same_as.is_none())
         .map(|embedded| {
             let of = Statistics::of(&embedded.trace(), OPPORTUNITY);
             (embedded.name, of.mean_mbps, of.variation.cv_100ms, of.duration_s)

@@ -215,7 +215,9 @@ fn noisy(measured: &Measured, bins: &Bins, duration: Duration) -> f64 {
     let wanted = typical_step(&bins.rates, &bins.away().iter().map(Option::is_none).collect::<Vec<_>>());
     let off = |tenths: u32| {
         let tried = Measured { noisy: f64::from(tenths) / 10.0, ..measured.clone() };
-        libm::fabs(on_average(&tried, duration, |rates, silent| [typical_step(rates, &beside(silent))])[0] - wanted)
+        libm::fabs(
+            on_average(&tried, duration, |rates, silent| [typical_step(rates, &beside(silent))])[0] - wanted,
+        )
     };
     let best = (1..=10).rev().min_by(|a, b| off(*a).total_cmp(&off(*b)));
     best.map_or(1.0, |tenths| f64::from(tenths) / 10.0)
