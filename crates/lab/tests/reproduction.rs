@@ -14,6 +14,7 @@ use brakelight_lab::text::claims::{counts, sections};
 use brakelight_scenario::documents::{Claim, Claims, Verdict};
 use brakelight_scenario::experiment::{Assertion, Experiment};
 use brakelight_testkit::part::check;
+use brakelight_testkit::skip::recording;
 
 /// The pages: their files, their rows in the index, and how the ids of their experiments begin.
 const PAGES: [(&str, &str, &[&str]); 5] = [
@@ -151,6 +152,33 @@ fn every_failing_row_of_bmcc_and_quicdc_is_in_a_group_with_its_cause() {
             claim.claim
         );
     }
+}
+
+/// What the slower of two recordings carries, interval by interval, as a share of what `down` carries, over
+/// the 60 s that a run repeats them for.
+fn slower_of_both(up: &str, down: &str, interval_ms: u64) -> f64 {
+    const RUN_MS: u64 = 60_000;
+    let carried = |trace: &str| {
+        let times: Vec<u64> = trace.lines().map(|line| line.trim().parse().expect("milliseconds")).collect();
+        let period = *times.last().expect("a recording has opportunities");
+        let mut carried = vec![0_u64; (RUN_MS / interval_ms) as usize];
+        let rounds = (0..=RUN_MS / period).flat_map(|round| times.iter().map(move |at| at + round * period));
+        rounds.filter(|at| *at < RUN_MS).for_each(|at| carried[(at / interval_ms) as usize] += 1);
+        carried
+    };
+    let (up, down) = (carried(up), carried(down));
+    let slower: u64 = up.iter().zip(&down).map(|(up, down)| up.min(down)).sum();
+    slower as f64 / down.iter().sum::<u64>() as f64
+}
+
+#[test]
+fn the_slower_of_two_cellular_links_carries_four_fifths_of_the_downlink() {
+    let names = ["traces/Verizon-LTE-short.up", "traces/Verizon-LTE-short.down"];
+    let [Some(up), Some(down)] = names.map(recording) else { return };
+    let [up, down] = [up, down].map(|path| fs::read_to_string(path).expect("a recording can be read"));
+    let share = slower_of_both(&up, &down, 100);
+    let check = format!("check = \"utilization['abc'] / {share:.3} >= 0.85\"");
+    assert!(read_docs("../experiments/abc-f7c.toml").contains(&check), "ABC-F7c has no `{check}`");
 }
 
 #[test]
