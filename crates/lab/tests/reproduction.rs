@@ -8,6 +8,8 @@ use std::env;
 use std::fs;
 use std::path::PathBuf;
 
+use brakelight_core::path::trace::Trace;
+use brakelight_core::time::Time;
 use brakelight_lab::figures::claims as figure;
 use brakelight_lab::reproduce::all;
 use brakelight_lab::text::claims::{counts, sections};
@@ -155,27 +157,24 @@ fn every_failing_row_of_bmcc_and_quicdc_is_in_a_group_with_its_cause() {
 }
 
 /// What the slower of two recordings carries, interval by interval, as a share of what `down` carries, over
-/// the 60 s that a run repeats them for.
-fn slower_of_both(up: &str, down: &str, interval_ms: u64) -> f64 {
-    const RUN_MS: u64 = 60_000;
-    let carried = |trace: &str| {
-        let times: Vec<u64> = trace.lines().map(|line| line.trim().parse().expect("milliseconds")).collect();
-        let period = *times.last().expect("a recording has opportunities");
-        let mut carried = vec![0_u64; (RUN_MS / interval_ms) as usize];
-        let rounds = (0..=RUN_MS / period).flat_map(|round| times.iter().map(move |at| at + round * period));
-        rounds.filter(|at| *at < RUN_MS).for_each(|at| carried[(at / interval_ms) as usize] += 1);
-        carried
+/// a run of 60 s.
+fn slower_of_both(up: &Trace, down: &Trace, interval_ms: u64) -> f64 {
+    let carried = |trace: &Trace, from: u64| {
+        trace.count_between(Time::from_millis(from), Time::from_millis(from + interval_ms))
     };
-    let (up, down) = (carried(up), carried(down));
-    let slower: u64 = up.iter().zip(&down).map(|(up, down)| up.min(down)).sum();
-    slower as f64 / down.iter().sum::<u64>() as f64
+    let starts = (0..60_000).step_by(interval_ms as usize);
+    let slower: u64 = starts.map(|from| carried(up, from).min(carried(down, from))).sum();
+    slower as f64 / down.count_between(Time::ZERO, Time::from_secs(60)) as f64
 }
 
 #[test]
 fn the_slower_of_two_cellular_links_carries_four_fifths_of_the_downlink() {
     let names = ["traces/Verizon-LTE-short.up", "traces/Verizon-LTE-short.down"];
     let [Some(up), Some(down)] = names.map(recording) else { return };
-    let [up, down] = [up, down].map(|path| fs::read_to_string(path).expect("a recording can be read"));
+    let [up, down] = [up, down].map(|path| {
+        let bytes = fs::read(path).expect("a recording can be read");
+        Trace::parse(&bytes).expect("a recording is a trace")
+    });
     let share = slower_of_both(&up, &down, 100);
     let check = format!("check = \"utilization['abc'] / {share:.3} >= 0.85\"");
     assert!(read_docs("../experiments/abc-f7c.toml").contains(&check), "ABC-F7c has no `{check}`");
