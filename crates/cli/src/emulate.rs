@@ -9,6 +9,7 @@ use std::sync::Arc;
 use brakelight_core::registry::{DEFAULT_QUEUE, Registry};
 use brakelight_core::time::Duration;
 use brakelight_core::units::Limit;
+use brakelight_emulator::classify::Classifier;
 use brakelight_emulator::command::{self, Setting};
 use brakelight_emulator::device::TunSettings;
 use brakelight_emulator::doctor::{self, State};
@@ -67,6 +68,10 @@ pub struct Arguments {
     /// The queue of the link down [default: that of --queue]
     #[arg(long, value_name = "QUEUE", requires = "down")]
     pub down_queue: Option<String>,
+    /// How `abc_dual` knows ABC's packets: `accelerates` (their flow has sent ECT(1)), `address=ADDR[/BITS]`,
+    /// `flow-label=N` or `ipid=N`
+    #[arg(long, value_name = "FIELD", default_value_t)]
+    pub abc_by: Classifier,
     /// The buffer of each link, in packets or bytes
     #[arg(long, value_name = "SIZE", default_value = "250pkt", value_parser = positive_buffer, allow_hyphen_values = true)]
     pub buffer: Limit,
@@ -233,6 +238,12 @@ fn setup(registry: &Registry, arguments: &Arguments) -> Result<Setup, Failure> {
         ports: Vec::new(),
     };
     drop(user);
+    let has_two_queues = [&setup.up, &setup.down].iter().any(|direction| direction.tells_flows_apart());
+    if arguments.abc_by != Classifier::default() && !has_two_queues {
+        return Err(Failure::input(
+            "--abc-by: no link has two queues to tell packets apart for; give --queue abc_dual",
+        ));
+    }
     (setup.up.opposite, setup.down.opposite) = (setup.down.link.clone(), setup.up.link.clone());
     let program = &arguments.command[0];
     if !command::exists(program) {
@@ -260,5 +271,6 @@ fn direction(
         .map_err(|error| Failure::input(format!("--{name}: {error}")))?;
     direction.loss = arguments.loss;
     direction.delay = arguments.delay;
+    direction.classifier = arguments.abc_by;
     Ok(direction)
 }

@@ -7,6 +7,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`spec`] | one direction as data, and its spelling on the command line |
+//! | [`classify`] | what in a packet's header says that it is ABC's |
 //! | [`packet`] | what queues see of an IP packet, and the rewriting of its ECN field |
 //! | [`device`] | where packets are read from and written to: TUN devices; `veth`, where there are none |
 //! | [`clock`] | time in nanoseconds, how precisely this thread sleeps, how late it was |
@@ -29,6 +30,7 @@
 
 pub mod address;
 pub mod channel;
+pub mod classify;
 pub mod clock;
 pub mod command;
 pub mod device;

@@ -22,6 +22,8 @@ use brakelight_core::ecn::{Ecn, Encoding};
 use brakelight_core::packet::{Duplicate, FlowId, Packet, PacketId, Tunnel, payload_hash16};
 use brakelight_core::time::Time;
 
+use crate::classify::Classifier;
+
 /// The metadata of an IP packet that queues need. Its bytes are in a slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct IpPacket {
@@ -313,13 +315,22 @@ pub fn write_ecn(bytes: &mut [u8], ecn: Ecn) -> bool {
     true
 }
 
-/// How the ECN bits of one direction's flows are read. Packets do not say; it depends on the queue they go
-/// to.
+/// How the ECN bits of one direction's packets are read, which depends on the queue they go to.
 #[derive(Clone, Debug)]
 pub struct Reading {
     encoding: Encoding,
-    /// Flows that were seen to accelerate, by their hash, where others pass the same queue.
-    accelerating: Option<Box<[u64]>>,
+    own: Own,
+}
+
+/// Which ECN-capable packets have the queue's own encoding.
+#[derive(Clone, Debug)]
+enum Own {
+    /// All of them.
+    All,
+    /// Those of flows that were seen to accelerate, a bit for each by its hash.
+    Accelerating(Box<[u64]>),
+    /// Those whose header says so.
+    Header(Classifier),
 }
 
 impl Reading {
@@ -327,21 +338,26 @@ impl Reading {
     /// flows one in 64 shares.
     const FLOWS: usize = 1 << 16;
 
-    /// Returns all ECN-capable flows use `encoding`.
+    /// All ECN-capable packets use `encoding`.
     pub fn all(encoding: Encoding) -> Self {
-        Reading { encoding, accelerating: None }
+        Reading { encoding, own: Own::All }
     }
 
-    /// A flow uses `encoding` once it has sent a packet with ECT(1), and classic ECN before that: classic
-    /// senders never set ECT(1), and ABC's set it on all data (abc20 4.2), although an earlier router may
-    /// have turned some into ECT(0).
-    pub fn of_those_that_accelerate(encoding: Encoding) -> Self {
-        Reading { encoding, accelerating: Some(vec![0; Self::FLOWS / 64].into()) }
+    /// Packets that `classifier` finds use `encoding`, other ECN-capable ones classic ECN. By
+    /// [`Classifier::Accelerates`] a flow uses classic ECN until it has sent ECT(1): classic senders never
+    /// set ECT(1), and ABC's set it on all data (abc20 4.2), although an earlier router may have turned some
+    /// into ECT(0).
+    pub fn of_those(classifier: Classifier, encoding: Encoding) -> Self {
+        let own = match classifier {
+            Classifier::Accelerates => Own::Accelerating(vec![0; Self::FLOWS / 64].into()),
+            classifier => Own::Header(classifier),
+        };
+        Reading { encoding, own }
     }
 
-    /// Returns the encoding of a packet.
+    /// Returns the encoding of an IP packet with this header.
     #[inline]
-    pub fn of(&mut self, header: &Header) -> Encoding {
+    pub fn of(&mut self, header: &Header, packet: &[u8]) -> Encoding {
         if header.ecn == Ecn::NotEct {
             return Encoding::None;
         }
@@ -349,13 +365,19 @@ impl Reading {
             // rfc9331 4.1: ECT(1) and CE
             return if header.ecn == Ecn::Ect0 { Encoding::Classic } else { Encoding::L4s };
         }
-        let Some(seen) = &mut self.accelerating else { return self.encoding };
-        let place = header.flow.0 as usize % Self::FLOWS;
-        let (word, bit) = (&mut seen[place / 64], 1 << (place % 64));
-        if header.ecn == Ecn::Ect1 {
-            *word |= bit;
-        }
-        if *word & bit == 0 { Encoding::Classic } else { self.encoding }
+        let own = match &mut self.own {
+            Own::All => true,
+            Own::Header(classifier) => classifier.by_header(packet),
+            Own::Accelerating(seen) => {
+                let place = header.flow.0 as usize % Self::FLOWS;
+                let (word, bit) = (&mut seen[place / 64], 1 << (place % 64));
+                if header.ecn == Ecn::Ect1 {
+                    *word |= bit;
+                }
+                *word & bit != 0
+            }
+        };
+        if own { self.encoding } else { Encoding::Classic }
     }
 }
 

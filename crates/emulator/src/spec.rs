@@ -28,6 +28,7 @@ use brakelight_scenario::scenario::{LinkSpec, Service, Steps, TraceOffset};
 use brakelight_scenario::scheme_string::{SchemeString, Words};
 use brakelight_scenario::trace::names::{NameError, Names};
 
+use crate::classify::Classifier;
 use crate::packet::{IpPacket, Reading};
 
 /// One direction of the path.
@@ -48,6 +49,8 @@ pub struct DirectionSpec {
     pub delay: Duration,
     /// Seed of all random streams.
     pub seed: u64,
+    /// How a queue that tells flows apart knows its own.
+    pub classifier: Classifier,
 }
 
 /// A link that can be built: its trace is found and its queue needs no more than an IP header.
@@ -134,7 +137,13 @@ impl DirectionSpec {
             loss: 0.0,
             delay: Duration::ZERO,
             seed,
+            classifier: Classifier::default(),
         }
+    }
+
+    /// Returns `true` if its queue tells flows apart, so that [`DirectionSpec::classifier`] matters.
+    pub fn tells_flows_apart(&self) -> bool {
+        self.link.as_ref().is_some_and(|link| link.spec.queue.tells_flows_apart())
     }
 
     /// Returns its elements in the order in which packets pass them. The link, if there is one, is the first.
@@ -189,7 +198,7 @@ impl DirectionSpec {
     /// Returns how its flows' ECN bits are read.
     pub fn reading(&self) -> Reading {
         match &self.link {
-            Some(link) => reading(&link.spec.queue),
+            Some(link) => reading(&link.spec.queue, self.classifier),
             None => Reading::all(Encoding::Classic),
         }
     }
@@ -333,10 +342,10 @@ fn parse_steps(text: &str) -> Result<Steps, SpecError> {
 }
 
 /// How the ECN bits of flows at this queue are read.
-fn reading(queue: &QueueConfig) -> Reading {
+fn reading(queue: &QueueConfig, classifier: Classifier) -> Reading {
     let encoding = queue.own_encoding().unwrap_or(Encoding::Classic);
     if queue.tells_flows_apart() {
-        return Reading::of_those_that_accelerate(encoding);
+        return Reading::of_those(classifier, encoding);
     }
     Reading::all(encoding)
 }

@@ -292,12 +292,13 @@ impl<W: Watch> Carrier<W> {
     fn arrive(&mut self, now: Time, slot: u32, length: usize, epoch: Epoch) {
         self.facts.read += 1;
         let bytes = &self.slots.look(slot)[..length];
-        let Some(Ok(header)) = bytes.get(self.input.head()..).map(Header::read) else {
+        let packet = bytes.get(self.input.head()..).unwrap_or_default();
+        let Ok(header) = Header::read(packet) else {
             self.facts.malformed += 1;
             self.slots.give_back(slot);
             return;
         };
-        let encoding = self.reading.of(&header);
+        let encoding = self.reading.of(&header, packet);
         let packet =
             IpPacket { id: PacketId(self.next_id), arrived: now, slot, header, encoding, tunnel: None };
         self.next_id += 1;

@@ -166,17 +166,33 @@ fn what_is_no_packet_is_refused_with_the_reason() {
 #[test]
 fn flows_that_accelerate_are_told_from_ordinary_ones() {
     let header = |flow, ecn| Header { flow: FlowId(flow), size: 1500, hash16: 0, ecn };
-    let mut reading = Reading::of_those_that_accelerate(Encoding::Abc);
-    assert_eq!(reading.of(&header(1, Ecn::Ect0)), Encoding::Classic);
-    assert_eq!(reading.of(&header(1, Ecn::Ect1)), Encoding::Abc);
+    let mut reading = Reading::of_those(Classifier::Accelerates, Encoding::Abc);
+    assert_eq!(reading.of(&header(1, Ecn::Ect0), &[]), Encoding::Classic);
+    assert_eq!(reading.of(&header(1, Ecn::Ect1), &[]), Encoding::Abc);
     // Braked by a router before this one.
-    assert_eq!(reading.of(&header(1, Ecn::Ect0)), Encoding::Abc);
-    assert_eq!(reading.of(&header(2, Ecn::Ce)), Encoding::Classic);
-    assert_eq!(reading.of(&header(1, Ecn::NotEct)), Encoding::None);
+    assert_eq!(reading.of(&header(1, Ecn::Ect0), &[]), Encoding::Abc);
+    assert_eq!(reading.of(&header(2, Ecn::Ce), &[]), Encoding::Classic);
+    assert_eq!(reading.of(&header(1, Ecn::NotEct), &[]), Encoding::None);
     let mut all = Reading::all(Encoding::Bmcc);
-    assert_eq!([Ecn::Ect0, Ecn::NotEct].map(|ecn| all.of(&header(3, ecn))), [Encoding::Bmcc, Encoding::None]);
+    assert_eq!(
+        [Ecn::Ect0, Ecn::NotEct].map(|ecn| all.of(&header(3, ecn), &[])),
+        [Encoding::Bmcc, Encoding::None]
+    );
     let mut l4s = Reading::all(Encoding::L4s);
-    assert_eq!([Ecn::Ect0, Ecn::Ect1].map(|ecn| l4s.of(&header(3, ecn))), [Encoding::Classic, Encoding::L4s]);
+    assert_eq!(
+        [Ecn::Ect0, Ecn::Ect1].map(|ecn| l4s.of(&header(3, ecn), &[])),
+        [Encoding::Classic, Encoding::L4s]
+    );
+}
+
+#[test]
+fn packets_that_their_headers_tell_apart_have_the_encoding_of_the_queue() {
+    let mut reading = Reading::of_those("address=10.4.5.0/24".parse().unwrap(), Encoding::Abc);
+    let mut of = |packet: &[u8]| reading.of(&Header::read(packet).unwrap(), packet);
+    // The codepoint of a packet that an earlier router braked is that of classic ECN.
+    assert_eq!(of(&ipv4(UDP, Ecn::Ect0, 7, 0, 0, &[0; 16])), Encoding::Abc);
+    assert_eq!(of(&ipv6(UDP, Ecn::Ect1, &[0; 16])), Encoding::Classic);
+    assert_eq!(of(&ipv4(UDP, Ecn::NotEct, 7, 0, 0, &[0; 16])), Encoding::None);
 }
 
 fn codepoint() -> impl Strategy<Value = Ecn> {
