@@ -29,11 +29,13 @@ use std::borrow::Borrow;
 
 use brakelight_core::path::trace::Trace;
 
+use self::edge::Seeds;
 use crate::buffer::Buffer;
 use crate::compare::FORWARD;
 use crate::documents::{Claim, Verdict};
 use crate::scenario::{Scenario, Service};
 
+mod edge;
 mod embedded;
 mod expression;
 mod read;
@@ -199,12 +201,10 @@ impl Experiment {
         table: Option<&Table>,
         builtin: &mut dyn FnMut(&str) -> Option<Finding>,
     ) -> Vec<Claim> {
+        let seeds = table.map(Seeds::of);
         let judged = self.claims.iter().map(|assertion| {
-            let mut claim = assertion.judge(table, builtin);
-            if !self.note.is_empty() {
-                let separator = if claim.note.is_empty() { "" } else { "; " };
-                claim.note = format!("{}{separator}{}", claim.note, self.note);
-            }
+            let mut claim = assertion.judge(table.zip(seeds.as_ref()), builtin);
+            claim.note = joined([&claim.note, &self.note]);
             claim
         });
         judged.collect()
@@ -212,12 +212,9 @@ impl Experiment {
 }
 
 impl Assertion {
-    fn judge(&self, table: Option<&Table>, builtin: &mut dyn FnMut(&str) -> Option<Finding>) -> Claim {
-        let mut claim = self.measured(table, builtin);
-        let mut add = |text: &str| {
-            let separator = if claim.note.is_empty() || text.is_empty() { "" } else { "; " };
-            claim.note = format!("{}{separator}{text}", claim.note);
-        };
+    fn judge(&self, measured: Measured<'_>, builtin: &mut dyn FnMut(&str) -> Option<Finding>) -> Claim {
+        let mut claim = self.measured(measured, builtin);
+        let mut add = |text: &str| claim.note = joined([&claim.note, text]);
         let refuted = claim.verdict == Verdict::Fails
             && match &self.refuted {
                 Some(Argument::Numbers { holds }) => *holds,
@@ -248,8 +245,8 @@ impl Assertion {
     }
 
     /// What its check says of the measurements.
-    fn measured(&self, table: Option<&Table>, builtin: &mut dyn FnMut(&str) -> Option<Finding>) -> Claim {
-        match (&self.check, table) {
+    fn measured(&self, measured: Measured<'_>, builtin: &mut dyn FnMut(&str) -> Option<Finding>) -> Claim {
+        match (&self.check, measured) {
             (Check::NotCheckable, _) => self.row(Verdict::NotCheckable, String::new(), String::new()),
             (Check::Builtin(name), _) => match builtin(name) {
                 Some(found) => self.row(verdict(found.holds), found.measured, found.note),
@@ -258,7 +255,7 @@ impl Assertion {
             (Check::Expression { .. }, None) => {
                 self.row(Verdict::NeedsRecordings, String::new(), String::new())
             }
-            (Check::Expression { check, show }, Some(table)) => {
+            (Check::Expression { check, show }, Some((table, seeds))) => {
                 let measured = match show {
                     Some(show) => show.evaluate(table).map(|value| vec![value]),
                     None => check.measured(table),
@@ -269,10 +266,11 @@ impl Assertion {
                 match (check.check(table), measured) {
                     (Ok(points), Ok(measured)) => {
                         let failures = points.failures(table);
-                        let note = match failures.is_empty() {
+                        let points_that_fail = match failures.is_empty() {
                             true => String::new(),
                             false => format!("not at {}", failures.join(", ")),
                         };
+                        let note = joined([&points_that_fail, &seeds.note(check, show.as_ref(), &points)]);
                         let measured = if measured.is_empty() { points.tally() } else { measured };
                         self.row(verdict(points.holds()), measured, note)
                     }
@@ -286,18 +284,24 @@ impl Assertion {
     }
 
     fn row(&self, verdict: Verdict, measured: String, found: String) -> Claim {
-        let notes = [self.note.as_str(), found.as_str()];
-        let notes: Vec<&str> = notes.into_iter().filter(|note| !note.is_empty()).collect();
         Claim {
             id: self.id.clone(),
             claim: self.claim.clone(),
             paper: self.paper.clone(),
             measured,
             verdict,
-            note: notes.join("; "),
+            note: joined([&self.note, &found]),
             ours: self.ours,
         }
     }
+}
+
+/// What was measured, if it was, and the same for each seed alone.
+type Measured<'t> = Option<(&'t Table, &'t Seeds)>;
+
+/// Joins notes; an empty one leaves no trace.
+fn joined<const N: usize>(notes: [&str; N]) -> String {
+    notes.into_iter().filter(|note| !note.is_empty()).collect::<Vec<_>>().join("; ")
 }
 
 fn verdict(holds: bool) -> Verdict {

@@ -1,6 +1,7 @@
 //! Measurements by their place in an experiment's matrix.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -28,8 +29,8 @@ pub struct Table {
     dimensions: Vec<Dimension>,
     /// A dimension for each of [`LISTS`], with the names that any run has, in order of appearance.
     lists: Vec<Dimension>,
-    /// For each point, the runs' numbers by name.
-    cells: BTreeMap<Point, Vec<BTreeMap<String, f64>>>,
+    /// For each point, the runs' numbers by name, in the order of adding.
+    cells: BTreeMap<Point, Vec<Arc<BTreeMap<String, f64>>>>,
 }
 
 impl Table {
@@ -40,12 +41,26 @@ impl Table {
         Table { dimensions: dimensions.to_vec(), lists, cells: BTreeMap::new() }
     }
 
-    /// Adds a run at `point`. The order of adding does not matter.
+    /// Adds a run at `point`. Runs of a point come in the order of their seeds.
     pub fn add(&mut self, point: &[usize], run: &Run) {
         debug_assert_eq!(point.len(), self.dimensions.len());
         note(&mut self.lists[0], run.links.iter().map(|link| link.name.as_str()));
         note(&mut self.lists[1], run.flows.iter().map(|flow| flow.name.as_str()));
-        self.cells.entry(point.to_vec()).or_default().push(metrics(run));
+        self.cells.entry(point.to_vec()).or_default().push(Arc::new(metrics(run)));
+    }
+
+    /// Returns a table for each seed, with its run at every point. Returns none where a point has one run
+    /// alone, or not all have as many.
+    pub(crate) fn by_seed(&self) -> Vec<Table> {
+        let seeds = self.cells.values().map(Vec::len).min().unwrap_or(0);
+        if seeds < 2 || self.cells.values().any(|runs| runs.len() != seeds) {
+            return Vec::new();
+        }
+        let one = |seed: usize| {
+            let cells = self.cells.iter().map(|(point, runs)| (point.clone(), vec![runs[seed].clone()]));
+            Table { dimensions: self.dimensions.clone(), lists: self.lists.clone(), cells: cells.collect() }
+        };
+        (0..seeds).map(one).collect()
     }
 
     /// Returns the directions of the matrix.
@@ -85,7 +100,7 @@ impl Table {
 
     /// Whether any run at `point` has a number whose name begins with `prefix`.
     pub(crate) fn has(&self, point: &Point, prefix: &str) -> bool {
-        let begins = |run: &BTreeMap<String, f64>| {
+        let begins = |run: &Arc<BTreeMap<String, f64>>| {
             run.range(prefix.to_string()..).next().is_some_and(|(name, _)| name.starts_with(prefix))
         };
         self.cells.get(point).is_some_and(|runs| runs.iter().any(begins))
@@ -94,7 +109,7 @@ impl Table {
     /// The names of all numbers that any run has.
     pub(crate) fn metrics(&self) -> Vec<&str> {
         let mut names: Vec<&str> =
-            self.cells.values().flatten().flat_map(BTreeMap::keys).map(String::as_str).collect();
+            self.cells.values().flatten().flat_map(|run| run.keys()).map(String::as_str).collect();
         names.sort_unstable();
         names.dedup();
         names

@@ -59,12 +59,55 @@ impl Value {
             Value::Truth(grid) => grid.show(table, |truth| truth.to_string()),
         }
     }
+
+    /// Returns its numbers, if they are numbers.
+    pub(crate) fn numbers(&self) -> Option<&Grid<f64>> {
+        match self {
+            Value::Number(grid) => Some(grid),
+            Value::Truth(_) => None,
+        }
+    }
+}
+
+impl Grid<f64> {
+    /// Returns the `depth`-th lowest and highest of `grids` at each point; `depth` counts from 1. Points that
+    /// a grid lacks are left out.
+    pub(crate) fn between(grids: &[&Self], depth: usize) -> Grid<[f64; 2]> {
+        let at = |point: &Point| {
+            let values: Option<Vec<f64>> = grids.iter().map(|grid| grid.cells.get(point).copied()).collect();
+            let mut values = values?;
+            values.sort_by(f64::total_cmp);
+            Some([*values.get(depth - 1)?, *values.get(values.len() - depth)?])
+        };
+        let Some(first) = grids.first() else {
+            return Grid { dimensions: Vec::new(), cells: BTreeMap::new() };
+        };
+        let cells = first.cells.keys().filter_map(|point| Some((point.clone(), at(point)?))).collect();
+        Grid { dimensions: first.dimensions.clone(), cells }
+    }
+}
+
+impl Grid<[f64; 2]> {
+    /// Returns the intervals in words.
+    pub(crate) fn show_intervals(&self, table: &Table) -> String {
+        self.show(table, |[low, high]| format!("{} to {}", short(*low), short(*high)))
+    }
 }
 
 impl Grid<bool> {
     /// Returns whether it is true at every point.
     pub fn holds(&self) -> bool {
         !self.cells.is_empty() && self.cells.values().all(|truth| *truth)
+    }
+
+    /// Every point and whether it is true there.
+    pub(crate) fn points(&self) -> impl Iterator<Item = (&Point, bool)> {
+        self.cells.iter().map(|(point, truth)| (point, *truth))
+    }
+
+    /// Whether it is true at a point of the same dimensions.
+    pub(crate) fn is_true_at(&self, point: &Point) -> bool {
+        self.cells.get(point) == Some(&true)
     }
 
     /// At how many points it is true, in words.
@@ -95,6 +138,11 @@ pub(crate) fn short(number: f64) -> String {
 }
 
 impl<T> Grid<T> {
+    /// How many points it has.
+    pub(crate) fn len(&self) -> usize {
+        self.cells.len()
+    }
+
     fn single(value: T) -> Self {
         Grid { dimensions: Vec::new(), cells: BTreeMap::from([(Point::new(), value)]) }
     }
