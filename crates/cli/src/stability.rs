@@ -1,14 +1,14 @@
-//! `stability`: where ABC's router settles and where it oscillates, by the fluid model and by packets.
+//! `stability`: where ABC's router settles and where it oscillates, by a fluid model and by packets.
 
 use std::path::PathBuf;
 
 use brakelight_core::time::Duration;
 use brakelight_core::units::Rate;
 use brakelight_lab::figures::stability;
-use brakelight_lab::stability::{FLOWS, RATIOS, eta, flows, html, map, ratios};
+use brakelight_lab::stability::{FLOWS, LOOP_RATIOS, RATIOS, eta, flows, html, map, ratios};
 use brakelight_lab::text::stability::in_words;
-use brakelight_sim::analysis::stability::Setting;
-use clap::Args;
+use brakelight_sim::analysis::stability::{Rule, Setting};
+use clap::{Args, ValueEnum};
 
 use crate::arguments::{DocumentFormat, human, positive_rate, positive_time, propagation, seed};
 use crate::failure::Failure;
@@ -17,24 +17,37 @@ use crate::output;
 use crate::progress::Bar;
 use crate::text;
 
+/// The rules that have a model.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Variant {
+    /// The paper's equation 1; delta over tau is varied
+    Paper,
+    /// The rule that tunes itself; tau over its loop delay is varied
+    Adaptive,
+}
+
 /// `stability`.
 #[derive(Clone, Debug, Args)]
 pub struct Arguments {
+    /// The router's rule for its target rate
+    #[arg(long, value_enum, default_value = "paper")]
+    pub variant: Variant,
     /// The link's rate
     #[arg(long, value_name = "RATE", default_value = "24Mbps", value_parser = positive_rate, allow_hyphen_values = true)]
     pub rate: Rate,
     /// tau, propagation delay of the round trip
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = propagation, allow_hyphen_values = true)]
     pub rtt: Duration,
-    /// Share of the capacity that the router aims at
-    #[arg(long, value_name = "SHARE", default_value = "0.98", value_parser = eta, allow_hyphen_values = true)]
-    pub eta: f64,
-    /// d_t, queueing delay below which the router drains nothing
-    #[arg(long, value_name = "TIME", default_value = "50ms", value_parser = human::<Duration>, allow_hyphen_values = true)]
-    pub target: Duration,
-    /// delta over tau, with commas between; one ratio and one number of flows show the delay over time
-    #[arg(long, value_name = "LIST", default_value = RATIOS, value_parser = ratios, allow_hyphen_values = true)]
-    pub ratios: std::vec::Vec<f64>,
+    /// Share of the capacity that the router aims at, of `paper` [default: 0.98]
+    #[arg(long, value_name = "SHARE", value_parser = eta, allow_hyphen_values = true)]
+    pub eta: Option<f64>,
+    /// d_t, queueing delay below which the router drains nothing, of `paper` [default: 50ms]
+    #[arg(long, value_name = "TIME", value_parser = human::<Duration>, allow_hyphen_values = true)]
+    pub target: Option<Duration>,
+    /// delta over tau, or tau over the loop delay, with commas between; one ratio and one number of flows
+    /// show the delay over time [default: ten from 0.2 to 2, or eleven from 0.25 to 5]
+    #[arg(long, value_name = "LIST", value_parser = ratios, allow_hyphen_values = true)]
+    pub ratios: Option<std::vec::Vec<f64>>,
     /// Numbers of flows, with commas between
     #[arg(long, value_name = "LIST", default_value = FLOWS, value_parser = flows, allow_hyphen_values = true)]
     pub flows: std::vec::Vec<u32>,
@@ -58,16 +71,35 @@ pub struct Arguments {
 /// Runs the command.
 pub fn execute(arguments: &Arguments) -> Result<(), Failure> {
     let folder = arguments.out.as_deref().map(|out| output::folder(out, arguments.force)).transpose()?;
+    let (rule, usual) = match arguments.variant {
+        Variant::Paper => {
+            let target = arguments.target.unwrap_or(Duration::from_millis(50));
+            (Rule::Paper { eta: arguments.eta.unwrap_or(0.98), target }, RATIOS)
+        }
+        Variant::Adaptive => {
+            for (name, given) in [("eta", arguments.eta.is_some()), ("target", arguments.target.is_some())] {
+                if given {
+                    return Err(Failure::input(format!(
+                        "--{name} is a constant of `--variant paper`; the rule that tunes itself has none"
+                    )));
+                }
+            }
+            (Rule::Adaptive, LOOP_RATIOS)
+        }
+    };
+    let ratios = match &arguments.ratios {
+        Some(ratios) => ratios.clone(),
+        None => ratios(usual).map_err(Failure::input)?,
+    };
     let setting = Setting {
+        rule,
         rate: arguments.rate,
         rtt: arguments.rtt,
-        eta: arguments.eta,
-        target: arguments.target,
         duration: arguments.duration,
         seed: arguments.seed,
     };
     let origin = origin::origin(setting.seed);
-    let map = map(&setting, &arguments.ratios, &arguments.flows, origin, &Bar::default())?;
+    let map = map(&setting, &ratios, &arguments.flows, origin, &Bar::default())?;
     match arguments.format {
         DocumentFormat::Json => text::print_json(&map)?,
         DocumentFormat::Table => text::print(&in_words(&map, &text::standard_output()))?,

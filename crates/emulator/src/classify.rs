@@ -35,7 +35,7 @@ pub enum Classifier {
     Identification(u16),
 }
 
-/// Why words do not say how packets are classifier apart.
+/// Why words do not name a classifier.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClassifierError {

@@ -1,8 +1,7 @@
-//! Where ABC's router settles and where it oscillates, by the fluid model and by packets.
+//! Where ABC's router settles and where it oscillates, by a fluid model and by packets.
 
 use brakelight_scenario::documents::Origin;
-use brakelight_sim::analysis::fluid::{LINEAR_LIMIT, THEOREM_LIMIT};
-use brakelight_sim::analysis::stability::{Measured, Point, Predicted, Setting, Verdict};
+use brakelight_sim::analysis::stability::{Measured, Point, Predicted, Rule, Setting, Verdict};
 use serde::Serialize;
 
 use crate::error::Error;
@@ -12,7 +11,7 @@ use crate::report::page;
 
 mod lists;
 
-pub use lists::{FLOWS, RATIOS, eta, flows, ratios};
+pub use lists::{FLOWS, LOOP_RATIOS, RATIOS, eta, flows, ratios};
 
 /// Propagation delays that the pictures of the model over time show.
 const SHOWN: f64 = 60.0;
@@ -29,19 +28,26 @@ pub struct Map {
     pub rate_mbps: f64,
     /// tau, propagation delay of the round trip.
     pub rtt_ms: f64,
-    /// Share of the capacity that the router aims at.
-    pub eta: f64,
-    /// d_t, queueing delay below which the router drains nothing.
-    pub target_ms: f64,
+    /// The router's rule, as `abc:variant=` has it.
+    pub variant: &'static str,
+    /// Share of the capacity that the router aims at; `paper` alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub eta: Option<f64>,
+    /// d_t, queueing delay below which the router drains nothing; `paper` alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target_ms: Option<f64>,
     /// Length of a run.
     pub duration_s: f64,
-    /// delta over the round trip above which the theorem promises stability.
+    /// The ratio above which (`paper`) or below which (`adaptive`) the theorem promises stability.
     pub theorem_limit: f64,
     /// The same by the linearized model.
     pub linear_limit: f64,
-    /// The ratios delta over tau that were asked for.
+    /// The ratios that were asked for.
     #[serde(skip)]
     pub ratios: Vec<f64>,
+    /// The router's rule.
+    #[serde(skip)]
+    pub rule: Rule,
     /// The points, the ratios of a number of flows together.
     pub points: Vec<Row>,
 }
@@ -49,16 +55,35 @@ pub struct Map {
 /// One point of the map.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
-    /// delta over the round trip.
-    pub delta_over_tau: f64,
-    /// delta, time in which a queue above the target is drained.
-    pub delta_ms: f64,
+    /// What is varied.
+    #[serde(flatten)]
+    pub varied: Varied,
     /// How many flows there are.
     pub flows: u32,
     /// What the fluid model says.
     pub fluid: Fluid,
     /// What packets do.
     pub packets: Packets,
+}
+
+/// What is varied, beside the number of flows.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(untagged)]
+pub enum Varied {
+    /// The paper's rule.
+    Delta {
+        /// delta over the round trip.
+        delta_over_tau: f64,
+        /// delta, time in which a queue above the target is drained.
+        delta_ms: f64,
+    },
+    /// The rule that tunes itself.
+    LoopDelay {
+        /// The round trip over the loop delay that the router reckons with.
+        tau_over_loop_delay: f64,
+        /// That loop delay.
+        loop_delay_ms: f64,
+    },
 }
 
 /// The fluid model at one point.
@@ -118,33 +143,42 @@ pub fn map(
         progress.step(&scenario.name);
         Ok(row(setting, *point, &predicted, &measured))
     })?;
+    let (variant, eta, target_ms) = match setting.rule {
+        Rule::Paper { eta, target } => ("paper", Some(eta), Some(target.as_millis_f64())),
+        Rule::Adaptive => ("adaptive", None, None),
+    };
     Ok(Map {
         origin,
         rate_mbps: setting.rate.as_mbps_f64(),
         rtt_ms: setting.rtt.as_millis_f64(),
-        eta: setting.eta,
-        target_ms: setting.target.as_millis_f64(),
+        variant,
+        eta,
+        target_ms,
         duration_s: setting.duration.as_millis_f64() / 1e3,
-        theorem_limit: THEOREM_LIMIT,
-        linear_limit: LINEAR_LIMIT,
+        theorem_limit: setting.rule.theorem_limit(),
+        linear_limit: setting.rule.linear_limit(),
         ratios: ratios.to_vec(),
+        rule: setting.rule,
         points,
     })
 }
 
 fn row(setting: &Setting, point: Point, predicted: &Predicted, measured: &Measured) -> Row {
     let ms = |seconds: f64| 1e3 * seconds;
-    let fluid = setting.fluid(point);
     let bin_s = setting.bin().as_secs_f64();
     let mut series_ms = Vec::new();
-    fluid.solve(0.0, SHOWN * fluid.tau_s, |t_s, x_s, _| {
+    setting.model(point).solve(0.0, SHOWN * setting.rtt.as_secs_f64(), &mut |t_s, x_s, _| {
         if t_s >= series_ms.len() as f64 * bin_s {
             series_ms.push(ms(x_s));
         }
     });
+    let varied_ms = setting.varied(point).as_millis_f64();
+    let varied = match setting.rule {
+        Rule::Paper { .. } => Varied::Delta { delta_over_tau: point.ratio, delta_ms: varied_ms },
+        Rule::Adaptive => Varied::LoopDelay { tau_over_loop_delay: point.ratio, loop_delay_ms: varied_ms },
+    };
     Row {
-        delta_over_tau: point.ratio,
-        delta_ms: ms(fluid.delta_s),
+        varied,
         flows: point.flows,
         fluid: Fluid {
             rest_ms: ms(predicted.rest.x_s),

@@ -4,8 +4,10 @@
 //! |---|---|
 //! | [`adpm`] | how far what a BMCC receiver hears lies from the load, beside random marking |
 //! | [`fluid`] | ABC's fluid model: a delay-differential equation, its fixed points, its solver |
-//! | [`stability`] | where that model and the packets settle, and where they oscillate |
+//! | [`outstanding`] | the same of the rule that tunes itself, with the loop's delay known, or known wrong |
+//! | [`stability`] | where these models and the packets settle, and where they oscillate |
 
 pub mod adpm;
 pub mod fluid;
+pub mod outstanding;
 pub mod stability;

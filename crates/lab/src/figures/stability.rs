@@ -1,5 +1,7 @@
 //! Where ABC's router rests and where it oscillates.
 
+use brakelight_sim::analysis::stability::Rule;
+
 use super::Figure;
 use super::canvas::{Anchor, Canvas, Colour, Stroke};
 use super::chart::{TEXT, TWO_COLUMNS};
@@ -9,8 +11,16 @@ use crate::stability::{Map, Row};
 const GAP: f64 = 12.0;
 
 /// Returns the map as two tables of shades: the swing of the queueing delay by the fluid model, and by
-/// packets. A line stands at the ratio below which the linearized model oscillates.
+/// packets. A line stands at the ratio at which the linearized model begins to oscillate.
 pub fn stability(map: &Map) -> Figure {
+    let (axis, varied, side) = match map.rule {
+        Rule::Paper { .. } => ("delta / round trip", "delta over the round trip", "below"),
+        Rule::Adaptive => (
+            "round trip / loop delay of the router",
+            "the round trip over the loop delay that the router reckons with",
+            "above",
+        ),
+    };
     let swing = |title: &str, of: &dyn Fn(&Row) -> f64| Heat {
         title: title.into(),
         rows: map.points.chunks(map.ratios.len()).map(|row| format!("{} flows", row[0].flows)).collect(),
@@ -37,11 +47,11 @@ pub fn stability(map: &Map) -> Figure {
             let x = heat.edge(left, width, below);
             canvas.line([(x, 16.0), (x, height)], Stroke::solid(Colour(213, 94, 0), 1.6));
         }
-        canvas.text((left + width / 2.0, height + 10.0), "delta / round trip", TEXT, Anchor::Middle);
+        canvas.text((left + width / 2.0, height + 10.0), axis, TEXT, Anchor::Middle);
     }
     let caption = format!(
-        "Swing of the queueing delay in ms by delta over the round trip and by flows: the fluid model beside packets, on \
-         {} Mbit/s with a round trip of {} ms. The line is at {:.3}, below which the linearized model oscillates.",
+        "Swing of the queueing delay in ms by {varied} and by flows: the fluid model beside packets, on \
+         {} Mbit/s with a round trip of {} ms. The line is at {:.3}, {side} which the linearized model oscillates.",
         map.rate_mbps, map.rtt_ms, map.linear_limit
     );
     Figure::new(&["stability"], caption, canvas)

@@ -3,6 +3,10 @@
 /// Delta over tau: from far below the limits to far above.
 pub const RATIOS: &str = "0.2,0.3,0.4,0.5,0.6,0.7,0.8,1,1.33,2";
 
+/// The round trip over the loop delay of the router that tunes itself: from a quarter, where it takes 100 ms
+/// for the longest that it can tell, to beyond the limits.
+pub const LOOP_RATIOS: &str = "0.25,0.5,0.7,1,1.4,1.7,2,2.5,3,4,5";
+
 /// Flows.
 pub const FLOWS: &str = "1,4,8,16,32,64";
 
@@ -14,7 +18,7 @@ const MOST: usize = 100;
 /// # Errors
 /// One that is not valid, with what is.
 pub fn ratios(text: &str) -> Result<Vec<f64>, String> {
-    list(text, "a number from 0.05 to 20 for delta over the round trip", |item| {
+    list(text, "a number from 0.05 to 20", |item| {
         item.parse().ok().filter(|ratio: &f64| (0.05..=20.0).contains(ratio))
     })
 }
@@ -55,16 +59,14 @@ mod tests {
     fn lists_say_which_item_is_wrong() {
         assert_eq!(flows("1, 4,8").unwrap(), [1, 4, 8]);
         assert_eq!(flows("1,x").unwrap_err(), "`x` is not a whole number of flows from 1 to 1000");
-        assert_eq!(
-            ratios("0.5,NaN").unwrap_err(),
-            "`NaN` is not a number from 0.05 to 20 for delta over the round trip"
-        );
+        assert_eq!(ratios("0.5,NaN").unwrap_err(), "`NaN` is not a number from 0.05 to 20");
         assert!(ratios("").is_err());
     }
 
     #[test]
     fn the_defaults_are_valid() {
         assert_eq!(ratios(RATIOS).unwrap().len(), 10);
+        assert_eq!(ratios(LOOP_RATIOS).unwrap().len(), 11);
         assert_eq!(flows(FLOWS).unwrap().len(), 6);
     }
 }

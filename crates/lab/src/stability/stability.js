@@ -7,7 +7,27 @@
   const css = (name) => getComputedStyle(document.documentElement).getPropertyValue('--' + name).trim();
   const points = doc.points;
   const distinct = (values) => [...new Set(values)];
-  const ratios = distinct(points.map((point) => point.delta_over_tau));
+  // What differs between the paper's rule and the one that tunes itself.
+  const rule = doc.variant === 'adaptive' ? {
+    title: 'ABC that tunes itself: its stability, by model and by packets',
+    axis: 'tau / loop delay', ratio: (point) => point.tau_over_loop_delay,
+    varied: 'loop delay', varied_ms: (point) => point.loop_delay_ms,
+    explained: 'Each mark is a router with so many flows that reckons with such a loop delay. Right of the dotted line the model is unstable; left of the dashed one rest is proven.',
+    equation: 'the fluid model of docs/abc-adaptive.md',
+    meaning: 'time from a mark to the packets that it brings, as the router has it',
+    limits: [[doc.theorem_limit, 'dash', '1.7 ', 'right'], [doc.linear_limit, 'dot', ' 2.78', 'left']],
+    stable: (ratio) => ratio <= doc.linear_limit,
+  } : {
+    title: "ABC's stability, by model and by packets",
+    axis: 'delta / tau', ratio: (point) => point.delta_over_tau,
+    varied: 'delta', varied_ms: (point) => point.delta_ms,
+    explained: 'Each mark is a router with so many flows and such a delta. Left of the lines the model is unstable.',
+    equation: "equation 13 of the paper's appendix C",
+    meaning: 'time in which the router drains a queue above its target',
+    limits: [[doc.linear_limit, 'dot', '2/π ', 'right'], [doc.theorem_limit, 'dash', ' 2/3', 'left']],
+    stable: (ratio) => ratio >= doc.linear_limit,
+  };
+  const ratios = distinct(points.map(rule.ratio));
   const flows = distinct(points.map((point) => point.flows));
   const show = (ms) => (ms >= 100 ? ms.toFixed(0) : ms >= 10 ? ms.toFixed(1) : ms.toFixed(2));
   const swings = {
@@ -23,10 +43,11 @@
     return made;
   }
 
-  $('title').textContent = "ABC's stability, by model and by packets";
+  $('title').textContent = rule.title;
+  for (const id of ['explained', 'axis', 'equation', 'varied', 'meaning']) $(id).textContent = rule[id];
+  const constants = doc.variant === 'adaptive' ? [] : [['eta', doc.eta], ['target', `${doc.target_ms} ms`]];
   for (const [name, value] of [
-    ['link', `${doc.rate_mbps} Mbit/s`], ['round trip', `${doc.rtt_ms} ms`], ['eta', doc.eta],
-    ['target', `${doc.target_ms} ms`], ['runs of', `${doc.duration_s} s`]]) {
+    ['link', `${doc.rate_mbps} Mbit/s`], ['round trip', `${doc.rtt_ms} ms`], ...constants, ['runs of', `${doc.duration_s} s`]]) {
     const item = element('li', name + ' ');
     item.append(element('b', value));
     $('setting').append(item);
@@ -53,9 +74,9 @@
       const percent = points.map((point) => 100 * swing(point) / doc.rtt_ms);
       return {
         type: 'scatter', mode: 'markers', name, xaxis: 'x' + number, yaxis: 'y' + number,
-        x: points.map((point) => point.delta_over_tau), y: points.map((point) => point.flows),
+        x: points.map(rule.ratio), y: points.map((point) => point.flows),
         customdata: points.map((_, index) => index),
-        text: points.map((point, index) => `${point.flows} flows, delta ${show(point.delta_ms)} ms<br>swing ${show(swing(point))} ms (${percent[index].toFixed(1)} %)`),
+        text: points.map((point, index) => `${point.flows} flows, ${rule.varied} ${show(rule.varied_ms(point))} ms<br>swing ${show(swing(point))} ms (${percent[index].toFixed(1)} %)`),
         hovertemplate: '%{text}<extra>' + name + '</extra>',
         marker: {
           size: percent.map((value) => 9 + 21 * Math.sqrt(Math.min(1, value / most))), color: percent, cmin: 0, cmax: most,
@@ -65,7 +86,7 @@
         showlegend: false,
       };
     };
-    const limits = ['x', 'x2'].flatMap((which, index) => [[doc.linear_limit, 'dot'], [doc.theorem_limit, 'dash']].map(([at, dash]) => ({
+    const limits = ['x', 'x2'].flatMap((which, index) => rule.limits.map(([at, dash]) => ({
       type: 'line', xref: which, yref: index ? 'y2 domain' : 'y domain', x0: at, x1: at, y0: 0, y1: 1, line: { color: css('soft'), width: 1.5, dash },
     })));
     const x = { type: 'log', tickmode: 'array', tickvals: ratios, ticktext: ratios.map(String), tickangle: 0 };
@@ -80,23 +101,22 @@
     const note = (which, panel, at, text, place) => ({ text, showarrow: false, xref: which, yref: 'paper', x: Math.log10(at), y: places.y[panel][1], yshift: 16, xanchor: place, font: { size: 11, color: css('soft') } });
     Plotly.react('map', [panel('model', swings.model, ''), panel('packets', swings.packets, '2')], {
       ...base(), height: places.height, margin: { l: 56, r: 20, t: 48, b: 50 }, shapes: limits,
-      xaxis: axis('delta / tau', { ...x, domain: places.x[0] }), yaxis: axis('flows', { ...y, domain: places.y[0] }),
-      xaxis2: axis('delta / tau', { ...x, domain: places.x[1], anchor: 'y2' }), yaxis2: axis('flows', { ...y, domain: places.y[1], anchor: 'x2' }),
+      xaxis: axis(rule.axis, { ...x, domain: places.x[0] }), yaxis: axis('flows', { ...y, domain: places.y[0] }),
+      xaxis2: axis(rule.axis, { ...x, domain: places.x[1], anchor: 'y2' }), yaxis2: axis('flows', { ...y, domain: places.y[1], anchor: 'x2' }),
       annotations: [heading('Fluid model', 0), heading('Packets', 1),
-        note('x', 0, doc.linear_limit, '2/π ', 'right'), note('x', 0, doc.theorem_limit, ' 2/3', 'left'),
-        note('x2', 1, doc.linear_limit, '2/π ', 'right'), note('x2', 1, doc.theorem_limit, ' 2/3', 'left')],
+        ...rule.limits.flatMap(([at, , text, place]) => [note('x', 0, at, text, place), note('x2', 1, at, text, place)])],
     }, config);
     $('map').removeAllListeners('plotly_click');
     $('map').on('plotly_click', (event) => {
       const point = points[event.points[0].customdata];
       $('flows').value = point.flows;
-      $('ratio').value = point.delta_over_tau;
+      $('ratio').value = rule.ratio(point);
       drawSeries();
     });
   }
 
   function drawSeries() {
-    const index = points.findIndex((point) => point.flows === +$('flows').value && point.delta_over_tau === +$('ratio').value);
+    const index = points.findIndex((point) => point.flows === +$('flows').value && rule.ratio(point) === +$('ratio').value);
     const point = points[index];
     $('facts').textContent = `The model rests at ${show(point.fluid.rest_ms)} ms and ends between ${show(point.fluid.low_ms)} and ${show(point.fluid.high_ms)} ms; `
       + `packets: mean ${show(point.packets.mean_ms)} ms, ${show(point.packets.p5_ms)} to ${show(point.packets.p95_ms)} ms, utilization ${(100 * point.packets.utilization).toFixed(1)} %.`;
@@ -115,7 +135,7 @@
 
   function fillTable() {
     const head = element('tr');
-    for (const [name, unit] of [['flows', ''], ['delta / tau', ''], ['delta', 'ms'], ['model rests at', 'ms'], ['model ends between', 'ms'], ['model', ''],
+    for (const [name, unit] of [['flows', ''], [rule.axis, ''], [rule.varied, 'ms'], ['model rests at', 'ms'], ['model ends between', 'ms'], ['model', ''],
       ['packets, mean', 'ms'], ['packets, p5 to p95', 'ms'], ['utilization', '%'], ['packets', '']]) {
       const cell = element('th', name);
       cell.append(element('small', unit));
@@ -124,7 +144,7 @@
     $('table').append(head);
     for (const point of points) {
       const row = element('tr');
-      for (const value of [point.flows, point.delta_over_tau, show(point.delta_ms), show(point.fluid.rest_ms),
+      for (const value of [point.flows, rule.ratio(point), show(rule.varied_ms(point)), show(point.fluid.rest_ms),
         `${show(point.fluid.low_ms)} – ${show(point.fluid.high_ms)}`, point.fluid.verdict, show(point.packets.mean_ms),
         `${show(point.packets.p5_ms)} – ${show(point.packets.p95_ms)}`, (100 * point.packets.utilization).toFixed(1), point.packets.verdict]) {
         row.append(element('td', String(value)));
@@ -133,7 +153,7 @@
     }
   }
 
-  for (const [id, values, chosen] of [['flows', flows, flows[flows.length - 1]], ['ratio', ratios, ratios.find((ratio) => ratio < doc.linear_limit) ?? ratios[0]]]) {
+  for (const [id, values, chosen] of [['flows', flows, flows[flows.length - 1]], ['ratio', ratios, ratios.find((ratio) => !rule.stable(ratio)) ?? ratios[0]]]) {
     for (const value of values) {
       const option = element('option', String(value));
       option.value = value;

@@ -1,8 +1,7 @@
 //! The stability map for people.
 
 use brakelight_scenario::trace::plot;
-use brakelight_sim::analysis::fluid::{LINEAR_LIMIT, THEOREM_LIMIT};
-use brakelight_sim::analysis::stability::Verdict;
+use brakelight_sim::analysis::stability::{Rule, Verdict};
 
 use super::table::{self, Column};
 use super::{Screen, number};
@@ -21,15 +20,22 @@ fn letter(verdict: Verdict) -> char {
 
 /// Returns a table by numbers of flows and ratios; for a single point, the delay over time.
 pub fn in_words(map: &Map, screen: &Screen) -> String {
+    let (title, rule) = match map.rule {
+        Rule::Paper { eta, target } => (
+            "ABC: steady or not, by delta over tau",
+            format!(", eta {eta}, target {} ms", number(target.as_millis_f64())),
+        ),
+        Rule::Adaptive => (
+            "ABC that tunes itself: steady or not, by tau over the loop delay that the router reckons with",
+            String::new(),
+        ),
+    };
     let facts = format!(
-        "{} Mbit/s, round trip {} ms, eta {}, target {} ms; swing of the queueing delay in ms, · up to 5 % of the round trip, ~ up to 15 %, # above",
+        "{} Mbit/s, round trip {} ms{rule}; swing of the queueing delay in ms, · up to 5 % of the round trip, ~ up to 15 %, # above",
         number(map.rate_mbps),
         number(map.rtt_ms),
-        map.eta,
-        number(map.target_ms),
     );
-    let mut text =
-        format!("{}\n{}\n\n", screen.bold("ABC: steady or not, by delta over tau"), screen.dim(&facts));
+    let mut text = format!("{}\n{}\n\n", screen.bold(title), screen.dim(&facts));
     if let [only] = map.points.as_slice() {
         return text + &one(only, map, screen);
     }
@@ -53,9 +59,15 @@ pub fn in_words(map: &Map, screen: &Screen) -> String {
         }));
     }
     text += &table::render(&columns, &rows, screen);
-    text + &format!(
-        "\nThe theorem promises rest for delta above {THEOREM_LIMIT:.3} tau, the linearized model from {LINEAR_LIMIT:.3} tau.\n"
-    )
+    let [theorem, linear] = [map.theorem_limit, map.linear_limit];
+    text + &match map.rule {
+        Rule::Paper { .. } => format!(
+            "\nThe theorem promises rest for delta above {theorem:.3} tau, the linearized model from {linear:.3} tau.\n"
+        ),
+        Rule::Adaptive => format!(
+            "\nThe theorem promises rest for tau below {theorem:.3} loop delays, the linearized model up to {linear:.3}.\n"
+        ),
+    }
 }
 
 /// One point: the model and the packets over time.

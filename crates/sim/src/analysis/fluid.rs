@@ -96,6 +96,35 @@ impl Swing {
     }
 }
 
+/// A model of a router and its flows as a fluid.
+pub trait Model {
+    /// Returns the fixed point.
+    fn fixed_point(&self) -> FixedPoint;
+
+    /// Calls `visit(t_s, x_s, rate)` after every step of `duration_s`, from a queue of `start_s` that has stood
+    /// for all t <= 0. x is the queueing delay, and rate the arrival rate over capacity.
+    fn solve(&self, start_s: f64, duration_s: f64, visit: &mut dyn FnMut(f64, f64, f64));
+
+    /// Returns the longest delay in the loop, s.
+    fn slowest_s(&self) -> f64;
+
+    /// Returns the oscillation in the last tenth of a run.
+    fn settle(&self, start_s: f64, duration_s: f64) -> Swing {
+        let mut swing = Swing { low_s: f64::INFINITY, high_s: 0.0, rate: 0.0 };
+        let mut samples = 0_u32;
+        self.solve(start_s, duration_s, &mut |t_s, x_s, rate| {
+            if t_s >= 0.9 * duration_s {
+                swing.low_s = swing.low_s.min(x_s);
+                swing.high_s = swing.high_s.max(x_s);
+                swing.rate += rate;
+                samples += 1;
+            }
+        });
+        swing.rate /= f64::from(samples.max(1));
+        swing
+    }
+}
+
 impl Fluid {
     /// Returns a of equation 13 at queueing delay `x_s`: what the queue gains per second when nothing is
     /// drained.
@@ -106,9 +135,10 @@ impl Fluid {
         };
         (self.eta - 1.0) + self.flows / (self.mu_pps * l_s)
     }
+}
 
-    /// Returns the fixed point.
-    pub fn fixed_point(&self) -> FixedPoint {
+impl Model for Fluid {
+    fn fixed_point(&self) -> FixedPoint {
         let empty = self.drift(0.0);
         if empty <= 0.0 {
             return FixedPoint { x_s: 0.0, rate: 1.0 + empty };
@@ -132,11 +162,9 @@ impl Fluid {
         FixedPoint { x_s, rate: 1.0 }
     }
 
-    /// The queueing delay over time, from a standing queue of `start_s` for all t <= 0:
-    /// `visit(t_s, x_s, rate)` after every step, `rate` being the arrival rate over capacity. The right-hand
-    /// side knows only the past, so that with a step that divides tau it is known at both ends of each step
-    /// and the trapezium rule applies.
-    pub fn solve(&self, start_s: f64, duration_s: f64, mut visit: impl FnMut(f64, f64, f64)) {
+    /// The right-hand side knows only the past, so that with a step that divides tau it is known at both ends
+    /// of each step and the trapezium rule applies.
+    fn solve(&self, start_s: f64, duration_s: f64, visit: &mut dyn FnMut(f64, f64, f64)) {
         let dt_s = self.tau_s / STEPS as f64;
         let slope = |delayed_s: f64| {
             // abc20 eq.13; under D3 l follows the round trip that the ACK was part of
@@ -157,20 +185,8 @@ impl Fluid {
         }
     }
 
-    /// Returns the oscillation in the last tenth of a run.
-    pub fn settle(&self, start_s: f64, duration_s: f64) -> Swing {
-        let mut swing = Swing { low_s: f64::INFINITY, high_s: 0.0, rate: 0.0 };
-        let mut samples = 0_u32;
-        self.solve(start_s, duration_s, |t_s, x_s, rate| {
-            if t_s >= 0.9 * duration_s {
-                swing.low_s = swing.low_s.min(x_s);
-                swing.high_s = swing.high_s.max(x_s);
-                swing.rate += rate;
-                samples += 1;
-            }
-        });
-        swing.rate /= f64::from(samples.max(1));
-        swing
+    fn slowest_s(&self) -> f64 {
+        self.tau_s
     }
 }
 
@@ -251,11 +267,11 @@ mod tests {
         // Without a queue above the target x grows by A t: from 0 to 0.05 * 0.5 s.
         let fluid = Fluid { target_s: 1.0, increase: Increase::Every(1.0 / 70.0), ..paper(1000.0, 1.0) };
         let mut last = (0.0, 0.0);
-        fluid.solve(0.0, 0.5, |t_s, x_s, _| last = (t_s, x_s));
+        fluid.solve(0.0, 0.5, &mut |t_s, x_s, _| last = (t_s, x_s));
         assert!((last.0 - 0.5).abs() < 1e-3 && (last.1 - 0.05 * last.0).abs() < 1e-12, "{last:?}");
         // A standing queue of 0.3 s and d_t = 0: x falls by 0.3 / delta - A per second until tau has passed.
         let fluid = Fluid { target_s: 0.0, delta_s: 0.5, ..fluid };
-        fluid.solve(0.3, 0.1, |t_s, x_s, _| {
+        fluid.solve(0.3, 0.1, &mut |t_s, x_s, _| {
             let expected_s = 0.3 - (0.3 / 0.5 - 0.05) * t_s;
             assert!((x_s - expected_s).abs() < 1e-3 * 0.3, "{t_s}: {x_s} is not {expected_s}");
         });

@@ -1,5 +1,6 @@
-//! Where ABC's router settles and where it oscillates: the fluid model and the packet simulator on the same
-//! axes, delta over tau and the number of flows.
+//! Where ABC's router settles and where it oscillates: a fluid model and the packet simulator on the same
+//! axes, a ratio and the number of flows. The ratio is delta over tau for the paper's rule; for the one that
+//! tunes itself it is tau over the loop delay that the router reckons with.
 //!
 //! The packets know what the model leaves out: rates measured over a window, whole packets, a share of
 //! accelerates that ends at 1, and the sender's own clock. Their verdict is taken from the queueing delay in
@@ -13,23 +14,39 @@ use brakelight_scenario::scenario::{Hop, LinkSpec, Record, Scenario, TraceOffset
 use brakelight_scenario::scheme::Scheme;
 use serde::Serialize;
 
-use super::fluid::{FixedPoint, Fluid, Increase, Swing};
+use super::fluid::{self, FixedPoint, Fluid, Increase, Model, Swing};
+use super::outstanding::{self, Outstanding};
 use crate::{RunError, Traces, run};
 
 /// Bytes of a packet at the IP layer.
 const PACKET: Bytes = Bytes(1500);
 
-/// A path and a router, of which delta and the number of flows are varied.
+/// The router's rule for its target rate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Rule {
+    /// abc20 eq.1. Its delta is varied.
+    Paper {
+        /// eta.
+        eta: f64,
+        /// d_t.
+        target: Duration,
+    },
+    /// `variant=adaptive`. The loop delay that it is given is varied.
+    Adaptive,
+}
+
+/// The bins in which the router that tunes itself counts its loop's delay.
+const BIN: Duration = Duration::from_millis(2);
+
+/// A path and a router, of which one ratio and the number of flows are varied.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Setting {
+    /// The router's rule.
+    pub rule: Rule,
     /// The link's rate.
     pub rate: Rate,
     /// tau: propagation delay of the round trip.
     pub rtt: Duration,
-    /// eta.
-    pub eta: f64,
-    /// d_t.
-    pub target: Duration,
     /// Length of a run, of which the second half is looked at.
     pub duration: Duration,
     /// The seed.
@@ -39,7 +56,7 @@ pub struct Setting {
 /// One point of the map.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
-    /// delta / tau.
+    /// delta / tau with [`Rule::Paper`], tau over the router's loop delay with [`Rule::Adaptive`].
     pub ratio: f64,
     /// Flows.
     pub flows: u32,
@@ -84,40 +101,87 @@ impl Measured {
     }
 }
 
+impl Rule {
+    /// Returns the ratio at which the theorem's promise of rest begins ([`Rule::Paper`]) or ends
+    /// ([`Rule::Adaptive`]).
+    pub fn theorem_limit(self) -> f64 {
+        match self {
+            Rule::Paper { .. } => fluid::THEOREM_LIMIT,
+            Rule::Adaptive => outstanding::THEOREM_LIMIT,
+        }
+    }
+
+    /// Returns the same of the linearized model.
+    pub fn linear_limit(self) -> f64 {
+        match self {
+            Rule::Paper { .. } => fluid::LINEAR_LIMIT,
+            Rule::Adaptive => outstanding::LINEAR_LIMIT,
+        }
+    }
+}
+
 impl Setting {
-    /// Returns the model at `point`, one packet more per flow and round trip.
-    pub fn fluid(&self, point: Point) -> Fluid {
+    /// Returns what is varied at `point`: delta, or the loop delay that the router reckons with.
+    /// The latter is a whole number of the router's bins.
+    pub fn varied(&self, point: Point) -> Duration {
         let tau_s = self.rtt.as_secs_f64();
-        Fluid {
-            eta: self.eta,
-            delta_s: point.ratio * tau_s,
-            target_s: self.target.as_secs_f64(),
-            tau_s,
-            mu_pps: self.rate.as_bps_f64() / PACKET.bits() as f64,
-            flows: f64::from(point.flows),
-            increase: Increase::PerRoundTrip,
+        match self.rule {
+            Rule::Paper { .. } => Duration::from_secs_f64(point.ratio * tau_s),
+            Rule::Adaptive => {
+                let bins = (tau_s / point.ratio / BIN.as_secs_f64()).round() as u64;
+                BIN * bins.max(1)
+            }
+        }
+    }
+
+    /// Returns the model at `point`, one packet more per flow and round trip.
+    pub fn model(&self, point: Point) -> Box<dyn Model> {
+        let tau_s = self.rtt.as_secs_f64();
+        let varied_s = self.varied(point).as_secs_f64();
+        let mu_pps = self.rate.as_bps_f64() / PACKET.bits() as f64;
+        let flows = f64::from(point.flows);
+        match self.rule {
+            Rule::Paper { eta, target } => Box::new(Fluid {
+                eta,
+                delta_s: varied_s,
+                target_s: target.as_secs_f64(),
+                tau_s,
+                mu_pps,
+                flows,
+                increase: Increase::PerRoundTrip,
+            }),
+            Rule::Adaptive => Box::new(Outstanding { tau_s, loop_delay_s: varied_s, mu_pps, flows }),
         }
     }
 
     /// Returns the model's answer, from a standing queue of three round trips.
     pub fn predict(&self, point: Point) -> Predicted {
-        let fluid = self.fluid(point);
-        let swing = fluid.settle(3.0 * fluid.tau_s, 1_000.0 * fluid.tau_s);
-        Predicted { rest: fluid.fixed_point(), swing }
+        let model = self.model(point);
+        let swing = model.settle(3.0 * self.rtt.as_secs_f64(), 1_000.0 * model.slowest_s());
+        Predicted { rest: model.fixed_point(), swing }
     }
 
     /// Returns the scenario of `point`: as many ABC flows on a link of that rate, whose buffer never
     /// overflows.
     pub fn scenario(&self, point: Point) -> Result<Scenario, InputError> {
-        let delta = Duration::from_secs_f64(point.ratio * self.rtt.as_secs_f64());
-        let scheme = format!("abc:eta={},delta={delta},target={}", self.eta, self.target);
+        let varied = self.varied(point);
+        let (scheme, name) = match self.rule {
+            Rule::Paper { eta, target } => (
+                format!("abc:eta={eta},delta={varied},target={target}"),
+                format!("delta = {} tau", point.ratio),
+            ),
+            Rule::Adaptive => (
+                format!("abc:variant=adaptive,loop_delay={varied}"),
+                format!("tau = {} loop delays", point.ratio),
+            ),
+        };
         let scheme = Scheme::parse(&scheme)?;
         let buffer = Limit::Bytes(self.rate.bytes_in(Duration::from_secs(10)));
         let mut flow = scheme.flow("abc", self.rtt);
         flow.count = point.flows;
         flow.path = vec![Hop::Link("link".to_string())];
         let scenario = Scenario {
-            name: format!("{} flows, delta = {} tau", point.flows, point.ratio),
+            name: format!("{} flows, {name}", point.flows),
             seed: self.seed,
             duration: self.duration,
             measure_from: self.duration / 2,
@@ -180,10 +244,9 @@ mod tests {
     use super::*;
 
     const SETTING: Setting = Setting {
+        rule: Rule::Paper { eta: 0.98, target: Duration::from_millis(50) },
         rate: Rate::from_mbps(24),
         rtt: Duration::from_millis(100),
-        eta: 0.98,
-        target: Duration::from_millis(50),
         duration: Duration::from_secs(40),
         seed: 1,
     };
@@ -211,6 +274,33 @@ mod tests {
                 );
                 assert_eq!(SETTING.verdict(predicted.swing.width_s()), Verdict::Oscillates);
                 assert_eq!(SETTING.verdict(measured.width_s()), Verdict::Oscillates);
+            }
+        }
+    }
+
+    /// With the loop's delay known, and off by a factor within and beyond the bound.
+    #[test]
+    fn packets_of_the_rule_that_tunes_itself_rest_and_swing_where_its_model_says() {
+        let setting = Setting { rule: Rule::Adaptive, ..SETTING };
+        for (flows, ratio) in [(16, 0.5), (16, 1.0), (32, 1.0), (32, 1.7), (32, 4.0), (64, 4.0)] {
+            let point = Point { ratio, flows };
+            let predicted = setting.predict(point);
+            let measured = setting.measure(&setting.scenario(point).unwrap()).unwrap();
+            let [low_s, mean_s, high_s] = measured.delay_s;
+            if ratio < 2.0 {
+                let off = (mean_s / predicted.rest.x_s - 1.0).abs();
+                assert!(off < 0.1, "{flows} flows, {ratio} T: {mean_s} s is not {} s", predicted.rest.x_s);
+                assert_eq!(setting.verdict(predicted.swing.width_s()), Verdict::Steady);
+                assert_ne!(setting.verdict(measured.width_s()), Verdict::Oscillates);
+            } else {
+                let Swing { low_s: lowest_s, high_s: highest_s, .. } = predicted.swing;
+                assert!(
+                    (low_s - lowest_s).abs() < 0.008 && (high_s - highest_s).abs() < 0.008,
+                    "{measured:?}, {:?}",
+                    predicted.swing
+                );
+                assert_eq!(setting.verdict(predicted.swing.width_s()), Verdict::Oscillates);
+                assert_eq!(setting.verdict(measured.width_s()), Verdict::Oscillates);
             }
         }
     }

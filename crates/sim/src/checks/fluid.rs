@@ -3,7 +3,7 @@
 use brakelight_scenario::experiment::Finding;
 
 use super::finding;
-use crate::analysis::fluid::{Fluid, Increase};
+use crate::analysis::fluid::{Fluid, Increase, Model};
 
 /// How long the model runs, in propagation delays.
 const LENGTH: f64 = 1_000.0;
