@@ -26,8 +26,9 @@ use super::fluid::{FixedPoint, Model};
 pub const THEOREM_LIMIT: f64 = 1.7;
 
 /// tau over T at which the first root of the linearised model reaches the imaginary axis:
-/// `1 + delta s (1 + sigma s) = exp(-T s) - exp(-tau s)`. Below it, down to tau = 0, there is none. N / (mu l)
-/// is constant there. It falls as the queue grows, which moves the limit to 2.69 with 32 flows on 24 Mbit/s.
+/// `1 + delta s (1 + sigma s) = exp(-T s) - exp(-tau s)`. Below it, down to tau = 0, there is none. There
+/// N / (mu l) is constant. It falls as the queue grows, which moves the limit to 2.69 with 32 flows on
+/// 24 Mbit/s.
 pub const LINEAR_LIMIT: f64 = 2.781;
 
 const DELTA_OVER_T: f64 = 0.7;
