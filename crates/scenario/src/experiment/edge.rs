@@ -110,10 +110,10 @@ mod tests {
     use crate::experiment::table::Dimension;
     use crate::outcome::Run;
 
-    /// A throughput of 1 to 10 at `slow` and ten times that at `fast`, by seed, lowest first.
+    /// A throughput of 1 to 10 at `slow` and ten times that at `fast`, by seed, lowest first, of two schemes.
     fn ten_seeds() -> Table {
         let labels = ["slow", "fast"].map(str::to_string).to_vec();
-        let mut table = Table::new(&[Dimension { name: "trace".to_string(), labels }]);
+        let mut table = Table::new(&[Dimension { name: "scheme".to_string(), labels }]);
         for seed in 1..=10_u32 {
             for (point, times) in [(0, 1.0), (1, 10.0)] {
                 let run = Run { throughput_mbps: times * f64::from(seed), ..Run::default() };
