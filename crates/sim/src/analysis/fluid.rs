@@ -101,8 +101,8 @@ pub trait Model {
     /// Returns the fixed point.
     fn fixed_point(&self) -> FixedPoint;
 
-    /// Calls `visit(t_s, x_s, rate)` after every step of `duration_s`. x is the queueing delay, which has been
-    /// `start_s` for all t <= 0, and rate the arrival rate over capacity.
+    /// Calls `visit(t_s, x_s, rate)` after every step of `duration_s`. x is the queueing delay, which has
+    /// been `start_s` for all t <= 0, and rate the arrival rate over capacity.
     fn solve(&self, start_s: f64, duration_s: f64, visit: &mut dyn FnMut(f64, f64, f64));
 
     /// Returns the longest delay in the loop, s.
