@@ -41,8 +41,10 @@
 //! # The loop's delay
 //!
 //! What was ordered in bin k arrives in bin k + tau. For each lag L the router keeps a mean, over about one
-//! second, of `(arrived[k] - ordered[k - L])^2` and takes the lag at which it is least. Another lag takes its
-//! place only where its mean is 20 % lower: with several round trips the choice does not flutter.
+//! second, of `(arrived[k] - ordered[k - L])^2` and chooses the lag at which it is least. Another lag takes its
+//! place only where its mean is 20 % lower: with several round trips the choice does not flutter. tau is the
+//! least lag that was chosen within the last five to ten seconds: the queue of another router on the path is
+//! a part of the lag, and comes and goes.
 //!
 //! # The forecast
 //!
@@ -70,6 +72,8 @@ const LAGS: usize = 200;
 const ORDERS: usize = 256;
 /// The loop delay before one is known, in bins: 100 ms, that of abc20.
 const FIRST_LAG: usize = 50;
+/// For how long the least lag that was chosen is taken for tau, in bins: twice five seconds.
+const LEAST_FOR: u64 = 2500;
 /// Share of one bin in the means of the lags: about one second.
 const LAG_GAIN: f64 = 0.002;
 /// By how much a lag must be better than the present one.
@@ -105,6 +109,12 @@ pub(super) struct Adaptive {
     /// Whether tau was given.
     given: bool,
     tau_bins: usize,
+    /// The lag at which arrivals and orders agree best.
+    lag: usize,
+    /// The least such lag of the last half of ten seconds, and of the present one.
+    least: [usize; 2],
+    /// The number of the present half.
+    half: u64,
     /// The number of the bin that is open, from the start of time; none before the first event.
     bin: Option<u64>,
     /// Up to when the link's capacity has been counted.
@@ -135,11 +145,15 @@ pub(super) struct Adaptive {
 impl Adaptive {
     pub(super) fn new(eta: f64, cushion: f64, loop_delay: Option<Duration>) -> Self {
         let bins = |delay: Duration| (delay.as_nanos() / BIN.as_nanos()) as usize;
+        let tau_bins = loop_delay.map_or(FIRST_LAG, bins).clamp(1, LAGS);
         Adaptive {
             eta,
             cushion,
             given: loop_delay.is_some(),
-            tau_bins: loop_delay.map_or(FIRST_LAG, bins).clamp(1, LAGS),
+            tau_bins,
+            lag: tau_bins,
+            least: [LAGS; 2],
+            half: 0,
             bin: None,
             counted: Time::ZERO,
             arrived: 0.0,
@@ -245,6 +259,7 @@ impl Adaptive {
             }
             if !self.given && self.seen >= LAGS {
                 self.choose_lag();
+                self.take_least(bin);
             }
         }
         let last = bin - 1;
@@ -268,15 +283,26 @@ impl Adaptive {
     }
 
     fn choose_lag(&mut self) {
-        let mut best = self.tau_bins - 1;
+        let mut best = self.lag - 1;
         for (index, mismatch) in self.mismatch.iter().enumerate() {
             if *mismatch < self.mismatch[best] {
                 best = index;
             }
         }
-        if self.mismatch[best] < BETTER * self.mismatch[self.tau_bins - 1] {
-            self.tau_bins = best + 1;
+        if self.mismatch[best] < BETTER * self.mismatch[self.lag - 1] {
+            self.lag = best + 1;
         }
+    }
+
+    /// Takes the least lag of the last five to ten seconds for tau.
+    fn take_least(&mut self, bin: u64) {
+        let half = bin / LEAST_FOR;
+        if half != self.half {
+            self.least = [self.least[1], LAGS];
+            self.half = half;
+        }
+        self.least[1] = self.least[1].min(self.lag);
+        self.tau_bins = self.least[0].min(self.least[1]);
     }
 
     /// Notes that the link could have carried `per_bin` bytes in each of so many bins from `first` on.
