@@ -41,10 +41,10 @@
 //! # The loop's delay
 //!
 //! What was ordered in bin k arrives in bin k + tau. For each lag L the router keeps a mean, over about one
-//! second, of `(arrived[k] - ordered[k - L])^2` and chooses the lag at which it is least. Another lag takes its
-//! place only where its mean is 20 % lower: with several round trips the choice does not flutter. tau is the
-//! least lag that was chosen within the last five to ten seconds: the queue of another router on the path is
-//! a part of the lag, and comes and goes.
+//! second, of `(arrived[k] - ordered[k - L])^2` and chooses the lag at which it is least. Another lag takes
+//! its place only where its mean is 20 % lower: with several round trips the choice does not flutter. tau is
+//! the least lag that was chosen within the last five to ten seconds: the queue of another router on the path
+//! is a part of the lag, and comes and goes.
 //!
 //! # The forecast
 //!
