@@ -315,9 +315,7 @@ where
         } else {
             let element = element as usize;
             self.observer.entered(element, self.now, packet);
-            let taker = &mut self.elements[element];
-            taker.accept(self.now, *packet);
-            let mut wakeup = taker.next_wakeup();
+            let mut wakeup = self.elements[element].accept_then_wakeup(self.now, *packet);
             if wakeup.is_some_and(|at| at <= self.now) {
                 wakeup = self.drain_element(element);
             }
