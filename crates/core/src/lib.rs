@@ -35,6 +35,7 @@ pub mod ecn;
 pub mod endpoint;
 pub mod estimate;
 pub mod feedback;
+pub mod frugal;
 pub mod packet;
 pub mod path;
 pub mod queue;

@@ -3,6 +3,7 @@
 use alloc::collections::VecDeque;
 
 use super::{Departed, Output, PathElement, Site};
+use crate::frugal;
 use crate::packet::Packet;
 use crate::time::{Duration, Time};
 
@@ -43,7 +44,7 @@ impl<P: Packet> PathElement<P> for Delay<P> {
     fn accept(&mut self, now: Time, packet: P) {
         let at = now + self.delay;
         self.due = self.due.min(at);
-        self.under_way.push_back((at, packet));
+        frugal::push_back(&mut self.under_way, (at, packet));
     }
 
     #[inline]

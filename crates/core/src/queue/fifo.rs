@@ -4,6 +4,7 @@ use alloc::collections::VecDeque;
 
 use super::{Backlog, Dequeued, Dropped, Drops, Reason};
 use crate::ecn::{Ecn, Mark};
+use crate::frugal;
 use crate::packet::Packet;
 use crate::time::Time;
 use crate::units::Limit;
@@ -26,7 +27,7 @@ impl<P: Packet> Fifo<P> {
     #[inline]
     pub fn push(&mut self, now: Time, packet: P) {
         self.backlog.add(packet.size());
-        self.packets.push_back((packet, now));
+        frugal::push_back(&mut self.packets, (packet, now));
     }
 
     /// Lets `packet` in if it keeps within `limit`, else drops it. Says whether it is in.

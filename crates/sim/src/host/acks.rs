@@ -153,18 +153,34 @@ pub(super) struct AckArena {
 impl AckArena {
     /// A slot for a new ACK, without detail.
     #[inline]
-    pub(super) fn claim(&mut self) -> (u32, u32, &mut AckBody) {
+    pub(super) fn claim(&mut self) -> (u32, &mut AckBody) {
         self.in_use += 1;
         if self.first_free == 0 {
-            self.slots.push(Slot { generation: 0, next_free: 0, body: AckBody::default() });
-            self.first_free = self.slots.len() as u32;
+            self.grow();
         }
         let slot = self.first_free - 1;
         let entry = &mut self.slots[slot as usize];
         self.first_free = entry.next_free;
         entry.body.sacked = false;
         entry.body.detailed = false;
-        (slot, entry.generation, &mut entry.body)
+        (slot, &mut entry.body)
+    }
+
+    /// Adds a slot, which is free.
+    #[cold]
+    fn grow(&mut self) {
+        if self.slots.len() == self.slots.capacity() {
+            // Not twice as many, see `frugal`.
+            self.slots.reserve_exact((self.slots.len() / 4).max(4));
+        }
+        self.slots.push(Slot { generation: 0, next_free: 0, body: AckBody::default() });
+        self.first_free = self.slots.len() as u32;
+    }
+
+    /// Which use of a claimed slot the present one is.
+    #[inline]
+    pub(super) fn generation(&self, slot: u32) -> u32 {
+        self.slots[slot as usize].generation
     }
 
     /// The contents, unless they are gone.

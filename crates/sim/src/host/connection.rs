@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use brakelight_core::controller::{Connection as Opening, Controller};
 use brakelight_core::ecn::{Ecn, Encoding, Mark};
 use brakelight_core::feedback;
+use brakelight_core::frugal;
 use brakelight_core::packet::{Direction, FlowId, PacketId};
 use brakelight_core::random::Random;
 use brakelight_core::registry::Host;
@@ -76,14 +77,20 @@ impl Shared {
     }
 }
 
-/// A packet that carries no segment and is on its way out.
+/// A packet that carries no segment and is on its way out. Ten thousand flows have many of them.
 #[derive(Clone, Copy, Debug)]
 struct Leaving {
     at: Time,
     id: PacketId,
-    kind: Kind,
+    /// Where an ACK's contents lie; [`Leaving::DATAGRAM`] for the first of the datagrams.
+    slot: u32,
     size: u16,
-    direction: Direction,
+}
+
+const _: () = assert!(size_of::<Leaving>() <= 24);
+
+impl Leaving {
+    const DATAGRAM: u32 = u32::MAX;
 }
 
 /// Both ends of one connection.
@@ -96,6 +103,8 @@ pub(super) struct Connection {
     acks: AckArena,
     /// ACKs and datagrams on their way out, in the order they leave.
     outbox: VecDeque<Leaving>,
+    /// What the datagrams among them carry, and which way.
+    datagrams: VecDeque<(Kind, Direction)>,
     /// QUIC: (a, b): once packet a has arrived, the receiver knows that the sender knows which packets below
     /// b arrived.
     heard: VecDeque<(u32, u32)>,
@@ -133,6 +142,7 @@ impl Connection {
             receiver: Receiver::new(shared.host, feedback, config.ack_delay, config.receiver_clock),
             acks: AckArena::default(),
             outbox: VecDeque::new(),
+            datagrams: VecDeque::new(),
             heard: VecDeque::new(),
         }
     }
@@ -225,23 +235,8 @@ impl Connection {
 
     #[inline]
     pub(super) fn poll(&mut self, shared: &mut Shared, now: Time) -> Option<SimPacket> {
-        if let Some(&Leaving { at, id, kind, size, direction }) = self.outbox.front()
-            && at <= now
-        {
-            self.outbox.pop_front();
-            return Some(SimPacket::new(&Contents {
-                id,
-                sent_at: now,
-                kind,
-                flow: shared.flow,
-                connection: self.number,
-                size,
-                // rfc3168 6.1.4: pure ACKs are not ECN-capable.
-                ecn: Ecn::NotEct,
-                encoding: Encoding::None,
-                direction,
-                cwr: false,
-            }));
+        if self.outbox.front().is_some_and(|leaving| leaving.at <= now) {
+            return self.leave(shared, now);
         }
         let outgoing = self.sender.poll(now)?;
         Some(SimPacket::new(&Contents {
@@ -262,6 +257,29 @@ impl Connection {
         }))
     }
 
+    /// Takes the first packet from the outbox, whose time has come.
+    #[inline]
+    fn leave(&mut self, shared: &Shared, now: Time) -> Option<SimPacket> {
+        let Leaving { id, slot, size, .. } = self.outbox.pop_front()?;
+        let (kind, direction) = match slot {
+            Leaving::DATAGRAM => self.datagrams.pop_front()?,
+            slot => (Kind::Ack { slot, generation: self.acks.generation(slot) }, Direction::Reverse),
+        };
+        Some(SimPacket::new(&Contents {
+            id,
+            sent_at: now,
+            kind,
+            flow: shared.flow,
+            connection: self.number,
+            size,
+            // rfc3168 6.1.4: pure ACKs are not ECN-capable.
+            ecn: Ecn::NotEct,
+            encoding: Encoding::None,
+            direction,
+            cwr: false,
+        }))
+    }
+
     /// Sends a message of the application.
     pub(super) fn post_datagram(
         &mut self,
@@ -273,7 +291,9 @@ impl Connection {
     ) {
         let id = shared.identity();
         let at = shared.leave_at(now);
-        self.outbox.push_back(Leaving { at, id, kind, size: payload + DATAGRAM_OVERHEAD, direction });
+        self.datagrams.push_back((kind, direction));
+        let size = payload + DATAGRAM_OVERHEAD;
+        self.outbox.push_back(Leaving { at, id, slot: Leaving::DATAGRAM, size });
     }
 }
 
@@ -287,14 +307,9 @@ fn post_ack(
     now: Time,
     flush: bool,
 ) {
-    let (slot, generation, body) = acks.claim();
+    let (slot, body) = acks.claim();
     let lists = receiver.write_ack(now, flush, body);
     let id = shared.identity();
-    outbox.push_back(Leaving {
-        at: shared.leave_at(now),
-        id,
-        kind: Kind::Ack { slot, generation },
-        size: shared.ack_size + lists as u16,
-        direction: Direction::Reverse,
-    });
+    let size = shared.ack_size + lists as u16;
+    frugal::push_back(outbox, Leaving { at: shared.leave_at(now), id, slot, size });
 }

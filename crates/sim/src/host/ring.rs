@@ -1,20 +1,21 @@
 //! A window over an endless sequence: items at consecutive numbers, added at the top and retired at the
 //! bottom.
 
+use std::collections::VecDeque;
 use std::ops::{Index, IndexMut};
 
-/// Items numbered from [`Ring::base`] upwards. The place of an item is its number modulo a power of two.
+use brakelight_core::frugal;
+
+/// Items numbered from [`Ring::base`] upwards.
 #[derive(Clone, Debug)]
 pub(super) struct Ring<T> {
     base: u32,
-    end: u32,
-    /// As many places as a power of two, or none.
-    items: Vec<T>,
+    items: VecDeque<T>,
 }
 
 impl<T> Default for Ring<T> {
     fn default() -> Self {
-        Ring { base: 0, end: 0, items: Vec::new() }
+        Ring { base: 0, items: VecDeque::new() }
     }
 }
 
@@ -28,62 +29,37 @@ impl<T: Copy> Ring<T> {
     /// The number the next item will get.
     #[inline]
     pub(super) fn end(&self) -> u32 {
-        self.end
+        self.base + self.items.len() as u32
     }
 
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
-        self.base == self.end
-    }
-
-    #[inline]
-    fn place(&self, number: u32) -> usize {
-        number as usize & self.items.len().wrapping_sub(1)
+        self.items.is_empty()
     }
 
     #[inline]
     pub(super) fn push(&mut self, item: T) {
-        if (self.end - self.base) as usize == self.items.len() {
-            self.grow(item);
-        }
-        let place = self.place(self.end);
-        self.items[place] = item;
-        self.end += 1;
-    }
-
-    /// Doubles the places; those without an item hold `filler`.
-    #[cold]
-    fn grow(&mut self, filler: T) {
-        let places = (2 * self.items.len()).max(4);
-        let mut items = vec![filler; places];
-        for number in self.base..self.end {
-            items[number as usize & (places - 1)] = self[number];
-        }
-        self.items = items;
+        frugal::push_back(&mut self.items, item);
     }
 
     #[inline]
     pub(super) fn front(&self) -> Option<&T> {
-        self.get(self.base)
+        self.items.front()
     }
 
     #[inline]
     pub(super) fn get(&self, number: u32) -> Option<&T> {
-        if number < self.base || number >= self.end { None } else { self.items.get(self.place(number)) }
+        self.items.get(number.wrapping_sub(self.base) as usize)
     }
 
     #[inline]
     pub(super) fn get_mut(&mut self, number: u32) -> Option<&mut T> {
-        if number < self.base || number >= self.end {
-            return None;
-        }
-        let place = self.place(number);
-        self.items.get_mut(place)
+        self.items.get_mut(number.wrapping_sub(self.base) as usize)
     }
 
     #[inline]
     pub(super) fn pop_front(&mut self) -> Option<T> {
-        let item = *self.front()?;
+        let item = self.items.pop_front()?;
         self.base += 1;
         Some(item)
     }
@@ -91,7 +67,7 @@ impl<T: Copy> Ring<T> {
     /// Empties the ring, whose next item will be number `base`.
     pub(super) fn restart(&mut self, base: u32) {
         self.base = base;
-        self.end = base;
+        self.items.clear();
     }
 }
 
@@ -99,17 +75,14 @@ impl<T: Copy> Index<u32> for Ring<T> {
     type Output = T;
     #[inline]
     fn index(&self, number: u32) -> &T {
-        debug_assert!(self.base <= number && number < self.end);
-        &self.items[self.place(number)]
+        &self.items[number.wrapping_sub(self.base) as usize]
     }
 }
 
 impl<T: Copy> IndexMut<u32> for Ring<T> {
     #[inline]
     fn index_mut(&mut self, number: u32) -> &mut T {
-        debug_assert!(self.base <= number && number < self.end);
-        let place = self.place(number);
-        &mut self.items[place]
+        &mut self.items[number.wrapping_sub(self.base) as usize]
     }
 }
 

@@ -70,7 +70,7 @@ impl Sender {
         let round_start = match sum.newest {
             Some(newest) => {
                 let newest = &self.transmissions[newest];
-                self.delivery.acked(now, newest.sent_at, newest.delivered)
+                self.delivery.acked(now, newest.sent_at, newest.delivered(self.delivery.delivered().0))
             }
             None => false,
         };
@@ -191,7 +191,7 @@ impl Sender {
     pub(super) fn deliver(&mut self, number: u32, sum: &mut Acked) {
         let entry = &mut self.transmissions[number];
         let size = u64::from(entry.size);
-        match entry.state {
+        match entry.state() {
             // A superseded packet has been replaced by another that stands for its data.
             State::Acked | State::Superseded => return,
             State::Outstanding => self.delivery.deliver(size),
@@ -200,11 +200,11 @@ impl Sender {
                 sum.late += 1;
             }
         }
-        let was_out = entry.state == State::Outstanding;
-        entry.state = State::Acked;
+        let was_out = entry.state() == State::Outstanding;
+        entry.set_state(State::Acked);
         sum.bytes += size;
         let sent_at = entry.sent_at;
-        let retransmission = entry.retransmission;
+        let retransmission = entry.is_retransmission();
         if !retransmission {
             sum.fresh = Some(match sum.fresh {
                 None => (sent_at, sent_at),
@@ -215,7 +215,12 @@ impl Sender {
             Some(newest) if newest > number => sum.sorted = false,
             _ => sum.newest = Some(number),
         }
-        sum.list.push(entry.info(number));
+        sum.list.push(entry.info(
+            number,
+            self.tags.of(number),
+            self.delivery.delivered().0,
+            self.delivery.lost(),
+        ));
         if was_out && self.host == Host::Tcp {
             self.tcp.left_flight(retransmission);
         }

@@ -13,13 +13,14 @@ impl Sender {
     /// Takes transmission `number` out of flight as lost, and queues its segment to be sent again.
     pub(super) fn mark_lost(&mut self, number: u32) {
         let entry = &mut self.transmissions[number];
-        debug_assert_eq!(entry.state, State::Outstanding);
-        entry.state = State::Lost;
+        debug_assert_eq!(entry.state(), State::Outstanding);
+        entry.set_state(State::Lost);
         let size = u64::from(entry.size);
         self.delivery.lose(size);
         self.counters.lost_packets += 1;
-        let info = entry.info(number);
-        let (segment, retransmission) = (entry.segment, entry.retransmission);
+        let info =
+            entry.info(number, self.tags.of(number), self.delivery.delivered().0, self.delivery.lost());
+        let (segment, retransmission) = (entry.segment, entry.is_retransmission());
         self.lost.push(info);
         if self.host == Host::Tcp {
             self.tcp.left_flight(retransmission);
@@ -37,7 +38,7 @@ impl Sender {
     pub(super) fn forget_found(&mut self) {
         let Sender { lost, transmissions, .. } = self;
         lost.retain(|info| {
-            transmissions.get(info.number as u32).is_some_and(|packet| packet.state == State::Lost)
+            transmissions.get(info.number as u32).is_some_and(|packet| packet.state() == State::Lost)
         });
     }
 

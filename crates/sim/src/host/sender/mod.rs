@@ -38,7 +38,7 @@ use super::ranges::{Range, RangeSet};
 use super::ring::Ring;
 use crate::report::SenderView;
 use prr::Prr;
-use scoreboard::{Segment, State, Transmission};
+use scoreboard::{Segment, State, Tags, Transmission};
 
 /// Packets that leave whatever the window says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -71,6 +71,7 @@ pub(super) struct Sender {
     pacer: Pacer,
 
     transmissions: Ring<Transmission>,
+    tags: Tags,
     segments: Ring<Segment>,
     /// TCP: segments above `snd_una` that were SACKed. QUIC: packet numbers that were acknowledged.
     known: RangeSet,
@@ -137,6 +138,7 @@ impl Sender {
             rtt,
             pacer,
             transmissions: Ring::default(),
+            tags: Tags::default(),
             segments: Ring::default(),
             known: RangeSet::default(),
             lost_queue: VecDeque::new(),
@@ -305,7 +307,7 @@ impl Sender {
             }
         }
         while let Some(front) = self.transmissions.front() {
-            let settled = match front.state {
+            let settled = match front.state() {
                 State::Acked => true,
                 State::Outstanding => false,
                 State::Lost | State::Superseded => {

@@ -150,7 +150,7 @@ impl Sender {
         let mut number = self.oldest.max(self.transmissions.base());
         while number < largest {
             let entry = &self.transmissions[number];
-            if entry.state == State::Outstanding {
+            if entry.state() == State::Outstanding {
                 let at = entry.sent_at + delay;
                 if largest - number < PACKET_THRESHOLD && at > now {
                     self.quic.loss_at = at;
@@ -207,7 +207,7 @@ impl Sender {
         for info in &self.lost[listed..] {
             let joined = before.is_some_and(|before| {
                 (before + 1..info.number)
-                    .all(|number| self.transmissions[number as u32].state != State::Acked)
+                    .all(|number| self.transmissions[number as u32].state() != State::Acked)
             });
             if info.sent_at <= first_sample_at {
                 continue;
@@ -271,7 +271,7 @@ impl Sender {
         let lost_before = self.delivery.lost();
         let listed = self.lost.len();
         for number in self.transmissions.base()..self.transmissions.end() {
-            if self.transmissions[number].state == State::Outstanding {
+            if self.transmissions[number].state() == State::Outstanding {
                 self.mark_lost(number);
             }
         }

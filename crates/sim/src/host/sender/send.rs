@@ -127,7 +127,7 @@ impl Sender {
         while let Some(&segment) = self.lost_queue.front() {
             if let Some(entry) = self.segments.get(segment)
                 && !entry.delivered
-                && self.transmissions[entry.latest].state == State::Lost
+                && self.transmissions[entry.latest].state() == State::Lost
             {
                 return Some(segment);
             }
@@ -186,20 +186,8 @@ impl Sender {
             }
         };
         let books = self.delivery.send(size);
-        self.transmissions.push(Transmission {
-            sent_at: now,
-            delivered: books.delivered,
-            delivered_at: books.delivered_at,
-            first_sent_at: books.first_sent_at,
-            lost: books.lost,
-            tag: directive.tag,
-            inflight: books.inflight as u32,
-            segment,
-            size: size as u16,
-            state: State::Outstanding,
-            app_limited: books.app_limited,
-            retransmission,
-        });
+        self.tags.push(&self.transmissions, directive.tag);
+        self.transmissions.push(Transmission::new(now, segment, size as u16, &books, retransmission));
         if let Some(prr) = &mut self.prr {
             prr.sent(size);
         }
@@ -228,12 +216,12 @@ impl Sender {
         }
         self.retransmitted_tcp(now, segment);
         let old = &mut self.transmissions[before];
-        if old.state != State::Outstanding {
+        if old.state() != State::Outstanding {
             return None;
         }
-        old.state = State::Superseded;
+        old.set_state(State::Superseded);
         self.delivery.replace(u64::from(old.size));
-        let was_retransmission = old.retransmission;
+        let was_retransmission = old.is_retransmission();
         self.tcp.left_flight(was_retransmission);
         Some(before)
     }

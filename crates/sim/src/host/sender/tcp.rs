@@ -388,7 +388,7 @@ impl Sender {
         (self.segments.base()..self.segments.end()).any(|number| {
             let segment = &self.segments[number];
             let latest = &self.transmissions[segment.latest];
-            !segment.delivered && (latest.retransmission || latest.state == State::Lost)
+            !segment.delivered && (latest.is_retransmission() || latest.state() == State::Lost)
         })
     }
 
@@ -403,12 +403,12 @@ impl Sender {
         // What is still missing was declared lost by mistake: it is on its way.
         for number in self.transmissions.base()..self.transmissions.end() {
             let entry = &mut self.transmissions[number];
-            if entry.state == State::Lost && entry.segment >= self.segments.base() {
+            if entry.state() == State::Lost && entry.segment >= self.segments.base() {
                 let segment = self.segments[entry.segment];
                 if !segment.delivered && segment.latest == number {
-                    entry.state = State::Outstanding;
+                    entry.set_state(State::Outstanding);
                     self.delivery.take_back(u64::from(entry.size));
-                    if entry.retransmission {
+                    if entry.is_retransmission() {
                         self.tcp.retransmits_out += 1;
                     }
                     self.oldest = self.oldest.min(number);
@@ -450,7 +450,7 @@ impl Sender {
         let mut number = self.oldest.max(self.transmissions.base());
         while number < rack {
             let entry = &self.transmissions[number];
-            if entry.state == State::Outstanding {
+            if entry.state() == State::Outstanding {
                 let at = entry.sent_at + allowance;
                 if at > now {
                     self.tcp.reorder_at = at;

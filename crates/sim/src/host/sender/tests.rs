@@ -57,7 +57,7 @@ fn a_flight_that_begins_on_an_empty_network_is_application_limited() {
         // The application asks again half a second later: nothing has been delivered since the mark.
         send(&mut sender, Time::from_millis(600), 3);
         for number in 3..6 {
-            assert!(sender.transmissions[number].app_limited, "{host:?}: packet {number}");
+            assert!(sender.transmissions[number].app_limited(), "{host:?}: packet {number}");
         }
     }
 }
@@ -79,7 +79,7 @@ fn what_an_undo_puts_back_in_flight_is_not_reported_as_lost() {
     sender.undo(Time::from_secs(2));
     for info in &sender.lost {
         let packet = &sender.transmissions[info.number as u32];
-        assert_eq!(packet.state, State::Lost, "packet {} is reported as lost", info.number);
+        assert_eq!(packet.state(), State::Lost, "packet {} is reported as lost", info.number);
     }
 }
 

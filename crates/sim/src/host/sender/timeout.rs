@@ -114,7 +114,7 @@ impl Sender {
             let entry = &self.transmissions[number];
             // rfc8985 6.3: the first segment, and what has been out for a round trip.
             let expired = entry.segment == first || entry.sent_at + self.tcp.rack_rtt <= now;
-            if entry.state == State::Outstanding && expired {
+            if entry.state() == State::Outstanding && expired {
                 self.mark_lost(number);
             }
         }
@@ -143,7 +143,7 @@ impl Sender {
         self.lost_queue.clear();
         for segment in self.segments.base()..self.segments.end() {
             let entry = self.segments[segment];
-            if !entry.delivered && self.transmissions[entry.latest].state == State::Lost {
+            if !entry.delivered && self.transmissions[entry.latest].state() == State::Lost {
                 self.lost_queue.push_back(segment);
             }
         }
