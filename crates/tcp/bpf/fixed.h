@@ -66,6 +66,26 @@ static __always_inline __u64 divide(__u64 dividend, __u64 divisor)
 #endif
 }
 
+/* As `divide`, by a constant: a kernel on 32 bits multiplies instead. */
+static __always_inline __u64 divide_small(__u64 dividend, __u32 divisor)
+{
+#ifdef __KERNEL__
+	return div_u64(dividend + divisor / 2, divisor);
+#else
+	return (dividend + divisor / 2) / divisor;
+#endif
+}
+
+/* Rounded down: numbers of bins. */
+static __always_inline __u64 divide_down(__u64 dividend, __u64 divisor)
+{
+#ifdef __KERNEL__
+	return divisor ? div64_u64(dividend, divisor) : 0;
+#else
+	return divisor ? dividend / divisor : 0;
+#endif
+}
+
 static __always_inline __u64 window_of(__u64 bytes)
 {
 	return min_u64(bytes, WINDOW_MAX >> WINDOW_BITS) << WINDOW_BITS;

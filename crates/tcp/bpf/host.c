@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* The arithmetic of the eBPF programs as plain C, which the tests call. */
 #include "abc.h"
+#include "adaptive.h"
+#include "backlog.h"
 #include "prr.h"
 #include "router.h"
 #include "wdc.h"
@@ -84,6 +86,74 @@ __u32 bl_router_depart(struct router *router, const struct router_settings *sett
 __u64 bl_router_f(const struct router *router)
 {
 	return router->f;
+}
+
+size_t bl_adaptive_size(void)
+{
+	return sizeof(struct adaptive);
+}
+
+static void advance(struct adaptive *adaptive, __u64 now_ns, __u64 mu)
+{
+	if (adaptive_take(adaptive, now_ns, mu)) {
+		adaptive_close(adaptive);
+		adaptive_give(adaptive);
+	}
+}
+
+void bl_adaptive_arrive(struct adaptive *adaptive, __u64 now_ns, __u64 mu, __u32 bytes)
+{
+	advance(adaptive, now_ns, mu);
+	adaptive_arrive(adaptive, bytes);
+}
+
+/*
+ * Whether a packet leaves as accelerate that came as brake (kind 0), accelerate (1) or neither (2). `ordered`
+ * says whether it is counted as ordered; 2: if it leaves as accelerate.
+ */
+__u32 bl_adaptive_depart(struct router *router, struct adaptive *adaptive, const struct router_settings *settings,
+			 __u64 now_ns, __u64 waiting, __u32 bytes, __u32 kind, __u32 ordered)
+{
+	bool kept;
+
+	advance(adaptive, now_ns, settings->mu);
+	adaptive_depart(router, adaptive, settings, now_ns, waiting, bytes);
+	kept = kind < 2 && router_take_token(router, settings, kind);
+	if (ordered == 2 ? kept : ordered)
+		adaptive_order(adaptive, bytes);
+	return kept;
+}
+
+__u64 bl_adaptive_loop_delay_us(const struct adaptive *adaptive)
+{
+	return adaptive_loop_delay_us(adaptive);
+}
+
+__u64 bl_adaptive_error(const struct adaptive *adaptive)
+{
+	return adaptive_error_bytes(adaptive);
+}
+
+/* mu in bytes per second, and m in bytes. */
+void bl_adaptive_show(const struct adaptive *adaptive, __u64 shown[2])
+{
+	shown[0] = (adaptive->mu * BINS_PER_S) >> AMOUNT_BITS;
+	shown[1] = adaptive->outstanding >> AMOUNT_BITS;
+}
+
+size_t bl_backlog_size(void)
+{
+	return sizeof(struct backlog);
+}
+
+void bl_backlog_arrive(struct backlog *backlog, __u32 slot, __u32 bytes)
+{
+	backlog_arrive(backlog, slot, bytes);
+}
+
+__u64 bl_backlog_depart(struct backlog *backlog, __u32 slot, __u32 bytes)
+{
+	return backlog_depart(backlog, slot, bytes);
 }
 
 size_t bl_wdc_size(void)

@@ -124,12 +124,18 @@ static __always_inline bool router_take_token(struct router *r, const struct rou
 	return true;
 }
 
+/* A packet of `bytes` leaves at `now_ns`: measures cr. */
+static __always_inline void router_measure(struct router *r, const struct router_settings *s, __u64 now_ns, __u32 bytes)
+{
+	sliding_rate_add(&r->measured, now_ns, s->window_ns, bytes);
+	r->cr = divide(r->measured.bytes * 1000000, divide(s->window_ns, 1000));
+}
+
 /* A packet of `bytes` leaves at `now_ns` after `x_us` in the queue: measures it and computes f. */
 static __always_inline void router_depart(struct router *r, const struct router_settings *s, __u64 now_ns, __u64 x_us,
 					  __u32 bytes)
 {
-	sliding_rate_add(&r->measured, now_ns, s->window_ns, bytes);
-	r->cr = divide(r->measured.bytes * 1000000, divide(s->window_ns, 1000));
+	router_measure(r, s, now_ns, bytes);
 	r->f = router_share(s, r->cr, x_us);
 }
 
