@@ -4,7 +4,8 @@ mod qdisc;
 
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Limit, Rate};
-use clap::{Args, Subcommand};
+use brakelight_tcp::settings;
+use clap::{Args, Subcommand, ValueEnum};
 
 use crate::arguments::{DocumentFormat, count, eta, human, positive_buffer, positive_rate, positive_time};
 use crate::failure::Failure;
@@ -18,6 +19,41 @@ pub enum Command {
     #[command(subcommand)]
     Qdisc(qdisc::Command),
 }
+
+/// The rule for the target rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Variant {
+    /// The paper's equation 1
+    Paper,
+    /// The rule that tunes itself: it measures its link and its loop
+    Adaptive,
+}
+
+impl From<Variant> for settings::Variant {
+    fn from(variant: Variant) -> Self {
+        match variant {
+            Variant::Paper => settings::Variant::Paper,
+            Variant::Adaptive => settings::Variant::Adaptive,
+        }
+    }
+}
+
+impl Variant {
+    /// Refuses options of the paper's rule beside another: each with its name, and whether it was given.
+    fn refuse(self, of_paper: &[(&str, bool)]) -> Result<(), Failure> {
+        match of_paper.iter().find(|(_, given)| *given) {
+            Some((name, _)) if self == Variant::Adaptive => Err(Failure::input(format!(
+                "--{name} is a constant of `--variant paper`; the rule that tunes itself measures its link and its loop instead"
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// delta where it is not given; abc20 7.2.
+const DELTA: Duration = Duration::from_millis(133);
+/// d_t where it is not given; abc17 5.
+const TARGET: Duration = Duration::from_millis(50);
 
 /// `router attach`.
 #[derive(Clone, Debug, Args)]
@@ -40,15 +76,18 @@ pub struct Attach {
     /// The buffer of each queue; packets count 1514 bytes
     #[arg(long, value_name = "SIZE", default_value = "250pkt", value_parser = positive_buffer, allow_hyphen_values = true)]
     pub buffer: Limit,
-    /// eta, share of the rate to aim at
-    #[arg(long, value_name = "SHARE", default_value = "0.98", value_parser = eta, allow_hyphen_values = true)]
-    pub eta: f64,
-    /// delta, time in which a queue above the target is drained
-    #[arg(long, value_name = "TIME", default_value = "133ms", value_parser = positive_time, allow_hyphen_values = true)]
-    pub delta: Duration,
-    /// d_t, queueing delay below which nothing is drained
-    #[arg(long, value_name = "TIME", default_value = "50ms", value_parser = human::<Duration>, allow_hyphen_values = true)]
-    pub target: Duration,
+    /// The rule for the target rate
+    #[arg(long, default_value = "paper", value_enum)]
+    pub variant: Variant,
+    /// eta, share of the rate to aim at [default: 0.98, of `adaptive` 1]
+    #[arg(long, value_name = "SHARE", value_parser = eta, allow_hyphen_values = true)]
+    pub eta: Option<f64>,
+    /// delta, time in which a queue above the target is drained, of `paper` [default: 133ms]
+    #[arg(long, value_name = "TIME", value_parser = positive_time, allow_hyphen_values = true)]
+    pub delta: Option<Duration>,
+    /// d_t, queueing delay below which nothing is drained, of `paper` [default: 50ms]
+    #[arg(long, value_name = "TIME", value_parser = human::<Duration>, allow_hyphen_values = true)]
+    pub target: Option<Duration>,
     /// T, window over which the rate that leaves is measured
     #[arg(long, value_name = "TIME", default_value = "20ms", value_parser = positive_time, allow_hyphen_values = true)]
     pub window: Duration,
@@ -69,6 +108,8 @@ pub fn execute(command: &Command) -> Result<(), Failure> {
         Command::Attach(arguments) => arguments,
         Command::Qdisc(command) => return qdisc::execute(command),
     };
+    let of_paper = [("target", arguments.target.is_some()), ("delta", arguments.delta.is_some())];
+    arguments.variant.refuse(&of_paper)?;
     #[cfg(feature = "bpf")]
     return kernel::attach(arguments);
     #[cfg(not(feature = "bpf"))]
@@ -86,10 +127,10 @@ mod kernel {
 
     use brakelight_core::units::Limit;
     use brakelight_tcp::bpf::Router;
-    use brakelight_tcp::settings::{Capacity, Route, Sample};
+    use brakelight_tcp::settings::{Capacity, Route, Sample, Variant};
     use serde_json::json;
 
-    use super::Attach;
+    use super::{Attach, DELTA, TARGET};
     use crate::arguments::DocumentFormat;
     use crate::failure::Failure;
     use crate::interrupt;
@@ -108,6 +149,7 @@ mod kernel {
             (None, Some(rate)) => Capacity::Rate(rate.bps()),
             (None, None) => return Err(Failure::input("--rate or --from-qdisc must be given")),
         };
+        let variant = Variant::from(arguments.variant);
         let route = Route {
             device: arguments.device.clone(),
             out: arguments.out.clone(),
@@ -117,9 +159,10 @@ mod kernel {
                 Limit::Bytes(bytes) => bytes.0,
             },
             dual: arguments.dual,
-            eta: arguments.eta,
-            delta: std_time(arguments.delta),
-            target: std_time(arguments.target),
+            variant,
+            eta: arguments.eta.unwrap_or(variant.eta()),
+            delta: std_time(arguments.delta.unwrap_or(DELTA)),
+            target: std_time(arguments.target.unwrap_or(TARGET)),
             window: std_time(arguments.window),
             // abc17 5, MAXSPARE
             token_limit: 5.0,
@@ -149,7 +192,8 @@ mod kernel {
         let mut lines = 0;
         let mut next = Instant::now() + interval;
         if arguments.format == DocumentFormat::Table {
-            text::print(HEADING)?;
+            let tau = if arguments.variant == super::Variant::Adaptive { "  loop ms" } else { "" };
+            text::print(&format!("{HEADING}{tau}\n"))?;
         }
         loop {
             thread::sleep(PERIOD.min(next.saturating_duration_since(Instant::now())));
@@ -177,11 +221,12 @@ mod kernel {
     }
 
     const HEADING: &str =
-        "Mbit/s     of  ABC's share   cr Mbit/s     f  tokens  p50 ms  p95 ms  accel  brake     CE\n";
+        "Mbit/s     of  ABC's share   cr Mbit/s     f  tokens  p50 ms  p95 ms  accel  brake     CE";
 
     fn line(s: &Sample) -> String {
+        let tau = s.loop_delay_ms.map_or_else(String::new, |tau_ms| format!("  {:>7}", number(tau_ms)));
         format!(
-            "{:>6} {:>6} {:>11.0} % {:>11} {:>5.2} {:>7.2} {:>7} {:>7} {:>4.0} % {:>4.0} % {:>4.1} %\n",
+            "{:>6} {:>6} {:>11.0} % {:>11} {:>5.2} {:>7.2} {:>7} {:>7} {:>4.0} % {:>4.0} % {:>4.1} %{tau}\n",
             number(s.mbps),
             number(s.capacity_mbps),
             100.0 * s.abc_share,

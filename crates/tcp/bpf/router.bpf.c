@@ -14,6 +14,8 @@
  */
 #include "kernel.h"
 
+#include "adaptive.h"
+#include "backlog.h"
 #include "router.h"
 #include "stamp.h"
 
@@ -28,6 +30,8 @@ const volatile struct router_place {
 	/* skb->priority of the two classes; 0: one queue. */
 	__u32 class_abc;
 	__u32 class_other;
+	/* Whether the target rate is that of adaptive.h. */
+	__u32 adaptive;
 } place = { .link_header = 14 };
 
 #define TAG 0xabU
@@ -35,6 +39,9 @@ const volatile struct router_place {
 #define TIME_SHIFT 12
 #define TIME_MASK ((1U << 23) - 1)
 #define OTHER_BIT (1U << 23)
+/* Bits of the stamp's time that are not in the number of its slot of 262 us. */
+#define SLOT_SHIFT 6
+#define SLOT_MASK (TIME_MASK >> SLOT_SHIFT)
 
 /* Delays are counted in milliseconds. */
 #define DELAYS 2048
@@ -56,6 +63,9 @@ struct counts {
 	__u64 class_bytes[2];
 	/* packets that came merged (GRO, GSO) and got one mark for all */
 	__u64 merged;
+	/* adaptive.h: tau, and the mean error of the forecast of mu over one tau, in bytes */
+	__u64 loop_delay_us;
+	__u64 forecast_error;
 	__u32 delays[DELAYS];
 };
 
@@ -78,6 +88,19 @@ struct {
 	__type(key, __u32);
 	__type(value, struct locked_router);
 } bl_router SEC(".maps");
+
+/* What adaptive.h knows, and what waits; under the router's lock, but for `adaptive_close`. */
+struct control_loop {
+	struct adaptive adaptive;
+	struct backlog backlog;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct control_loop);
+} bl_loop SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -129,12 +152,64 @@ static __always_inline bool is_abc(struct __sk_buff *skb, __u8 ecn)
 	return known->abc;
 }
 
+/* The number of the slot that a time is in. */
+static __always_inline __u32 slot_of(__u64 time_ns)
+{
+	return time_ns >> (TIME_SHIFT + SLOT_SHIFT);
+}
+
+/* The number of the slot that a packet with this stamp came in, which leaves now: stamps begin anew after 34 s. */
+static __always_inline __u32 slot_of_stamp(__u32 stamp, __u64 now)
+{
+	__u32 last = slot_of(now);
+
+	return last - ((last - (stamp >> SLOT_SHIFT)) & SLOT_MASK);
+}
+
+/* Closes the bins that ended by `now`. The long part runs without the lock, under which no function may be called. */
+static __always_inline void advance(struct locked_router *locked, struct adaptive *a, __u64 now, __u64 mu)
+{
+	bool taken;
+
+	bpf_spin_lock(&locked->lock);
+	taken = adaptive_take(a, now, mu);
+	bpf_spin_unlock(&locked->lock);
+	if (!taken)
+		return;
+	adaptive_close(a);
+	bpf_spin_lock(&locked->lock);
+	adaptive_give(a);
+	bpf_spin_unlock(&locked->lock);
+}
+
+/* A packet of ABC's queue arrives. */
+static __always_inline void note_arrival(__u64 now, __u8 ecn, __u32 bytes)
+{
+	struct router_settings *settings;
+	struct locked_router *locked;
+	struct control_loop *loop;
+	__u32 zero = 0;
+
+	settings = bpf_map_lookup_elem(&bl_settings, &zero);
+	locked = bpf_map_lookup_elem(&bl_router, &zero);
+	loop = bpf_map_lookup_elem(&bl_loop, &zero);
+	if (!settings || !locked || !loop)
+		return;
+	advance(locked, &loop->adaptive, now, settings->mu);
+	bpf_spin_lock(&locked->lock);
+	if (ecn == ECN_ECT_1 || ecn == ECN_ECT_0)
+		adaptive_arrive(&loop->adaptive, bytes);
+	backlog_arrive(&loop->backlog, slot_of(now), bytes);
+	bpf_spin_unlock(&locked->lock);
+}
+
 SEC("tcx/ingress")
 int bl_arrive(struct __sk_buff *skb)
 {
 	int version = ip_version(skb);
 	bool other = false;
 	__u8 head[2];
+	__u64 now;
 
 	if (version < 0 || read_ip_head(skb, head))
 		return TC_NEXT;
@@ -142,7 +217,10 @@ int bl_arrive(struct __sk_buff *skb)
 		other = !is_abc(skb, ecn_of(version, head));
 		skb->priority = other ? place.class_other : place.class_abc;
 	}
-	skb->mark = TAG << TAG_SHIFT | (other ? OTHER_BIT : 0) | ((bpf_ktime_get_ns() >> TIME_SHIFT) & TIME_MASK);
+	now = bpf_ktime_get_ns();
+	skb->mark = TAG << TAG_SHIFT | (other ? OTHER_BIT : 0) | ((now >> TIME_SHIFT) & TIME_MASK);
+	if (place.adaptive && !other)
+		note_arrival(now, ecn_of(version, head), skb->len);
 	return place.shaper ? bpf_redirect(place.shaper, 0) : TC_NEXT;
 }
 
@@ -155,7 +233,8 @@ int bl_depart(struct __sk_buff *skb)
 	struct counts *counts;
 	struct locked_router *locked;
 	struct router *router;
-	__u64 now;
+	struct control_loop *loop = NULL;
+	__u64 now, waiting;
 	__u8 head[2], ecn, old;
 	bool other, kept;
 
@@ -167,6 +246,11 @@ int bl_depart(struct __sk_buff *skb)
 	counts = bpf_map_lookup_elem(&bl_counts, &zero);
 	if (!settings || !locked || !counts)
 		return TC_NEXT;
+	if (place.adaptive) {
+		loop = bpf_map_lookup_elem(&bl_loop, &zero);
+		if (!loop)
+			return TC_NEXT;
+	}
 	router = &locked->router;
 	now = bpf_ktime_get_ns();
 	/* 4.096 us each, modulo 34 s */
@@ -181,6 +265,8 @@ int bl_depart(struct __sk_buff *skb)
 	asm volatile("" : "+r"(bucket));
 	bucket &= DELAYS - 1;
 
+	if (loop && !other)
+		advance(locked, &loop->adaptive, now, settings->mu);
 	bpf_spin_lock(&locked->lock);
 	counts->packets++;
 	counts->bytes += skb->len;
@@ -188,9 +274,21 @@ int bl_depart(struct __sk_buff *skb)
 	if (skb->gso_segs > 1)
 		counts->merged++;
 	if (!other) {
-		router_depart(router, settings, now, x_us, skb->len);
+		if (loop) {
+			waiting = backlog_depart(&loop->backlog, slot_of_stamp(stamp, now), skb->len);
+			/* Longer here than slots are kept. */
+			if (waiting == BACKLOG_UNKNOWN)
+				waiting = divide(settings->mu * x_us, 1000000);
+			adaptive_depart(router, &loop->adaptive, settings, now, waiting, skb->len);
+			counts->loop_delay_us = adaptive_loop_delay_us(&loop->adaptive);
+			counts->forecast_error = adaptive_error_bytes(&loop->adaptive);
+		} else {
+			router_depart(router, settings, now, x_us, skb->len);
+		}
 		if (ecn == ECN_ECT_1 || ecn == ECN_ECT_0) {
 			kept = router_take_token(router, settings, ecn == ECN_ECT_1);
+			if (loop && kept)
+				adaptive_order(&loop->adaptive, skb->len);
 			if (ecn == ECN_ECT_1 && !kept) {
 				ecn = ECN_ECT_0;
 				counts->turned++;

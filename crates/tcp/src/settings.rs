@@ -216,6 +216,29 @@ pub fn address(bytes: [u8; 16], ipv6: bool) -> IpAddr {
     }
 }
 
+/// A router's rule for its target rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Variant {
+    /// abc20 eq.1.
+    #[default]
+    Paper,
+    /// The one without constants of one link and one round trip, `brakelight_core::queue::abc`'s
+    /// `variant=adaptive`.
+    Adaptive,
+}
+
+impl Variant {
+    /// eta where it is not given.
+    pub fn eta(self) -> f64 {
+        match self {
+            // abc20 7.2
+            Variant::Paper => 0.98,
+            Variant::Adaptive => 1.0,
+        }
+    }
+}
+
 /// Where the router's rate comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Capacity {
@@ -238,11 +261,13 @@ pub struct Route {
     pub limit_bytes: u64,
     /// Whether ABC's packets and others have a queue each.
     pub dual: bool,
+    /// The rule for the target rate.
+    pub variant: Variant,
     /// eta: share of the rate to aim at.
     pub eta: f64,
-    /// delta: time in which a queue above the target is drained.
+    /// delta: time in which a queue above the target is drained. Of the paper's rule alone.
     pub delta: std::time::Duration,
-    /// d_t: delay below which nothing is drained.
+    /// d_t: delay below which nothing is drained. Of the paper's rule alone.
     pub target: std::time::Duration,
     /// T: window over which the rate that leaves is measured.
     pub window: std::time::Duration,
@@ -293,6 +318,12 @@ pub struct Sample {
     pub brake_bytes: u64,
     /// TCP payload that left as CE.
     pub ce_bytes: u64,
+    /// tau, the loop's delay as the router estimates it; `None` by the paper's rule.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loop_delay_ms: Option<f64>,
+    /// Mean absolute error of its forecast of mu over one tau; `None` by the paper's rule.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub forecast_error_bytes: Option<u64>,
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use super::shaper::{CLASSES, Shaper, rate_of};
 use super::weights::Weights;
 use crate::doctor;
 use crate::error::Error;
-use crate::settings::{Capacity, Route, Sample};
+use crate::settings::{Capacity, Route, Sample, Variant};
 
 /// `SHARE_ONE` of `bpf/router.h`
 pub(super) const ONE: f64 = (1_u32 << 20) as f64;
@@ -42,6 +42,7 @@ pub struct Router {
     weights: Weights,
     weighed_at: Instant,
     share: f64,
+    variant: Variant,
     settings: router_settings,
     before: Box<counts>,
 }
@@ -83,6 +84,7 @@ pub(super) fn open(
 struct Maps {
     settings: MapHandle,
     router: MapHandle,
+    loop_state: MapHandle,
     counts: MapHandle,
     flows: MapHandle,
 }
@@ -150,12 +152,14 @@ impl Router {
             link_header: ETHERNET,
             class_abc: classes[0],
             class_other: classes[1],
+            adaptive: u32::from(route.variant == Variant::Adaptive),
         };
         let mut place = MaybeUninit::uninit();
         let loaded = objects::load("loading the router", open(&mut place, devices)?)?;
         let maps = Maps {
             settings: objects::handle(&loaded.maps.bl_settings)?,
             router: objects::handle(&loaded.maps.bl_router)?,
+            loop_state: objects::handle(&loaded.maps.bl_loop)?,
             counts: objects::handle(&loaded.maps.bl_counts)?,
             flows: objects::handle(&loaded.maps.bl_flows)?,
         };
@@ -170,6 +174,7 @@ impl Router {
             weights: Weights::default(),
             weighed_at: Instant::now(),
             share,
+            variant: route.variant,
             settings,
             before: Box::default(),
         };
@@ -199,6 +204,7 @@ impl Router {
         let mut opened = open(&mut place, router_place { link_header, ..devices })?;
         objects::share(&mut opened.maps.bl_settings, self.maps.settings.as_fd())?;
         objects::share(&mut opened.maps.bl_router, self.maps.router.as_fd())?;
+        objects::share(&mut opened.maps.bl_loop, self.maps.loop_state.as_fd())?;
         objects::share(&mut opened.maps.bl_counts, self.maps.counts.as_fd())?;
         objects::share(&mut opened.maps.bl_flows, self.maps.flows.as_fd())?;
         let loaded = objects::load("loading the router", opened)?;
@@ -260,6 +266,7 @@ impl Router {
         let rate = |bytes: u64| bytes as f64 * 8.0 / 1e6 / interval.as_secs_f64();
         let sent: [u64; 3] = std::array::from_fn(|kind| counts.sent[kind] - before.sent[kind]);
         let total = sent.iter().sum::<u64>().max(1) as f64;
+        let adaptive = self.variant == Variant::Adaptive;
         Ok(Sample {
             mbps: rate(counts.bytes - before.bytes),
             capacity_mbps: self.rate_bps as f64 / 1e6,
@@ -281,6 +288,8 @@ impl Router {
             accelerate_bytes: counts.sent_payload[0],
             brake_bytes: counts.sent_payload[1],
             ce_bytes: counts.sent_payload[2],
+            loop_delay_ms: adaptive.then_some(counts.loop_delay_us as f64 / 1e3),
+            forecast_error_bytes: adaptive.then_some(counts.forecast_error),
         })
     }
 }
