@@ -10,12 +10,28 @@ size_t bl_module_router_size(void)
 	return sizeof(struct router);
 }
 
-/* The ECN field that a packet leaves with. */
-__u32 bl_module_leave(struct router *router, const struct router_settings *settings, __u32 proxied, __u32 sojourn,
-		      const struct departure *departure)
+size_t bl_module_adaptive_size(void)
 {
-	return abc_leave(router, settings, proxied, sojourn, departure) == ABC_LEAVES_TURNED ? abc_turned_ecn(proxied) :
-											       departure->ecn;
+	return sizeof(struct adaptive);
+}
+
+void bl_module_enter(struct adaptive *adaptive, __u64 mu, __u32 proxied, __u64 now_ns, __u32 bytes, __u32 ecn)
+{
+	abc_enter(adaptive, mu, proxied, now_ns, bytes, ecn);
+}
+
+/* The ECN field that a packet leaves with; by the adaptive rule if there is state for it. */
+__u32 bl_module_leave(struct router *router, struct adaptive *adaptive, const struct router_settings *settings,
+		      __u32 proxied, __u32 sojourn, const struct departure *departure)
+{
+	enum abc_mark mark = abc_leave(router, adaptive, settings, proxied, sojourn, departure);
+
+	return mark == ABC_LEAVES_TURNED ? abc_turned_ecn(proxied) : departure->ecn;
+}
+
+__u64 bl_module_loop_delay_us(const struct adaptive *adaptive)
+{
+	return adaptive_loop_delay_us(adaptive);
 }
 
 __u64 bl_module_cr(const struct router *router)

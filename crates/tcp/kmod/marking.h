@@ -7,6 +7,7 @@
 #ifndef BRAKELIGHT_MARKING_H
 #define BRAKELIGHT_MARKING_H
 
+#include "adaptive.h"
 #include "router.h"
 
 /* rfc3168 5 */
@@ -47,18 +48,56 @@ static __always_inline __u64 abc_delay_us(const struct router_settings *s, bool 
 	return sojourn ? divide(d->sojourn_ns, 1000) : divide(d->backlog * 1000000, s->mu);
 }
 
-/* Measures the packet, computes f and says what it leaves as; abc20 Algorithm 1. */
-static inline enum abc_mark abc_leave(struct router *r, const struct router_settings *s, bool proxied, bool sojourn,
-				      const struct departure *d)
+static __always_inline bool abc_is_accelerate(bool proxied, __u8 ecn)
 {
-	bool accelerate = d->ecn == ABC_ECT_1 || (proxied && d->ecn == ABC_ECT_0);
-	bool brake = d->ecn == (proxied ? ABC_CE : ABC_ECT_0);
+	return ecn == ABC_ECT_1 || (proxied && ecn == ABC_ECT_0);
+}
 
+static __always_inline bool abc_is_brake(bool proxied, __u8 ecn)
+{
+	return ecn == (proxied ? ABC_CE : ABC_ECT_0);
+}
+
+/* Closes the bins that ended by `now_ns`. */
+static inline void abc_advance(struct adaptive *a, __u64 now_ns, __u64 mu)
+{
+	if (!adaptive_take(a, now_ns, mu))
+		return;
+	adaptive_close(a);
+	adaptive_give(a);
+}
+
+/* A packet has been let in; of the adaptive rule alone. */
+static inline void abc_enter(struct adaptive *a, __u64 mu, bool proxied, __u64 now_ns, __u32 bytes, __u8 ecn)
+{
+	if (!abc_is_accelerate(proxied, ecn) && !abc_is_brake(proxied, ecn))
+		return;
+	abc_advance(a, now_ns, mu);
+	adaptive_arrive(a, bytes);
+}
+
+/*
+ * Measures the packet, computes f and says what it leaves as; abc20 Algorithm 1. By the adaptive rule where
+ * there is state for it.
+ */
+static inline enum abc_mark abc_leave(struct router *r, struct adaptive *a, const struct router_settings *s,
+				      bool proxied, bool sojourn, const struct departure *d)
+{
 	/* All packets use the link, whatever they speak (D4). */
-	router_depart(r, s, d->now_ns, abc_delay_us(s, sojourn, d), d->bytes);
-	if (accelerate)
-		return router_take_token(r, s, true) ? ABC_LEAVES_ACCELERATE : ABC_LEAVES_TURNED;
-	if (brake) {
+	if (a) {
+		abc_advance(a, d->now_ns, s->mu);
+		adaptive_depart(r, a, s, d->now_ns, d->backlog, d->bytes);
+	} else {
+		router_depart(r, s, d->now_ns, abc_delay_us(s, sojourn, d), d->bytes);
+	}
+	if (abc_is_accelerate(proxied, d->ecn)) {
+		if (!router_take_token(r, s, true))
+			return ABC_LEAVES_TURNED;
+		if (a)
+			adaptive_order(a, d->bytes);
+		return ABC_LEAVES_ACCELERATE;
+	}
+	if (abc_is_brake(proxied, d->ecn)) {
 		router_take_token(r, s, false);
 		return ABC_LEAVES_BRAKE;
 	}

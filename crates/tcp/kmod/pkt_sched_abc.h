@@ -20,20 +20,22 @@ enum {
 	TCA_ABC_LIMIT,
 	/* u32, bytes; 0: no such limit. One of the two there must be. */
 	TCA_ABC_LIMIT_BYTES,
-	/* u32, microseconds: d_t, at most 100 s */
+	/* u32, microseconds: d_t, at most 100 s; refused with ABC_ADAPTIVE */
 	TCA_ABC_TARGET,
-	/* u32, microseconds: delta, 1 to 100 s */
+	/* u32, microseconds: delta, 1 to 100 s; refused with ABC_ADAPTIVE */
 	TCA_ABC_DELTA,
 	/* u32, microseconds: T, 1 ms to 10 s */
 	TCA_ABC_WINDOW,
-	/* u32, 2^-20: eta, 0.1 to 1 */
+	/* u32, 2^-20: eta, 0.1 to 1. The default is the variant's, and another variant brings its own. */
 	TCA_ABC_ETA,
 	/* u32, 2^-20 tokens: tokenLimit, above 1 */
 	TCA_ABC_TOKEN_LIMIT,
 	/* u8, enum abc_encoding */
 	TCA_ABC_ENCODING,
-	/* u8, enum abc_delay */
+	/* u8, enum abc_delay; refused with ABC_ADAPTIVE */
 	TCA_ABC_DELAY,
+	/* u8, enum abc_variant */
+	TCA_ABC_VARIANT,
 
 	__TCA_ABC_MAX
 };
@@ -53,6 +55,14 @@ enum abc_delay {
 	ABC_BACKLOG,
 	/* the time that the packet which leaves has waited */
 	ABC_SOJOURN,
+};
+
+/* The rule for the target rate. */
+enum abc_variant {
+	/* the paper's, by target and delta; eta is 0.98 */
+	ABC_PAPER,
+	/* the one that measures its link and its loop; eta is 1 */
+	ABC_ADAPTIVE,
 };
 
 /* TCA_XSTATS. Fields may be added at the end. */
@@ -84,6 +94,10 @@ struct tc_abc_xstats {
 	/* the last packet's time in the queue, and the longest */
 	__u32 sojourn_us;
 	__u32 sojourn_max_us;
+	/* with ABC_ADAPTIVE: tau, the loop's delay as it is estimated; 0 before the first packet */
+	__u32 loop_delay_us;
+	/* and the mean error of the forecast of mu over one tau, in bytes */
+	__u32 forecast_error;
 };
 
 #endif

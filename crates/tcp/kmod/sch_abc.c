@@ -3,8 +3,8 @@
  * The qdisc `abc`: the router of Accel-Brake Control (Goyal et al., NSDI 2020) for kernels that cannot load
  * it as eBPF.
  *
- * A drop-tail FIFO that marks what leaves. router.h has f and the bucket, marking.h what becomes of a packet,
- * capacity.h where mu comes from when nobody gives it; here are the queue, the clock and rtnetlink.
+ * A drop-tail FIFO that marks what leaves. router.h has f and the bucket, adaptive.h a target rate that tunes
+ * itself, marking.h what becomes of a packet, capacity.h where mu comes from when nobody gives it; here are the queue, the clock and rtnetlink.
  *
  *   rate and shape      the qdisc is the link, and packets leave by its clock
  *   rate alone          the parent class or the device is the link, of a known rate
@@ -44,6 +44,8 @@
 #define MAX_WINDOW_US (10 * USEC_PER_SEC)
 #define MIN_WINDOW_US USEC_PER_MSEC
 #define MIN_RATE 1000
+#define TARGET_US 50000
+#define DELTA_US 133000
 
 /*
  * What a qdisc gets that was added without options, as `tc qdisc add dev eth0 root abc` does: tc cannot parse
@@ -58,18 +60,21 @@ MODULE_PARM_DESC(shape, "whether the qdisc shapes to rate_kbit (default Y)");
 static unsigned int limit = 250;
 module_param(limit, uint, 0644);
 MODULE_PARM_DESC(limit, "buffer, in packets (default 250)");
-static unsigned int target_us = 50000;
+static bool adaptive;
+module_param(adaptive, bool, 0644);
+MODULE_PARM_DESC(adaptive, "the target rate tunes itself, without target_us, delta_us and sojourn (default N)");
+static unsigned int target_us = TARGET_US;
 module_param(target_us, uint, 0644);
 MODULE_PARM_DESC(target_us, "d_t: delay below which nothing is drained (default 50000)");
-static unsigned int delta_us = 133000;
+static unsigned int delta_us = DELTA_US;
 module_param(delta_us, uint, 0644);
 MODULE_PARM_DESC(delta_us, "delta: time in which a queue above the target is drained (default 133000)");
 static unsigned int window_us = 20000;
 module_param(window_us, uint, 0644);
 MODULE_PARM_DESC(window_us, "T: window over which rates are measured (default 20000)");
-static unsigned int eta_permille = 980;
+static unsigned int eta_permille;
 module_param(eta_permille, uint, 0644);
-MODULE_PARM_DESC(eta_permille, "eta: share of mu to aim at (default 980)");
+MODULE_PARM_DESC(eta_permille, "eta: share of mu to aim at; 0: 980, and 1000 with adaptive (default 0)");
 static unsigned int token_limit = 5;
 module_param(token_limit, uint, 0644);
 MODULE_PARM_DESC(token_limit, "the most tokens the bucket holds (default 5)");
@@ -93,14 +98,20 @@ struct abc_settings {
 	bool shape;
 	bool proxied;
 	bool sojourn;
+	bool adaptive;
+};
+
+/* 64 kB for the window's departures, and 13 kB for the rule that tunes itself. */
+struct abc_state {
+	struct router router;
+	struct adaptive adaptive;
 };
 
 struct abc_sched_data {
 	struct abc_settings settings;
 	/* the same as the arithmetic wants it; `mu` is kept up to date where it is measured */
 	struct router_settings law;
-	/* 64 kB: the window's departures */
-	struct router *router;
+	struct abc_state *state;
 	struct capacity capacity;
 	/* when the link is free again */
 	u64 free_ns;
@@ -169,13 +180,27 @@ static bool abc_admits(const struct Qdisc *sch, const struct abc_settings *s, un
 	       (!s->limit_bytes || sch->qstats.backlog + bytes <= s->limit_bytes);
 }
 
+/*
+ * The state of the rule that tunes itself, where that is in force. Not while mu is unknown: it would remember
+ * the rate that stands for one.
+ */
+static struct adaptive *abc_adaptive(struct abc_sched_data *q)
+{
+	return q->settings.adaptive && (q->settings.rate || q->capacity.mu) ? &q->state->adaptive : NULL;
+}
+
 static int abc_enqueue_one(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free)
 {
 	struct abc_sched_data *q = qdisc_priv(sch);
+	struct adaptive *a = abc_adaptive(q);
+	u64 now_ns;
 
 	if (!abc_admits(sch, &q->settings, qdisc_pkt_len(skb)))
 		return qdisc_drop(skb, sch, to_free);
-	abc_skb_cb(skb)->arrived_ns = ktime_get_ns();
+	now_ns = ktime_get_ns();
+	abc_skb_cb(skb)->arrived_ns = now_ns;
+	if (a)
+		abc_enter(a, q->law.mu, q->settings.proxied, now_ns, qdisc_pkt_len(skb), abc_ecn(skb));
 	return qdisc_enqueue_tail(skb, sch);
 }
 
@@ -245,15 +270,16 @@ static void abc_mark(struct Qdisc *sch, struct sk_buff *skb, u64 now_ns)
 	u32 sojourn_us = min_t(u64, divide(departure.sojourn_ns, NSEC_PER_USEC), U32_MAX);
 
 	if (!q->settings.rate) {
-		capacity_depart(&q->capacity, now_ns, departure.bytes, sch->q.qlen, q->law.window_ns, q->router->cr,
-				q->law.eta);
+		capacity_depart(&q->capacity, now_ns, departure.bytes, sch->q.qlen, q->law.window_ns,
+				q->state->router.cr, q->law.eta);
 		/* Nothing known, nothing held back: then something will wait, and be measured. */
 		q->law.mu = q->capacity.mu ?: ABC_RATE_MAX;
 	}
 	stats->sojourn_us = sojourn_us;
 	stats->sojourn_max_us = max(stats->sojourn_max_us, sojourn_us);
 	stats->sojourn_sum_us += sojourn_us;
-	switch (abc_leave(q->router, &q->law, q->settings.proxied, q->settings.sojourn, &departure)) {
+	switch (abc_leave(&q->state->router, abc_adaptive(q), &q->law, q->settings.proxied, q->settings.sojourn,
+			  &departure)) {
 	case ABC_LEAVES_ACCELERATE:
 		stats->accelerates++;
 		break;
@@ -272,7 +298,7 @@ static void abc_mark(struct Qdisc *sch, struct sk_buff *skb, u64 now_ns)
 		stats->others++;
 		return;
 	}
-	stats->shares += q->router->f;
+	stats->shares += q->state->router.f;
 }
 
 static struct sk_buff *abc_dequeue(struct Qdisc *sch)
@@ -325,13 +351,20 @@ static const struct nla_policy abc_policy[TCA_ABC_MAX + 1] = {
 	[TCA_ABC_TOKEN_LIMIT] = { .type = NLA_U32 },
 	[TCA_ABC_ENCODING] = { .type = NLA_U8 },
 	[TCA_ABC_DELAY] = { .type = NLA_U8 },
+	[TCA_ABC_VARIANT] = { .type = NLA_U8 },
 };
+
+/* abc20 7.2; 1 where a cushion follows the errors. */
+static u64 abc_eta(bool adaptive)
+{
+	return adaptive ? SHARE_ONE : divide(980ULL << SHARE_BITS, 1000);
+}
 
 static void abc_defaults(struct abc_settings *s)
 {
 	*s = (struct abc_settings) {
 		.rate = (u64)READ_ONCE(rate_kbit) * 125,
-		.eta = divide((u64)READ_ONCE(eta_permille) << SHARE_BITS, 1000),
+		.eta = divide((u64)READ_ONCE(eta_permille) << SHARE_BITS, 1000) ?: abc_eta(READ_ONCE(adaptive)),
 		.token_limit = (u64)READ_ONCE(token_limit) << SHARE_BITS,
 		.limit = READ_ONCE(limit),
 		.target_us = READ_ONCE(target_us),
@@ -340,7 +373,19 @@ static void abc_defaults(struct abc_settings *s)
 		.shape = READ_ONCE(shape),
 		.proxied = READ_ONCE(proxied),
 		.sojourn = READ_ONCE(sojourn),
+		.adaptive = READ_ONCE(adaptive),
 	};
+}
+
+/* Parameters of the module that contradict each other. */
+static int abc_check_parameters(struct netlink_ext_ack *extack)
+{
+	if (!READ_ONCE(adaptive) ||
+	    (READ_ONCE(target_us) == TARGET_US && READ_ONCE(delta_us) == DELTA_US && !READ_ONCE(sojourn)))
+		return 0;
+	NL_SET_ERR_MSG(extack,
+		       "abc: the parameter adaptive goes without target_us, delta_us and sojourn: that rule measures what they set");
+	return -EINVAL;
 }
 
 static int abc_check(const struct abc_settings *s, struct netlink_ext_ack *extack)
@@ -376,6 +421,24 @@ static int abc_parse(struct abc_settings *s, struct nlattr *opt, struct netlink_
 	err = nla_parse_nested(tb, TCA_ABC_MAX, opt, abc_policy, extack);
 	if (err < 0)
 		return err;
+	if (tb[TCA_ABC_VARIANT]) {
+		u8 variant = nla_get_u8(tb[TCA_ABC_VARIANT]);
+
+		if (variant > ABC_ADAPTIVE) {
+			NL_SET_ERR_MSG_ATTR(extack, tb[TCA_ABC_VARIANT],
+					    "abc: the variant must be 0 (paper) or 1 (adaptive)");
+			return -EINVAL;
+		}
+		if (s->adaptive != (variant == ABC_ADAPTIVE)) {
+			s->adaptive = variant == ABC_ADAPTIVE;
+			s->eta = abc_eta(s->adaptive);
+		}
+	}
+	if (s->adaptive && (tb[TCA_ABC_TARGET] || tb[TCA_ABC_DELTA] || tb[TCA_ABC_DELAY])) {
+		NL_SET_ERR_MSG(extack,
+			       "abc: the adaptive variant goes without target, delta and x: it measures what they set");
+		return -EINVAL;
+	}
 	if (tb[TCA_ABC_RATE64])
 		s->rate = nla_get_u64(tb[TCA_ABC_RATE64]);
 	if (tb[TCA_ABC_SHAPE])
@@ -417,7 +480,10 @@ static int abc_parse(struct abc_settings *s, struct nlattr *opt, struct netlink_
 static void abc_apply(struct abc_sched_data *q, const struct abc_settings *s)
 {
 	if (q->settings.window_us != s->window_us)
-		memset(&q->router->measured, 0, sizeof(q->router->measured));
+		memset(&q->state->router.measured, 0, sizeof(q->state->router.measured));
+	/* What it knows is of the time before. */
+	if (s->adaptive && !q->settings.adaptive)
+		memset(&q->state->adaptive, 0, sizeof(q->state->adaptive));
 	q->settings = *s;
 	q->law = (struct router_settings) {
 		.mu = s->rate,
@@ -482,6 +548,9 @@ static int abc_init(struct Qdisc *sch, struct nlattr *opt, struct netlink_ext_ac
 
 	/* First of all: abc_destroy is called whatever this returns. */
 	qdisc_watchdog_init(&q->watchdog, sch);
+	err = abc_check_parameters(extack);
+	if (err)
+		return err;
 	abc_defaults(&settings);
 	if (opt) {
 		err = abc_parse(&settings, opt, extack);
@@ -491,9 +560,9 @@ static int abc_init(struct Qdisc *sch, struct nlattr *opt, struct netlink_ext_ac
 	err = abc_check(&settings, extack);
 	if (err)
 		return err;
-	/* A little more than 64 kB, which kmalloc would make 128 of. */
-	q->router = vzalloc(sizeof(*q->router));
-	if (!q->router)
+	/* 77 kB, which kmalloc would make 128 of. */
+	q->state = vzalloc(sizeof(*q->state));
+	if (!q->state)
 		return -ENOMEM;
 	abc_apply(q, &settings);
 	return 0;
@@ -505,8 +574,8 @@ static void abc_reset(struct Qdisc *sch)
 
 	qdisc_reset_queue(sch);
 	qdisc_watchdog_cancel(&q->watchdog);
-	if (q->router)
-		memset(q->router, 0, sizeof(*q->router));
+	if (q->state)
+		memset(q->state, 0, sizeof(*q->state));
 	memset(&q->capacity, 0, sizeof(q->capacity));
 	q->free_ns = 0;
 }
@@ -516,7 +585,7 @@ static void abc_destroy(struct Qdisc *sch)
 	struct abc_sched_data *q = qdisc_priv(sch);
 
 	qdisc_watchdog_cancel(&q->watchdog);
-	vfree(q->router);
+	vfree(q->state);
 }
 
 static int abc_dump(struct Qdisc *sch, struct sk_buff *skb)
@@ -537,7 +606,8 @@ static int abc_dump(struct Qdisc *sch, struct sk_buff *skb)
 	    nla_put_u32(skb, TCA_ABC_ETA, s->eta) ||
 	    nla_put_u32(skb, TCA_ABC_TOKEN_LIMIT, s->token_limit) ||
 	    nla_put_u8(skb, TCA_ABC_ENCODING, s->proxied ? ABC_PROXIED : ABC_LEGACY) ||
-	    nla_put_u8(skb, TCA_ABC_DELAY, s->sojourn ? ABC_SOJOURN : ABC_BACKLOG)) {
+	    nla_put_u8(skb, TCA_ABC_DELAY, s->sojourn ? ABC_SOJOURN : ABC_BACKLOG) ||
+	    nla_put_u8(skb, TCA_ABC_VARIANT, s->adaptive ? ABC_ADAPTIVE : ABC_PAPER)) {
 		nla_nest_cancel(skb, opts);
 		return -EMSGSIZE;
 	}
@@ -552,9 +622,13 @@ static int abc_dump_stats(struct Qdisc *sch, struct gnet_dump *d)
 	sch_tree_lock(sch);
 	stats = q->stats;
 	stats.capacity = q->settings.rate ?: q->capacity.mu;
-	stats.measured = q->router->cr;
-	stats.share = q->router->f;
-	stats.tokens = q->router->token;
+	stats.measured = q->state->router.cr;
+	stats.share = q->state->router.f;
+	stats.tokens = q->state->router.token;
+	if (q->settings.adaptive) {
+		stats.loop_delay_us = adaptive_loop_delay_us(&q->state->adaptive);
+		stats.forecast_error = min_t(u64, adaptive_error_bytes(&q->state->adaptive), U32_MAX);
+	}
 	sch_tree_unlock(sch);
 	return gnet_stats_copy_app(d, &stats, sizeof(stats));
 }

@@ -6,6 +6,7 @@ use std::time::Instant;
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Limit, Rate};
 use brakelight_tcp::qdisc::{self, Activity, Buffer, Counts, Qdisc, QdiscSettings, ROOT, class, class_name};
+use brakelight_tcp::settings::Variant;
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::json;
 
@@ -71,15 +72,18 @@ pub struct Set {
     /// How much may wait
     #[arg(long, value_name = "SIZE", default_value = "250pkt", value_parser = positive_buffer, allow_hyphen_values = true)]
     pub buffer: Limit,
-    /// eta, share of the rate to aim at
-    #[arg(long, value_name = "SHARE", default_value = "0.98", value_parser = super::eta, allow_hyphen_values = true)]
-    pub eta: f64,
-    /// delta, time in which a queue above the target is drained
-    #[arg(long, value_name = "TIME", default_value = "133ms", value_parser = positive_time, allow_hyphen_values = true)]
-    pub delta: Duration,
-    /// d_t, queueing delay below which nothing is drained
-    #[arg(long, value_name = "TIME", default_value = "50ms", value_parser = human::<Duration>, allow_hyphen_values = true)]
-    pub target: Duration,
+    /// The rule for the target rate
+    #[arg(long, default_value = "paper", value_enum)]
+    pub variant: super::Variant,
+    /// eta, share of the rate to aim at [default: 0.98, of `adaptive` 1]
+    #[arg(long, value_name = "SHARE", value_parser = super::eta, allow_hyphen_values = true)]
+    pub eta: Option<f64>,
+    /// delta, time in which a queue above the target is drained, of `paper` [default: 133ms]
+    #[arg(long, value_name = "TIME", value_parser = positive_time, allow_hyphen_values = true)]
+    pub delta: Option<Duration>,
+    /// d_t, queueing delay below which nothing is drained, of `paper` [default: 50ms]
+    #[arg(long, value_name = "TIME", value_parser = human::<Duration>, allow_hyphen_values = true)]
+    pub target: Option<Duration>,
     /// T, window over which rates are measured
     #[arg(long, value_name = "TIME", default_value = "20ms", value_parser = positive_time, allow_hyphen_values = true)]
     pub window: Duration,
@@ -89,9 +93,9 @@ pub struct Set {
     /// What the ECN field says
     #[arg(long, default_value = "abc", value_enum)]
     pub encoding: Encoding,
-    /// What x, the queueing delay, is read from
-    #[arg(long, value_name = "WHAT", default_value = "backlog", value_enum)]
-    pub x: DelayOf,
+    /// What x, the queueing delay, is read from, of `paper` [default: backlog]
+    #[arg(long, value_name = "WHAT", value_enum)]
+    pub x: Option<DelayOf>,
 }
 
 /// `router qdisc show`.
@@ -140,6 +144,13 @@ fn std_time(time: Duration) -> std::time::Duration {
 fn set(arguments: &Set) -> Result<(), Failure> {
     let too_much =
         |what: &str| Failure::input(format!("--buffer is too large: valid is below 4294967296 {what}"));
+    let of_paper = [
+        ("target", arguments.target.is_some()),
+        ("delta", arguments.delta.is_some()),
+        ("x", arguments.x.is_some()),
+    ];
+    arguments.variant.refuse(&of_paper)?;
+    let variant = Variant::from(arguments.variant);
     let settings = QdiscSettings {
         rate_bps: arguments.rate.map(Rate::bps),
         shape: !arguments.unshaped,
@@ -147,13 +158,14 @@ fn set(arguments: &Set) -> Result<(), Failure> {
             Limit::Packets(packets) => Buffer::Packets(packets),
             Limit::Bytes(bytes) => Buffer::Bytes(u32::try_from(bytes.0).map_err(|_| too_much("bytes"))?),
         },
-        target: std_time(arguments.target),
-        delta: std_time(arguments.delta),
+        variant,
+        target: std_time(arguments.target.unwrap_or(super::TARGET)),
+        delta: std_time(arguments.delta.unwrap_or(super::DELTA)),
         window: std_time(arguments.window),
-        eta: arguments.eta,
+        eta: arguments.eta.unwrap_or(variant.eta()),
         token_limit: arguments.token_limit,
         proxied: arguments.encoding == Encoding::Proxied,
-        sojourn: arguments.x == DelayOf::Sojourn,
+        sojourn: arguments.x == Some(DelayOf::Sojourn),
     };
     qdisc::set(&arguments.attachment.device, arguments.attachment.parent.unwrap_or(ROOT), &settings)
         .map_err(Failure::from)
@@ -181,19 +193,26 @@ fn described(qdisc: &Qdisc) -> String {
         Buffer::Packets(packets) => format!("{packets} packets"),
         Buffer::Bytes(bytes) => format!("{bytes} bytes"),
     };
+    let rule = match s.variant {
+        Variant::Paper => format!("delta {} ms, target {} ms, ", ms(s.delta), ms(s.target)),
+        Variant::Adaptive => String::new(),
+    };
+    let x = match (s.variant, s.sojourn) {
+        (Variant::Paper, true) => ", x by sojourn",
+        (Variant::Paper, false) => ", x by backlog",
+        (Variant::Adaptive, _) => ", adaptive",
+    };
+    let tau = c.loop_delay_ms.map_or_else(String::new, |tau_ms| format!(", loop {} ms", number(tau_ms)));
     format!(
-        "{} {} {rate}, buffer {buffer}, eta {}, delta {} ms, target {} ms, window {} ms, tokens up to {}, encoding {}, x by {}\n  \
+        "{} {} {rate}, buffer {buffer}, eta {}, {rule}window {} ms, tokens up to {}, encoding {}{x}\n  \
          left {} packets, {} bytes; waiting {}; dropped {}; in the queue {} ms, at most {} ms\n  \
-         accelerates {}, turned into brakes {}, brakes already {}, CE {}, others {}; f {:.3}, cr {} Mbit/s, {} tokens\n",
+         accelerates {}, turned into brakes {}, brakes already {}, CE {}, others {}; f {:.3}, cr {} Mbit/s, {} tokens{tau}\n",
         qdisc.device,
         class_name(qdisc.parent),
         number(s.eta),
-        ms(s.delta),
-        ms(s.target),
         ms(s.window),
         number(s.token_limit),
         if s.proxied { "proxied" } else { "abc" },
-        if s.sojourn { "sojourn" } else { "backlog" },
         c.packets,
         c.bytes,
         c.waiting_packets,
@@ -211,23 +230,23 @@ fn described(qdisc: &Qdisc) -> String {
     )
 }
 
-const HEADING: &str =
-    "Mbit/s      mu  cr Mbit/s     f  tokens  mean ms  accel  brake     CE  waiting  drops\n";
+const HEADING: &str = "Mbit/s      mu  cr Mbit/s     f  tokens  mean ms  accel  brake     CE  waiting  drops";
 
 fn watch(arguments: &Watch) -> Result<(), Failure> {
     let interval = std_time(arguments.interval);
     let Attachment { device, parent } = &arguments.attachment;
-    let look = || Ok::<Counts, Failure>(qdisc::find(device, parent.unwrap_or(ROOT))?.counts);
-    let mut before = look()?;
+    let look = || qdisc::find(device, parent.unwrap_or(ROOT)).map_err(Failure::from);
+    let Qdisc { counts: mut before, settings, .. } = look()?;
     if arguments.format == DocumentFormat::Table {
-        text::print(HEADING)?;
+        let tau = if settings.variant == Variant::Adaptive { "  loop ms" } else { "" };
+        text::print(&format!("{HEADING}{tau}\n"))?;
     }
     let mut next = Instant::now() + interval;
     let mut lines = 0;
     while arguments.count.is_none_or(|count| lines < count) {
         thread::sleep(next.saturating_duration_since(Instant::now()));
         next += interval;
-        let now = look()?;
+        let now = look()?.counts;
         match arguments.format {
             DocumentFormat::Json => text::print(&format!("{}\n", json!(now)))?,
             DocumentFormat::Table => text::print(&line(&now, &now.since(&before, interval)))?,
@@ -240,8 +259,9 @@ fn watch(arguments: &Watch) -> Result<(), Failure> {
 
 fn line(now: &Counts, activity: &Activity) -> String {
     let [accelerate, brake, ce] = activity.marks.map(|share| 100.0 * share);
+    let tau = now.loop_delay_ms.map_or_else(String::new, |tau_ms| format!("  {:>7}", number(tau_ms)));
     format!(
-        "{:>6} {:>7} {:>10} {:>5.2} {:>7.2} {:>8} {accelerate:>4.0} % {brake:>4.0} % {ce:>4.1} % {:>8} {:>6}\n",
+        "{:>6} {:>7} {:>10} {:>5.2} {:>7.2} {:>8} {accelerate:>4.0} % {brake:>4.0} % {ce:>4.1} % {:>8} {:>6}{tau}\n",
         number(activity.throughput_mbps),
         number(now.capacity_bps as f64 / 1e6),
         number(now.measured_bps as f64 / 1e6),

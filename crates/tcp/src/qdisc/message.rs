@@ -9,6 +9,7 @@
 use std::time::Duration;
 
 use super::{Buffer, Counts, QdiscSettings};
+use crate::settings::Variant;
 
 pub(super) const NEW: u16 = 36;
 pub(super) const DELETE: u16 = 37;
@@ -46,6 +47,7 @@ const ETA: u16 = 9;
 const TOKEN_LIMIT: u16 = 10;
 const ENCODING: u16 = 11;
 const DELAY: u16 = 12;
+const VARIANT: u16 = 13;
 
 /// `SHARE_ONE` of `bpf/router.h`.
 const ONE: f64 = (1_u32 << 20) as f64;
@@ -102,7 +104,7 @@ fn share(value: f64) -> [u8; 4] {
     ((value * ONE).round() as u32).to_ne_bytes()
 }
 
-/// Every setting as `TCA_OPTIONS`.
+/// Every setting as `TCA_OPTIONS`, but for those that the variant goes without.
 pub(super) fn options(settings: &QdiscSettings) -> Vec<u8> {
     let (packets, bytes) = match settings.buffer {
         Buffer::Packets(packets) => (packets, 0),
@@ -110,19 +112,25 @@ pub(super) fn options(settings: &QdiscSettings) -> Vec<u8> {
     };
     // 0 would be no rate: less than a byte per second is one byte, which the kernel refuses.
     let rate = settings.rate_bps.map_or(0, |bps| (bps / 8).max(1));
-    nested(&[
+    let mut attributes = vec![
         attribute(RATE64, &rate.to_ne_bytes()),
         attribute(SHAPE, &[u8::from(settings.shape)]),
         attribute(LIMIT, &packets.to_ne_bytes()),
         attribute(LIMIT_BYTES, &bytes.to_ne_bytes()),
-        attribute(TARGET, &micros(settings.target)),
-        attribute(DELTA, &micros(settings.delta)),
         attribute(WINDOW, &micros(settings.window)),
         attribute(ETA, &share(settings.eta)),
         attribute(TOKEN_LIMIT, &share(settings.token_limit)),
         attribute(ENCODING, &[u8::from(settings.proxied)]),
-        attribute(DELAY, &[u8::from(settings.sojourn)]),
-    ])
+        attribute(VARIANT, &[u8::from(settings.variant == Variant::Adaptive)]),
+    ];
+    if settings.variant == Variant::Paper {
+        attributes.extend([
+            attribute(TARGET, &micros(settings.target)),
+            attribute(DELTA, &micros(settings.delta)),
+            attribute(DELAY, &[u8::from(settings.sojourn)]),
+        ]);
+    }
+    nested(&attributes)
 }
 
 /// The attributes in some bytes, up to where they make no sense.
@@ -228,6 +236,8 @@ fn settings(options: &[u8]) -> Option<QdiscSettings> {
         rate_bps: Some(u64_at(find(options, RATE64)?, 0)?.saturating_mul(8)).filter(|rate| *rate > 0),
         shape: flag(SHAPE)?,
         buffer: if packets > 0 { Buffer::Packets(packets) } else { Buffer::Bytes(number(LIMIT_BYTES)?) },
+        // A module of before it had one has the paper's.
+        variant: if flag(VARIANT) == Some(true) { Variant::Adaptive } else { Variant::Paper },
         target: time(TARGET)?,
         delta: time(DELTA)?,
         window: time(WINDOW)?,
@@ -243,6 +253,7 @@ fn counts(statistics: &[u8]) -> Option<Counts> {
     let queue = find(statistics, STATS_QUEUE)?;
     let own = find(statistics, STATS_APP)?;
     let small = |at| Some(f64::from(u32_at(own, at)?));
+    let loop_delay_us = u32_at(own, 96).filter(|us| *us > 0);
     Some(Counts {
         bytes: u64_at(basic, 0)?,
         packets: u32_at(basic, 8)?,
@@ -263,6 +274,8 @@ fn counts(statistics: &[u8]) -> Option<Counts> {
         tokens: small(84)? / ONE,
         sojourn_ms: small(88)? / 1000.0,
         sojourn_max_ms: small(92)? / 1000.0,
+        loop_delay_ms: loop_delay_us.map(|us| f64::from(us) / 1000.0),
+        forecast_error_bytes: loop_delay_us.and_then(|_| u32_at(own, 100)),
     })
 }
 
@@ -278,7 +291,7 @@ mod tests {
 
     /// What the kernel would answer about a qdisc with these settings and the number `n` in every count.
     fn described(settings: &QdiscSettings, n: u8) -> Vec<u8> {
-        let own = [[n, 0, 0, 0, 0, 0, 0, 0].repeat(10), [n, 0, 0, 0].repeat(4)].concat();
+        let own = [[n, 0, 0, 0, 0, 0, 0, 0].repeat(10), [n, 0, 0, 0].repeat(6)].concat();
         let statistics = [
             attribute(STATS_BASIC, &[[n, 0, 0, 0].repeat(3), vec![0; 4]].concat()),
             attribute(STATS_QUEUE, &[n, 0, 0, 0].repeat(5)),
@@ -296,8 +309,33 @@ mod tests {
         assert_eq!(abc.settings, QdiscSettings { eta: (0.98 * ONE).round() / ONE, ..some_settings() });
         assert_eq!((abc.counts.drops, abc.counts.ce, abc.counts.capacity_bps), (9, 9, 72));
         assert_eq!(abc.counts.sojourn_max_ms, 0.009);
+        assert_eq!((abc.counts.loop_delay_ms, abc.counts.forecast_error_bytes), (Some(0.009), Some(9)));
         // Answers to others are left alone.
         assert_eq!(answers(&described(&some_settings(), 9), 8), []);
+    }
+
+    #[test]
+    fn the_adaptive_variant_is_sent_without_what_it_has_no_use_for() {
+        let settings = QdiscSettings { variant: Variant::Adaptive, eta: 1.0, ..QdiscSettings::default() };
+        let bytes = options(&settings);
+        assert_eq!(find(&bytes[4..], VARIANT), Some(&[1][..]));
+        assert_eq!([TARGET, DELTA, DELAY].map(|kind| find(&bytes[4..], kind)), [None; 3]);
+        // The kernel shows them as they were.
+        let there = [TARGET, DELTA].map(|kind| attribute(kind, &7_000_u32.to_ne_bytes())).concat();
+        let shown = [&bytes[4..], &there, &attribute(DELAY, &[0])].concat();
+        let read = super::settings(&shown).unwrap();
+        assert_eq!((read.variant, read.target), (Variant::Adaptive, Duration::from_millis(7)));
+        // A module of before there were variants says none, and has no loop's delay.
+        let paper = options(&QdiscSettings::default());
+        let older: Vec<u8> = attributes(&paper[4..])
+            .filter(|(kind, _)| *kind != VARIANT)
+            .flat_map(|(kind, value)| attribute(kind, value))
+            .collect();
+        assert_eq!(find(&older, VARIANT), None);
+        assert_eq!(super::settings(&older).unwrap().variant, Variant::Paper);
+        let own = attribute(STATS_APP, &[1; 96]);
+        let statistics = [attribute(STATS_BASIC, &[0; 16]), attribute(STATS_QUEUE, &[0; 20]), own].concat();
+        assert_eq!(counts(&statistics).unwrap().loop_delay_ms, None);
     }
 
     #[test]

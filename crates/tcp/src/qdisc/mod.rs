@@ -19,6 +19,7 @@ use serde::Serialize;
 pub use shown::{Activity, class, class_name};
 
 use crate::error::Error;
+use crate::settings::Variant;
 
 /// `TC_H_ROOT`: no class, the device itself.
 pub const ROOT: u32 = 0xffff_ffff;
@@ -46,9 +47,11 @@ pub struct QdiscSettings {
     pub shape: bool,
     /// Size of the queue.
     pub buffer: Buffer,
-    /// d_t: delay below which nothing is drained.
+    /// The rule for the target rate.
+    pub variant: Variant,
+    /// d_t: delay below which nothing is drained. Of the paper's rule alone.
     pub target: Duration,
-    /// delta: time in which a queue above the target is drained.
+    /// delta: time in which a queue above the target is drained. Of the paper's rule alone.
     pub delta: Duration,
     /// T: window over which rates are measured.
     pub window: Duration,
@@ -58,7 +61,8 @@ pub struct QdiscSettings {
     pub token_limit: f64,
     /// Whether brake is CE, for senders behind a proxy.
     pub proxied: bool,
-    /// Whether x is the time the packet that leaves has waited, instead of what waits behind it over mu.
+    /// Whether x is the time the packet that leaves has waited, instead of what waits behind it over mu. Of
+    /// the paper's rule alone.
     pub sojourn: bool,
 }
 
@@ -69,6 +73,7 @@ impl Default for QdiscSettings {
             rate_bps: None,
             shape: true,
             buffer: Buffer::Packets(250),
+            variant: Variant::Paper,
             target: Duration::from_millis(50),
             delta: Duration::from_millis(133),
             window: Duration::from_millis(20),
@@ -121,6 +126,13 @@ pub struct Counts {
     pub sojourn_ms: f64,
     /// The longest.
     pub sojourn_max_ms: f64,
+    /// tau, the loop's delay as the router estimates it; `None` by the paper's rule, and before the first
+    /// packet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loop_delay_ms: Option<f64>,
+    /// Mean absolute error of its forecast of mu over one tau; `None` likewise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub forecast_error_bytes: Option<u32>,
 }
 
 /// A qdisc of kind `abc`, with its parameters and counters. As JSON it has times in milliseconds and the

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::{Buffer, Counts, Qdisc, ROOT};
+use crate::settings::Variant;
 
 /// Reads `1:10`, both numbers hexadecimal as `tc` has them. The device itself, [`ROOT`], is no class.
 pub fn class(text: &str) -> Result<u32, String> {
@@ -40,13 +41,17 @@ struct Settings {
     shape: bool,
     buffer_packets: Option<u32>,
     buffer_bytes: Option<u32>,
-    target_ms: f64,
-    delta_ms: f64,
+    variant: Variant,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target_ms: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    delta_ms: Option<f64>,
     window_ms: f64,
     eta: f64,
     token_limit: f64,
     encoding: &'static str,
-    x: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    x: Option<&'static str>,
 }
 
 impl From<Qdisc> for Document {
@@ -57,18 +62,20 @@ impl From<Qdisc> for Document {
             Buffer::Bytes(bytes) => (None, Some(bytes)),
         };
         let ms = |time: Duration| time.as_secs_f64() * 1e3;
+        let paper = s.variant == Variant::Paper;
         let settings = Settings {
             rate_bps: s.rate_bps,
             shape: s.shape,
             buffer_packets,
             buffer_bytes,
-            target_ms: ms(s.target),
-            delta_ms: ms(s.delta),
+            variant: s.variant,
+            target_ms: paper.then(|| ms(s.target)),
+            delta_ms: paper.then(|| ms(s.delta)),
             window_ms: ms(s.window),
             eta: s.eta,
             token_limit: s.token_limit,
             encoding: if s.proxied { "proxied" } else { "abc" },
-            x: if s.sojourn { "sojourn" } else { "backlog" },
+            x: paper.then_some(if s.sojourn { "sojourn" } else { "backlog" }),
         };
         let (handle, parent) = (class_name(qdisc.handle), class_name(qdisc.parent));
         Document { device: qdisc.device, handle, parent, settings, counts: qdisc.counts }
