@@ -331,6 +331,54 @@ fn a_shaper_that_stands_already_serves_the_router_in_both_versions_of_ip() {
     }
 }
 
+/// The emulator holds back what the sender's side sends and gets, 20 ms each way.
+#[test]
+fn the_rule_that_tunes_itself_finds_the_loop_s_delay_and_lets_little_wait() {
+    if let Some(reason) = missing() {
+        brakelight_testkit::skip("kernel: the rule that tunes itself in the eBPF router", reason);
+        return;
+    }
+    const PORT: u16 = 5201;
+    let mut row = Row::new();
+    let program = env!("CARGO_BIN_EXE_brakelight");
+    run(&format!("ip -n {} route add 100.64.0.0/14 via 10.77.1.1", row.names[1]));
+    run(&format!("ip netns exec {} sh -c 'echo 1 > /proc/sys/net/ipv4/ip_forward'", row.names[0]));
+    let mut command = row.within(1, program, &["router", "attach", "ra", "--rate", "20Mbps"]);
+    command.args(["--variant", "adaptive", "--interval", "300ms", "--format", "json"]).stderr(Stdio::null());
+    let attached = row.start(command);
+    let stdout: ChildStdout = row.running[attached].stdout.take().unwrap();
+    let mut lines = BufReader::new(stdout).lines();
+    next_sample(&mut lines);
+    row.load(2, &["--receiver"]);
+    let listener = row.within(2, "socat", &["-u", &format!("TCP4-LISTEN:{PORT},reuseaddr"), "/dev/null"]);
+    row.start(listener);
+    let name = format!("{}0", row.id);
+    let send = format!(
+        "{program} tcp load --dev brakelight0 --unrestricted --quiet --name {name} & \
+         until sysctl -qw net.ipv4.tcp_congestion_control={name} 2>/dev/null; do sleep 0.1; done; \
+         exec 3<>/dev/tcp/10.77.2.2/{PORT}; exec cat /dev/zero >&3"
+    );
+    let mut sender =
+        row.within(0, program, &["emulate", "--nat", "--delay", "20ms", "--", "bash", "-c", &send]);
+    sender.stderr(Stdio::null()).env_remove("SUDO_UID");
+    row.start(sender);
+    let begin = Instant::now();
+    // Two seconds of the link, in which it finds the delay.
+    while next_sample(&mut lines)["packets"].as_u64().unwrap() < 3_300 {
+        assert!(begin.elapsed() < PATIENCE, "nothing passes");
+    }
+    let samples: Vec<Value> = (0..15).map(|_| next_sample(&mut lines)).collect();
+    let median = |of: &str| {
+        let mut values: Vec<f64> = samples.iter().map(|sample| sample[of].as_f64().unwrap()).collect();
+        values.sort_by(f64::total_cmp);
+        values[values.len() / 2]
+    };
+    let numbers = ["mbps", "delay_p95_ms", "accelerate_percent", "loop_delay_ms"].map(median);
+    let [mbps, p95_ms, accelerate, loop_delay_ms] = numbers;
+    assert!((36.0..=50.0).contains(&loop_delay_ms), "{numbers:?}");
+    assert!(mbps > 17.0 && p95_ms < 15.0 && (40.0..60.0).contains(&accelerate), "{numbers:?}");
+}
+
 #[test]
 fn what_is_pinned_outlives_the_command_and_goes_when_told() {
     if let Some(reason) = missing() {

@@ -23,11 +23,11 @@
 
 #include "router.h"
 
-/* Nanoseconds in a bin: 2 ms. 10^9 << AMOUNT_BITS must be divisible. */
+/* Nanoseconds in a bin: 2 ms. */
 #define BIN_NS 2000000ULL
 #define BINS_PER_S 500
 #define AMOUNT_BITS 9
-/* 10^9 >> AMOUNT_BITS: bytes per second, times nanoseconds, over this are an amount. */
+/* 10^9 >> AMOUNT_BITS, without a rest: bytes per second, times nanoseconds, over this are an amount. */
 #define NS_PER_AMOUNT 1953125
 
 /* Loop delays that can be told apart, in bins, and places for them: a power of two. */
@@ -117,6 +117,7 @@ struct adaptive {
 	__u64 smoothed_ns;
 	/* bins since the start, up to the number at which lags are compared */
 	__u32 seen;
+	/* so that what follows lies alike on 32 bits */
 	__u32 unused;
 	struct closing closing;
 	__u64 errors[WINDOWS];
@@ -343,7 +344,9 @@ CHECKED_ALONE int adaptive_forget(struct adaptive *a)
 	return 0;
 }
 
-/* Closes what `adaptive_take` has noted. Needs no lock: nobody else has the estimates until `adaptive_give`. */
+/*
+ * Closes what `adaptive_take` has noted. Needs no lock: nobody else has the estimates until `adaptive_give`.
+ */
 CHECKED_ALONE int adaptive_close(struct adaptive *a)
 {
 	struct closing *c;

@@ -158,7 +158,10 @@ static __always_inline __u32 slot_of(__u64 time_ns)
 	return time_ns >> (TIME_SHIFT + SLOT_SHIFT);
 }
 
-/* The number of the slot that a packet with this stamp came in, which leaves now: stamps begin anew after 34 s. */
+/*
+ * The number of the slot that a packet with this stamp came in, which leaves now: stamps begin anew after
+ * 34 s.
+ */
 static __always_inline __u32 slot_of_stamp(__u32 stamp, __u64 now)
 {
 	__u32 last = slot_of(now);
@@ -166,7 +169,10 @@ static __always_inline __u32 slot_of_stamp(__u32 stamp, __u64 now)
 	return last - ((last - (stamp >> SLOT_SHIFT)) & SLOT_MASK);
 }
 
-/* Closes the bins that ended by `now`. The long part runs without the lock, under which no function may be called. */
+/*
+ * Closes the bins that ended by `now`. The long part runs without the lock, under which no function may be
+ * called.
+ */
 static __always_inline void advance(struct locked_router *locked, struct adaptive *a, __u64 now, __u64 mu)
 {
 	bool taken;

@@ -4,7 +4,8 @@
  * it as eBPF.
  *
  * A drop-tail FIFO that marks what leaves. router.h has f and the bucket, adaptive.h a target rate that tunes
- * itself, marking.h what becomes of a packet, capacity.h where mu comes from when nobody gives it; here are the queue, the clock and rtnetlink.
+ * itself, marking.h what becomes of a packet, capacity.h where mu comes from when nobody gives it; here are
+ * the queue, the clock and rtnetlink.
  *
  *   rate and shape      the qdisc is the link, and packets leave by its clock
  *   rate alone          the parent class or the device is the link, of a known rate
@@ -384,7 +385,7 @@ static int abc_check_parameters(struct netlink_ext_ack *extack)
 	    (READ_ONCE(target_us) == TARGET_US && READ_ONCE(delta_us) == DELTA_US && !READ_ONCE(sojourn)))
 		return 0;
 	NL_SET_ERR_MSG(extack,
-		       "abc: the parameter adaptive goes without target_us, delta_us and sojourn: that rule measures what they set");
+		       "abc: the parameter adaptive goes without target_us, delta_us and sojourn: it measures what they set");
 	return -EINVAL;
 }
 

@@ -210,7 +210,8 @@ fn marks_are_the_cores_within_a_thousandth_in_both_encodings_and_by_both_delays(
 }
 
 /// Senders answer the core's marks a loop delay later, beside packets of all fields at random, on a link that
-/// has the rate, half of it and a quarter by turns. Returns tau at the end, of the core and of the module, too.
+/// has the rate, half of it and a quarter by turns. Returns tau at the end, of the core and of the module,
+/// too.
 fn run_adaptive(
     seed: u64,
     rate: Rate,

@@ -245,9 +245,9 @@ impl Tally {
 }
 
 /// Senders answer the core's marks: each accelerate brings two packets a loop delay later, each brake none.
-/// Others come at random, and every three seconds nothing does for 700 ms. In the second half the loop's delay
-/// is another. The program takes the core's marks for its orders: where f is rounded another packet gets the
-/// bucket's next token, and what that brings is not what is compared.
+/// Others come at random, and every three seconds nothing does for 700 ms. In the second half the loop's
+/// delay is another. The program takes the core's marks for its orders: where f is rounded another packet
+/// gets the bucket's next token, and what that brings is not what is compared.
 fn compare(seed: u64, mbps: u64, loop_delays_ms: [u64; 2], limit: Limit, packets: u64) -> Tally {
     const SILENCE: Duration = Duration::from_millis(700);
     let mut random = Random::stream(seed, "adaptive");
@@ -378,7 +378,7 @@ struct Outcome {
 fn obey(who: Who) -> Outcome {
     const END: Duration = Duration::from_secs(60);
     const RTT: Duration = Duration::from_millis(40);
-    let rate_at = |now: Time| Rate::from_mbps(if now.as_nanos() / 2_000_000_000 % 2 == 0 { 12 } else { 24 });
+    let rate_at = |now: Time| Rate::from_mbps([12, 24][(now.as_nanos() / 2_000_000_000 % 2) as usize]);
     let mut core = core(1, Limit::Packets(10_000), rate_at(Time::ZERO));
     let mut programs = Programs::new();
     let mut coming: VecDeque<Time> = VecDeque::new();
