@@ -124,8 +124,8 @@ impl Transmission {
         present.wrapping_add_signed(i64::from(self.lost.wrapping_sub(present as u32) as i32))
     }
 
-    /// What the controller hears of it, as number `number` with `tag`, where so many bytes are `delivered` and
-    /// `lost` at present.
+    /// What the controller hears of it, as number `number` with `tag`, where so many bytes are `delivered`
+    /// and `lost` at present.
     #[inline]
     pub(super) fn info(&self, number: u32, tag: u64, delivered: u64, lost: u64) -> PacketInfo {
         let before =
