@@ -1,4 +1,6 @@
+use super::super::super::measured::Memory;
 use super::super::super::recording::RecordedCapacity;
+use super::memory::Powers;
 use super::*;
 
 /// A recording of `rates` in bins of 100 ms.
