@@ -8,8 +8,8 @@
 //! echo      : the one of 0, -0.1, ... -0.6 that leaves the least squares at the shortest lags
 //! ```
 //!
-//! Correlation is matched in rates and not in their normal scores: on a plateau scores are all noise, and what
-//! counts is how long a dip lasts.
+//! Correlation is matched in rates and not in their normal scores: on a plateau scores are all noise, and
+//! what counts is how long a dip lasts.
 
 use brakelight_core::time::Duration;
 
