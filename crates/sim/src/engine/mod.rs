@@ -129,10 +129,10 @@ where
             packets: core::marker::PhantomData,
         };
         for (position, element) in engine.elements.iter().enumerate() {
-            engine.schedule.arm_element(position, element.next_wakeup());
+            engine.schedule.arm_element(position, element.next_wakeup().unwrap_or(Time::MAX));
         }
         for (position, endpoint) in engine.endpoints.iter().enumerate() {
-            engine.schedule.arm_endpoint(position, endpoint.next_wakeup());
+            engine.schedule.arm_endpoint(position, endpoint.next_wakeup().unwrap_or(Time::MAX));
         }
         engine
     }
@@ -211,7 +211,7 @@ where
     pub fn add_element(&mut self, element: L) -> usize {
         let added = self.elements.len();
         self.schedule.add_element();
-        self.schedule.arm_element(added, element.next_wakeup());
+        self.schedule.arm_element(added, element.next_wakeup().unwrap_or(Time::MAX));
         self.elements.push(element);
         added
     }
@@ -240,44 +240,62 @@ where
     }
 
     /// Wakes `component`, whose deadline is the next, `at` that time.
-    #[inline]
+    #[inline(always)]
     fn wake(&mut self, at: Time, component: Component) {
         debug_assert!(at >= self.now, "time runs forward");
         self.now = at;
-        self.schedule.fire(component);
-        let wakeup = match component {
-            Component::Element(element) => self.drain_element(element),
-            Component::Endpoint(endpoint) => self.drain_endpoint(endpoint),
-        };
-        self.schedule.settle(component, wakeup);
+        match component {
+            Component::Element(element) => {
+                self.schedule.fire_element(element);
+                let wakeup = self.drain_element(element);
+                self.schedule.settle_element(element, wakeup);
+            }
+            Component::Endpoint(endpoint) => {
+                self.schedule.fire_endpoint(endpoint);
+                let wakeup = self.drain_endpoint(endpoint);
+                self.schedule.settle_endpoint(endpoint, wakeup);
+            }
+        }
     }
 
-    /// Carries everything that left `element` onwards, and returns when it wants to be woken.
-    fn drain_element(&mut self, element: usize) -> Option<Time> {
-        while let Some(mut output) = self.elements[element].poll(self.now) {
+    /// Carries everything that left `element` onwards, and returns when it wants to be woken; `Time::MAX` for
+    /// never.
+    #[inline(never)]
+    fn drain_element(&mut self, element: usize) -> Time {
+        loop {
             // By reference: packets are moved where they stay, and not on the way.
+            let mut output = self.elements[element].poll(self.now);
             match &mut output {
-                Output::Departed(departed) => self.pass_on(element, departed),
-                Output::Duplicated(departed) => {
-                    self.ledger.entered(departed.packet.id());
-                    self.pass_on(element, departed);
-                }
-                Output::Dropped(dropped) => {
-                    self.ledger.left(dropped.packet.id());
-                    self.observer.dropped(element, dropped);
-                    self.endpoints[dropped.packet.endpoint()].release(dropped.packet);
-                }
+                Some(Output::Departed(departed)) => self.pass_on(element, departed),
+                Some(output) => self.change(element, output),
+                None => return self.elements[element].next_wakeup().unwrap_or(Time::MAX),
             }
-            let wakeup = self.elements[element].next_wakeup();
-            if wakeup.is_none_or(|at| at > self.now) {
+            let wakeup = self.elements[element].next_wakeup().unwrap_or(Time::MAX);
+            if wakeup > self.now {
                 return wakeup;
             }
         }
-        self.elements[element].next_wakeup()
+    }
+
+    /// Acts on what an element made of a packet besides letting it go.
+    #[cold]
+    fn change(&mut self, element: usize, output: &mut Output<P>) {
+        match output {
+            Output::Departed(departed) => self.pass_on(element, departed),
+            Output::Duplicated(departed) => {
+                self.ledger.entered(departed.packet.id());
+                self.pass_on(element, departed);
+            }
+            Output::Dropped(dropped) => {
+                self.ledger.left(dropped.packet.id());
+                self.observer.dropped(element, dropped);
+                self.endpoints[dropped.packet.endpoint()].release(dropped.packet);
+            }
+        }
     }
 
     /// Carries a packet that left `element` onwards.
-    #[inline]
+    #[inline(always)]
     fn pass_on(&mut self, element: usize, departed: &mut Departed<P>) {
         departed.packet.add_queued(departed.queued);
         self.observer.departed(element, departed);
@@ -286,41 +304,53 @@ where
         self.carry(packet);
     }
 
-    /// Sends everything `endpoint` has to send, and returns when it wants to be woken.
-    fn drain_endpoint(&mut self, endpoint: usize) -> Option<Time> {
-        while let Some(mut packet) = self.endpoints[endpoint].poll_transmit(self.now) {
+    /// Sends everything `endpoint` has to send, and returns when it wants to be woken; `Time::MAX` for never.
+    #[inline(never)]
+    fn drain_endpoint(&mut self, endpoint: usize) -> Time {
+        loop {
+            let mut packet = self.endpoints[endpoint].poll_transmit(self.now);
+            let Some(packet) = &mut packet else { break };
             packet.set_hop(0);
             self.ledger.entered(packet.id());
-            self.observer.sent(self.now, &packet);
-            self.carry(&packet);
+            self.observer.sent(self.now, packet);
+            self.carry(packet);
         }
         // What happened at this very moment can make a deadline of the past count: it is late, and served
         // now.
-        self.endpoints[endpoint].next_wakeup().map(|at| at.max(self.now))
+        self.endpoints[endpoint].next_wakeup().map_or(Time::MAX, |at| at.max(self.now))
     }
 
     /// Brings `packet` into the next element of its route, or to its endpoint.
-    #[inline]
+    #[inline(always)]
     fn carry(&mut self, packet: &P) {
-        let element = self.routes.element(packet);
-        if element == Routes::END {
-            let endpoint = packet.endpoint();
-            self.ledger.left(packet.id());
-            self.observer.delivered(self.now, packet);
-            let taker = &mut self.endpoints[endpoint];
-            taker.accept(self.now, *packet);
-            self.observer.accepted(self.now, endpoint, taker);
-            let wakeup = self.drain_endpoint(endpoint);
-            self.schedule.arm_endpoint(endpoint, wakeup);
-        } else {
-            let element = element as usize;
-            self.observer.entered(element, self.now, packet);
-            let mut wakeup = self.elements[element].accept_then_wakeup(self.now, *packet);
-            if wakeup.is_some_and(|at| at <= self.now) {
-                wakeup = self.drain_element(element);
-            }
-            self.schedule.arm_element(element, wakeup);
+        match self.routes.element(packet) {
+            Routes::END => self.deliver(packet),
+            element => self.enter(element as usize, packet),
         }
+    }
+
+    /// Brings `packet` into `element`.
+    #[inline(always)]
+    fn enter(&mut self, element: usize, packet: &P) {
+        self.observer.entered(element, self.now, packet);
+        let mut wakeup = self.elements[element].accept_then_wakeup(self.now, *packet).unwrap_or(Time::MAX);
+        if wakeup <= self.now {
+            wakeup = self.drain_element(element);
+        }
+        self.schedule.arm_element(element, wakeup);
+    }
+
+    /// Gives `packet` to its endpoint.
+    #[inline(never)]
+    fn deliver(&mut self, packet: &P) {
+        let endpoint = packet.endpoint();
+        self.ledger.left(packet.id());
+        self.observer.delivered(self.now, packet);
+        let taker = &mut self.endpoints[endpoint];
+        taker.accept(self.now, *packet);
+        self.observer.accepted(self.now, endpoint, taker);
+        let wakeup = self.drain_endpoint(endpoint);
+        self.schedule.arm_endpoint(endpoint, wakeup);
     }
 }
 

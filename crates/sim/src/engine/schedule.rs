@@ -42,89 +42,92 @@ fn position(key: Key) -> usize {
     key as usize & ((1 << POSITION_BITS) - 1)
 }
 
-/// Four contestants, on one cache line.
+/// Contestants of one match.
+const FOUR: usize = 4;
+
+/// Four winners of matches before this one, on one cache line.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
-struct Match([Key; 4]);
+struct Match([Key; FOUR]);
 
-/// A tournament: the least of many keys, each of which may change at any time.
+/// Four components, which meet in a match of their own.
 #[derive(Clone, Debug)]
-struct Tournament {
-    /// The winners of matches `4 i + 1` to `4 i + 4` meet in match `i`; the contestants start in the matches
-    /// behind the first `inner`.
-    matches: Vec<Match>,
-    inner: usize,
-    winner: Key,
+#[repr(align(32))]
+struct Leaf {
+    /// Their entries.
+    keys: [Key; FOUR],
+    /// When each really wants to be woken; `Time::MAX` for never.
+    deadlines: [Time; FOUR],
 }
 
-impl Tournament {
-    fn new(contestants: usize) -> Self {
-        // Rounds are added before the first until it has room.
-        let (mut inner, mut first) = (0, 1);
-        while 4 * first < contestants {
-            inner += first;
-            first *= 4;
-        }
-        Tournament { matches: vec![Match([NEVER; 4]); inner + first], inner, winner: NEVER }
-    }
+impl Leaf {
+    const EMPTY: Leaf = Leaf { keys: [NEVER; FOUR], deadlines: [Time::MAX; FOUR] };
+}
 
-    #[inline]
-    fn get(&self, contestant: usize) -> Key {
-        self.matches[self.inner + contestant / 4].0[contestant % 4]
-    }
-
-    #[inline]
-    fn set(&mut self, contestant: usize, key: Key) {
-        let (mut number, mut place, mut winner) = (self.inner + contestant / 4, contestant % 4, key);
-        loop {
-            let Match(four) = &mut self.matches[number];
-            four[place] = winner;
-            winner = four[0].min(four[1]).min(four[2].min(four[3]));
-            if number == 0 {
-                self.winner = winner;
-                return;
-            }
-            (number, place) = ((number - 1) / 4, (number - 1) % 4);
-        }
-    }
+#[inline(always)]
+fn least(keys: &[Key; FOUR]) -> Key {
+    keys[0].min(keys[1]).min(keys[2].min(keys[3]))
 }
 
 /// The deadlines of the components of one kind.
 #[derive(Clone, Debug)]
 struct Group {
-    entries: Tournament,
-    /// When each component really wants to be woken; `Time::MAX` for never.
-    deadlines: Vec<Time>,
+    /// The least of all entries.
+    winner: Key,
+    /// Component `i` is in leaf `i / 4`.
+    leaves: Vec<Leaf>,
+    /// The matches between the winners of leaves: those of matches `4 i + 1` to `4 i + 4` meet in match `i`, and
+    /// leaf `l` stands for match `inner.len() + l`. None while there is one leaf.
+    inner: Vec<Match>,
+    components: usize,
 }
 
 impl Group {
     fn new(components: usize) -> Self {
         assert!(components < 1 << POSITION_BITS, "{components} components are too many");
-        Group { entries: Tournament::new(components), deadlines: vec![Time::MAX; components] }
+        // Rounds are added before the first until it has room.
+        let (mut inner, mut first) = (0, 1);
+        while FOUR * first < components {
+            inner += first;
+            first *= FOUR;
+        }
+        Group {
+            winner: NEVER,
+            leaves: vec![Leaf::EMPTY; first],
+            inner: vec![Match([NEVER; FOUR]); inner],
+            components,
+        }
     }
 
     /// Makes room for one more component, which is not armed.
     fn add(&mut self) {
-        let before = self.deadlines.len();
-        self.deadlines.push(Time::MAX);
-        let mut entries = Tournament::new(before + 1);
-        (0..before).for_each(|position| entries.set(position, self.entries.get(position)));
-        self.entries = entries;
+        let mut grown = Group::new(self.components + 1);
+        for (number, leaf) in self.leaves.iter().enumerate().take(self.components.div_ceil(FOUR)) {
+            grown.leaves[number] = leaf.clone();
+            grown.climb(number);
+        }
+        *self = grown;
     }
 
-    #[inline]
+    #[inline(always)]
     fn arm(&mut self, position: usize, at: Time, sequence: &mut u64) {
-        if self.deadlines[position] == at {
+        let leaf = &mut self.leaves[position / FOUR];
+        if leaf.deadlines[position % FOUR] == at {
             return;
         }
-        self.deadlines[position] = at;
-        if at < time(self.entries.get(position)) {
-            self.enter(position, at, sequence);
+        leaf.deadlines[position % FOUR] = at;
+        if at < time(leaf.keys[position % FOUR]) {
+            self.enter_apart(position, at, sequence);
         }
+    }
+
+    #[inline(never)]
+    fn enter_apart(&mut self, position: usize, at: Time, sequence: &mut u64) {
+        self.enter(position, at, sequence);
     }
 
     /// Puts the deadline `at` of a component in the place of its entry.
-    #[inline(never)]
+    #[inline(always)]
     fn enter(&mut self, position: usize, at: Time, sequence: &mut u64) {
         let key = if at == Time::MAX {
             NEVER
@@ -132,33 +135,55 @@ impl Group {
             *sequence += 1;
             Key::from(at.as_nanos()) << 64 | Key::from(*sequence << POSITION_BITS | position as u64)
         };
-        self.entries.set(position, key);
+        let leaf = &mut self.leaves[position / FOUR];
+        leaf.keys[position % FOUR] = key;
+        if self.inner.is_empty() {
+            self.winner = least(&leaf.keys);
+        } else {
+            self.climb(position / FOUR);
+        }
+    }
+
+    /// Plays the matches that leaf `number` takes part in.
+    #[inline(never)]
+    fn climb(&mut self, number: usize) {
+        let mut winner = least(&self.leaves[number].keys);
+        let mut place = self.inner.len() + number;
+        while place > 0 {
+            let (above, contestant) = ((place - 1) / FOUR, (place - 1) % FOUR);
+            let Match(four) = &mut self.inner[above];
+            four[contestant] = winner;
+            winner = least(four);
+            place = above;
+        }
+        self.winner = winner;
     }
 
     /// Replaces the entry that won, if it is not at its component's deadline. Returns when the component at
     /// this position is due, otherwise.
-    #[inline]
+    #[inline(always)]
     fn check(&mut self, sequence: &mut u64) -> Option<(Time, usize)> {
-        let (at, position) = (time(self.entries.winner), position(self.entries.winner));
-        let deadline = self.deadlines[position];
+        let (at, position) = (time(self.winner), position(self.winner));
+        let deadline = self.leaves[position / FOUR].deadlines[position % FOUR];
         if deadline == at {
             return Some((at, position));
         }
-        self.enter(position, deadline, sequence);
+        self.enter_apart(position, deadline, sequence);
         None
     }
 
     /// The entry of a component, which won, fires. It stays where it is, before all others, until `settle`.
-    #[inline]
+    #[inline(always)]
     fn fire(&mut self, position: usize) {
-        self.deadlines[position] = Time::MAX;
+        self.leaves[position / FOUR].deadlines[position % FOUR] = Time::MAX;
     }
 
     /// Sets when a component whose entry fired wants to be woken next.
-    #[inline]
+    #[inline(always)]
     fn settle(&mut self, position: usize, at: Time, sequence: &mut u64) {
-        self.deadlines[position] = at;
-        if at != time(self.entries.get(position)) {
+        let leaf = &mut self.leaves[position / FOUR];
+        leaf.deadlines[position % FOUR] = at;
+        if at != time(leaf.keys[position % FOUR]) {
             self.enter(position, at, sequence);
         }
     }
@@ -185,23 +210,23 @@ impl Schedule {
         self.elements.add();
     }
 
-    /// Sets when element number `position` wants to be woken; `None` for never.
-    #[inline]
-    pub fn arm_element(&mut self, position: usize, at: Option<Time>) {
-        self.elements.arm(position, at.unwrap_or(Time::MAX), &mut self.sequence);
+    /// Sets when element number `position` wants to be woken; `Time::MAX` for never.
+    #[inline(always)]
+    pub fn arm_element(&mut self, position: usize, at: Time) {
+        self.elements.arm(position, at, &mut self.sequence);
     }
 
-    /// Sets when endpoint number `position` wants to be woken; `None` for never.
-    #[inline]
-    pub fn arm_endpoint(&mut self, position: usize, at: Option<Time>) {
-        self.endpoints.arm(position, at.unwrap_or(Time::MAX), &mut self.sequence);
+    /// Sets when endpoint number `position` wants to be woken; `Time::MAX` for never.
+    #[inline(always)]
+    pub fn arm_endpoint(&mut self, position: usize, at: Time) {
+        self.endpoints.arm(position, at, &mut self.sequence);
     }
 
     /// Returns when the earliest deadline is due, if there is one.
-    #[inline]
+    #[inline(always)]
     pub fn next(&mut self) -> Option<(Time, Component)> {
         loop {
-            let (element, endpoint) = (self.elements.entries.winner, self.endpoints.entries.winner);
+            let (element, endpoint) = (self.elements.winner, self.endpoints.winner);
             if element < endpoint {
                 if let Some((at, position)) = self.elements.check(&mut self.sequence) {
                     return Some((at, Component::Element(position)));
@@ -214,23 +239,30 @@ impl Schedule {
         }
     }
 
-    /// Takes the entry that `next` returned, which stays before all others until `settle` is called.
-    #[inline]
-    pub fn fire(&mut self, component: Component) {
-        match component {
-            Component::Element(position) => self.elements.fire(position),
-            Component::Endpoint(position) => self.endpoints.fire(position),
-        }
+    /// Takes the entry of an element that `next` returned. It stays before all others until `settle_element`
+    /// is called.
+    #[inline(always)]
+    pub fn fire_element(&mut self, position: usize) {
+        self.elements.fire(position);
     }
 
-    /// Sets when `component`, whose entry fired, wants to be woken next; `None` for never.
-    #[inline]
-    pub fn settle(&mut self, component: Component, at: Option<Time>) {
-        let at = at.unwrap_or(Time::MAX);
-        match component {
-            Component::Element(position) => self.elements.settle(position, at, &mut self.sequence),
-            Component::Endpoint(position) => self.endpoints.settle(position, at, &mut self.sequence),
-        }
+    /// Takes the entry of an endpoint that `next` returned. It stays before all others until
+    /// `settle_endpoint` is called.
+    #[inline(always)]
+    pub fn fire_endpoint(&mut self, position: usize) {
+        self.endpoints.fire(position);
+    }
+
+    /// Sets when an element whose entry fired wants to be woken next; `Time::MAX` for never.
+    #[inline(always)]
+    pub fn settle_element(&mut self, position: usize, at: Time) {
+        self.elements.settle(position, at, &mut self.sequence);
+    }
+
+    /// Sets when an endpoint whose entry fired wants to be woken next; `Time::MAX` for never.
+    #[inline(always)]
+    pub fn settle_endpoint(&mut self, position: usize, at: Time) {
+        self.endpoints.settle(position, at, &mut self.sequence);
     }
 }
 
@@ -241,14 +273,32 @@ mod tests {
 
     use Component::{Element, Endpoint};
 
-    fn at(nanos: u64) -> Option<Time> {
-        Some(Time::from_nanos(nanos))
+    fn at(nanos: u64) -> Time {
+        Time::from_nanos(nanos)
     }
 
-    fn arm(schedule: &mut Schedule, component: Component, at: Option<Time>) {
+    fn at_or_never(nanos: Option<u64>) -> Time {
+        nanos.map_or(Time::MAX, at)
+    }
+
+    fn arm(schedule: &mut Schedule, component: Component, at: Time) {
         match component {
             Element(position) => schedule.arm_element(position, at),
             Endpoint(position) => schedule.arm_endpoint(position, at),
+        }
+    }
+
+    fn fire(schedule: &mut Schedule, component: Component) {
+        match component {
+            Element(position) => schedule.fire_element(position),
+            Endpoint(position) => schedule.fire_endpoint(position),
+        }
+    }
+
+    fn settle(schedule: &mut Schedule, component: Component, at: Time) {
+        match component {
+            Element(position) => schedule.settle_element(position, at),
+            Endpoint(position) => schedule.settle_endpoint(position, at),
         }
     }
 
@@ -265,7 +315,7 @@ mod tests {
         }
         let mut order = vec![];
         while let Some((_, component)) = schedule.next() {
-            schedule.fire(component);
+            fire(&mut schedule, component);
             order.push(component);
         }
         assert_eq!(order, [Endpoint(0), Element(0), Element(1)]);
@@ -278,9 +328,9 @@ mod tests {
         schedule.arm_endpoint(0, at(20));
         schedule.arm_element(0, at(30));
         assert_eq!(schedule.next(), Some((Time::from_nanos(20), Endpoint(0))));
-        schedule.arm_endpoint(0, None);
+        schedule.arm_endpoint(0, Time::MAX);
         assert_eq!(schedule.next(), Some((Time::from_nanos(30), Element(0))));
-        schedule.arm_element(0, None);
+        schedule.arm_element(0, Time::MAX);
         assert_eq!(schedule.next(), None);
     }
 
@@ -289,12 +339,12 @@ mod tests {
         let mut schedule = Schedule::new(2, 0);
         schedule.arm_element(0, at(5));
         schedule.arm_element(1, at(9));
-        schedule.fire(Element(0));
+        schedule.fire_element(0);
         schedule.arm_element(1, at(7));
-        schedule.settle(Element(0), at(7));
+        schedule.settle_element(0, at(7));
         assert_eq!(schedule.next(), Some((Time::from_nanos(7), Element(1))));
-        schedule.fire(Element(1));
-        schedule.settle(Element(1), None);
+        schedule.fire_element(1);
+        schedule.settle_element(1, Time::MAX);
         assert_eq!(schedule.next(), Some((Time::from_nanos(7), Element(0))));
     }
 
@@ -308,7 +358,7 @@ mod tests {
             let mut schedule = Schedule::new(elements, 5 - elements);
             for deadlines in [armed, later] {
                 for (number, deadline) in deadlines.into_iter().enumerate() {
-                    arm(&mut schedule, nth(number, elements), deadline.map(Time::from_nanos));
+                    arm(&mut schedule, nth(number, elements), at_or_never(deadline));
                 }
             }
             let mut grown = schedule.clone();
@@ -318,8 +368,8 @@ mod tests {
                 let (next, same) = (schedule.next(), grown.next());
                 prop_assert_eq!(same, next);
                 let Some((_, component)) = next else { break };
-                schedule.fire(component);
-                grown.fire(component);
+                fire(&mut schedule, component);
+                fire(&mut grown, component);
             }
             grown.arm_element(elements, at(7));
             prop_assert_eq!(grown.next(), Some((Time::from_nanos(7), Element(elements))));
@@ -336,18 +386,18 @@ mod tests {
             let mut now = 0;
             for (number, ahead, settles) in operations {
                 let deadline = ahead.map(|ahead| now + ahead);
-                arm(&mut schedule, nth(number, elements), deadline.map(Time::from_nanos));
+                arm(&mut schedule, nth(number, elements), at_or_never(deadline));
                 model[number] = deadline;
                 if number % 3 == 0 && let Some((time, fired)) = schedule.next() {
                     let earliest = model.iter().flatten().min().copied();
                     prop_assert_eq!(Some(time.as_nanos()), earliest);
                     let position = match fired { Element(position) => position, Endpoint(position) => elements + position };
                     prop_assert_eq!(model[position], earliest);
-                    schedule.fire(fired);
+                    fire(&mut schedule, fired);
                     now = time.as_nanos();
                     model[position] = settles.then(|| now + ahead.unwrap_or(1));
                     if settles {
-                        schedule.settle(fired, model[position].map(Time::from_nanos));
+                        settle(&mut schedule, fired, at_or_never(model[position]));
                     }
                 }
             }
