@@ -13,6 +13,14 @@
 //!
 //! Every variant has one field, which implements the trait. The types that the methods name must be in scope
 //! where the enum is.
+//!
+//! Variants that are named once more after `inline` are looked for first, and may be inlined where the call stands.
+//! The others are called in a function of their own. With `getters` at the end, methods that take `&self` are
+//! not: they are short.
+//!
+//! ```text
+//! pass_to_element!(AnyElement { Link Delay Loss Jitter } inline { Link Delay });
+//! ```
 
 /// Declares a trait and the macro that passes its methods on.
 macro_rules! dispatched {
@@ -54,10 +62,40 @@ macro_rules! dispatched {
                     }
                 )*
             };
+            ($d Any:ident { $d($d Var:ident)* } inline { $d($d Common:ident)* } $d($d getters:ident)?) => {
+                $(
+                    #[inline(always)]
+                    fn $name(&$($mut)? self, $($arg: $ty),*) $($out)* {
+                        match self {
+                            $d( $d Any::$d Common(inner) => inner.$name($($arg),*), )*
+                            any => $crate::dispatch::others!([$d($d getters)? $($mut)?] match any {
+                                $d( $d Any::$d Var(inner) => inner.$name($($arg),*), )*
+                            }),
+                        }
+                    }
+                )*
+            };
         }
         pub(crate) use $pass;
     };
 }
+
+/// Calls `call` in a function of its own, so that its code does not stand where the caller's is inlined.
+#[inline(never)]
+pub(crate) fn apart<R>(call: impl FnOnce() -> R) -> R {
+    call()
+}
+
+/// The call of a variant that is not among the common ones, by the method's `&self` or `&mut self`.
+macro_rules! others {
+    ([getters] $call:expr) => {
+        $call
+    };
+    ([$(getters)? $(mut)?] $call:expr) => {
+        $crate::dispatch::apart(move || $call)
+    };
+}
+pub(crate) use others;
 
 #[cfg(test)]
 mod tests {
@@ -115,14 +153,56 @@ mod tests {
         pass_to_probed!(Any { One Other });
     }
 
+    enum Partly {
+        One(Probe),
+        Other(Probe),
+    }
+
+    impl Probed for Partly {
+        pass_to_probed!(Partly { One Other } inline { One });
+    }
+
+    enum Getters {
+        One(Probe),
+        Other(Probe),
+    }
+
+    impl Probed for Getters {
+        pass_to_probed!(Getters { One Other } inline { One } getters);
+    }
+
+    /// Calls every method once, and returns what the last one passed on.
+    fn call_all(any: &mut impl Probed) -> u32 {
+        assert_eq!((any.required(), any.defaulted(7)), (1, 7));
+        any.silent();
+        let mut seen = 0;
+        any.visited(&mut |value| seen = value, 3u8);
+        seen
+    }
+
     #[test]
     fn every_method_reaches_the_variant_those_with_a_default_too() {
         for mut any in [Any::One(Probe::default()), Any::Other(Probe::default())] {
-            assert_eq!((any.required(), any.defaulted(7)), (1, 7));
-            any.silent();
-            let mut seen = 0;
-            any.visited(&mut |value| seen = value, 3u8);
+            let seen = call_all(&mut any);
             let (Any::One(probe) | Any::Other(probe)) = &any;
+            assert_eq!((probe.calls.get(), seen), (1, 3));
+        }
+    }
+
+    #[test]
+    fn a_variant_is_reached_inlined_or_not() {
+        for mut any in [Partly::One(Probe::default()), Partly::Other(Probe::default())] {
+            let seen = call_all(&mut any);
+            let (Partly::One(probe) | Partly::Other(probe)) = &any;
+            assert_eq!((probe.calls.get(), seen), (1, 3));
+        }
+    }
+
+    #[test]
+    fn a_getter_is_reached_in_place() {
+        for mut any in [Getters::One(Probe::default()), Getters::Other(Probe::default())] {
+            let seen = call_all(&mut any);
+            let (Getters::One(probe) | Getters::Other(probe)) = &any;
             assert_eq!((probe.calls.get(), seen), (1, 3));
         }
     }

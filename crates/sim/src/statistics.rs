@@ -128,6 +128,7 @@ impl Recorder {
     }
 
     /// A packet left the link at position `element`.
+    #[inline(never)]
     fn left_link<P: Routed>(&mut self, element: usize, departed: &Departed<P>) {
         let Some(link) = &mut self.links[element] else { return };
         let measured = link.meter.departed(departed);
@@ -166,7 +167,7 @@ impl<P: Routed, E: Reporting> Observer<P, E> for Recorder {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn departed(&mut self, element: usize, departed: &Departed<P>) {
         if self.links[element].is_some() {
             self.left_link(element, departed);

@@ -157,7 +157,10 @@ macro_rules! elements {
         }
 
         impl<P: Duplicate> PathElement<P> for AnyElement<P> {
-            pass_to_element!(AnyElement { Link Restarting Delaying LightHeavy Radio VaryingDelay Replay $($Var)* Custom });
+            pass_to_element!(
+                AnyElement { Link Restarting Delaying LightHeavy Radio VaryingDelay Replay $($Var)* Custom }
+                inline { Link Delay }
+            );
         }
     };
 }

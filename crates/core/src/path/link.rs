@@ -137,17 +137,20 @@ impl<P: Packet, Q: Queue<P>, S: Service> Link<P, Q, S> {
         self.happened.extend(self.drops.drain(..).map(Output::Dropped));
     }
 
-    /// The packet being sent leaves at `at`.
-    #[inline]
-    fn depart(&mut self, at: Time, sent: Dequeued<P>) -> Output<P> {
+    /// The packet being sent leaves when it is due.
+    #[inline(always)]
+    fn depart(&mut self) -> Option<Output<P>> {
+        let at = self.due;
+        let Dequeued { packet, arrived, mark } = self.sending.take()?;
+        // Written at once to where it is returned: a packet is not moved more often than it must be.
+        let output = Some(Output::Departed(Departed { at, packet, queued: at.since(arrived), mark }));
         if self.queue.backlog().is_empty() {
             self.service.idle(at);
             self.due = Time::MAX;
         } else {
             self.due = self.service.ready();
         }
-        let queued = at.since(sent.arrived);
-        Output::Departed(Departed { at, packet: sent.packet, queued, mark: sent.mark })
+        output
     }
 
     /// Takes the next packet, whose turn is due. The queue's drops are found in `happened`.
@@ -170,11 +173,10 @@ impl<P: Packet, Q: Queue<P>, S: Service> Link<P, Q, S> {
 
     /// Does things due at or before `now` until a packet leaves. Drops come before the departure that follows
     /// them, so they end it too.
-    #[inline]
     fn serve(&mut self, now: Time) -> Option<Output<P>> {
         while self.due <= now {
-            if let Some(sent) = self.sending.take() {
-                return Some(self.depart(self.due, sent));
+            if self.sending.is_some() {
+                return self.depart();
             }
             self.begin();
             if !self.happened.is_empty() {
@@ -182,6 +184,27 @@ impl<P: Packet, Q: Queue<P>, S: Service> Link<P, Q, S> {
             }
         }
         None
+    }
+
+    /// What `poll` returns where it is more than one packet that leaves.
+    #[inline(never)]
+    fn poll_in_order(&mut self, now: Time) -> Option<Output<P>> {
+        if self.happened.is_empty() {
+            let output = self.serve(now);
+            if output.is_some() {
+                self.begin_due(now);
+                return output;
+            }
+        }
+        self.happened.pop_front()
+    }
+
+    /// Takes the next packet if its turn has come, unless the link is idle: one call of `poll` less.
+    #[inline(always)]
+    fn begin_due(&mut self, now: Time) {
+        if self.due <= now {
+            self.begin();
+        }
     }
 
     /// Does everything due by `now` and keeps it for `poll`.
@@ -196,6 +219,7 @@ impl<P: Packet, Q: Queue<P>, S: Service> Link<P, Q, S> {
 }
 
 impl<P: Packet, Q: Queue<P>, S: Service> PathElement<P> for Link<P, Q, S> {
+    #[inline(always)]
     fn accept(&mut self, now: Time, packet: P) {
         if self.due <= now {
             self.catch_up(now);
@@ -218,20 +242,17 @@ impl<P: Packet, Q: Queue<P>, S: Service> PathElement<P> for Link<P, Q, S> {
         }
     }
 
+    #[inline(always)]
     fn poll(&mut self, now: Time) -> Option<Output<P>> {
-        if self.happened.is_empty() {
-            let output = self.serve(now);
-            if output.is_some() {
-                // The turn of the next packet has come, unless the link is idle: one call less.
-                if self.due <= now {
-                    self.begin();
-                }
-                return output;
-            }
+        if self.due > now || self.sending.is_none() || !self.happened.is_empty() {
+            return self.poll_in_order(now);
         }
-        self.happened.pop_front()
+        let output = self.depart();
+        self.begin_due(now);
+        output
     }
 
+    #[inline(always)]
     fn next_wakeup(&self) -> Option<Time> {
         match self.happened.front() {
             Some(output) => Some(output.at()),

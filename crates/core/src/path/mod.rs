@@ -93,6 +93,7 @@ pub struct Departed<P> {
 
 impl<P> Departed<P> {
     /// Returns a packet that left an element without a queue.
+    #[inline]
     pub fn passed(at: Time, packet: P) -> Self {
         Departed { at, packet, queued: Duration::ZERO, mark: Mark::None }
     }

@@ -30,10 +30,12 @@ impl<P: Packet> DropTail<P> {
 }
 
 impl<P: Packet> Queue<P> for DropTail<P> {
+    #[inline(always)]
     fn enqueue(&mut self, now: Time, packet: P, _link: &mut impl LinkView, drops: &mut Drops<P>) {
         self.packets.push_within(self.limit, now, packet, drops);
     }
 
+    #[inline(always)]
     fn dequeue(
         &mut self,
         _now: Time,
@@ -44,6 +46,7 @@ impl<P: Packet> Queue<P> for DropTail<P> {
         Some(Dequeued { packet, arrived, mark: Mark::None })
     }
 
+    #[inline(always)]
     fn backlog(&self) -> Backlog {
         self.packets.backlog()
     }

@@ -24,14 +24,14 @@ impl<P> Default for Fifo<P> {
 
 impl<P: Packet> Fifo<P> {
     /// Lets `packet` in behind the others.
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, now: Time, packet: P) {
         self.backlog.add(packet.size());
         frugal::push_back(&mut self.packets, (packet, now));
     }
 
     /// Lets `packet` in if it keeps within `limit`, else drops it. Says whether it is in.
-    #[inline]
+    #[inline(always)]
     pub fn push_within(&mut self, limit: Limit, now: Time, packet: P, drops: &mut Drops<P>) -> bool {
         let admitted = self.backlog.admits(limit, packet.size());
         if admitted {
@@ -75,6 +75,7 @@ impl<P: Packet> Fifo<P> {
 
 impl<P> Fifo<P> {
     /// Returns the packets and bytes held.
+    #[inline]
     pub fn backlog(&self) -> Backlog {
         self.backlog
     }
@@ -111,7 +112,7 @@ impl<P> Default for MarkingFifo<P> {
 
 impl<P: Packet> MarkingFifo<P> {
     /// Lets `packet` in behind the others.
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, now: Time, packet: P) {
         self.packets.push(now, packet);
         self.entered += 1;
@@ -146,6 +147,7 @@ impl<P: Packet> MarkingFifo<P> {
 
 impl<P> MarkingFifo<P> {
     /// Returns the packets and bytes held.
+    #[inline]
     pub fn backlog(&self) -> Backlog {
         self.packets.backlog()
     }

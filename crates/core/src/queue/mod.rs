@@ -175,6 +175,7 @@ impl Backlog {
     }
 
     /// Returns whether one more packet of `size` bytes stays within `limit`.
+    #[inline]
     pub fn admits(&self, limit: Limit, size: u32) -> bool {
         match limit {
             Limit::Packets(most) => self.packets < most,
@@ -183,6 +184,7 @@ impl Backlog {
     }
 
     /// Returns whether nothing is held.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.packets == 0
     }

@@ -354,7 +354,7 @@ macro_rules! make_queues {
         }
 
         impl<P: Duplicate> Queue<P> for AnyQueue<P> {
-            pass_to_queue!(AnyQueue { $($Var)* Custom });
+            pass_to_queue!(AnyQueue { $($Var)* Custom } inline { DropTail } getters);
         }
 
         /// A queue's settings, checked.

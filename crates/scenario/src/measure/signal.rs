@@ -30,6 +30,7 @@ impl SignalMeter {
         }
     }
 
+    #[inline(never)]
     fn start(&mut self, millisecond: u64, queued: Duration) {
         if let Some((before, least)) = self.current.replace((millisecond, queued)) {
             self.delays.record(least);
