@@ -307,7 +307,7 @@ where
     /// Sends everything `endpoint` has to send, and returns when it wants to be woken; `Time::MAX` for never.
     #[inline(never)]
     fn drain_endpoint(&mut self, endpoint: usize) -> Time {
-        loop {
+        while !self.endpoints[endpoint].is_at_rest(self.now) {
             let mut packet = self.endpoints[endpoint].poll_transmit(self.now);
             let Some(packet) = &mut packet else { break };
             packet.set_hop(0);

@@ -233,6 +233,12 @@ impl Connection {
         }
     }
 
+    /// Whether `poll` would return `None` at `now` and change nothing.
+    #[inline]
+    pub(super) fn is_at_rest(&self, now: Time) -> bool {
+        self.sender.is_halted() && self.outbox.front().is_none_or(|leaving| leaving.at > now)
+    }
+
     #[inline]
     pub(super) fn poll(&mut self, shared: &mut Shared, now: Time) -> Option<SimPacket> {
         if self.outbox.front().is_some_and(|leaving| leaving.at <= now) {

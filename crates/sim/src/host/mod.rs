@@ -432,6 +432,16 @@ impl Endpoint<SimPacket> for FlowHost {
     }
 
     #[inline]
+    fn is_at_rest(&mut self, now: Time) -> bool {
+        let Life::One(Single { connection: Some(connection), .. }) = &self.life else { return false };
+        let rests = self.wake_at > now && connection.is_at_rest(now);
+        if rests {
+            self.wake_at = self.deadline();
+        }
+        rests
+    }
+
+    #[inline]
     fn next_wakeup(&self) -> Option<Time> {
         (self.wake_at != Time::MAX).then_some(self.wake_at)
     }

@@ -29,6 +29,12 @@ impl Sender {
         Some(Rate::from_bps_f64(1.25 * 8.0 * bytes / self.rtt.smoothed().as_secs_f64()))
     }
 
+    /// Whether nothing may leave, as nothing has changed since the sender last had to stop.
+    #[inline]
+    pub(in super::super) fn is_halted(&self) -> bool {
+        self.halted
+    }
+
     /// The next packet, if one may leave now.
     #[inline]
     pub(in super::super) fn poll(&mut self, now: Time) -> Option<Outgoing> {
