@@ -133,9 +133,11 @@ macro_rules! elements {
             }
         }
 
-        /// A path element of any kind, dispatched by `match`.
+        /// A path element of any kind, dispatched by `match`. Its tag is a field of its own and hides in no
+        /// variant's, so that finding the variant is one comparison.
         #[derive(Clone, Debug)]
         #[allow(clippy::large_enum_variant)]
+        #[repr(u32)]
         pub enum AnyElement<P> {
             /// A link with its queue.
             Link(AnyLink<P>),

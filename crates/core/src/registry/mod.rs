@@ -344,9 +344,11 @@ macro_rules! make_queues {
             parameters: <queue::$mod::Config as Parameters>::describe,
         }, )*];
 
-        /// A queue of any kind, dispatched by `match`.
+        /// A queue of any kind, dispatched by `match`. Its tag is a field of its own, as that of
+        /// [`AnyElement`](crate::path::elements::AnyElement).
         #[derive(Clone, Debug)]
         #[allow(clippy::large_enum_variant)]
+        #[repr(u32)]
         pub enum AnyQueue<P> {
             $( #[doc = $summary] $Var(queue::$mod::$Ty<P>), )*
             /// One from outside.
