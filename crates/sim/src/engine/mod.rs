@@ -247,7 +247,7 @@ where
         match component {
             Component::Element(element) => {
                 self.schedule.fire_element(element);
-                let wakeup = self.drain_element(element);
+                let wakeup = self.drain_element_here(element);
                 self.schedule.settle_element(element, wakeup);
             }
             Component::Endpoint(endpoint) => {
@@ -262,6 +262,12 @@ where
     /// never.
     #[inline(never)]
     fn drain_element(&mut self, element: usize) -> Time {
+        self.drain_element_here(element)
+    }
+
+    /// [`drain_element`](Self::drain_element), inlined where nearly all calls are.
+    #[inline(always)]
+    fn drain_element_here(&mut self, element: usize) -> Time {
         loop {
             // By reference: packets are moved where they stay, and not on the way.
             let mut output = self.elements[element].poll(self.now);
