@@ -307,7 +307,10 @@ where
         self.observer.departed(element, departed);
         let packet = &mut departed.packet;
         packet.set_hop(packet.hop() + 1);
-        self.carry(packet);
+        match self.routes.element(packet) {
+            Routes::END => self.deliver_here(packet),
+            element => self.enter(element as usize, packet),
+        }
     }
 
     /// Sends everything `endpoint` has to send, and returns when it wants to be woken; `Time::MAX` for never.
@@ -319,20 +322,14 @@ where
             packet.set_hop(0);
             self.ledger.entered(packet.id());
             self.observer.sent(self.now, packet);
-            self.carry(packet);
+            match self.routes.element(packet) {
+                Routes::END => self.deliver(packet),
+                element => self.enter(element as usize, packet),
+            }
         }
         // What happened at this very moment can make a deadline of the past count: it is late, and served
         // now.
         self.endpoints[endpoint].next_wakeup().map_or(Time::MAX, |at| at.max(self.now))
-    }
-
-    /// Brings `packet` into the next element of its route, or to its endpoint.
-    #[inline(always)]
-    fn carry(&mut self, packet: &P) {
-        match self.routes.element(packet) {
-            Routes::END => self.deliver(packet),
-            element => self.enter(element as usize, packet),
-        }
     }
 
     /// Brings `packet` into `element`.
@@ -349,6 +346,12 @@ where
     /// Gives `packet` to its endpoint.
     #[inline(never)]
     fn deliver(&mut self, packet: &P) {
+        self.deliver_here(packet);
+    }
+
+    /// [`deliver`](Self::deliver), inlined where nearly all calls are.
+    #[inline(always)]
+    fn deliver_here(&mut self, packet: &P) {
         let endpoint = packet.endpoint();
         self.ledger.left(packet.id());
         self.observer.delivered(self.now, packet);
