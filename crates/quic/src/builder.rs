@@ -88,8 +88,8 @@ impl EndpointBuilder {
         config
     }
 
-    /// Returns the configuration of a server's connections with `crypto` and `transport`, in which the same is
-    /// set.
+    /// Returns the configuration of a server's connections with `crypto` and `transport`, in which the same
+    /// is set.
     pub fn server(
         &self,
         crypto: Arc<dyn ServerConfig>,

@@ -8,24 +8,24 @@
 //! rounds=7             runs of each of a pair, in turns: A B, B A, A B ...
 //! megabytes=200        payload of a run, in 10⁶ bytes
 //! rate=0               payload in Mbit/s that the sender is given to send; 0 is as fast as it goes
-//! link=none            Mbit/s of a link between the ends that spaces packets out and queues 1 MB: two network
-//!                      namespaces and a token bucket, tc-tbf(8); needs root
-//! count=none           in place of all that: instructions per packet by callgrind, of `stock:CONTROLLER` and
-//!                      `ours:CONTROLLER`, see `count.rs`; `all` is every row
+//! link=none            Mbit/s of a link between the ends that spaces packets out and queues 1 MB: two
+//!                      network namespaces and a token bucket, tc-tbf(8); needs root
+//! count=none           in place of all that: instructions per packet by callgrind, of `stock:CONTROLLER`
+//!                      and `ours:CONTROLLER`, see `count.rs`; `all` is every row
 //! ```
 //!
 //! | end | is |
 //! |---|---|
 //! | `stock` | quinn as it comes, with its own `cubic`, `newreno` or `bbr` |
-//! | `quinn` | an application of quinn with [`EndpointBuilder`](brakelight_quic::builder::EndpointBuilder) and a controller of ours |
+//! | `quinn` | an application of quinn with `EndpointBuilder` and a controller of ours |
 //! | `driver` | our driver with a controller of ours, as `perf` and `perf-server` have it |
 //!
-//! Each run is two fresh processes, one for each end, that measure themselves from the end of the handshake to
-//! the receipt of the last byte: user and system time of all their threads. Beside them stand the datagrams
-//! per system call of both ends, which show whether segmentation and receive offload are used, and the packets
-//! per ACK. One JSON document goes to standard output. A ratio is a median over the rounds of what the first
-//! of a pair cost over what the second cost in the same round; `low` and `high` are its quartiles. The machine
-//! should be idle, and the load average is printed beside.
+//! Each run is two fresh processes, one for each end. They measure themselves from the end of the handshake
+//! to the receipt of the last byte: user and system time of all their threads. Beside them stand the
+//! datagrams per system call of both ends, which show whether segmentation and receive offload are used, and
+//! the packets per ACK. One JSON document goes to standard output. A ratio is a median over the rounds of
+//! what the first of a pair cost over what the second cost in the same round; `low` and `high` are its
+//! quartiles. The machine should be idle, and the load average is printed beside.
 
 use std::env;
 use std::io::{BufRead, BufReader};

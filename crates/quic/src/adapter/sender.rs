@@ -145,8 +145,8 @@ pub enum SendAdmission {
 /// Most packets that wait to leave together: those of one transmission, for which the kernel takes 64 KiB.
 const MOST_TOGETHER: u64 = 40;
 
-/// Bytes that leave together at `rate`: what goes in `interval`, a packet of `mss` bytes at least, and half of
-/// the window `cwnd` at most, so that ACKs keep coming.
+/// Bytes that leave together at `rate`: what goes in `interval`, a packet of `mss` bytes at least, and half
+/// of the window `cwnd` at most, so that ACKs keep coming.
 fn together(rate: Rate, interval: Duration, mss: u64, cwnd: u64) -> u64 {
     let bytes = (rate.as_bps_f64() * interval.as_secs_f64() / 8.0) as u64;
     bytes.min(cwnd / 2).min(MOST_TOGETHER * mss).max(mss)

@@ -146,7 +146,7 @@ pub fn check(config: &ControllerConfig, packet_sender: PacketSender, path: Path)
     })
 }
 
-/// Packets after which a peer is asked to acknowledge, where it need not do so often: the first window
+/// Packets after which a peer is asked to acknowledge, where few ACKs are enough: the first window
 /// (RFC 9002 section 7.2), so that an ACK lets no more leave than a connection begins with.
 /// quiche's kMaxRetransmittablePacketsBeforeAck has the same.
 const SPARSE: u32 = 10;
@@ -157,11 +157,11 @@ const SPARSE_DELAY: std::time::Duration = std::time::Duration::from_millis(5);
 
 /// Returns what is asked of a peer that has the extension draft-ietf-quic-ack-frequency, if anything.
 ///
-/// | controllers | asked for | why |
-/// |---|---|---|
-/// | those whose routers mark each packet: ABC, BMCC, Prague | an ACK of every other packet | counts of marks lose nothing in fewer ACKs, but come in larger steps |
-/// | those that decide by losses: New Reno, Cubic | an ACK of every tenth packet, or after 5 ms | they count bytes, and pacing spreads what one ACK lets go; fewer ACKs cost both ends less |
-/// | others | nothing | they decide by RTT samples or rates of delivery, and each ACK brings one |
+/// - Where marks count (ABC, BMCC, Prague): an ACK of every other packet. Fewer would lose no mark, but tell
+///   of them in larger steps.
+/// - Of those that decide by losses (New Reno, Cubic): an ACK of every tenth packet, or after 5 ms. They
+///   count bytes, pacing spreads what one ACK lets go, and fewer ACKs cost both ends less.
+/// - Of others: nothing. They decide by RTT samples or rates of delivery, and each ACK brings one.
 ///
 /// A sender should have an ACK in each round trip (the draft's section on congestion control): on paths
 /// of 5 ms or more it does. Where the network loses or reorders packets the peer acknowledges sooner.

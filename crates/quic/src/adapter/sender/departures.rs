@@ -19,8 +19,8 @@ impl Sender {
         self.chooses && self.sealed.is_empty()
     }
 
-    /// The packet `number` was sealed, and leaves next: at `now`, or with those sealed before it. Controllers whose packets are all alike are
-    /// asked when it has left, when the stack says the time.
+    /// The packet `number` was sealed, and leaves next: at `now`, or with those sealed before it. Controllers
+    /// whose packets are all alike are asked when it has left, when the stack says the time.
     pub(in crate::adapter) fn on_seal(&mut self, now: Time, number: u64, size: u64, eliciting: bool) -> Ecn {
         if !eliciting {
             self.quiet += size;
