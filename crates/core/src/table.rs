@@ -72,6 +72,9 @@ pub struct Needs {
     pub rate: bool,
     /// Whether it must be told when each packet arrived.
     pub receive_times: bool,
+    /// Whether an ACK of every tenth packet serves it as well as one of every other: it decides by losses,
+    /// and counts the bytes acknowledged.
+    pub sparse_acks: bool,
     /// Whether its window and rate are set from outside, so that it decides nothing by itself.
     pub driven: bool,
     /// Linux's own of the same kind.
@@ -90,6 +93,7 @@ impl Needs {
         host: Host::Tcp,
         rate: false,
         receive_times: false,
+        sparse_acks: false,
         driven: false,
         kernel: None,
         protocol: None,
@@ -220,7 +224,7 @@ macro_rules! controllers {
             NewReno(newreno::NewReno) = "newreno" | "reno",
                 "NewReno: additive increase, multiplicative decrease (RFC 5681, RFC 6582)",
                 second_window "losses",
-                needs { feedback: "rfc3168", kernel: Some(Kernel { name: "reno", options: &[] }) };
+                needs { feedback: "rfc3168", sparse_acks: true, kernel: Some(Kernel { name: "reno", options: &[] }) };
             Bbr(bbr::Bbr) = "bbr" | "bbr1",
                 "BBR version 1: paced at the measured bandwidth, as Linux 6.12 tcp_bbr.c",
                 second_window "the rate of delivery and the smallest RTT",
@@ -236,7 +240,7 @@ macro_rules! controllers {
             Cubic(cubic::Cubic) = "cubic",
                 "CUBIC with HyStart: window growth as a cubic function of time (RFC 9438)",
                 second_window "losses",
-                needs { feedback: "rfc3168", kernel: Some(Kernel { name: "cubic", options: &["reno_catch_up", "horizon"] }) };
+                needs { feedback: "rfc3168", sparse_acks: true, kernel: Some(Kernel { name: "cubic", options: &["reno_catch_up", "horizon"] }) };
             Vegas(vegas::Vegas) = "vegas",
                 "Vegas: keeps two to four packets in the queue (Brakmo and Peterson 1995, as Linux 6.12 tcp_vegas.c)",
                 second_window "losses and round trips",

@@ -20,7 +20,7 @@
 
 use std::any::Any;
 use std::cell::RefCell;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -69,6 +69,9 @@ pub struct ControlSettings {
     pub initial_window: u32,
     /// Packets that may leave back to back after a pause, under our driver.
     pub pacing_burst: u32,
+    /// Packets that leave within this time at the pacing rate may leave together, under our driver: as many
+    /// as one transmission holds, and half of the window at most. Zero, the default, spaces each packet.
+    pub pacing_interval: Duration,
     /// Bytes of IP and UDP headers that go with each datagram.
     pub overhead: u64,
     /// The controller's stream of random numbers.
@@ -94,6 +97,7 @@ impl ControlSettings {
             packet_sender,
             initial_window: 10,
             pacing_burst: 10,
+            pacing_interval: Duration::ZERO,
             overhead: 28,
             random,
             receive_times,
@@ -127,9 +131,11 @@ impl ControlSettings {
 pub struct ControllerAdapter {
     settings: ControlSettings,
     tapped: bool,
-    /// The window in an application of quinn, which asks for it twice per packet, or [`UNKNOWN`]. Written
-    /// under the lock.
+    /// The window that the stack was told, which asks for it several times per packet, or [`UNKNOWN`].
+    /// Written under the lock.
     window: AtomicU64,
+    /// Whether anything may have changed since all was told.
+    changed: AtomicBool,
     inner: Mutex<Inner>,
 }
 
@@ -147,7 +153,13 @@ impl ControllerAdapter {
     /// the connection's first instant where `base` is `None`.
     pub fn new(settings: ControlSettings, tapped: bool, base: Option<Instant>) -> Self {
         let inner = Mutex::new(Inner { base, ..Inner::default() });
-        ControllerAdapter { settings, tapped, window: AtomicU64::new(UNKNOWN), inner }
+        ControllerAdapter {
+            settings,
+            tapped,
+            window: AtomicU64::new(UNKNOWN),
+            changed: AtomicBool::new(true),
+            inner,
+        }
     }
 
     /// Returns the registered name of its controller.
@@ -167,6 +179,7 @@ impl ControllerAdapter {
     fn change(&self) -> MutexGuard<'_, Inner> {
         let inner = self.lock();
         self.window.store(UNKNOWN, Ordering::Relaxed);
+        self.changed.store(true, Ordering::Relaxed);
         inner
     }
 
@@ -225,24 +238,27 @@ impl ControllerAdapter {
 
     // For the driver.
 
-    /// Opens or shuts the window that the stack sees. Returns whether the next packet may leave at `now`.
-    pub(crate) fn admit(&self, now: Time) -> SendAdmission {
+    /// Opens or shuts the window that the stack sees. Returns whether the next packet may leave at `now`, and
+    /// how many full ones may leave together if it may: `most` at most, and one at least.
+    pub(crate) fn admit(&self, now: Time, most: usize) -> (SendAdmission, usize) {
         let mut inner = self.lock();
         inner.now = now;
-        let admission = inner.sender.as_mut().map_or(SendAdmission::Now, |sender| sender.admission(now));
-        inner.open = admission == SendAdmission::Now;
-        admission
+        let Some(sender) = &mut inner.sender else {
+            inner.open = true;
+            return (SendAdmission::Now, 1);
+        };
+        let admission = sender.admission(now);
+        let open = admission == SendAdmission::Now;
+        let room = if open && most > 1 { sender.room(now).clamp(1, most) } else { 1 };
+        inner.open = open;
+        // Everything gathered has been told.
+        self.window.store(if open { OPEN } else { SHUT }, Ordering::Relaxed);
+        (admission, room)
     }
 
     /// Opens the window that the stack sees: the connection is closed, and only says so.
-    pub(crate) fn open_for_good(&self) -> SendAdmission {
-        self.lock().open = true;
-        SendAdmission::Now
-    }
-
-    /// Returns how many full packets may leave together at `now`, if one may.
-    pub(crate) fn room(&self, now: Time) -> usize {
-        self.with(|sender| sender.room(now)).unwrap_or(1)
+    pub(crate) fn open_for_good(&self) {
+        self.change().open = true;
     }
 
     /// A datagram came from the peer.
@@ -252,7 +268,21 @@ impl ControllerAdapter {
 
     /// Tells the controller what has been gathered.
     pub(crate) fn flush(&self) {
-        self.with(Sender::flush);
+        if self.changed.load(Ordering::Relaxed) {
+            self.with(Sender::flush);
+        }
+    }
+
+    /// Tells the controller what has been gathered. Returns the RTT sample that it brought, if it did.
+    pub(crate) fn settle(&self) -> Option<Duration> {
+        if !self.changed.load(Ordering::Relaxed) {
+            return None;
+        }
+        let mut inner = self.change();
+        self.changed.store(false, Ordering::Relaxed);
+        let sender = inner.sender.as_mut()?;
+        sender.flush();
+        sender.take_rtt_sample()
     }
 
     /// The number of the packet that was just sent, if it asks for an ACK, after the handshake.
@@ -292,25 +322,34 @@ impl Listener for ControllerAdapter {
     fn on_seal(&self, number: u64, packet: &[u8], eliciting: bool) -> Option<Ecn> {
         let mut inner = self.lock();
         let Inner { base: Some(base), sender: Some(sender), now, .. } = &mut *inner else { return None };
-        // The stack says no time here. The driver has said it just before; elsewhere there is the clock that
-        // the stack reads.
-        let now = match self.settings.packet_sender {
-            PacketSender::Stack if sender.chooses() => {
-                self.window.store(UNKNOWN, Ordering::Relaxed);
-                time(*base, Instant::now())
-            }
-            _ => *now,
-        };
-        Some(sender.on_seal(now, number, packet.len() as u64, eliciting))
+        let stack = self.settings.packet_sender == PacketSender::Stack;
+        if stack && sender.needs_time() {
+            // The stack says no time here. The driver has said it just before; elsewhere there is the clock
+            // that the stack reads.
+            *now = time(*base, Instant::now());
+        }
+        let ecn = sender.on_seal(*now, number, packet.len() as u64, eliciting);
+        if stack && sender.chooses() {
+            // The controller was asked, and may have changed its window.
+            self.window.store(open_window(sender), Ordering::Relaxed);
+        }
+        Some(ecn)
     }
 }
 
 /// quinn's `Controller` trait for a connection: passes every call on to the connection's
 /// [`ControllerAdapter`].
+///
+/// The stack reports an ACK packet by packet, and then its end. The packets are kept until the end comes, so
+/// that the adapter is locked once. An ACK without an end, which only a Retry brings, is told with the next
+/// call.
 #[derive(Clone, Debug)]
 pub struct QuinnController {
     adapter: Arc<ControllerAdapter>,
     initial_window: u64,
+    /// Packets acknowledged whose ACK has not ended: when each was sent, and its bytes.
+    acked: Vec<(Instant, u64)>,
+    acked_at: Instant,
 }
 
 impl QuinnController {
@@ -319,31 +358,44 @@ impl QuinnController {
         &self.adapter
     }
 
-    fn begin(adapter: Arc<ControllerAdapter>, now: Instant, mtu: u16) -> Self {
+    fn begin(adapter: Arc<ControllerAdapter>, at: Instant, mtu: u16) -> Self {
         let mut inner = adapter.lock();
-        let base = *inner.base.get_or_insert(now);
-        let now = time(base, now);
+        let base = *inner.base.get_or_insert(at);
+        let now = time(base, at);
         let sender = Sender::new(&adapter.settings, adapter.tapped, now, mtu);
         let initial_window = sender.controller().cwnd().0;
         inner.sender = Some(sender);
         drop(inner);
-        QuinnController { adapter, initial_window }
+        QuinnController { adapter, initial_window, acked: Vec::new(), acked_at: at }
     }
 
-    /// Calls `act` with the sender and `at` on its clock.
-    fn at(&self, at: Instant, act: impl FnOnce(&mut Sender, Time)) {
+    /// Calls `act` with the sender and the clock, once the sender knows of every packet acknowledged.
+    fn with(&mut self, act: impl FnOnce(&mut Sender, Instant)) {
         let mut inner = self.adapter.change();
         if let Inner { base: Some(base), sender: Some(sender), .. } = &mut *inner {
-            act(sender, time(*base, at));
+            if !self.acked.is_empty() {
+                let now = time(*base, self.acked_at);
+                // Packets of a batch have one time.
+                let mut before: Option<(Instant, Time)> = None;
+                let packets = self.acked.drain(..).map(|(sent, bytes)| {
+                    let at = match before {
+                        Some((instant, at)) if instant == sent => at,
+                        _ => time(*base, sent),
+                    };
+                    before = Some((sent, at));
+                    (at, bytes)
+                });
+                sender.on_acked(now, packets);
+            }
+            act(sender, *base);
         }
     }
+}
 
-    fn between(&self, sent: Instant, now: Instant, act: impl FnOnce(&mut Sender, Time, Time)) {
-        let mut inner = self.adapter.change();
-        if let Inner { base: Some(base), sender: Some(sender), .. } = &mut *inner {
-            act(sender, time(*base, now), time(*base, sent));
-        }
-    }
+/// The window of an application of quinn. The stack sends while what is in flight with the next packet stays
+/// below the window, so a window of exactly one packet would let none go.
+fn open_window(sender: &Sender) -> u64 {
+    sender.controller().cwnd().0.saturating_add(1)
 }
 
 fn time(base: Instant, at: Instant) -> Time {
@@ -352,23 +404,29 @@ fn time(base: Instant, at: Instant) -> Time {
 
 impl Controller for QuinnController {
     fn on_sent(&mut self, now: Instant, bytes: u64, _last_packet_number: u64) {
-        self.at(now, |sender, now| sender.on_sent(now, bytes));
+        self.with(|sender, base| sender.on_sent(time(base, now), bytes));
     }
 
     fn on_ack(&mut self, now: Instant, sent: Instant, bytes: u64, _app_limited: bool, _rtt: &RttEstimator) {
-        self.between(sent, now, |sender, now, sent| sender.on_acked(now, sent, bytes));
+        if now != self.acked_at && !self.acked.is_empty() {
+            self.with(|_, _| ());
+        }
+        self.acked_at = now;
+        self.acked.push((sent, bytes));
     }
 
     fn on_end_acks(&mut self, now: Instant, in_flight: u64, app_limited: bool, _largest: Option<u64>) {
-        self.at(now, |sender, now| sender.on_end_acks(now, in_flight, app_limited));
+        self.with(|sender, base| sender.on_end_acks(time(base, now), in_flight, app_limited));
     }
 
     fn on_congestion_event(&mut self, now: Instant, sent: Instant, persistent: bool, lost_bytes: u64) {
-        self.between(sent, now, |sender, now, sent| sender.on_congestion(now, sent, persistent, lost_bytes));
+        self.with(|sender, base| {
+            sender.on_congestion(time(base, now), time(base, sent), persistent, lost_bytes);
+        });
     }
 
     fn on_mtu_update(&mut self, new_mtu: u16) {
-        self.adapter.with(|sender| sender.on_mtu(new_mtu));
+        self.with(|sender, _| sender.on_mtu(new_mtu));
     }
 
     fn window(&self) -> u64 {
@@ -380,17 +438,13 @@ impl Controller for QuinnController {
         let open = inner.open;
         let Some(sender) = &mut inner.sender else { return SHUT };
         sender.flush();
-        match self.adapter.settings.packet_sender {
+        let window = match self.adapter.settings.packet_sender {
             PacketSender::Driver if open => OPEN,
             PacketSender::Driver => SHUT,
-            PacketSender::Stack => {
-                // The stack sends while what is in flight with the next packet stays below the window, so a
-                // window of exactly one packet would let none go.
-                let window = sender.controller().cwnd().0.saturating_add(1);
-                self.adapter.window.store(window, Ordering::Relaxed);
-                window
-            }
-        }
+            PacketSender::Stack => open_window(sender),
+        };
+        self.adapter.window.store(window, Ordering::Relaxed);
+        window
     }
 
     fn metrics(&self) -> ControllerMetrics {

@@ -21,9 +21,11 @@ use std::net::UdpSocket;
 use std::sync::Arc;
 
 use brakelight_core::ecn::{Ecn, Encoding};
+use quinn::AckFrequencyConfig;
 use quinn::crypto::{ClientConfig, ServerConfig};
 
-use crate::adapter::{ControlSettings, ControllerAdapter, Factory, QuinnController};
+use crate::adapter::{ControlSettings, ControllerAdapter, Factory, QuinnController, support};
+use crate::io_counts::{IoCounts, IoMeter};
 use crate::socket::StampingSocket;
 use crate::stamps::Stamps;
 use crate::tap::Tap;
@@ -34,19 +36,20 @@ pub struct EndpointBuilder {
     factory: Arc<Factory>,
     tap: Tap,
     stamps: Arc<Stamps>,
-    marks: bool,
+    meter: Arc<IoMeter>,
+    ack_frequency: Option<AckFrequencyConfig>,
 }
 
 impl EndpointBuilder {
     /// Returns a builder for connections that `settings` control.
     pub fn new(settings: ControlSettings) -> Self {
         let encoding = settings.encoding();
-        let marks = !matches!(encoding, Encoding::None | Encoding::Classic);
+        let ack_frequency = support::ack_frequency(settings.controller());
         let factory = Factory::new(settings);
         let stamps =
             Arc::new(if encoding == Encoding::None { Stamps::always(Ecn::NotEct) } else { Stamps::new() });
         let tap = Tap::new(factory.open(), stamps.clone());
-        EndpointBuilder { factory, tap, stamps, marks }
+        EndpointBuilder { factory, tap, stamps, meter: Arc::default(), ack_frequency }
     }
 
     /// Returns an endpoint on `socket`, whose packets carry the ECN codepoints that their controllers choose.
@@ -63,11 +66,18 @@ impl EndpointBuilder {
     ) -> io::Result<quinn::Endpoint> {
         let runtime =
             quinn::default_runtime().ok_or_else(|| io::Error::other("no async runtime is running"))?;
-        let socket = Arc::new(StampingSocket::new(runtime.wrap_udp_socket(socket)?, self.stamps.clone()));
+        let socket = runtime.wrap_udp_socket(socket)?;
+        let socket = Arc::new(StampingSocket::metered(socket, self.stamps.clone(), self.meter.clone()));
         quinn::Endpoint::new_with_abstract_socket(quinn::EndpointConfig::default(), server, socket, runtime)
     }
 
-    /// Returns the configuration of client connections with `crypto` and `transport`.
+    /// Returns the system calls of its endpoints' sockets so far, and the datagrams that they carried.
+    pub fn io_counts(&self) -> IoCounts {
+        self.meter.counts()
+    }
+
+    /// Returns the configuration of client connections with `crypto` and `transport`. Congestion control is
+    /// set in it, and ACK frequency where the controller has a use for it ([`support::ack_frequency`]).
     pub fn client(
         &self,
         crypto: Arc<dyn ClientConfig>,
@@ -78,7 +88,8 @@ impl EndpointBuilder {
         config
     }
 
-    /// Returns the configuration of a server's connections with `crypto` and `transport`.
+    /// Returns the configuration of a server's connections with `crypto` and `transport`, in which the same
+    /// is set.
     pub fn server(
         &self,
         crypto: Arc<dyn ServerConfig>,
@@ -89,12 +100,11 @@ impl EndpointBuilder {
         config
     }
 
-    /// `transport` with the controller in it. Where every mark counts, the peer is asked to acknowledge every
-    /// other packet, if it knows how to be asked (draft-ietf-quic-ack-frequency).
+    /// `transport` with the controller in it, and with the ACK frequency that suits it.
     fn transport(&self, mut transport: quinn::TransportConfig) -> quinn::TransportConfig {
         transport.congestion_controller_factory(self.factory.clone());
-        if self.marks {
-            transport.ack_frequency_config(Some(quinn::AckFrequencyConfig::default()));
+        if let Some(frequency) = &self.ack_frequency {
+            transport.ack_frequency_config(Some(frequency.clone()));
         }
         transport
     }

@@ -9,6 +9,7 @@
 //! | [`driver`] | the stack without sockets, under a virtual clock or a real one |
 //! | [`tap`] | the ECN counts, read off the stack's decrypted packets |
 //! | [`stamps`], [`socket`] | the ECN codepoint of each packet, from where it was encrypted to the wire |
+//! | [`io_counts`] | datagrams per system call: whether GSO and GRO are used |
 //! | [`builder`] | builds the endpoint of an application of quinn |
 //! | [`perf`] | measuring over real sockets; like `driver::net` and `driver::SocketHost`, on Linux only |
 #![forbid(unsafe_code)]
@@ -16,6 +17,7 @@
 pub mod adapter;
 pub mod builder;
 pub mod driver;
+pub mod io_counts;
 #[cfg(target_os = "linux")]
 pub mod perf;
 pub mod report;

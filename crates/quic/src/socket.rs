@@ -16,6 +16,7 @@ use brakelight_core::ecn::Ecn;
 use quinn::udp::{EcnCodepoint, RecvMeta, Transmit};
 use quinn::{AsyncUdpSocket, UdpPoller};
 
+use crate::io_counts::IoMeter;
 use crate::stamps::Stamps;
 
 /// A socket that stamps. Wrap what `Runtime::wrap_udp_socket` gives, and hand it to
@@ -24,12 +25,18 @@ use crate::stamps::Stamps;
 pub struct StampingSocket {
     inner: Arc<dyn AsyncUdpSocket>,
     stamps: Arc<Stamps>,
+    meter: Arc<IoMeter>,
 }
 
 impl StampingSocket {
     /// Sends through `inner` what is noted in `stamps`.
     pub fn new(inner: Arc<dyn AsyncUdpSocket>, stamps: Arc<Stamps>) -> Self {
-        StampingSocket { inner, stamps }
+        Self::metered(inner, stamps, Arc::default())
+    }
+
+    /// The same; `meter` counts its calls.
+    pub fn metered(inner: Arc<dyn AsyncUdpSocket>, stamps: Arc<Stamps>, meter: Arc<IoMeter>) -> Self {
+        StampingSocket { inner, stamps, meter }
     }
 }
 
@@ -43,15 +50,21 @@ pub fn codepoint(ecn: Ecn) -> Option<EcnCodepoint> {
     }
 }
 
-/// The codepoint that `wanted` says the first datagram of `batch` is to carry, and the bytes of it and of
-/// those after it that are to carry the same. Each has `segment` bytes, the last one fewer perhaps.
+/// The codepoint that `stamps` notes for the first datagram of `batch`, or `otherwise` where it notes none,
+/// and the bytes of it and of those after it that are to carry the same. Each has `segment` bytes, the last
+/// one fewer perhaps.
 pub(crate) fn run_of_one_mind(
+    stamps: &Stamps,
     batch: &[u8],
     segment: usize,
-    wanted: impl Fn(&[u8]) -> Option<EcnCodepoint>,
+    otherwise: Option<EcnCodepoint>,
 ) -> (Option<EcnCodepoint>, usize) {
+    if let Some(common) = stamps.common() {
+        return (codepoint(common), batch.len());
+    }
+    let wanted = |datagram: &[u8]| stamps.find(datagram).map_or(otherwise, codepoint);
     let mut datagrams = batch.chunks(segment);
-    let ecn = datagrams.next().and_then(&wanted);
+    let ecn = datagrams.next().and_then(wanted);
     let alike = 1 + datagrams.take_while(|datagram| wanted(datagram) == ecn).count();
     (ecn, batch.len().min(alike * segment))
 }
@@ -63,10 +76,9 @@ impl AsyncUdpSocket for StampingSocket {
 
     fn try_send(&self, transmit: &Transmit<'_>) -> io::Result<()> {
         let segment = transmit.segment_size.unwrap_or(transmit.contents.len()).max(1);
-        let wanted = |datagram: &[u8]| self.stamps.find(datagram).map_or(transmit.ecn, codepoint);
         let mut rest = transmit.contents;
         loop {
-            let (ecn, length) = run_of_one_mind(rest, segment, wanted);
+            let (ecn, length) = run_of_one_mind(&self.stamps, rest, segment, transmit.ecn);
             let (part, after) = rest.split_at(length);
             let first = part.len() + after.len() == transmit.contents.len();
             let sent = self.inner.try_send(&Transmit {
@@ -82,7 +94,10 @@ impl AsyncUdpSocket for StampingSocket {
                 // way.
                 Err(error) if !first && error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) => return Err(error),
-                Ok(()) => part.chunks(segment).for_each(|datagram| self.stamps.forget(datagram)),
+                Ok(()) => {
+                    self.meter.on_send(part.len(), segment);
+                    self.stamps.forget_all(part, segment);
+                }
             }
             if after.is_empty() {
                 return Ok(());
@@ -97,7 +112,11 @@ impl AsyncUdpSocket for StampingSocket {
         bufs: &mut [IoSliceMut<'_>],
         meta: &mut [RecvMeta],
     ) -> Poll<io::Result<usize>> {
-        self.inner.poll_recv(cx, bufs, meta)
+        let received = self.inner.poll_recv(cx, bufs, meta);
+        if let Poll::Ready(Ok(messages)) = received {
+            self.meter.on_receive(&meta[..messages]);
+        }
+        received
     }
 
     fn local_addr(&self) -> io::Result<SocketAddr> {

@@ -48,6 +48,11 @@ impl Stamps {
         Stamps { noted: Box::default(), always: Some(ecn) }
     }
 
+    /// Returns the codepoint of every packet, where all are alike.
+    pub fn common(&self) -> Option<Ecn> {
+        self.always
+    }
+
     /// Notes that the encrypted `packet` is to carry `ecn`.
     pub fn leave(&self, packet: &[u8], ecn: Ecn) {
         if self.always.is_some() {
@@ -74,6 +79,14 @@ impl Stamps {
         if let Some((place, noted)) = self.place(datagram) {
             // Unless another packet has taken the place meanwhile.
             let _ = place.compare_exchange(noted, 0, Ordering::Release, Ordering::Relaxed);
+        }
+    }
+
+    /// Forgets the packets of `batch`, which has been sent: datagrams of `segment` bytes, the last one of
+    /// fewer perhaps.
+    pub fn forget_all(&self, batch: &[u8], segment: usize) {
+        if self.always.is_none() {
+            batch.chunks(segment.max(1)).for_each(|datagram| self.forget(datagram));
         }
     }
 

@@ -164,7 +164,7 @@ struct TappedSession {
 
 impl TappedSession {
     fn pair(&self, keys: KeyPair<Box<dyn PacketKey>>) -> KeyPair<Box<dyn PacketKey>> {
-        let tap = |inner| Box::new(TappedKey { inner, connection: self.connection.clone(), early: false });
+        let tap = |inner| Box::new(TappedKey::new(inner, self.connection.clone(), false));
         KeyPair { local: tap(keys.local), remote: tap(keys.remote) }
     }
 }
@@ -184,7 +184,7 @@ impl Session for TappedSession {
 
     fn early_crypto(&self) -> Option<(Box<dyn HeaderKey>, Box<dyn PacketKey>)> {
         let (header, inner) = self.inner.early_crypto()?;
-        Some((header, Box::new(TappedKey { inner, connection: self.connection.clone(), early: true })))
+        Some((header, Box::new(TappedKey::new(inner, self.connection.clone(), true))))
     }
 
     // The stack of a client asks once, as the handshake ends and before any 1-RTT packet, and acts on the
@@ -249,6 +249,15 @@ struct TappedKey {
     connection: Arc<Connection>,
     /// Whether it is of 0-RTT packets, which have long headers.
     early: bool,
+    /// Of `inner`. The stack asks for it several times a packet.
+    tag_len: usize,
+}
+
+impl TappedKey {
+    fn new(inner: Box<dyn PacketKey>, connection: Arc<Connection>, early: bool) -> Self {
+        let tag_len = inner.tag_len();
+        TappedKey { inner, connection, early, tag_len }
+    }
 }
 
 /// Whether `first` begins a packet of the 1-RTT space (rfc9000 17.3).
@@ -261,7 +270,7 @@ impl PacketKey for TappedKey {
         if !self.early && !is_short(buf.first()) {
             return self.inner.encrypt(packet, buf, header_len);
         }
-        let end = buf.len().saturating_sub(self.inner.tag_len());
+        let end = buf.len().saturating_sub(self.tag_len);
         let payload = buf.get(header_len..end).unwrap_or_default();
         self.connection.listener.on_frames(payload);
         let eliciting = frames::is_eliciting(payload);
@@ -285,7 +294,7 @@ impl PacketKey for TappedKey {
     }
 
     fn tag_len(&self) -> usize {
-        self.inner.tag_len()
+        self.tag_len
     }
 
     fn confidentiality_limit(&self) -> u64 {

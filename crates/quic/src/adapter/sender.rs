@@ -142,6 +142,16 @@ pub enum SendAdmission {
     Until(Time),
 }
 
+/// Most packets that wait to leave together: those of one transmission, for which the kernel takes 64 KiB.
+const MOST_TOGETHER: u64 = 40;
+
+/// Bytes that leave together at `rate`: what goes in `interval`, a packet of `mss` bytes at least, and half
+/// of the window `cwnd` at most, so that ACKs keep coming.
+fn together(rate: Rate, interval: Duration, mss: u64, cwnd: u64) -> u64 {
+    let bytes = (rate.as_bps_f64() * interval.as_secs_f64() / 8.0) as u64;
+    bytes.min(cwnd / 2).min(MOST_TOGETHER * mss).max(mss)
+}
+
 /// A connection's congestion control.
 #[derive(Debug)]
 pub(super) struct Sender {
@@ -165,6 +175,10 @@ pub(super) struct Sender {
     rtt: RttEstimator,
     rtt_sample: Option<Duration>,
     pacer: Pacer,
+    pacing_burst: u64,
+    pacing_interval: Duration,
+    /// Until when packets wait to leave together.
+    paced_until: Option<Time>,
     peer: Peer,
 
     sent: VecDeque<Sent>,
@@ -173,6 +187,8 @@ pub(super) struct Sender {
     retired: u64,
     expected: u64,
     sealed: Vec<Sealed>,
+    /// Their bytes.
+    sealed_bytes: u64,
     /// Bytes sealed that ask for no ACK.
     quiet: u64,
     next_number: u64,
@@ -226,12 +242,16 @@ impl Sender {
             rtt: RttEstimator::quic(),
             rtt_sample: None,
             pacer: Pacer::quic(mss * u64::from(settings.pacing_burst.max(1)), now),
+            pacing_burst: u64::from(settings.pacing_burst.max(1)),
+            pacing_interval: settings.pacing_interval,
+            paced_until: None,
             peer: Peer::new(&settings.controller, settings.receive_times, encoding, mss),
             controller,
             sent: VecDeque::new(),
             retired: 0,
             expected: 0,
             sealed: Vec::new(),
+            sealed_bytes: 0,
             quiet: 0,
             next_number: 0,
             last_number: None,
@@ -299,11 +319,30 @@ impl Sender {
     /// Returns whether a full packet may leave at `now`.
     pub(super) fn admission(&mut self, now: Time) -> SendAdmission {
         self.flush();
-        if self.inflight + self.mss > self.controller.cwnd().0 && self.inflight > 0 {
+        let cwnd = self.controller.cwnd().0;
+        if self.inflight + self.mss > cwnd && self.inflight > 0 {
             return SendAdmission::Window;
         }
-        let at = self.pacer.ready_at(self.mss, self.pacing_rate());
-        if at > now { SendAdmission::Until(at) } else { SendAdmission::Now }
+        let rate = self.pacing_rate();
+        if self.pacing_interval.is_zero() {
+            let at = self.pacer.ready_at(self.mss, rate);
+            return if at > now { SendAdmission::Until(at) } else { SendAdmission::Now };
+        }
+        if let Some(at) = self.paced_until.filter(|at| *at > now) {
+            return SendAdmission::Until(at);
+        }
+        self.paced_until = None;
+        let together = together(rate, self.pacing_interval, self.mss, cwnd);
+        if let Pacer::Bucket { size, .. } = &mut self.pacer {
+            *size = together.max(self.pacing_burst * self.mss);
+        }
+        if self.pacer.ready_at(self.mss, rate) <= now {
+            return SendAdmission::Now;
+        }
+        // Once the tokens are used up, the next packets wait for each other.
+        let at = self.pacer.ready_at(together, rate);
+        self.paced_until = Some(at);
+        SendAdmission::Until(at)
     }
 
     /// Full packets that window and pacer let go together at `now`.
@@ -322,5 +361,21 @@ impl Sender {
         if self.controller.next_timer().is_some_and(|at| at <= now) {
             self.controller.on_timer(now);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_leaves_together_is_a_packet_at_least_and_half_a_window_at_most() {
+        let bytes = |mbps, cwnd| together(Rate::from_mbps(mbps), Duration::from_millis(1), 1452, cwnd);
+        assert_eq!(bytes(8, 1 << 20), 1452);
+        // 100 Mbit/s are 12,500 bytes a millisecond.
+        assert_eq!(bytes(100, 1 << 20), 12_500);
+        assert_eq!(bytes(100, 20_000), 10_000);
+        assert_eq!(bytes(10_000, 1 << 30), 40 * 1452);
+        assert_eq!(together(Rate::from_mbps(100), Duration::ZERO, 1452, 1 << 20), 1452);
     }
 }

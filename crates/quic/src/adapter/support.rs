@@ -6,6 +6,7 @@ use brakelight_core::random::Random;
 use brakelight_core::registry::{CONTROLLERS, Carries, ControllerConfig};
 use brakelight_core::time::Time;
 use brakelight_core::units::Bytes;
+use quinn_proto::{AckFrequencyConfig, VarInt};
 
 /// Who sends the packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,9 +146,58 @@ pub fn check(config: &ControllerConfig, packet_sender: PacketSender, path: Path)
     })
 }
 
+/// Packets after which a peer is asked to acknowledge, where few ACKs are enough: the first window
+/// (RFC 9002 section 7.2), so that an ACK lets no more leave than a connection begins with.
+/// quiche's kMaxRetransmittablePacketsBeforeAck has the same.
+const SPARSE: u32 = 10;
+
+/// How long it may wait for them: 5 ms, below the round trip of most paths. quiche asks for a quarter of the
+/// round trip, and for no less than that.
+const SPARSE_DELAY: std::time::Duration = std::time::Duration::from_millis(5);
+
+/// Returns what is asked of a peer that has the extension draft-ietf-quic-ack-frequency, if anything.
+///
+/// - Where marks count (ABC, BMCC, Prague): an ACK of every other packet. Fewer would lose no mark, but tell
+///   of them in larger steps.
+/// - Of those that decide by losses (New Reno, Cubic): an ACK of every tenth packet, or after 5 ms. They
+///   count bytes, pacing spreads what one ACK lets go, and fewer ACKs cost both ends less.
+/// - Of others: nothing. They decide by RTT samples or rates of delivery, and each ACK brings one.
+///
+/// A sender should have an ACK in each round trip (the draft's section on congestion control): on paths
+/// of 5 ms or more it does. Where the network loses or reorders packets the peer acknowledges sooner.
+pub fn ack_frequency(config: &ControllerConfig) -> Option<AckFrequencyConfig> {
+    let mut asked = AckFrequencyConfig::default();
+    if !matches!(encoding(config), Encoding::None | Encoding::Classic) {
+        return Some(asked);
+    }
+    // The threshold is how many may come without an ACK.
+    asked.ack_eliciting_threshold(VarInt::from_u32(SPARSE - 1)).max_ack_delay(Some(SPARSE_DELAY));
+    config.needs().sparse_acks.then_some(asked)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_controller_asks_for_the_acks_that_it_has_a_use_for() {
+        let asked = |name: &str| {
+            let asked = ack_frequency(&ControllerConfig::new(name, &[]).unwrap())?;
+            // The stack shows its settings to nobody but a debugger.
+            let text = format!("{asked:?}");
+            let threshold = text.split("ack_eliciting_threshold: ").nth(1)?.split(',').next()?;
+            Some(threshold.to_string())
+        };
+        for name in ["abc", "bmcc", "prague"] {
+            assert_eq!(asked(name).as_deref(), Some("1"), "{name}");
+        }
+        for name in ["cubic", "newreno"] {
+            assert_eq!(asked(name).as_deref(), Some("9"), "{name}");
+        }
+        for name in ["westwood", "bbr", "bbr3", "copa", "vegas", "quicdc", "ctcp", "verus", "vivace"] {
+            assert_eq!(asked(name), None, "{name}");
+        }
+    }
 
     fn refusal(name: &str, options: &[(&str, &str)], packet_sender: PacketSender, path: Path) -> String {
         let config = ControllerConfig::new(name, options).unwrap();

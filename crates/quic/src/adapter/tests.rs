@@ -18,7 +18,7 @@ fn ms(base: Instant, ms: u64) -> Instant {
 fn acknowledge(adapter: &ControllerAdapter, sent: u64, now: u64, count: u64, inflight: u64) {
     let (sent, now) = (Time::from_millis(sent), Time::from_millis(now));
     adapter.with(|sender| {
-        (0..count).for_each(|_| sender.on_acked(now, sent, MTU));
+        (0..count).for_each(|_| sender.on_acked(now, [(sent, MTU)]));
         sender.on_end_acks(now, inflight, false);
     });
 }
@@ -59,7 +59,7 @@ fn a_window_that_was_used_grows_though_the_application_has_run_dry_since_and_one
         adapter.with(|sender| {
             let now = Time::from_millis(50);
             for acked in (2..=packets).step_by(2) {
-                (0..2).for_each(|_| sender.on_acked(now + Duration::from_millis(acked), Time::ZERO, MTU));
+                (0..2).for_each(|_| sender.on_acked(now + Duration::from_millis(acked), [(Time::ZERO, MTU)]));
                 sender.on_end_acks(now + Duration::from_millis(acked), (packets - acked) * MTU, true);
             }
         });
@@ -94,8 +94,8 @@ fn packets_sent_before_an_episode_do_not_let_the_window_grow() {
         // The same, along with the packet that ends the episode.
         adapter.with(|sender| {
             let now = Time::from_millis(182);
-            (0..10).for_each(|_| sender.on_acked(now, Time::from_millis(60), MTU));
-            sender.on_acked(now, Time::from_millis(122), MTU);
+            (0..10).for_each(|_| sender.on_acked(now, [(Time::from_millis(60), MTU)]));
+            sender.on_acked(now, [(Time::from_millis(122), MTU)]);
             sender.on_end_acks(now, MTU, false);
         });
         assert_eq!(controller.window(), 10 * MTU + 1, "CE: {ce}");
@@ -139,10 +139,49 @@ fn a_window_that_the_application_does_not_fill_does_not_grow() {
     let (adapter, mut controller) = adapter("newreno", false, base);
     controller.on_sent(ms(base, 0), 2 * MTU, 1);
     adapter.with(|sender| {
-        (0..2).for_each(|_| sender.on_acked(Time::from_millis(50), Time::ZERO, MTU));
+        (0..2).for_each(|_| sender.on_acked(Time::from_millis(50), [(Time::ZERO, MTU)]));
         sender.on_end_acks(Time::from_millis(50), 0, true);
     });
     assert_eq!(controller.window(), 10 * MTU + 1);
+}
+
+/// Sends ten packets at once, which empties the bucket, and asks when the next may leave.
+fn after_a_burst(pacing_interval: Duration) -> (Arc<ControllerAdapter>, SendAdmission) {
+    let base = Instant::now();
+    let config = ControllerConfig::new("cubic", &[]).unwrap();
+    let mut settings = ControlSettings::new(config, PacketSender::Driver, Path::Public).unwrap();
+    // 1.25 * 12 MB in the 333 ms of RFC 9002 6.2.2 are 45,045 bytes a millisecond.
+    settings.initial_window = 12_000_000 / MTU as u32;
+    settings.pacing_interval = pacing_interval;
+    let adapter = Arc::new(ControllerAdapter::new(settings, true, Some(base)));
+    let mut controller = Factory::only(adapter.clone()).build(base, MTU as u16);
+    assert_eq!(adapter.admit(Time::ZERO, 40), (SendAdmission::Now, 10));
+    for number in 0..10 {
+        adapter.on_seal(number, &[0; MTU as usize], true);
+    }
+    controller.on_sent(base, 10 * MTU, 9);
+    let (admission, _) = adapter.admit(Time::ZERO, 40);
+    (adapter, admission)
+}
+
+#[test]
+fn packets_are_spaced_one_by_one_without_a_pacing_interval() {
+    let (_, admission) = after_a_burst(Duration::ZERO);
+    let SendAdmission::Until(at) = admission else { panic!("{admission:?}") };
+    // 1,200 of 45,045 bytes a millisecond.
+    assert_eq!(at.as_nanos() / 100, 266);
+}
+
+#[test]
+fn packets_that_go_within_the_pacing_interval_wait_for_each_other() {
+    let (adapter, admission) = after_a_burst(Duration::from_millis(1));
+    let SendAdmission::Until(at) = admission else { panic!("{admission:?}") };
+    // Rounded down to bytes.
+    assert_eq!(at.as_nanos() / 1000, 999);
+    // Nor does one leave before the others when there are tokens for it.
+    assert_eq!(adapter.admit(Time::from_nanos(500_000), 40), (admission, 1));
+    assert_eq!(adapter.admit(Time::from_millis(1), 40), (SendAdmission::Now, 37));
+    assert_eq!(adapter.admit(Time::from_millis(1), 20), (SendAdmission::Now, 20));
 }
 
 #[test]
@@ -157,8 +196,8 @@ fn packets_acknowledged_carry_what_was_known_when_they_were_sent() {
     }
     assert_eq!(adapter.inflight(), Bytes(3 * MTU));
     adapter.with(|sender| {
-        sender.on_acked(Time::from_millis(60), Time::from_millis(0), MTU);
-        sender.on_acked(Time::from_millis(60), Time::from_millis(3), MTU);
+        sender.on_acked(Time::from_millis(60), [(Time::from_millis(0), MTU)]);
+        sender.on_acked(Time::from_millis(60), [(Time::from_millis(3), MTU)]);
         sender.on_end_acks(Time::from_millis(60), MTU, false);
     });
     adapter.flush();
@@ -181,7 +220,7 @@ fn an_ack_that_names_no_larger_packet_still_counts_marks() {
         crate::tap::frames::acks(frame, |ack| adapter.on_ack(ack, newest)).unwrap();
         adapter.with(|sender| {
             let now = Time::from_millis(60);
-            acked.iter().for_each(|&sent| sender.on_acked(now, Time::from_millis(sent), MTU));
+            acked.iter().for_each(|&sent| sender.on_acked(now, [(Time::from_millis(sent), MTU)]));
             sender.on_end_acks(now, MTU, false);
         });
     };
@@ -262,7 +301,7 @@ fn no_input_makes_an_adapter_panic_or_shut_its_window() {
                     let read = crate::tap::frames::acks(&acked, |ack| adapter.on_ack(ack, newest));
                     assert!(read.is_ok() || largest > u64::MAX >> 2, "{read:?}");
                     adapter.with(|sender| {
-                        (0..random.bits() % 4).for_each(|_| sender.on_acked(now, past, size));
+                        (0..random.bits() % 4).for_each(|_| sender.on_acked(now, [(past, size)]));
                         sender.on_end_acks(now, random.bits() % 100_000, random.chance(0.3));
                     });
                 }
@@ -289,7 +328,7 @@ fn no_input_makes_an_adapter_panic_or_shut_its_window() {
                 }
                 8 => adapter.on_timer(now),
                 _ => {
-                    adapter.admit(now);
+                    adapter.admit(now, 1);
                 }
             }
             assert!(controller.window() >= 1);

@@ -262,10 +262,10 @@ impl End {
         if let Some(Sending { adapter, .. }) = &self.sending {
             // The stack (quinn-proto 0.11) holds CONNECTION_CLOSE back as long as data wait for the window.
             // The frame asks for no ACK and is not in flight (RFC 9002 section 2).
-            let closed = self.connection.is_closed();
-            admission = if closed { adapter.open_for_good() } else { adapter.admit(now) };
-            if most > 1 && !closed {
-                room = adapter.room(now).clamp(1, most);
+            if self.connection.is_closed() {
+                adapter.open_for_good();
+            } else {
+                (admission, room) = adapter.admit(now, most);
             }
         }
         let sent = self.connection.poll_transmit(instant(self.base, now), room, buffer);

@@ -107,7 +107,13 @@ pub fn stream_end(payload: &[u8]) -> Option<u64> {
 
 /// Returns whether the decrypted `payload` of a packet asks for an ACK: whether it has a frame that is
 /// neither ACK nor PADDING nor CONNECTION_CLOSE (rfc9002 2). What cannot be read does.
+#[inline]
 pub fn is_eliciting(payload: &[u8]) -> bool {
+    // Most packets begin with data: rfc9000 19.8, a type of one byte.
+    matches!(payload.first(), Some(0x08..=0x0f)) || has_eliciting(payload)
+}
+
+fn has_eliciting(payload: &[u8]) -> bool {
     let mut reader = Reader(payload);
     while !reader.0.is_empty() {
         let quiet = match reader.varint() {
@@ -128,6 +134,10 @@ impl<'a> Reader<'a> {
     // rfc9000 16
     pub(super) fn varint(&mut self) -> Option<u64> {
         let first = *self.0.first()?;
+        if first < 0x40 {
+            self.0 = &self.0[1..];
+            return Some(u64::from(first));
+        }
         let length = 1 << (first >> 6);
         let bytes = self.take(length)?;
         let rest =

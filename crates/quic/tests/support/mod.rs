@@ -8,7 +8,7 @@ use std::sync::Arc;
 use brakelight_quic::socket::StampingSocket;
 use brakelight_quic::stamps::Stamps;
 use brakelight_quic::tap::{Open, Tap};
-use quinn::crypto::rustls::QuicClientConfig;
+use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 
 pub mod relay;
@@ -54,7 +54,8 @@ pub fn receive(receiver: Receiver, identity: &Identity) -> SocketAddr {
     }
 }
 
-fn receive_with_quinn(identity: &Identity) -> SocketAddr {
+/// Cryptography of a server with `identity`.
+pub fn server_crypto(identity: &Identity) -> QuicServerConfig {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut tls = rustls::ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&rustls::version::TLS13])
@@ -64,7 +65,11 @@ fn receive_with_quinn(identity: &Identity) -> SocketAddr {
         .unwrap();
     tls.alpn_protocols = vec![ALPN.to_vec()];
     tls.max_early_data_size = u32::MAX;
-    let crypto = quinn::crypto::rustls::QuicServerConfig::try_from(tls).unwrap();
+    QuicServerConfig::try_from(tls).unwrap()
+}
+
+fn receive_with_quinn(identity: &Identity) -> SocketAddr {
+    let crypto = server_crypto(identity);
     let config = quinn::ServerConfig::with_crypto(Arc::new(crypto));
     let endpoint = quinn::Endpoint::server(config, (Ipv4Addr::LOCALHOST, 0).into()).unwrap();
     let address = endpoint.local_addr().unwrap();

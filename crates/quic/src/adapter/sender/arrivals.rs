@@ -31,35 +31,42 @@ impl Sender {
         }
     }
 
-    pub(in crate::adapter) fn on_acked(&mut self, now: Time, sent_at: Time, size: u64) {
+    /// `packets` are acknowledged at `now`: when each was sent, and its bytes.
+    pub(in crate::adapter) fn on_acked(&mut self, now: Time, packets: impl IntoIterator<Item = (Time, u64)>) {
         self.gather(now);
-        let Some(place) = self.find(sent_at, size) else {
-            // A probe of the MTU, of which the controller does not know.
-            return self.rtt.sample_quic(now.since(sent_at), Duration::ZERO);
-        };
-        self.expected = self.retired + place as u64 + 1;
-        let sent = &mut self.sent[place];
-        sent.state = PacketState::Acked;
-        match sent.info {
-            Some(info) => {
-                self.delivery.deliver(info.size.0);
-                self.gathered.marked += u64::from(sent.marked);
-                self.gathered.acked.push(info);
+        for (sent_at, size) in packets {
+            let Some(place) = self.find(sent_at, size) else {
+                // A probe of the MTU, of which the controller does not know.
+                self.rtt.sample_quic(now.since(sent_at), Duration::ZERO);
+                continue;
+            };
+            self.expected = self.retired + place as u64 + 1;
+            let sent = &mut self.sent[place];
+            sent.state = PacketState::Acked;
+            match &sent.info {
+                Some(info) => {
+                    self.delivery.deliver(info.size.0);
+                    self.gathered.marked += u64::from(sent.marked);
+                    self.gathered.acked.push(*info);
+                }
+                None => self.rtt.sample_quic(now.since(sent_at), Duration::ZERO),
             }
-            None => self.rtt.sample_quic(now.since(sent_at), Duration::ZERO),
         }
     }
 
     /// The place of a packet that is acknowledged. It is known by when it was sent, and among those of one
     /// moment by its size: they are acknowledged in order.
+    #[inline]
     fn find(&self, sent_at: Time, size: u64) -> Option<usize> {
         let next = self.expected.saturating_sub(self.retired) as usize;
         let fits = |sent: &Sent| {
             sent.sent_at == sent_at && sent.state == PacketState::Outstanding && sent.size == size
         };
-        if self.sent.get(next).is_some_and(fits) {
-            return Some(next);
-        }
+        if self.sent.get(next).is_some_and(fits) { Some(next) } else { self.search(sent_at, size) }
+    }
+
+    /// The same for a packet that is not the one after the last.
+    fn search(&self, sent_at: Time, size: u64) -> Option<usize> {
         let first = self.sent.partition_point(|sent| sent.sent_at < sent_at);
         let moment = self.sent.range(first..).take_while(|sent| sent.sent_at == sent_at);
         let mut unseen = None;

@@ -8,13 +8,19 @@ use brakelight_core::units::Bytes;
 use super::{PacketState, Sealed, SendUpdate, Sender, Sent};
 
 impl Sender {
-    /// Whether [`Sender::on_seal`] needs to know the time.
+    /// Whether [`Sender::on_seal`] asks the controller for the codepoint.
     pub(in crate::adapter) fn chooses(&self) -> bool {
         self.chooses
     }
 
-    /// The packet `number` was sealed at `now`, and leaves next. Controllers whose packets are all alike are
-    /// asked when it has left, when the stack says the time.
+    /// Whether [`Sender::on_seal`] needs to know the time: packets of one batch leave at the time of the
+    /// first.
+    pub(in crate::adapter) fn needs_time(&self) -> bool {
+        self.chooses && self.sealed.is_empty()
+    }
+
+    /// The packet `number` was sealed, and leaves next: at `now`, or with those sealed before it. Controllers
+    /// whose packets are all alike are asked when it has left, when the stack says the time.
     pub(in crate::adapter) fn on_seal(&mut self, now: Time, number: u64, size: u64, eliciting: bool) -> Ecn {
         if !eliciting {
             self.quiet += size;
@@ -31,13 +37,13 @@ impl Sender {
         let mut ecn = self.validation.codepoint();
         let update = self.chooses.then(|| {
             self.flush();
-            let before: u64 = self.sealed.iter().map(|packet| packet.size).sum();
-            self.ask(now, size, self.delivery.inflight() + before)
+            self.ask(now, size, self.delivery.inflight() + self.sealed_bytes)
         });
         if let (Some((_, wanted)), true) = (update, ecn != Ecn::NotEct) {
             ecn = wanted;
         }
         self.validation.on_sent(ecn);
+        self.sealed_bytes += size;
         self.sealed.push(Sealed { number, size, ecn, update: update.map(|(update, _)| update) });
         ecn
     }
@@ -67,7 +73,7 @@ impl Sender {
         self.flush();
         let quiet = std::mem::take(&mut self.quiet);
         let mut sealed = std::mem::take(&mut self.sealed);
-        let sum: u64 = sealed.iter().map(|packet| packet.size).sum();
+        let sum = std::mem::take(&mut self.sealed_bytes);
         self.last_number = sealed.last().map(|packet| packet.number);
         for packet in &sealed {
             let update =

@@ -23,6 +23,7 @@ const RECEIVE: usize = 1 << 16;
 const RECEIVES: usize = 8;
 /// Transmissions of a connection before others have their turn.
 const TRANSMISSIONS: usize = 32;
+
 /// The thread's own.
 pub(super) struct Carrier {
     shared: Arc<Shared>,
@@ -111,10 +112,7 @@ impl Carrier {
             let Ok(count) = self.socket.receive(&mut slices, &mut metas) else { return };
             let now = Instant::now();
             for (meta, bytes) in metas.iter().zip(&slices).take(count) {
-                let ecn = meta.ecn.map_or(Ecn::NotEct, |ecn| Ecn::from_bits(ecn as u8));
-                for datagram in bytes[..meta.len].chunks(meta.stride.max(1)) {
-                    self.take(state, now, meta, ecn, BytesMut::from(datagram));
-                }
+                self.take_message(state, now, meta, BytesMut::from(&bytes[..meta.len]));
             }
             if count < BATCH_SIZE {
                 return;
@@ -122,12 +120,35 @@ impl Carrier {
         }
     }
 
-    /// One datagram.
-    fn take(&mut self, state: &mut State, at: Instant, meta: &RecvMeta, ecn: Ecn, data: BytesMut) {
+    /// One message: a datagram, or many that the kernel has joined, which came from one address with one
+    /// codepoint. Those of one connection are heard together.
+    fn take_message(&mut self, state: &mut State, at: Instant, meta: &RecvMeta, mut data: BytesMut) {
+        let ecn = meta.ecn.map_or(Ecn::NotEct, |ecn| Ecn::from_bits(ecn as u8));
+        let now = time(self.shared.base, at);
+        let mut heard = None;
+        while !data.is_empty() {
+            let datagram = data.split_to(meta.stride.clamp(1, data.len()));
+            let number = self.take(state, at, meta, ecn, datagram);
+            if number != heard {
+                state.hear(heard, now, ecn);
+                heard = number;
+            }
+        }
+        state.hear(heard, now, ecn);
+    }
+
+    /// One datagram. Returns which connection it was for, if for one that goes on.
+    fn take(
+        &mut self,
+        state: &mut State,
+        at: Instant,
+        meta: &RecvMeta,
+        ecn: Ecn,
+        data: BytesMut,
+    ) -> Option<u64> {
         self.buffer.clear();
         let codepoint = quinn_proto::EcnCodepoint::from_bits(ecn as u8);
         let event = state.endpoint.handle(at, meta.addr, meta.dst_ip, codepoint, data, &mut self.buffer);
-        let now = time(self.shared.base, at);
         match event {
             None => {}
             Some(DatagramEvent::ConnectionEvent(handle, event)) => {
@@ -136,18 +157,19 @@ impl Carrier {
                         self.buffer.extend_from_slice(contents);
                         self.answer(transmit);
                     }
-                    return;
+                    return None;
                 };
                 if let Some(entry) = state.entries.get_mut(&number) {
                     entry.end.connection().handle_event(event);
-                    entry.end.hear(now, ecn);
+                    // Each ACK is an event of its own, and has its own RTT.
                     entry.take_rtt();
                 }
-                state.note(number);
+                return Some(number);
             }
             Some(DatagramEvent::NewConnection(incoming)) => self.welcome(state, incoming, at),
             Some(DatagramEvent::Response(transmit)) => self.answer(&transmit),
         }
+        None
     }
 
     fn welcome(&mut self, state: &mut State, incoming: Incoming, at: Instant) {

@@ -3,11 +3,13 @@
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
 
 use quinn_proto::Transmit;
 use quinn_udp::{RecvMeta, UdpSocketState};
 
-use crate::socket::{codepoint, run_of_one_mind};
+use crate::io_counts::IoMeter;
+use crate::socket::run_of_one_mind;
 use crate::stamps::Stamps;
 
 /// Datagrams of 1,500 bytes that one transmission holds: the kernel takes no more than 64 KiB.
@@ -37,6 +39,7 @@ pub(super) struct Socket {
     socket: UdpSocket,
     state: UdpSocketState,
     rest: Option<Rest>,
+    meter: Arc<IoMeter>,
 }
 
 impl Socket {
@@ -47,7 +50,12 @@ impl Socket {
         // More than the system allows is cut to what it does.
         let _ = state.set_send_buffer_size((&socket).into(), buffer);
         let _ = state.set_recv_buffer_size((&socket).into(), buffer);
-        Ok(Socket { socket, state, rest: None })
+        Ok(Socket { socket, state, rest: None, meter: Arc::default() })
+    }
+
+    /// What counts its calls.
+    pub(super) fn meter(&self) -> &Arc<IoMeter> {
+        &self.meter
     }
 
     pub(super) fn address(&self) -> io::Result<SocketAddr> {
@@ -64,7 +72,9 @@ impl Socket {
     }
 
     pub(super) fn receive(&self, into: &mut [IoSliceMut<'_>], metas: &mut [RecvMeta]) -> io::Result<usize> {
-        self.state.recv((&self.socket).into(), into, metas)
+        let messages = self.state.recv((&self.socket).into(), into, metas)?;
+        self.meter.on_receive(&metas[..messages]);
+        Ok(messages)
     }
 
     /// Whether something waits for room.
@@ -102,8 +112,7 @@ impl Socket {
     ) -> Sent {
         let mut rest = contents;
         while !rest.is_empty() {
-            let wanted = |datagram: &[u8]| stamps.find(datagram).and_then(codepoint);
-            let (ecn, length) = run_of_one_mind(rest, segment, wanted);
+            let (ecn, length) = run_of_one_mind(stamps, rest, segment, None);
             let (part, after) = rest.split_at(length);
             let transmit = quinn_udp::Transmit {
                 destination,
@@ -120,7 +129,8 @@ impl Socket {
                 self.rest = Some(Rest { contents: rest.to_vec(), destination, segment, source });
                 return Sent::Full;
             }
-            part.chunks(segment).for_each(|datagram| stamps.forget(datagram));
+            self.meter.on_send(part.len(), segment);
+            stamps.forget_all(part, segment);
             rest = after;
         }
         Sent::Whole
