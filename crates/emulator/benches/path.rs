@@ -6,6 +6,7 @@
 //!
 //! measure=rate,processor,latency,wakeup     which: at 2 Gbit/s, at 100 Mbit/s, of an idle link; what
 //!                                           sleeping costs without the emulator; or rates such as 500Mbps
+//! measure=trace                             by a trace of 100 Mbit/s on the grid of milliseconds, both ways
 //! seconds=10                                of each run of TCP
 //! log=true                                  whether to keep log, series and flows as `emulate --log` does
 //! gather=125us                             how late a delivery may be for the sake of others
@@ -216,9 +217,26 @@ fn processor_seconds(who: UsageWho) -> f64 {
     (usage.user_time().num_microseconds() + usage.system_time().num_microseconds()) as f64 * 1e-6
 }
 
+/// A Mahimahi trace of 100 Mbit/s at the IP layer: 25 opportunities of 1500 bytes in 3 ms.
+fn millisecond_trace() -> PathBuf {
+    let file = env::temp_dir().join(format!("brakelight-bench-{}.trace", std::process::id()));
+    let lines: String = [(1, 8), (2, 8), (3, 9)].map(|(ms, count)| format!("{ms}\n").repeat(count)).concat();
+    std::fs::write(&file, lines).expect("a file for the trace");
+    file
+}
+
+/// The same by that trace, both ways.
+fn traced(options: &Options) -> serde_json::Value {
+    let file = millisecond_trace();
+    let service = file.to_str().expect("a name in UTF-8").to_string();
+    let report = tcp(options, &service, Rate::from_mbps(100), Limit::Packets(250));
+    let _ = std::fs::remove_file(&file);
+    report
+}
+
 /// One TCP connection from the outer to the inner side, which is the one that the link of `down` limits.
-fn tcp(options: &Options, rate: &str, buffer: Limit) -> serde_json::Value {
-    let running = start(options, rate, rate, buffer);
+fn tcp(options: &Options, service: &str, rate: Rate, buffer: Limit) -> serde_json::Value {
+    let running = start(options, service, service, buffer);
     let mut server = running.inner.start("iperf3 -s -1");
     thread::sleep(time::Duration::from_millis(300));
     let text = running.outer.command(&format!("iperf3 -c {INNER} -t {} -J -Z", options.seconds));
@@ -230,7 +248,6 @@ fn tcp(options: &Options, rate: &str, buffer: Limit) -> serde_json::Value {
     assert!(directions.iter().all(|direction| direction.facts.conserved()));
     let sum = |of: fn(&Facts) -> u64| directions.iter().map(|direction| of(&direction.facts)).sum::<u64>();
     let down = directions.iter().find(|direction| direction.name == "down").expect("two directions");
-    let rate: Rate = rate.parse().expect("a rate");
     let received = report["end"]["sum_received"]["bits_per_second"].as_f64().unwrap_or(0.0);
     // The payload of every second but the first, in which TCP starts, with its headers: what the link
     // delivered.
@@ -341,12 +358,15 @@ fn main() {
     report.insert("threads".into(), options.threads.into());
     for what in &options.measure {
         let result = match what.as_str() {
-            "rate" => tcp(&options, "2Gbps", Limit::Packets(4000)),
-            "processor" => tcp(&options, "100Mbps", Limit::Packets(250)),
+            "rate" => tcp(&options, "2Gbps", Rate::from_mbps(2000), Limit::Packets(4000)),
+            "processor" => tcp(&options, "100Mbps", Rate::from_mbps(100), Limit::Packets(250)),
+            "trace" => traced(&options),
             "latency" => latency(&options),
             "wakeup" => wakeup(&options),
-            rate if rate.parse::<Rate>().is_ok() => tcp(&options, rate, Limit::Packets(4000)),
-            _ => panic!("unknown measurement `{what}`"),
+            other => match other.parse() {
+                Ok(rate) => tcp(&options, other, rate, Limit::Packets(4000)),
+                Err(_) => panic!("unknown measurement `{what}`"),
+            },
         };
         report.insert(what.clone(), result);
     }
