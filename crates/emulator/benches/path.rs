@@ -19,6 +19,7 @@
 
 use std::env;
 use std::io::{self, Write as _};
+use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
@@ -35,9 +36,11 @@ use brakelight_emulator::forward::{self, CarriedDirection, Facts, Finished, Forw
 use brakelight_emulator::measure::{self, Measured, Meter};
 use brakelight_emulator::spec::{Bottleneck, DirectionSpec};
 use brakelight_scenario::trace::names::Names;
+use nix::poll::{PollFd, PollFlags};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
+use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 
 type Job = Box<dyn FnOnce() + Send>;
 
@@ -320,33 +323,65 @@ fn latency(options: &Options) -> serde_json::Value {
 }
 
 /// What the system charges a thread that does nothing but sleep until the next packet would be due at 100
-/// Mbit/s: the floor under all that carries packets one by one.
+/// Mbit/s: the floor under all that carries packets one by one. Once with a timeout, once with two timers,
+/// each of which is set while the other is pending.
 fn wakeup(options: &Options) -> serde_json::Value {
-    const COUNT: u64 = 20_000;
-    const EVERY: Duration = Duration::from_micros(120);
     let fifo = options.settings.fifo;
-    let body = move || {
-        brakelight_emulator::clock::sleep_precisely(fifo);
-        let (epoch, mut lateness) = (Epoch::start(), Lateness::new());
-        let spent = processor_seconds(UsageWho::RUSAGE_THREAD);
-        let mut due = epoch.now() + EVERY;
-        for _ in 0..COUNT {
-            let left = due.since(epoch.now()).as_nanos() as i64;
-            if left > 0 {
-                let timeout = nix::sys::time::TimeSpec::nanoseconds(left);
-                nix::poll::ppoll(&mut [], Some(timeout), None).expect("a sleep");
-            }
-            let now = epoch.now();
-            lateness.record(now.since(due));
-            due = (due + EVERY).max(now);
-        }
-        (processor_seconds(UsageWho::RUSAGE_THREAD) - spent, lateness)
+    let measured = |sleeper: fn() -> Box<dyn FnMut(Duration)>| {
+        thread::spawn(move || sleeps(fifo, sleeper())).join().expect("it ends")
     };
-    let (seconds, lateness) = thread::spawn(body).join().expect("it ends");
+    let mut report = measured(|| {
+        Box::new(|left| {
+            let timeout = nix::sys::time::TimeSpec::nanoseconds(left.as_nanos() as i64);
+            nix::poll::ppoll(&mut [], Some(timeout), None).expect("a sleep");
+        })
+    });
+    report["two_timers"] = measured(|| Box::new(taking_turns()));
+    report
+}
+
+const SLEEP: Duration = Duration::from_micros(120);
+
+/// Sleeps with `sleep`, which is told how long, and says what each sleep cost and how late it ended.
+fn sleeps(fifo: bool, mut sleep: Box<dyn FnMut(Duration)>) -> serde_json::Value {
+    const COUNT: u64 = 20_000;
+    brakelight_emulator::clock::sleep_precisely(fifo);
+    let (epoch, mut lateness) = (Epoch::start(), Lateness::new());
+    let spent = processor_seconds(UsageWho::RUSAGE_THREAD);
+    let mut due = epoch.now() + SLEEP;
+    for _ in 0..COUNT {
+        let left = due.since(epoch.now());
+        if !left.is_zero() {
+            sleep(left);
+        }
+        let now = epoch.now();
+        lateness.record(now.since(due));
+        due = (due + SLEEP).max(now);
+    }
     serde_json::json!({
-        "processor_us_per_wakeup": seconds / COUNT as f64 * 1e6,
+        "processor_us_per_wakeup": (processor_seconds(UsageWho::RUSAGE_THREAD) - spent) / COUNT as f64 * 1e6,
         "late_us": microseconds(&lateness),
     })
+}
+
+/// A sleep until the timer that was set at the last one goes off; the timer for the next is set before.
+fn taking_turns() -> impl FnMut(Duration) {
+    let timer = || TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::empty()).expect("a timer");
+    let timers = [timer(), timer()];
+    let (mut turn, mut first) = (0, true);
+    move |left| {
+        let set = |timer: &TimerFd, after: Duration| {
+            let after = nix::sys::time::TimeSpec::nanoseconds(after.as_nanos() as i64);
+            timer.set(Expiration::OneShot(after), TimerSetTimeFlags::empty()).expect("a time");
+        };
+        if std::mem::take(&mut first) {
+            set(&timers[turn], left);
+        }
+        set(&timers[1 - turn], left + SLEEP);
+        let mut fds = [PollFd::new(timers[turn].as_fd(), PollFlags::POLLIN)];
+        nix::poll::ppoll(&mut fds, None, None).expect("a sleep");
+        turn = 1 - turn;
+    }
 }
 
 fn main() {
