@@ -6,6 +6,7 @@
 //!
 //! measure=rate,processor,latency,wakeup     which: at 2 Gbit/s, at 100 Mbit/s, of an idle link; what
 //!                                           sleeping costs without the emulator; or rates such as 500Mbps
+//! measure=trace                             by a trace of 100 Mbit/s on the grid of milliseconds, both ways
 //! seconds=10                                of each run of TCP
 //! log=true                                  whether to keep log, series and flows as `emulate --log` does
 //! gather=125us                             how late a delivery may be for the sake of others
@@ -18,6 +19,7 @@
 
 use std::env;
 use std::io::{self, Write as _};
+use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
@@ -34,9 +36,11 @@ use brakelight_emulator::forward::{self, CarriedDirection, Facts, Finished, Forw
 use brakelight_emulator::measure::{self, Measured, Meter};
 use brakelight_emulator::spec::{Bottleneck, DirectionSpec};
 use brakelight_scenario::trace::names::Names;
+use nix::poll::{PollFd, PollFlags};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
+use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 
 type Job = Box<dyn FnOnce() + Send>;
 
@@ -216,9 +220,26 @@ fn processor_seconds(who: UsageWho) -> f64 {
     (usage.user_time().num_microseconds() + usage.system_time().num_microseconds()) as f64 * 1e-6
 }
 
+/// A Mahimahi trace of 100 Mbit/s at the IP layer: 25 opportunities of 1500 bytes in 3 ms.
+fn millisecond_trace() -> PathBuf {
+    let file = env::temp_dir().join(format!("brakelight-bench-{}.trace", std::process::id()));
+    let lines: String = [(1, 8), (2, 8), (3, 9)].map(|(ms, count)| format!("{ms}\n").repeat(count)).concat();
+    std::fs::write(&file, lines).expect("a file for the trace");
+    file
+}
+
+/// The same by that trace, both ways.
+fn traced(options: &Options) -> serde_json::Value {
+    let file = millisecond_trace();
+    let service = file.to_str().expect("a name in UTF-8").to_string();
+    let report = tcp(options, &service, Rate::from_mbps(100), Limit::Packets(250));
+    let _ = std::fs::remove_file(&file);
+    report
+}
+
 /// One TCP connection from the outer to the inner side, which is the one that the link of `down` limits.
-fn tcp(options: &Options, rate: &str, buffer: Limit) -> serde_json::Value {
-    let running = start(options, rate, rate, buffer);
+fn tcp(options: &Options, service: &str, rate: Rate, buffer: Limit) -> serde_json::Value {
+    let running = start(options, service, service, buffer);
     let mut server = running.inner.start("iperf3 -s -1");
     thread::sleep(time::Duration::from_millis(300));
     let text = running.outer.command(&format!("iperf3 -c {INNER} -t {} -J -Z", options.seconds));
@@ -230,7 +251,6 @@ fn tcp(options: &Options, rate: &str, buffer: Limit) -> serde_json::Value {
     assert!(directions.iter().all(|direction| direction.facts.conserved()));
     let sum = |of: fn(&Facts) -> u64| directions.iter().map(|direction| of(&direction.facts)).sum::<u64>();
     let down = directions.iter().find(|direction| direction.name == "down").expect("two directions");
-    let rate: Rate = rate.parse().expect("a rate");
     let received = report["end"]["sum_received"]["bits_per_second"].as_f64().unwrap_or(0.0);
     // The payload of every second but the first, in which TCP starts, with its headers: what the link
     // delivered.
@@ -303,33 +323,65 @@ fn latency(options: &Options) -> serde_json::Value {
 }
 
 /// What the system charges a thread that does nothing but sleep until the next packet would be due at 100
-/// Mbit/s: the floor under all that carries packets one by one.
+/// Mbit/s: the floor under all that carries packets one by one. Once with a timeout, once with two timers,
+/// each of which is set while the other is pending.
 fn wakeup(options: &Options) -> serde_json::Value {
-    const COUNT: u64 = 20_000;
-    const EVERY: Duration = Duration::from_micros(120);
     let fifo = options.settings.fifo;
-    let body = move || {
-        brakelight_emulator::clock::sleep_precisely(fifo);
-        let (epoch, mut lateness) = (Epoch::start(), Lateness::new());
-        let spent = processor_seconds(UsageWho::RUSAGE_THREAD);
-        let mut due = epoch.now() + EVERY;
-        for _ in 0..COUNT {
-            let left = due.since(epoch.now()).as_nanos() as i64;
-            if left > 0 {
-                let timeout = nix::sys::time::TimeSpec::nanoseconds(left);
-                nix::poll::ppoll(&mut [], Some(timeout), None).expect("a sleep");
-            }
-            let now = epoch.now();
-            lateness.record(now.since(due));
-            due = (due + EVERY).max(now);
-        }
-        (processor_seconds(UsageWho::RUSAGE_THREAD) - spent, lateness)
+    let measured = |sleeper: fn() -> Box<dyn FnMut(Duration)>| {
+        thread::spawn(move || sleeps(fifo, sleeper())).join().expect("it ends")
     };
-    let (seconds, lateness) = thread::spawn(body).join().expect("it ends");
+    let mut report = measured(|| {
+        Box::new(|left| {
+            let timeout = nix::sys::time::TimeSpec::nanoseconds(left.as_nanos() as i64);
+            nix::poll::ppoll(&mut [], Some(timeout), None).expect("a sleep");
+        })
+    });
+    report["two_timers"] = measured(|| Box::new(taking_turns()));
+    report
+}
+
+const SLEEP: Duration = Duration::from_micros(120);
+
+/// Sleeps with `sleep`, which is told how long, and says what each sleep cost and how late it ended.
+fn sleeps(fifo: bool, mut sleep: Box<dyn FnMut(Duration)>) -> serde_json::Value {
+    const COUNT: u64 = 20_000;
+    brakelight_emulator::clock::sleep_precisely(fifo);
+    let (epoch, mut lateness) = (Epoch::start(), Lateness::new());
+    let spent = processor_seconds(UsageWho::RUSAGE_THREAD);
+    let mut due = epoch.now() + SLEEP;
+    for _ in 0..COUNT {
+        let left = due.since(epoch.now());
+        if !left.is_zero() {
+            sleep(left);
+        }
+        let now = epoch.now();
+        lateness.record(now.since(due));
+        due = (due + SLEEP).max(now);
+    }
     serde_json::json!({
-        "processor_us_per_wakeup": seconds / COUNT as f64 * 1e6,
+        "processor_us_per_wakeup": (processor_seconds(UsageWho::RUSAGE_THREAD) - spent) / COUNT as f64 * 1e6,
         "late_us": microseconds(&lateness),
     })
+}
+
+/// A sleep until the timer that was set at the last one goes off; the timer for the next is set before.
+fn taking_turns() -> impl FnMut(Duration) {
+    let timer = || TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::empty()).expect("a timer");
+    let timers = [timer(), timer()];
+    let (mut turn, mut first) = (0, true);
+    move |left| {
+        let set = |timer: &TimerFd, after: Duration| {
+            let after = nix::sys::time::TimeSpec::nanoseconds(after.as_nanos() as i64);
+            timer.set(Expiration::OneShot(after), TimerSetTimeFlags::empty()).expect("a time");
+        };
+        if std::mem::take(&mut first) {
+            set(&timers[turn], left);
+        }
+        set(&timers[1 - turn], left + SLEEP);
+        let mut fds = [PollFd::new(timers[turn].as_fd(), PollFlags::POLLIN)];
+        nix::poll::ppoll(&mut fds, None, None).expect("a sleep");
+        turn = 1 - turn;
+    }
 }
 
 fn main() {
@@ -341,12 +393,15 @@ fn main() {
     report.insert("threads".into(), options.threads.into());
     for what in &options.measure {
         let result = match what.as_str() {
-            "rate" => tcp(&options, "2Gbps", Limit::Packets(4000)),
-            "processor" => tcp(&options, "100Mbps", Limit::Packets(250)),
+            "rate" => tcp(&options, "2Gbps", Rate::from_mbps(2000), Limit::Packets(4000)),
+            "processor" => tcp(&options, "100Mbps", Rate::from_mbps(100), Limit::Packets(250)),
+            "trace" => traced(&options),
             "latency" => latency(&options),
             "wakeup" => wakeup(&options),
-            rate if rate.parse::<Rate>().is_ok() => tcp(&options, rate, Limit::Packets(4000)),
-            _ => panic!("unknown measurement `{what}`"),
+            other => match other.parse() {
+                Ok(rate) => tcp(&options, other, rate, Limit::Packets(4000)),
+                Err(_) => panic!("unknown measurement `{what}`"),
+            },
         };
         report.insert(what.clone(), result);
     }

@@ -42,12 +42,14 @@ use crate::packet::IpPacket;
 use crate::spec::DirectionSpec;
 use crate::watch::Watch;
 
+mod alarm;
 mod carrier;
 mod pace;
 #[cfg(test)]
 mod tests;
 
-use carrier::Carrier;
+use alarm::Alarm;
+use carrier::{Carrier, Rest};
 
 /// The thread polls instead of sleeping for waits shorter than this: sleeping and waking up take longer.
 const SPIN: Duration = Duration::from_micros(8);
@@ -202,8 +204,10 @@ pub fn run<W: Watch>(
         .into_iter()
         .map(|direction| Carrier::new(direction, settings, Facts::new(began, scheduling)))
         .collect();
+    let mut alarm = Alarm::new(epoch).map_err(ForwardError::Wait)?;
     let mut ready = vec![true; carriers.len()];
-    let mut woke = began;
+    // When the devices of a crowded direction were to be looked at.
+    let mut looked = began;
     loop {
         for _ in 0..ROUNDS {
             let written = carriers.iter_mut().fold(false, |written, carrier| carrier.serve(epoch) | written);
@@ -219,26 +223,33 @@ pub fn run<W: Watch>(
             }
         }
         let now = epoch.now();
-        let mut until: Option<Time> = None;
+        let mut rest = Rest::default();
         let mut crowded = false;
         for carrier in &mut carriers {
-            until = until.into_iter().chain(carrier.rest(now)).min();
+            rest = rest.and(carrier.rest(now));
             crowded |= carrier.is_crowded(now, settings);
         }
         let stopped = if ready.contains(&true) {
             // There is more to do at once.
-            wait::<W>(&[], &mut ready, Some(Duration::ZERO), stop)?
+            look::<W>(&[], &mut ready, &alarm, stop, Some(TimeSpec::new(0, 0)))?
         } else if crowded {
-            wait::<W>(&[], &mut ready, Some((woke + settings.gather).since(now)), stop)?
-        } else if until.is_some_and(|until| until.since(now) < SPIN) {
+            looked += settings.gather;
+            if looked <= now {
+                looked = now;
+                look::<W>(&[], &mut ready, &alarm, stop, Some(TimeSpec::new(0, 0)))?
+            } else {
+                alarm.set(now, Some(looked), Some(looked + settings.gather)).map_err(ForwardError::Wait)?;
+                look::<W>(&[], &mut ready, &alarm, stop, None)?
+            }
+        } else if rest.until.is_some_and(|until| until.since(now) < SPIN) {
             continue;
         } else {
-            wait(&carriers, &mut ready, until.map(|until| until.since(now)), stop)?
+            alarm.set(now, rest.until, rest.then).map_err(ForwardError::Wait)?;
+            look(&carriers, &mut ready, &alarm, stop, None)?
         };
         if stopped {
             break;
         }
-        woke = epoch.now();
         for carrier in &mut carriers {
             carrier.woken();
         }
@@ -247,25 +258,25 @@ pub fn run<W: Watch>(
     Ok(carriers.into_iter().map(|carrier| carrier.finish(ended)).collect())
 }
 
-/// Sleeps until a packet comes to one of `watched` or `timeout` is over; says which direction may have
-/// packets, and whether all is to end.
-fn wait<W: Watch>(
+/// Sleeps until a packet comes to one of `watched`, a timer goes off, or `timeout` is over; says which
+/// direction may have packets, and whether all is to end.
+fn look<W: Watch>(
     watched: &[Carrier<W>],
     ready: &mut [bool],
-    timeout: Option<Duration>,
+    alarm: &Alarm,
     stop: &Stop,
+    timeout: Option<TimeSpec>,
 ) -> Result<bool, ForwardError> {
-    // The stop and one or two directions: no allocation.
-    let mut fds: smallvec::SmallVec<[PollFd<'_>; 3]> = smallvec::SmallVec::new();
+    // The stop, one or two directions, and two timers: no allocation.
+    let mut fds: smallvec::SmallVec<[PollFd<'_>; 5]> = smallvec::SmallVec::new();
     fds.push(PollFd::new(stop.as_fd(), PollFlags::POLLIN));
     for carrier in watched {
         // A device that is gone reports that for ever: the stop stands in its place.
         fds.push(PollFd::new(carrier.input().unwrap_or(stop.as_fd()), PollFlags::POLLIN));
     }
-    let timeout = timeout.map(|timeout| {
-        let nanos = timeout.as_nanos();
-        TimeSpec::new((nanos / 1_000_000_000) as _, (nanos % 1_000_000_000) as _)
-    });
+    if timeout.is_none() {
+        fds.extend(alarm.watched().map(|timer| PollFd::new(timer, PollFlags::POLLIN)));
+    }
     match ppoll(&mut fds, timeout, None) {
         Ok(_) => {}
         Err(Errno::EINTR) => return Ok(false),
@@ -274,7 +285,7 @@ fn wait<W: Watch>(
     let any = |fd: &PollFd<'_>| fd.any().unwrap_or(true);
     // Those that were not watched may have packets.
     ready.fill(true);
-    for (ready, fd) in ready.iter_mut().zip(&fds[1..]) {
+    for (ready, fd) in ready.iter_mut().zip(&fds[1..][..watched.len()]) {
         *ready = any(fd);
     }
     Ok(any(&fds[0]))

@@ -31,6 +31,24 @@ const LOOK: Duration = Duration::from_millis(10);
 /// How late the elements before a delay line are looked at, at most.
 const SLACK: Duration = Duration::from_millis(1);
 
+/// How long the thread may sleep.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Rest {
+    /// Until when; `None` if only a packet will be a reason to wake up.
+    pub(super) until: Option<Time>,
+    /// When it will have to wake up after that, where it is known.
+    pub(super) then: Option<Time>,
+}
+
+impl Rest {
+    /// What is due first of both.
+    pub(super) fn and(self, other: Rest) -> Rest {
+        let mut times = [self.until, other.until, self.then, other.then];
+        times.sort_by_key(|time| time.unwrap_or(Time::MAX));
+        Rest { until: times[0], then: times[1] }
+    }
+}
+
 /// A direction that runs.
 pub(super) struct Carrier<W> {
     name: String,
@@ -97,7 +115,6 @@ impl<W: Watch> Carrier<W> {
 
     pub(super) fn woken(&mut self) {
         self.facts.wakeups += 1;
-        self.pace.woken();
     }
 
     /// Whether the rate of packets was recently above
@@ -124,7 +141,11 @@ impl<W: Watch> Carrier<W> {
             }
         }
         self.write_waiting(epoch);
-        self.facts.written > written
+        let delivered = self.facts.written > written;
+        if delivered {
+            self.pace.woken();
+        }
+        delivered
     }
 
     /// Element `index` says what happened.
@@ -331,16 +352,21 @@ impl<W: Watch> Carrier<W> {
     }
 
     /// Everything due by `now` is done. Returns until when the thread may sleep.
-    pub(super) fn rest(&mut self, now: Time) -> Option<Time> {
+    pub(super) fn rest(&mut self, now: Time) -> Rest {
         let link = self.elements.first().filter(|_| self.linked);
         self.watch.rest(now, link);
         let last = self.elements.len().saturating_sub(1);
-        let wait = self.pace.wait();
-        let until = self.elements.iter().enumerate().filter_map(|(index, element)| {
-            let slack = if index < last { self.slack } else { Duration::ZERO };
-            element.next_wakeup().map(|due| due + wait.max(slack))
-        });
-        until.chain(self.watch.next_rest()).min()
+        let mut rest = Rest { until: self.watch.next_rest(), then: None };
+        for (index, element) in self.elements.iter().enumerate() {
+            let Some(due) = element.next_wakeup() else { continue };
+            let paced = self.pace.wakeups(due);
+            rest = rest.and(if index < last {
+                Rest { until: paced.until.map(|until| until.max(due + self.slack)), then: None }
+            } else {
+                paced
+            });
+        }
+        rest
     }
 
     pub(super) fn finish(mut self, ended: Time) -> Finished<W> {

@@ -2,6 +2,8 @@
 
 use brakelight_core::time::{Duration, Time};
 
+use super::carrier::Rest;
+
 /// The distance between deliveries, as far as it is steady.
 #[derive(Clone, Debug)]
 pub(super) struct Pace {
@@ -22,6 +24,9 @@ const STEADY: u32 = 16;
 /// After so many waits one delivery is made at once. Where two share a wake-up, four of seven are then
 /// delivered when they are due, and the median delivery is not one that waited.
 const WAITS: u32 = 3;
+
+/// A few microseconds for the rounding of the mean.
+const SLACK: Duration = Duration::from_micros(2);
 
 impl Pace {
     pub(super) fn new(most: Duration) -> Self {
@@ -44,19 +49,37 @@ impl Pace {
         }
     }
 
-    /// How long the delivery that is due next may wait so that the ones after it are due as well.
-    pub(super) fn wait(&self) -> Duration {
-        // A few microseconds for the rounding of the mean.
-        const SLACK: Duration = Duration::from_micros(2);
-        if self.row < STEADY || self.waited == WAITS {
-            return Duration::ZERO;
+    /// When the thread is to wake up for the delivery that is due next, and when after that.
+    pub(super) fn wakeups(&self, due: Time) -> Rest {
+        let until = due + self.wait();
+        if self.row < STEADY {
+            return Rest { until: Some(until), then: None };
         }
-        let distance = self.distance.max(Duration::from_micros(1));
-        let others = self.most.as_nanos() / (distance + SLACK).as_nanos();
-        (distance + SLACK) * others
+        let packets = if self.waits() { 1 + self.others() } else { 1 };
+        let mut next = self.clone();
+        next.woken();
+        Rest { until: Some(until), then: Some(due + self.distance * packets + next.wait()) }
     }
 
-    /// The thread woke up for what was due, after a wait or not.
+    /// Whether the next delivery waits for others.
+    fn waits(&self) -> bool {
+        self.row >= STEADY && self.waited < WAITS
+    }
+
+    /// How many deliveries there are within the time that one may wait.
+    fn others(&self) -> u64 {
+        self.most.as_nanos() / (self.distance.max(Duration::from_micros(1)) + SLACK).as_nanos()
+    }
+
+    /// How long the delivery that is due next may wait so that the ones after it are due as well.
+    fn wait(&self) -> Duration {
+        if !self.waits() {
+            return Duration::ZERO;
+        }
+        (self.distance.max(Duration::from_micros(1)) + SLACK) * self.others()
+    }
+
+    /// The thread delivered what was due, after a wait or not.
     pub(super) fn woken(&mut self) {
         self.waited = if self.waited == WAITS { 0 } else { self.waited + 1 };
     }
@@ -106,5 +129,25 @@ mod tests {
             })
             .collect();
         assert_eq!(waits.iter().filter(|waits| !**waits).count(), 4);
+    }
+
+    #[test]
+    fn the_wakeup_after_the_next_is_the_one_that_is_asked_for_then() {
+        // Distances between wake-ups are not equal where one in four does not wait.
+        let mut pace = pace([120; 40]);
+        let mut due = pace.last + Duration::from_micros(120);
+        let mut expected = None;
+        for _ in 0..16 {
+            let rest = pace.wakeups(due);
+            let until = rest.until.unwrap();
+            assert!(expected.is_none_or(|expected| until == expected), "{until:?}, not {expected:?}");
+            expected = rest.then;
+            while due <= until {
+                pace.delivered(due);
+                due += Duration::from_micros(120);
+            }
+            pace.woken();
+        }
+        assert!(expected.is_some());
     }
 }
