@@ -25,7 +25,7 @@ mod timeout;
 use std::collections::VecDeque;
 
 use brakelight_core::controller::external::External;
-use brakelight_core::controller::{Connection, Controller, PacketInfo, SendDirective};
+use brakelight_core::controller::{Connection, Controller, Decision, PacketInfo, SendDirective};
 use brakelight_core::feedback::MarkTotals;
 use brakelight_core::parameters::ParameterError;
 use brakelight_core::registry::{AnyController, Host};
@@ -102,8 +102,9 @@ pub(super) struct Sender {
     /// Whether nothing changed since the sender last had to stop.
     halted: bool,
     pace_at: Time,
-    /// The controller's window and timer, as of its last event.
+    /// The controller's window, pacing rate and timer, as of its last event.
     cwnd: u64,
+    rate: Option<Rate>,
     controller_at: Time,
     /// TCP: whether the tail loss probe must be set anew once the sender stops.
     probe_stale: bool,
@@ -157,6 +158,7 @@ impl Sender {
             halted: false,
             pace_at: Time::MAX,
             cwnd: 0,
+            rate: None,
             controller_at: Time::MAX,
             probe_stale: false,
             tcp: tcp::Tcp::default(),
@@ -294,8 +296,10 @@ impl Sender {
     /// Takes over what the controller wants after an event.
     #[inline]
     fn note_controller(&mut self) {
-        self.cwnd = self.controller.cwnd().0;
-        self.controller_at = self.controller.next_timer().unwrap_or(Time::MAX);
+        let Decision { cwnd, pacing_rate, next_timer } = self.controller.decision();
+        self.cwnd = cwnd.0;
+        self.rate = pacing_rate;
+        self.controller_at = next_timer.unwrap_or(Time::MAX);
     }
 
     /// Drops what no later ACK can speak of.

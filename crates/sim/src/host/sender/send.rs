@@ -20,12 +20,11 @@ impl Sender {
 
     #[inline]
     fn pacing_rate(&self) -> Option<Rate> {
-        let rate = self.controller.pacing_rate();
-        if rate.is_some() || self.host == Host::Tcp {
-            return rate;
+        if self.rate.is_some() || self.host == Host::Tcp {
+            return self.rate;
         }
         // rfc9002 7.7
-        let bytes = self.controller.cwnd().as_f64();
+        let bytes = Bytes(self.cwnd).as_f64();
         Some(Rate::from_bps_f64(1.25 * 8.0 * bytes / self.rtt.smoothed().as_secs_f64()))
     }
 
