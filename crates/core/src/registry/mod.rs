@@ -258,7 +258,7 @@ macro_rules! make_feedbacks {
         }
 
         impl Feedback for AnyFeedback {
-            pass_to_feedback!(AnyFeedback { $($Var)* Custom });
+            pass_to_feedback!(AnyFeedback { $($Var)* Custom } inline { Rfc3168 });
         }
 
         /// A feedback's settings, checked.

@@ -164,7 +164,6 @@ impl Connection {
         self.sender.is_done() && self.outbox.is_empty() && self.acks.in_use() == 0
     }
 
-    #[inline]
     pub(super) fn accept(&mut self, shared: &mut Shared, now: Time, packet: &SimPacket) {
         match packet.kind() {
             Kind::Data { number, segment, .. } => {
@@ -239,7 +238,6 @@ impl Connection {
         self.sender.is_halted() && self.outbox.front().is_none_or(|leaving| leaving.at > now)
     }
 
-    #[inline]
     pub(super) fn poll(&mut self, shared: &mut Shared, now: Time) -> Option<SimPacket> {
         if self.outbox.front().is_some_and(|leaving| leaving.at <= now) {
             return self.leave(shared, now);

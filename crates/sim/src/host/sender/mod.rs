@@ -101,6 +101,8 @@ pub(super) struct Sender {
     burst: bool,
     /// Whether nothing changed since the sender last had to stop.
     halted: bool,
+    /// The earliest deadline as of then.
+    wake_at: Time,
     pace_at: Time,
     /// The controller's window, pacing rate and timer, as of its last event.
     cwnd: u64,
@@ -156,6 +158,7 @@ impl Sender {
             usage: Usage::default(),
             burst: false,
             halted: false,
+            wake_at: Time::MAX,
             pace_at: Time::MAX,
             cwnd: 0,
             rate: None,
@@ -256,6 +259,12 @@ impl Sender {
     /// The earliest thing that must happen though no packet arrives.
     #[inline]
     pub(super) fn deadline(&self) -> Time {
+        if self.halted { self.wake_at } else { self.next_timer() }
+    }
+
+    /// The earliest of the timers.
+    #[inline]
+    fn next_timer(&self) -> Time {
         let recovery = match self.host {
             Host::Tcp => self.tcp.deadline(),
             Host::Quic => self.quic.deadline(),
