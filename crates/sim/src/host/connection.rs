@@ -222,6 +222,7 @@ impl Connection {
     }
 
     /// Acts on every deadline due by `now`.
+    #[inline]
     pub(super) fn on_deadline(&mut self, shared: &mut Shared, now: Time) {
         if self.sender.deadline() <= now {
             self.sender.on_deadline(now);

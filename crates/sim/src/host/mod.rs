@@ -515,9 +515,7 @@ impl Single {
         if self.application_at <= now {
             self.act(shared, now, |application, socket| application.on_timer(socket));
         }
-        if let Some(connection) = &mut self.connection
-            && connection.deadline() <= now
-        {
+        if let Some(connection) = &mut self.connection {
             connection.on_deadline(shared, now);
         }
     }
