@@ -22,7 +22,7 @@ pub trait Application {
         Time::MAX
     }
 
-    /// Returns whether it wants to hear of deliveries.
+    /// Returns whether it wants to hear of deliveries. The answer stays the same.
     fn listens(&self) -> bool {
         false
     }

@@ -339,6 +339,7 @@ impl Cubic {
 }
 
 impl Controller for Cubic {
+    #[inline]
     fn on_send(&mut self, event: &SendEvent) -> SendDirective {
         match &mut self.watch {
             Watch::Off => {}
@@ -432,6 +433,7 @@ impl Controller for Cubic {
         };
     }
 
+    #[inline]
     fn cwnd(&self) -> Bytes {
         self.bytes(self.model.cwnd_pkts).max(self.mss)
     }
@@ -440,6 +442,7 @@ impl Controller for Cubic {
         Some(self.bytes(self.model.ssthresh_pkts))
     }
 
+    #[inline]
     fn encoding(&self) -> Encoding {
         if self.config.ecn { Encoding::Classic } else { Encoding::None }
     }

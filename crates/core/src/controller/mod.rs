@@ -156,6 +156,11 @@ dispatched! {
             None
         }
 
+        /// Returns what a host asks after every event, by one call in place of three.
+        fn decision(&self) -> Decision {
+            Decision { cwnd: self.cwnd(), pacing_rate: self.pacing_rate(), next_timer: self.next_timer() }
+        }
+
         /// Returns whether the host's PRR shapes the window while losses are repaired, asked when an episode
         /// starts: it lowers what is in flight step by step to the `cwnd` that the controller has then
         /// (RFC 6937). A controller that models the path itself says no, and its `cwnd` holds throughout.
@@ -171,6 +176,17 @@ dispatched! {
         /// State worth plotting, by name, in the unit the name ends in. At most a handful.
         fn inspect(&self, _visit: &mut dyn FnMut(&'static str, f64)) {}
     }
+}
+
+/// What a controller has decided, until the next event.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Decision {
+    /// [`Controller::cwnd`].
+    pub cwnd: Bytes,
+    /// [`Controller::pacing_rate`].
+    pub pacing_rate: Option<Rate>,
+    /// [`Controller::next_timer`].
+    pub next_timer: Option<Time>,
 }
 
 /// Who shapes the window during recovery.

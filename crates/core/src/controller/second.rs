@@ -6,7 +6,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use super::{
-    AckEvent, Connection, Controller, IdleEvent, LossEvent, Recovery, SendDirective, SendEvent,
+    AckEvent, Connection, Controller, Decision, IdleEvent, LossEvent, Recovery, SendDirective, SendEvent,
     SpuriousEvent, TimeoutEvent, pass_to_controller,
 };
 use super::{bbr, bbr2, bbr3, copa, ctcp, cubic, newreno, quicdc, vegas, vivace, westwood};

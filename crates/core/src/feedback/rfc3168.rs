@@ -54,6 +54,7 @@ impl Rfc3168 {
 }
 
 impl Feedback for Rfc3168 {
+    #[inline]
     fn on_packet(&mut self, arrival: &Arrival) -> AckAction {
         // rfc3168 6.1.3
         if arrival.cwr {
@@ -70,6 +71,7 @@ impl Feedback for Rfc3168 {
         if arrival.urgent || self.pending >= self.ack_every { AckAction::Now } else { AckAction::Delay }
     }
 
+    #[inline]
     fn on_ack_sent(&mut self, _now: Time, _flush: bool) -> Echo {
         self.pending = 0;
         let state = self.encoding.mark(if self.echoing { Ecn::Ce } else { self.unmarked });

@@ -10,8 +10,8 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use crate::controller::{
-    self, AckEvent, Connection, Controller, IdleEvent, LossEvent, Recovery, SendDirective, SendEvent,
-    SpuriousEvent, TimeoutEvent, pass_to_controller,
+    self, AckEvent, Connection, Controller, Decision, IdleEvent, LossEvent, Recovery, SendDirective,
+    SendEvent, SpuriousEvent, TimeoutEvent, pass_to_controller,
 };
 use crate::ecn::Encoding;
 use crate::feedback::{self, AckAction, Arrival, Echo, Feedback, Receiver, pass_to_feedback};
@@ -123,7 +123,7 @@ macro_rules! make_controllers {
         }
 
         impl Controller for AnyController {
-            pass_to_controller!(AnyController { $($Var)* Checked Custom });
+            pass_to_controller!(AnyController { $($Var)* Checked Custom } inline { Cubic });
         }
 
         /// A controller's settings, checked, ready to build any number of instances.
@@ -258,7 +258,7 @@ macro_rules! make_feedbacks {
         }
 
         impl Feedback for AnyFeedback {
-            pass_to_feedback!(AnyFeedback { $($Var)* Custom });
+            pass_to_feedback!(AnyFeedback { $($Var)* Custom } inline { Rfc3168 });
         }
 
         /// A feedback's settings, checked.

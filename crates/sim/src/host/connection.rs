@@ -164,7 +164,6 @@ impl Connection {
         self.sender.is_done() && self.outbox.is_empty() && self.acks.in_use() == 0
     }
 
-    #[inline]
     pub(super) fn accept(&mut self, shared: &mut Shared, now: Time, packet: &SimPacket) {
         match packet.kind() {
             Kind::Data { number, segment, .. } => {
@@ -223,6 +222,7 @@ impl Connection {
     }
 
     /// Acts on every deadline due by `now`.
+    #[inline]
     pub(super) fn on_deadline(&mut self, shared: &mut Shared, now: Time) {
         if self.sender.deadline() <= now {
             self.sender.on_deadline(now);
@@ -239,7 +239,6 @@ impl Connection {
         self.sender.is_halted() && self.outbox.front().is_none_or(|leaving| leaving.at > now)
     }
 
-    #[inline]
     pub(super) fn poll(&mut self, shared: &mut Shared, now: Time) -> Option<SimPacket> {
         if self.outbox.front().is_some_and(|leaving| leaving.at <= now) {
             return self.leave(shared, now);

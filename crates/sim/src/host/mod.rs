@@ -378,6 +378,7 @@ impl FlowHost {
         life.min(self.start_at).min(self.stop_at)
     }
 
+    #[inline(never)]
     fn on_deadline(&mut self, now: Time) {
         if self.start_at <= now {
             self.start_at = Time::MAX;
@@ -411,17 +412,15 @@ impl Endpoint<SimPacket> for FlowHost {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn poll_transmit(&mut self, now: Time) -> Option<SimPacket> {
         if self.wake_at <= now {
             self.on_deadline(now);
             self.wake_at = Time::MAX;
         }
         let packet = match &mut self.life {
-            Life::One(single) => match &mut single.connection {
-                Some(connection) => connection.poll(&mut self.shared, now),
-                None => None,
-            },
+            Life::One(Single { connection: Some(connection), .. }) => connection.poll(&mut self.shared, now),
+            Life::One(_) => None,
             Life::Many(bundle) => bundle.poll(&self.config, &mut self.shared, now),
         };
         // Deadlines move with every packet; they are compared once, when the moment is over.
@@ -463,6 +462,8 @@ impl Endpoint<SimPacket> for FlowHost {
 struct Single {
     connection: Option<Connection>,
     application: AnyApplication,
+    /// Whether it wants to hear of deliveries.
+    listens: bool,
     application_at: Time,
     /// Payload whose arrival the application knows of.
     heard: u64,
@@ -470,9 +471,11 @@ struct Single {
 
 impl Single {
     fn new(traffic: &Traffic, mss: Bytes) -> Self {
+        let application = AnyApplication::new(traffic, mss);
         Single {
             connection: None,
-            application: AnyApplication::new(traffic, mss),
+            listens: application.listens(),
+            application,
             application_at: Time::MAX,
             heard: 0,
         }
@@ -512,9 +515,7 @@ impl Single {
         if self.application_at <= now {
             self.act(shared, now, |application, socket| application.on_timer(socket));
         }
-        if let Some(connection) = &mut self.connection
-            && connection.deadline() <= now
-        {
+        if let Some(connection) = &mut self.connection {
             connection.on_deadline(shared, now);
         }
     }
@@ -525,15 +526,27 @@ impl Single {
         if let Kind::Datagram { number, echo, held_us } = packet.kind() {
             let payload = packet.size - DATAGRAM_OVERHEAD;
             let datagram = Datagram { direction: packet.direction(), payload, number, echo, held_us };
-            return self.act(shared, now, |application, socket| application.on_datagram(&datagram, socket));
+            return self.hear(shared, now, &datagram);
         }
         connection.accept(shared, now, packet);
-        if self.application.listens() {
-            let delivered = connection.receiver.in_order().0;
-            if delivered > self.heard {
-                self.heard = delivered;
-                self.act(shared, now, |application, socket| application.on_delivered(socket));
-            }
+        if self.listens {
+            self.hear_delivered(shared, now);
+        }
+    }
+
+    /// Gives a message to the application.
+    #[inline(never)]
+    fn hear(&mut self, shared: &mut Shared, now: Time, datagram: &Datagram) {
+        self.act(shared, now, |application, socket| application.on_datagram(datagram, socket));
+    }
+
+    /// Tells the application what has arrived, if it is more than it knows of.
+    #[inline(never)]
+    fn hear_delivered(&mut self, shared: &mut Shared, now: Time) {
+        let delivered = self.connection.as_ref().map_or(0, |connection| connection.receiver.in_order().0);
+        if delivered > self.heard {
+            self.heard = delivered;
+            self.act(shared, now, |application, socket| application.on_delivered(socket));
         }
     }
 }

@@ -111,7 +111,14 @@ impl RangeSet {
     }
 
     /// Removes every number below `limit`.
+    #[inline]
     pub(super) fn remove_below(&mut self, limit: u32) {
+        if !self.ranges.is_empty() {
+            self.remove_some_below(limit);
+        }
+    }
+
+    fn remove_some_below(&mut self, limit: u32) {
         while let Some(first) = self.ranges.front_mut() {
             if first.end <= limit {
                 self.count -= first.len();

@@ -227,8 +227,13 @@ impl Receiver {
             self.next += 1;
             self.received += u64::from(payload);
             self.in_order += u64::from(payload);
-            return;
+        } else {
+            self.take_out_of_order(segment, payload);
         }
+    }
+
+    #[inline(never)]
+    fn take_out_of_order(&mut self, segment: u32, payload: u16) {
         if segment < self.next || self.beyond.find(segment).is_some() {
             self.duplicate = Some(Range { start: segment, end: segment + 1 });
             return;

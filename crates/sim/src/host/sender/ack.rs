@@ -22,8 +22,9 @@ pub(super) struct Acked {
     pub(super) bytes: u64,
     /// Newest transmission acknowledged, by number.
     pub(super) newest: Option<u32>,
-    /// When the oldest and the newest packet that left only once were sent.
-    pub(super) fresh: Option<(Time, Time)>,
+    /// When the oldest and the newest packet that left only once were sent, if there was one: else the first
+    /// is later than the second.
+    fresh: (Time, Time),
     /// TCP: whether `snd_una` advanced.
     pub(super) advanced: bool,
     /// TCP: whether a segment was newly SACKed.
@@ -39,18 +40,15 @@ pub(super) struct Acked {
     sorted: bool,
 }
 
-impl Sender {
-    /// An ACK arrived.
-    pub(in super::super) fn on_ack(&mut self, now: Time, ack: &AckBody) {
-        self.halted = false;
-        let inflight_before = self.delivery.inflight();
-        let una_before = self.segments.base();
-        let detail = ack.detail();
-        let mut sum = Acked {
+impl Acked {
+    /// An ACK that says nothing.
+    #[inline]
+    fn nothing() -> Self {
+        Acked {
             list: SmallVec::new(),
             bytes: 0,
             newest: None,
-            fresh: None,
+            fresh: (Time::MAX, Time::ZERO),
             advanced: false,
             sacked: false,
             reordered: false,
@@ -58,20 +56,36 @@ impl Sender {
             late: 0,
             largest_sent_at: None,
             sorted: true,
-        };
+        }
+    }
+
+    /// Sorts the list by number.
+    #[cold]
+    fn sort(&mut self) {
+        self.list.sort_unstable_by_key(|info| info.number);
+    }
+}
+
+impl Sender {
+    /// An ACK arrived.
+    #[inline(never)]
+    pub(in super::super) fn on_ack(&mut self, now: Time, ack: &AckBody) {
+        self.halted = false;
+        let inflight_before = self.delivery.inflight();
+        let una_before = self.segments.base();
+        let detail = ack.detail();
+        let mut sum = Acked::nothing();
         match self.host {
             Host::Tcp => self.acknowledge_segments(ack, &mut sum),
             Host::Quic => self.acknowledge_numbers(ack, &mut sum),
         }
         if !sum.sorted {
-            sum.list.sort_unstable_by_key(|info| info.number);
+            sum.sort();
         }
-        self.counters.acked_packets += sum.list.len() as u64;
-        let round_start = match sum.newest {
-            Some(newest) => {
-                let newest = &self.transmissions[newest];
-                self.delivery.acked(now, newest.sent_at, newest.delivered(self.delivery.delivered().0))
-            }
+        let list = sum.list.as_slice();
+        self.counters.acked_packets += list.len() as u64;
+        let round_start = match list.last() {
+            Some(newest) => self.delivery.acked(now, newest.sent_at, newest.delivered.0),
             None => false,
         };
         let (sample, ack_delay) = self.sample_rtt(now, ack, &sum, una_before);
@@ -88,25 +102,27 @@ impl Sender {
             Host::Tcp => self.recover_tcp(now, ack, &sum),
             Host::Quic => self.recover_quic(now, &sum),
         }
-        let marks = self.new_marks(ack, &sum);
-        self.answer_marks(now, &marks, &sum);
+        let marks = if ack.state == Mark::None && detail.totals.is_none() {
+            Marks::default()
+        } else {
+            self.new_marks(ack, &sum)
+        };
+        if marks.ce.packets > 0 {
+            self.answer_ce(now, &sum);
+        }
 
-        let says = marks != Marks::default()
+        let says = !list.is_empty()
+            || !self.lost.is_empty()
+            || marks != Marks::default()
             || detail.report != ReceiverReport::None
-            || !detail.receive_times.is_empty()
-            || !sum.list.is_empty()
-            || !self.lost.is_empty();
+            || !detail.receive_times.is_empty();
         if says {
-            // Timers and ACKs add to the list, each from the oldest packet on.
-            if !self.lost.is_sorted_by_key(|info| info.number) {
-                self.lost.sort_unstable_by_key(|info| info.number);
-            }
-            let newly_lost: Bytes = self.lost.iter().map(|info| info.size).sum();
+            let newly_lost = if self.lost.is_empty() { Bytes::ZERO } else { self.sum_lost() };
             // Linux 6.12 net/ipv4/tcp_input.c, tcp_cong_control: the window does not grow while PRR brings it
             // down.
             let recovery = self.episode.state(self.held);
             let event = AckEvent {
-                acked: &sum.list,
+                acked: list,
                 lost: &self.lost,
                 newly_acked: Bytes(sum.bytes),
                 growth: self.growth(recovery, &sum),
@@ -125,15 +141,32 @@ impl Sender {
             self.forget_reported();
             self.note_controller();
         }
-        if let Some(prr) = &mut self.prr {
-            let target = self.cwnd;
+        if self.prr.is_some() {
             let safe = sum.advanced && self.counters.lost_packets == lost_before;
-            prr.acked(sum.bytes, self.delivery.inflight(), target, self.mss, safe);
+            self.reduce_window(sum.bytes, safe);
         }
         self.retire();
         match self.host {
             Host::Tcp => self.rearm_tcp(now, &sum),
             Host::Quic => self.rearm_quic(now),
+        }
+    }
+
+    /// Sorts the packets newly lost, and returns their bytes.
+    #[cold]
+    fn sum_lost(&mut self) -> Bytes {
+        // Timers and ACKs add to the list, each from the oldest packet on.
+        if !self.lost.is_sorted_by_key(|info| info.number) {
+            self.lost.sort_unstable_by_key(|info| info.number);
+        }
+        self.lost.iter().map(|info| info.size).sum()
+    }
+
+    /// Lets PRR set the window, after an ACK of `newly` bytes.
+    #[cold]
+    fn reduce_window(&mut self, newly: u64, safe: bool) {
+        if let Some(prr) = &mut self.prr {
+            prr.acked(newly, self.delivery.inflight(), self.cwnd, self.mss, safe);
         }
     }
 
@@ -151,6 +184,7 @@ impl Sender {
 
     /// Forgets the losses that the controller has been told of. The room of a long list is not kept: such
     /// lists are rare, and flows are many.
+    #[inline]
     fn forget_reported(&mut self) {
         const KEPT: usize = 8;
         if self.lost.capacity() > KEPT {
@@ -187,29 +221,27 @@ impl Sender {
     }
 
     /// Takes transmission `number` out of flight as acknowledged.
-    #[inline]
+    #[inline(never)]
     pub(super) fn deliver(&mut self, number: u32, sum: &mut Acked) {
         let entry = &mut self.transmissions[number];
         let size = u64::from(entry.size);
-        match entry.state() {
-            // A superseded packet has been replaced by another that stands for its data.
-            State::Acked | State::Superseded => return,
-            State::Outstanding => self.delivery.deliver(size),
-            State::Lost => {
-                self.delivery.deliver_late(size);
-                sum.late += 1;
-            }
-        }
         let was_out = entry.state() == State::Outstanding;
+        if was_out {
+            self.delivery.deliver(size);
+        } else if entry.state() == State::Lost {
+            self.delivery.deliver_late(size);
+            sum.late += 1;
+        } else {
+            // A superseded packet has been replaced by another that stands for its data.
+            return;
+        }
         entry.set_state(State::Acked);
         sum.bytes += size;
         let sent_at = entry.sent_at;
         let retransmission = entry.is_retransmission();
         if !retransmission {
-            sum.fresh = Some(match sum.fresh {
-                None => (sent_at, sent_at),
-                Some((first, last)) => (first.min(sent_at), last.max(sent_at)),
-            });
+            let (first, last) = sum.fresh;
+            sum.fresh = (first.min(sent_at), last.max(sent_at));
         }
         match sum.newest {
             Some(newest) if newest > number => sum.sorted = false,
@@ -223,6 +255,9 @@ impl Sender {
         ));
         if was_out && self.host == Host::Tcp {
             self.tcp.left_flight(retransmission);
+        }
+        if number == self.transmissions.base() {
+            self.transmissions.pop_front();
         }
     }
 
@@ -257,11 +292,14 @@ impl Sender {
             Host::Tcp => {
                 // Linux 6.12 tcp_input.c, tcp_clean_rtx_queue: the filters see the oldest packet, congestion
                 // control the newest.
-                let (filtered, sample) = match sum.fresh {
-                    Some((first, last)) => (now.since(first), now.since(last)),
+                let (first, last) = sum.fresh;
+                let (filtered, sample) = if first <= last {
+                    (now.since(first), now.since(last))
+                } else if sum.advanced {
                     // rfc7323 4.1: only retransmissions were acknowledged; the timestamp tells which.
-                    None if sum.advanced => (now.since(ack.echoed), now.since(ack.echoed)),
-                    None => return (None, Duration::ZERO),
+                    (now.since(ack.echoed), now.since(ack.echoed))
+                } else {
+                    return (None, Duration::ZERO);
                 };
                 let una = u64::from(una.max(self.segments.base()));
                 self.rtt.sample_tcp(filtered, una, u64::from(self.segments.end()));
@@ -280,6 +318,7 @@ impl Sender {
     }
 
     /// The marks that this ACK adds to those before it.
+    #[inline(never)]
     fn new_marks(&mut self, ack: &AckBody, sum: &Acked) -> Marks {
         let mut marks = Marks::default();
         let Some(totals) = ack.detail().totals else {
@@ -346,8 +385,9 @@ impl Sender {
     }
 
     /// CE starts an episode unless one is going on.
-    fn answer_marks(&mut self, now: Time, marks: &Marks, sum: &Acked) {
-        if marks.ce.packets == 0 || !self.episode.is_open() {
+    #[inline(never)]
+    fn answer_ce(&mut self, now: Time, sum: &Acked) {
+        if !self.episode.is_open() {
             return;
         }
         // rfc9002 7.3.2, B.7: what was sent before the last episode began starts no new one.

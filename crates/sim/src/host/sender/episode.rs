@@ -35,6 +35,7 @@ impl Sender {
 
     /// Forgets losses that the controller has not heard of and that were none: the packets have arrived, or
     /// are in flight again.
+    #[cold]
     pub(super) fn forget_found(&mut self) {
         let Sender { lost, transmissions, .. } = self;
         lost.retain(|info| {

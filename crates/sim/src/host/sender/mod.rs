@@ -25,7 +25,7 @@ mod timeout;
 use std::collections::VecDeque;
 
 use brakelight_core::controller::external::External;
-use brakelight_core::controller::{Connection, Controller, PacketInfo, SendDirective};
+use brakelight_core::controller::{Connection, Controller, Decision, PacketInfo, SendDirective};
 use brakelight_core::feedback::MarkTotals;
 use brakelight_core::parameters::ParameterError;
 use brakelight_core::registry::{AnyController, Host};
@@ -101,9 +101,12 @@ pub(super) struct Sender {
     burst: bool,
     /// Whether nothing changed since the sender last had to stop.
     halted: bool,
+    /// The earliest deadline as of then.
+    wake_at: Time,
     pace_at: Time,
-    /// The controller's window and timer, as of its last event.
+    /// The controller's window, pacing rate and timer, as of its last event.
     cwnd: u64,
+    rate: Option<Rate>,
     controller_at: Time,
     /// TCP: whether the tail loss probe must be set anew once the sender stops.
     probe_stale: bool,
@@ -155,8 +158,10 @@ impl Sender {
             usage: Usage::default(),
             burst: false,
             halted: false,
+            wake_at: Time::MAX,
             pace_at: Time::MAX,
             cwnd: 0,
+            rate: None,
             controller_at: Time::MAX,
             probe_stale: false,
             tcp: tcp::Tcp::default(),
@@ -254,6 +259,12 @@ impl Sender {
     /// The earliest thing that must happen though no packet arrives.
     #[inline]
     pub(super) fn deadline(&self) -> Time {
+        if self.halted { self.wake_at } else { self.next_timer() }
+    }
+
+    /// The earliest of the timers.
+    #[inline]
+    fn next_timer(&self) -> Time {
         let recovery = match self.host {
             Host::Tcp => self.tcp.deadline(),
             Host::Quic => self.quic.deadline(),
@@ -294,8 +305,10 @@ impl Sender {
     /// Takes over what the controller wants after an event.
     #[inline]
     fn note_controller(&mut self) {
-        self.cwnd = self.controller.cwnd().0;
-        self.controller_at = self.controller.next_timer().unwrap_or(Time::MAX);
+        let Decision { cwnd, pacing_rate, next_timer } = self.controller.decision();
+        self.cwnd = cwnd.0;
+        self.rate = pacing_rate;
+        self.controller_at = next_timer.unwrap_or(Time::MAX);
     }
 
     /// Drops what no later ACK can speak of.

@@ -23,7 +23,7 @@ use brakelight_core::time::{Duration, Time};
 
 use super::super::acks::AckBody;
 use super::ack::Acked;
-use super::scoreboard::State;
+use super::scoreboard::{State, Transmission};
 use super::{Forced, Sender};
 
 /// rfc9002 6.1.1
@@ -80,6 +80,7 @@ impl Sender {
     }
 
     /// Marks the packet numbers that the ACK covers.
+    #[inline(never)]
     pub(super) fn acknowledge_numbers(&mut self, ack: &AckBody, sum: &mut Acked) {
         let base = self.transmissions.base();
         let end = self.transmissions.end();
@@ -94,14 +95,14 @@ impl Sender {
         }
         for part in fresh.drain(..) {
             for number in part.start..part.end {
-                let segment = self.transmissions[number].segment;
+                let Transmission { segment, sent_at, .. } = self.transmissions[number];
                 if let Some(segment) = self.segments.get_mut(segment) {
                     segment.delivered = true;
                 }
                 self.deliver(number, sum);
                 if number == largest {
                     // rfc9002 5.1
-                    sum.largest_sent_at = Some(self.transmissions[number].sent_at);
+                    sum.largest_sent_at = Some(sent_at);
                 }
             }
         }
@@ -109,6 +110,7 @@ impl Sender {
         self.quic.largest = self.quic.largest.max(sum.newest);
     }
 
+    #[inline(never)]
     pub(super) fn recover_quic(&mut self, now: Time, sum: &Acked) {
         let Some(newest) = sum.newest else { return };
         self.quic.backoff = 0;
@@ -229,6 +231,7 @@ impl Sender {
         self.quic.pto_at = now + self.pto();
     }
 
+    #[inline(never)]
     pub(super) fn rearm_quic(&mut self, now: Time) {
         if self.delivery.inflight() == 0 {
             self.quic.pto_at = Time::MAX;

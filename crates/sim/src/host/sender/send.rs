@@ -8,6 +8,13 @@ use brakelight_core::units::{Bytes, Rate};
 use super::scoreboard::{Segment, State, Transmission};
 use super::{Forced, Outgoing, Sender};
 
+/// What leaves next: a segment again, or one that is new.
+#[derive(Clone, Copy)]
+struct Next {
+    segment: Option<u32>,
+    size: u64,
+}
+
 impl Sender {
     /// What may be in flight.
     #[inline]
@@ -20,12 +27,11 @@ impl Sender {
 
     #[inline]
     fn pacing_rate(&self) -> Option<Rate> {
-        let rate = self.controller.pacing_rate();
-        if rate.is_some() || self.host == Host::Tcp {
-            return rate;
+        if self.rate.is_some() || self.host == Host::Tcp {
+            return self.rate;
         }
         // rfc9002 7.7
-        let bytes = self.controller.cwnd().as_f64();
+        let bytes = Bytes(self.cwnd).as_f64();
         Some(Rate::from_bps_f64(1.25 * 8.0 * bytes / self.rtt.smoothed().as_secs_f64()))
     }
 
@@ -36,35 +42,38 @@ impl Sender {
     }
 
     /// The next packet, if one may leave now.
-    #[inline]
+    #[inline(always)]
     pub(in super::super) fn poll(&mut self, now: Time) -> Option<Outgoing> {
         if self.halted {
             return None;
         }
-        let outgoing = self.poll_unhalted(now);
-        self.halted = outgoing.is_none();
-        outgoing
+        let Some(Next { segment, size }) = self.choose(now) else {
+            self.halted = true;
+            self.wake_at = self.next_timer();
+            return None;
+        };
+        Some(self.emit(now, segment, size))
     }
 
-    fn poll_unhalted(&mut self, now: Time) -> Option<Outgoing> {
+    /// Chooses what leaves now.
+    #[inline]
+    fn choose(&mut self, now: Time) -> Option<Next> {
         self.pace_at = Time::MAX;
         if self.transmissions.end() == u32::MAX {
             // The numbers are used up, 6 TB later: the connection falls silent.
             return None;
         }
         if self.forced != Forced::None
-            && let Some(outgoing) = self.poll_forced(now)
+            && let Some(next) = self.choose_forced()
         {
-            return Some(outgoing);
+            return Some(next);
         }
-        let retransmission = match self.next_lost() {
-            Some(segment) if !(self.tcp.prefers_new() && self.unsent > 0) => Some(segment),
-            _ => None,
+        let lost = if self.lost_queue.is_empty() { None } else { self.next_lost() };
+        let next = match lost {
+            Some(segment) if !(self.tcp.prefers_new() && self.unsent > 0) => self.again(segment),
+            _ => self.new_data(),
         };
-        let size = match retransmission {
-            Some(segment) => u64::from(self.segments[segment].size),
-            None => self.unsent.min(self.mss),
-        };
+        let size = next.size;
         if size == 0 {
             self.stopped(now, false);
             if self.delivery.inflight() < self.window() {
@@ -77,8 +86,7 @@ impl Sender {
             self.stopped(now, true);
             return None;
         }
-        let rate = self.pacing_rate();
-        if let Some(rate) = rate {
+        if let Some(rate) = self.pacing_rate() {
             let at = self.pacer.ready_at(size, rate);
             if at > now {
                 self.pace_at = at;
@@ -87,16 +95,15 @@ impl Sender {
                 return None;
             }
         }
-        Some(match retransmission {
-            Some(segment) => {
-                self.lost_queue.pop_front();
-                self.emit(now, Some(segment), size, rate)
-            }
-            None => self.emit(now, None, size, rate),
-        })
+        if next.segment.is_some() {
+            self.lost_queue.pop_front();
+        }
+        Some(next)
     }
 
-    fn poll_forced(&mut self, now: Time) -> Option<Outgoing> {
+    /// Chooses what leaves whatever the window says.
+    #[cold]
+    fn choose_forced(&mut self) -> Option<Next> {
         let forced = self.forced;
         self.forced = match forced {
             Forced::Probes(count) if count > 1 => Forced::Probes(count - 1),
@@ -116,19 +123,26 @@ impl Sender {
         if segment.is_some() && segment == lost {
             self.lost_queue.pop_front();
         }
-        let size = match segment {
-            Some(segment) => u64::from(self.segments[segment].size),
-            None => self.unsent.min(self.mss),
-        };
         if forced == Forced::Tail {
             self.tcp.probe_sent(segment, self.segments.end());
         }
-        let rate = self.pacing_rate();
-        Some(self.emit(now, segment, size, rate))
+        Some(segment.map_or_else(|| self.new_data(), |segment| self.again(segment)))
+    }
+
+    /// `segment` again.
+    #[inline]
+    fn again(&self, segment: u32) -> Next {
+        Next { segment: Some(segment), size: u64::from(self.segments[segment].size) }
+    }
+
+    /// A segment that was never sent.
+    #[inline]
+    fn new_data(&self) -> Next {
+        Next { segment: None, size: self.unsent.min(self.mss) }
     }
 
     /// The first segment that is lost and not yet sent again.
-    #[inline]
+    #[inline(never)]
     fn next_lost(&mut self) -> Option<u32> {
         while let Some(&segment) = self.lost_queue.front() {
             if let Some(entry) = self.segments.get(segment)
@@ -152,10 +166,12 @@ impl Sender {
             .min_by_key(|&segment| self.segments[segment].latest)
     }
 
-    /// Sends `segment` again, or `size` new bytes, paced at `rate`.
-    fn emit(&mut self, now: Time, segment: Option<u32>, size: u64, rate: Option<Rate>) -> Outgoing {
+    /// Sends `segment` again, or `size` new bytes.
+    #[inline(always)]
+    fn emit(&mut self, now: Time, segment: Option<u32>, size: u64) -> Outgoing {
         let number = self.transmissions.end();
         let retransmission = segment.is_some();
+        let rate = self.pacing_rate();
         if self.delivery.inflight() == 0 {
             self.restart_after_idle(now);
             self.delivery.begin_flight(now);
@@ -211,6 +227,7 @@ impl Sender {
 
     /// Notes that `segment` leaves again as transmission `number`. Returns the transmission that it replaces
     /// in flight.
+    #[inline(never)]
     fn supersede(&mut self, now: Time, segment: u32, number: u32) -> Option<u32> {
         let entry = &mut self.segments[segment];
         let before = std::mem::replace(&mut entry.latest, number);
@@ -232,6 +249,7 @@ impl Sender {
         Some(before)
     }
 
+    #[cold]
     fn restart_after_idle(&mut self, now: Time) {
         let Some(last) = self.last_sent_at else { return };
         let idle = now.since(last);

@@ -167,10 +167,10 @@ impl Sender {
     // Taking an ACK in.
 
     /// Marks what the ACK covers: everything below the new `snd_una`, and its SACK blocks.
+    #[inline]
     pub(super) fn acknowledge_segments(&mut self, ack: &AckBody, sum: &mut Acked) {
         let fack = self.tcp.fack;
         let una = self.segments.base();
-        let next = self.segments.end();
         while self.segments.base() < ack.cumulative {
             let number = self.segments.base();
             let Some(segment) = self.segments.pop_front() else { break };
@@ -184,6 +184,14 @@ impl Sender {
             self.tcp.fack = self.tcp.fack.max(base);
             self.known.remove_below(base);
         }
+        if !ack.sack().blocks().is_empty() {
+            self.acknowledge_blocks(ack, fack, sum);
+        }
+    }
+
+    #[inline(never)]
+    fn acknowledge_blocks(&mut self, ack: &AckBody, fack: u32, sum: &mut Acked) {
+        let (base, next) = (self.segments.base(), self.segments.end());
         for block in ack.sack().blocks() {
             let Some(block) = block.intersect(base, next) else { continue };
             let mut fresh = std::mem::take(&mut self.fresh);
@@ -228,8 +236,26 @@ impl Sender {
             self.tcp.timeouts = 0;
         }
         self.update_rack(now, ack, sum);
-        self.note_duplicate(ack);
-        self.end_probe(now, ack, sum);
+        let duplicate = ack.sack().duplicate;
+        if duplicate.is_some() || self.tcp.dsack_round.is_some() {
+            self.note_duplicate(duplicate);
+        }
+        if self.tcp.probe.is_some() {
+            self.end_probe(now, ack, sum);
+        }
+        if !self.episode.is_open() {
+            self.repair(now, ack, sum);
+        }
+        // rfc3708: every retransmission of the last episode was needless.
+        if duplicate.is_some() && self.tcp.undoable && self.tcp.undo_retransmits == 0 {
+            self.undo(now);
+        }
+        self.detect_losses(now);
+    }
+
+    /// What follows from an ACK within an episode.
+    #[inline(never)]
+    fn repair(&mut self, now: Time, ack: &AckBody, sum: &Acked) {
         match self.episode.phase() {
             Phase::Loss => self.repair_timeout(now, ack, sum),
             Phase::Recovery => self.repair_losses(now, ack, sum),
@@ -238,11 +264,6 @@ impl Sender {
             Phase::Reduced if u64::from(self.segments.base()) > self.episode.end() => self.end_episode(now),
             Phase::Open | Phase::Reduced => {}
         }
-        // rfc3708: every retransmission of the last episode was needless.
-        if self.tcp.undoable && self.tcp.undo_retransmits == 0 && ack.sack().duplicate.is_some() {
-            self.undo(now);
-        }
-        self.detect_losses(now);
     }
 
     /// rfc8985 6.2, step 2
@@ -257,8 +278,7 @@ impl Sender {
             // The ACK of a retransmission may answer the original: it came too soon, or, where `snd_una`
             // advanced, echoes an older timestamp. (A SACK's timestamp says nothing: it stays that of the
             // segment at `snd_una`.)
-            let original = rtt < self.rtt.min() || (sum.advanced && ack.echoed < info.sent_at);
-            if info.retransmission && original {
+            if info.retransmission && (rtt < self.rtt.min() || (sum.advanced && ack.echoed < info.sent_at)) {
                 continue;
             }
             self.tcp.rack = Some(number);
@@ -268,8 +288,9 @@ impl Sender {
     }
 
     /// Takes in a DSACK (rfc2883, rfc8985 6.2 step 4).
-    fn note_duplicate(&mut self, ack: &AckBody) {
-        let Some(Range { start, .. }) = ack.sack().duplicate else {
+    #[cold]
+    fn note_duplicate(&mut self, duplicate: Option<Range>) {
+        let Some(Range { start, .. }) = duplicate else {
             if self.tcp.dsack_round.is_some_and(|end| self.segments.base() >= end) {
                 self.tcp.dsack_round = None;
             }
@@ -286,6 +307,7 @@ impl Sender {
     }
 
     /// Whether a tail loss probe repaired a loss (rfc8985 7.4).
+    #[cold]
     fn end_probe(&mut self, now: Time, ack: &AckBody, sum: &Acked) {
         let Some((end, repeated)) = self.tcp.probe else { return };
         if ack.cumulative < end {
@@ -393,6 +415,7 @@ impl Sender {
     }
 
     /// Takes the last episode back.
+    #[cold]
     pub(super) fn undo(&mut self, now: Time) {
         self.controller.on_spurious_loss(&SpuriousEvent { now, timeout: self.tcp.undo_timeout });
         self.note_controller();
@@ -446,8 +469,21 @@ impl Sender {
         if self.oldest >= rack {
             return;
         }
-        let allowance = self.tcp.rack_rtt + self.reordering_window();
         let mut number = self.oldest.max(self.transmissions.base());
+        while number < rack && self.transmissions[number].state() != State::Outstanding {
+            number += 1;
+        }
+        self.oldest = number;
+        if number < rack {
+            self.mark_lost_from(number, rack, now);
+        }
+    }
+
+    /// Declares lost what has been out for too long, from transmission `first` on, up to `rack`.
+    #[inline(never)]
+    fn mark_lost_from(&mut self, first: u32, rack: u32, now: Time) {
+        let allowance = self.tcp.rack_rtt + self.reordering_window();
+        let mut number = first;
         while number < rack {
             let entry = &self.transmissions[number];
             if entry.state() == State::Outstanding {
@@ -463,6 +499,7 @@ impl Sender {
         self.oldest = number;
     }
 
+    #[cold]
     fn enter_recovery(&mut self, now: Time, lost: u64) {
         self.begin_undo(false);
         // A window that CE has already reduced in this round trip is not reduced again (Linux 6.12
