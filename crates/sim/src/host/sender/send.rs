@@ -10,7 +10,7 @@ use super::{Forced, Outgoing, Sender};
 
 /// What leaves next: a segment again, or one that is new.
 #[derive(Clone, Copy)]
-struct Next {
+pub(in super::super) struct Next {
     segment: Option<u32>,
     size: u64,
 }
@@ -41,18 +41,18 @@ impl Sender {
         self.halted
     }
 
-    /// The next packet, if one may leave now.
+    /// What leaves next, if it may leave now: for [`Sender::send`].
     #[inline(always)]
-    pub(in super::super) fn poll(&mut self, now: Time) -> Option<Outgoing> {
+    pub(in super::super) fn next(&mut self, now: Time) -> Option<Next> {
         if self.halted {
             return None;
         }
-        let Some(Next { segment, size }) = self.choose(now) else {
+        let next = self.choose(now);
+        if next.is_none() {
             self.halted = true;
             self.wake_at = self.next_timer();
-            return None;
-        };
-        Some(self.emit(now, segment, size))
+        }
+        next
     }
 
     /// Chooses what leaves now.
@@ -166,9 +166,10 @@ impl Sender {
             .min_by_key(|&segment| self.segments[segment].latest)
     }
 
-    /// Sends `segment` again, or `size` new bytes.
+    /// Sends a segment again, or a new one.
     #[inline(always)]
-    fn emit(&mut self, now: Time, segment: Option<u32>, size: u64) -> Outgoing {
+    pub(in super::super) fn send(&mut self, now: Time, next: Next) -> Outgoing {
+        let Next { segment, size } = next;
         let number = self.transmissions.end();
         let retransmission = segment.is_some();
         let rate = self.pacing_rate();
@@ -221,7 +222,9 @@ impl Sender {
             Host::Tcp => self.sent_tcp(now),
             Host::Quic => self.sent_quic(now),
         }
-        self.note_controller();
+        if self.decides_on_send {
+            self.note_controller();
+        }
         Outgoing { number, segment, size: size as u16, directive }
     }
 
