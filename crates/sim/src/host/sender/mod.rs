@@ -318,6 +318,15 @@ impl Sender {
     /// Drops what no later ACK can speak of.
     #[inline]
     fn retire(&mut self) {
+        let waits = self.transmissions.front().is_some_and(|front| front.state() == State::Outstanding);
+        if !waits || self.host == Host::Quic {
+            self.retire_settled();
+        }
+        self.oldest = self.oldest.max(self.transmissions.base());
+    }
+
+    #[inline(never)]
+    fn retire_settled(&mut self) {
         if self.host == Host::Quic {
             while self.segments.front().is_some_and(|segment| segment.delivered) {
                 self.segments.pop_front();
@@ -336,10 +345,8 @@ impl Sender {
             }
             self.transmissions.pop_front();
         }
-        let base = self.transmissions.base();
-        self.oldest = self.oldest.max(base);
         if self.host == Host::Quic {
-            self.known.remove_below(base);
+            self.known.remove_below(self.transmissions.base());
         }
     }
 }

@@ -13,6 +13,8 @@ use super::{Forced, Outgoing, Sender};
 pub(in super::super) struct Next {
     segment: Option<u32>,
     size: u64,
+    /// What it is paced at.
+    rate: Option<Rate>,
 }
 
 impl Sender {
@@ -69,11 +71,11 @@ impl Sender {
             return Some(next);
         }
         let lost = if self.lost_queue.is_empty() { None } else { self.next_lost() };
-        let next = match lost {
-            Some(segment) if !(self.tcp.prefers_new() && self.unsent > 0) => self.again(segment),
-            _ => self.new_data(),
+        let segment = match lost {
+            Some(segment) if !(self.tcp.prefers_new() && self.unsent > 0) => Some(segment),
+            _ => None,
         };
-        let size = next.size;
+        let size = self.size_of(segment);
         if size == 0 {
             self.stopped(now, false);
             if self.delivery.inflight() < self.window() {
@@ -86,7 +88,8 @@ impl Sender {
             self.stopped(now, true);
             return None;
         }
-        if let Some(rate) = self.pacing_rate() {
+        let rate = self.pacing_rate();
+        if let Some(rate) = rate {
             let at = self.pacer.ready_at(size, rate);
             if at > now {
                 self.pace_at = at;
@@ -95,10 +98,10 @@ impl Sender {
                 return None;
             }
         }
-        if next.segment.is_some() {
+        if segment.is_some() {
             self.lost_queue.pop_front();
         }
-        Some(next)
+        Some(Next { segment, size, rate })
     }
 
     /// Chooses what leaves whatever the window says.
@@ -126,19 +129,16 @@ impl Sender {
         if forced == Forced::Tail {
             self.tcp.probe_sent(segment, self.segments.end());
         }
-        Some(segment.map_or_else(|| self.new_data(), |segment| self.again(segment)))
+        Some(Next { segment, size: self.size_of(segment), rate: self.pacing_rate() })
     }
 
-    /// `segment` again.
+    /// The bytes of `segment`, or of one that is new.
     #[inline]
-    fn again(&self, segment: u32) -> Next {
-        Next { segment: Some(segment), size: u64::from(self.segments[segment].size) }
-    }
-
-    /// A segment that was never sent.
-    #[inline]
-    fn new_data(&self) -> Next {
-        Next { segment: None, size: self.unsent.min(self.mss) }
+    fn size_of(&self, segment: Option<u32>) -> u64 {
+        match segment {
+            Some(segment) => u64::from(self.segments[segment].size),
+            None => self.unsent.min(self.mss),
+        }
     }
 
     /// The first segment that is lost and not yet sent again.
@@ -169,10 +169,9 @@ impl Sender {
     /// Sends a segment again, or a new one.
     #[inline(always)]
     pub(in super::super) fn send(&mut self, now: Time, next: Next) -> Outgoing {
-        let Next { segment, size } = next;
+        let Next { segment, size, rate } = next;
         let number = self.transmissions.end();
         let retransmission = segment.is_some();
-        let rate = self.pacing_rate();
         if self.delivery.inflight() == 0 {
             self.restart_after_idle(now);
             self.delivery.begin_flight(now);
