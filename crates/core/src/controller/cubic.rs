@@ -352,6 +352,10 @@ impl Controller for Cubic {
         SendDirective { ecn: self.encoding().sent(), header: Header::None, tag: 0, cwr: false }
     }
 
+    fn decides_on_send(&self) -> bool {
+        false
+    }
+
     fn on_ack(&mut self, event: &AckEvent<'_>) {
         self.watch(event);
         if event.in_recovery() || !event.cwnd_limited {

@@ -101,6 +101,12 @@ dispatched! {
             SendDirective { ecn: self.encoding().sent(), header: Header::None, tag: 0, cwr: false }
         }
 
+        /// Returns `false` if `on_send` never changes the [`decision`](Controller::decision), so that a host
+        /// need not ask for it again.
+        fn decides_on_send(&self) -> bool {
+            true
+        }
+
         /// An ACK that acknowledged, lost or said something.
         fn on_ack(&mut self, event: &AckEvent<'_>);
 

@@ -80,6 +80,10 @@ impl NewReno {
 }
 
 impl Controller for NewReno {
+    fn decides_on_send(&self) -> bool {
+        false
+    }
+
     fn on_ack(&mut self, event: &AckEvent<'_>) {
         if event.in_recovery() || !event.cwnd_limited {
             return;

@@ -221,6 +221,10 @@ impl Controller for Prague {
         SendDirective { ecn: Encoding::L4s.sent(), header: Header::None, tag: 0, cwr: false }
     }
 
+    fn decides_on_send(&self) -> bool {
+        false
+    }
+
     fn on_ack(&mut self, event: &AckEvent<'_>) {
         let mss = self.mss.as_f64();
         let acked = event.newly_acked.as_f64() / mss;

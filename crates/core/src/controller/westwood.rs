@@ -230,6 +230,10 @@ impl Westwood {
 }
 
 impl Controller for Westwood {
+    fn decides_on_send(&self) -> bool {
+        false
+    }
+
     fn on_ack(&mut self, event: &AckEvent<'_>) {
         let interval = self.rtt.map_or(Duration::MAX, |rtt| rtt.max(self.config.interval));
         let (own, filter) = (self.config.weight, self.config.filter);

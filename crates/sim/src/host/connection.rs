@@ -6,7 +6,7 @@ use brakelight_core::controller::{Connection as Opening, Controller};
 use brakelight_core::ecn::{Ecn, Encoding, Mark};
 use brakelight_core::feedback;
 use brakelight_core::frugal;
-use brakelight_core::packet::{Direction, FlowId, PacketId};
+use brakelight_core::packet::{Direction, FlowId, Header, Packet, PacketId};
 use brakelight_core::random::Random;
 use brakelight_core::registry::Host;
 use brakelight_core::time::{Duration, Time};
@@ -185,7 +185,9 @@ impl Connection {
             Kind::Ack { slot, generation } => {
                 let Some(body) = self.acks.get(slot, generation) else { return };
                 self.sender.on_ack(now, body);
-                if let (Host::Quic, [first, _, ..]) = (shared.host, body.detail().ranges.as_slice()) {
+                if shared.host == Host::Quic
+                    && let [first, _, ..] = body.detail().ranges.as_slice()
+                {
                     let below = first.start;
                     self.note_heard(below);
                 }
@@ -222,7 +224,7 @@ impl Connection {
     }
 
     /// Acts on every deadline due by `now`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn on_deadline(&mut self, shared: &mut Shared, now: Time) {
         if self.sender.deadline() <= now {
             self.sender.on_deadline(now);
@@ -243,15 +245,12 @@ impl Connection {
         if self.outbox.front().is_some_and(|leaving| leaving.at <= now) {
             return self.leave(shared, now);
         }
-        let outgoing = self.sender.poll(now)?;
-        Some(SimPacket::new(&Contents {
+        let next = self.sender.next(now)?;
+        let outgoing = self.sender.send(now, next);
+        let mut packet = SimPacket::new(&Contents {
             id: shared.identity(),
             sent_at: now,
-            kind: Kind::Data {
-                number: outgoing.number,
-                segment: outgoing.segment,
-                header: outgoing.directive.header,
-            },
+            kind: Kind::Data { number: outgoing.number, segment: outgoing.segment, header: Header::None },
             flow: shared.flow,
             connection: self.number,
             size: outgoing.size + shared.overhead,
@@ -259,7 +258,11 @@ impl Connection {
             encoding: self.encoding,
             direction: Direction::Forward,
             cwr: outgoing.directive.cwr,
-        }))
+        });
+        if outgoing.directive.header != Header::None {
+            packet.set_header(outgoing.directive.header);
+        }
+        Some(packet)
     }
 
     /// Takes the first packet from the outbox, whose time has come.
@@ -303,7 +306,7 @@ impl Connection {
 }
 
 /// Writes an ACK and puts it where it will leave from.
-#[inline]
+#[inline(never)]
 fn post_ack(
     receiver: &mut Receiver,
     acks: &mut AckArena,

@@ -156,6 +156,7 @@ impl Host {
             self.delivery.begin_flight(self.now);
             let number = self.next_number;
             self.next_number += 1;
+            let before = self.controller.decision();
             let directive = self.controller.on_send(&SendEvent {
                 now: self.now,
                 size: self.mss,
@@ -166,6 +167,11 @@ impl Host {
                 app_limited: false,
                 srtt: self.rtt.measured(),
             });
+            assert!(
+                self.controller.decides_on_send() || self.controller.decision() == before,
+                "a packet that left changed {before:?} to {:?}",
+                self.controller.decision()
+            );
             self.header = directive.header;
             self.sent = Some((directive.ecn, directive.tag));
             let books = self.delivery.send(self.mss.0);

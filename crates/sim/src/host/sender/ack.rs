@@ -242,6 +242,8 @@ impl Sender {
         if !retransmission {
             let (first, last) = sum.fresh;
             sum.fresh = (first.min(sent_at), last.max(sent_at));
+        } else if was_out && self.host == Host::Tcp {
+            self.tcp.left_flight(true);
         }
         match sum.newest {
             Some(newest) if newest > number => sum.sorted = false,
@@ -253,9 +255,6 @@ impl Sender {
             self.delivery.delivered().0,
             self.delivery.lost(),
         ));
-        if was_out && self.host == Host::Tcp {
-            self.tcp.left_flight(retransmission);
-        }
         if number == self.transmissions.base() {
             self.transmissions.pop_front();
         }

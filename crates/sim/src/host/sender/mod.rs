@@ -108,6 +108,8 @@ pub(super) struct Sender {
     cwnd: u64,
     rate: Option<Rate>,
     controller_at: Time,
+    /// Whether a packet that leaves may change them.
+    decides_on_send: bool,
     /// TCP: whether the tail loss probe must be set anew once the sender stops.
     probe_stale: bool,
 
@@ -137,6 +139,7 @@ impl Sender {
         let mut sender = Sender {
             host,
             mss,
+            decides_on_send: controller.decides_on_send(),
             controller,
             rtt,
             pacer,
@@ -272,7 +275,8 @@ impl Sender {
         recovery.min(self.pace_at).min(self.controller_at)
     }
 
-    /// Acts on every timer due by `now`, except pacing, which [`Sender::poll`] looks at.
+    /// Acts on every timer due by `now`, except pacing, which [`Sender::next`] looks at.
+    #[inline(never)]
     pub(super) fn on_deadline(&mut self, now: Time) {
         self.halted = false;
         // A controller's timer that asks for the past again would never end; it gets one call per moment.
@@ -314,6 +318,15 @@ impl Sender {
     /// Drops what no later ACK can speak of.
     #[inline]
     fn retire(&mut self) {
+        let waits = self.transmissions.front().is_some_and(|front| front.state() == State::Outstanding);
+        if !waits || self.host == Host::Quic {
+            self.retire_settled();
+        }
+        self.oldest = self.oldest.max(self.transmissions.base());
+    }
+
+    #[inline(never)]
+    fn retire_settled(&mut self) {
         if self.host == Host::Quic {
             while self.segments.front().is_some_and(|segment| segment.delivered) {
                 self.segments.pop_front();
@@ -332,10 +345,8 @@ impl Sender {
             }
             self.transmissions.pop_front();
         }
-        let base = self.transmissions.base();
-        self.oldest = self.oldest.max(base);
         if self.host == Host::Quic {
-            self.known.remove_below(base);
+            self.known.remove_below(self.transmissions.base());
         }
     }
 }

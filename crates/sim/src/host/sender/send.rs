@@ -10,9 +10,11 @@ use super::{Forced, Outgoing, Sender};
 
 /// What leaves next: a segment again, or one that is new.
 #[derive(Clone, Copy)]
-struct Next {
+pub(in super::super) struct Next {
     segment: Option<u32>,
     size: u64,
+    /// What it is paced at.
+    rate: Option<Rate>,
 }
 
 impl Sender {
@@ -41,18 +43,18 @@ impl Sender {
         self.halted
     }
 
-    /// The next packet, if one may leave now.
+    /// What leaves next, if it may leave now: for [`Sender::send`].
     #[inline(always)]
-    pub(in super::super) fn poll(&mut self, now: Time) -> Option<Outgoing> {
+    pub(in super::super) fn next(&mut self, now: Time) -> Option<Next> {
         if self.halted {
             return None;
         }
-        let Some(Next { segment, size }) = self.choose(now) else {
+        let next = self.choose(now);
+        if next.is_none() {
             self.halted = true;
             self.wake_at = self.next_timer();
-            return None;
-        };
-        Some(self.emit(now, segment, size))
+        }
+        next
     }
 
     /// Chooses what leaves now.
@@ -69,11 +71,11 @@ impl Sender {
             return Some(next);
         }
         let lost = if self.lost_queue.is_empty() { None } else { self.next_lost() };
-        let next = match lost {
-            Some(segment) if !(self.tcp.prefers_new() && self.unsent > 0) => self.again(segment),
-            _ => self.new_data(),
+        let segment = match lost {
+            Some(segment) if !(self.tcp.prefers_new() && self.unsent > 0) => Some(segment),
+            _ => None,
         };
-        let size = next.size;
+        let size = self.size_of(segment);
         if size == 0 {
             self.stopped(now, false);
             if self.delivery.inflight() < self.window() {
@@ -86,7 +88,8 @@ impl Sender {
             self.stopped(now, true);
             return None;
         }
-        if let Some(rate) = self.pacing_rate() {
+        let rate = self.pacing_rate();
+        if let Some(rate) = rate {
             let at = self.pacer.ready_at(size, rate);
             if at > now {
                 self.pace_at = at;
@@ -95,10 +98,10 @@ impl Sender {
                 return None;
             }
         }
-        if next.segment.is_some() {
+        if segment.is_some() {
             self.lost_queue.pop_front();
         }
-        Some(next)
+        Some(Next { segment, size, rate })
     }
 
     /// Chooses what leaves whatever the window says.
@@ -126,19 +129,16 @@ impl Sender {
         if forced == Forced::Tail {
             self.tcp.probe_sent(segment, self.segments.end());
         }
-        Some(segment.map_or_else(|| self.new_data(), |segment| self.again(segment)))
+        Some(Next { segment, size: self.size_of(segment), rate: self.pacing_rate() })
     }
 
-    /// `segment` again.
+    /// The bytes of `segment`, or of one that is new.
     #[inline]
-    fn again(&self, segment: u32) -> Next {
-        Next { segment: Some(segment), size: u64::from(self.segments[segment].size) }
-    }
-
-    /// A segment that was never sent.
-    #[inline]
-    fn new_data(&self) -> Next {
-        Next { segment: None, size: self.unsent.min(self.mss) }
+    fn size_of(&self, segment: Option<u32>) -> u64 {
+        match segment {
+            Some(segment) => u64::from(self.segments[segment].size),
+            None => self.unsent.min(self.mss),
+        }
     }
 
     /// The first segment that is lost and not yet sent again.
@@ -166,12 +166,12 @@ impl Sender {
             .min_by_key(|&segment| self.segments[segment].latest)
     }
 
-    /// Sends `segment` again, or `size` new bytes.
+    /// Sends a segment again, or a new one.
     #[inline(always)]
-    fn emit(&mut self, now: Time, segment: Option<u32>, size: u64) -> Outgoing {
+    pub(in super::super) fn send(&mut self, now: Time, next: Next) -> Outgoing {
+        let Next { segment, size, rate } = next;
         let number = self.transmissions.end();
         let retransmission = segment.is_some();
-        let rate = self.pacing_rate();
         if self.delivery.inflight() == 0 {
             self.restart_after_idle(now);
             self.delivery.begin_flight(now);
@@ -221,7 +221,9 @@ impl Sender {
             Host::Tcp => self.sent_tcp(now),
             Host::Quic => self.sent_quic(now),
         }
-        self.note_controller();
+        if self.decides_on_send {
+            self.note_controller();
+        }
         Outgoing { number, segment, size: size as u16, directive }
     }
 

@@ -453,6 +453,7 @@ impl Sender {
     }
 
     /// rfc8985 6.2, step 5
+    #[inline(always)]
     pub(super) fn detect_losses(&mut self, now: Time) {
         self.tcp.reorder_at = Time::MAX;
         let lost_before = self.delivery.lost();
@@ -464,6 +465,7 @@ impl Sender {
         }
     }
 
+    #[inline]
     fn mark_lost_by_time(&mut self, now: Time) {
         let Some(rack) = self.tcp.rack else { return };
         if self.oldest >= rack {

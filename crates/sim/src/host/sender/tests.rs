@@ -21,10 +21,17 @@ fn sender(host: Host, controller: &str) -> Sender {
     Sender::new(host, Box::new(config.build(&connection)), &connection, 10)
 }
 
+/// Sends what may leave.
+fn send_all(sender: &mut Sender, now: Time) {
+    while let Some(next) = sender.next(now) {
+        sender.send(now, next);
+    }
+}
+
 /// Writes `count` segments and sends what may leave.
 fn send(sender: &mut Sender, now: Time, count: u64) {
     sender.write(Bytes(count * MSS));
-    while sender.poll(now).is_some() {}
+    send_all(sender, now);
 }
 
 /// An ACK of every TCP segment below `cumulative`, whose newest packet had been sent at `echoed`.
@@ -34,7 +41,7 @@ fn acknowledge(sender: &mut Sender, now: Time, cumulative: u32, echoed: Time) {
     body.cumulative = cumulative;
     body.echoed = echoed;
     sender.on_ack(now, &body);
-    while sender.poll(now).is_some() {}
+    send_all(sender, now);
 }
 
 /// draft-ietf-ccwg-bbr 4.1.2.4: the mark is lifted once more than what it covered is delivered.
@@ -50,7 +57,7 @@ fn a_flight_that_begins_on_an_empty_network_is_application_limited() {
                 let mut body = AckBody::default();
                 body.detail_mut().ranges.push(Range { start: 0, end: 3 });
                 sender.on_ack(now, &body);
-                while sender.poll(now).is_some() {}
+                send_all(&mut sender, now);
             }
         }
         assert_eq!(sender.inflight(), Bytes::ZERO);
@@ -73,7 +80,7 @@ fn what_an_undo_puts_back_in_flight_is_not_reported_as_lost() {
     while sender.counters.timeouts == 0 {
         let at = sender.deadline();
         sender.on_deadline(at);
-        while sender.poll(at).is_some() {}
+        send_all(&mut sender, at);
     }
     assert!(!sender.lost.is_empty());
     sender.undo(Time::from_secs(2));
@@ -101,7 +108,7 @@ fn quic_recovers_until_a_packet_sent_since_is_acknowledged() {
     acknowledge_numbers(&mut sender, now, &[(1, 4)]);
     assert_eq!(sender.episode.phase(), Phase::Recovery, "packet 0 is lost");
     let next = sender.transmissions.end();
-    while sender.poll(now).is_some() {}
+    send_all(&mut sender, now);
     assert!(sender.transmissions.end() > next, "the lost data leaves again");
     acknowledge_numbers(&mut sender, Time::from_millis(110), &[(4, 8)]);
     assert_eq!(sender.episode.phase(), Phase::Recovery, "all of these left before");
