@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use brakelight_core::suggest::DidYouMean;
 use brakelight_core::time::Duration;
 use brakelight_lab::compare::{Buffer, Reverse};
 use brakelight_lab::traces::Form;
@@ -15,6 +16,7 @@ use brakelight_lab::{output, series};
 use brakelight_scenario::scenario::TraceOffset;
 use brakelight_scenario::trace::convert::{self, RateUnit, Selection};
 use brakelight_scenario::trace::fit::link::LinkKind;
+use brakelight_sim::bench::Row;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
 
@@ -399,10 +401,24 @@ pub struct Bench {
     /// Run S1 and S2 in ns-3 too, where Debian's ns-3 is installed, and print the ratio
     #[arg(long)]
     pub with_ns3: bool,
-    /// How to print the speeds
+    /// Count the instructions of a packet in these rows, shortened, and print which parts of the simulator
+    /// take them; nothing is timed. Needs valgrind [default: S1 S2 S3]
+    #[arg(long, value_name = "ROW", value_parser = row, num_args = 0.., conflicts_with = "with_ns3")]
+    #[arg(default_missing_values = ["S1", "S2", "S3"])]
+    pub profile: Option<Vec<&'static Row>>,
+    /// How to print the measurements
     #[arg(long, default_value = "table", value_enum)]
     pub format: DocumentFormat,
     /// One row in this process: what `bench` runs as a process of its own
-    #[arg(long, hide = true)]
-    pub row: Option<String>,
+    #[arg(long, hide = true, value_parser = row)]
+    pub row: Option<&'static Row>,
+    /// One row in this process, once: what `--profile` has valgrind run
+    #[arg(long, hide = true, value_parser = row)]
+    pub counted: Option<&'static Row>,
+}
+
+fn row(text: &str) -> Result<&'static Row, String> {
+    let names = Row::names();
+    let unknown = || format!("unknown row `{text}`{}: valid are {names}", DidYouMean::of_list(text, &names));
+    Row::named(text).ok_or_else(unknown)
 }

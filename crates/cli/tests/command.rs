@@ -2,6 +2,9 @@
 
 #[path = "command/compare.rs"]
 mod compare;
+#[cfg(unix)]
+#[path = "command/profile.rs"]
+mod profile;
 mod support;
 
 use std::process::{Command, Stdio};

@@ -49,7 +49,7 @@ pub fn everything<E: From<Ns3Error>>(
         progress.step(workload.name());
         measure_queue(&mut workload)
     });
-    Ok((Bench { sim, queues: queues.collect() }, ratios))
+    Ok((Bench { sim, queues: queues.collect(), ..Bench::default() }, ratios))
 }
 
 /// Measures one row of the simulator, again and again for at least two seconds; its wall time is the median.

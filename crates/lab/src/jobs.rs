@@ -91,7 +91,9 @@ pub fn run(
     progress.begin(what, jobs.len() * seeds as usize);
     let tasks: Vec<(usize, u32)> =
         (0..jobs.len()).flat_map(|job| (0..seeds).map(move |seed| (job, seed))).collect();
-    let outcomes = parallel::map(&tasks, |&(index, seed)| {
+    let costs: Vec<f64> = jobs.iter().map(|job| Cost::of(&job.scenario, traces).steps).collect();
+    let steps = |(index, _): &(usize, u32)| costs[*index];
+    let outcomes = parallel::map_longest_first(&tasks, steps, |&(index, seed)| {
         if progress.is_cancelled() {
             return Err(Error::Cancelled);
         }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use brakelight_core::registry::Registry;
+use brakelight_scenario::cost::Cost;
 use brakelight_scenario::documents::Claim;
 use brakelight_scenario::experiment::{self, EMBEDDED, Experiment, Job, Table};
 use brakelight_scenario::identity;
@@ -139,21 +140,26 @@ impl Judge<'_> {
         }
         let experiments = &experiments[..];
         let plan = Plan::new(experiments, |index| traces[index].is_some());
-        for &(index, job) in plan.distinct.iter().filter(|_| !self.any_cost) {
-            if let Some(traces) = &traces[index] {
-                jobs::check_cost_of(&experiments[index].id, &experiments[index].jobs[job].scenario, traces)?;
-            }
+        let planned = |&(index, job): &(usize, usize)| {
+            let traces = traces[index].as_ref().expect("only experiments with their traces have jobs here");
+            (&experiments[index].id, &experiments[index].jobs[job].scenario, traces)
+        };
+        for (id, scenario, traces) in plan.distinct.iter().map(planned).filter(|_| !self.any_cost) {
+            jobs::check_cost_of(id, scenario, traces)?;
         }
+        let steps = |run: &(usize, usize)| {
+            let (_, scenario, traces) = planned(run);
+            Cost::of(scenario, traces).steps
+        };
         self.progress.begin("reproducing", plan.distinct.len());
-        let outcomes = parallel::map(&plan.distinct, |&(index, job)| {
+        let outcomes = parallel::map_longest_first(&plan.distinct, steps, |run| {
             if self.progress.is_cancelled() {
                 return Err(Error::Cancelled);
             }
-            let experiment = &experiments[index];
-            let traces = traces[index].as_ref().expect("only experiments with their traces have jobs here");
-            let outcome = self.runner.run(&experiment.jobs[job].scenario, traces);
-            self.progress.step(&experiment.id);
-            outcome.map_err(|cause| Error::run(&experiment.id, cause))
+            let (id, scenario, traces) = planned(run);
+            let outcome = self.runner.run(scenario, traces);
+            self.progress.step(id);
+            outcome.map_err(|cause| Error::run(id, cause))
         })?;
         let mut tables: Vec<Option<Table>> = experiments
             .iter()

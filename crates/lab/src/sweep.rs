@@ -48,9 +48,6 @@ mod tests;
 
 pub use folder::{Folder, Written};
 
-/// Runs of which all are done before the next is begun: rows that may wait in memory for one before them.
-const AT_ONCE: usize = 256;
-
 /// The most runs of a grid: the numbers of those that are still to do are in memory.
 const MOST_RUNS: u64 = 100_000_000;
 
@@ -489,33 +486,30 @@ impl Sweep {
         row: &mut (dyn FnMut(Row) -> Result<(), Error> + Send),
     ) -> Result<(), Error> {
         progress.begin("sweeping", wanted.len());
-        wanted.chunks(AT_ONCE).try_for_each(|some| {
-            let one = |&index: &u64| {
-                if progress.is_cancelled() {
-                    return Err(Error::Cancelled);
+        let one = |&index: &u64| {
+            if progress.is_cancelled() {
+                return Err(Error::Cancelled);
+            }
+            let scenario = self.scenario(index)?;
+            let label = format!("run {index}, seed {}", scenario.seed);
+            let outcome = runner.run(&scenario, &self.traces);
+            progress.step(&scenario.name);
+            let mut run = outcome.map_err(|cause| Error::run(label, cause))?.run;
+            if self.grid.base == Base::Compare {
+                let values = self.grid.values(index);
+                if let Some(scheme) = self.scheme(&values)? {
+                    run.scheme = scheme.to_string();
                 }
-                let scenario = self.scenario(index)?;
-                let label = format!("run {index}, seed {}", scenario.seed);
-                let outcome = runner.run(&scenario, &self.traces);
-                progress.step(&scenario.name);
-                let mut run = outcome.map_err(|cause| Error::run(label, cause))?.run;
-                if self.grid.base == Base::Compare {
-                    let values = self.grid.values(index);
-                    if let Some(scheme) = self.scheme(&values)? {
-                        run.scheme = scheme.to_string();
-                    }
-                    if let Some((_, Value::String(trace))) =
-                        values.into_iter().find(|(name, _)| *name == "trace")
-                    {
-                        run.trace = trace;
-                    }
+                if let Some((_, Value::String(trace))) = values.into_iter().find(|(name, _)| *name == "trace")
+                {
+                    run.trace = trace;
                 }
-                // A runner that names its runs has made the identity already.
-                let run_id = run.run_id.unwrap_or_else(|| self.identity(&scenario, runner));
-                Ok(Row { index, run_id, run })
-            };
-            parallel::each(some, one, row)
-        })
+            }
+            // A runner that names its runs has made the identity already.
+            let run_id = run.run_id.unwrap_or_else(|| self.identity(&scenario, runner));
+            Ok(Row { index, run_id, run })
+        };
+        parallel::each(wanted, one, row)
     }
 
     /// Returns where run number `index` is on every axis: the axis and its value, as a table has them.

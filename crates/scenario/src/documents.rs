@@ -87,6 +87,9 @@ pub struct Bench {
     pub sim: Vec<SimBench>,
     /// The queues.
     pub queues: Vec<QueueBench>,
+    /// Where the instructions of a packet go, if that was asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub profile: Vec<SimProfile>,
 }
 
 /// Speed of the simulator on one scenario.
@@ -115,6 +118,47 @@ pub struct QueueBench {
     pub name: String,
     /// Enqueue and dequeue of one packet.
     pub ns_per_packet: f64,
+}
+
+/// Where the instructions go that the simulator takes for a packet of one scenario.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SimProfile {
+    /// The scenario.
+    pub name: String,
+    /// Data packets delivered end to end.
+    pub packets: u64,
+    /// Instructions for all of them.
+    pub instructions: u64,
+    /// Instructions over packets.
+    pub instructions_per_packet: f64,
+    /// How an instruction's part is known.
+    pub parts_by: PartsBy,
+    /// The parts of the simulator, the largest first.
+    pub parts: Vec<PartProfile>,
+}
+
+/// How the part of the simulator is known that an instruction belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PartsBy {
+    /// By its source file, in inlined code too.
+    #[default]
+    Files,
+    /// By the function that it is in. Inlined code counts for the function that it is inlined into.
+    Functions,
+}
+
+/// The share of one part of the simulator.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PartProfile {
+    /// The part.
+    pub name: String,
+    /// Its instructions over the scenario's packets.
+    pub instructions_per_packet: f64,
+    /// Its share of the scenario's instructions.
+    pub percent: f64,
 }
 
 /// What `attack` prints.

@@ -1,5 +1,6 @@
 //! The scenarios by which the simulator's speed is measured: the dumbbells that ns-3 was timed on, and many
-//! flows on a fast link. [`queues`] measures queues by themselves.
+//! flows on a fast link. [`queues`] measures queues by themselves, and [`mod@profile`] says where a packet's
+//! instructions go.
 
 use brakelight_core::registry::BuildError;
 use brakelight_core::time::{Duration, Time};
@@ -10,6 +11,8 @@ use brakelight_scenario::scheme_string::SchemeString;
 use crate::network::{SetupError, Traces};
 use crate::simulation::Simulation;
 
+pub mod callgrind;
+pub mod profile;
 pub mod queues;
 
 /// A scenario to be timed.
@@ -103,6 +106,11 @@ impl Row {
     /// Returns the row called `name`.
     pub fn named(name: &str) -> Option<&'static Row> {
         ROWS.iter().find(|row| row.name == name)
+    }
+
+    /// Returns the names of all rows, with commas between.
+    pub fn names() -> String {
+        ROWS.iter().map(|row| row.name).collect::<Vec<_>>().join(", ")
     }
 
     /// Returns what it simulates.

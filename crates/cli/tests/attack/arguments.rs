@@ -40,7 +40,7 @@ const COMMANDS: &[(&[&str], &[&str])] = &[
     (&["trace", "synth"], &["--seed", ""]),
     (&["trace", "convert", "trace.down"], &["--from", "--to", "--bin", "--out"]),
     (&["reproduce"], &["--host", "--format", "missing.toml"]),
-    (&["bench", "--format", "none"], &["--row", "--with-ns3"]),
+    (&["bench", "--format", "none"], &["--row", "--with-ns3", "--profile", "--counted"]),
     (&["parity", "missing.toml"], &["--runs", "--beside", "--duration", "--host", "--out"]),
     (
         &["perf", "127.0.0.1:1", "--pin", "none"],

@@ -252,18 +252,18 @@ impl Transition {
 
     /// One tick, from where the rate may be to where it may be then.
     fn apply(&self, from: &[f64; RATES], to: &mut [f64; RATES]) {
-        let outage = from[0];
-        for (j, to) in to.iter_mut().enumerate() {
-            let (low, high) = (j.saturating_sub(self.reach).max(1), (j + self.reach).min(RATES - 1));
-            let sources = &from[low..=high];
-            let sum: f64 = if j == 0 || j == RATES - 1 {
-                sources.iter().enumerate().map(|(n, p)| p * self.edge[(low + n).abs_diff(j)]).sum()
-            } else {
-                // The kernel is symmetric: it may be read forwards.
-                let start = low + self.reach - j;
-                sources.iter().zip(&self.kernel[start..]).map(|(p, k)| p * k).sum()
-            };
-            *to = sum + outage * self.escape[j];
+        // An outage is apart, and beyond the lowest and the highest rate there is nothing.
+        let mut padded = [0.0; 3 * RATES];
+        padded[self.reach + 1..self.reach + RATES].copy_from_slice(&from[1..]);
+        // The kernel is symmetric: it may be read forwards.
+        correlate(&padded, &self.kernel, to);
+        for end in [0, RATES - 1] {
+            let (low, high) = (end.saturating_sub(self.reach).max(1), (end + self.reach).min(RATES - 1));
+            let sources = from[low..=high].iter().zip(low..);
+            to[end] = sources.map(|(p, i)| p * self.edge[i.abs_diff(end)]).sum();
+        }
+        for (to, escape) in to.iter_mut().zip(self.escape.iter()) {
+            *to += from[0] * escape;
         }
     }
 
@@ -289,14 +289,32 @@ impl Transition {
     }
 }
 
-fn convolve(a: &[f64], b: &[f64]) -> Vec<f64> {
-    let mut sum = vec![0.0; a.len() + b.len() - 1];
-    for (i, a) in a.iter().enumerate() {
-        for (sum, b) in sum[i..].iter_mut().zip(b) {
-            *sum += a * b;
+/// Sums that are made side by side, so that the machine can add several in one instruction.
+const LANES: usize = 8;
+
+/// `sums[n] = sum_d kernel[d] values[n + d]`, each added up in the order of d. `values` go on for as many as
+/// the last [`LANES`] sums take, whether these are asked for or not.
+fn correlate(values: &[f64], kernel: &[f64], sums: &mut [f64]) {
+    for (n, sums) in sums.chunks_mut(LANES).enumerate() {
+        let mut lanes = [0.0; LANES];
+        for (values, weight) in values[n * LANES..].windows(LANES).zip(kernel) {
+            for (lane, value) in lanes.iter_mut().zip(values) {
+                *lane += value * weight;
+            }
         }
+        sums.copy_from_slice(&lanes[..sums.len()]);
     }
-    sum
+}
+
+/// `sum_i a[i] b[n - i]` for every n, each added up in the order of i.
+fn convolve(a: &[f64], b: &[f64]) -> Vec<f64> {
+    let lag = b.len() - 1;
+    let mut sums = vec![0.0; a.len() + lag];
+    let mut padded = vec![0.0; sums.len().next_multiple_of(LANES) + lag];
+    padded[lag..lag + a.len()].copy_from_slice(a);
+    let reversed: Vec<f64> = b.iter().rev().copied().collect();
+    correlate(&padded, &reversed, &mut sums);
+    sums
 }
 
 /// The cumulative distributions for every horizon, by count and rate.

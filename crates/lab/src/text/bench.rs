@@ -1,6 +1,6 @@
 //! Speeds for people.
 
-use brakelight_scenario::documents::Bench;
+use brakelight_scenario::documents::{Bench, PartsBy, SimProfile};
 
 use super::table::{self, Column};
 use super::{Screen, number, thousands};
@@ -33,4 +33,32 @@ pub fn in_words(bench: &Bench, screen: &Screen) -> String {
         bench.queues.iter().map(|row| vec![row.name.clone(), number(row.ns_per_packet)]).collect();
     let costs = [Column::text("queue"), Column::number("cost", "ns/packet")];
     format!("{}\n{}", table::render(&columns, &rows, screen), table::render(&costs, &queues, screen))
+}
+
+/// Returns a table of the parts of the simulator for each profile, with what a packet costs there.
+pub fn profiles_in_words(profiles: &[SimProfile], screen: &Screen) -> String {
+    let columns =
+        [Column::text("part"), Column::number("cost", "instructions/packet"), Column::number("share", "%")];
+    let one = |profile: &SimProfile| {
+        let rows: Vec<Vec<String>> = profile
+            .parts
+            .iter()
+            .map(|part| {
+                let cost = thousands(part.instructions_per_packet);
+                vec![part.name.clone(), cost, format!("{:.1}", part.percent)]
+            })
+            .collect();
+        let parts_by = match profile.parts_by {
+            PartsBy::Files => "source file, in inlined code too",
+            PartsBy::Functions => "function, with the code inlined into it",
+        };
+        format!(
+            "{}: {} data packets, {} instructions each; parts by {parts_by}\n\n{}",
+            profile.name,
+            thousands(profile.packets as f64),
+            thousands(profile.instructions_per_packet),
+            table::render(&columns, &rows, screen)
+        )
+    };
+    profiles.iter().map(one).collect::<Vec<_>>().join("\n")
 }

@@ -2,6 +2,7 @@ use std::vec;
 use std::vec::Vec;
 
 use super::*;
+use crate::random::Random;
 
 const MODEL: Model = Model {
     tick: Duration::from_millis(20),
@@ -215,4 +216,47 @@ fn an_impossible_observation_starts_over() {
     filter.observe(64);
     let sum: f64 = filter.probabilities().iter().sum();
     assert!((sum - 1.0).abs() < 1e-9 && filter.probabilities().iter().all(|p| p.is_finite()));
+}
+
+/// Positive numbers of very different sizes, and zeros.
+fn numbers(count: usize, random: &mut Random) -> Vec<f64> {
+    let number = |random: &mut Random| match random.bits() % 5 {
+        0 => 0.0,
+        power => random.uniform() * libm::pow(10.0, -10.0 * power as f64),
+    };
+    (0..count).map(|_| number(random)).collect()
+}
+
+#[test]
+fn sums_side_by_side_are_those_of_one_after_the_other_to_the_bit() {
+    let mut random = Random::stream(1, "numbers");
+    for sigma in [1.0, 200.0, 3000.0, 10_000.0] {
+        let transition = Transition::new(&Model { sigma, ..MODEL });
+        let from: [f64; RATES] = numbers(RATES, &mut random).try_into().unwrap();
+        let mut to = [0.0; RATES];
+        transition.apply(&from, &mut to);
+        for (j, to) in to.into_iter().enumerate() {
+            let reach = transition.reach;
+            let sources = j.saturating_sub(reach).max(1)..=(j + reach).min(RATES - 1);
+            let mut sum = 0.0;
+            for i in sources {
+                let is_edge = j == 0 || j == RATES - 1;
+                let share =
+                    if is_edge { transition.edge[i.abs_diff(j)] } else { transition.kernel[i + reach - j] };
+                sum += from[i] * share;
+            }
+            assert_eq!(to.to_bits(), (sum + from[0] * transition.escape[j]).to_bits(), "{sigma}, {j}");
+        }
+    }
+    for (long, short) in [(1, 1), (7, 3), (41, 41), (300, 41), (5, 60)] {
+        let (a, b) = (numbers(long, &mut random), numbers(short, &mut random));
+        let mut sums = vec![0.0; long + short - 1];
+        for (i, a) in a.iter().enumerate() {
+            for (sum, b) in sums[i..].iter_mut().zip(&b) {
+                *sum += a * b;
+            }
+        }
+        let bits = |sums: Vec<f64>| sums.into_iter().map(f64::to_bits).collect::<Vec<_>>();
+        assert_eq!(bits(convolve(&a, &b)), bits(sums), "{long} and {short}");
+    }
 }
