@@ -14,9 +14,9 @@
 //! Every variant has one field, which implements the trait. The types that the methods name must be in scope
 //! where the enum is.
 //!
-//! Variants that are named once more after `inline` are looked for first, and may be inlined where the call stands.
-//! The others are called in a function of their own. With `getters` at the end, methods that take `&self` are
-//! not: they are short.
+//! Variants that are named once more after `inline` are looked for first, and may be inlined where the call
+//! stands. The others are called in a function of their own. With `getters` at the end, methods that take
+//! `&self` are not: they are short.
 //!
 //! ```text
 //! pass_to_element!(AnyElement { Link Delay Loss Jitter } inline { Link Delay });

@@ -76,8 +76,8 @@ struct Group {
     winner: Key,
     /// Component `i` is in leaf `i / 4`.
     leaves: Vec<Leaf>,
-    /// The matches between the winners of leaves: those of matches `4 i + 1` to `4 i + 4` meet in match `i`, and
-    /// leaf `l` stands for match `inner.len() + l`. None while there is one leaf.
+    /// The matches between the winners of leaves: those of matches `4 i + 1` to `4 i + 4` meet in match `i`,
+    /// and leaf `l` stands for match `inner.len() + l`. None while there is one leaf.
     inner: Vec<Match>,
     components: usize,
 }
