@@ -13,9 +13,7 @@ pub(crate) fn map<T: Sync, R: Send>(
     items: &[T],
     act: impl Fn(&T) -> Result<R, Error> + Sync + Send,
 ) -> Result<Vec<R>, Error> {
-    use rayon::prelude::*;
-    bound_threads();
-    items.par_iter().map(act).collect()
+    map_longest_first(items, |_| 0.0, act)
 }
 
 /// More than any machine has processors for work of this kind.
@@ -53,7 +51,8 @@ pub(crate) fn map_longest_first<T: Sync, R: Send>(
     bound_threads();
     let mut order: Vec<(usize, f64)> = items.iter().map(cost).enumerate().collect();
     order.sort_by(|(_, one), (_, other)| other.total_cmp(one));
-    // A thread takes the next item whenever it has none. An iterator by place would hand out halves instead.
+    // A thread takes the next item whenever it has none. An iterator by place would hand out halves instead, and
+    // a thread would be left with many items while others have none.
     let made = order.into_iter().par_bridge().map(|(place, _)| Ok((place, act(&items[place])?)));
     let mut made = made.collect::<Result<Vec<(usize, R)>, Error>>()?;
     made.sort_by_key(|(place, _)| *place);

@@ -1,13 +1,13 @@
 //! The papers' claims, run and judged. The experiments are files; this runs their jobs, all seeds of all
 //! experiments at once, and judges what they measured.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use brakelight_core::registry::Registry;
 use brakelight_scenario::cost::Cost;
 use brakelight_scenario::documents::Claim;
-use brakelight_scenario::experiment::{self, EMBEDDED, Experiment, Job, Table};
+use brakelight_scenario::experiment::{self, EMBEDDED, Experiment, Finding, Job, Table};
 use brakelight_scenario::identity;
 use brakelight_scenario::trace::names::{NameError, Names};
 use brakelight_sim::Traces;
@@ -179,9 +179,18 @@ impl Judge<'_> {
                 table.add(&experiments[index].jobs[job].point, &outcomes[distinct].run);
             }
         }
+        let names: BTreeSet<&str> = experiments.iter().flat_map(Experiment::builtins).collect();
+        let names: Vec<&str> = names.into_iter().collect();
+        let findings = parallel::map(&names, |name| {
+            if self.progress.is_cancelled() {
+                return Err(Error::Cancelled);
+            }
+            Ok(brakelight_sim::checks::run(name))
+        })?;
+        let findings: BTreeMap<&str, Option<Finding>> = names.into_iter().zip(findings).collect();
         let judged = experiments.iter().zip(&tables);
         let claims = judged.flat_map(|(experiment, table)| {
-            experiment.judge(table.as_ref(), &mut brakelight_sim::checks::run)
+            experiment.judge(table.as_ref(), &mut |name| findings.get(name).cloned().flatten())
         });
         Ok(Judged { claims: claims.collect(), measurements })
     }
