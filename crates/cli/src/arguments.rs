@@ -398,7 +398,7 @@ pub struct Synth {
 /// `bench`.
 #[derive(Clone, Debug, Args)]
 pub struct Bench {
-    /// Run S1 and S2 in ns-3 too, where Debian's ns-3 is installed, and print the ratio
+    /// Run S1, S2 and S3 in ns-3 too, where Debian's ns-3 is installed, and print the ratio
     #[arg(long)]
     pub with_ns3: bool,
     /// Count the instructions of a packet in these rows, shortened, and print which parts of the simulator

@@ -1,4 +1,4 @@
-// The dumbbells S1 and S2 in ns-3, timed: one wired bottleneck, Cubic senders from a cold start, round trip 100 ms.
+// The dumbbells S1, S2 and S3 in ns-3, timed: one wired bottleneck, Cubic senders from a cold start, round trip 100 ms.
 // Compiled and run by `brakelight bench --with-ns3` where Debian's libns3-dev is installed.
 //
 // usage: dumbbell MBPS FLOWS fifo|codel PACKETS SECONDS

@@ -9,7 +9,7 @@ use brakelight_core::registry::DEFAULT_QUEUE;
 use brakelight_sim::bench::Row;
 
 /// The rows that ns-3 runs too.
-pub const ROWS: &[&str] = &["S1", "S2"];
+pub const ROWS: &[&str] = &["S1", "S2", "S3"];
 
 const SOURCE: &str = include_str!("dumbbell.cc");
 
