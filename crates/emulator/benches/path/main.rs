@@ -8,6 +8,7 @@
 //!                                           sleeping costs without the emulator; or rates such as 500Mbps
 //! measure=trace                             by a trace of 100 Mbit/s on the grid of milliseconds, both ways
 //! seconds=10                                of each run of TCP
+//! congestion=cubic                          TCP's congestion control, as the kernel names it
 //! log=true                                  whether to keep log, series and flows as `emulate --log` does
 //! gather=125us                             how late a delivery may be for the sake of others
 //! fifo=true                                 whether the thread asks for SCHED_FIFO
@@ -101,6 +102,7 @@ impl Namespace {
 struct Options {
     measure: Vec<String>,
     seconds: u64,
+    congestion: String,
     threads: usize,
     log: bool,
     settings: ForwardSettings,
@@ -110,6 +112,7 @@ fn options() -> Options {
     let mut options = Options {
         measure: ["rate", "processor", "latency", "wakeup"].map(String::from).to_vec(),
         seconds: 10,
+        congestion: "cubic".into(),
         threads: 1,
         log: true,
         settings: ForwardSettings::default(),
@@ -119,6 +122,7 @@ fn options() -> Options {
         match name {
             "measure" => options.measure = value.split(',').map(String::from).collect(),
             "seconds" => options.seconds = value.parse().expect("seconds=10"),
+            "congestion" => options.congestion = value.into(),
             "threads" => options.threads = value.parse().expect("threads=1"),
             "log" => options.log = value.parse().expect("log=true"),
             "gather" => options.settings.gather = value.parse().expect("gather=125us"),
@@ -240,28 +244,18 @@ fn traced(options: &Options) -> serde_json::Value {
 /// One TCP connection from the outer to the inner side, which is the one that the link of `down` limits.
 fn tcp(options: &Options, service: &str, rate: Rate, buffer: Limit) -> serde_json::Value {
     let running = start(options, service, service, buffer);
-    let mut server = running.inner.start("iperf3 -s -1");
-    thread::sleep(time::Duration::from_millis(300));
-    let text = running.outer.command(&format!("iperf3 -c {INNER} -t {} -J -Z", options.seconds));
-    let _ = server.wait();
+    let report = connection(&running.inner, &running.outer, options);
     let Ended { directions, carrying, all } = running.end();
-    let report: serde_json::Value = serde_json::from_str(&text).expect("iperf3's JSON");
     let mut lateness = Lateness::new();
     directions.iter().for_each(|direction| lateness.add(&direction.lateness));
     assert!(directions.iter().all(|direction| direction.facts.conserved()));
     let sum = |of: fn(&Facts) -> u64| directions.iter().map(|direction| of(&direction.facts)).sum::<u64>();
     let down = directions.iter().find(|direction| direction.name == "down").expect("two directions");
     let received = report["end"]["sum_received"]["bits_per_second"].as_f64().unwrap_or(0.0);
-    // The payload of every second but the first, in which TCP starts, with its headers: what the link
-    // delivered.
-    let intervals = report["intervals"].as_array().expect("intervals");
-    let steady: Vec<f64> =
-        intervals.iter().skip(1).filter_map(|i| i["sum"]["bits_per_second"].as_f64()).collect();
-    let steady = steady.iter().sum::<f64>() / steady.len().max(1) as f64 * (1500.0 / 1448.0);
     let report = serde_json::json!({
         "rate_mbps": rate.as_mbps_f64(),
         "goodput_mbps": received * 1e-6,
-        "delivered_percent": steady / rate.as_bps_f64() * 100.0,
+        "delivered_percent": steady_mbps(&report) / rate.as_mbps_f64() * 100.0,
         "processor_percent": all / options.seconds as f64 * 100.0,
         "carrying_percent": carrying / options.seconds as f64 * 100.0,
         "lateness_us": microseconds(&lateness),
@@ -277,6 +271,24 @@ fn tcp(options: &Options, service: &str, rate: Rate, buffer: Limit) -> serde_jso
         Measured::of(direction).expect("the log was written");
     }
     report
+}
+
+/// One connection for as long as the options say: what iperf3 reports of it.
+fn connection(inner: &Namespace, outer: &Namespace, options: &Options) -> serde_json::Value {
+    let mut server = inner.start("iperf3 -s -1");
+    thread::sleep(time::Duration::from_millis(300));
+    let Options { seconds, congestion, .. } = options;
+    let text = outer.command(&format!("iperf3 -c {INNER} -t {seconds} -C {congestion} -J -Z"));
+    let _ = server.wait();
+    serde_json::from_str(&text).expect("iperf3's JSON")
+}
+
+/// The payload of every second but the first, in which TCP starts, with its headers: what the link delivered.
+fn steady_mbps(report: &serde_json::Value) -> f64 {
+    let intervals = report["intervals"].as_array().expect("intervals");
+    let steady: Vec<f64> =
+        intervals.iter().skip(1).filter_map(|i| i["sum"]["bits_per_second"].as_f64()).collect();
+    steady.iter().sum::<f64>() / steady.len().max(1) as f64 * (1500.0 / 1448.0) * 1e-6
 }
 
 fn microseconds(lateness: &Lateness) -> serde_json::Value {
@@ -391,6 +403,7 @@ fn main() {
     report.insert("load_average".into(), load.trim().into());
     report.insert("fifo".into(), options.settings.fifo.into());
     report.insert("threads".into(), options.threads.into());
+    report.insert("congestion".into(), options.congestion.clone().into());
     for what in &options.measure {
         let result = match what.as_str() {
             "rate" => tcp(&options, "2Gbps", Rate::from_mbps(2000), Limit::Packets(4000)),
