@@ -7,6 +7,8 @@
 //! measure=rate,processor,latency,wakeup     which: at 2 Gbit/s, at 100 Mbit/s, of an idle link; what
 //!                                           sleeping costs without the emulator; or rates such as 500Mbps
 //! measure=trace                             by a trace of 100 Mbit/s on the grid of milliseconds, both ways
+//! measure=floor                             what the system calls for the packets of `processor` and `trace`
+//!                                           cost without the emulator
 //! seconds=10                                of each run of TCP
 //! congestion=cubic                          TCP's congestion control, as the kernel names it
 //! log=true                                  whether to keep log, series and flows as `emulate --log` does
@@ -42,6 +44,8 @@ use nix::sched::{CloneFlags, unshare};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
+
+mod floor;
 
 type Job = Box<dyn FnOnce() + Send>;
 
@@ -411,6 +415,7 @@ fn main() {
             "trace" => traced(&options),
             "latency" => latency(&options),
             "wakeup" => wakeup(&options),
+            "floor" => floor::measure(&options),
             other => match other.parse() {
                 Ok(rate) => tcp(&options, other, rate, Limit::Packets(4000)),
                 Err(_) => panic!("unknown measurement `{what}`"),
