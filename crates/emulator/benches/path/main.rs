@@ -340,7 +340,7 @@ fn latency(options: &Options) -> serde_json::Value {
 
 /// What the system charges a thread that does nothing but sleep until the next packet would be due at 100
 /// Mbit/s: the floor under all that carries packets one by one. Once with a timeout, once with two timers,
-/// each of which is set while the other is pending.
+/// each of which is set while the other is pending. And how long the interrupt of a timer alone takes.
 fn wakeup(options: &Options) -> serde_json::Value {
     let fifo = options.settings.fifo;
     let measured = |sleeper: fn() -> Box<dyn FnMut(Duration)>| {
@@ -353,7 +353,32 @@ fn wakeup(options: &Options) -> serde_json::Value {
         })
     });
     report["two_timers"] = measured(|| Box::new(taking_turns()));
+    report["interrupt_us"] = thread::spawn(move || interrupted(fifo)).join().expect("it ends").into();
     report
+}
+
+/// For how long the interrupt of a timer keeps a thread from running that does not sleep, microseconds: the
+/// median. Most of it is charged to the thread that a timer wakes as well.
+fn interrupted(fifo: bool) -> f64 {
+    const COUNT: usize = 500;
+    brakelight_emulator::clock::sleep_precisely(fifo);
+    let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_NONBLOCK).expect("a timer");
+    let epoch = Epoch::start();
+    let gap = |_| {
+        let after = nix::sys::time::TimeSpec::nanoseconds(50_000);
+        timer.set(Expiration::OneShot(after), TimerSetTimeFlags::empty()).expect("a time");
+        let (mut last, mut longest) = (epoch.now(), Duration::ZERO);
+        let end = last + Duration::from_micros(100);
+        while last < end {
+            let now = epoch.now();
+            longest = longest.max(now.since(last));
+            last = now;
+        }
+        longest.as_nanos() as f64 * 1e-3
+    };
+    let mut gaps: Vec<f64> = (0..COUNT).map(gap).collect();
+    gaps.sort_by(f64::total_cmp);
+    quantile(&gaps, 0.5)
 }
 
 const SLEEP: Duration = Duration::from_micros(120);
