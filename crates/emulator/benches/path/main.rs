@@ -7,7 +7,10 @@
 //! measure=rate,processor,latency,wakeup     which: at 2 Gbit/s, at 100 Mbit/s, of an idle link; what
 //!                                           sleeping costs without the emulator; or rates such as 500Mbps
 //! measure=trace                             by a trace of 100 Mbit/s on the grid of milliseconds, both ways
+//! measure=floor                             what the system calls for the packets of `processor` and `trace`
+//!                                           cost without the emulator
 //! seconds=10                                of each run of TCP
+//! congestion=cubic                          TCP's congestion control, as the kernel names it
 //! log=true                                  whether to keep log, series and flows as `emulate --log` does
 //! gather=125us                             how late a delivery may be for the sake of others
 //! fifo=true                                 whether the thread asks for SCHED_FIFO
@@ -41,6 +44,8 @@ use nix::sched::{CloneFlags, unshare};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
+
+mod floor;
 
 type Job = Box<dyn FnOnce() + Send>;
 
@@ -101,6 +106,7 @@ impl Namespace {
 struct Options {
     measure: Vec<String>,
     seconds: u64,
+    congestion: String,
     threads: usize,
     log: bool,
     settings: ForwardSettings,
@@ -110,6 +116,7 @@ fn options() -> Options {
     let mut options = Options {
         measure: ["rate", "processor", "latency", "wakeup"].map(String::from).to_vec(),
         seconds: 10,
+        congestion: "cubic".into(),
         threads: 1,
         log: true,
         settings: ForwardSettings::default(),
@@ -119,6 +126,7 @@ fn options() -> Options {
         match name {
             "measure" => options.measure = value.split(',').map(String::from).collect(),
             "seconds" => options.seconds = value.parse().expect("seconds=10"),
+            "congestion" => options.congestion = value.into(),
             "threads" => options.threads = value.parse().expect("threads=1"),
             "log" => options.log = value.parse().expect("log=true"),
             "gather" => options.settings.gather = value.parse().expect("gather=125us"),
@@ -240,28 +248,18 @@ fn traced(options: &Options) -> serde_json::Value {
 /// One TCP connection from the outer to the inner side, which is the one that the link of `down` limits.
 fn tcp(options: &Options, service: &str, rate: Rate, buffer: Limit) -> serde_json::Value {
     let running = start(options, service, service, buffer);
-    let mut server = running.inner.start("iperf3 -s -1");
-    thread::sleep(time::Duration::from_millis(300));
-    let text = running.outer.command(&format!("iperf3 -c {INNER} -t {} -J -Z", options.seconds));
-    let _ = server.wait();
+    let report = connection(&running.inner, &running.outer, options);
     let Ended { directions, carrying, all } = running.end();
-    let report: serde_json::Value = serde_json::from_str(&text).expect("iperf3's JSON");
     let mut lateness = Lateness::new();
     directions.iter().for_each(|direction| lateness.add(&direction.lateness));
     assert!(directions.iter().all(|direction| direction.facts.conserved()));
     let sum = |of: fn(&Facts) -> u64| directions.iter().map(|direction| of(&direction.facts)).sum::<u64>();
     let down = directions.iter().find(|direction| direction.name == "down").expect("two directions");
     let received = report["end"]["sum_received"]["bits_per_second"].as_f64().unwrap_or(0.0);
-    // The payload of every second but the first, in which TCP starts, with its headers: what the link
-    // delivered.
-    let intervals = report["intervals"].as_array().expect("intervals");
-    let steady: Vec<f64> =
-        intervals.iter().skip(1).filter_map(|i| i["sum"]["bits_per_second"].as_f64()).collect();
-    let steady = steady.iter().sum::<f64>() / steady.len().max(1) as f64 * (1500.0 / 1448.0);
     let report = serde_json::json!({
         "rate_mbps": rate.as_mbps_f64(),
         "goodput_mbps": received * 1e-6,
-        "delivered_percent": steady / rate.as_bps_f64() * 100.0,
+        "delivered_percent": steady_mbps(&report) / rate.as_mbps_f64() * 100.0,
         "processor_percent": all / options.seconds as f64 * 100.0,
         "carrying_percent": carrying / options.seconds as f64 * 100.0,
         "lateness_us": microseconds(&lateness),
@@ -277,6 +275,24 @@ fn tcp(options: &Options, service: &str, rate: Rate, buffer: Limit) -> serde_jso
         Measured::of(direction).expect("the log was written");
     }
     report
+}
+
+/// One connection for as long as the options say: what iperf3 reports of it.
+fn connection(inner: &Namespace, outer: &Namespace, options: &Options) -> serde_json::Value {
+    let mut server = inner.start("iperf3 -s -1");
+    thread::sleep(time::Duration::from_millis(300));
+    let Options { seconds, congestion, .. } = options;
+    let text = outer.command(&format!("iperf3 -c {INNER} -t {seconds} -C {congestion} -J -Z"));
+    let _ = server.wait();
+    serde_json::from_str(&text).expect("iperf3's JSON")
+}
+
+/// The payload of every second but the first, in which TCP starts, with its headers: what the link delivered.
+fn steady_mbps(report: &serde_json::Value) -> f64 {
+    let intervals = report["intervals"].as_array().expect("intervals");
+    let steady: Vec<f64> =
+        intervals.iter().skip(1).filter_map(|i| i["sum"]["bits_per_second"].as_f64()).collect();
+    steady.iter().sum::<f64>() / steady.len().max(1) as f64 * (1500.0 / 1448.0) * 1e-6
 }
 
 fn microseconds(lateness: &Lateness) -> serde_json::Value {
@@ -324,7 +340,7 @@ fn latency(options: &Options) -> serde_json::Value {
 
 /// What the system charges a thread that does nothing but sleep until the next packet would be due at 100
 /// Mbit/s: the floor under all that carries packets one by one. Once with a timeout, once with two timers,
-/// each of which is set while the other is pending.
+/// each of which is set while the other is pending. And how long the interrupt of a timer alone takes.
 fn wakeup(options: &Options) -> serde_json::Value {
     let fifo = options.settings.fifo;
     let measured = |sleeper: fn() -> Box<dyn FnMut(Duration)>| {
@@ -337,7 +353,32 @@ fn wakeup(options: &Options) -> serde_json::Value {
         })
     });
     report["two_timers"] = measured(|| Box::new(taking_turns()));
+    report["interrupt_us"] = thread::spawn(move || interrupted(fifo)).join().expect("it ends").into();
     report
+}
+
+/// For how long the interrupt of a timer keeps a thread from running that does not sleep, microseconds: the
+/// median. Most of it is charged to the thread that a timer wakes as well.
+fn interrupted(fifo: bool) -> f64 {
+    const COUNT: usize = 500;
+    brakelight_emulator::clock::sleep_precisely(fifo);
+    let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_NONBLOCK).expect("a timer");
+    let epoch = Epoch::start();
+    let gap = |_| {
+        let after = nix::sys::time::TimeSpec::nanoseconds(50_000);
+        timer.set(Expiration::OneShot(after), TimerSetTimeFlags::empty()).expect("a time");
+        let (mut last, mut longest) = (epoch.now(), Duration::ZERO);
+        let end = last + Duration::from_micros(100);
+        while last < end {
+            let now = epoch.now();
+            longest = longest.max(now.since(last));
+            last = now;
+        }
+        longest.as_nanos() as f64 * 1e-3
+    };
+    let mut gaps: Vec<f64> = (0..COUNT).map(gap).collect();
+    gaps.sort_by(f64::total_cmp);
+    quantile(&gaps, 0.5)
 }
 
 const SLEEP: Duration = Duration::from_micros(120);
@@ -391,6 +432,7 @@ fn main() {
     report.insert("load_average".into(), load.trim().into());
     report.insert("fifo".into(), options.settings.fifo.into());
     report.insert("threads".into(), options.threads.into());
+    report.insert("congestion".into(), options.congestion.clone().into());
     for what in &options.measure {
         let result = match what.as_str() {
             "rate" => tcp(&options, "2Gbps", Rate::from_mbps(2000), Limit::Packets(4000)),
@@ -398,6 +440,7 @@ fn main() {
             "trace" => traced(&options),
             "latency" => latency(&options),
             "wakeup" => wakeup(&options),
+            "floor" => floor::measure(&options),
             other => match other.parse() {
                 Ok(rate) => tcp(&options, other, rate, Limit::Packets(4000)),
                 Err(_) => panic!("unknown measurement `{what}`"),
