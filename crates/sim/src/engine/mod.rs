@@ -246,14 +246,12 @@ where
         self.now = at;
         match component {
             Component::Element(element) => {
-                self.schedule.fire_element(element);
                 let wakeup = self.drain_element_here(element);
-                self.schedule.settle_element(element, wakeup);
+                self.schedule.settle_element(element, at, wakeup);
             }
             Component::Endpoint(endpoint) => {
-                self.schedule.fire_endpoint(endpoint);
                 let wakeup = self.drain_endpoint(endpoint);
-                self.schedule.settle_endpoint(endpoint, wakeup);
+                self.schedule.settle_endpoint(endpoint, at, wakeup);
             }
         }
     }
