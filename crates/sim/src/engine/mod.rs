@@ -60,16 +60,29 @@ pub struct Routes {
     hops: Vec<u32>,
     /// Where the two routes of each endpoint begin.
     starts: Vec<[u32; 2]>,
+    /// What follows each element on every route that passes it; [`Routes::BRANCHES`] where routes differ.
+    after: Vec<u32>,
 }
 
 impl Routes {
     const END: u32 = u32::MAX;
+    const BRANCHES: u32 = u32::MAX - 1;
+    const UNKNOWN: u32 = u32::MAX - 2;
 
     /// Adds a route through `elements` and returns its handle.
     pub fn add(&mut self, elements: &[usize]) -> u32 {
         let start = self.hops.len() as u32;
         self.hops.extend(elements.iter().map(|&element| element as u32));
         self.hops.push(Self::END);
+        for (place, &element) in elements.iter().enumerate() {
+            let next = self.hops[start as usize + place + 1];
+            self.after.resize(self.after.len().max(element + 1), Self::UNKNOWN);
+            self.after[element] = match self.after[element] {
+                Self::UNKNOWN => next,
+                same if same == next => next,
+                _ => Self::BRANCHES,
+            };
+        }
         start
     }
 
@@ -89,6 +102,16 @@ impl Routes {
         self.starts[endpoint][direction as usize] = self.add(elements);
     }
 
+    /// The element that `packet` enters when it has left `element`.
+    #[inline]
+    fn after<P: Routed>(&self, element: usize, packet: &P) -> u32 {
+        match self.after[element] {
+            Self::BRANCHES => self.element(packet),
+            next => next,
+        }
+    }
+
+    /// The element that `packet` enters next, by its hop.
     #[inline]
     fn element<P: Routed>(&self, packet: &P) -> u32 {
         let start = self.starts[packet.endpoint()][packet.direction() as usize];
@@ -305,7 +328,7 @@ where
         self.observer.departed(element, departed);
         let packet = &mut departed.packet;
         packet.set_hop(packet.hop() + 1);
-        match self.routes.element(packet) {
+        match self.routes.after(element, packet) {
             Routes::END => self.deliver_here(packet),
             element => self.enter(element as usize, packet),
         }
