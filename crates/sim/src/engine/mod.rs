@@ -337,9 +337,14 @@ where
     /// Sends everything `endpoint` has to send, and returns when it wants to be woken; `Time::MAX` for never.
     #[inline(never)]
     fn drain_endpoint(&mut self, endpoint: usize) -> Time {
-        while !self.endpoints[endpoint].is_at_rest(self.now) {
-            let mut packet = self.endpoints[endpoint].poll_transmit(self.now);
-            let Some(packet) = &mut packet else { break };
+        loop {
+            let sender = &mut self.endpoints[endpoint];
+            let mut packet = if sender.is_at_rest(self.now) { None } else { sender.poll_transmit(self.now) };
+            let Some(packet) = &mut packet else {
+                // What happened at this very moment can make a deadline of the past count: it is late, and
+                // served now.
+                return sender.next_wakeup().map_or(Time::MAX, |at| at.max(self.now));
+            };
             packet.set_hop(0);
             self.ledger.entered(packet.id());
             self.observer.sent(self.now, packet);
@@ -348,9 +353,6 @@ where
                 element => self.enter(element as usize, packet),
             }
         }
-        // What happened at this very moment can make a deadline of the past count: it is late, and served
-        // now.
-        self.endpoints[endpoint].next_wakeup().map_or(Time::MAX, |at| at.max(self.now))
     }
 
     /// Brings `packet` into `element`.
