@@ -359,7 +359,7 @@ where
     #[inline(always)]
     fn enter(&mut self, element: usize, packet: &P) {
         self.observer.entered(element, self.now, packet);
-        let mut wakeup = self.elements[element].accept_then_wakeup(self.now, *packet).unwrap_or(Time::MAX);
+        let mut wakeup = self.elements[element].accept_then_wakeup(self.now, *packet);
         if wakeup <= self.now {
             wakeup = self.drain_element(element);
         }
