@@ -38,7 +38,9 @@ impl Distribution {
     pub fn record(&mut self, delay: Duration) {
         self.count += 1;
         self.sum_nanos += u128::from(delay.as_nanos());
-        self.max = self.max.max(delay);
+        if delay > self.max {
+            self.max = delay;
+        }
         let micros = (delay.as_nanos() + 500) / 1_000;
         self.micros.record(micros);
     }

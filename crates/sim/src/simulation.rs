@@ -213,13 +213,12 @@ impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
             }
         }
         let measure_from = Time::ZERO + scenario.measure_from;
-        let links = (0..network.elements.len()).map(|element| {
-            let link = scenario.links.get(element)?;
+        let links = scenario.links.iter().enumerate().map(|(index, link)| {
             let series = scenario.record.series.then(Default::default);
             let log = scenario.record.link_logs.then(Default::default);
             let overhead = link.overhead.0 as u32;
             let meter = LinkMeter { measure_from, overhead, series, log, ..Default::default() };
-            Some(Box::new(LinkStatistics { meter, is_whole_path: is_whole_path(scenario, element) }))
+            LinkStatistics { meter, is_whole_path: is_whole_path(scenario, index) }
         });
         let recorder = Recorder::new(measure_from, links.collect(), statistics);
         let series = scenario.record.series.then(|| SeriesSoFar {
@@ -273,8 +272,7 @@ impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
                 .iter()
                 .zip(&self.engine.observer().links)
                 .map(|(spec, link)| {
-                    let bins = link.as_ref().and_then(|link| link.meter.series.as_ref());
-                    bins.unwrap_or(&LinkBins::default()).series(&spec.name, bin)
+                    link.meter.series.as_ref().unwrap_or(&LinkBins::default()).series(&spec.name, bin)
                 })
                 .collect(),
             flows: series.flows,
@@ -306,7 +304,7 @@ impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
             self.scenario.links.iter().zip(self.engine.elements().iter().zip(&self.engine.observer().links));
         links
             .filter_map(|(spec, (element, link))| {
-                let events = link.as_ref()?.meter.log.as_ref()?;
+                let events = link.meter.log.as_ref()?;
                 let capacity = |from, to| element.capacity_between(from, to).map_or(0, |bytes| bytes.0);
                 Some(LinkLog {
                     name: spec.name.clone(),
@@ -327,7 +325,6 @@ impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
             .iter()
             .zip(self.engine.elements().iter().zip(&recorder.links))
             .filter_map(|(spec, (element, link))| {
-                let link = link.as_ref()?;
                 let capacity = element.capacity_between(from, to)?;
                 Some(link.meter.outcome(&spec.name, spec.queue.name(), capacity, length))
             })
@@ -385,8 +382,7 @@ impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
         let marks = recorder.flows.iter().fold(MarkCounts::default(), |sum, flow| sum + flow.marks);
         let bottleneck = self.bottleneck(&links);
         let row = bottleneck.map(|index| &links[index]);
-        let signal =
-            bottleneck.and_then(|index| recorder.links[index].as_ref()).map(|link| &link.meter.signal);
+        let signal = bottleneck.map(|index| &recorder.links[index].meter.signal);
         Run {
             scheme: self.scenario.name.clone(),
             trace: bottleneck
@@ -450,7 +446,7 @@ impl SeriesSoFar {
         let (from, to) = (self.bin_end.saturating_sub(bin), self.bin_end);
         let (recorder, elements, hosts) = engine.parts_mut();
         for (element, link) in elements.iter().zip(&mut recorder.links) {
-            if let Some(series) = link.as_mut().and_then(|link| link.meter.series.as_mut()) {
+            if let Some(series) = &mut link.meter.series {
                 series.close(element.capacity_between(from, to).map_or(0, |bytes| bytes.0));
             }
         }

@@ -82,8 +82,10 @@ impl FlowStatistics {
 pub struct Recorder {
     /// Nothing before this counts.
     pub measure_from: Time,
-    /// By element; `None` for elements that are not links.
-    pub links: Vec<Option<Box<LinkStatistics>>>,
+    /// By link. Links are the first elements.
+    pub links: Vec<LinkStatistics>,
+    /// Whether a link keeps a log.
+    keeps_logs: bool,
     /// By flow.
     pub flows: Vec<FlowStatistics>,
     /// Queueing delay over the path, per data packet that left its last of several links.
@@ -93,14 +95,11 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Returns a recorder of the given elements and flows.
-    pub fn new(
-        measure_from: Time,
-        links: Vec<Option<Box<LinkStatistics>>>,
-        flows: Vec<FlowStatistics>,
-    ) -> Self {
+    /// Returns a recorder of the given links and flows.
+    pub fn new(measure_from: Time, links: Vec<LinkStatistics>, flows: Vec<FlowStatistics>) -> Self {
         Recorder {
             measure_from,
+            keeps_logs: links.iter().any(|link| link.meter.log.is_some()),
             links,
             flows,
             several_links: Distribution::default(),
@@ -108,15 +107,10 @@ impl Recorder {
         }
     }
 
-    /// One more element, which is no link.
-    pub fn add_element(&mut self) {
-        self.links.push(None);
-    }
-
     /// Returns the queueing delay over the path, per data packet that left its last link.
     pub fn path_queueing(&self) -> Distribution {
         let mut all = self.several_links.clone();
-        for link in self.links.iter().flatten().filter(|link| link.is_whole_path) {
+        for link in self.links.iter().filter(|link| link.is_whole_path) {
             all.merge(&link.meter.queueing);
         }
         all
@@ -130,25 +124,24 @@ impl Recorder {
     /// A packet left the link at position `element`.
     #[inline(never)]
     fn left_link<P: Routed>(&mut self, element: usize, departed: &Departed<P>) {
-        let Some(link) = &mut self.links[element] else { return };
-        let measured = link.meter.departed(departed);
+        let link = &mut self.links[element];
         let packet = &departed.packet;
-        if !Self::is_forward_data(packet) {
-            return;
+        if Self::is_forward_data(packet) {
+            let flow = &mut self.flows[packet.endpoint()];
+            if flow.last_link == Some(element) {
+                flow.left_bytes += u64::from(packet.size());
+                if departed.at >= self.measure_from {
+                    flow.bytes += link.meter.bytes_of(packet);
+                    if let Some(delays) = &mut flow.delays {
+                        delays.queueing.record(packet.queued());
+                    }
+                    if !link.is_whole_path {
+                        self.several_links.record(packet.queued());
+                    }
+                }
+            }
         }
-        let flow = &mut self.flows[packet.endpoint()];
-        if flow.last_link != Some(element) {
-            return;
-        }
-        flow.left_bytes += u64::from(packet.size());
-        let Some(bytes) = measured else { return };
-        flow.bytes += bytes;
-        if let Some(delays) = &mut flow.delays {
-            delays.queueing.record(packet.queued());
-        }
-        if !link.is_whole_path {
-            self.several_links.record(packet.queued());
-        }
+        link.meter.departed(departed);
     }
 }
 
@@ -162,20 +155,22 @@ impl<P: Routed, E: Reporting> Observer<P, E> for Recorder {
 
     #[inline]
     fn entered(&mut self, element: usize, now: Time, packet: &P) {
-        if let Some(link) = &mut self.links[element] {
+        if self.keeps_logs
+            && let Some(link) = self.links.get_mut(element)
+        {
             link.meter.entered(now, packet);
         }
     }
 
     #[inline(always)]
     fn departed(&mut self, element: usize, departed: &Departed<P>) {
-        if self.links[element].is_some() {
+        if element < self.links.len() {
             self.left_link(element, departed);
         }
     }
 
     fn dropped(&mut self, element: usize, dropped: &Dropped<P>) {
-        if let Some(link) = &mut self.links[element] {
+        if let Some(link) = self.links.get_mut(element) {
             link.meter.dropped(dropped);
         }
         if Self::is_forward_data(&dropped.packet) {

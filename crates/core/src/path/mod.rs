@@ -112,11 +112,11 @@ dispatched! {
         /// Returns when something is due next. `None` while nothing will happen without another packet.
         fn next_wakeup(&self) -> Option<Time>;
 
-        /// [`accept`](Self::accept), then [`next_wakeup`](Self::next_wakeup): one call, where two would each
-        /// look for the kind of the element. To be left as it is.
-        fn accept_then_wakeup(&mut self, now: Time, packet: P) -> Option<Time> {
+        /// [`accept`](Self::accept), then [`next_wakeup`](Self::next_wakeup), with [`Time::MAX`] for `None`:
+        /// one call, where two would each look for the kind of the element. To be left as it is.
+        fn accept_then_wakeup(&mut self, now: Time, packet: P) -> Time {
             self.accept(now, packet);
-            self.next_wakeup()
+            self.next_wakeup().unwrap_or(Time::MAX)
         }
 
         /// Calls `visit` with every packet inside, in no particular order. A copy counts from the moment

@@ -45,14 +45,15 @@ impl<P: Packet> Fifo<P> {
     /// Takes the head, with the time it arrived.
     #[inline]
     pub fn pop(&mut self) -> Option<(P, Time)> {
-        let (packet, arrived) = self.packets.pop_front()?;
-        self.backlog.remove(packet.size());
+        // Looked at where it lies: one that was looked at on its way is moved in pieces.
+        self.backlog.remove(self.packets.front()?.0.size());
+        let head = self.packets.pop_front();
         if self.packets.is_empty() {
             // Starts over at its first place: a queue that was long once would else go round all of its
             // memory for ever.
             self.packets.clear();
         }
-        Some((packet, arrived))
+        head
     }
 
     /// Takes the newest out again: whoever came last makes room.

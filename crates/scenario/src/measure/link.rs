@@ -44,10 +44,16 @@ impl LinkMeter {
         }
     }
 
-    /// A packet left. Returns its bytes, overhead included, if it counts.
+    /// Returns the bytes that `packet` takes on the link, overhead included.
     #[inline]
-    pub fn departed<P: Packet>(&mut self, departed: &Departed<P>) -> Option<u64> {
-        let bytes = u64::from(departed.packet.size() + self.overhead);
+    pub fn bytes_of(&self, packet: &impl Packet) -> u64 {
+        u64::from(packet.size() + self.overhead)
+    }
+
+    /// A packet left.
+    #[inline]
+    pub fn departed<P: Packet>(&mut self, departed: &Departed<P>) {
+        let bytes = self.bytes_of(&departed.packet);
         if let Some(series) = &mut self.series {
             series.departed(bytes, departed.queued, departed.mark);
         }
@@ -55,14 +61,13 @@ impl LinkMeter {
             log.push(departure(departed.at, departed.queued, bytes as u32));
         }
         if departed.at < self.measure_from {
-            return None;
+            return;
         }
         self.bytes += bytes;
         self.packets += 1;
         self.marks.count(departed.mark);
         self.queueing.record(departed.queued);
         self.signal.record(departed.at - departed.queued, departed.queued);
-        Some(bytes)
     }
 
     /// Its queue dropped a packet.

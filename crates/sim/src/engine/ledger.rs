@@ -4,27 +4,15 @@ use core::fmt;
 
 use brakelight_core::packet::PacketId;
 
-/// A multiset of packet identities, kept as its size and the sum of a hash of each member: O(1) in memory,
-/// and two different multisets of the same size collide with probability of about 2^-64.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Bag {
-    packets: u64,
-    hashes: u64,
-}
-
-impl Bag {
-    #[inline]
-    fn add(&mut self, id: PacketId) {
-        self.packets += 1;
-        self.hashes = self.hashes.wrapping_add(mix(id.0));
-    }
-}
-
 /// The packets that entered the network and those that left it, for the check of conservation.
+///
+/// Which ones these are is kept as the sum of a hash of each that entered, less that of each that left: O(1) in
+/// memory, and two different multisets of packets have the same sum with probability of about 2^-64.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ledger {
-    entered: Bag,
-    left: Bag,
+    entered: u64,
+    inside: u64,
+    left: u64,
 }
 
 /// The error that packets appeared or disappeared through a bug.
@@ -42,29 +30,23 @@ impl Ledger {
     /// A packet was sent, or made by duplication.
     #[inline]
     pub fn entered(&mut self, id: PacketId) {
-        self.entered.add(id);
+        self.entered += 1;
+        self.inside = self.inside.wrapping_add(mix(id.0));
     }
 
     /// A packet was delivered or dropped.
     #[inline]
     pub fn left(&mut self, id: PacketId) {
-        self.left.add(id);
+        self.left += 1;
+        self.inside = self.inside.wrapping_sub(mix(id.0));
     }
 
     /// Checks this ledger against what is `inside`, listed as entered.
     pub fn balance(&self, inside: &Ledger) -> Result<(), Unbalanced> {
-        let accounted = Bag {
-            packets: self.left.packets + inside.entered.packets,
-            hashes: self.left.hashes.wrapping_add(inside.entered.hashes),
-        };
-        if accounted == self.entered {
+        if self.entered == self.left + inside.entered && self.inside == inside.inside {
             return Ok(());
         }
-        Err(Unbalanced {
-            entered: self.entered.packets,
-            left: self.left.packets,
-            inside: inside.entered.packets,
-        })
+        Err(Unbalanced { entered: self.entered, left: self.left, inside: inside.entered })
     }
 }
 

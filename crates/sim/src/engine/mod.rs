@@ -60,16 +60,29 @@ pub struct Routes {
     hops: Vec<u32>,
     /// Where the two routes of each endpoint begin.
     starts: Vec<[u32; 2]>,
+    /// What follows each element on every route that passes it; [`Routes::BRANCHES`] where routes differ.
+    after: Vec<u32>,
 }
 
 impl Routes {
     const END: u32 = u32::MAX;
+    const BRANCHES: u32 = u32::MAX - 1;
+    const UNKNOWN: u32 = u32::MAX - 2;
 
     /// Adds a route through `elements` and returns its handle.
     pub fn add(&mut self, elements: &[usize]) -> u32 {
         let start = self.hops.len() as u32;
         self.hops.extend(elements.iter().map(|&element| element as u32));
         self.hops.push(Self::END);
+        for (place, &element) in elements.iter().enumerate() {
+            let next = self.hops[start as usize + place + 1];
+            self.after.resize(self.after.len().max(element + 1), Self::UNKNOWN);
+            self.after[element] = match self.after[element] {
+                Self::UNKNOWN => next,
+                same if same == next => next,
+                _ => Self::BRANCHES,
+            };
+        }
         start
     }
 
@@ -89,6 +102,16 @@ impl Routes {
         self.starts[endpoint][direction as usize] = self.add(elements);
     }
 
+    /// The element that `packet` enters when it has left `element`.
+    #[inline]
+    fn after<P: Routed>(&self, element: usize, packet: &P) -> u32 {
+        match self.after[element] {
+            Self::BRANCHES => self.element(packet),
+            next => next,
+        }
+    }
+
+    /// The element that `packet` enters next, by its hop.
     #[inline]
     fn element<P: Routed>(&self, packet: &P) -> u32 {
         let start = self.starts[packet.endpoint()][packet.direction() as usize];
@@ -246,14 +269,12 @@ where
         self.now = at;
         match component {
             Component::Element(element) => {
-                self.schedule.fire_element(element);
                 let wakeup = self.drain_element_here(element);
-                self.schedule.settle_element(element, wakeup);
+                self.schedule.settle_element(element, at, wakeup);
             }
             Component::Endpoint(endpoint) => {
-                self.schedule.fire_endpoint(endpoint);
                 let wakeup = self.drain_endpoint(endpoint);
-                self.schedule.settle_endpoint(endpoint, wakeup);
+                self.schedule.settle_endpoint(endpoint, at, wakeup);
             }
         }
     }
@@ -307,7 +328,7 @@ where
         self.observer.departed(element, departed);
         let packet = &mut departed.packet;
         packet.set_hop(packet.hop() + 1);
-        match self.routes.element(packet) {
+        match self.routes.after(element, packet) {
             Routes::END => self.deliver_here(packet),
             element => self.enter(element as usize, packet),
         }
@@ -316,9 +337,14 @@ where
     /// Sends everything `endpoint` has to send, and returns when it wants to be woken; `Time::MAX` for never.
     #[inline(never)]
     fn drain_endpoint(&mut self, endpoint: usize) -> Time {
-        while !self.endpoints[endpoint].is_at_rest(self.now) {
-            let mut packet = self.endpoints[endpoint].poll_transmit(self.now);
-            let Some(packet) = &mut packet else { break };
+        loop {
+            let sender = &mut self.endpoints[endpoint];
+            let mut packet = if sender.is_at_rest(self.now) { None } else { sender.poll_transmit(self.now) };
+            let Some(packet) = &mut packet else {
+                // What happened at this very moment can make a deadline of the past count: it is late, and
+                // served now.
+                return sender.next_wakeup().map_or(Time::MAX, |at| at.max(self.now));
+            };
             packet.set_hop(0);
             self.ledger.entered(packet.id());
             self.observer.sent(self.now, packet);
@@ -327,16 +353,13 @@ where
                 element => self.enter(element as usize, packet),
             }
         }
-        // What happened at this very moment can make a deadline of the past count: it is late, and served
-        // now.
-        self.endpoints[endpoint].next_wakeup().map_or(Time::MAX, |at| at.max(self.now))
     }
 
     /// Brings `packet` into `element`.
     #[inline(always)]
     fn enter(&mut self, element: usize, packet: &P) {
         self.observer.entered(element, self.now, packet);
-        let mut wakeup = self.elements[element].accept_then_wakeup(self.now, *packet).unwrap_or(Time::MAX);
+        let mut wakeup = self.elements[element].accept_then_wakeup(self.now, *packet);
         if wakeup <= self.now {
             wakeup = self.drain_element(element);
         }

@@ -182,7 +182,6 @@ impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
         let earliest = last.map_or(Time::ZERO, |last| last + Duration::from_nanos(1));
         let own = VaryingDelay::new(delay, order, earliest);
         let added = self.engine.add_element(AnyElement::VaryingDelay(Box::new(own)));
-        self.engine.observer_mut().add_element();
         self.engine.divert(flow, direction, line, added);
         Ok(())
     }

@@ -145,7 +145,7 @@ impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
     pub fn link(&self, link: usize) -> Option<LinkView> {
         let spec = self.scenario.links.get(link)?;
         let element = &self.engine.elements()[link];
-        let meter = &self.engine.observer().links[link].as_ref()?.meter;
+        let meter = &self.engine.observer().links[link].meter;
         let backlog = element.backlog().unwrap_or_default();
         let now = self.now();
         let from = now.saturating_sub(LinkView::CAPACITY_WINDOW);
