@@ -171,7 +171,7 @@ impl AckArena {
     fn grow(&mut self) {
         if self.slots.len() == self.slots.capacity() {
             // Not twice as many, see `frugal`.
-            self.slots.reserve_exact((self.slots.len() / 4).max(4));
+            self.slots.reserve_exact((self.slots.len() / 4).max(8));
         }
         self.slots.push(Slot { generation: 0, next_free: 0, body: AckBody::default() });
         self.first_free = self.slots.len() as u32;
