@@ -190,17 +190,15 @@ impl AckArena {
         (entry.generation == generation).then_some(&entry.body)
     }
 
-    /// Ends this use of the slot.
+    /// The contents, unless they are gone. Ends this use of the slot: they stay until the next one.
     #[inline]
-    pub(super) fn release(&mut self, slot: u32, generation: u32) {
-        if let Some(entry) = self.slots.get_mut(slot as usize)
-            && entry.generation == generation
-        {
-            entry.generation = entry.generation.wrapping_add(1);
-            entry.next_free = self.first_free;
-            self.first_free = slot + 1;
-            self.in_use -= 1;
-        }
+    pub(super) fn release(&mut self, slot: u32, generation: u32) -> Option<&AckBody> {
+        let entry = self.slots.get_mut(slot as usize).filter(|entry| entry.generation == generation)?;
+        entry.generation = entry.generation.wrapping_add(1);
+        entry.next_free = self.first_free;
+        self.first_free = slot + 1;
+        self.in_use -= 1;
+        Some(&entry.body)
     }
 
     /// How many ACKs are in flight.

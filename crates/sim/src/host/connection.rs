@@ -222,16 +222,19 @@ impl Connection {
                 }
             }
             Kind::Ack { slot, generation } => {
-                let Some(body) = self.acks.get(slot, generation) else { return };
+                // What a copy says, the original may still say.
+                let body = if packet.id.is_copy() {
+                    self.acks.get(slot, generation)
+                } else {
+                    self.acks.release(slot, generation)
+                };
+                let Some(body) = body else { return };
                 self.sender.on_ack(now, body);
                 if shared.host == Host::Quic
                     && let [first, _, ..] = body.detail().ranges.as_slice()
                 {
                     let below = first.start;
                     self.note_heard(below);
-                }
-                if !packet.id.is_copy() {
-                    self.acks.release(slot, generation);
                 }
             }
             // The application's, not the connection's; and a stack's, not this host's.
