@@ -10,7 +10,7 @@ use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::Bytes;
 use smallvec::SmallVec;
 
-use super::super::acks::AckBody;
+use super::super::acks::{AckBody, Detail};
 use super::Sender;
 use super::scoreboard::State;
 
@@ -66,6 +66,21 @@ impl Acked {
     }
 }
 
+/// What an ACK says besides what arrived.
+struct Extras<'a> {
+    marks: Marks,
+    detail: &'a Detail,
+}
+
+impl Extras<'_> {
+    /// Whether there is anything that the controller must hear.
+    fn say(&self) -> bool {
+        self.marks != Marks::default()
+            || self.detail.report != ReceiverReport::None
+            || !self.detail.receive_times.is_empty()
+    }
+}
+
 impl Sender {
     /// An ACK arrived.
     #[inline(never)]
@@ -73,7 +88,6 @@ impl Sender {
         self.halted = false;
         let inflight_before = self.delivery.inflight();
         let una_before = self.segments.base();
-        let detail = ack.detail();
         let mut sum = Acked::nothing();
         match self.host {
             Host::Tcp => self.acknowledge_segments(ack, &mut sum),
@@ -102,26 +116,15 @@ impl Sender {
             Host::Tcp => self.recover_tcp(now, ack, &sum),
             Host::Quic => self.recover_quic(now, &sum),
         }
-        let marks = if ack.state == Mark::None && detail.totals.is_none() {
-            Marks::default()
-        } else {
-            self.new_marks(ack, &sum)
-        };
-        if marks.ce.packets > 0 {
-            self.answer_ce(now, &sum);
-        }
+        let extras = (!ack.is_plain()).then(|| self.extras(now, ack, &sum));
 
-        let says = !list.is_empty()
-            || !self.lost.is_empty()
-            || marks != Marks::default()
-            || detail.report != ReceiverReport::None
-            || !detail.receive_times.is_empty();
+        let says = !list.is_empty() || !self.lost.is_empty() || extras.as_ref().is_some_and(Extras::say);
         if says {
             let newly_lost = if self.lost.is_empty() { Bytes::ZERO } else { self.sum_lost() };
             // Linux 6.12 net/ipv4/tcp_input.c, tcp_cong_control: the window does not grow while PRR brings it
             // down.
             let recovery = self.episode.state(self.held);
-            let event = AckEvent {
+            let mut event = AckEvent {
                 acked: list,
                 lost: &self.lost,
                 newly_acked: Bytes(sum.bytes),
@@ -131,12 +134,14 @@ impl Sender {
                 rtt: self.rtt.told(sample),
                 ack_delay,
                 round_start,
-                marks,
-                receive_times: &detail.receive_times,
-                report: detail.report,
                 cwnd_limited: self.may_grow(&sum),
                 ..self.no_news(now, recovery)
             };
+            if let Some(extras) = extras {
+                event.marks = extras.marks;
+                event.receive_times = &extras.detail.receive_times;
+                event.report = extras.detail.report;
+            }
             self.controller.on_ack(&event);
             self.forget_reported();
             self.note_controller();
@@ -316,8 +321,17 @@ impl Sender {
         }
     }
 
-    /// The marks that this ACK adds to those before it.
+    /// Takes in what an ACK says besides; CE may begin an episode.
     #[inline(never)]
+    fn extras<'a>(&mut self, now: Time, ack: &'a AckBody, sum: &Acked) -> Extras<'a> {
+        let marks = self.new_marks(ack, sum);
+        if marks.ce.packets > 0 {
+            self.answer_ce(now, sum);
+        }
+        Extras { marks, detail: ack.detail() }
+    }
+
+    /// The marks that this ACK adds to those before it.
     fn new_marks(&mut self, ack: &AckBody, sum: &Acked) -> Marks {
         let mut marks = Marks::default();
         let Some(totals) = ack.detail().totals else {
@@ -384,7 +398,6 @@ impl Sender {
     }
 
     /// CE starts an episode unless one is going on.
-    #[inline(never)]
     fn answer_ce(&mut self, now: Time, sum: &Acked) {
         if !self.episode.is_open() {
             return;
