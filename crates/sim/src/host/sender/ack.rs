@@ -20,8 +20,6 @@ pub(super) struct Acked {
     /// What was acknowledged. Few ACKs cover more than eight packets, and those may allocate.
     pub(super) list: SmallVec<[PacketInfo; 8]>,
     pub(super) bytes: u64,
-    /// Newest transmission acknowledged, by number.
-    pub(super) newest: Option<u32>,
     /// When the oldest and the newest packet that left only once were sent, if there was one: else the first
     /// is later than the second.
     fresh: (Time, Time),
@@ -37,7 +35,8 @@ pub(super) struct Acked {
     pub(super) late: u32,
     /// QUIC: when the largest newly acknowledged packet was sent, if the ACK's largest is new.
     pub(super) largest_sent_at: Option<Time>,
-    sorted: bool,
+    /// Whether the list may be out of order: it holds retransmissions, or what SACK blocks cover.
+    pub(super) mixed: bool,
 }
 
 impl Acked {
@@ -47,7 +46,6 @@ impl Acked {
         Acked {
             list: SmallVec::new(),
             bytes: 0,
-            newest: None,
             fresh: (Time::MAX, Time::ZERO),
             advanced: false,
             sacked: false,
@@ -55,8 +53,14 @@ impl Acked {
             original: false,
             late: 0,
             largest_sent_at: None,
-            sorted: true,
+            mixed: false,
         }
+    }
+
+    /// Newest transmission acknowledged, by number; the list is sorted.
+    #[inline]
+    pub(super) fn newest(&self) -> Option<u32> {
+        self.list.last().map(|info| info.number as u32)
     }
 
     /// Sorts the list by number.
@@ -93,7 +97,7 @@ impl Sender {
             Host::Tcp => self.acknowledge_segments(ack, &mut sum),
             Host::Quic => self.acknowledge_numbers(ack, &mut sum),
         }
-        if !sum.sorted {
+        if sum.mixed {
             sum.sort();
         }
         let list = sum.list.as_slice();
@@ -247,12 +251,11 @@ impl Sender {
         if !retransmission {
             let (first, last) = sum.fresh;
             sum.fresh = (first.min(sent_at), last.max(sent_at));
-        } else if was_out && self.host == Host::Tcp {
-            self.tcp.left_flight(true);
-        }
-        match sum.newest {
-            Some(newest) if newest > number => sum.sorted = false,
-            _ => sum.newest = Some(number),
+        } else {
+            sum.mixed = true;
+            if was_out && self.host == Host::Tcp {
+                self.tcp.left_flight(true);
+            }
         }
         sum.list.push(entry.info(
             number,
@@ -403,7 +406,7 @@ impl Sender {
             return;
         }
         // rfc9002 7.3.2, B.7: what was sent before the last episode began starts no new one.
-        let old = sum.newest.is_some_and(|newest| !self.episode.may_grow(u64::from(newest)));
+        let old = sum.newest().is_some_and(|newest| !self.episode.may_grow(u64::from(newest)));
         if self.host == Host::Quic && old {
             return;
         }

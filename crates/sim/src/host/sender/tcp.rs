@@ -198,6 +198,7 @@ impl Sender {
             self.known.insert(block, |part| fresh.push(part));
             for part in fresh.drain(..) {
                 sum.sacked = true;
+                sum.mixed = true;
                 for number in part.start..part.end {
                     let segment = &mut self.segments[number];
                     segment.delivered = true;
