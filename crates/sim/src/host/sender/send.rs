@@ -219,8 +219,8 @@ impl Sender {
                 segment
             }
         };
-        let books = self.delivery.send(size);
         self.tags.push(&self.transmissions, directive.tag);
+        let books = self.delivery.send(size);
         self.transmissions.push(Transmission::new(now, segment, size as u16, &books, retransmission));
         if let Some(prr) = &mut self.prr {
             prr.sent(size);
