@@ -4,7 +4,7 @@
 use alloc::collections::VecDeque;
 
 /// Least number of places that are added.
-const LEAST: usize = 4;
+const LEAST: usize = 8;
 
 /// Adds `item` behind the others. Where there is no room, makes a quarter more.
 #[inline]

@@ -90,8 +90,7 @@ impl Duration {
     /// Returns the nearest length to `secs` seconds; negative and NaN give zero, overflow gives
     /// [`Duration::MAX`].
     pub fn from_secs_f64(secs: f64) -> Self {
-        // The `as` cast saturates, and sends NaN to zero.
-        Duration(libm::round(secs * 1e9) as u64)
+        Duration(nearest(secs * 1e9))
     }
 
     /// Returns the length in nanoseconds.
@@ -135,8 +134,16 @@ impl Duration {
 
     /// Returns this length times a non-negative factor.
     pub fn mul_f64(self, factor: f64) -> Duration {
-        Duration(libm::round(self.0 as f64 * factor) as u64)
+        Duration(nearest(self.0 as f64 * factor))
     }
+}
+
+/// The nearest whole number, the larger of two; zero for what is below zero, and for NaN.
+#[inline]
+fn nearest(value: f64) -> u64 {
+    // The largest number below one half: with a half, it would itself become 1. The `as` cast rounds down,
+    // saturates, and sends NaN to zero.
+    (value + 0.499_999_999_999_999_94) as u64
 }
 
 impl Add<Duration> for Time {
@@ -225,5 +232,22 @@ impl fmt::Display for Duration {
             _ => (1, "ns"),
         };
         write!(f, "{}{unit}", self.0 as f64 / scale as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounds_as_the_library_does() {
+        let odd = 4_503_599_627_370_497.0; // 2^52 + 1
+        let below_half = 0.499_999_999_999_999_94;
+        let halves = [0.5, 1.5, 2.5, 1e9 + 0.5, 2_251_799_813_685_248.5];
+        let others = [0.0, 0.3, below_half, 0.7, odd, 2.0 * odd, 1e19, 1e300, -0.3, -0.5, -7.0];
+        let extremes = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY];
+        for value in halves.into_iter().chain(others).chain(extremes) {
+            assert_eq!(nearest(value), libm::round(value) as u64, "{value}");
+        }
     }
 }

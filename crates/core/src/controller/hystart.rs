@@ -52,16 +52,16 @@ pub(super) struct Sample {
     /// The number of the newest packet it acknowledges.
     pub(super) newest: u64,
     pub(super) cwnd_pkts: f64,
+    pub(super) cwnd: Bytes,
+    pub(super) srtt: Duration,
     /// Smallest RTT the owner believes in.
     pub(super) delay_min: Duration,
-    /// See [`cushion`].
-    pub(super) cushion: Duration,
 }
 
 /// Room for the delay that segmentation offload puts between ACKs: four 64 KiB bursts at the rate slow start
 /// aims at, and no more than 1 ms.
 // Linux 6.12 tcp_cubic.c, hystart_ack_delay
-pub(super) fn cushion(cwnd: Bytes, srtt: Duration) -> Duration {
+fn cushion(cwnd: Bytes, srtt: Duration) -> Duration {
     let rate_bytes_s = 2.0 * cwnd.as_f64() / srtt.as_secs_f64();
     Duration::from_secs_f64(4.0 * 65_536.0 / rate_bytes_s).min(Duration::from_millis(1))
 }
@@ -137,7 +137,8 @@ impl Classic {
         }
         if sample.now.since(self.last_ack) <= self.settings.ack_delta {
             self.last_ack = sample.now;
-            let reach = (sample.delay_min + sample.cushion).mul_f64(self.settings.train);
+            let cushion = cushion(sample.cwnd, sample.srtt);
+            let reach = (sample.delay_min + cushion).mul_f64(self.settings.train);
             self.found |= sample.now.since(self.round_start) > reach;
         }
         self.round_min = self.round_min.min(sample.rtt);

@@ -41,8 +41,8 @@ pub(super) struct Sack {
 /// rfc2018 3: blocks that fit beside a timestamp.
 const SACK_BLOCKS: usize = 3;
 
-/// What an ACK says of segments that all arrived in order.
-static IN_ORDER: Sack = Sack { blocks: [Range { start: 0, end: 0 }; SACK_BLOCKS], count: 0, duplicate: None };
+/// A report of segments that all arrived in order.
+const IN_ORDER: Sack = Sack { blocks: [Range { start: 0, end: 0 }; SACK_BLOCKS], count: 0, duplicate: None };
 
 impl Sack {
     /// Blocks of segments, the most recently changed first.
@@ -91,22 +91,32 @@ static NOTHING: Detail = Detail {
 };
 
 impl AckBody {
+    /// The report of what did not arrive in order, if there is one.
     #[inline]
-    pub(super) fn sack(&self) -> &Sack {
-        match &self.sack {
-            Some(sack) if self.sacked => sack,
-            _ => &IN_ORDER,
-        }
+    pub(super) fn sack(&self) -> Option<&Sack> {
+        if self.sacked { self.sack.as_deref() } else { None }
+    }
+
+    /// Segments that arrived though they were there already (RFC 2883).
+    #[inline]
+    pub(super) fn duplicate(&self) -> Option<Range> {
+        self.sack().and_then(|sack| sack.duplicate)
     }
 
     /// The report of what did not arrive in order, for writing, empty at first.
     pub(super) fn sack_mut(&mut self) -> &mut Sack {
-        let sack = self.sack.get_or_insert_with(|| Box::new(IN_ORDER.clone()));
+        let sack = self.sack.get_or_insert_with(|| Box::new(IN_ORDER));
         if !self.sacked {
             self.sacked = true;
-            **sack = IN_ORDER.clone();
+            **sack = IN_ORDER;
         }
         sack
+    }
+
+    /// Whether it says only what arrived, and which of it out of order: no mark, and no detail.
+    #[inline]
+    pub(super) fn is_plain(&self) -> bool {
+        self.state == Mark::None && !self.detailed
     }
 
     #[inline]
@@ -171,7 +181,7 @@ impl AckArena {
     fn grow(&mut self) {
         if self.slots.len() == self.slots.capacity() {
             // Not twice as many, see `frugal`.
-            self.slots.reserve_exact((self.slots.len() / 4).max(4));
+            self.slots.reserve_exact((self.slots.len() / 4).max(8));
         }
         self.slots.push(Slot { generation: 0, next_free: 0, body: AckBody::default() });
         self.first_free = self.slots.len() as u32;
@@ -190,17 +200,15 @@ impl AckArena {
         (entry.generation == generation).then_some(&entry.body)
     }
 
-    /// Ends this use of the slot.
+    /// The contents, unless they are gone. Ends this use of the slot: they stay until the next one.
     #[inline]
-    pub(super) fn release(&mut self, slot: u32, generation: u32) {
-        if let Some(entry) = self.slots.get_mut(slot as usize)
-            && entry.generation == generation
-        {
-            entry.generation = entry.generation.wrapping_add(1);
-            entry.next_free = self.first_free;
-            self.first_free = slot + 1;
-            self.in_use -= 1;
-        }
+    pub(super) fn release(&mut self, slot: u32, generation: u32) -> Option<&AckBody> {
+        let entry = self.slots.get_mut(slot as usize).filter(|entry| entry.generation == generation)?;
+        entry.generation = entry.generation.wrapping_add(1);
+        entry.next_free = self.first_free;
+        self.first_free = slot + 1;
+        self.in_use -= 1;
+        Some(&entry.body)
     }
 
     /// How many ACKs are in flight.

@@ -93,6 +93,34 @@ impl Leaving {
     const DATAGRAM: u32 = u32::MAX;
 }
 
+/// Packets on their way out, in the order they leave.
+#[derive(Clone, Debug)]
+struct Outbox {
+    packets: VecDeque<Leaving>,
+    /// When the first of them leaves; [`Time::MAX`] while there is none.
+    leaves_at: Time,
+}
+
+impl Outbox {
+    fn new() -> Self {
+        Outbox { packets: VecDeque::new(), leaves_at: Time::MAX }
+    }
+
+    #[inline]
+    fn push(&mut self, packet: Leaving) {
+        // None leaves before those in front of it.
+        self.leaves_at = self.leaves_at.min(packet.at);
+        frugal::push_back(&mut self.packets, packet);
+    }
+
+    #[inline]
+    fn pop(&mut self) -> Option<Leaving> {
+        let first = self.packets.pop_front();
+        self.leaves_at = self.packets.front().map_or(Time::MAX, |next| next.at);
+        first
+    }
+}
+
 /// Both ends of one connection.
 #[derive(Clone, Debug)]
 pub(super) struct Connection {
@@ -101,8 +129,8 @@ pub(super) struct Connection {
     pub(super) sender: Sender,
     pub(super) receiver: Receiver,
     acks: AckArena,
-    /// ACKs and datagrams on their way out, in the order they leave.
-    outbox: VecDeque<Leaving>,
+    /// ACKs and datagrams on their way out.
+    outbox: Outbox,
     /// What the datagrams among them carry, and which way.
     datagrams: VecDeque<(Kind, Direction)>,
     /// QUIC: (a, b): once packet a has arrived, the receiver knows that the sender knows which packets below
@@ -141,7 +169,7 @@ impl Connection {
             sender: Sender::new(shared.host, controller, &opening, config.pacing_burst),
             receiver: Receiver::new(shared.host, feedback, config.ack_delay, config.receiver_clock),
             acks: AckArena::default(),
-            outbox: VecDeque::new(),
+            outbox: Outbox::new(),
             datagrams: VecDeque::new(),
             heard: VecDeque::new(),
         }
@@ -150,8 +178,19 @@ impl Connection {
     /// The earliest thing that must happen though no packet arrives.
     #[inline]
     pub(super) fn deadline(&self) -> Time {
-        let outbox = self.outbox.front().map_or(Time::MAX, |leaving| leaving.at);
-        self.sender.deadline().min(self.receiver.deadline()).min(outbox)
+        self.timer().min(self.leaves_at())
+    }
+
+    /// The earliest of the timers.
+    #[inline]
+    pub(super) fn timer(&self) -> Time {
+        self.sender.deadline().min(self.receiver.deadline())
+    }
+
+    /// When the first packet that waits leaves.
+    #[inline]
+    pub(super) fn leaves_at(&self) -> Time {
+        self.outbox.leaves_at
     }
 
     /// What the connection did so far.
@@ -161,7 +200,7 @@ impl Connection {
 
     /// Whether nothing is left to send or to hear.
     pub(super) fn is_finished(&self) -> bool {
-        self.sender.is_done() && self.outbox.is_empty() && self.acks.in_use() == 0
+        self.sender.is_done() && self.outbox.packets.is_empty() && self.acks.in_use() == 0
     }
 
     pub(super) fn accept(&mut self, shared: &mut Shared, now: Time, packet: &SimPacket) {
@@ -183,16 +222,19 @@ impl Connection {
                 }
             }
             Kind::Ack { slot, generation } => {
-                let Some(body) = self.acks.get(slot, generation) else { return };
+                // What a copy says, the original may still say.
+                let body = if packet.id.is_copy() {
+                    self.acks.get(slot, generation)
+                } else {
+                    self.acks.release(slot, generation)
+                };
+                let Some(body) = body else { return };
                 self.sender.on_ack(now, body);
                 if shared.host == Host::Quic
                     && let [first, _, ..] = body.detail().ranges.as_slice()
                 {
                     let below = first.start;
                     self.note_heard(below);
-                }
-                if !packet.id.is_copy() {
-                    self.acks.release(slot, generation);
                 }
             }
             // The application's, not the connection's; and a stack's, not this host's.
@@ -238,11 +280,11 @@ impl Connection {
     /// Whether `poll` would return `None` at `now` and change nothing.
     #[inline]
     pub(super) fn is_at_rest(&self, now: Time) -> bool {
-        self.sender.is_halted() && self.outbox.front().is_none_or(|leaving| leaving.at > now)
+        self.sender.is_halted() && self.leaves_at() > now
     }
 
     pub(super) fn poll(&mut self, shared: &mut Shared, now: Time) -> Option<SimPacket> {
-        if self.outbox.front().is_some_and(|leaving| leaving.at <= now) {
+        if self.leaves_at() <= now {
             return self.leave(shared, now);
         }
         let next = self.sender.next(now)?;
@@ -268,7 +310,7 @@ impl Connection {
     /// Takes the first packet from the outbox, whose time has come.
     #[inline]
     fn leave(&mut self, shared: &Shared, now: Time) -> Option<SimPacket> {
-        let Leaving { id, slot, size, .. } = self.outbox.pop_front()?;
+        let Leaving { id, slot, size, .. } = self.outbox.pop()?;
         let (kind, direction) = match slot {
             Leaving::DATAGRAM => self.datagrams.pop_front()?,
             slot => (Kind::Ack { slot, generation: self.acks.generation(slot) }, Direction::Reverse),
@@ -301,7 +343,7 @@ impl Connection {
         let at = shared.leave_at(now);
         self.datagrams.push_back((kind, direction));
         let size = payload + DATAGRAM_OVERHEAD;
-        self.outbox.push_back(Leaving { at, id, slot: Leaving::DATAGRAM, size });
+        self.outbox.push(Leaving { at, id, slot: Leaving::DATAGRAM, size });
     }
 }
 
@@ -310,7 +352,7 @@ impl Connection {
 fn post_ack(
     receiver: &mut Receiver,
     acks: &mut AckArena,
-    outbox: &mut VecDeque<Leaving>,
+    outbox: &mut Outbox,
     shared: &mut Shared,
     now: Time,
     flush: bool,
@@ -319,5 +361,5 @@ fn post_ack(
     let lists = receiver.write_ack(now, flush, body);
     let id = shared.identity();
     let size = shared.ack_size + lists as u16;
-    frugal::push_back(outbox, Leaving { at: shared.leave_at(now), id, slot, size });
+    outbox.push(Leaving { at: shared.leave_at(now), id, slot, size });
 }

@@ -172,6 +172,8 @@ pub struct FlowHost {
     started: bool,
     /// The earliest deadline as of the last time there was nothing to send.
     wake_at: Time,
+    /// The earliest of the timers as of then: `wake_at`, unless a packet that waits to leave comes first.
+    timer_at: Time,
 }
 
 /// What a flow consists of.
@@ -201,6 +203,7 @@ impl FlowHost {
             stop_at: config.stop.unwrap_or(Time::MAX),
             started: false,
             wake_at: config.start,
+            timer_at: config.start,
             config: Box::new(config),
         }
     }
@@ -300,19 +303,24 @@ impl FlowHost {
     /// Keeps the flow, which has not started, from starting by itself.
     pub fn hold(&mut self) {
         self.start_at = Time::MAX;
-        self.wake_at = self.deadline();
+        self.note_deadlines();
     }
 
     /// Starts the flow, which has not started, when it is polled at `now`.
     pub fn start(&mut self, now: Time) {
         self.start_at = now;
-        self.wake_at = self.wake_at.min(now);
+        self.wake_by(now);
     }
 
     /// Stops the flow, which has not stopped, when it is polled at `now`.
     pub fn stop(&mut self, now: Time) {
         self.stop_at = now;
+        self.wake_by(now);
+    }
+
+    fn wake_by(&mut self, now: Time) {
         self.wake_at = self.wake_at.min(now);
+        self.timer_at = self.timer_at.min(now);
     }
 
     /// Returns `true` if its controller is driven from outside.
@@ -369,13 +377,15 @@ impl FlowHost {
             }
     }
 
+    /// Notes when the flow must act though no packet arrives.
     #[inline]
-    fn deadline(&self) -> Time {
-        let life = match &self.life {
-            Life::One(single) => single.deadline(),
-            Life::Many(bundle) => bundle.deadline(),
+    fn note_deadlines(&mut self) {
+        let (timers, leaving) = match &self.life {
+            Life::One(single) => single.deadlines(),
+            Life::Many(bundle) => (bundle.deadline(), Time::MAX),
         };
-        life.min(self.start_at).min(self.stop_at)
+        self.timer_at = timers.min(self.start_at).min(self.stop_at);
+        self.wake_at = self.timer_at.min(leaving);
     }
 
     #[inline(never)]
@@ -410,12 +420,16 @@ impl Endpoint<SimPacket> for FlowHost {
             Life::One(single) => single.accept(&mut self.shared, now, &packet),
             Life::Many(bundle) => bundle.accept(&mut self.shared, now, &packet),
         }
+        // Every timer may have changed: the next deadline looks at them, whatever it is.
+        self.timer_at = self.wake_at;
     }
 
     #[inline(always)]
     fn poll_transmit(&mut self, now: Time) -> Option<SimPacket> {
         if self.wake_at <= now {
-            self.on_deadline(now);
+            if self.timer_at <= now {
+                self.on_deadline(now);
+            }
             self.wake_at = Time::MAX;
         }
         let packet = match &mut self.life {
@@ -425,7 +439,7 @@ impl Endpoint<SimPacket> for FlowHost {
         };
         // Deadlines move with every packet; they are compared once, when the moment is over.
         if packet.is_none() {
-            self.wake_at = self.deadline();
+            self.note_deadlines();
         }
         packet
     }
@@ -435,7 +449,7 @@ impl Endpoint<SimPacket> for FlowHost {
         let Life::One(Single { connection: Some(connection), .. }) = &self.life else { return false };
         let rests = self.wake_at > now && connection.is_at_rest(now);
         if rests {
-            self.wake_at = self.deadline();
+            self.note_deadlines();
         }
         rests
     }
@@ -485,9 +499,11 @@ impl Single {
         self.application.is_over() && self.connection.as_ref().is_some_and(Connection::is_finished)
     }
 
+    /// The earliest of the timers, and when the first packet that waits leaves.
     #[inline]
-    fn deadline(&self) -> Time {
-        self.connection.as_ref().map_or(Time::MAX, Connection::deadline).min(self.application_at)
+    fn deadlines(&self) -> (Time, Time) {
+        let Some(connection) = &self.connection else { return (self.application_at, Time::MAX) };
+        (connection.timer().min(self.application_at), connection.leaves_at())
     }
 
     /// Lets the application act, and notes when it wants to act again.

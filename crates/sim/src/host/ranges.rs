@@ -51,8 +51,14 @@ impl RangeSet {
 
     /// The range that holds `number`.
     pub(super) fn find(&self, number: u32) -> Option<Range> {
-        let at = self.ranges.partition_point(|range| range.end <= number);
-        self.ranges.get(at).copied().filter(|range| range.start <= number)
+        match self.ranges.back() {
+            // The usual case: in the last range, or beyond everything.
+            Some(last) if number >= last.start => (number < last.end).then_some(*last),
+            _ => {
+                let at = self.ranges.partition_point(|range| range.end <= number);
+                self.ranges.get(at).copied().filter(|range| range.start <= number)
+            }
+        }
     }
 
     /// Adds `range` and calls `fresh` with each part of it that was not there, ascending.

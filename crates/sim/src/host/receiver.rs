@@ -234,8 +234,13 @@ impl Receiver {
 
     #[inline(never)]
     fn take_out_of_order(&mut self, segment: u32, payload: u16) {
-        if segment < self.next || self.beyond.find(segment).is_some() {
-            self.duplicate = Some(Range { start: segment, end: segment + 1 });
+        let range = Range { start: segment, end: segment + 1 };
+        let mut fresh = false;
+        if segment >= self.next {
+            self.beyond.insert(range, |_| fresh = true);
+        }
+        if !fresh {
+            self.duplicate = Some(range);
             return;
         }
         self.received += u64::from(payload);
@@ -246,7 +251,6 @@ impl Receiver {
             self.sizes.push(0);
         }
         self.sizes[segment] = payload;
-        self.beyond.insert(Range { start: segment, end: segment + 1 }, |_| {});
         if self.host == Host::Tcp {
             self.touch(segment);
         }

@@ -27,8 +27,10 @@ fn sample(now_ms: u64, rtt: Duration) -> Sample {
         rtt,
         newest: now_ms,
         cwnd_pkts: 20.0,
+        // The cushion is 1 ms.
+        cwnd: Bytes(20_000),
+        srtt: ms(100),
         delay_min: ms(100),
-        cushion: ms(1),
     }
 }
 

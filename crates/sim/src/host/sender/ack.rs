@@ -10,7 +10,7 @@ use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::Bytes;
 use smallvec::SmallVec;
 
-use super::super::acks::AckBody;
+use super::super::acks::{AckBody, Detail};
 use super::Sender;
 use super::scoreboard::State;
 
@@ -20,8 +20,6 @@ pub(super) struct Acked {
     /// What was acknowledged. Few ACKs cover more than eight packets, and those may allocate.
     pub(super) list: SmallVec<[PacketInfo; 8]>,
     pub(super) bytes: u64,
-    /// Newest transmission acknowledged, by number.
-    pub(super) newest: Option<u32>,
     /// When the oldest and the newest packet that left only once were sent, if there was one: else the first
     /// is later than the second.
     fresh: (Time, Time),
@@ -37,7 +35,8 @@ pub(super) struct Acked {
     pub(super) late: u32,
     /// QUIC: when the largest newly acknowledged packet was sent, if the ACK's largest is new.
     pub(super) largest_sent_at: Option<Time>,
-    sorted: bool,
+    /// Whether the list may be out of order: it holds retransmissions, or what SACK blocks cover.
+    pub(super) mixed: bool,
 }
 
 impl Acked {
@@ -47,7 +46,6 @@ impl Acked {
         Acked {
             list: SmallVec::new(),
             bytes: 0,
-            newest: None,
             fresh: (Time::MAX, Time::ZERO),
             advanced: false,
             sacked: false,
@@ -55,14 +53,35 @@ impl Acked {
             original: false,
             late: 0,
             largest_sent_at: None,
-            sorted: true,
+            mixed: false,
         }
+    }
+
+    /// Newest transmission acknowledged, by number; the list is sorted.
+    #[inline]
+    pub(super) fn newest(&self) -> Option<u32> {
+        self.list.last().map(|info| info.number as u32)
     }
 
     /// Sorts the list by number.
     #[cold]
     fn sort(&mut self) {
         self.list.sort_unstable_by_key(|info| info.number);
+    }
+}
+
+/// What an ACK says besides what arrived.
+struct Extras<'a> {
+    marks: Marks,
+    detail: &'a Detail,
+}
+
+impl Extras<'_> {
+    /// Whether there is anything that the controller must hear.
+    fn say(&self) -> bool {
+        self.marks != Marks::default()
+            || self.detail.report != ReceiverReport::None
+            || !self.detail.receive_times.is_empty()
     }
 }
 
@@ -73,13 +92,12 @@ impl Sender {
         self.halted = false;
         let inflight_before = self.delivery.inflight();
         let una_before = self.segments.base();
-        let detail = ack.detail();
         let mut sum = Acked::nothing();
         match self.host {
             Host::Tcp => self.acknowledge_segments(ack, &mut sum),
             Host::Quic => self.acknowledge_numbers(ack, &mut sum),
         }
-        if !sum.sorted {
+        if sum.mixed {
             sum.sort();
         }
         let list = sum.list.as_slice();
@@ -102,26 +120,15 @@ impl Sender {
             Host::Tcp => self.recover_tcp(now, ack, &sum),
             Host::Quic => self.recover_quic(now, &sum),
         }
-        let marks = if ack.state == Mark::None && detail.totals.is_none() {
-            Marks::default()
-        } else {
-            self.new_marks(ack, &sum)
-        };
-        if marks.ce.packets > 0 {
-            self.answer_ce(now, &sum);
-        }
+        let extras = (!ack.is_plain()).then(|| self.extras(now, ack, &sum));
 
-        let says = !list.is_empty()
-            || !self.lost.is_empty()
-            || marks != Marks::default()
-            || detail.report != ReceiverReport::None
-            || !detail.receive_times.is_empty();
+        let says = !list.is_empty() || !self.lost.is_empty() || extras.as_ref().is_some_and(Extras::say);
         if says {
             let newly_lost = if self.lost.is_empty() { Bytes::ZERO } else { self.sum_lost() };
             // Linux 6.12 net/ipv4/tcp_input.c, tcp_cong_control: the window does not grow while PRR brings it
             // down.
             let recovery = self.episode.state(self.held);
-            let event = AckEvent {
+            let mut event = AckEvent {
                 acked: list,
                 lost: &self.lost,
                 newly_acked: Bytes(sum.bytes),
@@ -131,12 +138,14 @@ impl Sender {
                 rtt: self.rtt.told(sample),
                 ack_delay,
                 round_start,
-                marks,
-                receive_times: &detail.receive_times,
-                report: detail.report,
                 cwnd_limited: self.may_grow(&sum),
                 ..self.no_news(now, recovery)
             };
+            if let Some(extras) = extras {
+                event.marks = extras.marks;
+                event.receive_times = &extras.detail.receive_times;
+                event.report = extras.detail.report;
+            }
             self.controller.on_ack(&event);
             self.forget_reported();
             self.note_controller();
@@ -242,12 +251,11 @@ impl Sender {
         if !retransmission {
             let (first, last) = sum.fresh;
             sum.fresh = (first.min(sent_at), last.max(sent_at));
-        } else if was_out && self.host == Host::Tcp {
-            self.tcp.left_flight(true);
-        }
-        match sum.newest {
-            Some(newest) if newest > number => sum.sorted = false,
-            _ => sum.newest = Some(number),
+        } else {
+            sum.mixed = true;
+            if was_out && self.host == Host::Tcp {
+                self.tcp.left_flight(true);
+            }
         }
         sum.list.push(entry.info(
             number,
@@ -316,8 +324,17 @@ impl Sender {
         }
     }
 
-    /// The marks that this ACK adds to those before it.
+    /// Takes in what an ACK says besides; CE may begin an episode.
     #[inline(never)]
+    fn extras<'a>(&mut self, now: Time, ack: &'a AckBody, sum: &Acked) -> Extras<'a> {
+        let marks = self.new_marks(ack, sum);
+        if marks.ce.packets > 0 {
+            self.answer_ce(now, sum);
+        }
+        Extras { marks, detail: ack.detail() }
+    }
+
+    /// The marks that this ACK adds to those before it.
     fn new_marks(&mut self, ack: &AckBody, sum: &Acked) -> Marks {
         let mut marks = Marks::default();
         let Some(totals) = ack.detail().totals else {
@@ -384,13 +401,12 @@ impl Sender {
     }
 
     /// CE starts an episode unless one is going on.
-    #[inline(never)]
     fn answer_ce(&mut self, now: Time, sum: &Acked) {
         if !self.episode.is_open() {
             return;
         }
         // rfc9002 7.3.2, B.7: what was sent before the last episode began starts no new one.
-        let old = sum.newest.is_some_and(|newest| !self.episode.may_grow(u64::from(newest)));
+        let old = sum.newest().is_some_and(|newest| !self.episode.may_grow(u64::from(newest)));
         if self.host == Host::Quic && old {
             return;
         }

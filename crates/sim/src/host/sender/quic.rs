@@ -107,12 +107,12 @@ impl Sender {
             }
         }
         self.fresh = fresh;
-        self.quic.largest = self.quic.largest.max(sum.newest);
+        self.quic.largest = self.quic.largest.max(sum.newest());
     }
 
     #[inline(never)]
     pub(super) fn recover_quic(&mut self, now: Time, sum: &Acked) {
-        let Some(newest) = sum.newest else { return };
+        let Some(newest) = sum.newest() else { return };
         self.quic.backoff = 0;
         if self.rtt.has_sample() {
             self.quic.first_sample_at.get_or_insert(now);

@@ -51,10 +51,23 @@ impl Sender {
         }
         let next = self.choose(now);
         if next.is_none() {
-            self.halted = true;
-            self.wake_at = self.next_timer();
+            self.halt();
         }
         next
+    }
+
+    /// Nothing leaves before something changes.
+    #[inline]
+    fn halt(&mut self) {
+        self.halted = true;
+        self.wake_at = self.next_timer();
+    }
+
+    /// Whether the window has room for `size` bytes. One packet may always be out: a window below one packet
+    /// would wait for an ACK that never comes.
+    #[inline]
+    fn fits(&self, size: u64) -> bool {
+        self.delivery.inflight() + size <= self.window() || self.delivery.inflight() == 0
     }
 
     /// Chooses what leaves now.
@@ -83,8 +96,7 @@ impl Sender {
             }
             return None;
         }
-        // One packet may always be out: a window below one packet would wait for an ACK that never comes.
-        if self.delivery.inflight() + size > self.window() && self.delivery.inflight() > 0 {
+        if !self.fits(size) {
             self.stopped(now, true);
             return None;
         }
@@ -207,8 +219,8 @@ impl Sender {
                 segment
             }
         };
-        let books = self.delivery.send(size);
         self.tags.push(&self.transmissions, directive.tag);
+        let books = self.delivery.send(size);
         self.transmissions.push(Transmission::new(now, segment, size as u16, &books, retransmission));
         if let Some(prr) = &mut self.prr {
             prr.sent(size);
@@ -223,6 +235,12 @@ impl Sender {
         }
         if self.decides_on_send {
             self.note_controller();
+        }
+        // Most bursts end at the window: that is known here, without another look at all that could leave.
+        let unsent = self.size_of(None);
+        if self.forced == Forced::None && self.lost_queue.is_empty() && unsent > 0 && !self.fits(unsent) {
+            self.stopped(now, true);
+            self.halt();
         }
         Outgoing { number, segment, size: size as u16, directive }
     }

@@ -27,7 +27,7 @@ use brakelight_core::controller::{Controller, SpuriousEvent};
 use brakelight_core::sender::Phase;
 use brakelight_core::time::{Duration, Time};
 
-use super::super::acks::AckBody;
+use super::super::acks::{AckBody, Sack};
 use super::super::ranges::Range;
 use super::Sender;
 use super::ack::Acked;
@@ -184,20 +184,21 @@ impl Sender {
             self.tcp.fack = self.tcp.fack.max(base);
             self.known.remove_below(base);
         }
-        if !ack.sack().blocks().is_empty() {
-            self.acknowledge_blocks(ack, fack, sum);
+        if let Some(sack) = ack.sack() {
+            self.acknowledge_blocks(sack, fack, sum);
         }
     }
 
     #[inline(never)]
-    fn acknowledge_blocks(&mut self, ack: &AckBody, fack: u32, sum: &mut Acked) {
+    fn acknowledge_blocks(&mut self, sack: &Sack, fack: u32, sum: &mut Acked) {
         let (base, next) = (self.segments.base(), self.segments.end());
-        for block in ack.sack().blocks() {
+        for block in sack.blocks() {
             let Some(block) = block.intersect(base, next) else { continue };
             let mut fresh = std::mem::take(&mut self.fresh);
             self.known.insert(block, |part| fresh.push(part));
             for part in fresh.drain(..) {
                 sum.sacked = true;
+                sum.mixed = true;
                 for number in part.start..part.end {
                     let segment = &mut self.segments[number];
                     segment.delivered = true;
@@ -236,7 +237,7 @@ impl Sender {
             self.tcp.timeouts = 0;
         }
         self.update_rack(now, ack, sum);
-        let duplicate = ack.sack().duplicate;
+        let duplicate = ack.duplicate();
         if duplicate.is_some() || self.tcp.dsack_round.is_some() {
             self.note_duplicate(duplicate);
         }
@@ -316,7 +317,7 @@ impl Sender {
         match repeated {
             None => self.tcp.probe = None,
             // Both the original and the probe arrived.
-            Some(segment) if ack.sack().duplicate.is_some_and(|range| range.start == segment) => {
+            Some(segment) if ack.duplicate().is_some_and(|range| range.start == segment) => {
                 self.tcp.probe = None
             }
             Some(_) if ack.cumulative > end => {
