@@ -193,11 +193,22 @@ impl Connection {
                 }
                 if !packet.id.is_copy() {
                     self.acks.release(slot, generation);
+                    if self.acks.in_use() == 0 {
+                        self.trim();
+                    }
                 }
             }
             // The application's, not the connection's; and a stack's, not this host's.
             Kind::Datagram { .. } | Kind::Wire { .. } => {}
         }
+    }
+
+    /// No ACK is in flight: gives back the room that the last burst of them needed. Ten thousand flows have
+    /// bursts at different times.
+    #[cold]
+    fn trim(&mut self) {
+        self.acks.trim();
+        frugal::trim(&mut self.outbox);
     }
 
     /// rfc9000 13.2.4: the sender has seen an ACK of everything below `below`; the next packet it sends says
