@@ -1,5 +1,5 @@
-//! Queues that grow by a quarter. Doubling leaves a quarter of all room empty on average, and a run of ten
-//! thousand flows is made of queues.
+//! Queues that grow by a quarter, and give back what they needed once. Doubling leaves a quarter of all room
+//! empty on average, and a run of ten thousand flows is made of queues.
 
 use alloc::collections::VecDeque;
 
@@ -20,6 +20,19 @@ fn grow<T>(items: &mut VecDeque<T>) {
     items.reserve_exact((items.len() / 4).max(LEAST));
 }
 
+/// Gives back room if more than half of it is empty.
+#[inline]
+pub fn trim<T>(items: &mut VecDeque<T>) {
+    if items.len() < items.capacity() / 2 && items.capacity() > 2 * LEAST {
+        shrink(items);
+    }
+}
+
+#[cold]
+fn shrink<T>(items: &mut VecDeque<T>) {
+    items.shrink_to(items.len() + (items.len() / 4).max(LEAST));
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -32,5 +45,16 @@ mod tests {
             assert!(items.capacity() <= (items.len() + items.len() / 4).max(items.len() + LEAST), "{item}");
         }
         assert!(items.iter().copied().eq(0..10_000));
+    }
+
+    #[test]
+    fn what_is_trimmed_is_small_or_half_full() {
+        let mut items = VecDeque::new();
+        (0..10_000).for_each(|item| push_back(&mut items, item));
+        for item in 0..10_000 {
+            assert_eq!(items.pop_front(), Some(item));
+            trim(&mut items);
+            assert!(items.capacity() <= (2 * items.len() + 1).max(2 * LEAST), "{item}");
+        }
     }
 }

@@ -144,6 +144,7 @@ impl AckBody {
 
 #[derive(Clone, Debug)]
 struct Slot {
+    /// Which ACK it holds; zero while it is free.
     generation: u32,
     /// While the slot is free: the one that became free before it, plus one.
     next_free: u32,
@@ -151,26 +152,37 @@ struct Slot {
 }
 
 /// The ACKs in flight of one connection. Slots and the memory inside them are used again, the last that
-/// became free first.
+/// became free first. Those that a large burst of ACKs needed are given back.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AckArena {
     slots: Vec<Slot>,
     /// The slot that became free last, plus one; zero while none is.
     first_free: u32,
     in_use: u32,
+    /// How many ACKs there were: the generation of the newest.
+    generations: u32,
+    /// Likewise, when last no ACK was in flight.
+    trimmed_at: u32,
+    /// How many ACKs there were between the last two such times, or half as many as before that.
+    burst: u32,
 }
+
+/// So few slots are kept in any case.
+const KEPT: u32 = 4;
 
 impl AckArena {
     /// A slot for a new ACK, without detail.
     #[inline]
     pub(super) fn claim(&mut self) -> (u32, &mut AckBody) {
         self.in_use += 1;
+        self.generations = self.generations.wrapping_add(1);
         if self.first_free == 0 {
             self.grow();
         }
         let slot = self.first_free - 1;
         let entry = &mut self.slots[slot as usize];
         self.first_free = entry.next_free;
+        entry.generation = self.generations;
         entry.body.sacked = false;
         entry.body.detailed = false;
         (slot, &mut entry.body)
@@ -187,7 +199,7 @@ impl AckArena {
         self.first_free = self.slots.len() as u32;
     }
 
-    /// Which use of a claimed slot the present one is.
+    /// Which ACK a claimed slot holds.
     #[inline]
     pub(super) fn generation(&self, slot: u32) -> u32 {
         self.slots[slot as usize].generation
@@ -200,19 +212,62 @@ impl AckArena {
         (entry.generation == generation).then_some(&entry.body)
     }
 
-    /// The contents, unless they are gone. Ends this use of the slot: they stay until the next one.
+    /// The contents, unless they are gone. Frees the slot: they stay until its next use.
     #[inline]
     pub(super) fn release(&mut self, slot: u32, generation: u32) -> Option<&AckBody> {
         let entry = self.slots.get_mut(slot as usize).filter(|entry| entry.generation == generation)?;
-        entry.generation = entry.generation.wrapping_add(1);
+        entry.generation = 0;
         entry.next_free = self.first_free;
         self.first_free = slot + 1;
         self.in_use -= 1;
         Some(&entry.body)
     }
 
+    /// Gives back slots, none of which is in use, if the last bursts of ACKs needed fewer.
+    pub(super) fn trim(&mut self) {
+        debug_assert_eq!(self.in_use, 0, "ACKs in flight keep their slots");
+        let burst = self.generations.wrapping_sub(self.trimmed_at);
+        self.trimmed_at = self.generations;
+        self.burst = burst.max(self.burst / 2);
+        let needed = self.burst.max(KEPT);
+        if self.slots.len() as u32 > needed + needed / 2 {
+            self.slots.truncate(needed as usize);
+            self.slots.shrink_to_fit();
+            self.first_free = needed;
+            (0..).zip(&mut self.slots).for_each(|(before, slot)| slot.next_free = before);
+        }
+    }
+
     /// How many ACKs are in flight.
     pub(super) fn in_use(&self) -> usize {
         self.in_use as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_room_of_a_large_burst_is_given_back_and_no_ack_stands_for_another() {
+        let mut acks = AckArena::default();
+        let mut gone = Vec::new();
+        for size in [100, 3, 3, 3, 3, 3] {
+            let flying: Vec<(u32, u32)> = (0..size)
+                .map(|number| {
+                    let (slot, body) = acks.claim();
+                    body.cumulative = number;
+                    (slot, acks.generation(slot))
+                })
+                .collect();
+            assert!(gone.iter().all(|&(slot, generation)| acks.get(slot, generation).is_none()));
+            for (number, &(slot, generation)) in (0..).zip(&flying) {
+                assert_eq!(acks.get(slot, generation).map(|body| body.cumulative), Some(number));
+                acks.release(slot, generation);
+            }
+            acks.trim();
+            gone.extend(flying);
+        }
+        assert!(acks.slots.len() <= 6, "{} slots", acks.slots.len());
     }
 }

@@ -236,10 +236,21 @@ impl Connection {
                     let below = first.start;
                     self.note_heard(below);
                 }
+                if self.acks.in_use() == 0 {
+                    self.trim();
+                }
             }
             // The application's, not the connection's; and a stack's, not this host's.
             Kind::Datagram { .. } | Kind::Wire { .. } => {}
         }
+    }
+
+    /// No ACK is in flight: gives back the room that the last burst of them needed. Ten thousand flows have
+    /// bursts at different times.
+    #[cold]
+    fn trim(&mut self) {
+        self.acks.trim();
+        frugal::trim(&mut self.outbox.packets);
     }
 
     /// rfc9000 13.2.4: the sender has seen an ACK of everything below `below`; the next packet it sends says

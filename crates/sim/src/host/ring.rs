@@ -64,6 +64,12 @@ impl<T: Copy> Ring<T> {
         Some(item)
     }
 
+    /// Gives back room that was needed once.
+    #[inline]
+    pub(super) fn trim(&mut self) {
+        frugal::trim(&mut self.items);
+    }
+
     /// Empties the ring, whose next item will be number `base`.
     pub(super) fn restart(&mut self, base: u32) {
         self.base = base;

@@ -191,16 +191,11 @@ impl Sender {
         self.note_controller();
     }
 
-    /// Forgets the losses that the controller has been told of. The room of a long list is not kept: such
-    /// lists are rare, and flows are many.
+    /// Forgets the losses that the controller has been told of. Their room is not kept: losses are rare, and
+    /// flows are many.
     #[inline]
     fn forget_reported(&mut self) {
-        const KEPT: usize = 8;
-        if self.lost.capacity() > KEPT {
-            self.lost = Vec::new();
-        } else {
-            self.lost.clear();
-        }
+        self.lost = Vec::new();
     }
 
     /// Returns an event that acknowledges and loses nothing: it says what the connection's state is.

@@ -345,6 +345,9 @@ impl Sender {
             }
             self.transmissions.pop_front();
         }
+        // While losses were repaired, all that was sent since had to wait here.
+        self.transmissions.trim();
+        self.segments.trim();
         if self.host == Host::Quic {
             self.known.remove_below(self.transmissions.base());
         }
