@@ -6,8 +6,8 @@ use brakelight_core::packet::PacketId;
 
 /// The packets that entered the network and those that left it, for the check of conservation.
 ///
-/// Which ones these are is kept as the sum of a hash of each that entered, less that of each that left: O(1) in
-/// memory, and two different multisets of packets have the same sum with probability of about 2^-64.
+/// Which ones these are is kept as the sum of a hash of each that entered, less that of each that left:
+/// O(1) in memory. Two different multisets of packets have the same sum with probability of about 2^-64.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ledger {
     entered: u64,
