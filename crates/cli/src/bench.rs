@@ -1,8 +1,8 @@
 //! `bench`: how fast the simulator is, and what a packet costs at each queue.
 //!
 //! Every row of the simulator is a process of its own, so that its peak memory is its own and no row warms
-//! another's caches; it repeats its scenario for at least two seconds and reports the median. `--profile` counts
-//! instructions instead: valgrind runs each row once, in a process of its own too.
+//! another's caches; it repeats its scenario for at least two seconds and reports the median. `--profile`
+//! counts instructions instead: valgrind runs each row once, in a process of its own too.
 
 use std::ffi::OsString;
 

@@ -363,8 +363,8 @@ fn the_rule_that_tunes_itself_finds_the_loop_s_delay_and_lets_little_wait() {
         row.within(0, program, &["emulate", "--nat", "--delay", "20ms", "--", "bash", "-c", &send]);
     sender.stderr(Stdio::null()).env_remove("SUDO_UID");
     row.start(sender);
-    // Where the machine stalls, packets come in bursts, and tau is the least lag of up to ten seconds. So this
-    // waits for fifteen samples in a row that show the rule at work.
+    // Where the machine stalls, packets come in bursts, and tau is the least lag of up to ten seconds. So
+    // this waits for fifteen samples in a row that show the rule at work.
     let begin = Instant::now();
     let mut samples = VecDeque::new();
     loop {

@@ -39,8 +39,8 @@ pub(crate) fn map<T: Sync, R: Send>(
     items.iter().map(act).collect()
 }
 
-/// The same as [`map`], but items are begun in the order of their `cost`, the highest first: what takes long is
-/// not left for the end, when other threads have nothing to do.
+/// The same as [`map`], but items are begun in the order of their `cost`, the highest first: what takes long
+/// is not left for the end, when other threads have nothing to do.
 #[cfg(feature = "parallel")]
 pub(crate) fn map_longest_first<T: Sync, R: Send>(
     items: &[T],
@@ -51,8 +51,8 @@ pub(crate) fn map_longest_first<T: Sync, R: Send>(
     bound_threads();
     let mut order: Vec<(usize, f64)> = items.iter().map(cost).enumerate().collect();
     order.sort_by(|(_, one), (_, other)| other.total_cmp(one));
-    // A thread takes the next item whenever it has none. An iterator by place would hand out halves instead, and
-    // a thread would be left with many items while others have none.
+    // A thread takes the next item whenever it has none. An iterator by place would hand out halves instead,
+    // and a thread would be left with many items while others have none.
     let made = order.into_iter().par_bridge().map(|(place, _)| Ok((place, act(&items[place])?)));
     let mut made = made.collect::<Result<Vec<(usize, R)>, Error>>()?;
     made.sort_by_key(|(place, _)| *place);

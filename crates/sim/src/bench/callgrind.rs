@@ -6,13 +6,13 @@
 //! | `positions: instr line` | numbers at the beginning of a cost line |
 //! | `events: Ir Dr` | numbers behind them |
 //! | `ob=`, `fl=`, `fn=` | the object, file and name of the function that the next costs belong to |
-//! | `fi=`, `fe=` | the source file of the next costs, where code of another file is inlined, and where it ends |
+//! | `fi=`, `fe=` | the source file of the next costs where code of another file is inlined; its end |
 //! | `cob=`, `cfi=`, `cfl=`, `cfn=` | the same of a function that is called |
-//! | `calls=` | the next cost line is that of a call, with all that it calls: it is no cost of this function |
+//! | `calls=` | the next cost line is that of a call, with all that it calls: no cost of this function |
 //! | `+3 5`, `* 5`, `0x1f 12 5` | costs; a position may be told as the distance from the last one |
 //!
-//! `(7) name` gives a name the number 7, and `(7)` stands for it from then on. Objects, files and functions are
-//! numbered apart.
+//! `(7) name` gives a name the number 7, and `(7)` stands for it from then on. Objects, files and functions
+//! are numbered apart.
 
 use std::collections::HashMap;
 

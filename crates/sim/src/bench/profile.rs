@@ -1,5 +1,5 @@
-//! Where the simulator's instructions go, by part, as callgrind counts them. Counts do not depend on what else
-//! a machine does, as times do.
+//! Where the simulator's instructions go, by part, as callgrind counts them. Counts do not depend on what
+//! else a machine does, as times do.
 //!
 //! A part is told by the source file of each instruction, in inlined code too. Code of the standard library
 //! counts for the file of the simulator that it stands in. A program without line tables does not tell its
@@ -37,7 +37,7 @@ const PARTS: &[(&str, &[&str])] = &[
 /// The allocator, other libraries, and what is in none of the [`PARTS`].
 const OTHER: &str = "other";
 
-/// Why there is no profile.
+/// Why instructions could not be counted.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProfileError {
