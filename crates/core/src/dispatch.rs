@@ -16,7 +16,7 @@
 //!
 //! Variants that are named once more after `inline` are looked for first, and may be inlined where the call
 //! stands. The others are called in a function of their own. With `getters` at the end, methods that take
-//! `&self` are not: they are short.
+//! `&self` are inlined for all variants: they are short.
 //!
 //! ```text
 //! pass_to_element!(AnyElement { Link Delay Loss Jitter } inline { Link Delay });
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_getter_is_reached_in_place() {
+    fn every_method_reaches_the_variant_with_getters() {
         for mut any in [Getters::One(Probe::default()), Getters::Other(Probe::default())] {
             let seen = call_all(&mut any);
             let (Getters::One(probe) | Getters::Other(probe)) = &any;

@@ -15,8 +15,8 @@ pub trait Endpoint<P> {
     fn poll_transmit(&mut self, now: Time) -> Option<P>;
 
     /// Returns `true` if nothing is to be sent at `now` and no deadline is due by then: `next_wakeup` is then
-    /// right without a call of `poll_transmit`, which would return `None`. To be asked after `accept`, and
-    /// after a packet was sent. `false` is always a valid answer.
+    /// right without a call of `poll_transmit`, which would return `None`. It may be asked
+    /// before any `poll_transmit`. `false` is always a valid answer.
     fn is_at_rest(&mut self, _now: Time) -> bool {
         false
     }

@@ -138,11 +138,11 @@ impl Duration {
     }
 }
 
-/// The nearest whole number, the larger of two; zero for what is below zero, and for NaN.
+/// Rounds to the nearest whole number, halves up. Negative values and NaN give zero.
 #[inline]
 fn nearest(value: f64) -> u64 {
-    // The largest number below one half: with a half, it would itself become 1. The `as` cast rounds down,
-    // saturates, and sends NaN to zero.
+    // The largest number below one half: one half in its place would make 1 of this number itself. The `as`
+    // cast rounds down, saturates, and makes zero of NaN.
     (value + 0.499_999_999_999_999_94) as u64
 }
 

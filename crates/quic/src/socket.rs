@@ -19,6 +19,9 @@ use quinn::{AsyncUdpSocket, UdpPoller};
 use crate::io_counts::IoMeter;
 use crate::stamps::Stamps;
 
+/// Datagrams of 1,500 bytes that one transmission holds: the kernel takes no more than 64 KiB.
+pub(crate) const MOST_DATAGRAMS: usize = 40;
+
 /// A socket that stamps. Wrap what `Runtime::wrap_udp_socket` gives, and hand it to
 /// `Endpoint::new_with_abstract_socket`.
 #[derive(Debug)]

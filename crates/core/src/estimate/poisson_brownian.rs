@@ -292,9 +292,10 @@ impl Transition {
 /// Sums that are made side by side, so that the machine can add several in one instruction.
 const LANES: usize = 8;
 
-/// `sums[n] = sum_d kernel[d] values[n + d]`, each added up in the order of d. `values` go on for as many as
-/// the last [`LANES`] sums take, whether these are asked for or not.
+/// `sums[n] = sum_d kernel[d] values[n + d]`, each added up in the order of d. There must be as
+/// many `values` as sums, rounded up to a multiple of [`LANES`], and one less than `kernel` has besides.
 fn correlate(values: &[f64], kernel: &[f64], sums: &mut [f64]) {
+    debug_assert!(values.len() + 1 >= sums.len().next_multiple_of(LANES) + kernel.len());
     for (n, sums) in sums.chunks_mut(LANES).enumerate() {
         let mut lanes = [0.0; LANES];
         for (values, weight) in values[n * LANES..].windows(LANES).zip(kernel) {

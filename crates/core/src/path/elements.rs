@@ -133,8 +133,8 @@ macro_rules! elements {
             }
         }
 
-        /// A path element of any kind, dispatched by `match`. Its tag is a field of its own and hides in no
-        /// variant's, so that finding the variant is one comparison.
+        /// A path element of any kind, dispatched by `match`. `repr(u32)` keeps the discriminant
+        /// apart from what variants hold, so that finding the variant is one comparison.
         #[derive(Clone, Debug)]
         #[allow(clippy::large_enum_variant)]
         #[repr(u32)]

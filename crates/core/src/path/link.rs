@@ -186,7 +186,8 @@ impl<P: Packet, Q: Queue<P>, S: Service> Link<P, Q, S> {
         None
     }
 
-    /// What `poll` returns where it is more than one packet that leaves.
+    /// What `poll` returns in every other case than the common one, in which the packet being sent is due and
+    /// nothing waits in `happened`.
     #[inline(never)]
     fn poll_in_order(&mut self, now: Time) -> Option<Output<P>> {
         if self.happened.is_empty() {

@@ -344,7 +344,7 @@ macro_rules! make_queues {
             parameters: <queue::$mod::Config as Parameters>::describe,
         }, )*];
 
-        /// A queue of any kind, dispatched by `match`. Its tag is a field of its own, as that of
+        /// A queue of any kind, dispatched by `match`. `repr(u32)` as for
         /// [`AnyElement`](crate::path::elements::AnyElement).
         #[derive(Clone, Debug)]
         #[allow(clippy::large_enum_variant)]

@@ -113,6 +113,7 @@ impl<W: Watch> Carrier<W> {
         (!self.closed).then(|| self.input.as_fd())
     }
 
+    /// Counts a wake-up.
     pub(super) fn woken(&mut self) {
         self.facts.wakeups += 1;
     }
@@ -143,7 +144,7 @@ impl<W: Watch> Carrier<W> {
         self.write_waiting(epoch);
         let delivered = self.facts.written > written;
         if delivered {
-            self.pace.woken();
+            self.pace.served();
         }
         delivered
     }

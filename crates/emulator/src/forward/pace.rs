@@ -57,7 +57,7 @@ impl Pace {
         }
         let packets = if self.waits() { 1 + self.others() } else { 1 };
         let mut next = self.clone();
-        next.woken();
+        next.served();
         Rest { until: Some(until), then: Some(due + self.distance * packets + next.wait()) }
     }
 
@@ -80,7 +80,7 @@ impl Pace {
     }
 
     /// The thread delivered what was due, after a wait or not.
-    pub(super) fn woken(&mut self) {
+    pub(super) fn served(&mut self) {
         self.waited = if self.waited == WAITS { 0 } else { self.waited + 1 };
     }
 }
@@ -124,7 +124,7 @@ mod tests {
         let waits: Vec<bool> = (0..16)
             .map(|_| {
                 let waits = !pace.wait().is_zero();
-                pace.woken();
+                pace.served();
                 waits
             })
             .collect();
@@ -146,7 +146,7 @@ mod tests {
                 pace.delivered(due);
                 due += Duration::from_micros(120);
             }
-            pace.woken();
+            pace.served();
         }
         assert!(expected.is_some());
     }

@@ -23,6 +23,7 @@ use brakelight_core::units::{Bytes, Rate};
 use self::held::Held;
 use super::peer::Peer;
 use super::{ControlSettings, PacketSender};
+use crate::socket::MOST_DATAGRAMS;
 use crate::tap::frames::EcnCounts;
 use crate::tap::parameters::Parameters;
 use crate::validation::{State, Validation};
@@ -142,14 +143,11 @@ pub enum SendAdmission {
     Until(Time),
 }
 
-/// Most packets that wait to leave together: those of one transmission, for which the kernel takes 64 KiB.
-const MOST_TOGETHER: u64 = 40;
-
 /// Bytes that leave together at `rate`: what goes in `interval`, a packet of `mss` bytes at least, and half
-/// of the window `cwnd` at most, so that ACKs keep coming.
+/// of the window `cwnd` at most, so that ACKs keep coming. No more than one transmission holds.
 fn together(rate: Rate, interval: Duration, mss: u64, cwnd: u64) -> u64 {
     let bytes = (rate.as_bps_f64() * interval.as_secs_f64() / 8.0) as u64;
-    bytes.min(cwnd / 2).min(MOST_TOGETHER * mss).max(mss)
+    bytes.min(cwnd / 2).min(MOST_DATAGRAMS as u64 * mss).max(mss)
 }
 
 /// A connection's congestion control.

@@ -217,10 +217,8 @@ impl State {
             self.news.push_back(number);
         }
     }
-}
 
-impl State {
-    /// Datagrams with `ecn` came for connection `number` at `now`, if for one.
+    /// Datagrams with `ecn` came at `now` for connection `number`, or for none.
     fn hear(&mut self, number: Option<u64>, now: Time, ecn: Ecn) {
         let Some(number) = number else { return };
         if let Some(entry) = self.entries.get_mut(&number) {

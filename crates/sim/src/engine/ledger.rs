@@ -6,13 +6,16 @@ use brakelight_core::packet::PacketId;
 
 /// The packets that entered the network and those that left it, for the check of conservation.
 ///
-/// Which ones these are is kept as the sum of a hash of each that entered, less that of each that left:
-/// O(1) in memory. Two different multisets of packets have the same sum with probability of about 2^-64.
+/// Their identities are kept as one sum of hashes. Each is added when its packet enters and subtracted when
+/// it leaves, which is O(1) in memory. Two different multisets of packets have the same sum with probability of about 2^-64.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ledger {
+    /// How many entered.
     entered: u64,
-    inside: u64,
+    /// How many left.
     left: u64,
+    /// The sum of the hashes of those that entered, less those that left, modulo 2^64.
+    hashes: u64,
 }
 
 /// The error that packets appeared or disappeared through a bug.
@@ -31,19 +34,19 @@ impl Ledger {
     #[inline]
     pub fn entered(&mut self, id: PacketId) {
         self.entered += 1;
-        self.inside = self.inside.wrapping_add(mix(id.0));
+        self.hashes = self.hashes.wrapping_add(mix(id.0));
     }
 
     /// A packet was delivered or dropped.
     #[inline]
     pub fn left(&mut self, id: PacketId) {
         self.left += 1;
-        self.inside = self.inside.wrapping_sub(mix(id.0));
+        self.hashes = self.hashes.wrapping_sub(mix(id.0));
     }
 
     /// Checks this ledger against what is `inside`, listed as entered.
     pub fn balance(&self, inside: &Ledger) -> Result<(), Unbalanced> {
-        if self.entered == self.left + inside.entered && self.inside == inside.inside {
+        if self.entered == self.left + inside.entered && self.hashes == inside.hashes {
             return Ok(());
         }
         Err(Unbalanced { entered: self.entered, left: self.left, inside: inside.entered })

@@ -204,11 +204,6 @@ where
         &self.observer
     }
 
-    /// Returns the observer, to be told what changes.
-    pub fn observer_mut(&mut self) -> &mut O {
-        &mut self.observer
-    }
-
     /// Returns the elements that packets of `endpoint` pass in `direction`, in order.
     pub fn route(&self, endpoint: usize, direction: Direction) -> Vec<usize> {
         self.routes.of(endpoint, direction)
@@ -294,7 +289,7 @@ where
             let mut output = self.elements[element].poll(self.now);
             match &mut output {
                 Some(Output::Departed(departed)) => self.pass_on(element, departed),
-                Some(output) => self.change(element, output),
+                Some(output) => self.duplicate_or_drop(element, output),
                 None => return self.elements[element].next_wakeup().unwrap_or(Time::MAX),
             }
             let wakeup = self.elements[element].next_wakeup().unwrap_or(Time::MAX);
@@ -304,11 +299,11 @@ where
         }
     }
 
-    /// Acts on what an element made of a packet besides letting it go.
+    /// Acts on a packet that an element duplicated or dropped.
     #[cold]
-    fn change(&mut self, element: usize, output: &mut Output<P>) {
+    fn duplicate_or_drop(&mut self, element: usize, output: &mut Output<P>) {
         match output {
-            Output::Departed(departed) => self.pass_on(element, departed),
+            Output::Departed(_) => unreachable!("departures are passed on where they are polled"),
             Output::Duplicated(departed) => {
                 self.ledger.entered(departed.packet.id());
                 self.pass_on(element, departed);

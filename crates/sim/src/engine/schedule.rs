@@ -208,7 +208,7 @@ struct Endpoints {
     entries: Vec<Key>,
     /// An entry that is no contestant, or none.
     ahead: Key,
-    /// A key for every endpoint: its entry or an earlier one. Where the entry is `ahead`, any other.
+    /// A key for every endpoint, no later than its entry. Where the entry is `ahead`, any key.
     contestants: Tournament,
     /// The first of `ahead` and the contestants.
     first: Key,
@@ -253,7 +253,7 @@ impl Endpoints {
         self.first = self.first.min(entry);
     }
 
-    /// Sees to it that no contestant of an entry is later.
+    /// Makes the contestant of an entry no later than the entry.
     fn compete(&mut self, entry: Key) {
         if entry < self.contestants.key(position(entry)) {
             self.contestants.replace(position(entry), entry);

@@ -159,15 +159,16 @@ pub(super) struct AckArena {
     /// The slot that became free last, plus one; zero while none is.
     first_free: u32,
     in_use: u32,
-    /// How many ACKs there were: the generation of the newest.
+    /// ACKs made so far: the generation of the newest.
     generations: u32,
-    /// Likewise, when last no ACK was in flight.
+    /// The same at the last [`trim`](Self::trim).
     trimmed_at: u32,
-    /// How many ACKs there were between the last two such times, or half as many as before that.
+    /// Slots that a burst may need: as many as there were ACKs between the last two trims, or half of the
+    /// number before, if that is more.
     burst: u32,
 }
 
-/// So few slots are kept in any case.
+/// Slots that are never given back.
 const KEPT: u32 = 4;
 
 impl AckArena {
@@ -175,7 +176,8 @@ impl AckArena {
     #[inline]
     pub(super) fn claim(&mut self) -> (u32, &mut AckBody) {
         self.in_use += 1;
-        self.generations = self.generations.wrapping_add(1);
+        // Zero is the generation of a free slot.
+        self.generations = self.generations.checked_add(1).unwrap_or(1);
         if self.first_free == 0 {
             self.grow();
         }
@@ -230,7 +232,7 @@ impl AckArena {
         self.trimmed_at = self.generations;
         self.burst = burst.max(self.burst / 2);
         let needed = self.burst.max(KEPT);
-        if self.slots.len() as u32 > needed + needed / 2 {
+        if self.slots.len() as u32 > needed.saturating_add(needed / 2) {
             self.slots.truncate(needed as usize);
             self.slots.shrink_to_fit();
             self.first_free = needed;
@@ -247,6 +249,17 @@ impl AckArena {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_slot_is_freed_once_where_generations_wrap() {
+        let mut acks = AckArena { generations: u32::MAX, ..AckArena::default() };
+        let slot = acks.claim().0;
+        let generation = acks.generation(slot);
+        assert!(acks.release(slot, generation).is_some());
+        assert!(acks.release(slot, generation).is_none());
+        assert_eq!(acks.in_use(), 0);
+        acks.trim();
+    }
 
     #[test]
     fn the_room_of_a_large_burst_is_given_back_and_no_ack_stands_for_another() {

@@ -420,7 +420,7 @@ impl Endpoint<SimPacket> for FlowHost {
             Life::One(single) => single.accept(&mut self.shared, now, &packet),
             Life::Many(bundle) => bundle.accept(&mut self.shared, now, &packet),
         }
-        // Every timer may have changed: the next deadline looks at them, whatever it is.
+        // Any timer may have changed, so the next wake-up looks at all of them.
         self.timer_at = self.wake_at;
     }
 

@@ -9,11 +9,8 @@ use quinn_proto::Transmit;
 use quinn_udp::{RecvMeta, UdpSocketState};
 
 use crate::io_counts::IoMeter;
-use crate::socket::run_of_one_mind;
+use crate::socket::{MOST_DATAGRAMS, run_of_one_mind};
 use crate::stamps::Stamps;
-
-/// Datagrams of 1,500 bytes that one transmission holds: the kernel takes no more than 64 KiB.
-const MOST: usize = 40;
 
 /// What became of a transmission.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -68,7 +65,7 @@ impl Socket {
 
     /// Datagrams of one transmission at most: as many as the kernel cuts, and as fit into one of 64 KiB.
     pub(super) fn most(&self) -> usize {
-        self.state.max_gso_segments().min(MOST)
+        self.state.max_gso_segments().min(MOST_DATAGRAMS)
     }
 
     pub(super) fn receive(&self, into: &mut [IoSliceMut<'_>], metas: &mut [RecvMeta]) -> io::Result<usize> {

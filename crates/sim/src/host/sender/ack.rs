@@ -57,7 +57,8 @@ impl Acked {
         }
     }
 
-    /// Newest transmission acknowledged, by number; the list is sorted.
+    /// Newest transmission acknowledged, by number. QUIC's list is ascending from the start, TCP's once it is
+    /// sorted.
     #[inline]
     pub(super) fn newest(&self) -> Option<u32> {
         self.list.last().map(|info| info.number as u32)
@@ -100,6 +101,7 @@ impl Sender {
         if sum.mixed {
             sum.sort();
         }
+        debug_assert!(sum.list.is_sorted_by_key(|info| info.number), "a list out of order is `mixed`");
         let list = sum.list.as_slice();
         self.counters.acked_packets += list.len() as u64;
         let round_start = match list.last() {
@@ -124,7 +126,7 @@ impl Sender {
 
         let says = !list.is_empty() || !self.lost.is_empty() || extras.as_ref().is_some_and(Extras::say);
         if says {
-            let newly_lost = if self.lost.is_empty() { Bytes::ZERO } else { self.sum_lost() };
+            let newly_lost = if self.lost.is_empty() { Bytes::ZERO } else { self.sort_lost() };
             // Linux 6.12 net/ipv4/tcp_input.c, tcp_cong_control: the window does not grow while PRR brings it
             // down.
             let recovery = self.episode.state(self.held);
@@ -163,7 +165,7 @@ impl Sender {
 
     /// Sorts the packets newly lost, and returns their bytes.
     #[cold]
-    fn sum_lost(&mut self) -> Bytes {
+    fn sort_lost(&mut self) -> Bytes {
         // Timers and ACKs add to the list, each from the oldest packet on.
         if !self.lost.is_sorted_by_key(|info| info.number) {
             self.lost.sort_unstable_by_key(|info| info.number);
