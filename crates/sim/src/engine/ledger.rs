@@ -7,7 +7,8 @@ use brakelight_core::packet::PacketId;
 /// The packets that entered the network and those that left it, for the check of conservation.
 ///
 /// Their identities are kept as one sum of hashes. Each is added when its packet enters and subtracted when
-/// it leaves, which is O(1) in memory. Two different multisets of packets have the same sum with probability of about 2^-64.
+/// it leaves, which is O(1) in memory. Two different multisets of packets have the same sum with
+/// probability of about 2^-64.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ledger {
     /// How many entered.
