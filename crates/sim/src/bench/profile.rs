@@ -213,11 +213,11 @@ mod tests {
 
     #[test]
     fn parts_are_known_by_files_where_there_are_line_tables() {
-        let body = "fl=(1) /work/crates/sim/src/engine/schedule.rs\nfn=(1) a\n1 100\n\
-            fi=(2) /work/crates/core/src/path/link.rs\n1 300\nfi=(3) /rustc/library/core/src/mem.rs\n1 200\n\
+        let body = "fl=(1) /home/me/crates/sim/src/engine/schedule.rs\nfn=(1) a\n1 100\n\
+            fi=(2) /home/me/crates/core/src/path/link.rs\n1 300\nfi=(3) /rustc/library/core/src/mem.rs\n1 200\n\
             fl=(4) ./malloc.c\nfn=(2) malloc\n1 50\n\
-            fl=(5) /work/crates/apps/src/histogram.rs\nfn=(3) brakelight_core::path::b\n1 400\n\
-            fl=(6) /work/crates/apps/src/bulk.rs\nfn=(4) c\n1 150\n";
+            fl=(5) /home/me/crates/apps/src/histogram.rs\nfn=(3) brakelight_core::path::b\n1 400\n\
+            fl=(6) /home/me/crates/apps/src/bulk.rs\nfn=(4) c\n1 150\n";
         let expected = own_parts(&[
             ("path elements", 5.0),
             ("statistics", 4.0),

@@ -122,7 +122,7 @@ fn spelled(key: &str, name: usize, names: &[&str], given: &mut Vec<usize>, numbe
 type Cost = (usize, String, u64, bool);
 
 const OBJECTS: &[&str] = &["/bin/a", "/lib/libc.so.6"];
-const FILES: &[&str] = &["???", "/work/crates/sim/src/a.rs", "./x (2).c", "b = c.rs"];
+const FILES: &[&str] = &["???", "/home/me/crates/sim/src/a.rs", "./x (2).c", "b = c.rs"];
 const FUNCTIONS: &[&str] = &["(below main)", "a::b<P,L>::c", "<a::B as c::D>::e'2", "operator="];
 
 fn any_position() -> impl Strategy<Value = String> {
