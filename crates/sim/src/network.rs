@@ -10,8 +10,8 @@
 
 use std::collections::BTreeMap;
 
-use brakelight_core::packet::Duplicate;
-use brakelight_core::path::elements::{AnyElement, ElementConfig};
+use brakelight_core::packet::{Duplicate, Tunnel};
+use brakelight_core::path::elements::{AnyElement, AnyService, ElementConfig};
 use brakelight_core::path::trace::Trace;
 use brakelight_core::path::{Site, delay};
 use brakelight_core::time::Duration;
@@ -98,6 +98,25 @@ impl<P: Duplicate> Network<P> {
         Ok(Network { elements: builder.elements, routes: builder.routes, forward_links })
     }
 }
+
+impl<P: Duplicate> Network<P> {
+    /// Returns the links that can be [joined](crate::engine::Engine::join) to the delay lines behind them:
+    /// those of fixed rate that only data passes.
+    pub fn joints(&self) -> Vec<(usize, usize)> {
+        let mut pairs = self.routes.pairs();
+        pairs.retain(|&(link, line)| match (&self.elements[link], &self.elements[line]) {
+            (AnyElement::Link(link), AnyElement::Delay(line)) => match link.service() {
+                AnyService::Fixed(fixed) => fixed.longest(LARGEST).is_some_and(|time| time < line.delay()),
+                _ => false,
+            },
+            _ => false,
+        });
+        pairs
+    }
+}
+
+/// No packet has more bytes at the IP layer, tunnels included.
+const LARGEST: u32 = u16::MAX as u32 + Tunnel::MOST;
 
 fn build_link<P: Duplicate>(
     scenario: &Scenario,

@@ -36,7 +36,7 @@ pub use view::{FlowPhase, FlowView, LinkView, Values};
 
 /// Runs `scenario` from beginning to end.
 pub fn run(scenario: &Scenario, traces: &Traces) -> Result<Outcome, RunError> {
-    run_with(scenario, traces, modelled)
+    to_the_end(Simulation::new(scenario, traces)?)
 }
 
 /// Runs `scenario` from beginning to end, with both ends of each flow made by `host`, which says why if it
@@ -46,8 +46,13 @@ pub fn run_with<E: Endpoint<SimPacket> + Reporting>(
     traces: &Traces,
     host: impl FnMut(FlowConfig) -> Result<E, String>,
 ) -> Result<Outcome, RunError> {
-    let mut simulation = Simulation::with_hosts(scenario, traces, host)?;
-    simulation.advance(Time::ZERO + scenario.duration);
+    to_the_end(Simulation::with_hosts(scenario, traces, host)?)
+}
+
+fn to_the_end<E: Endpoint<SimPacket> + Reporting>(
+    mut simulation: Simulation<E>,
+) -> Result<Outcome, RunError> {
+    simulation.advance(simulation.end());
     Ok(simulation.finish()?)
 }
 
@@ -181,7 +186,9 @@ struct FlowBefore {
 impl Simulation {
     /// Returns a run at its beginning.
     pub fn new(scenario: &Scenario, traces: &Traces) -> Result<Self, SetupError> {
-        Self::with_hosts(scenario, traces, modelled)
+        // A log has its lines in the order of events.
+        let joined = !scenario.record.link_logs;
+        Self::build(scenario, traces, modelled, joined)
     }
 }
 
@@ -191,9 +198,20 @@ impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
     pub fn with_hosts(
         scenario: &Scenario,
         traces: &Traces,
+        host: impl FnMut(FlowConfig) -> Result<E, String>,
+    ) -> Result<Self, SetupError> {
+        Self::build(scenario, traces, host, false)
+    }
+
+    /// The same, with links joined to the lines behind them or not: the outcome does not depend on it.
+    fn build(
+        scenario: &Scenario,
+        traces: &Traces,
         mut host: impl FnMut(FlowConfig) -> Result<E, String>,
+        joined: bool,
     ) -> Result<Self, SetupError> {
         let network = Network::build(scenario, traces)?;
+        let joints = if joined { network.joints() } else { Vec::new() };
         let count = scenario.flow_count() as usize;
         let mut flows = Vec::with_capacity(count);
         let mut hosts = Vec::with_capacity(count);
@@ -232,8 +250,10 @@ impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
                 .map(|flow| FlowBefore { mss: scenario.flows[flow.spec].mss.as_f64(), ..Default::default() })
                 .collect(),
         });
+        let mut engine = Engine::new(network.elements, hosts, network.routes, recorder);
+        joints.into_iter().for_each(|(link, line)| engine.join(link, line));
         Ok(Simulation {
-            engine: Engine::new(network.elements, hosts, network.routes, recorder),
+            engine,
             scenario: Arc::new(scenario.clone()),
             traces: Arc::new(traces.clone()),
             acted: false,

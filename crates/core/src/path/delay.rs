@@ -33,6 +33,11 @@ impl<P: Packet> Delay<P> {
 }
 
 impl<P: Packet> Delay<P> {
+    /// Returns how long a packet takes.
+    pub fn delay(&self) -> Duration {
+        self.delay
+    }
+
     /// Returns when the last of the packets under way leaves that `is_meant` accepts.
     pub fn last_departure(&self, is_meant: impl Fn(&P) -> bool) -> Option<Time> {
         self.under_way.iter().rev().find(|(_, packet)| is_meant(packet)).map(|&(at, _)| at)

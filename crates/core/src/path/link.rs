@@ -89,7 +89,8 @@ pub struct Link<P, Q, S> {
     /// When something happens next: the departure of the packet being sent, else the next packet's turn.
     /// [`Time::MAX`] while idle.
     due: Time,
-    sending: Option<Dequeued<P>>,
+    /// The packet being sent, as it leaves: at `due`.
+    sending: Option<Departed<P>>,
     /// What happened and has not been polled yet. Empty unless the queue drops or calls come late.
     happened: VecDeque<Output<P>>,
     drops: Drops<P>,
@@ -126,6 +127,21 @@ impl<P: Packet, Q: Queue<P>, S: Service> Link<P, Q, S> {
         self.service.cost(size)
     }
 
+    /// Gives every packet that leaves by `now` to `take`, one after the other, until the queue drops one: that
+    /// is for `poll`. Returns when something is due next; [`Time::MAX`] for never.
+    #[inline(always)]
+    pub fn hand_over(&mut self, now: Time, mut take: impl FnMut(&mut Departed<P>)) -> Time {
+        while self.due <= now && self.happened.is_empty() {
+            if let Some(sending) = &mut self.sending {
+                take(sending);
+                self.sending = None;
+                self.end_service();
+            }
+            self.begin_due(now);
+        }
+        self.happened.front().map_or(self.due, Output::at)
+    }
+
     /// Whether nothing waits and nothing is being sent.
     fn is_idle(&self) -> bool {
         self.due == Time::MAX && self.sending.is_none()
@@ -140,17 +156,21 @@ impl<P: Packet, Q: Queue<P>, S: Service> Link<P, Q, S> {
     /// The packet being sent leaves when it is due.
     #[inline(always)]
     fn depart(&mut self) -> Option<Output<P>> {
-        let at = self.due;
-        let Dequeued { packet, arrived, mark } = self.sending.take()?;
         // Written at once to where it is returned: a packet is not moved more often than it must be.
-        let output = Some(Output::Departed(Departed { at, packet, queued: at.since(arrived), mark }));
+        let output = Some(Output::Departed(self.sending.take()?));
+        self.end_service();
+        output
+    }
+
+    /// The packet that was being sent has left.
+    #[inline(always)]
+    fn end_service(&mut self) {
         if self.queue.backlog().is_empty() {
-            self.service.idle(at);
+            self.service.idle(self.due);
             self.due = Time::MAX;
         } else {
             self.due = self.service.ready();
         }
-        output
     }
 
     /// Takes the next packet, whose turn is due. The queue's drops are found in `happened`.
@@ -158,14 +178,14 @@ impl<P: Packet, Q: Queue<P>, S: Service> Link<P, Q, S> {
     fn begin(&mut self) {
         let at = self.due;
         let mut view = View { service: &mut self.service, now: at };
-        self.sending = self.queue.dequeue(at, &mut view, &mut self.drops);
-        self.due = match &self.sending {
-            Some(next) => self.service.begin(next.packet.size()),
-            None => {
-                self.service.idle(at);
-                Time::MAX
-            }
-        };
+        if let Some(next) = self.queue.dequeue(at, &mut view, &mut self.drops) {
+            self.due = self.service.begin(next.packet.size());
+            let Dequeued { packet, arrived, mark } = next;
+            self.sending = Some(Departed { at: self.due, packet, queued: self.due.since(arrived), mark });
+        } else {
+            self.service.idle(at);
+            self.due = Time::MAX;
+        }
         if !self.drops.is_empty() {
             self.report_drops();
         }

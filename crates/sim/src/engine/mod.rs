@@ -3,15 +3,20 @@
 //! It knows neither hosts nor queues nor statistics: it is generic over the packet, the elements, the
 //! endpoints and an observer, so the modelled host and a real QUIC stack run in the same engine.
 
+mod joints;
 mod ledger;
 mod schedule;
 
+use std::collections::BTreeSet;
+
 use brakelight_core::endpoint::Endpoint;
 use brakelight_core::packet::{Direction, Packet};
-use brakelight_core::path::{Departed, Output, PathElement};
+use brakelight_core::path::{Departed, Output};
 use brakelight_core::queue::Dropped;
 use brakelight_core::time::{Duration, Time};
 
+pub use joints::Joinable;
+use joints::{Joints, Role};
 pub use ledger::{Ledger, Unbalanced};
 use schedule::{Component, Schedule};
 
@@ -37,7 +42,9 @@ pub trait Routed: Packet + Copy {
     fn is_data(&self) -> bool;
 }
 
-/// Observes packets while they move. Every method is called once per packet, in order of time.
+/// Observes packets while they move. Every method is called once per packet, and of one element in order of
+/// time. What left an element [joined](Engine::join) to another, or died there, may be told late, but before
+/// anything enters that element, before its packets are delivered, and before the run stops.
 pub trait Observer<P, E> {
     /// An endpoint sent a packet.
     fn sent(&mut self, _now: Time, _packet: &P) {}
@@ -97,6 +104,35 @@ impl Routes {
         self.hops[start..].iter().take_while(|&&hop| hop != Self::END).map(|&hop| hop as usize).collect()
     }
 
+    /// Returns the pairs of elements of which the first has no follower but the second, the second none
+    /// before it but the first, and which no packet passes on its way back to a sender.
+    pub(crate) fn pairs(&self) -> Vec<(usize, usize)> {
+        let mut before = vec![Self::UNKNOWN; self.after.len()];
+        let mut starts_route = vec![false; self.after.len()];
+        for route in self.hops.split(|&hop| hop == Self::END).filter(|route| !route.is_empty()) {
+            starts_route[route[0] as usize] = true;
+            for pair in route.windows(2) {
+                let known = &mut before[pair[1] as usize];
+                *known = if [Self::UNKNOWN, pair[0]].contains(known) { pair[0] } else { Self::BRANCHES };
+            }
+        }
+        let mut goes_back = vec![false; self.after.len()];
+        for start in self.starts.iter().map(|&[_, reverse]| reverse).collect::<BTreeSet<_>>() {
+            let route = self.hops[start as usize..].iter().take_while(|&&hop| hop != Self::END);
+            route.for_each(|&element| goes_back[element as usize] = true);
+        }
+        let follower = |element: usize| self.after.get(element).map_or(Self::END, |&next| next);
+        let pairs = (0..self.after.len()).map(|element| (element, follower(element) as usize));
+        pairs
+            .filter(|&(first, second)| {
+                second < before.len()
+                    && before[second] as usize == first
+                    && !starts_route[second]
+                    && !goes_back[first]
+            })
+            .collect()
+    }
+
     /// Puts the packets of `endpoint` on a route of their own in `direction`.
     fn reassign(&mut self, endpoint: usize, direction: Direction, elements: &[usize]) {
         self.starts[endpoint][direction as usize] = self.add(elements);
@@ -127,6 +163,7 @@ pub struct Engine<P, L, E, O> {
     endpoints: Vec<E>,
     routes: Routes,
     schedule: Schedule,
+    joints: Joints,
     ledger: Ledger,
     observer: O,
     packets: core::marker::PhantomData<P>,
@@ -135,7 +172,7 @@ pub struct Engine<P, L, E, O> {
 impl<P, L, E, O> Engine<P, L, E, O>
 where
     P: Routed,
-    L: PathElement<P>,
+    L: Joinable<P>,
     E: Endpoint<P>,
     O: Observer<P, E>,
 {
@@ -147,10 +184,12 @@ where
             elements,
             endpoints,
             routes,
+            joints: Joints::default(),
             ledger: Ledger::default(),
             observer,
             packets: core::marker::PhantomData,
         };
+        engine.joints.resize(engine.elements.len());
         for (position, element) in engine.elements.iter().enumerate() {
             engine.schedule.arm_element(position, element.next_wakeup().unwrap_or(Time::MAX));
         }
@@ -160,15 +199,38 @@ where
         engine
     }
 
+    /// Lets the element `link` have no events of its own while it is busy. What leaves it enters the element
+    /// `line` at that time all the same. The outcome does not change.
+    ///
+    /// To be called of a link of fixed rate without a token bucket and a delay line behind it, where
+    /// - every packet that leaves `link` enters `line` next, and none enters `line` from anywhere else,
+    /// - no packet is on the link as long as in the line,
+    /// - acknowledgements do not pass,
+    /// - the observer does not mind to be told late.
+    pub fn join(&mut self, link: usize, line: usize) {
+        self.joints.join(link, line);
+    }
+
     /// Performs every event due before `end`, or at it.
     pub fn run_until(&mut self, end: Time) {
         while let Some((at, component)) = self.schedule.next() {
             if at > end {
                 break;
             }
-            self.wake(at, component);
+            self.wake(at, component, true);
         }
         self.now = end;
+        self.bring_up_to_date();
+    }
+
+    /// Brings every link up to date that lags. Each has an event of its own next.
+    fn bring_up_to_date(&mut self) {
+        while let Some((link, line)) = self.joints.any_lagging() {
+            let wakeup = self.catch_up(link, line);
+            self.joints.note(link, line, Time::MAX);
+            // The entry is younger than one made when the packet began. Nothing depends on that.
+            self.schedule.arm_element(link, wakeup);
+        }
     }
 
     /// Returns when the next event is due, if there is one.
@@ -180,7 +242,7 @@ where
     /// Performs the next event, and returns when it was due; `None` if there is none.
     pub fn run_next(&mut self) -> Option<Time> {
         let (at, component) = self.schedule.next()?;
-        self.wake(at, component);
+        self.wake(at, component, false);
         Some(at)
     }
 
@@ -211,6 +273,7 @@ where
 
     /// Changes `element` at the present time, and carries onwards what leaves it by that.
     pub fn change_element<R>(&mut self, element: usize, change: impl FnOnce(&mut L) -> R) -> R {
+        self.joints.part(element);
         let result = change(&mut self.elements[element]);
         let wakeup = self.drain_element(element);
         self.schedule.arm_element(element, wakeup);
@@ -231,12 +294,15 @@ where
         self.schedule.add_element();
         self.schedule.arm_element(added, element.next_wakeup().unwrap_or(Time::MAX));
         self.elements.push(element);
+        self.joints.resize(self.elements.len());
         added
     }
 
     /// Lets packets of `endpoint` pass `to` in place of `from` in `direction`. What is inside `from` goes on
     /// from there.
     pub fn divert(&mut self, endpoint: usize, direction: Direction, from: usize, to: usize) {
+        self.joints.part(from);
+        self.joints.part(to);
         let mut route = self.routes.of(endpoint, direction);
         route.iter_mut().filter(|element| **element == from).for_each(|element| *element = to);
         self.routes.reassign(endpoint, direction, &route);
@@ -257,14 +323,25 @@ where
         self.ledger.balance(&inside)
     }
 
-    /// Wakes `component`, whose deadline is the next, `at` that time.
+    /// Wakes `component`, whose deadline is the next, `at` that time. A link may lag from then on only where
+    /// it `may_lag`.
     #[inline(always)]
-    fn wake(&mut self, at: Time, component: Component) {
+    fn wake(&mut self, at: Time, component: Component, may_lag: bool) {
         debug_assert!(at >= self.now, "time runs forward");
         self.now = at;
         match component {
             Component::Element(element) => {
-                let wakeup = self.drain_element_here(element);
+                let mut wakeup = self.drain_element_here(element);
+                match self.joints.role(element) {
+                    // A packet has just entered the line, and leaves it later than the link's next.
+                    Role::Prompt(line) if may_lag && wakeup != Time::MAX => {
+                        debug_assert!(self.elements[line as usize].next_wakeup().is_some());
+                        self.joints.note(element, line as usize, wakeup);
+                        wakeup = Time::MAX;
+                    }
+                    Role::Line(link) if wakeup == Time::MAX => wakeup = self.refill(element, link as usize),
+                    _ => {}
+                }
                 self.schedule.settle_element(element, at, wakeup);
             }
             Component::Endpoint(endpoint) => {
@@ -272,6 +349,48 @@ where
                 self.schedule.settle_endpoint(endpoint, at, wakeup);
             }
         }
+    }
+
+    /// Brings `link`, which lags, up to the present time. Returns when something is due next; `Time::MAX` for
+    /// never: it does not lag then.
+    #[inline(never)]
+    fn catch_up(&mut self, link: usize, line: usize) -> Time {
+        let now = self.now;
+        loop {
+            let Ok([from, to]) = self.elements.get_disjoint_mut([link, line]) else {
+                unreachable!("a link and its line are two elements")
+            };
+            let observer = &mut self.observer;
+            let due = from.hand_over(now, |departed| {
+                departed.packet.add_queued(departed.queued);
+                observer.departed(link, departed);
+                let Departed { at, packet, .. } = departed;
+                packet.set_hop(packet.hop() + 1);
+                observer.entered(line, *at, packet);
+                to.accept(*at, *packet);
+            });
+            if due > now {
+                self.joints.note(link, line, due);
+                return due;
+            }
+            // The queue dropped a packet.
+            match &mut self.elements[link].poll(now) {
+                Some(Output::Departed(_)) => unreachable!("departures are handed over"),
+                Some(output) => self.duplicate_or_drop(link, output),
+                None => {}
+            }
+        }
+    }
+
+    /// The line behind `link` has run empty. Returns when it wants to be woken once the link is up to date.
+    #[inline(never)]
+    fn refill(&mut self, line: usize, link: usize) -> Time {
+        if let Role::Lagging { .. } = self.joints.role(link) {
+            self.catch_up(link, line);
+        }
+        let wakeup = self.elements[line].next_wakeup().unwrap_or(Time::MAX);
+        debug_assert!(wakeup > self.now, "no packet is on the link as long as in the line");
+        wakeup
     }
 
     /// Carries everything that left `element` onwards, and returns when it wants to be woken; `Time::MAX` for
@@ -353,12 +472,19 @@ where
     /// Brings `packet` into `element`.
     #[inline(always)]
     fn enter(&mut self, element: usize, packet: &P) {
+        let lags = match self.joints.role(element) {
+            Role::Lagging { due, .. } if due > self.now => true,
+            Role::Lagging { line, .. } => self.catch_up(element, line as usize) != Time::MAX,
+            _ => false,
+        };
         self.observer.entered(element, self.now, packet);
         let mut wakeup = self.elements[element].accept_then_wakeup(self.now, *packet);
         if wakeup <= self.now {
             wakeup = self.drain_element(element);
         }
-        self.schedule.arm_element(element, wakeup);
+        if !lags {
+            self.schedule.arm_element(element, wakeup);
+        }
     }
 
     /// Gives `packet` to its endpoint.

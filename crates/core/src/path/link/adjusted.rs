@@ -200,6 +200,10 @@ impl<P: Packet, Q: Queue<P>> Link<P, Q, AnyService> {
             (false, true) => Time::MAX,
             _ => self.service.ready(),
         };
+        if let Some(sending) = &mut self.sending {
+            let arrived = sending.at - sending.queued;
+            (sending.at, sending.queued) = (self.due, self.due.since(arrived));
+        }
     }
 }
 

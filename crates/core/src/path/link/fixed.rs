@@ -87,6 +87,14 @@ impl Fixed {
         fixed
     }
 
+    /// Returns how long a packet of `size` bytes at the IP layer is on the link at most; `None` if that depends
+    /// on a token bucket.
+    pub fn longest(&self, size: u32) -> Option<Duration> {
+        // One nanosecond more for the fraction that is carried.
+        let time = self.config.rate.time_for(self.cost(size)) + Duration::from_nanos(1);
+        self.bucket.is_zero().then_some(time)
+    }
+
     /// Packets of one size come in rows, and a division costs more than all else here.
     fn measure(&mut self, size: u32) {
         let scaled = u128::from(self.cost(size).0) * u128::from(BIT_NANOS);
