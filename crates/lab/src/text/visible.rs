@@ -13,10 +13,17 @@ pub fn is_obeyed(c: char) -> bool {
     invisible || (c.is_control() && c != '\n' && c != '\t')
 }
 
+/// Returns whether `text` has a character that a terminal would obey.
+fn has_obeyed(text: &str) -> bool {
+    // Nearly all text is plain ASCII, and long: bytes side by side, without a branch for each.
+    let is_plain = |byte: u8| matches!(byte, b' '..=b'~' | b'\n' | b'\t');
+    !text.bytes().fold(true, |plain, byte| plain & is_plain(byte)) && text.contains(is_obeyed)
+}
+
 /// Returns `text` with every character that a terminal would obey replaced by U+FFFD. Names in files,
 /// messages of peers and what errors quote are other people's text: all that is printed passes through here.
 pub fn visible(text: &str) -> Cow<'_, str> {
-    if text.contains(is_obeyed) {
+    if has_obeyed(text) {
         text.chars().map(|c| if is_obeyed(c) { char::REPLACEMENT_CHARACTER } else { c }).collect()
     } else {
         text.into()
@@ -57,7 +64,7 @@ pub fn visible_but_styles(text: &str) -> Cow<'_, str> {
 /// Returns a JSON document with every character that a terminal would obey written as an escape, which reads
 /// back as the character.
 pub fn escaped(json: &str) -> Cow<'_, str> {
-    if !json.contains(is_obeyed) {
+    if !has_obeyed(json) {
         return json.into();
     }
     let mut text = String::with_capacity(json.len());
