@@ -127,8 +127,8 @@ impl<P: Packet, Q: Queue<P>, S: Service> Link<P, Q, S> {
         self.service.cost(size)
     }
 
-    /// Gives every packet that leaves by `now` to `take`, one after the other, until the queue drops one: that
-    /// is for `poll`. Returns when something is due next; [`Time::MAX`] for never.
+    /// Gives every packet that leaves by `now` to `take`, one after the other, until the queue drops one:
+    /// that is for `poll`. Returns when something is due next; [`Time::MAX`] for never.
     #[inline(always)]
     pub fn hand_over(&mut self, now: Time, mut take: impl FnMut(&mut Departed<P>)) -> Time {
         while self.due <= now && self.happened.is_empty() {

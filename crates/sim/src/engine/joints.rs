@@ -92,8 +92,8 @@ impl Joints {
         self.roles[element]
     }
 
-    /// Notes that `link` lags, and when something is due next; [`Time::MAX`] if that is never, so that it does
-    /// not lag.
+    /// Notes that `link` lags, and when something is due next; [`Time::MAX`] if that is never, so that it
+    /// does not lag.
     #[inline(always)]
     pub(super) fn note(&mut self, link: usize, line: usize, due: Time) {
         let line = line as u32;
