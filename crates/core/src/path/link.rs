@@ -158,7 +158,7 @@ impl<P: Packet, Q: Queue<P>, S: Service> Link<P, Q, S> {
     fn begin(&mut self) {
         let at = self.due;
         let mut view = View { service: &mut self.service, now: at };
-        self.sending = self.queue.dequeue(at, &mut view, &mut self.drops);
+        self.queue.dequeue_to(&mut self.sending, at, &mut view, &mut self.drops);
         self.due = match &self.sending {
             Some(next) => self.service.begin(next.packet.size()),
             None => {

@@ -135,6 +135,22 @@ dispatched! {
         /// Packets that the discipline drops on the way go to `drops`.
         fn dequeue(&mut self, now: Time, link: &mut impl LinkView, drops: &mut Drops<P>) -> Option<Dequeued<P>>;
 
+        /// [`dequeue`](Self::dequeue), with the packet put in its `place`. To be left as it is.
+        #[inline]
+        fn dequeue_to(
+            &mut self,
+            place: &mut Option<Dequeued<P>>,
+            now: Time,
+            link: &mut impl LinkView,
+            drops: &mut Drops<P>,
+        ) {
+            // Both are assigned for themselves: where they meet first the packet is moved once more.
+            match self.dequeue(now, link, drops) {
+                Some(next) => *place = Some(next),
+                None => *place = None,
+            }
+        }
+
         /// Returns the packets and bytes held.
         fn backlog(&self) -> Backlog;
 
