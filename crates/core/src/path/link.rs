@@ -173,6 +173,7 @@ impl<P: Packet, Q: Queue<P>, S: Service> Link<P, Q, S> {
 
     /// Does things due at or before `now` until a packet leaves. Drops come before the departure that follows
     /// them, so they end it too.
+    #[inline(always)]
     fn serve(&mut self, now: Time) -> Option<Output<P>> {
         while self.due <= now {
             if self.sending.is_some() {
