@@ -40,9 +40,9 @@ impl SignalMeter {
             self.delays.record(self.least);
         }
         self.ends += MILLISECOND;
-        // Silent milliseconds wait for the packet that ends them. The first packet of a millisecond stands for
-        // its least delay: in a FIFO, later arrivals of the same millisecond leave later by at most that
-        // millisecond.
+        // Silent milliseconds wait for the packet that ends them. The first packet of a millisecond
+        // stands for its least delay: in a FIFO, later arrivals of the same millisecond leave later by at
+        // most that millisecond.
         let mut silent = queued;
         while self.ends <= arrived {
             silent += MILLISECOND;
