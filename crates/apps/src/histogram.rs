@@ -49,16 +49,15 @@ impl Histogram {
 
     #[inline]
     fn add(&mut self, index: usize, times: u32) {
-        let count = match self.counts.get_mut(index.wrapping_sub(self.first)) {
-            Some(count) => count,
-            None => self.grow(index),
-        };
-        *count = count.saturating_add(times);
+        match self.counts.get_mut(index.wrapping_sub(self.first)) {
+            Some(count) => *count = count.saturating_add(times),
+            None => self.add_beyond(index, times),
+        }
     }
 
-    /// Makes room for the bucket at `index`, and returns its count.
+    /// Makes room for the bucket at `index`, and counts there.
     #[cold]
-    fn grow(&mut self, index: usize) -> &mut u32 {
+    fn add_beyond(&mut self, index: usize, times: u32) {
         let block = index / BLOCK * BLOCK;
         if self.counts.is_empty() {
             self.first = block;
@@ -72,7 +71,7 @@ impl Histogram {
             self.counts.reserve_exact(end - self.counts.len());
             self.counts.resize(end, 0);
         }
-        &mut self.counts[index - self.first]
+        self.counts[index - self.first] = times;
     }
 
     /// Counts everything that `other` counted.

@@ -21,7 +21,7 @@ use alloc::collections::VecDeque;
 
 use super::{Departed, Output, PathElement};
 use crate::packet::Packet;
-use crate::queue::{Backlog, Dequeued, Drops, LinkView, Queue};
+use crate::queue::{Backlog, Drops, LinkView, Queue};
 use crate::time::{Duration, Time};
 use crate::units::{Bytes, Rate};
 
@@ -178,14 +178,18 @@ impl<P: Packet, Q: Queue<P>, S: Service> Link<P, Q, S> {
     fn begin(&mut self) {
         let at = self.due;
         let mut view = View { service: &mut self.service, now: at };
-        if let Some(next) = self.queue.dequeue(at, &mut view, &mut self.drops) {
-            self.due = self.service.begin(next.packet.size());
-            let Dequeued { packet, arrived, mark } = next;
-            self.sending = Some(Departed { at: self.due, packet, queued: self.due.since(arrived), mark });
-        } else {
-            self.service.idle(at);
-            self.due = Time::MAX;
-        }
+        self.queue.dequeue_to(&mut self.sending, at, &mut view, &mut self.drops);
+        self.due = match &mut self.sending {
+            Some(next) => {
+                let (due, arrived) = (self.service.begin(next.packet.size()), next.at);
+                (next.at, next.queued) = (due, due.since(arrived));
+                due
+            }
+            None => {
+                self.service.idle(at);
+                Time::MAX
+            }
+        };
         if !self.drops.is_empty() {
             self.report_drops();
         }
@@ -193,6 +197,7 @@ impl<P: Packet, Q: Queue<P>, S: Service> Link<P, Q, S> {
 
     /// Does things due at or before `now` until a packet leaves. Drops come before the departure that follows
     /// them, so they end it too.
+    #[inline(always)]
     fn serve(&mut self, now: Time) -> Option<Output<P>> {
         while self.due <= now {
             if self.sending.is_some() {

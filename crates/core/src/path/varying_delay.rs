@@ -7,10 +7,11 @@
 //!
 //! What is under way when the delay changes arrives as it would have.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::VecDeque;
 
 use super::elements::Order;
 use super::{Departed, Output, PathElement};
+use crate::frugal;
 use crate::packet::Packet;
 use crate::time::{Duration, Time};
 
@@ -21,16 +22,15 @@ pub struct VaryingDelay<P> {
     keeps_order: bool,
     /// When the last of the packets so far leaves.
     last: Time,
-    sequence: u64,
-    under_way: BTreeMap<(Time, u64), P>,
+    under_way: VecDeque<(Time, P)>,
 }
 
 impl<P: Packet> VaryingDelay<P> {
     /// Returns an empty line. Packets that keep their order leave no earlier than at `earliest`: it may
     /// follow another line.
     pub fn new(delay: Duration, order: Order, earliest: Time) -> Self {
-        let under_way = BTreeMap::new();
-        VaryingDelay { delay, keeps_order: order != Order::Free, last: earliest, sequence: 0, under_way }
+        let under_way = VecDeque::new();
+        VaryingDelay { delay, keeps_order: order != Order::Free, last: earliest, under_way }
     }
 
     /// Packets that enter from now on take `delay`, and overtake those before them only with [`Order::Free`].
@@ -46,23 +46,31 @@ impl<P: Packet> PathElement<P> for VaryingDelay<P> {
         if self.keeps_order {
             at = at.max(self.last);
         }
-        self.last = self.last.max(at);
-        self.under_way.insert((at, self.sequence), packet);
-        self.sequence += 1;
+        if at >= self.last {
+            self.last = at;
+            frugal::push_back(&mut self.under_way, (at, packet));
+        } else {
+            // It overtakes some of those before it.
+            let behind = self.under_way.partition_point(|(other, _)| *other <= at);
+            self.under_way.insert(behind, (at, packet));
+        }
     }
 
     fn poll(&mut self, now: Time) -> Option<Output<P>> {
-        let first = self.under_way.first_entry().filter(|first| first.key().0 <= now)?;
-        let ((at, _), packet) = first.remove_entry();
+        let (first, _) = self.under_way.front()?;
+        if *first > now {
+            return None;
+        }
+        let (at, packet) = self.under_way.pop_front()?;
         Some(Output::Departed(Departed::passed(at, packet)))
     }
 
     fn next_wakeup(&self) -> Option<Time> {
-        self.under_way.first_key_value().map(|(&(at, _), _)| at)
+        self.under_way.front().map(|(at, _)| *at)
     }
 
     fn for_each(&self, visit: &mut dyn FnMut(&P)) {
-        self.under_way.values().for_each(visit);
+        self.under_way.iter().for_each(|(_, packet)| visit(packet));
     }
 }
 

@@ -110,6 +110,7 @@ impl<P: Packet> Queue<P> for CoDel<P> {
         self.packets.push_within(self.limit, now, packet, drops);
     }
 
+    #[inline(always)]
     fn dequeue(&mut self, now: Time, _link: &mut impl LinkView, drops: &mut Drops<P>) -> Option<Dequeued<P>> {
         self.state.dequeue(&self.law, now, &mut self.packets, drops)
     }
@@ -171,6 +172,7 @@ impl State {
     }
 
     /// Takes the next packet out of `fifo` that is not to be dropped.
+    #[inline(always)]
     pub(super) fn dequeue<P: Packet>(
         &mut self,
         law: &Law,
@@ -178,17 +180,37 @@ impl State {
         fifo: &mut Fifo<P>,
         drops: &mut Drops<P>,
     ) -> Option<Dequeued<P>> {
-        let Some(mut head) = fifo.pop() else {
+        // The head is looked at where it lies: in nearly every call it leaves as it is.
+        let Some((size, head_arrived)) = fifo.head_size().zip(fifo.head_arrived()) else {
             self.first_above = None;
             self.dropping = false;
             return None;
         };
-        let mut mark = Mark::None;
+        let mut behind = fifo.backlog();
+        behind.remove(size);
         self.bursts.serve(now);
-        let ok_to_drop = self.ok_to_drop(law, now, head.1, fifo.backlog());
+        let ok_to_drop = self.ok_to_drop(law, now, head_arrived, behind);
+        if ok_to_drop && (!self.dropping || now >= self.drop_next) {
+            return self.drop_or_mark(law, now, fifo, drops);
+        }
+        self.dropping = self.dropping && ok_to_drop;
+        let (packet, arrived) = fifo.pop()?;
+        Some(Dequeued { packet, arrived, mark: Mark::None })
+    }
+
+    /// Takes the next packet out of `fifo` where the head is to be dropped or marked.
+    #[inline(never)]
+    fn drop_or_mark<P: Packet>(
+        &mut self,
+        law: &Law,
+        now: Time,
+        fifo: &mut Fifo<P>,
+        drops: &mut Drops<P>,
+    ) -> Option<Dequeued<P>> {
+        let mut head = fifo.pop()?;
+        let mut mark = Mark::None;
         if self.dropping {
             // rfc8289 5.5: several drops may be due at once
-            self.dropping = ok_to_drop;
             while self.dropping && now >= self.drop_next {
                 self.count += 1;
                 if law.ecn && may_mark_ce(&head.0) {
@@ -202,7 +224,7 @@ impl State {
                     self.drop_next = law.next_drop(self.drop_next, self.count);
                 }
             }
-        } else if ok_to_drop {
+        } else {
             if law.ecn && may_mark_ce(&head.0) {
                 head.0.set_ecn(Ecn::Ce);
                 mark = Mark::Ce;

@@ -15,6 +15,7 @@ use core::fmt::Display;
 
 use crate::ecn::{Encoding, Mark};
 use crate::packet::Packet;
+use crate::path::Departed;
 use crate::random::Random;
 use crate::time::{Duration, Time};
 use crate::units::{Bytes, Limit, Rate};
@@ -134,6 +135,25 @@ dispatched! {
         /// The link can send a packet at `now`. Returns that packet, or `None` only when nothing is left.
         /// Packets that the discipline drops on the way go to `drops`.
         fn dequeue(&mut self, now: Time, link: &mut impl LinkView, drops: &mut Drops<P>) -> Option<Dequeued<P>>;
+
+        /// [`dequeue`](Self::dequeue), with the packet put in its `place`, as if it left when it arrived. To
+        /// be left as it is.
+        #[inline]
+        fn dequeue_to(
+            &mut self,
+            place: &mut Option<Departed<P>>,
+            now: Time,
+            link: &mut impl LinkView,
+            drops: &mut Drops<P>,
+        ) {
+            // Both are assigned for themselves: where they meet first the packet is moved once more.
+            match self.dequeue(now, link, drops) {
+                Some(Dequeued { packet, arrived, mark }) => {
+                    *place = Some(Departed { at: arrived, packet, queued: Duration::ZERO, mark });
+                }
+                None => *place = None,
+            }
+        }
 
         /// Returns the packets and bytes held.
         fn backlog(&self) -> Backlog;

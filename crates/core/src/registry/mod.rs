@@ -17,6 +17,7 @@ use crate::ecn::Encoding;
 use crate::feedback::{self, AckAction, Arrival, Echo, Feedback, Receiver, pass_to_feedback};
 use crate::packet::{Duplicate, HeaderKind};
 use crate::parameters::{OptionValues, Parameter, ParameterError, Parameters};
+use crate::path::Departed;
 use crate::queue::{self, Backlog, Dequeued, Drops, LinkView, Place, Queue, pass_to_queue};
 pub use crate::queue::{LinkKind, Misfit};
 use crate::sender::Checked;
@@ -356,7 +357,7 @@ macro_rules! make_queues {
         }
 
         impl<P: Duplicate> Queue<P> for AnyQueue<P> {
-            pass_to_queue!(AnyQueue { $($Var)* Custom } inline { DropTail } getters);
+            pass_to_queue!(AnyQueue { $($Var)* Custom } inline { DropTail CoDel } getters);
         }
 
         /// A queue's settings, checked.

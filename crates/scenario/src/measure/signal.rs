@@ -14,8 +14,10 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 /// earlier than its predecessor counts in its predecessor's millisecond.
 #[derive(Clone, Debug, Default)]
 pub struct SignalMeter {
-    /// The millisecond being collected, and the least delay in it.
-    current: Option<(u64, Duration)>,
+    /// When the millisecond being collected ends; the origin before the first packet.
+    ends: Time,
+    /// The least delay in it.
+    least: Duration,
     delays: Distribution,
 }
 
@@ -23,31 +25,38 @@ impl SignalMeter {
     /// A packet that arrived at `arrived` left after `queued`.
     #[inline]
     pub fn record(&mut self, arrived: Time, queued: Duration) {
-        let millisecond = arrived.as_nanos() / MILLISECOND.as_nanos();
-        match &mut self.current {
-            Some((current, least)) if millisecond <= *current => *least = (*least).min(queued),
-            _ => self.start(millisecond, queued),
+        if arrived < self.ends {
+            self.least = self.least.min(queued);
+        } else {
+            self.start(arrived, queued);
         }
     }
 
     #[inline(never)]
-    fn start(&mut self, millisecond: u64, queued: Duration) {
-        if let Some((before, least)) = self.current.replace((millisecond, queued)) {
-            self.delays.record(least);
-            // Silent milliseconds wait for the packet that ends them. The first packet of a millisecond
-            // stands for its least delay: in a FIFO, later arrivals of the same millisecond leave later by at
-            // most that millisecond.
-            for silent in 1..millisecond - before {
-                self.delays.record(queued + MILLISECOND * silent);
-            }
+    fn start(&mut self, arrived: Time, queued: Duration) {
+        if self.ends == Time::ZERO {
+            self.ends = Time::from_millis(arrived.as_nanos() / MILLISECOND.as_nanos());
+        } else {
+            self.delays.record(self.least);
         }
+        self.ends += MILLISECOND;
+        // Silent milliseconds wait for the packet that ends them. The first packet of a millisecond
+        // stands for its least delay: in a FIFO, later arrivals of the same millisecond leave later by at
+        // most that millisecond.
+        let mut silent = queued;
+        while self.ends <= arrived {
+            silent += MILLISECOND;
+            self.delays.record(silent);
+            self.ends += MILLISECOND;
+        }
+        self.least = queued;
     }
 
     /// Returns the 95th percentile over milliseconds.
     pub fn p95_ms(&self) -> f64 {
         let mut delays = self.delays.clone();
-        if let Some((_, least)) = self.current {
-            delays.record(least);
+        if self.ends > Time::ZERO {
+            delays.record(self.least);
         }
         delays.quantile_ms(0.95)
     }
