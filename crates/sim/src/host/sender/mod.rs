@@ -38,6 +38,7 @@ use super::ranges::{Range, RangeSet};
 use super::ring::Ring;
 use crate::report::SenderView;
 use prr::Prr;
+pub(super) use send::Next;
 use scoreboard::{Segment, State, Tags, Transmission};
 
 /// Packets that leave whatever the window says.
