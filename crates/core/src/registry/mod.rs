@@ -150,6 +150,19 @@ macro_rules! make_controllers {
                     }
                 }
             }
+
+            /// Does what [`Controller::on_ack`] does, faster.
+            #[inline(always)]
+            pub fn hear(&mut self, event: AckEvent<'_>) {
+                match self {
+                    AnyController::Cubic(cubic) => cubic.on_ack(&event),
+                    any => apart(move || match any {
+                        $( AnyController::$Var(inner) => inner.on_ack(&event), )*
+                        AnyController::Checked(inner) => inner.on_ack(&event),
+                        AnyController::Custom(inner) => inner.on_ack(&event),
+                    }),
+                }
+            }
         }
 
         /// A controller's settings, checked, ready to build any number of instances.

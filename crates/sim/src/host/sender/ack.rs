@@ -148,7 +148,7 @@ impl Sender {
                 event.receive_times = &extras.detail.receive_times;
                 event.report = extras.detail.report;
             }
-            self.controller.on_ack(&event);
+            self.controller.hear(event);
             self.forget_reported();
             self.note_controller();
         }
