@@ -224,14 +224,13 @@ impl Cubic {
     #[inline(always)]
     fn watch(&mut self, event: &AckEvent<'_>) {
         let slow_start = self.in_slow_start();
-        let newest = event.acked.last().map(|packet| packet.number);
         // The queue that caused the last reduction drains at first: those samples would say too little.
         let settled =
             self.model.epoch.is_none_or(|epoch| event.now.since(epoch.start) >= Duration::from_secs(1));
         if let (Some(sample), true) = (event.rtt.sample, settled) {
             self.delay_min = Some(self.delay_min.map_or(sample, |min| min.min(sample)));
         }
-        let (Some(newest), true) = (newest, slow_start) else { return };
+        let (Some(newest), true) = (event.newest, slow_start) else { return };
         let (cwnd, initial) = (self.cwnd(), self.in_initial_slow_start());
         let found = match &mut self.watch {
             Watch::Off => false,
@@ -359,6 +358,10 @@ impl Controller for Cubic {
     }
 
     fn decides_on_send(&self) -> bool {
+        false
+    }
+
+    fn reads_acked(&self) -> bool {
         false
     }
 
