@@ -395,6 +395,7 @@ impl Sender {
         self.controller.on_ack(&AckEvent {
             now,
             acked: &news.acked,
+            newest: news.acked.last().map(|packet| packet.number),
             lost: &news.lost,
             newly_acked,
             // As TCP's hosts have it: all but in recovery.

@@ -221,16 +221,16 @@ impl Cubic {
 
     /// Smallest RTT and HyStart.
     // Linux 6.12 tcp_cubic.c, cubictcp_acked
+    #[inline(always)]
     fn watch(&mut self, event: &AckEvent<'_>) {
         let slow_start = self.in_slow_start();
-        let newest = event.acked.last().map(|packet| packet.number);
         // The queue that caused the last reduction drains at first: those samples would say too little.
         let settled =
             self.model.epoch.is_none_or(|epoch| event.now.since(epoch.start) >= Duration::from_secs(1));
         if let (Some(sample), true) = (event.rtt.sample, settled) {
             self.delay_min = Some(self.delay_min.map_or(sample, |min| min.min(sample)));
         }
-        let (Some(newest), true) = (newest, slow_start) else { return };
+        let (Some(newest), true) = (event.newest, slow_start) else { return };
         let (cwnd, initial) = (self.cwnd(), self.in_initial_slow_start());
         let found = match &mut self.watch {
             Watch::Off => false,
@@ -254,6 +254,7 @@ impl Cubic {
     }
 
     /// Slow start; returns the packets ACKed that are left for congestion avoidance.
+    #[inline]
     fn slow_start(&mut self, acked: Bytes) -> f64 {
         let growth = match &self.watch {
             Watch::PlusPlus(watch) if self.in_initial_slow_start() => watch.growth(acked, self.mss),
@@ -269,6 +270,7 @@ impl Cubic {
         growth_pkts - room_pkts
     }
 
+    #[cold]
     fn begin_epoch(&self, now: Time) -> Epoch {
         let cwnd_pkts = self.model.cwnd_pkts;
         // rfc9438 4.2, 4.10
@@ -281,6 +283,7 @@ impl Cubic {
         }
     }
 
+    #[inline]
     fn congestion_avoidance(&mut self, event: &AckEvent<'_>, acked_pkts: f64) {
         let mut epoch = self.model.epoch.unwrap_or_else(|| self.begin_epoch(event.now));
         let cwnd_pkts = self.model.cwnd_pkts;
@@ -315,6 +318,7 @@ impl Cubic {
 
     /// Leaves the time since the last ACK out of t.
     // rfc9438 5.8
+    #[inline]
     fn pause(&mut self, now: Time) {
         if let Some(epoch) = &mut self.model.epoch {
             epoch.start += now.since(self.last_ack);
@@ -357,6 +361,11 @@ impl Controller for Cubic {
         false
     }
 
+    fn reads_acked(&self) -> bool {
+        false
+    }
+
+    #[inline(always)]
     fn on_ack(&mut self, event: &AckEvent<'_>) {
         self.watch(event);
         if event.in_recovery() || !event.cwnd_limited {

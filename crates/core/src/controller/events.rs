@@ -52,6 +52,7 @@ pub(crate) fn ack<'a>(now: Time, acked: &'a [PacketInfo], rtt: Duration) -> AckE
     AckEvent {
         now,
         acked,
+        newest: acked.last().map(|packet| packet.number),
         lost: &[],
         newly_acked,
         growth: newly_acked,

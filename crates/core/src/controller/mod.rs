@@ -107,6 +107,11 @@ dispatched! {
             true
         }
 
+        /// Returns `false` if `on_ack` never reads [`AckEvent::acked`], so that a host need not list packets.
+        fn reads_acked(&self) -> bool {
+            true
+        }
+
         /// An ACK that acknowledged, lost or said something.
         fn on_ack(&mut self, event: &AckEvent<'_>);
 
@@ -355,8 +360,11 @@ pub enum ReceiverReport {
 pub struct AckEvent<'a> {
     /// When the ACK arrived.
     pub now: Time,
-    /// Packets it newly acknowledged, oldest first.
+    /// Packets it newly acknowledged, oldest first. A host may list none for a controller that
+    /// [does not read them](Controller::reads_acked).
     pub acked: &'a [PacketInfo],
+    /// The number of the newest of them.
+    pub newest: Option<u64>,
     /// Packets declared lost since the last event, oldest first.
     pub lost: &'a [PacketInfo],
     /// Bytes newly acknowledged.

@@ -242,6 +242,7 @@ mod tests {
         sprout.on_ack(&AckEvent {
             now,
             acked: &[],
+            newest: None,
             lost: &[],
             newly_acked: Bytes::ZERO,
             growth: Bytes::ZERO,

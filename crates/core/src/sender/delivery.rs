@@ -98,9 +98,7 @@ impl Delivery {
     /// Returns whether a packet sent now counts as limited by the application.
     #[inline]
     pub fn is_app_limited(&self) -> bool {
-        // ccwg-bbr 4.1.2.4: strictly beyond the mark, so the first flight on an empty network is still
-        // limited.
-        self.app_limited_until != 0 && self.delivered <= self.app_limited_until
+        self.app_limited_until != 0
     }
 
     /// The application has nothing to send though the window is open: what is in flight, and what is sent
@@ -175,6 +173,8 @@ impl Delivery {
     pub fn acked(&mut self, now: Time, sent_at: Time, prior_delivered: u64) -> bool {
         self.delivered_at = now;
         self.first_sent_at = sent_at;
+        // ccwg-bbr 4.1.2.4: strictly beyond the mark, so the first flight on an empty network is still
+        // limited.
         if self.app_limited_until != 0 && self.delivered > self.app_limited_until {
             self.app_limited_until = 0;
         }

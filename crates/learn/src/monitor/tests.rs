@@ -77,6 +77,7 @@ fn ack(monitor: &mut Monitor<Steady>, at_ms: u64, rtt_ms: u64, delivered: u64, l
     monitor.on_ack(&AckEvent {
         now,
         acked: &[packet],
+        newest: Some(packet.number),
         lost: &[],
         newly_acked: MSS,
         growth: MSS,

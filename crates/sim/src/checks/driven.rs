@@ -47,6 +47,7 @@ pub(super) fn ack(now: Time, rtt: Duration, acked: &[PacketInfo; 1], inflight_pk
     AckEvent {
         now,
         acked,
+        newest: acked.last().map(|packet| packet.number),
         lost: &[],
         newly_acked: Bytes(MSS),
         growth: Bytes(MSS),

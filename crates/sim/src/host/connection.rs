@@ -10,11 +10,11 @@ use brakelight_core::packet::{Direction, FlowId, Header, Packet, PacketId};
 use brakelight_core::random::Random;
 use brakelight_core::registry::Host;
 use brakelight_core::time::{Duration, Time};
-use brakelight_core::units::Bytes;
+use brakelight_core::units::{Bytes, Rate};
 
 use super::acks::AckArena;
 use super::receiver::{AckRequest, Receiver};
-use super::sender::Sender;
+use super::sender::{Next, Outgoing, Sender};
 use super::{Counters, FlowConfig};
 use crate::packet::{Contents, Kind, SimPacket};
 
@@ -298,24 +298,46 @@ impl Connection {
         if self.leaves_at() <= now {
             return self.leave(shared, now);
         }
-        let next = self.sender.next(now)?;
-        let outgoing = self.sender.send(now, next);
+        let Next { segment, size, rate } = self.sender.next(now)?;
+        match segment {
+            None => Some(self.send(shared, now, Next { segment: None, size, rate })),
+            Some(segment) => self.send_again(shared, now, segment, size, rate),
+        }
+    }
+
+    /// Sends a segment again. It is given the parts of a [`Next`], since one whose address is passed on lies in
+    /// memory for every packet.
+    #[inline(never)]
+    fn send_again(
+        &mut self,
+        shared: &mut Shared,
+        now: Time,
+        segment: u32,
+        size: u64,
+        rate: Option<Rate>,
+    ) -> Option<SimPacket> {
+        Some(self.send(shared, now, Next { segment: Some(segment), size, rate }))
+    }
+
+    /// Sends what was chosen. It is inlined twice, so that new segments pass by what only those need that
+    /// leave again.
+    #[inline(always)]
+    fn send(&mut self, shared: &mut Shared, now: Time, next: Next) -> SimPacket {
+        let Outgoing { number, segment, size, directive } = self.sender.send(now, next);
         let mut packet = SimPacket::new(&Contents {
             id: shared.identity(),
             sent_at: now,
-            kind: Kind::Data { number: outgoing.number, segment: outgoing.segment, header: Header::None },
+            kind: Kind::Data { number, segment, header: Header::None },
             flow: shared.flow,
             connection: self.number,
-            size: outgoing.size + shared.overhead,
-            ecn: outgoing.directive.ecn,
+            size: size + shared.overhead,
+            ecn: directive.ecn,
             encoding: self.encoding,
             direction: Direction::Forward,
-            cwr: outgoing.directive.cwr,
+            cwr: directive.cwr,
         });
-        if outgoing.directive.header != Header::None {
-            packet.set_header(outgoing.directive.header);
-        }
-        Some(packet)
+        packet.set_header(directive.header);
+        packet
     }
 
     /// Takes the first packet from the outbox, whose time has come.

@@ -246,7 +246,8 @@ impl Host {
         let recovery = self.recovery.state(false);
         let event = AckEvent {
             now: self.now,
-            acked: &infos,
+            acked: if self.controller.reads_acked() { &infos } else { &[] },
+            newest: infos.last().map(|packet| packet.number),
             lost: &lost,
             newly_acked,
             growth: if recovery == RecoveryState::Recovery { Bytes::ZERO } else { newly_acked },
@@ -319,6 +320,7 @@ impl Host {
         let event = AckEvent {
             now: self.now,
             acked: &[],
+            newest: None,
             lost: &lost,
             newly_acked: Bytes::ZERO,
             growth: Bytes::ZERO,

@@ -150,6 +150,7 @@ impl Host {
             now: update.now,
             newly_lost: Bytes(update.lost.len() as u64 * MSS),
             acked: &update.acked,
+            newest: update.acked.last().map(|packet| packet.number),
             lost: &update.lost,
             newly_acked: Bytes(update.newly_acked),
             growth: Bytes(update.growth.unwrap_or(growth)),

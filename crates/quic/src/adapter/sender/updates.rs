@@ -112,6 +112,7 @@ impl Sender {
         let event = AckEvent {
             now,
             acked: &gathered.acked,
+            newest: gathered.acked.last().map(|info| info.number),
             lost: &gathered.lost,
             newly_acked: gathered.acked.iter().map(|info| info.size).sum(),
             growth,

@@ -14,15 +14,27 @@ use super::super::acks::{AckBody, Detail};
 use super::Sender;
 use super::scoreboard::State;
 
+/// What the host itself asks of the newest packet that an ACK acknowledges.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Newest {
+    pub(super) number: u32,
+    pub(super) sent_at: Time,
+    /// Bytes delivered when it was sent.
+    pub(super) delivered: u64,
+}
+
 /// What one ACK newly says, added up while the scoreboard takes it in.
 #[derive(Clone, Debug)]
 pub(super) struct Acked {
     /// What was acknowledged. Few ACKs cover more than eight packets, and those may allocate.
     pub(super) list: SmallVec<[PacketInfo; 8]>,
+    /// The newest packet that is not in the list; those in it are newer.
+    pub(super) unlisted: Option<Newest>,
+    pub(super) packets: u64,
     pub(super) bytes: u64,
     /// When the oldest and the newest packet that left only once were sent, if there was one: else the first
     /// is later than the second.
-    fresh: (Time, Time),
+    pub(super) fresh: (Time, Time),
     /// TCP: whether `snd_una` advanced.
     pub(super) advanced: bool,
     /// TCP: whether a segment was newly SACKed.
@@ -45,6 +57,8 @@ impl Acked {
     fn nothing() -> Self {
         Acked {
             list: SmallVec::new(),
+            unlisted: None,
+            packets: 0,
             bytes: 0,
             fresh: (Time::MAX, Time::ZERO),
             advanced: false,
@@ -57,11 +71,17 @@ impl Acked {
         }
     }
 
-    /// Newest transmission acknowledged, by number. QUIC's list is ascending from the start, TCP's once it is
-    /// sorted.
+    /// The newest transmission acknowledged. QUIC's list is ascending from the start, TCP's once it is sorted.
     #[inline]
-    pub(super) fn newest(&self) -> Option<u32> {
-        self.list.last().map(|info| info.number as u32)
+    pub(super) fn newest(&self) -> Option<Newest> {
+        match self.list.last() {
+            Some(info) => Some(Newest {
+                number: info.number as u32,
+                sent_at: info.sent_at,
+                delivered: info.delivered.0,
+            }),
+            None => self.unlisted,
+        }
     }
 
     /// Sorts the list by number.
@@ -102,10 +122,10 @@ impl Sender {
             sum.sort();
         }
         debug_assert!(sum.list.is_sorted_by_key(|info| info.number), "a list out of order is `mixed`");
-        let list = sum.list.as_slice();
-        self.counters.acked_packets += list.len() as u64;
-        let round_start = match list.last() {
-            Some(newest) => self.delivery.acked(now, newest.sent_at, newest.delivered.0),
+        let newest = sum.newest();
+        self.counters.acked_packets += sum.packets;
+        let round_start = match &newest {
+            Some(newest) => self.delivery.acked(now, newest.sent_at, newest.delivered),
             None => false,
         };
         let (sample, ack_delay) = self.sample_rtt(now, ack, &sum, una_before);
@@ -124,14 +144,15 @@ impl Sender {
         }
         let extras = (!ack.is_plain()).then(|| self.extras(now, ack, &sum));
 
-        let says = !list.is_empty() || !self.lost.is_empty() || extras.as_ref().is_some_and(Extras::say);
+        let says = newest.is_some() || !self.lost.is_empty() || extras.as_ref().is_some_and(Extras::say);
         if says {
             let newly_lost = if self.lost.is_empty() { Bytes::ZERO } else { self.sort_lost() };
             // Linux 6.12 net/ipv4/tcp_input.c, tcp_cong_control: the window does not grow while PRR brings it
             // down.
             let recovery = self.episode.state(self.held);
             let mut event = AckEvent {
-                acked: list,
+                acked: if self.lists_acked { &sum.list } else { &[] },
+                newest: newest.map(|newest| u64::from(newest.number)),
                 lost: &self.lost,
                 newly_acked: Bytes(sum.bytes),
                 growth: self.growth(recovery, &sum),
@@ -148,7 +169,7 @@ impl Sender {
                 event.receive_times = &extras.detail.receive_times;
                 event.report = extras.detail.report;
             }
-            self.controller.on_ack(&event);
+            self.controller.hear(event);
             self.forget_reported();
             self.note_controller();
         }
@@ -206,6 +227,7 @@ impl Sender {
         AckEvent {
             now,
             acked: &[],
+            newest: None,
             lost: &[],
             newly_acked: Bytes::ZERO,
             growth: Bytes::ZERO,
@@ -242,6 +264,7 @@ impl Sender {
             return;
         }
         entry.set_state(State::Acked);
+        sum.packets += 1;
         sum.bytes += size;
         let sent_at = entry.sent_at;
         let retransmission = entry.is_retransmission();
@@ -335,7 +358,7 @@ impl Sender {
     fn new_marks(&mut self, ack: &AckBody, sum: &Acked) -> Marks {
         let mut marks = Marks::default();
         let Some(totals) = ack.detail().totals else {
-            let count = MarkCount { packets: sum.list.len() as u64, bytes: Bytes(sum.bytes) };
+            let count = MarkCount { packets: sum.packets, bytes: Bytes(sum.bytes) };
             let kind = match ack.state {
                 Mark::Accelerate => &mut marks.accelerate,
                 Mark::Brake => &mut marks.brake,
@@ -403,11 +426,11 @@ impl Sender {
             return;
         }
         // rfc9002 7.3.2, B.7: what was sent before the last episode began starts no new one.
-        let old = sum.newest().is_some_and(|newest| !self.episode.may_grow(u64::from(newest)));
+        let old = sum.newest().is_some_and(|newest| !self.episode.may_grow(u64::from(newest.number)));
         if self.host == Host::Quic && old {
             return;
         }
-        let newest = sum.list.last().map_or(self.delivery.newest_sent_at(), |info| info.sent_at);
+        let newest = sum.newest().map_or(self.delivery.newest_sent_at(), |newest| newest.sent_at);
         self.begin_episode(now, Some(newest), 0);
         self.episode.begin(Phase::Reduced, self.next_position());
     }

@@ -39,6 +39,7 @@ use super::ring::Ring;
 use crate::report::SenderView;
 use prr::Prr;
 use scoreboard::{Segment, State, Tags, Transmission};
+pub(super) use send::Next;
 
 /// Packets that leave whatever the window says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -110,6 +111,8 @@ pub(super) struct Sender {
     controller_at: Time,
     /// Whether a packet that leaves may change them.
     decides_on_send: bool,
+    /// Whether the controller, or the host itself, must see each packet that is acknowledged.
+    lists_acked: bool,
     /// TCP: whether the tail loss probe must be set anew once the sender stops.
     probe_stale: bool,
 
@@ -140,6 +143,7 @@ impl Sender {
             host,
             mss,
             decides_on_send: controller.decides_on_send(),
+            lists_acked: host == Host::Quic || controller.reads_acked(),
             controller,
             rtt,
             pacer,

@@ -22,7 +22,7 @@ use brakelight_core::sender::rtt::GRANULARITY;
 use brakelight_core::time::{Duration, Time};
 
 use super::super::acks::AckBody;
-use super::ack::Acked;
+use super::ack::{Acked, Newest};
 use super::scoreboard::{State, Transmission};
 use super::{Forced, Sender};
 
@@ -107,12 +107,12 @@ impl Sender {
             }
         }
         self.fresh = fresh;
-        self.quic.largest = self.quic.largest.max(sum.newest());
+        self.quic.largest = self.quic.largest.max(sum.newest().map(|newest| newest.number));
     }
 
     #[inline(never)]
     pub(super) fn recover_quic(&mut self, now: Time, sum: &Acked) {
-        let Some(newest) = sum.newest() else { return };
+        let Some(Newest { number: newest, .. }) = sum.newest() else { return };
         self.quic.backoff = 0;
         if self.rtt.has_sample() {
             self.quic.first_sample_at.get_or_insert(now);

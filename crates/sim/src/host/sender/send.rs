@@ -11,10 +11,10 @@ use super::{Forced, Outgoing, Sender};
 /// What leaves next: a segment again, or one that is new.
 #[derive(Clone, Copy)]
 pub(in super::super) struct Next {
-    segment: Option<u32>,
-    size: u64,
+    pub(in super::super) segment: Option<u32>,
+    pub(in super::super) size: u64,
     /// What it is paced at.
-    rate: Option<Rate>,
+    pub(in super::super) rate: Option<Rate>,
 }
 
 impl Sender {
@@ -29,12 +29,14 @@ impl Sender {
 
     #[inline]
     fn pacing_rate(&self) -> Option<Rate> {
-        if self.rate.is_some() || self.host == Host::Tcp {
-            return self.rate;
-        }
-        // rfc9002 7.7
+        if self.rate.is_some() || self.host == Host::Tcp { self.rate } else { Some(self.quic_rate()) }
+    }
+
+    /// rfc9002 7.7
+    #[inline(never)]
+    fn quic_rate(&self) -> Rate {
         let bytes = Bytes(self.cwnd).as_f64();
-        Some(Rate::from_bps_f64(1.25 * 8.0 * bytes / self.rtt.smoothed().as_secs_f64()))
+        Rate::from_bps_f64(1.25 * 8.0 * bytes / self.rtt.smoothed().as_secs_f64())
     }
 
     /// Whether nothing may leave, as nothing has changed since the sender last had to stop.
@@ -79,9 +81,9 @@ impl Sender {
             return None;
         }
         if self.forced != Forced::None
-            && let Some(next) = self.choose_forced()
+            && let Some(segment) = self.choose_forced()
         {
-            return Some(next);
+            return Some(Next { segment, size: self.size_of(segment), rate: self.pacing_rate() });
         }
         let lost = if self.lost_queue.is_empty() { None } else { self.next_lost() };
         let segment = match lost {
@@ -116,9 +118,9 @@ impl Sender {
         Some(Next { segment, size, rate })
     }
 
-    /// Chooses what leaves whatever the window says.
+    /// Chooses what leaves whatever the window says, as [`Next::segment`].
     #[cold]
-    fn choose_forced(&mut self) -> Option<Next> {
+    fn choose_forced(&mut self) -> Option<Option<u32>> {
         let forced = self.forced;
         self.forced = match forced {
             Forced::Probes(count) if count > 1 => Forced::Probes(count - 1),
@@ -141,7 +143,7 @@ impl Sender {
         if forced == Forced::Tail {
             self.tcp.probe_sent(segment, self.segments.end());
         }
-        Some(Next { segment, size: self.size_of(segment), rate: self.pacing_rate() })
+        Some(segment)
     }
 
     /// The bytes of `segment`, or of one that is new.
@@ -189,7 +191,7 @@ impl Sender {
             self.delivery.begin_flight(now);
         }
         let replaces = segment.and_then(|segment| self.supersede(now, segment, number));
-        let mut directive = self.controller.on_send(&SendEvent {
+        let mut directive = self.controller.announce(SendEvent {
             now,
             size: Bytes(size),
             number: u64::from(number),

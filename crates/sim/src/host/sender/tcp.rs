@@ -30,7 +30,7 @@ use brakelight_core::time::{Duration, Time};
 use super::super::acks::{AckBody, Sack};
 use super::super::ranges::Range;
 use super::Sender;
-use super::ack::Acked;
+use super::ack::{Acked, Newest};
 use super::scoreboard::State;
 
 /// rfc6298 2.4; Linux 6.12 tcp.h, TCP_RTO_MAX
@@ -171,6 +171,9 @@ impl Sender {
     pub(super) fn acknowledge_segments(&mut self, ack: &AckBody, sum: &mut Acked) {
         let fack = self.tcp.fack;
         let una = self.segments.base();
+        if !self.lists_acked {
+            self.acknowledge_in_order(ack.cumulative, fack, sum);
+        }
         while self.segments.base() < ack.cumulative {
             let number = self.segments.base();
             let Some(segment) = self.segments.pop_front() else { break };
@@ -187,6 +190,42 @@ impl Sender {
         if let Some(sack) = ack.sack() {
             self.acknowledge_blocks(sack, fack, sum);
         }
+    }
+
+    /// Does what [`deliver_segment`](Self::deliver_segment) does to each of the oldest segments, as far as they
+    /// are neither SACKed nor sent again and the oldest transmissions are theirs, without listing them: on most
+    /// ACKs all that they cover.
+    #[inline(always)]
+    fn acknowledge_in_order(&mut self, cumulative: u32, fack: u32, sum: &mut Acked) {
+        let first = self.segments.base();
+        let mut bytes = 0;
+        let (mut oldest_at, mut newest_at) = sum.fresh;
+        let mut delivered = 0;
+        while self.segments.base() < cumulative
+            && let (Some(segment), Some(entry)) = (self.segments.front(), self.transmissions.front())
+            && !(segment.delivered || segment.retransmitted)
+            && segment.latest == self.transmissions.base()
+            && entry.state() == State::Outstanding
+        {
+            bytes += u64::from(entry.size);
+            oldest_at = oldest_at.min(entry.sent_at);
+            newest_at = entry.sent_at;
+            delivered = entry.delivered(self.delivery.delivered().0);
+            self.segments.pop_front();
+            self.transmissions.pop_front();
+        }
+        let packets = self.segments.base() - first;
+        if packets == 0 {
+            return;
+        }
+        self.delivery.deliver(bytes);
+        // rfc8985 6.2, step 3
+        sum.reordered |= first + 1 < fack;
+        sum.original |= self.episode.covers(u64::from(first));
+        sum.packets += u64::from(packets);
+        sum.bytes += bytes;
+        sum.fresh = (oldest_at, newest_at);
+        sum.unlisted = Some(Newest { number: self.transmissions.base() - 1, sent_at: newest_at, delivered });
     }
 
     #[inline(never)]
@@ -285,6 +324,13 @@ impl Sender {
             self.tcp.rack = Some(number);
             self.tcp.rack_rtt = rtt;
             break;
+        }
+        // What is not listed left once.
+        if let Some(newest) = sum.unlisted
+            && self.tcp.rack.is_none_or(|rack| newest.number > rack)
+        {
+            self.tcp.rack = Some(newest.number);
+            self.tcp.rack_rtt = now.since(newest.sent_at);
         }
     }
 

@@ -143,6 +143,7 @@ impl Pair {
         self.core.on_ack(&AckEvent {
             now,
             acked: &[packet],
+            newest: Some(packet.number),
             lost: &[],
             newly_acked,
             growth: if ack.in_recovery { Bytes::ZERO } else { newly_acked },

@@ -135,6 +135,7 @@ fn tell_core(core: &mut Abc, event: &Event) {
             core.on_ack(&AckEvent {
                 now: ack.at,
                 acked: &acked,
+                newest: acked.last().map(|packet| packet.number),
                 lost: &[],
                 newly_acked: bytes(ack.acked),
                 growth: bytes(if ack.in_recovery { 0 } else { ack.acked }),
