@@ -305,8 +305,8 @@ impl Connection {
         }
     }
 
-    /// Sends a segment again. It is given the parts of a [`Next`], since one whose address is passed on lies in
-    /// memory for every packet.
+    /// Sends a segment again. It is given the parts of a [`Next`], since one whose address is passed on
+    /// lies in memory for every packet.
     #[inline(never)]
     fn send_again(
         &mut self,

@@ -71,7 +71,8 @@ impl Acked {
         }
     }
 
-    /// The newest transmission acknowledged. QUIC's list is ascending from the start, TCP's once it is sorted.
+    /// The newest transmission acknowledged. QUIC's list is ascending from the start, TCP's once it is
+    /// sorted.
     #[inline]
     pub(super) fn newest(&self) -> Option<Newest> {
         match self.list.last() {

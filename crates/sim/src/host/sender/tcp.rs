@@ -192,9 +192,8 @@ impl Sender {
         }
     }
 
-    /// Does what [`deliver_segment`](Self::deliver_segment) does to each of the oldest segments, as far as they
-    /// are neither SACKed nor sent again and the oldest transmissions are theirs, without listing them: on most
-    /// ACKs all that they cover.
+    /// Delivers the oldest segments without listing them, as far as they are neither SACKed nor sent again
+    /// and the oldest transmissions are theirs. Most ACKs cover nothing else.
     #[inline(always)]
     fn acknowledge_in_order(&mut self, cumulative: u32, fack: u32, sum: &mut Acked) {
         let first = self.segments.base();
