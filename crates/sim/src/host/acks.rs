@@ -13,6 +13,7 @@ use brakelight_core::time::{Duration, Time};
 use super::ranges::Range;
 
 /// The contents of one ACK. Most ACKs of TCP say nothing beyond these few words, so the rest lies apart.
+/// SACK blocks do not: after a loss nearly all ACKs have them, and they are as short as what stands for them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AckBody {
     /// TCP: the first segment that is missing.
@@ -25,12 +26,12 @@ pub(super) struct AckBody {
     detailed: bool,
     /// TCP: the echoed timestamp (RFC 7323).
     pub(super) echoed: Time,
-    sack: Option<Box<Sack>>,
+    sack: Sack,
     detail: Option<Box<Detail>>,
 }
 
 /// TCP: what an ACK says of segments that did not arrive in order.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Sack {
     blocks: [Range; SACK_BLOCKS],
     count: u8,
@@ -40,9 +41,6 @@ pub(super) struct Sack {
 
 /// rfc2018 3: blocks that fit beside a timestamp.
 const SACK_BLOCKS: usize = 3;
-
-/// A report of segments that all arrived in order.
-const IN_ORDER: Sack = Sack { blocks: [Range { start: 0, end: 0 }; SACK_BLOCKS], count: 0, duplicate: None };
 
 impl Sack {
     /// Blocks of segments, the most recently changed first.
@@ -94,7 +92,7 @@ impl AckBody {
     /// The report of what did not arrive in order, if there is one.
     #[inline]
     pub(super) fn sack(&self) -> Option<&Sack> {
-        if self.sacked { self.sack.as_deref() } else { None }
+        self.sacked.then_some(&self.sack)
     }
 
     /// Segments that arrived though they were there already (RFC 2883).
@@ -105,12 +103,12 @@ impl AckBody {
 
     /// The report of what did not arrive in order, for writing, empty at first.
     pub(super) fn sack_mut(&mut self) -> &mut Sack {
-        let sack = self.sack.get_or_insert_with(|| Box::new(IN_ORDER));
         if !self.sacked {
             self.sacked = true;
-            **sack = IN_ORDER;
+            self.sack.count = 0;
+            self.sack.duplicate = None;
         }
-        sack
+        &mut self.sack
     }
 
     /// Whether it says only what arrived, and which of it out of order: no mark, and no detail.

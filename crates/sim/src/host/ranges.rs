@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 /// Numbers from `start` up to but not including `end`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Range {
     pub(super) start: u32,
     pub(super) end: u32,
