@@ -104,10 +104,4 @@ impl Joints {
     pub(super) fn any_lagging(&self) -> Option<(usize, usize)> {
         self.pairs.iter().copied().find(|&(link, _)| matches!(self.roles[link], Role::Lagging { .. }))
     }
-
-    /// Returns the pairs.
-    #[cfg(test)]
-    pub(super) fn pairs(&self) -> &[(usize, usize)] {
-        &self.pairs
-    }
 }
