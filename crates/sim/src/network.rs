@@ -14,6 +14,7 @@ use brakelight_core::packet::{Duplicate, Tunnel};
 use brakelight_core::path::elements::{AnyElement, AnyService, ElementConfig};
 use brakelight_core::path::trace::Trace;
 use brakelight_core::path::{Site, delay};
+use brakelight_core::registry::AnyQueue;
 use brakelight_core::time::Duration;
 use brakelight_scenario::build::site;
 use brakelight_scenario::scenario::{Direction, FlowSpec, Hop, LinkSpec, Scenario, Service};
@@ -100,13 +101,16 @@ impl<P: Duplicate> Network<P> {
 }
 
 impl<P: Duplicate> Network<P> {
-    /// Returns the links that can be [joined](crate::engine::Engine::join) to the delay lines behind them:
-    /// those of fixed rate that only data passes.
+    /// Returns the links that can be [joined](crate::engine::Engine::join) to the delay lines behind them,
+    /// each with its line, by their positions among the elements. They are of fixed rate, only data passes
+    /// them, and their queues are Brakelight's own: one from outside may tell others what it does, and when.
     pub fn joints(&self) -> Vec<(usize, usize)> {
         let mut pairs = self.routes.pairs();
         pairs.retain(|&(link, line)| match (&self.elements[link], &self.elements[line]) {
             (AnyElement::Link(link), AnyElement::Delay(line)) => match link.service() {
-                AnyService::Fixed(fixed) => fixed.longest(LARGEST).is_some_and(|time| time < line.delay()),
+                AnyService::Fixed(fixed) if !matches!(link.queue(), AnyQueue::Custom(_)) => {
+                    fixed.longest_transmission(LARGEST).is_some_and(|time| time < line.delay())
+                }
                 _ => false,
             },
             _ => false,

@@ -306,3 +306,19 @@ fn a_run_that_is_held_to_the_contract_has_the_same_outcome() {
         assert_eq!(format!("{plain:?}"), format!("{checked:?}"));
     }
 }
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    /// A host lists no packets for Cubic, which does not read them. Where it is held to the contract it
+    /// lists them.
+    #[test]
+    fn a_controller_that_reads_no_list_does_the_same_with_one(rough in roughness()) {
+        let scenario = scenario(&rough, "cubic", "droptail", "tcp");
+        let traces = Traces::default();
+        let held = |config| Ok(FlowHost::new(FlowConfig { check_contract: true, ..config }));
+        let plain = brakelight_sim::run(&scenario, &traces).unwrap();
+        let listed = run_with(&scenario, &traces, held).unwrap();
+        prop_assert_eq!(format!("{plain:?}"), format!("{listed:?}"));
+    }
+}

@@ -19,7 +19,8 @@
 //! - lost: What an event calls lost is not in flight and not acknowledged by the same event; only
 //!   `on_spurious_loss` puts it back in flight.
 //! - sums: `sent = delivered + lost + inflight + replaced`, in bytes, at every event; `newly_acked` and
-//!   `newly_lost` are the sums of the packets listed.
+//!   `newly_lost` are the sums of the packets listed; a host may list none in `acked` for a controller that
+//!   does not read them.
 //! - memory: An acknowledged or lost packet comes back with the size, time, tag and `delivered` that it was
 //!   sent with.
 //! - order: `acked` and `lost` are sorted by number.
@@ -363,7 +364,7 @@ pub struct AckEvent<'a> {
     /// Packets it newly acknowledged, oldest first. A host may list none for a controller that
     /// [does not read them](Controller::reads_acked).
     pub acked: &'a [PacketInfo],
-    /// The number of the newest of them.
+    /// The number of the newest packet that it newly acknowledged, listed or not; `None` if there is none.
     pub newest: Option<u64>,
     /// Packets declared lost since the last event, oldest first.
     pub lost: &'a [PacketInfo],

@@ -50,7 +50,7 @@ impl<P: Packet> PathElement<P> for VaryingDelay<P> {
             self.last = at;
             frugal::push_back(&mut self.under_way, (at, packet));
         } else {
-            // It overtakes some of those before it.
+            // It overtakes some of those before it, which moves them or those behind: whichever are fewer.
             let behind = self.under_way.partition_point(|(other, _)| *other <= at);
             self.under_way.insert(behind, (at, packet));
         }

@@ -136,8 +136,8 @@ dispatched! {
         /// Packets that the discipline drops on the way go to `drops`.
         fn dequeue(&mut self, now: Time, link: &mut impl LinkView, drops: &mut Drops<P>) -> Option<Dequeued<P>>;
 
-        /// [`dequeue`](Self::dequeue), with the packet put in its `place`, as if it left when it arrived. To
-        /// be left as it is.
+        /// [`dequeue`](Self::dequeue), with the packet put in its `place`: `at` is when it arrived, and
+        /// `queued` is zero. The link knows both and fills them in. Not to be overridden.
         #[inline]
         fn dequeue_to(
             &mut self,
@@ -146,7 +146,7 @@ dispatched! {
             link: &mut impl LinkView,
             drops: &mut Drops<P>,
         ) {
-            // Both are assigned for themselves: where they meet first the packet is moved once more.
+            // Two assignments: one, behind the match, would move the packet once more.
             match self.dequeue(now, link, drops) {
                 Some(Dequeued { packet, arrived, mark }) => {
                     *place = Some(Departed { at: arrived, packet, queued: Duration::ZERO, mark });

@@ -131,9 +131,9 @@ macro_rules! make_controllers {
         // Events by value. One that is passed on by reference is written to memory whole; these are written
         // only where a controller is called in a function of its own, and the others read what they need.
         impl AnyController {
-            /// Does what [`Controller::on_send`] does, faster.
+            /// [`Controller::on_send`] with the event by value. Returns what the packet is to carry.
             #[inline(always)]
-            pub fn announce(&mut self, event: SendEvent) -> SendDirective {
+            pub fn on_send_by_value(&mut self, event: SendEvent) -> SendDirective {
                 match self {
                     AnyController::Cubic(cubic) => cubic.on_send(&event),
                     any => {
@@ -152,9 +152,9 @@ macro_rules! make_controllers {
                 }
             }
 
-            /// Does what [`Controller::on_ack`] does, faster.
+            /// [`Controller::on_ack`] with the event by value.
             #[inline(always)]
-            pub fn hear(&mut self, event: AckEvent<'_>) {
+            pub fn on_ack_by_value(&mut self, event: AckEvent<'_>) {
                 match self {
                     AnyController::Cubic(cubic) => cubic.on_ack(&event),
                     any => apart(move || match any {

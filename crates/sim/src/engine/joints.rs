@@ -1,7 +1,7 @@
 //! Links that need no events of their own while they are busy.
 //!
-//! A link is joined to the delay line behind it where nothing else feeds the line, and where no packet takes
-//! the link as long as the line. While such a link is busy, the line is never empty when a packet leaves the
+//! A link is joined to the delay line behind it where nothing else feeds the line, and where a packet's
+//! transmission takes less time than the line's delay. While such a link is busy, the line is never empty when a packet leaves the
 //! link: it holds the one before. So nothing but the link and the back of the line changes at that time. Both
 //! may be brought up to date later: before a packet enters the link, when the line has run empty, and when
 //! the run stops. Until then the link lags. The bytes of the outcome are the same:
@@ -9,8 +9,8 @@
 //! - A link does all that is due when a packet arrives before it takes the packet.
 //! - The line's entry in the schedule is made when the line has delivered a packet, with or without the
 //!   event of the link.
-//! - Only data passes the link. Nobody hears when its queue drops a waiting packet, but the statistics, which
-//!   go by the time of the drop.
+//! - Only data passes the link. The statistics hear late of a waiting packet that the queue drops, and go by
+//!   the time of the drop. Its endpoint hears late, too, and does nothing: only an ACK holds a slot.
 //!
 //! The first packet of a busy time has an event: the line may be empty when it leaves.
 
@@ -31,7 +31,7 @@ impl<P: Duplicate> Joinable<P> for AnyElement<P> {
     fn hand_over(&mut self, now: Time, take: impl FnMut(&mut Departed<P>)) -> Time {
         match self {
             AnyElement::Link(link) => link.hand_over(now, take),
-            other => other.next_wakeup().unwrap_or(Time::MAX),
+            _ => unreachable!("only links are joined"),
         }
     }
 }
@@ -72,6 +72,8 @@ impl Joints {
 
     /// Joins `link` to `line`, both of which were in no pair.
     pub(super) fn join(&mut self, link: usize, line: usize) {
+        assert_ne!(link, line, "a link and its line are two elements");
+        assert_eq!((self.roles[link], self.roles[line]), (Role::None, Role::None), "both are in no pair");
         self.roles[link] = Role::Prompt(line as u32);
         self.roles[line] = Role::Line(link as u32);
         self.pairs.push((link, line));
@@ -100,8 +102,19 @@ impl Joints {
         self.roles[link] = if due == Time::MAX { Role::Prompt(line) } else { Role::Lagging { line, due } };
     }
 
-    /// Returns a link that lags, and its line, if there is one.
-    pub(super) fn any_lagging(&self) -> Option<(usize, usize)> {
-        self.pairs.iter().copied().find(|&(link, _)| matches!(self.roles[link], Role::Lagging { .. }))
+    /// Notes that `link` is up to date and has an event of its own next.
+    pub(super) fn set_prompt(&mut self, link: usize, line: usize) {
+        self.roles[link] = Role::Prompt(line as u32);
+    }
+
+    /// Returns how many pairs there are.
+    pub(super) fn len(&self) -> usize {
+        self.pairs.len()
+    }
+
+    /// Returns the link and the line of pair number `pair` if the link lags.
+    pub(super) fn lagging(&self, pair: usize) -> Option<(usize, usize)> {
+        let (link, line) = self.pairs[pair];
+        matches!(self.roles[link], Role::Lagging { .. }).then_some((link, line))
     }
 }

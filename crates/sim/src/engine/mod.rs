@@ -204,9 +204,12 @@ where
     ///
     /// To be called of a link of fixed rate without a token bucket and a delay line behind it, where
     /// - every packet that leaves `link` enters `line` next, and none enters `line` from anywhere else,
-    /// - no packet is on the link as long as in the line,
-    /// - acknowledgements do not pass,
-    /// - the observer does not mind to be told late.
+    /// - a packet's transmission takes less time than the line's delay,
+    /// - only data passes, whose release changes nothing in its endpoint,
+    /// - the observer may be told late.
+    ///
+    /// # Panics
+    /// If one of them is in a pair already, or both are the same element.
     pub fn join(&mut self, link: usize, line: usize) {
         self.joints.join(link, line);
     }
@@ -225,11 +228,14 @@ where
 
     /// Brings every link up to date that lags. Each has an event of its own next.
     fn bring_up_to_date(&mut self) {
-        while let Some((link, line)) = self.joints.any_lagging() {
-            let wakeup = self.catch_up(link, line);
-            self.joints.note(link, line, Time::MAX);
-            // The entry is younger than one made when the packet began. Nothing depends on that.
-            self.schedule.arm_element(link, wakeup);
+        for pair in 0..self.joints.len() {
+            if let Some((link, line)) = self.joints.lagging(pair) {
+                let wakeup = self.catch_up(link, line);
+                self.joints.set_prompt(link, line);
+                // The entry is younger than one made when the packet began. No outcome depends on that, only
+                // in which order single events of equal times are performed.
+                self.schedule.arm_element(link, wakeup);
+            }
         }
     }
 
@@ -389,7 +395,7 @@ where
             self.catch_up(link, line);
         }
         let wakeup = self.elements[line].next_wakeup().unwrap_or(Time::MAX);
-        debug_assert!(wakeup > self.now, "no packet is on the link as long as in the line");
+        debug_assert!(wakeup > self.now, "a transmission takes less time than the delay");
         wakeup
     }
 

@@ -13,16 +13,17 @@ use brakelight_core::time::{Duration, Time};
 use super::ranges::Range;
 
 /// The contents of one ACK. Most ACKs of TCP say nothing beyond these few words, so the rest lies apart.
-/// SACK blocks do not: after a loss nearly all ACKs have them, and they are as short as what stands for them.
+/// SACK blocks do not: after a loss nearly all ACKs have them, and to follow a pointer costs more than their
+/// 40 bytes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AckBody {
     /// TCP: the first segment that is missing.
     pub(super) cumulative: u32,
     /// The mark that stands for all that the ACK newly covers.
     pub(super) state: Mark,
-    /// Whether `sack` belongs to this ACK; its memory stays.
+    /// Whether `sack` belongs to this ACK.
     sacked: bool,
-    /// Whether `detail` does.
+    /// Whether `detail` does; its memory stays.
     detailed: bool,
     /// TCP: the echoed timestamp (RFC 7323).
     pub(super) echoed: Time,

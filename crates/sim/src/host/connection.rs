@@ -319,8 +319,8 @@ impl Connection {
         Some(self.send(shared, now, Next { segment: Some(segment), size, rate }))
     }
 
-    /// Sends what was chosen. It is inlined twice, so that new segments pass by what only those need that
-    /// leave again.
+    /// Sends what was chosen. It is inlined twice: the copy for new segments has no code for those that leave
+    /// again.
     #[inline(always)]
     fn send(&mut self, shared: &mut Shared, now: Time, next: Next) -> SimPacket {
         let Outgoing { number, segment, size, directive } = self.sender.send(now, next);

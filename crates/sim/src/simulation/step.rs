@@ -38,7 +38,8 @@ impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
     /// left: the present time then is the end.
     ///
     /// An event is one call of a link, another path element or a flow, with everything that follows from it
-    /// at once: packets that enter the next element, or that arrive at a flow and are answered.
+    /// at once: packets that enter the next element, or that arrive at a flow and are answered. Which of
+    /// several events of the same time is the first may depend on earlier stops; the outcome does not.
     pub fn step(&mut self) -> Option<Time> {
         let Some(at) = self.engine.next_event().filter(|at| *at <= self.end()) else {
             self.advance(self.end());

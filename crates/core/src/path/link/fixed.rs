@@ -89,7 +89,7 @@ impl Fixed {
 
     /// Returns how long a packet of `size` bytes at the IP layer is on the link at most; `None` if that
     /// depends on a token bucket.
-    pub fn longest(&self, size: u32) -> Option<Duration> {
+    pub fn longest_transmission(&self, size: u32) -> Option<Duration> {
         // One nanosecond more for the fraction that is carried.
         let time = self.config.rate.time_for(self.cost(size)) + Duration::from_nanos(1);
         self.bucket.is_zero().then_some(time)

@@ -190,6 +190,10 @@ impl Books {
                 format!("newly {what} is {sum:?}, the packets listed are {total:?}")
             });
         }
+        let newest = event.acked.last().map(|info| info.number);
+        self.expect(Invariant::Order, event.newest == newest, || {
+            format!("`newest` is {:?}, the last packet of `acked` is {newest:?}", event.newest)
+        });
         let before = self.inflight + self.unclear;
         // What a timer had declared lost left the flight before: some of it is listed now, some has arrived
         // after all.

@@ -30,7 +30,9 @@ pub(super) struct Acked {
     pub(super) list: SmallVec<[PacketInfo; 8]>,
     /// The newest packet that is not in the list; those in it are newer.
     pub(super) unlisted: Option<Newest>,
+    /// Packets newly acknowledged.
     pub(super) packets: u64,
+    /// Their payload.
     pub(super) bytes: u64,
     /// When the oldest and the newest packet that left only once were sent, if there was one: else the first
     /// is later than the second.
@@ -170,7 +172,7 @@ impl Sender {
                 event.receive_times = &extras.detail.receive_times;
                 event.report = extras.detail.report;
             }
-            self.controller.hear(event);
+            self.controller.on_ack_by_value(event);
             self.forget_reported();
             self.note_controller();
         }

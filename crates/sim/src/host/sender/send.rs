@@ -191,7 +191,7 @@ impl Sender {
             self.delivery.begin_flight(now);
         }
         let replaces = segment.and_then(|segment| self.supersede(now, segment, number));
-        let mut directive = self.controller.announce(SendEvent {
+        let mut directive = self.controller.on_send_by_value(SendEvent {
             now,
             size: Bytes(size),
             number: u64::from(number),
