@@ -1,10 +1,10 @@
 //! Links that need no events of their own while they are busy.
 //!
 //! A link is joined to the delay line behind it where nothing else feeds the line, and where a packet's
-//! transmission takes less time than the line's delay. While such a link is busy, the line is never empty when a packet leaves the
-//! link: it holds the one before. So nothing but the link and the back of the line changes at that time. Both
-//! may be brought up to date later: before a packet enters the link, when the line has run empty, and when
-//! the run stops. Until then the link lags. The bytes of the outcome are the same:
+//! transmission takes less time than the line's delay. While such a link is busy, the line is never empty
+//! when a packet leaves the link: it holds the one before. So nothing but the link and the back of the line
+//! changes at that time. Both may be brought up to date later: before a packet enters the link, when the line
+//! has run empty, and when the run stops. Until then the link lags. The bytes of the outcome are the same:
 //!
 //! - A link does all that is due when a packet arrives before it takes the packet.
 //! - The line's entry in the schedule is made when the line has delivered a packet, with or without the
