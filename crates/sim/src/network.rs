@@ -98,9 +98,7 @@ impl<P: Duplicate> Network<P> {
         }
         Ok(Network { elements: builder.elements, routes: builder.routes, forward_links })
     }
-}
 
-impl<P: Duplicate> Network<P> {
     /// Returns the links that can be [joined](crate::engine::Engine::join) to the delay lines behind them,
     /// each with its line, by their positions among the elements. They are of fixed rate, only data passes
     /// them, and their queues are Brakelight's own: one from outside may tell others what it does, and when.

@@ -126,13 +126,12 @@ impl Recorder {
     fn left_link<P: Routed>(&mut self, element: usize, departed: &Departed<P>) {
         let link = &mut self.links[element];
         let packet = &departed.packet;
-        let size = u64::from(packet.size());
         if Self::is_forward_data(packet) {
             let flow = &mut self.flows[packet.endpoint()];
             if flow.last_link == Some(element) {
-                flow.left_bytes += size;
+                flow.left_bytes += u64::from(packet.size());
                 if departed.at >= self.measure_from {
-                    flow.bytes += size + u64::from(link.meter.overhead);
+                    flow.bytes += link.meter.bytes_of(packet);
                     if let Some(delays) = &mut flow.delays {
                         delays.queueing.record(packet.queued());
                     }

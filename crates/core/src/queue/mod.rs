@@ -137,7 +137,7 @@ dispatched! {
         fn dequeue(&mut self, now: Time, link: &mut impl LinkView, drops: &mut Drops<P>) -> Option<Dequeued<P>>;
 
         /// [`dequeue`](Self::dequeue), with the packet put in its `place`: `at` is when it arrived, and
-        /// `queued` is zero. The link knows both and fills them in. Not to be overridden.
+        /// `queued` is zero, until the link knows when it leaves. Not to be overridden.
         #[inline]
         fn dequeue_to(
             &mut self,

@@ -140,11 +140,7 @@ macro_rules! make_controllers {
                         // What the others return is taken apart here, so that the common directive needs no
                         // memory either.
                         let (ecn, header, tag, cwr) = apart(move || {
-                            let directive = match any {
-                                $( AnyController::$Var(inner) => inner.on_send(&event), )*
-                                AnyController::Checked(inner) => inner.on_send(&event),
-                                AnyController::Custom(inner) => inner.on_send(&event),
-                            };
+                            let directive = any.inner().on_send(&event);
                             (directive.ecn, directive.header, directive.tag, directive.cwr)
                         });
                         SendDirective { ecn, header, tag, cwr }
@@ -157,11 +153,17 @@ macro_rules! make_controllers {
             pub fn on_ack_by_value(&mut self, event: AckEvent<'_>) {
                 match self {
                     AnyController::Cubic(cubic) => cubic.on_ack(&event),
-                    any => apart(move || match any {
-                        $( AnyController::$Var(inner) => inner.on_ack(&event), )*
-                        AnyController::Checked(inner) => inner.on_ack(&event),
-                        AnyController::Custom(inner) => inner.on_ack(&event),
-                    }),
+                    any => apart(move || any.inner().on_ack(&event)),
+                }
+            }
+
+            /// The controller itself.
+            #[inline(always)]
+            fn inner(&mut self) -> &mut dyn Controller {
+                match self {
+                    $( AnyController::$Var(inner) => inner, )*
+                    AnyController::Checked(inner) => &mut **inner,
+                    AnyController::Custom(inner) => &mut **inner,
                 }
             }
         }
