@@ -154,12 +154,12 @@ impl Conditions {
 
     /// Returns the delay so far into the recording; zero if none was recorded.
     pub fn delay(&self, at: Duration) -> Duration {
-        value(&self.delays, self.within(at)).unwrap_or(Duration::ZERO)
+        self.held(&self.delays, Duration::ZERO, at).value
     }
 
     /// Returns the probability of loss so far into the recording, in parts of a billion.
     pub fn loss(&self, at: Duration) -> u32 {
-        value(&self.losses, self.within(at)).unwrap_or(0)
+        self.held(&self.losses, 0, at).value
     }
 
     /// Returns for each share, 0 to 1, the least delay that so much of the period does not exceed; `None` if
@@ -183,6 +183,36 @@ impl Conditions {
     fn within(&self, at: Duration) -> Duration {
         Duration::from_nanos(at.as_nanos() % self.period.as_nanos())
     }
+
+    /// Returns the value that holds so far into the recording, and from when until when; `none` where
+    /// nothing was recorded.
+    fn held<T: Copy>(&self, values: &[(Duration, T)], none: T, at: Duration) -> Held<T> {
+        let within = self.within(at);
+        let start = at.saturating_sub(within);
+        let after = values.partition_point(|(from, _)| *from <= within);
+        let (from, value) = after.checked_sub(1).map_or((Duration::ZERO, none), |index| values[index]);
+        let until = values.get(after).map_or(self.period, |&(from, _)| from);
+        Held { value, from: start + from, until: start + until }
+    }
+}
+
+/// A value and when it holds, counted from the beginning of the recording's first pass.
+#[derive(Clone, Debug)]
+struct Held<T> {
+    value: T,
+    from: Duration,
+    until: Duration,
+}
+
+impl<T> Held<T> {
+    /// Returns a value that never holds.
+    fn never(value: T) -> Self {
+        Held { value, from: Duration::ZERO, until: Duration::ZERO }
+    }
+
+    fn holds(&self, at: Duration) -> bool {
+        self.from <= at && at < self.until
+    }
 }
 
 fn check_times<T>(values: &[(Duration, T)], period: Duration) -> Result<(), ConditionsError> {
@@ -199,18 +229,15 @@ fn check_times<T>(values: &[(Duration, T)], period: Duration) -> Result<(), Cond
     }
 }
 
-/// The value that holds at `at`.
-fn value<T: Copy>(values: &[(Duration, T)], at: Duration) -> Option<T> {
-    let after = values.partition_point(|(from, _)| *from <= at);
-    after.checked_sub(1).map(|index| values[index].1)
-}
-
 /// A path element that delays and loses packets as was recorded.
 #[derive(Clone, Debug)]
 pub struct Replay<P> {
     conditions: Conditions,
     /// How far into the recording the run begins.
     offset: Duration,
+    /// What held when the last packet came.
+    loss: Held<u32>,
+    delay: Held<Duration>,
     random: Random,
     line: VaryingDelay<P>,
     lost: Outbox<P>,
@@ -220,7 +247,8 @@ impl<P: Packet> Replay<P> {
     /// Returns an element without packets that begins so far into the recording.
     pub fn new(conditions: Conditions, offset: Duration, random: Random) -> Self {
         let line = VaryingDelay::new(Duration::ZERO, Order::Kept, Time::ZERO);
-        Replay { conditions, offset, random, line, lost: Outbox::new() }
+        let (loss, delay) = (Held::never(0), Held::never(Duration::ZERO));
+        Replay { conditions, offset, loss, delay, random, line, lost: Outbox::new() }
     }
 
     /// Returns `true` if a delay was recorded, and not loss alone.
@@ -232,13 +260,19 @@ impl<P: Packet> Replay<P> {
 impl<P: Packet> PathElement<P> for Replay<P> {
     fn accept(&mut self, now: Time, packet: P) {
         let at = now.since(Time::ZERO) + self.offset;
-        let loss = self.conditions.loss(at);
+        if !self.loss.holds(at) {
+            self.loss = self.conditions.held(&self.conditions.losses, 0, at);
+        }
+        let loss = self.loss.value;
         if loss > 0 && self.random.chance(f64::from(loss) / f64::from(CERTAIN)) {
             self.lost.lose(now, packet, Reason::Lost);
             return;
         }
-        let order = if self.conditions.reorders { Order::Free } else { Order::Kept };
-        self.line.set(self.conditions.delay(at), order);
+        if !self.delay.holds(at) {
+            self.delay = self.conditions.held(&self.conditions.delays, Duration::ZERO, at);
+            let order = if self.conditions.reorders { Order::Free } else { Order::Kept };
+            self.line.set(self.delay.value, order);
+        }
         self.line.accept(now, packet);
     }
 

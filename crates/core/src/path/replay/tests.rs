@@ -1,6 +1,8 @@
 use super::*;
 use alloc::vec;
 
+use proptest::prelude::*;
+
 use crate::path::sample::Sample;
 
 fn ms(millis: u64) -> Duration {
@@ -100,4 +102,35 @@ fn what_cannot_be_replayed_is_refused() {
     assert_eq!(refused(9, &[], &[(0, 5), (9, 6)]), ConditionsError::AfterPeriod(ms(9)));
     assert_eq!(refused(9, &[(0, 60_001)], &[]), ConditionsError::Delay(ms(60_001)));
     assert_eq!(refused(9, &[], &[(0, CERTAIN + 1)]), ConditionsError::Loss(CERTAIN + 1));
+}
+
+proptest! {
+    #[test]
+    fn a_value_holds_from_its_time_until_the_next_and_again_in_every_pass(
+        gaps in prop::collection::vec(1_u64..40, 0..12),
+        rest in 1_u64..40,
+        asked in prop::collection::vec(0_u64..2_000, 1..60),
+    ) {
+        let mut from = 0;
+        let mut values: Vec<(Duration, Duration)> = Vec::new();
+        for gap in gaps {
+            values.push((ms(from), ms(100 + from)));
+            from += gap;
+        }
+        let period = from + rest;
+        let conditions = Conditions::new(ms(period), values.clone(), vec![], false).unwrap();
+        let expected = |millis: u64| {
+            let begun = values.iter().filter(|(from, _)| *from <= ms(millis % period));
+            begun.map(|(_, delay)| *delay).next_back().unwrap_or(Duration::ZERO)
+        };
+        let mut held = Held::never(Duration::ZERO);
+        for millis in asked {
+            if !held.holds(ms(millis)) {
+                held = conditions.held(&conditions.delays, Duration::ZERO, ms(millis));
+                prop_assert!(held.holds(ms(millis)));
+            }
+            prop_assert_eq!(held.value, expected(millis));
+            prop_assert_eq!(conditions.delay(ms(millis)), expected(millis));
+        }
+    }
 }
