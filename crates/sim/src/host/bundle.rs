@@ -2,7 +2,8 @@
 //!
 //! The bundle is one endpoint. A connection exists from its arrival until its last byte is acknowledged and
 //! none of its ACKs is on the way, so memory follows the number that are open. Their deadlines lie in a heap,
-//! where a deadline that was moved to later stays at its old place until it comes up.
+//! where a deadline that was moved to later stays at its old place until it comes up. When a
+//! connection is woken is part of the outcome: some controllers decide by the time at which they are asked.
 //! When connections arrive, and what becomes of the outcome, is [`ArrivalProcess`]'s.
 
 use std::cmp::Reverse;
@@ -28,15 +29,82 @@ struct Open {
     complete: bool,
     /// Its place in the heap; `Time::MAX` without one.
     scheduled: Time,
-    connection: Box<Connection>,
+    connection: Connection,
+}
+
+impl Open {
+    fn is_finished(&self) -> bool {
+        self.complete && self.connection.is_finished()
+    }
+
+    /// Returns its deadline, if that is to be entered into the heap: if it is before its place there.
+    fn deadline_to_enter(&mut self) -> Option<Time> {
+        let deadline = self.connection.deadline();
+        let earlier = deadline < self.scheduled;
+        if earlier {
+            self.scheduled = deadline;
+        }
+        earlier.then_some(deadline)
+    }
+}
+
+/// Values by number, of which the next is always one more than the last.
+///
+/// A value that is gone takes eight bytes until all before it are gone too.
+#[derive(Clone, Debug)]
+struct Numbered<T> {
+    /// The number of the first of `places`.
+    first: u32,
+    places: VecDeque<Option<Box<T>>>,
+    count: usize,
+}
+
+impl<T> Numbered<T> {
+    fn new() -> Self {
+        Numbered { first: 0, places: VecDeque::new(), count: 0 }
+    }
+
+    /// Adds the value of the next number, which is `number`.
+    fn push(&mut self, number: u32, value: T) {
+        debug_assert_eq!(number as usize, self.first as usize + self.places.len());
+        self.places.push_back(Some(Box::new(value)));
+        self.count += 1;
+    }
+
+    fn len(&self) -> usize {
+        self.count
+    }
+
+    #[inline]
+    fn get_mut(&mut self, number: u32) -> Option<&mut T> {
+        self.places.get_mut(number.checked_sub(self.first)? as usize)?.as_deref_mut()
+    }
+
+    fn remove(&mut self, number: u32) -> Option<Box<T>> {
+        let removed = self.places.get_mut(number.checked_sub(self.first)? as usize)?.take()?;
+        self.count -= 1;
+        while let Some(None) = self.places.front() {
+            self.places.pop_front();
+            self.first += 1;
+        }
+        Some(removed)
+    }
+
+    /// All values, by number.
+    fn iter(&self) -> impl Iterator<Item = &T> {
+        self.places.iter().flatten().map(|value| &**value)
+    }
+
+    fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.places.iter_mut().flatten().map(|value| &mut **value)
+    }
 }
 
 /// Many connections, one endpoint.
 #[derive(Clone, Debug)]
 pub(super) struct Bundle {
     arrivals: ArrivalProcess,
-    /// By number, ascending.
-    open: VecDeque<Open>,
+    open: Numbered<Open>,
     deadlines: BinaryHeap<Reverse<(Time, u32)>>,
     /// Connections that may have something to send.
     ready: VecDeque<u32>,
@@ -49,7 +117,7 @@ impl Bundle {
     pub(super) fn new(law: ShortFlows) -> Self {
         Bundle {
             arrivals: ArrivalProcess::new(law),
-            open: VecDeque::new(),
+            open: Numbered::new(),
             deadlines: BinaryHeap::new(),
             ready: VecDeque::new(),
             closed: Counters::default(),
@@ -72,7 +140,7 @@ impl Bundle {
     }
 
     pub(super) fn is_over(&self) -> bool {
-        self.arrivals.next_at() == Time::MAX && self.open.is_empty()
+        self.arrivals.next_at() == Time::MAX && self.open.len() == 0
     }
 
     pub(super) fn take_rtt_sample(&mut self) -> Option<Duration> {
@@ -110,8 +178,7 @@ impl Bundle {
     }
 
     pub(super) fn accept(&mut self, shared: &mut Shared, now: Time, packet: &SimPacket) {
-        let Some(place) = self.find(packet.connection) else { return };
-        let open = &mut self.open[place];
+        let Some(open) = self.open.get_mut(packet.connection) else { return };
         open.connection.accept(shared, now, packet);
         if let Some(sample) = open.connection.sender.take_rtt_sample() {
             self.rtt_sample = Some(sample);
@@ -124,9 +191,11 @@ impl Bundle {
     }
 
     pub(super) fn release(&mut self, packet: &SimPacket) {
-        let Some(place) = self.find(packet.connection) else { return };
-        self.open[place].connection.release(packet);
-        self.close_if_finished(place);
+        let Some(open) = self.open.get_mut(packet.connection) else { return };
+        open.connection.release(packet);
+        if open.is_finished() {
+            self.close(packet.connection);
+        }
     }
 
     pub(super) fn poll(&mut self, config: &FlowConfig, shared: &mut Shared, now: Time) -> Option<SimPacket> {
@@ -137,24 +206,27 @@ impl Bundle {
             && at <= now
         {
             self.deadlines.pop();
-            if let Some(place) = self.find(number)
-                && self.open[place].scheduled == at
+            if let Some(open) = self.open.get_mut(number)
+                && open.scheduled == at
             {
-                self.open[place].scheduled = Time::MAX;
+                open.scheduled = Time::MAX;
                 self.ready.push_back(number);
             }
         }
         while let Some(&number) = self.ready.front() {
-            if let Some(place) = self.find(number) {
-                let connection = &mut self.open[place].connection;
-                if connection.deadline() <= now {
-                    connection.on_deadline(shared, now);
+            if let Some(open) = self.open.get_mut(number) {
+                if open.connection.deadline() <= now {
+                    open.connection.on_deadline(shared, now);
                 }
-                let packet = connection.poll(shared, now);
+                let packet = open.connection.poll(shared, now);
                 if packet.is_some() {
                     return packet;
                 }
-                self.settle(place, number);
+                if open.is_finished() {
+                    self.close(number);
+                } else if let Some(deadline) = open.deadline_to_enter() {
+                    self.deadlines.push(Reverse((deadline, number)));
+                }
             }
             self.ready.pop_front();
         }
@@ -164,43 +236,54 @@ impl Bundle {
     fn arrive(&mut self, config: &FlowConfig, shared: &mut Shared, now: Time) {
         let number = self.arrivals.started();
         let size = self.arrivals.arrive(&mut shared.random);
-        let mut connection = Box::new(Connection::open(config, shared, number, now));
+        let mut connection = Connection::open(config, shared, number, now);
         connection.sender.write(size);
-        self.open.push_back(Open {
-            size: size.0,
-            arrived_at: now,
-            complete: false,
-            scheduled: Time::MAX,
-            connection,
-        });
+        let open = Open { size: size.0, arrived_at: now, complete: false, scheduled: Time::MAX, connection };
+        self.open.push(number, open);
         self.ready.push_back(number);
     }
 
-    /// Notes when the connection must be woken, or closes it.
-    fn settle(&mut self, place: usize, number: u32) {
-        if self.close_if_finished(place) {
-            return;
-        }
-        let open = &mut self.open[place];
-        let deadline = open.connection.deadline();
-        if deadline < open.scheduled {
-            open.scheduled = deadline;
-            self.deadlines.push(Reverse((deadline, number)));
-        }
-    }
-
-    fn close_if_finished(&mut self, place: usize) -> bool {
-        let open = &self.open[place];
-        let finished = open.complete && open.connection.is_finished();
-        if finished {
+    fn close(&mut self, number: u32) {
+        if let Some(open) = self.open.remove(number) {
             self.closed = self.closed.plus(&open.connection.counters());
-            self.open.remove(place);
         }
-        finished
     }
+}
 
-    fn find(&self, number: u32) -> Option<usize> {
-        let place = self.open.partition_point(|open| open.connection.number < number);
-        (self.open.get(place)?.connection.number == number).then_some(place)
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn numbered_values_are_found_until_they_are_removed(
+            steps in prop::collection::vec(prop::option::of(0_u32..40), 0..80),
+        ) {
+            let (mut numbered, mut expected) = (Numbered::new(), BTreeMap::new());
+            let mut next = 0;
+            for step in steps {
+                match step {
+                    None => {
+                        numbered.push(next, 7 * next);
+                        expected.insert(next, 7 * next);
+                        next += 1;
+                    }
+                    Some(number) => {
+                        prop_assert_eq!(numbered.remove(number).map(|value| *value), expected.remove(&number));
+                    }
+                }
+                prop_assert_eq!(numbered.len(), expected.len());
+                prop_assert!(numbered.iter().eq(expected.values()));
+                for number in 0..40 {
+                    prop_assert_eq!(numbered.get_mut(number).map(|value| *value), expected.get(&number).copied());
+                }
+                let span = expected.first_key_value().map_or(0, |(first, _)| next - first);
+                prop_assert_eq!(numbered.places.len(), span as usize);
+            }
+        }
     }
 }
