@@ -235,7 +235,7 @@ pub struct Replay<P> {
     conditions: Conditions,
     /// How far into the recording the run begins.
     offset: Duration,
-    /// What held when the last packet came.
+    /// What held when it was last asked for.
     loss: Held<u32>,
     delay: Held<Duration>,
     random: Random,

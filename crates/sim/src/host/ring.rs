@@ -19,7 +19,7 @@ impl<T> Default for Ring<T> {
     }
 }
 
-impl<T: Copy> Ring<T> {
+impl<T> Ring<T> {
     /// The number of the oldest item, or of the next one where there is none.
     #[inline]
     pub(super) fn base(&self) -> u32 {
@@ -64,6 +64,15 @@ impl<T: Copy> Ring<T> {
         Some(item)
     }
 
+    /// All items, by number.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.items.iter()
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.items.iter_mut()
+    }
+
     /// Gives back room that was needed once.
     #[inline]
     pub(super) fn trim(&mut self) {
@@ -77,7 +86,7 @@ impl<T: Copy> Ring<T> {
     }
 }
 
-impl<T: Copy> Index<u32> for Ring<T> {
+impl<T> Index<u32> for Ring<T> {
     type Output = T;
     #[inline]
     fn index(&self, number: u32) -> &T {
@@ -85,7 +94,7 @@ impl<T: Copy> Index<u32> for Ring<T> {
     }
 }
 
-impl<T: Copy> IndexMut<u32> for Ring<T> {
+impl<T> IndexMut<u32> for Ring<T> {
     #[inline]
     fn index_mut(&mut self, number: u32) -> &mut T {
         &mut self.items[number.wrapping_sub(self.base) as usize]
@@ -117,6 +126,7 @@ mod tests {
                     prop_assert_eq!(ring.pop_front(), popped);
                 }
                 prop_assert_eq!((ring.base(), ring.end()), (base, base + model.len() as u32));
+                prop_assert!(ring.iter().eq(&model));
                 for (offset, value) in model.iter().enumerate() {
                     prop_assert_eq!(ring[base + offset as u32], *value);
                 }

@@ -154,13 +154,13 @@ pub(super) struct Tags(Option<Box<Ring<u64>>>);
 impl Tags {
     /// The packet that leaves next, after those of `packets`, has `tag`.
     #[inline]
-    pub(super) fn push<T: Copy>(&mut self, packets: &Ring<T>, tag: u64) {
+    pub(super) fn push<T>(&mut self, packets: &Ring<T>, tag: u64) {
         if tag != 0 || self.0.is_some() {
             self.keep(packets, tag);
         }
     }
 
-    fn keep<T: Copy>(&mut self, packets: &Ring<T>, tag: u64) {
+    fn keep<T>(&mut self, packets: &Ring<T>, tag: u64) {
         let tags = self.0.get_or_insert_with(|| {
             let mut tags = Ring::default();
             tags.restart(packets.base());
