@@ -173,9 +173,17 @@ impl Bmcc {
 }
 
 impl Controller for Bmcc {
+    fn decides_on_send(&self) -> bool {
+        false
+    }
+
+    fn reads_acked(&self) -> bool {
+        false
+    }
+
     fn on_ack(&mut self, event: &AckEvent<'_>) {
         self.window.hear(event);
-        self.acks += u64::from(!event.acked.is_empty());
+        self.acks += u64::from(event.newest.is_some());
         if let ReceiverReport::LoadFactor(option) = event.report {
             let load = self.layout.from_option(option);
             self.options += 1;

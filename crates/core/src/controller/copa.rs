@@ -245,15 +245,23 @@ impl Controller for Copa {
         SendDirective { ecn: self.encoding().sent(), header: Header::None, tag: 0, cwr: false }
     }
 
+    fn decides_on_send(&self) -> bool {
+        false
+    }
+
+    fn reads_acked(&self) -> bool {
+        false
+    }
+
     fn on_ack(&mut self, event: &AckEvent<'_>) {
-        let (Some(sample), Some(newest)) = (event.rtt.sample, event.acked.last()) else { return };
+        let (Some(sample), Some(newest)) = (event.rtt.sample, event.newest) else { return };
         let srtt = event.rtt.smoothed;
         let delays = self.filter(event.now, sample, srtt);
         self.choose_mode(event.now, &delays, srtt);
         if !event.cwnd_limited && self.slow_start {
             return;
         }
-        if self.rounds.acked(newest.number) && !self.slow_start {
+        if self.rounds.acked(newest) && !self.slow_start {
             self.end_round();
         }
         let acked_pkts = event.newly_acked.as_f64() / self.mss.as_f64();

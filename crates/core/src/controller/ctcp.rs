@@ -152,14 +152,22 @@ impl Controller for Ctcp {
         SendDirective { ecn: self.encoding().sent(), header: Header::None, tag: 0, cwr: false }
     }
 
+    fn decides_on_send(&self) -> bool {
+        false
+    }
+
+    fn reads_acked(&self) -> bool {
+        false
+    }
+
     fn on_ack(&mut self, event: &AckEvent<'_>) {
         if let Some(sample) = event.rtt.sample {
             let sample = sample.max(Duration::from_nanos(1));
             self.base_rtt = Some(self.base_rtt.map_or(sample, |base| base.min(sample)));
             self.round_rtt = Some(self.round_rtt.map_or(sample, |rtt| rtt.min(sample)));
         }
-        let Some(newest) = event.acked.last() else { return };
-        let round = self.rounds.acked(newest.number);
+        let Some(newest) = event.newest else { return };
+        let round = self.rounds.acked(newest);
         if !event.in_recovery() && event.cwnd_limited {
             if round && !self.windows.in_slow_start() {
                 self.follow_delay();

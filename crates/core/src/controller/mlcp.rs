@@ -71,6 +71,14 @@ impl Controller for Mlcp {
         SendDirective { ecn: Ecn::NotEct, header: Header::Load { code: 0 }, tag: 0, cwr: false }
     }
 
+    fn decides_on_send(&self) -> bool {
+        false
+    }
+
+    fn reads_acked(&self) -> bool {
+        false
+    }
+
     fn on_ack(&mut self, event: &AckEvent<'_>) {
         self.window.hear(event);
         if let ReceiverReport::Header(Header::Load { code }) = event.report {

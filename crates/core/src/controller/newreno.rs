@@ -84,6 +84,10 @@ impl Controller for NewReno {
         false
     }
 
+    fn reads_acked(&self) -> bool {
+        false
+    }
+
     fn on_ack(&mut self, event: &AckEvent<'_>) {
         if event.in_recovery() || !event.cwnd_limited {
             return;

@@ -140,6 +140,10 @@ impl QuicDc {
 }
 
 impl Controller for QuicDc {
+    fn decides_on_send(&self) -> bool {
+        false
+    }
+
     fn on_ack(&mut self, event: &AckEvent<'_>) {
         self.westwood.on_ack(event);
         if let Some(sample) = event.rtt.sample {

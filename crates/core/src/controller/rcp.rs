@@ -112,6 +112,14 @@ impl Controller for Rcp {
         SendDirective { ecn: self.encoding().sent(), header, tag: 0, cwr: false }
     }
 
+    fn decides_on_send(&self) -> bool {
+        false
+    }
+
+    fn reads_acked(&self) -> bool {
+        false
+    }
+
     fn on_ack(&mut self, event: &AckEvent<'_>) {
         if event.rtt.sample.is_some() {
             self.rtt = event.rtt.sample;

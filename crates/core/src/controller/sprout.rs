@@ -147,6 +147,10 @@ impl Controller for Sprout {
         SendDirective { header: Header::Flight { pause_ms }, ..SendDirective::default() }
     }
 
+    fn reads_acked(&self) -> bool {
+        false
+    }
+
     fn on_ack(&mut self, event: &AckEvent<'_>) {
         self.inflight = event.inflight;
         if let ReceiverReport::Forecast { packets, received } = event.report {

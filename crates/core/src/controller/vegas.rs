@@ -201,6 +201,14 @@ impl Controller for Vegas {
         SendDirective { ecn: self.encoding().sent(), header: Header::None, tag: 0, cwr: false }
     }
 
+    fn decides_on_send(&self) -> bool {
+        false
+    }
+
+    fn reads_acked(&self) -> bool {
+        false
+    }
+
     fn on_ack(&mut self, event: &AckEvent<'_>) {
         let mut newest_rtt = self.round_rtt;
         if let Some(sample) = event.rtt.sample {
@@ -211,8 +219,8 @@ impl Controller for Vegas {
             self.round_rtt = self.round_rtt.min(sample);
             self.samples += 1;
         }
-        let Some(newest) = event.acked.last() else { return };
-        let round = self.rounds.acked(newest.number);
+        let Some(newest) = event.newest else { return };
+        let round = self.rounds.acked(newest);
         let (compared, enough) = (self.comparing, self.samples >= MIN_SAMPLES);
         if round && !event.in_recovery() {
             self.comparing = true;

@@ -234,6 +234,10 @@ impl Controller for Westwood {
         false
     }
 
+    fn reads_acked(&self) -> bool {
+        false
+    }
+
     fn on_ack(&mut self, event: &AckEvent<'_>) {
         let interval = self.rtt.map_or(Duration::MAX, |rtt| rtt.max(self.config.interval));
         let (own, filter) = (self.config.weight, self.config.filter);

@@ -107,6 +107,14 @@ impl Controller for Xcp {
         SendDirective { ecn: self.encoding().sent(), header, tag: 0, cwr: false }
     }
 
+    fn decides_on_send(&self) -> bool {
+        false
+    }
+
+    fn reads_acked(&self) -> bool {
+        false
+    }
+
     fn on_ack(&mut self, event: &AckEvent<'_>) {
         let ReceiverReport::Header(Header::Xcp { feedback_bytes, .. }) = event.report else { return };
         // D2; a header that is no number says nothing either.
