@@ -398,7 +398,7 @@ macro_rules! make_queues {
         }
 
         impl<P: Duplicate> Queue<P> for AnyQueue<P> {
-            pass_to_queue!(AnyQueue { $($Var)* Custom } inline { DropTail CoDel } getters);
+            pass_to_queue!(AnyQueue { $($Var)* Custom } inline { DropTail CoDel Bmcc } getters);
         }
 
         /// A queue's settings, checked.
