@@ -12,9 +12,9 @@ use brakelight_core::time::{Duration, Time};
 
 use super::ranges::Range;
 
-/// The contents of one ACK. Most ACKs of TCP say nothing beyond these few words, so the rest lies apart.
-/// SACK blocks do not: after a loss nearly all ACKs have them, and to follow a pointer costs more than their
-/// 40 bytes.
+/// The contents of one ACK. What few ACKs say lies apart. SACK blocks and the report of the scheme's receiver
+/// do not: after a loss nearly all ACKs have blocks, explicit schemes have a report in every ACK, and to follow
+/// a pointer costs more than their bytes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AckBody {
     /// TCP: the first segment that is missing.
@@ -23,10 +23,13 @@ pub(super) struct AckBody {
     pub(super) state: Mark,
     /// Whether `sack` belongs to this ACK.
     sacked: bool,
+    /// Whether `report` does.
+    reported: bool,
     /// Whether `detail` does; its memory stays.
     detailed: bool,
     /// TCP: the echoed timestamp (RFC 7323).
     pub(super) echoed: Time,
+    report: ReceiverReport,
     sack: Sack,
     detail: Option<Box<Detail>>,
 }
@@ -74,20 +77,13 @@ pub(super) struct Detail {
     pub(super) delay: Duration,
     /// Exact counters of marks.
     pub(super) totals: Option<MarkTotals>,
-    /// What else the scheme's receiver says.
-    pub(super) report: ReceiverReport,
     /// When packets arrived, where the scheme's receiver reports it.
     pub(super) receive_times: Vec<ReceiveTime>,
 }
 
 /// What an ACK without detail says.
-static NOTHING: Detail = Detail {
-    ranges: Vec::new(),
-    delay: Duration::ZERO,
-    totals: None,
-    report: ReceiverReport::None,
-    receive_times: Vec::new(),
-};
+static NOTHING: Detail =
+    Detail { ranges: Vec::new(), delay: Duration::ZERO, totals: None, receive_times: Vec::new() };
 
 impl AckBody {
     /// The report of what did not arrive in order, if there is one.
@@ -112,10 +108,23 @@ impl AckBody {
         &mut self.sack
     }
 
-    /// Whether it says only what arrived, and which of it out of order: no mark, and no detail.
+    /// Whether it says no more than what arrived and the receiver's report: no mark, and no detail.
     #[inline]
     pub(super) fn is_plain(&self) -> bool {
         self.state == Mark::None && !self.detailed
+    }
+
+    /// What else the scheme's receiver says.
+    #[inline]
+    pub(super) fn report(&self) -> ReceiverReport {
+        if self.reported { self.report } else { ReceiverReport::None }
+    }
+
+    /// Sets what else the scheme's receiver says.
+    #[inline]
+    pub(super) fn set_report(&mut self, report: ReceiverReport) {
+        self.reported = true;
+        self.report = report;
     }
 
     #[inline]
@@ -135,7 +144,6 @@ impl AckBody {
             detail.receive_times.clear();
             detail.delay = Duration::ZERO;
             detail.totals = None;
-            detail.report = ReceiverReport::None;
         }
         detail
     }
@@ -185,6 +193,7 @@ impl AckArena {
         self.first_free = entry.next_free;
         entry.generation = self.generations;
         entry.body.sacked = false;
+        entry.body.reported = false;
         entry.body.detailed = false;
         (slot, &mut entry.body)
     }

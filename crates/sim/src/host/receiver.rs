@@ -287,10 +287,12 @@ impl Receiver {
         self.report_at = self.feedback.next_report().unwrap_or(Time::MAX);
         body.state = echo.state;
         self.keeps_times = echo.receive_times;
-        if echo.totals.is_some() || echo.report != ReceiverReport::None || self.keeps_times {
+        if echo.report != ReceiverReport::None {
+            body.set_report(echo.report);
+        }
+        if echo.totals.is_some() || self.keeps_times {
             let detail = body.detail_mut();
             detail.totals = echo.totals;
-            detail.report = echo.report;
             if self.keeps_times {
                 std::mem::swap(&mut detail.receive_times, &mut self.receive_times);
             }

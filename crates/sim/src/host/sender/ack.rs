@@ -94,7 +94,7 @@ impl Acked {
     }
 }
 
-/// What an ACK says besides what arrived.
+/// What an ACK says besides what arrived and the receiver's report.
 struct Extras<'a> {
     marks: Marks,
     detail: &'a Detail,
@@ -103,9 +103,7 @@ struct Extras<'a> {
 impl Extras<'_> {
     /// Whether there is anything that the controller must hear.
     fn say(&self) -> bool {
-        self.marks != Marks::default()
-            || self.detail.report != ReceiverReport::None
-            || !self.detail.receive_times.is_empty()
+        self.marks != Marks::default() || !self.detail.receive_times.is_empty()
     }
 }
 
@@ -147,7 +145,11 @@ impl Sender {
         }
         let extras = (!ack.is_plain()).then(|| self.extras(now, ack, &sum));
 
-        let says = newest.is_some() || !self.lost.is_empty() || extras.as_ref().is_some_and(Extras::say);
+        let report = ack.report();
+        let says = newest.is_some()
+            || !self.lost.is_empty()
+            || report != ReceiverReport::None
+            || extras.as_ref().is_some_and(Extras::say);
         if says {
             let newly_lost = if self.lost.is_empty() { Bytes::ZERO } else { self.sort_lost() };
             // Linux 6.12 net/ipv4/tcp_input.c, tcp_cong_control: the window does not grow while PRR brings it
@@ -165,12 +167,12 @@ impl Sender {
                 ack_delay,
                 round_start,
                 cwnd_limited: self.may_grow(&sum),
+                report,
                 ..self.no_news(now, recovery)
             };
             if let Some(extras) = extras {
                 event.marks = extras.marks;
                 event.receive_times = &extras.detail.receive_times;
-                event.report = extras.detail.report;
             }
             self.controller.on_ack_by_value(event);
             self.forget_reported();
