@@ -44,10 +44,20 @@ impl Layout {
     /// Returns h of a packet with these 16 bits: its IPv4 identification, or a hash of its payload.
     #[inline]
     pub fn hash(&self, hash16: u16) -> f64 {
+        self.hash_of_rank(self.rank(hash16))
+    }
+
+    /// Returns the place of h among the 2^`bits` hash values, the least of which has place 0.
+    #[inline]
+    pub fn rank(&self, hash16: u16) -> u16 {
+        hash16.reverse_bits() >> (16 - self.bits.clamp(1, 16))
+    }
+
+    #[inline]
+    fn hash_of_rank(&self, rank: u16) -> f64 {
         let bits = self.bits.clamp(1, 16);
-        let used = hash16.reverse_bits() >> (16 - bits);
         // 2^-bits from its exponent: a product costs a third of a quotient.
-        let r = f64::from(used) * f64::from_bits(u64::from(1023 - bits) << 52);
+        let r = f64::from(rank) * f64::from_bits(u64::from(1023 - bits) << 52);
         // open-questions#X-72
         if r < 0.25 {
             self.eta_0 + (self.eta - self.eta_0) * (4.0 * r)
@@ -56,6 +66,17 @@ impl Layout {
         } else {
             1.0 + (self.u - 1.0) * (2.0 * r - 1.0)
         }
+    }
+
+    /// Returns how many of the 2^`bits` hash values lie below `value`: [`hash`](Self::hash) of a packet is one
+    /// of them exactly if its [`rank`](Self::rank) is less.
+    pub fn count_below(&self, value: f64) -> u32 {
+        let (mut low, mut high) = (0_u32, 1 << self.bits.clamp(1, 16));
+        while low < high {
+            let middle = (low + high) / 2;
+            if self.hash_of_rank(middle as u16) < value { low = middle + 1 } else { high = middle }
+        }
+        low
     }
 
     /// Returns f^ in 16 bits, rounded up: what has reached 1 must not be read as less.
@@ -146,6 +167,25 @@ mod tests {
         // Worked: bit-reversed 1, 2 and 3 are 1/2, 1/4 and 3/4.
         assert_eq!([0, 1, 2].map(|bits| LAYOUT.hash(bits)), [0.15, 1.0, 0.75]);
         assert!((LAYOUT.hash(3) - 1.1).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_rank_is_below_the_count_exactly_if_the_hash_is_below_the_value() {
+        let mut random = Random::stream(5, "adpm");
+        for bits in 1..=16 {
+            let eta_0 = 0.001 + 0.8 * random.uniform();
+            let eta = eta_0 + (0.99 - eta_0) * random.uniform();
+            let layout = Layout { eta_0, eta, u: 1.01 + 2.0 * random.uniform(), bits };
+            let hashes = [0, 1, 2, 3, 0x7fff, u16::MAX].map(|hash16| layout.hash(hash16));
+            let values = (0..200).map(|_| 3.5 * random.uniform()).chain(hashes).chain([0.0, eta_0, eta, 1.0]);
+            for value in values.collect::<Vec<_>>() {
+                let below = layout.count_below(value);
+                for hash16 in (0..=u16::MAX).step_by(37) {
+                    let is_below = u32::from(layout.rank(hash16)) < below;
+                    assert_eq!(is_below, layout.hash(hash16) < value, "{layout:?}, {value}, {hash16}");
+                }
+            }
+        }
     }
 
     /// B-U6: the resolution is 1/n of the range that the packets cover: n/4 of them lie in a band 0.6 wide,

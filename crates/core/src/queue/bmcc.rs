@@ -114,6 +114,8 @@ const LEAST_BYTES: f64 = 5.0 * 1500.0;
 pub struct Bmcc<P> {
     measured: Measured<P>,
     layout: Layout,
+    /// A load factor, and how many hash values lie below it: most packets meet the same one.
+    below: (f64, u32),
     red: Option<Chooser>,
 }
 
@@ -123,6 +125,7 @@ impl<P: Packet> Bmcc<P> {
         Bmcc {
             measured: config.measured(place),
             layout: Layout { eta_0: config.eta_0, eta: config.eta, u: config.u, bits: config.bits },
+            below: (0.0, 0),
             red: config.coexist.then(|| red(config, place)),
         }
     }
@@ -143,16 +146,21 @@ impl<P: Packet> Bmcc<P> {
             return Mark::Ce;
         }
         // A mark from upstream stays.
-        let unmarked = packet.encoding() == Encoding::Bmcc && packet.ecn() == Ecn::Ect0;
-        if unmarked && f > self.layout.hash(packet.hash16()) {
-            packet.set_ecn(Ecn::Ect1);
+        if packet.encoding() == Encoding::Bmcc && packet.ecn() == Ecn::Ect0 {
+            if f != self.below.0 {
+                self.below = (f, self.layout.count_below(f));
+            }
+            // f > h
+            if u32::from(self.layout.rank(packet.hash16())) < self.below.1 {
+                packet.set_ecn(Ecn::Ect1);
+            }
         }
         Mark::None
     }
 }
 
 impl<P: Packet> Queue<P> for Bmcc<P> {
-    #[inline]
+    #[inline(always)]
     fn enqueue(&mut self, now: Time, packet: P, link: &mut impl LinkView, drops: &mut Drops<P>) {
         if let Some(red) = &mut self.red
             && !may_mark_ce(&packet)
@@ -165,7 +173,7 @@ impl<P: Packet> Queue<P> for Bmcc<P> {
         self.measured.enqueue(now, packet, link, drops);
     }
 
-    #[inline]
+    #[inline(always)]
     fn dequeue(&mut self, now: Time, link: &mut impl LinkView, _drops: &mut Drops<P>) -> Option<Dequeued<P>> {
         let (mut packet, arrived) = self.measured.dequeue(now, link)?;
         let mark = self.stamp(&mut packet);
