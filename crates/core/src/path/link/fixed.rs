@@ -62,8 +62,15 @@ pub struct Fixed {
     free_at: Time,
     /// Time spent idle since the last packet was taken.
     idle: Duration,
-    /// The size last sent, and its time on the link: whole nanoseconds, and the rest in 1 / rate nanoseconds.
+    /// The size sent last, and the other size sent last: data and ACKs often take turns.
+    recent: [Transmission; 2],
+}
+
+/// How long packets of a size are on the link.
+#[derive(Clone, Copy, Debug, Default)]
+struct Transmission {
     size: u32,
+    /// Whole nanoseconds, and the rest in 1 / rate nanoseconds.
     nanos: u64,
     rest: u64,
 }
@@ -79,11 +86,9 @@ impl Fixed {
             bucket: config.rate.time_for(config.burst),
             free_at: Time::ZERO,
             idle: Duration::ZERO,
-            size: 0,
-            nanos: 0,
-            rest: 0,
+            recent: [Transmission::default(); 2],
         };
-        fixed.measure(0);
+        fixed.recent = [fixed.transmission(0); 2];
         fixed
     }
 
@@ -95,15 +100,23 @@ impl Fixed {
         self.bucket.is_zero().then_some(time)
     }
 
-    /// Packets of one size come in rows, and a division costs more than all else here.
-    fn measure(&mut self, size: u32) {
+    /// Puts packets of `size` bytes first among the recent ones. A division costs more than all else here.
+    #[inline(never)]
+    fn turn_to(&mut self, size: u32) {
+        self.recent.swap(0, 1);
+        if self.recent[0].size != size {
+            self.recent[0] = self.transmission(size);
+        }
+    }
+
+    fn transmission(&self, size: u32) -> Transmission {
         let scaled = u128::from(self.cost(size).0) * u128::from(BIT_NANOS);
         let rate = u128::from(self.rate);
-        self.size = size;
-        (self.nanos, self.rest) = match u64::try_from(scaled) {
+        let (nanos, rest) = match u64::try_from(scaled) {
             Ok(small) => (small / self.rate, small % self.rate),
             Err(_) => ((scaled / rate) as u64, (scaled % rate) as u64),
         };
+        Transmission { size, nanos, rest }
     }
 }
 
@@ -124,12 +137,13 @@ impl Service for Fixed {
     }
 
     fn begin(&mut self, size: u32) -> Time {
-        if size != self.size {
-            self.measure(size);
+        if size != self.recent[0].size {
+            self.turn_to(size);
         }
+        let Transmission { nanos, rest, .. } = self.recent[0];
         self.idle = Duration::ZERO;
-        self.done_at += Duration::from_nanos(self.nanos);
-        self.carry += self.rest;
+        self.done_at += Duration::from_nanos(nanos);
+        self.carry += rest;
         if self.carry >= self.rate {
             self.carry -= self.rate;
             self.done_at += Duration::from_nanos(1);
