@@ -43,7 +43,7 @@ impl<P: Packet> Fifo<P> {
     }
 
     /// Takes the head, with the time it arrived.
-    #[inline]
+    #[inline(always)]
     pub fn pop(&mut self) -> Option<(P, Time)> {
         // Looked at where it lies: one that was looked at on its way is moved in pieces.
         self.backlog.remove(self.packets.front()?.0.size());
@@ -82,6 +82,7 @@ impl<P> Fifo<P> {
     }
 
     /// Returns whether nothing is held.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.packets.is_empty()
     }

@@ -17,35 +17,29 @@ use crate::units::Limit;
 #[derive(Clone, Debug)]
 pub(super) struct Measured<P> {
     limit: Limit,
-    packets: Fifo<P>,
-    /// ACKs, which leave before everything else; none where they wait their turn.
-    acks: Option<Fifo<P>>,
+    acks_first: bool,
+    /// What leaves before everything else, which is ACKs or nothing, and everything else.
+    lanes: [Fifo<P>; 2],
     load: LoadFactor,
 }
 
 impl<P: Packet> Measured<P> {
     pub(super) fn new(limit: Limit, acks_first: bool, settings: LoadFactorSettings) -> Self {
-        let acks = acks_first.then(Fifo::default);
-        Measured { limit, packets: Fifo::default(), acks, load: LoadFactor::new(settings) }
+        let lanes = [Fifo::default(), Fifo::default()];
+        Measured { limit, acks_first, lanes, load: LoadFactor::new(settings) }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn enqueue(&mut self, now: Time, packet: P, link: &mut impl LinkView, drops: &mut Drops<P>) {
         self.load.advance(now, link);
         let cost = link.cost(packet.size());
-        let admitted = match &mut self.acks {
-            None => self.packets.push_within(self.limit, now, packet, drops),
-            Some(acks) => {
-                let held = self.packets.backlog().with(acks.backlog());
-                let admitted = held.admits(self.limit, packet.size());
-                match (admitted, packet.is_ack()) {
-                    (true, true) => acks.push(now, packet),
-                    (true, false) => self.packets.push(now, packet),
-                    (false, _) => drops.push(Dropped { at: now, packet, reason: Reason::Overflow }),
-                }
-                admitted
-            }
-        };
+        let admitted = self.backlog().admits(self.limit, packet.size());
+        if admitted {
+            let goes_first = self.acks_first && packet.is_ack();
+            self.lanes[usize::from(!goes_first)].push(now, packet);
+        } else {
+            drops.push(Dropped { at: now, packet, reason: Reason::Overflow });
+        }
         self.load.arrive(cost, admitted);
     }
 
@@ -55,10 +49,11 @@ impl<P: Packet> Measured<P> {
         self.load.arrive(link.cost(packet.size()), false);
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn dequeue(&mut self, now: Time, link: &mut impl LinkView) -> Option<(P, Time)> {
         self.load.advance(now, link);
-        let (packet, arrived) = self.acks.as_mut().and_then(Fifo::pop).or_else(|| self.packets.pop())?;
+        let lane = usize::from(self.lanes[0].is_empty());
+        let (packet, arrived) = self.lanes[lane].pop()?;
         self.load.leave(link.cost(packet.size()), link);
         Some((packet, arrived))
     }
@@ -75,19 +70,18 @@ impl<P: Packet> Measured<P> {
         self.load.queue_bytes()
     }
 
+    #[inline]
     pub(super) fn backlog(&self) -> Backlog {
-        let acks = self.acks.as_ref().map_or(Backlog::default(), Fifo::backlog);
-        self.packets.backlog().with(acks)
+        let [first, others] = &self.lanes;
+        others.backlog().with(first.backlog())
     }
 
     pub(super) fn waiting_since(&self) -> Option<Time> {
-        let acks = self.acks.as_ref().and_then(Fifo::head_arrived);
-        self.packets.head_arrived().into_iter().chain(acks).min()
+        self.lanes.iter().filter_map(Fifo::head_arrived).min()
     }
 
     pub(super) fn for_each(&self, visit: &mut dyn FnMut(&P)) {
-        self.acks.iter().for_each(|acks| acks.for_each(visit));
-        self.packets.for_each(visit);
+        self.lanes.iter().for_each(|lane| lane.for_each(visit));
     }
 }
 
