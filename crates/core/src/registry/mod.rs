@@ -300,7 +300,7 @@ macro_rules! make_feedbacks {
         }
 
         impl Feedback for AnyFeedback {
-            pass_to_feedback!(AnyFeedback { $($Var)* Custom } inline { Rfc3168 });
+            pass_to_feedback!(AnyFeedback { $($Var)* Custom } inline { Rfc3168 Delayed } getters);
         }
 
         /// A feedback's settings, checked.
@@ -398,7 +398,7 @@ macro_rules! make_queues {
         }
 
         impl<P: Duplicate> Queue<P> for AnyQueue<P> {
-            pass_to_queue!(AnyQueue { $($Var)* Custom } inline { DropTail CoDel Bmcc } getters);
+            pass_to_queue!(AnyQueue { $($Var)* Custom } inline { DropTail CoDel Bmcc Abc } getters);
         }
 
         /// A queue's settings, checked.
