@@ -153,7 +153,7 @@ impl<P: Packet, Q: Queue<P>, S: Service> Link<P, Q, S> {
         self.happened.extend(self.drops.drain(..).map(Output::Dropped));
     }
 
-    /// The packet being sent leaves when it is due.
+    /// The packet being sent leaves when it is due. Returns `None` if there is none.
     #[inline(always)]
     fn depart(&mut self) -> Option<Output<P>> {
         // Written at once to where it is returned: a packet is not moved more often than it must be.
@@ -195,33 +195,9 @@ impl<P: Packet, Q: Queue<P>, S: Service> Link<P, Q, S> {
         }
     }
 
-    /// Does things due at or before `now` until a packet leaves. Drops come before the departure that follows
-    /// them, so they end it too.
-    #[inline(always)]
-    fn serve(&mut self, now: Time) -> Option<Output<P>> {
-        while self.due <= now {
-            if self.sending.is_some() {
-                return self.depart();
-            }
-            self.begin();
-            if !self.happened.is_empty() {
-                return None;
-            }
-        }
-        None
-    }
-
-    /// What `poll` returns in every other case than the common one, in which the packet being sent is due and
-    /// nothing waits in `happened`.
+    /// Returns the first of what happened and has not been polled.
     #[inline(never)]
-    fn poll_in_order(&mut self, now: Time) -> Option<Output<P>> {
-        if self.happened.is_empty() {
-            let output = self.serve(now);
-            if output.is_some() {
-                self.begin_due(now);
-                return output;
-            }
-        }
+    fn poll_happened(&mut self) -> Option<Output<P>> {
         self.happened.pop_front()
     }
 
@@ -233,12 +209,13 @@ impl<P: Packet, Q: Queue<P>, S: Service> Link<P, Q, S> {
         }
     }
 
-    /// Does everything due by `now` and keeps it for `poll`.
+    /// Does everything due by `now` and keeps it for `poll`, drops before the departure that follows them.
     #[cold]
     fn catch_up(&mut self, now: Time) {
         while self.due <= now {
-            if let Some(output) = self.serve(now) {
-                self.happened.push_back(output);
+            match self.depart() {
+                Some(output) => self.happened.push_back(output),
+                None => self.begin(),
             }
         }
     }
@@ -270,8 +247,12 @@ impl<P: Packet, Q: Queue<P>, S: Service> PathElement<P> for Link<P, Q, S> {
 
     #[inline(always)]
     fn poll(&mut self, now: Time) -> Option<Output<P>> {
-        if self.due > now || self.sending.is_none() || !self.happened.is_empty() {
-            return self.poll_in_order(now);
+        if self.due <= now && self.sending.is_none() && self.happened.is_empty() {
+            // A trace carries most packets in one opportunity: they leave when their turn comes.
+            self.begin();
+        }
+        if self.due > now || !self.happened.is_empty() {
+            return self.poll_happened();
         }
         let output = self.depart();
         self.begin_due(now);
