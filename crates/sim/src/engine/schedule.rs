@@ -5,9 +5,9 @@
 //! is put back. That turns the commonest case, a retransmission timer pushed back by every ACK, into one
 //! store.
 //!
-//! Entries meet in a knock-out tournament of four a match: a change is played up to the root without a branch
+//! Entries meet in a knock-out tournament of four a match: a change is played up to the final without a branch
 //! that depends on a time, where a heap guesses wrong at every other step, and every match is one cache line.
-//! Elements and endpoints have a tournament each, because a few elements have nearly all the events.
+//! The final is between four, or between eight where that saves a round. Elements and endpoints have a tournament each, because a few elements have nearly all the events.
 //!
 //! An endpoint's entry is often for a moment ahead, when an ACK leaves, and then for its retransmission timer
 //! again. So the next of such moments has a place beside the tournament, where the endpoint keeps its old
@@ -81,27 +81,48 @@ impl Match {
     }
 }
 
+/// Contestants of the largest final.
+const EIGHT: usize = 8;
+
 /// Finds the least of one key per component.
 #[derive(Clone, Debug)]
 struct Tournament {
     winner: Key,
     /// The first round: component `i` is in match `i / 4`.
     first: Vec<Match>,
-    /// The matches between winners: those of matches `4 i + 1` to `4 i + 4` meet in match `i`, and match `f`
-    /// of the first round stands for match `later.len() + f`. None while the first round is one match.
+    /// The rounds between the first and the final, the last of them first. The winner of match `i` goes to the
+    /// final where `i` is less than `finalists`, and to match `(i - finalists) / 4` otherwise. Match `f` of the
+    /// first round stands for match `later.len() + f`.
     later: Vec<Match>,
+    /// Four, or eight. One where the first round is one match, which is the final then.
+    finalists: usize,
+    last: [Match; EIGHT / FOUR],
 }
 
 impl Tournament {
     fn new(components: usize) -> Self {
         assert!(components < 1 << POSITION_BITS, "{components} components are too many");
-        // Rounds are added before the first until it has room.
-        let (mut later, mut first) = (0, 1);
-        while FOUR * first < components {
-            later += first;
-            first *= FOUR;
+        let matches = components.div_ceil(FOUR).max(1);
+        let (finalists, later) = Self::rounds(matches);
+        let empty = |matches| vec![Match::EMPTY; matches];
+        let last = [Match::EMPTY, Match::EMPTY];
+        Tournament { winner: NEVER, first: empty(matches), later: empty(later), finalists, last }
+    }
+
+    /// Returns how many meet in the final after a first round of so many matches, and how many matches lie
+    /// between.
+    fn rounds(matches: usize) -> (usize, usize) {
+        if matches <= 1 {
+            return (1, 0);
         }
-        Tournament { winner: NEVER, first: vec![Match::EMPTY; first], later: vec![Match::EMPTY; later] }
+        let doublings = matches.next_power_of_two().trailing_zeros();
+        let finalists = if doublings == 1 || doublings.is_multiple_of(2) { FOUR } else { EIGHT };
+        let (mut later, mut round) = (0, finalists);
+        while round < matches {
+            later += round;
+            round *= FOUR;
+        }
+        (finalists, later)
     }
 
     #[inline(always)]
@@ -115,7 +136,7 @@ impl Tournament {
         let entered = &mut self.first[position / FOUR];
         entered.0[position % FOUR] = key;
         self.winner = entered.winner();
-        if !self.later.is_empty() {
+        if self.finalists > 1 {
             self.climb(position / FOUR);
         }
     }
@@ -125,12 +146,18 @@ impl Tournament {
     fn climb(&mut self, number: usize) {
         let mut winner = self.winner;
         let mut place = self.later.len() + number;
-        while place > 0 {
-            let (above, contestant) = ((place - 1) / FOUR, (place - 1) % FOUR);
+        while place >= self.finalists {
+            let (above, contestant) = ((place - self.finalists) / FOUR, (place - self.finalists) % FOUR);
             let entered = &mut self.later[above];
             entered.0[contestant] = winner;
             winner = entered.winner();
             place = above;
+        }
+        self.last[place / FOUR].0[place % FOUR] = winner;
+        let [half, other] = &self.last;
+        winner = half.winner();
+        if self.finalists == EIGHT {
+            winner = winner.min(other.winner());
         }
         self.winner = winner;
     }
@@ -481,13 +508,16 @@ mod tests {
 
         #[test]
         fn fires_every_deadline_once_and_in_the_order_of_the_obvious_list(
-            elements in 0_usize..30,
-            operations in prop::collection::vec((0_usize..30, prop::option::of(0_u64..20), any::<[bool; 2]>()), 1..300)
+            components in prop::sample::select(&[1_usize, 4, 8, 16, 30, 32, 33, 130, 600][..]),
+            share in 0.0..=1.0,
+            operations in prop::collection::vec((0.0..1.0, prop::option::of(0_u64..20), any::<[bool; 2]>()), 1..300)
         ) {
-            let mut schedule = Schedule::new(elements, 30 - elements);
-            let mut list = List::new(30);
+            let elements = (components as f64 * share) as usize;
+            let mut schedule = Schedule::new(elements, components - elements);
+            let mut list = List::new(components);
             let mut now = 0;
-            for (number, ahead, [fires, settles]) in operations {
+            for (place, ahead, [fires, settles]) in operations {
+                let number = (components as f64 * place) as usize;
                 let deadline = at_or_never(ahead.map(|ahead| now + ahead));
                 arm(&mut schedule, nth(number, elements), deadline);
                 list.arm(number, deadline);
