@@ -20,6 +20,7 @@
 //! independent and so is a little bolder. A forecast is then, for each h, a search over sums of 256 products.
 
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -64,21 +65,19 @@ pub struct Model {
     pub ticks: Ticks,
 }
 
-/// The filter and its tables, which take 1.5 MB.
-#[derive(Clone, Debug)]
-pub struct PoissonBrownian {
-    quantile: f64,
-    probability: Box<[f64; RATES]>,
-    scratch: Box<[f64; RATES]>,
+/// What all filters of one model look up: 1.5 MB, which take milliseconds to make and never change.
+#[derive(Debug)]
+pub struct Tables {
+    quantile: f32,
     transition: Transition,
     /// Likelihood of k packets at rate i, at `k * RATES + i`.
     likelihood: Vec<f64>,
     /// For each horizon, the probability of at most c packets at rate i, at `c * RATES + i`.
-    tables: Vec<Vec<f32>>,
+    at_most: Vec<Vec<f32>>,
 }
 
-impl PoissonBrownian {
-    /// Returns a filter that knows nothing yet.
+impl Tables {
+    /// Returns the tables of `model`.
     pub fn new(model: &Model) -> Self {
         let transition = Transition::new(model);
         let mean = |i: usize| rate(model, i) * model.tick.as_secs_f64();
@@ -89,20 +88,32 @@ impl PoissonBrownian {
             }
         }
         let first: Vec<Vec<f64>> = (0..RATES).map(|i| capped_poisson(mean(i))).collect();
-        let tables = tables(model.ticks, &transition, &first);
+        let at_most = cumulative(model.ticks, &transition, &first);
+        Tables { quantile: model.quantile as f32, transition, likelihood, at_most }
+    }
+}
+
+/// The filter. A clone shares its tables.
+#[derive(Clone, Debug)]
+pub struct PoissonBrownian {
+    tables: Arc<Tables>,
+    probability: Box<[f64; RATES]>,
+    scratch: Box<[f64; RATES]>,
+}
+
+impl PoissonBrownian {
+    /// Returns a filter that knows nothing yet, of the model of `tables`.
+    pub fn new(tables: Arc<Tables>) -> Self {
         PoissonBrownian {
-            quantile: model.quantile,
+            tables,
             probability: Box::new([1.0 / RATES as f64; RATES]),
             scratch: Box::new([0.0; RATES]),
-            transition,
-            likelihood,
-            tables,
         }
     }
 
     /// A tick passes.
     pub fn evolve(&mut self) {
-        self.transition.apply(&self.probability, &mut self.scratch);
+        self.tables.transition.apply(&self.probability, &mut self.scratch);
         core::mem::swap(&mut self.probability, &mut self.scratch);
         self.normalise();
     }
@@ -110,7 +121,7 @@ impl PoissonBrownian {
     /// `packets` arrived in the tick that passed.
     pub fn observe(&mut self, packets: usize) {
         let row = packets.min(MOST_OBSERVED) * RATES;
-        let likelihood = &self.likelihood[row..row + RATES];
+        let likelihood = &self.tables.likelihood[row..row + RATES];
         for (probability, likelihood) in self.probability.iter_mut().zip(likelihood) {
             *probability *= likelihood;
         }
@@ -136,12 +147,12 @@ impl PoissonBrownian {
         }
         let mut least = 0;
         let mut forecast = [0; HORIZON];
-        for (packets, table) in forecast.iter_mut().zip(&self.tables) {
+        for (packets, table) in forecast.iter_mut().zip(&self.tables.at_most) {
             // More ticks deliver no less, so the search starts where the last one ended.
             let (mut low, mut high) = (least, table.len() / RATES - 1);
             while low < high {
                 let middle = (low + high) / 2;
-                if dot(&weights, &table[middle * RATES..][..RATES]) >= self.quantile as f32 {
+                if dot(&weights, &table[middle * RATES..][..RATES]) >= self.tables.quantile {
                     high = middle;
                 } else {
                     low = middle + 1;
@@ -151,6 +162,11 @@ impl PoissonBrownian {
             *packets = low as u16;
         }
         forecast
+    }
+
+    /// Returns the tables that it looks up.
+    pub fn tables(&self) -> &Arc<Tables> {
+        &self.tables
     }
 
     /// Returns the probability of each rate.
@@ -319,7 +335,7 @@ fn convolve(a: &[f64], b: &[f64]) -> Vec<f64> {
 }
 
 /// The cumulative distributions for every horizon, by count and rate.
-fn tables(ticks: Ticks, transition: &Transition, first: &[Vec<f64>]) -> Vec<Vec<f32>> {
+fn cumulative(ticks: Ticks, transition: &Transition, first: &[Vec<f64>]) -> Vec<Vec<f32>> {
     let mut total: Vec<Vec<f64>> = first.to_vec();
     let mut tick: Vec<Vec<f64>> = first.to_vec();
     let mut tables = Vec::with_capacity(HORIZON);

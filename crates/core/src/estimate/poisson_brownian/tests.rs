@@ -138,7 +138,7 @@ fn independent_by_hand(start: &[f64; RATES], matrix: &[Vec<f64>]) -> [u16; HORIZ
 
 /// States to forecast from: no knowledge, a steady link, a link that slows down, an outage.
 fn states(ticks: Ticks) -> Vec<PoissonBrownian> {
-    let fresh = PoissonBrownian::new(&Model { ticks, ..MODEL });
+    let fresh = PoissonBrownian::new(Arc::new(Tables::new(&Model { ticks, ..MODEL })));
     let observed = |counts: &[usize]| {
         let mut filter = fresh.clone();
         for count in counts {
@@ -208,7 +208,7 @@ fn cautious_forecasts_stay_below_what_the_rate_would_deliver() {
 
 #[test]
 fn an_impossible_observation_starts_over() {
-    let mut filter = PoissonBrownian::new(&MODEL);
+    let mut filter = PoissonBrownian::new(Arc::new(Tables::new(&MODEL)));
     for _ in 0..3000 {
         filter.evolve();
         filter.observe(0);
