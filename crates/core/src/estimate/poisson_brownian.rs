@@ -98,23 +98,26 @@ impl Tables {
 pub struct PoissonBrownian {
     tables: Arc<Tables>,
     probability: Box<[f64; RATES]>,
-    scratch: Box<[f64; RATES]>,
+    /// The probabilities of the last tick between zeros, as a step reads them.
+    padded: Vec<f64>,
+    /// What was forecast last, where the next search begins.
+    last: [u16; HORIZON],
 }
 
 impl PoissonBrownian {
     /// Returns a filter that knows nothing yet, of the model of `tables`.
     pub fn new(tables: Arc<Tables>) -> Self {
         PoissonBrownian {
-            tables,
             probability: Box::new([1.0 / RATES as f64; RATES]),
-            scratch: Box::new([0.0; RATES]),
+            padded: vec![0.0; RATES + 2 * tables.transition.reach],
+            last: [0; HORIZON],
+            tables,
         }
     }
 
     /// A tick passes.
     pub fn evolve(&mut self) {
-        self.tables.transition.apply(&self.probability, &mut self.scratch);
-        core::mem::swap(&mut self.probability, &mut self.scratch);
+        self.tables.transition.apply(&mut self.probability, &mut self.padded);
         self.normalise();
     }
 
@@ -140,27 +143,22 @@ impl PoissonBrownian {
 
     /// Returns the packets that will be delivered within 1, 2, ... ticks, each exceeded with probability
     /// `1 - quantile`.
-    pub fn forecast(&self) -> [u16; HORIZON] {
+    pub fn forecast(&mut self) -> [u16; HORIZON] {
         let mut weights = [0.0_f32; RATES];
         for (weight, probability) in weights.iter_mut().zip(self.probability.iter()) {
             *weight = *probability as f32;
         }
-        let mut least = 0;
+        let (mut least, mut rise) = (0, 0);
         let mut forecast = [0; HORIZON];
-        for (packets, table) in forecast.iter_mut().zip(&self.tables.at_most) {
+        for ((packets, last), table) in forecast.iter_mut().zip(self.last).zip(&self.tables.at_most) {
+            // From tick to tick it moves by few packets, and by about as many as the horizon before.
+            let guess = (i32::from(last) + rise).max(0) as usize;
             // More ticks deliver no less, so the search starts where the last one ended.
-            let (mut low, mut high) = (least, table.len() / RATES - 1);
-            while low < high {
-                let middle = (low + high) / 2;
-                if dot(&weights, &table[middle * RATES..][..RATES]) >= self.tables.quantile {
-                    high = middle;
-                } else {
-                    low = middle + 1;
-                }
-            }
-            least = low;
-            *packets = low as u16;
+            least = search(&weights, table, self.tables.quantile, least, guess);
+            rise = least as i32 - i32::from(last);
+            *packets = least as u16;
         }
+        self.last = forecast;
         forecast
     }
 
@@ -204,15 +202,53 @@ fn capped_poisson(mean: f64) -> Vec<f64> {
     counts
 }
 
-/// Eight sums side by side, so that the machine can add them in one instruction; the order is fixed.
-fn dot(weights: &[f32; RATES], row: &[f32]) -> f32 {
-    let mut sums = [0.0_f32; 8];
-    for (weights, row) in weights.chunks_exact(8).zip(row.chunks_exact(8)) {
-        for ((sum, weight), value) in sums.iter_mut().zip(weights).zip(row) {
-            *sum += weight * value;
+/// Returns the first row of `table`, from `low` on, whose mean over `weights` is `quantile` or more; the last
+/// row if there is none. The means rise with the rows, so any guess leads to the same row.
+fn search(weights: &[f32; RATES], table: &[f32], quantile: f32, mut low: usize, guess: usize) -> usize {
+    let mut high = table.len() / RATES - 1;
+    // Two neighbours show whether the guess is right. If it is not, the strides to the row double.
+    let mut at = guess.saturating_sub(1);
+    let mut stride = 2;
+    while low < high {
+        at = at.clamp(low, high - 1);
+        match dots(weights, &table[at * RATES..][..2 * RATES]).map(|mean| mean >= quantile) {
+            [true, _] => {
+                high = at;
+                at = at.saturating_sub(stride);
+            }
+            [false, true] => return at + 1,
+            [false, false] => {
+                low = (at + 2).min(high);
+                at += stride;
+            }
+        }
+        stride *= 2;
+    }
+    low
+}
+
+/// The sums of `weights` times each of two rows.
+fn dots(weights: &[f32; RATES], rows: &[f32]) -> [f32; 2] {
+    let mut sums = [[0.0; 8]; 2];
+    add_products(weights, rows, &mut sums);
+    sums.map(|sums| sums.iter().sum())
+}
+
+/// Eight sums side by side for each of two rows, so that the machine can add them in one instruction; the
+/// order is fixed. A function of its own: where it is inlined, the compiler lays the sums out for the
+/// addition that follows, and transposes the rows for it.
+#[inline(never)]
+fn add_products(weights: &[f32; RATES], rows: &[f32], sums: &mut [[f32; 8]; 2]) {
+    let (one, two) = rows.split_at(RATES);
+    let mut lanes = *sums;
+    for ((weights, one), two) in weights.chunks_exact(8).zip(one.chunks_exact(8)).zip(two.chunks_exact(8)) {
+        for (lanes, row) in lanes.iter_mut().zip([one, two]) {
+            for ((lane, weight), value) in lanes.iter_mut().zip(weights).zip(row) {
+                *lane += weight * value;
+            }
         }
     }
-    sums.iter().sum()
+    *sums = lanes;
 }
 
 /// What a tick does to the rate.
@@ -266,20 +302,22 @@ impl Transition {
         }
     }
 
-    /// One tick, from where the rate may be to where it may be then.
-    fn apply(&self, from: &[f64; RATES], to: &mut [f64; RATES]) {
+    /// One tick, from where the rate may be to where it may be then. `padded` is for its own use: zeros, but
+    /// for the places that it writes each time.
+    fn apply(&self, probability: &mut [f64; RATES], padded: &mut [f64]) {
         // An outage is apart, and beyond the lowest and the highest rate there is nothing.
-        let mut padded = [0.0; 3 * RATES];
-        padded[self.reach + 1..self.reach + RATES].copy_from_slice(&from[1..]);
+        let outage = probability[0];
+        padded[self.reach + 1..self.reach + RATES].copy_from_slice(&probability[1..]);
         // The kernel is symmetric: it may be read forwards.
-        correlate(&padded, &self.kernel, to);
+        correlate(padded, &self.kernel, probability);
+        let from = &padded[self.reach..];
         for end in [0, RATES - 1] {
             let (low, high) = (end.saturating_sub(self.reach).max(1), (end + self.reach).min(RATES - 1));
             let sources = from[low..=high].iter().zip(low..);
-            to[end] = sources.map(|(p, i)| p * self.edge[i.abs_diff(end)]).sum();
+            probability[end] = sources.map(|(p, i)| p * self.edge[i.abs_diff(end)]).sum();
         }
-        for (to, escape) in to.iter_mut().zip(self.escape.iter()) {
-            *to += from[0] * escape;
+        for (to, escape) in probability.iter_mut().zip(self.escape.iter()) {
+            *to += outage * escape;
         }
     }
 
@@ -306,7 +344,7 @@ impl Transition {
 }
 
 /// Sums that are made side by side, so that the machine can add several in one instruction.
-const LANES: usize = 8;
+const LANES: usize = 16;
 
 /// `sums[n] = sum_d kernel[d] values[n + d]`, each added up in the order of d. There must be as
 /// many `values` as sums, rounded up to a multiple of [`LANES`], and one less than `kernel` has besides.
