@@ -65,6 +65,10 @@ use crate::suggest::DidYouMean;
 use crate::time::Duration;
 use crate::units::{Bytes, Limit, Rate};
 
+mod shared;
+
+pub use shared::Shared;
+
 /// One field of a configuration struct, for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parameter {
@@ -221,13 +225,15 @@ pub trait Parameters: Default + Clone {
 
 /// Declares a configuration struct and its `Values`. See the module's example. `check path;` as the first
 /// line of the body names a function `fn(&Config) -> Result<(), ParameterError>` that compares fields with
-/// each other.
+/// each other. `shared name: Type;` after it adds a [`Shared`](crate::parameters::Shared) of this name: what
+/// is made of the values once for the configuration and all its clones.
 #[macro_export]
 macro_rules! parameters {
     (
         $(#[$meta:meta])*
         $vis:vis struct $Name:ident {
             $(check $check:path;)?
+            $(shared $shared:ident: $Made:ty;)?
             $(
                 $(#[doc = $doc:literal])+
                 $field:ident : $ty:ty = $default:expr, in $range:expr, from $source:literal;
@@ -240,6 +246,7 @@ macro_rules! parameters {
         #[derive(Clone, PartialEq, Default)]
         $vis struct $Name {
             values: Values,
+            $( $shared: $crate::parameters::Shared<$Made>, )?
         }
 
         /// Values of which a configuration can be made; nobody has checked them.
@@ -281,7 +288,10 @@ macro_rules! parameters {
             /// The first value that is outside its range, or two that contradict each other.
             pub fn new(values: Values) -> Result<Self, $crate::parameters::ParameterError> {
                 $( $crate::parameters::check_range::<$ty>(stringify!($field), &values.$field, &($range))?; )*
-                let config = $Name { values };
+                let config = $Name {
+                    values,
+                    $( $shared: $crate::parameters::Shared::<$Made>::default(), )?
+                };
                 $( $check(&config)?; )?
                 Ok(config)
             }

@@ -20,6 +20,7 @@
 //! independent and so is a little bolder. A forecast is then, for each h, a search over sums of 256 products.
 
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -64,21 +65,19 @@ pub struct Model {
     pub ticks: Ticks,
 }
 
-/// The filter and its tables, which take 1.5 MB.
-#[derive(Clone, Debug)]
-pub struct PoissonBrownian {
-    quantile: f64,
-    probability: Box<[f64; RATES]>,
-    scratch: Box<[f64; RATES]>,
+/// What all filters of one model look up: 1.5 MB, which take milliseconds to make and never change.
+#[derive(Debug)]
+pub struct Tables {
+    quantile: f32,
     transition: Transition,
     /// Likelihood of k packets at rate i, at `k * RATES + i`.
     likelihood: Vec<f64>,
     /// For each horizon, the probability of at most c packets at rate i, at `c * RATES + i`.
-    tables: Vec<Vec<f32>>,
+    at_most: Vec<Vec<f32>>,
 }
 
-impl PoissonBrownian {
-    /// Returns a filter that knows nothing yet.
+impl Tables {
+    /// Returns the tables of `model`.
     pub fn new(model: &Model) -> Self {
         let transition = Transition::new(model);
         let mean = |i: usize| rate(model, i) * model.tick.as_secs_f64();
@@ -89,28 +88,43 @@ impl PoissonBrownian {
             }
         }
         let first: Vec<Vec<f64>> = (0..RATES).map(|i| capped_poisson(mean(i))).collect();
-        let tables = tables(model.ticks, &transition, &first);
+        let at_most = cumulative(model.ticks, &transition, &first);
+        Tables { quantile: model.quantile as f32, transition, likelihood, at_most }
+    }
+}
+
+/// The filter. A clone shares its tables.
+#[derive(Clone, Debug)]
+pub struct PoissonBrownian {
+    tables: Arc<Tables>,
+    probability: Box<[f64; RATES]>,
+    /// The probabilities of the last tick between zeros, as a step reads them.
+    padded: Vec<f64>,
+    /// What was forecast last, where the next search begins.
+    last: [u16; HORIZON],
+}
+
+impl PoissonBrownian {
+    /// Returns a filter that knows nothing yet, of the model of `tables`.
+    pub fn new(tables: Arc<Tables>) -> Self {
         PoissonBrownian {
-            quantile: model.quantile,
             probability: Box::new([1.0 / RATES as f64; RATES]),
-            scratch: Box::new([0.0; RATES]),
-            transition,
-            likelihood,
+            padded: vec![0.0; RATES + 2 * tables.transition.reach],
+            last: [0; HORIZON],
             tables,
         }
     }
 
     /// A tick passes.
     pub fn evolve(&mut self) {
-        self.transition.apply(&self.probability, &mut self.scratch);
-        core::mem::swap(&mut self.probability, &mut self.scratch);
+        self.tables.transition.apply(&mut self.probability, &mut self.padded);
         self.normalise();
     }
 
     /// `packets` arrived in the tick that passed.
     pub fn observe(&mut self, packets: usize) {
         let row = packets.min(MOST_OBSERVED) * RATES;
-        let likelihood = &self.likelihood[row..row + RATES];
+        let likelihood = &self.tables.likelihood[row..row + RATES];
         for (probability, likelihood) in self.probability.iter_mut().zip(likelihood) {
             *probability *= likelihood;
         }
@@ -129,28 +143,28 @@ impl PoissonBrownian {
 
     /// Returns the packets that will be delivered within 1, 2, ... ticks, each exceeded with probability
     /// `1 - quantile`.
-    pub fn forecast(&self) -> [u16; HORIZON] {
+    pub fn forecast(&mut self) -> [u16; HORIZON] {
         let mut weights = [0.0_f32; RATES];
         for (weight, probability) in weights.iter_mut().zip(self.probability.iter()) {
             *weight = *probability as f32;
         }
-        let mut least = 0;
+        let (mut least, mut rise) = (0, 0);
         let mut forecast = [0; HORIZON];
-        for (packets, table) in forecast.iter_mut().zip(&self.tables) {
+        for ((packets, last), table) in forecast.iter_mut().zip(self.last).zip(&self.tables.at_most) {
+            // From tick to tick it moves by few packets, and by about as many as the horizon before.
+            let guess = (i32::from(last) + rise).max(0) as usize;
             // More ticks deliver no less, so the search starts where the last one ended.
-            let (mut low, mut high) = (least, table.len() / RATES - 1);
-            while low < high {
-                let middle = (low + high) / 2;
-                if dot(&weights, &table[middle * RATES..][..RATES]) >= self.quantile as f32 {
-                    high = middle;
-                } else {
-                    low = middle + 1;
-                }
-            }
-            least = low;
-            *packets = low as u16;
+            least = search(&weights, table, self.tables.quantile, least, guess);
+            rise = least as i32 - i32::from(last);
+            *packets = least as u16;
         }
+        self.last = forecast;
         forecast
+    }
+
+    /// Returns the tables that it looks up.
+    pub fn tables(&self) -> &Arc<Tables> {
+        &self.tables
     }
 
     /// Returns the probability of each rate.
@@ -188,15 +202,53 @@ fn capped_poisson(mean: f64) -> Vec<f64> {
     counts
 }
 
-/// Eight sums side by side, so that the machine can add them in one instruction; the order is fixed.
-fn dot(weights: &[f32; RATES], row: &[f32]) -> f32 {
-    let mut sums = [0.0_f32; 8];
-    for (weights, row) in weights.chunks_exact(8).zip(row.chunks_exact(8)) {
-        for ((sum, weight), value) in sums.iter_mut().zip(weights).zip(row) {
-            *sum += weight * value;
+/// Returns the first row of `table`, from `low` on, whose mean over `weights` is `quantile` or more; the last
+/// row if there is none. The means rise with the rows, so any guess leads to the same row.
+fn search(weights: &[f32; RATES], table: &[f32], quantile: f32, mut low: usize, guess: usize) -> usize {
+    let mut high = table.len() / RATES - 1;
+    // Two neighbours show whether the guess is right. If it is not, the strides to the row double.
+    let mut at = guess.saturating_sub(1);
+    let mut stride = 2;
+    while low < high {
+        at = at.clamp(low, high - 1);
+        match dots(weights, &table[at * RATES..][..2 * RATES]).map(|mean| mean >= quantile) {
+            [true, _] => {
+                high = at;
+                at = at.saturating_sub(stride);
+            }
+            [false, true] => return at + 1,
+            [false, false] => {
+                low = (at + 2).min(high);
+                at += stride;
+            }
+        }
+        stride *= 2;
+    }
+    low
+}
+
+/// The sums of `weights` times each of two rows.
+fn dots(weights: &[f32; RATES], rows: &[f32]) -> [f32; 2] {
+    let mut sums = [[0.0; 8]; 2];
+    add_products(weights, rows, &mut sums);
+    sums.map(|sums| sums.iter().sum())
+}
+
+/// Eight sums side by side for each of two rows, so that the machine can add them in one instruction; the
+/// order is fixed. A function of its own: where it is inlined, the compiler lays the sums out for the
+/// addition that follows, and transposes the rows for it.
+#[inline(never)]
+fn add_products(weights: &[f32; RATES], rows: &[f32], sums: &mut [[f32; 8]; 2]) {
+    let (one, two) = rows.split_at(RATES);
+    let mut lanes = *sums;
+    for ((weights, one), two) in weights.chunks_exact(8).zip(one.chunks_exact(8)).zip(two.chunks_exact(8)) {
+        for (lanes, row) in lanes.iter_mut().zip([one, two]) {
+            for ((lane, weight), value) in lanes.iter_mut().zip(weights).zip(row) {
+                *lane += weight * value;
+            }
         }
     }
-    sums.iter().sum()
+    *sums = lanes;
 }
 
 /// What a tick does to the rate.
@@ -250,20 +302,22 @@ impl Transition {
         }
     }
 
-    /// One tick, from where the rate may be to where it may be then.
-    fn apply(&self, from: &[f64; RATES], to: &mut [f64; RATES]) {
+    /// One tick, from where the rate may be to where it may be then. `padded` is for its own use: zeros, but
+    /// for the places that it writes each time.
+    fn apply(&self, probability: &mut [f64; RATES], padded: &mut [f64]) {
         // An outage is apart, and beyond the lowest and the highest rate there is nothing.
-        let mut padded = [0.0; 3 * RATES];
-        padded[self.reach + 1..self.reach + RATES].copy_from_slice(&from[1..]);
+        let outage = probability[0];
+        padded[self.reach + 1..self.reach + RATES].copy_from_slice(&probability[1..]);
         // The kernel is symmetric: it may be read forwards.
-        correlate(&padded, &self.kernel, to);
+        correlate(padded, &self.kernel, probability);
+        let from = &padded[self.reach..];
         for end in [0, RATES - 1] {
             let (low, high) = (end.saturating_sub(self.reach).max(1), (end + self.reach).min(RATES - 1));
             let sources = from[low..=high].iter().zip(low..);
-            to[end] = sources.map(|(p, i)| p * self.edge[i.abs_diff(end)]).sum();
+            probability[end] = sources.map(|(p, i)| p * self.edge[i.abs_diff(end)]).sum();
         }
-        for (to, escape) in to.iter_mut().zip(self.escape.iter()) {
-            *to += from[0] * escape;
+        for (to, escape) in probability.iter_mut().zip(self.escape.iter()) {
+            *to += outage * escape;
         }
     }
 
@@ -290,7 +344,7 @@ impl Transition {
 }
 
 /// Sums that are made side by side, so that the machine can add several in one instruction.
-const LANES: usize = 8;
+const LANES: usize = 16;
 
 /// `sums[n] = sum_d kernel[d] values[n + d]`, each added up in the order of d. There must be as
 /// many `values` as sums, rounded up to a multiple of [`LANES`], and one less than `kernel` has besides.
@@ -319,7 +373,7 @@ fn convolve(a: &[f64], b: &[f64]) -> Vec<f64> {
 }
 
 /// The cumulative distributions for every horizon, by count and rate.
-fn tables(ticks: Ticks, transition: &Transition, first: &[Vec<f64>]) -> Vec<Vec<f32>> {
+fn cumulative(ticks: Ticks, transition: &Transition, first: &[Vec<f64>]) -> Vec<Vec<f32>> {
     let mut total: Vec<Vec<f64>> = first.to_vec();
     let mut tick: Vec<Vec<f64>> = first.to_vec();
     let mut tables = Vec::with_capacity(HORIZON);

@@ -25,11 +25,12 @@
 //! last arrival.
 
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 
 use super::delayed::{self, Delayed};
 use super::{AckAction, Arrival, Echo, Feedback, Receiver};
 use crate::controller::ReceiverReport;
-use crate::estimate::poisson_brownian::{HORIZON, Model, PoissonBrownian, Ticks};
+use crate::estimate::poisson_brownian::{HORIZON, Model, PoissonBrownian, Tables, Ticks};
 use crate::packet::Header;
 use crate::time::{Duration, Time};
 use crate::units::Bytes;
@@ -42,6 +43,7 @@ const SILENCE: Duration = Duration::from_secs(10);
 parameters! {
     /// The settings of Sprout's receiver.
     pub struct Config {
+        shared tables: Tables;
         /// Noise power of the link's rate, packets per second and root second.
         sigma: f64 = 200.0, in 1.0..=10000.0, from "winstein13 3.1";
         /// Rate at which outages end, per second.
@@ -80,21 +82,29 @@ struct State {
     fresh: bool,
 }
 
+impl Config {
+    /// Returns the tables of the model, made for the first flow.
+    fn tables(&self) -> Arc<Tables> {
+        self.tables.get_or_make(|| {
+            Tables::new(&Model {
+                tick: TICK,
+                max_rate: self.max_rate,
+                sigma: self.sigma,
+                escape_rate: self.escape_rate,
+                quantile: 1.0 - self.confidence,
+                ticks: self.ticks,
+            })
+        })
+    }
+}
+
 impl Sprout {
     /// Returns a receiver at the start of its connection.
     pub fn new(config: Config, receiver: &Receiver) -> Self {
-        let model = Model {
-            tick: TICK,
-            max_rate: config.max_rate,
-            sigma: config.sigma,
-            escape_rate: config.escape_rate,
-            quantile: 1.0 - config.confidence,
-            ticks: config.ticks,
-        };
         Sprout {
             acks: Delayed::new(delayed::Config::default(), receiver),
             state: Box::new(State {
-                model: PoissonBrownian::new(&model),
+                model: PoissonBrownian::new(config.tables()),
                 mss: receiver.mss,
                 tick_end: None,
                 arrived: Bytes::ZERO,
@@ -175,10 +185,12 @@ impl Feedback for Sprout {
 mod tests {
     use super::*;
     use crate::ecn::{Ecn, Encoding};
+    use crate::parameters::Parameters;
+
+    const RECEIVER: Receiver = Receiver { encoding: Encoding::None, ack_every: 2, mss: Bytes(1448) };
 
     fn receiver() -> Sprout {
-        let receiver = Receiver { encoding: Encoding::None, ack_every: 2, mss: Bytes(1448) };
-        Sprout::new(Config::default(), &receiver)
+        Sprout::new(Config::default(), &RECEIVER)
     }
 
     fn arrival(number: u64, at_ms: u64, pause_ms: u16) -> Arrival {
@@ -264,5 +276,22 @@ mod tests {
             reports += 1;
         }
         assert_eq!(reports, 500);
+    }
+
+    #[test]
+    fn flows_of_the_same_settings_share_their_tables() {
+        let tables = |config: &Config| {
+            let sprout = Sprout::new(config.clone(), &RECEIVER);
+            sprout.state.model.tables().clone()
+        };
+        let config = Config::default();
+        let first = tables(&config);
+        assert!(Arc::ptr_eq(&first, &tables(&config)));
+        let careful = config.clone().with_options([("confidence", "0.99")]).unwrap();
+        assert!(!Arc::ptr_eq(&first, &tables(&careful)));
+        // Of the settings nothing tells that they were made.
+        assert_eq!(config, Config::default());
+        assert_eq!(config.settings(), Config::default().settings());
+        assert_eq!(std::format!("{config:?}"), std::format!("{:?}", Config::default()));
     }
 }

@@ -138,7 +138,7 @@ fn independent_by_hand(start: &[f64; RATES], matrix: &[Vec<f64>]) -> [u16; HORIZ
 
 /// States to forecast from: no knowledge, a steady link, a link that slows down, an outage.
 fn states(ticks: Ticks) -> Vec<PoissonBrownian> {
-    let fresh = PoissonBrownian::new(&Model { ticks, ..MODEL });
+    let fresh = PoissonBrownian::new(Arc::new(Tables::new(&Model { ticks, ..MODEL })));
     let observed = |counts: &[usize]| {
         let mut filter = fresh.clone();
         for count in counts {
@@ -158,7 +158,7 @@ fn states(ticks: Ticks) -> Vec<PoissonBrownian> {
 #[test]
 fn forecasts_are_the_quantiles_of_the_model() {
     let matrix = matrix();
-    for filter in states(Ticks::Joint) {
+    for mut filter in states(Ticks::Joint) {
         let by_hand = joint_by_hand(filter.probabilities(), &matrix);
         assert_eq!(filter.forecast(), by_hand);
     }
@@ -167,7 +167,7 @@ fn forecasts_are_the_quantiles_of_the_model() {
 #[test]
 fn independent_forecasts_are_those_of_the_authors_code() {
     let matrix = matrix();
-    for filter in states(Ticks::Independent) {
+    for mut filter in states(Ticks::Independent) {
         let by_hand = independent_by_hand(filter.probabilities(), &matrix);
         assert_eq!(filter.forecast(), by_hand);
     }
@@ -187,7 +187,7 @@ fn a_tick_is_a_step_of_the_matrix() {
 
 #[test]
 fn the_rate_is_learnt_and_an_outage_is_believed() {
-    let [_, steady, _, outage] = &states(Ticks::Joint)[..] else { panic!("four states") };
+    let [_, steady, _, outage] = &mut states(Ticks::Joint)[..] else { panic!("four states") };
     // 8 packets in 20 ms are 400 a second.
     assert!((steady.mean_rate(&MODEL) - 400.0).abs() < 20.0, "{}", steady.mean_rate(&MODEL));
     assert!(outage.probabilities()[0] > 0.5, "{}", outage.probabilities()[0]);
@@ -196,7 +196,7 @@ fn the_rate_is_learnt_and_an_outage_is_believed() {
 
 #[test]
 fn cautious_forecasts_stay_below_what_the_rate_would_deliver() {
-    let [_, steady, ..] = &states(Ticks::Joint)[..] else { panic!("four states") };
+    let [_, steady, ..] = &mut states(Ticks::Joint)[..] else { panic!("four states") };
     for (tick, packets) in steady.forecast().into_iter().enumerate() {
         let mean = 8.0 * (tick + 1) as f64;
         assert!(
@@ -208,7 +208,7 @@ fn cautious_forecasts_stay_below_what_the_rate_would_deliver() {
 
 #[test]
 fn an_impossible_observation_starts_over() {
-    let mut filter = PoissonBrownian::new(&MODEL);
+    let mut filter = PoissonBrownian::new(Arc::new(Tables::new(&MODEL)));
     for _ in 0..3000 {
         filter.evolve();
         filter.observe(0);
@@ -216,6 +216,34 @@ fn an_impossible_observation_starts_over() {
     filter.observe(64);
     let sum: f64 = filter.probabilities().iter().sum();
     assert!((sum - 1.0).abs() < 1e-9 && filter.probabilities().iter().all(|p| p.is_finite()));
+}
+
+/// The search begins at the last forecast; where that was must not matter.
+#[test]
+fn a_forecast_is_the_first_row_that_reaches_the_quantile_whatever_was_forecast_before() {
+    let mut random = Random::stream(1, "forecasts");
+    let mean = |weights: &[f32; RATES], row: &[f32]| {
+        let mut sums = [0.0_f32; 8];
+        for (i, (weight, value)) in weights.iter().zip(row).enumerate() {
+            sums[i % 8] += weight * value;
+        }
+        sums.iter().sum::<f32>()
+    };
+    for mut filter in states(Ticks::Independent) {
+        let weights = filter.probability.map(|p| p as f32);
+        let tables = filter.tables.clone();
+        let first_row: Vec<u16> = (tables.at_most.iter())
+            .map(|table| {
+                let short = table.chunks(RATES).take_while(|row| mean(&weights, row) < tables.quantile);
+                short.count() as u16
+            })
+            .collect();
+        for _ in 0..100 {
+            filter.last = core::array::from_fn(|_| (random.bits() % 400) as u16);
+            assert_eq!(filter.forecast()[..], first_row);
+        }
+        assert_eq!(filter.forecast()[..], first_row);
+    }
 }
 
 /// Positive numbers of very different sizes, and zeros.
@@ -233,8 +261,10 @@ fn sums_side_by_side_are_those_of_one_after_the_other_to_the_bit() {
     for sigma in [1.0, 200.0, 3000.0, 10_000.0] {
         let transition = Transition::new(&Model { sigma, ..MODEL });
         let from: [f64; RATES] = numbers(RATES, &mut random).try_into().unwrap();
-        let mut to = [0.0; RATES];
-        transition.apply(&from, &mut to);
+        let (mut to, mut padded) = (from, vec![0.0; RATES + 2 * transition.reach]);
+        // Whatever went before leaves nothing behind.
+        transition.apply(&mut [1.0; RATES], &mut padded);
+        transition.apply(&mut to, &mut padded);
         for (j, to) in to.into_iter().enumerate() {
             let reach = transition.reach;
             let sources = j.saturating_sub(reach).max(1)..=(j + reach).min(RATES - 1);
