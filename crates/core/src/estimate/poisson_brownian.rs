@@ -284,7 +284,12 @@ impl Transition {
             *probability = below(j as f64 + 0.5) - below(j as f64 - 0.5);
         }
         let leaving: f64 = escape.iter().sum();
-        escape.iter_mut().for_each(|probability| *probability *= (1.0 - stay) / leaving);
+        if leaving > 0.0 {
+            escape.iter_mut().for_each(|probability| *probability *= (1.0 - stay) / leaving);
+        } else {
+            // Steps so short that each of these rates seems out of reach.
+            escape[1] = 1.0 - stay;
+        }
         escape[0] = stay;
         Transition { kernel, reach, edge, escape }
     }

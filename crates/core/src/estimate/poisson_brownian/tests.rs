@@ -156,6 +156,20 @@ fn states(ticks: Ticks) -> Vec<PoissonBrownian> {
 }
 
 #[test]
+fn an_outage_is_recognised_however_little_the_rate_wanders() {
+    for sigma in [1.0, 1.6, 1.8, 200.0] {
+        let tables = Arc::new(Tables::new(&Model { sigma, ..MODEL }));
+        let mut filter = PoissonBrownian::new(tables);
+        for _ in 0..50 {
+            filter.evolve();
+            filter.observe(0);
+        }
+        let [outage, ..] = *filter.probabilities();
+        assert!(outage > 0.5, "sigma {sigma}: {outage}");
+    }
+}
+
+#[test]
 fn forecasts_are_the_quantiles_of_the_model() {
     let matrix = matrix();
     for mut filter in states(Ticks::Joint) {
