@@ -12,35 +12,38 @@ use brakelight_core::time::{Duration, Time};
 
 use super::ranges::Range;
 
-/// The contents of one ACK. What few ACKs say lies apart. SACK blocks and the report of the scheme's receiver
-/// do not: after a loss nearly all ACKs have blocks, explicit schemes have a report in every ACK, and to follow
-/// a pointer costs more than their bytes.
+/// The contents of one ACK: with its slot one cache line, because a fast flow has thousands of them in flight.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AckBody {
     /// TCP: the first segment that is missing.
     pub(super) cumulative: u32,
     /// The mark that stands for all that the ACK newly covers.
     pub(super) state: Mark,
-    /// Whether `sack` belongs to this ACK.
-    sacked: bool,
-    /// Whether `report` does.
-    reported: bool,
-    /// Whether `detail` does; its memory stays.
-    detailed: bool,
+    /// Whether `extra` belongs to this ACK. The detail of one before it stays for its memory.
+    has_extra: bool,
     /// TCP: the echoed timestamp (RFC 7323).
     pub(super) echoed: Time,
-    report: ReceiverReport,
-    sack: Sack,
-    detail: Option<Box<Detail>>,
+    extra: Extra,
+}
+
+/// What an ACK says besides. After a loss nearly all ACKs of TCP have SACK blocks, and explicit schemes have a
+/// report in most. An ACK that has both has them in its detail, which lies apart.
+#[derive(Clone, Debug, Default)]
+enum Extra {
+    #[default]
+    None,
+    Sack(Sack),
+    Report(ReceiverReport),
+    Detail(Box<Detail>),
 }
 
 /// TCP: what an ACK says of segments that did not arrive in order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sack {
     blocks: [Range; SACK_BLOCKS],
+    /// Empty where there is none.
+    duplicate: Range,
     count: u8,
-    /// Segments that arrived though they were there already (RFC 2883).
-    pub(super) duplicate: Option<Range>,
 }
 
 /// rfc2018 3: blocks that fit beside a timestamp.
@@ -53,10 +56,21 @@ impl Sack {
         &self.blocks[..usize::from(self.count)]
     }
 
+    /// Segments that arrived though they were there already (RFC 2883).
+    #[inline]
+    pub(super) fn duplicate(&self) -> Option<Range> {
+        (self.duplicate.start < self.duplicate.end).then_some(self.duplicate)
+    }
+
+    /// Sets which segments arrived though they were there already.
+    pub(super) fn set_duplicate(&mut self, duplicate: Range) {
+        self.duplicate = duplicate;
+    }
+
     /// Adds `block` behind the others, unless it is among them. Returns `false` if there is no room for
     /// another: a report of duplicates takes the room of one.
     pub(super) fn report(&mut self, block: Range) -> bool {
-        let room = SACK_BLOCKS - usize::from(self.duplicate.is_some());
+        let room = SACK_BLOCKS - usize::from(self.duplicate().is_some());
         if self.blocks().len() == room {
             return false;
         }
@@ -68,7 +82,7 @@ impl Sack {
     }
 }
 
-/// What an ACK may say besides.
+/// What few ACKs say.
 #[derive(Clone, Debug)]
 pub(super) struct Detail {
     /// QUIC: ranges of packet numbers, the highest first.
@@ -79,73 +93,122 @@ pub(super) struct Detail {
     pub(super) totals: Option<MarkTotals>,
     /// When packets arrived, where the scheme's receiver reports it.
     pub(super) receive_times: Vec<ReceiveTime>,
+    /// What else the scheme's receiver says.
+    report: ReceiverReport,
+    sack: Option<Sack>,
 }
 
 /// What an ACK without detail says.
-static NOTHING: Detail =
-    Detail { ranges: Vec::new(), delay: Duration::ZERO, totals: None, receive_times: Vec::new() };
+static NOTHING: Detail = Detail {
+    ranges: Vec::new(),
+    delay: Duration::ZERO,
+    totals: None,
+    receive_times: Vec::new(),
+    report: ReceiverReport::None,
+    sack: None,
+};
+
+impl Detail {
+    /// Forgets everything, and keeps the memory.
+    fn clear(&mut self) {
+        self.ranges.clear();
+        self.receive_times.clear();
+        self.delay = Duration::ZERO;
+        self.totals = None;
+        self.report = ReceiverReport::None;
+        self.sack = None;
+    }
+}
 
 impl AckBody {
     /// The report of what did not arrive in order, if there is one.
     #[inline]
     pub(super) fn sack(&self) -> Option<&Sack> {
-        self.sacked.then_some(&self.sack)
+        match &self.extra {
+            _ if !self.has_extra => None,
+            Extra::Sack(sack) => Some(sack),
+            Extra::Detail(detail) => detail.sack.as_ref(),
+            Extra::None | Extra::Report(_) => None,
+        }
     }
 
     /// Segments that arrived though they were there already (RFC 2883).
     #[inline]
     pub(super) fn duplicate(&self) -> Option<Range> {
-        self.sack().and_then(|sack| sack.duplicate)
+        self.sack().and_then(Sack::duplicate)
     }
 
     /// The report of what did not arrive in order, for writing, empty at first.
     pub(super) fn sack_mut(&mut self) -> &mut Sack {
-        if !self.sacked {
-            self.sacked = true;
-            self.sack.count = 0;
-            self.sack.duplicate = None;
+        if !self.has_extra && !matches!(self.extra, Extra::Detail(_)) {
+            self.has_extra = true;
+            self.extra = Extra::Sack(Sack::default());
+        } else if !matches!(self.extra, Extra::Sack(_)) {
+            self.detail_mut();
         }
-        &mut self.sack
+        match &mut self.extra {
+            Extra::Sack(sack) => sack,
+            Extra::Detail(detail) => detail.sack.get_or_insert_default(),
+            Extra::None | Extra::Report(_) => unreachable!("an ACK that has an extra has one of the others"),
+        }
     }
 
     /// Whether it says no more than what arrived and the receiver's report: no mark, and no detail.
     #[inline]
     pub(super) fn is_plain(&self) -> bool {
-        self.state == Mark::None && !self.detailed
+        self.state == Mark::None && !(self.has_extra && matches!(self.extra, Extra::Detail(_)))
     }
 
     /// What else the scheme's receiver says.
     #[inline]
     pub(super) fn report(&self) -> ReceiverReport {
-        if self.reported { self.report } else { ReceiverReport::None }
+        match &self.extra {
+            _ if !self.has_extra => ReceiverReport::None,
+            Extra::Report(report) => *report,
+            Extra::Detail(detail) => detail.report,
+            Extra::None | Extra::Sack(_) => ReceiverReport::None,
+        }
     }
 
     /// Sets what else the scheme's receiver says.
     #[inline]
     pub(super) fn set_report(&mut self, report: ReceiverReport) {
-        self.reported = true;
-        self.report = report;
+        if self.has_extra || matches!(self.extra, Extra::Detail(_)) {
+            self.detail_mut().report = report;
+        } else {
+            self.has_extra = true;
+            self.extra = Extra::Report(report);
+        }
     }
 
     #[inline]
     pub(super) fn detail(&self) -> &Detail {
-        match &self.detail {
-            Some(detail) if self.detailed => detail,
+        match &self.extra {
+            Extra::Detail(detail) if self.has_extra => detail,
             _ => &NOTHING,
         }
     }
 
-    /// The detail for writing, empty at first.
+    /// The detail for writing, empty at first but for what was written already.
     pub(super) fn detail_mut(&mut self) -> &mut Detail {
-        let detail = self.detail.get_or_insert_with(|| Box::new(NOTHING.clone()));
-        if !self.detailed {
-            self.detailed = true;
-            detail.ranges.clear();
-            detail.receive_times.clear();
-            detail.delay = Duration::ZERO;
-            detail.totals = None;
+        let had_extra = std::mem::replace(&mut self.has_extra, true);
+        if let Extra::Detail(detail) = &mut self.extra {
+            if !had_extra {
+                detail.clear();
+            }
+        } else {
+            let mut detail = Box::new(NOTHING.clone());
+            match std::mem::take(&mut self.extra) {
+                Extra::Report(report) if had_extra => detail.report = report,
+                Extra::Sack(sack) if had_extra => detail.sack = Some(sack),
+                _ => {}
+            }
+            self.extra = Extra::Detail(detail);
         }
-        detail
+        match &mut self.extra {
+            Extra::Detail(detail) => detail,
+            _ => unreachable!("it was just made"),
+        }
     }
 }
 
@@ -157,6 +220,8 @@ struct Slot {
     next_free: u32,
     body: AckBody,
 }
+
+const _: () = assert!(size_of::<Slot>() <= 64);
 
 /// The ACKs in flight of one connection. Slots and the memory inside them are used again, the last that
 /// became free first. Those that a large burst of ACKs needed are given back.
@@ -192,9 +257,7 @@ impl AckArena {
         let entry = &mut self.slots[slot as usize];
         self.first_free = entry.next_free;
         entry.generation = self.generations;
-        entry.body.sacked = false;
-        entry.body.reported = false;
-        entry.body.detailed = false;
+        entry.body.has_extra = false;
         (slot, &mut entry.body)
     }
 
@@ -257,6 +320,38 @@ impl AckArena {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_ack_says_all_that_was_written_in_any_order_and_nothing_of_the_one_before() {
+        let (report, range) = (ReceiverReport::LoadFactor(7), Range { start: 3, end: 5 });
+        let writes: [fn(&mut AckBody); 3] = [
+            |body| body.set_report(ReceiverReport::LoadFactor(7)),
+            |body| {
+                body.sack_mut().set_duplicate(Range { start: 3, end: 5 });
+                assert!(body.sack_mut().report(Range { start: 3, end: 5 }));
+            },
+            |body| body.detail_mut().delay = Duration::from_millis(1),
+        ];
+        let mut acks = AckArena::default();
+        for order in
+            [vec![], vec![0], vec![1], vec![2], vec![0, 1], vec![1, 0, 2], vec![2, 1, 0], vec![0, 2], vec![]]
+        {
+            let (slot, body) = acks.claim();
+            order.iter().for_each(|&write: &usize| writes[write](body));
+            let has = |write| order.contains(&write);
+            assert_eq!(body.report(), if has(0) { report } else { ReceiverReport::None }, "{order:?}");
+            assert_eq!(body.duplicate(), has(1).then_some(range), "{order:?}");
+            assert_eq!(
+                body.sack().map(|sack| sack.blocks().to_vec()),
+                has(1).then(|| vec![range]),
+                "{order:?}"
+            );
+            assert_eq!(!body.detail().delay.is_zero(), has(2), "{order:?}");
+            let generation = acks.generation(slot);
+            acks.release(slot, generation);
+        }
+        assert_eq!(acks.slots.len(), 1);
+    }
 
     #[test]
     fn a_slot_is_freed_once_where_generations_wrap() {

@@ -308,7 +308,9 @@ impl Receiver {
                     return 0;
                 }
                 let sack = body.sack_mut();
-                sack.duplicate = duplicate;
+                if let Some(duplicate) = duplicate {
+                    sack.set_duplicate(duplicate);
+                }
                 self.write_blocks(sack);
                 // rfc2018 3: two bytes, eight per block, padded to four.
                 4 + 8 * (sack.blocks().len() as u32 + u32::from(duplicate.is_some()))
