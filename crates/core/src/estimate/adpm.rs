@@ -68,8 +68,8 @@ impl Layout {
         }
     }
 
-    /// Returns how many of the 2^`bits` hash values lie below `value`: [`hash`](Self::hash) of a packet is one
-    /// of them exactly if its [`rank`](Self::rank) is less.
+    /// Returns how many of the 2^`bits` hash values lie below `value`. A packet's [`hash`](Self::hash) is
+    /// below `value` if its [`rank`](Self::rank) is less than that, and not otherwise.
     pub fn count_below(&self, value: f64) -> u32 {
         let (mut low, mut high) = (0_u32, 1 << self.bits.clamp(1, 16));
         while low < high {

@@ -5,9 +5,10 @@
 //! is put back. That turns the commonest case, a retransmission timer pushed back by every ACK, into one
 //! store.
 //!
-//! Entries meet in a knock-out tournament of four a match: a change is played up to the final without a branch
-//! that depends on a time, where a heap guesses wrong at every other step, and every match is one cache line.
-//! The final is between four, or between eight where that saves a round. Elements and endpoints have a tournament each, because a few elements have nearly all the events.
+//! Entries meet in a knock-out tournament of four a match: a change is played up to the final without a
+//! branch that depends on a time, where a heap guesses wrong at every other step, and every match is one
+//! cache line. The final is between four, or between eight where that saves a round. Elements and endpoints
+//! have a tournament each, because a few elements have nearly all the events.
 //!
 //! An endpoint's entry is often for a moment ahead, when an ACK leaves, and then for its retransmission timer
 //! again. So the next of such moments has a place beside the tournament, where the endpoint keeps its old
@@ -90,9 +91,9 @@ struct Tournament {
     winner: Key,
     /// The first round: component `i` is in match `i / 4`.
     first: Vec<Match>,
-    /// The rounds between the first and the final, the last of them first. The winner of match `i` goes to the
-    /// final where `i` is less than `finalists`, and to match `(i - finalists) / 4` otherwise. Match `f` of the
-    /// first round stands for match `later.len() + f`.
+    /// The rounds between the first and the final, the last of them first. The winner of match `i` goes to
+    /// the final where `i` is less than `finalists`, and to match `(i - finalists) / 4` otherwise. Match `f`
+    /// of the first round stands for match `later.len() + f`.
     later: Vec<Match>,
     /// Four, or eight. One where the first round is one match, which is the final then.
     finalists: usize,

@@ -12,7 +12,8 @@ use brakelight_core::time::{Duration, Time};
 
 use super::ranges::Range;
 
-/// The contents of one ACK: with its slot one cache line, because a fast flow has thousands of them in flight.
+/// The contents of one ACK. With its slot it takes the 64 bytes of a cache line, because a fast flow has
+/// thousands of ACKs in flight.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AckBody {
     /// TCP: the first segment that is missing.
@@ -26,8 +27,8 @@ pub(super) struct AckBody {
     extra: Extra,
 }
 
-/// What an ACK says besides. After a loss nearly all ACKs of TCP have SACK blocks, and explicit schemes have a
-/// report in most. An ACK that has both has them in its detail, which lies apart.
+/// What an ACK says besides. After a loss nearly all ACKs of TCP have SACK blocks, and explicit schemes have
+/// a report in most. An ACK that has both has them in its detail, which lies apart.
 #[derive(Clone, Debug, Default)]
 enum Extra {
     #[default]
