@@ -206,21 +206,28 @@ fn capped_poisson(mean: f64) -> Vec<f64> {
 /// row if there is none. The means rise with the rows, so any guess leads to the same row.
 fn search(weights: &[f32; RATES], table: &[f32], quantile: f32, mut low: usize, guess: usize) -> usize {
     let mut high = table.len() / RATES - 1;
-    // Two neighbours show whether the guess is right. If it is not, the strides to the row double.
+    // Two neighbours show whether the guess is right. If it is not, the strides to the row double, until it
+    // lies between two rows that were looked at. Then the distance is halved.
     let mut at = guess.saturating_sub(1);
     let mut stride = 2;
+    let (mut from_above, mut from_below) = (false, false);
     while low < high {
         at = at.clamp(low, high - 1);
         match dots(weights, &table[at * RATES..][..2 * RATES]).map(|mean| mean >= quantile) {
             [true, _] => {
                 high = at;
+                from_above = true;
                 at = at.saturating_sub(stride);
             }
             [false, true] => return at + 1,
             [false, false] => {
                 low = (at + 2).min(high);
+                from_below = true;
                 at += stride;
             }
+        }
+        if from_above && from_below {
+            at = (low + high) / 2;
         }
         stride *= 2;
     }

@@ -289,7 +289,7 @@ mod tests {
         assert!(Arc::ptr_eq(&first, &tables(&config)));
         let careful = config.clone().with_options([("confidence", "0.99")]).unwrap();
         assert!(!Arc::ptr_eq(&first, &tables(&careful)));
-        // Of the settings nothing tells that they were made.
+        // Making the tables changes neither equality nor what is printed.
         assert_eq!(config, Config::default());
         assert_eq!(config.settings(), Config::default().settings());
         assert_eq!(std::format!("{config:?}"), std::format!("{:?}", Config::default()));
