@@ -10,7 +10,7 @@ use once_cell::race::OnceBox;
 ///
 /// It lives as long as one of these configurations does, or whatever was built of them.
 ///
-/// It is no setting. Any two are equal, whether they were made or not, and a configuration does not show it.
+/// It is not a setting: it takes no part in `==`, `Debug` and `settings()` of its configuration.
 pub struct Shared<T>(Arc<OnceBox<Arc<T>>>);
 
 impl<T> Shared<T> {

@@ -18,15 +18,15 @@ use crate::units::Limit;
 pub(super) struct Measured<P> {
     limit: Limit,
     acks_first: bool,
-    /// What leaves before everything else, which is ACKs or nothing, and everything else.
-    lanes: [Fifo<P>; 2],
+    /// The first is served first: ACKs if `acks_first`, and otherwise nothing. The second has all others.
+    bands: [Fifo<P>; 2],
     load: LoadFactor,
 }
 
 impl<P: Packet> Measured<P> {
     pub(super) fn new(limit: Limit, acks_first: bool, settings: LoadFactorSettings) -> Self {
-        let lanes = [Fifo::default(), Fifo::default()];
-        Measured { limit, acks_first, lanes, load: LoadFactor::new(settings) }
+        let bands = [Fifo::default(), Fifo::default()];
+        Measured { limit, acks_first, bands, load: LoadFactor::new(settings) }
     }
 
     #[inline(always)]
@@ -36,7 +36,7 @@ impl<P: Packet> Measured<P> {
         let admitted = self.backlog().admits(self.limit, packet.size());
         if admitted {
             let goes_first = self.acks_first && packet.is_ack();
-            self.lanes[usize::from(!goes_first)].push(now, packet);
+            self.bands[usize::from(!goes_first)].push(now, packet);
         } else {
             drops.push(Dropped { at: now, packet, reason: Reason::Overflow });
         }
@@ -52,8 +52,8 @@ impl<P: Packet> Measured<P> {
     #[inline(always)]
     pub(super) fn dequeue(&mut self, now: Time, link: &mut impl LinkView) -> Option<(P, Time)> {
         self.load.advance(now, link);
-        let lane = usize::from(self.lanes[0].is_empty());
-        let (packet, arrived) = self.lanes[lane].pop()?;
+        let band = usize::from(self.bands[0].is_empty());
+        let (packet, arrived) = self.bands[band].pop()?;
         self.load.leave(link.cost(packet.size()), link);
         Some((packet, arrived))
     }
@@ -72,16 +72,16 @@ impl<P: Packet> Measured<P> {
 
     #[inline]
     pub(super) fn backlog(&self) -> Backlog {
-        let [first, others] = &self.lanes;
+        let [first, others] = &self.bands;
         others.backlog().with(first.backlog())
     }
 
     pub(super) fn waiting_since(&self) -> Option<Time> {
-        self.lanes.iter().filter_map(Fifo::head_arrived).min()
+        self.bands.iter().filter_map(Fifo::head_arrived).min()
     }
 
     pub(super) fn for_each(&self, visit: &mut dyn FnMut(&P)) {
-        self.lanes.iter().for_each(|lane| lane.for_each(visit));
+        self.bands.iter().for_each(|band| band.for_each(visit));
     }
 }
 

@@ -116,8 +116,10 @@ impl Tournament {
         if matches <= 1 {
             return (1, 0);
         }
-        let doublings = matches.next_power_of_two().trailing_zeros();
-        let finalists = if doublings == 1 || doublings.is_multiple_of(2) { FOUR } else { EIGHT };
+        // Each round quarters the matches. Where they are an odd power of two, a final of eight takes the
+        // factor of two that is left; only two matches meet in a final of four.
+        let log2 = matches.next_power_of_two().trailing_zeros();
+        let finalists = if log2 == 1 || log2.is_multiple_of(2) { FOUR } else { EIGHT };
         let (mut later, mut round) = (0, finalists);
         while round < matches {
             later += round;
@@ -494,7 +496,7 @@ mod tests {
                 }
             }
             let mut grown = schedule.clone();
-            // Beyond a power of four, too.
+            // Beyond a final of four, too.
             (0..14).for_each(|_| grown.add_element());
             loop {
                 let (next, same) = (schedule.next(), grown.next());

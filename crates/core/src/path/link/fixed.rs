@@ -62,7 +62,7 @@ pub struct Fixed {
     free_at: Time,
     /// Time spent idle since the last packet was taken.
     idle: Duration,
-    /// The size sent last, and the other size sent last: data and ACKs often take turns.
+    /// The last two different sizes, the newest first: data and ACKs often take turns.
     recent: [Transmission; 2],
 }
 
@@ -100,9 +100,9 @@ impl Fixed {
         self.bucket.is_zero().then_some(time)
     }
 
-    /// Puts packets of `size` bytes first among the recent ones. A division costs more than all else here.
+    /// Makes `size` the newest of the last two sizes. A division costs more than all else here.
     #[inline(never)]
-    fn turn_to(&mut self, size: u32) {
+    fn make_newest(&mut self, size: u32) {
         self.recent.swap(0, 1);
         if self.recent[0].size != size {
             self.recent[0] = self.transmission(size);
@@ -138,7 +138,7 @@ impl Service for Fixed {
 
     fn begin(&mut self, size: u32) -> Time {
         if size != self.recent[0].size {
-            self.turn_to(size);
+            self.make_newest(size);
         }
         let Transmission { nanos, rest, .. } = self.recent[0];
         self.idle = Duration::ZERO;

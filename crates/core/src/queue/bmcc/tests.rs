@@ -43,6 +43,29 @@ fn marks_the_packets_whose_hash_lies_below_the_load() {
     }
 }
 
+#[test]
+fn marks_follow_the_load_from_one_interval_to_the_next() {
+    let mut bench = loaded(45, &[]);
+    let mut loads = Vec::new();
+    for (arrivals, checked_at) in [(0, 201), (128, 401), (10, 601)] {
+        for packet in 0..arrivals {
+            let at = ms(checked_at - 200 + packet);
+            bench.arrive_as(at, Sample::new(0, 1500));
+            bench.leave(at);
+        }
+        for _ in 0..32 {
+            let id = bench.arrive(ms(checked_at), Encoding::Bmcc, Ecn::Ect0);
+            let left = bench.leave(ms(checked_at)).unwrap();
+            let f = bench.queue.measured.load();
+            let h = bench.queue.layout.hash(id as u16);
+            assert_eq!(left.packet.ecn == Ecn::Ect1, f > h, "{f} {h}");
+            loads.push(f);
+        }
+    }
+    loads.dedup();
+    assert!(matches!(loads[..], [a, b, c] if a < b && c < b), "{loads:?}");
+}
+
 /// B-U2: at f >= u every flow hears of it on every packet.
 #[test]
 fn severe_overload_marks_every_packet_ce() {
