@@ -225,7 +225,7 @@ pub trait Parameters: Default + Clone {
 
 /// Declares a configuration struct and its `Values`. See the module's example. `check path;` as the first
 /// line of the body names a function `fn(&Config) -> Result<(), ParameterError>` that compares fields with
-/// each other. `shared name: Type;` after it adds a [`Shared`](crate::parameters::Shared) of this name: what
+/// each other. `shared name: Type;` after it adds a [`Shared`] of this name: what
 /// is made of the values once for the configuration and all its clones.
 #[macro_export]
 macro_rules! parameters {
