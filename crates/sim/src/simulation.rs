@@ -140,6 +140,9 @@ pub struct Simulation<E = FlowHost> {
     unfairness: Option<Unfairness>,
 }
 
+// Python allocates simulations, and aligns them to 16 bytes.
+const _: () = assert!(align_of::<Simulation>() <= 16);
+
 /// One flow of the run: what it was made from, and when it starts and stops.
 #[derive(Clone, Debug)]
 struct FlowInstance {

@@ -97,7 +97,8 @@ struct Tournament {
     later: Vec<Match>,
     /// Four, or eight. One where the first round is one match, which is the final then.
     finalists: usize,
-    last: [Match; EIGHT / FOUR],
+    /// Apart, so that whoever allocates a simulation need not align it as a match is aligned.
+    last: Box<[Match; EIGHT / FOUR]>,
 }
 
 impl Tournament {
@@ -106,7 +107,7 @@ impl Tournament {
         let matches = components.div_ceil(FOUR).max(1);
         let (finalists, later) = Self::rounds(matches);
         let empty = |matches| vec![Match::EMPTY; matches];
-        let last = [Match::EMPTY, Match::EMPTY];
+        let last = Box::new([Match::EMPTY, Match::EMPTY]);
         Tournament { winner: NEVER, first: empty(matches), later: empty(later), finalists, last }
     }
 
@@ -157,7 +158,7 @@ impl Tournament {
             place = above;
         }
         self.last[place / FOUR].0[place % FOUR] = winner;
-        let [half, other] = &self.last;
+        let [half, other] = &*self.last;
         winner = half.winner();
         if self.finalists == EIGHT {
             winner = winner.min(other.winner());
