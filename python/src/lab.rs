@@ -198,7 +198,8 @@ pub fn attack(
         seed,
         ..Attack::new(Scheme::parse_with(&registry, scheme).map_err(input)?)
     };
-    let found = watched(py, progress, &failures, |watch| attack_with(&request, &Interruptible(watch), watch))?;
+    let found =
+        watched(py, progress, &failures, |watch| attack_with(&request, &Interruptible(watch), watch))?;
     let of = |scenario| Scenario { scenario, traces: Traces::new(), failures: failures.clone() };
     let json = serde_json::to_string(&found.document).map_err(failed)?;
     Ok((json, of(found.worst), found.reference.map(of)))

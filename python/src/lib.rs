@@ -15,6 +15,8 @@
 //! | [`command`] | the command |
 //! | [`error`], [`quantity`] | exceptions; times, rates and sizes as text |
 #![deny(unsafe_code)]
+// Nothing here is public: the documentation of the private modules is the whole.
+#![allow(rustdoc::private_intra_doc_links)]
 
 mod command;
 mod controller;

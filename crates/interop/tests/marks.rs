@@ -22,6 +22,7 @@ use brakelight_quic::tap::frames::{Ack, EcnCounts};
 use brakelight_quic::tap::parameters::Parameters;
 use brakelight_quic::validation::State;
 
+#[path = "../../quic/tests/support/mod.rs"]
 mod support;
 
 use support::relay::{self, Key, Path, Rewrite};
@@ -209,6 +210,7 @@ fn quinn_as_it_comes_echoes_every_mark() {
     every_mark_is_accounted_for(Receiver::Quinn);
 }
 
+#[cfg(feature = "s2n")]
 #[test]
 fn s2n_quic_as_it_comes_echoes_every_mark() {
     every_mark_is_accounted_for(Receiver::S2n);

@@ -45,7 +45,8 @@ fn rows(table: &str) -> Vec<(String, f64, f64)> {
     let place = |name: &str| {
         heading.iter().position(|column| *column == name).unwrap_or_else(|| panic!("{name} in {heading:?}"))
     };
-    let (scheme, utilization, delay) = (place("scheme"), place("utilization"), place("queueing_delay_p95_ms"));
+    let (scheme, utilization, delay) =
+        (place("scheme"), place("utilization"), place("queueing_delay_p95_ms"));
     let row = |line: &str| {
         let cells: Vec<&str> = line.split(',').collect();
         (cells[scheme].to_string(), cells[utilization].parse().unwrap(), cells[delay].parse().unwrap())
@@ -55,7 +56,8 @@ fn rows(table: &str) -> Vec<(String, f64, f64)> {
 
 #[test]
 fn its_controller_and_its_queue_are_compared_with_cubic() {
-    let arguments = ["compare", "--trace", "lte-walking", "--duration", "20s", "--runs", "1", "--format", "csv"];
+    let arguments =
+        ["compare", "--trace", "lte-walking", "--duration", "20s", "--runs", "1", "--format", "csv"];
     let table = said(&[&arguments[..], &["--schemes", "cubic,aimd,aimd+ramp,aimd:increase=8"]].concat());
     let rows = rows(&table);
     let names: Vec<&str> = rows.iter().map(|(name, ..)| name.as_str()).collect();
@@ -66,7 +68,8 @@ fn its_controller_and_its_queue_are_compared_with_cubic() {
 
 /// The first number called `key` in a JSON document.
 fn number(document: &str, key: &str) -> f64 {
-    let (_, rest) = document.split_once(&format!("\"{key}\":")).unwrap_or_else(|| panic!("{key} in {document}"));
+    let (_, rest) =
+        document.split_once(&format!("\"{key}\":")).unwrap_or_else(|| panic!("{key} in {document}"));
     let end = rest.find([',', '}', '\n']).expect("a document ends");
     rest[..end].trim().parse().unwrap_or_else(|error| panic!("{key}: {error} in {document}"))
 }
@@ -120,13 +123,17 @@ fn its_queue_drops_real_packets_on_the_emulator() {
     }
     let dropped = |queue: &str| {
         let link = ["emulate", "--up", "1Mbps", "--buffer", "1000pkt", "--queue", queue];
-        let pings = "for i in 1 2 3 4 5 6; do ping -q -c 50 -i 0.01 -s 1372 -W 1 $BRAKELIGHT_HOST & done; wait";
+        let pings =
+            "for i in 1 2 3 4 5 6; do ping -q -c 50 -i 0.01 -s 1372 -W 1 $BRAKELIGHT_HOST & done; wait";
         let output = brakelight(&[&link[..], &["--", "sh", "-c", pings]].concat());
         let summary = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success(), "{summary}");
         // emulated: up 83 packets delivered, 217 dropped; down ...
         let (up, _) = summary.split_once(" dropped").unwrap_or_else(|| panic!("{summary}"));
-        up.rsplit(' ').next().and_then(|count| count.parse::<u32>().ok()).unwrap_or_else(|| panic!("{summary}"))
+        up.rsplit(' ')
+            .next()
+            .and_then(|count| count.parse::<u32>().ok())
+            .unwrap_or_else(|| panic!("{summary}"))
     };
     assert_eq!(dropped("droptail"), 0);
     assert!(dropped("ramp:min=0s,max=20ms,most=1") >= 10);

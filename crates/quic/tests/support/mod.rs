@@ -42,6 +42,7 @@ pub enum Receiver {
     /// quinn, as it comes.
     Quinn,
     /// s2n-quic, as it comes.
+    #[cfg(feature = "s2n")]
     S2n,
 }
 
@@ -50,6 +51,7 @@ pub enum Receiver {
 pub fn receive(receiver: Receiver, identity: &Identity) -> SocketAddr {
     match receiver {
         Receiver::Quinn => receive_with_quinn(identity),
+        #[cfg(feature = "s2n")]
         Receiver::S2n => receive_with_s2n(identity),
     }
 }
@@ -93,6 +95,7 @@ fn receive_with_quinn(identity: &Identity) -> SocketAddr {
     address
 }
 
+#[cfg(feature = "s2n")]
 fn receive_with_s2n(identity: &Identity) -> SocketAddr {
     let (certificate, key) = &identity.pem;
     let tls = s2n_quic::provider::tls::rustls::Server::builder()
