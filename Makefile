@@ -16,9 +16,13 @@ help:
 	@echo 'make bench   simulator speed and queue cost'
 	@echo 'make book    the documentation as a book, in docs/book/'
 
+# The gate runs the command of the tests, on one trace.
+RUN := cargo run --release --locked --
+COMPARE := --out brakelight-report
+
 run:
 	@scripts/setup run
-	cargo run --release --locked -- compare --out brakelight-report
+	$(RUN) compare $(COMPARE)
 	@echo
 	@echo 'The report, with figures: open brakelight-report/report.html in a browser.'
 	@echo 'The command is target/release/brakelight; `make install` puts it into ~/.cargo/bin. Next: docs/start.md'

@@ -1,0 +1,65 @@
+"""What a step depends on, as a hash; and what the changes since a commit can have broken."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+
+
+def tracked(root: Path, paths: Iterable[str]) -> list[str]:
+    """The files that Git tracks or would track under `paths`, in order."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *paths]
+    found = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout
+    return sorted({name for name in found.split("\0") if name})
+
+
+def digest(root: Path, paths: Iterable[str], besides: str = "") -> str:
+    """A hash of the files under `paths` and of what else a step depends on, such as the compiler."""
+    total = hashlib.sha256(besides.encode())
+    for name in tracked(root, paths):
+        path = root / name
+        total.update(name.encode() + b"\0")
+        if path.is_symlink():
+            total.update(os.readlink(path).encode())
+        elif path.is_file():
+            total.update(hashlib.sha256(path.read_bytes()).digest())
+    return total.hexdigest()
+
+
+class Passed:
+    """Remembers, in a file under the build folder, with which inputs each step passed last."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def read(self) -> dict[str, str]:
+        try:
+            kept: dict[str, str] = json.loads(self.path.read_text(encoding="utf-8"))
+            return kept
+        except (OSError, ValueError):
+            return {}
+
+    def is_current(self, step: str, inputs: str) -> bool:
+        """Whether `step` passed with these inputs before."""
+        return "BRAKELIGHT_CHECK_ALL" not in os.environ and self.read().get(step) == inputs
+
+    def record(self, step: str, inputs: str) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        kept = self.read()
+        kept[step] = inputs
+        self.path.write_text(json.dumps(kept, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def changed(root: Path, revision: str) -> list[str]:
+    """The files that differ from the commit `revision`, committed or not, new ones among them."""
+    command = ["git", "diff", "--name-only", "-z", revision, "--"]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise SystemExit(f"check: --since {revision}: {done.stderr.strip().splitlines()[0]}")
+    new = ["git", "ls-files", "-z", "--others", "--exclude-standard"]
+    others = subprocess.run(new, cwd=root, capture_output=True, text=True, check=True).stdout
+    return sorted({name for name in (done.stdout + others).split("\0") if name})

@@ -1,0 +1,52 @@
+"""The steps that ran, how long each took, and the table at the end."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+
+class Failure(Exception):
+    """A step failed; its output says why."""
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def run(command: list[Any], **options: Any) -> None:
+    """Runs a command. Raises `Failure` if it does not exit with 0."""
+    done = subprocess.run([str(word) for word in command], check=False, **options)
+    if done.returncode != 0:
+        raise Failure(f"`{' '.join(str(word) for word in command)}` exited with {done.returncode}")
+
+
+class Ledger:
+    """Runs steps one after another and keeps what each took, in seconds."""
+
+    def __init__(self) -> None:
+        self.rows: list[tuple[str, float, str]] = []
+        self.begin = time.monotonic()
+
+    def step(self, name: str, action: Callable[[], str | None]) -> None:
+        """Runs `action`, which may return what to note beside the step."""
+        say(f"\n== {name}")
+        begin = time.monotonic()
+        note = "failed"
+        try:
+            note = action() or ""
+        finally:
+            seconds = time.monotonic() - begin
+            self.rows.append((name, seconds, note))
+            say(f"== {name}: {seconds:.0f} s{f', {note}' if note else ''}")
+
+    def print(self) -> None:
+        """Prints the table of the steps."""
+        say("\nstep                             s  note")
+        say("─" * 72)
+        for name, seconds, note in self.rows:
+            say(f"{name:<26}{seconds:8.0f}  {note}")
+        say(f"{'in all':<26}{time.monotonic() - self.begin:8.0f}")

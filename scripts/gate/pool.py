@@ -1,0 +1,128 @@
+"""Runs jobs side by side: test programs, and what else keeps a core busy or waits.
+
+Most test programs are one long test at their end, or wait for a clock, so that one after another leaves cores idle. Jobs of one
+`turn` never run together: those of the kernel share its namespaces and devices.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .ledger import Failure, say
+
+# `test NAME ... ok <1.234s>`, as the test harness prints it with --report-time.
+TIMED = re.compile(r"^test (.+?)(?: - should panic)? \.\.\. \w+ <([0-9.]+)s>", re.MULTILINE)
+TOTAL = re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed; (\d+) ignored", re.MULTILINE)
+
+
+@dataclass
+class Job:
+    """A command, with where it runs and what is known of it."""
+
+    name: str
+    command: list[str]
+    folder: Path
+    environment: dict[str, str] = field(default_factory=dict)
+    # Jobs of the same turn run one after another.
+    turn: str = ""
+    # Seconds that it took last, or a guess: the longest begin first.
+    expected: float = 1.0
+    # What waits for a clock goes before what only computes.
+    waits: bool = False
+
+
+@dataclass
+class Done:
+    """A job that ended: its output, its exit status, its seconds, and those of its tests."""
+
+    job: Job
+    output: str
+    status: int
+    seconds: float
+
+    def tests(self) -> list[tuple[float, str]]:
+        return [(float(seconds), f"{self.job.name} {name}") for name, seconds in TIMED.findall(self.output)]
+
+    def counts(self) -> tuple[int, int, int]:
+        """Tests passed, failed, ignored."""
+        found = [tuple(int(count) for count in row) for row in TOTAL.findall(self.output)]
+        return tuple(sum(column) for column in zip(*found)) if found else (0, 0, 0)  # type: ignore[return-value]
+
+
+class Pool:
+    """Runs jobs on so many places at once."""
+
+    def __init__(self, places: int) -> None:
+        self.places = places
+        self.change = threading.Condition()
+        self.turns: set[str] = set()
+        self.failed: list[Done] = []
+        self.done: list[Done] = []
+
+    def run(self, jobs: list[Job], finished: Callable[[Done], None]) -> list[Done]:
+        """Runs all jobs, and calls `finished` as each ends. Raises `Failure` if one fails, after those that run have ended."""
+        waiting = sorted(jobs, key=lambda job: -job.expected)
+        workers = [threading.Thread(target=self._work, args=(waiting, finished)) for _ in range(self.places)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        if self.failed:
+            names = ", ".join(done.job.name for done in self.failed)
+            raise Failure(f"failed: {names}")
+        return self.done
+
+    def _next(self, waiting: list[Job]) -> Job | None:
+        with self.change:
+            while waiting and not self.failed:
+                for job in waiting:
+                    if job.turn not in self.turns:
+                        waiting.remove(job)
+                        if job.turn:
+                            self.turns.add(job.turn)
+                        return job
+                self.change.wait()
+        return None
+
+    def _work(self, waiting: list[Job], finished: Callable[[Done], None]) -> None:
+        while (job := self._next(waiting)) is not None:
+            done = _run(job)
+            with self.change:
+                self.turns.discard(job.turn)
+                self.done.append(done)
+                if done.status != 0:
+                    self.failed.append(done)
+                finished(done)
+                self.change.notify_all()
+
+
+def _run(job: Job) -> Done:
+    begin = time.monotonic()
+    # What only computes gives way to what waits for a clock or the kernel.
+    command = job.command if job.waits else ["nice", "-n", "5", *job.command]
+    try:
+        ended = subprocess.run(
+            command, cwd=job.folder, env={**os.environ, **job.environment}, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+        )  # fmt: skip
+        output, status = ended.stdout.decode(errors="replace"), ended.returncode
+    except OSError as error:
+        output, status = f"it does not start: {error}\n", 127
+    return Done(job, output, status, time.monotonic() - begin)
+
+
+def report(done: Done) -> None:
+    """Prints what a job printed: all of it if it failed, else what it left out and its closing lines."""
+    lines = done.output.splitlines()
+    if done.status == 0:
+        lines = [line for line in lines if line.startswith(("test result:", "NOT RUN:", "not run:"))] or lines[-1:]
+    say(f"-- {done.job.name}: {done.seconds:.1f} s{'' if done.status == 0 else f', FAILED with {done.status}'}")
+    for line in lines:
+        print(line, flush=True)
