@@ -31,6 +31,7 @@ const COLUMNS: &[(&str, usize)] = &[
     ("sim", 1),
     ("tcp", 0),
     ("testkit", 2),
+    ("traces", 0),
 ];
 
 /// An SVG of `height` with `content`.

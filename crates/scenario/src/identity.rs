@@ -29,6 +29,8 @@ use brakelight_core::path::replay::Conditions;
 use brakelight_core::path::trace::Trace;
 use brakelight_core::path::trains::Trains;
 use brakelight_core::time::Duration;
+use brakelight_traces::checksum::hexadecimal;
+pub use brakelight_traces::checksum::sha256;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -176,16 +178,6 @@ fn update_with_trains(hash: &mut Sha256, trains: &Trains) {
             hash.update(opportunity.as_nanos().to_le_bytes());
         }
     }
-}
-
-/// Returns the SHA-256 of `bytes` in hexadecimal.
-pub fn sha256(bytes: &[u8]) -> String {
-    hexadecimal(&Sha256::digest(bytes))
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    let digits = |byte: &u8| [byte >> 4, byte & 15].map(|digit| char::from_digit(digit.into(), 16));
-    bytes.iter().flat_map(digits).flatten().collect()
 }
 
 /// 32 hexadecimal digits.

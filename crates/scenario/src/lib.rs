@@ -6,7 +6,7 @@
 //! | [`buffer`] | a buffer's size, in packets, bytes or bandwidth-delay products |
 //! | [`build`] | from a link as data to its path element |
 //! | [`clock`] | a receiver's clock |
-//! | [`trace`] | traces: embedded ones, names, statistics, generator |
+//! | [`trace`] | the crate `brakelight-traces`, under the name that scenarios have for it |
 //! | [`traffic`] | what an application asks of its flow |
 //! | [`scheme_string`] | an algorithm's settings together with the words they were given in |
 //! | [`outcome`] | what came out: one row per run, time series, link logs |
@@ -22,7 +22,7 @@
 //! | [`cost`] | what a scenario takes to simulate, estimated before it runs |
 //! | [`routers`] | what controllers need of the routers on their path |
 //! | [`mod@reference`] | real measurements, and how close a model must lie |
-//! | [`input`] | files read whole, up to a limit for each kind |
+//! | [`input`] | files read whole, up to a limit for each kind: the module of `brakelight-traces` |
 //! | [`problem`] | what can be wrong with an input |
 #![forbid(unsafe_code)]
 
@@ -37,7 +37,6 @@ pub mod documents;
 pub mod experiment;
 pub mod file;
 pub mod identity;
-pub mod input;
 pub mod link_log;
 pub mod measure;
 pub mod median;
@@ -49,10 +48,11 @@ pub mod scenario;
 pub mod schema;
 pub mod scheme;
 pub mod scheme_string;
-#[cfg(test)]
-mod testing;
-pub mod trace;
 mod validate;
 
 /// What an application asks of its flow: the configuration of every application.
 pub use brakelight_apps::traffic;
+/// Recordings and recipes: what the trace of a link is read or made from.
+pub use brakelight_traces as trace;
+/// The same limits hold for scenarios and experiments as for recordings.
+pub use brakelight_traces::input;

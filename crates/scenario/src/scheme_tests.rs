@@ -7,7 +7,7 @@ use brakelight_core::registry::{CONTROLLERS, QUEUES, QueueConfig, SHORTHANDS};
 use brakelight_core::time::Duration;
 
 use super::Scheme;
-use crate::testing::{fuzz_inputs, mutate};
+use brakelight_testkit::mutate::{fuzz_inputs, mutate};
 
 const RTT: Duration = Duration::from_millis(100);
 

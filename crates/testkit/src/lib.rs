@@ -7,6 +7,7 @@
 //! | [`packet`] | a packet of nothing but its facts |
 //! | [`link`] | links as a queue sees them: of one rate, and with outages |
 //! | [`world`] | flows over one link with a FIFO buffer, whose rate and delay are known exactly |
+//! | [`mutate`] | broken inputs for tests of parsers |
 //! | [`mod@skip`] | tests that a machine cannot run: where every test must run, they fail |
 //! | [`sources`] | the texts of this repository, for tests that read them |
 //! | [`prose`] | how easy words are to read |
@@ -23,6 +24,7 @@ pub use brakelight_core as core;
 
 pub mod conformance;
 pub mod link;
+pub mod mutate;
 pub mod packet;
 pub mod page;
 pub mod part;

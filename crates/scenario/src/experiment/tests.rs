@@ -12,7 +12,7 @@ use super::{EMBEDDED, Experiment, Finding, Table, read};
 use crate::documents::{Claim, Verdict};
 use crate::outcome::{Run, Summary};
 use crate::scenario::Service;
-use crate::testing::{fuzz_inputs, mutate};
+use brakelight_testkit::mutate::{fuzz_inputs, mutate};
 
 const MATRIX: &str = r#"
 id = "EX-1"

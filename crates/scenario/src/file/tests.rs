@@ -14,10 +14,10 @@ use crate::scenario::{
     Direction, FlowSpec, Hop, LinkSpec, Record, Restart, Scenario, Service, Steps, TraceOffset, Waiting,
 };
 use crate::scheme_string::{SchemeString, Words};
-use crate::testing::fuzz_inputs;
 use crate::traffic::{
     self, Arrivals, Call, Game, OnOff, RequestResponse, ShortFlows, SizeLaw, Traffic, Video,
 };
+use brakelight_testkit::mutate::fuzz_inputs;
 
 const FULL: &str = r#"
 name = "everything"
@@ -519,7 +519,7 @@ fn never_panics_and_what_it_accepts_reads_back() {
     let inputs = fuzz_inputs();
     let corpus = [FULL.to_string(), LEAST.to_string(), write(&draw(&mut random)), write(&draw(&mut random))];
     for _ in 0..inputs {
-        let text = crate::testing::mutate(&corpus, &mut random);
+        let text = brakelight_testkit::mutate::mutate(&corpus, &mut random);
         match read("fuzz.toml", &text) {
             Ok(scenario) => {
                 accepted += 1;

@@ -10,7 +10,7 @@ use super::evaluate::short;
 use super::{At, Expression, Function, Link, Node, Operator, Selector, Value};
 use crate::experiment::table::{Dimension, Table};
 use crate::outcome::{FlowOutcome, LinkOutcome, Run, Summary};
-use crate::testing::{fuzz_inputs, mutate};
+use brakelight_testkit::mutate::{fuzz_inputs, mutate};
 
 /// Three schemes on two traces, three seeds each; throughput, p95 delay and utilisation as given, the other
 /// seeds off by a little so that only the median is as given.
