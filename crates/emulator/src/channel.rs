@@ -62,6 +62,8 @@ pub(crate) enum Order {
 pub(crate) enum Report {
     /// The namespaces are ready; carries the devices.
     Ready(Vec<OwnedFd>),
+    /// Something that the user should know of them, before they are ready.
+    Note(String),
     /// They could not be created; carries the reason.
     Failed(String),
     /// A program runs.
@@ -139,6 +141,7 @@ impl Channel {
                 let fds: Vec<BorrowedFd<'_>> = fds.iter().map(AsFd::as_fd).collect();
                 self.send(&[b"ready"], &fds)
             }
+            Report::Note(text) => self.send(&[b"note", text.as_bytes()], &[]),
             Report::Failed(why) => self.send(&[b"failed", why.as_bytes()], &[]),
             Report::Started(id) => self.say("started", &[i64::from(*id)]),
             Report::NotStarted(id, errno) => self.say("not-started", &[i64::from(*id), i64::from(*errno)]),
@@ -263,6 +266,7 @@ fn read_report(fields: &[Vec<u8>], fds: Vec<OwnedFd>) -> Option<Report> {
     let words: Vec<&[u8]> = fields.iter().map(Vec::as_slice).collect();
     match words.as_slice() {
         [b"ready"] => Some(Report::Ready(fds)),
+        [b"note", text] => Some(Report::Note(OsStr::from_bytes(text).to_string_lossy().into_owned())),
         [b"failed", why] => Some(Report::Failed(OsStr::from_bytes(why).to_string_lossy().into_owned())),
         [b"started", id] => Some(Report::Started(number(id)?)),
         [b"not-started", id, errno] => Some(Report::NotStarted(number(id)?, number(errno)?)),

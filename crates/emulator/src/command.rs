@@ -9,6 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use brakelight_core::units::Bytes;
 use brakelight_files::account::Account;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -80,6 +81,9 @@ pub struct Setting {
     pub nat: bool,
     /// The longest packet: bytes at the IP layer.
     pub mtu: u32,
+    /// Whether the machine's limits of TCP's socket buffers stay as they are, even where they would hold a
+    /// flow back more than the path does.
+    pub keep_sysctls: bool,
 }
 
 /// A program that was started, by number.
@@ -106,12 +110,15 @@ pub struct Namespaces {
 
 impl Namespaces {
     /// Builds both sides.
-    pub fn open(setting: &Setting) -> Result<Self, CommandError> {
+    ///
+    /// `socket_buffers` is the limit that TCP's socket buffers need there, if one is known.
+    pub fn open(setting: &Setting, socket_buffers: Option<Bytes>) -> Result<Self, CommandError> {
         let privileged = plan::privileged();
         if setting.nat && !privileged {
             return Err(CommandError::NatNeedsRoot);
         }
         let around = plan::around();
+        let socket_buffers = socket_buffers.filter(|_| !setting.keep_sysctls);
         let account = Account::invoking();
         let has_v6 = Path::new("/proc/net/if_inet6").exists();
         let mut notes = Vec::new();
@@ -126,13 +133,25 @@ impl Namespaces {
             let supervisor = Supervisor::start(&table, lock).doing("starting the supervisor")?;
             table.before.switch_on().doing("switching forwarding on")?;
             let addresses = Addresses::choose(around, v6).doing("choosing addresses")?;
-            let plan =
-                Plan { addresses, attach: Some(table), user_namespace: false, account, mtu: setting.mtu };
+            let plan = Plan {
+                addresses,
+                attach: Some(table),
+                user_namespace: false,
+                account,
+                mtu: setting.mtu,
+                socket_buffers,
+            };
             (plan, Some(supervisor))
         } else {
             let addresses = Addresses::choose(around, has_v6).doing("choosing addresses")?;
-            let plan =
-                Plan { addresses, attach: None, user_namespace: !privileged, account, mtu: setting.mtu };
+            let plan = Plan {
+                addresses,
+                attach: None,
+                user_namespace: !privileged,
+                account,
+                mtu: setting.mtu,
+                socket_buffers,
+            };
             (plan, None)
         };
         let (owner, channel) = start(&plan)?;
@@ -150,13 +169,15 @@ impl Namespaces {
             listening: BTreeSet::new(),
             ended: BTreeMap::new(),
         };
-        match namespaces.channel().next_report().doing("building the namespaces")? {
-            Some(Report::Ready(devices)) => {
-                namespaces.devices = devices.try_into().ok();
+        let devices = loop {
+            match namespaces.channel().next_report().doing("building the namespaces")? {
+                Some(Report::Note(text)) => namespaces.notes.push(text),
+                Some(Report::Ready(devices)) => break devices,
+                Some(Report::Failed(why)) => return Err(NamespaceError::Inside(why).into()),
+                _ => return Err(NamespaceError::Gone.into()),
             }
-            Some(Report::Failed(why)) => return Err(NamespaceError::Inside(why).into()),
-            _ => return Err(NamespaceError::Gone.into()),
-        }
+        };
+        namespaces.devices = devices.try_into().ok();
         // Only now does the table stand that tells other emulators of this one.
         if let Some(supervisor) = &mut namespaces.supervisor {
             supervisor.give_way();
@@ -333,7 +354,7 @@ impl Namespaces {
                 self.ended.insert(id, code);
             }
             Some(Report::Failed(why)) => return Err(NamespaceError::Inside(why).into()),
-            Some(Report::Ready(_)) | None => return Err(NamespaceError::Gone.into()),
+            Some(Report::Ready(_) | Report::Note(_)) | None => return Err(NamespaceError::Gone.into()),
         }
         Ok(())
     }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::thread;
 
 use crate::address::Addresses;
+use crate::buffers;
 use crate::channel::{Program, Side};
 use crate::clock::{Epoch, Stop};
 use crate::command::{CommandError, Ender, Namespaces, Setting, Signals};
@@ -87,7 +88,8 @@ where
     Finished<W>: Send,
 {
     let signals = Signals::hold()?;
-    let mut namespaces = Namespaces::open(&setup.setting)?;
+    let socket_buffers = buffers::needed(&setup.up, &setup.down);
+    let mut namespaces = Namespaces::open(&setup.setting, socket_buffers)?;
     let devices = namespaces.take_devices().ok_or(CommandError::Namespace(NamespaceError::Gone))?;
     let mtu = setup.setting.mtu;
     let [outer, inner] = devices.map(|fd| Arc::new(port(fd, mtu)));

@@ -25,10 +25,11 @@
 //! | [`command`] | programs on both sides: their start, their end, signals |
 //! | [`namespace`], [`address`] | the namespaces, devices and addresses of both sides |
 //! | [`channel`] | what the first process of the namespaces is told, and what it reports |
-//! | `sysctl` | settings of a network namespace |
+//! | `sysctl`, `buffers` | settings of a network namespace; those that hold a fast flow back |
 //! | `nat`, `supervisor` | the way to the real network; how things are undone when the emulator is killed |
 
 pub mod address;
+mod buffers;
 pub mod channel;
 pub mod classify;
 pub mod clock;

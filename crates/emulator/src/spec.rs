@@ -189,10 +189,14 @@ impl DirectionSpec {
         own.into_iter().chain(opposite).find(|(link, direction)| link.recorded(*direction).is_some())
     }
 
+    /// The recorded delay and loss that are replayed to its packets.
+    pub(crate) fn recorded_conditions(&self) -> Option<&Conditions> {
+        self.recorded().and_then(|(link, direction)| link.recorded(direction))
+    }
+
     /// Returns `true` if recorded delay is replayed to its packets.
     pub fn replays_delay(&self) -> bool {
-        let conditions = self.recorded().and_then(|(link, direction)| link.recorded(direction));
-        conditions.is_some_and(|conditions| !conditions.delays().is_empty())
+        self.recorded_conditions().is_some_and(|conditions| !conditions.delays().is_empty())
     }
 
     /// Returns how its flows' ECN bits are read.

@@ -16,7 +16,7 @@ fn setup(command: &[&str]) -> Setup {
     Setup {
         up: DirectionSpec { delay: Duration::from_millis(1), ..DirectionSpec::open("up", 1) },
         down: DirectionSpec::open("down", 1),
-        setting: Setting { nat: false, mtu: 1500 },
+        setting: Setting { nat: false, mtu: 1500, keep_sysctls: false },
         forward: ForwardSettings { fifo: false, ..ForwardSettings::default() },
         servers: Vec::new(),
         command: command.iter().map(Into::into).collect(),

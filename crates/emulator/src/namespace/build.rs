@@ -10,6 +10,7 @@ use nix::unistd::Gid;
 
 use super::error::{Doing, NamespaceError};
 use super::plan::{INTERFACE, Plan};
+use crate::buffers;
 use crate::device::{DeviceError, Port, TunSettings};
 use crate::nat;
 use crate::netlink::Netlink;
@@ -27,6 +28,8 @@ pub(crate) struct Sides {
     pub(crate) _translation: Option<nat::Translation>,
     /// Whether /proc shows the processes of this namespace.
     pub(crate) own_proc: bool,
+    /// What the user should know of them.
+    pub(crate) note: Option<String>,
 }
 
 /// Builds both sides. Returns what init keeps open, and the two devices: the outer one first.
@@ -35,6 +38,7 @@ pub(crate) fn build(plan: &Plan) -> Result<(Sides, [OwnedFd; 2]), NamespaceError
     let private = plan.attach.is_none();
     if private {
         private_network(plan)?;
+        plan.socket_buffers.and_then(buffers::raise);
         // Nothing is routed there; but who asks for the way out is told at once that there is none.
         let _ = set("net/ipv4/ip_forward", "1");
         let _ = set("net/ipv6/conf/all/forwarding", "1");
@@ -51,6 +55,8 @@ pub(crate) fn build(plan: &Plan) -> Result<(Sides, [OwnedFd; 2]), NamespaceError
     let outer = fs::File::open("/proc/thread-self/ns/net").doing("holding the outer network namespace")?;
     unshare(CloneFlags::CLONE_NEWNET).doing("making a network namespace")?;
     private_network(plan)?;
+    // Both sides have the same limits, so one note says it.
+    let note = plan.socket_buffers.and_then(buffers::raise);
     let (inner_device, index) = device(plan, false)?;
     let mut netlink = Netlink::open().doing("opening a netlink socket")?;
     netlink.add_default_route(index, false).doing("adding a default route")?;
@@ -59,7 +65,7 @@ pub(crate) fn build(plan: &Plan) -> Result<(Sides, [OwnedFd; 2]), NamespaceError
     }
     let inner = fs::File::open("/proc/thread-self/ns/net").doing("holding the inner network namespace")?;
     nix::sched::setns(&outer, CloneFlags::CLONE_NEWNET).doing("returning to the outer side")?;
-    let sides = Sides { inner: inner.into(), outer: outer.into(), _translation: translation, own_proc };
+    let sides = Sides { inner: inner.into(), outer: outer.into(), _translation: translation, own_proc, note };
     Ok((sides, [outer_device, inner_device]))
 }
 

@@ -3,6 +3,8 @@
 use std::fs;
 use std::net::Ipv4Addr;
 
+use brakelight_core::units::Bytes;
+
 use crate::address::Addresses;
 use crate::nat;
 use crate::netlink::Netlink;
@@ -25,6 +27,9 @@ pub(crate) struct Plan {
     pub(crate) account: Option<Account>,
     /// The longest packet, bytes.
     pub(crate) mtu: u32,
+    /// The limit of TCP's socket buffers in the new network namespaces, if the machine's is lower; `None`
+    /// leaves it.
+    pub(crate) socket_buffers: Option<Bytes>,
 }
 
 /// Whether this process may change the current network namespace and create others.

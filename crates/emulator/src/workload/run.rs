@@ -69,7 +69,7 @@ impl Workload {
         let setup = Setup {
             up: self.up.clone(),
             down: self.down.clone(),
-            setting: Setting { nat: false, mtu: TunSettings::default().mtu },
+            setting: Setting { nat: false, mtu: TunSettings::default().mtu, keep_sysctls: false },
             forward: forward::ForwardSettings::default(),
             servers: self.servers(),
             command: self.command(folder),
