@@ -24,7 +24,7 @@ fn a_ping_takes_the_delay_of_both_directions_over_both_protocols() {
         return;
     }
     let world = World::new("emulate-ping");
-    let line = "ping -c2 -i0.2 $BRAKELIGHT_HOST && ping -c2 -i0.2 $BRAKELIGHT_HOST6; exit 7";
+    let line = "for host in $BRAKELIGHT_HOST $BRAKELIGHT_HOST6; do ping -c1 -W30 $host && ping -c1 -W30 $host; done; exit 7";
     let output = world.run(
         &[],
         &["--up", "12Mbps", "--down", "fixed", "--queue", "codel", "--delay", "20ms", "--", "sh", "-c", line],
