@@ -36,11 +36,12 @@
 //! - growth: `growth` is at most `newly_acked`, and zero in `Recovery`.
 //! - rtt: Samples are positive, `rtt.min` never rises, and no sample is smaller.
 //! - idle: `on_idle_restart` comes only while nothing is in flight.
-//! - usage: `cwnd_limited` is set only if the window was used in this round trip or the three before it: a
+//! - usage: `cwnd_limited` is set only if the window was used in this round trip or the five before it: a
 //!   packet left that filled it, or half of it in slow start, or that was not application-limited; or two
 //!   round trips together sent as much, which a pacer may spread; or losses were repaired (RFC 9002 section
-//!   7.8). A controller that lets no unused window grow has at the end of any other round trip no larger one
-//!   ([`Needs::grows_unused`](crate::registry::Needs) names those that go by a rule of their own).
+//!   7.8). At the end of any other round trip a controller that lets no unused window grow has none larger
+//!   than it was in use ([`Needs::grows_unused`](crate::registry::Needs) names those that go by a rule of
+//!   their own).
 
 use crate::ecn::{Ecn, Encoding};
 use crate::packet::Header;

@@ -80,10 +80,10 @@ pub(super) struct Books {
     window: Window,
 }
 
-/// Rounds in a row, the current one included, of which one must have used the window for it to grow: what
-/// was sent in one is acknowledged in the next, the host may notice a round later that the application ran
-/// dry, and another one later if it is busy with a timeout that was none.
-const USED_WITHIN: u64 = 4;
+/// Rounds in a row, the current one included, of which one must have used the window for it to grow. What
+/// was sent in one is acknowledged in the next, and the host may notice a round later that the application
+/// ran dry. Timeouts that were none, slow pacers and changes of the MTU make it up to three more.
+const USED_WITHIN: u64 = 6;
 
 /// What is known of the window's use.
 #[derive(Clone, Copy, Debug, Default)]
@@ -92,12 +92,20 @@ struct Window {
     packet: u64,
     /// Bytes sent in this round, and in the one before.
     sent: (u64, u64),
-    /// The round that last used the window.
+    /// The round that last used the window, and the largest window that was ever used.
     used_in: u64,
+    largest_used: Bytes,
     /// Whether an event of this round said that the window was the limit.
     told_limited: bool,
     /// The window before and after its largest growth in this round by an ACK.
     grown: Option<(Bytes, Bytes)>,
+}
+
+impl Window {
+    fn is_used(&mut self, round: u64, cwnd: Bytes) {
+        self.used_in = round;
+        self.largest_used = self.largest_used.max(cwnd);
+    }
 }
 
 /// What a controller allows before an event.
@@ -151,7 +159,7 @@ impl Books {
         // Without its pacer the flow would have sent at once what it sends in a round trip (rfc9002 7.8).
         let unpaced = inflight.max(self.window.sent.0 + self.window.sent.1);
         if waits || allowed.is_used_by(inflight, unpaced, self.window.packet) {
-            self.window.used_in = self.round;
+            self.window.is_used(self.round, allowed.cwnd);
         }
         if let Some(next) = self.next {
             self.expect(Invariant::Numbers, event.number == next, || {
@@ -236,7 +244,7 @@ impl Books {
         let repairs = event.recovery != RecoveryState::Open || self.ended || !event.lost.is_empty();
         let inflight = event.inflight_before.0;
         if repairs || allowed.is_used_by(inflight, inflight, self.window.packet) {
-            self.window.used_in = event.round;
+            self.window.is_used(event.round, allowed.cwnd);
         }
         self.window.told_limited |= event.cwnd_limited;
         for (what, list, sum) in
@@ -414,8 +422,9 @@ impl Books {
     }
 
     /// An ACK has changed the window of a controller that promises not to let one grow that is not used.
+    /// One that returns to what it was, after a timeout for instance, does not grow.
     pub(super) fn note_window(&mut self, before: Bytes, after: Bytes) {
-        if after > before {
+        if after > before && after > self.window.largest_used + Bytes(self.window.packet) {
             self.window.grown = Some((before, after));
         }
     }
