@@ -77,6 +77,11 @@ pub struct Needs {
     pub sparse_acks: bool,
     /// Whether its window and rate are set from outside, so that it decides nothing by itself.
     pub driven: bool,
+    /// Whether its window may grow though it was not used: it follows a model of the path, or what routers or
+    /// the receiver say. The others grow only if [`AckEvent::cwnd_limited`] says so (RFC 9002 section 7.8).
+    ///
+    /// [`AckEvent::cwnd_limited`]: crate::controller::AckEvent::cwnd_limited
+    pub grows_unused: bool,
     /// Linux's own of the same kind.
     pub kernel: Option<Kernel>,
     /// The protocol with whose other parts it shares constants.
@@ -95,6 +100,7 @@ impl Needs {
         receive_times: false,
         sparse_acks: false,
         driven: false,
+        grows_unused: false,
         kernel: None,
         protocol: None,
     };
@@ -228,15 +234,15 @@ macro_rules! controllers {
             Bbr(bbr::Bbr) = "bbr" | "bbr1",
                 "BBR version 1: paced at the measured bandwidth, as Linux 6.12 tcp_bbr.c",
                 second_window "the rate of delivery and the smallest RTT",
-                needs { feedback: "delayed", rate: true, kernel: Some(Kernel { name: "bbr", options: &[] }) };
+                needs { feedback: "delayed", rate: true, kernel: Some(Kernel { name: "bbr", options: &[] }), grows_unused: true };
             Bbr2(bbr2::Bbr2) = "bbr2",
                 "BBR version 2: bounded by the losses of its probes, as google/bbr tcp_bbr2.c",
                 second_window "the rate of delivery, the smallest RTT and losses",
-                needs { feedback: "delayed", rate: true };
+                needs { feedback: "delayed", rate: true, grows_unused: true };
             Bbr3(bbr3::Bbr3) = "bbr3",
                 "BBR version 3 (draft-ietf-ccwg-bbr)",
                 second_window "the rate of delivery, the smallest RTT and losses",
-                needs { feedback: "delayed", rate: true };
+                needs { feedback: "delayed", rate: true, grows_unused: true };
             Cubic(cubic::Cubic) = "cubic",
                 "CUBIC with HyStart: window growth as a cubic function of time (RFC 9438)",
                 second_window "losses",
@@ -264,7 +270,7 @@ macro_rules! controllers {
                 needs { feedback: "delayed" };
             Abc(abc::Abc) = "abc",
                 "ABC: accelerate or brake on every packet, with Cubic as second window (NSDI 2020)",
-                needs { feedback: "delayed", queue: Some("abc") },
+                needs { feedback: "delayed", queue: Some("abc"), grows_unused: true },
                 feedback_options |config| if config.needs_receive_times() { &[("receive_times", "true")] } else { &[] },
                 survives_without_marks |config| config.has_second_window();
             Prague(prague::Prague) = "prague",
@@ -273,16 +279,16 @@ macro_rules! controllers {
             Vivace(vivace::Vivace) = "vivace" | "pcc",
                 "PCC Vivace-latency: rates chosen by online learning (NSDI 2018)",
                 second_window "losses and round trips",
-                needs { feedback: "rfc3168", rate: true };
+                needs { feedback: "rfc3168", rate: true, grows_unused: true };
             // Verus is no second window: its cwnd is what it means to send in its next epoch rather than a
             // bound. In Cubic's place it loses three packets of four, where by itself it loses none, and why
             // is not settled.
             Verus(verus::Verus) = "verus",
                 "Verus: the window that a learned delay profile allows (SIGCOMM 2015)",
-                needs { feedback: "delayed" };
+                needs { feedback: "delayed", grows_unused: true };
             Sprout(sprout::Sprout) = "sprout",
                 "Sprout: no more in flight than the receiver forecasts for 100 ms (NSDI 2013)",
-                needs { feedback: "sprout" };
+                needs { feedback: "sprout", grows_unused: true };
             Xcp(xcp::Xcp) = "xcp",
                 "XCP: routers say by how much the window changes (SIGCOMM 2002)",
                 needs { feedback: "explicit", queue: Some("xcp"), reads: Some(HeaderKind::Xcp), routers: Routers::One };
@@ -291,10 +297,10 @@ macro_rules! controllers {
                 needs { feedback: "explicit", queue: Some("xcpw"), reads: Some(HeaderKind::Xcp), routers: Routers::One };
             Rcp(rcp::Rcp) = "rcp",
                 "RCP: routers say at which rate to send (Dukkipati 2006)",
-                needs { feedback: "explicit", queue: Some("rcp"), reads: Some(HeaderKind::Rate), routers: Routers::Every };
+                needs { feedback: "explicit", queue: Some("rcp"), reads: Some(HeaderKind::Rate), routers: Routers::Every, grows_unused: true };
             EAbc(eabc::EAbc) = "e-abc" | "eabc",
                 "E-ABC: ABC's router says its target rate outright (HotNets 2017)",
-                needs { feedback: "explicit", queue: Some("eabc"), reads: Some(HeaderKind::Rate), routers: Routers::Every };
+                needs { feedback: "explicit", queue: Some("eabc"), reads: Some(HeaderKind::Rate), routers: Routers::Every, grows_unused: true };
             Bmcc(bmcc::Bmcc) = "bmcc",
                 "BMCC: the load factor to 16 bits, from single bits of many packets (Qazi, Andrew and Znati)",
                 needs { feedback: "bmcc", queue: Some("bmcc"), protocol: Some(Protocol::BMCC) },
@@ -307,7 +313,7 @@ macro_rules! controllers {
                 needs { feedback: "explicit", queue: Some("mlcp"), reads: Some(HeaderKind::Load), protocol: Some(Protocol::MLCP) };
             External(external::External) = "external",
                 "Driven from outside: window and pacing rate stay as they were set, whatever happens",
-                needs { feedback: "accecn", driven: true };
+                needs { feedback: "accecn", driven: true, grows_unused: true };
         }
     };
 }

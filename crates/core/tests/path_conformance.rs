@@ -22,7 +22,9 @@ fn element_cases() -> Vec<Case> {
         ("rewrite", &[("action", "mark-ce"), ("rate", "0.5")]),
         ("rewrite", &[("action", "cheat")]),
         ("ack-loss", &[("rate", "0.3")]),
-        ("ack-thin", &[("every", "3"), ("hold", "0s")]),
+        ("ack-thin", &[("every", "3"), ("hold", "2ms")]),
+        ("ack-thin", &[("every", "16")]),
+        ("ack-thin", &[("hold", "0s")]),
         ("ack-thin", &[("every", "2"), ("hold", "12ms")]),
     ];
     let defaults = ELEMENTS.iter().map(|entry| (entry.name, &[] as Options<'_>));

@@ -36,6 +36,12 @@
 //! - growth: `growth` is at most `newly_acked`, and zero in `Recovery`.
 //! - rtt: Samples are positive, `rtt.min` never rises, and no sample is smaller.
 //! - idle: `on_idle_restart` comes only while nothing is in flight.
+//! - usage: `cwnd_limited` is set only if the window was used in this round trip or the five before it: a
+//!   packet left that filled it, or half of it in slow start, or that was not application-limited; or two
+//!   round trips together sent as much, which a pacer may spread; or losses were repaired (RFC 9002 section
+//!   7.8). At the end of any other round trip a controller that lets no unused window grow has none larger
+//!   than it was in use ([`Needs::grows_unused`](crate::registry::Needs) names those that go by a rule of
+//!   their own).
 
 use crate::ecn::{Ecn, Encoding};
 use crate::packet::Header;
@@ -165,6 +171,13 @@ dispatched! {
         /// Returns how fast to send; `None` leaves it to the host: TCP's sends in bursts as ACKs come, QUIC's
         /// paces at 1.25 windows per round trip. With [`Rate::MAX`] no host paces.
         fn pacing_rate(&self) -> Option<Rate> {
+            None
+        }
+
+        /// Returns how many bytes may leave together, at most, where packets are paced; `None` leaves it to the
+        /// host. The name is BBR's (draft-ietf-ccwg-bbr, `BBR.send_quantum`). The hosts of QUIC keep to it, but
+        /// hold no single packet back for it; TCP's spaces each packet by itself.
+        fn send_quantum(&self) -> Option<Bytes> {
             None
         }
 

@@ -22,6 +22,7 @@
 //! | alpha at first | `initial_alpha` | 1 | 1 | prague 2.4.1 (D1) |
 //! | R | `rtt_virtual` | s | 25 ms | prague 2.4.4 |
 //! | D | `transition` | rounds | 500 | prague 2.4.4; 4 in tcp_prague.c 0.7 |
+//! | burst | `BURST` | s | 2^-12 | tcp_prague.c 0.7, `prague_burst_shift` |
 //! | - | `beta` | 1 | 0.5 | tcp_prague.c 0.7: what a loss leaves |
 //! | W | `cwnd_pkts` | packets | initial window | fractional |
 //! | cwnd | `whole_pkts` | packets | initial window | - |
@@ -36,8 +37,9 @@
 //!    packets of which one carried CE may go on with slow start.
 //! D3 the window may grow unless the application held the flow back. tcp_prague.c asks whether cwnd did, but
 //!    counts as in flight what waits in its pacing queue (`fq`); here such packets have not left.
-//! D4 tcp_prague.c sends bursts of up to 250 us of the pacing rate; here each packet is spaced by itself,
-//!    which is the draft's aim.
+//! D4 a burst has up to 250 us of the pacing rate, as in tcp_prague.c (`prague_burst_shift`), but two packets at
+//!    the least, where tcp_prague.c has one: a bucket of one packet loses for good what a late timer costs.
+//!    TCP's host spaces each packet by itself. rfc9331 4.3 asks L4S senders to limit their bursts.
 //! D5 the rate mode of tcp_prague.c 0.7 below 4 packets (3 % pacing steps, packets down to 150 bytes, 100
 //!    kbit/s at least) is not built: a flow holds 2 packets at the least.
 //! D6 no fallback is built for a bottleneck that marks ECT(1) as RFC 3168 says (rfc9331 4.3; off by default
@@ -73,6 +75,11 @@ parameters! {
 
 /// The least window, packets.
 const MIN_WINDOW: f64 = 2.0;
+
+/// How long a burst takes at the pacing rate, at most.
+const BURST: Duration = Duration::from_nanos(1_000_000_000 >> 12);
+/// The packets that may leave together however slow the flow is.
+const MIN_BURST: u64 = 2;
 
 /// Prague's state.
 #[derive(Clone, Debug)]
@@ -324,6 +331,10 @@ impl Controller for Prague {
 
     fn pacing_rate(&self) -> Option<Rate> {
         self.pacing
+    }
+
+    fn send_quantum(&self) -> Option<Bytes> {
+        self.pacing.map(|rate| rate.bytes_in(BURST).max(Bytes(MIN_BURST * self.mss.0)))
     }
 
     fn recovery(&self) -> Recovery {

@@ -186,16 +186,43 @@ fn ack_loss_spares_data() {
     assert!(close(share(&lost), 0.25, lost.len()), "{}", share(&lost));
 }
 
+/// Two flows, an ACK of each every 2 ms. Of each three that follow each other the last waits for 5 ms, in
+/// which two newer ones take its place.
 #[test]
 fn every_third_ack_of_each_flow_passes() {
-    let mut stretch = element("ack-thin", &[("every", "3"), ("hold", "0s")]);
-    for id in 0..12 {
+    let mut stretch = element("ack-thin", &[("every", "3"), ("hold", "5ms")]);
+    let mut outputs = Vec::new();
+    for id in 0..24 {
         stretch.accept(ms(id), Sample { flow: (id % 2) as u32, ..Sample::new(id, 60) });
+        outputs.append(&mut drain(&mut stretch, ms(id)));
     }
-    let outputs = drain(&mut stretch, ms(12));
-    assert_eq!(departures(&outputs), [(4, 4.0), (5, 5.0), (10, 10.0), (11, 11.0)]);
+    outputs.append(&mut drain(&mut stretch, ms(60)));
+    assert_eq!(
+        departures(&outputs),
+        [(8, 9.0), (9, 10.0), (14, 15.0), (15, 16.0), (20, 21.0), (21, 22.0), (22, 27.0), (23, 28.0)]
+    );
     let early = |output: &&Output<Sample>| matches!(output, Output::Dropped(dropped) if dropped.reason == Reason::Early);
-    assert_eq!(outputs.iter().filter(early).count(), 8);
+    assert_eq!(outputs.iter().filter(early).count(), 16);
+}
+
+/// rfc3449 5.2: an ACK is dropped only where a newer one takes its place.
+#[test]
+fn the_last_ack_passes_after_the_hold_though_its_turn_has_not_come() {
+    let mut stretch = element("ack-thin", &[("every", "16"), ("hold", "5ms")]);
+    for id in 0..3 {
+        stretch.accept(ms(id), Sample::new(id, 60));
+    }
+    assert_eq!(departures(&drain(&mut stretch, ms(20))), [(2, 7.0)]);
+    // One that nobody follows passes, too.
+    stretch.accept(ms(20), Sample::new(3, 60));
+    assert_eq!(departures(&drain(&mut stretch, ms(40))), [(3, 25.0)]);
+    assert_eq!(stretch.next_wakeup(), None);
+}
+
+#[test]
+fn acks_that_may_not_wait_cannot_be_thinned() {
+    let error = ElementConfig::new("ack-thin", &[("every", "3"), ("hold", "0s")]).unwrap_err();
+    assert!(error.to_string().contains("every = `3` with hold = `0s`"), "{error}");
 }
 
 #[test]

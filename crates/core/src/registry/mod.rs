@@ -263,8 +263,9 @@ macro_rules! make_controllers {
 impl AnyController {
     /// Returns the same controller, whose host is held to the contract of
     /// [`controller`](crate::controller#the-contract): a violation panics. It decides as it did.
-    pub fn checked(self) -> Self {
-        AnyController::Checked(Box::new(Checked::strict(self)))
+    /// `needs` are its own, and say whether it must not let a window grow that is not used.
+    pub fn checked(self, needs: &Needs) -> Self {
+        AnyController::Checked(Box::new(Checked::strict(self).growing_by_use(!needs.grows_unused)))
     }
 }
 

@@ -9,7 +9,7 @@
 use alloc::string::String;
 use core::fmt;
 
-use books::Books;
+use books::{Allowed, Books};
 
 use crate::controller::{
     AckEvent, Controller, IdleEvent, LossEvent, Recovery, SendDirective, SendEvent, SpuriousEvent,
@@ -39,6 +39,7 @@ pub enum Invariant {
     Growth,
     Rtt,
     Idle,
+    Usage,
 }
 
 /// A breach of the contract by the host.
@@ -65,18 +66,26 @@ impl core::error::Error for Violation {}
 pub struct Checked<C> {
     inner: C,
     strict: bool,
+    /// Whether the controller lets no window grow that is not used.
+    grows_by_use: bool,
     books: Books,
 }
 
 impl<C> Checked<C> {
     /// Returns a checker that keeps violations for [`Checked::violations`].
     pub fn new(inner: C) -> Self {
-        Checked { inner, strict: false, books: Books::default() }
+        Checked { inner, strict: false, grows_by_use: false, books: Books::default() }
     }
 
     /// Returns a checker that panics at the first violation. For tests.
     pub fn strict(inner: C) -> Self {
-        Checked { inner, strict: true, books: Books::default() }
+        Checked { inner, strict: true, grows_by_use: false, books: Books::default() }
+    }
+
+    /// Returns the same checker, which holds the controller, too, to one sentence if `grows_by_use`: an ACK
+    /// makes no window larger that was not used (see [`Needs::grows_unused`](crate::table::Needs)).
+    pub fn growing_by_use(self, grows_by_use: bool) -> Self {
+        Checked { grows_by_use, ..self }
     }
 
     /// Returns the first violations, oldest first.
@@ -112,17 +121,28 @@ impl<C> Checked<C> {
     }
 }
 
+impl<C: Controller> Checked<C> {
+    fn allowed(&self) -> Allowed {
+        Allowed { cwnd: self.inner.cwnd(), ssthresh: self.inner.ssthresh() }
+    }
+}
+
 impl<C: Controller> Controller for Checked<C> {
     fn on_send(&mut self, event: &SendEvent) -> SendDirective {
-        self.check(|books| books.on_send(event));
+        let allowed = self.allowed();
+        self.check(|books| books.on_send(event, allowed));
         let directive = self.inner.on_send(event);
         self.books.note_tag(directive.tag);
         directive
     }
 
     fn on_ack(&mut self, event: &AckEvent<'_>) {
-        self.check(|books| books.on_ack(event));
+        let allowed = self.allowed();
+        self.check(|books| books.on_ack(event, allowed));
         self.inner.on_ack(event);
+        if self.grows_by_use {
+            self.books.note_window(allowed.cwnd, self.inner.cwnd());
+        }
     }
 
     fn on_loss(&mut self, event: &LossEvent) {
@@ -182,6 +202,10 @@ impl<C: Controller> Controller for Checked<C> {
 
     fn pacing_rate(&self) -> Option<Rate> {
         self.inner.pacing_rate()
+    }
+
+    fn send_quantum(&self) -> Option<Bytes> {
+        self.inner.send_quantum()
     }
 
     fn recovery(&self) -> Recovery {

@@ -27,4 +27,4 @@ pub use delivery::{Delivery, Snapshot};
 pub use episode::{Episode, Phase};
 pub use pacer::Pacer;
 pub use rtt::RttEstimator;
-pub use usage::Usage;
+pub use usage::{Stop, Usage};

@@ -9,7 +9,8 @@
 //!
 //! TCP paces as Linux 6.12 tcp_output.c does without the qdisc fq: no bursts, the first ten packets of a
 //! connection unpaced, and a packet that leaves late lets the next one leave up to half an interval earlier.
-//! QUIC allows a burst after a pause: of ten packets, the initial window, unless the flow says otherwise.
+//! QUIC allows a burst after a pause: of ten packets, the initial window, unless the flow says otherwise, and
+//! of no more than its controller's [`send_quantum`](crate::controller::Controller::send_quantum).
 //!
 //! Deviations: D1 Linux 6.12 tcp_output.c, tcp_tso_autosize, hands segments to the device in bursts of up to
 //! 64 kB at high rates (TSO autosizing: about 1 ms of data, two segments at least); here each packet is
@@ -52,6 +53,15 @@ impl Pacer {
     /// Returns QUIC's: a full bucket of `burst` bytes at `now`.
     pub fn quic(burst: u64, now: Time) -> Self {
         Pacer::Bucket { tokens: burst, size: burst, filled_at: now }
+    }
+
+    /// From now on at most `most` bytes leave together: those of one packet at the least, or it would never
+    /// leave. Evenly spaced packets leave one by one as before.
+    pub fn limit_burst(&mut self, most: u64) {
+        if let Pacer::Bucket { tokens, size, .. } = self {
+            *size = most;
+            *tokens = (*tokens).min(most);
+        }
     }
 
     /// Returns the bytes that may leave together at `now`: what the bucket holds. Evenly spaced packets leave
@@ -138,6 +148,19 @@ mod tests {
         let left = departures(Pacer::quic(10_000, Time::ZERO), 13);
         assert_eq!(left[..10], [0; 10]);
         assert_eq!(left[10..], [1_000, 2_000, 3_000]);
+    }
+
+    #[test]
+    fn a_burst_that_is_limited_empties_a_full_bucket_to_the_limit() {
+        let mut pacer = Pacer::quic(10_000, Time::ZERO);
+        pacer.limit_burst(2_000);
+        let left = departures(pacer.clone(), 4);
+        assert_eq!(left, [0, 0, 1_000, 2_000]);
+        // After a pause, too, no more leave together.
+        pacer.sent(Time::ZERO, 2_000, RATE);
+        assert_eq!(pacer.tokens_at(Time::from_secs(1), RATE), 2_000);
+        pacer.limit_burst(5_000);
+        assert_eq!(pacer.tokens_at(Time::from_secs(1), RATE), 5_000);
     }
 
     #[test]

@@ -1,16 +1,46 @@
 //! Whether the window was needed, so that one that was not does not grow: judged over one round trip.
 //!
 //! ```text
-//! the sender stops, by its window or because it has no more to send:
+//! the sender stops, by its window, for its pacer, or because it has no more to send:
 //!     limited, max_inflight := by the window, bytes in flight
 //!         if by the window, or if what was on the way at the last judgement has been acknowledged,
 //!         or if neither stop was by the window and more is in flight now
 //!                                                                 Linux 6.12 tcp_output.c, tcp_cwnd_validate
+//! a stop for the pacer counts as one by the window if bytes in flight + bytes waiting > cwnd    rfc9002 7.8
 //! the window may grow if limited, or in slow start if cwnd < 2 max_inflight
 //!                                                                      Linux 6.12 tcp.h, tcp_is_cwnd_limited
 //! ```
 //!
-//! RFC 9002 section 7.8 asks for the same and leaves open how it is found.
+//! RFC 9002 section 7.8 asks that a window not grow while it is not used, except where the flow would have
+//! filled it without pacing. It leaves open how this is found.
+
+/// Why a sender stops sending.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// The window has no room for the next packet.
+    Window,
+    /// The pacer holds back the next packet.
+    Pacer {
+        /// Bytes that wait to be sent, the next packet included.
+        waiting: u64,
+    },
+    /// There is nothing to send.
+    Application,
+}
+
+impl Stop {
+    /// Returns `true` if a window of `cwnd` bytes, of which `inflight` are in flight, is what stops the
+    /// sender, or would be if it did not pace.
+    #[inline]
+    pub fn is_by_window(self, inflight: u64, cwnd: u64) -> bool {
+        match self {
+            Stop::Window => true,
+            // rfc9002 7.8
+            Stop::Pacer { waiting } => inflight.saturating_add(waiting) > cwnd,
+            Stop::Application => false,
+        }
+    }
+}
 
 /// How far the window was used, for congestion window validation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,7 +52,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// The sender has stopped: by its window or its pacer, or because it has nothing more to send. Everything
+    /// The sender has stopped, because of its window if `by_window` (see [`Stop::is_by_window`]). Everything
     /// before position `acked` is acknowledged, what is sent next will be at position `next`, and `inflight`
     /// bytes are in flight.
     #[inline]
@@ -68,5 +98,19 @@ mod tests {
         assert!(usage.is_cwnd_limited(10_000, || Some(u64::MAX)));
         usage.stopped(false, 6, 8, 2_000);
         assert!(!usage.is_cwnd_limited(10_000, || Some(u64::MAX)));
+    }
+
+    /// rfc9002 7.8
+    #[test]
+    fn a_wait_for_the_pacer_counts_if_what_waits_would_fill_the_window() {
+        // Ten packets have left, and four wait for the pacer.
+        let stop = Stop::Pacer { waiting: 4_000 };
+        assert!(stop.is_by_window(10_000, 13_000));
+        assert!(!stop.is_by_window(10_000, 14_000), "all of it fits");
+        assert!(!stop.is_by_window(10_000, 900_000));
+        // A transfer without end.
+        assert!(Stop::Pacer { waiting: u64::MAX }.is_by_window(10_000, 900_000));
+        assert!(Stop::Window.is_by_window(0, 900_000));
+        assert!(!Stop::Application.is_by_window(10_000, 10_000));
     }
 }

@@ -224,7 +224,8 @@ impl Sender {
             now,
             random: settings.random.clone(),
         };
-        let controller = Box::new(held::hold(settings.controller.build(&opening)));
+        let controller =
+            Box::new(held::hold(settings.controller.build(&opening), &settings.controller.needs()));
         let encoding = controller.encoding();
         Sender {
             mss,
@@ -314,6 +315,11 @@ impl Sender {
         })
     }
 
+    /// Bytes that the controller lets leave together, if it says so: one packet at the least.
+    fn quantum(&self) -> u64 {
+        self.controller.send_quantum().map_or(u64::MAX, |quantum| quantum.0.max(self.mss))
+    }
+
     /// Returns whether a full packet may leave at `now`.
     pub(super) fn admission(&mut self, now: Time) -> SendAdmission {
         self.flush();
@@ -322,7 +328,10 @@ impl Sender {
             return SendAdmission::Window;
         }
         let rate = self.pacing_rate();
+        let quantum = self.quantum();
+        let burst = (self.pacing_burst * self.mss).min(quantum);
         if self.pacing_interval.is_zero() {
+            self.pacer.limit_burst(burst);
             let at = self.pacer.ready_at(self.mss, rate);
             return if at > now { SendAdmission::Until(at) } else { SendAdmission::Now };
         }
@@ -330,10 +339,8 @@ impl Sender {
             return SendAdmission::Until(at);
         }
         self.paced_until = None;
-        let together = together(rate, self.pacing_interval, self.mss, cwnd);
-        if let Pacer::Bucket { size, .. } = &mut self.pacer {
-            *size = together.max(self.pacing_burst * self.mss);
-        }
+        let together = together(rate, self.pacing_interval, self.mss, cwnd).min(quantum);
+        self.pacer.limit_burst(together.max(burst));
         if self.pacer.ready_at(self.mss, rate) <= now {
             return SendAdmission::Now;
         }

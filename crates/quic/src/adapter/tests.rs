@@ -67,6 +67,23 @@ fn a_window_that_was_used_grows_though_the_application_has_run_dry_since_and_one
     }
 }
 
+/// rfc9002 7.8: ten packets that wait for their pacer do not fill a window of a hundred.
+#[test]
+fn a_wait_for_the_pacer_with_little_behind_it_lets_no_window_grow() {
+    let base = Instant::now();
+    for (initial_window, grows) in [(100, false), (15, true)] {
+        let config = ControllerConfig::new("newreno", &[]).unwrap();
+        let mut settings = ControlSettings::new(config, PacketSender::Driver, Path::Own).unwrap();
+        settings.initial_window = initial_window;
+        let adapter = Arc::new(ControllerAdapter::new(settings, false, Some(base)));
+        let mut controller = Factory::only(adapter.clone()).build(base, MTU as u16);
+        controller.on_sent(base, 10 * MTU, 9);
+        (0..5).for_each(|ack| acknowledge(&adapter, 0, 50 + ack, 2, (8 - 2 * ack) * MTU));
+        let window = adapter.cwnd().0 / MTU;
+        assert_eq!(window > u64::from(initial_window), grows, "{window} packets of {initial_window}");
+    }
+}
+
 #[test]
 fn whoever_goes_by_receive_times_asks_for_them() {
     let asks = |name: &str, options: &[(&str, &str)]| {

@@ -154,7 +154,7 @@ impl Connection {
         };
         let mut controller = config.controller.build(&opening);
         if config.check_contract {
-            controller = controller.checked();
+            controller = controller.checked(&config.controller.needs());
         }
         let controller = Box::new(controller);
         let encoding = controller.encoding();

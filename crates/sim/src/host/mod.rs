@@ -70,7 +70,7 @@ pub struct FlowConfig {
     pub overhead: Bytes,
     /// The window before the first ACK, in packets.
     pub initial_window: u32,
-    /// QUIC: packets that may leave back to back after a pause, whatever the pacing rate.
+    /// QUIC: packets that may leave back to back after a pause, or fewer if the controller wants it.
     pub pacing_burst: u32,
     /// What the application sends.
     pub traffic: Traffic,

@@ -182,6 +182,17 @@ fn after_a_timeout_the_window_climbs_from_one_packet_to_half_of_what_it_was() {
     assert_eq!(prague.cwnd(), packets(20));
 }
 
+/// tcp_prague.c, prague_burst_shift: 2^-12 s of the pacing rate; two packets at the least.
+#[test]
+fn a_burst_takes_a_quarter_of_a_millisecond_or_two_packets() {
+    let mut prague = avoiding(10, &[]);
+    assert_eq!(prague.send_quantum(), None, "there is no rate yet");
+    prague.pacing = Some(Rate::from_mbps(20));
+    assert_eq!(prague.send_quantum(), Some(packets(2)), "610 bytes");
+    prague.pacing = Some(Rate::from_mbps(1_000));
+    assert_eq!(prague.send_quantum(), Some(Bytes(30_517)));
+}
+
 #[test]
 fn pacing_is_the_window_per_rtt_and_twice_that_in_slow_start() {
     let mut prague = prague(10, &[]);

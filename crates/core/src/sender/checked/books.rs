@@ -77,6 +77,51 @@ pub(super) struct Books {
     ended: bool,
     undone: bool,
     min_rtt: Option<u64>,
+    window: Window,
+}
+
+/// Rounds in a row, the current one included, of which one must have used the window for it to grow. What
+/// was sent in one is acknowledged in the next, and the host may notice a round later that the application
+/// ran dry. Timeouts that were none, slow pacers and changes of the MTU make it up to three more.
+const USED_WITHIN: u64 = 6;
+
+/// What is known of the window's use.
+#[derive(Clone, Copy, Debug, Default)]
+struct Window {
+    /// The largest packet so far.
+    packet: u64,
+    /// Bytes sent in this round, and in the one before.
+    sent: (u64, u64),
+    /// The round that last used the window, and the largest window that was ever used.
+    used_in: u64,
+    largest_used: Bytes,
+    /// Whether an event of this round said that the window was the limit.
+    told_limited: bool,
+    /// The window before and after its largest growth in this round by an ACK.
+    grown: Option<(Bytes, Bytes)>,
+}
+
+impl Window {
+    fn is_used(&mut self, round: u64, cwnd: Bytes) {
+        self.used_in = round;
+        self.largest_used = self.largest_used.max(cwnd);
+    }
+}
+
+/// What a controller allows before an event.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Allowed {
+    pub(super) cwnd: Bytes,
+    pub(super) ssthresh: Option<Bytes>,
+}
+
+impl Allowed {
+    /// Whether `inflight` bytes, or `unpaced` without a pacer, are enough of the window for it to grow: all
+    /// but less than `packet`, or more than half in slow start.
+    fn is_used_by(self, inflight: u64, unpaced: u64, packet: u64) -> bool {
+        let in_slow_start = self.ssthresh.is_some_and(|ssthresh| self.cwnd < ssthresh);
+        unpaced + packet > self.cwnd.0 || in_slow_start && 2 * inflight > self.cwnd.0
+    }
 }
 
 impl Books {
@@ -103,8 +148,19 @@ impl Books {
         self.packets.get_mut(usize::try_from(index).ok()?)
     }
 
-    pub(super) fn on_send(&mut self, event: &SendEvent) {
+    pub(super) fn on_send(&mut self, event: &SendEvent, allowed: Allowed) {
         self.advance(event.now);
+        self.window.packet = self.window.packet.max(event.size.0);
+        self.window.sent.0 += event.size.0;
+        // What waits behind a packet that is not limited by the application is not known: enough, perhaps.
+        // While losses are repaired, what was sent under the window before is not all acknowledged.
+        let waits = !event.app_limited || event.retransmission;
+        let inflight = event.inflight.0 + event.size.0;
+        // Without its pacer the flow would have sent at once what it sends in a round trip (rfc9002 7.8).
+        let unpaced = inflight.max(self.window.sent.0 + self.window.sent.1);
+        if waits || allowed.is_used_by(inflight, unpaced, self.window.packet) {
+            self.window.is_used(self.round, allowed.cwnd);
+        }
         if let Some(next) = self.next {
             self.expect(Invariant::Numbers, event.number == next, || {
                 format!("packet {} follows {}", event.number, next.wrapping_sub(1))
@@ -178,8 +234,19 @@ impl Books {
         }
     }
 
-    pub(super) fn on_ack(&mut self, event: &AckEvent<'_>) {
+    pub(super) fn on_ack(&mut self, event: &AckEvent<'_>, allowed: Allowed) {
         self.advance(event.now);
+        if event.round_start {
+            self.compare_usage();
+            self.window.sent = (0, self.window.sent.0);
+        }
+        // While losses are repaired, the host may hold less in flight than the window allows.
+        let repairs = event.recovery != RecoveryState::Open || self.ended || !event.lost.is_empty();
+        let inflight = event.inflight_before.0;
+        if repairs || allowed.is_used_by(inflight, inflight, self.window.packet) {
+            self.window.is_used(event.round, allowed.cwnd);
+        }
+        self.window.told_limited |= event.cwnd_limited;
         for (what, list, sum) in
             [("acked", event.acked, event.newly_acked), ("lost", event.lost, event.newly_lost)]
         {
@@ -352,6 +419,32 @@ impl Books {
             && !event.rtt.smoothed.is_zero();
         self.expect(Invariant::Rtt, sound, || format!("{:?} after a minimum of {before:?} ns", event.rtt));
         self.min_rtt = Some(min);
+    }
+
+    /// An ACK has changed the window of a controller that promises not to let one grow that is not used.
+    /// One that returns to what it was, after a timeout for instance, does not grow.
+    pub(super) fn note_window(&mut self, before: Bytes, after: Bytes) {
+        if after > before && after > self.window.largest_used + Bytes(self.window.packet) {
+            self.window.grown = Some((before, after));
+        }
+    }
+
+    /// A round ends: what was told of the window in it, and whether that was used.
+    fn compare_usage(&mut self) {
+        let (round, used_in) = (self.round, self.window.used_in);
+        let used = used_in + USED_WITHIN > round;
+        let told = core::mem::take(&mut self.window.told_limited);
+        self.expect(Invariant::Usage, used || !told, || {
+            format!("`cwnd_limited` is set in round {round}, the window was last used in round {used_in}")
+        });
+        if let Some((before, after)) = self.window.grown.take() {
+            self.expect(Invariant::Usage, used, || {
+                format!(
+                    "cwnd goes from {before:?} to {after:?} in round {round}, the window was last used in \
+                     round {used_in}"
+                )
+            });
+        }
     }
 
     fn forget(&mut self) {

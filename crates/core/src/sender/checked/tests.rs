@@ -41,6 +41,7 @@ struct AckUpdate {
     recovery: RecoveryState,
     now: Time,
     min_rtt: Option<Duration>,
+    cwnd_limited: bool,
 }
 
 fn ms(millis: u64) -> Time {
@@ -141,6 +142,7 @@ impl Host {
             recovery: self.episode.state(false),
             now: self.now,
             min_rtt: None,
+            cwnd_limited: true,
         };
         bend(&mut update);
         let mut rtt = self.rtt.told(sample);
@@ -165,7 +167,7 @@ impl Host {
             marks: update.marks,
             receive_times: &[],
             report: ReceiverReport::None,
-            cwnd_limited: true,
+            cwnd_limited: update.cwnd_limited,
             recovery: update.recovery,
         });
     }
@@ -429,6 +431,54 @@ fn growth_by_more_than_was_acknowledged_or_in_recovery_is_caught() {
 fn a_smallest_rtt_that_rises_is_caught() {
     let rises = |update: &mut AckUpdate| update.min_rtt = Some(Duration::from_millis(150));
     assert_eq!(broken_by(|host| host.ack_bent(&[5], &[], rises)), [Invariant::Rtt]);
+}
+
+/// Sends two packets of a window of ten in each of `rounds` round trips.
+fn use_little(host: &mut Host, rounds: u64, cwnd_limited: bool) {
+    host.ack_bent(&[5, 6, 7, 8, 9], &[], |update| update.cwnd_limited = cwnd_limited);
+    for _ in 0..rounds {
+        host.delivery.limit_by_application();
+        host.send(2);
+        let end = host.sent.len() as u64;
+        host.ack_bent(&[end - 2, end - 1], &[], |update| update.cwnd_limited = cwnd_limited);
+    }
+}
+
+#[test]
+fn a_window_that_is_called_the_limit_and_was_not_used_is_caught() {
+    assert_eq!(broken_by(|host| use_little(host, 8, true)), [Invariant::Usage]);
+    assert_eq!(broken_by(|host| use_little(host, 8, false)), []);
+    // What was sent before tells for a while.
+    assert_eq!(broken_by(|host| use_little(host, 2, true)), []);
+}
+
+/// Grows by a packet per ACK, whatever is said.
+#[derive(Clone, Debug)]
+struct Grower(Bytes);
+
+impl Controller for Grower {
+    fn on_ack(&mut self, _event: &AckEvent<'_>) {
+        self.0 += Bytes(MSS);
+    }
+    fn on_loss(&mut self, _event: &LossEvent) {}
+    fn on_timeout(&mut self, _event: &TimeoutEvent) {}
+    fn cwnd(&self) -> Bytes {
+        self.0
+    }
+}
+
+#[test]
+fn a_window_that_grows_unused_is_caught_where_its_controller_promises_that_none_does() {
+    for (promised, expected) in [(true, vec![Invariant::Usage]), (false, vec![])] {
+        let broken = broken_by(|host| {
+            let grower =
+                crate::registry::AnyController::Custom(std::boxed::Box::new(Grower(Bytes(10 * MSS))));
+            host.controller.replace(grower);
+            host.controller = host.controller.clone().growing_by_use(promised);
+            use_little(host, 8, false);
+        });
+        assert_eq!(broken, expected, "promised: {promised}");
+    }
 }
 
 #[test]

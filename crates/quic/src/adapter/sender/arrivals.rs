@@ -1,5 +1,7 @@
 //! What comes back: ACKs, losses and reports, gathered until they are told.
 
+use brakelight_core::controller::Controller;
+use brakelight_core::sender::Stop;
 use brakelight_core::time::{Duration, Time};
 
 use super::{Frame, PacketState, Sender, Sent};
@@ -84,7 +86,15 @@ impl Sender {
         self.inflight = inflight;
         // What the stack says is true of when it last stopped, before this ACK.
         let acked = self.largest_acked.map_or(0, |(number, _)| number + 1);
-        self.usage.stopped(!app_limited, acked, self.next_number, self.gathered.inflight_before);
+        let (before, cwnd) = (self.gathered.inflight_before, self.controller.cwnd().0);
+        let stop = match app_limited {
+            true => Stop::Application,
+            false if before + self.mss > cwnd => Stop::Window,
+            // The stack does not say how much waits for the pacer: as much as is in flight is taken for
+            // granted, so a window of which less than half is used does not grow.
+            false => Stop::Pacer { waiting: before },
+        };
+        self.usage.stopped(stop.is_by_window(before, cwnd), acked, self.next_number, before);
         if app_limited {
             self.delivery.limit_by_application();
         }

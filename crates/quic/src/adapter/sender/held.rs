@@ -1,17 +1,19 @@
 //! The controller in its place. In this crate's own tests the host is held to the contract of events
 //! ([`brakelight_core::controller`]), with every controller and on every path that they run.
 
-use brakelight_core::registry::AnyController;
+use brakelight_core::registry::{AnyController, Needs};
 
 #[cfg(not(test))]
 pub(in crate::adapter) type Held = AnyController;
 #[cfg(test)]
 pub(in crate::adapter) type Held = brakelight_core::sender::Checked<AnyController>;
 
-/// Puts `controller` in its place as a connection begins.
-pub(super) fn hold(controller: AnyController) -> Held {
+/// Puts `controller`, whose needs are `needs`, in its place as a connection begins.
+pub(super) fn hold(controller: AnyController, needs: &Needs) -> Held {
     #[cfg(test)]
-    let controller = Held::new(controller);
+    let controller = Held::new(controller).growing_by_use(!needs.grows_unused);
+    #[cfg(not(test))]
+    let _ = needs;
     controller
 }
 

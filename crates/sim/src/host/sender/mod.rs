@@ -70,6 +70,8 @@ pub(super) struct Sender {
     controller: Box<AnyController>,
     rtt: RttEstimator,
     pacer: Pacer,
+    /// What may leave together, unless the controller wants less.
+    pacing_burst: u64,
 
     transmissions: Ring<Transmission>,
     tags: Tags,
@@ -135,9 +137,10 @@ impl Sender {
         pacing_burst: u32,
     ) -> Self {
         let mss = connection.mss.0;
+        let pacing_burst = u64::from(pacing_burst) * mss;
         let (rtt, pacer) = match host {
             Host::Tcp => (RttEstimator::tcp(), Pacer::tcp()),
-            Host::Quic => (RttEstimator::quic(), Pacer::quic(u64::from(pacing_burst) * mss, connection.now)),
+            Host::Quic => (RttEstimator::quic(), Pacer::quic(pacing_burst, connection.now)),
         };
         let mut sender = Sender {
             host,
@@ -147,6 +150,7 @@ impl Sender {
             controller,
             rtt,
             pacer,
+            pacing_burst,
             transmissions: Ring::default(),
             tags: Tags::default(),
             segments: Ring::default(),
@@ -317,6 +321,16 @@ impl Sender {
         self.cwnd = cwnd.0;
         self.rate = pacing_rate;
         self.controller_at = next_timer.unwrap_or(Time::MAX);
+        if self.host == Host::Quic {
+            self.limit_burst();
+        }
+    }
+
+    /// Takes over how much the controller lets leave together.
+    #[inline(never)]
+    fn limit_burst(&mut self) {
+        let most = self.controller.send_quantum().map_or(u64::MAX, |quantum| quantum.0.max(self.mss));
+        self.pacer.limit_burst(self.pacing_burst.min(most));
     }
 
     /// Drops what no later ACK can speak of.

@@ -2,6 +2,7 @@
 
 use brakelight_core::controller::{Controller, IdleEvent, SendEvent};
 use brakelight_core::registry::Host;
+use brakelight_core::sender::Stop;
 use brakelight_core::time::Time;
 use brakelight_core::units::{Bytes, Rate};
 
@@ -92,14 +93,14 @@ impl Sender {
         };
         let size = self.size_of(segment);
         if size == 0 {
-            self.stopped(now, false);
+            self.stopped(now, Stop::Application);
             if self.delivery.inflight() < self.window() {
                 self.delivery.limit_by_application();
             }
             return None;
         }
         if !self.fits(size) {
-            self.stopped(now, true);
+            self.stopped(now, Stop::Window);
             return None;
         }
         let rate = self.pacing_rate();
@@ -107,8 +108,7 @@ impl Sender {
             let at = self.pacer.ready_at(size, rate);
             if at > now {
                 self.pace_at = at;
-                // rfc9002 7.8: a sender that only waits for its pacer counts as limited by its window.
-                self.stopped(now, self.host == Host::Quic);
+                self.stopped(now, self.paced());
                 return None;
             }
         }
@@ -241,7 +241,7 @@ impl Sender {
         // Most bursts end at the window: that is known here, without another look at all that could leave.
         let unsent = self.size_of(None);
         if self.forced == Forced::None && self.lost_queue.is_empty() && unsent > 0 && !self.fits(unsent) {
-            self.stopped(now, true);
+            self.stopped(now, Stop::Window);
             self.halt();
         }
         Outgoing { number, segment, size: size as u16, directive }
@@ -290,9 +290,23 @@ impl Sender {
         }
     }
 
-    /// The sender has to stop; `by_window` tells why.
+    /// What a wait for the pacer is. To TCP it is as if there were nothing to send (Linux 6.12 tcp_output.c,
+    /// tcp_write_xmit).
     #[inline]
-    fn stopped(&mut self, now: Time, by_window: bool) {
+    fn paced(&self) -> Stop {
+        match self.host {
+            Host::Tcp => Stop::Application,
+            Host::Quic => {
+                let again = self.lost_queue.len() as u64 * self.mss;
+                Stop::Pacer { waiting: self.unsent.saturating_add(again) }
+            }
+        }
+    }
+
+    /// The sender has to stop.
+    #[inline]
+    fn stopped(&mut self, now: Time, stop: Stop) {
+        let by_window = stop.is_by_window(self.delivery.inflight(), self.window());
         if self.burst || by_window {
             let (una, end) = (u64::from(self.segments.base()), u64::from(self.segments.end()));
             self.usage.stopped(by_window, una, end, self.delivery.inflight());
