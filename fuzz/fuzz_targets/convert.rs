@@ -1,6 +1,8 @@
 //! Other files that become traces. The first byte says of which format and direction.
 #![no_main]
 
+use brakelight_core::units::Bytes;
+use brakelight_scenario::input::gzip::unpacked;
 use brakelight_scenario::trace::convert::{ConvertOptions, Format, Selection, convert};
 use libfuzzer_sys::fuzz_target;
 
@@ -22,6 +24,17 @@ fuzz_target!(|bytes: &[u8]| {
         Format::Qlog,
     ];
     // Beyond all others, so that the first bytes of the corpus mean what they did.
-    let format = if kind >= 250 { Format::CellReplay } else { formats[usize::from(kind) % formats.len()] };
-    let _ = convert(bytes, format, options);
+    let format = match kind {
+        250.. => Format::CellReplay,
+        249 => Format::Packets,
+        248 => Format::Flent,
+        247 => Format::LinkLog,
+        _ => formats[usize::from(kind) % formats.len()],
+    };
+    let _ = convert(bytes, format, options.clone());
+    if kind == &246
+        && let Ok(contents) = unpacked(bytes.to_vec(), |_| Bytes(1_000_000))
+    {
+        let _ = convert(&contents, Format::detect(&contents), options);
+    }
 });

@@ -306,15 +306,16 @@ fn form() -> impl TypedValueParser<Value = Form> {
 /// A file of another program, and what is taken of it.
 #[derive(Clone, Debug, Args)]
 pub struct Recorded {
-    /// The file; `-` is standard input
+    /// The file, which gzip may have packed; `-` is standard input
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// What it is: mahimahi, csv, columns (two numbers a line), pcap, iperf3 (what `iperf3 --json` prints),
-    /// iperf3-text, nuttcp, genet, cake-autorate, cellreplay, qlog or bltrace [default: what it seems to be]
+    /// What it is: mahimahi, csv, columns (a time and a rate a line), packets (a time and a size a line), pcap,
+    /// iperf3 (what `iperf3 --json` prints), iperf3-text, nuttcp, genet, cake-autorate, flent, link-log (of
+    /// Mahimahi or of the emulator), cellreplay, qlog or bltrace [default: what it seems to be]
     #[arg(long, value_name = "FORMAT", value_parser = human::<convert::Format>)]
     pub from: Option<convert::Format>,
     /// Which direction to take of a file that holds both: `from:ADDRESS` or `to:ADDRESS` of a capture, `up`
-    /// or `down` of an iperf3 test, a table or a log, or `all`
+    /// or `down` of an iperf3 test, a table, a log or flent's data, or `all`
     #[arg(long, value_name = "DIRECTION")]
     pub direction: Option<Selection>,
     /// Which flow to take of a capture: ADDRESS:PORT-ADDRESS:PORT, from and to
@@ -323,9 +324,16 @@ pub struct Recorded {
     /// The unit of the rates of a table that does not name it, such as Mbit/s, kbit/s or MB/s
     #[arg(long, value_name = "UNIT")]
     pub unit: Option<RateUnit>,
-    /// The column of the rates of a table that has several, by its name
+    /// The column of the rates of a table that has several, or the series of flent's data, by its name
     #[arg(long, value_name = "NAME")]
     pub column: Option<String>,
+    /// The column of the times of a table, by its name
+    #[arg(long, value_name = "NAME")]
+    pub time_column: Option<String>,
+    /// Leave out the rows of a table in which the application was idle: those whose `State` says so, or those of
+    /// rate 0 where no column does
+    #[arg(long)]
+    pub without_idle: bool,
     /// A file of one-way delays to put beside the capacity: LeoReplayer's (a number of milliseconds for every
     /// 10 ms), IRTT's JSON or CellReplay's light packet trains; kept in a .bltrace and by `trace fit`
     #[arg(long, value_name = "FILE")]

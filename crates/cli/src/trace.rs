@@ -81,7 +81,9 @@ fn say(converted: &Converted) {
 fn source(recorded: &Recorded) -> Source<'_> {
     let selection = recorded.flow.or(recorded.direction).unwrap_or_default();
     let (unit, column) = (recorded.unit, recorded.column.clone());
-    let options = ConvertOptions { selection, unit, column, ..ConvertOptions::default() };
+    let (time_column, without_idle) = (recorded.time_column.clone(), recorded.without_idle);
+    let options =
+        ConvertOptions { selection, unit, column, time_column, without_idle, ..ConvertOptions::default() };
     Source { file: &recorded.file, from: recorded.from, options, delay: recorded.delay.as_deref() }
 }
 

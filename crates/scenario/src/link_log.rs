@@ -156,6 +156,7 @@ fn shorten(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use brakelight_traces::convert::{ConvertOptions, Format, convert};
     use proptest::prelude::*;
 
     /// A log as Mahimahi writes it, with the times of a link that began 7 ms after the emulator.
@@ -212,6 +213,17 @@ mod tests {
 5 d 2 3008
 "
         );
+    }
+
+    #[test]
+    fn its_opportunities_become_a_trace() {
+        let at = |ms| LinkEvent::Opportunity { ms, bytes: 1504 };
+        let events = vec![at(0), at(3), LinkEvent::Arrival { ms: 3, bytes: 60 }, at(3), at(9)];
+        let mut text = String::new();
+        write(&LinkLog { events, ..real() }, "brakelight run", &mut text).unwrap();
+        let format = Format::detect(text.as_bytes());
+        let made = convert(text.as_bytes(), format, ConvertOptions::default()).unwrap();
+        assert_eq!((format, made.trace.millis().collect::<Vec<_>>()), (Format::LinkLog, vec![0, 3, 3, 9]));
     }
 
     #[test]

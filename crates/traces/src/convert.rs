@@ -6,7 +6,9 @@
 //! | CSV, of few or many columns | yes | yes | `opportunity` bytes at the rate of an interval |
 //! | two columns of numbers | yes | - | the same |
 //! | iperf3's JSON and text, nuttcp's text | yes | - | the same |
-//! | Genet's JSON, logs of cake-autorate | yes | - | the same |
+//! | Genet's JSON, logs of cake-autorate, flent's data | yes | - | the same |
+//! | lists and tables of packets | yes | - | `opportunity` bytes of packets |
+//! | logs of links, Mahimahi's and ours | yes | - | a `#` line |
 //! | CellReplay's heavy opportunities | yes | - | `opportunity` bytes of lines of 1400 |
 //! | pcap, pcapng | yes | - | `opportunity` bytes of arrived IP packets |
 //! | qlog | yes | - | `opportunity` bytes of received QUIC packets |
@@ -14,8 +16,9 @@
 //!
 //! A capture or an iperf3 test is taken as one direction of a saturated link; which one, if it holds both, is
 //! [`Selection`]'s to say. What arrived is not what could have arrived wherever the sender had nothing to
-//! send.
+//! send. A file in any of these formats may be packed by gzip.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io;
 use std::net::IpAddr;
@@ -31,7 +34,7 @@ use thiserror::Error;
 use super::OPPORTUNITY;
 use super::recording::{self, RecordingError};
 use crate::checksum::sha256;
-use crate::input;
+use crate::input::{self, gzip};
 
 mod arrivals;
 mod autorate;
@@ -40,13 +43,21 @@ mod columns;
 mod converted;
 mod csv;
 pub mod delays;
+mod dialect;
+mod flent;
 mod genet;
+mod idle;
 mod iperf3;
+mod iperf3_stream;
 mod iperf3_text;
+mod looks;
+mod mm_link;
 mod named;
 mod nuttcp;
+mod packets;
 mod pcap;
 mod qlog;
+mod qlog_early;
 mod selection;
 mod series;
 mod unit;
@@ -55,6 +66,8 @@ mod units;
 use arrivals::Arrivals;
 pub use converted::Converted;
 pub use csv::to_csv;
+use looks::Look;
+use packets::Meaning;
 pub use selection::Selection;
 pub use unit::RateUnit;
 
@@ -64,13 +77,16 @@ pub use unit::RateUnit;
 pub enum Format {
     /// Milliseconds, one opportunity a line.
     Mahimahi,
-    /// A table with commas: a time and a rate a line, or many columns of which two are found by their names.
+    /// A table with commas, semicolons or tabs: a time and a rate a line, or many columns of which two are
+    /// found by their names.
     Csv,
     /// A time and a rate a line, with blanks between and no header.
     Columns,
+    /// A time and the size of a packet a line, or a table of packets.
+    Packets,
     /// A packet capture, classic or pcapng.
     Pcap,
-    /// What `iperf3 --json` prints.
+    /// What `iperf3 --json` and `iperf3 --json-stream` print.
     Iperf3,
     /// What iperf3 and iperf print without it.
     Iperf3Text,
@@ -80,6 +96,10 @@ pub enum Format {
     Genet,
     /// A log of cake-autorate.
     CakeAutorate,
+    /// A data file of flent.
+    Flent,
+    /// A log of a link, Mahimahi's or ours.
+    LinkLog,
     /// CellReplay's opportunities of a busy link: Mahimahi's format, 1400 bytes a line.
     CellReplay,
     /// qlog of an endpoint that received, as one object or as a sequence of records.
@@ -89,10 +109,11 @@ pub enum Format {
 }
 
 /// Every format, by its name.
-const FORMATS: [(&str, Format); 13] = [
+const FORMATS: [(&str, Format); 16] = [
     ("mahimahi", Format::Mahimahi),
     ("csv", Format::Csv),
     ("columns", Format::Columns),
+    ("packets", Format::Packets),
     ("pcap", Format::Pcap),
     ("pcapng", Format::Pcap),
     ("iperf3", Format::Iperf3),
@@ -100,6 +121,8 @@ const FORMATS: [(&str, Format); 13] = [
     ("nuttcp", Format::Nuttcp),
     ("genet", Format::Genet),
     ("cake-autorate", Format::CakeAutorate),
+    ("flent", Format::Flent),
+    ("link-log", Format::LinkLog),
     ("cellreplay", Format::CellReplay),
     ("qlog", Format::Qlog),
     ("bltrace", Format::Bltrace),
@@ -114,11 +137,31 @@ pub struct ConvertOptions {
     pub selection: Selection,
     /// The unit of the rates; `None`: what the file says.
     pub unit: Option<RateUnit>,
-    /// The column of the rates in a table, by its name; `None`: the one whose name tells so.
+    /// The column of the rates in a table, or the series of a flent file, by its name; `None`: the one whose
+    /// name tells so.
     pub column: Option<String>,
+    /// The column of the times in a table, by its name; `None`: the one whose name tells so.
+    pub time_column: Option<String>,
+    /// Leave out the rows of a table in which the application was idle; where no column says so, those of
+    /// rate 0.
+    pub without_idle: bool,
 }
 
 impl ConvertError {
+    /// Returns `true` if it is about what stands in the file, and not about what was chosen of it.
+    fn is_of_contents(&self) -> bool {
+        matches!(
+            self,
+            ConvertError::Line { .. }
+                | ConvertError::Json { .. }
+                | ConvertError::Trace(_)
+                | ConvertError::Unrecognized(_)
+                | ConvertError::Empty(_)
+                | ConvertError::NoTime { .. }
+                | ConvertError::NoRate { .. }
+        )
+    }
+
     /// Returns what is wrong in a line of a text.
     fn line(line: usize, field: &'static str, value: &str, expected: &'static str) -> Self {
         ConvertError::Line { line, field, value: shorten(value), expected }
@@ -138,7 +181,14 @@ fn json(bytes: &[u8]) -> Result<serde_json::Value, ConvertError> {
 impl Default for ConvertOptions {
     /// Opportunities of [`OPPORTUNITY`] bytes, of a file of one direction.
     fn default() -> Self {
-        ConvertOptions { opportunity: OPPORTUNITY, selection: Selection::default(), unit: None, column: None }
+        ConvertOptions {
+            opportunity: OPPORTUNITY,
+            selection: Selection::default(),
+            unit: None,
+            column: None,
+            time_column: None,
+            without_idle: false,
+        }
     }
 }
 
@@ -192,7 +242,10 @@ pub enum ConvertError {
         names: String,
     },
     /// No name of a table says that its column is of times.
-    #[error("no column is of times by its name (`time`, `timestamp`, `start`, `date`): the file has {names}")]
+    #[error(
+        "no column is of times by its name (`time`, `timestamp`, `start`, `date`): choose one of {names} with \
+         `--time-column`"
+    )]
     NoTime {
         /// The names there are.
         names: String,
@@ -206,6 +259,43 @@ pub enum ConvertError {
         names: String,
         /// One of them.
         example: String,
+    },
+    /// Several columns are of rates, and no direction tells which is meant.
+    #[error(
+        "several columns are of rates, and a direction does not choose one: give `--column {example}` or another of {names}"
+    )]
+    ManyRates {
+        /// The names of these columns.
+        names: String,
+        /// One of them.
+        example: String,
+    },
+    /// No column of rates is of the direction that was chosen.
+    #[error(
+        "no column of rates is `{direction}` by its name: choose one of {names} with `--column`, such as `--column \
+         {example}`"
+    )]
+    NoRateOfDirection {
+        /// What was chosen.
+        direction: Selection,
+        /// The names of the columns of rates.
+        names: String,
+        /// One of them.
+        example: String,
+    },
+    /// Two columns of numbers may be rates over time, or packets.
+    #[error(
+        "the second column may be rates or sizes of packets: `--from packets` sums up sizes in bytes, and `--unit Mbit/s` or \
+         another takes it for rates"
+    )]
+    RatesOrSizes,
+    /// It is of a program whose files hold no capacity in a form that is read.
+    #[error("it looks like {what}: {advice}")]
+    LooksLike {
+        /// What it is.
+        what: &'static str,
+        /// What to do with it.
+        advice: &'static str,
     },
     /// Nothing says the unit of the rates.
     #[error("nothing says the unit of `{column}`: give `--unit Mbit/s`, `--unit kbit/s` or another")]
@@ -294,13 +384,27 @@ pub enum FileError {
         error: io::Error,
     },
     /// The file cannot be converted.
-    #[error("{}: {error}", path.display())]
+    #[error("{}: {error}{}", path.display(), taken_for(*found, error))]
     Convert {
         /// The file.
         path: PathBuf,
         /// Why.
         error: ConvertError,
+        /// The format that it seemed to have; `None` if the user named it.
+        found: Option<Format>,
     },
+}
+
+/// Says as what a file was read, where another format would help.
+fn taken_for(found: Option<Format>, error: &ConvertError) -> String {
+    match found.filter(|_| error.is_of_contents()) {
+        Some(Format::Mahimahi) => {
+            " (read as a trace of Mahimahi, since nothing in it tells another format; `--from` names one)"
+                .to_string()
+        }
+        Some(format) => format!(" (read as {}; `--from` names another format)", format.about()),
+        None => String::new(),
+    }
 }
 
 impl FromStr for Format {
@@ -338,8 +442,9 @@ impl Format {
             return Format::Qlog;
         }
         let head = String::from_utf8_lossy(&text[..text.len().min(input::HEAD)]);
-        // The first line that is neither blank nor a comment of a table.
-        let line = csv::first_row(head.as_bytes()).unwrap_or_default();
+        // The first lines that are neither blank nor a comment of a table.
+        let mut rows = csv::rows(head.as_bytes());
+        let (line, second) = (rows.next().unwrap_or_default(), rows.next());
         let line = line.as_str();
         if line.starts_with('{') {
             return Format::detect_json(&head);
@@ -350,9 +455,14 @@ impl Format {
             Format::Nuttcp
         } else if autorate::is_log(line) {
             Format::CakeAutorate
+        } else if mm_link::is_log(&head, line) {
+            Format::LinkLog
         } else if columns::is_row(line.as_bytes()) {
             Format::Columns
-        } else if line.contains(',') || line.starts_with(|c: char| c.is_ascii_alphabetic()) {
+        } else if line.contains(',')
+            || dialect::is_foreign(line, second.as_deref())
+            || line.starts_with(|c: char| c.is_ascii_alphabetic())
+        {
             Format::Csv
         } else {
             Format::Mahimahi
@@ -363,6 +473,8 @@ impl Format {
         let has = |key: &str| head.contains(&format!("\"{key}\""));
         if has("qlog_version") || has("qlog_format") || has("file_schema") {
             Format::Qlog
+        } else if flent::is_data(has) {
+            Format::Flent
         } else if has("bandwidths") || has("timestamps") {
             Format::Genet
         } else {
@@ -370,46 +482,101 @@ impl Format {
         }
     }
 
-    /// Returns the most that a file of this format may hold.
+    /// Returns what a file of this format is, in words.
+    const fn about(self) -> &'static str {
+        match self {
+            Format::Mahimahi => "a trace of Mahimahi",
+            Format::Csv => "a table of rates",
+            Format::Columns => "two columns, of times and rates",
+            Format::Packets => "a list of packets",
+            Format::Pcap => "a packet capture",
+            Format::Iperf3 => "iperf3's JSON",
+            Format::Iperf3Text => "iperf's text",
+            Format::Nuttcp => "nuttcp's text",
+            Format::Genet => "Genet's JSON",
+            Format::CakeAutorate => "a log of cake-autorate",
+            Format::Flent => "flent's data",
+            Format::LinkLog => "a log of a link",
+            Format::CellReplay => "CellReplay's opportunities",
+            Format::Qlog => "qlog",
+            Format::Bltrace => "a recording",
+        }
+    }
+
+    /// Returns the most that a file of this format may hold, unpacked if it was packed.
     pub const fn most(self) -> Bytes {
         match self {
-            Format::Mahimahi | Format::CellReplay | Format::Bltrace => input::TRACE,
-            Format::Csv | Format::Columns | Format::Iperf3Text | Format::Nuttcp | Format::CakeAutorate => {
-                input::TABLE
-            }
+            Format::Mahimahi | Format::CellReplay | Format::LinkLog | Format::Bltrace => input::TRACE,
+            Format::Csv
+            | Format::Columns
+            | Format::Packets
+            | Format::Iperf3Text
+            | Format::Nuttcp
+            | Format::CakeAutorate => input::TABLE,
             Format::Pcap => input::CAPTURE,
-            Format::Iperf3 | Format::Genet | Format::Qlog => input::JSON,
+            Format::Iperf3 | Format::Genet | Format::Flent | Format::Qlog => input::JSON,
         }
     }
 }
 
-/// Makes a trace of the contents of a file. A byte order mark before a text is skipped.
+/// Makes a trace of the contents of a file, which gzip does not pack. A byte order mark before a text is
+/// skipped.
 pub fn convert(bytes: &[u8], format: Format, options: ConvertOptions) -> Result<Converted, ConvertError> {
-    let text = without_mark(bytes);
-    let named = format == Format::Csv && csv::first_row(text).is_some_and(|row| named::is_header(&row));
-    check_options(format, named, &options)?;
+    read(bytes, format, &options).map_err(|error| {
+        let told = match format {
+            Format::Pcap | Format::Bltrace => matches!(error, ConvertError::Unrecognized(_)),
+            _ => error.is_of_contents(),
+        };
+        match Look::of(bytes).filter(|_| told) {
+            Some(Look { what, advice }) => ConvertError::LooksLike { what, advice },
+            None => error,
+        }
+    })
+}
+
+fn read(bytes: &[u8], format: Format, options: &ConvertOptions) -> Result<Converted, ConvertError> {
+    let plain = without_mark(bytes);
+    let text = if format == Format::Csv { dialect::with_commas(plain)? } else { Cow::Borrowed(plain) };
+    let text = text.as_ref();
+    let first = csv::first_row(text).filter(|_| matches!(format, Format::Csv | Format::Packets));
+    let of_packets = first.as_ref().is_some_and(|row| named::is_packets(row, options));
+    let named =
+        format == Format::Csv && first.as_ref().is_some_and(|row| named::is_header(row) || of_packets);
+    check_options(format, named, of_packets, options)?;
     if matches!(format, Format::Mahimahi | Format::CellReplay)
         && csv::first_row(text).is_some_and(|row| cellreplay::is_train(&row))
     {
         return Err(ConvertError::LightAlone);
     }
+    let by_name = named || options.column.is_some() || options.time_column.is_some();
+    if options.unit.is_none() && (format == Format::Columns || format == Format::Csv && !by_name) {
+        match Meaning::of(text) {
+            Meaning::Rates => {}
+            Meaning::Sizes => return packets::from_list(text, options),
+            Meaning::Unclear => return Err(ConvertError::RatesOrSizes),
+        }
+    }
     let mut converted = match format {
         Format::Mahimahi => {
             let trace = Trace::parse(text)?;
-            Converted::of_opportunities(trace.clone(), trace, format, &options, Vec::new())
+            Converted::of_opportunities(trace.clone(), trace, format, options, Vec::new())
         }
-        Format::Bltrace => Converted::of_recording(recording::file::read(bytes)?, &options)?,
-        Format::Csv if named || options.column.is_some() => named::from_table(text, &options)?,
-        Format::Csv => csv::from_csv(text, &options)?,
-        Format::Columns => columns::from_columns(text, &options)?,
-        Format::Pcap => pcap::from_capture(bytes, &options)?,
-        Format::Iperf3 => iperf3::from_iperf3(text, &options)?,
-        Format::Iperf3Text => iperf3_text::from_text(text, &options)?,
-        Format::Nuttcp => nuttcp::from_text(text, &options)?,
-        Format::Genet => genet::from_json(text, &options)?,
-        Format::CakeAutorate => autorate::from_log(text, &options)?,
-        Format::CellReplay => cellreplay::from_heavy(text, &options)?,
-        Format::Qlog => qlog::from_qlog(text, &options)?,
+        Format::Bltrace => Converted::of_recording(recording::file::read(bytes)?, options)?,
+        Format::Csv if by_name => named::from_table(text, options)?,
+        Format::Csv => csv::from_csv(text, options)?,
+        Format::Columns => columns::from_columns(text, options)?,
+        Format::Packets if of_packets => named::from_table(text, options)?,
+        Format::Packets => packets::from_list(text, options)?,
+        Format::Pcap => pcap::from_capture(bytes, options)?,
+        Format::Iperf3 => iperf3::from_iperf3(text, options)?,
+        Format::Iperf3Text => iperf3_text::from_text(text, options)?,
+        Format::Nuttcp => nuttcp::from_text(text, options)?,
+        Format::Genet => genet::from_json(text, options)?,
+        Format::CakeAutorate => autorate::from_log(text, options)?,
+        Format::Flent => flent::from_data(text, options)?,
+        Format::LinkLog => mm_link::from_log(text, options)?,
+        Format::CellReplay => cellreplay::from_heavy(text, options)?,
+        Format::Qlog => qlog::from_qlog(text, options)?,
     };
     if converted.resolution > FINE {
         converted.warnings.push(format!(
@@ -428,29 +595,47 @@ pub fn selections(bytes: &[u8], format: Format) -> Result<Vec<(Selection, Bytes)
         Format::Pcap => pcap::selections(bytes),
         Format::Iperf3 => iperf3::selections(without_mark(bytes)),
         Format::Iperf3Text => Ok(iperf3_text::selections(without_mark(bytes))),
-        Format::Csv => Ok(named::selections(without_mark(bytes))),
+        Format::Csv => Ok(named::selections(&dialect::with_commas(without_mark(bytes))?)),
+        Format::Flent => Ok(flent::selections(without_mark(bytes))),
         Format::CakeAutorate => Ok(vec![(Selection::Down, Bytes::ZERO), (Selection::Up, Bytes::ZERO)]),
         _ => Ok(Vec::new()),
     }
 }
 
 /// Refuses options that the file has no use for: nobody should believe that they did anything.
-fn check_options(format: Format, named: bool, options: &ConvertOptions) -> Result<(), ConvertError> {
-    let many = named || format == Format::CakeAutorate;
+fn check_options(
+    format: Format,
+    named: bool,
+    of_packets: bool,
+    options: &ConvertOptions,
+) -> Result<(), ConvertError> {
+    let table = matches!(format, Format::Csv | Format::Columns);
     let one_way = match format {
-        Format::Csv => !named,
-        Format::Mahimahi | Format::Columns | Format::Nuttcp | Format::Genet | Format::Qlog => true,
+        Format::Csv => !named && options.column.is_none() && options.time_column.is_none(),
+        Format::Mahimahi
+        | Format::Columns
+        | Format::Nuttcp
+        | Format::Genet
+        | Format::Qlog
+        | Format::LinkLog => true,
         _ => false,
     };
     if one_way && !matches!(options.selection, Selection::OneDirection | Selection::All) {
-        let valid = "it holds one only, and choosing is for captures, iperf3, cake-autorate and tables with \
+        let valid = "it holds one only, and choosing is for captures, iperf3, flent, cake-autorate and tables with \
                      several columns of rates";
         return Err(ConvertError::Direction { selection: options.selection, valid });
     }
-    if options.column.is_some() && !many && format != Format::Csv {
+    let named_ones = matches!(format, Format::Csv | Format::CakeAutorate | Format::Flent);
+    if options.column.is_some() && !named_ones {
         return Err(ConvertError::NoSuchOption("files of this format", "--column"));
     }
-    if options.unit.is_some() && !matches!(format, Format::Csv | Format::Columns) {
+    if options.time_column.is_some() && format != Format::Csv {
+        return Err(ConvertError::NoSuchOption("files of this format", "--time-column"));
+    }
+    if options.without_idle && (!table || of_packets) {
+        return Err(ConvertError::NoSuchOption("files of this format", "--without-idle"));
+    }
+    if options.unit.is_some() && !table && format != Format::Flent {
         return Err(ConvertError::NoSuchOption("files of this format say their unit and", "--unit"));
     }
     Ok(())
@@ -472,24 +657,35 @@ pub fn convert_file(
     options: ConvertOptions,
 ) -> Result<Converted, FileError> {
     let path = path.to_path_buf();
-    let mut format = format;
-    let most = |head: &[u8]| format.get_or_insert_with(|| Format::detect(head)).most();
-    match input::read_by(&path, most) {
-        Err(error) => Err(FileError::Read { path, error }),
-        Ok(bytes) => {
-            let format = format.unwrap_or_else(|| Format::detect(&bytes));
-            let mut converted = match convert(&bytes, format, options) {
-                Ok(converted) => converted,
-                Err(error) => return Err(FileError::Convert { path, error }),
-            };
-            if format != Format::Bltrace {
-                let about = &mut converted.recording.about;
-                about.name = path.file_name().map(|name| name.to_string_lossy().into_owned());
-                about.source_sha256 = Some(sha256(&bytes));
-            }
-            Ok(converted)
+    let given = format;
+    let most = |head: &[u8]| match given {
+        _ if gzip::is_packed(head) => input::TRACE,
+        Some(format) => format.most(),
+        None => Format::detect(head).most(),
+    };
+    let bytes = match input::read_by(&path, most) {
+        Ok(bytes) => bytes,
+        Err(error) => return Err(FileError::Read { path, error }),
+    };
+    let hash = sha256(&bytes);
+    let bytes = match gzip::unpacked(bytes, most) {
+        Ok(bytes) => bytes,
+        Err(error) => return Err(FileError::Read { path, error }),
+    };
+    let format = given.unwrap_or_else(|| Format::detect(&bytes));
+    let mut converted = match convert(&bytes, format, options) {
+        Ok(converted) => converted,
+        Err(error) => {
+            let found = given.is_none().then_some(format);
+            return Err(FileError::Convert { path, error, found });
         }
+    };
+    if format != Format::Bltrace {
+        let about = &mut converted.recording.about;
+        about.name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+        about.source_sha256 = Some(hash);
     }
+    Ok(converted)
 }
 
 /// Returns the trace as a Mahimahi file.
@@ -559,6 +755,8 @@ fn shorten(text: &str) -> String {
     }
 }
 
+#[cfg(test)]
+mod people_tests;
 #[cfg(test)]
 mod programs_tests;
 #[cfg(test)]

@@ -8,6 +8,8 @@
 //! | [`TRACE`], [`CAPTURE`]: Mahimahi's format, packet captures | 1 GB |
 //! | [`STREAM`]: any of them from what is no regular file (a pipe, a device) | 64 MB |
 //!
+//! A trace that [`gzip`] packed may hold as much once it is unpacked.
+//!
 //! Memory follows from these: the costliest format takes about 40 bytes for one of the file.
 
 use std::fmt;
@@ -20,6 +22,8 @@ use std::os::windows::io::AsHandle;
 use std::path::Path;
 
 use brakelight_core::units::Bytes;
+
+pub mod gzip;
 
 /// The most that a TOML or PEM file may hold.
 pub const DOCUMENT: Bytes = Bytes(4_000_000);
@@ -47,13 +51,28 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct TooLong {
     most: Bytes,
-    regular: bool,
+    kind: Kind,
+}
+
+/// What is too long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// A file on a disk.
+    Regular,
+    /// A pipe or a device.
+    Stream,
+    /// What was packed in a file.
+    Unpacked,
 }
 
 impl fmt::Display for TooLong {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let what = if self.regular { "such a file may hold" } else { "is read of what is no regular file" };
-        write!(f, "it is longer than {}, the most that {what}", self.most)
+        let (it, what) = match self.kind {
+            Kind::Regular => ("it", "such a file may hold"),
+            Kind::Stream => ("it", "is read of what is no regular file"),
+            Kind::Unpacked => ("unpacked it", "such a file may hold"),
+        };
+        write!(f, "{it} is longer than {}, the most that {what}", self.most)
     }
 }
 
@@ -77,7 +96,8 @@ pub fn read_by(path: &Path, most: impl FnOnce(&[u8]) -> Bytes) -> io::Result<Vec
     }
     let most = most(&bytes);
     let most = if regular { most } else { most.min(STREAM) };
-    let too_long = || io::Error::new(io::ErrorKind::FileTooLarge, TooLong { most, regular });
+    let kind = if regular { Kind::Regular } else { Kind::Stream };
+    let too_long = || io::Error::new(io::ErrorKind::FileTooLarge, TooLong { most, kind });
     if regular && metadata.len() > most.0 {
         return Err(too_long());
     }

@@ -19,7 +19,7 @@ use super::catalogue::{self, CATALOGUE, Catalogue};
 use super::embedded::{EMBEDDED, Embedded};
 use super::recipe::{Recipe, RecipeError};
 use super::recording::{About, LinkDirection, RecordingError, file};
-use crate::input;
+use crate::input::{self, gzip};
 
 /// The environment variable that names the folder of the user's own traces.
 pub const FOLDER_VARIABLE: &str = "BRAKELIGHT_TRACES";
@@ -354,7 +354,7 @@ fn contents(path: &Path) -> Result<(PathBuf, Option<LinkDirection>, Vec<u8>), Na
         Some((file, direction)) => (PathBuf::from(file), Some(direction)),
         None => (path.to_path_buf(), None),
     };
-    match input::read(&path, input::TRACE) {
+    match input::read(&path, input::TRACE).and_then(|bytes| gzip::unpacked(bytes, |_| input::TRACE)) {
         Ok(bytes) => Ok((path, direction, bytes)),
         Err(error) => Err(NameError::Read { path, error }),
     }

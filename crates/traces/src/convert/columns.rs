@@ -10,7 +10,7 @@
 //! (the first one began at 0); any other has their beginnings.
 
 use super::series::{Sample, Series};
-use super::{ConvertError, ConvertOptions, Converted, Format, RateUnit};
+use super::{ConvertError, ConvertOptions, Converted, Format, RateUnit, idle};
 
 const TIME: &str = "expected seconds from 0 to 1e10, no less than on the line before";
 const RATE: &str = "expected a rate from 0 to 1e12 bit/s, in Mbit/s or the unit of `--unit`";
@@ -71,8 +71,9 @@ pub(super) fn from_columns(bytes: &[u8], options: &ConvertOptions) -> Result<Con
     } else {
         notes.push("each time was taken as the beginning of its interval".to_string());
     }
-    let series = Series::of(&samples).ok_or(ConvertError::Empty("row of two numbers"))?;
-    let warnings = series.warning().into_iter().collect();
+    let mut series = Series::of(&samples).ok_or(ConvertError::Empty("row of two numbers"))?;
+    let mut warnings = series.warning().into_iter().collect();
+    idle::zeros(&mut series.stretches, options, &mut notes, &mut warnings);
     Converted::of_rates(&series.stretches, Format::Columns, options, notes, warnings)
 }
 

@@ -26,7 +26,7 @@ use brakelight_core::path::trace::Trace;
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Bytes, Rate};
 
-use super::{ConvertError, ConvertOptions, Converted, Format, RateUnit, units};
+use super::{ConvertError, ConvertOptions, Converted, Format, RateUnit, idle, units};
 
 const TIME: &str = "expected seconds, from -1e10 to 1e10, or a date such as `2024-05-01T12:00:00.5Z`, more than on the \
                     line before by at least a millisecond; a header `time_ms` says milliseconds";
@@ -87,15 +87,22 @@ pub(super) fn from_csv(bytes: &[u8], options: &ConvertOptions) -> Result<Convert
         let read = read(units, (first, second, third), row, rows.last()).map_err(refuse)?;
         rows.push(read);
     }
-    let stretches = stretches(&rows).ok_or(ConvertError::Empty("row of `start_s,mbps`"))?;
-    Converted::of_rates(&stretches, Format::Csv, options, notes, Vec::new())
+    let mut stretches = stretches(&rows).ok_or(ConvertError::Empty("row of `start_s,mbps`"))?;
+    let mut warnings = Vec::new();
+    idle::zeros(&mut stretches, options, &mut notes, &mut warnings);
+    Converted::of_rates(&stretches, Format::Csv, options, notes, warnings)
 }
 
 /// The first line that is neither blank nor a comment.
 pub(super) fn first_row(bytes: &[u8]) -> Option<String> {
-    let mut rows = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
-    let row = rows.find(|row| !row.is_empty() && !row.starts_with(b"#"))?;
-    Some(String::from_utf8_lossy(row).into_owned())
+    rows(bytes).next()
+}
+
+/// The lines that are neither blank nor a comment.
+pub(super) fn rows(bytes: &[u8]) -> impl Iterator<Item = String> {
+    let rows = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+    let rows = rows.filter(|row| !row.is_empty() && !row.starts_with(b"#"));
+    rows.map(|row| String::from_utf8_lossy(row).into_owned())
 }
 
 /// The units that the header's first two names tell.

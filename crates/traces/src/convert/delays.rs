@@ -20,7 +20,7 @@ use brakelight_core::time::Duration;
 use serde_json::Value;
 
 use super::{ConvertError, FileError, cellreplay, json, refuse_json, shorten, without_mark};
-use crate::input;
+use crate::input::{self, gzip};
 use crate::recording::RecordedDirection;
 
 /// How long a line of LeoReplayer's holds.
@@ -81,9 +81,10 @@ pub fn delays(bytes: &[u8]) -> Result<Delays, ConvertError> {
 /// Returns the delays in the file at `path`, or of standard input for `-`.
 pub fn delay_file(path: &Path) -> Result<Delays, FileError> {
     let path = path.to_path_buf();
-    match input::read(&path, input::TABLE) {
+    let read = input::read(&path, input::TABLE).and_then(|bytes| gzip::unpacked(bytes, |_| input::TABLE));
+    match read {
         Err(error) => Err(FileError::Read { path, error }),
-        Ok(bytes) => delays(&bytes).map_err(|error| FileError::Convert { path, error }),
+        Ok(bytes) => delays(&bytes).map_err(|error| FileError::Convert { path, error, found: None }),
     }
 }
 

@@ -3,12 +3,17 @@
 //! Of the two ends the receiver knows what the link carried; the sender's intervals count what its own
 //! buffers took. A client's file has the receiver's intervals where the client received, or where it was run
 //! with `--get-server-output`. A test in both directions (`--bidir`) has those from the server in
-//! `sum_bidir_reverse`.
+//! `sum_bidir_reverse`. `iperf3 --json-stream` prints the [same in parts](super::iperf3_stream).
+//!
+//! With `--omit` the clock begins again after the warm-up. The interval in which that happens has the start
+//! of the old clock and the end of the new one (iperf3 3.12: 0.999995 to 1.000074): it is warm-up too.
 
 use brakelight_core::units::{Bytes, Rate};
 use serde_json::Value;
 
-use super::{ConvertError, ConvertOptions, Converted, Format, Selection, json, refuse_json, shorten};
+use super::{
+    ConvertError, ConvertOptions, Converted, Format, Selection, iperf3_stream, json, refuse_json, shorten,
+};
 
 // What is said of a test in either form, JSON or text.
 pub(super) const BOTH_WAYS: &str =
@@ -61,7 +66,10 @@ pub(super) fn selections(bytes: &[u8]) -> Result<Vec<(Selection, Bytes)>, Conver
 }
 
 fn parse(bytes: &[u8]) -> Result<Value, ConvertError> {
-    let document = json(bytes)?;
+    let document = match json(bytes) {
+        Ok(document) if document.get("event").is_none() => document,
+        other => iperf3_stream::document(bytes).unwrap_or(other)?,
+    };
     match document.get("error").and_then(Value::as_str) {
         Some(failure) => Err(refuse_json("error", format!("iperf3 failed: {}", shorten(failure)))),
         None => Ok(document),
@@ -164,6 +172,13 @@ fn stretches(place: &str, intervals: &[Value], sum: &str) -> Result<(Vec<(u64, R
         }
         let (start, end, carried) = (number("start")?, number("end")?, number("bytes")?);
         let to_ms = |seconds: f64| libm::round(seconds * 1e3) as u64;
+        // The warm-up ended within it: it starts by one clock and ends by another.
+        let own = values.and_then(|values| values.get("seconds")).and_then(Value::as_f64);
+        let short = own.is_some_and(|seconds| end - start < 0.5 * seconds);
+        if at_ms.is_none() && omitted > 0 && (short || to_ms(end) <= to_ms(start)) {
+            omitted += 1;
+            continue;
+        }
         let from_ms = at_ms.unwrap_or(to_ms(start));
         if to_ms(end) <= from_ms || end > 1e9 {
             return Err(refuse_json(

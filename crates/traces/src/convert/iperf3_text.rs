@@ -182,7 +182,10 @@ impl End {
                 let stream = format!("{role}{name}");
                 let rows = self.streams.entry(stream).or_default();
                 // iperf 2 ends with a total that begins at 0 again.
-                if end > start && rows.last().is_none_or(|last| last.end <= start + 1) {
+                if end <= start && rows.is_empty() && self.omitted > 0 {
+                    // The warm-up ended within it: it starts by one clock and ends by another.
+                    self.omitted += 1;
+                } else if end > start && rows.last().is_none_or(|last| last.end <= start + 1) {
                     rows.push(Interval { start, end, bps });
                 }
             }

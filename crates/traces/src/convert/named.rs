@@ -3,10 +3,13 @@
 //! | what | how it is found |
 //! |---|---|
 //! | the rate | `--column`; else a name that ends in a unit of rates or has one of [`RATES`] |
-//! | its direction | `dl`, `down`, `downlink`, `download`, `rx`; `ul`, `up`, `uplink`, `upload`, `tx` |
+//! | its direction | one of [`DOWN`], such as `dl`, `download`, `rx`; one of [`UP`], such as `ul`, `upload`, `tx` |
 //! | its unit | `--unit`; else the name; else that of a known program; else Mbit/s where no other can be |
-//! | the time | a name with time, timestamp, date or start, of the same direction or of none |
+//! | the time | `--time-column`; else a name with time, timestamp, date or start, of the same direction or of none |
 //! | the end | the same with end or stop |
+//!
+//! A name is made of words: `rx_Mbps`, `RxMbps` and `Rx (Mbps)` have the same. A table without rates may be one
+//! of [packets](super::packets), and its rows may be [idle](super::idle).
 //!
 //! An empty value, `-`, `NA` and `nan` are no value. G-NetTrack (gyokovsolutions.com, manual of G-NetTrack
 //! Pro, "Log file": `DL_bitrate` and `UL_bitrate` in kbps) is known by its columns.
@@ -14,8 +17,9 @@
 use brakelight_core::units::Bytes;
 
 use super::csv;
+use super::idle::States;
 use super::series::{Sample, Series};
-use super::{ConvertError, ConvertOptions, Converted, Format, RateUnit, Selection, shorten, units};
+use super::{ConvertError, ConvertOptions, Converted, Format, RateUnit, Selection, packets, shorten, units};
 
 const TIME: &str = "expected a number of the unit that the header names (seconds without one), or a date such as \
                     `2024-05-01T12:00:00.5Z` or `2024.05.01_12.00.00`, no less than on the line before";
@@ -26,8 +30,40 @@ const END: &str = "expected an end after the start of the interval by at least a
 /// What has a rate in its name although it names no unit.
 const RATES: [&str; 8] =
     ["bitrate", "throughput", "goodput", "bandwidth", "capacity", "download", "upload", "datarate"];
-const DOWN: [&str; 6] = ["dl", "down", "downlink", "download", "rx", "downstream"];
-const UP: [&str; 6] = ["ul", "up", "uplink", "upload", "tx", "upstream"];
+const DOWN: [&str; 15] = [
+    "dl",
+    "down",
+    "downlink",
+    "download",
+    "downloaded",
+    "downstream",
+    "rx",
+    "recv",
+    "rcvd",
+    "receive",
+    "received",
+    "receiving",
+    "ingress",
+    "inbound",
+    "incoming",
+];
+const UP: [&str; 15] = [
+    "ul",
+    "up",
+    "uplink",
+    "upload",
+    "uploaded",
+    "upstream",
+    "tx",
+    "send",
+    "sent",
+    "sending",
+    "transmit",
+    "transmitted",
+    "egress",
+    "outbound",
+    "outgoing",
+];
 const ENDS: [&str; 3] = ["end", "stop", "until"];
 
 /// The largest value that is taken as Mbit/s without being told so.
@@ -58,7 +94,14 @@ pub(super) fn from_table(bytes: &[u8], options: &ConvertOptions) -> Result<Conve
         !row.is_empty() && !row.starts_with('#')
     });
     let (_, header) = lines.next().ok_or(ConvertError::Empty("header"))?;
+    let names = split(header.trim());
+    if let Some(columns) = of_packets(&names, options) {
+        let rows = lines.map(|(line, row)| (line, row.trim_end_matches('\r').to_string()));
+        return packets::from_table(rows, &names, &columns, split, options);
+    }
     let columns = Columns::choose(header, options)?;
+    let mut states = States::of(&columns.names);
+    let mut starts: Vec<i64> = Vec::new();
     let mut samples: Vec<Sample> = Vec::new();
     let mut values = Vec::new();
     let mut without = 0_u64;
@@ -75,8 +118,16 @@ pub(super) fn from_table(bytes: &[u8], options: &ConvertOptions) -> Result<Conve
         }
         let unit = units::time(columns.names[columns.time]).unwrap_or(1.0);
         let start = units::milliseconds(time, unit);
-        let start = start.filter(|ms| samples.last().is_none_or(|last| last.start <= *ms));
+        let start = start.filter(|ms| starts.last().is_none_or(|last| *last <= *ms));
         let start = start.ok_or_else(|| refuse("the time", time, TIME))?;
+        starts.push(start);
+        if states.is_idle(&row) && options.without_idle {
+            // The value before does not last until the one after.
+            if let Some(sample) = samples.last_mut().filter(|sample| sample.start < start) {
+                sample.end.get_or_insert(start);
+            }
+            continue;
+        }
         let end = columns.end.and_then(value).filter(|end| !is_missing(end)).map(|text| {
             let end = units::milliseconds(text, unit).filter(|end| *end > start);
             end.ok_or_else(|| refuse("the end", text, END))
@@ -102,9 +153,22 @@ pub(super) fn from_table(bytes: &[u8], options: &ConvertOptions) -> Result<Conve
     if columns.unit.is_none() {
         warnings.push(guess(rate, &values)?);
     }
-    let series = Series::of(&samples).ok_or(ConvertError::Empty("row with a time and a rate"))?;
+    let mut series =
+        Series::among(&samples, &starts).ok_or(ConvertError::Empty("row with a time and a rate"))?;
     warnings.extend(series.warning());
+    states.finish(&mut series.stretches, options, &mut notes, &mut warnings);
     Converted::of_rates(&series.stretches, Format::Csv, options, notes, warnings)
+}
+
+/// Returns `true` if the header is of a table of packets.
+pub(super) fn is_packets(header: &str, options: &ConvertOptions) -> bool {
+    of_packets(&split(header), options).is_some()
+}
+
+/// The columns of a table of packets: it has none of rates, and no option names one.
+fn of_packets(names: &[&str], options: &ConvertOptions) -> Option<packets::Columns> {
+    let rates = options.column.is_some() || options.unit.is_some() || names.iter().any(|name| is_rate(name));
+    if rates { None } else { packets::Columns::of(names) }
 }
 
 /// Returns the directions of a table that has a column of rates for each; nothing of any other.
@@ -151,11 +215,17 @@ impl<'a> Columns<'a> {
             None => rate_of(&names, wanted)?,
         };
         let way = wanted.or_else(|| Way::of(names[rate]));
+        let position = |column: &String| {
+            let found = names.iter().position(|name| name.eq_ignore_ascii_case(column));
+            found.ok_or_else(|| ConvertError::NoColumn { column: column.clone(), names: list(&names) })
+        };
+        let named = options.time_column.as_ref().map(position).transpose()?;
         let times = |ends: bool| {
             let fits = |name: &&str| {
                 let words = words(name);
                 let is_end = words.iter().any(|word| ENDS.contains(&word.as_str()));
                 units::is_time(name)
+                    && Some(*name) != named.map(|named| names[named])
                     && is_end == ends
                     && Way::of(name).is_none_or(|way_of| Some(way_of) == way)
             };
@@ -164,7 +234,8 @@ impl<'a> Columns<'a> {
             found.sort_by_key(|index| Way::of(names[*index]).is_none());
             found.first().copied()
         };
-        let time = times(false).ok_or_else(|| ConvertError::NoTime { names: list(&names) })?;
+        let time =
+            named.or_else(|| times(false)).ok_or_else(|| ConvertError::NoTime { names: list(&names) })?;
         let own = Way::of(names[time]);
         let end = times(true).filter(|end| Way::of(names[*end]) == own);
         let nettrack = names.contains(&"CELLHEX") && ["DL_bitrate", "UL_bitrate"].contains(&names[rate]);
@@ -182,12 +253,32 @@ fn rate_of(names: &[&str], wanted: Option<Way>) -> Result<usize, ConvertError> {
         }
         None => rates.clone(),
     };
-    let named: Vec<&str> = rates.iter().map(|index| names[*index]).collect();
-    match (chosen.as_slice(), rates.as_slice()) {
+    let named = |rates: &[usize]| rates.iter().map(|index| names[*index]).collect::<Vec<_>>();
+    match (chosen.as_slice(), wanted) {
         ([one], _) => Ok(*one),
-        ([], []) => Err(ConvertError::NoRate { names: list(names) }),
-        _ => Err(ConvertError::SeveralRates { names: list(&named), example: named[0].to_string() }),
+        _ if rates.is_empty() => Err(ConvertError::NoRate { names: list(names) }),
+        // A direction would choose one.
+        (_, None) if one_each(&named(&rates)) => {
+            let example = names[rates[0]].to_string();
+            Err(ConvertError::SeveralRates { names: list(&named(&rates)), example })
+        }
+        ([], Some(way)) => Err(ConvertError::NoRateOfDirection {
+            direction: way.selection(),
+            example: names[rates[0]].to_string(),
+            names: list(&named(&rates)),
+        }),
+        (several, _) => Err(ConvertError::ManyRates {
+            example: names[several[0]].to_string(),
+            names: list(&named(several)),
+        }),
     }
+}
+
+/// Returns `true` if exactly one of these names says each direction.
+fn one_each(names: &[&str]) -> bool {
+    [Way::Down, Way::Up]
+        .iter()
+        .all(|way| names.iter().filter(|name| Way::of(name) == Some(*way)).count() == 1)
 }
 
 fn is_rate(name: &str) -> bool {
@@ -203,6 +294,13 @@ enum Way {
 }
 
 impl Way {
+    fn selection(self) -> Selection {
+        match self {
+            Way::Down => Selection::Down,
+            Way::Up => Selection::Up,
+        }
+    }
+
     fn of(name: &str) -> Option<Self> {
         let words = words(name);
         let says = |list: &[&str]| words.iter().any(|word| list.contains(&word.as_str()));
@@ -214,14 +312,28 @@ impl Way {
     }
 }
 
-/// The words of a name, in small letters.
+/// The words of a name, in small letters. `RxMbps` is one, and has two more in it.
 fn words(name: &str) -> Vec<String> {
-    let lower = name.to_ascii_lowercase();
-    lower
-        .split(|c: char| !c.is_ascii_alphanumeric())
-        .filter(|word| !word.is_empty())
-        .map(String::from)
-        .collect()
+    let of = |text: &str| -> Vec<String> {
+        let lower = text.to_ascii_lowercase();
+        let words = lower.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+        words.map(String::from).collect()
+    };
+    let mut apart = String::with_capacity(name.len() + 4);
+    let mut characters = name.chars().peekable();
+    let mut last = ' ';
+    while let Some(c) = characters.next() {
+        let before_small = characters.peek().is_some_and(char::is_ascii_lowercase);
+        let begins = last.is_ascii_lowercase() || last.is_ascii_uppercase() && before_small;
+        if c.is_ascii_uppercase() && begins {
+            apart.push(' ');
+        }
+        apart.push(c);
+        last = c;
+    }
+    let mut words = of(name);
+    words.extend(of(&apart));
+    words
 }
 
 fn is_missing(value: &str) -> bool {

@@ -379,6 +379,13 @@ fn no_output_of_a_program_brings_the_readers_down() {
         G_NETTRACK,
         STARLINK,
         "0.2 1\n0.4 2\n",
+        people_tests::STREAM,
+        people_tests::LINK_LOG,
+        people_tests::FLENT,
+        &people_tests::early_qlog(r#""delta_time", "category", "event", "data""#, "us", 1_000.0),
+        "time;State;rx_mbps\n0,0;D;20,5\n1,0;I;0,0\n2,0;D;1.020,5\n",
+        "0.000001 1514\n0.004 66\n0.0051 1514\n0.0093 1514\n",
+        "\"Time\",\"Source\",\"Length\"\n0.1,192.0.2.1,1514\n0.2,192.0.2.1,1514\n",
     ]
     .map(String::from)
     .to_vec();
@@ -388,7 +395,13 @@ fn no_output_of_a_program_brings_the_readers_down() {
     for input in 0..fuzz_inputs() {
         let text = mutate(&corpus, &mut random);
         let selection = selections[(input % 3) as usize];
-        match convert(text.as_bytes(), Format::detect(text.as_bytes()), options(selection)) {
+        let _ = super::selections(text.as_bytes(), Format::detect(text.as_bytes()));
+        let options = ConvertOptions {
+            without_idle: input % 5 == 4,
+            time_column: (input % 7 == 6).then(|| "time".to_string()),
+            ..options(selection)
+        };
+        match convert(text.as_bytes(), Format::detect(text.as_bytes()), options) {
             Ok(converted) => {
                 assert!(converted.trace.opportunities() > 0);
                 accepted += 1;

@@ -3,6 +3,7 @@
 //! | what | where |
 //! |---|---|
 //! | the document | one object (`.qlog`), or records each after 0x1e (`.sqlog`, RFC 7464) |
+//! | the same of early drafts | one object whose events are lists, named by [`event_fields`](super::qlog_early) |
 //! | the event | `transport:packet_received` or `quic:packet_received` (draft-ietf-quic-qlog-quic-events) |
 //! | its time | `time` in milliseconds, absolute, or relative to the one before where `time_format` says so |
 //! | its bytes | `data.raw.length`, in older files `data.packet_size` or `data.header.packet_size` |
@@ -11,6 +12,7 @@
 
 use serde_json::Value;
 
+use super::qlog_early::{Fields, time_unit};
 use super::{Arrivals, ConvertError, ConvertOptions, Converted, Format, json, refuse_json};
 
 /// Headers of IPv4 and UDP, which qlog does not count.
@@ -33,7 +35,7 @@ pub(super) fn from_qlog(bytes: &[u8], options: &ConvertOptions) -> Result<Conver
             if index == 1 {
                 relative = is_relative(value.get("trace").unwrap_or(&value));
             } else {
-                take(&value, &place, relative, &mut clock, &mut arrivals)?;
+                take(&value, &place, (relative, 1.0), &mut clock, &mut arrivals)?;
             }
         }
     } else {
@@ -46,10 +48,15 @@ pub(super) fn from_qlog(bytes: &[u8], options: &ConvertOptions) -> Result<Conver
             let events = trace.get("events").and_then(Value::as_array);
             let events = events
                 .ok_or_else(|| refuse_json(format!("traces[{number}].events"), "missing: expected a list"))?;
-            let (relative, mut clock) = (is_relative(trace), 0.0);
+            let place = format!("traces[{number}]");
+            let fields = Fields::of(trace, &place)?;
+            let unit = time_unit(trace, &place)?;
+            let relative = fields.as_ref().map_or_else(|| is_relative(trace), |fields| fields.relative);
+            let mut clock = 0.0;
             for (index, event) in events.iter().enumerate() {
-                let place = format!("traces[{number}].events[{index}]");
-                take(event, &place, relative, &mut clock, &mut arrivals)?;
+                let place = format!("{place}.events[{index}]");
+                let named = fields.as_ref().filter(|_| event.is_array()).map(|fields| fields.event(event));
+                take(named.as_ref().unwrap_or(event), &place, (relative, unit), &mut clock, &mut arrivals)?;
             }
         }
     }
@@ -64,14 +71,18 @@ fn is_relative(trace: &Value) -> bool {
     matches!(format, Some("delta" | "relative_to_previous_event"))
 }
 
+/// Takes an event whose time is relative to the one before or not, in so many milliseconds.
 fn take(
     event: &Value,
     place: &str,
-    relative: bool,
+    (relative, unit): (bool, f64),
     clock: &mut f64,
     arrivals: &mut Arrivals,
 ) -> Result<(), ConvertError> {
-    let time = event.get("time").and_then(Value::as_f64).filter(|ms| (0.0..=1e13).contains(ms));
+    // Some of the early writers have numbers as strings.
+    let number = |value: &Value| value.as_f64().or_else(|| value.as_str()?.parse().ok());
+    let time = event.get("time").and_then(number).map(|time| time * unit);
+    let time = time.filter(|ms| (0.0..=1e13).contains(ms));
     let Some(time) = time else {
         let problem = "missing: expected milliseconds, from 0 to 1e13".to_string();
         return Err(refuse_json(format!("{place}.time"), problem));

@@ -37,10 +37,17 @@ pub(super) struct Series {
 impl Series {
     /// Returns the stretches of values whose times never decrease, or `None` if there is no value.
     pub(super) fn of(samples: &[Sample]) -> Option<Self> {
+        let starts: Vec<i64> = samples.iter().map(|sample| sample.start).collect();
+        Series::among(samples, &starts)
+    }
+
+    /// The same of values among others that were left out: `starts` are those of all of them, and tell how long
+    /// values mostly last.
+    pub(super) fn among(samples: &[Sample], starts: &[i64]) -> Option<Self> {
         let merged = merged(samples);
         let last = merged.len().checked_sub(1)?;
         let mut lengths: Vec<u64> =
-            merged.windows(2).map(|pair| pair[0].start.abs_diff(pair[1].start)).collect();
+            starts.windows(2).map(|pair| pair[0].abs_diff(pair[1])).filter(|length| *length > 0).collect();
         lengths.sort_unstable();
         let median = lengths.get(lengths.len().saturating_sub(1) / 2).copied().unwrap_or(1_000);
         let mut series = Series::default();

@@ -295,8 +295,8 @@ fn files_are_converted_by_what_they_hold() {
     assert!(matches!(convert_file(&path, None, ConvertOptions::default()), Err(FileError::Read { .. })));
     assert_eq!(
         "xlsx".parse::<Format>(),
-        Err("unknown format `xlsx`: valid are `mahimahi`, `csv`, `columns`, `pcap`, `pcapng`, `iperf3`, `iperf3-text`, `nuttcp`, \
-             `genet`, `cake-autorate`, `cellreplay`, `qlog`, `bltrace`"
+        Err("unknown format `xlsx`: valid are `mahimahi`, `csv`, `columns`, `packets`, `pcap`, `pcapng`, `iperf3`, `iperf3-text`, \
+             `nuttcp`, `genet`, `cake-autorate`, `flent`, `link-log`, `cellreplay`, `qlog`, `bltrace`"
             .to_string())
     );
 }

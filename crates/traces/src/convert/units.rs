@@ -41,7 +41,16 @@ pub(super) fn rate(name: &str) -> Option<f64> {
         .iter()
         .filter_map(|ending| name.strip_suffix(ending))
         .min_by_key(|amount| amount.len())?;
-    let unit = amount.rsplit(|c: char| !c.is_ascii_alphabetic()).next()?;
+    let word = amount.rsplit(|c: char| !c.is_ascii_alphabetic()).next()?;
+    // `RxMbps`: the unit begins where capitals follow small letters.
+    let letters = word.as_bytes();
+    let begins = |at: &usize| letters[at - 1].is_ascii_lowercase() && letters[*at].is_ascii_uppercase();
+    let begin = (1..letters.len()).rev().find(begins);
+    bits(word).or_else(|| bits(&word[begin?..]))
+}
+
+/// The bits in one of a unit of amounts.
+fn bits(unit: &str) -> Option<f64> {
     Some(match unit {
         "b" => 1.0,
         "B" => 8.0,
@@ -142,6 +151,9 @@ mod tests {
             ("bytes", None),
             ("rate", None),
             ("packets/s", None),
+            ("RxMbps", Some(1e6)),
+            ("uploadKB/s", Some(8e3)),
+            ("RxPackets/s", None),
         ] {
             assert_eq!(rate(name), expected, "{name}");
         }
