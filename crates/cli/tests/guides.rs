@@ -7,7 +7,8 @@
 //! - `console`: commands behind `$ `, and below each what it prints. `...` stands for lines left out.
 //! - `file=NAME`: the block is a file, written before what follows is run.
 //! - `in=PLACE`: where the block is run, if not in the folder of its page alone; [`PLACES`] has the places.
-//! - `until=interrupt`: its last command goes on until it is interrupted, after some seconds.
+//! - `until=interrupt`: the last command of a `console` block goes on until it is interrupted, which it is as
+//!   soon as it has printed what the page shows.
 //! - `needs=REASON`: the block is not run; [`REASONS`] has what may be needed, and `docs/proofs.md` lists
 //!   them.
 //! - `exit=CODE`: the exit code of the block's only command, where it is not 0.
@@ -17,10 +18,13 @@
 
 mod support;
 
-use std::io::{BufRead, BufReader};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Instant;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use support::{Scratch, text};
 
@@ -145,6 +149,13 @@ fn fault(block: &Block) -> Option<String> {
     {
         return Some(format!("`in={place}` is not among the places"));
     }
+    if block.key("until").is_some() {
+        let shows =
+            block.language == "console" && console(block).last().is_some_and(|last| last.from < last.to);
+        if block.key("until") != Some("interrupt") || !shows {
+            return Some("`until=interrupt` marks a `console` block whose last command shows output".into());
+        }
+    }
     let known = ["needs", "exit", "file", "in", "until"];
     let other = block.keys.iter().find(|(key, _)| !known.contains(&key.as_str()));
     other.map(|(key, _)| format!("`{key}` is not a mark of a block"))
@@ -256,6 +267,8 @@ struct Walk {
     /// Where the emulator runs.
     emulator: bool,
     namespace: Option<Namespace>,
+    /// What commands printed that take real time and that more than one page shows.
+    emulated: RefCell<HashMap<String, (String, String)>>,
 }
 
 impl Walk {
@@ -268,7 +281,7 @@ impl Walk {
         let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default());
         let what = "commands of the guides";
         let emulator = support::world::can_emulate(what) && support::world::has("curl", what);
-        Walk { scratch, path, emulator, namespace: Namespace::new() }
+        Walk { scratch, path, emulator, namespace: Namespace::new(), emulated: RefCell::default() }
     }
 
     /// Returns whether the place of a block is there.
@@ -280,8 +293,8 @@ impl Walk {
         }
     }
 
-    /// Runs `script` in `place` and returns its standard output, its standard error and its exit code.
-    fn run(&self, script: &str, place: Option<&str>) -> (String, String, Option<i32>) {
+    /// The shell that runs `script` in `place`.
+    fn shell(&self, script: &str, place: Option<&str>) -> Command {
         let mut command = match (place, &self.namespace) {
             (Some("netns"), Some(Namespace(child))) => {
                 let mut command = Command::new("nsenter");
@@ -300,31 +313,49 @@ impl Walk {
         command.env("OPENWRT", self.scratch.path("openwrt"));
         command.env("OUTSIDE", format!("/proc/{}/ns/net", std::process::id()));
         command.env("BRAKELIGHT_CACHE", self.scratch.path("cache"));
-        let output = command.output().expect("sh runs");
-        (text(&output.stdout), text(&output.stderr), output.status.code())
+        command
     }
 
     /// Runs a block of `page`, and returns its lines with the output as it is today.
     fn block(&self, page: &str, block: &Block) -> Vec<String> {
         let wanted = block.key("exit").map_or(0, |code| code.parse().expect("an exit code"));
+        let place = block.key("in");
         let check = |script: &str| {
-            let (out, err, code) = self.run(script, block.key("in"));
-            assert_eq!(code, Some(wanted), "{page}:{}: {script}\n{out}{err}", block.line);
+            let output = self.shell(script, place).output().expect("sh runs");
+            let (out, err) = (text(&output.stdout), text(&output.stderr));
+            assert_eq!(output.status.code(), Some(wanted), "{page}:{}: {script}\n{out}{err}", block.line);
             (out, err)
         };
-        let same = if block.key("in").is_some() {
-            without_numbers
-        } else {
-            |line: &str| line.trim_end().to_string()
+        let once = |script: &str| {
+            if let Some(printed) = self.emulated.borrow().get(script) {
+                return printed.clone();
+            }
+            let printed = check(script);
+            self.emulated.borrow_mut().insert(script.to_string(), printed.clone());
+            printed
         };
+        let same = if place.is_some() { without_numbers } else { |line: &str| line.trim_end().to_string() };
         if block.language == "sh" {
-            check(&interrupted(block));
+            check(&block.text());
             return block.lines.clone();
         }
         let (mut fresh, mut copied) = (Vec::new(), 0);
-        for shown in console(block) {
-            let (out, err) = check(&shown.command);
+        let commands = console(block);
+        for (number, shown) in commands.iter().enumerate() {
             let lines = &block.lines[shown.from..shown.to];
+            let is_last = number + 1 == commands.len();
+            let (out, err) = if is_last && block.key("until") == Some("interrupt") {
+                // The shell becomes the command, so that the command gets the signal.
+                let shell = self.shell(&format!("exec {}", shown.command), place);
+                let said = interrupted(shell, PATIENCE, |said| missing(lines, said, same).is_none());
+                let said =
+                    said.unwrap_or_else(|why| panic!("{page}:{}: {}: {why}", block.line, shown.command));
+                (said, String::new())
+            } else if place == Some("emulator") {
+                once(&shown.command)
+            } else {
+                check(&shown.command)
+            };
             fresh.extend_from_slice(&block.lines[copied..shown.from]);
             copied = shown.to;
             if missing(lines, &format!("{out}\n{err}"), same).is_none() {
@@ -339,15 +370,78 @@ impl Walk {
     }
 }
 
-/// The script of a block. A last command that goes on is interrupted, as a user does: it ends well, or as
-/// interrupted ones do, with 130.
-fn interrupted(block: &Block) -> String {
-    if block.key("until") != Some("interrupt") {
-        return block.text();
+/// How long a command that goes on may take until it has printed what its page shows, and then to end.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Runs a command that goes on until it is interrupted, as a user does: once `enough` is content with what it
+/// has printed. It must go on until then, and end well, or as interrupted ones do, with 130. Returns what it
+/// printed.
+fn interrupted(
+    mut command: Command,
+    patience: Duration,
+    enough: impl Fn(&str) -> bool,
+) -> Result<String, String> {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+    let said = Arc::new(Mutex::new(String::new()));
+    let pipes: [Box<dyn Read + Send>; 2] =
+        [Box::new(child.stdout.take().expect("a pipe")), Box::new(child.stderr.take().expect("a pipe"))];
+    for pipe in pipes {
+        let said = said.clone();
+        std::thread::spawn(move || {
+            for line in BufReader::new(pipe).lines().map_while(Result::ok) {
+                *said.lock().unwrap() += &format!("{line}\n");
+            }
+        });
     }
-    let (last, before) = block.lines.split_last().expect("a block has a command");
-    let before: String = before.iter().map(|line| format!("{line}\n")).collect();
-    format!("{before}timeout --preserve-status -s INT 3 {last} || [ $? -eq 130 ]\n")
+    let heard = || said.lock().unwrap().clone();
+    let wait = |child: &mut Child, done: &dyn Fn() -> bool| {
+        let begin = Instant::now();
+        loop {
+            let ended = child.try_wait().expect("it is ours");
+            if ended.is_some() || done() || begin.elapsed() > patience {
+                break ended;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    };
+    let gave_up = wait(&mut child, &|| enough(&heard()));
+    let result = match gave_up {
+        Some(status) => Err(format!("it ended by itself with {status}")),
+        None if !enough(&heard()) => Err("it did not print what the page shows".to_string()),
+        None => {
+            let told = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+            assert!(told.expect("kill runs").success(), "it cannot be interrupted");
+            match wait(&mut child, &|| false) {
+                Some(status) if matches!(status.code(), Some(0 | 130)) => Ok(heard()),
+                Some(status) => Err(format!("interrupted, it ended with {status}")),
+                None => Err("interrupted, it went on".to_string()),
+            }
+        }
+    };
+    // One that has ended already is only waited for.
+    let _ = child.kill();
+    let _ = child.wait();
+    result.map_err(|why| format!("{why}:\n{}", heard()))
+}
+
+#[test]
+fn a_command_that_is_interrupted_must_have_printed_what_its_page_shows() {
+    let run = |script: &str| {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        let patience = Duration::from_secs(if script.contains("ready") { 60 } else { 1 });
+        interrupted(command, patience, |said| said.contains("ready\n"))
+    };
+    let goes_on = "while :; do sleep 0.05; done";
+    assert_eq!(run(&format!("trap 'exit 130' INT; echo ready; {goes_on}")), Ok("ready\n".to_string()));
+    for (script, fault) in [
+        ("exec sleep 600", "did not print"),
+        ("exit 130", "ended by itself"),
+        (&format!("trap 'exit 3' INT; echo ready; {goes_on}"), "ended with"),
+    ] {
+        let why = run(script).expect_err(script);
+        assert!(why.contains(fault), "{script}: {why}");
+    }
 }
 
 /// The page with the lines of `block` replaced by `fresh`.
@@ -431,18 +525,16 @@ fn output_that_differs_and_wrong_marks_are_found() {
     assert_eq!(missing(&lines("4.61 Mbit/s"), "4.61 kbit/s", without_numbers), Some("4.61 Mbit/s"));
     let fault = |page: &str| fault(&blocks(page)[0]);
     assert_eq!(fault("```sh,needs=network\nls\n```\n"), None);
-    assert_eq!(fault("```sh,in=netns,until=interrupt\nls\n```\n"), None);
-    let page = "```sh,until=interrupt\none\ntwo\n```\n";
-    assert_eq!(
-        interrupted(&blocks(page)[0]),
-        "one\ntimeout --preserve-status -s INT 3 two || [ $? -eq 130 ]\n"
-    );
+    assert_eq!(fault("```console,in=netns,until=interrupt\n$ ls\nfile\n```\n"), None);
     assert_eq!(fault("```text\nls\n```\n"), None);
     for page in [
         "```sh,needs=luck\nls\n```\n",
         "```\nls\n```\n",
         "```sh,need=network\nls\n```\n",
         "```sh,in=bed\nls\n```\n",
+        "```sh,until=interrupt\nls\n```\n",
+        "```console,until=interrupt\n$ ls\n```\n",
+        "```console,until=rain\n$ ls\nfile\n```\n",
         "```text\n$ ls\n```\n",
     ] {
         assert!(fault(page).is_some(), "{page}");

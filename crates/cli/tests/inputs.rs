@@ -6,16 +6,17 @@ use std::fs::{self, File};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::PathBuf;
 use std::process::{Command, Output};
-use std::time::{Duration, Instant};
 
 use support::{Scratch, TWO_FLOWS, ok, text};
 
 /// Runs `brakelight` with 3 GiB of addresses, so that a file without an end ends in a failed allocation and
-/// not in a full memory.
-fn confined(scratch: &Scratch, arguments: &[&str]) -> Output {
+/// not in a full memory, and with so many seconds of processor time, after which the kernel kills it. A
+/// machine's load makes a command wait, but not work longer.
+fn confined(scratch: &Scratch, seconds: u32, arguments: &[&str]) -> Output {
+    let limits = format!("ulimit -v 3145728; ulimit -t {seconds}; exec \"$0\" \"$@\"");
     let mut command = Command::new("sh");
     command
-        .args(["-c", "ulimit -v 3145728; exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_brakelight")])
+        .args(["-c", &limits, env!("CARGO_BIN_EXE_brakelight")])
         .args(arguments)
         .current_dir(scratch.path(""))
         .env_remove("BRAKELIGHT_TRACES");
@@ -24,12 +25,10 @@ fn confined(scratch: &Scratch, arguments: &[&str]) -> Output {
 
 /// One line that says which limit was passed, exit code 2, and soon.
 fn refused(scratch: &Scratch, arguments: &[&str], why: &str) {
-    let begin = Instant::now();
-    let output = confined(scratch, arguments);
+    let output = confined(scratch, 20, arguments);
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
     assert!(said.contains(why) && said.lines().count() == 1, "{arguments:?}: {said}");
-    assert!(begin.elapsed() < Duration::from_secs(20), "{arguments:?}: took {:?}", begin.elapsed());
 }
 
 #[test]
@@ -92,13 +91,11 @@ fn a_scenario_that_would_take_days_is_refused_with_its_estimate() {
     ] {
         let file = format!("{name}.toml");
         scratch.write(&file, scenario);
-        let begin = Instant::now();
-        let output = confined(&scratch, &["run", &file]);
+        let output = confined(&scratch, 10, &["run", &file]);
         let said = text(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{name}: {said}");
         assert!(said.lines().count() == 1 && said.len() < 400, "{name}: {said}");
         assert!(said.contains("estimate") && said.contains("--force"), "{name}: {said}");
-        assert!(begin.elapsed() < Duration::from_secs(10), "{name}: took {:?}", begin.elapsed());
     }
     // What is asked for by name is done.
     scratch.write("two.toml", TWO_FLOWS);

@@ -2,7 +2,6 @@
 //! to, and the others as they like.
 
 use std::net::{Ipv4Addr, UdpSocket};
-use std::time::Duration;
 
 use brakelight_core::registry::ControllerConfig;
 use brakelight_quic::adapter::{self, ControlSettings, PacketSender};
@@ -48,12 +47,7 @@ async fn transfer(receiver: Receiver, controller: &str) -> Transfer {
 }
 
 fn run(receiver: Receiver, controller: &str) -> Transfer {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    runtime
-        .block_on(async {
-            tokio::time::timeout(Duration::from_secs(120), transfer(receiver, controller)).await
-        })
-        .expect("the transfer ends")
+    support::under_a_still_clock(transfer(receiver, controller))
 }
 
 #[test]

@@ -11,7 +11,6 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use brakelight_core::ecn::Ecn;
 use brakelight_core::registry::ControllerConfig;
@@ -194,12 +193,8 @@ fn add(counts: &mut EcnCounts, ecn: Ecn) {
 }
 
 fn every_mark_is_accounted_for(receiver: Receiver) {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     for seed in 1..=RUNS {
-        let limit = Duration::from_secs(120);
-        let counts = runtime
-            .block_on(async { tokio::time::timeout(limit, transfer(receiver, seed)).await })
-            .expect("the transfer ends");
+        let counts = support::under_a_still_clock(transfer(receiver, seed));
         let EcnCounts { ect0, ect1, ce } = counts;
         assert!(ect1 > 100 && ect0 > 80 && ce > 10, "{receiver:?}, seed {seed}: {counts:?}");
     }

@@ -1,7 +1,6 @@
 //! Connections of a quinn application that are resumed with 0-RTT data, towards quinn as it comes.
 
 use std::net::{Ipv4Addr, UdpSocket};
-use std::time::Duration;
 
 use brakelight_core::registry::ControllerConfig;
 use brakelight_quic::adapter::{ControlSettings, PacketSender, Path};
@@ -51,13 +50,10 @@ async fn resume(name: &str, options: &[(&str, &str)]) {
 
 #[test]
 fn data_of_0rtt_neither_ends_ecn_nor_comes_back_as_brakes() {
-    // One thread: the stream is written before the endpoint sends its first packet.
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let controllers: [(&str, &[(&str, &str)]); 3] =
         [("abc", &[]), ("prague", &[]), ("cubic", &[("ecn", "true")])];
     for (name, options) in controllers {
-        let resumed = runtime
-            .block_on(async { tokio::time::timeout(Duration::from_secs(60), resume(name, options)).await });
-        resumed.expect("the transfers end");
+        // One thread: the stream is written before the endpoint sends its first packet.
+        support::under_a_still_clock(resume(name, options));
     }
 }

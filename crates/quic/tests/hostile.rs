@@ -3,7 +3,6 @@
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use brakelight_core::registry::ControllerConfig;
 use brakelight_quic::adapter::{self, ControlSettings, Counters, Factory, PacketSender};
@@ -24,9 +23,7 @@ fn abc_over(rewrite: Rewrite) -> (Counters, State) {
 }
 
 fn sent_over(path: Path, initial_window: &str) -> (Counters, State) {
-    let rewrite = path.rewrite;
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    let transfer = async {
+    support::under_a_still_clock(async {
         let identity = Identity::new();
         let server = support::receive(Receiver::Quinn, &identity);
         let (address, _) = relay::start(server, path);
@@ -48,10 +45,7 @@ fn sent_over(path: Path, initial_window: &str) -> (Counters, State) {
         connection.close(0u32.into(), b"");
         endpoint.wait_idle().await;
         found
-    };
-    runtime
-        .block_on(async { tokio::time::timeout(Duration::from_secs(120), transfer).await })
-        .unwrap_or_else(|_| panic!("{rewrite:?}: the transfer stalls"))
+    })
 }
 
 #[test]

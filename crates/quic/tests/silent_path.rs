@@ -1,7 +1,8 @@
 //! How measurements end over a path that swallows datagrams for a while, just when the end is told.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use brakelight_core::registry::ControllerConfig;
@@ -18,25 +19,21 @@ enum Way {
     ToClient,
 }
 
-/// Returns where to send what is for `server`. Of what passes, a datagram is lost where `lost` says so, by
-/// its way, the time since the first datagram, and its bytes.
-fn relay(
-    server: SocketAddr,
-    lost: impl Fn(Way, Duration, &[u8]) -> bool + Clone + Send + 'static,
-) -> SocketAddr {
+/// Returns where to send what is for `server`. Of what passes, a datagram is lost where `lost` says so, by its
+/// way and its bytes.
+fn relay(server: SocketAddr, lost: impl Fn(Way, &[u8]) -> bool + Clone + Send + 'static) -> SocketAddr {
     let socket = || UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let (near, far) = (Arc::new(socket()), Arc::new(socket()));
     far.connect(server).unwrap();
     let address = near.local_addr().unwrap();
-    // The client and when it was first heard.
     let client = Arc::new(Mutex::new(None));
     let (back, seen, lost_back) = (near.clone(), client.clone(), lost.clone());
     let out = far.clone();
     std::thread::spawn(move || {
         let mut bytes = vec![0; 1 << 16];
         while let Ok((length, from)) = near.recv_from(&mut bytes) {
-            let (_, began) = *client.lock().unwrap().get_or_insert((from, Instant::now()));
-            if !lost(Way::ToServer, began.elapsed(), &bytes[..length]) {
+            client.lock().unwrap().get_or_insert(from);
+            if !lost(Way::ToServer, &bytes[..length]) {
                 // Full buffers are a path's loss, too.
                 let _ = out.send(&bytes[..length]);
             }
@@ -45,8 +42,8 @@ fn relay(
     std::thread::spawn(move || {
         let mut bytes = vec![0; 1 << 16];
         while let Ok(length) = far.recv(&mut bytes) {
-            let Some((to, began)) = *seen.lock().unwrap() else { continue };
-            if !lost_back(Way::ToClient, began.elapsed(), &bytes[..length]) {
+            let Some(to) = *seen.lock().unwrap() else { continue };
+            if !lost_back(Way::ToClient, &bytes[..length]) {
                 let _ = back.send_to(&bytes[..length], to);
             }
         }
@@ -59,8 +56,8 @@ fn cubic() -> ControlSettings {
     ControlSettings::new(controller, PacketSender::Driver, Path::Own).unwrap()
 }
 
-/// A server that lives as long as the test's process.
-fn serve(limits: Limits) -> SocketAddr {
+/// A server that lives as long as the test's process, and tells `say` what it does.
+fn serve(limits: Limits, say: impl Fn(&str) + Send + Sync + 'static) -> SocketAddr {
     let settings = ServerSettings {
         listen: (Ipv4Addr::LOCALHOST, 0).into(),
         control: cubic(),
@@ -69,7 +66,7 @@ fn serve(limits: Limits) -> SocketAddr {
         qlog: None,
         limits,
     };
-    let server = Server::bind(&settings, |_| ()).unwrap();
+    let server = Server::bind(&settings, say).unwrap();
     let address = server.address();
     std::thread::spawn(move || server.serve());
     address
@@ -90,20 +87,61 @@ fn plan(server: SocketAddr, work: Work, time: Duration) -> Plan {
     }
 }
 
+/// How long the path stays silent after the server has ended a connection: longer than the stack answers
+/// packets to a closed one (three probe timeouts, which are a tenth of a second here), and so short that the
+/// client's next packet finds the server still answering. It answers for five seconds more, and the client
+/// sends a packet every three at least.
+const LATE: Duration = Duration::from_secs(1);
+
+/// Where a client's silence towards it stands.
+#[derive(Default)]
+struct Silence {
+    began: AtomicBool,
+    /// When the server ended the connection.
+    ended: OnceLock<Instant>,
+    /// Datagrams lost after that.
+    lost_since: AtomicU64,
+}
+
+impl Silence {
+    /// Whether a datagram to the client is lost now.
+    fn swallows(&self) -> bool {
+        let ended = self.ended.get();
+        let silent = self.began.load(Ordering::SeqCst) && ended.is_none_or(|at| at.elapsed() < LATE);
+        self.lost_since.fetch_add(u64::from(silent && ended.is_some()), Ordering::SeqCst);
+        silent
+    }
+}
+
 #[test]
 fn a_client_that_hears_late_of_its_end_hears_the_reason() {
+    const REASON: &str = "the server's limit of 1 s is reached";
     let told = |work| {
-        let server = serve(Limits { duration: Duration::from_secs(1), ..Limits::default() });
-        // The server looks at its limits every second: at one second, or at two.
-        let silence = Duration::from_millis(800)..Duration::from_millis(2600);
-        let address = relay(server, move |way, at, _| way == Way::ToClient && silence.contains(&at));
-        measure(&plan(address, work, Duration::from_secs(30)), |_, _| ()).unwrap_err().to_string()
+        let silence = Arc::new(Silence::default());
+        let end = silence.clone();
+        let limits = Limits { duration: Duration::from_secs(1), ..Limits::default() };
+        let server = serve(limits, move |line| {
+            if line.ends_with(REASON) && end.ended.get().is_none() {
+                // The server says this before it closes the connection, so the packet that tells of the end
+                // is lost, however late the client began.
+                end.began.store(true, Ordering::SeqCst);
+                end.ended.get_or_init(Instant::now);
+            }
+        });
+        let path = silence.clone();
+        let address = relay(server, move |way, _| way == Way::ToClient && path.swallows());
+        let begin = |_, bytes| {
+            silence.began.fetch_or(bytes > 0, Ordering::SeqCst);
+        };
+        let said = measure(&plan(address, work, Duration::from_secs(30)), begin).unwrap_err().to_string();
+        (said, silence.lost_since.load(Ordering::SeqCst))
     };
     std::thread::scope(|scope| {
         for work in [Work::Upload, Work::Download] {
             scope.spawn(move || {
-                let said = told(work);
-                assert!(said.contains("the server's limit of 1 s is reached"), "{work:?}: {said}");
+                let (said, lost) = told(work);
+                assert!(said.contains(REASON), "{work:?}: {said}");
+                assert!(lost > 0, "{work:?}: the client heard in time");
             });
         }
     });
@@ -111,13 +149,23 @@ fn a_client_that_hears_late_of_its_end_hears_the_reason() {
 
 #[test]
 fn an_upload_of_which_nothing_comes_through_in_its_time_is_one_of_no_bytes() {
+    const TIME: Duration = Duration::from_millis(300);
     // A packet with a short header: the first bit is not set. RFC 9000 section 17.3
     let is_data = |bytes: &[u8]| bytes.first().is_some_and(|first| first & 0x80 == 0);
-    let address = relay(serve(Limits::default()), move |way, at, bytes| {
-        way == Way::ToServer && is_data(bytes) && at < Duration::from_millis(1200)
+    let opened = Arc::new(AtomicBool::new(false));
+    let open = opened.clone();
+    let address = relay(serve(Limits::default(), |_| ()), move |way, bytes| {
+        way == Way::ToServer && is_data(bytes) && !open.load(Ordering::SeqCst)
     });
-    let measured = measure(&plan(address, Work::Upload, Duration::from_millis(300)), |_, _| ());
+    // The path opens long after the client has given up: at its end, whoever has the processor until then.
+    let progress = |elapsed, _| {
+        if elapsed >= TIME + Duration::from_secs(2) {
+            opened.store(true, Ordering::SeqCst);
+        }
+    };
+    let measured = measure(&plan(address, Work::Upload, TIME), progress);
     let measured = measured.unwrap_or_else(|error: Error| panic!("{error}"));
+    assert!(opened.load(Ordering::SeqCst), "the upload ended while nothing came through");
     let received = measured.flows[0].received;
     assert!(received.done && received.payload == 0, "{received:?}");
 }

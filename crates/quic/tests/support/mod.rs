@@ -4,6 +4,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use brakelight_quic::socket::StampingSocket;
 use brakelight_quic::stamps::Stamps;
@@ -13,6 +14,20 @@ use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 
 pub mod relay;
 pub mod stranger;
+
+/// The longest that a transfer may take, by the clock of [`under_a_still_clock`].
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Runs a transfer between sockets of this machine on one thread, under a clock that stands still while
+/// anything is left to do, and then goes on to the next timer. A loaded machine makes the transfer slower and
+/// changes nothing else: no probe, delayed ACK or release by the relay comes because a thread had to wait for
+/// a processor. Both stacks and the relay go by tokio's clock; our driver does not.
+pub fn under_a_still_clock<T>(transfer: impl Future<Output = T>) -> T {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+    let ended = runtime.block_on(async { tokio::time::timeout(PATIENCE, transfer).await });
+    ended.expect("the transfer ends")
+}
 
 /// Protocol name of these tests.
 const ALPN: &[u8] = b"sink";
