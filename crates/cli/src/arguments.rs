@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use brakelight_core::suggest::DidYouMean;
 use brakelight_core::time::Duration;
+use brakelight_lab::bench::rows::Row;
 use brakelight_lab::compare::{Buffer, Reverse};
 use brakelight_lab::traces::Form;
 pub use brakelight_lab::values::{
@@ -16,7 +17,6 @@ use brakelight_lab::{output, series};
 use brakelight_scenario::scenario::TraceOffset;
 use brakelight_scenario::trace::convert::{self, RateUnit, Selection};
 use brakelight_scenario::trace::fit::link::LinkKind;
-use brakelight_sim::bench::Row;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
 

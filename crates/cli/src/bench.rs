@@ -9,11 +9,11 @@ use std::ffi::OsString;
 use brakelight_files::scratch::Scratch;
 use brakelight_lab::Progress as _;
 use brakelight_lab::bench::ns3::{Ns3, Ns3Error};
+use brakelight_lab::bench::profile::{ProfileError, profile};
+use brakelight_lab::bench::rows::Row;
 use brakelight_lab::bench::{everything, measure};
 use brakelight_lab::text::bench::{in_words, profiles_in_words};
 use brakelight_scenario::documents::{Bench, SimBench};
-use brakelight_sim::bench::Row;
-use brakelight_sim::bench::profile::{ProfileError, profile};
 
 use crate::arguments::{self, DocumentFormat};
 use crate::failure::Failure;

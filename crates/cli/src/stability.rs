@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use brakelight_core::time::Duration;
 use brakelight_core::units::Rate;
+use brakelight_lab::analysis::stability::{Rule, Setting};
 use brakelight_lab::figures::stability;
 use brakelight_lab::stability::{FLOWS, LOOP_RATIOS, RATIOS, eta, flows, html, map, ratios};
 use brakelight_lab::text::stability::in_words;
-use brakelight_sim::analysis::stability::{Rule, Setting};
 use clap::{Args, ValueEnum};
 
 use crate::arguments::{DocumentFormat, human, positive_rate, positive_time, propagation, seed};

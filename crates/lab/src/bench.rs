@@ -4,16 +4,20 @@ use std::time::{Duration, Instant};
 
 use brakelight_core::time::Time;
 use brakelight_scenario::documents::{Bench, QueueBench, SimBench};
-use brakelight_sim::bench::queues::{self, Workload};
-use brakelight_sim::bench::{self, ROWS, Row};
 use brakelight_sim::{Simulation, Traces};
 use ns3::{Ns3, Ns3Error};
+use queues::Workload;
+use rows::{ROWS, Row};
 
 use crate::Progress;
 use crate::error::Error;
 use crate::text::{number, thousands};
 
+pub mod callgrind;
 pub mod ns3;
+pub mod profile;
+pub mod queues;
+pub mod rows;
 
 /// A measurement is repeated for at least this long.
 const LONG_ENOUGH: Duration = Duration::from_secs(2);
@@ -65,7 +69,7 @@ pub fn measure(row: &Row) -> Result<SimBench, Error> {
         simulation.advance(Time::ZERO + scenario.measure_from);
         let before = simulation.delivered_packets();
         let start = Instant::now();
-        bench::advance(&mut simulation, Time::ZERO + scenario.duration);
+        rows::advance(&mut simulation, Time::ZERO + scenario.duration);
         walls.push(start.elapsed().as_secs_f64());
         packets = simulation.delivered_packets() - before;
         simulation.finish().map_err(|error| Error::run(row.name, error))?;

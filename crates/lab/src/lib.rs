@@ -5,6 +5,8 @@
 //! |---|---|
 //! | [`mod@compare`], [`mod@run`], [`mod@reproduce`], [`parity`] | one job each, from request to result |
 //! | [`mod@attack`], [`stability`], [`mod@bench`], [`listing`] | the same |
+//! | [`checks`] | what the papers say of the rules themselves, measured on the code |
+//! | [`analysis`] | the papers' mathematics: fluid models, and where they settle |
 //! | [`jobs`], [`runner`], [`progress`] | many runs at once, by any simulator or stack; how far they are |
 //! | [`mod@sweep`], [`frame`] | grids of runs; rows as columns, for CSV, Arrow and Parquet |
 //! | [`setup`] | what a comparison assumes where nothing else is asked for |
@@ -18,8 +20,10 @@
 #![cfg_attr(feature = "quic", doc = "| [`quinn`] | the real QUIC stack as a host of the simulator |")]
 #![forbid(unsafe_code)]
 
+pub mod analysis;
 pub mod attack;
 pub mod bench;
+pub mod checks;
 pub mod compare;
 pub mod error;
 pub mod fairness;

@@ -185,7 +185,7 @@ impl Judge<'_> {
             if self.progress.is_cancelled() {
                 return Err(Error::Cancelled);
             }
-            Ok(brakelight_sim::checks::run(name))
+            Ok(crate::checks::run(name))
         })?;
         let findings: BTreeMap<&str, Option<Finding>> = names.into_iter().zip(findings).collect();
         let judged = experiments.iter().zip(&tables);

@@ -1,7 +1,7 @@
 //! Where ABC's router settles and where it oscillates, by a fluid model and by packets.
 
+use crate::analysis::stability::{Measured, Point, Predicted, Rule, Setting, Verdict};
 use brakelight_scenario::documents::Origin;
-use brakelight_sim::analysis::stability::{Measured, Point, Predicted, Rule, Setting, Verdict};
 use serde::Serialize;
 
 use crate::error::Error;

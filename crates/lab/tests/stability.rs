@@ -3,12 +3,12 @@
 
 use brakelight_core::time::Duration;
 use brakelight_core::units::Rate;
+use brakelight_lab::analysis::stability::{Rule, Setting};
 use brakelight_lab::figures;
 use brakelight_lab::stability::{LOOP_RATIOS, RATIOS, map, ratios};
 use brakelight_lab::text::Screen;
 use brakelight_lab::text::stability::in_words;
 use brakelight_scenario::documents::Origin;
-use brakelight_sim::analysis::stability::{Rule, Setting};
 use brakelight_testkit::part;
 use brakelight_testkit::sources::hold_picture;
 

@@ -4,19 +4,13 @@
 //! |---|---|
 //! | [`simulation`] | one run |
 //! | [`network`] | a scenario's links and paths as elements and routes |
-//! | [`analysis`] | the papers' mathematics |
-//! | [`checks`] | what the papers say of the rules themselves, measured on the code |
 //! | [`engine`] | events in a total order; moves packets between endpoints and path elements |
 //! | [`packet`] | the simulated packet |
 //! | [`host`] | the modelled host: both ends of a flow |
 //! | [`statistics`], [`report`] | what is watched |
-//! | [`mod@bench`] | what is measured for speed: scenarios, and queues by themselves |
 
 #![forbid(unsafe_code)]
 
-pub mod analysis;
-pub mod bench;
-pub mod checks;
 pub mod engine;
 pub mod host;
 pub mod network;

@@ -514,14 +514,8 @@ pub fn flow_configs(scenario: &Scenario) -> Vec<(String, FlowConfig)> {
         .collect()
 }
 
-/// What flow `id` of the run, called `name`, is made of.
-pub(crate) fn flow_config(
-    scenario: &Scenario,
-    flow: &FlowSpec,
-    id: u32,
-    name: &str,
-    start: Time,
-) -> FlowConfig {
+/// Returns what flow `id` of the run is made of, which is called `name` and begins at `start`.
+pub fn flow_config(scenario: &Scenario, flow: &FlowSpec, id: u32, name: &str, start: Time) -> FlowConfig {
     FlowConfig {
         flow: FlowId(id),
         host: flow.host,

@@ -5,8 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::rows::Row;
 use brakelight_core::registry::DEFAULT_QUEUE;
-use brakelight_sim::bench::Row;
 
 /// The rows that ns-3 runs too.
 pub const ROWS: &[&str] = &["S1", "S2", "S3"];

@@ -1,6 +1,6 @@
 //! Where ABC's router rests and where it oscillates.
 
-use brakelight_sim::analysis::stability::Rule;
+use crate::analysis::stability::Rule;
 
 use super::Figure;
 use super::canvas::{Anchor, Canvas, Colour, Stroke};

@@ -1,7 +1,7 @@
 //! The stability map for people.
 
+use crate::analysis::stability::{Rule, Verdict};
 use brakelight_scenario::trace::plot;
-use brakelight_sim::analysis::stability::{Rule, Verdict};
 
 use super::table::{self, Column};
 use super::{Screen, number};

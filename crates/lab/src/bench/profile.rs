@@ -12,14 +12,14 @@ use std::process::{Command, ExitStatus};
 
 use brakelight_scenario::documents::{PartProfile, PartsBy, SimProfile};
 
-use super::Row;
 use super::callgrind::{Function, Profile, ProfileSyntaxError};
+use super::rows::Row;
 
 /// The program that counts.
 const COUNTER: &str = "valgrind";
 
-/// Nothing is counted outside this function: [`advance`](super::advance).
-const COUNTED: &str = "brakelight_sim::bench::advance";
+/// Nothing is counted outside this function: [`advance`](super::rows::advance).
+const COUNTED: &str = "brakelight_lab::bench::rows::advance";
 
 /// The parts, by the modules that belong to each, without `brakelight_`. The first that fits is taken.
 const PARTS: &[(&str, &[&str])] = &[
@@ -266,7 +266,7 @@ mod tests {
             ),
             (
                 "9\nevents: Ir\nfn=a\n1 0\n",
-                "S1: no instruction was counted: the program has no symbol `brakelight_sim::bench::advance`, perhaps it is stripped",
+                "S1: no instruction was counted: the program has no symbol `brakelight_lab::bench::rows::advance`, perhaps it is stripped",
             ),
         ] {
             assert_eq!(read(s1(), printed).unwrap_err().to_string(), message);

@@ -1,6 +1,5 @@
 //! The scenarios by which the simulator's speed is measured: the dumbbells that ns-3 was timed on, and many
-//! flows on a fast link. [`queues`] measures queues by themselves, and [`mod@profile`] says where a packet's
-//! instructions go.
+//! flows on a fast link.
 
 use brakelight_core::registry::BuildError;
 use brakelight_core::time::{Duration, Time};
@@ -8,12 +7,8 @@ use brakelight_core::units::{Limit, Rate};
 use brakelight_scenario::scenario::{FlowSpec, Hop, LinkSpec, Record, Scenario, TraceOffset};
 use brakelight_scenario::scheme_string::SchemeString;
 
-use crate::network::{SetupError, Traces};
-use crate::simulation::Simulation;
-
-pub mod callgrind;
-pub mod profile;
-pub mod queues;
+use brakelight_sim::network::{SetupError, Traces};
+use brakelight_sim::simulation::Simulation;
 
 /// A scenario to be timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use brakelight_testkit::sources::hold_picture;
 use plotters::prelude::*;
 
 use super::picture::{Axes, draw, line};
-use crate::{Traces, run};
+use brakelight_sim::{Traces, run};
 
 /// The series of one flow alone on a link: bins of 100 ms.
 fn alone(controller: &str, queue: &str, link: &str, rtt: &str, duration: &str) -> Series {

@@ -5,8 +5,8 @@ use std::error::Error;
 use std::ffi::OsString;
 use std::io::Write as _;
 
-use brakelight_sim::bench::Row;
-use brakelight_sim::bench::profile::profile;
+use brakelight_lab::bench::profile::profile;
+use brakelight_lab::bench::rows::Row;
 
 /// Has a row simulated once in this process, for callgrind to count.
 const COUNTED: &str = "--counted";

@@ -10,7 +10,7 @@ use brakelight_scenario::scenario::{Record, Service};
 
 use super::finding;
 use super::router::{Marked, Router};
-use crate::{Traces, run};
+use brakelight_sim::{Traces, run};
 
 /// The experiment whose setup this is.
 const FIGURE: &str = "abc-f4.toml";

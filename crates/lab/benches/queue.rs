@@ -1,7 +1,7 @@
 //! The cost of one enqueue and one dequeue at every registered queue.
-//! `cargo bench -p brakelight-sim --bench queue`.
+//! `cargo bench -p brakelight-lab --bench queue`.
 
-use brakelight_sim::bench::queues::workloads;
+use brakelight_lab::bench::queues::workloads;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 const PACKETS: u64 = 10_000;

@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use super::fluid::{self, FixedPoint, Fluid, Increase, Model, Swing};
 use super::outstanding::{self, Outstanding};
-use crate::{RunError, Traces, run};
+use brakelight_sim::{RunError, Traces, run};
 
 /// Bytes of a packet at the IP layer.
 const PACKET: Bytes = Bytes(1500);

@@ -15,7 +15,7 @@ use brakelight_scenario::trace::embedded::Embedded;
 
 use super::finding;
 use super::router::{Marked, Router};
-use crate::{Traces, run};
+use brakelight_sim::{Traces, run};
 
 /// HN-U3: behind a proxy, with CWR on every packet and an ACK for each, a receiver of RFC 3168 echoes each
 /// brake once.
