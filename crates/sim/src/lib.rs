@@ -9,6 +9,7 @@
 //! | [`engine`] | events in a total order; moves packets between endpoints and path elements |
 //! | [`packet`] | the simulated packet |
 //! | [`host`] | the modelled host: both ends of a flow |
+//! | [`outside`] | hosts from outside: flows of transports that others wrote |
 //! | [`statistics`], [`report`] | what is watched |
 //! | [`mod@bench`] | what is measured for speed: scenarios, and queues by themselves |
 
@@ -20,6 +21,7 @@ pub mod checks;
 pub mod engine;
 pub mod host;
 pub mod network;
+pub mod outside;
 pub mod packet;
 pub mod report;
 pub mod simulation;
