@@ -16,6 +16,7 @@
 //! | [`queue`] | routers: one file per queue discipline |
 //! | [`path`] | links, delay lines, loss: what a packet passes |
 //! | [`endpoint`] | what sits at the ends of a path |
+//! | [`host`] | transports from outside |
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -36,6 +37,7 @@ pub mod endpoint;
 pub mod estimate;
 pub mod feedback;
 pub mod frugal;
+pub mod host;
 pub mod packet;
 pub mod path;
 pub mod queue;

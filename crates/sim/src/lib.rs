@@ -7,6 +7,7 @@
 //! | [`engine`] | events in a total order; moves packets between endpoints and path elements |
 //! | [`packet`] | the simulated packet |
 //! | [`host`] | the modelled host: both ends of a flow |
+//! | [`outside`] | hosts from outside: flows of transports that others wrote |
 //! | [`statistics`], [`report`] | what is watched |
 
 #![forbid(unsafe_code)]
@@ -14,6 +15,7 @@
 pub mod engine;
 pub mod host;
 pub mod network;
+pub mod outside;
 pub mod packet;
 pub mod report;
 pub mod simulation;

@@ -27,6 +27,7 @@ use brakelight_scenario::scenario::{FlowSpec, Hop, Scenario, ack_delay};
 use crate::engine::{Engine, Routed as _, Unbalanced};
 use crate::host::{FlowConfig, FlowHost};
 use crate::network::{Network, SetupError, Traces};
+use crate::outside;
 use crate::packet::SimPacket;
 use crate::report::{FlowCounters, Reporting};
 use crate::statistics::{FlowStatistics, LinkStatistics, Recorder};
@@ -34,8 +35,12 @@ pub use act::ActionError;
 pub use packets::PacketView;
 pub use view::{FlowPhase, FlowView, LinkView, Values};
 
-/// Runs `scenario` from beginning to end.
+/// Runs `scenario` from beginning to end. A scenario with a flow in a [host from outside](crate::outside)
+/// runs in a thread of its own.
 pub fn run(scenario: &Scenario, traces: &Traces) -> Result<Outcome, RunError> {
+    if outside::is_needed(scenario) {
+        return outside::run(scenario, traces);
+    }
     to_the_end(Simulation::new(scenario, traces)?)
 }
 
@@ -56,9 +61,13 @@ fn to_the_end<E: Endpoint<SimPacket> + Reporting>(
     Ok(simulation.finish()?)
 }
 
-#[allow(clippy::unnecessary_wraps)] // Others may fail.
 fn modelled(config: FlowConfig) -> Result<FlowHost, String> {
-    Ok(FlowHost::new(config))
+    match config.controller.hosted() {
+        None => Ok(FlowHost::new(config)),
+        Some(hosted) => {
+            Err(format!("`{}` is a host from outside, and this run has modelled hosts alone", hosted.name()))
+        }
+    }
 }
 
 /// Why a run failed.
@@ -71,6 +80,18 @@ pub enum RunError {
     /// A bug: packets were not conserved.
     #[error(transparent)]
     Unbalanced(#[from] Unbalanced),
+    /// A host from outside panicked, hangs, or broke its contract.
+    #[error("flow `{flow}` ({controller}), at {:.6} s: {reason}", at.as_secs_f64())]
+    Stack {
+        /// The flow whose host was called last.
+        flow: String,
+        /// Its controller: `host/controller`.
+        controller: String,
+        /// When it was called.
+        at: Time,
+        /// What happened.
+        reason: String,
+    },
 }
 
 /// A run in progress. It can be advanced in steps of any size, looked into, acted upon and ended at any time.
@@ -266,6 +287,11 @@ impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
             series,
             unfairness: scenario.record.unfairness.map(|over| Unfairness::new(over, measure_from)),
         })
+    }
+
+    /// Returns the hosts of all flows, by number.
+    pub(crate) fn hosts(&self) -> &[E] {
+        self.engine.endpoints()
     }
 
     /// Returns the data packets delivered so far, in the measured interval.

@@ -1,10 +1,11 @@
-//! A controller, a queue, a path element and an application that Brakelight does not know, each in a file of
-//! its own.
+//! A controller, a queue, a path element, an application and a host that Brakelight does not know, each in a
+//! file of its own.
 
 pub mod aimd;
 pub mod policer;
 pub mod ramp;
 pub mod sensor;
+pub mod stopgap;
 
 use brakelight_apps::Applications;
 use brakelight_core::registry::Registry;
@@ -20,6 +21,7 @@ pub fn registry() -> Registry {
         registry.add_queue::<ramp::Ramp<_>>(),
         registry.add_element::<policer::Policer<_>>(),
         registry.add_application::<sensor::Sensor>(),
+        stopgap::add_to(&mut registry),
     ];
     for result in added {
         result.unwrap_or_else(|error| panic!("{error}"));

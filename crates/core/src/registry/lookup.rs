@@ -12,10 +12,11 @@ use super::custom::{self, Algorithm, ControllerFactory, Named, QueueFactory};
 use super::{
     BuildError, CONTROLLERS, ControllerConfig, CustomController, CustomControllerConfig, CustomElement,
     CustomElementConfig, CustomFeedback, CustomFeedbackConfig, CustomQueue, CustomQueueConfig, CustomRadio,
-    CustomRadioConfig, DEFAULT_QUEUE, Entry, FEEDBACKS, FeedbackConfig, Options, QUEUES, QueueConfig,
-    Routers,
+    CustomRadioConfig, DEFAULT_QUEUE, Entry, FEEDBACKS, FeedbackConfig, HostedConfig, Options, QUEUES,
+    QueueConfig, Routers,
 };
 use crate::controller::{Connection, Controller};
+use crate::host::{HostFactory, HostedController};
 use crate::path::elements::{ELEMENTS, ElementConfig, RADIOS, RadioConfig};
 use crate::random::Random;
 use crate::time::Time;
@@ -43,7 +44,11 @@ pub struct Registry {
     elements: Vec<Added<ElementConfig>>,
     radios: Vec<Added<RadioConfig>>,
     applications: Vec<Added<AnyConfig>>,
+    hosts: Vec<AddedHost>,
 }
+
+/// A host that a program added, by its name.
+type AddedHost = (&'static str, Arc<dyn HostFactory>);
 
 /// The settings of something that this crate does not know.
 pub type AnyConfig = Box<dyn Any + Send + Sync>;
@@ -150,6 +155,7 @@ impl Registry {
             elements: Vec::new(),
             radios: Vec::new(),
             applications: Vec::new(),
+            hosts: Vec::new(),
         }
     }
 
@@ -181,6 +187,11 @@ impl Registry {
     /// Returns every application that was added.
     pub fn applications(&self) -> impl Iterator<Item = &Entry> + Clone {
         all(&[], &self.applications)
+    }
+
+    /// Returns every host that was added, by its name.
+    pub fn hosts(&self) -> impl Iterator<Item = (&'static str, &dyn HostFactory)> {
+        self.hosts.iter().map(|(name, factory)| (*name, &**factory))
     }
 
     /// Returns the settings of the controller called `name`, with `options` applied in order.
@@ -293,6 +304,46 @@ impl Registry {
             return Err(unserved("write the header that it reads".to_string()));
         }
         self.controllers.push(added);
+        Ok(())
+    }
+
+    /// Adds a host called `name`, with all its controllers, each by the name `host/controller`.
+    ///
+    /// # Errors
+    /// A name is malformed or taken, a controller's name does not begin with the host's, or its defaults are
+    /// refused.
+    pub fn add_host(
+        &mut self,
+        name: &'static str,
+        factory: Arc<dyn HostFactory>,
+    ) -> Result<(), RegisterError> {
+        const KIND: &str = "host";
+        if !is_plain(name) {
+            return Err(RegisterError::Malformed { kind: KIND, name });
+        }
+        if self.hosts.iter().any(|(taken, _)| *taken == name) {
+            return Err(RegisterError::Taken { kind: KIND, name, by: name });
+        }
+        let mut controllers = Vec::new();
+        for HostedController { name: full, summary, parameters } in factory.controllers() {
+            match full.split_once('/') {
+                Some((host, controller)) if host == name && is_plain(controller) => {}
+                _ => return Err(RegisterError::Malformed { kind: "controller of a host", name: full }),
+            }
+            let all = self.controllers().chain(controllers.iter().map(|added: &Added<_>| &added.entry));
+            if let Some(other) = find(all, full) {
+                return Err(RegisterError::Taken { kind: "controller", name: full, by: other.name });
+            }
+            let own = factory.clone();
+            let resolve = move |registry: &Registry, options: Options<'_>| {
+                HostedConfig::resolve(registry, full, &own, options)
+            };
+            resolve(self, &[]).map_err(refused("controller", full))?;
+            let entry = Entry { name: full, aliases: &[], summary, parameters };
+            controllers.push(Added { entry, resolve: Arc::new(resolve) });
+        }
+        self.controllers.extend(controllers);
+        self.hosts.push((name, factory));
         Ok(())
     }
 
@@ -437,8 +488,7 @@ fn check<'a>(
     others: impl Iterator<Item = &'a Entry> + Clone,
 ) -> Result<(), RegisterError> {
     for &name in entry.aliases.iter().chain([&entry.name]) {
-        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
-        if !name.starts_with(|c: char| c.is_ascii_lowercase()) || !name.chars().all(plain) {
+        if !is_plain(name) {
             return Err(RegisterError::Malformed { kind, name });
         }
         if let Some(other) = find(others.clone(), name) {
@@ -446,6 +496,12 @@ fn check<'a>(
         }
     }
     Ok(())
+}
+
+/// Whether `name` can stand in a scheme string.
+fn is_plain(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
+    name.starts_with(|c: char| c.is_ascii_lowercase()) && name.chars().all(plain)
 }
 
 fn is_called(entry: &Entry, name: &str) -> bool {

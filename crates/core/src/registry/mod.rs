@@ -270,6 +270,14 @@ impl AnyController {
 }
 
 impl ControllerConfig {
+    /// Returns the host from outside that it lives in, if it does. No other host runs it.
+    pub fn hosted(&self) -> Option<&HostedConfig> {
+        match self {
+            ControllerConfig::Custom(config) => config.hosted(),
+            _ => None,
+        }
+    }
+
     /// Returns the feedback it brings, with the options that its own settings ask for.
     pub fn feedback(&self) -> FeedbackConfig {
         match self {

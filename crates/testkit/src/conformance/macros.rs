@@ -191,6 +191,49 @@ macro_rules! conformance_application {
     };
 }
 
+/// The tests of [`conformance::host`](crate::conformance::host) for the controller of a host of this name in
+/// this registry, to which the host was added, with its defaults and with each of the lists of options.
+#[macro_export]
+macro_rules! conformance_host {
+    ($registry:expr, $name:literal $(, [$($option:expr),+ $(,)?])* $(,)?) => {
+        #[cfg(test)]
+        mod host_conformance {
+            #[allow(unused_imports)]
+            use super::*;
+            use $crate::conformance::host;
+
+            fn each(hold: impl Fn(&$crate::core::registry::HostedConfig)) {
+                let options: &[$crate::core::registry::Options<'_>] = &[&[], $(&[$($option),+]),*];
+                for options in options {
+                    let config =
+                        $registry.controller($name, options).unwrap_or_else(|error| panic!("{error}"));
+                    hold(config.hosted().unwrap_or_else(|| panic!("{} is of no host from outside", $name)));
+                }
+            }
+
+            #[test]
+            fn delivers_all_of_a_transfer_and_no_more() {
+                each(host::delivers_all_of_a_transfer_and_no_more);
+            }
+
+            #[test]
+            fn repeats_itself_byte_for_byte_without_a_clock() {
+                each(host::repeats_itself_byte_for_byte_without_a_clock);
+            }
+
+            #[test]
+            fn bears_late_calls() {
+                each(host::bears_late_calls);
+            }
+
+            #[test]
+            fn is_quiet_without_data() {
+                each(host::is_quiet_without_data);
+            }
+        }
+    };
+}
+
 /// What elements and radios share.
 #[doc(hidden)]
 #[macro_export]

@@ -30,6 +30,7 @@ use proptest::test_runner::{Config, TestRunner};
 pub mod application;
 pub mod controller;
 pub mod feedback;
+pub mod host;
 mod macros;
 pub mod path;
 pub mod queue;

@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use core::fmt::Debug;
 
-use super::{Algorithm, Named, Of, Settings, clone_by_box, configure, settings_in_a_box};
+use super::{Algorithm, HostedConfig, Named, Of, Settings, clone_by_box, configure, settings_in_a_box};
 use crate::controller::{Connection, Controller};
 use crate::registry::{
     AnyController, BuildError, ControllerConfig, FeedbackConfig, Needs, Options, Registry,
@@ -59,13 +59,16 @@ impl<C: Controller + Clone + Debug + Send + Sync + 'static> DynController for C 
     }
 }
 
-trait ControllerSettings: Settings {
+pub(super) trait ControllerSettings: Settings {
     fn clone_boxed(&self) -> Box<dyn ControllerSettings>;
     fn needs(&self) -> Needs;
     fn feedback_options(&self) -> Options<'static>;
     fn survives_without_marks(&self) -> bool;
     fn delay_threshold(&self) -> Option<Duration>;
     fn build(&self, connection: &Connection) -> Box<dyn DynController>;
+    fn hosted(&self) -> Option<&HostedConfig> {
+        None
+    }
 }
 
 impl<C: CustomController> ControllerSettings for Of<C> {
@@ -115,8 +118,8 @@ clone_by_box!(DynController, ControllerSettings);
 /// The settings of a controller from outside, with the feedback that it brings.
 #[derive(Clone)]
 pub struct CustomControllerConfig {
-    settings: Box<dyn ControllerSettings>,
-    feedback: Box<FeedbackConfig>,
+    pub(super) settings: Box<dyn ControllerSettings>,
+    pub(super) feedback: Box<FeedbackConfig>,
 }
 
 settings_in_a_box!(CustomControllerConfig);
@@ -141,6 +144,11 @@ impl CustomControllerConfig {
         let feedback = Box::new(registry.feedback(named.factory.needs().feedback, &[])?);
         let settings = Box::new(named.clone());
         Ok(ControllerConfig::Custom(CustomControllerConfig { settings, feedback }))
+    }
+
+    /// Returns the host from outside that it lives in, if it does.
+    pub fn hosted(&self) -> Option<&HostedConfig> {
+        self.settings.hosted()
     }
 
     pub(in crate::registry) fn needs(&self) -> Needs {

@@ -68,6 +68,7 @@ use crate::parameters::{self, ParameterError, Parameters};
 mod controller;
 mod element;
 mod feedback;
+mod host;
 mod queue;
 mod radio;
 #[cfg(test)]
@@ -76,6 +77,7 @@ mod tests;
 pub use controller::{ControllerFactory, CustomController, CustomControllerConfig, DynController};
 pub use element::{BoxedElement, CustomElement, CustomElementConfig, DynElement};
 pub use feedback::{CustomFeedback, CustomFeedbackConfig, DynFeedback};
+pub use host::HostedConfig;
 pub use queue::{BoxedQueue, CustomQueue, CustomQueueConfig, DynQueue, QueueFactory};
 pub use radio::{CustomRadio, CustomRadioConfig, DynRadio};
 
@@ -112,7 +114,7 @@ fn configure<A: Algorithm>(options: Options<'_>) -> Result<A::Config, BuildError
 }
 
 /// Settings behind a pointer, which can be cloned and compared.
-trait Settings: Any + Debug + Send + Sync {
+pub(in crate::registry) trait Settings: Any + Debug + Send + Sync {
     fn name(&self) -> &'static str;
     fn equals(&self, other: &dyn Any) -> bool;
     fn settings(&self) -> parameters::OptionValues;

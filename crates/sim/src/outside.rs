@@ -1,0 +1,150 @@
+//! Hosts from outside in the simulator: flows whose two ends are a transport that others wrote
+//! ([`brakelight_core::host`]), beside flows of the modelled host.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `flow` | both ends of one connection, with its application, as an endpoint of the engine |
+//! | `payloads` | the payloads of packets on their way |
+//! | `watch` | a run in a thread of its own, so that a stack that panics or hangs ends its own run alone |
+//!
+//! [`run`](crate::run) takes this way by itself for a scenario that has such a flow. Whoever steps a run
+//! makes it with [`Simulation::with_hosts`](crate::Simulation::with_hosts) and [`host`].
+
+mod flow;
+mod payloads;
+mod watch;
+
+use brakelight_core::ecn::Mark;
+use brakelight_core::endpoint::Endpoint;
+use brakelight_core::time::{Duration, Time};
+use brakelight_core::units::Bytes;
+use brakelight_scenario::scenario::Scenario;
+
+use crate::host::{FlowConfig, FlowHost};
+use crate::packet::SimPacket;
+use crate::report::{FlowCounters, Reporting, SenderView};
+pub use flow::HostedFlow;
+pub(crate) use watch::run;
+
+/// Both ends of a flow: the modelled host's, or those of a host from outside.
+#[derive(Debug)]
+#[allow(clippy::large_enum_variant)] // Of both there are few.
+pub enum AnyHost {
+    /// The modelled host.
+    Modelled(FlowHost),
+    /// A host from outside.
+    Hosted(Box<HostedFlow>),
+}
+
+/// Returns both ends of a flow: those of the host from outside that its controller lives in, or else the
+/// modelled ones.
+///
+/// # Errors
+/// The reason why the host from outside cannot have such a flow.
+pub fn host(config: FlowConfig) -> Result<AnyHost, String> {
+    Ok(match config.controller.hosted().cloned() {
+        Some(hosted) => {
+            AnyHost::Hosted(Box::new(HostedFlow::new(config, &hosted, &flow::Beacon::default())?))
+        }
+        None => AnyHost::Modelled(FlowHost::new(config)),
+    })
+}
+
+/// Returns whether a flow of `scenario` lives in a host from outside.
+pub fn is_needed(scenario: &Scenario) -> bool {
+    scenario.flows.iter().any(|flow| flow.controller.hosted().is_some())
+}
+
+impl Endpoint<SimPacket> for AnyHost {
+    fn accept(&mut self, now: Time, packet: SimPacket) {
+        match self {
+            AnyHost::Modelled(host) => host.accept(now, packet),
+            AnyHost::Hosted(flow) => flow.accept(now, packet),
+        }
+    }
+
+    fn poll_transmit(&mut self, now: Time) -> Option<SimPacket> {
+        match self {
+            AnyHost::Modelled(host) => host.poll_transmit(now),
+            AnyHost::Hosted(flow) => flow.poll_transmit(now),
+        }
+    }
+
+    fn is_at_rest(&mut self, now: Time) -> bool {
+        match self {
+            AnyHost::Modelled(host) => host.is_at_rest(now),
+            AnyHost::Hosted(_) => false,
+        }
+    }
+
+    fn next_wakeup(&self) -> Option<Time> {
+        match self {
+            AnyHost::Modelled(host) => host.next_wakeup(),
+            AnyHost::Hosted(flow) => flow.next_wakeup(),
+        }
+    }
+
+    fn release(&mut self, packet: SimPacket) {
+        match self {
+            AnyHost::Modelled(host) => host.release(packet),
+            AnyHost::Hosted(flow) => flow.release(packet),
+        }
+    }
+}
+
+impl Reporting for AnyHost {
+    /// The name and the version of a host from outside are settings of its controller.
+    const HOST: &'static str = brakelight_scenario::identity::MODELLED;
+
+    fn counters(&self) -> FlowCounters {
+        match self {
+            AnyHost::Modelled(host) => Reporting::counters(host),
+            AnyHost::Hosted(flow) => flow.counters(),
+        }
+    }
+
+    fn take_rtt_sample(&mut self) -> Option<Duration> {
+        match self {
+            AnyHost::Modelled(host) => host.take_rtt_sample(),
+            AnyHost::Hosted(flow) => flow.take_rtt_sample(),
+        }
+    }
+
+    fn cwnd(&self) -> Bytes {
+        match self {
+            AnyHost::Modelled(host) => Reporting::cwnd(host),
+            AnyHost::Hosted(flow) => flow.sender().cwnd,
+        }
+    }
+
+    fn sender(&self) -> SenderView {
+        match self {
+            AnyHost::Modelled(host) => host.sender(),
+            AnyHost::Hosted(flow) => flow.sender(),
+        }
+    }
+
+    fn inspect(&self, visit: &mut dyn FnMut(&'static str, f64)) {
+        match self {
+            AnyHost::Modelled(host) => host.inspect(visit),
+            AnyHost::Hosted(flow) => flow.inspect(visit),
+        }
+    }
+
+    fn application(&self, now: Time, visit: &mut dyn FnMut(&'static str, f64)) {
+        match self {
+            AnyHost::Modelled(host) => host.application(now, visit),
+            AnyHost::Hosted(flow) => flow.application(now, visit),
+        }
+    }
+
+    fn echoed_mark(&self, ack: &SimPacket) -> Option<Mark> {
+        match self {
+            AnyHost::Modelled(host) => host.echoed_mark(ack),
+            AnyHost::Hosted(_) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
