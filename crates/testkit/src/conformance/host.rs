@@ -83,7 +83,8 @@ pub fn bears_late_calls(config: &HostedConfig) {
     let case = Case { seed: 3, size: 1_000_000, ..Case::default() };
     let exact = transfer(config, case).done_at.expect("an exact transfer ends");
     let late = transfer(config, Case { late: Duration::from_millis(5), ..case });
-    let done = late.done_at.unwrap_or_else(|| panic!("{}: a late transfer does not end: {late:?}", config.name()));
+    let done =
+        late.done_at.unwrap_or_else(|| panic!("{}: a late transfer does not end: {late:?}", config.name()));
     let bound = exact + (exact.since(Time::ZERO)).mul_f64(0.2) + Duration::from_secs(1);
     assert!(done <= bound, "{}: exact {exact:?}, late {done:?}", config.name());
 }
