@@ -309,9 +309,9 @@ pub struct Recorded {
     /// The file, which gzip may have packed; `-` is standard input
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// What it is: mahimahi, csv, columns (a time and a rate a line), packets (a time and a size a line), pcap,
-    /// iperf3 (what `iperf3 --json` prints), iperf3-text, nuttcp, genet, cake-autorate, flent, link-log (of
-    /// Mahimahi or of the emulator), cellreplay, qlog or bltrace [default: what it seems to be]
+    /// What it is: mahimahi, csv, columns (times and rates), packets (times and sizes), pcap, iperf3 (what `iperf3
+    /// --json` prints), iperf3-text, nuttcp, genet, cake-autorate, flent, link-log, cellreplay, qlog or bltrace
+    /// [default: what it seems to be]
     #[arg(long, value_name = "FORMAT", value_parser = human::<convert::Format>)]
     pub from: Option<convert::Format>,
     /// Which direction to take of a file that holds both: `from:ADDRESS` or `to:ADDRESS` of a capture, `up`

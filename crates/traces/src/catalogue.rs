@@ -4,9 +4,11 @@
 use std::path::{Path, PathBuf};
 
 use brakelight_core::suggest::{DidYouMean, nearest};
+use brakelight_core::units::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::convert::{ConvertError, ConvertOptions, Format, Selection, convert, delays};
+use super::input::{self, gzip};
 use super::recording::{About, Recording};
 
 /// The catalogue that comes with the program, as TOML.
@@ -164,7 +166,7 @@ impl CatalogueEntry {
             }
         }
         if let Some((_, bytes)) = of(&self.delay) {
-            converted.add_delays(&delays::delays(bytes)?)?;
+            converted.add_delays(&delays::delays(&unpacked(bytes, |_| input::TABLE)?)?)?;
         }
         let bin_us = converted.recording.about.bin_us;
         converted.recording.about = About {
@@ -195,8 +197,15 @@ impl CatalogueFile {
     fn convert(&self, bytes: &[u8]) -> Result<super::convert::Converted, ConvertError> {
         // They were read before, when the catalogue was.
         let (format, options) = self.options().unwrap_or_default();
-        convert(bytes, format.unwrap_or_else(|| Format::detect(bytes)), options)
+        let most = |head: &[u8]| format.unwrap_or_else(|| Format::detect(head)).most();
+        let contents = unpacked(bytes, most)?;
+        convert(&contents, format.unwrap_or_else(|| Format::detect(&contents)), options)
     }
+}
+
+/// The contents of a file, which gzip may have packed.
+fn unpacked(bytes: &[u8], most: impl FnOnce(&[u8]) -> Bytes) -> Result<Vec<u8>, ConvertError> {
+    gzip::unpacked(bytes.to_vec(), most).map_err(|error| ConvertError::Packed(error.to_string()))
 }
 
 /// Returns the folder of fetched recordings: the one that [`CACHE_VARIABLE`] names, else `brakelight/traces`
@@ -263,7 +272,13 @@ mod tests {
                      delay = { url = \"http://a/c\" }\n";
         let catalogue = Catalogue::parse(&format!("{ENTRY}{files}")).unwrap();
         let csv = b"start_s,mbps,end_s\n0,12,0.02\n".to_vec();
-        let (recording, notes) = catalogue.entries[0].convert(&[csv, b"12\n13\n".to_vec()]).unwrap();
+        let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        std::io::Write::write_all(&mut packed, &csv).unwrap();
+        let packed = packed.finish().unwrap();
+        let cut = packed[..packed.len() - 9].to_vec();
+        let (recording, notes) = catalogue.entries[0].convert(&[packed, b"12\n13\n".to_vec()]).unwrap();
+        let refused = catalogue.entries[0].convert(&[cut, b"12\n".to_vec()]).unwrap_err().to_string();
+        assert!(refused.contains("damaged or cut off"), "{refused}");
         assert_eq!(recording.about.licence.as_deref(), Some("MIT"));
         assert_eq!((recording.down.delays.len(), notes.len()), (2, 1));
         assert!(recording.trace(None).is_ok());

@@ -363,6 +363,9 @@ pub enum ConvertError {
         "the file holds CellReplay's light packet trains and no capacity: convert its file of heavy opportunities, and          give this one with `--delay`"
     )]
     LightAlone,
+    /// What gzip packed cannot be unpacked.
+    #[error("{0}")]
+    Packed(String),
     /// As a recording.
     #[error("{0}")]
     Recording(#[from] RecordingError),
@@ -389,7 +392,7 @@ pub enum FileError {
         /// The file.
         path: PathBuf,
         /// Why.
-        error: ConvertError,
+        error: Box<ConvertError>,
         /// The format that it seemed to have; `None` if the user named it.
         found: Option<Format>,
     },
@@ -677,7 +680,7 @@ pub fn convert_file(
         Ok(converted) => converted,
         Err(error) => {
             let found = given.is_none().then_some(format);
-            return Err(FileError::Convert { path, error, found });
+            return Err(FileError::Convert { path, error: Box::new(error), found });
         }
     };
     if format != Format::Bltrace {

@@ -7,6 +7,7 @@ use std::str::FromStr;
 use brakelight::core::path::trace::Trace;
 use brakelight::core::time::Duration;
 use brakelight::core::units::Bytes;
+use brakelight::scenario::input::gzip;
 use brakelight::scenario::scenario::{Scenario, Service};
 use brakelight::scenario::trace::OPPORTUNITY;
 use brakelight::scenario::trace::convert::{self, ConvertOptions, Format, Selection};
@@ -56,6 +57,9 @@ impl Shelf {
         if file.len() > LARGEST {
             return Err(format!("the file has {} bytes: at most {LARGEST} are valid here", file.len()));
         }
+        let unpacked = gzip::unpacked(file.to_vec(), |_| Bytes(LARGEST as u64));
+        let file = unpacked.map_err(|error| error.to_string())?;
+        let file = file.as_slice();
         let format = match format {
             Some(format) => Format::from_str(format)?,
             None => Format::detect(file),

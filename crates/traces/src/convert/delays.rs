@@ -84,7 +84,9 @@ pub fn delay_file(path: &Path) -> Result<Delays, FileError> {
     let read = input::read(&path, input::TABLE).and_then(|bytes| gzip::unpacked(bytes, |_| input::TABLE));
     match read {
         Err(error) => Err(FileError::Read { path, error }),
-        Ok(bytes) => delays(&bytes).map_err(|error| FileError::Convert { path, error, found: None }),
+        Ok(bytes) => {
+            delays(&bytes).map_err(|error| FileError::Convert { path, error: Box::new(error), found: None })
+        }
     }
 }
 

@@ -25,7 +25,7 @@ pub(super) fn with_commas(bytes: &[u8]) -> Result<Cow<'_, [u8]>, ConvertError> {
     let has_commas = text
         .lines()
         .filter(|row| !is_comment(row))
-        .any(|row| split(row.trim_matches([' ', '\r']), separator).any(|value| is_decimal_comma(value)));
+        .any(|row| split(row.trim_matches([' ', '\r']), separator).any(is_decimal_comma));
     let mut made = String::with_capacity(bytes.len());
     for (line, row) in (1..).zip(text.lines()) {
         if is_comment(row) {
