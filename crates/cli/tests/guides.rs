@@ -427,8 +427,9 @@ fn interrupted(
 #[test]
 fn a_command_that_is_interrupted_must_have_printed_what_its_page_shows() {
     let run = |script: &str| {
-        let mut command = Command::new("sh");
-        command.args(["-c", script]);
+        // A shell keeps ignoring what was ignored when it began, as in a job in the background.
+        let mut command = Command::new("env");
+        command.args(["--default-signal=INT", "sh", "-c", script]);
         let patience = Duration::from_secs(if script.contains("ready") { 60 } else { 1 });
         interrupted(command, patience, |said| said.contains("ready\n"))
     };
