@@ -8,6 +8,7 @@
 //! | [`link`] | links as a queue sees them: of one rate, and with outages |
 //! | [`world`] | flows over one link with a FIFO buffer, whose rate and delay are known exactly |
 //! | [`mod@skip`] | tests that a machine cannot run: where every test must run, they fail |
+//! | [`real_time`] | tests that wait for real time or for the kernel, each with its reason and bound |
 //! | [`sources`] | the texts of this repository, for tests that read them |
 //! | [`prose`] | how easy words are to read |
 //! | [`page`], [`part`] | the generated parts of validation pages, for tests within this repository |
@@ -27,6 +28,7 @@ pub mod packet;
 pub mod page;
 pub mod part;
 pub mod prose;
+pub mod real_time;
 mod sender;
 pub mod skip;
 pub mod sources;
