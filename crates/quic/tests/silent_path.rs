@@ -90,10 +90,11 @@ fn plan(server: SocketAddr, work: Work, time: Duration) -> Plan {
 /// How long the path stays silent after the server has ended a connection: longer than the stack answers
 /// packets to a closed one (three probe timeouts, which are a tenth of a second here), and so short that the
 /// client's next packet finds the server still answering. It answers for five seconds more, and the client
-/// sends a packet every three at least.
+/// sends a packet every three at least. In this time nothing comes through either way: the server answers the
+/// first packet of those that come, but not each.
 const LATE: Duration = Duration::from_secs(1);
 
-/// Where a client's silence towards it stands.
+/// Where the silence of a client's path stands.
 #[derive(Default)]
 struct Silence {
     began: AtomicBool,
@@ -104,11 +105,13 @@ struct Silence {
 }
 
 impl Silence {
-    /// Whether a datagram to the client is lost now.
-    fn swallows(&self) -> bool {
-        let ended = self.ended.get();
-        let silent = self.began.load(Ordering::SeqCst) && ended.is_none_or(|at| at.elapsed() < LATE);
-        self.lost_since.fetch_add(u64::from(silent && ended.is_some()), Ordering::SeqCst);
+    /// Whether a datagram is lost now.
+    fn swallows(&self, way: Way) -> bool {
+        let Some(ended) = self.ended.get() else {
+            return way == Way::ToClient && self.began.load(Ordering::SeqCst);
+        };
+        let silent = ended.elapsed() < LATE;
+        self.lost_since.fetch_add(u64::from(silent && way == Way::ToClient), Ordering::SeqCst);
         silent
     }
 }
@@ -124,14 +127,14 @@ fn a_client_that_hears_late_of_its_end_hears_the_reason() {
             if line.ends_with(REASON) && end.ended.get().is_none() {
                 // The server says this before it closes the connection, so the packet that tells of the end
                 // is lost, however late the client began.
-                end.began.store(true, Ordering::SeqCst);
                 end.ended.get_or_init(Instant::now);
             }
         });
         let path = silence.clone();
-        let address = relay(server, move |way, _| way == Way::ToClient && path.swallows());
+        let address = relay(server, move |way, _| path.swallows(way));
+        // A server that sends is silenced before: then its data wait for the window when it ends.
         let begin = |_, bytes| {
-            silence.began.fetch_or(bytes > 0, Ordering::SeqCst);
+            silence.began.fetch_or(work == Work::Download && bytes > 0, Ordering::SeqCst);
         };
         let said = measure(&plan(address, work, Duration::from_secs(30)), begin).unwrap_err().to_string();
         (said, silence.lost_since.load(Ordering::SeqCst))

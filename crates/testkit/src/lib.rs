@@ -9,6 +9,7 @@
 //! | [`world`] | flows over one link with a FIFO buffer, whose rate and delay are known exactly |
 //! | [`mutate`] | broken inputs for tests of parsers |
 //! | [`mod@skip`] | tests that a machine cannot run: where every test must run, they fail |
+//! | [`real_time`] | tests that wait for real time or for the kernel, each with its reason and bound |
 //! | [`sources`] | the texts of this repository, for tests that read them |
 //! | [`prose`] | how easy words are to read |
 //! | [`page`], [`part`] | the generated parts of validation pages, for tests within this repository |
@@ -29,6 +30,7 @@ pub mod packet;
 pub mod page;
 pub mod part;
 pub mod prose;
+pub mod real_time;
 mod sender;
 pub mod skip;
 pub mod sources;

@@ -70,14 +70,15 @@ fn draw(index: u64) -> Case {
     }
 }
 
-/// Runs a case, and fails with what was wrong about its end.
-fn run(case: &Case, scratch: &Scratch) -> Result<End, String> {
+/// Runs a case of a share, and fails with what was wrong about its end.
+fn run(case: &Case, scratch: &Scratch, share: u64) -> Result<End, String> {
     for (name, bytes) in &case.files {
         scratch.write(name, bytes);
     }
     let before = scratch.list();
     // Files, because a pipe that fills would be a hang of the test's own.
-    let (stdout, stderr) = (scratch.path("../attack-stdout"), scratch.path("../attack-stderr"));
+    let output = |name: &str| scratch.path(&format!("../attack-{share}-{name}"));
+    let (stdout, stderr) = (output("stdout"), output("stderr"));
     let limits = format!("ulimit -v {MOST_KIB} && ulimit -t {MOST_SECONDS} && exec \"$@\"");
     let mut child = Command::new("/bin/sh")
         .args(["-c", &limits, "sh", env!("CARGO_BIN_EXE_brakelight")])
@@ -146,18 +147,21 @@ fn number(variable: &str) -> Option<u64> {
     Some(text.parse().unwrap_or_else(|_| panic!("{variable}={text} is not a number")))
 }
 
-#[test]
-fn no_generated_input_makes_the_command_panic_abort_or_hang() {
+/// The inputs are run by so many tests, each by its share.
+const SHARES: u64 = 4;
+
+/// Runs every [`SHARES`]th input, from `share` on.
+fn no_input_makes_the_command_panic_abort_or_hang(share: u64) {
     let only = number("BRAKELIGHT_ATTACK_ONLY");
     let first = only.unwrap_or(0);
     let end = only.map_or_else(|| number("BRAKELIGHT_ATTACK_INPUTS").unwrap_or(200), |index| index + 1);
     let mut ends = std::collections::BTreeMap::new();
     let mut faults = Vec::new();
     let again = FOUND.iter().copied().filter(|index| only.is_none() && *index >= end);
-    for index in (first..end).chain(again) {
+    for index in (first..end).chain(again).filter(|index| index % SHARES == share) {
         let case = draw(index);
-        let scratch = Scratch::new("attack");
-        match run(&case, &scratch) {
+        let scratch = Scratch::new(&format!("attack-{share}"));
+        match run(&case, &scratch, share) {
             Ok(end) => *ends.entry((case.kind, end)).or_insert(0) += 1,
             Err(fault) => {
                 let (arguments, environment) = (&case.arguments, &case.environment);
@@ -173,13 +177,33 @@ fn no_generated_input_makes_the_command_panic_abort_or_hang() {
     for ((kind, end), count) in &ends {
         eprintln!("{kind}: {count} {end:?}");
     }
-    assert_eq!(faults, [] as [String; 0], "{} of {} inputs", faults.len(), end - first);
+    assert_eq!(faults, [] as [String; 0], "{} of {} inputs", faults.len(), (end - first) / SHARES);
     // A generator whose inputs are all refused at the first byte, or all valid, attacks nothing.
     let count =
         |end| ends.iter().filter(|((_, which), _)| *which == end).map(|(_, count)| count).sum::<u32>();
     if only.is_none() {
         assert!(count(End::Done) > 0 && count(End::Refused) > count(End::Done), "{ends:?}");
     }
+}
+
+#[test]
+fn no_generated_input_makes_the_command_panic_abort_or_hang_0() {
+    no_input_makes_the_command_panic_abort_or_hang(0);
+}
+
+#[test]
+fn no_generated_input_makes_the_command_panic_abort_or_hang_1() {
+    no_input_makes_the_command_panic_abort_or_hang(1);
+}
+
+#[test]
+fn no_generated_input_makes_the_command_panic_abort_or_hang_2() {
+    no_input_makes_the_command_panic_abort_or_hang(2);
+}
+
+#[test]
+fn no_generated_input_makes_the_command_panic_abort_or_hang_3() {
+    no_input_makes_the_command_panic_abort_or_hang(3);
 }
 
 #[test]

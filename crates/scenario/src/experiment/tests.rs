@@ -14,6 +14,10 @@ use crate::outcome::{Run, Summary};
 use crate::scenario::Service;
 use brakelight_testkit::mutate::{fuzz_inputs, mutate};
 
+/// The inputs of [`never_panics`] are read by so many tests, each by its share, because one core would take
+/// half a minute for all.
+const SHARES: u64 = 8;
+
 const MATRIX: &str = r#"
 id = "EX-1"
 title = "A matrix"
@@ -337,14 +341,17 @@ fn every_file_of_the_project_is_embedded_and_reads() {
     }
 }
 
-#[test]
-fn never_panics() {
+/// Reads every [`SHARES`]th of the inputs, from `first` on.
+fn never_panics(first: u64) {
     let mut random = Random::stream(5, "experiments");
     let corpus = [MATRIX.to_string(), CASES.to_string()];
-    let mut accepted = 0;
-    let inputs = fuzz_inputs();
-    for _ in 0..inputs {
+    let (mut accepted, mut inputs) = (0, 0);
+    for index in 0..fuzz_inputs() {
         let text = mutate(&corpus, &mut random);
+        if index % SHARES != first {
+            continue;
+        }
+        inputs += 1;
         match read("fuzz.toml", &text) {
             Ok(experiment) => {
                 accepted += 1;
@@ -354,4 +361,32 @@ fn never_panics() {
         }
     }
     assert!(accepted > inputs / 20, "{accepted} of {inputs} accepted");
+}
+
+/// A test for each share of the inputs.
+macro_rules! shares {
+    ($($name:ident $first:literal)*) => {
+        $(
+            #[test]
+            fn $name() {
+                never_panics($first);
+            }
+        )*
+
+        #[test]
+        fn every_input_is_in_a_share() {
+            assert_eq!([$($first),*], std::array::from_fn::<u64, { SHARES as usize }, _>(|share| share as u64));
+        }
+    };
+}
+
+shares! {
+    never_panics_0 0
+    never_panics_1 1
+    never_panics_2 2
+    never_panics_3 3
+    never_panics_4 4
+    never_panics_5 5
+    never_panics_6 6
+    never_panics_7 7
 }

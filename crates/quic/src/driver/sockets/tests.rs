@@ -31,28 +31,38 @@ fn settings(controller: &str, traffic: Traffic) -> FlowSettings {
     }
 }
 
-/// The outcome of a flow's application after `length`, its bytes that arrived, and how many RTT samples there
-/// were.
-fn run(settings: FlowSettings, length: Duration) -> (BTreeMap<&'static str, f64>, u64, u64) {
+/// What a flow's application, its bytes that arrived and its RTT samples are so far.
+type Done = (BTreeMap<&'static str, f64>, u64, u64);
+
+/// Runs a flow until `enough`, whatever keeps the machine busy, or for a minute. Returns what was done.
+fn run(settings: FlowSettings, enough: impl Fn(&Done) -> bool) -> Done {
     let socket = || UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let (sender, receiver) = (socket(), socket());
     let address = receiver.local_addr().unwrap();
     let host = Host::new(settings).unwrap();
     let mut host = SocketHost::new(host, sender, receiver, address, Instant::now()).unwrap();
     let mut samples = 0;
-    let end = Time::ZERO + length;
-    host.advance(end, |_| samples += 1).unwrap();
-    let mut outcome = BTreeMap::new();
-    host.host().application(end, &mut |name, value| {
-        outcome.insert(name, value);
-    });
-    (outcome, host.host().totals().received_bytes, samples)
+    let mut end = Time::ZERO;
+    loop {
+        end = end + Duration::from_millis(100);
+        host.advance(end, |_| samples += 1).unwrap();
+        let mut outcome = BTreeMap::new();
+        host.host().application(end, &mut |name, value| {
+            outcome.insert(name, value);
+        });
+        let done = (outcome, host.host().totals().received_bytes, samples);
+        if enough(&done) || end > Time::ZERO + Duration::from_secs(60) {
+            return done;
+        }
+    }
 }
 
 #[test]
 fn a_transfer_arrives_whole_and_its_accelerates_are_counted() {
     let size = Bytes(400_000);
-    let (outcome, received, samples) = run(settings("abc", Traffic::Size(size)), Duration::from_secs(1));
+    let (outcome, received, samples) = run(settings("abc", Traffic::Size(size)), |(outcome, ..)| {
+        outcome.get("completion_ms").is_some_and(|ms| *ms > 0.0)
+    });
     assert_eq!(received, size.0);
     assert!(outcome["completion_ms"] > 0.0 && samples > 10, "{outcome:?}, {samples}");
     // Had the codepoints not arrived, or their counts not come back, ECN would have failed.
@@ -62,18 +72,21 @@ fn a_transfer_arrives_whole_and_its_accelerates_are_counted() {
 #[test]
 fn short_connections_share_the_sockets_and_find_their_own() {
     let law = ShortFlows { arrivals: Arrivals::PerSecond(20.0), size: SizeLaw::Fixed(Bytes(20_000)) };
-    let (outcome, received, _) =
-        run(settings("cubic", Traffic::ShortFlows(law)), Duration::from_millis(1_500));
+    let (outcome, received, _) = run(settings("cubic", Traffic::ShortFlows(law)), |(outcome, ..)| {
+        outcome.get("flows_completed").is_some_and(|completed| *completed >= 20.0)
+    });
     let (started, completed) = (outcome["flows_started"], outcome["flows_completed"]);
-    // On a machine that others keep busy the last ones are still on the way.
-    assert!(started > 10.0 && completed >= started / 3.0, "{outcome:?}");
+    assert!(started >= completed && completed >= 20.0, "{outcome:?}");
     assert!(received as f64 >= completed * 20_000.0, "{received} of {outcome:?}");
 }
 
 #[test]
 fn messages_travel_both_ways() {
     let game = Game { interval: Duration::from_millis(10), ..Game::default() };
-    let (outcome, ..) = run(settings("cubic", Traffic::Game(game)), Duration::from_secs(1));
-    assert!(outcome["updates"] > 50.0 && outcome["updates"] <= 100.0, "{outcome:?}");
+    let (outcome, ..) = run(settings("cubic", Traffic::Game(game)), |(outcome, ..)| {
+        outcome.get("updates").is_some_and(|updates| *updates > 50.0)
+    });
+    // Ten in each step of 100 ms at most.
+    assert!(outcome["updates"] > 50.0 && outcome["updates"] <= 60.0, "{outcome:?}");
     assert!(outcome["rtt_ms_p50"] < 50.0, "{outcome:?}");
 }

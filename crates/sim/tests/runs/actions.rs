@@ -1,8 +1,7 @@
 //! A run can be looked into and acted upon at any time, and the same actions at the same times give the same
 //! outcome.
 
-mod support;
-
+use crate::support::random_scenario::random_scenario;
 use brakelight_core::controller::RecoveryState;
 use brakelight_core::packet::Direction;
 use brakelight_core::path::elements::Order;
@@ -15,7 +14,6 @@ use brakelight_scenario::outcome::Outcome;
 use brakelight_scenario::scenario::Scenario;
 use brakelight_sim::host::{FlowConfig, FlowHost};
 use brakelight_sim::{ActionError, FlowPhase, Simulation, Traces, run};
-use support::random_scenario::random_scenario;
 
 const MSS: u64 = 1448;
 

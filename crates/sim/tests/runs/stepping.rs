@@ -1,15 +1,13 @@
 //! A run may be advanced in any steps, cloned and looked into at any time, and its outcome is the same, byte
 //! for byte.
 
-mod support;
-
+use crate::support::random_scenario::random_scenario;
 use brakelight_core::packet::Direction;
 use brakelight_core::random::Random;
 use brakelight_core::time::{Duration, Time};
 use brakelight_scenario::outcome::Outcome;
 use brakelight_scenario::scenario::{Hop, Scenario};
 use brakelight_sim::{Simulation, Traces, run};
-use support::random_scenario::random_scenario;
 
 fn json(outcome: &Outcome) -> String {
     let Outcome { run, series, link_logs, .. } = outcome;
