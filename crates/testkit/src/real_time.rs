@@ -220,7 +220,7 @@ pub const REAL_TIME: &[RealTime] = &[
         bound: "none: at least a second, however late",
     },
     RealTime {
-        file: "crates/quic/tests/driver.rs",
+        file: "crates/interop/tests/driver.rs",
         tests: &[
             "every_controllers_bytes_arrive_whole_at_a_receiver_that_was_never_told",
             "a_receiver_that_does_not_report_leaves_quicdc_the_round_trip",
@@ -280,13 +280,13 @@ pub const REAL_TIME: &[RealTime] = &[
         bound: "60 s for each",
     },
     RealTime {
-        file: "crates/quic/tests/interop.rs",
+        file: "crates/interop/tests/marks.rs",
         tests: &["quinn_as_it_comes_echoes_every_mark", "s2n_quic_as_it_comes_echoes_every_mark"],
         waits_for: "sockets of this machine, under a clock that stands still while anything is left to do",
         bound: "120 s of that clock",
     },
     RealTime {
-        file: "crates/quic/tests/acks.rs",
+        file: "crates/interop/tests/acks.rs",
         tests: &[
             "a_peer_with_the_extension_acknowledges_less_often_where_that_suits_the_controller",
             "a_peer_with_the_extension_is_asked_for_acks_in_small_steps_where_marks_count",
@@ -317,6 +317,7 @@ pub const REAL_TIME: &[RealTime] = &[
 ];
 
 /// Tests that wait for nothing, in files with helpers that do.
+#[cfg(test)]
 const ASIDE: &[(&str, &[&str])] = &[
     (
         "crates/explorer/src/tests.rs",
