@@ -309,9 +309,9 @@ pub struct Recorded {
     /// The file, which gzip may have packed; `-` is standard input
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// What it is: mahimahi, csv, columns (times and rates), packets (times and sizes), pcap, iperf3 (what `iperf3
-    /// --json` prints), iperf3-text, nuttcp, genet, cake-autorate, flent, link-log, cellreplay, qlog or bltrace
-    /// [default: what it seems to be]
+    /// What it is: mahimahi, csv, columns (times and rates), packets (times and sizes), pcap, iperf3 (what
+    /// `iperf3 --json` prints), iperf3-text, nuttcp, genet, cake-autorate, flent, link-log, cellreplay, qlog
+    /// or bltrace [default: what it seems to be]
     #[arg(long, value_name = "FORMAT", value_parser = human::<convert::Format>)]
     pub from: Option<convert::Format>,
     /// Which direction to take of a file that holds both: `from:ADDRESS` or `to:ADDRESS` of a capture, `up`
@@ -330,8 +330,8 @@ pub struct Recorded {
     /// The column of the times of a table, by its name
     #[arg(long, value_name = "NAME")]
     pub time_column: Option<String>,
-    /// Leave out the rows of a table in which the application was idle: those whose `State` says so, or those of
-    /// rate 0 where no column does
+    /// Leave out the rows of a table in which the application was idle: those whose `State` says so, or
+    /// those of rate 0 where no column does
     #[arg(long)]
     pub without_idle: bool,
     /// A file of one-way delays to put beside the capacity: LeoReplayer's (a number of milliseconds for every

@@ -92,8 +92,8 @@ pub struct Arguments {
     /// Let the outer side be the real network; needs root, and the command runs as the user who called sudo
     #[arg(long)]
     pub nat: bool,
-    /// Leave the limits of TCP's socket buffers as the machine has them; else they are raised in the emulation
-    /// where they would hold a fast flow back more than the links do
+    /// Leave the limits of TCP's socket buffers as the machine has them; else they are raised in the
+    /// emulation where they would hold a fast flow back more than the links do
     #[arg(long)]
     pub keep_sysctls: bool,
     /// Say what this machine and this user have of what an emulation needs, and what to do about what is

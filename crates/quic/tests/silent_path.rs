@@ -19,8 +19,8 @@ enum Way {
     ToClient,
 }
 
-/// Returns where to send what is for `server`. Of what passes, a datagram is lost where `lost` says so, by its
-/// way and its bytes.
+/// Returns where to send what is for `server`. Of what passes, a datagram is lost where `lost` says so, by
+/// its way and its bytes.
 fn relay(server: SocketAddr, lost: impl Fn(Way, &[u8]) -> bool + Clone + Send + 'static) -> SocketAddr {
     let socket = || UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let (near, far) = (Arc::new(socket()), Arc::new(socket()));

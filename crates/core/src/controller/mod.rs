@@ -174,9 +174,9 @@ dispatched! {
             None
         }
 
-        /// Returns how many bytes may leave together, at most, where packets are paced; `None` leaves it to the
-        /// host. The name is BBR's (draft-ietf-ccwg-bbr, `BBR.send_quantum`). The hosts of QUIC keep to it, but
-        /// hold no single packet back for it; TCP's spaces each packet by itself.
+        /// Returns how many bytes may leave together, at most, where packets are paced; `None` leaves it to
+        /// the host. The name is BBR's (draft-ietf-ccwg-bbr, `BBR.send_quantum`). The hosts of QUIC keep to
+        /// it, but hold no single packet back for it; TCP's spaces each packet by itself.
         fn send_quantum(&self) -> Option<Bytes> {
             None
         }

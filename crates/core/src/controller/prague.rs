@@ -37,9 +37,10 @@
 //!    packets of which one carried CE may go on with slow start.
 //! D3 the window may grow unless the application held the flow back. tcp_prague.c asks whether cwnd did, but
 //!    counts as in flight what waits in its pacing queue (`fq`); here such packets have not left.
-//! D4 a burst has up to 250 us of the pacing rate, as in tcp_prague.c (`prague_burst_shift`), but two packets at
-//!    the least, where tcp_prague.c has one: a bucket of one packet loses for good what a late timer costs.
-//!    TCP's host spaces each packet by itself. rfc9331 4.3 asks L4S senders to limit their bursts.
+//! D4 a burst has up to 250 us of the pacing rate, as in tcp_prague.c (`prague_burst_shift`), but two
+//!    packets at the least, where tcp_prague.c has one: a bucket of one packet loses for good what a late
+//!    timer costs. TCP's host spaces each packet by itself. rfc9331 4.3 asks L4S senders to limit their
+//!    bursts.
 //! D5 the rate mode of tcp_prague.c 0.7 below 4 packets (3 % pacing steps, packets down to 150 bytes, 100
 //!    kbit/s at least) is not built: a flow holds 2 packets at the least.
 //! D6 no fallback is built for a bottleneck that marks ECT(1) as RFC 3168 says (rfc9331 4.3; off by default

@@ -9,14 +9,15 @@
 //! ```
 //!
 //! So no ACK is dropped without a newer one, and the last always passes. Only packets small enough to be
-//! nothing else count as ACKs. Data passes at once; an ACK of its flow that waits goes before it, so each flow
-//! keeps its order.
+//! nothing else count as ACKs. Data passes at once; an ACK of its flow that waits goes before it, so each
+//! flow keeps its order.
 //!
 //! What only the dropped ACK said is lost with it, as behind real devices. Most of it the newer one says
-//! again: cumulative acknowledgements, QUIC's ranges, the counters of Accurate ECN and of QUIC, and ECE until
-//! the sender answers with CWR (RFC 3168 section 6.1.3). Not so the state of a receiver that echoes marks bit
-//! by bit (RFC 8257): where several ACKs become one, their marks become one, too. RFC 3449 section 5.2 and
-//! RFC 9768 section 3.3.3 ask filters to let changes of the ECN flags pass, which takes one that looks inside.
+//! again: cumulative acknowledgements, QUIC's ranges, the counters of Accurate ECN and of QUIC, and ECE
+//! until the sender answers with CWR (RFC 3168 section 6.1.3). Not so the state of a receiver that echoes
+//! marks bit by bit (RFC 8257): where several ACKs become one, their marks become one, too. RFC 3449 section
+//! 5.2 and RFC 9768 section 3.3.3 ask filters to let changes of the ECN flags pass, which takes one that
+//! looks inside.
 
 use alloc::collections::VecDeque;
 use alloc::format;

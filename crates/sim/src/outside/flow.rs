@@ -4,7 +4,8 @@
 //! is given a few packets more than it has sent, so that an application can still discard the rest. How much
 //! it has sent is estimated from above, by the payloads of its datagrams: it never runs dry.
 //!
-//! The receiving end's packets leave late by a draw from 0 to the flow's jitter, in order, as every host's do.
+//! The receiving end's packets leave late by a draw from 0 to the flow's jitter, in order, as every host's
+//! do.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -51,8 +51,8 @@ pub(super) fn is_foreign(first: &str, second: Option<&str>) -> bool {
     separator(first, second).is_some()
 }
 
-/// What separates the values, unless it is the comma. A row of names has none that counts but one; in a row of
-/// numbers a comma beside a semicolon or a tab is a decimal one.
+/// What separates the values, unless it is the comma. A row of names has none that counts but one; in a row
+/// of numbers a comma beside a semicolon or a tab is a decimal one.
 fn separator(first: &str, second: Option<&str>) -> Option<char> {
     let names = first.trim_start_matches('"').starts_with(|c: char| c.is_ascii_alphabetic());
     let count = |separator| split(first, separator).count();

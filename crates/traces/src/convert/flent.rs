@@ -3,11 +3,11 @@
 //!
 //! | series | unit | use |
 //! |---|---|---|
-//! | `TCP download`, `TCP upload BE`, `TCP download sum` | Mbit/s | the rate, by `--direction` or `--column` |
+//! | `TCP download`, `TCP upload BE`, `TCP download sum` | Mbit/s | the rate |
 //! | `Ping (ms) ICMP` and others in `(ms)` | ms | none |
 //!
 //! flent.org, "Data file format"; `tests/*.conf` of flent name the series and give both kinds their units.
-//! Where a direction has several series, the one that ends in `sum` is taken, which flent computes.
+//! `--direction` or `--column` chooses. Where a direction has several series, the one that ends in `sum` is taken, which flent computes.
 
 use serde_json::{Map, Value};
 

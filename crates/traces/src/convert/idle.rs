@@ -2,7 +2,7 @@
 //!
 //! | what the table has | what is idle |
 //! |---|---|
-//! | a column `State`, `Status` or `Activity` | rows in which it is [`IDLE`] (G-NetTrack's `I`, not downloading) |
+//! | a column `State`, `Status` or `Activity` | rows in which it is [`IDLE`], as G-NetTrack's `I` |
 //! | none | perhaps rows of rate 0: a warning says so where [`LONG`] of them follow one another |
 //!
 //! `--without-idle` leaves them out, as gaps.

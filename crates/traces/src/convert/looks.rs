@@ -1,5 +1,5 @@
-//! Files of known programs that hold no capacity in a form that is read: by what they are told, and what to do
-//! with them. A refusal names them, in the place of the line that no table has.
+//! Files of known programs that hold no capacity in a form that is read: by what they are told, and what to
+//! do with them. A refusal names them, in the place of the line that no table has.
 
 /// A kind of file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

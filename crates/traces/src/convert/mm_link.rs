@@ -7,8 +7,9 @@
 //! 9 + 1504                  a packet arrived: nothing of the link
 //! ```
 //!
-//! Mahimahi counts a full packet as 1504 bytes (`packetshell`'s header of 4 bytes before one of 1500), so 1504
-//! become one opportunity of 1500. Other sizes, of emulated links of a rate, are gathered until they fill one.
+//! Mahimahi counts a full packet as 1504 bytes (`packetshell`'s header of 4 bytes before one of 1500), so
+//! 1504 become one opportunity of 1500. Other sizes, of emulated links of a rate, are gathered until they
+//! fill one.
 
 use brakelight_core::path::trace::Trace;
 use brakelight_core::units::Bytes;

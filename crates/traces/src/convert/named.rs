@@ -3,13 +3,13 @@
 //! | what | how it is found |
 //! |---|---|
 //! | the rate | `--column`; else a name that ends in a unit of rates or has one of [`RATES`] |
-//! | its direction | one of [`DOWN`], such as `dl`, `download`, `rx`; one of [`UP`], such as `ul`, `upload`, `tx` |
+//! | its direction | one of [`DOWN`], such as `dl` or `rx`; one of [`UP`], such as `ul` or `tx` |
 //! | its unit | `--unit`; else the name; else that of a known program; else Mbit/s where no other can be |
-//! | the time | `--time-column`; else a name with time, timestamp, date or start, of the same direction or of none |
+//! | the time | `--time-column`; else a name with time, date or start, of the same direction or of none |
 //! | the end | the same with end or stop |
 //!
-//! A name is made of words: `rx_Mbps`, `RxMbps` and `Rx (Mbps)` have the same. A table without rates may be one
-//! of [packets](super::packets), and its rows may be [idle](super::idle).
+//! A name is made of words: `rx_Mbps`, `RxMbps` and `Rx (Mbps)` have the same. A table without rates may be
+//! one of [packets](super::packets), and its rows may be [idle](super::idle).
 //!
 //! An empty value, `-`, `NA` and `nan` are no value. G-NetTrack (gyokovsolutions.com, manual of G-NetTrack
 //! Pro, "Log file": `DL_bitrate` and `UL_bitrate` in kbps) is known by its columns.

@@ -3,7 +3,7 @@
 //! | what | where |
 //! |---|---|
 //! | the document | one object (`.qlog`), or records each after 0x1e (`.sqlog`, RFC 7464) |
-//! | the same of early drafts | one object whose events are lists, named by [`event_fields`](super::qlog_early) |
+//! | the same of early drafts | events that are lists, named by [`event_fields`](super::qlog_early) |
 //! | the event | `transport:packet_received` or `quic:packet_received` (draft-ietf-quic-qlog-quic-events) |
 //! | its time | `time` in milliseconds, absolute, or relative to the one before where `time_format` says so |
 //! | its bytes | `data.raw.length`, in older files `data.packet_size` or `data.header.packet_size` |

@@ -41,8 +41,8 @@ impl Series {
         Series::among(samples, &starts)
     }
 
-    /// The same of values among others that were left out: `starts` are those of all of them, and tell how long
-    /// values mostly last.
+    /// The same of values among others that were left out: `starts` are those of all of them, and tell how
+    /// long values mostly last.
     pub(super) fn among(samples: &[Sample], starts: &[i64]) -> Option<Self> {
         let merged = merged(samples);
         let last = merged.len().checked_sub(1)?;
