@@ -7,7 +7,8 @@
 //! | `Ping (ms) ICMP` and others in `(ms)` | ms | none |
 //!
 //! flent.org, "Data file format"; `tests/*.conf` of flent name the series and give both kinds their units.
-//! `--direction` or `--column` chooses. Where a direction has several series, the one that ends in `sum` is taken, which flent computes.
+//! `--direction` or `--column` chooses. Where a direction has several series, the one that ends in `sum` is
+//! taken, which flent computes.
 
 use serde_json::{Map, Value};
 
