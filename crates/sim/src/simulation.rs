@@ -65,7 +65,7 @@ fn modelled(config: FlowConfig) -> Result<FlowHost, String> {
     match config.controller.hosted() {
         None => Ok(FlowHost::new(config)),
         Some(hosted) => {
-            Err(format!("`{}` is a host from outside, and this run has modelled hosts alone", hosted.name()))
+            Err(format!("`{}` is a host from outside, and this run has modeled hosts alone", hosted.name()))
         }
     }
 }
