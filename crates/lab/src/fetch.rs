@@ -96,7 +96,7 @@ pub enum FetchError {
         /// The entry.
         name: String,
         /// Why.
-        error: ConvertError,
+        error: Box<ConvertError>,
     },
     /// The recording cannot be written or replayed.
     #[error("`{name}`: {error}")]
@@ -164,7 +164,8 @@ pub fn fetch(
     }
     let name = || entry.name.clone();
     let converted = entry.convert(&contents);
-    let (mut recording, more) = converted.map_err(|error| FetchError::Convert { name: name(), error })?;
+    let refuse = |error| FetchError::Convert { name: name(), error: Box::new(error) };
+    let (mut recording, more) = converted.map_err(refuse)?;
     notes.extend(more);
     recording.about.source_sha256 = Some(hashes.join(" "));
     let refuse = |error| FetchError::Recording { name: name(), error };
