@@ -44,7 +44,7 @@ fn run(settings: FlowSettings, enough: impl Fn(&Done) -> bool) -> Done {
     let mut samples = 0;
     let mut end = Time::ZERO;
     loop {
-        end = end + Duration::from_millis(100);
+        end += Duration::from_millis(100);
         host.advance(end, |_| samples += 1).unwrap();
         let mut outcome = BTreeMap::new();
         host.host().application(end, &mut |name, value| {
