@@ -9,7 +9,7 @@
 //! | the end | the same with end or stop |
 //!
 //! A name is made of words: `rx_Mbps`, `RxMbps` and `Rx (Mbps)` have the same. A table without rates may be
-//! one of [`packets`](super::packets), and its rows may be [`idle`](super::idle).
+//! one of [`super::packets`], and its rows may be [`super::idle`].
 //!
 //! An empty value, `-`, `NA` and `nan` are no value. G-NetTrack (gyokovsolutions.com, manual of G-NetTrack
 //! Pro, "Log file": `DL_bitrate` and `UL_bitrate` in kbps) is known by its columns.
