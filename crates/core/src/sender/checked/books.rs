@@ -82,7 +82,9 @@ pub(super) struct Books {
 
 /// Rounds in a row, the current one included, of which one must have used the window for it to grow. What
 /// was sent in one is acknowledged in the next, and the host may notice a round later that the application
-/// ran dry. Timeouts that were none, slow pacers and changes of the MTU make it up to three more.
+/// ran dry. That makes three; the other three cover what the events do not show when a round is judged. Data
+/// that waits for the pacer counts for the host at once (RFC 9002 section 7.8) and here when it leaves, which
+/// may be after the round, or never if an application takes it back. No number covers the latter.
 const USED_WITHIN: u64 = 6;
 
 /// What is known of the window's use.
