@@ -13,6 +13,12 @@ from .ledger import Failure, say
 
 # They take minutes to build, and only their own tests need them: `scripts/check heavy` builds these.
 HEAVY_FEATURES = ("onnx", "s2n")
+# Test programs that share the kernel's devices and namespaces, or look for what others leave there.
+KERNEL = {
+    "brakelight-cli": ("emulate", "emulated", "guides", "inputs", "kernel_tcp", "kills", "sch_abc"),
+    "brakelight-emulator": ("brakelight_emulator", "devices", "emulation", "measure"),
+    "brakelight-tcp": ("brakelight_tcp",),
+}
 
 
 @dataclass
@@ -25,6 +31,14 @@ class Program:
     kind: str
     path: str
     folder: Path
+
+    def uses_kernel(self) -> bool:
+        """Whether it must not run beside others that use the kernel."""
+        return self.target in KERNEL.get(self.package, ())
+
+    def place(self) -> str:
+        """How `crates/testkit/src/real_time.rs` calls it: `lib` for unit tests, else its name."""
+        return "lib" if self.kind in ("lib", "rlib", "cdylib") else self.target
 
 
 class Workspace:
@@ -102,6 +116,15 @@ class Workspace:
             "CARGO_PKG_VERSION": row["version"],
             "LD_LIBRARY_PATH": os.pathsep.join(libraries),
         }
+
+
+def waiting_tests(target: Path) -> list[list[str]]:
+    """The tests that wait for a clock or the kernel: package, place and name of each. Empty before they are built."""
+    program = target / "debug" / "examples" / "real_time"
+    if not program.is_file():
+        return []
+    text = subprocess.run([program], stdout=subprocess.PIPE, text=True, check=True).stdout
+    return [line.split() for line in text.splitlines()]
 
 
 def size(folder: Path) -> int:

@@ -31,8 +31,8 @@ class Ledger:
         self.rows: list[tuple[str, float, str]] = []
         self.begin = time.monotonic()
 
-    def step(self, name: str, action: Callable[[], str | None]) -> None:
-        """Runs `action`, which may return what to note beside the step."""
+    def step(self, name: str, action: Callable[[], str | None]) -> str:
+        """Runs `action`, which may return what to note beside the step, and returns that."""
         say(f"\n== {name}")
         begin = time.monotonic()
         note = "failed"
@@ -42,6 +42,7 @@ class Ledger:
             seconds = time.monotonic() - begin
             self.rows.append((name, seconds, note))
             say(f"== {name}: {seconds:.0f} s{f', {note}' if note else ''}")
+        return note
 
     def print(self) -> None:
         """Prints the table of the steps."""
