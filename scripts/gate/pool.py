@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from .hangs import ended
 from .ledger import Failure, say
+
+# Seconds after which a job hangs: four times what the longest takes on a loaded machine.
+PATIENCE = 1200.0
 
 # `test NAME ... ok <1.234s>`, as the test harness prints it with --report-time.
 TIMED = re.compile(r"^test (.+?)(?: - should panic)? \.\.\. \w+ <([0-9.]+)s>", re.MULTILINE)
@@ -107,14 +110,7 @@ def _run(job: Job) -> Done:
     begin = time.monotonic()
     # What only computes gives way to what waits for a clock or the kernel.
     command = job.command if job.waits else ["nice", "-n", "5", *job.command]
-    try:
-        ended = subprocess.run(
-            command, cwd=job.folder, env={**os.environ, **job.environment}, stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
-        )  # fmt: skip
-        output, status = ended.stdout.decode(errors="replace"), ended.returncode
-    except OSError as error:
-        output, status = f"it does not start: {error}\n", 127
+    output, status = ended(command, job.folder, {**os.environ, **job.environment}, PATIENCE)
     return Done(job, output, status, time.monotonic() - begin)
 
 

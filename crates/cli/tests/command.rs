@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use support::{Scratch, ok, text};
+use support::{Scratch, ended, ok, text};
 
 const SMALL: &[&str] = &[
     "compare",
@@ -176,7 +176,7 @@ fn an_interrupt_leaves_nothing_behind() {
     }
     let killed = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(killed.success());
-    let status = child.wait().unwrap();
+    let status = ended(&mut child);
     assert_eq!(status.code(), Some(130));
     assert_eq!(scratch.list(), [] as [&str; 0]);
 }

@@ -20,7 +20,7 @@ use brakelight_testkit::skip::skip;
 use brakelight_web::workbench::Workbench;
 use serde_json::{Value, json};
 use support::world::{code, eventually, send};
-use support::{Scratch, ok, text};
+use support::{Scratch, ended, ok, text};
 
 /// `scripts/portable explorer` builds the module, and `scripts/check` says where it lies.
 const MODULE: &str = "BRAKELIGHT_EXPLORER_MODULE";
@@ -214,6 +214,6 @@ fn the_page_is_served_until_an_interrupt_and_nothing_else_is() {
     assert_eq!((second.status.code(), said.lines().count()), (Some(2), 1), "{said}");
     assert!(said.contains(&format!("port {port}: ")), "{said}");
     send(serving.child.id() as i32, "INT");
-    assert_eq!(code(serving.child.wait().unwrap()), 130);
+    assert_eq!(code(ended(&mut serving.child)), 130);
     assert!(TcpStream::connect(&serving.address).is_err(), "nobody answers any more");
 }

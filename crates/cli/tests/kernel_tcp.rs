@@ -5,19 +5,16 @@
 mod support;
 
 use std::collections::VecDeque;
-use std::io::{BufRead, BufReader};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::Value;
 use support::kernel::missing;
-use support::{Scratch, ok};
+use support::{Lines, PATIENCE, Scratch, ended, ok};
 
 /// What the flow sends.
 const BYTES: u64 = 20_000_000;
-/// Far more than anything here takes on a loaded machine.
-const PATIENCE: Duration = Duration::from_secs(120);
 
 /// `10.77.2.9` as `fd77:2::9`.
 fn ipv6(address: &str) -> String {
@@ -149,8 +146,8 @@ fn counts(document: &Value) -> [u64; 3] {
 }
 
 /// The next line of the router's statistics.
-fn next_sample(lines: &mut impl Iterator<Item = std::io::Result<String>>) -> Value {
-    serde_json::from_str(&lines.next().expect("the router goes on").unwrap()).unwrap()
+fn next_sample(lines: &Lines) -> Value {
+    serde_json::from_str(&lines.next()).unwrap()
 }
 
 /// What the sender heard of its connection to `port` so far.
@@ -185,7 +182,7 @@ impl Row {
         &self,
         scratch: &Scratch,
         remote: &str,
-        lines: &mut impl Iterator<Item = std::io::Result<String>>,
+        lines: &Lines,
         before: [u64; 3],
         bytes: u64,
     ) -> (Value, Value) {
@@ -226,14 +223,13 @@ fn a_sender_hears_of_every_byte_what_the_router_said_whatever_the_path_loses() {
         row.within(1, env!("CARGO_BIN_EXE_brakelight"), &["router", "attach", "ra", "--rate", "100Mbps"]);
     command.args(["--target", "5ms", "--interval", "300ms", "--format", "json"]).stderr(Stdio::null());
     let attached = row.start(command);
-    let stdout: ChildStdout = row.running[attached].stdout.take().unwrap();
-    let mut lines = BufReader::new(stdout).lines();
-    next_sample(&mut lines);
+    let lines = Lines::of(row.running[attached].stdout.take().unwrap());
+    next_sample(&lines);
 
     row.load(0, &["--dev", "va"]);
     row.load(2, &["--receiver"]);
     let remote = row.send(20_000, "10.77.2.2", BYTES);
-    let (sent, routed) = row.settled(&scratch, &remote, &mut lines, [0; 3], BYTES);
+    let (sent, routed) = row.settled(&scratch, &remote, &lines, [0; 3], BYTES);
     let (by_sender, by_router) = (counts(&sent), counts(&routed));
     let twice = 1500 * row.duplicates(&remote);
     for (heard, said) in by_sender.into_iter().zip(by_router) {
@@ -250,7 +246,7 @@ fn a_sender_hears_of_every_byte_what_the_router_said_whatever_the_path_loses() {
 
     // An interrupt takes everything out of the kernel. `ip netns exec` has become the program itself.
     run(&format!("kill -INT {}", row.running[attached].id()));
-    assert_eq!(row.running[attached].wait().unwrap().code(), Some(130));
+    assert_eq!(ended(&mut row.running[attached]).code(), Some(130));
     let links = Command::new("ip").args(["-n", &router, "link"]).output().unwrap();
     assert!(!String::from_utf8_lossy(&links.stdout).contains("bl-ra"));
 }
@@ -311,15 +307,14 @@ fn a_shaper_that_stands_already_serves_the_router_in_both_versions_of_ip() {
     );
     command.args(["--target", "5ms", "--interval", "300ms", "--format", "json"]).stderr(Stdio::null());
     let attached = row.start(command);
-    let stdout: ChildStdout = row.running[attached].stdout.take().unwrap();
-    let mut lines = BufReader::new(stdout).lines();
-    next_sample(&mut lines);
+    let lines = Lines::of(row.running[attached].stdout.take().unwrap());
+    next_sample(&lines);
     row.load(0, &["--dev", "va"]);
     row.load(2, &["--receiver"]);
     let mut before = [0; 3];
     for (above, address) in [(40_000, "10.77.2.2"), (50_000, "fd77:2::2")] {
         let remote = row.send(above, address, 5_000_000);
-        let (sent, routed) = row.settled(&scratch, &remote, &mut lines, before, 5_000_000);
+        let (sent, routed) = row.settled(&scratch, &remote, &lines, before, 5_000_000);
         let by_router = counts(&routed);
         let since: Vec<u64> = by_router.iter().zip(before).map(|(now, before)| now - before).collect();
         before = by_router;
@@ -347,9 +342,8 @@ fn the_rule_that_tunes_itself_finds_the_loop_s_delay_and_lets_little_wait() {
     let mut command = row.within(1, program, &["router", "attach", "ra", "--rate", "20Mbps"]);
     command.args(["--variant", "adaptive", "--interval", "300ms", "--format", "json"]).stderr(Stdio::null());
     let attached = row.start(command);
-    let stdout: ChildStdout = row.running[attached].stdout.take().unwrap();
-    let mut lines = BufReader::new(stdout).lines();
-    next_sample(&mut lines);
+    let lines = Lines::of(row.running[attached].stdout.take().unwrap());
+    next_sample(&lines);
     row.load(2, &["--receiver"]);
     let listener = row.within(2, "socat", &["-u", &format!("TCP4-LISTEN:{PORT},reuseaddr"), "/dev/null"]);
     row.start(listener);
@@ -368,7 +362,7 @@ fn the_rule_that_tunes_itself_finds_the_loop_s_delay_and_lets_little_wait() {
     let begin = Instant::now();
     let mut samples = VecDeque::new();
     loop {
-        samples.push_back(next_sample(&mut lines));
+        samples.push_back(next_sample(&lines));
         if samples.len() < 15 {
             continue;
         }

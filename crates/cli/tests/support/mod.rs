@@ -5,8 +5,14 @@ pub mod browser;
 pub mod kernel;
 pub mod world;
 
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, ExitStatus, Output};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+/// Far more than anything that a test waits for takes on a loaded machine.
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A folder of one test's own, empty at first, gone at the end.
 pub struct Scratch(PathBuf);
@@ -67,6 +73,40 @@ impl Scratch {
 impl Drop for Scratch {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The lines that a program prints while it runs.
+pub struct Lines(Receiver<String>);
+
+impl Lines {
+    pub fn of(output: impl Read + Send + 'static) -> Self {
+        let (sender, lines) = channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(output).lines().map_while(Result::ok) {
+                if sender.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        Lines(lines)
+    }
+
+    /// The next one. Fails if the program prints none in [`PATIENCE`] or has ended.
+    pub fn next(&self) -> String {
+        self.0.recv_timeout(PATIENCE).unwrap_or_else(|error| panic!("no further line: {error}"))
+    }
+}
+
+/// Waits until a program ends. Fails if that takes longer than [`PATIENCE`].
+pub fn ended(child: &mut Child) -> ExitStatus {
+    let begin = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status;
+        }
+        assert!(begin.elapsed() < PATIENCE, "{} goes on", child.id());
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 

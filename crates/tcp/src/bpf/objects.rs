@@ -13,7 +13,7 @@ use std::sync::Mutex;
 use libbpf_rs::query::MapInfoIter;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{
-    AsRawLibbpf, Link, MapHandle, MapMut, OpenMapMut, OpenObject, PrintLevel, ProgramMut, libbpf_sys,
+    AsRawLibbpf, ErrorKind, Link, MapHandle, MapMut, OpenMapMut, OpenObject, PrintLevel, ProgramMut, libbpf_sys,
 };
 
 use crate::error::Error;
@@ -61,13 +61,32 @@ fn listen() {
     WARNINGS.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clear();
 }
 
-/// Returns what libbpf said, most telling lines first, after the error itself.
+/// Who this process is to the kernel: what decides whether it may load programs.
+fn rights() -> String {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    let status = read("/proc/self/status");
+    let capabilities = status.lines().find_map(|line| line.strip_prefix("CapEff:")).unwrap_or("unknown");
+    let user = std::fs::read_link("/proc/self/ns/user").unwrap_or_default();
+    format!(
+        "effective capabilities {}, namespace {}, security modules {}, kernel.unprivileged_bpf_disabled {}",
+        capabilities.trim(),
+        user.display(),
+        read("/sys/kernel/security/lsm").trim(),
+        read("/proc/sys/kernel/unprivileged_bpf_disabled").trim(),
+    )
+}
+
+/// Returns what libbpf said, most telling lines first, after the error itself. Where the kernel said that it
+/// is not permitted, what this process may do as well.
 pub fn refused(what: &str, error: &libbpf_rs::Error) -> Error {
     let warnings = WARNINGS.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let said: Vec<&str> =
         warnings.iter().flat_map(|text| text.lines()).filter(|line| !line.starts_with("--")).collect();
     let last = said[said.len().saturating_sub(6)..].join("; ");
-    let why = if last.is_empty() { format!("{error:#}") } else { format!("{error:#} ({last})") };
+    let mut why = if last.is_empty() { format!("{error:#}") } else { format!("{error:#} ({last})") };
+    if error.kind() == ErrorKind::PermissionDenied {
+        why = format!("{why}; {}", rights());
+    }
     Error::kernel(what, why)
 }
 
@@ -154,8 +173,15 @@ pub fn attach_tcx(program: &ProgramMut<'_>, index: u32) -> Result<Link, Error> {
 /// Returns the kernel's maps of that name: one for each time that our programs were loaded.
 pub fn find_maps(name: &str) -> Result<Vec<MapHandle>, Error> {
     let ours = MapInfoIter::default().filter(|info| info.name.to_string_lossy() == name);
-    let handles = ours.map(|info| MapHandle::from_map_id(info.id));
-    handles.collect::<Result<_, _>>().map_err(|error| refused("opening a map", &error))
+    open_maps(ours.map(|info| info.id))
+}
+
+/// Opens maps, but for those that are gone since they were listed.
+fn open_maps(ids: impl Iterator<Item = u32>) -> Result<Vec<MapHandle>, Error> {
+    ids.map(MapHandle::from_map_id)
+        .filter(|opened| !matches!(opened, Err(error) if error.kind() == ErrorKind::NotFound))
+        .collect::<Result<_, _>>()
+        .map_err(|error| refused("opening a map", &error))
 }
 
 /// Returns the index and bytes of link header of a device in this network namespace.
@@ -231,6 +257,15 @@ mod tests {
 
     // SAFETY: integers without padding between or behind them: 8, 4 and 4 bytes.
     unsafe impl Plain for Counted {}
+
+    #[test]
+    fn a_map_that_went_since_it_was_listed_is_left_out() {
+        // No kernel has so many maps. Without the right to open maps by their number, the kernel says so first.
+        match open_maps([u32::MAX - 1].into_iter()) {
+            Ok(maps) => assert!(maps.is_empty()),
+            Err(error) => assert!(error.to_string().contains("effective capabilities"), "{error}"),
+        }
+    }
 
     #[test]
     fn a_value_is_read_from_its_bytes_wherever_they_lie() {
