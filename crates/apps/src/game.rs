@@ -73,12 +73,15 @@ impl Game {
             echo,
             held_us: held.as_micros() as u32,
         });
-        self.beat_at = now + self.config.interval;
+        // A host that wakes late keeps the beat: what it slept through is left out.
+        let interval = self.config.interval;
+        self.beat_at = self.beat_at + interval * (now.since(self.beat_at).periods(interval) + 1);
     }
 }
 
 impl Application for Game {
     fn start(&mut self, socket: &mut impl Socket) {
+        self.beat_at = socket.now();
         self.beat(socket);
     }
 

@@ -185,6 +185,18 @@ fn a_game_names_the_newest_input_and_how_long_it_was_held() {
 }
 
 #[test]
+fn a_game_keeps_its_beat_where_the_host_wakes_late() {
+    let game = Game { size: Bytes(80), interval: Duration::from_millis(20) };
+    let mut socket = Notes::new();
+    let mut game = AnyApplication::new(&Traffic::Game(game), MSS);
+    game.start(socket.at(7));
+    for (woken, next) in [(27, 47), (61, 67), (67, 87), (130, 147)] {
+        game.on_timer(socket.at(woken));
+        assert_eq!(game.next_timer(), Time::from_millis(next));
+    }
+}
+
+#[test]
 fn arrivals_are_as_many_as_the_law_says() {
     let law = ShortFlows { arrivals: Arrivals::PerSecond(50.0), size: SizeLaw::Fixed(Bytes(700)) };
     let mut random = Random::stream(5, "arrivals");
