@@ -79,7 +79,10 @@ mod tests {
 
     #[test]
     fn what_nobody_demands_goes_to_both_in_halves() {
-        assert!((of(&[10.0], &[20.0]) - (11.0 + 33.5) / 100.0).abs() < 1e-9);
+        assert!((of(&[20.0], &[40.0]) - (22.0 + 17.0) / 100.0).abs() < 1e-9);
+        // The other queue gets no more of it than it demands.
+        assert!((of(&[10.0], &[20.0]) - (11.0 + 45.0) / 100.0).abs() < 1e-9);
+        assert!(of(&[10.0], &[1e-6]) > 0.999);
         assert!((of(&[10.0], &[]) - 1.0).abs() < 1e-9);
         assert_eq!(share(std::iter::empty(), 100.0), None);
     }

@@ -41,9 +41,11 @@
 //!   inherited a large count is not taken for a long one. Memory stays O(K).
 //! - D2. Short flows are granted what they have before heavy flows share the rest: they are many, and taken
 //!   as one flow they would starve (open-questions#X-19).
-//! - D3. What nobody demands goes to both queues in halves. Shared in proportion to the demands
-//!   (open-questions#X-19) it would hold ABC back where it starts: averages lag behind a flow that doubles
-//!   every round trip, and ABC, unlike Cubic, sends no more than its share even while the link is idle.
+//! - D3. What nobody demands goes to both queues in halves, but the other queue gets no more of it than it
+//!   demands. Shared in proportion to the demands (open-questions#X-19) it would hold ABC back where it
+//!   starts: averages lag behind a flow that doubles every round trip, and ABC, unlike Cubic, sends no more
+//!   than its share even while the link is idle. Shared in halves whatever the demands, a flow of 1 kbit/s in
+//!   the other queue would take half of what a link gains when it grows.
 //! - D4. Rates are counted where packets arrive, those that will be dropped among them, as the authors'
 //!   router does: what a queue was allowed to send says less of what its flows want. `measure=departures`
 //!   reads abc20's "throughput" by the letter; then a queue that bursts of short flows overflow loses weight

@@ -203,6 +203,15 @@ fn while_nobody_else_sends_the_whole_link_is_abcs() {
     assert_eq!(bench.shown("abc_share"), 0.05);
 }
 
+/// Demands of 26.4 and next to nothing leave 69.6 of 96 Mbit/s.
+#[test]
+fn a_trickle_in_the_other_queue_takes_nothing_of_what_nobody_demands() {
+    let mut bench = dual(&[]);
+    pass(&mut bench, 0, 5, &[(24.0, abc(1)), (0.01, Sample { size: 100, ..other(2) })]);
+    let share = bench.shown("abc_share");
+    assert!(share > 0.99, "{share}");
+}
+
 #[test]
 fn what_nobody_demands_goes_to_both_in_halves() {
     let mut bench = dual(&[]);

@@ -149,12 +149,13 @@ pub fn max_min_share(
     let level = level(sorted, (capacity - short[0] - short[1]).max(0.0));
     let heavy = demands.map(|demands| demands.iter().map(|demand| demand.min(level)).sum::<f64>());
     let (abc, other) = (heavy[0] + short[0], heavy[1] + short[1]);
-    if other == 0.0 {
-        return (abc > 0.0).then_some(1.0);
+    if abc + other == 0.0 {
+        return None;
     }
     // D3
     let spare = (capacity - abc - other).max(0.0);
-    Some((abc + 0.5 * spare) / (abc + other + spare))
+    let others = other.min(0.5 * spare);
+    Some((abc + spare - others) / (abc + other + spare))
 }
 
 /// Max-min fairness: what no demand may exceed so that all fit `capacity`, or infinity where they fit as they
