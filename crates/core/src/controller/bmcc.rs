@@ -45,9 +45,10 @@
 //! - D4. Losses halve, timeouts leave one packet: Reno's, of which the paper says nothing
 //!   (open-questions#X-57).
 //! - D5. `fallback`: a path whose bottleneck does not mark must be met as TCP would. The heuristics of bmcc's
-//!   reference 42 are not described (open-questions#X-71); here a loss while f^ is below eta and the flow is
-//!   not new, or while it is new and f^ still eta_0, is taken for the loss of a bottleneck that does not
-//!   mark. From then on the window grows by one packet per T, until f^ reaches 1.
+//!   reference 42 are not described (open-questions#X-71). Here a loss is taken for that of a bottleneck that
+//!   does not mark if f^ is below eta and has been for 50 t_p, or if the flow is new and f^ still eta_0. From
+//!   then on the window grows by one packet per T, until f^ reaches eta, which only a router says that is
+//!   nearly full, or for a new flow until f^ leaves eta_0.
 //! - D6. A CE mark counts as f^ = u, with `coexist` as f^ >= 1, even if the option that says so is lost.
 //! - D7. `pacing` spreads a window over its round trip; the paper says nothing of pacing, so it is off.
 //!   Beside data of the other direction ACKs come in bursts, and at a window of thousands of packets the
@@ -87,6 +88,10 @@ law_parameters! {
     }
 }
 
+/// Intervals t_p for which a load of eta or more shows that the bottleneck marks. A halved window is back at
+/// eta after a few, unless the link is far faster than what was lost.
+const EVIDENCE: u64 = 50;
+
 /// BMCC's window.
 #[derive(Clone, Debug)]
 pub struct Bmcc {
@@ -102,6 +107,8 @@ pub struct Bmcc {
     load: f64,
     /// Whether f^ has never reached 1.
     new: bool,
+    /// When f^ was last at or above eta.
+    busy: Option<Time>,
     /// Whether the bottleneck seems not to mark.
     reno: bool,
     /// ACKs, ACKs with an option, and options that said something new.
@@ -128,6 +135,7 @@ impl Bmcc {
             window: LoadWindow::new(connection),
             load: config.eta_0,
             new: config.new_flow,
+            busy: None,
             reno: false,
             acks: 0,
             options: 0,
@@ -138,12 +146,28 @@ impl Bmcc {
         }
     }
 
-    fn hear(&mut self, load: f64) {
+    fn hear(&mut self, now: Time, load: f64) {
         if load >= 1.0 {
             self.new = false;
+        }
+        if load >= self.eta {
+            self.busy = Some(now);
+        }
+        if load >= self.eta || self.new && load > self.lowest() {
             self.reno = false;
         }
         self.load = load;
+    }
+
+    /// What the receiver says of a path that has not marked.
+    fn lowest(&self) -> f64 {
+        self.layout.from_option(self.layout.to_option(self.layout.eta_0))
+    }
+
+    /// Whether a loss now says that the bottleneck does not mark (D5).
+    fn is_unannounced(&self, now: Time) -> bool {
+        let marks = self.busy.is_some_and(|busy| now.since(busy) <= self.law.interval * EVIDENCE);
+        !marks && (self.load <= self.lowest() || !self.new && self.load < self.eta)
     }
 
     /// Falls, unless it fell lately.
@@ -188,7 +212,7 @@ impl Controller for Bmcc {
             let load = self.layout.from_option(option);
             self.options += 1;
             self.changes += u64::from(load != self.load);
-            self.hear(load);
+            self.hear(event.now, load);
         }
         if self.load >= 1.0 && !self.coexist {
             if !event.in_recovery() {
@@ -201,15 +225,13 @@ impl Controller for Bmcc {
 
     fn on_loss(&mut self, event: &LossEvent) {
         // open-questions#X-71
-        let lowest = self.layout.from_option(self.layout.to_option(self.layout.eta_0));
-        let unannounced = self.load <= lowest || (!self.new && self.load < self.eta);
-        self.reno |= self.fallback && unannounced;
+        self.reno |= self.fallback && self.is_unannounced(event.now);
         self.window.on_loss();
         self.window.hold(event.now, &self.law);
     }
 
     fn on_ce(&mut self, event: &LossEvent) {
-        self.hear(if self.coexist { self.load.max(1.0) } else { self.layout.u });
+        self.hear(event.now, if self.coexist { self.load.max(1.0) } else { self.layout.u });
         self.decrease(event.now);
     }
 

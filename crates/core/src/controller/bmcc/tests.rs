@@ -121,6 +121,24 @@ fn a_loss_that_no_load_announced_makes_it_grow_like_tcp() {
     near(bmcc.window.packets(), 50.02 * 0.875 + 0.35);
 }
 
+/// A halved window leaves a link that marks below eta: a loss there says nothing of the bottleneck.
+#[test]
+fn a_loss_at_a_bottleneck_that_marked_lately_only_halves() {
+    let mut bmcc = bmcc(&[], 100);
+    hear(&mut bmcc, 0, 80, 1.0);
+    hear(&mut bmcc, 1_000, 80, 0.8);
+    hear(&mut bmcc, 1_080, 80, 0.5);
+    bmcc.on_loss(&loss(Time::from_millis(1_100)));
+    assert!(!bmcc.reno);
+    // Ten seconds later nothing shows any more that this bottleneck marks.
+    hear(&mut bmcc, 11_001, 80, 0.5);
+    bmcc.on_loss(&loss(Time::from_millis(11_001)));
+    assert!(bmcc.reno);
+    // Until it does.
+    hear(&mut bmcc, 12_000, 80, 0.8);
+    assert!(!bmcc.reno);
+}
+
 #[test]
 fn a_loss_in_medium_load_only_halves() {
     let mut bmcc = bmcc(&[], 100);
