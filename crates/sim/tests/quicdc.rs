@@ -190,7 +190,8 @@ fn congestion_on_the_way_back_causes_no_delay_event_and_slows_vegas() {
 
 #[test]
 fn a_share_is_learnt_at_the_first_loss_and_bounds_the_queue_from_then_on() {
-    let outcome = outcome(&scenario("quicdc:threshold=50%", |text| text.replace("5s", "10s")));
+    let papers = "quicdc:threshold=50%,most=none,forget=none";
+    let outcome = outcome(&scenario(papers, |text| text.replace("5s", "10s")));
     let threshold = *flow(&outcome).state["threshold_ms"].last().expect("a bin");
     // Half of the 100 ms that the buffer holds.
     assert!((48.0..53.0).contains(&threshold), "{threshold}");
@@ -301,4 +302,27 @@ fn the_page_shows_the_lab_as_it_is_measured() {
         return std::fs::write(path, page).expect("a writable page");
     }
     panic!("the part `lab` is stale. It should read:\n{table}");
+}
+
+/// A buffer of 2.4 s never overflows where the delay is bounded, so no loss says what it holds.
+#[test]
+fn a_buffer_that_never_fills_does_not_lengthen_the_queue() {
+    let outcome = outcome(&scenario("quicdc", |text| text.replace("125kB", "3MB")));
+    assert_eq!(outcome.run.dropped_packets, 0);
+    assert!(queueing_max_ms(&outcome.run) < 1.1 * 60.0 + TRANSMISSION_MS);
+    assert!(outcome.run.utilization > 0.98, "{}", outcome.run.utilization);
+}
+
+/// The way stands still for 2.5 s: the largest round trip says nothing of the buffer.
+#[test]
+fn a_gap_does_not_lengthen_the_queue_for_ever() {
+    let outcome = outcome(&scenario("quicdc", |text| {
+        text.replace("\"5s\"", "\"30s\"").replace(
+            "rate = \"10Mbps\"",
+            "steps = [[\"10s\", \"10Mbps\"], [\"2500ms\", \"0Mbps\"], [\"60s\", \"10Mbps\"]]",
+        )
+    }));
+    let threshold = *flow(&outcome).state["threshold_ms"].last().expect("a bin");
+    assert!(threshold <= 60.0, "{threshold}");
+    assert!(queueing_max_ms(&outcome.run) < 1.1 * 60.0 + TRANSMISSION_MS, "{:?}", outcome.run);
 }

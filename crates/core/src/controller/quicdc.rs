@@ -4,7 +4,7 @@
 //! ```text
 //! OWQD_i  from the receiver's timestamps, see `estimate::one_way_queueing`             quicdc eq.3 to eq.5
 //! delay event:  OWQD_i >= theta, of a packet sent after the last reaction              quicdc eq.6, D2
-//! theta  = a time, or a share of RTT_max - RTT_min                                     quicdc 5, D3
+//! theta  = a time, or a share of RTT_max - RTT_min, 5 ms at least and `most` at most   quicdc 5, D3
 //! delay event, loss:    ssthresh = max(BWE RTT_min, 2 MSS), cwnd = min(cwnd, ssthresh) quicdc 3
 //! persistent congestion: as Westwood+ after a timeout                                  open-questions#X-64
 //! BWE    = Westwood+'s filter, with the weights 2/8 old and 6/8 new in both stages     open-questions#X-60
@@ -16,6 +16,7 @@
 //! |---|---|---|---|---|
 //! | theta | `threshold` | share or time | 50 % | quicdc 5.2 |
 //! | RTT_max | `rtt_max` | time | - | quicdc eq.2 |
+//! | - | `most`, `forget` | time, losses | 60 ms, 3 | D3 |
 //! | RTT_min | `OneWayQueueing::rtt_min` | time | - | quicdc eq.1 |
 //! | BWE, cwnd | `westwood` | bytes/s, bytes | - | quicdc 3 |
 //! | - | `baseline`, `horizon` | choice, time | bounded, none | `estimate::one_way_queueing` |
@@ -29,8 +30,11 @@
 //!   new. The paper does not say; without this the window would be set again by every ACK until the queue is
 //!   gone, while the estimate falls (open-questions#X-62).
 //! - D3. A share needs RTT_max, which the paper measured beforehand. Here it is the largest round trip as of
-//!   the last loss, which is what a full buffer shows; before the first loss there is no threshold and no
-//!   delay event.
+//!   the last loss, which is what a full buffer shows. A buffer too deep to overflow never shows it, and a
+//!   path that once stood still shows far too much. So a share means no more than `most`, which is the
+//!   threshold until RTT_max is known, and no less than 5 ms, which a path's jitter reaches. `forget` losses
+//!   in a row without a delay event say that the buffer is full before the threshold is reached: RTT_max
+//!   becomes what they showed. The paper's settings are `most=none,forget=none`.
 //! - D4. mvfst's Pacer.cpp spaces bursts of at least five packets at cwnd / srtt, checked every 200 us in the
 //!   testbed; the modelled host's QUIC spaces packets at that rate with a credit of ten, or of what the
 //!   flow's `pacing_burst` says. Public code that seems to be the authors' never sets mvfst's pacing rate, so
@@ -68,6 +72,10 @@ estimate_parameters! {
         /// One-way queueing delay that counts as congestion: a time, or a share of the largest less the
         /// smallest RTT.
         threshold: Threshold = Threshold::Share(0.5), in ThresholdRange, from "quicdc 5.2";
+        /// The largest threshold that a share may mean, and the threshold while the largest RTT is unknown.
+        most: Option<Duration> = Some(Duration::from_millis(60)), in OrNone(Duration::from_millis(5)..=Duration::from_secs(10)), from "not in quicdc (D3)";
+        /// After how many losses in a row without a delay event the largest RTT is what they showed.
+        forget: Option<u32> = Some(3), in OrNone(1..=1000), from "not in quicdc (D3)";
         }
         filter = Fast from "quicdc eq.7";
         from "not in quicdc; code for mvfst that seems to be its authors': since-loss";
@@ -84,6 +92,9 @@ estimate_parameters! {
     }
 }
 
+/// The least threshold that a share may mean: below it, a path's jitter is a queue.
+const LEAST: Duration = Duration::from_millis(5);
+
 /// QUIC-DC's window.
 #[derive(Clone, Debug)]
 pub struct QuicDc {
@@ -93,6 +104,11 @@ pub struct QuicDc {
     /// The largest round trip so far, and as of the last loss.
     largest_rtt: Duration,
     rtt_max: Option<Duration>,
+    /// The largest round trip since the last loss or delay event, and as of the losses since the latter.
+    since_loss: Duration,
+    shown: Duration,
+    /// Losses since the last delay event.
+    unforeseen: u32,
     srtt: Option<Duration>,
     /// When the window was last reduced.
     reacted_at: Option<Time>,
@@ -114,6 +130,9 @@ impl QuicDc {
             delay: OneWayQueueing::new(config.baseline, config.horizon),
             largest_rtt: Duration::ZERO,
             rtt_max: None,
+            since_loss: Duration::ZERO,
+            shown: Duration::ZERO,
+            unforeseen: 0,
             srtt: None,
             reacted_at: None,
             delay_events: 0,
@@ -126,11 +145,30 @@ impl QuicDc {
         match self.config.threshold {
             Threshold::Time(time) => Some(time),
             Threshold::Share(share) => {
-                let room = self.rtt_max?.saturating_sub(self.delay.rtt_min()?);
-                // Where the buffer shows no delay there is none to bound.
-                (!room.is_zero()).then(|| room.mul_f64(share))
+                let most = self.config.most;
+                // Where the buffer shows no delay there is none to take a share of.
+                let room = self
+                    .rtt_max
+                    .and_then(|rtt_max| Some(rtt_max.saturating_sub(self.delay.rtt_min()?)))
+                    .filter(|room| !room.is_zero());
+                let Some(room) = room else { return most };
+                let share = room.mul_f64(share);
+                Some(most.map_or(share, |most| share.max(LEAST).min(most)))
             }
         }
+    }
+
+    /// Learns from a loss how much the buffer holds.
+    fn learn(&mut self, is_news: bool) {
+        if is_news {
+            self.unforeseen += 1;
+            self.shown = self.shown.max(core::mem::take(&mut self.since_loss));
+            if self.config.forget == Some(self.unforeseen) {
+                self.unforeseen = 0;
+                self.largest_rtt = core::mem::take(&mut self.shown);
+            }
+        }
+        self.rtt_max = (!self.largest_rtt.is_zero()).then_some(self.largest_rtt);
     }
 
     /// Whether something that happened to a packet sent at `sent_at` is news.
@@ -147,7 +185,9 @@ impl Controller for QuicDc {
     fn on_ack(&mut self, event: &AckEvent<'_>) {
         self.westwood.on_ack(event);
         if let Some(sample) = event.rtt.sample {
-            self.largest_rtt = self.largest_rtt.max(sample.saturating_sub(event.ack_delay));
+            let rtt = sample.saturating_sub(event.ack_delay);
+            self.largest_rtt = self.largest_rtt.max(rtt);
+            self.since_loss = self.since_loss.max(rtt);
             self.srtt = Some(event.rtt.smoothed);
         }
         let (threshold, reacted_at) = (self.threshold(), self.reacted_at);
@@ -161,11 +201,13 @@ impl Controller for QuicDc {
             self.westwood.reduce();
             self.reacted_at = Some(event.now);
             self.delay_events += 1;
+            self.unforeseen = 0;
+            (self.since_loss, self.shown) = (Duration::ZERO, Duration::ZERO);
         }
     }
 
     fn on_loss(&mut self, event: &LossEvent) {
-        self.rtt_max = (!self.largest_rtt.is_zero()).then_some(self.largest_rtt);
+        self.learn(self.is_news(event.sent_at));
         self.on_ce(event);
     }
 

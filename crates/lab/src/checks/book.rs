@@ -116,7 +116,7 @@ fn bmcc_hears_the_load() {
 /// QUIC-DC's one-way queueing delay against its threshold, which it knows after the first loss.
 #[test]
 fn quicdc_reacts_at_its_threshold() {
-    let series = alone("quicdc", "droptail", "rate = \"24Mbps\"", "50ms", "15s");
+    let series = alone("quicdc:most=none,forget=none", "droptail", "rate = \"24Mbps\"", "50ms", "15s");
     let flow = &series.flows[0];
     let state = |name: &str| flow.state.get(name).cloned().unwrap_or_default();
     let lines = [

@@ -18,6 +18,12 @@ fn quicdc(threshold: &str) -> QuicDc {
     QuicDc::new(options(&[("threshold", threshold)]), &connection(100))
 }
 
+/// As the paper has it: a share of what the last loss showed, whatever that is.
+fn papers(share: &str) -> QuicDc {
+    let options = options(&[("threshold", share), ("most", "none"), ("forget", "none")]);
+    QuicDc::new(options, &connection(100))
+}
+
 /// A packet sent at `sent_ms` over 25 ms and a queue of `queued_ms`, acknowledged 25 ms after it arrived.
 fn deliver(controller: &mut QuicDc, number: u64, sent_ms: u64, queued_ms: u64) {
     let sent_at = at(sent_ms);
@@ -80,7 +86,7 @@ fn a_loss_of_a_packet_sent_before_a_delay_event_belongs_to_it() {
 
 #[test]
 fn a_share_is_of_the_largest_less_the_smallest_rtt_as_of_the_last_loss() {
-    let mut controller = quicdc("20%");
+    let mut controller = papers("20%");
     settle(&mut controller);
     deliver(&mut controller, 100, 1_000, 100);
     assert_eq!((controller.threshold(), controller.delay_events), (None, 0));
@@ -91,6 +97,35 @@ fn a_share_is_of_the_largest_less_the_smallest_rtt_as_of_the_last_loss() {
     assert_eq!(controller.delay_events, 0);
     deliver(&mut controller, 102, 1_210, 20);
     assert_eq!(controller.delay_events, 1);
+}
+
+#[test]
+fn a_share_bounds_the_delay_before_the_first_loss_and_after_a_path_stood_still() {
+    let most = Some(Duration::from_millis(60));
+    let mut controller = quicdc("50%");
+    settle(&mut controller);
+    assert_eq!(controller.threshold(), most);
+    deliver(&mut controller, 100, 1_000, 60);
+    assert_eq!(controller.delay_events, 1);
+    // A round trip of 50 ms and two seconds and a half.
+    deliver(&mut controller, 101, 1_200, 2_500);
+    controller.on_loss(&LossEvent { sent_at: at(1_201), ..loss(at(4_000)) });
+    assert_eq!(controller.threshold(), most);
+    // A buffer of 16 ms is full before the threshold is reached, again and again.
+    for index in 0..3 {
+        let sent = 5_000 + 1_000 * index;
+        assert_eq!(controller.threshold(), most);
+        deliver(&mut controller, 102 + index, sent, 16);
+        controller.on_loss(&LossEvent { sent_at: at(sent + 1), ..loss(at(sent + 200)) });
+    }
+    assert_eq!(controller.threshold(), Some(Duration::from_millis(8)));
+    // Losses of a path that never queues leave the threshold above its jitter.
+    for index in 0..3 {
+        let sent = 20_000 + 1_000 * index;
+        deliver(&mut controller, 107 + index, sent, 1);
+        controller.on_loss(&LossEvent { sent_at: at(sent + 1), ..loss(at(sent + 200)) });
+    }
+    assert_eq!(controller.threshold(), Some(LEAST));
 }
 
 #[test]
