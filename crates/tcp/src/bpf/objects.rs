@@ -260,7 +260,7 @@ mod tests {
 
     #[test]
     fn a_map_that_went_since_it_was_listed_is_left_out() {
-        // No kernel has so many maps. Without the right to open maps by their number, the kernel says so first.
+        // No kernel has so many maps. It first asks for the right to open maps by their number.
         match open_maps([u32::MAX - 1].into_iter()) {
             Ok(maps) => assert!(maps.is_empty()),
             Err(error) => assert!(error.to_string().contains("effective capabilities"), "{error}"),
