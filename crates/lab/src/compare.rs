@@ -374,7 +374,8 @@ fn notes(schemes: &[Scheme], against: Option<&Scheme>, coarse: &[String]) -> Vec
     }
     for hosted in schemes.iter().chain(against).filter_map(|scheme| scheme.controller().hosted()) {
         let about = hosted.about();
-        let note = format!("`{}`: {}, version {}", hosted.name(), about.summary, about.version);
+        let host = hosted.name().split('/').next().unwrap_or_default();
+        let note = format!("{host}: {}, version {}", about.summary, about.version);
         if !notes.contains(&note) {
             notes.push(note);
         }

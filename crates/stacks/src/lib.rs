@@ -44,7 +44,7 @@
 //!
 //! # What is not the stacks' own
 //!
-//! - Flow control is open: windows of 1 GiB, so that congestion control is what limits. The options
+//! - Flow control is open: windows of 1 GB, so that congestion control is what limits. The options
 //!   `stream_window` and `send_window` take the stacks' defaults or any others.
 //! - No datagram is larger than the path's; the stacks' own limit of 1,452 bytes stays.
 //! - Datagrams are handed over one by one, without segmentation offload.

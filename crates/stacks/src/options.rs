@@ -6,9 +6,9 @@ use brakelight_core::units::Bytes;
 /// The datagram in which stacks count windows (quinn-proto and noq-proto, `BASE_DATAGRAM_SIZE`), in bytes.
 const DATAGRAM: u64 = 1200;
 /// A window that limits nothing.
-const OPEN: Bytes = Bytes(1 << 30);
+const OPEN: Bytes = Bytes(1_000_000_000);
 /// The smallest window of flow control that lets a datagram pass.
-const LEAST: Bytes = Bytes(4096);
+const LEAST: Bytes = Bytes(10_000);
 
 /// Windows that every controller's connection has, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
