@@ -1,13 +1,15 @@
 //! Runs of the stacks in the simulator: the same bytes from the same seed, whatever runs beside them.
 #![cfg(feature = "stacks")]
 
+use std::path::Path;
 use std::sync::Mutex;
 use std::thread;
 
 use brakelight_core::random::Random;
 use brakelight_core::registry::Registry;
-use brakelight_scenario::outcome::Outcome;
+use brakelight_scenario::outcome::Run;
 use brakelight_scenario::scenario::Scenario;
+use brakelight_scenario::trace::names::Names;
 use brakelight_sim::Traces;
 
 const CONTROLLERS: [&str; 6] =
@@ -23,14 +25,14 @@ fn scenario(text: &str) -> Scenario {
     brakelight_scenario::file::read_with(&registry(), "test.toml", text).unwrap()
 }
 
-/// A backlogged flow of `controller` over a link of `mbps`, with a round trip of 40 ms.
-fn alone(controller: &str, mbps: u32, buffer: &str, seconds: u32) -> Outcome {
-    let text = format!(
-        "duration = \"{seconds}s\"\nrecord = {{ series = true, bin = \"100ms\" }}\n\
-         [[link]]\nname = \"up\"\nrate = \"{mbps}Mbps\"\nbuffer = \"{buffer}\"\n\
-         [[flow]]\nname = \"a\"\ncontroller = \"{controller}\"\nrtt = \"40ms\"\npath = [\"up\"]\n"
-    );
-    brakelight_sim::run(&scenario(&text), &Traces::new()).unwrap_or_else(|error| panic!("{error}"))
+/// The outcome of the scenario in this file of the guide.
+fn found(name: &str) -> Run {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples/stacks").join(name);
+    let text = std::fs::read_to_string(file).unwrap();
+    assert!(text.lines().count() <= 25, "{name}");
+    let (names, mut traces) = (Names::from_environment().unwrap(), Traces::new());
+    traces.insert("lte-driving".to_string(), names.load("lte-driving").unwrap());
+    brakelight_sim::run(&scenario(&text), &traces).unwrap_or_else(|error| panic!("{error}")).run
 }
 
 /// Two flows of drawn controllers over a drawn link; the second is a game's every other time.
@@ -91,4 +93,17 @@ fn another_seed_gives_another_run() {
         brakelight_sim::run(&scenario, &Traces::new()).unwrap().run.flows[0].goodput_mbps
     };
     assert_ne!(of(1), of(2));
+}
+
+/// Where one of these fails after an update of a stack, the guide says what is no longer so.
+#[test]
+fn what_the_guide_found_is_still_there() {
+    let unused = found("noq-bbr3-unused.toml");
+    assert!((0.88..0.92).contains(&unused.utilization) && unused.loss_percent == 0.0, "{unused:?}");
+    let gaps = found("too-many-gaps.toml");
+    assert!(gaps.unreliable && gaps.unreliable_because[0].contains("too many gaps"), "{gaps:?}");
+    let slow_start = found("no-hystart.toml");
+    assert!((0.6..0.7).contains(&slow_start.loss_percent), "{slow_start:?}");
+    let flood = found("quinn-bbr-flood.toml");
+    assert!(flood.loss_percent > 90.0, "{flood:?}");
 }
