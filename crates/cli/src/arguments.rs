@@ -244,6 +244,8 @@ pub enum Kind {
     Radios,
     /// What flows carry: a flow's `traffic` in a scenario file
     Applications,
+    /// Transports that others wrote, with controllers of their own: `HOST/CONTROLLER`
+    Hosts,
     /// Traces by name
     Traces,
 }

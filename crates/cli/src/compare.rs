@@ -34,7 +34,8 @@ pub fn execute(registry: &Registry, arguments: &arguments::Compare) -> Result<()
         Format::Json => text::print_json(&table.document(origin)),
         Format::Csv => text::print(&table.csv()),
         Format::Table => text::print(&table.comparison(&text::standard_output())),
-    }
+    }?;
+    Failure::of_runs(&table.failed)
 }
 
 /// Reads and checks everything before anything runs.

@@ -7,6 +7,8 @@ use brakelight_lab::Error;
 use brakelight_lab::text::visible::line;
 use brakelight_scenario::problem::InputError;
 
+use crate::text;
+
 /// include/uapi/asm-generic/errno-base.h
 const EIO: i32 = 5;
 
@@ -36,6 +38,18 @@ impl Failure {
                 | ErrorKind::BrokenPipe
         ) || error.raw_os_error() == Some(EIO);
         if run_failed { Failure::run(message) } else { Failure::input(message) }
+    }
+
+    /// Says which runs `failed` while others went on. Fails if there are any: the results are of the others.
+    pub fn of_runs(failed: &[String]) -> Result<(), Self> {
+        failed.iter().for_each(|reason| text::say(&format!("failed: {}", line(reason))));
+        match failed.len() {
+            0 => Ok(()),
+            1 => Err(Failure::run("one run failed; the results are those of the others")),
+            several => {
+                Err(Failure::run(format!("{several} runs failed; the results are those of the others")))
+            }
+        }
     }
 
     /// Returns the failure of a check or a run.

@@ -17,6 +17,7 @@ pub fn execute(registry: &Registry, arguments: &List) -> Result<(), Failure> {
         Kind::Elements => listing::elements(registry),
         Kind::Radios => listing::radios(registry),
         Kind::Applications => listing::applications(registry),
+        Kind::Hosts => listing::hosts(registry),
         Kind::Traces => listing::traces()?,
     };
     match arguments.format {

@@ -65,7 +65,8 @@ pub fn execute(registry: &Registry, arguments: &arguments::Run) -> Result<(), Fa
         Format::Json => text::print_json(&table.document(origin)),
         Format::Csv => text::print(&table.csv()),
         Format::Table => text::print(&table.scenarios(&text::standard_output())),
-    }
+    }?;
+    Failure::of_runs(&table.failed)
 }
 
 /// Runs the scenario in real time. Returns the folder that `--out` names, and the results.

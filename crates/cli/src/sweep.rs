@@ -60,7 +60,7 @@ pub fn execute(registry: &Registry, arguments: &Arguments) -> Result<(), Failure
         let mut heading = true;
         let wanted = arguments.shard.runs(sweep.runs());
         let mut rows = Rows::default();
-        sweep.run(&wanted, &Simulator, &progress, &mut |row| {
+        let failed = sweep.run(&wanted, &Simulator, &progress, &mut |row| {
             if arguments.figures.is_some() {
                 rows.add(&sweep.place(row.index), &row.run);
             }
@@ -68,7 +68,9 @@ pub fn execute(registry: &Registry, arguments: &Arguments) -> Result<(), Failure
             let head = if std::mem::take(&mut heading) { frame.csv_heading() } else { String::new() };
             text::print(&(head + &frame.csv_rows())).map_err(|failure| Error::Sink(Box::new(failure)))
         })?;
-        return figures.write(|| figures::grid(&rows));
+        drop(progress);
+        figures.write(|| figures::grid(&rows))?;
+        return Failure::of_runs(&failed);
     };
     output::check_others("out", path, arguments.force)?;
     let folder = Folder { path, shard: arguments.shard, resume: arguments.resume };
@@ -81,5 +83,6 @@ pub fn execute(registry: &Registry, arguments: &Arguments) -> Result<(), Failure
     for file in &written.files {
         text::say(&file.display().to_string());
     }
-    figures.write(|| figures::grid(&written.rows))
+    figures.write(|| figures::grid(&written.rows))?;
+    Failure::of_runs(&written.failed)
 }

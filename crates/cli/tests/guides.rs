@@ -36,6 +36,7 @@ const REASONS: &[(&str, &str)] = &[
     ("module", "it needs a module for the kernel that runs; the gate tests the module in a virtual machine"),
     ("network", "it loads something from the Internet"),
     ("openwrt", "it needs OpenWrt's build system, or a router with OpenWrt"),
+    ("stacks", "it needs the feature `stacks`; `scripts/check heavy` runs it"),
 ];
 
 /// Where a block may be run.

@@ -29,13 +29,14 @@ const COLUMNS: &[(&str, usize)] = &[
     ("quic", 2),
     ("scenario", 1),
     ("sim", 1),
+    ("stacks", 0),
     ("tcp", 0),
     ("testkit", 2),
     ("traces", 0),
 ];
 
 /// Crates that stand so many rows above the lowest that they could have, where there is room.
-const LIFTED: &[(&str, usize)] = &[("tcp", 1)];
+const LIFTED: &[(&str, usize)] = &[("stacks", 3), ("tcp", 1)];
 
 /// An SVG of `height` with `content`.
 fn svg(title: &str, height: usize, content: &str) -> String {

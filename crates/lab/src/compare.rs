@@ -188,21 +188,29 @@ impl Plan {
 
     /// Runs it.
     pub fn run(&self, runner: &dyn Runner, progress: &dyn Progress) -> Result<Table, Error> {
-        let mut results = jobs::run("comparing", &self.jobs, self.runs, &self.traces, runner, progress)?;
+        let ran = jobs::run("comparing", &self.jobs, self.runs, &self.traces, runner, progress)?;
+        let mut results = ran.jobs;
         let own_kinds = results.split_off(self.own_kind.len());
         if self.jobs.iter().any(|job| job.scenario.flows.len() > 1) {
             results = self.judge(results, &own_kinds);
         }
         // The way back is not what the comparison is about.
-        let table = Table::of(results, &Drawn { links: 1, paths: Vec::new() });
+        let drawn = Drawn { links: 1, paths: Vec::new() };
+        let table = Table::of(results.into_iter().flatten().collect(), &drawn);
         let mut table = Table {
             title: self.title.clone(),
             setting: self.setting.clone(),
             caveats: self.caveats.clone(),
             notes: self.notes.clone(),
             reference: self.reference.clone(),
+            failed: ran.failed,
             ..table
         };
+        for run in &table.runs {
+            let told =
+                run.unreliable_because.iter().map(|why| format!("{} on {}: {why}", run.scheme, run.trace));
+            table.caveats.extend(told);
+        }
         table.hold_against_reference();
         Ok(table)
     }
@@ -210,14 +218,22 @@ impl Plan {
 
 impl Plan {
     /// Writes into every run what it did to its competitor.
-    fn judge(&self, results: Vec<JobOutcome>, own_kinds: &[JobOutcome]) -> Vec<JobOutcome> {
-        let judged = results.into_iter().zip(&self.own_kind).filter_map(|(result, own_kind)| {
-            let own_kind = own_kind.map(|place| &own_kinds[place - self.own_kind.len()].every);
-            let mut every = result.every;
-            for (index, run) in every.iter_mut().enumerate() {
-                fairness::judge(run, own_kind.and_then(|runs| runs.get(index)));
+    fn judge(
+        &self,
+        results: Vec<Option<JobOutcome>>,
+        own_kinds: &[Option<JobOutcome>],
+    ) -> Vec<Option<JobOutcome>> {
+        let judged = results.into_iter().zip(&self.own_kind).map(|(result, own_kind)| {
+            let JobOutcome { first, mut every, .. } = result?;
+            let own_kind = own_kind.and_then(|place| own_kinds[place - self.own_kind.len()].as_ref());
+            for run in &mut every {
+                let of_seed = |own_kind: &&JobOutcome| {
+                    own_kind.every.iter().find(|other| other.seed == run.seed).cloned()
+                };
+                let other = own_kind.as_ref().and_then(of_seed);
+                fairness::judge(run, other.as_ref());
             }
-            JobOutcome::of_runs(every, result.first)
+            JobOutcome::of_runs(every, first)
         });
         judged.collect()
     }
@@ -344,9 +360,10 @@ fn notes(schemes: &[Scheme], against: Option<&Scheme>, coarse: &[String]) -> Vec
             notes.push(note.clone());
         }
     }
+    let modelled = |scheme: &&Scheme| scheme.controller().hosted().is_none();
     let quic: Vec<String> = schemes
         .iter()
-        .filter(|scheme| scheme.host() == Host::Quic)
+        .filter(|scheme| modelled(scheme) && scheme.host() == Host::Quic)
         .map(|scheme| format!("`{scheme}`"))
         .collect();
     if !quic.is_empty() {
@@ -354,6 +371,14 @@ fn notes(schemes: &[Scheme], against: Option<&Scheme>, coarse: &[String]) -> Vec
             "hosts: {} with the profile `quic` (RFC 9002), all others with `tcp`",
             quic.join(", ")
         ));
+    }
+    for hosted in schemes.iter().chain(against).filter_map(|scheme| scheme.controller().hosted()) {
+        let about = hosted.about();
+        let host = hosted.name().split('/').next().unwrap_or_default();
+        let note = format!("{host}: {}, version {}", about.summary, about.version);
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
     }
     if let Some(against) = against {
         notes.push(format!(

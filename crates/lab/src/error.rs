@@ -8,6 +8,7 @@ use brakelight_core::suggest::{DidYouMean, nearest};
 use brakelight_scenario::cost::Cost;
 use brakelight_scenario::problem::InputError;
 use brakelight_scenario::trace::names::NameError;
+use brakelight_sim::RunError;
 
 /// Why a runner could not run a scenario, in its own words.
 pub type Cause = Box<dyn std::error::Error + Send + Sync>;
@@ -131,6 +132,9 @@ pub enum Error {
         /// Why.
         cause: Cause,
     },
+    /// Some runs failed, and others went on: the first of them, and why.
+    #[error("{0}")]
+    Failed(String),
     /// A job was given no seed, or has no run.
     #[error("{0}: there was no run")]
     NoRun(String),
@@ -151,11 +155,22 @@ pub enum Error {
 }
 
 impl Error {
+    /// Returns `true` if a stack that others wrote ended its own run: other runs can go on.
+    pub fn is_of_one_run(&self) -> bool {
+        let Error::Run { cause, .. } = self else { return false };
+        matches!(cause.downcast_ref::<RunError>(), Some(RunError::Stack { .. }))
+    }
+
     /// Returns `true` if the caller's input was wrong, and `false` if a run or a result failed.
     pub fn is_input(&self) -> bool {
         !matches!(
             self,
-            Error::Run { .. } | Error::NoRun(_) | Error::Sink(_) | Error::Encode { .. } | Error::Cancelled
+            Error::Run { .. }
+                | Error::Failed(_)
+                | Error::NoRun(_)
+                | Error::Sink(_)
+                | Error::Encode { .. }
+                | Error::Cancelled
         )
     }
 

@@ -104,9 +104,15 @@ fn log_ratio(own: Option<f64>, other: Option<f64>) -> f64 {
     own.zip(other).map_or(f64::NAN, |(own, other)| libm::log(own / other))
 }
 
-/// Returns the logarithms of the ratios of `value` in `own` to that in `reference`, run by run.
+/// Returns the logarithms of the ratios of `value` in `own` to that in `reference`, run by run. Where runs
+/// are missing, those of the same seed belong together.
 pub fn log_ratios(own: &[Run], reference: &[Run], value: fn(&Run) -> Option<f64>) -> Vec<f64> {
-    own.iter().zip(reference).map(|(own, other)| log_ratio(value(own), value(other))).collect()
+    let ratio = |own: &Run, other: &Run| log_ratio(value(own), value(other));
+    if own.len() == reference.len() {
+        return own.iter().zip(reference).map(|(own, other)| ratio(own, other)).collect();
+    }
+    let of_seed = |seed| reference.iter().find(|run| run.seed == seed);
+    own.iter().filter_map(|own| Some(ratio(own, of_seed(own.seed)?))).collect()
 }
 
 /// Returns the intervals of the medians of `runs`.

@@ -78,8 +78,18 @@ impl JobOutcome {
     }
 }
 
+/// The outcomes of jobs.
+#[derive(Clone, Debug, Default)]
+pub struct Outcomes {
+    /// One for each job, in their order; none where every run of it failed.
+    pub jobs: Vec<Option<JobOutcome>>,
+    /// Which runs a stack that others wrote has ended, and why: a sentence each.
+    pub failed: Vec<String>,
+}
+
 /// Runs every job with `seeds` seeds by `runner`. `progress` is told of every run; the work as a whole is
-/// called `what`.
+/// called `what`. A run that a stack of others ends fails alone. Any other failure, or no run that did not
+/// fail, is an error.
 pub fn run(
     what: &str,
     jobs: &[Job],
@@ -87,7 +97,7 @@ pub fn run(
     traces: &Traces,
     runner: &dyn Runner,
     progress: &dyn Progress,
-) -> Result<Vec<JobOutcome>, Error> {
+) -> Result<Outcomes, Error> {
     progress.begin(what, jobs.len() * seeds as usize);
     let tasks: Vec<(usize, u32)> =
         (0..jobs.len()).flat_map(|job| (0..seeds).map(move |seed| (job, seed))).collect();
@@ -100,15 +110,27 @@ pub fn run(
         let job = &jobs[index];
         let outcome = one(runner, job, seed, seeds, traces);
         progress.step(&job.label);
-        outcome
+        match outcome {
+            Err(error) if error.is_of_one_run() => Ok(Err(error)),
+            outcome => outcome.map(Ok),
+        }
     })?;
+    let mut failed = Vec::new();
     let mut outcomes = outcomes.into_iter();
-    jobs.iter()
-        .map(|job| {
-            let own = outcomes.by_ref().take(seeds as usize).collect();
-            JobOutcome::of(own).ok_or_else(|| Error::NoRun(job.label.clone()))
-        })
-        .collect()
+    let mut results = Vec::new();
+    for job in jobs {
+        let (own, errors): (Vec<_>, Vec<_>) =
+            outcomes.by_ref().take(seeds as usize).partition(std::result::Result::is_ok);
+        if own.is_empty() && errors.is_empty() {
+            return Err(Error::NoRun(job.label.clone()));
+        }
+        failed.extend(errors.into_iter().filter_map(Result::err));
+        results.push(JobOutcome::of(own.into_iter().filter_map(Result::ok).collect()));
+    }
+    if results.iter().all(Option::is_none) && !failed.is_empty() {
+        return Err(failed.swap_remove(0));
+    }
+    Ok(Outcomes { jobs: results, failed: failed.iter().map(ToString::to_string).collect() })
 }
 
 fn one(runner: &dyn Runner, job: &Job, seed: u32, seeds: u32, traces: &Traces) -> Result<Outcome, Error> {
@@ -166,9 +188,10 @@ mod tests {
     use std::sync::Mutex;
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-    use brakelight_core::time::Duration;
+    use brakelight_core::time::{Duration, Time};
     use brakelight_scenario::compare::Compare;
     use brakelight_scenario::scheme::Scheme;
+    use brakelight_sim::RunError;
 
     use super::*;
     use crate::error::Cause;
@@ -233,8 +256,9 @@ mod tests {
     #[test]
     fn every_job_has_a_row_of_medians_over_its_seeds_and_every_run_is_a_step() {
         let notes = Notes::until(usize::MAX);
-        let rows = run("testing", &jobs(2), 3, &Traces::new(), &Echo, &notes).unwrap();
-        assert_eq!(rows.len(), 2);
+        let outcomes = run("testing", &jobs(2), 3, &Traces::new(), &Echo, &notes).unwrap();
+        let rows: Vec<JobOutcome> = outcomes.jobs.into_iter().flatten().collect();
+        assert_eq!((rows.len(), outcomes.failed.len()), (2, 0));
         assert!(rows.iter().all(|row| row.run.throughput_mbps == 2.0 && row.run.spread.unwrap().n == 3));
         assert!(rows.iter().all(|row| row.first.run.seed == 1));
         assert_eq!(*notes.begun.lock().unwrap(), [("testing".to_string(), 6)]);
@@ -256,6 +280,33 @@ mod tests {
         assert_eq!(error.to_string(), "job 0, seed 1: no");
         let error = run("testing", &jobs(1), 0, &Traces::new(), &Echo, &()).unwrap_err();
         assert_eq!(error.to_string(), "job 0: there was no run");
+    }
+
+    /// A stack that panics with some seeds.
+    struct Panics(u64);
+
+    impl Runner for Panics {
+        fn run(&self, scenario: &Scenario, traces: &Traces) -> Result<Outcome, Cause> {
+            if scenario.seed < self.0 {
+                return Echo.run(scenario, traces);
+            }
+            let (flow, controller) = ("a".to_string(), "toy/cubic".to_string());
+            let reason = "it panicked: no".to_string();
+            Err(RunError::Stack { flow, controller, at: Time::from_secs(2), reason }.into())
+        }
+    }
+
+    #[test]
+    fn a_run_that_a_stack_ends_fails_alone() {
+        let outcomes = run("testing", &jobs(2), 3, &Traces::new(), &Panics(3), &()).unwrap();
+        let rows: Vec<usize> = outcomes.jobs.iter().flatten().map(|row| row.every.len()).collect();
+        assert_eq!(rows, [2, 2]);
+        let failed = "seed 3: flow `a` (toy/cubic), at 2.000000 s: it panicked: no";
+        assert_eq!(outcomes.failed, [0, 1].map(|job| format!("job {job}, {failed}")));
+        // Where none is left.
+        let error = run("testing", &jobs(2), 3, &Traces::new(), &Panics(1), &()).unwrap_err();
+        assert!(error.to_string().starts_with("job 0, seed 1: flow `a` (toy/cubic)"), "{error}");
+        assert!(error.is_of_one_run() && !error.is_input());
     }
 
     /// 30e9 * 1e-9 is 30.000000000000004.

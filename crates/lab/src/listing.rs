@@ -3,6 +3,7 @@
 use brakelight_core::parameters::Parameter;
 use brakelight_core::registry::{Entry, Host, Registry};
 use brakelight_scenario::file::APPLICATIONS;
+use brakelight_scenario::scheme::Scheme;
 use brakelight_scenario::trace::OPPORTUNITY;
 use brakelight_scenario::trace::embedded::{Embedded, Facts};
 use brakelight_scenario::trace::names::Names;
@@ -47,14 +48,19 @@ impl Listing {
 
 /// Returns the schemes that are compared where none is named.
 pub fn schemes(registry: &Registry) -> Listing {
-    let host = |host: Host| if host == Host::Tcp { "tcp" } else { "quic" };
+    let host = |scheme: &Scheme| match (scheme.controller().hosted(), scheme.host()) {
+        // The first word of its name.
+        (Some(hosted), _) => hosted.name().split('/').next().unwrap_or_default(),
+        (None, Host::Tcp) => "tcp",
+        (None, Host::Quic) => "quic",
+    };
     let rows: Vec<Vec<String>> = schemes::defaults(registry)
         .iter()
         .map(|scheme| {
             let parts = [scheme.controller().words(), scheme.feedback().words(), scheme.queue().words()];
             let mut row = vec![scheme.to_string()];
             row.extend(parts.map(ToString::to_string));
-            row.push(host(scheme.host()).to_string());
+            row.push(host(scheme).to_string());
             row
         })
         .collect();
@@ -105,6 +111,49 @@ pub fn radios(registry: &Registry) -> Listing {
 /// What flows carry: the built-in applications, and those that were added.
 pub fn applications(registry: &Registry) -> Listing {
     entries("applications", APPLICATIONS.iter().chain(registry.applications()))
+}
+
+/// Returns the hosts that were added: transports that others wrote, with their controllers.
+pub fn hosts(registry: &Registry) -> Listing {
+    let hosts: Vec<_> = registry
+        .hosts()
+        .map(|(name, factory)| {
+            let names = factory.controllers().into_iter().map(|controller| controller.name);
+            (name, factory.about(), names.collect::<Vec<_>>())
+        })
+        .collect();
+    let json = hosts.iter().map(|(name, about, controllers)| {
+        json!({
+            "name": name, "summary": about.summary, "version": about.version, "licence": about.licence,
+            "controllers": controllers, "shows": about.shows, "messages": about.messages,
+            "ecn": about.encoding.to_string(),
+        })
+    });
+    let json = json.collect();
+    let heading = ["host", "version", "licence", "controllers", "shows", "ecn", "messages", "summary"];
+    let rows: Vec<Vec<String>> = hosts
+        .iter()
+        .map(|(name, about, controllers)| {
+            let cells =
+                [name, about.version, about.licence, &controllers.join(", "), &about.shows.join(", ")];
+            let mut row = cells.map(String::from).to_vec();
+            row.push(about.encoding.to_string());
+            row.push(if about.messages { "yes" } else { "" }.to_string());
+            row.push(about.summary.to_string());
+            row
+        })
+        .collect();
+    let shown = rows.clone();
+    let table = move |screen: &Screen| match shown.as_slice() {
+        [] => "There are none. The command has quinn and noq if it is built with the feature `stacks`.\n"
+            .to_string(),
+        rows => {
+            table::render(&heading.map(Column::text), rows, screen)
+                + "\nEach shows its window, bytes in flight and RTT besides. Each flow's two ends are the host's; the modeled hosts \
+                   are tcp and quic.\n"
+        }
+    };
+    Listing { key: "hosts", json, heading: heading.map(String::from).to_vec(), rows, table: Box::new(table) }
 }
 
 /// Algorithms: a heading for each, a line for each option.

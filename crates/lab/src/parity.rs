@@ -198,7 +198,7 @@ fn simulate(
     };
     let jobs: Vec<Job> = sets.pairs.iter().zip(sets.emulated).map(job).collect();
     let results = jobs::run(what, &jobs, SEEDS, sets.traces, runner, progress)?;
-    Ok(results.into_iter().filter_map(|result| Run::median(&result.every)).collect())
+    Ok(results.jobs.into_iter().flatten().filter_map(|result| Run::median(&result.every)).collect())
 }
 
 /// The scenario over the time that the emulated runs took. Real hosts talk before their data, for half a

@@ -7,7 +7,7 @@ use brakelight_scenario::scenario::{self, FlowSpec, Hop, Scenario};
 use brakelight_sim::Traces;
 
 use crate::error::Error;
-use crate::jobs::{self, Job, JobOutcome};
+use crate::jobs::{self, Job, JobOutcome, Outcomes};
 use crate::progress::Progress;
 use crate::runner::Runner;
 use crate::setup::runs_in_words;
@@ -22,8 +22,10 @@ pub fn run(
     progress: &dyn Progress,
 ) -> Result<Table, Error> {
     let jobs = [Job { label: scenario.name.clone(), scenario: scenario.clone(), compared: None }];
-    let results = jobs::run("running", &jobs, runs, traces, runner, progress)?;
-    Ok(table(scenario, runs, results))
+    let Outcomes { jobs, failed } = jobs::run("running", &jobs, runs, traces, runner, progress)?;
+    let mut table = Table { failed, ..table(scenario, runs, jobs.into_iter().flatten().collect()) };
+    table.caveats.extend(table.runs.iter().flat_map(|run| run.unreliable_because.clone()));
+    Ok(table)
 }
 
 /// Returns the table of runs of `scenario` with `runs` seeds that were made elsewhere.

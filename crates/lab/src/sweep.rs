@@ -137,17 +137,20 @@ impl FromStr for Shard {
 }
 
 /// Runs a grid in simulation and keeps every row in memory. [`Folder::run`] writes them into a folder
-/// instead.
+/// instead. Fails if a run does.
 pub fn sweep(grid: &Grid, progress: &dyn Progress) -> Result<Vec<Row>, Error> {
     let sweep = Sweep::new(grid, &Names::from_environment()?)?;
     sweep.check(false)?;
     let mut rows = Vec::new();
     let all: Vec<u64> = (0..sweep.runs()).collect();
-    sweep.run(&all, &Simulator, progress, &mut |row| {
+    let failed = sweep.run(&all, &Simulator, progress, &mut |row| {
         rows.push(row);
         Ok(())
     })?;
-    Ok(rows)
+    match failed.into_iter().next() {
+        Some(reason) => Err(Error::Failed(reason)),
+        None => Ok(rows),
+    }
 }
 
 impl Grid {
@@ -477,16 +480,17 @@ impl Sweep {
     }
 
     /// Runs those of the grid's runs that are `wanted`, several at a time, and hands over their rows in the
-    /// order of `wanted`, each as soon as those before it are done.
+    /// order of `wanted`, each as soon as those before it are done. Returns which runs a stack that others
+    /// wrote has ended, and why: these have no row.
     pub fn run(
         &self,
         wanted: &[u64],
         runner: &dyn Runner,
         progress: &dyn Progress,
         row: &mut (dyn FnMut(Row) -> Result<(), Error> + Send),
-    ) -> Result<(), Error> {
+    ) -> Result<Vec<String>, Error> {
         progress.begin("sweeping", wanted.len());
-        let one = |&index: &u64| {
+        let one = |&index: &u64| -> Result<Row, Error> {
             if progress.is_cancelled() {
                 return Err(Error::Cancelled);
             }
@@ -509,7 +513,19 @@ impl Sweep {
             let run_id = run.run_id.unwrap_or_else(|| self.identity(&scenario, runner));
             Ok(Row { index, run_id, run })
         };
-        parallel::each(wanted, one, row)
+        let mut failed = Vec::new();
+        let one = |index: &u64| match one(index) {
+            Err(error) if error.is_of_one_run() => Ok(Err(error.to_string())),
+            made => made.map(Ok),
+        };
+        parallel::each(wanted, one, &mut |made| match made {
+            Ok(made) => row(made),
+            Err(reason) => {
+                failed.push(reason);
+                Ok(())
+            }
+        })?;
+        Ok(failed)
     }
 
     /// Returns where run number `index` is on every axis: the axis and its value, as a table has them.

@@ -36,6 +36,8 @@ pub struct Table {
     pub drawn: Vec<Drawn>,
     /// The scheme that ratios are to, where it is among the rows.
     pub reference: Option<String>,
+    /// Which runs a stack that others wrote has ended, and why: a sentence each. They are in no row.
+    pub failed: Vec<String>,
 }
 
 /// What a report draws of a row's series.

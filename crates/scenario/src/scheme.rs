@@ -14,8 +14,8 @@ use std::fmt;
 use brakelight_core::ecn::Encoding;
 use brakelight_core::parameters::Parameter;
 use brakelight_core::registry::{
-    ControllerConfig, DEFAULT_QUEUE, Entry, FeedbackConfig, Host, QueueConfig, Registry, SHORTHANDS, find,
-    names,
+    BuildError, ControllerConfig, DEFAULT_QUEUE, Entry, FeedbackConfig, Host, QueueConfig, Registry,
+    SHORTHANDS, find, names,
 };
 use brakelight_core::time::Duration;
 
@@ -74,6 +74,9 @@ impl Scheme {
             refuse(Problem::UnknownName { key: key(), what: kind.to_string(), name: name.to_string(), valid })
         };
         let controller = find(registry.controllers(), controller).ok_or_else(|| {
+            if let Err(error @ BuildError::NoHost { .. }) = registry.controller(controller, &[]) {
+                return refuse(Problem::Algorithm { key: key(), error });
+            }
             let shorthands = SHORTHANDS.iter().map(|shorthand| shorthand.name).collect::<Vec<_>>().join(", ");
             unknown("controller", controller, format!("{}, {shorthands}", names(registry.controllers())))
         })?;

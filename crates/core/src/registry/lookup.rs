@@ -201,7 +201,12 @@ impl Registry {
     pub fn controller(&self, name: &str, options: Options<'_>) -> Result<ControllerConfig, BuildError> {
         match added(&self.controllers, name) {
             Some(added) => (added.resolve)(self, options),
-            None => listing(ControllerConfig::new(name, options), self.controllers()),
+            None => match name.split_once('/') {
+                Some((host, _)) if !self.hosts.iter().any(|(known, _)| *known == host) => {
+                    Err(BuildError::NoHost { name: name.to_string(), host: host.to_string() })
+                }
+                _ => listing(ControllerConfig::new(name, options), self.controllers()),
+            },
         }
     }
 
@@ -473,7 +478,7 @@ fn listing<'a, C>(
 ) -> Result<C, BuildError> {
     result.map_err(|error| match error {
         BuildError::Unknown { kind, name, .. } => unknown(kind, &name, entries),
-        error @ BuildError::Option { .. } => error,
+        error @ (BuildError::NoHost { .. } | BuildError::Option { .. }) => error,
     })
 }
 

@@ -53,6 +53,13 @@ pub enum BuildError {
         /// The names that exist.
         known: String,
     },
+    /// The name is that of a host's controller, `host/controller`, and the host was not added.
+    NoHost {
+        /// The name as given.
+        name: String,
+        /// The host.
+        host: String,
+    },
     /// An option was refused.
     Option {
         /// The algorithm.
@@ -68,6 +75,12 @@ impl fmt::Display for BuildError {
             BuildError::Unknown { kind, name, known } => {
                 write!(f, "unknown {kind} `{name}`{}: valid are {known}", DidYouMean::of_list(name, known))
             }
+            BuildError::NoHost { name, host } => write!(
+                f,
+                "unknown controller `{name}`: there is no host `{host}` in this program; the command has quinn and \
+                 noq if it is built with the feature `stacks`: \
+                 cargo install --locked --path crates/cli --profile stacks --features stacks"
+            ),
             BuildError::Option { name, error } => write!(f, "{name}: {error}"),
         }
     }

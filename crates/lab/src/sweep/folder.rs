@@ -52,6 +52,9 @@ pub struct Written {
     pub removed: Vec<PathBuf>,
     /// What figures show of the runs.
     pub rows: Rows,
+    /// Which runs a stack that others wrote has ended, and why: these are in no table, and are run again by a
+    /// sweep that goes on.
+    pub failed: Vec<String>,
 }
 
 /// A line of the journal.
@@ -88,7 +91,7 @@ impl Folder<'_> {
         let shard = self.shard.runs(sweep.runs());
         let missing: Vec<u64> = shard.iter().copied().filter(|run| !places.contains_key(run)).collect();
         let mut journal = BufWriter::new(journal);
-        sweep.run(&missing, runner, progress, &mut |Row { index, run_id, run }| {
+        let failed_runs = sweep.run(&missing, runner, progress, &mut |Row { index, run_id, run }| {
             let line = Line { index, run_id, run: finite(run) };
             let line = serde_json::to_string(&line).map_err(|error| Error::json(&error))? + "\n";
             journal.write_all(line.as_bytes()).map_err(failed)?;
@@ -122,7 +125,8 @@ impl Folder<'_> {
             tables.write(sweep, &rows)?;
             rows.iter().for_each(|row| figures.add(&sweep.place(row.index), &row.run));
         }
-        Ok(Written { runs: shard.len() as u64, kept, files: tables.finish()?, removed, rows: figures })
+        let (runs, files) = (shard.len() as u64, tables.finish()?);
+        Ok(Written { runs, kept, files, removed, rows: figures, failed: failed_runs })
     }
 }
 

@@ -1,7 +1,8 @@
 use std::collections::BTreeSet;
 
-use brakelight_core::time::Duration;
+use brakelight_core::time::{Duration, Time};
 use brakelight_scenario::outcome::Outcome;
+use brakelight_sim::RunError;
 
 use super::*;
 use crate::error::Cause;
@@ -168,6 +169,33 @@ fn what_finished_before_a_sweep_was_ended_is_kept() {
     let journal = std::fs::read_to_string(place.join("runs.jsonl")).unwrap();
     assert!(journal.lines().count() >= 10, "the runs before number 10: {}", journal.lines().count());
     assert!(folder.run(&sweep, &Simulator, &()).unwrap().kept >= 10);
+    std::fs::remove_dir_all(place).unwrap();
+}
+
+/// As if the stack of one run's flow panicked.
+struct Panics;
+
+impl Runner for Panics {
+    fn run(&self, scenario: &Scenario, traces: &Traces) -> Result<Outcome, Cause> {
+        Fails.run(scenario, traces).map_err(|_| {
+            let (flow, controller) = ("a".to_string(), "toy/cubic".to_string());
+            RunError::Stack { flow, controller, at: Time::ZERO, reason: "it panicked: no".into() }.into()
+        })
+    }
+}
+
+#[test]
+fn a_run_that_a_stack_ends_has_no_row_and_is_run_again() {
+    let place = folder("panics");
+    let sweep = sweep_of(&grid()).unwrap();
+    let folder = Folder { path: &place, shard: Shard::WHOLE, resume: true };
+    let written = folder.run(&sweep, &Panics, &()).unwrap();
+    assert_eq!(written.failed.len(), 1);
+    assert!(written.failed[0].contains(", seed 2: flow `a` (toy/cubic), at 0.000000 s"), "{written:?}");
+    let journal = std::fs::read_to_string(place.join("runs.jsonl")).unwrap();
+    assert_eq!(journal.lines().count() as u64, sweep.runs() - 1);
+    let again = folder.run(&sweep, &Simulator, &()).unwrap();
+    assert_eq!((again.kept, again.failed.len()), (sweep.runs() - 1, 0));
     std::fs::remove_dir_all(place).unwrap();
 }
 

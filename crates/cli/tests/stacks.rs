@@ -1,0 +1,169 @@
+//! Hosts from outside in the command: what it says without them, and what it does with them.
+#![cfg(unix)]
+
+mod support;
+
+use support::{Scratch, text};
+
+#[cfg(not(feature = "stacks"))]
+#[test]
+fn a_host_that_is_not_built_in_says_how_to_build_it() {
+    let scratch = Scratch::new("stacks-missing");
+    let file =
+        "[[link]]\nname = \"up\"\nrate = \"12Mbps\"\n[[flow]]\ncontroller = \"noq/bbr3\"\npath = [\"up\"]\n";
+    scratch.write("flow.toml", file);
+    let compare = ["compare", "--trace", "step", "--schemes", "quinn/cubic+codel"];
+    for arguments in [&compare[..], &["run", "flow.toml"]] {
+        let output = scratch.brakelight(arguments);
+        let error = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{error}");
+        assert_eq!(error.lines().count(), 1, "{error}");
+        assert!(error.contains("there is no host `") && error.contains("--features stacks"), "{error}");
+    }
+    assert!(text(&scratch.brakelight(&["list", "hosts"]).stdout).contains("There are none."));
+}
+
+#[cfg(feature = "stacks")]
+mod built_in {
+    use std::path::Path;
+    use std::process::Command;
+
+    use serde_json::Value;
+
+    use super::{Scratch, text};
+    use crate::support::ok;
+
+    fn json(output: &std::process::Output) -> Value {
+        serde_json::from_str(&ok(output)).expect("a document")
+    }
+
+    #[test]
+    fn lists_say_what_the_hosts_are() {
+        let scratch = Scratch::new("stacks-lists");
+        let hosts = json(&scratch.brakelight(&["list", "hosts", "--format", "json"]));
+        let hosts = hosts["hosts"].as_array().unwrap();
+        assert_eq!([&hosts[0]["name"], &hosts[1]["name"]], ["quinn", "noq"]);
+        for host in hosts {
+            assert_eq!(host["licence"], "MIT OR Apache-2.0");
+            assert_eq!(host["version"].as_str().unwrap().split('.').count(), 3, "{host}");
+            assert_eq!(host["controllers"].as_array().unwrap().len(), 3);
+            assert!(host["shows"].as_array().unwrap().iter().any(|name| name == "ssthresh_bytes"));
+        }
+        let table = ok(&scratch.brakelight(&["list", "hosts"]));
+        assert!(table.contains("quinn/bbr") && table.contains("MIT OR Apache-2.0"), "{table}");
+        let schemes = json(&scratch.brakelight(&["list", "schemes", "--format", "json"]));
+        let rows = schemes["schemes"].as_array().unwrap();
+        let row = rows.iter().find(|row| row["scheme"] == "noq/bbr3").unwrap();
+        assert_eq!(row["host"], "noq");
+    }
+
+    #[test]
+    fn wrong_names_and_options_are_one_line_and_exit_code_2() {
+        let scratch = Scratch::new("stacks-wrong");
+        for (scheme, reason) in [
+            ("quinn/cubik", "did you mean `quinn/cubic`?"),
+            ("quiche/cubic", "there is no host `quiche`"),
+            ("quinn/cubic:initial_windw=3", "did you mean `initial_window`?"),
+            ("noq/bbr3:initial_window=0", "valid is 1 to 10000"),
+            ("quinn/newreno:beta=high", "beta = `high` is not"),
+        ] {
+            let output = scratch.brakelight(&["compare", "--trace", "step", "--schemes", scheme]);
+            let error = text(&output.stderr);
+            assert_eq!(output.status.code(), Some(2), "{scheme}: {error}");
+            assert!(error.lines().count() == 1 && error.contains(reason), "{scheme}: {error}");
+        }
+    }
+
+    #[test]
+    fn schemes_of_hosts_run_wherever_schemes_do() {
+        let scratch = Scratch::new("stacks-run");
+        let schemes =
+            "quinn/newreno,quinn/cubic+codel,quinn/bbr,noq/newreno,noq/cubic:initial_window=32,noq/bbr3";
+        let compare = [
+            "compare",
+            "--trace",
+            "fixed",
+            "--schemes",
+            schemes,
+            "--duration",
+            "3s",
+            "--runs",
+            "1",
+            "--format",
+            "json",
+        ];
+        let rows = json(&scratch.brakelight(&compare));
+        let rows = rows["runs"].as_array().unwrap();
+        assert_eq!(rows.len(), 6);
+        for row in rows {
+            assert!(row["utilization"].as_f64().unwrap() > 0.5, "{row}");
+        }
+        let against = [
+            "compare",
+            "--trace",
+            "fixed",
+            "--schemes",
+            "noq/cubic",
+            "--against",
+            "cubic",
+            "--duration",
+            "3s",
+            "--runs",
+            "2",
+        ];
+        assert!(ok(&scratch.brakelight(&against)).contains("noq/cubic"));
+        scratch.write(
+            "grid.toml",
+            "[axes]\nscheme = [\"quinn/cubic\", \"noq/bbr3\"]\ntrace = \"fixed\"\nduration = \"2s\"\n",
+        );
+        let rows = ok(&scratch.brakelight(&["sweep", "grid.toml"]));
+        assert_eq!(rows.lines().count(), 3, "{rows}");
+        assert_eq!(rows, ok(&scratch.brakelight(&["sweep", "grid.toml"])), "the same bytes");
+    }
+
+    #[test]
+    fn a_flow_of_a_host_has_the_curves_of_any_other() {
+        let scratch = Scratch::new("stacks-curves");
+        let run = ["compare", "--trace", "fixed", "--schemes", "noq/bbr3", "--duration", "2s", "--runs", "1"];
+        ok(&scratch.brakelight(&[&run[..], &["--out", "out", "--series", "csv"]].concat()));
+        let series =
+            scratch.list().into_iter().find(|path| path.contains(".flow-")).expect("a flow's series");
+        let series = std::fs::read_to_string(scratch.path(&series)).unwrap();
+        let heading = series.lines().next().unwrap();
+        for column in ["throughput_mbps", "cwnd_bytes", "inflight_bytes", "rtt_ms", "pacing_rate_bps"] {
+            assert!(heading.split(',').any(|name| name == column), "{column}: {heading}");
+        }
+    }
+
+    #[test]
+    fn a_connection_that_its_stack_ends_is_a_warning_with_its_time() {
+        let scratch = Scratch::new("stacks-gaps");
+        let file =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples/stacks/too-many-gaps.toml");
+        let output = scratch.brakelight(&["run", file.to_str().unwrap()]);
+        let error = text(&output.stderr);
+        assert!(ok(&output).contains("UNRELIABLE"));
+        assert!(error.contains("its connection ended at 1.") && error.contains("too many gaps"), "{error}");
+    }
+
+    /// Those that are marked by `needs=stacks`, which `guides.rs` does not run.
+    #[test]
+    fn the_commands_of_the_guide_run() {
+        let scratch = Scratch::new("stacks-guide");
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let page = std::fs::read_to_string(root.join("docs/guides/stacks.md")).unwrap();
+        let program = Path::new(env!("CARGO_BIN_EXE_brakelight"));
+        let path = format!("{}:{}", program.parent().unwrap().display(), std::env::var("PATH").unwrap());
+        let mut ran = 0;
+        for block in page.split("```sh,needs=stacks").skip(1) {
+            let (mark, rest) = block.split_once('\n').unwrap();
+            let script = rest.split_once("```").unwrap().0;
+            let folder = if mark == ",in=clone" { root.clone() } else { scratch.path("") };
+            let mut shell = Command::new("sh");
+            shell.args(["-euc", script]).current_dir(folder).env("PATH", &path);
+            ok(&shell.output().unwrap());
+            ran += 1;
+        }
+        assert_eq!(ran, 3);
+    }
+}

@@ -1,0 +1,96 @@
+//! Transport stacks that others wrote, unmodified as they are published, as hosts of the simulator: with
+//! their own controllers, their own loss detection, their own pacing and their own acknowledgements.
+//!
+//! With the feature `stacks`, `add_to` adds to a registry:
+//!
+//! | controller | crate |
+//! |---|---|
+//! | `quinn/newreno`, `quinn/cubic`, `quinn/bbr` | quinn-proto 0.11 |
+//! | `noq/newreno`, `noq/cubic`, `noq/bbr3` | noq-proto 1.4 |
+//!
+//! Without the feature there is nothing in this crate.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `options` | the options of the controllers |
+//! | `quinn`, `noq` | one stack each: the host, and an end in the stack's own terms |
+//! | `side` | an end as [`core::host`](brakelight_core::host) wants it, whatever its stack |
+//! | `seen` | what is seen of a controller from outside |
+//! | `entropy` | random numbers from the scenario's seed |
+//! | `clock` | the simulation's time as the `Instant` that stacks take |
+//! | `tls` | TLS 1.3 by rustls, with a certificate that is the same in each run |
+//!
+//! # Time
+//!
+//! Both stacks take the time as an argument. They get a fixed [`Instant`](std::time::Instant) and the
+//! simulation's time added to it. What asks for the time of day, in TLS and in tokens, gets one moment.
+//!
+//! # Randomness
+//!
+//! A run repeats itself only if all that the stacks draw follows the seed. Connection IDs, packet numbers
+//! that are skipped, TLS's random values and key shares, and the probing of BBR are random. The stacks take
+//! a seed for some of these. For others they take none: the generators of `quinn/bbr` and `noq/bbr3` are
+//! seeded by the operating system.
+//!
+//! All of it comes from one function in the end, the C library's `getrandom`. This crate defines a function
+//! of that name, which is linked in the place of the library's. While a thread is inside of a stack, it
+//! gives the numbers of the connection's own stream; at any other time and in any other thread it asks the
+//! kernel, as the library's does. Keys made in a simulation are therefore no secrets, and those made outside
+//! of one are as good as before.
+//!
+//! That concerns the whole program that has this crate, so the feature is off unless it is asked for. Linux
+//! alone is served: on other systems, and where another `getrandom` was linked, a connection is refused with
+//! the reason, and no run is made whose numbers would be others the next time.
+//!
+//! # What is not the stacks' own
+//!
+//! - Flow control is open: windows of 1 GB, so that congestion control is what limits. The options
+//!   `stream_window` and `send_window` take the stacks' defaults or any others.
+//! - No datagram is larger than the path's; the stacks' own limit of 1,452 bytes stays.
+//! - Datagrams are handed over one by one, without segmentation offload.
+//! - A pass-through stands around the controller, which notes bytes in flight and RTT samples. A method that
+//!   a working copy adds to the stack's trait `Controller` must be passed on there as well (`seen`).
+#![warn(missing_docs)]
+
+#[cfg(feature = "stacks")]
+mod clock;
+#[cfg(feature = "stacks")]
+mod entropy;
+#[cfg(feature = "stacks")]
+mod noq;
+#[cfg(feature = "stacks")]
+mod options;
+#[cfg(feature = "stacks")]
+mod quinn;
+#[cfg(feature = "stacks")]
+mod seen;
+#[cfg(feature = "stacks")]
+mod side;
+#[cfg(feature = "stacks")]
+mod tls;
+
+#[cfg(feature = "stacks")]
+pub use added::add_to;
+
+/// What the stacks find by themselves at most (`MtuDiscoveryConfig::default`), in bytes.
+#[cfg(feature = "stacks")]
+const MOST_DATAGRAM: u16 = 1452;
+/// What is written: the values of a stream's bytes do not matter.
+#[cfg(feature = "stacks")]
+static ZEROES: [u8; 1 << 16] = [0; 1 << 16];
+
+#[cfg(feature = "stacks")]
+mod added {
+    use std::sync::Arc;
+
+    use brakelight_core::registry::{RegisterError, Registry};
+
+    /// Adds the hosts `quinn` and `noq` to `registry`, with all their controllers.
+    ///
+    /// # Errors
+    /// A name is taken.
+    pub fn add_to(registry: &mut Registry) -> Result<(), RegisterError> {
+        registry.add_host("quinn", Arc::new(super::quinn::Quinn))?;
+        registry.add_host("noq", Arc::new(super::noq::Noq))
+    }
+}

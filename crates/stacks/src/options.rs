@@ -1,0 +1,100 @@
+//! The options of the controllers. Defaults are the stacks' own, but for flow control, which is open.
+
+use brakelight_core::parameters;
+use brakelight_core::units::Bytes;
+
+/// The datagram in which stacks count windows (quinn-proto and noq-proto, `BASE_DATAGRAM_SIZE`), in bytes.
+const DATAGRAM: u64 = 1200;
+/// A window that limits nothing.
+const OPEN: Bytes = Bytes(1_000_000_000);
+/// The smallest window of flow control that lets a datagram pass.
+const LEAST: Bytes = Bytes(10_000);
+
+/// Windows that every controller's connection has, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Windows {
+    /// Of the controller, before the first ACK.
+    pub(crate) initial: u64,
+    /// What the receiver lets the sender have outstanding on the stream.
+    pub(crate) stream: u32,
+    /// What the sender keeps that is not acknowledged.
+    pub(crate) send: u64,
+}
+
+impl Windows {
+    fn new(initial_window: u64, stream_window: Bytes, send_window: Bytes) -> Self {
+        let stream = u32::try_from(stream_window.0).unwrap_or(u32::MAX);
+        Windows { initial: initial_window * DATAGRAM, stream, send: send_window.0 }
+    }
+}
+
+/// Options of a controller that has none of its own but the first window.
+pub(crate) mod plain {
+    use super::*;
+
+    parameters! {
+        /// Options of a controller with a first window of ten datagrams.
+        pub struct Config {
+            /// The window before the first ACK, in datagrams of 1,200 bytes.
+            initial_window: u64 = 10, in 1..=10_000, from "the stack";
+            /// What the receiver lets the sender have outstanding; quinn's and noq's own default is 1.25MB.
+            stream_window: Bytes = OPEN, in LEAST..=OPEN, from "chosen here";
+            /// What the sender keeps that is not acknowledged; quinn's and noq's own default is 10MB.
+            send_window: Bytes = OPEN, in LEAST..=OPEN, from "chosen here";
+        }
+    }
+
+    impl Config {
+        pub(crate) fn windows(&self) -> Windows {
+            Windows::new(self.initial_window, self.stream_window, self.send_window)
+        }
+    }
+}
+
+/// Options of New Reno.
+pub(crate) mod newreno {
+    use super::*;
+
+    parameters! {
+        /// Options of the stacks' New Reno.
+        pub struct Config {
+            /// The window before the first ACK, in datagrams of 1,200 bytes.
+            initial_window: u64 = 10, in 1..=10_000, from "the stack";
+            /// What is left of the window after a loss.
+            beta: f64 = 0.5, in 0.1..=0.95, from "the stack";
+            /// What the receiver lets the sender have outstanding; quinn's and noq's own default is 1.25MB.
+            stream_window: Bytes = OPEN, in LEAST..=OPEN, from "chosen here";
+            /// What the sender keeps that is not acknowledged; quinn's and noq's own default is 10MB.
+            send_window: Bytes = OPEN, in LEAST..=OPEN, from "chosen here";
+        }
+    }
+
+    impl Config {
+        pub(crate) fn windows(&self) -> Windows {
+            Windows::new(self.initial_window, self.stream_window, self.send_window)
+        }
+    }
+}
+
+/// Options of quinn's BBR, which begins with a large window.
+pub(crate) mod bbr {
+    use super::*;
+
+    parameters! {
+        /// Options of quinn's BBR.
+        pub struct Config {
+            /// The window before the first ACK, in datagrams of 1,200 bytes.
+            initial_window: u64 = 200, in 1..=10_000, from "the stack";
+            /// What the receiver lets the sender have outstanding; quinn's own default is 1.25MB.
+            stream_window: Bytes = OPEN, in LEAST..=OPEN, from "chosen here";
+            /// What the sender keeps that is not acknowledged; quinn's own default is 10MB.
+            send_window: Bytes = OPEN, in LEAST..=OPEN, from "chosen here";
+        }
+    }
+
+    impl Config {
+        pub(crate) fn windows(&self) -> Windows {
+            Windows::new(self.initial_window, self.stream_window, self.send_window)
+        }
+    }
+}

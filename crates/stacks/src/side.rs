@@ -1,0 +1,186 @@
+//! One end of a connection, whatever its stack: the simulation's time, the connection's random numbers, and
+//! what is known of the sender.
+
+use std::time::Instant;
+
+use brakelight_core::ecn::Ecn;
+use brakelight_core::host::{End, SenderState, Transmit};
+use brakelight_core::random::Random;
+use brakelight_core::time::{Duration, Time};
+use brakelight_core::units::{Bytes, Rate};
+
+use crate::clock;
+use crate::entropy::Entropy;
+use crate::seen::Seen;
+
+/// One end of a connection in the terms of its stack.
+pub(crate) trait Stack: Send {
+    /// Opens the connection.
+    fn connect(&mut self, now: Instant);
+    /// A datagram arrived.
+    fn receive(&mut self, now: Instant, ecn: Ecn, payload: &[u8]);
+    /// Writes the next datagram. Returns its ECN field, or `None` if there is none.
+    fn transmit(&mut self, now: Instant, payload: &mut Vec<u8>) -> Option<Ecn>;
+    /// Acts on deadlines due by `now`.
+    fn on_timeout(&mut self, now: Instant);
+    /// Takes up to `size` bytes of the stream. Returns how many.
+    fn write(&mut self, size: usize) -> usize;
+    /// The stream ends.
+    fn finish(&mut self);
+    /// Returns how many bytes of the stream can be read, which then are.
+    fn read(&mut self) -> u64;
+    /// Sends a message. Returns `false` if it cannot.
+    fn send_message(&mut self, message: &[u8]) -> bool;
+    /// Returns the next message that arrived.
+    fn take_message(&mut self) -> Option<Vec<u8>>;
+    /// Passes events between the stack's parts, and acts on those for the application. Called last in every
+    /// call.
+    fn settle(&mut self);
+    /// Returns the earliest deadline.
+    fn deadline(&mut self) -> Option<Instant>;
+    /// Returns the controller's values, once there is a connection.
+    fn values(&mut self) -> Option<Values>;
+    /// Returns why the connection is over.
+    fn closed(&self) -> Option<&str>;
+}
+
+/// What a stack shows of its controller.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Values {
+    /// Bytes.
+    pub(crate) cwnd: u64,
+    /// Bytes.
+    pub(crate) ssthresh: Option<u64>,
+    /// Bits per second.
+    pub(crate) pacing_bps: Option<u64>,
+    /// Bits per second.
+    pub(crate) bandwidth_bps: Option<u64>,
+    /// Packets declared lost.
+    pub(crate) lost: u64,
+    /// The largest datagram that the path is known to carry, in bytes.
+    pub(crate) mtu: u16,
+}
+
+/// An end with its random numbers.
+pub(crate) struct Side<S> {
+    stack: S,
+    entropy: Entropy,
+    seen: Seen,
+    wake_at: Option<Time>,
+    /// Whether it opened the connection: the end that sends.
+    opens: bool,
+    /// Datagrams sent.
+    sent: u64,
+    values: Values,
+}
+
+impl<S: Stack> Side<S> {
+    /// Returns the end that `make` makes, with random numbers of its own.
+    pub(crate) fn new(
+        random: &mut Random,
+        seen: &Seen,
+        make: impl FnOnce() -> Result<S, String>,
+    ) -> Result<Self, String> {
+        let mut entropy = Entropy::new(Random::stream(random.bits(), "end"));
+        let stack = entropy.within(make)?;
+        let values = Values::default();
+        Ok(Side { stack, entropy, seen: seen.clone(), wake_at: None, opens: false, sent: 0, values })
+    }
+
+    /// Calls the stack.
+    fn call<R>(&mut self, act: impl FnOnce(&mut S) -> R) -> R {
+        let Side { stack, entropy, .. } = self;
+        let done = entropy.within(|| {
+            let done = act(stack);
+            stack.settle();
+            done
+        });
+        self.wake_at = self.stack.deadline().map(clock::time);
+        done
+    }
+}
+
+impl<S: Stack> End for Side<S> {
+    fn connect(&mut self, now: Time) {
+        self.opens = true;
+        self.call(|stack| stack.connect(clock::instant(now)));
+    }
+
+    fn receive(&mut self, now: Time, ecn: Ecn, payload: &[u8]) {
+        self.call(|stack| stack.receive(clock::instant(now), ecn, payload));
+        self.values = self.stack.values().unwrap_or(self.values);
+    }
+
+    fn transmit(&mut self, now: Time, payload: &mut Vec<u8>) -> Option<Transmit> {
+        let ecn = self.call(|stack| stack.transmit(clock::instant(now), payload))?;
+        self.sent += 1;
+        // What the other end sends are ACKs.
+        Some(Transmit { ecn, data: self.opens })
+    }
+
+    fn next_wakeup(&self) -> Option<Time> {
+        self.wake_at
+    }
+
+    fn on_wakeup(&mut self, now: Time) {
+        if self.wake_at.is_some_and(|at| at <= now) {
+            self.call(|stack| stack.on_timeout(clock::instant(now)));
+            self.values = self.stack.values().unwrap_or(self.values);
+        }
+    }
+
+    fn write(&mut self, _now: Time, size: u64) -> u64 {
+        let size = usize::try_from(size).unwrap_or(usize::MAX);
+        self.call(|stack| stack.write(size)) as u64
+    }
+
+    fn finish(&mut self, _now: Time) {
+        self.call(Stack::finish);
+    }
+
+    fn read(&mut self, _now: Time) -> u64 {
+        self.call(Stack::read)
+    }
+
+    fn send_message(&mut self, _now: Time, message: &[u8]) -> bool {
+        self.call(|stack| stack.send_message(message))
+    }
+
+    fn take_message(&mut self) -> Option<Vec<u8>> {
+        self.call(Stack::take_message)
+    }
+
+    fn state(&self) -> SenderState {
+        let noted = self.seen.read();
+        SenderState {
+            cwnd: Bytes(self.values.cwnd),
+            pacing_rate: self.values.pacing_bps.map(Rate::from_bps),
+            inflight: Some(Bytes(noted.inflight)),
+            rtt: noted.rtt,
+            sent_packets: self.sent,
+            lost_packets: self.values.lost,
+        }
+    }
+
+    fn take_rtt_sample(&mut self) -> Option<Duration> {
+        self.seen.take_sample()
+    }
+
+    fn inspect(&self, visit: &mut dyn FnMut(&'static str, f64)) {
+        let Values { ssthresh, bandwidth_bps, mtu, .. } = self.values;
+        // Before the first loss there is none.
+        if let Some(ssthresh) = ssthresh.filter(|bytes| *bytes < u64::MAX) {
+            visit("ssthresh_bytes", ssthresh as f64);
+        }
+        if let Some(bandwidth) = bandwidth_bps {
+            visit("bandwidth_bps", bandwidth as f64);
+        }
+        if mtu > 0 {
+            visit("mtu_bytes", f64::from(mtu));
+        }
+    }
+
+    fn closed(&self) -> Option<String> {
+        self.stack.closed().map(ToString::to_string)
+    }
+}

@@ -1,0 +1,40 @@
+//! The contract of hosts, for every controller of every stack.
+#![cfg(feature = "stacks")]
+
+use brakelight_core::registry::Registry;
+
+fn registry() -> Registry {
+    let mut registry = Registry::standard();
+    brakelight_stacks::add_to(&mut registry).unwrap();
+    registry
+}
+
+mod quinn_newreno {
+    use super::registry;
+    brakelight_testkit::conformance_host!(registry(), "quinn/newreno", [("beta", "0.7")]);
+}
+
+mod quinn_cubic {
+    use super::registry;
+    brakelight_testkit::conformance_host!(registry(), "quinn/cubic", [("initial_window", "32")]);
+}
+
+mod quinn_bbr {
+    use super::registry;
+    brakelight_testkit::conformance_host!(registry(), "quinn/bbr", [("initial_window", "10")]);
+}
+
+mod noq_newreno {
+    use super::registry;
+    brakelight_testkit::conformance_host!(registry(), "noq/newreno", [("beta", "0.7")]);
+}
+
+mod noq_cubic {
+    use super::registry;
+    brakelight_testkit::conformance_host!(registry(), "noq/cubic", [("initial_window", "32")]);
+}
+
+mod noq_bbr3 {
+    use super::registry;
+    brakelight_testkit::conformance_host!(registry(), "noq/bbr3", [("stream_window", "1.25MB")]);
+}

@@ -1,0 +1,109 @@
+//! Runs of the stacks in the simulator: the same bytes from the same seed, whatever runs beside them.
+#![cfg(feature = "stacks")]
+
+use std::path::Path;
+use std::sync::Mutex;
+use std::thread;
+
+use brakelight_core::random::Random;
+use brakelight_core::registry::Registry;
+use brakelight_scenario::outcome::Run;
+use brakelight_scenario::scenario::Scenario;
+use brakelight_scenario::trace::names::Names;
+use brakelight_sim::Traces;
+
+const CONTROLLERS: [&str; 6] =
+    ["quinn/newreno", "quinn/cubic", "quinn/bbr", "noq/newreno", "noq/cubic", "noq/bbr3"];
+
+fn registry() -> Registry {
+    let mut registry = Registry::standard();
+    brakelight_stacks::add_to(&mut registry).unwrap();
+    registry
+}
+
+fn scenario(text: &str) -> Scenario {
+    brakelight_scenario::file::read_with(&registry(), "test.toml", text).unwrap()
+}
+
+/// The outcome of the scenario in this file of the guide.
+fn found(name: &str) -> Run {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/examples/stacks").join(name);
+    let text = std::fs::read_to_string(file).unwrap();
+    assert!(text.lines().count() <= 25, "{name}");
+    let (names, mut traces) = (Names::from_environment().unwrap(), Traces::new());
+    traces.insert("lte-driving".to_string(), names.load("lte-driving").unwrap());
+    brakelight_sim::run(&scenario(&text), &traces).unwrap_or_else(|error| panic!("{error}")).run
+}
+
+/// Two flows of drawn controllers over a drawn link; the second is a game's every other time.
+fn drawn(seed: u64) -> Scenario {
+    let mut random = Random::stream(seed, "scenario");
+    let mut pick = |from: u64, to: u64| from + random.bits() % (to - from + 1);
+    let (mbps, rtt, buffer) = (pick(2, 60), pick(5, 120), pick(20, 400));
+    let (first, second) = (CONTROLLERS[pick(0, 5) as usize], CONTROLLERS[pick(0, 5) as usize]);
+    let (loss, start) = (pick(0, 20), pick(0, 1500));
+    let traffic = if pick(0, 1) == 0 { "\"backlogged\"" } else { "\"game\"" };
+    scenario(&format!(
+        "duration = \"4s\"\nseed = {seed}\nrecord = {{ series = true, bin = \"100ms\" }}\n\
+         [[link]]\nname = \"up\"\nrate = \"{mbps}Mbps\"\nbuffer = \"{buffer}pkt\"\n\
+         [[flow]]\nname = \"a\"\ncontroller = \"{first}\"\nrtt = \"{rtt}ms\"\npath = [\"loss:rate=0.0{loss:02}\", \"up\"]\n\
+         [[flow]]\nname = \"b\"\ncontroller = \"{second}\"\nrtt = \"{rtt}ms\"\nstart = \"{start}ms\"\n\
+         traffic = {traffic}\npath = [\"up\"]\n"
+    ))
+}
+
+/// What is known of runs number 0 to `cases`, by so many threads at once.
+fn outcomes(cases: u64, threads: u64) -> Vec<String> {
+    let done = Mutex::new(vec![String::new(); cases as usize]);
+    thread::scope(|scope| {
+        for first in 0..threads {
+            let done = &done;
+            scope.spawn(move || {
+                for seed in (first..cases).step_by(threads as usize) {
+                    let outcome = format!("{:?}", brakelight_sim::run(&drawn(seed), &Traces::new()));
+                    done.lock().unwrap()[seed as usize] = outcome;
+                }
+            });
+        }
+    });
+    done.into_inner().unwrap()
+}
+
+/// `BRAKELIGHT_STACKS_CASES=50` in the environment runs so many.
+#[test]
+fn the_same_seed_gives_the_same_bytes_in_one_thread_and_in_eight() {
+    let cases = std::env::var("BRAKELIGHT_STACKS_CASES").map_or(4, |text| text.parse().expect("a number"));
+    let one = outcomes(cases, 1);
+    let eight = outcomes(cases, 8);
+    for (seed, (one, eight)) in one.iter().zip(&eight).enumerate() {
+        assert!(one.starts_with("Ok("), "scenario {seed}: {one}");
+        assert_eq!(one, eight, "scenario {seed}");
+    }
+    let (mut all, count) = (one.clone(), one.len());
+    all.sort();
+    all.dedup();
+    assert_eq!(all.len(), count, "scenarios differ from each other");
+}
+
+#[test]
+fn another_seed_gives_another_run() {
+    let of = |seed| {
+        let mut scenario = drawn(1);
+        scenario.seed = seed;
+        brakelight_sim::run(&scenario, &Traces::new()).unwrap().run.flows[0].goodput_mbps
+    };
+    assert_ne!(of(1), of(2));
+}
+
+/// Where one of these fails after an update of a stack, the guide says what is no longer so.
+#[test]
+fn what_the_guide_found_is_still_there() {
+    let unused = found("noq-bbr3-unused.toml");
+    assert!((0.88..0.92).contains(&unused.utilization) && unused.loss_percent == 0.0, "{unused:?}");
+    let gaps = found("too-many-gaps.toml");
+    assert!(gaps.unreliable && gaps.unreliable_because[0].contains("too many gaps"), "{gaps:?}");
+    let slow_start = found("no-hystart.toml");
+    assert!((0.6..0.7).contains(&slow_start.loss_percent), "{slow_start:?}");
+    let flood = found("quinn-bbr-flood.toml");
+    assert!(flood.loss_percent > 90.0, "{flood:?}");
+}
