@@ -76,3 +76,8 @@ def traces() -> list[dict[str, Any]]:
         InputError: if the folder cannot be read.
     """
     return _list("traces")
+
+
+def claims() -> list[dict[str, Any]]:
+    """Return the papers' claims, for :func:`reproduce`: ``id``, ``paper`` and ``claim`` of each."""
+    return _list("claims")

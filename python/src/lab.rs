@@ -228,6 +228,7 @@ pub fn listing(kind: &str) -> PyResult<String> {
         "radios" => lists::radios(&registry),
         "applications" => lists::applications(&registry),
         "traces" => lists::traces().map_err(of_lab)?,
+        "claims" => lists::claims().map_err(of_lab)?,
         other => return Err(InputError::new_err(format!("unknown list `{other}`"))),
     };
     serde_json::to_string(&listing.json).map_err(failed)

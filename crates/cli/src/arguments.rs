@@ -230,7 +230,7 @@ pub struct Reproduce {
 /// What `list` shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Kind {
-    /// What `compare` runs when no scheme is named
+    /// Schemes: those that `compare` runs when none is named, and the others
     Schemes,
     /// Senders
     Controllers,
@@ -246,6 +246,8 @@ pub enum Kind {
     Applications,
     /// Traces by name
     Traces,
+    /// The papers' claims, for `reproduce`
+    Claims,
 }
 
 /// `list`.

@@ -18,6 +18,7 @@ pub fn execute(registry: &Registry, arguments: &List) -> Result<(), Failure> {
         Kind::Radios => listing::radios(registry),
         Kind::Applications => listing::applications(registry),
         Kind::Traces => listing::traces()?,
+        Kind::Claims => listing::claims()?,
     };
     match arguments.format {
         Format::Json => text::print_json(&listing.document()),

@@ -10,9 +10,9 @@ use brakelight_scenario::trace::statistics::Statistics;
 use serde_json::{Value, json};
 
 use crate::error::Error;
-use crate::schemes;
 use crate::text::table::{self, Column};
 use crate::text::{Screen, csv, number};
+use crate::{reproduce, schemes};
 
 /// One list in its three forms.
 pub struct Listing {
@@ -105,6 +105,32 @@ pub fn radios(registry: &Registry) -> Listing {
 /// What flows carry: the built-in applications, and those that were added.
 pub fn applications(registry: &Registry) -> Listing {
     entries("applications", APPLICATIONS.iter().chain(registry.applications()))
+}
+
+/// Returns the claims of the papers, with what each paper states. Fails only if one of the experiments that
+/// hold them cannot be read, which would be a fault of this crate.
+pub fn claims() -> Result<Listing, Error> {
+    let experiments = reproduce::all()?;
+    let claims = experiments.iter().flat_map(|experiment| &experiment.claims);
+    let rows: Vec<Vec<String>> =
+        claims.map(|claim| [&claim.id, &claim.paper, &claim.claim].map(String::clone).to_vec()).collect();
+    let heading = ["id", "paper", "claim"];
+    let object = |row: &Vec<String>| {
+        heading.iter().zip(row).map(|(name, text)| (name.to_string(), json!(text))).collect()
+    };
+    let json = rows.iter().map(object).map(Value::Object).collect();
+    let shown = rows.clone();
+    let table = move |screen: &Screen| {
+        table::render(&heading.map(Column::text), &shown, screen)
+            + "\n`reproduce ID` judges a claim; the beginning of an id stands for all that begin so.\n"
+    };
+    Ok(Listing {
+        key: "claims",
+        json,
+        heading: heading.map(String::from).to_vec(),
+        rows,
+        table: Box::new(table),
+    })
 }
 
 /// Algorithms: a heading for each, a line for each option.
