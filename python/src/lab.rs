@@ -49,7 +49,7 @@ pub fn compare(
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Table> {
     let Algorithms { registry, failures } = Algorithms::current();
-    let parse = |text: &str| Scheme::parse_list_with(&registry, text).map_err(input);
+    let parse = |text: &str| lab::schemes::parse_list(&registry, text).map_err(input);
     let mut parsed = Vec::new();
     for text in &schemes {
         parsed.extend(parse(text)?);

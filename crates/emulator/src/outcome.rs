@@ -122,6 +122,7 @@ impl Directions {
             flows,
             run_id: None,
             setup: None,
+            deployment: None,
             spread: None,
             interval95: None,
             modes: None,

@@ -141,8 +141,15 @@ impl Plan {
             batches.push((label, batch(&trace)));
             coarse.extend(conditions::coarse(&trace).map(|resolution| format!("{label} {resolution}")));
             traces.insert(label.clone(), trace);
+            let first = jobs.len();
             for scheme in &schemes {
-                jobs.extend(contenders(request, &reverse, scheme, label, &setup)?);
+                for contender in contenders(request, scheme, label) {
+                    let job = job(request, &reverse, &contender, label, &setup)?;
+                    // A router's second queue may be in the list by itself.
+                    if !jobs[first..].iter().any(|other: &Job| other.label == job.label) {
+                        jobs.push(job);
+                    }
+                }
             }
             setups.push((label.clone(), setup));
         }
@@ -223,19 +230,12 @@ impl Plan {
     }
 }
 
-/// The jobs of one scheme on one trace: two where its router has a second queue beside the competitor, which
-/// is then compared with and without.
-fn contenders(
-    request: &Compare,
-    reverse: &Reverse,
-    scheme: &Scheme,
-    label: &str,
-    setup: &TraceSetup,
-) -> Result<Vec<Job>, Error> {
+/// What is compared for one scheme: two where its router has a second queue beside the competitor, which is
+/// then compared with and without.
+fn contenders(request: &Compare, scheme: &Scheme, label: &str) -> impl Iterator<Item = Scheme> {
     let one = One { against: request.against.clone(), ..One::mahimahi(scheme.clone(), label) };
     let second = one.second_queue().map(|queue| scheme.behind(queue));
-    let both = second.iter().chain([scheme]);
-    both.map(|scheme| job(request, reverse, scheme, label, setup)).collect()
+    second.into_iter().chain([scheme.clone()])
 }
 
 /// Adds a job of the competitor beside its own kind for every queue and trace among `jobs`, and returns for
@@ -313,6 +313,7 @@ fn job(
                 against: request.against.as_ref().map(Scheme::to_string),
                 spread: request.spread,
             },
+            deployment: scheme.deployment(),
             start: setup.start,
         }),
     })

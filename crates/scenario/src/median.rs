@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use crate::deployment::Deployment;
 use crate::identity::RunId;
 use crate::outcome::{
     Fairness, FlowOutcome, Interval95, Lateness, LinkOutcome, MarkCounts, Mode, Run, Setup, SignalDelay,
@@ -101,7 +102,7 @@ macro_rules! merge_to_the_first {
     )+};
 }
 
-merge_to_the_first!(bool, String, Spread, RunId, Setup, Interval95, [Mode; 2], Versus);
+merge_to_the_first!(bool, String, Spread, RunId, Setup, Deployment, Interval95, [Mode; 2], Versus);
 
 impl<T: Merge> Merge for Option<T> {
     fn merge(values: &[&Self]) -> Self {
@@ -146,7 +147,7 @@ merge_fields! {
         scheme, trace, seed, duration_s, capacity_mbps, throughput_mbps, goodput_mbps, utilization, queueing_delay_ms,
         one_way_delay_ms, rtt_ms, signal_delay_ms, loss_percent, delivered_packets, dropped_packets, sent_packets,
         left_packets, retransmitted_packets, marks, jain, unfairness, links, flows, run_id, setup,
-        spread, interval95, modes, fairness, versus, lateness_ms, unreliable, unreliable_because,
+        deployment, spread, interval95, modes, fairness, versus, lateness_ms, unreliable, unreliable_because,
     }
     LinkOutcome {
         name, queue, capacity_mbps, throughput_mbps, utilization, queueing_delay_ms, dropped_packets, marks,

@@ -15,6 +15,7 @@ pub use brakelight_apps::distribution::Summary;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::deployment::Deployment;
 use crate::identity::RunId;
 
 /// Everything a run gave.
@@ -97,6 +98,9 @@ pub struct Run {
     /// What a comparison ran it with; none outside comparisons.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub setup: Option<Setup>,
+    /// What the scheme of a comparison needs to be deployed; none outside comparisons.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deployment: Option<Deployment>,
     /// How far repeated runs lie apart, where there were several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spread: Option<Spread>,

@@ -463,6 +463,7 @@ impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
             flows,
             run_id: None,
             setup: None,
+            deployment: None,
             spread: None,
             interval95: None,
             modes: None,

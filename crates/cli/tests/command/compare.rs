@@ -177,6 +177,15 @@ fn beside_a_competitor_the_measured_flow_stands_alone_and_a_bully_ranks_low() {
 }
 
 #[test]
+fn a_second_queue_that_is_in_the_list_is_compared_once() {
+    let scratch = Scratch::new("compare-twice");
+    let shared = ["--trace", "fixed", "--schemes", "abc,abc+abc_dual", "--against", "cubic"];
+    let rows = rows(&scratch, &[&shared[..], &["--duration", "1s", "--runs", "1"]].concat());
+    let names: Vec<&str> = rows.iter().map(|row| row["scheme"].as_str().unwrap()).collect();
+    assert_eq!(names, ["abc+abc_dual", "abc"]);
+}
+
+#[test]
 fn abc_without_its_router_is_told_with_the_fix() {
     let scratch = Scratch::new("compare-unmarked");
     scratch.write("two.toml", crate::support::TWO_FLOWS.replacen("\"cubic\"", "\"abc\"", 1));
