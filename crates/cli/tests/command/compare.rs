@@ -186,6 +186,32 @@ fn a_second_queue_that_is_in_the_list_is_compared_once() {
 }
 
 #[test]
+fn the_decision_comes_first_and_what_one_can_change_decides_what_is_compared() {
+    let scratch = Scratch::new("compare-decision");
+    let short = ["--trace", "fixed", "--duration", "2s", "--runs", "3"];
+    let list = ["--schemes", "abc-adaptive,cubic,copa,bbr3,cubic+fq_codel,prague"];
+    let table = ok(&scratch.brakelight(&[&["compare"], &short[..], &list].concat()));
+    let first: Vec<&str> = table.lines().take(8).collect();
+    assert!(first[0].starts_with("What to deploy"), "{table}");
+    for start in ["senders only  ", "queue only    cubic+fq_codel", "both          "] {
+        assert!(first.iter().any(|line| line.starts_with(start)), "{start} in {table}");
+    }
+    assert!(!table.contains("variant="), "a shorthand where there is one: {table}");
+    assert!(table.contains("† its router is told the link's true rate"), "{table}");
+    assert!(table.contains("abc-adaptive *†") && !table.contains("copa *†"), "{table}");
+    let of = |can: &str| {
+        let rows = rows(&scratch, &[&short[..], &list, &["--can", can]].concat());
+        rows.iter().map(|row| row["scheme"].as_str().unwrap().to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(of("senders"), ["cubic", "copa", "bbr3"]);
+    assert_eq!(of("queue"), ["cubic", "cubic+fq_codel"]);
+    assert_eq!(of("both").len(), 6);
+    let row = &rows(&scratch, &[&short[..], &["--schemes", "abc-adaptive"]].concat())[0];
+    assert_eq!(row["scheme"], "abc:variant=adaptive", "names in JSON stay");
+    assert_eq!(row["deployment"], serde_json::json!({ "change": "both", "link_rate": true }));
+}
+
+#[test]
 fn abc_without_its_router_is_told_with_the_fix() {
     let scratch = Scratch::new("compare-unmarked");
     scratch.write("two.toml", crate::support::TWO_FLOWS.replacen("\"cubic\"", "\"abc\"", 1));
