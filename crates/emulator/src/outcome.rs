@@ -108,6 +108,8 @@ impl Directions {
             queueing_delay_ms: row.as_ref().and_then(|row| row.queueing_delay_ms),
             one_way_delay_ms: main.one_way.summary(),
             rtt_ms: None,
+            responsiveness: None,
+            second_half: None,
             signal_delay_ms: link.map(|link| SignalDelay { p95: link.meter.signal.p95_ms() }),
             loss_percent: percent(dropped, delivered + dropped),
             delivered_packets: delivered,

@@ -295,6 +295,7 @@ fn job(
             bin: default_bin(setup.duration).min(setup.duration),
             link_logs: request.link_logs,
             flow_delays: request.against.is_some(),
+            second_half: true,
             ..Record::summary(setup.duration)
         },
         ..One::mahimahi(scheme.clone(), label)

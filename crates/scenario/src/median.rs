@@ -7,8 +7,8 @@ use serde_json::Value;
 use crate::deployment::Deployment;
 use crate::identity::RunId;
 use crate::outcome::{
-    Fairness, FlowOutcome, Interval95, Lateness, LinkOutcome, MarkCounts, Mode, Run, Setup, SignalDelay,
-    Spread, Summary, Versus,
+    Fairness, FlowOutcome, Interval95, Lateness, LinkOutcome, MarkCounts, Mode, Responsiveness, Run,
+    SecondHalf, Setup, SignalDelay, Spread, Summary, Versus,
 };
 
 /// Returns the middle of `values`; the mean of the middle two of an even number. None without values.
@@ -145,7 +145,7 @@ macro_rules! merge_fields {
 merge_fields! {
     Run {
         scheme, trace, seed, duration_s, capacity_mbps, throughput_mbps, goodput_mbps, utilization, queueing_delay_ms,
-        one_way_delay_ms, rtt_ms, signal_delay_ms, loss_percent, delivered_packets, dropped_packets, sent_packets,
+        one_way_delay_ms, rtt_ms, responsiveness, second_half, signal_delay_ms, loss_percent, delivered_packets, dropped_packets, sent_packets,
         left_packets, retransmitted_packets, marks, jain, unfairness, links, flows, run_id, setup,
         deployment, spread, interval95, modes, fairness, versus, lateness_ms, unreliable, unreliable_because,
     }
@@ -161,6 +161,8 @@ merge_fields! {
     }
     Summary { mean, p50, p95, p99, max }
     SignalDelay { p95 }
+    Responsiveness { rpm, working_latency_p98_ms }
+    SecondHalf { from_s, throughput_mbps, utilization, share, p95_ms }
     MarkCounts { accelerate, brake, ce }
     Lateness { p50, p99, max }
 }

@@ -212,6 +212,29 @@ fn the_decision_comes_first_and_what_one_can_change_decides_what_is_compared() {
 }
 
 #[test]
+fn a_slow_start_is_told_and_how_responsive_the_path_is() {
+    let scratch = Scratch::new("compare-start");
+    let short = ["--trace", "fixed", "--schemes", "prague,abc", "--duration", "15s", "--runs", "2"];
+    let rows = rows(&scratch, &short);
+    let number = |row: &Value, path: &str| {
+        row.pointer(path).and_then(Value::as_f64).unwrap_or_else(|| panic!("{path}: {row}"))
+    };
+    let [prague, _] = &rows[..] else { panic!("two rows") };
+    let (whole, later) = (number(prague, "/utilization"), number(prague, "/second_half/utilization"));
+    assert!(whole < 0.7 && later > 0.85, "{whole} and {later}");
+    assert_eq!(number(prague, "/second_half/from_s"), 7.5);
+    for row in &rows {
+        let rpm = number(row, "/responsiveness/rpm");
+        let p98 = number(row, "/responsiveness/working_latency_p98_ms");
+        // 100 ms and less than 60 ms of queue; the mean of the shortest is below the 98th percentile.
+        assert!((400.0..=600.0).contains(&rpm), "{rpm}");
+        assert!(60_000.0 / rpm <= p98 && p98 >= number(row, "/rtt_ms/p95"), "{row}");
+    }
+    let table = ok(&scratch.brakelight(&[&["compare"], &short[..]].concat()));
+    assert!(table.contains("second half alone: ") && table.contains("prague 89"), "{table}");
+}
+
+#[test]
 fn abc_without_its_router_is_told_with_the_fix() {
     let scratch = Scratch::new("compare-unmarked");
     scratch.write("two.toml", crate::support::TWO_FLOWS.replacen("\"cubic\"", "\"abc\"", 1));

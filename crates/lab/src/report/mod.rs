@@ -274,7 +274,7 @@ fn row(run: &Run) -> Value {
         "queueing": summary(run.queueing_delay_ms), "one_way": summary(run.one_way_delay_ms), "rtt": summary(run.rtt_ms),
         "loss_percent": run.loss_percent, "retransmitted_packets": run.retransmitted_packets, "jain": run.jain,
         "spread": run.spread, "interval95": run.interval95, "modes": run.modes, "versus": run.versus, "fairness": run.fairness, "setup": run.setup,
-        "deployment": run.deployment,
+        "deployment": run.deployment, "responsiveness": run.responsiveness, "second_half": run.second_half,
         "flows": flow_rows(run),
     })
 }

@@ -580,6 +580,14 @@
       ...(spread ? [{ title: 'p95', unit: 'low – high', up: true, key: (r) => r.spread && r.spread.p95_ms[0], show: (r) => between(r.spread && r.spread.p95_ms) }] : []),
       { title: 'one-way', unit: 'p95, ms', up: true, key: (r) => r.one_way && r.one_way.p95 },
       { title: 'RTT', unit: 'p95, ms', up: true, key: (r) => r.rtt && r.rtt.p95 },
+      ...(data.runs.some((run) => run.responsiveness) ? [
+        { title: 'working latency', unit: 'p98, ms', up: true, key: (r) => r.responsiveness && r.responsiveness.working_latency_p98_ms },
+        { title: 'responsiveness', unit: 'RPM', key: (r) => r.responsiveness && r.responsiveness.rpm },
+      ] : []),
+      ...(data.runs.some((run) => run.second_half) ? [
+        { title: 'second half', unit: 'used, %', key: (r) => r.second_half && r.second_half.utilization, show: (r) => percent(r.second_half && r.second_half.utilization) },
+        { title: 'second half', unit: 'p95, ms', up: true, key: (r) => r.second_half && r.second_half.p95_ms },
+      ] : []),
       { title: 'loss', unit: '%', up: true, key: (r) => r.loss_percent },
       { title: 'sent again', unit: 'packets', up: true, key: (r) => r.retransmitted_packets, show: (r) => String(r.retransmitted_packets) },
       ...(data.runs.some((run) => run.setup) ? [{ title: 'buffer', text: true, key: (r) => (r.setup ? r.setup.buffer : null), show: (r) => (r.setup ? r.setup.buffer : '') }] : []),

@@ -224,7 +224,37 @@ fn one_trace(trace: &str, runs: &[Run], screen: &Screen) -> String {
     for run in rows.iter().filter(|run| run.modes.is_some()) {
         text += &modes(run);
     }
+    text += &second_half(&rows);
     text
+}
+
+/// By how much the share used must differ in the second half for a row to be named, and by which factor the
+/// 95th percentile.
+const STARTS_SLOWLY: f64 = 0.03;
+const STARTS_LATE: f64 = 1.3;
+
+/// The rows that a longer run would change, with what they did in the second half of this one.
+fn second_half(rows: &[&Run]) -> String {
+    let differs = |run: &&&Run| {
+        let Some(later) = &run.second_half else { return false };
+        let (used, whole) = match (&run.fairness, later.share) {
+            (Some(fairness), Some(share)) => (share, fairness.share),
+            _ => (later.utilization, run.utilization),
+        };
+        let slower = |a: f64, b: f64| a > STARTS_LATE * b && a > 1.0;
+        let delays = later.p95_ms.zip(summary::p95(run));
+        (used - whole).abs() > STARTS_SLOWLY || delays.is_some_and(|(a, b)| slower(a, b) || slower(b, a))
+    };
+    let told = |run: &&Run| {
+        let later = run.second_half.unwrap_or_default();
+        let share = later.share.map_or_else(
+            || format!("{:.1} %", 100.0 * later.utilization),
+            |share| format!("share {:.0} %", 100.0 * share),
+        );
+        format!("{} {share}, p95 {} ms", short_name(&run.scheme), number_or_dash(later.p95_ms))
+    };
+    let told: Vec<String> = rows.iter().filter(differs).map(told).collect();
+    if told.is_empty() { String::new() } else { format!("second half alone: {}\n", told.join("; ")) }
 }
 
 /// The groups that a row's runs fall into, in words.
@@ -292,7 +322,7 @@ fn all_traces(
 
 #[cfg(test)]
 mod tests {
-    use brakelight_scenario::outcome::{Interval95, Mode, Versus};
+    use brakelight_scenario::outcome::{Interval95, Mode, SecondHalf, Versus};
 
     use super::*;
     use crate::jobs::JobOutcome;
@@ -307,6 +337,16 @@ mod tests {
             notes: vec!["codel: target = 50ms".into()],
             ..Table::of(outcomes.collect(), &Drawn::default())
         }
+    }
+
+    #[test]
+    fn a_slow_start_is_told_from_the_run() {
+        let mut run = testing::run("prague", "fixed", 6.2, 1.2);
+        let half = SecondHalf { utilization: 0.91, p95_ms: Some(1.4), ..SecondHalf::default() };
+        run.second_half = Some(half);
+        assert_eq!(second_half(&[&run]), "second half alone: prague 91.0 %, p95 1.40 ms\n");
+        run.second_half = Some(SecondHalf { utilization: 0.625, p95_ms: Some(1.3), ..half });
+        assert_eq!(second_half(&[&run]), "", "as the whole run");
     }
 
     #[test]
