@@ -397,7 +397,7 @@ fn millisecond_grid(traces: &[(&String, f64)], schemes: &[Scheme]) -> Option<Str
     let batches: Vec<String> = batches.map(|(label, batch)| format!("{label} {batch:.1}")).collect();
     (!l4s.is_empty() && !batches.is_empty()).then(|| {
         format!(
-            "{} on traces in whole milliseconds: packets leave in batches (a millisecond with any has on average: {}) and wait for the next one, as on no real link. An L4S queue marks that wait, so little of the link is used. A threshold above it, such as `prague:threshold=5ms`, shows how much is lost to the grid, and `--spread` takes the batches apart",
+            "{} on traces in whole milliseconds: packets leave in batches (a millisecond with any has on average: {}) and wait for the next one, as on no real link. What an L4S queue marked them for stands below each table; `--spread` takes the batches apart, and shows what they cost",
             l4s.join(", "),
             batches.join(", ")
         )

@@ -22,7 +22,7 @@ fn row(path: &str, scheme: &str, nth: usize) -> Vec<f64> {
     let text = page(path);
     let rest = |line: &str| {
         let rest = line.strip_prefix(scheme)?;
-        let rest = rest.trim_start().trim_start_matches("* ").trim_start().to_string();
+        let rest = rest.trim_start_matches([' ', '*', '†']).to_string();
         rest.starts_with(|c: char| c.is_ascii_digit()).then_some(rest)
     };
     let found = text.lines().filter_map(rest).nth(nth);

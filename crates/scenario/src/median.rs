@@ -150,7 +150,7 @@ merge_fields! {
         deployment, spread, interval95, modes, fairness, versus, lateness_ms, unreliable, unreliable_because,
     }
     LinkOutcome {
-        name, queue, capacity_mbps, throughput_mbps, utilization, queueing_delay_ms, dropped_packets, marks,
+        name, queue, capacity_mbps, throughput_mbps, utilization, queueing_delay_ms, dropped_packets, marks, marked_by,
     }
     FlowOutcome {
         name, controller, throughput_mbps, goodput_mbps, rtt_ms, queueing_delay_ms, one_way_delay_ms, loss_percent,

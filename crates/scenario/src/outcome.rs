@@ -215,6 +215,10 @@ pub struct LinkOutcome {
     pub dropped_packets: u64,
     /// Marks its queue made.
     pub marks: MarkCounts,
+    /// How many of these, and of those before the measured interval, each part of its queue made, where it
+    /// says so: `threshold`, `coupling` and `overload` of DualPI2.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub marked_by: BTreeMap<String, f64>,
 }
 
 /// One flow.

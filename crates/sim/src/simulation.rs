@@ -13,6 +13,7 @@ use brakelight_core::endpoint::Endpoint;
 use brakelight_core::packet::{Direction, FlowId};
 use brakelight_core::path::PathElement as _;
 use brakelight_core::path::elements::AnyElement;
+use brakelight_core::queue::Queue as _;
 use brakelight_core::random::Random;
 use brakelight_core::time::{Duration, Time};
 use brakelight_scenario::identity::RunId;
@@ -386,7 +387,8 @@ impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
             .zip(self.engine.elements().iter().zip(&recorder.links))
             .filter_map(|(spec, (element, link))| {
                 let capacity = element.capacity_between(from, to)?;
-                Some(link.meter.outcome(&spec.name, spec.queue.name(), capacity, length))
+                let outcome = link.meter.outcome(&spec.name, spec.queue.name(), capacity, length);
+                Some(LinkOutcome { marked_by: marked_by(element), ..outcome })
             })
             .collect();
         let mut rtt = Distribution::default();
@@ -580,6 +582,19 @@ pub fn flow_config(scenario: &Scenario, flow: &FlowSpec, id: u32, name: &str, st
         controller_random: Random::stream(scenario.seed, &format!("controller {name}")),
         check_contract: false,
     }
+}
+
+/// How many marks each part of an element's queues made, of those that say so.
+fn marked_by(element: &AnyElement<SimPacket>) -> BTreeMap<String, f64> {
+    let mut marked = BTreeMap::new();
+    element.for_each_queue(&mut |queue| {
+        queue.inspect(&mut |name, value| {
+            if let Some(part) = name.strip_prefix("marked_by_") {
+                *marked.entry(part.to_string()).or_insert(0.0) += value;
+            }
+        });
+    });
+    marked
 }
 
 /// The responsiveness of senders with these samples of the round trip.

@@ -212,17 +212,20 @@ fn the_decision_comes_first_and_what_one_can_change_decides_what_is_compared() {
 }
 
 #[test]
-fn a_slow_start_is_told_and_how_responsive_the_path_is() {
+fn a_slow_start_is_told_with_what_marked_and_how_responsive_the_path_is() {
     let scratch = Scratch::new("compare-start");
     let short = ["--trace", "fixed", "--schemes", "prague,abc", "--duration", "15s", "--runs", "2"];
     let rows = rows(&scratch, &short);
     let number = |row: &Value, path: &str| {
         row.pointer(path).and_then(Value::as_f64).unwrap_or_else(|| panic!("{path}: {row}"))
     };
-    let [prague, _] = &rows[..] else { panic!("two rows") };
+    let [prague, abc] = &rows[..] else { panic!("two rows") };
     let (whole, later) = (number(prague, "/utilization"), number(prague, "/second_half/utilization"));
     assert!(whole < 0.7 && later > 0.85, "{whole} and {later}");
     assert_eq!(number(prague, "/second_half/from_s"), 7.5);
+    let by = |part: &str| number(prague, &format!("/links/0/marked_by/{part}"));
+    assert!(by("threshold") > 0.0 && by("overload") == 0.0, "{prague}");
+    assert!(abc["links"][0].get("marked_by").is_none(), "its queue does not say it");
     for row in &rows {
         let rpm = number(row, "/responsiveness/rpm");
         let p98 = number(row, "/responsiveness/working_latency_p98_ms");
@@ -232,6 +235,7 @@ fn a_slow_start_is_told_and_how_responsive_the_path_is() {
     }
     let table = ok(&scratch.brakelight(&[&["compare"], &short[..]].concat()));
     assert!(table.contains("second half alone: ") && table.contains("prague 89"), "{table}");
+    assert!(table.contains("marks of prague: "), "{table}");
 }
 
 #[test]

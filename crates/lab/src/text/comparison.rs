@@ -225,6 +225,7 @@ fn one_trace(trace: &str, runs: &[Run], screen: &Screen) -> String {
         text += &modes(run);
     }
     text += &second_half(&rows);
+    rows.iter().filter_map(|run| marked_by(run)).for_each(|line| text += &line);
     text
 }
 
@@ -255,6 +256,26 @@ fn second_half(rows: &[&Run]) -> String {
     };
     let told: Vec<String> = rows.iter().filter(differs).map(told).collect();
     if told.is_empty() { String::new() } else { format!("second half alone: {}\n", told.join("; ")) }
+}
+
+/// Less than this used, and a reader asks why.
+const USES_LITTLE: f64 = 0.9;
+
+/// What made a queue mark the packets of a row that used little, where the queue says it.
+fn marked_by(run: &Run) -> Option<String> {
+    let parts = &run.links.first()?.marked_by;
+    let all: f64 = parts.values().sum();
+    if all == 0.0 || summary::used(run) > USES_LITTLE {
+        return None;
+    }
+    let part = |name: &str| 100.0 * parts.get(name).copied().unwrap_or(0.0) / all;
+    Some(format!(
+        "marks of {}: {:.0} % because a packet waited beyond the threshold, {:.0} % by the PI controller, {:.0} % in overload\n",
+        short_name(&run.scheme),
+        part("threshold"),
+        part("coupling"),
+        part("overload")
+    ))
 }
 
 /// The groups that a row's runs fall into, in words.
@@ -322,7 +343,7 @@ fn all_traces(
 
 #[cfg(test)]
 mod tests {
-    use brakelight_scenario::outcome::{Interval95, Mode, SecondHalf, Versus};
+    use brakelight_scenario::outcome::{Interval95, LinkOutcome, Mode, SecondHalf, Versus};
 
     use super::*;
     use crate::jobs::JobOutcome;
@@ -340,13 +361,22 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_start_is_told_from_the_run() {
+    fn a_slow_start_and_the_cause_of_low_use_are_told_from_the_run() {
         let mut run = testing::run("prague", "fixed", 6.2, 1.2);
         let half = SecondHalf { utilization: 0.91, p95_ms: Some(1.4), ..SecondHalf::default() };
         run.second_half = Some(half);
+        let parts = [("threshold", 97.0), ("coupling", 3.0), ("overload", 0.0)];
+        let marked_by = parts.map(|(name, marks)| (name.to_string(), marks)).into();
+        run.links = vec![LinkOutcome { marked_by, ..LinkOutcome::default() }];
         assert_eq!(second_half(&[&run]), "second half alone: prague 91.0 %, p95 1.40 ms\n");
+        assert_eq!(
+            super::marked_by(&run).unwrap(),
+            "marks of prague: 97 % because a packet waited beyond the threshold, 3 % by the PI controller, 0 % in overload\n"
+        );
         run.second_half = Some(SecondHalf { utilization: 0.625, p95_ms: Some(1.3), ..half });
         assert_eq!(second_half(&[&run]), "", "as the whole run");
+        run.utilization = 0.95;
+        assert_eq!(super::marked_by(&run), None);
     }
 
     #[test]
