@@ -44,7 +44,7 @@ pub fn table(decision: &Decision, screen: &Screen) -> String {
     let mut text = format!(
         "{}  {}\n{}",
         screen.bold("What to deploy"),
-        screen.dim("by what you can change; power is throughput over p95 one-way delay"),
+        screen.dim("by what you can change; power: throughput over p95 one-way delay"),
         table::render(&columns, &rows, screen)
     );
     for line in remarks(decision) {
