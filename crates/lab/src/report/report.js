@@ -196,7 +196,7 @@
     low /= spare; high *= spare;
     const room = Math.max(3, 0.12 * (Math.max(...ys) - Math.min(...ys)));
     const bottom = Math.max(0, Math.min(...ys) - room), top = Math.min(104, Math.max(...ys) + room);
-    const height = narrow() ? 380 : printing ? 360 : 500;
+    const height = narrow() ? 380 : printing ? (crowded ? 270 : 360) : 500;
     const width = widthOf('scatter') - 80;
     const across = (x) => (width * (Math.log(high) - Math.log(x))) / (Math.log(high) - Math.log(low));
     const down = (y) => ((height - 70) * (top - y)) / (top - bottom);
