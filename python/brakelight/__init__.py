@@ -23,7 +23,7 @@ Numbers in results have their unit in their name.
 """
 
 from brakelight._brakelight import FlowView, InputError, LinkView, RunError, __version__
-from brakelight._lists import applications, controllers, elements, feedbacks, queues, radios, schemes, traces
+from brakelight._lists import applications, claims, controllers, elements, feedbacks, queues, radios, schemes, traces
 from brakelight.controller import Controller, Queue, register
 from brakelight.lab import Attacked, attack, compare, reproduce, run
 from brakelight.results import Result, Rows
@@ -51,6 +51,7 @@ __all__ = [
     "__version__",
     "applications",
     "attack",
+    "claims",
     "compare",
     "controllers",
     "elements",

@@ -14,9 +14,11 @@ def _list(kind: str) -> list[dict[str, Any]]:
 
 
 def schemes() -> list[dict[str, Any]]:
-    """Return the schemes that :func:`compare` runs when none is named.
+    """Return the schemes: first those that :func:`compare` runs when none is named, then the others.
 
-    Each is a dict with ``scheme``, ``controller``, ``feedback``, ``queue`` and ``host``.
+    Each is a dict with ``scheme``, ``short_name``, ``controller``, ``feedback``, ``queue``, ``host``,
+    ``default``, ``change`` (what somebody who runs Cubic over drop-tail has to change) and ``link_rate``
+    (whether its router is told the link's true rate).
 
     >>> import brakelight as bl
     >>> bl.schemes()[0]["scheme"]
@@ -76,3 +78,8 @@ def traces() -> list[dict[str, Any]]:
         InputError: if the folder cannot be read.
     """
     return _list("traces")
+
+
+def claims() -> list[dict[str, Any]]:
+    """Return the papers' claims, for :func:`reproduce`: ``id``, ``paper`` and ``claim`` of each."""
+    return _list("claims")

@@ -51,7 +51,8 @@ def compare(
     Args:
         traces: one or several: names, files in Mahimahi's format, :class:`Trace`. None stands for the embedded
             traces that are meant for comparisons.
-        schemes: one or several: ``"abc,cubic+codel"`` or a list. None stands for :func:`schemes`.
+        schemes: one or several: ``"abc,cubic+codel"`` or a list; ``"all"`` is every one that :func:`schemes`
+            has. None stands for those that it marks as default.
         against: the scheme of one competing flow at the same queue.
         rtt: propagation delay of the round trip.
         buffer: the bottleneck's buffer, or ``"2BDP"``. None stands for one bandwidth-delay product of the
@@ -212,7 +213,7 @@ def reproduce(
     >>> bl.reproduce("ABC-F99")
     Traceback (most recent call last):
     ...
-    brakelight.InputError: unknown claim `ABC-F99` (did you mean `ABC-F19`?): valid are ...
+    brakelight.InputError: unknown claim `ABC-F99`: the nearest of ...
 
     Returns:
         A row per claim: ``id``, ``claim``, ``paper``, ``measured``, ``verdict`` (``holds``, ``fails``,

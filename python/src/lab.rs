@@ -49,7 +49,7 @@ pub fn compare(
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Table> {
     let Algorithms { registry, failures } = Algorithms::current();
-    let parse = |text: &str| Scheme::parse_list_with(&registry, text).map_err(input);
+    let parse = |text: &str| lab::schemes::parse_list(&registry, text).map_err(input);
     let mut parsed = Vec::new();
     for text in &schemes {
         parsed.extend(parse(text)?);
@@ -228,6 +228,7 @@ pub fn listing(kind: &str) -> PyResult<String> {
         "radios" => lists::radios(&registry),
         "applications" => lists::applications(&registry),
         "traces" => lists::traces().map_err(of_lab)?,
+        "claims" => lists::claims().map_err(of_lab)?,
         other => return Err(InputError::new_err(format!("unknown list `{other}`"))),
     };
     serde_json::to_string(&listing.json).map_err(failed)

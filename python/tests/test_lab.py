@@ -103,7 +103,7 @@ def test_claims_are_judged() -> None:
     assert claims.columns == ["id", "claim", "paper", "measured", "verdict", "note"]
     assert set(claims["verdict"]) == {"holds"} and all(claim.startswith("B-U1") for claim in claims["id"])
     assert bl.reproduce("B-U1", quick=True)["verdict"] == claims["verdict"]
-    with pytest.raises(bl.InputError, match="unknown claim `nothing`: valid are "):
+    with pytest.raises(bl.InputError, match="unknown claim `nothing`: the nearest of "):
         bl.reproduce("nothing")
 
 

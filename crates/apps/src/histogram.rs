@@ -81,6 +81,15 @@ impl Histogram {
         }
     }
 
+    /// Takes away everything that `other` counted, which has been counted here too.
+    pub(crate) fn subtract(&mut self, other: &Histogram) {
+        for (index, &times) in (other.first..).zip(&other.counts).filter(|&(_, &times)| times > 0) {
+            if let Some(count) = self.counts.get_mut(index.wrapping_sub(self.first)) {
+                *count = count.saturating_sub(times);
+            }
+        }
+    }
+
     /// Forgets every value, and keeps the memory.
     pub(crate) fn clear(&mut self) {
         self.counts.fill(0);

@@ -14,6 +14,7 @@ pub use brakelight_lab::values::{
     token_limit, whole,
 };
 use brakelight_lab::{output, series};
+use brakelight_scenario::deployment::Change;
 use brakelight_scenario::scenario::TraceOffset;
 use brakelight_scenario::trace::convert::{self, RateUnit, Selection};
 use brakelight_scenario::trace::fit::link::LinkKind;
@@ -91,10 +92,13 @@ pub struct Compare {
     /// traces` shows; may be repeated, or several with commas between [default: the embedded traces]
     #[arg(long = "trace", value_name = "FILE-or-NAME")]
     pub traces: Vec<String>,
-    /// Schemes, with commas between: `abc,cubic+codel,cubic:hystart=off` [default: all that `list schemes`
-    /// shows]
+    /// Schemes, with commas between: `abc,cubic+codel,cubic:hystart=off`; `all` is every one that `list
+    /// schemes` shows [default: those that it marks as default]
     #[arg(long, value_name = "LIST")]
     pub schemes: Option<String>,
+    /// Compare only the schemes that need no more than this to be changed, and today's
+    #[arg(long, value_enum)]
+    pub can: Option<Can>,
     /// The scheme of one competing flow at the same queue
     #[arg(long, value_name = "SCHEME")]
     pub against: Option<String>,
@@ -145,6 +149,27 @@ pub struct Compare {
     /// How to print the results
     #[arg(long, default_value = "table", value_enum)]
     pub format: Format,
+}
+
+/// What somebody can change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Can {
+    /// The hosts: senders, and receivers where a scheme needs it
+    Senders,
+    /// The queue of the router
+    Queue,
+    /// Hosts and router
+    Both,
+}
+
+impl From<Can> for Change {
+    fn from(can: Can) -> Self {
+        match can {
+            Can::Senders => Change::Senders,
+            Can::Queue => Change::Queue,
+            Can::Both => Change::Both,
+        }
+    }
 }
 
 /// Where a scenario runs.
@@ -230,7 +255,7 @@ pub struct Reproduce {
 /// What `list` shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Kind {
-    /// What `compare` runs when no scheme is named
+    /// Schemes: those that `compare` runs when none is named, and the others
     Schemes,
     /// Senders
     Controllers,
@@ -248,6 +273,8 @@ pub enum Kind {
     Hosts,
     /// Traces by name
     Traces,
+    /// The papers' claims, for `reproduce`
+    Claims,
 }
 
 /// `list`.

@@ -34,19 +34,11 @@ pub fn execute(arguments: &arguments::Bench) -> Result<(), Failure> {
     // Nobody else knows the folder's name beforehand, so nobody can put another program in its place.
     let scratch = if arguments.with_ns3 { Some(Scratch::new("ns3")?) } else { None };
     let beside = scratch.as_ref().map(|scratch| Ns3::compile(scratch.path())).transpose()?;
-    let (bench, ratios) = everything(beside.as_ref(), &Bar::default(), in_own_process)?;
+    let bench = everything(beside.as_ref(), &Bar::default(), in_own_process)?;
     match arguments.format {
-        DocumentFormat::Json => text::print_json(&bench)?,
-        DocumentFormat::Table => text::print(&in_words(&bench, &text::standard_output()))?,
+        DocumentFormat::Json => text::print_json(&bench),
+        DocumentFormat::Table => text::print(&in_words(&bench, &text::standard_output())),
     }
-    // Beside the document, whose shape is fixed.
-    ratios.into_iter().try_for_each(|line| match arguments.format {
-        DocumentFormat::Json => {
-            text::say(&line);
-            Ok(())
-        }
-        DocumentFormat::Table => text::print(&format!("{line}\n")),
-    })
 }
 
 /// Prints where the instructions of each row go.

@@ -62,7 +62,7 @@ pub enum Command {
     /// Search for the link on which a scheme does worst
     Attack(Box<attack::Arguments>),
     /// List what there is to choose from: schemes, controllers, queues, feedbacks, path elements,
-    /// radios, applications, hosts, traces
+    /// radios, applications, hosts, traces, claims
     List(arguments::List),
     /// Print the JSON Schema of scenarios, results, experiments or attacks
     Schema(schema::Arguments),

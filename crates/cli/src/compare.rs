@@ -41,10 +41,16 @@ pub fn execute(registry: &Registry, arguments: &arguments::Compare) -> Result<()
 /// Reads and checks everything before anything runs.
 fn plan(registry: &Registry, arguments: &arguments::Compare) -> Result<Plan, Failure> {
     let option = |name: &'static str| move |error| Failure::input(format!("--{name}: {error}"));
-    let schemes = match arguments.schemes.as_deref() {
-        Some(list) => Scheme::parse_list_with(registry, list).map_err(option("schemes"))?,
+    let mut schemes = match arguments.schemes.as_deref() {
+        Some(list) => schemes::parse_list(registry, list).map_err(option("schemes"))?,
         None => schemes::defaults(registry),
     };
+    if let Some(can) = arguments.can {
+        schemes = schemes::within(schemes, can.into());
+        if schemes.is_empty() {
+            return Err(Failure::input("--can: every one of the schemes needs more than that to be changed"));
+        }
+    }
     let against = arguments.against.as_deref().map(|text| Scheme::parse_with(registry, text));
     let against = against.transpose().map_err(option("against"))?;
     let request = Compare {

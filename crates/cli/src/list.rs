@@ -19,6 +19,7 @@ pub fn execute(registry: &Registry, arguments: &List) -> Result<(), Failure> {
         Kind::Applications => listing::applications(registry),
         Kind::Hosts => listing::hosts(registry),
         Kind::Traces => listing::traces()?,
+        Kind::Claims => listing::claims()?,
     };
     match arguments.format {
         Format::Json => text::print_json(&listing.document()),

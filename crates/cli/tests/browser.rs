@@ -96,6 +96,10 @@ fn a_comparison_draws_at_both_widths_without_a_complaint() {
         browser.open(&scratch.path("report/report.html"), width, height, phone);
         assert_eq!(count(&mut browser, "#schemes .chip"), 4);
         assert_eq!(count(&mut browser, "#answer tbody tr"), 4);
+        // Newreno, Cubic over CoDel and ABC: a row for what may be changed.
+        assert_eq!(count(&mut browser, "#decision tbody tr"), 3, "{name}");
+        let first = "document.querySelector('main section:not([hidden]) h2').textContent";
+        assert_eq!(browser.value(first), json!("What to deploy"), "{name}");
         assert_eq!(count(&mut browser, "#table tbody tr"), 12);
         // Four named points; the frontier is a line without points.
         assert_eq!(count(&mut browser, "#scatter .scatterlayer .textpoint"), 4, "{name}");
@@ -128,6 +132,8 @@ fn every_scheme_fits_a_screen_a_phone_and_three_pages() {
         "lte-driving",
         "--trace",
         "step",
+        "--schemes",
+        "all",
         "--runs",
         "2",
         "--duration",

@@ -24,6 +24,19 @@ pub fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Opt
         .map(|(_, name)| name)
 }
 
+/// Returns those of `known` that `given` is most like, the nearest first: at most `most`, whatever the
+/// distance.
+pub fn nearest_few<'a>(given: &str, known: impl IntoIterator<Item = &'a str>, most: usize) -> Vec<&'a str> {
+    let given: Vec<char> = given.chars().take(LONGEST).flat_map(char::to_lowercase).collect();
+    let mut names: Vec<(usize, &str)> = known
+        .into_iter()
+        .map(|name| (distance(&given, &name.to_lowercase().chars().collect::<Vec<_>>()), name))
+        .collect();
+    // Stable, so that equally distant names keep their order.
+    names.sort_by_key(|(edits, _)| *edits);
+    names.into_iter().take(most).map(|(_, name)| name).collect()
+}
+
 /// Nobody means a name by what is longer.
 const LONGEST: usize = 60;
 
@@ -101,6 +114,8 @@ mod tests {
             assert_eq!(nearest(given, known), meant, "{given}");
         }
         assert_eq!(nearest(&"a".repeat(100_000), known), None);
+        assert_eq!(nearest_few("BBR2", known, 2), ["bbr", "bbr1"]);
+        assert_eq!(nearest_few("x", known, 9).len(), known.len());
         assert_eq!(DidYouMean::of_list("pei", "`pie`, `red`"), DidYouMean(Some("pie")));
     }
 }

@@ -16,6 +16,7 @@
 //! | `protocol` | feedbacks | the [`Protocol`] it is a part of |
 //! | `is` | queues | fields of [`Traits`] |
 //! | `encoding` | queues | the ECN encoding of its own whose marks it gives |
+//! | `needs_link_rate` | queues | whether it asks the link what it could have carried |
 //! | `tells_flows_apart` | queues | whether it serves flows of that encoding apart from others, by flow |
 //! | `fills_up_to` | queues | the limit in its settings, of a queue that drops nothing before it is full |
 //! | `fits` | queues | a [`Misfit`](crate::registry::Misfit) if its settings do not fit the link |
@@ -77,6 +78,9 @@ pub struct Needs {
     pub sparse_acks: bool,
     /// Whether its window and rate are set from outside, so that it decides nothing by itself.
     pub driven: bool,
+    /// Whether its defaults show how something is done rather than what to deploy: a comparison runs it only
+    /// where it is named.
+    pub demonstration: bool,
     /// Whether its window may grow though it was not used: it follows a model of the path, or what routers or
     /// the receiver say. The others grow only if [`AckEvent::cwnd_limited`] says so (RFC 9002 section 7.8).
     ///
@@ -100,6 +104,7 @@ impl Needs {
         receive_times: false,
         sparse_acks: false,
         driven: false,
+        demonstration: false,
         grows_unused: false,
         kernel: None,
         protocol: None,
@@ -220,8 +225,25 @@ pub struct Shorthand {
 }
 
 /// The shorthands.
-pub const SHORTHANDS: &[Shorthand] =
-    &[Shorthand { name: "abc-adaptive", controller: "abc", options: &[("variant", "adaptive")] }];
+pub const SHORTHANDS: &[Shorthand] = &[
+    Shorthand { name: "abc-adaptive", controller: "abc", options: &[("variant", "adaptive")] },
+    Shorthand { name: "abc-authors", controller: "abc", options: &[("variant", "prototype")] },
+];
+
+/// The schemes of a comparison that names none, the one that the others are held against first: ABC's rules,
+/// what hosts and routers can run today, and what else the papers here propose.
+pub const COMPARED: &[&str] = &[
+    "abc",
+    "abc-adaptive",
+    "abc-authors",
+    "cubic",
+    "cubic+fq_codel",
+    "bbr3",
+    "copa",
+    "prague",
+    "bmcc",
+    "quicdc",
+];
 
 /// The controllers.
 macro_rules! controllers {
@@ -357,16 +379,19 @@ macro_rules! queues {
                     beside_others: Some("abc_dual"),
                     bench: Bench { packets: &[16, 1667, 16_000], ..Bench::PLAIN },
                 },
-                encoding |config| Some(config.encoding_of_marks());
+                encoding |config| Some(config.encoding_of_marks()),
+                needs_link_rate |_| true;
             AbcDual(abc_dual::AbcDual) = "abc_dual",
                 "The ABC router with a second queue for other traffic, max-min fair (NSDI 2020, section 4.3)",
                 is { speaks: queue::SPEAKS_ABC, bench: Bench { flows: &[16, 100_000], ..Bench::PLAIN } },
                 encoding |config| Some(config.abc.encoding_of_marks()),
+                needs_link_rate |_| true,
                 tells_flows_apart |config| config.dual.classify == queue::abc_dual::Classify::Flow;
             Bmcc(bmcc::Bmcc) = "bmcc",
                 "The BMCC router: the load factor in single ECN bits (Qazi, Andrew and Znati)",
                 is { speaks: queue::SPEAKS_BMCC, protocol: Some(Protocol::BMCC) },
                 encoding |_| Some(Encoding::Bmcc),
+                needs_link_rate |config| config.load.asks_the_link(),
                 fits queue::bmcc::fits;
             CoDel(codel::CoDel) = "codel",
                 "CoDel: drops or marks at the head by sojourn time (RFC 8289)",
@@ -390,7 +415,8 @@ macro_rules! queues {
                 is {
                     writes: Some(HeaderKind::Rate),
                     bench: Bench { options: &[("target", "500us")], ..Bench::PLAIN },
-                };
+                },
+                needs_link_rate |_| true;
             FqCoDel(fq_codel::FqCoDel) = "fq_codel" | "fq-codel",
                 "FQ-CoDel: a queue for every flow, each under CoDel, served in turn (RFC 8290)",
                 is {
@@ -411,7 +437,8 @@ macro_rules! queues {
                 };
             Rcp(rcp::Rcp) = "rcp",
                 "RCP's router: one rate for every flow, moved once per RTT (Dukkipati 2006)",
-                is { writes: Some(HeaderKind::Rate) };
+                is { writes: Some(HeaderKind::Rate) },
+                needs_link_rate |_| true;
             Red(red::Red) = "red",
                 "RED: drops or marks arrivals by the average length of the queue (Floyd 1993); Adaptive RED as an option",
                 is {
@@ -424,17 +451,21 @@ macro_rules! queues {
                 fits queue::red::fits;
             Xcp(xcp::Xcp) = "xcp",
                 "XCP's router: shares out what is spare once per RTT (SIGCOMM 2002)",
-                is { writes: Some(HeaderKind::Xcp) };
+                is { writes: Some(HeaderKind::Xcp) },
+                needs_link_rate |_| true;
             XcpW(xcpw::XcpW) = "xcpw",
                 "XCPw's router: XCP's formulas anew for every packet, for links that vary (NSDI 2020)",
-                is { writes: Some(HeaderKind::Xcp) };
+                is { writes: Some(HeaderKind::Xcp) },
+                needs_link_rate |_| true;
             Mlcp(mlcp::Mlcp) = "mlcp",
                 "The MLCP router: the load factor in four bits (INFOCOM 2008)",
                 is { writes: Some(HeaderKind::Load), protocol: Some(Protocol::MLCP) },
+                needs_link_rate |config| config.load.asks_the_link(),
                 fits |config, site| config.load.fits(site);
             Vcp(vcp::Vcp) = "vcp",
                 "The VCP router: low load, high load or overload on every packet (SIGCOMM 2005)",
                 is { writes: Some(HeaderKind::Load), protocol: Some(Protocol::VCP) },
+                needs_link_rate |config| config.load.asks_the_link(),
                 fits |config, site| config.load.fits(site);
         }
     };

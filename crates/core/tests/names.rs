@@ -25,7 +25,6 @@ const OTHERS: &[(&str, &str, &str)] = &[
     ("lab/src/parity/pairs.rs", "pie", "what was really run, as the table of measurements calls it"),
     ("lab/src/parity/pairs.rs", "abc", "what parity runs over QUIC where nothing is named: a default"),
     ("lab/src/parity/pairs.rs", "quicdc", "what parity runs over QUIC where nothing is named: a default"),
-    ("lab/src/schemes.rs", "abc", "what `compare` puts first: a default"),
     ("tcp/src/bpf/status.rs", "abc", "an eBPF program's own name"),
 ];
 

@@ -1,14 +1,16 @@
 //! What the tables say of an algorithm, held against what it does.
 
 use brakelight_core::controller::{Connection, Controller, SendEvent, abc};
-use brakelight_core::ecn::Encoding;
-use brakelight_core::packet::Header;
+use brakelight_core::ecn::{Ecn, Encoding};
+use brakelight_core::packet::{Header, HeaderKind};
+use brakelight_core::queue::{Drops, LinkView, Place, Queue};
 use brakelight_core::random::Random;
 use brakelight_core::registry::{
     CONTROLLERS, Carries, ControllerConfig, DEFAULT_CONTROLLER, DEFAULT_QUEUE, QUEUES, QueueConfig, Routers,
 };
-use brakelight_core::time::Time;
-use brakelight_core::units::Bytes;
+use brakelight_core::time::{Duration, Time};
+use brakelight_core::units::{Bytes, Limit, Rate};
+use brakelight_testkit::Sample;
 
 fn controllers() -> impl Iterator<Item = (&'static str, ControllerConfig)> {
     CONTROLLERS.iter().map(|entry| (entry.name, ControllerConfig::new(entry.name, &[]).unwrap()))
@@ -136,4 +138,62 @@ fn presets_are_options_of_their_queues() {
             assert!(QueueConfig::new(name, preset.options).is_ok(), "{name}");
         }
     }
+}
+
+/// A link that notes whether it is asked what it could have carried.
+#[derive(Default)]
+struct Asked(bool);
+
+impl LinkView for Asked {
+    fn capacity(&mut self, _window: Duration) -> Rate {
+        self.0 = true;
+        Rate::from_mbps(12)
+    }
+    fn unused(&mut self) -> Bytes {
+        Bytes::ZERO
+    }
+    fn opportunity(&self) -> Bytes {
+        Bytes(1500)
+    }
+    fn lookahead(&mut self, _ahead: Duration, _window: Duration) -> Option<Rate> {
+        None
+    }
+}
+
+/// Whether a queue asks its link what it could have carried, while two seconds of packets pass it.
+fn asks_its_link(config: &QueueConfig) -> bool {
+    let place = Place {
+        limit: Limit::Packets(100),
+        nominal: Rate::from_mbps(12),
+        random: Random::stream(0, "table"),
+    };
+    let (mut link, mut drops) = (Asked::default(), Drops::new());
+    let mut queue = config.build::<Sample>(&place);
+    let header = match config.traits().writes {
+        Some(HeaderKind::Xcp) => Header::Xcp { cwnd_bytes: 15e3, rtt_s: 0.1, feedback_bytes: f32::INFINITY },
+        Some(HeaderKind::Rate) => Header::Rate { bps: f32::INFINITY, rtt_s: 0.1 },
+        Some(_) => Header::Load { code: 0 },
+        None => Header::None,
+    };
+    let own = config.own_encoding();
+    let ecn = if own.is_some() { Ecn::Ect1 } else { Ecn::NotEct };
+    let sample = Sample { ecn, encoding: own.unwrap_or(Encoding::None), header, ..Sample::new(0, 1500) };
+    for id in 0..2000 {
+        let now = Time::ZERO + Duration::from_millis(id);
+        queue.enqueue(now, Sample { id, ..sample }, &mut link, &mut drops);
+        queue.dequeue(now, &mut link, &mut drops);
+    }
+    link.0
+}
+
+#[test]
+fn a_queue_that_asks_for_the_links_rate_says_so() {
+    let busy = ["bmcc", "vcp", "mlcp"].map(|name| (name, [("load", "busy-time")]));
+    let variants = ["prototype", "adaptive"].map(|variant| ("abc", [("variant", variant)]));
+    let more = busy.iter().chain(&variants);
+    let more = more.map(|(name, options)| (*name, QueueConfig::new(name, options).unwrap()));
+    for (name, config) in queues().chain(more) {
+        assert_eq!(asks_its_link(&config), config.needs_link_rate(), "{name} {:?}", config.settings());
+    }
+    assert!(!QueueConfig::new("dualpi2", &[]).unwrap().needs_link_rate());
 }

@@ -11,7 +11,6 @@ use rows::{ROWS, Row};
 
 use crate::Progress;
 use crate::error::Error;
-use crate::text::{number, thousands};
 
 pub mod callgrind;
 pub mod ns3;
@@ -26,26 +25,20 @@ const LONG_ENOUGH: Duration = Duration::from_secs(2);
 const SAMPLE: u64 = 50_000;
 
 /// Measures every row of the simulator, by `in_own_process`, and every queue; with ns-3 beside it also the
-/// rows that ns-3 runs too, with a sentence for each.
+/// rows that ns-3 runs too.
 pub fn everything<E: From<Ns3Error>>(
     beside: Option<&Ns3>,
     progress: &impl Progress,
     in_own_process: impl Fn(&Row) -> Result<SimBench, E>,
-) -> Result<(Bench, Vec<String>), E> {
+) -> Result<Bench, E> {
     let workloads = queues::workloads();
     progress.begin("measuring", ROWS.len() + workloads.len());
-    let (mut sim, mut ratios) = (Vec::new(), Vec::new());
+    let (mut sim, mut beside_it) = (Vec::new(), Vec::new());
     for row in ROWS {
         progress.step(row.name);
         let own = in_own_process(row)?;
         if let Some(ns3) = beside.filter(|_| ns3::ROWS.contains(&row.name)) {
-            let there = ns3.measure(row)?;
-            let (rate, wall) = (thousands(there.packets_per_s), number(there.wall_s));
-            let ratio = own.packets_per_s / there.packets_per_s;
-            ratios.push(format!(
-                "{}: ns-3 simulates {rate} packets/s ({wall} s); Brakelight is {ratio:.1} times as fast",
-                row.name
-            ));
+            beside_it.push(ns3.measure(row, &own)?);
         }
         sim.push(own);
     }
@@ -53,7 +46,7 @@ pub fn everything<E: From<Ns3Error>>(
         progress.step(workload.name());
         measure_queue(&mut workload)
     });
-    Ok((Bench { sim, queues: queues.collect(), ..Bench::default() }, ratios))
+    Ok(Bench { sim, queues: queues.collect(), ns3: beside_it, ..Bench::default() })
 }
 
 /// Measures one row of the simulator, again and again for at least two seconds; its wall time is the median.

@@ -141,8 +141,15 @@ impl Plan {
             batches.push((label, batch(&trace)));
             coarse.extend(conditions::coarse(&trace).map(|resolution| format!("{label} {resolution}")));
             traces.insert(label.clone(), trace);
+            let first = jobs.len();
             for scheme in &schemes {
-                jobs.extend(contenders(request, &reverse, scheme, label, &setup)?);
+                for contender in contenders(request, scheme, label) {
+                    let job = job(request, &reverse, &contender, label, &setup)?;
+                    // A router's second queue may be in the list by itself.
+                    if !jobs[first..].iter().any(|other: &Job| other.label == job.label) {
+                        jobs.push(job);
+                    }
+                }
             }
             setups.push((label.clone(), setup));
         }
@@ -239,19 +246,12 @@ impl Plan {
     }
 }
 
-/// The jobs of one scheme on one trace: two where its router has a second queue beside the competitor, which
-/// is then compared with and without.
-fn contenders(
-    request: &Compare,
-    reverse: &Reverse,
-    scheme: &Scheme,
-    label: &str,
-    setup: &TraceSetup,
-) -> Result<Vec<Job>, Error> {
+/// What is compared for one scheme: two where its router has a second queue beside the competitor, which is
+/// then compared with and without.
+fn contenders(request: &Compare, scheme: &Scheme, label: &str) -> impl Iterator<Item = Scheme> {
     let one = One { against: request.against.clone(), ..One::mahimahi(scheme.clone(), label) };
     let second = one.second_queue().map(|queue| scheme.behind(queue));
-    let both = second.iter().chain([scheme]);
-    both.map(|scheme| job(request, reverse, scheme, label, setup)).collect()
+    second.into_iter().chain([scheme.clone()])
 }
 
 /// Adds a job of the competitor beside its own kind for every queue and trace among `jobs`, and returns for
@@ -311,6 +311,7 @@ fn job(
             bin: default_bin(setup.duration).min(setup.duration),
             link_logs: request.link_logs,
             flow_delays: request.against.is_some(),
+            second_half: true,
             ..Record::summary(setup.duration)
         },
         ..One::mahimahi(scheme.clone(), label)
@@ -329,6 +330,7 @@ fn job(
                 against: request.against.as_ref().map(Scheme::to_string),
                 spread: request.spread,
             },
+            deployment: scheme.deployment(),
             start: setup.start,
         }),
     })
@@ -420,7 +422,7 @@ fn millisecond_grid(traces: &[(&String, f64)], schemes: &[Scheme]) -> Option<Str
     let batches: Vec<String> = batches.map(|(label, batch)| format!("{label} {batch:.1}")).collect();
     (!l4s.is_empty() && !batches.is_empty()).then(|| {
         format!(
-            "{} on traces in whole milliseconds: packets leave in batches (a millisecond with any has on average: {}) and wait for the next one, as on no real link. An L4S queue marks that wait, so little of the link is used. A threshold above it, such as `prague:threshold=5ms`, shows how much is lost to the grid, and `--spread` takes the batches apart",
+            "{} on traces in whole milliseconds: packets leave in batches (a millisecond with any has on average: {}) and wait for the next one, as on no real link. What an L4S queue marked them for stands below each table; `--spread` takes the batches apart, and shows what they cost",
             l4s.join(", "),
             batches.join(", ")
         )

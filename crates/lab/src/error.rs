@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-use brakelight_core::suggest::{DidYouMean, nearest};
+use brakelight_core::suggest::nearest_few;
 use brakelight_scenario::cost::Cost;
 use brakelight_scenario::problem::InputError;
 use brakelight_scenario::trace::names::NameError;
@@ -74,9 +74,9 @@ pub enum Error {
     },
     /// There is no claim of this name.
     #[error(
-        "unknown claim `{id}`{}: valid are {}",
-        DidYouMean(nearest(id, known.iter().map(String::as_str))),
-        known.join(", ")
+        "unknown claim `{id}`: the nearest of {} are {}; `list claims` shows all",
+        known.len(),
+        nearest_few(id, known.iter().map(String::as_str), 3).join(", ")
     )]
     UnknownClaim {
         /// The name.

@@ -2,6 +2,7 @@
 //! order in which they finished.
 
 use brakelight_scenario::cost::Cost;
+use brakelight_scenario::deployment::Deployment;
 use brakelight_scenario::outcome::{Outcome, Run, Setup};
 use brakelight_scenario::scenario::{Scenario, TraceOffset};
 use brakelight_sim::Traces;
@@ -33,6 +34,8 @@ pub struct Compared {
     pub trace: String,
     /// What `setup` of the row says; its place of the trace is that of each run.
     pub setup: Setup,
+    /// What `deployment` of the row says.
+    pub deployment: Deployment,
     /// Where in the trace each run begins.
     pub start: Start,
 }
@@ -151,6 +154,7 @@ fn one(runner: &dyn Runner, job: &Job, seed: u32, seeds: u32, traces: &Traces) -
         outcome.run.scheme.clone_from(&compared.scheme);
         outcome.run.trace.clone_from(&compared.trace);
         let place = begins(&scenario, traces);
+        outcome.run.deployment = Some(compared.deployment);
         outcome.run.setup = Some(Setup { trace_offset_s: place, ..compared.setup.clone() });
     }
     Ok(outcome)

@@ -11,6 +11,7 @@
 //! | [`mod@sweep`], [`frame`] | grids of runs; rows as columns, for CSV, Arrow and Parquet |
 //! | [`setup`] | what a comparison assumes where nothing else is asked for |
 //! | [`table`], [`summary`] | rows, and what they say together: medians, ranking, the Pareto frontier |
+//! | [`decision`] | what to deploy, by what somebody can change |
 //! | [`interval`], [`fairness`] | how sure the numbers of several runs are; what two flows do to each other |
 //! | [`report`], [`output`], [`series`], [`text`] | results as HTML, as files, as time series, as text |
 //! | [`figures`] | results as pictures for a paper |
@@ -25,6 +26,7 @@ pub mod attack;
 pub mod bench;
 pub mod checks;
 pub mod compare;
+pub mod decision;
 pub mod error;
 pub mod fairness;
 pub mod fetch;

@@ -11,9 +11,9 @@ use brakelight_scenario::trace::statistics::Statistics;
 use serde_json::{Value, json};
 
 use crate::error::Error;
-use crate::schemes;
 use crate::text::table::{self, Column};
 use crate::text::{Screen, csv, number};
+use crate::{reproduce, schemes};
 
 /// One list in its three forms.
 pub struct Listing {
@@ -46,7 +46,7 @@ impl Listing {
     }
 }
 
-/// Returns the schemes that are compared where none is named.
+/// Returns the schemes, those first that are compared where none is named.
 pub fn schemes(registry: &Registry) -> Listing {
     let host = |scheme: &Scheme| match (scheme.controller().hosted(), scheme.host()) {
         // The first word of its name.
@@ -54,25 +54,42 @@ pub fn schemes(registry: &Registry) -> Listing {
         (None, Host::Tcp) => "tcp",
         (None, Host::Quic) => "quic",
     };
-    let rows: Vec<Vec<String>> = schemes::defaults(registry)
-        .iter()
-        .map(|scheme| {
-            let parts = [scheme.controller().words(), scheme.feedback().words(), scheme.queue().words()];
-            let mut row = vec![scheme.to_string()];
-            row.extend(parts.map(ToString::to_string));
-            row.push(host(scheme).to_string());
-            row
-        })
-        .collect();
-    let heading = ["scheme", "controller", "feedback", "queue", "host"];
-    let json = rows
-        .iter()
-        .map(|row| heading.iter().zip(row).map(|(name, text)| (name.to_string(), json!(text))).collect());
-    let json = json.map(Value::Object).collect();
-    let shown = rows.clone();
+    let defaults = schemes::defaults(registry).len();
+    let (mut json, mut rows) = (Vec::new(), Vec::new());
+    for (place, scheme) in schemes::all(registry).iter().enumerate() {
+        let parts = [scheme.controller().words(), scheme.feedback().words(), scheme.queue().words()];
+        let [controller, feedback, queue] = parts.map(ToString::to_string);
+        let (host, deployment) = (host(scheme), scheme.deployment());
+        let by_default = place < defaults;
+        json.push(json!({
+            "scheme": scheme.to_string(), "short_name": scheme.short_name(), "controller": controller,
+            "feedback": feedback, "queue": queue, "host": host, "default": by_default, "change": deployment.change,
+            "link_rate": deployment.link_rate,
+        }));
+        let yes = |is: bool| if is { "yes".to_string() } else { String::new() };
+        let change = deployment.change.to_string();
+        rows.push(vec![
+            scheme.short_name(),
+            controller,
+            feedback,
+            queue,
+            host.to_string(),
+            yes(by_default),
+            change,
+            yes(deployment.link_rate),
+        ]);
+    }
+    let heading = ["scheme", "controller", "feedback", "queue", "host", "default", "change", "link_rate"];
+    let shown: Vec<Vec<String>> = rows.clone();
     let table = move |screen: &Screen| {
-        table::render(&heading.map(Column::text), &shown, screen)
-            + "\nAny controller goes with any queue that speaks its marks: `controller+queue`, options after a colon.\n"
+        // Controller and queue say what a shorthand stands for.
+        let titles = ["scheme", "controller", "queue", "host", "default", "to change", "knows the rate"];
+        let row = |row: &Vec<String>| [0, 1, 3, 4, 5, 6, 7].map(|place| row[place].clone()).to_vec();
+        table::render(&titles.map(Column::text), &shown.iter().map(row).collect::<Vec<_>>(), screen)
+            + "\ndefault: `compare` runs it where no scheme is named; `--schemes all` runs every one.\n\
+               to change: what somebody who runs Cubic over drop-tail has to change.\n\
+               knows the rate: its router is told the link's true rate, which a real one must measure.\n\
+               Any controller goes with any queue that speaks its marks: `controller+queue`, options after a colon.\n"
     };
     Listing {
         key: "schemes",
@@ -154,6 +171,32 @@ pub fn hosts(registry: &Registry) -> Listing {
         }
     };
     Listing { key: "hosts", json, heading: heading.map(String::from).to_vec(), rows, table: Box::new(table) }
+}
+
+/// Returns the claims of the papers, with what each paper states. Fails only if one of the experiments that
+/// hold them cannot be read, which would be a fault of this crate.
+pub fn claims() -> Result<Listing, Error> {
+    let experiments = reproduce::all()?;
+    let claims = experiments.iter().flat_map(|experiment| &experiment.claims);
+    let rows: Vec<Vec<String>> =
+        claims.map(|claim| [&claim.id, &claim.paper, &claim.claim].map(String::clone).to_vec()).collect();
+    let heading = ["id", "paper", "claim"];
+    let object = |row: &Vec<String>| {
+        heading.iter().zip(row).map(|(name, text)| (name.to_string(), json!(text))).collect()
+    };
+    let json = rows.iter().map(object).map(Value::Object).collect();
+    let shown = rows.clone();
+    let table = move |screen: &Screen| {
+        table::render(&heading.map(Column::text), &shown, screen)
+            + "\n`reproduce ID` judges a claim; the beginning of an id stands for all that begin so.\n"
+    };
+    Ok(Listing {
+        key: "claims",
+        json,
+        heading: heading.map(String::from).to_vec(),
+        rows,
+        table: Box::new(table),
+    })
 }
 
 /// Algorithms: a heading for each, a line for each option.

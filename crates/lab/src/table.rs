@@ -3,6 +3,7 @@
 use brakelight_scenario::documents::{Origin, Runs};
 use brakelight_scenario::outcome::{Outcome, Run, Versus};
 
+use crate::decision::{self, Decision};
 use crate::interval;
 use crate::jobs::JobOutcome;
 use crate::report::{Recorded, Report};
@@ -87,6 +88,11 @@ impl Table {
         summary::overall(&self.runs, &self.every, self.runs.first().map(|run| run.scheme.as_str()))
     }
 
+    /// Returns what to deploy; none where there is nothing to choose from.
+    pub fn decision(&self) -> Option<Decision> {
+        decision::decision(&self.runs, &self.every, &self.overall())
+    }
+
     /// Returns what a reader of the numbers should be told with them, a sentence each: that a run lost most
     /// of what it sent, that a capacity is an estimate.
     pub fn warnings(&self) -> Vec<String> {
@@ -136,6 +142,7 @@ impl Table {
             notes: self.notes.clone(),
             origin,
             overall: self.overall(),
+            decision: self.decision(),
             runs: &self.runs,
             series: series.collect(),
             reference: self.reference.as_deref(),

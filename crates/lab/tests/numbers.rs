@@ -2,7 +2,7 @@
 //! other tests; here the sentences are held to the tables, and counts to what there is.
 
 use brakelight_core::registry::Registry;
-use brakelight_lab::schemes::defaults;
+use brakelight_lab::schemes::{all, defaults};
 use brakelight_scenario::documents::{Claim, Verdict};
 use brakelight_testkit::sources::read;
 
@@ -22,7 +22,7 @@ fn row(path: &str, scheme: &str, nth: usize) -> Vec<f64> {
     let text = page(path);
     let rest = |line: &str| {
         let rest = line.strip_prefix(scheme)?;
-        let rest = rest.trim_start().trim_start_matches("* ").trim_start().to_string();
+        let rest = rest.trim_start_matches([' ', '*', '†']).to_string();
         rest.starts_with(|c: char| c.is_ascii_digit()).then_some(rest)
     };
     let found = text.lines().filter_map(rest).nth(nth);
@@ -95,7 +95,10 @@ fn sentences_say_what_the_tables_beside_them_say() {
 
 #[test]
 fn counts_in_sentences_are_those_of_what_there_is() {
-    let schemes = defaults(&Registry::standard()).len();
+    let by_default = in_words(defaults(&Registry::standard()).len() as f64);
+    says("README.md", &format!("compares {by_default} schemes on seven traces"));
+    says("docs/commands.md", &format!("{by_default} schemes on the embedded traces"));
+    let schemes = all(&Registry::standard()).len();
     says("docs/paper/paper.md", &format!("It includes {schemes} schemes (`brakelight list schemes`)"));
     let manifests = read(&["crates"], &["Cargo.toml"]);
     let is_drawn = |(path, text): &&(String, String)| {

@@ -25,7 +25,7 @@ use brakelight_core::controller::Connection;
 use brakelight_core::controller::external::{FASTEST, SLOWEST};
 use brakelight_core::parameters;
 use brakelight_core::parameters::Value;
-use brakelight_core::registry::{Algorithm, CustomController, RegisterError, Registry};
+use brakelight_core::registry::{Algorithm, CustomController, Needs, RegisterError, Registry};
 use brakelight_core::time::Time;
 use brakelight_core::units::Rate;
 use tract_onnx::prelude::{
@@ -227,6 +227,9 @@ impl Algorithm for Onnx {
 }
 
 impl CustomController for Onnx {
+    /// The model that comes with it shows how a model is run.
+    const NEEDS: Needs = Needs { demonstration: true, ..Needs::PLAIN };
+
     fn build(config: &Config, connection: &Connection) -> Self {
         let agent = Decider { model: config.model.clone(), action: 0.0 };
         let specification = Arc::clone(config.model.specification());

@@ -87,6 +87,9 @@ pub struct Bench {
     pub sim: Vec<SimBench>,
     /// The queues.
     pub queues: Vec<QueueBench>,
+    /// What ns-3 took for the rows that it runs too, if that was asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ns3: Vec<Ns3Bench>,
     /// Where the instructions of a packet go, if that was asked for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub profile: Vec<SimProfile>,
@@ -108,6 +111,20 @@ pub struct SimBench {
     pub packets_per_s: f64,
     /// Most memory the process held.
     pub peak_rss_mb: f64,
+}
+
+/// Speed of ns-3 on one scenario, measured in the same minute.
+#[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Ns3Bench {
+    /// The scenario.
+    pub name: String,
+    /// Time that ns-3 took.
+    pub wall_s: f64,
+    /// Data packets that ns-3 delivered over that time.
+    pub packets_per_s: f64,
+    /// Brakelight's packets over time, divided by ns-3's.
+    pub times_as_fast: f64,
 }
 
 /// Cost of one queue.

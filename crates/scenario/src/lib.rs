@@ -18,6 +18,7 @@
 //! | [`identity`] | the hash by which a run is known |
 //! | [`schema`] | JSON Schemas of scenarios, experiments and results |
 //! | [`scheme`], [`compare`] | the shorthand of the command line, and the scenario behind it |
+//! | [`deployment`] | what must be changed to use a scheme in place of what runs today |
 //! | [`experiment`] | a paper's figure as a matrix to run and checks to pass |
 //! | [`cost`] | what a scenario takes to simulate, estimated before it runs |
 //! | [`routers`] | what controllers need of the routers on their path |
@@ -32,6 +33,7 @@ pub mod build;
 pub mod clock;
 pub mod compare;
 pub mod cost;
+pub mod deployment;
 mod document;
 pub mod documents;
 pub mod experiment;

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use crate::deployment::Deployment;
 use crate::identity::RunId;
 use crate::outcome::{
-    Fairness, FlowOutcome, Interval95, Lateness, LinkOutcome, MarkCounts, Mode, Run, Setup, SignalDelay,
-    Spread, Summary, Versus,
+    Fairness, FlowOutcome, Interval95, Lateness, LinkOutcome, MarkCounts, Mode, Responsiveness, Run,
+    SecondHalf, Setup, SignalDelay, Spread, Summary, Versus,
 };
 
 /// Returns the middle of `values`; the mean of the middle two of an even number. None without values.
@@ -101,7 +102,7 @@ macro_rules! merge_to_the_first {
     )+};
 }
 
-merge_to_the_first!(bool, String, Spread, RunId, Setup, Interval95, [Mode; 2], Versus);
+merge_to_the_first!(bool, String, Spread, RunId, Setup, Deployment, Interval95, [Mode; 2], Versus);
 
 impl<T: Merge> Merge for Option<T> {
     fn merge(values: &[&Self]) -> Self {
@@ -144,12 +145,12 @@ macro_rules! merge_fields {
 merge_fields! {
     Run {
         scheme, trace, seed, duration_s, capacity_mbps, throughput_mbps, goodput_mbps, utilization, queueing_delay_ms,
-        one_way_delay_ms, rtt_ms, signal_delay_ms, loss_percent, delivered_packets, dropped_packets, sent_packets,
+        one_way_delay_ms, rtt_ms, responsiveness, second_half, signal_delay_ms, loss_percent, delivered_packets, dropped_packets, sent_packets,
         left_packets, retransmitted_packets, marks, jain, unfairness, links, flows, run_id, setup,
-        spread, interval95, modes, fairness, versus, lateness_ms, unreliable, unreliable_because,
+        deployment, spread, interval95, modes, fairness, versus, lateness_ms, unreliable, unreliable_because,
     }
     LinkOutcome {
-        name, queue, capacity_mbps, throughput_mbps, utilization, queueing_delay_ms, dropped_packets, marks,
+        name, queue, capacity_mbps, throughput_mbps, utilization, queueing_delay_ms, dropped_packets, marks, marked_by,
     }
     FlowOutcome {
         name, controller, throughput_mbps, goodput_mbps, rtt_ms, queueing_delay_ms, one_way_delay_ms, loss_percent,
@@ -160,6 +161,8 @@ merge_fields! {
     }
     Summary { mean, p50, p95, p99, max }
     SignalDelay { p95 }
+    Responsiveness { rpm, working_latency_p98_ms }
+    SecondHalf { from_s, throughput_mbps, utilization, share, p95_ms }
     MarkCounts { accelerate, brake, ce }
     Lateness { p50, p99, max }
 }

@@ -15,6 +15,7 @@ pub use brakelight_apps::distribution::Summary;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::deployment::Deployment;
 use crate::identity::RunId;
 
 /// Everything a run gave.
@@ -59,6 +60,13 @@ pub struct Run {
     pub one_way_delay_ms: Option<Summary>,
     /// RTT samples of all senders.
     pub rtt_ms: Option<Summary>,
+    /// How often a minute a round trip fits into what the senders' samples say; none without samples, and
+    /// where those are not known one by one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub responsiveness: Option<Responsiveness>,
+    /// The second half of the measured interval by itself, where the scenario records it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub second_half: Option<SecondHalf>,
     /// Mahimahi's signal delay at the same link.
     pub signal_delay_ms: Option<SignalDelay>,
     /// Dropped data packets over data packets that left the queues or were dropped.
@@ -97,6 +105,9 @@ pub struct Run {
     /// What a comparison ran it with; none outside comparisons.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub setup: Option<Setup>,
+    /// What the scheme of a comparison needs to be deployed; none outside comparisons.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deployment: Option<Deployment>,
     /// How far repeated runs lie apart, where there were several.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spread: Option<Spread>,
@@ -122,6 +133,33 @@ pub struct Run {
     /// Why, in words; empty where there is nothing to say.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unreliable_because: Vec<String>,
+}
+
+/// Latency under load in the words of those who measure access networks.
+#[derive(Clone, Copy, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Responsiveness {
+    /// Round trips per minute on the connections that load the path: 60,000 over the mean of the shortest
+    /// 95 % of the round trips, in ms (draft-ietf-ippm-responsiveness, `Loaded_Responsiveness`).
+    pub rpm: f64,
+    /// 98th percentile of the round trips, ms: what deployments of L4S call working latency.
+    pub working_latency_p98_ms: f64,
+}
+
+/// What a run did in the second half of its measured interval, when its flows had started.
+#[derive(Clone, Copy, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct SecondHalf {
+    /// When it began.
+    pub from_s: f64,
+    /// What left the row's link in it.
+    pub throughput_mbps: f64,
+    /// That over what the link could have carried in it.
+    pub utilization: f64,
+    /// The first flow's share of what left the last links of all flows, where there are several.
+    pub share: Option<f64>,
+    /// 95th percentile of the row's queueing delay in it; the first flow's, where delays are recorded by flow.
+    pub p95_ms: Option<f64>,
 }
 
 /// How late deliveries were: from when a packet was due to when it was handed over.
@@ -177,6 +215,10 @@ pub struct LinkOutcome {
     pub dropped_packets: u64,
     /// Marks its queue made.
     pub marks: MarkCounts,
+    /// How many of these, and of those before the measured interval, each part of its queue made, where it
+    /// says so: `threshold`, `coupling` and `overload` of DualPI2.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub marked_by: BTreeMap<String, f64>,
 }
 
 /// One flow.

@@ -63,6 +63,8 @@ pub struct Record {
     pub state: bool,
     /// Whether every flow's outcome has the delays of its own packets.
     pub flow_delays: bool,
+    /// Whether the outcome has the second half of the measured interval by itself too.
+    pub second_half: bool,
     /// The time over which the flows' rates are compared, for the outcome's unfairness rate; none for no such
     /// number.
     pub unfairness: Option<Duration>,
@@ -220,6 +222,7 @@ impl Record {
             link_logs: false,
             state: false,
             flow_delays: false,
+            second_half: false,
             unfairness: None,
         }
     }

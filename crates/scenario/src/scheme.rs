@@ -239,6 +239,12 @@ impl Scheme {
         self.flow("encoding", Duration::from_millis(100)).encoding()
     }
 
+    /// Returns the name that a table has room for: the shorthand, where one stands for the controller with
+    /// some of the options.
+    pub fn short_name(&self) -> String {
+        short_name(&self.text)
+    }
+
     /// Returns a backlogged flow of this scheme, with an empty path.
     pub fn flow(&self, name: &str, rtt: Duration) -> FlowSpec {
         let mut flow = FlowSpec::new(name, self.controller.clone(), rtt, Vec::new());
@@ -252,6 +258,27 @@ impl fmt::Display for Scheme {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
+}
+
+/// Returns the shorter spelling of a scheme's canonical one, with a shorthand in it where one fits:
+/// `abc-adaptive` for `abc:variant=adaptive`. Any other text is returned as it is.
+pub fn short_name(text: &str) -> String {
+    let Some(words) = Words::parse(text) else { return text.to_string() };
+    let short = SHORTHANDS.iter().find_map(|shorthand| {
+        let (controller, queue) = match words.name.split_once('+') {
+            Some((controller, queue)) => (controller, Some(queue)),
+            None => (words.name.as_str(), None),
+        };
+        let is_its = |(name, value): &(String, String)| {
+            shorthand.options.iter().any(|own| *own == (name.as_str(), value.as_str()))
+        };
+        let (its, options): (Vec<_>, Vec<_>) = words.options.iter().cloned().partition(is_its);
+        (controller == shorthand.controller && its.len() == shorthand.options.len()).then(|| {
+            let queue = queue.map_or(String::new(), |queue| format!("+{queue}"));
+            Words { name: format!("{}{queue}", shorthand.name), options }.to_string()
+        })
+    });
+    short.unwrap_or_else(|| text.to_string())
 }
 
 /// One of controller, feedback and queue, and what it takes.

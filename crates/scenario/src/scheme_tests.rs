@@ -166,3 +166,19 @@ fn never_panics_and_what_it_accepts_reads_back() {
     }
     assert!(accepted > fuzz_inputs() / 20, "{accepted} accepted");
 }
+
+#[test]
+fn a_shorthand_is_what_a_table_has_room_for() {
+    for (given, short) in [
+        ("abc-adaptive", "abc-adaptive"),
+        ("abc:cushion=2,variant=adaptive", "abc-adaptive:cushion=2"),
+        ("abc+abc_dual:variant=adaptive", "abc-adaptive+abc_dual"),
+        ("abc:delta=200ms", "abc:delta=200ms"),
+        ("cubic+codel", "cubic+codel"),
+    ] {
+        let scheme = Scheme::parse(given).unwrap();
+        assert_eq!(scheme.short_name(), short);
+        assert_eq!(Scheme::parse(short).unwrap().controller(), scheme.controller(), "{short}");
+    }
+    assert_eq!(super::short_name("two flows"), "two flows");
+}

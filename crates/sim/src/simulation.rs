@@ -2,6 +2,7 @@
 
 mod act;
 mod packets;
+mod second_half;
 mod step;
 mod view;
 
@@ -12,6 +13,7 @@ use brakelight_core::endpoint::Endpoint;
 use brakelight_core::packet::{Direction, FlowId};
 use brakelight_core::path::PathElement as _;
 use brakelight_core::path::elements::AnyElement;
+use brakelight_core::queue::Queue as _;
 use brakelight_core::random::Random;
 use brakelight_core::time::{Duration, Time};
 use brakelight_scenario::identity::RunId;
@@ -20,7 +22,8 @@ use brakelight_scenario::measure::{
     Distribution, LinkBins, LinkMeter, Unfairness, active, describe_service, jain, mbps, percent,
 };
 use brakelight_scenario::outcome::{
-    FlowOutcome, FlowSeries, LinkLog, LinkOutcome, MarkCounts, Outcome, Run, Series, SignalDelay,
+    FlowOutcome, FlowSeries, LinkLog, LinkOutcome, MarkCounts, Outcome, Responsiveness, Run, Series,
+    SignalDelay,
 };
 use brakelight_scenario::scenario::{FlowSpec, Hop, Scenario, ack_delay};
 
@@ -33,6 +36,7 @@ use crate::report::{FlowCounters, Reporting};
 use crate::statistics::{FlowStatistics, LinkStatistics, Recorder};
 pub use act::ActionError;
 pub use packets::PacketView;
+use second_half::Halfway;
 pub use view::{FlowPhase, FlowView, LinkView, Values};
 
 /// Runs `scenario` from beginning to end. A scenario with a flow in a [host from outside](crate::outside)
@@ -159,6 +163,7 @@ pub struct Simulation<E = FlowHost> {
     at_start: Vec<FlowCounters>,
     series: Option<SeriesSoFar>,
     unfairness: Option<Unfairness>,
+    halfway: Option<Halfway>,
 }
 
 // Python allocates simulations, and aligns them to 16 bytes.
@@ -286,6 +291,7 @@ impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
             at_start: Vec::new(),
             series,
             unfairness: scenario.record.unfairness.map(|over| Unfairness::new(over, measure_from)),
+            halfway: None,
         })
     }
 
@@ -337,9 +343,15 @@ impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
     fn delays(&self) -> Option<Vec<[f64; 2]>> {
         /// A figure shows no finer steps.
         const APART: f64 = 0.002;
+        self.engine.observer().flows.first()?;
+        Some(self.queueing().steps(APART))
+    }
+
+    /// The queueing delay: the first flow's where delays are recorded by flow, of all packets otherwise.
+    fn queueing(&self) -> Distribution {
         let recorder = self.engine.observer();
-        let own = recorder.flows.first()?.delays.as_ref();
-        Some(own.map_or_else(|| recorder.path_queueing().steps(APART), |own| own.queueing.steps(APART)))
+        let own = recorder.flows.first().and_then(|flow| flow.delays.as_ref());
+        own.map_or_else(|| recorder.path_queueing(), |own| own.queueing.clone())
     }
 
     fn run_id(&self) -> Option<RunId> {
@@ -375,7 +387,8 @@ impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
             .zip(self.engine.elements().iter().zip(&recorder.links))
             .filter_map(|(spec, (element, link))| {
                 let capacity = element.capacity_between(from, to)?;
-                Some(link.meter.outcome(&spec.name, spec.queue.name(), capacity, length))
+                let outcome = link.meter.outcome(&spec.name, spec.queue.name(), capacity, length);
+                Some(LinkOutcome { marked_by: marked_by(element), ..outcome })
             })
             .collect();
         let mut rtt = Distribution::default();
@@ -449,6 +462,12 @@ impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
             queueing_delay_ms: recorder.path_queueing().summary(),
             one_way_delay_ms: recorder.one_way.summary(),
             rtt_ms: rtt.summary(),
+            responsiveness: match recorder.flows.first() {
+                // Beside a competitor the row is about the first flow.
+                Some(own) if own.delays.is_some() => responsiveness(&own.rtt),
+                _ => responsiveness(&rtt),
+            },
+            second_half: self.second_half(bottleneck, to),
             signal_delay_ms: signal.map(|signal| SignalDelay { p95: signal.p95_ms() }),
             loss_percent: percent(dropped, delivered + dropped),
             delivered_packets: delivered,
@@ -463,6 +482,7 @@ impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
             flows,
             run_id: None,
             setup: None,
+            deployment: None,
             spread: None,
             interval95: None,
             modes: None,
@@ -562,6 +582,28 @@ pub fn flow_config(scenario: &Scenario, flow: &FlowSpec, id: u32, name: &str, st
         controller_random: Random::stream(scenario.seed, &format!("controller {name}")),
         check_contract: false,
     }
+}
+
+/// How many marks each part of an element's queues made, of those that say so.
+fn marked_by(element: &AnyElement<SimPacket>) -> BTreeMap<String, f64> {
+    let mut marked = BTreeMap::new();
+    element.for_each_queue(&mut |queue| {
+        queue.inspect(&mut |name, value| {
+            if let Some(part) = name.strip_prefix("marked_by_") {
+                *marked.entry(part.to_string()).or_insert(0.0) += value;
+            }
+        });
+    });
+    marked
+}
+
+/// The responsiveness of senders with these samples of the round trip.
+fn responsiveness(rtt: &Distribution) -> Option<Responsiveness> {
+    /// Of the round trips that count: draft-ietf-ippm-responsiveness, TMP.
+    const SHORTEST: f64 = 0.95;
+    let mean_ms = rtt.trimmed_mean_ms(SHORTEST);
+    (mean_ms > 0.0)
+        .then(|| Responsiveness { rpm: 60_000.0 / mean_ms, working_latency_p98_ms: rtt.quantile_ms(0.98) })
 }
 
 /// Whether all that link `index` carries are data packets that pass no other link.

@@ -200,11 +200,15 @@ fn accecn_sysctl() -> Check {
 }
 
 fn bpffs() -> Check {
-    let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
+    bpffs_in(&fs::read_to_string("/proc/mounts").unwrap_or_default())
+}
+
+/// Everything but `--pin` works without it.
+fn bpffs_in(mounts: &str) -> Check {
     let yes = mounts.lines().any(|line| line.split_whitespace().nth(1) == Some("/sys/fs/bpf"));
     Check {
         what: "programs can stay after the command ends (`--pin`)",
-        verdict: if yes { Verdict::Yes } else { Verdict::No },
+        verdict: if yes { Verdict::Yes } else { Verdict::Instead },
         found: if yes { "a BPF file system at /sys/fs/bpf" } else { "no BPF file system" }.into(),
         advice: (!yes).then(|| {
             "`mount -t bpf bpf /sys/fs/bpf`; without it they stay as long as the command runs".into()
@@ -306,6 +310,14 @@ mod tests {
         assert_eq!(parse_release("5.10"), Some((5, 10)));
         assert_eq!(parse_release("six"), None);
         assert_eq!(parse_release(""), None);
+    }
+
+    #[test]
+    fn a_file_system_for_pins_alone_is_no_failure() {
+        let check = bpffs_in("proc /proc proc rw 0 0\n");
+        assert_eq!(check.verdict, Verdict::Instead);
+        assert!(check.advice.is_some_and(|advice| advice.contains("mount -t bpf")));
+        assert_eq!(bpffs_in("bpf /sys/fs/bpf bpf rw,mode=700 0 0\n").verdict, Verdict::Yes);
     }
 
     #[test]

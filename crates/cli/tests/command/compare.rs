@@ -177,6 +177,68 @@ fn beside_a_competitor_the_measured_flow_stands_alone_and_a_bully_ranks_low() {
 }
 
 #[test]
+fn a_second_queue_that_is_in_the_list_is_compared_once() {
+    let scratch = Scratch::new("compare-twice");
+    let shared = ["--trace", "fixed", "--schemes", "abc,abc+abc_dual", "--against", "cubic"];
+    let rows = rows(&scratch, &[&shared[..], &["--duration", "1s", "--runs", "1"]].concat());
+    let names: Vec<&str> = rows.iter().map(|row| row["scheme"].as_str().unwrap()).collect();
+    assert_eq!(names, ["abc+abc_dual", "abc"]);
+}
+
+#[test]
+fn the_decision_comes_first_and_what_one_can_change_decides_what_is_compared() {
+    let scratch = Scratch::new("compare-decision");
+    let short = ["--trace", "fixed", "--duration", "2s", "--runs", "3"];
+    let list = ["--schemes", "abc-adaptive,cubic,copa,bbr3,cubic+fq_codel,prague"];
+    let table = ok(&scratch.brakelight(&[&["compare"], &short[..], &list].concat()));
+    let first: Vec<&str> = table.lines().take(8).collect();
+    assert!(first[0].starts_with("What to deploy"), "{table}");
+    for start in ["senders only  ", "queue only    cubic+fq_codel", "both          "] {
+        assert!(first.iter().any(|line| line.starts_with(start)), "{start} in {table}");
+    }
+    assert!(!table.contains("variant="), "a shorthand where there is one: {table}");
+    assert!(table.contains("† its router is told the link's true rate"), "{table}");
+    assert!(table.contains("abc-adaptive *†") && !table.contains("copa *†"), "{table}");
+    let of = |can: &str| {
+        let rows = rows(&scratch, &[&short[..], &list, &["--can", can]].concat());
+        rows.iter().map(|row| row["scheme"].as_str().unwrap().to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(of("senders"), ["cubic", "copa", "bbr3"]);
+    assert_eq!(of("queue"), ["cubic", "cubic+fq_codel"]);
+    assert_eq!(of("both").len(), 6);
+    let row = &rows(&scratch, &[&short[..], &["--schemes", "abc-adaptive"]].concat())[0];
+    assert_eq!(row["scheme"], "abc:variant=adaptive", "names in JSON stay");
+    assert_eq!(row["deployment"], serde_json::json!({ "change": "both", "link_rate": true }));
+}
+
+#[test]
+fn a_slow_start_is_told_with_what_marked_and_how_responsive_the_path_is() {
+    let scratch = Scratch::new("compare-start");
+    let short = ["--trace", "fixed", "--schemes", "prague,abc", "--duration", "15s", "--runs", "2"];
+    let rows = rows(&scratch, &short);
+    let number = |row: &Value, path: &str| {
+        row.pointer(path).and_then(Value::as_f64).unwrap_or_else(|| panic!("{path}: {row}"))
+    };
+    let [prague, abc] = &rows[..] else { panic!("two rows") };
+    let (whole, later) = (number(prague, "/utilization"), number(prague, "/second_half/utilization"));
+    assert!(whole < 0.7 && later > 0.85, "{whole} and {later}");
+    assert_eq!(number(prague, "/second_half/from_s"), 7.5);
+    let by = |part: &str| number(prague, &format!("/links/0/marked_by/{part}"));
+    assert!(by("threshold") > 0.0 && by("overload") == 0.0, "{prague}");
+    assert!(abc["links"][0].get("marked_by").is_none(), "its queue does not say it");
+    for row in &rows {
+        let rpm = number(row, "/responsiveness/rpm");
+        let p98 = number(row, "/responsiveness/working_latency_p98_ms");
+        // 100 ms and less than 60 ms of queue; the mean of the shortest is below the 98th percentile.
+        assert!((400.0..=600.0).contains(&rpm), "{rpm}");
+        assert!(60_000.0 / rpm <= p98 && p98 >= number(row, "/rtt_ms/p95"), "{row}");
+    }
+    let table = ok(&scratch.brakelight(&[&["compare"], &short[..]].concat()));
+    assert!(table.contains("second half alone: ") && table.contains("prague 89"), "{table}");
+    assert!(table.contains("marks of prague: "), "{table}");
+}
+
+#[test]
 fn abc_without_its_router_is_told_with_the_fix() {
     let scratch = Scratch::new("compare-unmarked");
     scratch.write("two.toml", crate::support::TWO_FLOWS.replacen("\"cubic\"", "\"abc\"", 1));

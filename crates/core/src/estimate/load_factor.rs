@@ -45,6 +45,11 @@ choices! {
 }
 
 impl CapacityOf {
+    /// Returns `true` if the link must say what it could have carried.
+    pub(crate) fn asks_the_link(self) -> bool {
+        self == CapacityOf::Link
+    }
+
     /// Returns an error if a router that measures the capacity like this cannot do it on such a link.
     pub(crate) fn fits(self, link: &LinkKind) -> Result<(), Misfit> {
         match self {

@@ -250,6 +250,15 @@ pub struct DualPi2<P> {
     /// Bytes that the Classic queue is owed: above zero it is its turn.
     credit: f64,
     bursts: Bursts,
+    marked: Causes,
+}
+
+/// How many L packets were marked by each part.
+#[derive(Clone, Copy, Debug, Default)]
+struct Causes {
+    threshold: u64,
+    coupling: u64,
+    overload: u64,
 }
 
 /// What becomes of a packet that leaves.
@@ -276,6 +285,7 @@ impl<P: Packet> DualPi2<P> {
             classic_count: 0.0,
             credit: law.initial_credit(),
             bursts: Bursts::default(),
+            marked: Causes::default(),
             law,
         }
     }
@@ -348,12 +358,22 @@ impl<P: Packet> DualPi2<P> {
         match self.law.choice {
             Choice::Recur => {
                 if coupled < 1.0 || self.law.overload == Overload::Overflow {
-                    let p = if quiet { native } else { native.max(coupled) };
-                    if recur(&mut self.low_count, p.min(1.0)) { Verdict::Mark } else { Verdict::Pass }
+                    let coupled = if quiet { 0.0 } else { coupled };
+                    if !recur(&mut self.low_count, native.max(coupled).min(1.0)) {
+                        return Verdict::Pass;
+                    }
+                    let by = if native >= coupled {
+                        &mut self.marked.threshold
+                    } else {
+                        &mut self.marked.coupling
+                    };
+                    *by += 1;
+                    Verdict::Mark
                 } else if !quiet && recur(&mut self.low_count, squared) {
                     Verdict::Drop
                 } else {
                     // rfc9332 A.2: the rest is marked with p_CL, which is at least 1
+                    self.marked.overload += 1;
                     Verdict::Mark
                 }
             }
@@ -361,10 +381,13 @@ impl<P: Packet> DualPi2<P> {
                 let overloaded = coupled > 1.0 && !quiet;
                 if overloaded {
                     let dropped = self.random.chance(base) && self.random.chance(base);
+                    self.marked.overload += u64::from(!dropped);
                     return if dropped { Verdict::Drop } else { Verdict::Mark };
                 }
                 let by_coupling = !quiet && self.random.chance(coupled);
                 let by_delay = native >= 1.0 || (native > 0.0 && self.random.chance(native));
+                self.marked.threshold += u64::from(by_delay);
+                self.marked.coupling += u64::from(by_coupling && !by_delay);
                 if by_coupling || by_delay { Verdict::Mark } else { Verdict::Pass }
             }
         }
@@ -464,6 +487,9 @@ impl<P: Packet> Queue<P> for DualPi2<P> {
         visit("base_probability", self.base);
         visit("low_packets", f64::from(self.low.backlog().packets));
         visit("classic_packets", f64::from(self.classic.backlog().packets));
+        visit("marked_by_threshold", self.marked.threshold as f64);
+        visit("marked_by_coupling", self.marked.coupling as f64);
+        visit("marked_by_overload", self.marked.overload as f64);
     }
 
     fn for_each(&self, visit: &mut dyn FnMut(&P)) {

@@ -24,8 +24,8 @@ pub use crate::queue::{LinkKind, Misfit};
 use crate::sender::Checked;
 use crate::suggest::DidYouMean;
 pub use crate::table::{
-    Bench, Carries, DEFAULT_CONTROLLER, DEFAULT_QUEUE, Host, Kernel, Needs, Preset, Protocol, Routers,
-    SHORTHANDS, Shorthand, Traits,
+    Bench, COMPARED, Carries, DEFAULT_CONTROLLER, DEFAULT_QUEUE, Host, Kernel, Needs, Preset, Protocol,
+    Routers, SHORTHANDS, Shorthand, Traits,
 };
 use crate::time::{Duration, Time};
 use crate::units::{Bytes, Limit, Rate};
@@ -398,6 +398,7 @@ macro_rules! make_queues {
         $Var:ident($mod:ident :: $Ty:ident) = $name:literal $(| $alias:literal)*, $summary:literal,
         is { $($trait:ident: $value:expr),* $(,)? }
         $(, encoding $encoding:expr)?
+        $(, needs_link_rate $link_rate:expr)?
         $(, tells_flows_apart $apart:expr)?
         $(, fills_up_to $fills:expr)?
         $(, fits $fits:expr)?;
@@ -475,6 +476,18 @@ macro_rules! make_queues {
                         encoding(config)
                     } )*
                     QueueConfig::Custom(config) => config.own_encoding(),
+                }
+            }
+
+            /// Returns `true` if it asks the link what it could have carried: in simulation the truth, which a
+            /// real router must measure or be told.
+            pub fn needs_link_rate(&self) -> bool {
+                match self {
+                    $( QueueConfig::$Var(config) => {
+                        let needs: fn(&queue::$mod::Config) -> bool = or!($($link_rate,)? else |_| false);
+                        needs(config)
+                    } )*
+                    QueueConfig::Custom(config) => config.needs_link_rate(),
                 }
             }
 

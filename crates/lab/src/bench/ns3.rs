@@ -7,6 +7,7 @@ use std::process::Command;
 
 use super::rows::Row;
 use brakelight_core::registry::DEFAULT_QUEUE;
+use brakelight_scenario::documents::{Ns3Bench, SimBench};
 
 /// The rows that ns-3 runs too.
 pub const ROWS: &[&str] = &["S1", "S2", "S3"];
@@ -58,15 +59,6 @@ pub struct Ns3 {
     program: PathBuf,
 }
 
-/// What ns-3 took for a row.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Ns3Bench {
-    /// Data packets delivered per second of wall time.
-    pub packets_per_s: f64,
-    /// Wall time.
-    pub wall_s: f64,
-}
-
 impl Ns3 {
     /// Compiles the dumbbell into `folder`. What is compiled there is run: nobody else should be able to
     /// write to it.
@@ -93,8 +85,8 @@ impl Ns3 {
         Ok(Ns3 { program })
     }
 
-    /// Runs `row` once.
-    pub fn measure(&self, row: &Row) -> Result<Ns3Bench, Ns3Error> {
+    /// Runs `row` once, for which Brakelight took what `own` says.
+    pub fn measure(&self, row: &Row, own: &SimBench) -> Result<Ns3Bench, Ns3Error> {
         let (queue, _) = row.queue;
         let queue = if queue == DEFAULT_QUEUE { "fifo" } else { queue };
         let output = Command::new(&self.program)
@@ -108,7 +100,12 @@ impl Ns3 {
         let text = String::from_utf8_lossy(&output.stdout);
         let numbers: Vec<f64> = text.split_whitespace().filter_map(|word| word.parse().ok()).collect();
         match numbers[..] {
-            [packets, wall_s, _] if wall_s > 0.0 => Ok(Ns3Bench { packets_per_s: packets / wall_s, wall_s }),
+            [packets, wall_s, _] if wall_s > 0.0 => Ok(Ns3Bench {
+                name: row.name.to_string(),
+                wall_s,
+                packets_per_s: packets / wall_s,
+                times_as_fast: own.packets_per_s * wall_s / packets,
+            }),
             _ => Err(Ns3Error::Printed { row: row.name, printed: text.trim().to_string() }),
         }
     }

@@ -2,14 +2,17 @@
 //! results as JSON inside. The script draws; this module only decides what it gets.
 
 use brakelight_scenario::documents::Origin;
+use std::collections::BTreeMap;
+
 use brakelight_scenario::outcome::{FlowOutcome, FlowSeries, LinkOutcome, LinkSeries, Run, Series, Summary};
+use brakelight_scenario::scheme::short_name;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use self::points::{Points, Span};
+use crate::decision::Decision;
 use crate::{summary, text};
 
-mod conclusion;
 mod points;
 #[cfg(test)]
 mod tests;
@@ -47,6 +50,8 @@ pub struct Report<'a> {
     pub origin: &'a Origin,
     /// One row per scheme over all traces.
     pub overall: Vec<summary::Overall>,
+    /// What to deploy; none where there is nothing to choose from.
+    pub decision: Option<Decision>,
     /// The rows.
     pub runs: &'a [Run],
     /// Time series.
@@ -73,8 +78,11 @@ pub struct Recorded<'a> {
 struct Data<'a> {
     title: &'a str,
     setting: &'a [(String, String)],
-    /// What the rows say, in sentences.
-    conclusion: Vec<String>,
+    decision: Option<&'a Decision>,
+    /// What must be known to read the decision.
+    remarks: Vec<String>,
+    /// The names that tables and charts have room for, where they are not the schemes' own.
+    short_names: BTreeMap<&'a str, String>,
     caveats: &'a [String],
     notes: &'a [String],
     origin: Vec<(&'static str, String)>,
@@ -143,7 +151,9 @@ impl Report<'_> {
         Data {
             title: &self.title,
             setting: &self.setting,
-            conclusion: conclusion::conclusion(self.runs, &self.overall, self.reference),
+            decision: self.decision.as_ref(),
+            remarks: self.decision.as_ref().map(text::decision::remarks).unwrap_or_default(),
+            short_names: self.short_names(),
             caveats: &self.caveats,
             notes: &self.notes,
             origin: origin_rows(self.origin),
@@ -155,6 +165,12 @@ impl Report<'_> {
             pictures,
             points: points.text(),
         }
+    }
+
+    fn short_names(&self) -> BTreeMap<&str, String> {
+        let schemes = summary::distinct(self.runs, |run| &run.scheme);
+        let names = schemes.into_iter().map(|scheme| (scheme, short_name(scheme)));
+        names.filter(|(scheme, short)| scheme != short).collect()
     }
 
     /// Returns how many points a line may have, so that all lines together stay within their bound.
@@ -190,7 +206,11 @@ impl Report<'_> {
                 scheme: &run.scheme,
                 group: &run.trace,
                 facts: facts(run.links.get(place)),
-                label: if several { format!("{} · {}", run.scheme, link.name) } else { run.scheme.clone() },
+                label: if several {
+                    format!("{} · {}", short_name(&run.scheme), link.name)
+                } else {
+                    short_name(&run.scheme)
+                },
                 place,
                 links: links.len(),
                 start_s: link.time_s.first().copied().unwrap_or(0.0),
@@ -254,6 +274,7 @@ fn row(run: &Run) -> Value {
         "queueing": summary(run.queueing_delay_ms), "one_way": summary(run.one_way_delay_ms), "rtt": summary(run.rtt_ms),
         "loss_percent": run.loss_percent, "retransmitted_packets": run.retransmitted_packets, "jain": run.jain,
         "spread": run.spread, "interval95": run.interval95, "modes": run.modes, "versus": run.versus, "fairness": run.fairness, "setup": run.setup,
+        "deployment": run.deployment, "responsiveness": run.responsiveness, "second_half": run.second_half,
         "flows": flow_rows(run),
     })
 }

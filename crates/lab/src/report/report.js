@@ -22,6 +22,10 @@
   const narrow = () => !printing && window.innerWidth < 640;
   const coarse = window.matchMedia('(pointer: coarse)').matches;
   const place = (scheme) => Math.max(0, data.schemes.indexOf(scheme));
+  // A shorthand where there is one, as in tables on the command line.
+  const named = (scheme) => data.short_names[scheme] || scheme;
+  const linkRate = new Set(data.runs.filter((run) => run.deployment && run.deployment.link_rate).map((run) => run.scheme));
+  const marked = (scheme) => named(scheme) + (linkRate.has(scheme) ? ' †' : '');
   const symbol = (scheme) => SYMBOLS[place(scheme) % SYMBOLS.length];
   const dash = (scheme) => DASHES[Math.floor(place(scheme) / COLOURS.length) % DASHES.length];
 
@@ -156,7 +160,7 @@
   function label(all, across, down, width) {
     const boxes = all.map((p) => ({ l: across(p.x) - 8, r: across(p.x) + 8, t: down(p.y) - 8, b: down(p.y) + 8 }));
     return all.map((p) => {
-      const x = across(p.x), y = down(p.y), w = 7.4 * p.scheme.length + 4, h = 16;
+      const x = across(p.x), y = down(p.y), w = 7.4 * named(p.scheme).length + 4, h = 16;
       const options = [
         ['middle right', x + 10, y - h / 2], ['middle left', x - 10 - w, y - h / 2], ['top center', x - w / 2, y - 10 - h],
         ['bottom center', x - w / 2, y + 10], ['top right', x + 4, y - 8 - h], ['top left', x - 4 - w, y - 8 - h],
@@ -179,8 +183,8 @@
     const delay = DELAYS[$('scatter-delay').value];
     const all = chosen === 'every' ? [] : points(trace, delay);
     const together = trace === null && chosen !== 'every';
-    const unit = together ? ' × ' + data.reference : ' ms';
-    const titled = (text) => (together ? text.replace(', ms', ', ÷ ' + data.reference) : text);
+    const unit = together ? ' × ' + named(data.reference) : ' ms';
+    const titled = (text) => (together ? text.replace(', ms', ', ÷ ' + named(data.reference)) : text);
     const small = chosen === 'every'
       ? data.runs.filter((run) => !hidden.has(run.scheme) && delay.of(run))
         .map((run) => ({ scheme: run.scheme, trace: run.trace, x: Math.max(0.01, delay.of(run)), y: 100 * run.utilization }))
@@ -192,7 +196,7 @@
     low /= spare; high *= spare;
     const room = Math.max(3, 0.12 * (Math.max(...ys) - Math.min(...ys)));
     const bottom = Math.max(0, Math.min(...ys) - room), top = Math.min(104, Math.max(...ys) + room);
-    const height = narrow() ? 380 : printing ? 360 : 500;
+    const height = narrow() ? 380 : printing ? (crowded ? 270 : 360) : 500;
     const width = widthOf('scatter') - 80;
     const across = (x) => (width * (Math.log(high) - Math.log(x))) / (Math.log(high) - Math.log(low));
     const down = (y) => ((height - 70) * (top - y)) / (top - bottom);
@@ -208,13 +212,13 @@
       const own = small.filter((p) => p.scheme === scheme);
       traces.push({
         x: own.map((p) => p.x), y: own.map((p) => p.y), mode: 'markers', marker: marker(scheme, 9, 0.8), name: scheme,
-        text: own.map((p) => `${scheme} on ${p.trace}`), hovertemplate: '%{text}<br>%{y:.1f} %, %{x:.1f} ms<extra></extra>',
+        text: own.map((p) => `${named(scheme)} on ${p.trace}`), hovertemplate: '%{text}<br>%{y:.1f} %, %{x:.1f} ms<extra></extra>',
       });
     }
     const where = label(all, across, down, width);
     traces.push({
       x: all.map((p) => p.x), y: all.map((p) => p.y), mode: 'markers+text', name: 'schemes', cliponaxis: false,
-      text: all.map((p) => p.scheme), textposition: where, textfont: { size: 13, color: all.map((p) => theme.ink) },
+      text: all.map((p) => named(p.scheme)), textposition: where, textfont: { size: 13, color: all.map((p) => theme.ink) },
       marker: {
         symbol: all.map((p) => symbol(p.scheme)), size: 14, color: all.map((p) => colour(p.scheme)),
         line: { width: 1, color: theme.card },
@@ -252,7 +256,7 @@
       },
     ]);
     fillTable('matrix', [
-      { title: 'scheme', text: true, scheme: true, up: true, key: (row) => row.scheme, show: (row) => row.scheme }, ...columns,
+      { title: 'scheme', text: true, scheme: true, up: true, key: (row) => named(row.scheme), show: (row) => marked(row.scheme) }, ...columns,
     ], data.overall, null);
   }
 
@@ -266,7 +270,7 @@
       const across = phone ? { x: values, y: names, orientation: 'h' } : { x: names, y: values };
       return {
         type: 'bar', ...across, offsetgroup: scheme, marker: { color: colour(scheme), line: { width: 0 } }, name: scheme, customdata: data.traces, xaxis: phone ? 'x' + number : 'x', yaxis: phone ? 'y' : 'y' + number,
-        hovertemplate: `<b>${scheme}</b> on %{customdata}<br>${template}<extra></extra>`,
+        hovertemplate: `<b>${named(scheme)}</b> on %{customdata}<br>${template}<extra></extra>`,
       };
     };
     const delays = data.runs.map((run) => run.queueing && run.queueing.p95).filter((delay) => delay > 0);
@@ -498,30 +502,61 @@
     $(id).replaceChildren(element('thead', {}, element('tr', {}, ...heads)), body);
   }
 
+  // What to deploy: three rows at most, which a phone shows below each other.
+  const CHANGES = { senders: 'senders only', queue: "the router's queue only", both: 'both' };
+  function decisionTable() {
+    const decision = data.decision;
+    $('decision-section').hidden = !decision;
+    if (!decision) return;
+    const today = decision.today && named(decision.today);
+    const candidate = (it) => element('span', {}, icon(it.scheme), marked(it.scheme));
+    // The value, and from where to where its interval goes.
+    const between = (it) => (it ? show(it.value) + (it.interval95 ? ` (${it.interval95.map((end) => show(end)).join(' – ')})` : '') + same(it) : '–');
+    const columns = [
+      ['you can change', (it) => CHANGES[it.change], 'text'],
+      ['best', (it) => candidate(it.best), 'text'],
+      ['next', (it) => (it.next ? candidate(it.next) : '–'), 'text'],
+      ['ahead, in power', (it) => between(it.ahead)],
+      ...(today ? [
+        [`throughput ÷ ${today}`, (it) => (it.best.scheme === decision.today ? '1' : between(it.throughput))],
+        [`queueing p95 ÷ ${today}`, (it) => (it.best.scheme === decision.today ? '1' : between(it.p95))],
+      ] : []),
+    ];
+    $('decision').classList.add('decision');
+    $('decision').replaceChildren(
+      element('thead', {}, element('tr', {}, ...columns.map(([title, , kind]) => element('th', { scope: 'col', class: kind }, title)))),
+      element('tbody', {}, ...decision.choices.map((it) => element('tr', {}, ...columns.map(([title, cell, kind], i) =>
+        element(i === 0 ? 'th' : 'td', { scope: i === 0 ? 'row' : null, class: kind, 'data-label': title }, element('span', {}, cell(it))))))),
+    );
+    const sure = decision.choices.some((it) => it.ahead && it.ahead.interval95);
+    $('decision-remarks').textContent = [...(sure ? ['In parentheses: 95 % intervals over the runs.'] : []), ...data.remarks].join(' ');
+  }
+  // `4.18 ± 0.10`, with ≈ where the difference is not significant.
+  const digits = (value) => (Math.abs(value) >= 99.95 ? 0 : Math.abs(value) >= 9.995 ? 1 : 2);
+  const within = (value, interval) => (value === null || value === undefined ? '–' : value.toFixed(digits(value))
+    + (interval ? ' ± ' + Math.max(interval[1] - value, value - interval[0]).toFixed(digits(value)) : ''));
+  const same = (ratio) => (ratio && ratio.interval95 && ratio.interval95[0] <= 1 && ratio.interval95[1] >= 1 ? ' ≈' : '');
+  const sure = (ratio) => (ratio ? within(ratio.value, ratio.interval95) + same(ratio) : '–');
+
   const crowded = data.schemes.length > MOST_BARS;
   function tables() {
     if (crowded && !$('bars-section').hidden) fillMatrix();
     const worst = Math.max(...data.overall.map((row) => (row.p95 ? row.p95.value : 0)));
-    const reference = data.reference;
-    // `4.18 ± 0.10`, with ≈ where the difference from the reference is not significant.
-    const digits = (value) => (Math.abs(value) >= 99.95 ? 0 : Math.abs(value) >= 9.995 ? 1 : 2);
-    const sure = (value, interval) => (value === null || value === undefined ? '–' : value.toFixed(digits(value))
-      + (interval ? ' ± ' + Math.max(interval[1] - value, value - interval[0]).toFixed(digits(value)) : ''));
-    const same = (ratio) => (ratio && ratio.interval95 && ratio.interval95[0] <= 1 && ratio.interval95[1] >= 1 ? ' ≈' : '');
+    const reference = data.reference, than = reference && named(reference);
     const value = (ratio) => (ratio ? ratio.value : null);
-    const ratio = (row, it) => (row.scheme === reference ? '1' : sure(value(it), it && it.interval95) + same(it));
+    const ratio = (row, it) => (row.scheme === reference ? '1' : sure(it));
     if (data.overall.length > 1 || data.traces.length > 1) {
       $('answer-section').hidden = false;
       $('answer-lead').textContent = `Geometric means over ${data.traces.length} trace${data.traces.length === 1 ? '' : 's'}, best power first. `
-        + (reference ? `Ratios to ${reference}, run by run with the same seed and place of the trace, with 95 % confidence intervals; ≈: no significant difference.` : '');
+        + (reference ? `Ratios to ${than}, run by run with the same seed and place of the trace, with 95 % confidence intervals; ≈: no significant difference.` : '');
       fillTable('answer', [
-        { title: 'scheme', text: true, scheme: true, up: true, key: (r) => r.scheme, show: (r) => r.scheme },
+        { title: 'scheme', text: true, scheme: true, up: true, key: (r) => named(r.scheme), show: (r) => marked(r.scheme) },
         { title: 'utilization', unit: '%', key: (r) => r.utilization, show: (r) => percent(r.utilization), bar: (r) => 100 * r.utilization },
         { title: 'power', unit: 'best = 1', key: (r) => r.power },
         ...(reference ? [
-          { title: 'throughput', unit: `÷ ${reference}`, key: (r) => value(r.throughput), show: (r) => ratio(r, r.throughput) },
-          { title: 'queueing p95', unit: `÷ ${reference}`, up: true, key: (r) => value(r.p95), show: (r) => ratio(r, r.p95), bar: (r) => (100 * (value(r.p95) || 0)) / worst },
-          { title: 'one-way p95', unit: `÷ ${reference}`, up: true, key: (r) => value(r.one_way_p95), show: (r) => ratio(r, r.one_way_p95) },
+          { title: 'throughput', unit: `÷ ${than}`, key: (r) => value(r.throughput), show: (r) => ratio(r, r.throughput) },
+          { title: 'queueing p95', unit: `÷ ${than}`, up: true, key: (r) => value(r.p95), show: (r) => ratio(r, r.p95), bar: (r) => (100 * (value(r.p95) || 0)) / worst },
+          { title: 'one-way p95', unit: `÷ ${than}`, up: true, key: (r) => value(r.one_way_p95), show: (r) => ratio(r, r.one_way_p95) },
         ] : []),
         { title: 'loss', unit: 'most, %', up: true, key: (r) => r.loss_percent },
         { title: 'Pareto', unit: 'frontier', text: true, key: (r) => (r.pareto ? 1 : 0), show: (r) => (r.pareto ? 'yes' : '') },
@@ -531,20 +566,28 @@
     const between = (pair) => (pair ? `${show(pair[0])} – ${show(pair[1])}` : '–');
     $('table-section').hidden = !data.runs.length;
     fillTable('table', [
-      { title: 'scheme', text: true, scheme: true, up: true, key: (r) => r.scheme, show: (r) => r.scheme },
+      { title: 'scheme', text: true, scheme: true, up: true, key: (r) => named(r.scheme), show: (r) => marked(r.scheme) },
       { title: 'trace', text: true, up: true, key: (r) => r.trace, show: (r) => r.trace },
       { title: 'capacity', unit: 'Mbit/s', key: (r) => r.capacity_mbps },
-      { title: 'throughput', unit: 'Mbit/s', key: (r) => r.throughput_mbps, show: (r) => sure(r.throughput_mbps, !r.fairness && r.interval95 && r.interval95.throughput_mbps) + same(r.versus && r.versus.throughput) },
+      { title: 'throughput', unit: 'Mbit/s', key: (r) => r.throughput_mbps, show: (r) => within(r.throughput_mbps, !r.fairness && r.interval95 && r.interval95.throughput_mbps) + same(r.versus && r.versus.throughput) },
       ...(spread ? [{ title: 'throughput', unit: 'low – high', key: (r) => r.spread && r.spread.throughput_mbps[0], show: (r) => between(r.spread && r.spread.throughput_mbps) }] : []),
       { title: 'goodput', unit: 'Mbit/s', key: (r) => r.goodput_mbps },
       { title: 'utilization', unit: '%', key: (r) => r.utilization, show: (r) => percent(r.utilization) },
       ...['mean', 'p50', 'p95', 'p99', 'max'].map((name) => ({
         title: 'queueing', unit: name + ', ms', up: true, key: (r) => r.queueing && r.queueing[name],
-        ...(name === 'p95' ? { show: (r) => sure(r.queueing && r.queueing.p95, r.interval95 && r.interval95.p95_ms) + same(r.versus && r.versus.p95) } : {}),
+        ...(name === 'p95' ? { show: (r) => within(r.queueing && r.queueing.p95, r.interval95 && r.interval95.p95_ms) + same(r.versus && r.versus.p95) } : {}),
       })),
       ...(spread ? [{ title: 'p95', unit: 'low – high', up: true, key: (r) => r.spread && r.spread.p95_ms[0], show: (r) => between(r.spread && r.spread.p95_ms) }] : []),
       { title: 'one-way', unit: 'p95, ms', up: true, key: (r) => r.one_way && r.one_way.p95 },
       { title: 'RTT', unit: 'p95, ms', up: true, key: (r) => r.rtt && r.rtt.p95 },
+      ...(data.runs.some((run) => run.responsiveness) ? [
+        { title: 'working latency', unit: 'p98, ms', up: true, key: (r) => r.responsiveness && r.responsiveness.working_latency_p98_ms },
+        { title: 'responsiveness', unit: 'RPM', key: (r) => r.responsiveness && r.responsiveness.rpm },
+      ] : []),
+      ...(data.runs.some((run) => run.second_half) ? [
+        { title: 'second half', unit: 'used, %', key: (r) => r.second_half && r.second_half.utilization, show: (r) => percent(r.second_half && r.second_half.utilization) },
+        { title: 'second half', unit: 'p95, ms', up: true, key: (r) => r.second_half && r.second_half.p95_ms },
+      ] : []),
       { title: 'loss', unit: '%', up: true, key: (r) => r.loss_percent },
       { title: 'sent again', unit: 'packets', up: true, key: (r) => r.retransmitted_packets, show: (r) => String(r.retransmitted_packets) },
       ...(data.runs.some((run) => run.setup) ? [{ title: 'buffer', text: true, key: (r) => (r.setup ? r.setup.buffer : null), show: (r) => (r.setup ? r.setup.buffer : '') }] : []),
@@ -570,7 +613,7 @@
     fillTable('flows', [
       { title: 'flow', text: true, up: true, key: (r) => r.name, show: (r) => r.name },
       ...(several ? [
-        { title: 'scheme', text: true, up: true, key: (r) => r.scheme, show: (r) => r.scheme },
+        { title: 'scheme', text: true, up: true, key: (r) => named(r.scheme), show: (r) => marked(r.scheme) },
         { title: 'trace', text: true, up: true, key: (r) => r.trace, show: (r) => r.trace },
       ] : []),
       { title: 'controller', text: true, up: true, key: (r) => r.controller, show: (r) => r.controller },
@@ -598,7 +641,7 @@
     const rows = data.schemes.map((scheme) => ({ scheme, own: runs.filter((run) => run.scheme === scheme) })).filter((row) => row.own.length)
       .map(({ scheme, own }) => ({ scheme, share: average(own, 'share'), harm: average(own, 'harm_throughput'), delay: average(own, 'harm_delay'), jain: mean(own.map((run) => run.jain).filter((jain) => jain !== null)) }));
     fillTable('fairness', [
-      { title: 'scheme', text: true, scheme: true, up: true, key: (r) => r.scheme, show: (r) => r.scheme },
+      { title: 'scheme', text: true, scheme: true, up: true, key: (r) => named(r.scheme), show: (r) => marked(r.scheme) },
       { title: 'its share', unit: '% of what both carried', key: (r) => r.share, show: (r) => percent(r.share), bar: (r) => 100 * r.share },
       { title: 'from fair', unit: 'percentage points', up: true, key: (r) => Math.abs(r.share - 0.5), show: (r) => (100 * Math.abs(r.share - 0.5)).toFixed(1) },
       { title: 'Jain', unit: '1 = equal', key: (r) => r.jain, show: (r) => (Number.isFinite(r.jain) ? r.jain.toFixed(3) : '–') },
@@ -648,7 +691,7 @@
       fillTable(`applications-${i}`, [
         { title: 'flow', text: true, up: true, key: (r) => r.name, show: (r) => r.name },
         ...(several ? [
-          { title: 'scheme', text: true, up: true, key: (r) => r.scheme, show: (r) => r.scheme },
+          { title: 'scheme', text: true, up: true, key: (r) => named(r.scheme), show: (r) => marked(r.scheme) },
           { title: 'trace', text: true, up: true, key: (r) => r.trace, show: (r) => r.trace },
         ] : []),
         ...keys.map((key) => ({ title: heading(key)[0], unit: heading(key)[1], up: less(key), key: (r) => r.application[key], show: (r) => forPeople(key, r.application[key]) })),
@@ -665,9 +708,9 @@
     if (data.schemes.length < 2) return;
     $('filters').hidden = false;
     $('schemes').replaceChildren(...data.schemes.map((scheme) => element('button', {
-      class: 'chip', 'aria-pressed': String(!hidden.has(scheme)), title: `Hide or show ${scheme}`,
+      class: 'chip', 'aria-pressed': String(!hidden.has(scheme)), title: `Hide or show ${named(scheme)}`,
       onclick: (event) => { if (!hidden.delete(scheme)) hidden.add(scheme); event.currentTarget.setAttribute('aria-pressed', String(!hidden.has(scheme))); apply(); },
-    }, icon(scheme), scheme)));
+    }, icon(scheme), named(scheme))));
     const frontier = new Set(data.overall.filter((row) => row.pareto).map((row) => row.scheme));
     const some = (id, keep) => {
       $(id).onclick = () => { hidden.clear(); data.schemes.filter((scheme) => !keep(scheme)).forEach((scheme) => hidden.add(scheme)); filters(); apply(); };
@@ -689,8 +732,7 @@
     readTheme();
     $('title').textContent = data.title;
     $('setting').replaceChildren(...data.setting.map(([name, value]) => element('li', {}, name + ' ', element('b', {}, value))));
-    $('conclusion-section').hidden = !data.conclusion.length;
-    $('conclusion').textContent = data.conclusion.join(' ');
+    decisionTable();
     $('caveats').hidden = !data.caveats.length;
     $('caveats').replaceChildren(...data.caveats.map((caveat) => element('li', {}, caveat)));
     $('notes-section').hidden = !data.notes.length;

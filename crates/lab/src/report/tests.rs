@@ -15,6 +15,7 @@ fn sample(title: &str, bins: usize) -> String {
         notes: vec!["codel: target = 50ms".into()],
         origin: &testing::origin(),
         overall: summary::overall(&runs, &[], Some("abc")),
+        decision: None,
         runs: &runs,
         series: outcomes
             .iter()
@@ -71,6 +72,7 @@ fn a_flow_is_drawn_on_the_links_that_its_data_pass() {
         notes: Vec::new(),
         origin: &testing::origin(),
         overall: Vec::new(),
+        decision: None,
         runs: &runs,
         series: vec![recorded],
         reference: None,

@@ -2,23 +2,38 @@
 
 use brakelight_core::time::Duration;
 use brakelight_scenario::outcome::{Ratio, Run, Summary};
+use brakelight_scenario::scheme::short_name;
 
 use super::scatter::{self, Point};
 use super::table::{self, Column};
-use super::{Screen, count, digits, number, number_or_dash};
+use super::{Screen, count, decision, digits, number, number_or_dash};
+use crate::decision::Choice;
 use crate::summary;
 use crate::table::Table;
 
-/// Returns what was assumed, the drawing, a table per trace, the table over all traces, the notes.
+/// Stands behind a scheme whose router must know the link's rate.
+pub(super) const LINK_RATE_MARK: &str = "†";
+
+/// What that means.
+pub(super) const LINK_RATE: &str = "its router is told the link's true rate, which a real one must measure";
+
+/// Returns what to deploy, what was assumed, the drawing, a table per trace, the table over all traces, the
+/// notes.
 pub fn tables(results: &Table, screen: &Screen) -> String {
     let runs = &results.runs;
     let traces = summary::distinct(runs, |run| &run.trace);
     let reference = runs.first().map(|run| run.scheme.as_str());
     let overall = results.overall();
-    let mut text = assumptions(results, screen);
+    let decision = results.decision();
+    let mut text = String::new();
+    if let Some(decision) = &decision {
+        text += &decision::table(decision, screen);
+        text.push('\n');
+    }
+    text += &assumptions(results, screen);
     if screen.terminal {
         let point = |row: &'_ summary::Overall| Point {
-            name: row.scheme.clone(),
+            name: short_name(&row.scheme),
             delay: match traces.as_slice() {
                 [_] => runs.iter().find(|run| run.scheme == row.scheme).and_then(summary::p95),
                 _ => row.p95.map(|ratio| ratio.value),
@@ -29,7 +44,11 @@ pub fn tables(results: &Table, screen: &Screen) -> String {
         };
         let points: Vec<Point> = overall.iter().map(point).collect();
         let several = traces.len() > 1;
-        let unit = if several { format!("x {}", reference.unwrap_or_default()) } else { "ms".to_string() };
+        let unit = if several {
+            format!("x {}", short_name(reference.unwrap_or_default()))
+        } else {
+            "ms".to_string()
+        };
         let drawing = scatter::render(&points, &unit, screen);
         if !drawing.is_empty() {
             let over = if several { "geometric means over all traces, " } else { "" };
@@ -41,7 +60,7 @@ pub fn tables(results: &Table, screen: &Screen) -> String {
         text.push('\n');
     }
     if traces.len() > 1 {
-        text += &all_traces(&overall, traces.len(), reference, screen);
+        text += &all_traces(&overall, runs, traces.len(), reference, screen);
         text.push('\n');
     }
     text += &screen.dim("Best power first: throughput over the 95th percentile of the one-way delay.");
@@ -52,13 +71,17 @@ pub fn tables(results: &Table, screen: &Screen) -> String {
     }
     text +=
         "\n* on the Pareto frontier: no other scheme has both more throughput and less p95 queueing delay.\n";
+    let told = decision.iter().flat_map(|it| &it.choices).any(Choice::needs_link_rate);
+    if !told && runs.iter().any(needs_link_rate) {
+        text += &format!("{LINK_RATE_MARK} {LINK_RATE}.\n");
+    }
     if runs.iter().any(|run| run.interval95.is_some()) {
         text += "± reaches over the 95 % confidence interval of a median: bootstrap over runs.\n";
     }
     if let Some(versus) = runs.iter().find_map(|run| run.versus.as_ref()).filter(|_| has_intervals(runs)) {
         text += &format!(
             "{SAME} no significant difference from {}, run by run with the same seed and place of the trace.\n",
-            versus.scheme
+            short_name(&versus.scheme)
         );
     }
     for note in &results.notes {
@@ -68,7 +91,7 @@ pub fn tables(results: &Table, screen: &Screen) -> String {
 }
 
 /// Stands behind a value that does not differ from the reference scheme's.
-const SAME: &str = "≈";
+pub(super) const SAME: &str = "≈";
 
 /// What the numbers below hold for, and what must be known before they are read.
 fn assumptions(results: &Table, screen: &Screen) -> String {
@@ -91,6 +114,16 @@ fn has_intervals(runs: &[Run]) -> bool {
         .any(|versus| sure(versus.throughput) || sure(versus.p95))
 }
 
+fn needs_link_rate(run: &Run) -> bool {
+    run.deployment.is_some_and(|deployment| deployment.link_rate)
+}
+
+/// A scheme's name with its marks.
+fn name(scheme: &str, pareto: bool, link_rate: bool) -> String {
+    let marks = format!("{}{}", if pareto { "*" } else { "" }, if link_rate { LINK_RATE_MARK } else { "" });
+    format!("{} {marks}", short_name(scheme)).trim_end().to_string()
+}
+
 /// A value, and how far its interval reaches beyond it on its wider side.
 fn with_interval(value: f64, interval: Option<[f64; 2]>) -> String {
     let Some([low, high]) = interval else { return number(value) };
@@ -99,7 +132,7 @@ fn with_interval(value: f64, interval: Option<[f64; 2]>) -> String {
 }
 
 /// [`SAME`], or as much room.
-fn mark(ratio: Option<Ratio>) -> &'static str {
+pub(super) fn mark(ratio: Option<Ratio>) -> &'static str {
     match ratio {
         Some(ratio) if ratio.interval95.is_some() && !ratio.is_significant() => SAME,
         _ => " ",
@@ -118,21 +151,22 @@ fn one_trace(trace: &str, runs: &[Run], screen: &Screen) -> String {
         Column::number(if fairness { "own" } else { "throughput" }, "Mbit/s"),
         Column::number("used", "%"),
         Column::number("queueing", "p95 ms"),
-        Column::number("p50", "ms"),
-        Column::number("p99", "ms"),
-        Column::number("mean", "ms"),
+        Column::number("p50", "ms").spare(1),
+        Column::number("p99", "ms").spare(2),
+        Column::number("mean", "ms").spare(3),
         Column::number("loss", "%"),
     ];
     if fairness {
         // What there is of the competitor is worth more than the tail of the delay.
         columns.truncate(4);
+        columns[2] = Column::number("used", "%").spare(2);
         columns.extend([
             Column::number("competitor", "Mbit/s"),
             Column::number("share", "%"),
-            Column::number("Jain", ""),
+            Column::number("Jain", "").spare(3),
             Column::number("harm", "throughput %"),
             Column::number("harm", "p95 %"),
-            Column::number("loss", "%"),
+            Column::number("loss", "%").spare(1),
         ]);
     }
     let table: Vec<Vec<String>> = rows
@@ -149,7 +183,7 @@ fn one_trace(trace: &str, runs: &[Run], screen: &Screen) -> String {
             let p95 =
                 p95.map_or_else(|| "–".into(), |p95| with_interval(p95, interval.and_then(|it| it.p95_ms)));
             let mut row = vec![
-                format!("{}{}", run.scheme, if *pareto { " *" } else { "" }),
+                name(&run.scheme, *pareto, needs_link_rate(run)),
                 with_interval(summary::measured(run), interval.map(|it| it.throughput_mbps))
                     + versus(|versus| versus.throughput),
                 format!("{:.1}", 100.0 * summary::used(run)),
@@ -190,7 +224,58 @@ fn one_trace(trace: &str, runs: &[Run], screen: &Screen) -> String {
     for run in rows.iter().filter(|run| run.modes.is_some()) {
         text += &modes(run);
     }
+    text += &second_half(&rows);
+    rows.iter().filter_map(|run| marked_by(run)).for_each(|line| text += &line);
     text
+}
+
+/// By how much the share used must differ in the second half for a row to be named, and by which factor the
+/// 95th percentile.
+const STARTS_SLOWLY: f64 = 0.03;
+const STARTS_LATE: f64 = 1.3;
+
+/// The rows that a longer run would change, with what they did in the second half of this one.
+fn second_half(rows: &[&Run]) -> String {
+    let differs = |run: &&&Run| {
+        let Some(later) = &run.second_half else { return false };
+        let (used, whole) = match (&run.fairness, later.share) {
+            (Some(fairness), Some(share)) => (share, fairness.share),
+            _ => (later.utilization, run.utilization),
+        };
+        let slower = |a: f64, b: f64| a > STARTS_LATE * b && a > 1.0;
+        let delays = later.p95_ms.zip(summary::p95(run));
+        (used - whole).abs() > STARTS_SLOWLY || delays.is_some_and(|(a, b)| slower(a, b) || slower(b, a))
+    };
+    let told = |run: &&Run| {
+        let later = run.second_half.unwrap_or_default();
+        let share = later.share.map_or_else(
+            || format!("{:.1} %", 100.0 * later.utilization),
+            |share| format!("share {:.0} %", 100.0 * share),
+        );
+        format!("{} {share}, p95 {} ms", short_name(&run.scheme), number_or_dash(later.p95_ms))
+    };
+    let told: Vec<String> = rows.iter().filter(differs).map(told).collect();
+    if told.is_empty() { String::new() } else { format!("second half alone: {}\n", told.join("; ")) }
+}
+
+/// Less than this used, and a reader asks why.
+const USES_LITTLE: f64 = 0.9;
+
+/// What made a queue mark the packets of a row that used little, where the queue says it.
+fn marked_by(run: &Run) -> Option<String> {
+    let parts = &run.links.first()?.marked_by;
+    let all: f64 = parts.values().sum();
+    if all == 0.0 || summary::used(run) > USES_LITTLE {
+        return None;
+    }
+    let part = |name: &str| 100.0 * parts.get(name).copied().unwrap_or(0.0) / all;
+    Some(format!(
+        "marks of {}: {:.0} % because a packet waited beyond the threshold, {:.0} % by the PI controller, {:.0} % in overload\n",
+        short_name(&run.scheme),
+        part("threshold"),
+        part("coupling"),
+        part("overload")
+    ))
 }
 
 /// The groups that a row's runs fall into, in words.
@@ -204,24 +289,27 @@ fn modes(run: &Run) -> String {
         )
     });
     let groups: Vec<String> = groups.collect();
-    format!("two modes: {}: {}; the row is one of the larger group's runs\n", run.scheme, groups.join(", "))
+    let (scheme, groups) = (short_name(&run.scheme), groups.join(", "));
+    format!("two modes: {scheme}: {groups}; the row is one of the larger group's runs\n")
 }
 
 fn all_traces(
     overall: &[summary::Overall],
+    runs: &[Run],
     traces: usize,
     reference: Option<&str>,
     screen: &Screen,
 ) -> String {
     let reference = reference.unwrap_or_default();
-    let to = format!("/ {reference}");
+    let to = format!("/ {}", short_name(reference));
+    let link_rate = |scheme: &str| runs.iter().any(|run| run.scheme == scheme && needs_link_rate(run));
     let columns = [
         Column::text("scheme"),
         Column::number("power", "best = 1"),
         Column::number("used", "%"),
         Column::number("throughput", &to),
         Column::number("queueing p95", &to),
-        Column::number("one-way p95", &to),
+        Column::number("one-way p95", &to).spare(1),
         Column::number("loss", "most %"),
     ];
     let ratio = |ratio: Option<Ratio>, own: bool| {
@@ -234,7 +322,7 @@ fn all_traces(
         .map(|row| {
             let own = row.scheme == reference;
             vec![
-                format!("{}{}", row.scheme, if row.pareto { " *" } else { "" }),
+                name(&row.scheme, row.pareto, link_rate(&row.scheme)),
                 number_or_dash(row.power),
                 format!("{:.1}", 100.0 * row.utilization),
                 ratio(row.throughput, own),
@@ -255,7 +343,7 @@ fn all_traces(
 
 #[cfg(test)]
 mod tests {
-    use brakelight_scenario::outcome::{Interval95, Mode, Versus};
+    use brakelight_scenario::outcome::{Interval95, LinkOutcome, Mode, SecondHalf, Versus};
 
     use super::*;
     use crate::jobs::JobOutcome;
@@ -270,6 +358,25 @@ mod tests {
             notes: vec!["codel: target = 50ms".into()],
             ..Table::of(outcomes.collect(), &Drawn::default())
         }
+    }
+
+    #[test]
+    fn a_slow_start_and_the_cause_of_low_use_are_told_from_the_run() {
+        let mut run = testing::run("prague", "fixed", 6.2, 1.2);
+        let half = SecondHalf { utilization: 0.91, p95_ms: Some(1.4), ..SecondHalf::default() };
+        run.second_half = Some(half);
+        let parts = [("threshold", 97.0), ("coupling", 3.0), ("overload", 0.0)];
+        let marked_by = parts.map(|(name, marks)| (name.to_string(), marks)).into();
+        run.links = vec![LinkOutcome { marked_by, ..LinkOutcome::default() }];
+        assert_eq!(second_half(&[&run]), "second half alone: prague 91.0 %, p95 1.40 ms\n");
+        assert_eq!(
+            super::marked_by(&run).unwrap(),
+            "marks of prague: 97 % because a packet waited beyond the threshold, 3 % by the PI controller, 0 % in overload\n"
+        );
+        run.second_half = Some(SecondHalf { utilization: 0.625, p95_ms: Some(1.3), ..half });
+        assert_eq!(second_half(&[&run]), "", "as the whole run");
+        run.utilization = 0.95;
+        assert_eq!(super::marked_by(&run), None);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`mod@attack`], [`comparison`], [`scenario`], [`claims`], [`stability`] | one kind of result each |
 //! | [`mod@bench`], [`parity`], [`perf`], [`mod@trace`] | one kind of result each |
+//! | [`decision`] | what to deploy, the first lines of a comparison |
 //! | [`table`] | tables for people |
 //! | [`scatter`] | throughput against delay, drawn with letters |
 //! | [`csv`] | rows for other programs |
@@ -14,6 +15,7 @@ pub mod bench;
 pub mod claims;
 pub mod comparison;
 pub mod csv;
+pub mod decision;
 mod flow;
 pub mod parity;
 pub mod perf;

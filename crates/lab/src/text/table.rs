@@ -17,22 +17,39 @@ pub struct Column {
     title: String,
     unit: String,
     text: bool,
+    spare: u8,
 }
 
 impl Column {
     /// Returns names and words.
     pub fn text(title: &str) -> Self {
-        Column { title: title.into(), unit: String::new(), text: true }
+        Column { title: title.into(), unit: String::new(), text: true, spare: 0 }
     }
 
     /// Returns numbers of that unit.
     pub fn number(title: &str, unit: &str) -> Self {
-        Column { title: title.into(), unit: unit.into(), text: false }
+        Column { title: title.into(), unit: unit.into(), text: false, spare: 0 }
+    }
+
+    /// Returns the same column, which is left out where the screen is too narrow for all of them: those with
+    /// the highest number first.
+    #[must_use]
+    pub fn spare(self, spare: u8) -> Self {
+        Column { spare, ..self }
     }
 }
 
 /// Returns the table as lines.
 pub fn render(columns: &[Column], rows: &[Vec<String>], screen: &Screen) -> String {
+    let most = columns.iter().enumerate().max_by_key(|(place, column)| (column.spare, *place));
+    if let Some((place, _)) = most.filter(|(_, column)| column.spare > 0)
+        && Layout::new(columns, rows, screen).width() > screen.width
+    {
+        let without = |cells: &[String]| [&cells[..place], &cells[place + 1..]].concat();
+        let columns = [&columns[..place], &columns[place + 1..]].concat();
+        let rows: Vec<Vec<String>> = rows.iter().map(|row| without(row)).collect();
+        return render(&columns, &rows, screen);
+    }
     let layout = Layout::new(columns, rows, screen);
     let titles: Vec<&str> = columns.iter().map(|column| column.title.as_str()).collect();
     let mut text = format!("{}\n", screen.bold(&layout.line(&titles)));
@@ -40,8 +57,7 @@ pub fn render(columns: &[Column], rows: &[Vec<String>], screen: &Screen) -> Stri
         let units: Vec<&str> = columns.iter().map(|column| column.unit.as_str()).collect();
         text += &format!("{}\n", screen.dim(&layout.line(&units)));
     }
-    let whole = layout.widths.iter().sum::<usize>() + GAP * layout.widths.len().saturating_sub(1);
-    text += &format!("{}\n", "─".repeat(whole.min(screen.width)));
+    text += &format!("{}\n", "─".repeat(layout.width().min(screen.width)));
     text + &layout.body(rows)
 }
 
@@ -74,6 +90,10 @@ impl<'a> Layout<'a> {
             *last = (*last).min(screen.width.saturating_sub(taken).max(NARROWEST));
         }
         Layout { columns, widths }
+    }
+
+    fn width(&self) -> usize {
+        self.widths.iter().sum::<usize>() + GAP * self.widths.len().saturating_sub(1)
     }
 
     fn line(&self, cells: &[&str]) -> String {
@@ -146,6 +166,25 @@ mod tests {
         abc                4.09  114
         cubic+codel        13.3    –
         ");
+    }
+
+    #[test]
+    fn a_narrow_screen_has_the_columns_that_matter_most() {
+        let columns = [
+            Column::text("scheme"),
+            Column::number("throughput", "Mbit/s"),
+            Column::number("used", "%").spare(1),
+            Column::number("p50", "ms").spare(2),
+        ];
+        let rows = [["abc", "4.09", "90.1", "11.4"].map(String::from).to_vec()];
+        let at = |width| {
+            let text = render(&columns, &rows, &Screen { width, ..SCREEN });
+            text.lines().next().unwrap().split_whitespace().collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(at(60), "scheme throughput used p50");
+        assert_eq!(at(28), "scheme throughput used");
+        assert_eq!(at(20), "scheme throughput");
+        assert_eq!(at(5), "scheme throughput");
     }
 
     #[test]

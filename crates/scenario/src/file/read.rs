@@ -128,6 +128,7 @@ fn record(table: RecordTable, duration: Duration) -> Record {
         link_logs: table.link_logs.unwrap_or(false),
         state: table.state.unwrap_or(false),
         flow_delays: table.flow_delays.unwrap_or(false),
+        second_half: table.second_half.unwrap_or(false),
         unfairness: table.unfairness.map(|over| over.0),
     }
 }

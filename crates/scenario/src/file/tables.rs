@@ -74,6 +74,9 @@ tables! {
         /// Whether every flow's outcome has the delays of its own packets.
         #[schemars(extend("default" = false))]
         flow_delays: bool,
+        /// Whether the outcome has the second half of the measured interval by itself too.
+        #[schemars(extend("default" = false))]
+        second_half: bool,
         /// The time over which the flows' rates are compared, for the outcome's unfairness rate.
         unfairness: Quantity<Duration>,
     }

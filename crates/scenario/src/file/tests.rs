@@ -25,7 +25,7 @@ seed = 18446744073709551615
 duration = "2min"
 measure_from = "2s"
 trace_offset = "random"
-record = { series = true, bin = "50ms", link_logs = true, state = true, flow_delays = true, unfairness = "2s" }
+record = { series = true, bin = "50ms", link_logs = true, state = true, flow_delays = true, second_half = true, unfairness = "2s" }
 
 [[link]]
 name = "up"
@@ -90,6 +90,7 @@ fn reads_every_field() {
         link_logs: true,
         state: true,
         flow_delays: true,
+        second_half: true,
         unfairness: Some(Duration::from_secs(2)),
     };
     assert_eq!(scenario.record, record);
@@ -491,7 +492,7 @@ fn what_is_wrong_with_json_is_said_as_of_a_file() {
         ),
         (
             &|json| json["record"]["bins"] = 1.into(),
-            "record: unknown key `bins` (did you mean `bin`?): valid are series, bin, link_logs, state, flow_delays, unfairness",
+            "record: unknown key `bins` (did you mean `bin`?): valid are series, bin, link_logs, state, flow_delays, second_half, unfairness",
         ),
         (
             &|json| json["link"][0]["name"] = serde_json::Value::Null,

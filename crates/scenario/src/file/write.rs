@@ -92,6 +92,7 @@ impl From<&Record> for RecordTable {
             link_logs: Some(record.link_logs),
             state: Some(record.state),
             flow_delays: record.flow_delays.then_some(true),
+            second_half: record.second_half.then_some(true),
             unfairness: record.unfairness.map(Quantity),
         }
     }

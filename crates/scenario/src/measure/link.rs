@@ -1,5 +1,7 @@
 //! One link's meter: told what enters, leaves and dies at a link, it says what the link did.
 
+use std::collections::BTreeMap;
+
 use brakelight_core::packet::Packet;
 use brakelight_core::path::Departed;
 use brakelight_core::queue::Dropped;
@@ -92,6 +94,7 @@ impl LinkMeter {
             queueing_delay_ms: self.queueing.summary(),
             dropped_packets: self.dropped,
             marks: self.marks,
+            marked_by: BTreeMap::new(),
         }
     }
 }

@@ -75,7 +75,7 @@ impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
         let bin_end = self.series.as_ref().map(|series| series.bin_end);
         let step_end = self.unfairness.as_ref().map(Unfairness::next);
         let measuring = (!self.measuring).then(|| self.measure_from());
-        [bin_end, step_end, measuring].into_iter().flatten().min()
+        [bin_end, step_end, measuring, self.second_half_due()].into_iter().flatten().min()
     }
 
     /// Records what is due `at` that time, after all events up to it and before any later one.
@@ -89,6 +89,9 @@ impl<E: Endpoint<SimPacket> + Reporting> Simulation<E> {
         if !self.measuring && self.measure_from() == at {
             self.at_start = self.engine.endpoints().iter().map(Reporting::counters).collect();
             self.measuring = true;
+        }
+        if self.second_half_due() == Some(at) {
+            self.begin_second_half(at);
         }
     }
 }

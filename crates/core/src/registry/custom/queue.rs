@@ -28,6 +28,12 @@ pub trait CustomQueue: Algorithm + Queue<BoxedPacket> + Clone + Debug + Send + S
         None
     }
 
+    /// Returns `true` if it asks the link what it could have carried ([`LinkView::capacity`]), which a real
+    /// router must measure or be told.
+    fn needs_link_rate(_config: &Self::Config) -> bool {
+        false
+    }
+
     /// Returns `true` if it serves flows of its own encoding and others in different ways, by flow.
     fn tells_flows_apart(_config: &Self::Config) -> bool {
         false
@@ -55,6 +61,12 @@ pub trait QueueFactory: Debug + Send + Sync + 'static {
     /// Returns the encoding whose marks it gives, if that is neither none nor ordinary ECN's CE.
     fn own_encoding(&self) -> Option<Encoding> {
         None
+    }
+
+    /// Returns `true` if it asks the link what it could have carried ([`LinkView::capacity`]), which a real
+    /// router must measure or be told.
+    fn needs_link_rate(&self) -> bool {
+        false
     }
 
     /// Returns an empty queue.
@@ -198,6 +210,7 @@ trait QueueSettings: Settings {
     fn clone_boxed(&self) -> Box<dyn QueueSettings>;
     fn traits(&self) -> Traits;
     fn own_encoding(&self) -> Option<Encoding>;
+    fn needs_link_rate(&self) -> bool;
     fn tells_flows_apart(&self) -> bool;
     fn fills_up_to(&self, buffer: Limit) -> Option<Limit>;
     fn fits(&self, link: &LinkKind) -> Result<(), Misfit>;
@@ -213,6 +226,9 @@ impl<Q: CustomQueue> QueueSettings for Of<Q> {
     }
     fn own_encoding(&self) -> Option<Encoding> {
         Q::own_encoding(&self.0)
+    }
+    fn needs_link_rate(&self) -> bool {
+        Q::needs_link_rate(&self.0)
     }
     fn tells_flows_apart(&self) -> bool {
         Q::tells_flows_apart(&self.0)
@@ -237,6 +253,9 @@ impl QueueSettings for Named<dyn QueueFactory> {
     }
     fn own_encoding(&self) -> Option<Encoding> {
         self.factory.own_encoding()
+    }
+    fn needs_link_rate(&self) -> bool {
+        self.factory.needs_link_rate()
     }
     fn tells_flows_apart(&self) -> bool {
         false
@@ -289,6 +308,10 @@ impl CustomQueueConfig {
 
     pub(in crate::registry) fn own_encoding(&self) -> Option<Encoding> {
         self.settings.own_encoding()
+    }
+
+    pub(in crate::registry) fn needs_link_rate(&self) -> bool {
+        self.settings.needs_link_rate()
     }
 
     pub(in crate::registry) fn tells_flows_apart(&self) -> bool {

@@ -1,0 +1,217 @@
+//! What to deploy, by what somebody can change: of the schemes that need no more, the one with most power,
+//! how sure it is that the next one has less, and what it brings against what runs today.
+
+use brakelight_scenario::deployment::Change;
+use brakelight_scenario::outcome::{Ratio, Run};
+use serde::Serialize;
+
+use crate::interval;
+use crate::summary::{self, Overall};
+
+/// The answer of a comparison.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Decision {
+    /// The scheme that runs today, where it was compared.
+    pub today: Option<String>,
+    /// The best of every group of schemes that have one.
+    pub choices: Vec<Choice>,
+}
+
+/// The best of the schemes that need the same change.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Choice {
+    /// What must change.
+    pub change: Change,
+    /// The scheme with most power.
+    pub best: Candidate,
+    /// The next one, if the group has another.
+    pub next: Option<Candidate>,
+    /// Power of the best over that of the next, run by run.
+    pub ahead: Option<Ratio>,
+    /// Its throughput over that of what runs today; none where that was not compared.
+    pub throughput: Option<Ratio>,
+    /// Its 95th percentile of the queueing delay over that of what runs today.
+    pub p95: Option<Ratio>,
+}
+
+impl Choice {
+    /// Returns `true` if the router of one of its schemes must know the link's rate.
+    pub fn needs_link_rate(&self) -> bool {
+        self.best.link_rate || self.next.as_ref().is_some_and(|next| next.link_rate)
+    }
+}
+
+/// A scheme of a choice.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Candidate {
+    /// Its name.
+    pub scheme: String,
+    /// Whether its router must know the link's rate.
+    pub link_rate: bool,
+}
+
+/// Returns the answer of the rows in `runs`, each of which is made of the runs in the same place of `every`;
+/// `overall` has the schemes by power. What runs today stands among the senders, who need not change
+/// anything. None where there is nothing to choose from, or no comparison.
+pub fn decision(runs: &[Run], every: &[Vec<Run>], overall: &[Overall]) -> Option<Decision> {
+    let deployment = |scheme: &str| runs.iter().find(|run| run.scheme == scheme)?.deployment;
+    let change = |scheme: &str| deployment(scheme).map(|it| it.change);
+    let today = overall.iter().find(|row| change(&row.scheme) == Some(Change::Nothing));
+    let today = today.map(|row| row.scheme.clone());
+    if overall.len() < 2 {
+        return None;
+    }
+    let candidate = |row: &Overall| Candidate {
+        scheme: row.scheme.clone(),
+        link_rate: deployment(&row.scheme).is_some_and(|it| it.link_rate),
+    };
+    let choice = |group: Change| {
+        let is_in_it = |row: &&Overall| match change(&row.scheme) {
+            Some(Change::Nothing) => group == Change::Senders,
+            own => own == Some(group),
+        };
+        let mut rows: Vec<(f64, &Overall)> = overall
+            .iter()
+            .filter(is_in_it)
+            .filter_map(|row| Some((level(runs, every, &row.scheme)?, row)))
+            .collect();
+        rows.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+        let mut rows = rows.into_iter().map(|(_, row)| row);
+        let best = rows.next()?;
+        let next = rows.next();
+        let ratio = |other: &str, value| {
+            (other != best.scheme).then(|| over(runs, every, &best.scheme, other, value))
+        };
+        let beside_today = |value: fn(&Run) -> Option<f64>| ratio(today.as_deref()?, value).flatten();
+        Some(Choice {
+            change: group,
+            best: candidate(best),
+            next: next.map(candidate),
+            ahead: next.and_then(|row| ratio(&row.scheme, summary::power).flatten()),
+            throughput: beside_today(|run| Some(summary::throughput(run))),
+            p95: beside_today(summary::p95),
+        })
+    };
+    let choices: Vec<Choice> =
+        [Change::Senders, Change::Queue, Change::Both].into_iter().filter_map(choice).collect();
+    (!choices.is_empty()).then_some(Decision { today, choices })
+}
+
+/// The logarithm of a scheme's power: the mean over traces of the mean over runs, as in the ratios that are
+/// told. None where a run delivered nothing.
+fn level(runs: &[Run], every: &[Vec<Run>], scheme: &str) -> Option<f64> {
+    let of = |place: usize| every.get(place).map_or(std::slice::from_ref(&runs[place]), Vec::as_slice);
+    let mean = |values: Vec<f64>| values.iter().sum::<f64>() / values.len() as f64;
+    let own = (0..runs.len()).filter(|place| runs[*place].scheme == scheme);
+    let logs = own.map(|place| {
+        let logs: Option<Vec<f64>> = of(place).iter().map(|run| summary::power(run).map(libm::log)).collect();
+        logs.map(mean)
+    });
+    logs.collect::<Option<Vec<f64>>>().map(mean)
+}
+
+/// What `scheme` has of `value` over what `other` has, run by run, over the traces.
+fn over(
+    runs: &[Run],
+    every: &[Vec<Run>],
+    scheme: &str,
+    other: &str,
+    value: fn(&Run) -> Option<f64>,
+) -> Option<Ratio> {
+    let of = |place: usize| every.get(place).map_or(std::slice::from_ref(&runs[place]), Vec::as_slice);
+    let own = (0..runs.len()).filter(|place| runs[*place].scheme == scheme);
+    let logs = own.map(|place| {
+        let beside = |run: &Run| run.scheme == other && run.trace == runs[place].trace;
+        let other = runs.iter().position(beside)?;
+        Some(interval::log_ratios(of(place), of(other), value))
+    });
+    interval::of_ratios(&logs.collect::<Option<Vec<_>>>()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use brakelight_scenario::deployment::Deployment;
+    use brakelight_scenario::scheme::Scheme;
+
+    use super::*;
+    use crate::testing;
+
+    /// A row with what its scheme needs.
+    fn run(scheme: &str, throughput_mbps: f64, p95_ms: f64) -> Run {
+        let deployment: Deployment = Scheme::parse(scheme).unwrap().deployment();
+        let name = Scheme::parse(scheme).unwrap().to_string();
+        Run { deployment: Some(deployment), ..testing::run(&name, "lte", throughput_mbps, p95_ms) }
+    }
+
+    /// Ten runs a row, which scatter by a tenth of `spread`, each scheme in its own order.
+    fn every(rows: &[Run], spread: f64) -> Vec<Vec<Run>> {
+        let vary = |row: &Run, i: usize, salt: usize| {
+            let by = 1.0 + spread * (((i * 7 + salt * 3) % 10) as f64 - 4.5) / 45.0;
+            Run { throughput_mbps: row.throughput_mbps * by, ..row.clone() }
+        };
+        rows.iter().enumerate().map(|(salt, row)| (0..10).map(|i| vary(row, i, salt)).collect()).collect()
+    }
+
+    fn decide(rows: &[Run], every: &[Vec<Run>]) -> Option<Decision> {
+        decision(rows, every, &summary::overall(rows, every, None))
+    }
+
+    #[test]
+    fn the_best_of_each_group_is_held_against_the_next_and_against_today() {
+        let rows = [
+            run("cubic", 9.5, 450.0),
+            run("copa", 9.0, 50.0),
+            run("bbr3", 9.2, 150.0),
+            run("cubic+codel", 8.0, 70.0),
+            run("abc", 9.1, 40.0),
+            run("abc-adaptive", 9.1, 10.0),
+        ];
+        let every = every(&rows, 0.01);
+        let Decision { today, choices } = decide(&rows, &every).unwrap();
+        assert_eq!(today.as_deref(), Some("cubic"));
+        let next = |it: &Choice| it.next.as_ref().map(|next| next.scheme.clone());
+        let names: Vec<_> = choices.iter().map(|it| (it.change, it.best.scheme.as_str(), next(it))).collect();
+        assert_eq!(
+            names,
+            [
+                (Change::Senders, "copa", Some("bbr3".to_string())),
+                (Change::Queue, "cubic+codel", None),
+                (Change::Both, "abc:variant=adaptive", Some("abc".to_string())),
+            ]
+        );
+        assert_eq!(choices.iter().map(|it| it.best.link_rate).collect::<Vec<_>>(), [false, false, true]);
+        let ahead = choices[0].ahead.unwrap();
+        // 9.0 / 100 ms over 9.2 / 200 ms.
+        assert!((ahead.value - 1.957).abs() < 0.01 && ahead.is_significant(), "{ahead:?}");
+        assert!((choices[1].p95.unwrap().value - 70.0 / 450.0).abs() < 1e-9);
+        assert!((choices[1].throughput.unwrap().value - 8.0 / 9.5).abs() < 0.01);
+    }
+
+    #[test]
+    fn a_lead_within_the_intervals_is_not_significant() {
+        let rows = [run("cubic", 9.5, 450.0), run("copa", 9.0, 50.0), run("vegas", 8.95, 50.0)];
+        let ahead = decide(&rows, &every(&rows, 1.0)).unwrap().choices[0].ahead.unwrap();
+        assert!(ahead.interval95.is_some() && !ahead.is_significant(), "{ahead:?}");
+        let single: Vec<Vec<Run>> = rows.iter().map(|run| vec![run.clone()]).collect();
+        assert_eq!(decide(&rows, &single).unwrap().choices[0].ahead.unwrap().interval95, None);
+    }
+
+    #[test]
+    fn what_runs_today_may_be_the_best_and_may_be_missing() {
+        let rows = [run("cubic", 9.5, 50.0), run("copa", 5.0, 50.0)];
+        let decision = decide(&rows, &every(&rows, 0.01)).unwrap();
+        assert_eq!((decision.choices[0].best.scheme.as_str(), decision.choices[0].p95), ("cubic", None));
+        let rows = [run("abc", 9.5, 50.0), run("copa", 5.0, 50.0)];
+        let decision = decide(&rows, &every(&rows, 0.01)).unwrap();
+        assert_eq!((decision.today, decision.choices.len()), (None, 2));
+        assert_eq!(decision.choices[0].throughput, None);
+    }
+
+    #[test]
+    fn one_scheme_and_a_scenario_leave_nothing_to_decide() {
+        let one = [run("abc", 9.5, 50.0)];
+        assert_eq!(decide(&one, &every(&one, 0.0)), None);
+        let scenario = [testing::run("a", "lte", 9.0, 40.0), testing::run("b", "lte", 9.0, 40.0)];
+        assert_eq!(decide(&scenario, &every(&scenario, 0.0)), None);
+    }
+}
