@@ -270,7 +270,7 @@ pub fn short_name(text: &str) -> String {
             None => (words.name.as_str(), None),
         };
         let is_its = |(name, value): &(String, String)| {
-            shorthand.options.iter().any(|own| *own == (name.as_str(), value.as_str()))
+            shorthand.options.contains(&(name.as_str(), value.as_str()))
         };
         let (its, options): (Vec<_>, Vec<_>) = words.options.iter().cloned().partition(is_its);
         (controller == shorthand.controller && its.len() == shorthand.options.len()).then(|| {
