@@ -13,7 +13,8 @@ use std::sync::Mutex;
 use libbpf_rs::query::MapInfoIter;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{
-    AsRawLibbpf, ErrorKind, Link, MapHandle, MapMut, OpenMapMut, OpenObject, PrintLevel, ProgramMut, libbpf_sys,
+    AsRawLibbpf, ErrorKind, Link, MapHandle, MapMut, OpenMapMut, OpenObject, PrintLevel, ProgramMut,
+    libbpf_sys,
 };
 
 use crate::error::Error;
