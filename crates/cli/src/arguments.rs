@@ -92,7 +92,7 @@ pub struct Compare {
     #[arg(long = "trace", value_name = "FILE-or-NAME")]
     pub traces: Vec<String>,
     /// Schemes, with commas between: `abc,cubic+codel,cubic:hystart=off` [default: all that `list schemes`
-    /// shows]
+    /// shows, but none of a host that `list hosts` shows]
     #[arg(long, value_name = "LIST")]
     pub schemes: Option<String>,
     /// The scheme of one competing flow at the same queue
@@ -230,7 +230,7 @@ pub struct Reproduce {
 /// What `list` shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Kind {
-    /// What `compare` runs when no scheme is named
+    /// What `compare` runs when no scheme is named, then those of other hosts
     Schemes,
     /// Senders
     Controllers,

@@ -46,7 +46,7 @@ impl Listing {
     }
 }
 
-/// Returns the schemes that are compared where none is named.
+/// Returns the schemes that are compared where none is named, and those of hosts that were added.
 pub fn schemes(registry: &Registry) -> Listing {
     let host = |scheme: &Scheme| match (scheme.controller().hosted(), scheme.host()) {
         // The first word of its name.
@@ -56,6 +56,7 @@ pub fn schemes(registry: &Registry) -> Listing {
     };
     let rows: Vec<Vec<String>> = schemes::defaults(registry)
         .iter()
+        .chain(&schemes::of_hosts(registry))
         .map(|scheme| {
             let parts = [scheme.controller().words(), scheme.feedback().words(), scheme.queue().words()];
             let mut row = vec![scheme.to_string()];

@@ -10,7 +10,7 @@ const SUBJECT: &str = "abc";
 
 /// Returns the subject, the default controller by itself and behind every queue that schemes have settings
 /// for, which are those of today's routers; then every other controller with the queue that it brings, but
-/// for those that are driven from outside.
+/// for those that are driven from outside and those of [`hosts`](of_hosts).
 pub fn defaults(registry: &Registry) -> Vec<Scheme> {
     let preset = |name: &&str| {
         let serves = |queue: QueueConfig| queue.traits().preset.is_some() && queue.speaks(Encoding::None);
@@ -20,9 +20,15 @@ pub fn defaults(registry: &Registry) -> Vec<Scheme> {
     let behind = behind.map(|queue| format!("{DEFAULT_CONTROLLER}+{queue}"));
     let first = [SUBJECT, DEFAULT_CONTROLLER];
     let rest = registry.controllers().map(|entry| entry.name);
-    let rest = rest.filter(|name| !first.contains(name) && !is_driven(registry, name));
+    let rest = rest.filter(|name| !first.contains(name) && !is_driven(registry, name) && !name.contains('/'));
     let names = first.map(str::to_string).into_iter().chain(behind).chain(rest.map(str::to_string));
     names.map(|name| Scheme::parse_with(registry, &name).expect("a registered name is a scheme")).collect()
+}
+
+/// Returns the controllers of hosts that were added, which are compared where they are named.
+pub fn of_hosts(registry: &Registry) -> Vec<Scheme> {
+    let names = registry.controllers().map(|entry| entry.name).filter(|name| name.contains('/'));
+    names.map(|name| Scheme::parse_with(registry, name).expect("a registered name is a scheme")).collect()
 }
 
 fn is_driven(registry: &Registry, name: &str) -> bool {
