@@ -93,7 +93,7 @@ pub struct Compare {
     #[arg(long = "trace", value_name = "FILE-or-NAME")]
     pub traces: Vec<String>,
     /// Schemes, with commas between: `abc,cubic+codel,cubic:hystart=off`; `all` is every one that `list
-    /// schemes` shows [default: those that it marks as default]
+    /// schemes` shows, but for those of other hosts [default: those that it marks as default]
     #[arg(long, value_name = "LIST")]
     pub schemes: Option<String>,
     /// Compare only the schemes that need no more than this to be changed, and today's
@@ -255,7 +255,7 @@ pub struct Reproduce {
 /// What `list` shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Kind {
-    /// Schemes: those that `compare` runs when none is named, and the others
+    /// Schemes: those that `compare` runs when none is named, the others, then those of other hosts
     Schemes,
     /// Senders
     Controllers,

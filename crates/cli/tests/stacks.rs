@@ -75,6 +75,24 @@ mod built_in {
     }
 
     #[test]
+    fn where_only_our_controllers_can_be_a_host_s_is_refused() {
+        let scratch = Scratch::new("stacks-refused");
+        let file = "[[link]]\nname = \"up\"\nrate = \"12Mbps\"\n[[flow]]\ncontroller = \"quinn/cubic\"\npath = [\"up\"]\n";
+        scratch.write("flow.toml", file);
+        for (arguments, reason) in [
+            (&["run", "flow.toml", "--host", "quinn"][..], "leave --host out"),
+            (&["run", "flow.toml", "--host", "tcp"], "leave --host out"),
+            (&["run", "flow.toml", "--on", "emulator"], "Linux has no `quinn/cubic`"),
+            (&["perf", "localhost", "--controller", "quinn/cubic"], "`quinn/cubic` is a host of its own"),
+        ] {
+            let output = scratch.brakelight(arguments);
+            let error = text(&output.stderr);
+            assert_eq!(output.status.code(), Some(2), "{arguments:?}: {error}");
+            assert!(error.contains(reason), "{arguments:?}: {error}");
+        }
+    }
+
+    #[test]
     fn schemes_of_hosts_run_wherever_schemes_do() {
         let scratch = Scratch::new("stacks-run");
         let schemes =

@@ -46,7 +46,8 @@ impl Listing {
     }
 }
 
-/// Returns the schemes, those first that are compared where none is named.
+/// Returns the schemes: those that are compared where none is named, the others, and those of hosts that were
+/// added.
 pub fn schemes(registry: &Registry) -> Listing {
     let host = |scheme: &Scheme| match (scheme.controller().hosted(), scheme.host()) {
         // The first word of its name.
@@ -56,10 +57,11 @@ pub fn schemes(registry: &Registry) -> Listing {
     };
     let defaults = schemes::defaults(registry).len();
     let (mut json, mut rows) = (Vec::new(), Vec::new());
-    for (place, scheme) in schemes::all(registry).iter().enumerate() {
+    let schemes = schemes::all(registry).into_iter().chain(schemes::of_hosts(registry));
+    for (place, scheme) in schemes.enumerate() {
         let parts = [scheme.controller().words(), scheme.feedback().words(), scheme.queue().words()];
         let [controller, feedback, queue] = parts.map(ToString::to_string);
-        let (host, deployment) = (host(scheme), scheme.deployment());
+        let (host, deployment) = (host(&scheme), scheme.deployment());
         let by_default = place < defaults;
         json.push(json!({
             "scheme": scheme.to_string(), "short_name": scheme.short_name(), "controller": controller,

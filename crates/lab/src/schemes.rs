@@ -10,7 +10,7 @@ use brakelight_scenario::scheme::Scheme;
 pub const ALL: &str = "all";
 
 /// Returns the schemes of a comparison that names none: those of the registry's table, and every controller
-/// that a program added and means to be compared.
+/// that a program added and means to be compared, but for those of [hosts](of_hosts).
 pub fn defaults(registry: &Registry) -> Vec<Scheme> {
     let added = compared(registry).filter(|name| CONTROLLERS.iter().all(|own| own.name != *name));
     parsed(registry, COMPARED.iter().copied().chain(added).map(str::to_string))
@@ -35,6 +35,16 @@ pub fn all(registry: &Registry) -> Vec<Scheme> {
     schemes
 }
 
+/// Returns the controllers of hosts that were added, which are compared where they are named.
+pub fn of_hosts(registry: &Registry) -> Vec<Scheme> {
+    let names = registry.controllers().map(|entry| entry.name).filter(|name| is_of_host(name));
+    parsed(registry, names.map(str::to_string))
+}
+
+fn is_of_host(name: &str) -> bool {
+    name.contains('/')
+}
+
 /// Reads a list of schemes of algorithms of `registry`, or `all`.
 pub fn parse_list(registry: &Registry, text: &str) -> Result<Vec<Scheme>, InputError> {
     if text.trim() == ALL { Ok(all(registry)) } else { Scheme::parse_list_with(registry, text) }
@@ -51,7 +61,7 @@ fn compared(registry: &Registry) -> impl Iterator<Item = &'static str> {
         let needs = registry.controller(name, &[]).map(|config| config.needs());
         needs.is_ok_and(|needs| !needs.driven && !needs.demonstration)
     };
-    registry.controllers().map(|entry| entry.name).filter(is)
+    registry.controllers().map(|entry| entry.name).filter(|name| !is_of_host(name)).filter(is)
 }
 
 fn parsed(registry: &Registry, names: impl Iterator<Item = String>) -> Vec<Scheme> {

@@ -98,6 +98,13 @@ impl<S: Stack> Side<S> {
         self.wake_at = self.stack.deadline().map(clock::time);
         done
     }
+
+    /// Takes note of the sender's values.
+    fn look(&mut self) {
+        if self.opens {
+            self.values = self.stack.values().unwrap_or(self.values);
+        }
+    }
 }
 
 impl<S: Stack> End for Side<S> {
@@ -108,7 +115,7 @@ impl<S: Stack> End for Side<S> {
 
     fn receive(&mut self, now: Time, ecn: Ecn, payload: &[u8]) {
         self.call(|stack| stack.receive(clock::instant(now), ecn, payload));
-        self.values = self.stack.values().unwrap_or(self.values);
+        self.look();
     }
 
     fn transmit(&mut self, now: Time, payload: &mut Vec<u8>) -> Option<Transmit> {
@@ -125,7 +132,7 @@ impl<S: Stack> End for Side<S> {
     fn on_wakeup(&mut self, now: Time) {
         if self.wake_at.is_some_and(|at| at <= now) {
             self.call(|stack| stack.on_timeout(clock::instant(now)));
-            self.values = self.stack.values().unwrap_or(self.values);
+            self.look();
         }
     }
 

@@ -40,6 +40,14 @@ pub enum Unsupported {
         /// Those that work.
         valid: String,
     },
+    /// It lives in a host that others wrote.
+    #[error("controller: `{name}` is a host of its own, which the simulator alone runs: valid are {valid}")]
+    Hosted {
+        /// The controller.
+        name: &'static str,
+        /// Those that work.
+        valid: String,
+    },
     /// It needs a congestion header in every packet.
     #[error(
         "controller: `{name}` needs a header that routers write to, which QUIC's packets do not have: valid are {valid}"
@@ -113,6 +121,9 @@ fn works(config: &ControllerConfig, packet_sender: PacketSender, path: Path) -> 
         Need::Rate | Need::EachMark => packet_sender == PacketSender::Driver,
         Need::Header | Need::Forecast => false,
     };
+    if config.hosted().is_some() {
+        return false;
+    }
     let means_its_own = matches!(encoding(config), Encoding::Abc | Encoding::AbcProxied | Encoding::Bmcc);
     needs && (path == Path::Own || !means_its_own)
 }
@@ -134,6 +145,9 @@ pub fn check(config: &ControllerConfig, packet_sender: PacketSender, path: Path)
     }
     let name = config.name();
     let valid = valid(packet_sender, path).join(", ");
+    if config.hosted().is_some() {
+        return Err(Unsupported::Hosted { name, valid });
+    }
     let feedback = |what, hint| Unsupported::Feedback { name, what, hint, valid: valid.clone() };
     Err(match need(config) {
         Need::Header => Unsupported::Header { name, valid },
