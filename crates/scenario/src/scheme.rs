@@ -266,9 +266,8 @@ pub fn short_name(text: &str) -> String {
             Some((controller, queue)) => (controller, Some(queue)),
             None => (words.name.as_str(), None),
         };
-        let is_its = |(name, value): &(String, String)| {
-            shorthand.options.iter().any(|own| *own == (name.as_str(), value.as_str()))
-        };
+        let is_its =
+            |(name, value): &(String, String)| shorthand.options.contains(&(name.as_str(), value.as_str()));
         let (its, options): (Vec<_>, Vec<_>) = words.options.iter().cloned().partition(is_its);
         (controller == shorthand.controller && its.len() == shorthand.options.len()).then(|| {
             let queue = queue.map_or(String::new(), |queue| format!("+{queue}"));
