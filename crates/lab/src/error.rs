@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-use brakelight_core::suggest::nearest_few;
+use brakelight_core::suggest::{DidYouMean, nearest, nearest_few};
 use brakelight_scenario::cost::Cost;
 use brakelight_scenario::problem::InputError;
 use brakelight_scenario::trace::names::NameError;
@@ -74,7 +74,8 @@ pub enum Error {
     },
     /// There is no claim of this name.
     #[error(
-        "unknown claim `{id}`: the nearest of {} are {}; `list claims` shows all",
+        "unknown claim `{id}`{}: the nearest of {} are {}; `list claims` shows all",
+        DidYouMean(nearest(id, known.iter().map(String::as_str))),
         known.len(),
         nearest_few(id, known.iter().map(String::as_str), 3).join(", ")
     )]

@@ -87,7 +87,11 @@ pub fn schemes(registry: &Registry) -> Listing {
         // Controller and queue say what a shorthand stands for.
         let titles = ["scheme", "controller", "queue", "host", "default", "to change", "knows the rate"];
         let row = |row: &Vec<String>| [0, 1, 3, 4, 5, 6, 7].map(|place| row[place].clone()).to_vec();
-        table::render(&titles.map(Column::text), &shown.iter().map(row).collect::<Vec<_>>(), screen)
+        // What a narrow screen leaves out, the highest first.
+        let spare = [0, 3, 1, 2, 0, 0, 0];
+        let columns: Vec<Column> =
+            titles.iter().zip(spare).map(|(title, spare)| Column::text(title).spare(spare)).collect();
+        table::render(&columns, &shown.iter().map(row).collect::<Vec<_>>(), screen)
             + "\ndefault: `compare` runs it where no scheme is named; `--schemes all` runs every one.\n\
                to change: what somebody who runs Cubic over drop-tail has to change.\n\
                knows the rate: its router is told the link's true rate, which a real one must measure.\n\
@@ -187,9 +191,10 @@ pub fn claims() -> Result<Listing, Error> {
         heading.iter().zip(row).map(|(name, text)| (name.to_string(), json!(text))).collect()
     };
     let json = rows.iter().map(object).map(Value::Object).collect();
-    let shown = rows.clone();
+    // What the paper states of it is in the other forms.
+    let shown: Vec<Vec<String>> = rows.iter().map(|row| vec![row[0].clone(), row[2].clone()]).collect();
     let table = move |screen: &Screen| {
-        table::render(&heading.map(Column::text), &shown, screen)
+        table::render(&["id", "claim"].map(Column::text), &shown, screen)
             + "\n`reproduce ID` judges a claim; the beginning of an id stands for all that begin so.\n"
     };
     Ok(Listing {

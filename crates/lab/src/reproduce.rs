@@ -260,10 +260,10 @@ mod tests {
         assert!(error.is_input());
         let message = error.to_string();
         assert!(
-            message.starts_with("unknown claim `ABC-F99`: the nearest of ") && message.contains("ABC-F19"),
+            message.starts_with("unknown claim `ABC-F99` (did you mean `ABC-F19`?): the nearest of "),
             "{message}"
         );
-        assert!(message.ends_with("; `list claims` shows all") && message.len() < 120, "{message}");
+        assert!(message.ends_with("; `list claims` shows all") && message.len() < 150, "{message}");
     }
 
     #[test]

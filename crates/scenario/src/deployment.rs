@@ -1,4 +1,5 @@
-//! What somebody must change to use a scheme in place of what runs today: Cubic's senders and drop-tail queues.
+//! What somebody must change to use a scheme in place of what runs today: Cubic's senders and drop-tail
+//! queues.
 
 use std::fmt;
 

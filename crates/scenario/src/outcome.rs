@@ -158,7 +158,8 @@ pub struct SecondHalf {
     pub utilization: f64,
     /// The first flow's share of what left the last links of all flows, where there are several.
     pub share: Option<f64>,
-    /// 95th percentile of the row's queueing delay in it; the first flow's, where delays are recorded by flow.
+    /// 95th percentile of the row's queueing delay in it; the first flow's, where delays are recorded by
+    /// flow.
     pub p95_ms: Option<f64>,
 }
 

@@ -479,8 +479,8 @@ macro_rules! make_queues {
                 }
             }
 
-            /// Returns `true` if it asks the link what it could have carried: in simulation the truth, which a
-            /// real router must measure or be told.
+            /// Returns `true` if it asks the link what it could have carried: in simulation the truth,
+            /// which a real router must measure or be told.
             pub fn needs_link_rate(&self) -> bool {
                 match self {
                     $( QueueConfig::$Var(config) => {
