@@ -160,7 +160,7 @@ fn scenario(first: &str, more: &str) -> Scenario {
 
 fn failure(controller: &str) -> String {
     let scenario = scenario(controller, "");
-    let result = watch::watched(&scenario, &Traces::new(), StdDuration::from_millis(50), 4);
+    let result = watch::watched(&scenario, &Traces::new(), StdDuration::from_millis(50), 100);
     result.unwrap_err().to_string()
 }
 
