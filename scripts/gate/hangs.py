@@ -25,7 +25,7 @@ def ended(command: list[str], folder: Path, environment: dict[str, str], patienc
             processes = family(process.pid)
             told = "".join(map(doing, processes))
             for pid in processes:
-                with contextlib.suppress(ProcessLookupError):
+                with contextlib.suppress(OSError):
                     os.kill(pid, signal.SIGKILL)
             try:
                 printed = process.communicate(timeout=10)[0]
@@ -56,6 +56,7 @@ def doing(pid: int) -> str:
         command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
         lines.append(f"  {pid} {command}\n")
         for task in sorted(Path(f"/proc/{pid}/task").iterdir()):
-            name, _, rest = (task / "stat").read_text(errors="replace").partition("(")[2].rpartition(")")
-            lines.append(f"    {name}: {rest.split()[0]} in {(task / 'wchan').read_text()}, call {(task / 'syscall').read_text()}")
+            with contextlib.suppress(OSError):
+                name, _, rest = (task / "stat").read_text(errors="replace").partition("(")[2].rpartition(")")
+                lines.append(f"    {name}: {rest.split()[0]} in {(task / 'wchan').read_text()}, call {(task / 'syscall').read_text()}")
     return "".join(lines)

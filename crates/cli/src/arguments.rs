@@ -96,7 +96,7 @@ pub struct Compare {
     /// schemes` shows, but for those of other hosts [default: those that it marks as default]
     #[arg(long, value_name = "LIST")]
     pub schemes: Option<String>,
-    /// Compare only the schemes that need no more than this to be changed, and today's
+    /// Compare only schemes that can be deployed by changing this alone, and today's
     #[arg(long, value_enum)]
     pub can: Option<Can>,
     /// The scheme of one competing flow at the same queue

@@ -48,7 +48,7 @@ fn plan(registry: &Registry, arguments: &arguments::Compare) -> Result<Plan, Fai
     if let Some(can) = arguments.can {
         schemes = schemes::within(schemes, can.into());
         if schemes.is_empty() {
-            return Err(Failure::input("--can: every one of the schemes needs more than that to be changed"));
+            return Err(Failure::input("--can: none of the schemes can be deployed by changing that alone"));
         }
     }
     let against = arguments.against.as_deref().map(|text| Scheme::parse_with(registry, text));

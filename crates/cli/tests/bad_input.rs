@@ -377,7 +377,7 @@ fn without_lists(table: &str) -> String {
     const NAMED: &[&str] = &["controller", "queue", "option", "claim", "trace", "recipe", "link"];
     let shorten = |line: &str| {
         let unknown = NAMED.iter().any(|what| line.contains(&format!("unknown {what} `")));
-        let list = ["valid are ", "known traces are ", "embedded recipes are "]
+        let list = ["valid are ", "known traces are ", "embedded recipes are ", "the nearest of "]
             .into_iter()
             .find_map(|before| line.find(before).map(|at| at + before.len()).filter(|_| unknown));
         match list {

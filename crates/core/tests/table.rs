@@ -181,7 +181,10 @@ fn asks_its_link(config: &QueueConfig) -> bool {
     for id in 0..2000 {
         let now = Time::ZERO + Duration::from_millis(id);
         queue.enqueue(now, Sample { id, ..sample }, &mut link, &mut drops);
-        queue.dequeue(now, &mut link, &mut drops);
+        // Every other one stays, so that there is a queue.
+        if id % 2 == 0 {
+            queue.dequeue(now, &mut link, &mut drops);
+        }
     }
     link.0
 }
@@ -195,5 +198,4 @@ fn a_queue_that_asks_for_the_links_rate_says_so() {
     for (name, config) in queues().chain(more) {
         assert_eq!(asks_its_link(&config), config.needs_link_rate(), "{name} {:?}", config.settings());
     }
-    assert!(!QueueConfig::new("dualpi2", &[]).unwrap().needs_link_rate());
 }

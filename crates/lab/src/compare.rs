@@ -370,7 +370,7 @@ fn notes(schemes: &[Scheme], against: Option<&Scheme>, coarse: &[String]) -> Vec
         .collect();
     if !quic.is_empty() {
         notes.push(format!(
-            "hosts: {} with the profile `quic` (RFC 9002), all others with `tcp`",
+            "hosts: {} with the profile `quic` (RFC 9002), the other modeled ones with `tcp`",
             quic.join(", ")
         ));
     }

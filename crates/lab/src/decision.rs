@@ -102,8 +102,12 @@ pub fn decision(runs: &[Run], every: &[Vec<Run>], overall: &[Overall]) -> Option
 fn level(runs: &[Run], every: &[Vec<Run>], scheme: &str) -> Option<f64> {
     let of = |place: usize| every.get(place).map_or(std::slice::from_ref(&runs[place]), Vec::as_slice);
     let mean = |values: Vec<f64>| values.iter().sum::<f64>() / values.len() as f64;
-    let own = (0..runs.len()).filter(|place| runs[*place].scheme == scheme);
-    let logs = own.map(|place| {
+    let own: Vec<usize> = (0..runs.len()).filter(|place| runs[*place].scheme == scheme).collect();
+    // A scheme that failed on a trace must not gain by that.
+    if own.len() < summary::distinct(runs, |run| &run.trace).len() {
+        return None;
+    }
+    let logs = own.into_iter().map(|place| {
         let logs: Option<Vec<f64>> = of(place).iter().map(|run| summary::power(run).map(libm::log)).collect();
         logs.map(mean)
     });
@@ -185,6 +189,20 @@ mod tests {
         assert!((ahead.value - 1.957).abs() < 0.01 && ahead.is_significant(), "{ahead:?}");
         assert!((choices[1].p95.unwrap().value - 70.0 / 450.0).abs() < 1e-9);
         assert!((choices[1].throughput.unwrap().value - 8.0 / 9.5).abs() < 0.01);
+    }
+
+    #[test]
+    fn a_scheme_that_failed_on_a_trace_is_not_the_best_for_it() {
+        let on = |trace: &str, run: Run| Run { trace: trace.to_string(), ..run };
+        let rows = [
+            on("lte", run("cubic", 9.5, 450.0)),
+            on("lte", run("copa", 9.0, 50.0)),
+            on("lte", run("vegas", 9.0, 20.0)),
+            on("wifi", run("cubic", 9.5, 450.0)),
+            on("wifi", run("copa", 5.0, 80.0)),
+        ];
+        let choices = decide(&rows, &every(&rows, 0.01)).unwrap().choices;
+        assert_eq!(choices[0].best.scheme, "copa");
     }
 
     #[test]

@@ -108,7 +108,7 @@ fn log_ratio(own: Option<f64>, other: Option<f64>) -> f64 {
 /// are missing, those of the same seed belong together.
 pub fn log_ratios(own: &[Run], reference: &[Run], value: fn(&Run) -> Option<f64>) -> Vec<f64> {
     let ratio = |own: &Run, other: &Run| log_ratio(value(own), value(other));
-    if own.len() == reference.len() {
+    if own.iter().map(|run| run.seed).eq(reference.iter().map(|run| run.seed)) {
         return own.iter().zip(reference).map(|(own, other)| ratio(own, other)).collect();
     }
     let of_seed = |seed| reference.iter().find(|run| run.seed == seed);
@@ -188,6 +188,15 @@ mod tests {
         assert_eq!(of_median(&values), of_median(&values), "the same bytes again");
         assert_eq!(of_median(&values[..FEWEST - 1]), None);
         assert_eq!(of_median(&[1.0, 2.0, 3.0, 4.0, 5.0, f64::NAN]), None);
+    }
+
+    #[test]
+    fn runs_of_one_seed_belong_together_whichever_are_missing() {
+        let runs = |seeds: [u64; 2]| {
+            seeds.map(|seed| Run { seed, ..crate::testing::run("cubic", "lte", seed as f64, 50.0) })
+        };
+        let ratios = log_ratios(&runs([1, 2]), &runs([1, 3]), |run| Some(run.throughput_mbps));
+        assert_eq!(ratios, [0.0]);
     }
 
     /// How many of 400 samples of a known distribution have intervals that hold its median.

@@ -168,7 +168,8 @@ pub fn hosts(registry: &Registry) -> Listing {
         .collect();
     let shown = rows.clone();
     let table = move |screen: &Screen| match shown.as_slice() {
-        [] => "There are none. The command has quinn and noq if it is built with the feature `stacks`.\n"
+        [] => "There are none. The command has quinn and noq if it is built with the feature `stacks`:\n\
+             cargo install --locked --path crates/cli --profile stacks --features stacks\n"
             .to_string(),
         rows => {
             table::render(&heading.map(Column::text), rows, screen)

@@ -198,6 +198,9 @@ fn simulate(
     };
     let jobs: Vec<Job> = sets.pairs.iter().zip(sets.emulated).map(job).collect();
     let results = jobs::run(what, &jobs, SEEDS, sets.traces, runner, progress)?;
+    if let Some(reason) = results.failed.into_iter().next() {
+        return Err(Error::Failed(reason));
+    }
     Ok(results.jobs.into_iter().flatten().filter_map(|result| Run::median(&result.every)).collect())
 }
 

@@ -37,12 +37,12 @@ pub fn all(registry: &Registry) -> Vec<Scheme> {
 
 /// Returns the controllers of hosts that were added, which are compared where they are named.
 pub fn of_hosts(registry: &Registry) -> Vec<Scheme> {
-    let names = registry.controllers().map(|entry| entry.name).filter(|name| is_of_host(name));
+    let names = registry.controllers().map(|entry| entry.name).filter(|name| is_of_host(registry, name));
     parsed(registry, names.map(str::to_string))
 }
 
-fn is_of_host(name: &str) -> bool {
-    name.contains('/')
+fn is_of_host(registry: &Registry, name: &str) -> bool {
+    registry.controller(name, &[]).is_ok_and(|config| config.hosted().is_some())
 }
 
 /// Reads a list of schemes of algorithms of `registry`, or `all`.
@@ -61,7 +61,7 @@ fn compared(registry: &Registry) -> impl Iterator<Item = &'static str> {
         let needs = registry.controller(name, &[]).map(|config| config.needs());
         needs.is_ok_and(|needs| !needs.driven && !needs.demonstration)
     };
-    registry.controllers().map(|entry| entry.name).filter(|name| !is_of_host(name)).filter(is)
+    registry.controllers().map(|entry| entry.name).filter(|name| !is_of_host(registry, name)).filter(is)
 }
 
 fn parsed(registry: &Registry, names: impl Iterator<Item = String>) -> Vec<Scheme> {

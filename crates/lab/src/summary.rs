@@ -80,6 +80,7 @@ pub fn overall(runs: &[Run], every: &[Vec<Run>], reference: Option<&str>) -> Vec
         .filter(|place| Some(runs[*place].scheme.as_str()) == reference)
         .map(|place| (runs[place].trace.as_str(), place))
         .collect();
+    let traces = distinct(runs, |run| &run.trace).len();
     let mut rows: Vec<Overall> = distinct(runs, |run| &run.scheme)
         .into_iter()
         .map(|scheme| {
@@ -99,7 +100,8 @@ pub fn overall(runs: &[Run], every: &[Vec<Run>], reference: Option<&str>) -> Vec
                 p95: ratio(p95),
                 one_way_p95: ratio(|run| Some(run.one_way_delay_ms?.p95)),
                 loss_percent: rows().map(|run| run.loss_percent).fold(0.0, f64::max),
-                power: geometric_mean(rows().map(power)),
+                // A scheme that failed on a trace must not gain by that.
+                power: geometric_mean(rows().map(power)).filter(|_| own.len() == traces),
                 pareto: false,
             }
         })

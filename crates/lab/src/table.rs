@@ -64,7 +64,7 @@ impl Table {
     }
 
     /// Writes into every row how its runs compare with those of the reference scheme on the same trace, run
-    /// by run: runs in the same place have the same seed and the same place of the trace.
+    /// by run: runs of the same seed have the same place of the trace.
     pub fn hold_against_reference(&mut self) {
         let Some(reference) = self.reference.clone() else { return };
         for place in 0..self.runs.len() {
@@ -85,7 +85,14 @@ impl Table {
 
     /// Returns one row per scheme, best power first, over all traces. Ratios are to the first row's scheme.
     pub fn overall(&self) -> Vec<Overall> {
-        summary::overall(&self.runs, &self.every, self.runs.first().map(|run| run.scheme.as_str()))
+        summary::overall(&self.runs, &self.every, self.base())
+    }
+
+    /// Returns the scheme that the others are held against: the reference where it has a row, else the first.
+    pub fn base(&self) -> Option<&str> {
+        let has_row = |name: &&str| self.runs.iter().any(|run| run.scheme == *name);
+        let first = || self.runs.first().map(|run| run.scheme.as_str());
+        self.reference.as_deref().filter(has_row).or_else(first)
     }
 
     /// Returns what to deploy; none where there is nothing to choose from.

@@ -216,8 +216,8 @@ pub struct LinkOutcome {
     pub dropped_packets: u64,
     /// Marks its queue made.
     pub marks: MarkCounts,
-    /// How many of these, and of those before the measured interval, each part of its queue made, where it
-    /// says so: `threshold`, `coupling` and `overload` of DualPI2.
+    /// How many packets of DualPI2's L queue each of its parts marked over the whole run: `threshold`,
+    /// `coupling`, `overload`. Marks of Classic packets are not among them. Empty for other queues.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub marked_by: BTreeMap<String, f64>,
 }

@@ -105,7 +105,11 @@ pub fn ended(child: &mut Child) -> ExitStatus {
         if let Some(status) = child.try_wait().unwrap() {
             return status;
         }
-        assert!(begin.elapsed() < PATIENCE, "{} goes on", child.id());
+        if begin.elapsed() >= PATIENCE {
+            let _ = child.kill();
+            let _ = child.wait();
+            panic!("process {} did not end in {PATIENCE:?}", child.id());
+        }
         std::thread::sleep(Duration::from_millis(20));
     }
 }

@@ -47,8 +47,8 @@
 //! - D5. `fallback`: a path whose bottleneck does not mark must be met as TCP would. The heuristics of bmcc's
 //!   reference 42 are not described (open-questions#X-71). Here a loss is taken for that of a bottleneck that
 //!   does not mark if f^ is below eta and has been for 50 t_p, or if the flow is new and f^ still eta_0. From
-//!   then on the window grows by one packet per T, until f^ reaches eta, which only a router says that is
-//!   nearly full, or for a new flow until f^ leaves eta_0.
+//!   then on the window grows by one packet per T, until f^ reaches eta, which only a router that marks
+//!   can report, or, for a new flow, until f^ leaves eta_0.
 //! - D6. A CE mark counts as f^ = u, with `coexist` as f^ >= 1, even if the option that says so is lost.
 //! - D7. `pacing` spreads a window over its round trip; the paper says nothing of pacing, so it is off.
 //!   Beside data of the other direction ACKs come in bursts, and at a window of thousands of packets the
@@ -88,8 +88,8 @@ law_parameters! {
     }
 }
 
-/// Intervals t_p for which a load of eta or more shows that the bottleneck marks. A halved window is back at
-/// eta after a few, unless the link is far faster than what was lost.
+/// For how many intervals t_p a load of eta or more is evidence that the bottleneck marks. A halved window is
+/// back at eta after a few.
 const EVIDENCE: u64 = 50;
 
 /// BMCC's window.
@@ -150,7 +150,8 @@ impl Bmcc {
         if load >= 1.0 {
             self.new = false;
         }
-        if load >= self.eta {
+        // A load that stays is said again ever more seldom: it was there until now.
+        if load >= self.eta || self.load >= self.eta {
             self.busy = Some(now);
         }
         if load >= self.eta || self.new && load > self.lowest() {

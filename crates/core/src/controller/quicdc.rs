@@ -4,7 +4,7 @@
 //! ```text
 //! OWQD_i  from the receiver's timestamps, see `estimate::one_way_queueing`             quicdc eq.3 to eq.5
 //! delay event:  OWQD_i >= theta, of a packet sent after the last reaction              quicdc eq.6, D2
-//! theta  = a time, or a share of RTT_max - RTT_min, 5 ms at least and `most` at most   quicdc 5, D3
+//! theta  = a time, or a share of RTT_max - RTT_min, within 5 ms and `most` if given    quicdc 5, D3
 //! delay event, loss:    ssthresh = max(BWE RTT_min, 2 MSS), cwnd = min(cwnd, ssthresh) quicdc 3
 //! persistent congestion: as Westwood+ after a timeout                                  open-questions#X-64
 //! BWE    = Westwood+'s filter, with the weights 2/8 old and 6/8 new in both stages     open-questions#X-60
@@ -32,9 +32,11 @@
 //! - D3. A share needs RTT_max, which the paper measured beforehand. Here it is the largest round trip as of
 //!   the last loss, which is what a full buffer shows. A buffer too deep to overflow never shows it, and a
 //!   path that once stood still shows far too much. So a share means no more than `most`, which is the
-//!   threshold until RTT_max is known, and no less than 5 ms, which a path's jitter reaches. `forget` losses
-//!   in a row without a delay event say that the buffer is full before the threshold is reached: RTT_max
-//!   becomes what they showed. The paper's settings are `most=none,forget=none`.
+//!   threshold until RTT_max is known, and no less than 5 ms, which a path's jitter reaches. `forget` loss
+//!   events in a row, at most one per reaction, without a delay event say that the buffer is full before the
+//!   threshold is reached: RTT_max becomes what they showed. A path that loses packets at random is taken for
+//!   one with a short buffer, so that theta falls to 5 ms and stays there. The paper's settings are
+//!   `most=none,forget=none`.
 //! - D4. mvfst's Pacer.cpp spaces bursts of at least five packets at cwnd / srtt, checked every 200 us in the
 //!   testbed; the modelled host's QUIC spaces packets at that rate with a credit of ten, or of what the
 //!   flow's `pacing_burst` says. Public code that seems to be the authors' never sets mvfst's pacing rate, so
@@ -74,7 +76,7 @@ estimate_parameters! {
         threshold: Threshold = Threshold::Share(0.5), in ThresholdRange, from "quicdc 5.2";
         /// The largest threshold that a share may mean, and the threshold while the largest RTT is unknown.
         most: Option<Duration> = Some(Duration::from_millis(60)), in OrNone(Duration::from_millis(5)..=Duration::from_secs(10)), from "not in quicdc (D3)";
-        /// After how many losses in a row without a delay event the largest RTT is what they showed.
+        /// After how many loss events in a row without a delay event the largest RTT is what they showed.
         forget: Option<u32> = Some(3), in OrNone(1..=1000), from "not in quicdc (D3)";
         }
         filter = Fast from "quicdc eq.7";

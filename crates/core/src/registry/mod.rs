@@ -77,9 +77,8 @@ impl fmt::Display for BuildError {
             }
             BuildError::NoHost { name, host } => write!(
                 f,
-                "unknown controller `{name}`: there is no host `{host}` in this program; the command has quinn and \
-                 noq if it is built with the feature `stacks`: \
-                 cargo install --locked --path crates/cli --profile stacks --features stacks"
+                "unknown controller `{name}`: there is no host `{host}` in this program; `brakelight list hosts` shows \
+                 those of the command, and how to build more"
             ),
             BuildError::Option { name, error } => write!(f, "{name}: {error}"),
         }

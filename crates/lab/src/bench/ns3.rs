@@ -100,7 +100,7 @@ impl Ns3 {
         let text = String::from_utf8_lossy(&output.stdout);
         let numbers: Vec<f64> = text.split_whitespace().filter_map(|word| word.parse().ok()).collect();
         match numbers[..] {
-            [packets, wall_s, _] if wall_s > 0.0 => Ok(Ns3Bench {
+            [packets, wall_s, _] if packets > 0.0 && wall_s > 0.0 => Ok(Ns3Bench {
                 name: row.name.to_string(),
                 wall_s,
                 packets_per_s: packets / wall_s,

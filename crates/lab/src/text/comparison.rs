@@ -22,7 +22,7 @@ pub(super) const LINK_RATE: &str = "its router is told the link's true rate, whi
 pub fn tables(results: &Table, screen: &Screen) -> String {
     let runs = &results.runs;
     let traces = summary::distinct(runs, |run| &run.trace);
-    let reference = runs.first().map(|run| run.scheme.as_str());
+    let reference = results.base();
     let overall = results.overall();
     let decision = results.decision();
     let mut text = String::new();

@@ -41,7 +41,9 @@ pub enum Unsupported {
         valid: String,
     },
     /// It lives in a host that others wrote.
-    #[error("controller: `{name}` is a host of its own, which the simulator alone runs: valid are {valid}")]
+    #[error(
+        "controller: `{name}` runs in a host of its own, which only the simulator has: valid are {valid}"
+    )]
     Hosted {
         /// The controller.
         name: &'static str,

@@ -139,6 +139,17 @@ fn a_loss_at_a_bottleneck_that_marked_lately_only_halves() {
     assert!(!bmcc.reno);
 }
 
+/// The receiver says a load that stays ever more seldom.
+#[test]
+fn a_load_that_stayed_is_as_recent_as_its_end() {
+    let mut bmcc = bmcc(&[], 100);
+    hear(&mut bmcc, 0, 80, 1.0);
+    hear(&mut bmcc, 1_000, 80, 0.8);
+    hear(&mut bmcc, 20_000, 80, 0.5);
+    bmcc.on_loss(&loss(Time::from_millis(20_100)));
+    assert!(!bmcc.reno);
+}
+
 #[test]
 fn a_loss_in_medium_load_only_halves() {
     let mut bmcc = bmcc(&[], 100);
