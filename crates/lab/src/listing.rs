@@ -167,15 +167,17 @@ pub fn hosts(registry: &Registry) -> Listing {
         })
         .collect();
     let shown = rows.clone();
-    let table = move |screen: &Screen| match shown.as_slice() {
-        [] => "There are none. The command has quinn and noq if it is built with the feature `stacks`:\n\
-             cargo install --locked --path crates/cli --profile stacks --features stacks\n"
+    let table = move |screen: &Screen| {
+        match shown.as_slice() {
+        [] => "There are none. The command has quinn and noq if it is built with the feature `stacks`: see the guide \
+             \"Test your stack\".\n"
             .to_string(),
         rows => {
             table::render(&heading.map(Column::text), rows, screen)
                 + "\nEach shows its window, bytes in flight and RTT besides. Each flow's two ends are the host's; the modeled hosts \
                    are tcp and quic.\n"
         }
+    }
     };
     Listing { key: "hosts", json, heading: heading.map(String::from).to_vec(), rows, table: Box::new(table) }
 }
