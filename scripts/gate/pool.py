@@ -70,7 +70,7 @@ class Pool:
         self.done: list[Done] = []
 
     def run(self, jobs: list[Job], finished: Callable[[Done], None]) -> list[Done]:
-        """Runs all jobs, and calls `finished` as each ends. Raises `Failure` if one fails, after those that run have ended."""
+        """Runs all jobs, and calls `finished` as each ends. Raises `Failure` if one fails, after all have ended."""
         waiting = sorted(jobs, key=lambda job: -job.expected)
         workers = [threading.Thread(target=self._work, args=(waiting, finished)) for _ in range(self.places)]
         for worker in workers:
@@ -84,7 +84,7 @@ class Pool:
 
     def _next(self, waiting: list[Job]) -> Job | None:
         with self.change:
-            while waiting and not self.failed:
+            while waiting:
                 for job in waiting:
                     if job.turn not in self.turns:
                         waiting.remove(job)

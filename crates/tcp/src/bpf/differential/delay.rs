@@ -102,7 +102,9 @@ impl Pair {
             now: Time::ZERO,
             random: Random::stream(1, "controller"),
         };
-        let config = Config::from_options([("threshold", threshold)]).expect("the option is known");
+        // In the kernel a share is the paper's.
+        let options = [("threshold", threshold), ("most", "none"), ("forget", "none")];
+        let config = Config::from_options(options).expect("the options are known");
         // SAFETY: it only returns a size.
         let mut fixed = vec![0; unsafe { bl_wdc_size() }.div_ceil(8)];
         // SAFETY: the state is as large as the C code says and aligned to eight bytes.
