@@ -131,8 +131,8 @@ fn a_loss_at_a_bottleneck_that_marked_lately_only_halves() {
     bmcc.on_loss(&loss(Time::from_millis(1_100)));
     assert!(!bmcc.reno);
     // Ten seconds later nothing shows any more that this bottleneck marks.
-    hear(&mut bmcc, 11_001, 80, 0.5);
-    bmcc.on_loss(&loss(Time::from_millis(11_001)));
+    hear(&mut bmcc, 11_081, 80, 0.5);
+    bmcc.on_loss(&loss(Time::from_millis(11_081)));
     assert!(bmcc.reno);
     // Until it does.
     hear(&mut bmcc, 12_000, 80, 0.8);
