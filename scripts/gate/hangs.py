@@ -6,11 +6,17 @@ import contextlib
 import os
 import signal
 import subprocess
+import time
 from pathlib import Path
+from typing import IO
 
 
 def ended(command: list[str], folder: Path, environment: dict[str, str], patience: float) -> tuple[str, int]:
-    """Returns what a command printed and its exit status, or after `patience` seconds 124 and what each of its processes did."""
+    """Returns what a command printed and its exit status.
+
+    After `patience` seconds, or if it ends and leaves processes that hold its output, the status is 124, and what each of its
+    processes did stands behind what it printed.
+    """
     try:
         process = subprocess.Popen(
             command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
@@ -18,21 +24,44 @@ def ended(command: list[str], folder: Path, environment: dict[str, str], patienc
     except OSError as error:
         return f"it does not start: {error}\n", 127
     with process:
-        try:
-            printed = process.communicate(timeout=patience)[0]
-            return printed.decode(errors="replace"), process.returncode
-        except subprocess.TimeoutExpired:
-            processes = family(process.pid)
-            told = "".join(map(doing, processes))
-            for pid in processes:
-                with contextlib.suppress(OSError):
-                    os.kill(pid, signal.SIGKILL)
+        begin = time.monotonic()
+        is_over = False
+        while True:
             try:
                 printed = process.communicate(timeout=10)[0]
+                return printed.decode(errors="replace"), process.returncode
             except subprocess.TimeoutExpired as error:
-                # What left the family still holds the pipe.
                 printed = error.output or b""
-            return f"{printed.decode(errors='replace')}\nstopped after {patience:.0f} s. What it did then:\n{told}", 124
+            # What it started has ten seconds to end after it.
+            left = holders(process.stdout) if is_over else []
+            is_over = process.poll() is not None
+            if left:
+                why = f"it ended with {process.returncode} and left processes that hold its output"
+            elif time.monotonic() - begin > patience:
+                left = family(process.pid)
+                why = f"stopped after {patience:.0f} s"
+            else:
+                continue
+            told = "".join(map(doing, left))
+            for pid in left:
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                printed = process.communicate(timeout=10)[0]
+            return f"{printed.decode(errors='replace')}\n{why}. What they did then:\n{told}", 124
+
+
+def holders(stream: IO[bytes] | None) -> list[int]:
+    """The other processes that have the far end of a pipe open."""
+    if stream is None or stream.closed:
+        return []
+    pipe = os.readlink(f"/proc/self/fd/{stream.fileno()}")
+    found = set()
+    for fd in Path("/proc").glob("[0-9]*/fd/*"):
+        with contextlib.suppress(OSError):
+            if os.readlink(fd) == pipe:
+                found.add(int(fd.parts[2]))
+    return sorted(found - {os.getpid()})
 
 
 def family(pid: int) -> list[int]:

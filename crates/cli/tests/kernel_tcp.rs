@@ -5,6 +5,7 @@
 mod support;
 
 use std::collections::VecDeque;
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
@@ -77,7 +78,8 @@ impl Row {
     }
 
     fn start(&mut self, mut command: Command) -> usize {
-        self.running.push(command.stdout(Stdio::piped()).spawn().unwrap());
+        // A group of its own: what a shell starts ends with it.
+        self.running.push(command.stdout(Stdio::piped()).process_group(0).spawn().unwrap());
         self.running.len() - 1
     }
 
@@ -131,7 +133,8 @@ impl Row {
 impl Drop for Row {
     fn drop(&mut self) {
         for child in &mut self.running {
-            let _ = child.kill();
+            // A sender that nobody answers any more would wait for a quarter of an hour, and hold our output open.
+            let _ = Command::new("kill").args(["-KILL", "--", &format!("-{}", child.id())]).status();
             let _ = child.wait();
         }
         for name in &self.names {
