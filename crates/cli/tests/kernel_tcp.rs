@@ -133,7 +133,7 @@ impl Row {
 impl Drop for Row {
     fn drop(&mut self) {
         for child in &mut self.running {
-            // A sender that nobody answers any more would wait for a quarter of an hour, with our output open.
+            // A sender that nobody answers would wait for a quarter of an hour, with our output open.
             let _ = Command::new("kill").args(["-KILL", "--", &format!("-{}", child.id())]).status();
             let _ = child.wait();
         }
