@@ -1,4 +1,4 @@
-"""Runs a command that may hang: it is stopped after a while, and what it waited for is told."""
+"""Runs a command with a time limit, and reports what its threads waited for if it goes past it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO
 
 
-def ended(command: list[str], folder: Path, environment: dict[str, str], patience: float) -> tuple[str, int]:
+def run_with_limit(command: list[str], folder: Path, environment: dict[str, str], patience: float) -> tuple[str, int]:
     """Returns what a command printed and its exit status.
 
     After `patience` seconds, or if it ends and leaves processes that hold its output, the status is 124, and what each of its
@@ -38,11 +38,11 @@ def ended(command: list[str], folder: Path, environment: dict[str, str], patienc
             if left:
                 why = f"it ended with {process.returncode} and left processes that hold its output"
             elif time.monotonic() - begin > patience:
-                left = family(process.pid)
+                left = descendants(process.pid)
                 why = f"stopped after {patience:.0f} s"
             else:
                 continue
-            told = "".join(map(doing, left))
+            told = "".join(map(threads_of, left))
             for pid in left:
                 with contextlib.suppress(OSError):
                     os.kill(pid, signal.SIGKILL)
@@ -64,7 +64,7 @@ def holders(stream: IO[bytes] | None) -> list[int]:
     return sorted(found - {os.getpid()})
 
 
-def family(pid: int) -> list[int]:
+def descendants(pid: int) -> list[int]:
     """A process and all that came of it and lives."""
     children: dict[int, list[int]] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
@@ -78,7 +78,7 @@ def family(pid: int) -> list[int]:
     return found
 
 
-def doing(pid: int) -> str:
+def threads_of(pid: int) -> str:
     """A process's command, and for each of its threads its name, its state, and where in the kernel it waits."""
     lines = []
     with contextlib.suppress(OSError):

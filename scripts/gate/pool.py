@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .hangs import ended
+from .hangs import run_with_limit
 from .ledger import Failure, say
 
 # Seconds after which a job hangs: four times what the longest takes on a loaded machine.
@@ -110,7 +110,7 @@ def _run(job: Job) -> Done:
     begin = time.monotonic()
     # What only computes gives way to what waits for a clock or the kernel.
     command = job.command if job.waits else ["nice", "-n", "5", *job.command]
-    output, status = ended(command, job.folder, {**os.environ, **job.environment}, PATIENCE)
+    output, status = run_with_limit(command, job.folder, {**os.environ, **job.environment}, PATIENCE)
     return Done(job, output, status, time.monotonic() - begin)
 
 

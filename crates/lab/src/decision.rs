@@ -5,7 +5,6 @@ use brakelight_scenario::deployment::Change;
 use brakelight_scenario::outcome::{Ratio, Run};
 use serde::Serialize;
 
-use crate::interval;
 use crate::summary::{self, Overall};
 
 /// The answer of a comparison.
@@ -80,7 +79,7 @@ pub fn decision(runs: &[Run], every: &[Vec<Run>], overall: &[Overall]) -> Option
         let best = rows.next()?;
         let next = rows.next();
         let ratio = |other: &str, value| {
-            (other != best.scheme).then(|| over(runs, every, &best.scheme, other, value))
+            (other != best.scheme).then(|| summary::over(runs, every, &best.scheme, other, value))
         };
         let beside_today = |value: fn(&Run) -> Option<f64>| ratio(today.as_deref()?, value).flatten();
         Some(Choice {
@@ -100,7 +99,6 @@ pub fn decision(runs: &[Run], every: &[Vec<Run>], overall: &[Overall]) -> Option
 /// The logarithm of a scheme's power: the mean over traces of the mean over runs, as in the ratios that are
 /// told. None where a run delivered nothing.
 fn level(runs: &[Run], every: &[Vec<Run>], scheme: &str) -> Option<f64> {
-    let of = |place: usize| every.get(place).map_or(std::slice::from_ref(&runs[place]), Vec::as_slice);
     let mean = |values: Vec<f64>| values.iter().sum::<f64>() / values.len() as f64;
     let own: Vec<usize> = (0..runs.len()).filter(|place| runs[*place].scheme == scheme).collect();
     // A scheme that failed on a trace must not gain by that.
@@ -108,28 +106,11 @@ fn level(runs: &[Run], every: &[Vec<Run>], scheme: &str) -> Option<f64> {
         return None;
     }
     let logs = own.into_iter().map(|place| {
-        let logs: Option<Vec<f64>> = of(place).iter().map(|run| summary::power(run).map(libm::log)).collect();
+        let own = summary::runs_of(runs, every, place);
+        let logs: Option<Vec<f64>> = own.iter().map(|run| summary::power(run).map(libm::log)).collect();
         logs.map(mean)
     });
     logs.collect::<Option<Vec<f64>>>().map(mean)
-}
-
-/// What `scheme` has of `value` over what `other` has, run by run, over the traces.
-fn over(
-    runs: &[Run],
-    every: &[Vec<Run>],
-    scheme: &str,
-    other: &str,
-    value: fn(&Run) -> Option<f64>,
-) -> Option<Ratio> {
-    let of = |place: usize| every.get(place).map_or(std::slice::from_ref(&runs[place]), Vec::as_slice);
-    let own = (0..runs.len()).filter(|place| runs[*place].scheme == scheme);
-    let logs = own.map(|place| {
-        let beside = |run: &Run| run.scheme == other && run.trace == runs[place].trace;
-        let other = runs.iter().position(beside)?;
-        Some(interval::log_ratios(of(place), of(other), value))
-    });
-    interval::of_ratios(&logs.collect::<Option<Vec<_>>>()?)
 }
 
 #[cfg(test)]

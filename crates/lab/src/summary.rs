@@ -1,7 +1,5 @@
 //! What the rows of a comparison say together: which scheme is best, and by how much.
 
-use std::collections::BTreeMap;
-
 use brakelight_scenario::outcome::{Ratio, Run};
 use serde::Serialize;
 
@@ -72,26 +70,38 @@ pub fn distinct<'a>(runs: &'a [Run], column: impl Fn(&'a Run) -> &'a str) -> Vec
     names
 }
 
+/// Returns the runs that the row at `place` is made of.
+pub fn runs_of<'a>(runs: &'a [Run], every: &'a [Vec<Run>], place: usize) -> &'a [Run] {
+    every.get(place).map_or(std::slice::from_ref(&runs[place]), Vec::as_slice)
+}
+
+/// Returns what `scheme` has of `value` over what `other` has, run by run, over the traces; none where
+/// `other` has no row on one of them.
+pub fn over(
+    runs: &[Run],
+    every: &[Vec<Run>],
+    scheme: &str,
+    other: &str,
+    value: fn(&Run) -> Option<f64>,
+) -> Option<Ratio> {
+    let own = (0..runs.len()).filter(|place| runs[*place].scheme == scheme);
+    let logs = own.map(|place| {
+        let beside = |run: &Run| run.scheme == other && run.trace == runs[place].trace;
+        let other = runs.iter().position(beside)?;
+        Some(interval::log_ratios(runs_of(runs, every, place), runs_of(runs, every, other), value))
+    });
+    interval::of_ratios(&logs.collect::<Option<Vec<_>>>()?)
+}
+
 /// Returns one row per scheme, best power first: of the rows in `runs`, each of which is made of the runs in
 /// the same place of `every`. Ratios are to `reference`, run by run, where it is among the schemes.
 pub fn overall(runs: &[Run], every: &[Vec<Run>], reference: Option<&str>) -> Vec<Overall> {
-    let of = |place: usize| every.get(place).map_or(std::slice::from_ref(&runs[place]), Vec::as_slice);
-    let base: BTreeMap<&str, usize> = (0..runs.len())
-        .filter(|place| Some(runs[*place].scheme.as_str()) == reference)
-        .map(|place| (runs[place].trace.as_str(), place))
-        .collect();
     let traces = distinct(runs, |run| &run.trace).len();
     let mut rows: Vec<Overall> = distinct(runs, |run| &run.scheme)
         .into_iter()
         .map(|scheme| {
             let own: Vec<usize> = (0..runs.len()).filter(|place| runs[*place].scheme == scheme).collect();
-            let ratio = |value: fn(&Run) -> Option<f64>| {
-                let logs = own.iter().map(|place| {
-                    let other = base.get(runs[*place].trace.as_str())?;
-                    Some(interval::log_ratios(of(*place), of(*other), value))
-                });
-                interval::of_ratios(&logs.collect::<Option<Vec<_>>>()?)
-            };
+            let ratio = |value: fn(&Run) -> Option<f64>| over(runs, every, scheme, reference?, value);
             let rows = || own.iter().map(|place| &runs[*place]);
             Overall {
                 scheme: scheme.to_string(),

@@ -113,13 +113,13 @@ pub struct SimBench {
     pub peak_rss_mb: f64,
 }
 
-/// Speed of ns-3 on one scenario, measured in the same minute.
+/// Speed of ns-3 on one row, run once beside Brakelight's.
 #[derive(Clone, Debug, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Ns3Bench {
-    /// The scenario.
+    /// The row.
     pub name: String,
-    /// Time that ns-3 took.
+    /// Time that ns-3 took, in seconds.
     pub wall_s: f64,
     /// Data packets that ns-3 delivered over that time.
     pub packets_per_s: f64,
