@@ -1,7 +1,7 @@
 //! A trace in Mahimahi's format: what is accepted reads back the same.
 #![no_main]
 
-use brakelight_core::path::trace::Trace;
+use brakelight_links::trace::Trace;
 use brakelight_scenario::trace::convert::to_mahimahi;
 use libfuzzer_sys::fuzz_target;
 

@@ -4,9 +4,9 @@ use std::any::Any;
 use std::fmt::{self, Debug};
 
 use brakelight_core::parameters::{self, Parameters};
-use brakelight_core::registry::{Algorithm, AnyConfig, BuildError, Options, RegisterError, Registry};
 use brakelight_core::time::Time;
 use brakelight_core::units::{Bytes, Rate};
+use brakelight_registry::{Algorithm, AnyConfig, BuildError, Options, RegisterError, Registry};
 
 use crate::application::Application;
 use crate::socket::{Datagram, Socket};
@@ -277,9 +277,10 @@ fn resolve<A: CustomApplication>(
 
 #[cfg(test)]
 mod tests {
+    use brakelight_core::parameters;
+
     use super::*;
     use crate::any::AnyApplication;
-    use brakelight_core::parameters;
 
     parameters! {
         /// Settings of [`Drip`].

@@ -212,8 +212,9 @@ pub(crate) fn visit_distribution(
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     #[test]
     fn an_empty_distribution_is_all_zero() {

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use brakelight_core::registry::Registry;
 use brakelight_lab::attack::{self, Attack, Bounds, Objective, Space, Written, attack, attack_into};
 use brakelight_lab::{Simulator, text::attack as words};
+use brakelight_registry::Registry;
 use brakelight_scenario::documents::Attacked;
 use brakelight_scenario::scheme::Scheme;
 use clap::Args;

@@ -1,8 +1,8 @@
 //! `compare`: every scheme on every trace.
 
-use brakelight_core::registry::Registry;
 use brakelight_lab::compare::{Compare, Plan, Preset};
 use brakelight_lab::{Error, Simulator, figures, schemes};
+use brakelight_registry::Registry;
 use brakelight_scenario::scheme::Scheme;
 use brakelight_scenario::trace::names::Names;
 

@@ -6,7 +6,6 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use brakelight_core::registry::{DEFAULT_QUEUE, Registry};
 use brakelight_core::time::Duration;
 use brakelight_core::units::Limit;
 use brakelight_emulator::classify::Classifier;
@@ -26,14 +25,15 @@ use brakelight_lab::output::Logs;
 use brakelight_lab::run;
 use brakelight_lab::series::{SeriesFormat, file_name};
 use brakelight_lab::table::{Drawn, Table};
+use brakelight_registry::{DEFAULT_QUEUE, Registry};
 use brakelight_scenario::outcome::Outcome;
 use brakelight_scenario::trace::names::Names;
 use clap::Args;
+use display::Display;
 
 use crate::arguments::{delay, positive_buffer, probability, seed};
 use crate::failure::Failure;
 use crate::{emulated, origin, output, text};
-use display::Display;
 
 /// Width of a bin of the time series.
 const BIN: Duration = Duration::from_millis(100);

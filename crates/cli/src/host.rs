@@ -1,8 +1,8 @@
 //! Who the hosts are that `--host` asks for.
 
-use brakelight_core::registry::Host;
 use brakelight_lab::quinn::{self, QuicStack};
 use brakelight_lab::{Runner, Simulator, run};
+use brakelight_registry::Host;
 use brakelight_scenario::scenario::{FlowSpec, Scenario};
 
 use crate::arguments::HostName;

@@ -60,10 +60,10 @@ pub mod trace;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use brakelight_core::registry::Registry;
 use brakelight_explorer::Server;
 use brakelight_files::folder;
 use brakelight_files::system::AsInvoker;
+use brakelight_registry::Registry;
 use command_line::{Cli, Command};
 use failure::Failure;
 
@@ -85,7 +85,7 @@ pub fn registry() -> Registry {
 /// ```no_run
 /// use std::process::ExitCode;
 ///
-/// use brakelight_core::registry::Registry;
+/// use brakelight_registry::Registry;
 ///
 /// fn main() -> ExitCode {
 ///     let registry = Registry::standard();

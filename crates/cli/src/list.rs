@@ -1,7 +1,7 @@
 //! `list`: the registry, with defaults and sources.
 
-use brakelight_core::registry::Registry;
 use brakelight_lab::listing;
+use brakelight_registry::Registry;
 
 use crate::arguments::{Format, Kind, List};
 use crate::failure::Failure;

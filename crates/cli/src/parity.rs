@@ -7,7 +7,6 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use brakelight_core::registry::Registry;
 use brakelight_core::time::Duration;
 use brakelight_files::folder::Folder;
 use brakelight_files::system::AsInvoker;
@@ -15,6 +14,7 @@ use brakelight_lab::parity::{self, Document, Hosts, Judged, Pair, pairs, side_by
 use brakelight_lab::quinn::QuicStack;
 use brakelight_lab::text::{count as counted, parity::in_words};
 use brakelight_lab::{Runner, input};
+use brakelight_registry::Registry;
 use brakelight_scenario::documents::Runs;
 use brakelight_scenario::file;
 use brakelight_scenario::outcome::Run;

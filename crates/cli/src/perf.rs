@@ -2,7 +2,6 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use brakelight_core::registry::{ControllerConfig, Registry};
 use brakelight_core::units::Bytes;
 use brakelight_files::process::release_free_memory;
 use brakelight_lab::Progress;
@@ -17,6 +16,7 @@ use brakelight_quic::perf::server::{self, Server};
 use brakelight_quic::perf::silence::{LIMIT, Silence};
 use brakelight_quic::perf::token::Token;
 use brakelight_quic::perf::{Control, Error, outcome};
+use brakelight_registry::{ControllerConfig, Registry};
 use brakelight_scenario::documents::Runs;
 use brakelight_scenario::scheme_string::{SchemeString, Words};
 

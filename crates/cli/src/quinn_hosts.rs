@@ -5,10 +5,10 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 
-use brakelight_core::registry::Registry;
 use brakelight_emulator::inherited;
 use brakelight_lab::{input, quinn};
 use brakelight_quic::driver::measured::{self, FlowPlan};
+use brakelight_registry::Registry;
 use brakelight_scenario::documents::Runs;
 use brakelight_sim::simulation::flow_configs;
 use clap::Args;

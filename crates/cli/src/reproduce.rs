@@ -1,10 +1,10 @@
 //! `reproduce`: the papers' claims, run and judged.
 
-use brakelight_core::registry::Registry;
 use brakelight_lab::reproduce::{Judge, Quick, named};
 use brakelight_lab::text::claims;
 use brakelight_lab::text::count;
 use brakelight_lab::{Runner, Simulator, figures};
+use brakelight_registry::Registry;
 use brakelight_scenario::documents::{Claims, Verdict};
 use brakelight_scenario::trace::names::Names;
 

@@ -1,11 +1,11 @@
 //! `run`: one scenario file.
 
-use brakelight_core::registry::Registry;
 use brakelight_files::folder::Folder;
 use brakelight_files::system::AsInvoker;
 use brakelight_lab::output::Logs;
 use brakelight_lab::series::SeriesFormat;
 use brakelight_lab::{Runner, Simulator, Table, figures, input, jobs, run};
+use brakelight_registry::Registry;
 use brakelight_scenario::scenario::Scenario;
 use brakelight_scenario::trace::names::Names;
 use brakelight_sim::Traces;

@@ -1,6 +1,6 @@
 //! `schema`: JSON Schemas of what goes in and what comes out.
 
-use brakelight_core::registry::Registry;
+use brakelight_registry::Registry;
 use brakelight_scenario::schema;
 use clap::{Args, ValueEnum};
 

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use brakelight_core::registry::Registry;
 use brakelight_lab::figures::{self, rows::Rows};
 use brakelight_lab::sweep::{Folder, Grid, Shard, Sweep};
 use brakelight_lab::{Error, Simulator};
+use brakelight_registry::Registry;
 use brakelight_scenario::trace::names::Names;
 use clap::Args;
 

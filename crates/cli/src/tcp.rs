@@ -75,7 +75,7 @@ pub(crate) mod kernel {
     use std::collections::HashMap;
     use std::thread;
 
-    use brakelight_core::controller::quicdc;
+    use brakelight_senders::controller::quicdc;
     use brakelight_tcp::bpf;
     use brakelight_tcp::settings::{
         ConnectionStatus, Controller, Feedback, Inside, Load, ReturnRates, Threshold,

@@ -221,11 +221,11 @@ fn a_scenario_runs_with_its_traces_beside_it() {
 fn lists_show_what_the_registry_holds() {
     let scratch = Scratch::new("command-list");
     for (kind, entries) in [
-        ("controllers", brakelight_core::registry::CONTROLLERS),
-        ("queues", brakelight_core::registry::QUEUES),
-        ("feedbacks", brakelight_core::registry::FEEDBACKS),
-        ("elements", brakelight_core::path::elements::ELEMENTS),
-        ("radios", brakelight_core::path::elements::RADIOS),
+        ("controllers", brakelight_registry::CONTROLLERS),
+        ("queues", brakelight_registry::QUEUES),
+        ("feedbacks", brakelight_registry::FEEDBACKS),
+        ("elements", brakelight_links::elements::ELEMENTS),
+        ("radios", brakelight_links::elements::RADIOS),
         ("applications", brakelight_scenario::file::APPLICATIONS),
     ] {
         let document = json(&ok(&scratch.brakelight(&["list", kind, "--format", "json"])));

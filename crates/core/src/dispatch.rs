@@ -12,7 +12,7 @@
 //! ```
 //!
 //! Every variant has one field, which implements the trait. The types that the methods name must be in scope
-//! where the enum is.
+//! where the enum is. The macro is exported: a trait stands in one crate, and its enum in another.
 //!
 //! Variants that are named once more after `inline` are looked for first, and may be inlined where the call
 //! stands. The others are called in a function of their own. With `getters` at the end, methods that take
@@ -23,6 +23,8 @@
 //! ```
 
 /// Declares a trait and the macro that passes its methods on.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! dispatched {
     (
         $(#[$meta:meta])*
@@ -35,24 +37,26 @@ macro_rules! dispatched {
             $($methods)*
         }
 
-        dispatched!(@read ($) $pass [] $($methods)*);
+        $crate::dispatched!(@read ($) $pass [] $($methods)*);
     };
 
     // One signature after the other: with and without a default, with and without `mut`.
     (@read $d:tt $pass:ident [$($read:tt)*] $(#[$meta:meta])* fn $name:ident(&self $(, $arg:ident: $ty:ty)* $(,)?) $(-> $out:ty)?; $($rest:tt)*) => {
-        dispatched!(@read $d $pass [$($read)* { $name [] [$($arg: $ty),*] [$(-> $out)?] }] $($rest)*);
+        $crate::dispatched!(@read $d $pass [$($read)* { $name [] [$($arg: $ty),*] [$(-> $out)?] }] $($rest)*);
     };
     (@read $d:tt $pass:ident [$($read:tt)*] $(#[$meta:meta])* fn $name:ident(&self $(, $arg:ident: $ty:ty)* $(,)?) $(-> $out:ty)? { $($default:tt)* } $($rest:tt)*) => {
-        dispatched!(@read $d $pass [$($read)* { $name [] [$($arg: $ty),*] [$(-> $out)?] }] $($rest)*);
+        $crate::dispatched!(@read $d $pass [$($read)* { $name [] [$($arg: $ty),*] [$(-> $out)?] }] $($rest)*);
     };
     (@read $d:tt $pass:ident [$($read:tt)*] $(#[$meta:meta])* fn $name:ident(&mut self $(, $arg:ident: $ty:ty)* $(,)?) $(-> $out:ty)?; $($rest:tt)*) => {
-        dispatched!(@read $d $pass [$($read)* { $name [mut] [$($arg: $ty),*] [$(-> $out)?] }] $($rest)*);
+        $crate::dispatched!(@read $d $pass [$($read)* { $name [mut] [$($arg: $ty),*] [$(-> $out)?] }] $($rest)*);
     };
     (@read $d:tt $pass:ident [$($read:tt)*] $(#[$meta:meta])* fn $name:ident(&mut self $(, $arg:ident: $ty:ty)* $(,)?) $(-> $out:ty)? { $($default:tt)* } $($rest:tt)*) => {
-        dispatched!(@read $d $pass [$($read)* { $name [mut] [$($arg: $ty),*] [$(-> $out)?] }] $($rest)*);
+        $crate::dispatched!(@read $d $pass [$($read)* { $name [mut] [$($arg: $ty),*] [$(-> $out)?] }] $($rest)*);
     };
 
     (@read ($d:tt) $pass:ident [$({ $name:ident [$($mut:tt)?] [$($arg:ident: $ty:ty),*] [$($out:tt)*] })*]) => {
+        #[doc(hidden)]
+        #[macro_export]
         macro_rules! $pass {
             ($d Any:ident { $d($d Var:ident)* }) => {
                 $(
@@ -68,7 +72,7 @@ macro_rules! dispatched {
                     fn $name(&$($mut)? self, $($arg: $ty),*) $($out)* {
                         match self {
                             $d( $d Any::$d Common(inner) => inner.$name($($arg),*), )*
-                            any => $crate::dispatch::others!([$d($d getters)? $($mut)?] match any {
+                            any => $crate::in_a_function_of_its_own!([$d($d getters)? $($mut)?] match any {
                                 $d( $d Any::$d Var(inner) => inner.$name($($arg),*), )*
                             }),
                         }
@@ -76,18 +80,19 @@ macro_rules! dispatched {
                 )*
             };
         }
-        pub(crate) use $pass;
     };
 }
 
 /// Calls `call` in a function of its own, so that its code does not stand where the caller's is inlined.
 #[inline(never)]
-pub(crate) fn apart<R>(call: impl FnOnce() -> R) -> R {
+pub fn apart<R>(call: impl FnOnce() -> R) -> R {
     call()
 }
 
 /// The call of a variant that is not among the common ones, by the method's `&self` or `&mut self`.
-macro_rules! others {
+#[doc(hidden)]
+#[macro_export]
+macro_rules! in_a_function_of_its_own {
     ([getters] $call:expr) => {
         $call
     };
@@ -95,14 +100,26 @@ macro_rules! others {
         $crate::dispatch::apart(move || $call)
     };
 }
-pub(crate) use others;
+
+/// Reads `given`, or takes what most algorithms have.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! or {
+    (else $usual:expr) => {
+        $usual
+    };
+    ($given:expr, else $usual:expr) => {
+        $given
+    };
+}
 
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
 
-    use declared::{Probed, pass_to_probed};
+    use declared::Probed;
 
+    #[macro_use]
     mod declared {
         dispatched! {
             /// A trait with a method of every form.

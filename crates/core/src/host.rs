@@ -1,7 +1,7 @@
 //! Hosts from outside: transports that others wrote, with congestion controllers of their own.
 //!
-//! A host is added to a [`Registry`](crate::registry::Registry) by
-//! [`add_host`](crate::registry::Registry::add_host). Each of its controllers is then a controller by the
+//! A host is added to a [`Registry`](brakelight_registry::Registry) by
+//! [`add_host`](brakelight_registry::Registry::add_host). Each of its controllers is then a controller by the
 //! name `host/controller`: a scenario, a scheme and a command name it like any other. Where a flow has such a
 //! controller, both of its ends are the host's, and nothing of the modelled host takes part.
 //!
@@ -31,9 +31,9 @@ use core::fmt;
 
 use crate::controller::Rtt;
 use crate::ecn::{Ecn, Encoding};
+use crate::facts::Options;
 use crate::parameters::{OptionValues, Parameter, ParameterError};
 use crate::random::Random;
-use crate::registry::Options;
 use crate::time::Time;
 use crate::units::{Bytes, Rate};
 

@@ -112,8 +112,9 @@ fn raise_one(name: &str, needed: Bytes) -> io::Result<Option<u64>> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use brakelight_scenario::trace::names::Names;
+
+    use super::*;
 
     fn direction(service: Option<&str>, buffer: Limit, delay: Duration) -> DirectionSpec {
         let names = Names::default();

@@ -30,8 +30,8 @@
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-use brakelight_core::path::elements::AnyElement;
 use brakelight_core::time::{Duration, Time};
+use brakelight_links::elements::AnyElement;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::time::TimeSpec;

@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
-use brakelight_core::path::elements::AnyElement;
 use brakelight_core::time::Time;
 use brakelight_core::units::Bytes;
 use brakelight_files::invoker::AsInvoker;
+use brakelight_links::elements::AnyElement;
 use brakelight_scenario::link_log;
 use brakelight_scenario::measure::describe_service;
 use brakelight_scenario::measure::opportunities::Opportunities;

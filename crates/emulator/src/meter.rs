@@ -138,9 +138,10 @@ pub struct Sample {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::sync::Arc;
     use std::thread;
+
+    use super::*;
 
     #[test]
     fn a_sample_is_of_the_time_between_two_looks() {

@@ -5,9 +5,9 @@
 //! implementation must not block, wait or allocate per call.
 
 use brakelight_core::path::Output;
-use brakelight_core::path::elements::AnyElement;
 use brakelight_core::queue::Dropped;
 use brakelight_core::time::Time;
+use brakelight_links::elements::AnyElement;
 
 use crate::packet::IpPacket;
 

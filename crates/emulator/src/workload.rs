@@ -18,10 +18,10 @@ use std::fmt::Write as _;
 use std::io;
 use std::path::Path;
 
-use brakelight_core::path::elements::Role;
-use brakelight_core::path::trace::Trace;
-use brakelight_core::registry::Host;
 use brakelight_core::time::{Duration, Time};
+use brakelight_links::elements::Role;
+use brakelight_links::trace::Trace;
+use brakelight_registry::Host;
 use brakelight_scenario::measure::{Distribution, jain, mbps, percent};
 use brakelight_scenario::outcome::{FlowSeries, MarkCounts, Outcome, Summary};
 use brakelight_scenario::problem::InputError;

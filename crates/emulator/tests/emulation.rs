@@ -3,7 +3,6 @@
 
 use std::thread;
 
-use brakelight_core::path::elements::AnyElement;
 use brakelight_core::time::{Duration, Time};
 use brakelight_emulator::command::Setting;
 use brakelight_emulator::emulation::{EmulationError, Setup, run};
@@ -11,6 +10,7 @@ use brakelight_emulator::forward::ForwardSettings;
 use brakelight_emulator::packet::IpPacket;
 use brakelight_emulator::spec::DirectionSpec;
 use brakelight_emulator::watch::Watch;
+use brakelight_links::elements::AnyElement;
 
 fn setup(command: &[&str]) -> Setup {
     Setup {

@@ -3,9 +3,9 @@
 
 use std::net::{Ipv4Addr, UdpSocket};
 
-use brakelight_core::registry::ControllerConfig;
 use brakelight_quic::adapter::{self, ControlSettings, PacketSender};
 use brakelight_quic::builder::EndpointBuilder;
+use brakelight_registry::ControllerConfig;
 
 #[path = "../../quic/tests/support/mod.rs"]
 mod support;

@@ -4,10 +4,10 @@
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use brakelight_core::registry::ControllerConfig;
 use brakelight_quic::adapter::support::valid;
 use brakelight_quic::adapter::{ControlSettings, ControllerAdapter, PacketSender, Path, Times};
 use brakelight_quic::driver::net::{Hub, Opening};
+use brakelight_registry::ControllerConfig;
 use bytes::Bytes;
 
 #[path = "../../quic/tests/support/mod.rs"]

@@ -13,13 +13,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use brakelight_core::ecn::Ecn;
-use brakelight_core::registry::ControllerConfig;
 use brakelight_quic::adapter::{self, ControlSettings, Factory, PacketSender};
 use brakelight_quic::builder::adapter_of;
 use brakelight_quic::tap::Listener;
 use brakelight_quic::tap::frames::{Ack, EcnCounts};
 use brakelight_quic::tap::parameters::Parameters;
 use brakelight_quic::validation::State;
+use brakelight_registry::ControllerConfig;
 
 #[path = "../../quic/tests/support/mod.rs"]
 mod support;

@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use brakelight_core::ecn::Encoding;
-use brakelight_core::path::trace::Trace;
-use brakelight_core::registry::{Host, Registry};
 use brakelight_core::time::Duration;
 use brakelight_core::units::Limit;
+use brakelight_links::trace::Trace;
+use brakelight_registry::{Host, Registry};
 use brakelight_scenario::compare::Compare as One;
 pub use brakelight_scenario::compare::Reverse;
 use brakelight_scenario::outcome::Setup;

@@ -6,7 +6,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use brakelight_core::path::trace::Trace;
+use brakelight_links::trace::Trace;
 use brakelight_scenario::identity::sha256;
 use brakelight_scenario::input;
 use brakelight_scenario::trace::OPPORTUNITY;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use brakelight_core::registry::Registry;
+use brakelight_registry::Registry;
 use brakelight_scenario::scenario::{Scenario, Service};
 use brakelight_scenario::trace::names::{self, Names};
 use brakelight_scenario::{file, input};

@@ -1,7 +1,7 @@
 //! What there is: schemes, algorithms with their options, traces; each list as JSON, as rows and as text.
 
 use brakelight_core::parameters::Parameter;
-use brakelight_core::registry::{Entry, Host, Registry};
+use brakelight_registry::{Entry, Host, Registry};
 use brakelight_scenario::file::APPLICATIONS;
 use brakelight_scenario::scheme::Scheme;
 use brakelight_scenario::trace::OPPORTUNITY;

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use brakelight_core::registry::Registry;
+use brakelight_registry::Registry;
 use brakelight_scenario::cost::Cost;
 use brakelight_scenario::documents::Claim;
 use brakelight_scenario::experiment::{self, EMBEDDED, Experiment, Finding, Job, Table};

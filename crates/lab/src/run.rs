@@ -1,6 +1,6 @@
 //! One scenario, with one or several seeds.
 
-use brakelight_core::registry::Host;
+use brakelight_registry::Host;
 use brakelight_scenario::outcome::Run;
 use brakelight_scenario::routers;
 use brakelight_scenario::scenario::{self, FlowSpec, Hop, Scenario};

@@ -1,7 +1,7 @@
 //! Which schemes `compare` runs when none is named, and which there are: from the registry's tables.
 
 use brakelight_core::ecn::Encoding;
-use brakelight_core::registry::{COMPARED, CONTROLLERS, DEFAULT_CONTROLLER, QueueConfig, Registry};
+use brakelight_registry::{COMPARED, CONTROLLERS, DEFAULT_CONTROLLER, QueueConfig, Registry};
 use brakelight_scenario::deployment::Change;
 use brakelight_scenario::problem::InputError;
 use brakelight_scenario::scheme::Scheme;
@@ -73,7 +73,7 @@ mod tests {
     use std::sync::Arc;
 
     use brakelight_core::controller::Connection;
-    use brakelight_core::registry::{ControllerConfig, ControllerFactory, DynController, Needs};
+    use brakelight_registry::{ControllerConfig, ControllerFactory, DynController, Needs};
 
     use super::*;
 

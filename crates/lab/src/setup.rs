@@ -11,9 +11,9 @@
 //! | beginning | evenly spaced places of the trace, one for each run | the trace's beginning |
 
 use brakelight_core::packet::Direction;
-use brakelight_core::path::trace::Trace;
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Limit, Rate};
+use brakelight_links::trace::Trace;
 pub use brakelight_scenario::buffer::Buffer;
 use brakelight_scenario::buffer::packets;
 use brakelight_scenario::compare::Reverse;

@@ -21,8 +21,8 @@
 use std::path::Path;
 use std::str::FromStr;
 
-use brakelight_core::registry::{DEFAULT_CONTROLLER, Registry};
 use brakelight_core::suggest::DidYouMean;
+use brakelight_registry::{DEFAULT_CONTROLLER, Registry};
 use brakelight_scenario::compare::Compare;
 use brakelight_scenario::file;
 use brakelight_scenario::identity::RunId;

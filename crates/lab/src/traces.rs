@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use brakelight_core::path::trace::Trace;
 use brakelight_core::time::Duration;
+use brakelight_links::trace::Trace;
 use brakelight_scenario::trace::OPPORTUNITY;
 use brakelight_scenario::trace::convert::delays::delay_file;
 use brakelight_scenario::trace::convert::{

@@ -2,12 +2,12 @@
 
 use std::str::FromStr;
 
-use brakelight_core::controller::quicdc::{self, Threshold};
 use brakelight_core::parameters::Parameters as _;
-use brakelight_core::path::delay;
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Bytes, Limit, Rate, parse_number};
+use brakelight_links::delay;
 use brakelight_scenario::scenario::TraceOffset;
+use brakelight_senders::controller::quicdc::{self, Threshold};
 
 use crate::compare::{Buffer, Reverse};
 

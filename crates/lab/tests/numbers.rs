@@ -1,8 +1,8 @@
 //! Numbers in the sentences of the book. The tables beside them are made by commands and held to those by
 //! other tests; here the sentences are held to the tables, and counts to what there is.
 
-use brakelight_core::registry::Registry;
 use brakelight_lab::schemes::{all, defaults};
+use brakelight_registry::Registry;
 use brakelight_scenario::documents::{Claim, Verdict};
 use brakelight_testkit::sources::read;
 

@@ -8,11 +8,11 @@ use std::env;
 use std::fs;
 use std::path::PathBuf;
 
-use brakelight_core::path::trace::Trace;
 use brakelight_core::time::Time;
 use brakelight_lab::figures::claims as figure;
 use brakelight_lab::reproduce::all;
 use brakelight_lab::text::claims::{counts, sections};
+use brakelight_links::trace::Trace;
 use brakelight_scenario::documents::{Claim, Claims, Verdict};
 use brakelight_scenario::experiment::{Assertion, Experiment};
 use brakelight_testkit::part::check;

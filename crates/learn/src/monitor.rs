@@ -13,12 +13,12 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use brakelight_core::controller::external::{FASTEST, LARGEST, SLOWEST};
 use brakelight_core::controller::{
     AckEvent, Connection, Controller, LossEvent, Recovery, SendDirective, SendEvent, TimeoutEvent,
 };
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Rate};
+use brakelight_senders::controller::external::{FASTEST, LARGEST, SLOWEST};
 use serde::{Deserialize, Serialize};
 
 use crate::interval::{Counters, FIRST_RTT, Interval, Span};

@@ -22,12 +22,12 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use brakelight_core::controller::Connection;
-use brakelight_core::controller::external::{FASTEST, SLOWEST};
 use brakelight_core::parameters;
 use brakelight_core::parameters::Value;
-use brakelight_core::registry::{Algorithm, CustomController, Needs, RegisterError, Registry};
 use brakelight_core::time::Time;
 use brakelight_core::units::Rate;
+use brakelight_registry::{Algorithm, CustomController, Needs, RegisterError, Registry};
+use brakelight_senders::controller::external::{FASTEST, SLOWEST};
 use tract_onnx::prelude::{
     DatumExt, Framework, InferenceModelExt, Tensor, TractError, TypedModel, TypedRunnableModel, tvec,
 };

@@ -4,9 +4,9 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use brakelight_core::controller::Connection;
-use brakelight_core::registry::{ControllerFactory, DynController};
 use brakelight_core::time::Time;
 use brakelight_core::units::Rate;
+use brakelight_registry::{ControllerFactory, DynController};
 
 use crate::interval::Interval;
 use crate::monitor::{Agent, Monitor, Specification};

@@ -6,9 +6,9 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use brakelight_core::registry::ControllerConfig;
 use brakelight_quic::adapter::{ControlSettings, PacketSender, Path};
 use brakelight_quic::builder::{EndpointBuilder, adapter_of};
+use brakelight_registry::ControllerConfig;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 

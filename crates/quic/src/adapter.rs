@@ -27,9 +27,9 @@ use std::time::Instant;
 use brakelight_core::controller::Controller as _;
 use brakelight_core::ecn::{Ecn, Encoding};
 use brakelight_core::random::Random;
-use brakelight_core::registry::{Carries, ControllerConfig};
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Rate};
+use brakelight_registry::{Carries, ControllerConfig};
 use quinn_proto::RttEstimator;
 use quinn_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
 

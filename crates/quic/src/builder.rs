@@ -8,7 +8,7 @@
 //! # fn application(
 //! #     crypto: std::sync::Arc<dyn quinn::crypto::ClientConfig>,
 //! # ) -> Result<(), Box<dyn std::error::Error>> {
-//! let controller = brakelight_core::registry::ControllerConfig::new("abc", &[])?;
+//! let controller = brakelight_registry::ControllerConfig::new("abc", &[])?;
 //! let builder = EndpointBuilder::new(ControlSettings::new(controller, PacketSender::Stack, Path::Own)?);
 //! let mut endpoint = builder.endpoint(std::net::UdpSocket::bind("[::]:0")?, None)?;
 //! endpoint.set_default_client_config(builder.client(crypto, quinn::TransportConfig::default()));

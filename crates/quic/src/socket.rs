@@ -141,8 +141,9 @@ impl AsyncUdpSocket for StampingSocket {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use std::sync::Mutex;
+
+    use super::*;
 
     /// Contents, codepoint and segment size.
     type Sent = (Vec<u8>, Option<EcnCodepoint>, Option<usize>);

@@ -2,10 +2,10 @@
 
 use std::net::{Ipv4Addr, UdpSocket};
 
-use brakelight_core::registry::ControllerConfig;
 use brakelight_quic::adapter::{ControlSettings, PacketSender, Path};
 use brakelight_quic::builder::{EndpointBuilder, adapter_of};
 use brakelight_quic::validation::State;
+use brakelight_registry::ControllerConfig;
 
 mod support;
 

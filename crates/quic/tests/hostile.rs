@@ -4,10 +4,10 @@
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use brakelight_core::registry::ControllerConfig;
 use brakelight_quic::adapter::{self, ControlSettings, Counters, Factory, PacketSender};
 use brakelight_quic::builder::adapter_of;
 use brakelight_quic::validation::{Fault, State};
+use brakelight_registry::ControllerConfig;
 
 mod support;
 

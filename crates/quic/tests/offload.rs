@@ -5,11 +5,11 @@ use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
 
-use brakelight_core::registry::ControllerConfig;
 use brakelight_quic::adapter::{ControlSettings, PacketSender, Path};
 use brakelight_quic::builder::EndpointBuilder;
 use brakelight_quic::driver::net::{Hub, Limits, Listen, Opening};
 use brakelight_quic::io_counts::IoCounts;
+use brakelight_registry::ControllerConfig;
 use brakelight_testkit::skip::skip;
 use bytes::Bytes;
 

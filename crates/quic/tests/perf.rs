@@ -3,7 +3,6 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
-use brakelight_core::registry::ControllerConfig;
 use brakelight_core::units::Bytes;
 use brakelight_quic::adapter::{ControlSettings, PacketSender, Path};
 use brakelight_quic::driver::net;
@@ -13,6 +12,7 @@ use brakelight_quic::perf::qlog::Logs;
 use brakelight_quic::perf::server::{self, Server};
 use brakelight_quic::perf::token::Token;
 use brakelight_quic::perf::{Control, Error};
+use brakelight_registry::ControllerConfig;
 
 fn settings(name: &str, packet_sender: PacketSender) -> ControlSettings {
     ControlSettings::new(ControllerConfig::new(name, &[]).unwrap(), packet_sender, Path::Own).unwrap()

@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use brakelight_core::registry::ControllerConfig;
 use brakelight_quic::adapter::{ControlSettings, PacketSender, Path};
 use brakelight_quic::perf::client::{Plan, Until, Work, measure};
 use brakelight_quic::perf::identity::{Identity, Trust};
 use brakelight_quic::perf::server::{Limits, Server, ServerSettings};
 use brakelight_quic::perf::{Control, Error};
+use brakelight_registry::ControllerConfig;
 
 /// Which way a datagram goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

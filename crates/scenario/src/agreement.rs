@@ -4,7 +4,7 @@
 //! registry, as [`Protocol`].
 
 use brakelight_core::parameters::OptionValues;
-use brakelight_core::registry::{ControllerConfig, FeedbackConfig, Protocol, QueueConfig};
+use brakelight_registry::{ControllerConfig, FeedbackConfig, Protocol, QueueConfig};
 
 /// A constant in which two parts differ.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,9 +2,9 @@
 
 use std::str::FromStr;
 
-use brakelight_core::path::trace::Trace;
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Limit, Rate};
+use brakelight_links::trace::Trace;
 
 use crate::trace::OPPORTUNITY;
 

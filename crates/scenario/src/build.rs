@@ -4,17 +4,17 @@
 use brakelight_core::packet::{Direction, Duplicate, PacketId};
 use brakelight_core::parameters::ParameterError;
 use brakelight_core::path::Site;
-use brakelight_core::path::elements::{AnyElement, AnyService};
-use brakelight_core::path::link::delaying::Delaying;
-use brakelight_core::path::link::light_heavy::LightHeavy;
-use brakelight_core::path::link::restart::Restarting;
-use brakelight_core::path::link::{Link, Service as _, fixed, steps, traced};
-use brakelight_core::path::replay::{Conditions, Replay};
-use brakelight_core::path::trace::Trace;
-use brakelight_core::path::trains::Trains;
 use brakelight_core::queue::Place;
 use brakelight_core::random::Random;
 use brakelight_core::time::Duration;
+use brakelight_links::elements::{AnyElement, AnyService};
+use brakelight_links::link::delaying::Delaying;
+use brakelight_links::link::light_heavy::LightHeavy;
+use brakelight_links::link::restart::Restarting;
+use brakelight_links::link::{Link, Service as _, fixed, steps, traced};
+use brakelight_links::replay::{Conditions, Replay};
+use brakelight_links::trace::Trace;
+use brakelight_links::trains::Trains;
 
 use crate::scenario::{LinkSpec, Service, TraceOffset};
 

@@ -5,9 +5,9 @@
 use std::fmt;
 
 use brakelight_core::ecn::Encoding;
-use brakelight_core::registry::{DEFAULT_QUEUE, QueueConfig};
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Limit, Rate};
+use brakelight_registry::{DEFAULT_QUEUE, QueueConfig};
 
 use crate::problem::{InputError, Invalid, Problem};
 use crate::scenario::{FlowSpec, Hop, LinkSpec, Record, Scenario, TraceOffset};

@@ -7,10 +7,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
-use brakelight_core::path::elements::RadioConfig;
-use brakelight_core::path::trace::Trace;
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Bytes, Rate};
+use brakelight_links::elements::RadioConfig;
+use brakelight_links::trace::Trace;
 
 use crate::scenario::{FlowSpec, Hop, LinkSpec, Scenario, Service};
 use crate::traffic::Traffic;

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use brakelight_core::registry::{ControllerConfig, DEFAULT_CONTROLLER, DEFAULT_QUEUE};
+use brakelight_registry::{ControllerConfig, DEFAULT_CONTROLLER, DEFAULT_QUEUE};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -27,7 +27,7 @@
 
 use std::borrow::Borrow;
 
-use brakelight_core::path::trace::Trace;
+use brakelight_links::trace::Trace;
 
 use self::edge::Seeds;
 use crate::buffer::Buffer;

@@ -25,10 +25,10 @@ use std::fmt;
 use std::str::FromStr;
 
 use brakelight_core::packet::Direction;
-use brakelight_core::path::replay::Conditions;
-use brakelight_core::path::trace::Trace;
-use brakelight_core::path::trains::Trains;
 use brakelight_core::time::Duration;
+use brakelight_links::replay::Conditions;
+use brakelight_links::trace::Trace;
+use brakelight_links::trains::Trains;
 use brakelight_traces::checksum::hexadecimal;
 pub use brakelight_traces::checksum::sha256;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};

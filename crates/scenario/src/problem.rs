@@ -3,8 +3,8 @@
 
 use std::fmt;
 
-use brakelight_core::registry::BuildError;
 use brakelight_core::suggest::DidYouMean;
+use brakelight_registry::BuildError;
 use thiserror::Error;
 
 /// One thing that is wrong, and where.

@@ -2,7 +2,7 @@
 //! refused before it is run, for nobody would tell such a flow how fast to send.
 
 use brakelight_core::ecn::Encoding;
-use brakelight_core::registry::{ControllerConfig, QUEUES, QueueConfig, Routers};
+use brakelight_registry::{ControllerConfig, QUEUES, QueueConfig, Routers};
 
 use crate::scenario::{Hop, Scenario};
 

@@ -7,14 +7,12 @@
 use brakelight_core::controller::{Connection, Controller};
 use brakelight_core::ecn::Encoding;
 pub use brakelight_core::packet::Direction;
-use brakelight_core::path::elements::{ELEMENTS, ElementConfig, RadioConfig, Role};
-pub use brakelight_core::path::link::restart::{Restart, Waiting};
 use brakelight_core::random::Random;
-use brakelight_core::registry::{
-    self, BuildError, ControllerConfig, FeedbackConfig, Host, QueueConfig, Registry,
-};
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Limit, Rate};
+use brakelight_links::elements::{ELEMENTS, ElementConfig, RadioConfig, Role};
+pub use brakelight_links::link::restart::{Restart, Waiting};
+use brakelight_registry::{BuildError, ControllerConfig, FeedbackConfig, Host, QueueConfig, Registry, find};
 
 use crate::clock::Clock;
 use crate::scheme_string::{SchemeString, Words};
@@ -189,7 +187,7 @@ impl Hop {
     /// Returns the element of `registry` that `words` name; without options, and when no element has the
     /// name, the link.
     pub fn from_words_with(registry: &Registry, words: Words) -> Result<Self, BuildError> {
-        if words.options.is_empty() && registry::find(registry.elements(), &words.name).is_none() {
+        if words.options.is_empty() && find(registry.elements(), &words.name).is_none() {
             return Ok(Hop::Link(words.name));
         }
         SchemeString::from_words_with(registry, words).map(Hop::Element)
@@ -198,7 +196,7 @@ impl Hop {
 
 /// Returns whether a path element that Brakelight brings has this name or alias.
 pub fn is_element(name: &str) -> bool {
-    registry::find(ELEMENTS, name).is_some()
+    find(ELEMENTS, name).is_some()
 }
 
 impl Scenario {

@@ -4,7 +4,7 @@
 //! comes to mean something else; new keys that may be left out do not change it. Programs that read results
 //! skip keys they do not know.
 
-use brakelight_core::registry::{Entry, Registry};
+use brakelight_registry::{Entry, Registry};
 use schemars::generate::SchemaSettings;
 use schemars::transform::{Transform, transform_subschemas};
 use schemars::{JsonSchema, Schema};

@@ -13,11 +13,11 @@ use std::fmt;
 
 use brakelight_core::ecn::Encoding;
 use brakelight_core::parameters::Parameter;
-use brakelight_core::registry::{
+use brakelight_core::time::Duration;
+use brakelight_registry::{
     BuildError, ControllerConfig, DEFAULT_QUEUE, Entry, FeedbackConfig, Host, QueueConfig, Registry,
     SHORTHANDS, find, names,
 };
-use brakelight_core::time::Duration;
 
 use crate::problem::{InputError, Problem};
 use crate::routers;

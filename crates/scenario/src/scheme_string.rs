@@ -5,8 +5,8 @@ use std::fmt;
 use std::ops::Deref;
 
 use brakelight_core::parameters::{OptionValues, ParameterError};
-use brakelight_core::path::elements::{ElementConfig, RadioConfig};
-use brakelight_core::registry::{BuildError, ControllerConfig, FeedbackConfig, QueueConfig, Registry};
+use brakelight_links::elements::{ElementConfig, RadioConfig};
+use brakelight_registry::{BuildError, ControllerConfig, FeedbackConfig, QueueConfig, Registry};
 
 /// Options as given: name and text, in order.
 pub type Options = Vec<(String, String)>;
@@ -123,7 +123,7 @@ impl<C: ByName> SchemeString<C> {
     /// canonical form. Equal settings have equal canonical words.
     ///
     /// ```
-    /// use brakelight_core::registry::QueueConfig;
+    /// use brakelight_registry::QueueConfig;
     /// use brakelight_scenario::scheme_string::SchemeString;
     ///
     /// let queue = SchemeString::<QueueConfig>::new("droptail", &[("limit", "1500B")]).unwrap();

@@ -3,11 +3,11 @@
 use std::fmt::Write;
 
 use brakelight_core::random::Random;
-use brakelight_core::registry::{CONTROLLERS, QUEUES, QueueConfig, SHORTHANDS};
 use brakelight_core::time::Duration;
+use brakelight_registry::{CONTROLLERS, QUEUES, QueueConfig, SHORTHANDS};
+use brakelight_testkit::mutate::{fuzz_inputs, mutate};
 
 use super::Scheme;
-use brakelight_testkit::mutate::{fuzz_inputs, mutate};
 
 const RTT: Duration = Duration::from_millis(100);
 

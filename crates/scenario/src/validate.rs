@@ -7,11 +7,11 @@ use std::ops::RangeInclusive;
 
 use brakelight_apps::request_response::MOST_REQUEST;
 use brakelight_apps::socket::MOST_MESSAGE;
-use brakelight_core::path::elements::{ELEMENTS, Role};
-use brakelight_core::path::link::{fixed, steps};
-use brakelight_core::registry::{LinkKind, Misfit};
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Bytes, Limit, Rate};
+use brakelight_links::elements::{ELEMENTS, Role};
+use brakelight_links::link::{fixed, steps};
+use brakelight_registry::{LinkKind, Misfit};
 
 use crate::agreement::{Difference, difference};
 use crate::clock::Clock;

@@ -3,8 +3,8 @@
 use brakelight_apps::{Application, Applications, CustomApplication, Socket};
 use brakelight_core::controller::{AckEvent, Connection, Controller, LossEvent, TimeoutEvent};
 use brakelight_core::parameters;
-use brakelight_core::registry::{Algorithm, CustomController, Registry};
 use brakelight_core::units::Bytes;
+use brakelight_registry::{Algorithm, CustomController, Registry};
 use brakelight_scenario::file;
 use brakelight_scenario::traffic::Traffic;
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use brakelight_core::registry::Registry;
+use brakelight_registry::Registry;
 use brakelight_scenario::experiment::{self, EMBEDDED};
 use brakelight_scenario::scenario::Scenario;
 use brakelight_scenario::schema;

@@ -8,8 +8,8 @@
 use std::error::Error;
 use std::path::Path;
 
-use brakelight_core::path::trace::Trace;
 use brakelight_core::time::Duration;
+use brakelight_links::trace::Trace;
 use brakelight_scenario::compare::Compare;
 use brakelight_scenario::outcome::Run;
 use brakelight_scenario::scheme::Scheme;

@@ -11,11 +11,12 @@
 use std::collections::BTreeMap;
 
 use brakelight_core::packet::{Duplicate, Tunnel};
-use brakelight_core::path::elements::{AnyElement, AnyService, ElementConfig};
-use brakelight_core::path::trace::Trace;
-use brakelight_core::path::{Site, delay};
-use brakelight_core::registry::AnyQueue;
+use brakelight_core::path::Site;
 use brakelight_core::time::Duration;
+use brakelight_links::delay;
+use brakelight_links::elements::{AnyElement, AnyService, ElementConfig};
+use brakelight_links::trace::Trace;
+use brakelight_registry::AnyQueue;
 use brakelight_scenario::build::site;
 use brakelight_scenario::scenario::{Direction, FlowSpec, Hop, LinkSpec, Scenario, Service};
 

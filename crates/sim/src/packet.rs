@@ -350,8 +350,9 @@ impl Routed for SimPacket {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
+
+    use super::*;
 
     fn headers() -> impl Strategy<Value = Header> {
         prop_oneof![

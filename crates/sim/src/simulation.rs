@@ -12,10 +12,10 @@ use std::sync::Arc;
 use brakelight_core::endpoint::Endpoint;
 use brakelight_core::packet::{Direction, FlowId};
 use brakelight_core::path::PathElement as _;
-use brakelight_core::path::elements::AnyElement;
 use brakelight_core::queue::Queue as _;
 use brakelight_core::random::Random;
 use brakelight_core::time::{Duration, Time};
+use brakelight_links::elements::AnyElement;
 use brakelight_scenario::identity::RunId;
 use brakelight_scenario::measure::opportunities::with_opportunities;
 use brakelight_scenario::measure::{

@@ -1,6 +1,6 @@
 //! What happens to ACKs on their way costs little: the newest says what those before it said.
 
-use brakelight_core::registry::ControllerConfig;
+use brakelight_registry::ControllerConfig;
 use brakelight_scenario::file::read;
 use brakelight_sim::{Traces, run};
 

@@ -4,10 +4,10 @@
 use std::fmt::Write as _;
 
 use brakelight_core::packet::Direction;
-use brakelight_core::path::elements::Order;
-use brakelight_core::path::trace::Trace;
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Bytes, Limit};
+use brakelight_links::elements::Order;
+use brakelight_links::trace::Trace;
 use brakelight_scenario::outcome::Run;
 use brakelight_scenario::scenario::{FlowSpec, Hop, LinkSpec, Record, Scenario, TraceOffset};
 use brakelight_scenario::scheme::Scheme;

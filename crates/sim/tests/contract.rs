@@ -4,9 +4,9 @@
 use std::fmt::Write;
 
 use brakelight_core::endpoint::Endpoint;
-use brakelight_core::registry::{CONTROLLERS, ControllerConfig};
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::Bytes;
+use brakelight_registry::{CONTROLLERS, ControllerConfig};
 use brakelight_scenario::file::read;
 use brakelight_scenario::scenario::Scenario;
 use brakelight_sim::Traces;

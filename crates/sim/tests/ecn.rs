@@ -2,9 +2,9 @@
 //! the field, and what lost and delayed ACKs do to the echo. The table of docs/validation/abc-ecn.md is what
 //! these runs print.
 
-use brakelight_core::registry::Options;
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Limit, Rate};
+use brakelight_registry::Options;
 use brakelight_scenario::outcome::Run;
 use brakelight_scenario::scenario::{
     FlowSpec, Hop, LinkSpec, Record, Restart, Scenario, Service, Steps, TraceOffset, Waiting,

@@ -4,10 +4,10 @@
 
 use std::fmt::Write;
 
-use brakelight_core::path::trace::Trace;
-use brakelight_core::registry::Options;
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Limit, Rate};
+use brakelight_links::trace::Trace;
+use brakelight_registry::Options;
 use brakelight_scenario::outcome::{Run, Summary};
 use brakelight_scenario::scenario::{FlowSpec, Hop, LinkSpec, Record, Scenario, TraceOffset};
 use brakelight_scenario::scheme_string::SchemeString;

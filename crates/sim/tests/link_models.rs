@@ -3,9 +3,9 @@
 //! without it, says what it did not run. The models of slower links are judged always, the others too where
 //! BRAKELIGHT_LINK_MODELS=all asks for it.
 
-use brakelight_core::path::trace::Trace;
 use brakelight_core::time::Duration;
 use brakelight_core::units::Limit;
+use brakelight_links::trace::Trace;
 use brakelight_scenario::compare::{Compare, Reverse};
 use brakelight_scenario::scenario::TraceOffset;
 use brakelight_scenario::scheme::Scheme;

@@ -6,11 +6,11 @@ use std::fmt::Write;
 
 use brakelight_core::packet::PacketId;
 use brakelight_core::path::Site;
-use brakelight_core::path::elements::{AnyRadio, RadioConfig};
 use brakelight_core::random::Random;
-use brakelight_core::registry::QueueConfig;
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::Limit;
+use brakelight_links::elements::{AnyRadio, RadioConfig};
+use brakelight_registry::QueueConfig;
 use brakelight_scenario::file::read;
 use brakelight_scenario::outcome::Run;
 use brakelight_scenario::trace::OPPORTUNITY;

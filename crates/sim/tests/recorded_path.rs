@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use brakelight_core::packet::Direction;
-use brakelight_core::path::elements::Order;
-use brakelight_core::path::replay::CERTAIN;
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Limit, Rate};
+use brakelight_links::elements::Order;
+use brakelight_links::replay::CERTAIN;
 use brakelight_scenario::outcome::Outcome;
 use brakelight_scenario::scenario::{FlowSpec, Hop, LinkSpec, Record, Scenario, TraceOffset};
 use brakelight_scenario::scheme::Scheme;

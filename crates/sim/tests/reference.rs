@@ -13,9 +13,9 @@
 
 use std::path::PathBuf;
 
-use brakelight_core::path::trace::Trace;
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Limit, Rate};
+use brakelight_links::trace::Trace;
 use brakelight_scenario::compare::Compare;
 use brakelight_scenario::reference::{Model, REAL, outside};
 use brakelight_scenario::scenario::{FlowSpec, Hop, LinkSpec, Record, Scenario, TraceOffset};

@@ -1,8 +1,8 @@
 //! A window that is not used does not grow (RFC 9002 section 7.8): with every kind of traffic, on each
 //! modelled host, with and without pacing.
 
-use brakelight_core::registry::{CONTROLLERS, ControllerConfig};
 use brakelight_core::time::{Duration, Time};
+use brakelight_registry::{CONTROLLERS, ControllerConfig};
 use brakelight_scenario::file::read;
 use brakelight_scenario::scenario::Scenario;
 use brakelight_sim::host::{FlowConfig, FlowHost};

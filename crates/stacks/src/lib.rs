@@ -83,7 +83,7 @@ static ZEROES: [u8; 1 << 16] = [0; 1 << 16];
 mod added {
     use std::sync::Arc;
 
-    use brakelight_core::registry::{RegisterError, Registry};
+    use brakelight_registry::{RegisterError, Registry};
 
     /// Adds the hosts `quinn` and `noq` to `registry`, with all their controllers.
     ///

@@ -11,7 +11,7 @@ use brakelight_core::ecn::{Ecn, Encoding};
 use brakelight_core::host::{About, HostFactory, HostedController, Pair, Setup};
 use brakelight_core::parameters::{OptionValues, ParameterError, Parameters};
 use brakelight_core::random::Random;
-use brakelight_core::registry::Options;
+use brakelight_registry::Options;
 use bytes::{Bytes, BytesMut};
 use noq_proto::congestion::{
     Bbr3Config, Controller, ControllerFactory, ControllerMetrics, CubicConfig, NewRenoConfig,

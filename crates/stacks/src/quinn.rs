@@ -10,7 +10,7 @@ use brakelight_core::ecn::{Ecn, Encoding};
 use brakelight_core::host::{About, HostFactory, HostedController, Pair, Setup};
 use brakelight_core::parameters::{OptionValues, ParameterError, Parameters};
 use brakelight_core::random::Random;
-use brakelight_core::registry::Options;
+use brakelight_registry::Options;
 use bytes::{Bytes, BytesMut};
 use quinn_proto::congestion::{
     BbrConfig, Controller, ControllerFactory, ControllerMetrics, CubicConfig, NewRenoConfig,

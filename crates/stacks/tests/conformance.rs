@@ -1,7 +1,7 @@
 //! The contract of hosts, for every controller of every stack.
 #![cfg(feature = "stacks")]
 
-use brakelight_core::registry::Registry;
+use brakelight_registry::Registry;
 
 fn registry() -> Registry {
     let mut registry = Registry::standard();

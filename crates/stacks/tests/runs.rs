@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::thread;
 
 use brakelight_core::random::Random;
-use brakelight_core::registry::Registry;
+use brakelight_registry::Registry;
 use brakelight_scenario::outcome::Run;
 use brakelight_scenario::scenario::Scenario;
 use brakelight_scenario::trace::names::Names;

@@ -223,7 +223,7 @@ pub enum Variant {
     /// abc20 eq.1.
     #[default]
     Paper,
-    /// The one without constants of one link and one round trip, `brakelight_core::queue::abc`'s
+    /// The one without constants of one link and one round trip, `brakelight_routers::abc`'s
     /// `variant=adaptive`.
     Adaptive,
 }

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | [`conformance`] | what every algorithm is held to: one macro line for one of your own |
 //! | [`packet`] | a packet of nothing but its facts |
+//! | [`events`] | events for unit tests of controllers |
 //! | [`link`] | links as a queue sees them: of one rate, and with outages |
 //! | [`world`] | flows over one link with a FIFO buffer, whose rate and delay are known exactly |
 //! | [`mutate`] | broken inputs for tests of parsers |
@@ -17,13 +18,15 @@
 //! The flows of [`world`] stand on [`brakelight_core::sender`], as every host does, and hold themselves to
 //! the contract between host and controller: a test that breaks it panics.
 //!
-//! It is a development dependency only. The unit tests of `brakelight-core` have doubles of their own,
-//! because the types of a crate under test are not those that this crate sees.
+//! It is a development dependency only.
 
 pub use brakelight_apps as apps;
 pub use brakelight_core as core;
+pub use brakelight_links as links;
+pub use brakelight_registry as registry;
 
 pub mod conformance;
+pub mod events;
 pub mod link;
 pub mod mutate;
 pub mod packet;

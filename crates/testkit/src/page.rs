@@ -1,8 +1,8 @@
 //! What the generated parts of validation pages hold, see `part`.
 
-use brakelight_core::registry::{CONTROLLERS, Entry};
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::Rate;
+use brakelight_registry::{CONTROLLERS, Entry};
 
 use crate::world::{FlowSpec, Link, World};
 

@@ -13,10 +13,10 @@ use brakelight_core::controller::{
 };
 use brakelight_core::ecn::Mark;
 use brakelight_core::feedback::Echo;
-use brakelight_core::registry::AnyController;
 use brakelight_core::sender::{Checked, Delivery, Episode, Pacer, Phase, RttEstimator};
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::Bytes;
+use brakelight_registry::AnyController;
 
 use crate::world::{FlowSpec, MSS};
 
@@ -425,7 +425,7 @@ impl Sender {
 mod tests {
     use brakelight_core::controller::Connection;
     use brakelight_core::random::Random;
-    use brakelight_core::registry::ControllerConfig;
+    use brakelight_registry::ControllerConfig;
 
     use super::*;
 

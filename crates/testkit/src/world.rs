@@ -17,9 +17,9 @@ use brakelight_core::ecn::{Ecn, Mark};
 use brakelight_core::feedback::{AckAction, Arrival, Echo, Feedback, Receiver};
 use brakelight_core::packet::Header;
 use brakelight_core::random::Random;
-use brakelight_core::registry::{AnyController, AnyFeedback, ControllerConfig, FeedbackConfig};
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Rate};
+use brakelight_registry::{AnyController, AnyFeedback, ControllerConfig, FeedbackConfig};
 
 use crate::sender::Sender;
 

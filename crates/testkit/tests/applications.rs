@@ -7,9 +7,9 @@ use brakelight_apps::traffic::{Arrivals, Call, Game, OnOff, RequestResponse, Sho
 use brakelight_apps::{Application, Applications, CustomApplication, Datagram, Socket, Traffic};
 use brakelight_core::packet::Direction;
 use brakelight_core::parameters;
-use brakelight_core::registry::{Algorithm, Registry};
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Rate};
+use brakelight_registry::{Algorithm, Registry};
 use brakelight_testkit::conformance::application;
 
 #[test]

@@ -7,8 +7,8 @@
 use std::error::Error;
 use std::path::Path;
 
-use brakelight_core::path::trace::Trace;
 use brakelight_core::time::{Duration, Time};
+use brakelight_links::trace::Trace;
 use brakelight_traces::embedded::Embedded;
 use brakelight_traces::names::read;
 

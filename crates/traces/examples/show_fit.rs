@@ -6,7 +6,7 @@ use std::error::Error;
 use std::fmt::Write;
 use std::path::Path;
 
-use brakelight_core::path::trace::Trace;
+use brakelight_links::trace::Trace;
 use brakelight_traces::OPPORTUNITY;
 use brakelight_traces::embedded::{Embedded, FITTED};
 use brakelight_traces::names::read;

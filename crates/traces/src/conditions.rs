@@ -1,9 +1,9 @@
 //! What was recorded of a path beside its capacity, in numbers; and what a recording cannot tell.
 
-use brakelight_core::path::replay::{CERTAIN, Conditions};
-use brakelight_core::path::trace::Trace;
-use brakelight_core::path::trains::{Train, Trains};
 use brakelight_core::time::Duration;
+use brakelight_links::replay::{CERTAIN, Conditions};
+use brakelight_links::trace::Trace;
+use brakelight_links::trains::{Train, Trains};
 use serde::Serialize;
 
 /// Delay and loss of one direction over one period.
@@ -147,8 +147,9 @@ pub fn coarse(trace: &Trace) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
+    use brakelight_links::replay::Recorded;
+
     use super::*;
-    use brakelight_core::path::replay::Recorded;
 
     fn ms(millis: u64) -> Duration {
         Duration::from_millis(millis)

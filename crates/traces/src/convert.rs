@@ -25,10 +25,10 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use brakelight_core::path::trace::{Trace, TraceError};
-use brakelight_core::path::trains::TrainsError;
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Bytes, Rate};
+use brakelight_links::trace::{Trace, TraceError};
+use brakelight_links::trains::TrainsError;
 use thiserror::Error;
 
 use super::OPPORTUNITY;

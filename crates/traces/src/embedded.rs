@@ -1,7 +1,7 @@
 //! The traces that come with the program: recipes of synthetic links, made into traces when asked for. None
 //! is a recording, nor derived from one beyond the parameters that its recipe shows.
 
-use brakelight_core::path::trace::Trace;
+use brakelight_links::trace::Trace;
 
 use super::recipe::Recipe;
 

@@ -21,13 +21,13 @@
 //!
 //! The recording gives its mean and its length; nothing else of it enters the recipe.
 
-use brakelight_core::path::trace::Trace;
 use brakelight_core::time::Duration;
 use brakelight_core::units::Rate;
+use brakelight_links::trace::Trace;
+use simplex::minimize;
 
 use super::OPPORTUNITY;
 use super::recipe::{Cellular, Fading, Outages, Recipe};
-use simplex::minimize;
 
 pub mod link;
 pub mod measured;

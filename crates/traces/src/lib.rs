@@ -18,7 +18,7 @@
 //! | [`input`] | files read whole, up to a limit for each kind |
 //! | [`checksum`] | SHA-256, by which files and runs are known |
 //!
-//! The trace itself, and the one parser of Mahimahi's format, is [`brakelight_core::path::trace::Trace`].
+//! The trace itself, and the one parser of Mahimahi's format, is [`brakelight_links::trace::Trace`].
 #![forbid(unsafe_code)]
 
 use brakelight_core::units::Bytes;

@@ -28,10 +28,10 @@
 //! gaps, no more: between two changes of path they know nothing of each other. D4. Nothing ties the end of a
 //! period to the beginning of the next. D5. No loss but where paths change.
 
-use brakelight_core::path::replay::CERTAIN;
 use brakelight_core::random::Random;
 use brakelight_core::time::Duration;
 use brakelight_core::units::Rate;
+use brakelight_links::replay::CERTAIN;
 use serde::{Deserialize, Serialize};
 
 use super::OPPORTUNITY;

@@ -12,8 +12,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use brakelight_core::path::trace::{Trace, TraceError};
 use brakelight_core::suggest::{DidYouMean, nearest};
+use brakelight_links::trace::{Trace, TraceError};
 
 use super::catalogue::{self, CATALOGUE, Catalogue};
 use super::embedded::{EMBEDDED, Embedded};

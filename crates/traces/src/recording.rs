@@ -5,11 +5,11 @@
 use std::fmt;
 use std::str::FromStr;
 
-use brakelight_core::path::replay::{Conditions, ConditionsError, Recorded};
-use brakelight_core::path::trace::{MAX_MILLIS, MAX_OPPORTUNITIES, Trace, TraceBuilder, TraceError};
-use brakelight_core::path::trains::Trains;
 use brakelight_core::time::Duration;
 use brakelight_core::units::Rate;
+use brakelight_links::replay::{Conditions, ConditionsError, Recorded};
+use brakelight_links::trace::{MAX_MILLIS, MAX_OPPORTUNITIES, Trace, TraceBuilder, TraceError};
+use brakelight_links::trains::Trains;
 use serde::{Deserialize, Serialize};
 
 use super::OPPORTUNITY;

@@ -11,9 +11,9 @@
 //! - doubles, halves: share of the seconds, one beginning each 100 ms, whose second half has at least twice,
 //!   at most half, the opportunities of its first.
 
-use brakelight_core::path::trace::Trace;
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Bytes, Rate};
+use brakelight_links::trace::Trace;
 use serde::Serialize;
 
 /// Everything [`Statistics::of`] finds out about a trace.

@@ -29,9 +29,9 @@
 //! part of the fitted wandering. D4. The last millisecond always has an opportunity, so that the period is
 //! the duration. D5. Nothing ties the end of a period to the beginning of the next.
 
-use brakelight_core::path::trace::{Trace, TraceError};
 use brakelight_core::random::Random;
 use brakelight_core::time::Duration;
+use brakelight_links::trace::{Trace, TraceError};
 
 use super::OPPORTUNITY;
 use super::recipe::{Cellular, Outages, Recipe, RecipeError, Step};

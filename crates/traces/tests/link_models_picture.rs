@@ -5,8 +5,8 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use brakelight_core::path::trace::Trace;
 use brakelight_core::time::Duration;
+use brakelight_links::trace::Trace;
 use brakelight_testkit::skip;
 use brakelight_traces::embedded::Embedded;
 use brakelight_traces::fit::measured::{LINKS, read_link};

@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use brakelight_core::path::trace::Trace;
+use brakelight_links::trace::Trace;
 use brakelight_traces::OPPORTUNITY;
 use brakelight_traces::embedded::{Embedded, FITTED};
 use brakelight_traces::names::read;

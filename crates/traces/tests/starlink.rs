@@ -4,9 +4,9 @@
 //! says what it did not run.
 
 use brakelight_core::packet::Direction;
-use brakelight_core::path::replay::{CERTAIN, Conditions};
-use brakelight_core::path::trace::Trace;
 use brakelight_core::time::Duration;
+use brakelight_links::replay::{CERTAIN, Conditions};
+use brakelight_links::trace::Trace;
 use brakelight_testkit::{part, skip};
 use brakelight_traces::OPPORTUNITY;
 use brakelight_traces::embedded::Embedded;

@@ -8,8 +8,8 @@
 
 use brakelight_core::controller::{AckEvent, Connection, Controller, LossEvent, Timeout, TimeoutEvent};
 use brakelight_core::parameters;
-use brakelight_core::registry::{Algorithm, CustomController};
 use brakelight_core::units::Bytes;
+use brakelight_registry::{Algorithm, CustomController};
 
 parameters! {
     /// Settings of [`Aimd`].

@@ -8,7 +8,7 @@ pub mod sensor;
 pub mod stopgap;
 
 use brakelight_apps::Applications;
-use brakelight_core::registry::Registry;
+use brakelight_registry::Registry;
 
 /// Returns what Brakelight brings, and this crate's algorithms.
 ///

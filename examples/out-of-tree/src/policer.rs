@@ -5,12 +5,12 @@
 
 use brakelight_core::packet::{BoxedPacket, Packet};
 use brakelight_core::parameters;
-use brakelight_core::path::outbox::Outbox;
 use brakelight_core::path::{Output, PathElement, Site};
 use brakelight_core::queue::Reason;
-use brakelight_core::registry::{Algorithm, CustomElement};
 use brakelight_core::time::Time;
 use brakelight_core::units::{Bytes, Rate};
+use brakelight_links::outbox::Outbox;
+use brakelight_registry::{Algorithm, CustomElement};
 
 parameters! {
     /// Settings of [`Policer`].

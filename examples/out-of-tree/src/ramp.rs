@@ -6,14 +6,14 @@ use brakelight_core::ecn::{Ecn, Mark};
 use brakelight_core::packet::{BoxedPacket, Packet};
 use brakelight_core::parameters;
 use brakelight_core::parameters::ParameterError;
-use brakelight_core::queue::fifo::Fifo;
 use brakelight_core::queue::{
     Backlog, Dequeued, Dropped, Drops, LinkView, Place, Queue, Reason, may_mark_ce,
 };
 use brakelight_core::random::Random;
-use brakelight_core::registry::{Algorithm, CustomQueue};
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::Limit;
+use brakelight_registry::{Algorithm, CustomQueue};
+use brakelight_routers::fifo::Fifo;
 
 parameters! {
     /// Settings of [`Ramp`].

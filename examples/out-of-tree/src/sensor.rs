@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 
 use brakelight_apps::{Application, CustomApplication, Distribution, Socket};
 use brakelight_core::parameters;
-use brakelight_core::registry::Algorithm;
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Rate};
+use brakelight_registry::Algorithm;
 
 parameters! {
     /// Settings of [`Sensor`].

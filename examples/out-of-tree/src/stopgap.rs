@@ -8,9 +8,9 @@ use brakelight_core::ecn::{Ecn, Encoding};
 use brakelight_core::host::{About, End, HostFactory, HostedController, Pair, SenderState, Setup, Transmit};
 use brakelight_core::parameters;
 use brakelight_core::parameters::{OptionValues, ParameterError, Parameters};
-use brakelight_core::registry::{Options, RegisterError, Registry};
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::Bytes;
+use brakelight_registry::{Options, RegisterError, Registry};
 
 parameters! {
     /// Settings of the one controller.

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use brakelight_core::controller::quicdc::Threshold;
 use brakelight_core::time::Duration;
+use brakelight_senders::controller::quicdc::Threshold;
 use clap::{Args, Subcommand, ValueEnum};
 
 use crate::arguments::{DocumentFormat, count, kernel_name, positive_time, threshold};

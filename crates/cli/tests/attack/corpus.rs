@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
-use brakelight_core::path::trace::Trace;
 use brakelight_core::random::Random;
+use brakelight_links::trace::Trace;
 use brakelight_scenario::cost::Cost;
 use brakelight_scenario::scenario::{Scenario, Service};
 use brakelight_scenario::trace::OPPORTUNITY;

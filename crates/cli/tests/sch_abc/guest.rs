@@ -13,17 +13,16 @@ use std::time::{Duration, Instant};
 
 use brakelight_core::ecn::Ecn;
 use brakelight_core::parameters::Parameters;
-use brakelight_core::queue::abc::{Abc, Config};
 use brakelight_core::queue::{Place, Queue};
 use brakelight_core::random::Random;
 use brakelight_core::time::{Duration as CoreDuration, Time};
 use brakelight_core::units::{Bytes, Limit, Rate};
+use brakelight_routers::abc::{Abc, Config};
 use brakelight_tcp::qdisc::{self, Buffer, Counts, QdiscSettings, ROOT};
 use brakelight_tcp::settings::Variant;
 use brakelight_testkit::{Fixed, Sample};
-use serde_json::Value;
-
 use frames::{Frame, Port};
+use serde_json::Value;
 
 /// What is said at the end.
 pub const ALL_IS_WELL: &str = "all is well";

@@ -11,6 +11,8 @@ use core::fmt;
 
 use books::{Allowed, Books};
 
+pub use books::REMEMBERED;
+
 use crate::controller::{
     AckEvent, Controller, IdleEvent, LossEvent, Recovery, SendDirective, SendEvent, SpuriousEvent,
     TimeoutEvent,
@@ -83,7 +85,7 @@ impl<C> Checked<C> {
     }
 
     /// Returns the same checker, which holds the controller, too, to one sentence if `grows_by_use`: an ACK
-    /// makes no window larger that was not used (see [`Needs::grows_unused`](crate::table::Needs)).
+    /// makes no window larger that was not used (see [`Needs::grows_unused`](crate::facts::Needs)).
     pub fn growing_by_use(self, grows_by_use: bool) -> Self {
         Checked { grows_by_use, ..self }
     }
@@ -105,7 +107,7 @@ impl<C> Checked<C> {
     }
 
     /// The controller inside, to be set from outside.
-    pub(crate) fn inner_mut(&mut self) -> &mut C {
+    pub fn inner_mut(&mut self) -> &mut C {
         &mut self.inner
     }
 
@@ -222,5 +224,3 @@ impl<C: Controller> Controller for Checked<C> {
 }
 
 mod books;
-#[cfg(test)]
-mod tests;

@@ -9,7 +9,7 @@
 //! round trip:        begins when P.delivered >= round_end; then round_end = delivered       ccwg-bbr 4.5.1
 //! ```
 //!
-//! The other half, the rate itself, is [`RateSample`](crate::estimate::delivery_rate::RateSample).
+//! The other half, the rate itself, is [`RateSample`](crate::sender::RateSample).
 //!
 //! `sent = delivered + lost + inflight + replaced` at all times: a packet is in flight until it is delivered,
 //! declared lost, or replaced by another transmission of its data. A packet that arrives after it was

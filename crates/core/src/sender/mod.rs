@@ -17,6 +17,7 @@
 
 pub mod checked;
 pub mod delivery;
+mod delivery_rate;
 pub mod episode;
 pub mod pacer;
 pub mod rtt;
@@ -24,6 +25,7 @@ pub mod usage;
 
 pub use checked::{Checked, Violation};
 pub use delivery::{Delivery, Snapshot};
+pub use delivery_rate::RateSample;
 pub use episode::{Episode, Phase};
 pub use pacer::Pacer;
 pub use rtt::RttEstimator;

@@ -118,9 +118,8 @@ impl Pacer {
 mod tests {
     use std::vec::Vec;
 
-    use crate::time::Duration;
-
     use super::*;
+    use crate::time::Duration;
 
     const RATE: Rate = Rate::from_mbps(8);
 

@@ -5,9 +5,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
 use brakelight_core::packet::PacketId;
-use brakelight_core::path::elements::AnyElement;
 use brakelight_core::path::{Output, PathElement};
 use brakelight_core::time::{Duration, Time};
+use brakelight_links::elements::AnyElement;
 use smallvec::SmallVec;
 
 use super::pace::Pace;

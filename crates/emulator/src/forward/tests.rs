@@ -5,11 +5,6 @@ use std::os::fd::OwnedFd;
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
-use super::*;
-use crate::device::Read;
-use crate::packet::{Header, write_ecn};
-use crate::segment::{HEAD, LONGEST, Large};
-use crate::spec::{BUFFER, Bottleneck};
 use brakelight_core::ecn::{Ecn, Mark};
 use brakelight_core::packet::PacketId;
 use brakelight_core::path::{Output, PathElement};
@@ -17,6 +12,12 @@ use brakelight_core::queue::Dropped;
 use brakelight_core::units::Limit;
 use brakelight_scenario::trace::names::Names;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, setsockopt, socketpair, sockopt};
+
+use super::*;
+use crate::device::Read;
+use crate::packet::{Header, write_ecn};
+use crate::segment::{HEAD, LONGEST, Large};
+use crate::spec::{BUFFER, Bottleneck};
 
 const MTU: u32 = 1500;
 
@@ -281,7 +282,7 @@ fn copies_are_packets_of_their_own() {
     let ((source, input), (output, sink)) = (pair(), pair());
     let mut direction = DirectionSpec::open("up", 1);
     direction.elements =
-        vec![brakelight_core::path::elements::ElementConfig::new("duplicate", &[("rate", "1")]).unwrap()];
+        vec![brakelight_links::elements::ElementConfig::new("duplicate", &[("rate", "1")]).unwrap()];
     let sent = packet(5, Ecn::Ect0, 300);
     source.write(&sent).unwrap();
     let carried = CarriedDirection { direction, input: Arc::new(input), output: Arc::new(output), watch: () };
@@ -325,7 +326,7 @@ fn copies_that_overtake_are_whole_where_packets_leave_together() {
     let device = |port: Port| Port::of_tun(port.into_fd(), "pair", MTU);
     let ((source, input), (output, sink)) = (pair(), pair());
     let mut direction = DirectionSpec::open("up", 1);
-    let element = brakelight_core::path::elements::ElementConfig::new;
+    let element = brakelight_links::elements::ElementConfig::new;
     direction.elements = vec![
         element("duplicate", &[("rate", "0.3")]).unwrap(),
         // Copies leave behind those that came after them; a few packets still follow one another.

@@ -4,11 +4,11 @@ use std::fs;
 use std::net::Ipv4Addr;
 
 use brakelight_core::units::Bytes;
+use brakelight_files::account::Account;
 
 use crate::address::Addresses;
 use crate::nat;
 use crate::netlink::Netlink;
-use brakelight_files::account::Account;
 
 /// Prefix of the names of all interfaces that an emulator creates; a number follows.
 pub(crate) const INTERFACE: &str = "brakelight";

@@ -1,9 +1,9 @@
 //! Which flows real hosts can be. Every refusal names the field, and what would be valid.
 
 use brakelight_core::ecn::Encoding;
-use brakelight_core::registry::{CONTROLLERS, ControllerConfig, Host, Kernel};
 use brakelight_core::time::Duration;
 use brakelight_core::units::Bytes;
+use brakelight_registry::{CONTROLLERS, ControllerConfig, Host, Kernel};
 use brakelight_scenario::clock::Clock;
 use brakelight_scenario::problem::{InputError, Problem};
 use brakelight_scenario::scenario::{FlowSpec, packet_sizes};

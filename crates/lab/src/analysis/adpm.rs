@@ -11,8 +11,8 @@
 //! sqrt(n).
 
 use brakelight_core::ecn::Ecn;
-use brakelight_core::estimate::adpm::{Estimate, Layout};
 use brakelight_core::random::Random;
+use brakelight_estimates::adpm::{Estimate, Layout};
 
 /// How many loads are drawn for each number of packets.
 const LOADS: u32 = 200;

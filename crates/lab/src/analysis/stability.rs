@@ -12,11 +12,11 @@ use brakelight_scenario::outcome::LinkSeries;
 use brakelight_scenario::problem::InputError;
 use brakelight_scenario::scenario::{Hop, LinkSpec, Record, Scenario, TraceOffset};
 use brakelight_scenario::scheme::Scheme;
+use brakelight_sim::{RunError, Traces, run};
 use serde::Serialize;
 
 use super::fluid::{self, FixedPoint, Fluid, Increase, Model, Swing};
 use super::outstanding::{self, Outstanding};
-use brakelight_sim::{RunError, Traces, run};
 
 /// Bytes of a packet at the IP layer.
 const PACKET: Bytes = Bytes(1500);

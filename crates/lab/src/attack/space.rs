@@ -406,10 +406,7 @@ impl Link {
     }
 
     /// What stands on a path beside the link.
-    fn elements(
-        &self,
-        direction: Direction,
-    ) -> Vec<SchemeString<brakelight_core::path::elements::ElementConfig>> {
+    fn elements(&self, direction: Direction) -> Vec<SchemeString<brakelight_links::elements::ElementConfig>> {
         let mut elements = Vec::new();
         if direction == Direction::Forward && self.loss_per_million > 0 {
             let rate = (self.loss_per_million as f64 / 1e6).to_string();

@@ -5,9 +5,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::rows::Row;
-use brakelight_core::registry::DEFAULT_QUEUE;
+use brakelight_registry::DEFAULT_QUEUE;
 use brakelight_scenario::documents::{Ns3Bench, SimBench};
+
+use super::rows::Row;
 
 /// The rows that ns-3 runs too.
 pub const ROWS: &[&str] = &["S1", "S2", "S3"];

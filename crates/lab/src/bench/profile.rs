@@ -26,10 +26,10 @@ const PARTS: &[(&str, &[&str])] = &[
     ("scheduler", &["sim::engine::schedule"]),
     ("engine", &["sim::engine", "sim::simulation"]),
     ("statistics", &["sim::statistics", "scenario::measure", "apps::distribution", "apps::histogram"]),
-    ("queue", &["core::queue"]),
-    ("path elements", &["core::path", "core::dispatch"]),
-    ("controller", &["core::controller", "core::estimate"]),
-    ("receiver feedback", &["core::feedback"]),
+    ("queue", &["routers", "core::queue"]),
+    ("path elements", &["links", "core::path", "core::dispatch"]),
+    ("controller", &["senders::controller", "senders::any_controller", "core::controller", "estimates"]),
+    ("receiver feedback", &["senders::feedback", "senders::any_feedback", "core::feedback"]),
     ("packet", &["sim::packet", "core::packet", "core::ecn"]),
     ("host", &["sim::host", "core::sender", "apps::"]),
 ];
@@ -177,7 +177,7 @@ fn part_of_file(file: &str) -> &'static str {
 }
 
 /// The part of the first type or module in the function's name that has one: that of `Cubic` in
-/// `<brakelight_core::controller::cubic::Cubic as brakelight_core::controller::Controller>::on_ack`.
+/// `<brakelight_senders::controller::cubic::Cubic as brakelight_core::controller::Controller>::on_ack`.
 fn part_of_function(function: &Function) -> &'static str {
     function.name.split("brakelight_").skip(1).find_map(part).unwrap_or(OTHER)
 }
@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn parts_are_known_by_files_where_there_are_line_tables() {
         let body = "fl=(1) /home/me/crates/sim/src/engine/schedule.rs\nfn=(1) a\n1 100\n\
-            fi=(2) /home/me/crates/core/src/path/link.rs\n1 300\nfi=(3) /rustc/library/core/src/mem.rs\n1 200\n\
+            fi=(2) /home/me/crates/links/src/link.rs\n1 300\nfi=(3) /rustc/library/core/src/mem.rs\n1 200\n\
             fl=(4) ./malloc.c\nfn=(2) malloc\n1 50\n\
             fl=(5) /home/me/crates/apps/src/histogram.rs\nfn=(3) brakelight_core::path::b\n1 400\n\
             fl=(6) /home/me/crates/apps/src/bulk.rs\nfn=(4) c\n1 150\n";
@@ -234,7 +234,7 @@ mod tests {
             fn=(1) brakelight_sim::engine::schedule::Group::enter\n1 100\n\
             fn=(2) brakelight_sim::engine::Engine<P,L,E,O>::change'2\n1 600\n\
             fn=(3) brakelight_sim::host::sender::send::<impl brakelight_sim::host::sender::Sender>::emit\n1 500\n\
-            fn=(4) <brakelight_core::registry::AnyController as brakelight_core::controller::Controller>::cwnd\n1 200\n\
+            fn=(4) <brakelight_registry::AnyController as brakelight_core::controller::Controller>::cwnd\n1 200\n\
             fn=(5) <brakelight_sim::host::FlowHost as brakelight_core::endpoint::Endpoint<brakelight_sim::packet::SimPacket>>::accept\n1 300\n\
             fn=(6) malloc\n1 50\n";
         let expected = own_parts(&[

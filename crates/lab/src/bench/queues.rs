@@ -8,14 +8,14 @@
 
 use brakelight_core::ecn::{Ecn, Encoding};
 use brakelight_core::packet::{Duplicate, FlowId, Header, HeaderKind, Packet, PacketId};
-use brakelight_core::path::link::View;
-use brakelight_core::path::link::traced::{self, Traced};
-use brakelight_core::path::trace::Trace;
 use brakelight_core::queue::{Drops, Place, Queue};
 use brakelight_core::random::Random;
-use brakelight_core::registry::{AnyQueue, Bench, Options, QUEUES, QueueConfig};
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Limit, Rate};
+use brakelight_links::link::View;
+use brakelight_links::link::traced::{self, Traced};
+use brakelight_links::trace::Trace;
+use brakelight_registry::{AnyQueue, Bench, Options, QUEUES, QueueConfig};
 
 /// Packets that wait throughout.
 pub const STANDING: u32 = 128;

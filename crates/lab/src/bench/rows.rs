@@ -1,12 +1,11 @@
 //! The scenarios by which the simulator's speed is measured: the dumbbells that ns-3 was timed on, and many
 //! flows on a fast link.
 
-use brakelight_core::registry::BuildError;
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Limit, Rate};
+use brakelight_registry::BuildError;
 use brakelight_scenario::scenario::{FlowSpec, Hop, LinkSpec, Record, Scenario, TraceOffset};
 use brakelight_scenario::scheme_string::SchemeString;
-
 use brakelight_sim::network::{SetupError, Traces};
 use brakelight_sim::simulation::Simulation;
 

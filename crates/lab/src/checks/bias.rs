@@ -6,13 +6,13 @@ use brakelight_core::packet::Direction;
 use brakelight_core::time::{Duration, Time};
 use brakelight_scenario::experiment::Finding;
 use brakelight_scenario::file::read;
-
-use super::finding;
 use brakelight_sim::engine::{Engine, Observer, Routed};
 use brakelight_sim::host::FlowHost;
 use brakelight_sim::network::{Network, Traces};
 use brakelight_sim::packet::{Kind, SimPacket};
 use brakelight_sim::simulation::flow_config;
+
+use super::finding;
 
 /// The lab of the paper with so much random loss; one connection that never stops. An ACK for every packet,
 /// at once: a sample of each packet that arrives, with nothing else in it.

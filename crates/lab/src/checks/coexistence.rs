@@ -2,15 +2,15 @@
 //! own.
 
 use brakelight_core::ecn::{Ecn, Encoding};
-use brakelight_core::estimate::space_saving::SpaceSaving;
 use brakelight_core::time::{Duration, Time};
+use brakelight_estimates::space_saving::SpaceSaving;
 use brakelight_scenario::experiment::{EMBEDDED, Finding, read};
 use brakelight_scenario::outcome::Series;
 use brakelight_scenario::scenario::{Record, Service};
+use brakelight_sim::{Traces, run};
 
 use super::finding;
 use super::router::{Marked, Router};
-use brakelight_sim::{Traces, run};
 
 /// The experiment whose setup this is.
 const FIGURE: &str = "abc-f4.toml";

@@ -6,16 +6,16 @@ use brakelight_core::ecn::{Ecn, Encoding, Mark};
 use brakelight_core::feedback::{AckAction, Arrival, Feedback, Receiver};
 use brakelight_core::packet::Header;
 use brakelight_core::random::Random;
-use brakelight_core::registry::{ControllerConfig, FeedbackConfig};
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Rate};
+use brakelight_registry::{ControllerConfig, FeedbackConfig};
 use brakelight_scenario::experiment::Finding;
 use brakelight_scenario::file::read;
 use brakelight_scenario::trace::embedded::Embedded;
+use brakelight_sim::{Traces, run};
 
 use super::finding;
 use super::router::{Marked, Router};
-use brakelight_sim::{Traces, run};
 
 /// HN-U3: behind a proxy, with CWR on every packet and an ACK for each, a receiver of RFC 3168 echoes each
 /// brake once.

@@ -4,9 +4,9 @@ use brakelight_core::ecn::{Ecn, Encoding, Mark};
 use brakelight_core::packet::{Duplicate, FlowId, Packet, PacketId};
 use brakelight_core::queue::{Drops, LinkView, Place, Queue};
 use brakelight_core::random::Random;
-use brakelight_core::registry::{AnyQueue, Options, QueueConfig};
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Limit, Rate};
+use brakelight_registry::{AnyQueue, Options, QueueConfig};
 use brakelight_scenario::experiment::Finding;
 
 use super::finding;

@@ -4,9 +4,9 @@ use brakelight_core::controller::{AckEvent, Controller, MarkCount, Marks};
 use brakelight_core::ecn::{Ecn, Encoding};
 use brakelight_core::feedback::{AckAction, Feedback, Receiver};
 use brakelight_core::random::Random;
-use brakelight_core::registry::{AnyController, ControllerConfig, FeedbackConfig, Options};
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::Bytes;
+use brakelight_registry::{AnyController, ControllerConfig, FeedbackConfig, Options};
 use brakelight_scenario::experiment::Finding;
 
 use super::driven::{MSS, ack, arrival, connection, packet};

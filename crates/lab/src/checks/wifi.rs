@@ -3,12 +3,12 @@
 use brakelight_core::ecn::Ecn;
 use brakelight_core::packet::PacketId;
 use brakelight_core::parameters::Parameters;
-use brakelight_core::path::wifi::{Config, Wifi, mac};
 use brakelight_core::path::{Output, PathElement, Site};
 use brakelight_core::random::Random;
-use brakelight_core::registry::QueueConfig;
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::Limit;
+use brakelight_links::wifi::{Config, Wifi, mac};
+use brakelight_registry::QueueConfig;
 use brakelight_scenario::experiment::Finding;
 
 use super::finding;

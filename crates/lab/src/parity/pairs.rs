@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use brakelight_core::registry::Host;
 use brakelight_core::time::Duration;
 use brakelight_core::units::Rate;
+use brakelight_registry::Host;
 use brakelight_scenario::compare::Compare;
 use brakelight_scenario::reference::{MODELS, Model, REAL, Real, Tolerance};
 use brakelight_scenario::scenario::{Hop, Scenario, Service};

@@ -1,9 +1,9 @@
 //! A trace for people, and its rates for other programs.
 
 use brakelight_core::packet::Direction;
-use brakelight_core::path::replay::Conditions;
-use brakelight_core::path::trace::Trace;
 use brakelight_core::time::Duration;
+use brakelight_links::replay::Conditions;
+use brakelight_links::trace::Trace;
 use brakelight_scenario::trace::conditions::{self, PathStatistics, TrainStatistics};
 use brakelight_scenario::trace::convert::Converted;
 use brakelight_scenario::trace::fit::link::FittedLink;

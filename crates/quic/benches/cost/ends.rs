@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use brakelight_core::registry::ControllerConfig;
 use brakelight_quic::adapter::{ControlSettings, PacketSender, Path};
 use brakelight_quic::builder::EndpointBuilder;
 use brakelight_quic::driver::net::{self, Hub, Listen, Opening};
 use brakelight_quic::io_counts::{IoCounts, IoMeter};
+use brakelight_registry::ControllerConfig;
 use bytes::Bytes;
 use quinn::congestion::{BbrConfig, ControllerFactory, CubicConfig, NewRenoConfig};
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};

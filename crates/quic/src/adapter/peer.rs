@@ -11,9 +11,9 @@ use brakelight_core::controller::{PacketInfo, ReceiveTime, ReceiverReport};
 use brakelight_core::ecn::Encoding;
 use brakelight_core::feedback::{Arrival, Feedback, Receiver};
 use brakelight_core::packet::Header;
-use brakelight_core::registry::{AnyFeedback, Carries, ControllerConfig};
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::Bytes;
+use brakelight_registry::{AnyFeedback, Carries, ControllerConfig};
 
 use crate::report::{self, Unwrapper};
 

@@ -3,9 +3,9 @@
 use brakelight_core::controller::{Connection, Controller};
 use brakelight_core::ecn::Encoding;
 use brakelight_core::random::Random;
-use brakelight_core::registry::{CONTROLLERS, Carries, ControllerConfig};
 use brakelight_core::time::Time;
 use brakelight_core::units::Bytes;
+use brakelight_registry::{CONTROLLERS, Carries, ControllerConfig};
 use quinn_proto::{AckFrequencyConfig, VarInt};
 
 /// Who sends the packets.

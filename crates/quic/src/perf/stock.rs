@@ -84,7 +84,7 @@ pub fn compare<E>(
 mod tests {
     use std::time::Duration;
 
-    use brakelight_core::registry::ControllerConfig;
+    use brakelight_registry::ControllerConfig;
 
     use super::*;
     use crate::adapter::{ControlSettings, PacketSender, Path};

@@ -1,6 +1,7 @@
-use super::*;
 use brakelight_core::random::Random;
 use proptest::prelude::*;
+
+use super::*;
 
 fn inputs() -> u64 {
     std::env::var("BRAKELIGHT_FUZZ_INPUTS").ok().and_then(|text| text.parse().ok()).unwrap_or(20_000)

@@ -56,8 +56,9 @@ impl Parameters {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use quinn_proto::Side;
+
+    use super::*;
 
     fn told(bytes: &[u8]) -> Parameters {
         Parameters::of(&TransportParameters::read(Side::Client, &mut &bytes[..]).unwrap())

@@ -4,12 +4,12 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use brakelight_core::registry::ControllerConfig;
 use brakelight_quic::adapter::{ControlSettings, PacketSender, Path};
 use brakelight_quic::perf::client::{Plan, Until, Work, measure};
 use brakelight_quic::perf::identity::{Identity, Trust};
 use brakelight_quic::perf::server::{self, Server};
 use brakelight_quic::perf::{Control, wire};
+use brakelight_registry::ControllerConfig;
 use quinn_proto::crypto::rustls::QuicClientConfig;
 use quinn_proto::{ClientConfig, Connection, Endpoint, EndpointConfig};
 

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display};
 
-use brakelight_core::registry::BuildError;
+use brakelight_registry::BuildError;
 use serde::de::{self, Expected, Unexpected};
 
 use crate::problem::{Invalid, Location, Problem};

@@ -5,9 +5,9 @@ use std::str::FromStr;
 
 use brakelight_core::controller::{Connection, Controller};
 use brakelight_core::random::Random;
-use brakelight_core::registry::Registry;
 use brakelight_core::time::Time;
 use brakelight_core::units::{Bytes, ParseError};
+use brakelight_registry::Registry;
 use serde::de::{Deserialize, Deserializer, Error};
 use serde::{Serialize, Serializer};
 

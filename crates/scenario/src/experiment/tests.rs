@@ -3,16 +3,16 @@
 
 use std::fmt::Write;
 
-use brakelight_core::path::trace::Trace;
 use brakelight_core::random::Random;
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Limit, Rate};
+use brakelight_links::trace::Trace;
+use brakelight_testkit::mutate::{fuzz_inputs, mutate};
 
 use super::{EMBEDDED, Experiment, Finding, Table, read};
 use crate::documents::{Claim, Verdict};
 use crate::outcome::{Run, Summary};
 use crate::scenario::Service;
-use brakelight_testkit::mutate::{fuzz_inputs, mutate};
 
 /// The inputs of [`never_panics`] are read by so many tests, each by its share, because one core would take
 /// half a minute for all.

@@ -1,10 +1,10 @@
 //! Reading a scenario file: what its tables leave out is filled in, names are looked up, and the whole is
 //! checked.
 
-use brakelight_core::path::elements::RadioConfig;
-use brakelight_core::registry::{DEFAULT_QUEUE, Registry};
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Bytes, Limit, Rate};
+use brakelight_links::elements::RadioConfig;
+use brakelight_registry::{DEFAULT_QUEUE, Registry};
 use serde::de::{Deserialize, Deserializer, Error};
 
 use super::tables::{ClockTable, FlowTable, LinkTable, RecordTable, RestartTable, ScenarioTable};
@@ -46,7 +46,7 @@ pub fn read_with(registry: &Registry, file: &str, text: &str) -> Result<Scenario
 /// `registry`: [`Scenario`]'s own `Deserialize` knows those that Brakelight brings.
 ///
 /// ```
-/// use brakelight_core::registry::Registry;
+/// use brakelight_registry::Registry;
 /// use brakelight_scenario::file;
 ///
 /// let text = r#"{

@@ -1,10 +1,10 @@
 //! The tables of a scenario file, as they are written: every key with the kind of its value. Reading, writing
 //! and the JSON Schema all follow from these; what a file leaves out is [`read`](mod@super::read)'s business.
 
-use brakelight_core::path::elements::RadioConfig;
-use brakelight_core::registry::{ControllerConfig, FeedbackConfig, Host, QueueConfig};
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Bytes, Limit, Rate};
+use brakelight_links::elements::RadioConfig;
+use brakelight_registry::{ControllerConfig, FeedbackConfig, Host, QueueConfig};
 
 use super::traffic::TrafficEntry;
 use super::values::{Algorithm, List, Listed, Name, Quantity, Station, Step, Text, TraceName};

@@ -2,11 +2,12 @@
 
 use std::fmt::Write;
 
-use brakelight_core::path::elements::ELEMENTS;
 use brakelight_core::random::Random;
-use brakelight_core::registry::{CONTROLLERS, Host, QUEUES};
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Bytes, Limit, Rate};
+use brakelight_links::elements::ELEMENTS;
+use brakelight_registry::{CONTROLLERS, Host, QUEUES};
+use brakelight_testkit::mutate::fuzz_inputs;
 
 use super::{APPLICATIONS, read, write};
 use crate::clock::Clock;
@@ -17,7 +18,6 @@ use crate::scheme_string::{SchemeString, Words};
 use crate::traffic::{
     self, Arrivals, Call, Game, OnOff, RequestResponse, ShortFlows, SizeLaw, Traffic, Video,
 };
-use brakelight_testkit::mutate::fuzz_inputs;
 
 const FULL: &str = r#"
 name = "everything"

@@ -4,9 +4,9 @@ use std::fmt;
 
 use brakelight_apps::custom::Applications;
 use brakelight_core::parameters::Parameter;
-use brakelight_core::registry::{BuildError, Entry, Registry};
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Bytes, Rate};
+use brakelight_registry::{BuildError, Entry, Registry};
 use schemars::JsonSchema;
 use serde::de::{Deserializer, EnumAccess, Error, VariantAccess, Visitor};
 use serde::{Deserialize, Serialize};

@@ -5,10 +5,10 @@ use std::marker::PhantomData;
 use std::str::FromStr;
 
 use brakelight_core::parameters::Value as _;
-use brakelight_core::path::elements::{ElementConfig, RadioConfig};
-use brakelight_core::registry::{ControllerConfig, FeedbackConfig, Host, QueueConfig};
 use brakelight_core::time::Duration;
 use brakelight_core::units::{ParseError, Rate};
+use brakelight_links::elements::{ElementConfig, RadioConfig};
+use brakelight_registry::{ControllerConfig, FeedbackConfig, Host, QueueConfig};
 use schemars::{Schema, json_schema};
 use serde::de::{Deserialize, Deserializer, Error, Unexpected, Visitor};
 use serde::{Serialize, Serializer};

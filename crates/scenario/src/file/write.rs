@@ -1,8 +1,8 @@
 //! Writing a scenario as the file that [`read`](fn@super::read) turns back into it. Every field is written,
 //! so defaults that change later do not change what the file means; the same scenario gives the same bytes.
 
-use brakelight_core::path::elements::ElementConfig;
 use brakelight_core::units::Bytes;
+use brakelight_links::elements::ElementConfig;
 use serde::{Serialize, Serializer};
 
 use super::tables::{ClockTable, FlowTable, LinkTable, RecordTable, RestartTable, ScenarioTable};

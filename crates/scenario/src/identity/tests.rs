@@ -1,10 +1,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
-use brakelight_core::path::replay::Recorded;
-use brakelight_core::path::trains::Train;
 use brakelight_core::random::Random;
-use brakelight_core::registry::{CONTROLLERS, ControllerConfig};
 use brakelight_core::units::Bytes;
+use brakelight_links::replay::Recorded;
+use brakelight_links::trains::Train;
+use brakelight_registry::{CONTROLLERS, ControllerConfig};
 
 use super::*;
 use crate::file::{draw, read};

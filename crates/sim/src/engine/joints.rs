@@ -15,9 +15,9 @@
 //! The first packet of a busy time has an event: the line may be empty when it leaves.
 
 use brakelight_core::packet::{Duplicate, Packet};
-use brakelight_core::path::elements::AnyElement;
 use brakelight_core::path::{Departed, PathElement};
 use brakelight_core::time::Time;
+use brakelight_links::elements::AnyElement;
 
 /// An element that may be joined to another.
 pub trait Joinable<P: Packet>: PathElement<P> {

@@ -515,9 +515,10 @@ where
 
 #[cfg(test)]
 mod tests {
+    use brakelight_links::elements::AnyElement;
+
     use super::*;
     use crate::packet::SimPacket;
-    use brakelight_core::path::elements::AnyElement;
 
     /// Wants to be woken at the first of `wakeups`, whatever the time.
     struct Wakes {

@@ -411,10 +411,10 @@ impl Schedule {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use Component::{Element, Endpoint};
     use proptest::prelude::*;
 
-    use Component::{Element, Endpoint};
+    use super::*;
 
     fn at(nanos: u64) -> Time {
         Time::from_nanos(nanos)

@@ -1,9 +1,9 @@
 //! Behaviour of the applications, over paths whose effect can be worked out.
 
 use brakelight_core::packet::Direction;
-use brakelight_core::registry::Host;
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Rate};
+use brakelight_registry::Host;
 use brakelight_scenario::traffic::{
     Arrivals, Call, Game, OnOff, RequestResponse, ShortFlows, SizeLaw, Traffic, Video,
 };

@@ -10,10 +10,10 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use brakelight_apps::ArrivalProcess;
 use brakelight_apps::traffic::ShortFlows;
-use brakelight_core::controller::external::External;
 use brakelight_core::parameters::ParameterError;
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::Bytes;
+use brakelight_senders::controller::external::External;
 
 use super::connection::{Connection, Shared};
 use super::ring::Ring;

@@ -8,9 +8,9 @@ use brakelight_core::feedback;
 use brakelight_core::frugal;
 use brakelight_core::packet::{Direction, FlowId, Header, Packet, PacketId};
 use brakelight_core::random::Random;
-use brakelight_core::registry::Host;
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Rate};
+use brakelight_registry::Host;
 
 use super::acks::AckArena;
 use super::receiver::{AckRequest, Receiver};

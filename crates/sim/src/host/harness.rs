@@ -8,9 +8,9 @@ use brakelight_core::ecn::Ecn;
 use brakelight_core::endpoint::Endpoint;
 use brakelight_core::packet::{Direction, Duplicate, FlowId, Packet, PacketId};
 use brakelight_core::random::Random;
-use brakelight_core::registry::{ControllerConfig, FeedbackConfig, Host};
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Rate};
+use brakelight_registry::{ControllerConfig, FeedbackConfig, Host};
 use brakelight_scenario::clock::Clock;
 use brakelight_scenario::traffic::Traffic;
 

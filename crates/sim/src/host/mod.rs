@@ -29,25 +29,25 @@ mod socket;
 
 use brakelight_apps::{AnyApplication, Application, Datagram};
 use brakelight_core::controller::Controller;
-use brakelight_core::controller::external::{self, External};
 use brakelight_core::ecn::Mark;
 use brakelight_core::endpoint::Endpoint;
 use brakelight_core::packet::FlowId;
 use brakelight_core::parameters::ParameterError;
 use brakelight_core::random::Random;
-use brakelight_core::registry::{AnyController, ControllerConfig, FeedbackConfig, Host};
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Limit, Rate};
+use brakelight_registry::{AnyController, ControllerConfig, FeedbackConfig, Host};
 use brakelight_scenario::clock::Clock;
 use brakelight_scenario::outcome::MarkCounts;
 use brakelight_scenario::traffic::Traffic;
+use brakelight_senders::controller::external::{self, External};
+use bundle::Bundle;
+use connection::{Connection, DATAGRAM_OVERHEAD, Shared};
+use socket::FlowSocket;
 
 use crate::engine::Routed;
 use crate::packet::{Kind, SimPacket};
 use crate::report::SenderView;
-use bundle::Bundle;
-use connection::{Connection, DATAGRAM_OVERHEAD, Shared};
-use socket::FlowSocket;
 
 /// Settings of a flow.
 #[derive(Clone, Debug)]

@@ -3,9 +3,9 @@
 use brakelight_core::ecn::{Ecn, Encoding};
 use brakelight_core::feedback;
 use brakelight_core::packet::{Direction, FlowId, Header, PacketId};
-use brakelight_core::registry::{ControllerConfig, FeedbackConfig, Host};
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Rate};
+use brakelight_registry::{ControllerConfig, FeedbackConfig, Host};
 use brakelight_scenario::clock::Clock;
 use brakelight_scenario::traffic::{OnOff, Traffic};
 

@@ -16,9 +16,9 @@ use brakelight_core::controller::{ReceiveTime, ReceiverReport};
 use brakelight_core::ecn::Ecn;
 use brakelight_core::feedback::{AckAction, Arrival, Feedback};
 use brakelight_core::packet::Packet;
-use brakelight_core::registry::{AnyFeedback, Host};
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::Bytes;
+use brakelight_registry::{AnyFeedback, Host};
 use brakelight_scenario::clock::Clock;
 
 use super::acks::{AckBody, Sack};

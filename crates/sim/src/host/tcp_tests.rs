@@ -2,9 +2,9 @@
 
 use brakelight_core::controller::Controller;
 use brakelight_core::packet::Direction;
-use brakelight_core::registry::{ControllerConfig, FeedbackConfig, Host};
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Rate};
+use brakelight_registry::{ControllerConfig, FeedbackConfig, Host};
 use brakelight_scenario::traffic::{OnOff, Traffic};
 
 use super::harness::{Verdict, World, config, segments};

@@ -1,8 +1,8 @@
 //! Behaviour of the modelled host, by worked traces.
 
-use brakelight_core::registry::Host;
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Rate};
+use brakelight_registry::Host;
 use brakelight_scenario::traffic::Traffic;
 
 use super::harness::{Verdict, World, config, segments};

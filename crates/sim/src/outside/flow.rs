@@ -17,9 +17,9 @@ use brakelight_core::ecn::{Ecn, Encoding};
 use brakelight_core::host::{End, Pair};
 use brakelight_core::packet::{Direction, FlowId, Packet as _, PacketId};
 use brakelight_core::random::Random;
-use brakelight_core::registry::{Host, HostedConfig};
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Rate};
+use brakelight_registry::{Host, HostedConfig};
 use brakelight_scenario::scenario::FlowSpec;
 
 use super::payloads::Payloads;

@@ -4,7 +4,7 @@ use std::time::Duration as StdDuration;
 use brakelight_core::ecn::Encoding;
 use brakelight_core::host::{About, End, HostFactory, HostedController, Pair, SenderState, Setup, Transmit};
 use brakelight_core::parameters::{OptionValues, ParameterError};
-use brakelight_core::registry::{Options, Registry};
+use brakelight_registry::{Options, Registry};
 
 use super::*;
 use crate::network::Traces;

@@ -4,12 +4,12 @@
 use brakelight_core::endpoint::Endpoint;
 use brakelight_core::packet::Direction;
 use brakelight_core::parameters::ParameterError;
-use brakelight_core::path::delay;
-use brakelight_core::path::elements::{AnyElement, Order};
-use brakelight_core::path::link::adjusted;
-use brakelight_core::path::varying_delay::VaryingDelay;
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Rate};
+use brakelight_links::delay;
+use brakelight_links::elements::{AnyElement, Order};
+use brakelight_links::link::adjusted;
+use brakelight_links::varying_delay::VaryingDelay;
 
 use super::Simulation;
 use super::view::FlowPhase;

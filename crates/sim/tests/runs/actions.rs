@@ -1,19 +1,20 @@
 //! A run can be looked into and acted upon at any time, and the same actions at the same times give the same
 //! outcome.
 
-use crate::support::random_scenario::random_scenario;
 use brakelight_core::controller::RecoveryState;
 use brakelight_core::packet::Direction;
-use brakelight_core::path::elements::Order;
-use brakelight_core::path::trace::Trace;
 use brakelight_core::random::Random;
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Rate};
+use brakelight_links::elements::Order;
+use brakelight_links::trace::Trace;
 use brakelight_scenario::file::read;
 use brakelight_scenario::outcome::Outcome;
 use brakelight_scenario::scenario::Scenario;
 use brakelight_sim::host::{FlowConfig, FlowHost};
 use brakelight_sim::{ActionError, FlowPhase, Simulation, Traces, run};
+
+use crate::support::random_scenario::random_scenario;
 
 const MSS: u64 = 1448;
 

@@ -4,11 +4,11 @@
 use std::fmt::Write;
 
 use brakelight_core::packet::Direction;
-use brakelight_core::path::elements::Order;
 use brakelight_core::random::Random;
-use brakelight_core::registry::{CONTROLLERS, QUEUES};
 use brakelight_core::time::Duration;
 use brakelight_core::units::Rate;
+use brakelight_links::elements::Order;
+use brakelight_registry::{CONTROLLERS, QUEUES};
 use brakelight_scenario::file::read;
 use brakelight_scenario::outcome::Outcome;
 use brakelight_scenario::scenario::Scenario;

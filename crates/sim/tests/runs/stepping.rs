@@ -1,13 +1,14 @@
 //! A run may be advanced in any steps, cloned and looked into at any time, and its outcome is the same, byte
 //! for byte.
 
-use crate::support::random_scenario::random_scenario;
 use brakelight_core::packet::Direction;
 use brakelight_core::random::Random;
 use brakelight_core::time::{Duration, Time};
 use brakelight_scenario::outcome::Outcome;
 use brakelight_scenario::scenario::{Hop, Scenario};
 use brakelight_sim::{Simulation, Traces, run};
+
+use crate::support::random_scenario::random_scenario;
 
 fn json(outcome: &Outcome) -> String {
     let Outcome { run, series, link_logs, .. } = outcome;
@@ -70,9 +71,9 @@ fn the_random_scenarios_have_everything_in_them() {
     }
     let count = |kind: &str| seen.iter().filter(|name| name.starts_with(kind)).count();
     let registered = [
-        brakelight_core::registry::CONTROLLERS.len(),
-        brakelight_core::registry::QUEUES.len(),
-        brakelight_core::path::elements::ELEMENTS.len(),
+        brakelight_registry::CONTROLLERS.len(),
+        brakelight_registry::QUEUES.len(),
+        brakelight_links::elements::ELEMENTS.len(),
     ];
     assert_eq!([count("controller"), count("queue"), count("element")], registered, "{seen:#?}");
     assert_eq!((count("service"), count("host"), count("traffic")), (4, 2, 9), "{seen:#?}");

@@ -3,9 +3,9 @@
 
 use std::fmt::Write;
 
-use brakelight_core::path::trace::Trace;
 use brakelight_core::random::Random;
-use brakelight_core::registry::{CONTROLLERS, ControllerConfig, QUEUES};
+use brakelight_links::trace::Trace;
+use brakelight_registry::{CONTROLLERS, ControllerConfig, QUEUES};
 use brakelight_scenario::file::read;
 use brakelight_scenario::scenario::Scenario;
 use brakelight_sim::Traces;

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use brakelight_core::queue::abc::dual::max_min_share;
+use brakelight_routers::abc::dual::max_min_share;
 
 /// K, X, tau.
 const TOP: usize = 10;

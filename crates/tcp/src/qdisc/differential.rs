@@ -1,14 +1,14 @@
-//! The module's fixed point, compiled for this machine, against `brakelight_core::queue::abc`.
+//! The module's fixed point, compiled for this machine, against `brakelight_routers::abc`.
 
 use std::collections::VecDeque;
 
 use brakelight_core::ecn::Ecn;
 use brakelight_core::parameters::Parameters;
-use brakelight_core::queue::abc::{Abc, Config};
 use brakelight_core::queue::{Place, Queue};
 use brakelight_core::random::Random;
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Limit, Rate};
+use brakelight_routers::abc::{Abc, Config};
 use brakelight_testkit::{Fixed, Sample};
 
 /// `struct router_settings` of `bpf/router.h`.

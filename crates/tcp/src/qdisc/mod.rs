@@ -68,7 +68,7 @@ pub struct QdiscSettings {
 
 impl Default for QdiscSettings {
     fn default() -> Self {
-        // The sources are those of `brakelight_core::queue::abc`.
+        // The sources are those of `brakelight_routers::abc`.
         QdiscSettings {
             rate_bps: None,
             shape: true,

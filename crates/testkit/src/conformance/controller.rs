@@ -14,10 +14,10 @@ use brakelight_core::controller::{
 use brakelight_core::ecn::{Ecn, Encoding, Mark};
 use brakelight_core::packet::Header;
 use brakelight_core::random::Random;
-use brakelight_core::registry::{AnyController, Carries, ControllerConfig, Registry};
 use brakelight_core::sender::{Checked, Delivery, Episode, Phase, RttEstimator};
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Rate};
+use brakelight_registry::{AnyController, Carries, ControllerConfig, Registry};
 use proptest::prelude::*;
 
 use super::{label, runner};

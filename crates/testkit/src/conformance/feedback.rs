@@ -3,9 +3,9 @@
 use brakelight_core::ecn::{Ecn, Encoding};
 use brakelight_core::feedback::{AckAction, Arrival, Feedback as _, MarkTotals, Receiver};
 use brakelight_core::packet::Header;
-use brakelight_core::registry::{AnyFeedback, FeedbackConfig};
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::Bytes;
+use brakelight_registry::{AnyFeedback, FeedbackConfig};
 use proptest::prelude::*;
 
 use super::{ENCODINGS, label, runner};

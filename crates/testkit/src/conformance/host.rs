@@ -11,9 +11,9 @@ use std::time::Duration as StdDuration;
 use brakelight_core::ecn::Ecn;
 use brakelight_core::host::Pair;
 use brakelight_core::random::Random;
-use brakelight_core::registry::HostedConfig;
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Rate};
+use brakelight_registry::HostedConfig;
 
 /// The largest UDP payload of the path, in bytes.
 const DATAGRAM: u16 = 1472;

@@ -11,8 +11,8 @@ macro_rules! conformance_controller {
             use super::*;
             use $crate::conformance::controller;
 
-            fn each(hold: impl Fn(&$crate::core::registry::ControllerConfig)) {
-                let options: &[$crate::core::registry::Options<'_>] = &[&[], $(&[$($option),+]),*];
+            fn each(hold: impl Fn(&$crate::registry::ControllerConfig)) {
+                let options: &[$crate::registry::Options<'_>] = &[&[], $(&[$($option),+]),*];
                 for options in options {
                     hold(&$registry.controller($name, options).unwrap_or_else(|error| panic!("{error}")));
                 }
@@ -48,7 +48,7 @@ macro_rules! conformance_feedback {
             use $crate::conformance::feedback::{self, Feedback};
 
             fn each(hold: impl Fn(&Feedback)) {
-                let options: &[$crate::core::registry::Options<'_>] = &[&[], $(&[$($option),+]),*];
+                let options: &[$crate::registry::Options<'_>] = &[&[], $(&[$($option),+]),*];
                 for options in options {
                     let config = $registry.feedback($name, options).unwrap_or_else(|error| panic!("{error}"));
                     hold(&Feedback::new(config));
@@ -83,7 +83,7 @@ macro_rules! conformance_queue {
             use $crate::conformance::queue::{self, Queue};
 
             fn each(hold: impl Fn(&Queue)) {
-                let options: &[$crate::core::registry::Options<'_>] = &[&[], $(&[$($option),+]),*];
+                let options: &[$crate::registry::Options<'_>] = &[&[], $(&[$($option),+]),*];
                 for options in options {
                     let config = $registry.queue($name, options).unwrap_or_else(|error| panic!("{error}"));
                     hold(&Queue::new(config));
@@ -167,7 +167,7 @@ macro_rules! conformance_application {
             use $crate::conformance::application;
 
             fn each(hold: impl Fn(&$crate::apps::Traffic)) {
-                let options: &[$crate::core::registry::Options<'_>] = &[&[], $(&[$($option),+]),*];
+                let options: &[$crate::registry::Options<'_>] = &[&[], $(&[$($option),+]),*];
                 for options in options {
                     hold(&$registry.traffic($name, options).unwrap_or_else(|error| panic!("{error}")));
                 }
@@ -202,8 +202,8 @@ macro_rules! conformance_host {
             use super::*;
             use $crate::conformance::host;
 
-            fn each(hold: impl Fn(&$crate::core::registry::HostedConfig)) {
-                let options: &[$crate::core::registry::Options<'_>] = &[&[], $(&[$($option),+]),*];
+            fn each(hold: impl Fn(&$crate::registry::HostedConfig)) {
+                let options: &[$crate::registry::Options<'_>] = &[&[], $(&[$($option),+]),*];
                 for options in options {
                     let config =
                         $registry.controller($name, options).unwrap_or_else(|error| panic!("{error}"));
@@ -246,7 +246,7 @@ macro_rules! conformance_path {
             use $crate::conformance::path::{self, Case};
 
             fn each(hold: impl Fn(&Case)) {
-                let options: &[$crate::core::registry::Options<'_>] = &[&[], $(&[$($option),+]),*];
+                let options: &[$crate::registry::Options<'_>] = &[&[], $(&[$($option),+]),*];
                 for &$given in options {
                     hold(&$case);
                 }

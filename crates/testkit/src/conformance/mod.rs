@@ -7,8 +7,8 @@
 //!
 //! ```
 //! # mod mine {
-//! #     pub fn registry() -> brakelight_core::registry::Registry {
-//! #         brakelight_core::registry::Registry::standard()
+//! #     pub fn registry() -> brakelight_registry::Registry {
+//! #         brakelight_registry::Registry::standard()
 //! #     }
 //! # }
 //! brakelight_testkit::conformance_controller!(crate::mine::registry(), "newreno");

@@ -17,9 +17,9 @@ use brakelight_core::ecn::{Ecn, Encoding, Mark};
 use brakelight_core::packet::Header;
 use brakelight_core::queue::{Dropped, Drops, Place, Queue as _, Reason};
 use brakelight_core::random::Random;
-use brakelight_core::registry::{AnyQueue, QueueConfig};
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Limit};
+use brakelight_registry::{AnyQueue, QueueConfig};
 use proptest::prelude::*;
 
 use super::{ENCODINGS, label, runner};

@@ -1,7 +1,7 @@
 //! Packets that arrived, made into opportunities: one as soon as the bytes of one are there.
 
-use brakelight_core::path::trace::Trace;
 use brakelight_core::units::Bytes;
+use brakelight_links::trace::Trace;
 
 use super::{ConvertError, check_size};
 

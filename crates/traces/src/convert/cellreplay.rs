@@ -10,15 +10,15 @@
 //! A line of trains is whole numbers of milliseconds with blanks between: when the train began, its base
 //! delay one way, and when each of its packets arrived after the first. The base delay is half of a measured
 //! round trip, and the same in the files of both directions. What the numbers do in a replay is
-//! `brakelight_core::path::trains`.
+//! `brakelight_links::trains`.
 //!
 //! A recording has opportunities of 1500 bytes: 15 heavy ones make 14, each when its last byte is there.
 
-use brakelight_core::path::replay::MAX_DELAY;
-use brakelight_core::path::trace::Trace;
-use brakelight_core::path::trains::{Train, Trains};
 use brakelight_core::time::Duration;
 use brakelight_core::units::Bytes;
+use brakelight_links::replay::MAX_DELAY;
+use brakelight_links::trace::Trace;
+use brakelight_links::trains::{Train, Trains};
 
 use super::delays::{DelayFormat, Delays};
 use super::{ConvertError, ConvertOptions, Converted, Format};

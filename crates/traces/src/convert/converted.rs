@@ -1,9 +1,9 @@
 //! What a conversion made: the trace, and the recording that has all that the file said.
 
-use brakelight_core::path::trace::Trace;
-use brakelight_core::path::trains::Trains;
 use brakelight_core::time::Duration;
 use brakelight_core::units::Rate;
+use brakelight_links::trace::Trace;
+use brakelight_links::trains::Trains;
 
 use super::delays::Delays;
 use super::{

@@ -22,9 +22,9 @@
 
 use std::fmt::Write;
 
-use brakelight_core::path::trace::Trace;
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Bytes, Rate};
+use brakelight_links::trace::Trace;
 
 use super::{ConvertError, ConvertOptions, Converted, Format, RateUnit, idle, units};
 

@@ -14,9 +14,9 @@
 use std::fmt;
 use std::path::Path;
 
-use brakelight_core::path::replay::{CERTAIN, MAX_DELAY};
-use brakelight_core::path::trains::Trains;
 use brakelight_core::time::Duration;
+use brakelight_links::replay::{CERTAIN, MAX_DELAY};
+use brakelight_links::trains::Trains;
 use serde_json::Value;
 
 use super::{ConvertError, FileError, cellreplay, json, refuse_json, shorten, without_mark};

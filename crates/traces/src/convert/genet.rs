@@ -4,12 +4,12 @@
 //!
 //! A bandwidth holds from its time to the next one; the last time ends the trace.
 
+use brakelight_core::time::Duration;
+use brakelight_links::replay::{CERTAIN, MAX_DELAY};
 use serde_json::Value;
 
 use super::series::{Sample, Series};
 use super::{ConvertError, ConvertOptions, Converted, Format, json, refuse_json};
-use brakelight_core::path::replay::{CERTAIN, MAX_DELAY};
-use brakelight_core::time::Duration;
 
 pub(super) fn from_json(bytes: &[u8], options: &ConvertOptions) -> Result<Converted, ConvertError> {
     let document = json(bytes)?;

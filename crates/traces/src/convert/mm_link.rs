@@ -11,8 +11,8 @@
 //! 1504 become one opportunity of 1500. Other sizes, of emulated links of a rate, are gathered until they
 //! fill one.
 
-use brakelight_core::path::trace::Trace;
 use brakelight_core::units::Bytes;
+use brakelight_links::trace::Trace;
 
 use super::{ConvertError, ConvertOptions, Converted, Format, check_size};
 use crate::OPPORTUNITY;

@@ -1,8 +1,9 @@
 //! Conversions of what other programs and data sets write.
 
-use super::*;
 use brakelight_core::random::Random;
 use brakelight_testkit::mutate::{fuzz_inputs, mutate};
+
+use super::*;
 
 const IPERF3_UP: &str = "Connecting to host 192.0.2.1, port 5201
 [  5] local 192.0.2.2 port 32972 connected to 192.0.2.1 port 5201

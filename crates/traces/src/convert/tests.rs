@@ -1,10 +1,10 @@
 use std::fs;
 
+use brakelight_core::random::Random;
+use brakelight_testkit::mutate::{fuzz_inputs, mutate};
 use proptest::prelude::*;
 
 use super::*;
-use brakelight_core::random::Random;
-use brakelight_testkit::mutate::{fuzz_inputs, mutate};
 
 fn stamps(trace: &Trace) -> Vec<u64> {
     trace.millis().collect()

@@ -4,8 +4,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use brakelight_core::path::trace::Trace;
 use brakelight_core::time::Duration;
+use brakelight_links::trace::Trace;
 
 use super::super::recipe::{Recipe, RecipeError};
 use super::super::recording::{Recording, RecordingError};

@@ -15,9 +15,11 @@ mod trials;
 
 use std::path::Path;
 
-use brakelight_core::path::trace::Trace;
 use brakelight_core::time::Duration;
 use brakelight_core::units::Rate;
+use brakelight_links::trace::Trace;
+use memory::remembered;
+use trials::{beside, nearest_seed, noisy, outages};
 
 use super::super::OPPORTUNITY;
 use super::super::convert::delays::delay_file;
@@ -26,8 +28,6 @@ use super::super::measured::{Measured, MeasuredDelay, MeasuredOutages, Paths, SH
 use super::super::recipe::Recipe;
 use super::super::recording::{Recording, RecordingError};
 use super::whole_seconds;
-use memory::remembered;
-use trials::{beside, nearest_seed, noisy, outages};
 
 /// What is known about a link before it is fitted.
 #[derive(Clone, Copy, Debug, PartialEq)]

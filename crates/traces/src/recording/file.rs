@@ -39,11 +39,11 @@
 
 use std::io::{self, Read, Write};
 
-use brakelight_core::path::replay::CERTAIN;
-use brakelight_core::path::trace::{Trace, TraceBuilder};
-use brakelight_core::path::trains::{Train, Trains};
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Bytes, Rate};
+use brakelight_links::replay::CERTAIN;
+use brakelight_links::trace::{Trace, TraceBuilder};
+use brakelight_links::trains::{Train, Trains};
 use flate2::Compression;
 use flate2::read::ZlibDecoder;
 use flate2::write::ZlibEncoder;

@@ -1,5 +1,6 @@
-use super::*;
 use brakelight_core::packet::Direction;
+
+use super::*;
 
 fn us(micros: u64) -> Duration {
     Duration::from_micros(micros)

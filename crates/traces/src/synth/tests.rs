@@ -1,9 +1,9 @@
+use brakelight_core::units::Rate;
 use proptest::prelude::*;
 
 use super::super::recipe::{Blockage, Fading, Handover};
 use super::super::statistics::{Statistics, bins};
 use super::*;
-use brakelight_core::units::Rate;
 
 fn plain(mean: Rate) -> Cellular {
     Cellular {

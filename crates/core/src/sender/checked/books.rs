@@ -17,7 +17,7 @@ use crate::units::Bytes;
 /// Violations kept; more of them say little.
 const MOST: usize = 16;
 /// Packets remembered. A packet declared lost longer ago than this many is forgotten.
-pub(super) const REMEMBERED: usize = 1 << 17;
+pub const REMEMBERED: usize = 1 << 17;
 
 /// What became of a packet, as far as the events tell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -2,12 +2,12 @@
 
 use brakelight_core::controller::{AckEvent, Controller, ReceiverReport};
 use brakelight_core::ecn::{Ecn, Encoding};
-use brakelight_core::estimate::adpm::{Estimate, Layout};
 use brakelight_core::feedback::{Feedback, Receiver};
 use brakelight_core::random::Random;
-use brakelight_core::registry::{ControllerConfig, FeedbackConfig};
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Rate};
+use brakelight_estimates::adpm::{Estimate, Layout};
+use brakelight_registry::{ControllerConfig, FeedbackConfig};
 use brakelight_scenario::experiment::Finding;
 
 use super::driven::{MSS, ack, arrival, connection, packet};

@@ -1,7 +1,7 @@
 //! The controller in its place. In this crate's own tests the host is held to the contract of events
 //! ([`brakelight_core::controller`]), with every controller and on every path that they run.
 
-use brakelight_core::registry::{AnyController, Needs};
+use brakelight_registry::{AnyController, Needs};
 
 #[cfg(not(test))]
 pub(in crate::adapter) type Held = AnyController;

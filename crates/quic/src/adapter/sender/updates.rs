@@ -5,10 +5,10 @@ use brakelight_core::controller::{
     RecoveryState, SpuriousEvent, Timeout, TimeoutEvent,
 };
 use brakelight_core::ecn::{Ecn, Mark};
-use brakelight_core::registry::{ControllerConfig, DEFAULT_CONTROLLER};
 use brakelight_core::sender::Phase;
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::Bytes;
+use brakelight_registry::{ControllerConfig, DEFAULT_CONTROLLER};
 
 use super::{Frame, Gathered, PacketState, Sender};
 use crate::validation::State;

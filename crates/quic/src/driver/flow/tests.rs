@@ -1,5 +1,6 @@
-use super::*;
 use brakelight_core::units::Rate;
+
+use super::*;
 
 mod applications;
 mod hostile;

@@ -1,8 +1,8 @@
 //! Connections that are resumed with 0-RTT data, by real TLS sessions.
 
 use brakelight_core::random::Random;
-use brakelight_core::registry::ControllerConfig;
 use brakelight_core::time::Duration;
+use brakelight_registry::ControllerConfig;
 use quinn_proto::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use quinn_proto::{Dir, StreamEvent, StreamId};
 

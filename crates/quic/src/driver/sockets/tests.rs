@@ -5,8 +5,8 @@ use std::net::Ipv4Addr;
 
 use brakelight_apps::traffic::{Arrivals, Game, ShortFlows, SizeLaw, Traffic};
 use brakelight_core::random::Random;
-use brakelight_core::registry::ControllerConfig;
 use brakelight_core::units::Bytes;
+use brakelight_registry::ControllerConfig;
 use brakelight_scenario::clock::Clock;
 
 use super::*;

@@ -4,13 +4,13 @@
 use std::fmt::Write;
 
 use brakelight_core::random::Random;
+use brakelight_testkit::mutate::{fuzz_inputs, mutate};
 use proptest::prelude::*;
 
 use super::evaluate::short;
 use super::{At, Expression, Function, Link, Node, Operator, Selector, Value};
 use crate::experiment::table::{Dimension, Table};
 use crate::outcome::{FlowOutcome, LinkOutcome, Run, Summary};
-use brakelight_testkit::mutate::{fuzz_inputs, mutate};
 
 /// Three schemes on two traces, three seeds each; throughput, p95 delay and utilisation as given, the other
 /// seeds off by a little so that only the median is as given.

@@ -4,10 +4,10 @@ use brakelight_core::controller::{
     AckEvent, Controller, Exact, MarkCount, Marks, PacketInfo, ReceiverReport, Recovery, RecoveryState,
 };
 use brakelight_core::ecn::Mark;
-use brakelight_core::registry::Host;
 use brakelight_core::sender::Phase;
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::Bytes;
+use brakelight_registry::Host;
 use smallvec::SmallVec;
 
 use super::super::acks::{AckBody, Detail};

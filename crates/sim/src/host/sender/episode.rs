@@ -1,9 +1,9 @@
 //! The beginning and the end of a reaction to loss or marks, common to both profiles.
 
 use brakelight_core::controller::{Controller, LossEvent, Recovery};
-use brakelight_core::registry::Host;
 use brakelight_core::time::Time;
 use brakelight_core::units::Bytes;
+use brakelight_registry::Host;
 
 use super::Sender;
 use super::prr::Prr;

@@ -24,14 +24,14 @@ mod timeout;
 
 use std::collections::VecDeque;
 
-use brakelight_core::controller::external::External;
 use brakelight_core::controller::{Connection, Controller, Decision, PacketInfo, SendDirective};
 use brakelight_core::feedback::MarkTotals;
 use brakelight_core::parameters::ParameterError;
-use brakelight_core::registry::{AnyController, Host};
 use brakelight_core::sender::{Delivery, Episode, Pacer, RttEstimator, Usage};
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Rate};
+use brakelight_registry::{AnyController, Host};
+use brakelight_senders::controller::external::External;
 
 use super::Counters;
 use super::ranges::{Range, RangeSet};

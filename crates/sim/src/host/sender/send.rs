@@ -1,10 +1,10 @@
 //! The next packet, and what keeps it from leaving: window, pacer, or nothing to send.
 
 use brakelight_core::controller::{Controller, IdleEvent, SendEvent};
-use brakelight_core::registry::Host;
 use brakelight_core::sender::Stop;
 use brakelight_core::time::Time;
 use brakelight_core::units::{Bytes, Rate};
+use brakelight_registry::Host;
 
 use super::scoreboard::{Segment, State, Transmission};
 use super::{Forced, Outgoing, Sender};

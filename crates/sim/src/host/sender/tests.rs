@@ -1,8 +1,8 @@
 //! The sender's books, ACK by ACK, without a path.
 
 use brakelight_core::random::Random;
-use brakelight_core::registry::ControllerConfig;
 use brakelight_core::sender::Phase;
+use brakelight_registry::ControllerConfig;
 
 use super::super::acks::AckBody;
 use super::*;

@@ -1,15 +1,15 @@
-//! The rule of `bpf/adaptive.h` against `abc:variant=adaptive` of `brakelight_core::queue::abc`, both behind
+//! The rule of `bpf/adaptive.h` against `abc:variant=adaptive` of `brakelight_routers::abc`, both behind
 //! senders that answer the marks one loop delay later, on a link whose rate steps and wavers.
 
 use std::collections::VecDeque;
 
 use brakelight_core::ecn::{Ecn, Mark};
 use brakelight_core::parameters::Parameters;
-use brakelight_core::queue::abc::{Abc, Config};
 use brakelight_core::queue::{Place, Queue};
 use brakelight_core::random::Random;
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Limit, Rate};
+use brakelight_routers::abc::{Abc, Config};
 use brakelight_testkit::{Fixed, Sample};
 
 use super::super::objects::router::types::router_settings;

@@ -1,10 +1,9 @@
-//! Delay control in `bpf/wdc.h` and `bpf/westwood.h` against `brakelight_core::controller::quicdc`, and the
+//! Delay control in `bpf/wdc.h` and `bpf/westwood.h` against `brakelight_senders::controller::quicdc`, and the
 //! peer's clock.
 //!
 //! The receiver's clock is set otherwise, and runs fast or slow; its timestamps tick as the kernel's do. Both
 //! sides see the ticks.
 
-use brakelight_core::controller::quicdc::{Config, QuicDc};
 use brakelight_core::controller::{
     AckEvent, Connection, Controller, IdleEvent, LossEvent, Marks, PacketInfo, ReceiveTime, ReceiverReport,
     Rtt, SpuriousEvent, Timeout, TimeoutEvent,
@@ -13,6 +12,7 @@ use brakelight_core::parameters::Parameters;
 use brakelight_core::random::Random;
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Rate};
+use brakelight_senders::controller::quicdc::{Config, QuicDc};
 
 use super::super::objects::wdc::types::{peer_clock, wdc_ack, wdc_settings};
 use super::path::{Ack, Event, MSS, Path, Roughness, SIZE};

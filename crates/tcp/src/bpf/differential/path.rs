@@ -6,11 +6,11 @@ use std::collections::VecDeque;
 use brakelight_core::controller::RecoveryState;
 use brakelight_core::ecn::{Ecn, Mark};
 use brakelight_core::parameters::Parameters;
-use brakelight_core::queue::abc::{Abc, Config};
 use brakelight_core::queue::{Place, Queue};
 use brakelight_core::random::Random;
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Limit, Rate};
+use brakelight_routers::abc::{Abc, Config};
 use brakelight_testkit::{Fixed, Sample};
 
 /// Payload of a packet.

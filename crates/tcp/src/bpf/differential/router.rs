@@ -1,16 +1,15 @@
-//! The marks of `bpf/router.h` against those of `brakelight_core::queue::abc` with x = sojourn.
+//! The marks of `bpf/router.h` against those of `brakelight_routers::abc` with x = sojourn.
 
 use brakelight_core::ecn::{Ecn, Mark};
 use brakelight_core::parameters::Parameters;
-use brakelight_core::queue::abc::{Abc, Config};
 use brakelight_core::queue::{Place, Queue};
 use brakelight_core::random::Random;
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Limit, Rate};
-
-use super::super::objects::router::types::router_settings;
+use brakelight_routers::abc::{Abc, Config};
 use brakelight_testkit::{Fixed, Sample};
 
+use super::super::objects::router::types::router_settings;
 use super::path::SIZE;
 
 unsafe extern "C" {

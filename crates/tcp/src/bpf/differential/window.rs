@@ -1,6 +1,5 @@
-//! ABC's two windows in `bpf/abc.h` and `bpf/cubic.h` against `brakelight_core::controller::abc`.
+//! ABC's two windows in `bpf/abc.h` and `bpf/cubic.h` against `brakelight_senders::controller::abc`.
 
-use brakelight_core::controller::abc::{Abc, Config};
 use brakelight_core::controller::{
     AckEvent, Connection, Controller, Exact, IdleEvent, LossEvent, MarkCount, Marks, PacketInfo,
     ReceiverReport, Rtt, SendEvent, SpuriousEvent, Timeout, TimeoutEvent,
@@ -9,6 +8,7 @@ use brakelight_core::parameters::Parameters;
 use brakelight_core::random::Random;
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Rate};
+use brakelight_senders::controller::abc::{Abc, Config};
 
 use super::super::objects::abc::types::ack as CAck;
 use super::path::{Ack, Event, MSS, Path, Roughness};

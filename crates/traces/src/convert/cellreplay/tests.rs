@@ -1,11 +1,12 @@
+use brakelight_core::packet::Direction;
+use brakelight_core::random::Random;
+use brakelight_testkit::mutate::{fuzz_inputs, mutate};
+
 use super::*;
 use crate::conditions::{TrainStatistics, limits};
 use crate::convert::delays::delays;
 use crate::convert::{Selection, convert};
 use crate::recording::{LinkDirection, file};
-use brakelight_core::packet::Direction;
-use brakelight_core::random::Random;
-use brakelight_testkit::mutate::{fuzz_inputs, mutate};
 
 /// Two trains, 50 ms apart, and what ends them.
 const LIGHT: &str = "0 25 0 3 7 12\n50 31 0 4 4\n100 25 0\n";

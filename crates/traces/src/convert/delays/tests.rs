@@ -1,7 +1,8 @@
-use super::*;
-use crate::convert::{ConvertOptions, Format, convert};
 use brakelight_core::random::Random;
 use brakelight_testkit::mutate::{fuzz_inputs, mutate};
+
+use super::*;
+use crate::convert::{ConvertOptions, Format, convert};
 
 fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)

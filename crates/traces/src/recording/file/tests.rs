@@ -1,8 +1,8 @@
+use brakelight_core::random::Random;
+use brakelight_testkit::mutate::fuzz_inputs;
 use proptest::prelude::*;
 
 use super::*;
-use brakelight_core::random::Random;
-use brakelight_testkit::mutate::fuzz_inputs;
 
 fn us(micros: u64) -> Duration {
     Duration::from_micros(micros)

@@ -1,4 +1,0 @@
-//! XCPw's sender (`abc20` 7.3): [XCP's](super::xcp), with a router that computes its feedback anew for every
-//! packet ([`queue::xcpw`](crate::queue::xcpw)).
-
-pub use super::xcp::{Config, Xcp as XcpW};

@@ -1,0 +1,362 @@
+//! `variant=adaptive`: ABC's target rate without constants of one link and one round trip. Of no paper; the
+//! design, what it was measured against and what is proven of it are in docs/abc-adaptive.md.
+//!
+//! A router knows what it has ordered: each accelerate that leaves brings two packets one loop delay later,
+//! each brake none. So what it will have to serve within a loop delay is what waits and what was ordered in
+//! the last one, and the rule steers that sum instead of the queue alone:
+//!
+//! ```text
+//! O   = q + P                                    outstanding: what waits, and what is on its way
+//! m   = a mean of O over the last tau / 4        m' = (O - m) / (tau / 4)
+//! O*  = mu tau + c e max(tau / 100 ms, 0.7)      what the link is expected to serve in tau, and a cushion
+//! tr  = eta mu - (m - O*) / delta                in place of abc20 eq.1; delta = 0.7 tau
+//! f   = min(max(tr / (2 cr), 1/16), 1)                      abc20 eq.2
+//! ```
+//!
+//! | symbol | field | unit | value | meaning |
+//! |---|---|---|---|---|
+//! | P | `ordered` | bytes | measured | twice the bytes that left as accelerate in the last tau |
+//! | tau | `tau_bins` | bins of 2 ms | estimated, 2 to 400 ms | the loop's delay: see below |
+//! | mu | `mu_bytes_per_s` | bytes/s | measured | a forecast of what the link can carry: see below |
+//! | e | `error_bytes` | bytes | measured | mean absolute error of that forecast over one tau |
+//! | m | `outstanding_bytes` | bytes | measured | see below |
+//! | c | `cushion` | 1 | 1 | mean errors that may wait where tau is 100 ms |
+//! | eta | `eta` | 1 | 1 | abc20 has 0.98 |
+//! | cr | - | | | as in abc20 |
+//!
+//! # Bursts
+//!
+//! A flow of a long round trip and a small window sends it in one burst. The burst waits behind itself.
+//! With O in the place of m its own packets would be braked for it, and the flow would lose its share to
+//! those that send all the time. With m the burst moves the marks of all that pass within a quarter of tau.
+//!
+//! # The least share
+//!
+//! A sender that hears 64 brakes in a row at the floor of its window, two packets, and sees no queue in its
+//! round trip, takes the marks for spoiled and goes by its other window. Where the floors of many flows fill
+//! the link the queue is a part of every round trip, the smallest too: a router that brakes all would be left
+//! by its senders one by one, and they would fill its buffer. So f is 1/16 at least. Eq.3 at this share takes
+//! windows to 1 / (1 - 2/16) = 1.14 packets, below that floor, and shrinks large ones 7/8 as fast.
+//!
+//! # The loop's delay
+//!
+//! What was ordered in bin k arrives in bin k + tau. For each lag L the router keeps a mean, over about one
+//! second, of `(arrived[k] - ordered[k - L])^2` and chooses the lag at which it is least. Another lag takes
+//! its place only where its mean is 20 % lower: with several round trips the choice does not flutter. tau is
+//! the least lag that was chosen within the last five to ten seconds: the queue of another router on the path
+//! is a part of the lag, and comes and goes.
+//!
+//! # The forecast
+//!
+//! mu is a mean over windows of 4 ms to 1 s, no longer than four loop delays, each weighted by the inverse
+//! fourth power of the error that it has made lately as a forecast of the next tau. Steady links are
+//! followed within milliseconds, noisy ones averaged.
+//!
+//! # Cost
+//!
+//! Per packet a few additions. Every 2 ms in which something happens two hundred lags and nine windows. No
+//! state per flow.
+
+use alloc::boxed::Box;
+
+use brakelight_core::queue::LinkView;
+use brakelight_core::time::{Duration, Time};
+use brakelight_core::units::Bytes;
+
+/// Length of a bin.
+const BIN: Duration = Duration::from_millis(2);
+const BIN_S: f64 = 0.002;
+/// Loop delays that can be told apart, in bins: up to 400 ms.
+const LAGS: usize = 200;
+/// Bins of orders that are remembered.
+const ORDERS: usize = 256;
+/// The loop delay before one is known, in bins: 100 ms, that of abc20.
+const FIRST_LAG: usize = 50;
+/// For how long the least lag that was chosen is taken for tau, in bins: twice five seconds.
+const LEAST_FOR: u64 = 2500;
+/// Share of one bin in the means of the lags: about one second.
+const LAG_GAIN: f64 = 0.002;
+/// By how much a lag must be better than the present one.
+const BETTER: f64 = 0.8;
+/// Windows of the forecast, in bins, each twice the one before.
+const WINDOWS: usize = 9;
+const SHORTEST_WINDOW: usize = 2;
+/// The longest window, in loop delays, and the loop delay that counts at least for this, in bins.
+const LONGEST_WINDOW: usize = 4;
+const LEAST_FOR_WINDOW: usize = 10;
+/// Share of one bin in the mean errors of the windows: about half a second.
+const ERROR_GAIN: f64 = 0.004;
+/// What is added to the errors, in bytes, so that none is zero.
+const LEAST_ERROR: f64 = 1.0;
+/// Bins of capacity that are remembered: the longest window and one loop delay.
+const HISTORY: usize = 1024;
+/// The loop delay at which `cushion` mean errors may wait: on longer loops more, since there a link's use
+/// hangs more on what waits, on shorter ones less, but no less than this share of them.
+const CUSHION_TAU_S: f64 = 0.1;
+const LEAST_CUSHION: f64 = 0.7;
+/// The time over which what is outstanding is smoothed, over tau.
+const SMOOTHED_OVER_TAU: f64 = 0.25;
+/// The least share of accelerates.
+pub(super) const LEAST_SHARE: f64 = 1.0 / 16.0;
+/// delta over tau: above the 2/3 of abc20's theorem.
+const DELTA_OVER_TAU: f64 = 0.7;
+
+/// What `variant=adaptive` knows of its link and its loop.
+#[derive(Clone, Debug)]
+pub(super) struct Adaptive {
+    eta: f64,
+    cushion: f64,
+    /// Whether tau was given.
+    given: bool,
+    tau_bins: usize,
+    /// The lag at which arrivals and orders agree best.
+    lag: usize,
+    /// The least such lag of the last half of ten seconds, and of the present one.
+    least: [usize; 2],
+    /// The number of the present half.
+    half: u64,
+    /// The number of the bin that is open, from the start of time; none before the first event.
+    bin: Option<u64>,
+    /// Up to when the link's capacity has been counted.
+    counted: Time,
+    /// Bytes that arrived and that were ordered in the open bin.
+    arrived: f64,
+    ordered_now: f64,
+    /// Bytes ordered in the last bins, by their number modulo [`ORDERS`].
+    ordered: Box<[f64; ORDERS]>,
+    /// The sum of those of the last tau, up to the end of the last closed bin, and the first of them.
+    on_its_way: f64,
+    oldest: f64,
+    /// Mean squared difference of what arrives and what was ordered, by lag less one, in bytes^2.
+    mismatch: Box<[f64; LAGS]>,
+    /// Bins since the start, up to the number at which lags are compared.
+    seen: usize,
+    /// Bytes that the link could have carried up to the end of each of the last bins, by their number modulo
+    /// [`HISTORY`].
+    carried: Box<[f64; HISTORY]>,
+    errors: [f64; WINDOWS],
+    mu_bytes_per_s: f64,
+    error_bytes: f64,
+    /// The mean of what was outstanding lately, and its time; none before the first.
+    outstanding_bytes: f64,
+    smoothed_at: Option<Time>,
+}
+
+impl Adaptive {
+    pub(super) fn new(eta: f64, cushion: f64, loop_delay: Option<Duration>) -> Self {
+        let bins = |delay: Duration| (delay.as_nanos() / BIN.as_nanos()) as usize;
+        let tau_bins = loop_delay.map_or(FIRST_LAG, bins).clamp(1, LAGS);
+        Adaptive {
+            eta,
+            cushion,
+            given: loop_delay.is_some(),
+            tau_bins,
+            lag: tau_bins,
+            least: [LAGS; 2],
+            half: 0,
+            bin: None,
+            counted: Time::ZERO,
+            arrived: 0.0,
+            ordered_now: 0.0,
+            ordered: Box::new([0.0; ORDERS]),
+            on_its_way: 0.0,
+            oldest: 0.0,
+            mismatch: Box::new([0.0; LAGS]),
+            seen: 0,
+            carried: Box::new([0.0; HISTORY]),
+            errors: [0.0; WINDOWS],
+            mu_bytes_per_s: 0.0,
+            error_bytes: 0.0,
+            outstanding_bytes: 0.0,
+            smoothed_at: None,
+        }
+    }
+
+    /// A packet of a flow that answers marks arrives, and takes `cost` of the link.
+    pub(super) fn arrive(&mut self, now: Time, cost: Bytes, link: &mut impl LinkView) {
+        self.advance(now, link);
+        self.arrived += cost.as_f64();
+    }
+
+    /// A packet leaves as accelerate: it brings two.
+    pub(super) fn order(&mut self, cost: Bytes) {
+        self.ordered_now += 2.0 * cost.as_f64();
+    }
+
+    /// Returns mu and the target rate at `now`, in bit/s, where `waiting` is held.
+    pub(super) fn rates_bps(&mut self, now: Time, waiting: Bytes, link: &mut impl LinkView) -> (f64, f64) {
+        self.advance(now, link);
+        let tau_s = self.tau_bins as f64 * BIN_S;
+        let aim = self.eta * self.mu_bytes_per_s;
+        self.smooth(now, waiting.as_f64() + self.ordered_within_tau(now), tau_s);
+        let cushion = self.cushion * (tau_s / CUSHION_TAU_S).max(LEAST_CUSHION);
+        let wanted = self.mu_bytes_per_s * tau_s + cushion * self.error_bytes;
+        let target = aim - (self.outstanding_bytes - wanted) / (DELTA_OVER_TAU * tau_s);
+        (8.0 * self.mu_bytes_per_s, 8.0 * target)
+    }
+
+    /// Takes what is outstanding at `now` into its mean.
+    fn smooth(&mut self, now: Time, outstanding: f64, tau_s: f64) {
+        let share = self
+            .smoothed_at
+            .replace(now)
+            .map_or(1.0, |before| (now.since(before).as_secs_f64() / (SMOOTHED_OVER_TAU * tau_s)).min(1.0));
+        self.outstanding_bytes += share * (outstanding - self.outstanding_bytes);
+    }
+
+    /// Returns P: bytes ordered in (now - tau, now]. Of the oldest bin as large a part has arrived as has
+    /// passed of the open one.
+    fn ordered_within_tau(&self, now: Time) -> f64 {
+        let passed = now.since(Time::ZERO).as_nanos() % BIN.as_nanos();
+        let part = passed as f64 / BIN.as_nanos() as f64;
+        self.on_its_way - part * self.oldest + self.ordered_now
+    }
+
+    /// Internal state worth plotting.
+    pub(super) fn inspect(&self, visit: &mut dyn FnMut(&'static str, f64)) {
+        visit("loop_delay_ms", self.tau_bins as f64 * BIN_S * 1000.0);
+        visit("on_its_way_bytes", self.on_its_way + self.ordered_now);
+        visit("outstanding_bytes", self.outstanding_bytes);
+        visit("forecast_error_bytes", self.error_bytes);
+    }
+
+    /// Closes the bins that ended by `now`.
+    #[inline]
+    fn advance(&mut self, now: Time, link: &mut impl LinkView) {
+        let bin = now.since(Time::ZERO).as_nanos() / BIN.as_nanos();
+        if self.bin != Some(bin) {
+            self.close(now, bin, link);
+        }
+    }
+
+    fn close(&mut self, now: Time, bin: u64, link: &mut impl LinkView) {
+        let Some(open) = self.bin.replace(bin) else {
+            // As if the link had always had the rate that it says it had.
+            let per_bin = link.capacity(BIN * HISTORY as u64).as_bps_f64() / 8.0 * BIN_S;
+            for back in 0..HISTORY {
+                self.carried[at(bin.wrapping_sub(1 + back as u64), HISTORY)] = -(back as f64) * per_bin;
+            }
+            self.mu_bytes_per_s = per_bin / BIN_S;
+            self.counted = now;
+            return;
+        };
+        let bins = bin - open;
+        let passed = now.since(self.counted);
+        let bytes = link.capacity(passed).as_bps_f64() / 8.0 * passed.as_secs_f64();
+        self.counted = now;
+        let per_bin = bytes / bins as f64;
+        if bins > LAGS as u64 {
+            // Nothing came for longer than any loop: what was ordered is not on its way any more.
+            self.ordered.fill(0.0);
+            self.arrived = 0.0;
+            self.ordered_now = 0.0;
+            self.remember(open, per_bin, bins);
+        } else {
+            for closed in open..bin {
+                self.compare(closed);
+                self.remember(closed, per_bin, 1);
+                self.judge_windows(closed);
+            }
+            if !self.given && self.seen >= LAGS {
+                self.choose_lag();
+                self.take_least(bin);
+            }
+        }
+        let last = bin - 1;
+        let within = (0..self.tau_bins as u64).map(|back| self.ordered[at(last.wrapping_sub(back), ORDERS)]);
+        self.on_its_way = within.sum();
+        self.oldest = self.ordered[at(last.wrapping_sub(self.tau_bins as u64 - 1), ORDERS)];
+        self.forecast(last);
+    }
+
+    /// Holds what arrived in the bin `closed` against what was ordered in each of those before it.
+    fn compare(&mut self, closed: u64) {
+        for (index, mismatch) in self.mismatch.iter_mut().enumerate() {
+            let before = closed.wrapping_sub(1 + index as u64);
+            let off = self.arrived - self.ordered[at(before, ORDERS)];
+            *mismatch += LAG_GAIN * (off * off - *mismatch);
+        }
+        self.ordered[at(closed, ORDERS)] = self.ordered_now;
+        self.arrived = 0.0;
+        self.ordered_now = 0.0;
+        self.seen = (self.seen + 1).min(LAGS);
+    }
+
+    fn choose_lag(&mut self) {
+        let mut best = self.lag - 1;
+        for (index, mismatch) in self.mismatch.iter().enumerate() {
+            if *mismatch < self.mismatch[best] {
+                best = index;
+            }
+        }
+        if self.mismatch[best] < BETTER * self.mismatch[self.lag - 1] {
+            self.lag = best + 1;
+        }
+    }
+
+    /// Takes the least lag of the last five to ten seconds for tau.
+    fn take_least(&mut self, bin: u64) {
+        let half = bin / LEAST_FOR;
+        if half != self.half {
+            self.least = [self.least[1], LAGS];
+            self.half = half;
+        }
+        self.least[1] = self.least[1].min(self.lag);
+        self.tau_bins = self.least[0].min(self.least[1]);
+    }
+
+    /// Notes that the link could have carried `per_bin` bytes in each of so many bins from `first` on.
+    fn remember(&mut self, first: u64, per_bin: f64, bins: u64) {
+        let before = self.carried[at(first.wrapping_sub(1), HISTORY)];
+        let skipped = bins.saturating_sub(HISTORY as u64);
+        for index in skipped..bins {
+            self.carried[at(first + index, HISTORY)] = before + (index + 1) as f64 * per_bin;
+        }
+    }
+
+    /// Bytes that the link could have carried in so many bins up to the end of `last`.
+    fn carried(&self, last: u64, bins: usize) -> f64 {
+        self.carried[at(last, HISTORY)] - self.carried[at(last.wrapping_sub(bins as u64), HISTORY)]
+    }
+
+    /// The windows in use, in bins.
+    fn windows(&self) -> impl Iterator<Item = usize> + use<> {
+        let longest = LONGEST_WINDOW * self.tau_bins.max(LEAST_FOR_WINDOW);
+        (0..WINDOWS).map(|index| SHORTEST_WINDOW << index).take_while(move |window| *window <= longest)
+    }
+
+    /// Holds what each window said one tau ago against what the link could carry since.
+    fn judge_windows(&mut self, last: u64) {
+        let tau = self.tau_bins;
+        let actual = self.carried(last, tau);
+        let then = last.wrapping_sub(tau as u64);
+        for (index, window) in self.windows().enumerate() {
+            let said = self.carried(then, window) * tau as f64 / window as f64;
+            let off = actual - said;
+            let off = if off < 0.0 { -off } else { off };
+            self.errors[index] += ERROR_GAIN * (off - self.errors[index]);
+        }
+    }
+
+    /// The mean over the windows, each by how well it has forecast.
+    fn forecast(&mut self, last: u64) {
+        let least = self.windows().zip(self.errors).fold(f64::INFINITY, |least, (_, error)| least.min(error));
+        let (mut sum, mut weights) = (0.0, 0.0);
+        for (window, error) in self.windows().zip(self.errors) {
+            let ratio = (least + LEAST_ERROR) / (error + LEAST_ERROR);
+            let weight = ratio * ratio * ratio * ratio;
+            sum += weight * self.carried(last, window) / (window as f64 * BIN_S);
+            weights += weight;
+        }
+        self.mu_bytes_per_s = sum / weights;
+        self.error_bytes = least;
+    }
+}
+
+/// The place of bin number `bin` in a ring of so many, a power of two: numbers may wrap around.
+fn at(bin: u64, ring: usize) -> usize {
+    (bin % ring as u64) as usize
+}
+
+#[cfg(test)]
+mod tests;

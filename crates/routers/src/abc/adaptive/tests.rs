@@ -1,0 +1,147 @@
+use alloc::collections::VecDeque;
+use alloc::string::ToString;
+use alloc::vec::Vec;
+
+use brakelight_core::ecn::{Ecn, Encoding, Mark};
+use brakelight_core::parameters::Parameters;
+use brakelight_core::queue::Queue;
+use brakelight_core::units::Rate;
+use brakelight_testkit::packet::Sample;
+
+use crate::abc::{Abc, Config};
+use crate::scripted::{Bench, ms, place};
+
+fn adaptive(options: &[(&str, &str)]) -> Bench<Abc<Sample>> {
+    let options = [("variant", "adaptive")].into_iter().chain(options.iter().copied());
+    let config = Config::from_options(options).unwrap();
+    Bench::new(Abc::new(&config, &place(10_000)), Rate::from_mbps(12))
+}
+
+fn near(a: f64, b: f64) {
+    assert!((a - b).abs() <= 1e-6 * b.abs().max(1.0), "{a} is not {b}");
+}
+
+#[test]
+fn what_the_link_serves_in_a_loop_delay_is_ordered_and_a_surplus_is_taken_back() {
+    // mu = 1.5e6 bytes/s, tau = 40 ms, delta = 28 ms: O* = 1.5e6 * 0.04 = 60,000 bytes.
+    let mut bench = adaptive(&[("loop_delay", "40ms")]);
+    bench.arrive(ms(0), Encoding::Abc, Ecn::Ect1);
+    bench.leave(ms(0)).unwrap();
+    near(bench.shown("target_rate_bps"), 8.0 * (1.5e6 + 60_000.0 / 0.028));
+    let mut bench = adaptive(&[("loop_delay", "40ms")]);
+    for _ in 0..101 {
+        bench.arrive(ms(0), Encoding::Abc, Ecn::Ect1);
+    }
+    // 100 packets behind the one that leaves: 90,000 bytes too many.
+    bench.leave(ms(0)).unwrap();
+    near(bench.shown("target_rate_bps"), 8.0 * (1.5e6 - 90_000.0 / 0.028));
+    near(bench.shown("f"), 1.0 / 16.0);
+}
+
+/// tau = 40 ms, so what is outstanding is smoothed over 10 ms.
+#[test]
+fn a_burst_moves_the_target_rate_by_what_it_adds_to_the_mean() {
+    let mut bench = adaptive(&[("loop_delay", "40ms")]);
+    bench.arrive(ms(0), Encoding::Abc, Ecn::Ect1);
+    bench.leave(ms(0)).unwrap();
+    near(bench.shown("outstanding_bytes"), 0.0);
+    for _ in 0..11 {
+        bench.arrive(ms(1), Encoding::Abc, Ecn::Ect1);
+    }
+    // A millisecond of ten: a tenth of the ten packets that wait.
+    bench.leave(ms(1)).unwrap();
+    near(bench.shown("outstanding_bytes"), 0.1 * 15_000.0);
+    // Ten milliseconds later nothing is left of what was: nine wait, and the second packet ordered two.
+    bench.leave(ms(11)).unwrap();
+    near(bench.shown("outstanding_bytes"), 9.0 * 1500.0 + 3000.0);
+}
+
+#[test]
+fn an_accelerate_counts_as_two_packets_on_their_way_for_one_loop_delay() {
+    let mut bench = adaptive(&[("loop_delay", "40ms")]);
+    for now in 0..3 {
+        bench.arrive(ms(now), Encoding::Abc, Ecn::Ect1);
+        bench.leave(ms(now)).unwrap();
+    }
+    // The bucket is empty at first: with f = 1 the second packet and the third stay accelerates.
+    near(bench.shown("on_its_way_bytes"), 4.0 * 1500.0);
+    bench.arrive(ms(40), Encoding::None, Ecn::NotEct);
+    near(bench.shown("on_its_way_bytes"), 4.0 * 1500.0);
+    bench.arrive(ms(46), Encoding::Abc, Ecn::Ect1);
+    near(bench.shown("on_its_way_bytes"), 0.0);
+}
+
+/// Senders at the end of a loop: each accelerate that leaves brings two packets `delay_ms` later, each brake
+/// none; one packet more every 100 ms. Returns the packets that waited at the end of each millisecond.
+fn closed_loop(
+    bench: &mut Bench<Abc<Sample>>,
+    delay_ms: u64,
+    until_ms: u64,
+    per_ms: impl Fn(u64) -> u64,
+) -> Vec<u32> {
+    let mut coming: VecDeque<(u64, u64)> = VecDeque::from([(0, 20)]);
+    let mut waiting = Vec::new();
+    for now in 0..until_ms {
+        if now % 100 == 0 {
+            bench.arrive(ms(now), Encoding::Abc, Ecn::Ect1);
+        }
+        while coming.front().is_some_and(|(at, _)| *at <= now) {
+            let (_, count) = coming.pop_front().unwrap();
+            for _ in 0..count {
+                bench.arrive(ms(now), Encoding::Abc, Ecn::Ect1);
+            }
+        }
+        bench.link.capacity = Rate::from_mbps(12 * per_ms(now));
+        for _ in 0..per_ms(now) {
+            if bench.leave(ms(now)).is_some_and(|left| left.mark == Mark::Accelerate) {
+                coming.push_back((now + delay_ms, 2));
+            }
+        }
+        waiting.push(bench.queue.backlog().packets);
+    }
+    waiting
+}
+
+#[test]
+fn the_router_finds_its_loop_s_delay_by_what_its_marks_bring() {
+    for delay_ms in [10, 24, 60, 100, 150, 280] {
+        let mut bench = adaptive(&[]);
+        // 12 and 36 Mbit/s, by turns of 300 ms.
+        closed_loop(&mut bench, delay_ms, 12_000, |now| if now / 300 % 2 == 0 { 1 } else { 3 });
+        let found = bench.shown("loop_delay_ms");
+        assert!((found - delay_ms as f64).abs() <= 4.0, "{delay_ms} ms: found {found}");
+    }
+}
+
+#[test]
+fn the_loop_rests_where_the_given_delay_is_off_by_less_than_delta() {
+    // delta = 0.7 tau: 60 ms lie within it of every one of these.
+    for given in ["36ms", "44ms", "60ms", "80ms", "120ms", "190ms"] {
+        let mut bench = adaptive(&[("loop_delay", given)]);
+        let waiting = closed_loop(&mut bench, 60, 12_000, |_| 1);
+        let late = &waiting[8_000..];
+        let swing = late.iter().max().unwrap() - late.iter().min().unwrap();
+        assert!(swing <= 12, "{given}: {swing} packets");
+    }
+}
+
+#[test]
+fn silence_longer_than_any_loop_leaves_nothing_on_its_way() {
+    let mut bench = adaptive(&[]);
+    closed_loop(&mut bench, 40, 500, |_| 1);
+    assert!(bench.shown("on_its_way_bytes") > 0.0);
+    bench.arrive(ms(60_000), Encoding::Abc, Ecn::Ect1);
+    near(bench.shown("on_its_way_bytes"), 0.0);
+}
+
+#[test]
+fn options_of_equation_1_are_refused_and_those_of_the_rule_need_it() {
+    let refused =
+        |options: &[(&str, &str)]| Config::from_options(options.iter().copied()).unwrap_err().to_string();
+    for given in [("lookahead", "40ms"), ("integral", "1s"), ("eta_of", "cr"), ("x", "sojourn")] {
+        let error = refused(&[("variant", "adaptive"), given]);
+        assert!(error.contains(given.0) && error.contains("variant=adaptive"), "{error}");
+    }
+    assert!(refused(&[("loop_delay", "40ms")]).contains("variant=adaptive"));
+    assert!(refused(&[("variant", "adaptive"), ("loop_delay", "1s")]).contains("2ms to 400ms"));
+}
