@@ -54,8 +54,7 @@ use brakelight_core::ecn::Mark;
 use brakelight_core::packet::Duplicate;
 use brakelight_core::parameters::ParameterError;
 use brakelight_core::path::{Departed, Output, PathElement, Site};
-use brakelight_core::queue::{Dequeued, Drops, Place, Queue};
-use brakelight_core::random::Random;
+use brakelight_core::queue::{Dequeued, Queue};
 use brakelight_core::time::{Duration, Time};
 use brakelight_core::units::{Bytes, Limit};
 use brakelight_routers::{AnyQueue, QueueConfig};
@@ -65,21 +64,18 @@ pub mod cell;
 pub mod channel;
 pub mod estimator;
 pub mod scheduler;
+pub(crate) mod station;
 
-use capacity::Capacity;
 use cell::Cell;
-use channel::Channel;
 use estimator::{Estimate, Estimator, StationView};
-use scheduler::{Policy, Request, Scheduler};
+use scheduler::{Policy, Request};
+use station::{Air, Station, User};
 
 /// A subframe. ts36211 4
 const SUBFRAME: Duration = Duration::from_millis(1);
 
 /// Subframes from a block to its retransmission. ts36213 7.1.1, 8: eight processes
 const ROUND: u64 = 8;
-
-/// Time constants after which nothing is left of what was before.
-const FORGOTTEN: u64 = 20;
 
 choices! {
     /// How the channel fades.
@@ -191,12 +187,9 @@ struct Block {
     start: u64,
 }
 
-/// One user.
+/// What was taken out of a user's queue and is not yet handed on.
 #[derive(Clone, Debug)]
-struct User<P> {
-    queue: AnyQueue<P>,
-    channel: Channel,
-    estimator: Estimator,
+struct Sent<P> {
     /// Partly sent.
     head: Option<Staged<P>>,
     /// Sent and not yet handed on.
@@ -206,20 +199,34 @@ struct User<P> {
     failed: VecDeque<Block>,
 }
 
-impl<P: Duplicate> User<P> {
-    /// Bits that wait.
-    fn waiting(&self) -> u64 {
-        let head = self.head.as_ref().map_or(0, |head| u64::from(head.unsent));
-        8 * (self.queue.backlog().bytes.0 + head)
+impl<P> Default for Sent<P> {
+    fn default() -> Self {
+        Sent { head: None, sent: VecDeque::new(), bytes: 0, failed: VecDeque::new() }
+    }
+}
+
+impl<P> Air<P> for Sent<P> {
+    fn is_empty(&self) -> bool {
+        self.head.is_none() && self.sent.is_empty()
     }
 
-    fn is_idle(&self) -> bool {
-        self.queue.backlog().is_empty() && self.head.is_none() && self.sent.is_empty()
+    fn for_each(&self, visit: &mut dyn FnMut(&P)) {
+        self.head.iter().chain(&self.sent).for_each(|staged| visit(&staged.packet));
     }
+}
 
+impl<P> Sent<P> {
     /// Bytes from this number on are missing.
     fn missing_from(&self) -> u64 {
         self.failed.iter().map(|block| block.start).min().unwrap_or(u64::MAX)
+    }
+}
+
+impl<P: Duplicate> User<P, Sent<P>> {
+    /// Bits that wait.
+    fn waiting(&self) -> u64 {
+        let head = self.air.head.as_ref().map_or(0, |head| u64::from(head.unsent));
+        8 * (self.queue.backlog().bytes.0 + head)
     }
 }
 
@@ -227,98 +234,41 @@ impl<P: Duplicate> User<P> {
 #[derive(Clone, Debug)]
 pub struct Cellular<P> {
     config: Config,
-    users: Vec<User<P>>,
-    scheduler: Scheduler,
-    capacity: Capacity,
-    /// The first subframe not yet begun.
-    next: u64,
-    /// Nothing is inside.
-    idle: bool,
-    requests: Vec<Request>,
-    random: Random,
-    drops: Drops<P>,
-    happened: VecDeque<Output<P>>,
+    station: Station<P, Sent<P>>,
 }
 
 impl<P: Duplicate> Cellular<P> {
     /// Returns an idle base station whose queues hold at most `limit` each.
     pub fn new(config: &Config, queue: &QueueConfig, limit: Limit, site: Site) -> Self {
-        let mut random = site.random;
-        let cell = config.cell();
-        let channels: Vec<Channel> = (0..config.users)
-            .map(|index| Channel::new(&cell, index, &mut Random::stream(random.bits(), "channel")))
-            .collect();
-        let capacity = Capacity::new(&cell, &channels);
-        let nominal = capacity.nominal().mul_f64(1.0 / f64::from(config.users));
-        let most_waiting = match limit {
-            Limit::Packets(packets) => u64::from(packets) * 12_000,
-            Limit::Bytes(bytes) => bytes.bits(),
-        };
-        let users = channels
-            .into_iter()
-            .enumerate()
-            .map(|(index, channel)| {
-                let random = Random::stream(random.bits(), "queue");
-                User {
-                    queue: queue.build(&Place { limit, nominal, random }),
-                    channel,
-                    estimator: Estimator::new(&cell, index, nominal, most_waiting),
-                    head: None,
-                    sent: VecDeque::new(),
-                    bytes: 0,
-                    failed: VecDeque::new(),
-                }
-            })
-            .collect();
-        Cellular {
-            users,
-            scheduler: Scheduler::new(
-                config.scheduler,
-                config.time_constant,
-                SUBFRAME,
-                config.users as usize,
-            ),
-            capacity,
-            next: 0,
-            idle: true,
-            requests: Vec::with_capacity(config.users as usize),
-            random,
-            drops: Drops::new(),
-            happened: VecDeque::new(),
-            config: config.clone(),
-        }
+        Cellular { station: Station::new(&config.cell(), queue, limit, site), config: config.clone() }
     }
 
     /// Returns what all users together would be given in `from <= t < to` if all were backlogged, on average
     /// over blocks not received.
     pub fn capacity_between(&self, from: Time, to: Time) -> Bytes {
-        self.capacity.between(from, to)
+        self.station.capacity_between(from, to)
     }
 
     /// Calls `visit` with every user's queue.
     pub fn for_each_queue(&self, visit: &mut dyn FnMut(&AnyQueue<P>)) {
-        self.users.iter().for_each(|user| visit(&user.queue));
+        self.station.for_each_queue(visit);
     }
 
     /// Returns what the queue of a user is told of its rate.
     pub fn estimator(&self, user: usize) -> &Estimator {
-        &self.users[user].estimator
-    }
-
-    fn due(&self) -> Time {
-        if self.idle { Time::MAX } else { Time::ZERO + SUBFRAME * self.next }
+        &self.station.users[user].estimator
     }
 
     /// Sends again what was not received. Returns how many pairs of blocks are left.
     fn repeat(&mut self, subframe: u64) -> u32 {
         let mut left = self.config.blocks;
-        for user in &mut self.users {
-            while let Some(block) = user.failed.front().copied().filter(|block| block.due <= subframe) {
-                user.failed.pop_front();
+        for User { air, .. } in &mut self.station.users {
+            while let Some(block) = air.failed.front().copied().filter(|block| block.due <= subframe) {
+                air.failed.pop_front();
                 // All were sent in one subframe, so they fit into one.
                 left -= block.blocks;
-                if self.random.chance(self.config.bler) {
-                    user.failed.push_back(Block { due: subframe + ROUND, ..block });
+                if self.station.random.chance(self.config.bler) {
+                    air.failed.push_back(Block { due: subframe + ROUND, ..block });
                 }
             }
         }
@@ -327,16 +277,17 @@ impl<P: Duplicate> Cellular<P> {
 
     /// Shares out `blocks` and tells the estimators.
     fn share_out(&mut self, subframe: u64, blocks: u32) -> &[u32] {
-        self.requests.clear();
-        self.requests.extend(
-            self.users
+        let Station { users, scheduler, requests, .. } = &mut self.station;
+        requests.clear();
+        requests.extend(
+            users
                 .iter()
                 .map(|user| Request { bits_per_block: user.channel.bits(subframe), waiting: user.waiting() }),
         );
-        let granted = self.scheduler.share_out(&self.requests, blocks);
-        for (index, user) in self.users.iter_mut().enumerate() {
-            let given = u64::from(granted[index]) * u64::from(self.requests[index].bits_per_block);
-            user.estimator.on_slot(subframe, &self.requests, given);
+        let granted = scheduler.share_out(requests, blocks);
+        for (index, user) in users.iter_mut().enumerate() {
+            let given = u64::from(granted[index]) * u64::from(requests[index].bits_per_block);
+            user.estimator.on_slot(subframe, requests, given);
         }
         granted
     }
@@ -346,117 +297,90 @@ impl<P: Duplicate> Cellular<P> {
         let left = self.repeat(subframe);
         let granted: Vec<u32> = self.share_out(subframe, left).to_vec();
         for (index, &blocks) in granted.iter().enumerate().filter(|(_, blocks)| **blocks > 0) {
-            let user = &mut self.users[index];
-            let start = user.bytes;
-            let mut room = u64::from(blocks) * u64::from(self.requests[index].bits_per_block) / 8;
+            let Station { users, requests, drops, random, .. } = &mut self.station;
+            let User { queue, estimator, air, .. } = &mut users[index];
+            let start = air.bytes;
+            let mut room = u64::from(blocks) * u64::from(requests[index].bits_per_block) / 8;
             while room > 0 {
-                if user.head.is_none() {
-                    let mut view = StationView(&user.estimator);
-                    let Some(Dequeued { packet, arrived, mark }) =
-                        user.queue.dequeue(at, &mut view, &mut self.drops)
-                    else {
+                if air.head.is_none() {
+                    let mut view = StationView(estimator);
+                    let Some(Dequeued { packet, arrived, mark }) = queue.dequeue(at, &mut view, drops) else {
                         break;
                     };
                     let unsent = packet.size();
-                    user.head = Some(Staged { packet, arrived, mark, unsent, end: 0 });
+                    air.head = Some(Staged { packet, arrived, mark, unsent, end: 0 });
                 }
-                let head = user.head.as_mut().expect("just filled");
+                let head = air.head.as_mut().expect("just filled");
                 let part = room.min(u64::from(head.unsent));
                 room -= part;
                 head.unsent -= part as u32;
-                user.bytes += part;
+                air.bytes += part;
                 if head.unsent == 0 {
-                    head.end = user.bytes;
-                    user.sent.extend(user.head.take());
+                    head.end = air.bytes;
+                    air.sent.extend(air.head.take());
                 }
             }
-            if user.bytes > start && self.random.chance(self.config.bler) {
-                user.failed.push_back(Block { due: subframe + ROUND, blocks, start });
+            if air.bytes > start && random.chance(self.config.bler) {
+                air.failed.push_back(Block { due: subframe + ROUND, blocks, start });
             }
         }
-        self.happened.extend(self.drops.drain(..).map(Output::Dropped));
+        self.station.report_drops();
     }
 
     /// A subframe has ended at `at`: hands on what is complete.
     fn deliver(&mut self, at: Time) {
-        for user in &mut self.users {
-            let missing = user.missing_from();
-            while user.sent.front().is_some_and(|staged| staged.end <= missing) {
-                let staged = user.sent.pop_front().expect("there is a front");
+        let Station { users, happened, .. } = &mut self.station;
+        for User { air, .. } in users {
+            let missing = air.missing_from();
+            while air.sent.front().is_some_and(|staged| staged.end <= missing) {
+                let staged = air.sent.pop_front().expect("there is a front");
                 let queued = at.since(staged.arrived);
                 let departed = Departed { at, packet: staged.packet, queued, mark: staged.mark };
-                self.happened.push_back(Output::Departed(departed));
+                happened.push_back(Output::Departed(departed));
             }
         }
     }
 
     /// Does everything due by `now`.
     fn advance(&mut self, now: Time) {
-        while self.due() <= now {
-            let at = self.due();
+        while self.station.due() <= now {
+            let at = self.station.due();
             self.deliver(at);
-            self.idle = self.users.iter().all(User::is_idle);
-            if !self.idle {
-                let subframe = self.next;
+            self.station.settle();
+            if !self.station.idle {
+                let subframe = self.station.next;
                 self.send(at, subframe);
                 // What was sent is handed on when this subframe ends.
-                self.next = subframe + 1;
+                self.station.next = subframe + 1;
             }
         }
-    }
-
-    /// Subframes with nothing to send, up to `next`: averages and estimates go on.
-    fn rest(&mut self, next: u64) {
-        let time_constant = self.config.time_constant.as_millis_f64().max(self.config.window.as_millis_f64());
-        let horizon = FORGOTTEN * time_constant as u64;
-        for subframe in self.next.max(next.saturating_sub(horizon))..next {
-            self.share_out(subframe, self.config.blocks);
-        }
-        self.next = self.next.max(next);
     }
 }
 
 impl<P: Duplicate> PathElement<P> for Cellular<P> {
     fn accept(&mut self, now: Time, packet: P) {
         self.advance(now);
-        if self.idle {
-            // It goes with the first subframe that begins now or later.
-            self.rest(now.since(Time::ZERO).as_nanos().div_ceil(SUBFRAME.as_nanos()));
+        if self.station.idle {
+            for subframe in self.station.rest(now) {
+                self.share_out(subframe, self.config.blocks);
+            }
         }
-        let index = packet.flow().0 as usize % self.users.len();
-        let bits = 8 * u64::from(packet.size());
-        for user in &mut self.users {
-            user.estimator.on_arrival(index, bits);
-        }
-        let user = &mut self.users[index];
-        let mut view = StationView(&user.estimator);
-        user.queue.enqueue(now, packet, &mut view, &mut self.drops);
-        self.happened.extend(self.drops.drain(..).map(Output::Dropped));
-        self.idle = self.users.iter().all(User::is_idle);
+        self.station.enqueue(now, packet);
+        self.station.report_drops();
+        self.station.settle();
     }
 
     fn poll(&mut self, now: Time) -> Option<Output<P>> {
         self.advance(now);
-        if self.happened.front()?.at() > now {
-            return None;
-        }
-        self.happened.pop_front()
+        self.station.poll(now)
     }
 
     fn next_wakeup(&self) -> Option<Time> {
-        match self.happened.front() {
-            Some(output) => Some(output.at()),
-            None if self.idle => None,
-            None => Some(self.due()),
-        }
+        self.station.next_wakeup()
     }
 
     fn for_each(&self, visit: &mut dyn FnMut(&P)) {
-        for user in &self.users {
-            user.queue.for_each(visit);
-            user.head.iter().chain(&user.sent).for_each(|staged| visit(&staged.packet));
-        }
-        self.happened.iter().for_each(|output| visit(output.packet()));
+        self.station.for_each(visit);
     }
 }
 

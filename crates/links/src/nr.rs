@@ -59,21 +59,18 @@
 //! - D10. Blocks that a user had no use for are others', so its queue is told of no unused opportunity, as in
 //!   [`cellular`](super::cellular) (D6 there).
 
-use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use brakelight_core::packet::Duplicate;
 use brakelight_core::path::{Departed, Output, PathElement, Site};
-use brakelight_core::queue::{Dropped, Drops, Place, Queue, Reason};
-use brakelight_core::random::Random;
+use brakelight_core::queue::{Dropped, Drops, Queue, Reason};
 use brakelight_core::time::Time;
 use brakelight_core::units::{Bytes, Limit};
 use brakelight_routers::{AnyQueue, QueueConfig};
 
-use super::cellular::capacity::Capacity;
-use super::cellular::channel::Channel;
 use super::cellular::estimator::{Estimator, StationView};
-use super::cellular::scheduler::{Request, Scheduler};
+use super::cellular::scheduler::Request;
+use super::cellular::station::{Air, Station, User};
 
 mod config;
 pub mod frame;
@@ -87,50 +84,56 @@ use harq::{Block, BufferStatus, Harq, Timing};
 use rlc::Rlc;
 use uplink::Uplink;
 
-/// Time constants after which nothing is left of what was before.
-const FORGOTTEN: u64 = 20;
-
-/// One user.
+/// What lies between a user's queue and the air.
 #[derive(Clone, Debug)]
-struct User<P> {
-    queue: AnyQueue<P>,
-    channel: Channel,
-    estimator: Estimator,
+struct Radio<P> {
     rlc: Rlc<P>,
     harq: Harq,
     uplink: Uplink,
 }
 
-impl<P: Duplicate> User<P> {
-    /// Bits that wait.
-    fn waiting(&self) -> u64 {
-        8 * (self.queue.backlog().bytes.0 + self.rlc.waiting().bytes.0)
+impl<P> Default for Radio<P> {
+    fn default() -> Self {
+        Radio { rlc: Rlc::default(), harq: Harq::default(), uplink: Uplink::default() }
+    }
+}
+
+impl<P: Duplicate> Air<P> for Radio<P> {
+    fn is_empty(&self) -> bool {
+        self.rlc.is_empty()
     }
 
-    fn is_idle(&self) -> bool {
-        self.queue.backlog().is_empty() && self.rlc.is_empty()
+    fn for_each(&self, visit: &mut dyn FnMut(&P)) {
+        self.rlc.for_each(visit);
+    }
+}
+
+impl<P: Duplicate> User<P, Radio<P>> {
+    /// Bits that wait.
+    fn waiting(&self) -> u64 {
+        8 * (self.queue.backlog().bytes.0 + self.air.rlc.waiting().bytes.0)
     }
 
     /// Takes a packet out of the queue, if there is one.
     fn take(&mut self, at: Time, drops: &mut Drops<P>) -> bool {
         let mut view = StationView(&self.estimator);
         let Some(dequeued) = self.queue.dequeue(at, &mut view, drops) else { return false };
-        self.rlc.push(dequeued);
+        self.air.rlc.push(dequeued);
         true
     }
 
     /// Fills the RLC buffer.
     fn refill(&mut self, at: Time, depth: Limit, drops: &mut Drops<P>) {
-        while !self.queue.backlog().is_empty() && self.rlc.has_room(depth) && self.take(at, drops) {}
+        while !self.queue.backlog().is_empty() && self.air.rlc.has_room(depth) && self.take(at, drops) {}
     }
 
     /// Sends up to `room` bytes.
     fn send(&mut self, at: Time, mut room: u64, depth: Limit, drops: &mut Drops<P>) {
         while room > 0 {
-            if self.rlc.waiting().is_empty() && !self.take(at, drops) {
+            if self.air.rlc.waiting().is_empty() && !self.take(at, drops) {
                 break;
             }
-            room -= self.rlc.send(room);
+            room -= self.air.rlc.send(room);
             self.refill(at, depth, drops);
         }
     }
@@ -142,63 +145,18 @@ pub struct Nr<P> {
     config: Config,
     frame: Frame,
     timing: Timing,
-    users: Vec<User<P>>,
-    scheduler: Scheduler,
-    capacity: Capacity,
-    /// The first slot not yet begun.
-    next: u64,
-    /// Nothing is inside.
-    idle: bool,
-    requests: Vec<Request>,
+    station: Station<P, Radio<P>>,
     granted: Vec<u32>,
-    random: Random,
-    drops: Drops<P>,
-    happened: VecDeque<Output<P>>,
 }
 
 impl<P: Duplicate> Nr<P> {
     /// Returns an idle base station; the queues of its users hold at most `limit` each.
     pub fn new(config: &Config, queue: &QueueConfig, limit: Limit, site: Site) -> Self {
-        let mut random = site.random;
-        let cell = config.cell();
-        let channels: Vec<Channel> = (0..config.users)
-            .map(|index| Channel::new(&cell, index, &mut Random::stream(random.bits(), "channel")))
-            .collect();
-        let capacity = Capacity::new(&cell, &channels);
-        let nominal = capacity.nominal().mul_f64(1.0 / f64::from(config.users));
-        let most_waiting = match limit {
-            Limit::Packets(packets) => u64::from(packets) * 12_000,
-            Limit::Bytes(bytes) => bytes.bits(),
-        };
-        let users = channels
-            .into_iter()
-            .enumerate()
-            .map(|(index, channel)| {
-                let random = Random::stream(random.bits(), "queue");
-                User {
-                    queue: queue.build(&Place { limit, nominal, random }),
-                    channel,
-                    estimator: Estimator::new(&cell, index, nominal, most_waiting),
-                    rlc: Rlc::default(),
-                    harq: Harq::default(),
-                    uplink: Uplink::default(),
-                }
-            })
-            .collect();
-        let count = config.users as usize;
         Nr {
             frame: config.frame(),
             timing: Timing::new(config, config.frame()),
-            users,
-            scheduler: Scheduler::new(config.scheduler, config.time_constant, cell.slot, count),
-            capacity,
-            next: 0,
-            idle: true,
-            requests: Vec::with_capacity(count),
-            granted: Vec::with_capacity(count),
-            random,
-            drops: Drops::new(),
-            happened: VecDeque::new(),
+            station: Station::new(&config.cell(), queue, limit, site),
+            granted: Vec::with_capacity(config.users as usize),
             config: config.clone(),
         }
     }
@@ -206,28 +164,23 @@ impl<P: Duplicate> Nr<P> {
     /// Returns what all users together would be given in `from <= t < to` if all were backlogged, on average
     /// over blocks not received.
     pub fn capacity_between(&self, from: Time, to: Time) -> Bytes {
-        self.capacity.between(from, to)
+        self.station.capacity_between(from, to)
     }
 
     /// Calls `visit` with every user's queue.
     pub fn for_each_queue(&self, visit: &mut dyn FnMut(&AnyQueue<P>)) {
-        self.users.iter().for_each(|user| visit(&user.queue));
+        self.station.for_each_queue(visit);
     }
 
     /// Returns what the queue of a user is told of its rate.
     pub fn estimator(&self, user: usize) -> &Estimator {
-        &self.users[user].estimator
-    }
-
-    fn due(&self) -> Time {
-        if self.idle { Time::MAX } else { Time::ZERO + self.config.scs.slot() * self.next }
+        &self.station.users[user].estimator
     }
 
     /// `slot` begins at `at`: hands on what is complete, gives up what is lost, lets users leave the cell.
     fn begin(&mut self, at: Time, slot: u64) {
-        let happened = &mut self.happened;
-        for user in &mut self.users {
-            let User { harq, rlc, uplink, channel, .. } = user;
+        let Station { users, happened, .. } = &mut self.station;
+        for User { channel, air: Radio { harq, rlc, uplink }, .. } in users {
             let mut lost =
                 |packet| happened.push_back(Output::Dropped(Dropped { at, packet, reason: Reason::Lost }));
             let missing =
@@ -260,11 +213,11 @@ impl<P: Duplicate> Nr<P> {
         if before.is_some_and(|before| before / period == slot / period) {
             return;
         }
-        for user in &mut self.users {
-            let silent = user.uplink.is_silent() && !user.harq.carries_report();
+        for user in &mut self.station.users {
+            let silent = user.air.uplink.is_silent() && !user.air.harq.carries_report();
             if silent && user.waiting() > 0 && !user.channel.is_interrupted(slot) {
                 let report = BufferStatus { sent: slot, bits: self.config.first_grant.bits() };
-                user.uplink.report(slot, report, &self.timing);
+                user.air.uplink.report(slot, report, &self.timing);
             }
         }
     }
@@ -275,20 +228,21 @@ impl<P: Duplicate> Nr<P> {
             RadioDirection::Down => None,
             RadioDirection::Up => Some(self.timing.decided(slot)),
         };
-        self.requests.clear();
-        self.requests.extend(self.users.iter_mut().map(|user| Request {
+        let Station { users, scheduler, requests, .. } = &mut self.station;
+        requests.clear();
+        requests.extend(users.iter_mut().map(|user| Request {
             bits_per_block: user.channel.bits(slot),
             waiting: match decided {
                 None => user.waiting(),
-                Some(decided) => decided.map_or(0, |decided| user.uplink.known(decided)),
+                Some(decided) => decided.map_or(0, |decided| user.air.uplink.known(decided)),
             },
         }));
-        let granted = self.scheduler.share_out(&self.requests, blocks);
+        let granted = scheduler.share_out(requests, blocks);
         self.granted.clear();
         self.granted.extend_from_slice(granted);
-        for (index, user) in self.users.iter_mut().enumerate() {
-            let given = u64::from(granted[index] + own) * u64::from(self.requests[index].bits_per_block);
-            user.estimator.on_slot(slot, &self.requests, given);
+        for (index, user) in users.iter_mut().enumerate() {
+            let given = u64::from(granted[index] + own) * u64::from(requests[index].bits_per_block);
+            user.estimator.on_slot(slot, requests, given);
         }
     }
 
@@ -296,8 +250,8 @@ impl<P: Duplicate> Nr<P> {
     fn send(&mut self, at: Time, slot: u64) {
         let up = self.config.direction == RadioDirection::Up;
         let depth = self.config.rlc;
-        for user in &mut self.users {
-            user.refill(at, depth, &mut self.drops);
+        for user in &mut self.station.users {
+            user.refill(at, depth, &mut self.station.drops);
         }
         if up {
             self.ask(slot);
@@ -305,109 +259,84 @@ impl<P: Duplicate> Nr<P> {
         let symbols = self.frame.data(self.config.direction, slot);
         let mut left = self.config.blocks;
         if symbols > 0 {
-            for User { harq, uplink, .. } in &mut self.users {
+            let Station { users, random, .. } = &mut self.station;
+            for User { air: Radio { harq, uplink, .. }, .. } in users {
                 let mut heard = |report| uplink.report(slot, report, &self.timing);
-                left = harq.repeat((slot, symbols), left, &self.timing, &mut self.random, &mut heard);
+                left = harq.repeat((slot, symbols), left, &self.timing, random, &mut heard);
             }
         }
         let own = self.config.reserved().min(left / self.config.users);
         self.share_out(slot, left - own * self.config.users, own);
-        for (index, user) in self.users.iter_mut().enumerate() {
-            let (granted, bits) = (self.granted[index], u64::from(self.requests[index].bits_per_block));
+        let Station { users, requests, random, drops, .. } = &mut self.station;
+        for (index, user) in users.iter_mut().enumerate() {
+            let (granted, bits) = (self.granted[index], u64::from(requests[index].bits_per_block));
             let blocks = granted + own;
             if blocks == 0 || bits == 0 {
                 continue;
             }
-            let start = user.rlc.next_byte();
-            user.send(at, u64::from(blocks) * bits / 8, depth, &mut self.drops);
-            let end = user.rlc.next_byte();
+            let start = user.air.rlc.next_byte();
+            user.send(at, u64::from(blocks) * bits / 8, depth, drops);
+            let end = user.air.rlc.next_byte();
             let said = up.then(|| BufferStatus { sent: slot, bits: user.waiting() });
             let heard = match end > start {
                 true => {
                     let block = Block { start, end, size: blocks * symbols, report: said };
-                    user.harq.send(block, slot, &self.timing, &mut self.random)
+                    user.air.harq.send(block, slot, &self.timing, random)
                 }
                 // A grant that is not used says so; nothing is sent without one.
                 false => said.filter(|_| granted > 0),
             };
             if up && (granted > 0 || end > start) {
-                user.uplink.grant(slot, u64::from(blocks) * bits);
+                user.air.uplink.grant(slot, u64::from(blocks) * bits);
             }
             if let Some(report) = heard {
-                user.uplink.report(slot, report, &self.timing);
+                user.air.uplink.report(slot, report, &self.timing);
             }
         }
-        self.happened.extend(self.drops.drain(..).map(Output::Dropped));
+        self.station.report_drops();
     }
 
     /// Does everything due by `now`.
     fn advance(&mut self, now: Time) {
-        while self.due() <= now {
-            let (at, slot) = (self.due(), self.next);
+        while self.station.due() <= now {
+            let (at, slot) = (self.station.due(), self.station.next);
             self.begin(at, slot);
-            self.idle = self.users.iter().all(User::is_idle);
-            if self.idle {
-                self.users.iter_mut().for_each(|user| user.harq.clear());
+            self.station.settle();
+            if self.station.idle {
+                self.station.users.iter_mut().for_each(|user| user.air.harq.clear());
             } else {
                 self.send(at, slot);
-                self.next = slot + 1;
+                self.station.next = slot + 1;
             }
         }
-    }
-
-    /// Slots with nothing to send, up to `next`: averages and estimates go on.
-    fn rest(&mut self, next: u64) {
-        let longest = self.config.time_constant.max(self.config.window);
-        let horizon = FORGOTTEN * (longest.as_nanos() / self.config.scs.slot().as_nanos());
-        for slot in self.next.max(next.saturating_sub(horizon))..next {
-            self.share_out(slot, self.config.blocks, 0);
-        }
-        self.next = self.next.max(next);
     }
 }
 
 impl<P: Duplicate> PathElement<P> for Nr<P> {
     fn accept(&mut self, now: Time, packet: P) {
         self.advance(now);
-        if self.idle {
-            // It goes with the first slot that begins now or later.
-            self.rest(now.since(Time::ZERO).as_nanos().div_ceil(self.config.scs.slot().as_nanos()));
+        if self.station.idle {
+            for slot in self.station.rest(now) {
+                self.share_out(slot, self.config.blocks, 0);
+            }
         }
-        let index = packet.flow().0 as usize % self.users.len();
-        let bits = 8 * u64::from(packet.size());
-        for user in &mut self.users {
-            user.estimator.on_arrival(index, bits);
-        }
-        let user = &mut self.users[index];
-        let mut view = StationView(&user.estimator);
-        user.queue.enqueue(now, packet, &mut view, &mut self.drops);
-        user.refill(now, self.config.rlc, &mut self.drops);
-        self.happened.extend(self.drops.drain(..).map(Output::Dropped));
-        self.idle = self.users.iter().all(User::is_idle);
+        let index = self.station.enqueue(now, packet);
+        self.station.users[index].refill(now, self.config.rlc, &mut self.station.drops);
+        self.station.report_drops();
+        self.station.settle();
     }
 
     fn poll(&mut self, now: Time) -> Option<Output<P>> {
         self.advance(now);
-        if self.happened.front()?.at() > now {
-            return None;
-        }
-        self.happened.pop_front()
+        self.station.poll(now)
     }
 
     fn next_wakeup(&self) -> Option<Time> {
-        match self.happened.front() {
-            Some(output) => Some(output.at()),
-            None if self.idle => None,
-            None => Some(self.due()),
-        }
+        self.station.next_wakeup()
     }
 
     fn for_each(&self, visit: &mut dyn FnMut(&P)) {
-        for user in &self.users {
-            user.queue.for_each(visit);
-            user.rlc.for_each(visit);
-        }
-        self.happened.iter().for_each(|output| visit(output.packet()));
+        self.station.for_each(visit);
     }
 }
 

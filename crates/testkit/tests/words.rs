@@ -43,7 +43,9 @@ fn sources() -> Vec<Source> {
     let mut sources =
         brakelight_testkit::sources::read(&["crates", "examples", "fuzz"], &[".rs", ".c", ".h"]);
     sources.retain(|(path, _)| {
-        !["testkit/tests/words.rs", "testkit/src/prose.rs"].iter().any(|test| path == &format!("crates/{test}"))
+        !["testkit/tests/words.rs", "testkit/src/prose.rs"]
+            .iter()
+            .any(|test| path == &format!("crates/{test}"))
     });
     sources
 }

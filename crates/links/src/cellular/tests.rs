@@ -1,5 +1,6 @@
 use brakelight_core::packet::PacketId;
 use brakelight_core::parameters::Parameters;
+use brakelight_core::random::Random;
 use brakelight_testkit::packet::Sample;
 
 use super::*;
@@ -15,7 +16,7 @@ const SECONDS: u64 = 30;
 
 /// What each user is given in `SECONDS` when all are backlogged, Mbit/s.
 fn backlogged(cellular: &mut Cellular<Sample>) -> Vec<f64> {
-    let users = cellular.users.len() as u32;
+    let users = cellular.station.users.len() as u32;
     let mut carried = alloc::vec![0.0; users as usize];
     let mut id = 0;
     for ms in 0..1000 * SECONDS {

@@ -1,10 +1,12 @@
 use brakelight_core::packet::PacketId;
 use brakelight_core::parameters::Parameters;
+use brakelight_core::random::Random;
 use brakelight_core::time::Duration;
 use brakelight_testkit::packet::Sample;
 
 use super::*;
 use crate::cellular::cell::Cell;
+use crate::cellular::channel::Channel;
 
 type Options<'a> = &'a [(&'a str, &'a str)];
 
@@ -63,13 +65,13 @@ const SECONDS: u64 = 10;
 
 /// What is carried when all users always have data, Mbit/s, by user.
 fn backlogged(station: &mut Nr<Sample>) -> Vec<f64> {
-    let users = station.users.len() as u32;
+    let users = station.station.users.len() as u32;
     let mut carried = alloc::vec![0.0; users as usize];
     let mut id = 0;
     for ms in 0..1000 * SECONDS {
         let now = Time::from_millis(ms);
         for flow in 0..users {
-            let queue = &station.users[flow as usize].queue;
+            let queue = &station.station.users[flow as usize].queue;
             for _ in queue.backlog().packets..1000 {
                 station.accept(now, Sample { flow, ..Sample::new(id, 9000) });
                 id += 1;
@@ -275,7 +277,7 @@ fn the_buffer_below_the_queue_hides_waiting_from_it_and_costs_nothing() {
         let mut waiting = 0;
         for id in 0..400 {
             station.accept(us(id * 100), Sample::new(id, 1500));
-            waiting = waiting.max(station.users[0].queue.backlog().packets);
+            waiting = waiting.max(station.station.users[0].queue.backlog().packets);
         }
         (drain(&mut station), waiting)
     };
