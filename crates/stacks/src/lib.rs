@@ -13,7 +13,8 @@
 //! | file | holds |
 //! |---|---|
 //! | `options` | the options of the controllers |
-//! | `quinn`, `noq` | one stack each: the host, and an end in the stack's own terms |
+//! | `quinn`, `noq` | one stack each: the host, and what is its own |
+//! | `ends` | an end in the stack's terms, as far as the two are alike |
 //! | `side` | an end as [`core::host`](brakelight_core::host) wants it, whatever its stack |
 //! | `seen` | what is seen of a controller from outside |
 //! | `entropy` | random numbers from the scenario's seed |
@@ -54,6 +55,8 @@
 
 #[cfg(feature = "stacks")]
 mod clock;
+#[cfg(feature = "stacks")]
+mod ends;
 #[cfg(feature = "stacks")]
 mod entropy;
 #[cfg(feature = "stacks")]

@@ -28,73 +28,49 @@ impl Windows {
     }
 }
 
-/// Options of a controller that has none of its own but the first window.
-pub(crate) mod plain {
-    use super::*;
+/// A module with the options of a controller: the first window, its own, and flow control.
+macro_rules! options {
+    ($(#[doc = $about:literal])* $name:ident, $first:literal { $($own:tt)* }) => {
+        $(#[doc = $about])*
+        pub(crate) mod $name {
+            use super::*;
 
-    parameters! {
-        /// Options of a controller with a first window of ten datagrams.
-        pub struct Config {
-            /// The window before the first ACK, in datagrams of 1,200 bytes.
-            initial_window: u64 = 10, in 1..=10_000, from "the stack";
-            /// What the receiver lets the sender have outstanding; quinn's and noq's own default is 1.25MB.
-            stream_window: Bytes = OPEN, in LEAST..=OPEN, from "chosen here";
-            /// What the sender keeps that is not acknowledged; quinn's and noq's own default is 10MB.
-            send_window: Bytes = OPEN, in LEAST..=OPEN, from "chosen here";
-        }
-    }
+            parameters! {
+                $(#[doc = $about])*
+                pub struct Config {
+                    /// The window before the first ACK, in datagrams of 1,200 bytes.
+                    initial_window: u64 = $first, in 1..=10_000, from "the stack";
+                    $($own)*
+                    /// What the receiver lets the sender have outstanding; the stacks' own default is 1.25MB.
+                    stream_window: Bytes = OPEN, in LEAST..=OPEN, from "chosen here";
+                    /// What the sender keeps that is not acknowledged; the stacks' own default is 10MB.
+                    send_window: Bytes = OPEN, in LEAST..=OPEN, from "chosen here";
+                }
+            }
 
-    impl Config {
-        pub(crate) fn windows(&self) -> Windows {
-            Windows::new(self.initial_window, self.stream_window, self.send_window)
+            impl Config {
+                pub(crate) fn windows(&self) -> Windows {
+                    Windows::new(self.initial_window, self.stream_window, self.send_window)
+                }
+            }
         }
+    };
+}
+
+options! {
+    /// Options of a controller that has none of its own but the first window.
+    plain, 10 {}
+}
+
+options! {
+    /// Options of the stacks' New Reno.
+    newreno, 10 {
+        /// What is left of the window after a loss.
+        beta: f64 = 0.5, in 0.1..=0.95, from "the stack";
     }
 }
 
-/// Options of New Reno.
-pub(crate) mod newreno {
-    use super::*;
-
-    parameters! {
-        /// Options of the stacks' New Reno.
-        pub struct Config {
-            /// The window before the first ACK, in datagrams of 1,200 bytes.
-            initial_window: u64 = 10, in 1..=10_000, from "the stack";
-            /// What is left of the window after a loss.
-            beta: f64 = 0.5, in 0.1..=0.95, from "the stack";
-            /// What the receiver lets the sender have outstanding; quinn's and noq's own default is 1.25MB.
-            stream_window: Bytes = OPEN, in LEAST..=OPEN, from "chosen here";
-            /// What the sender keeps that is not acknowledged; quinn's and noq's own default is 10MB.
-            send_window: Bytes = OPEN, in LEAST..=OPEN, from "chosen here";
-        }
-    }
-
-    impl Config {
-        pub(crate) fn windows(&self) -> Windows {
-            Windows::new(self.initial_window, self.stream_window, self.send_window)
-        }
-    }
-}
-
-/// Options of quinn's BBR, which begins with a large window.
-pub(crate) mod bbr {
-    use super::*;
-
-    parameters! {
-        /// Options of quinn's BBR.
-        pub struct Config {
-            /// The window before the first ACK, in datagrams of 1,200 bytes.
-            initial_window: u64 = 200, in 1..=10_000, from "the stack";
-            /// What the receiver lets the sender have outstanding; quinn's own default is 1.25MB.
-            stream_window: Bytes = OPEN, in LEAST..=OPEN, from "chosen here";
-            /// What the sender keeps that is not acknowledged; quinn's own default is 10MB.
-            send_window: Bytes = OPEN, in LEAST..=OPEN, from "chosen here";
-        }
-    }
-
-    impl Config {
-        pub(crate) fn windows(&self) -> Windows {
-            Windows::new(self.initial_window, self.stream_window, self.send_window)
-        }
-    }
+options! {
+    /// Options of quinn's BBR, which begins with a large window.
+    bbr, 200 {}
 }
