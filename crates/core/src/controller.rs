@@ -4,8 +4,7 @@
 //! and what to put on the next packet. Loss detection, retransmission, pacing and PRR belong to the host that
 //! runs it.
 //!
-//! To add one: a new file here with the head (formulas, symbol table, deviations), a `Config`,
-//! `impl Controller`, and one line in the [`registry`](brakelight_registry).
+//! The controllers are in `brakelight-senders`.
 //!
 //! # The contract
 //!
@@ -192,7 +191,7 @@ pub enum Recovery {
 }
 
 /// A packet about to leave.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub struct SendEvent {
     /// When it leaves.
     pub now: Time,
@@ -294,7 +293,7 @@ pub struct Marks {
 }
 
 /// An RTT sample and the filters over it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Rtt {
     /// This ACK's sample, if it gave one, with the receiver's reported delay left in.
     pub sample: Option<Duration>,
@@ -337,8 +336,9 @@ pub enum ReceiverReport {
     },
 }
 
-/// Everything one ACK says, to the controller.
-#[derive(Clone, Copy, Debug)]
+/// Everything one ACK says, to the controller. The default says nothing, and stands for what a small host does
+/// not know.
+#[derive(Clone, Copy, Debug, Default)]
 pub struct AckEvent<'a> {
     /// When the ACK arrived.
     pub now: Time,

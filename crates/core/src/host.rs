@@ -1,7 +1,6 @@
 //! Hosts from outside: transports that others wrote, with congestion controllers of their own.
 //!
-//! A host is added to a [`Registry`](brakelight_registry::Registry) by
-//! [`add_host`](brakelight_registry::Registry::add_host). Each of its controllers is then a controller by the
+//! A host is added to a `Registry` of `brakelight-registry` by `add_host`. Each of its controllers is then a controller by the
 //! name `host/controller`: a scenario, a scheme and a command name it like any other. Where a flow has such a
 //! controller, both of its ends are the host's, and nothing of the modelled host takes part.
 //!

@@ -4,8 +4,7 @@
 //! [`path`](crate::path)), which calls `enqueue` when a packet arrives and `dequeue` when it can send one,
 //! each with the time at which that was due, and lends a [`LinkView`].
 //!
-//! To add one: a new file here with the head (formulas, symbol table, deviations), a `Config`, `impl Queue`,
-//! and one line in the [`registry`](brakelight_registry).
+//! The disciplines are in `brakelight-routers`.
 
 use alloc::format;
 use alloc::string::{String, ToString};

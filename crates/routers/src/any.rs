@@ -34,7 +34,7 @@ macro_rules! make_queues {
         }, )*];
 
         /// A queue of any kind, dispatched by `match`. `repr(u32)` as for
-        /// [`AnyElement`](brakelight_links::elements::AnyElement).
+        /// `AnyElement` of `brakelight-links`.
         #[derive(Clone, Debug)]
         #[allow(clippy::large_enum_variant)]
         #[repr(u32)]

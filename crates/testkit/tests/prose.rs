@@ -281,8 +281,8 @@ fn every_picture_has_a_caption() {
 }
 
 /// Reading ease of the pages at commit 0489e91, before the book was written anew: `git checkout 0489e91 --
-/// docs README.md CONTRIBUTING.md` and `cargo test -p brakelight-testkit --test prose sentences -- --nocapture`
-/// print them.
+/// docs README.md CONTRIBUTING.md` and
+/// `cargo test -p brakelight-testkit --test prose sentences -- --nocapture` print them.
 const BEFORE: &str = include_str!("ease_before.txt");
 
 /// A table of how easy each page is to read, before and now.

@@ -11,9 +11,8 @@ use crate::time::Time;
 /// A packet of whatever kind a host has, behind a pointer.
 ///
 /// Queues and path elements are generic over the packet, which a trait object cannot be. One that is
-/// [added](brakelight_registry) at run time is therefore compiled for this packet: each host puts its own packets
-/// in on the way into it and takes them out again on the way out, so what is read and written are the host's
-/// packets.
+/// added at run time is therefore compiled for this packet: each host puts its own packets in on the way into
+/// it and takes them out again on the way out, so what is read and written are the host's packets.
 pub struct BoxedPacket(Box<dyn Inner>);
 
 /// What a packet can do behind a pointer.

@@ -1,5 +1,5 @@
-//! What the base stations of LTE and of NR do alike: users, each with a queue, a channel and an estimator; who
-//! arrives, what happened, and when something is due.
+//! What the base stations of LTE and of NR do alike: users, each with a queue, a channel and an estimator;
+//! who arrives, what happened, and when something is due.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -43,7 +43,7 @@ pub(crate) trait Air<P> {
 pub(crate) struct Station<P, A> {
     pub(crate) users: Vec<User<P, A>>,
     pub(crate) scheduler: Scheduler,
-    capacity: Capacity,
+    pub(crate) capacity: Capacity,
     slot: Duration,
     /// How many slots are remembered.
     horizon: u64,
@@ -120,8 +120,8 @@ impl<P: Duplicate, A: Air<P> + Default> Station<P, A> {
         self.idle = self.users.iter().all(|user| user.queue.backlog().is_empty() && user.air.is_empty());
     }
 
-    /// Returns the slots with nothing to send before one that begins at `now` or later: averages and estimates
-    /// go on in them. A packet that arrives now goes with that slot.
+    /// Returns the slots with nothing to send before the first that begins at `now` or later: averages and
+    /// estimates go on in them. A packet that arrives now goes with that slot.
     pub(crate) fn rest(&mut self, now: Time) -> core::ops::Range<u64> {
         let next = now.since(Time::ZERO).as_nanos().div_ceil(self.slot.as_nanos());
         let rested = self.next.max(next.saturating_sub(self.horizon))..next;

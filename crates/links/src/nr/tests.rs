@@ -106,7 +106,7 @@ fn the_best_channel_carries_what_the_standard_says() {
         let said = config(&[CLEAR, options]).peak().as_mbps_f64();
         let carried = backlogged(&mut station)[0];
         assert!((carried / said - 1.0).abs() < 0.005, "{options:?}: {carried} of {said}");
-        let nominal = station.capacity.nominal().as_mbps_f64();
+        let nominal = station.station.capacity.nominal().as_mbps_f64();
         assert!((nominal / said - 1.0).abs() < 1e-6, "{options:?}: {nominal} of {said}");
     }
 }

@@ -1,5 +1,5 @@
 //! What may be ABC's second window: the controllers that answer losses, CE and delay by themselves, whatever
-//! routers say. The [`table`](brakelight_registry) tells which.
+//! routers say. The table (`table.rs`) tells which.
 
 use alloc::format;
 use alloc::string::{String, ToString};
