@@ -14,7 +14,7 @@ help:
 	@echo 'make fuzz    a minute of coverage-guided fuzzing of every parser'
 	@echo 'make soak    an hour of everything that lives long at once, watched; SECONDS=600 for ten minutes'
 	@echo 'make bench   simulator speed and queue cost'
-	@echo 'make book    the documentation as a book, in docs/book/'
+	@echo 'make book    the documentation as two books, in docs/book/'
 
 # The gate runs the command of the tests, on one trace.
 RUN := cargo run --release --locked --
@@ -65,5 +65,5 @@ bench:
 
 book:
 	command -v mdbook >/dev/null || cargo install --locked mdbook
-	mdbook build docs
+	scripts/book
 	if [ -d web/dist ]; then rm -rf docs/book/explorer && cp -r web/dist docs/book/explorer; fi

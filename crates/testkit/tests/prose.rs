@@ -23,7 +23,7 @@ type Page = (String, String);
 
 fn pages() -> Vec<Page> {
     let mut pages = brakelight_testkit::sources::read(&["README.md", "CONTRIBUTING.md", "docs"], &[".md"]);
-    pages.retain(|(path, _)| path != "docs/SUMMARY.md");
+    pages.retain(|(path, _)| !path.ends_with("/SUMMARY.md"));
     pages
 }
 
@@ -158,16 +158,29 @@ fn included(path: &str, text: &str) -> Vec<String> {
     files.map(|file| normal(&folder.join(file)).display().to_string()).collect()
 }
 
+/// The most pages of the user's book.
+const USER_PAGES: usize = 40;
+
+/// The pages that the `SUMMARY.md` of `folder` lists.
+fn listed(folder: &str) -> BTreeSet<String> {
+    let summary = brakelight_testkit::sources::read(&[&format!("{folder}/SUMMARY.md")], &[]).remove(0).1;
+    let page = |link| normal(&Path::new(folder).join(link)).display().to_string();
+    summary.lines().flat_map(links).map(page).collect()
+}
+
 #[test]
-fn every_page_is_in_the_book() {
-    let summary = brakelight_testkit::sources::read(&["docs/SUMMARY.md"], &[]).remove(0).1;
-    let mut there: BTreeSet<String> =
-        summary.lines().flat_map(links).map(|page| format!("docs/{page}")).collect();
+fn every_page_is_in_one_of_the_two_books() {
+    let (user, laboratory) = (listed("docs"), listed("docs/laboratory"));
+    let both: Vec<&String> = user.intersection(&laboratory).collect();
+    assert_eq!(both, ["docs/laboratory.md"], "the page that leads from one book to the other");
+    assert!(user.len() <= USER_PAGES, "the user's book has {} pages; at most {USER_PAGES}", user.len());
     let pages = pages();
-    there.extend(pages.iter().flat_map(|(path, text)| included(path, text)));
+    let included: BTreeSet<String> = pages.iter().flat_map(|(path, text)| included(path, text)).collect();
     let missing = pages.iter().map(|(path, _)| path).filter(|path| path.starts_with("docs/"));
-    let missing: Vec<&String> = missing.filter(|path| !there.contains(*path)).collect();
-    assert!(missing.is_empty(), "docs/SUMMARY.md does not list {missing:?}");
+    let missing: Vec<&String> = missing
+        .filter(|path| ![&user, &laboratory, &included].iter().any(|known| known.contains(*path)))
+        .collect();
+    assert!(missing.is_empty(), "docs/SUMMARY.md and docs/laboratory/SUMMARY.md do not list {missing:?}");
 }
 
 /// The abbreviations of `text` outside code: words of three capitals or more.
