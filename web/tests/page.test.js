@@ -148,7 +148,7 @@ describe("the page", { concurrency: 2 }, () => {
     await page.locator("input[type=file]").setInputFiles({ name: "my link.trace", mimeType: "text/plain", buffer: Buffer.from("1\n2\n3\n4\n") });
     await page.getByText("12.00 Mbit/s on average").waitFor();
     await settled(page);
-    assert.match(await page.getByLabel("The command that does this").inputValue(), /--trace \.\/my-link\.trace/);
+    assert.match(await page.getByLabel("The same as a command").inputValue(), /--trace \.\/my-link\.trace/);
     await page.locator("input[type=file]").setInputFiles({ name: "both.pcap", mimeType: "", buffer: bothWays() });
     const direction = page.getByLabel("Direction", { exact: true });
     await direction.waitFor();
@@ -167,7 +167,7 @@ describe("the page", { concurrency: 2 }, () => {
     await settled(page);
     await page.getByRole("button", { name: "Draw", exact: true }).click();
     await settled(page);
-    const drawn = page.getByRole("slider", { name: /to be drawn/ });
+    const drawn = page.getByRole("slider", { name: /draw here/ });
     const box = await drawn.boundingBox();
     await page.mouse.move(box.x + 10, box.y + 20);
     await page.mouse.down();
@@ -194,10 +194,10 @@ describe("the page", { concurrency: 2 }, () => {
     await page.getByLabel("Competing flow", { exact: true }).selectOption("");
     await page.getByText("More: loss, ACKs, applications").click();
     await page.getByLabel("Application", { exact: true }).selectOption("video");
-    await page.getByRole("slider", { name: "Loss behind the link, %" }).fill("1");
+    await page.getByRole("slider", { name: "Loss after the link, %" }).fill("1");
     await settled(page);
     assert.equal(await page.locator(".error, .fault").count(), 0);
-    assert.match(await page.getByLabel("The command that does this").inputValue(), /brakelight run scenario\.toml/);
+    assert.match(await page.getByLabel("The same as a command").inputValue(), /brakelight run scenario\.toml/);
     assert.match(await savedText(page, "Scenario (TOML)"), /loss:rate=0\.01[\s\S]*kind = "video"/);
   }));
 
@@ -205,7 +205,7 @@ describe("the page", { concurrency: 2 }, () => {
     await page.getByRole("slider", { name: "Length, s" }).fill("60");
     await settled(page);
     const began = Date.now();
-    await page.getByRole("button", { name: "All of them" }).click();
+    await page.getByRole("button", { name: "All", exact: true }).click();
     await settled(page);
     const rows = await page.locator(".numbers tbody tr").count();
     t.diagnostic(`${rows} schemes on a minute of LTE: ${Date.now() - began} ms`);
@@ -253,7 +253,7 @@ describe("the page", { concurrency: 2 }, () => {
   it("gives the command that has the same numbers", () => on({}, async (page) => {
     // crates/cli/tests/explorer.rs runs these words.
     assert.equal(
-      await page.getByLabel("The command that does this").inputValue(),
+      await page.getByLabel("The same as a command").inputValue(),
       "brakelight compare --trace lte-driving --schemes abc,cubic,cubic+codel,bbr --rtt 100ms --buffer 250pkt --duration 30s --runs 1 --seed 1 --reverse 12Mbps --trace-offset random",
     );
   }));
@@ -281,7 +281,7 @@ describe("the page", { concurrency: 2 }, () => {
     await near(0, 90);
   }));
 
-  it("plays the animation, moves in it, and finds where two schemes part", () => on({}, async (page) => {
+  it("plays the animation, moves in it, and finds where two schemes diverge", () => on({}, async (page) => {
     await tab(page, "Watch it");
     await page.getByLabel("Scheme B").selectOption("cubic");
     await page.locator(".terms").nth(1).waitFor();
@@ -290,7 +290,7 @@ describe("the page", { concurrency: 2 }, () => {
     await page.getByRole("button", { name: "Play" }).click();
     await page.waitForFunction(() => Number(document.querySelector(".scrub input").value) > 5.02);
     await page.getByRole("button", { name: "Pause" }).click();
-    await page.getByRole("button", { name: "Where do they part?" }).click();
+    await page.getByRole("button", { name: "Where do they diverge?" }).click();
     await page.getByText(/They send the first \d+ packets at the same times/).waitFor();
     const drawn = await page.locator(".lane canvas").first().evaluate((canvas) => {
       const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);

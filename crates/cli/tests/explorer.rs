@@ -84,7 +84,7 @@ fn the_explorer_and_the_command_give_the_same_bytes() {
     });
 }
 
-/// What the page's field "The command that does this" says, which web/tests/page.test.js reads there, for a
+/// What the page's field "The same as a command" says, which web/tests/page.test.js reads there, for a
 /// shorter run.
 const COMMAND: &str = "compare --trace lte-driving --schemes abc,cubic,cubic+codel --rtt 60ms --buffer 250pkt \
                        --duration 10s --runs 3 --seed 1 --reverse 12Mbps --trace-offset random";
