@@ -547,8 +547,8 @@
     const ratio = (row, it) => (row.scheme === reference ? '1' : sure(it));
     if (data.overall.length > 1 || data.traces.length > 1) {
       $('answer-section').hidden = false;
-      $('answer-lead').textContent = `Geometric means over ${data.traces.length} trace${data.traces.length === 1 ? '' : 's'}, best power first. `
-        + (reference ? `Ratios to ${than}, run by run with the same seed and place of the trace, with 95 % confidence intervals; ≈: no significant difference.` : '');
+      $('answer-lead').textContent = `Geometric means over ${data.traces.length} trace${data.traces.length === 1 ? '' : 's'}, sorted by power. `
+        + (reference ? `Ratios to ${than}, run by run with the same seed and start in the trace, with 95 % confidence intervals; ≈: no significant difference.` : '');
       fillTable('answer', [
         { title: 'scheme', text: true, scheme: true, up: true, key: (r) => named(r.scheme), show: (r) => marked(r.scheme) },
         { title: 'utilization', unit: '%', key: (r) => r.utilization, show: (r) => percent(r.utilization), bar: (r) => 100 * r.utilization },
@@ -636,7 +636,7 @@
     const against = (data.runs.find((run) => run.setup && run.setup.against) || { setup: { against: 'a competitor' } }).setup.against;
     const traces = new Set(runs.map((run) => run.trace)).size;
     $('fairness-lead').textContent = `Each scheme shares the queue with one flow of ${against}. Means over ${traces} trace${traces === 1 ? '' : 's'}. `
-      + `Harm: how much less ${against} has, and how much longer its packets wait, than beside a second flow of ${against}.`;
+      + `Harm: how much less throughput ${against} gets, and how much longer its packets wait, than with a second flow of ${against}.`;
     const average = (own, key) => { const there = own.map((run) => run.fairness[key]).filter((value) => value !== null && value !== undefined); return there.length ? mean(there) : null; };
     const rows = data.schemes.map((scheme) => ({ scheme, own: runs.filter((run) => run.scheme === scheme) })).filter((row) => row.own.length)
       .map(({ scheme, own }) => ({ scheme, share: average(own, 'share'), harm: average(own, 'harm_throughput'), delay: average(own, 'harm_delay'), jain: mean(own.map((run) => run.jain).filter((jain) => jain !== null)) }));
@@ -656,8 +656,8 @@
   const PEOPLE = {
     completion_ms: 'the transfer took', completion: 'a transfer took', response: 'an answer took', frame_delay: 'a frame took', rtt: 'a round trip took',
     flows_started: 'transfers begun', flows_completed: 'transfers finished', responses: 'answers', updates: 'updates', updates_lost_percent: 'updates lost',
-    bitrate_mbps: 'picture quality', switches: 'changes of quality', stalls: 'stops', stall_ms: 'stopped for', stall_percent: 'of the time stopped',
-    startup_ms: 'began after', freezes: 'freezes', freeze_ms: 'frozen for', freeze_percent: 'of the time frozen', frames_shown: 'frames shown',
+    bitrate_mbps: 'picture quality', switches: 'quality changes', stalls: 'stalls', stall_ms: 'stalled for', stall_percent: 'of the time stalled',
+    startup_ms: 'started after', freezes: 'freezes', freeze_ms: 'frozen for', freeze_percent: 'of the time frozen', frames_shown: 'frames shown',
     frames_late_percent: 'frames too late', frames_skipped_percent: 'frames not sent', offered_mbps: 'offered', delivered_mbps: 'delivered', backlog_kb: 'waiting at the end',
   };
   const PARTS = { mean: 'mean', p50: 'half within', p95: '19 in 20 within', p99: '99 in 100 within' };

@@ -9,10 +9,10 @@
   const distinct = (values) => [...new Set(values)];
   // What differs between the paper's rule and the one that tunes itself.
   const rule = doc.variant === 'adaptive' ? {
-    title: 'ABC that tunes itself: its stability, by model and by packets',
+    title: 'Self-tuning ABC: its stability, by model and by packets',
     axis: 'tau / loop delay', ratio: (point) => point.tau_over_loop_delay,
     varied: 'loop delay', varied_ms: (point) => point.loop_delay_ms,
-    explained: 'Each mark is a router with so many flows that reckons with such a loop delay. Right of the dotted line the model is unstable; left of the dashed one rest is proven.',
+    explained: 'Each mark is a router with this many flows that assumes this loop delay. Right of the dotted line the model is unstable; left of the dashed one a steady queue is proven.',
     equation: 'the fluid model of docs/abc-adaptive.md',
     meaning: 'time from a mark to the packets that it brings, as the router has it',
     limits: [[doc.theorem_limit, 'dash', '1.7 ', 'right'], [doc.linear_limit, 'dot', ' 2.78', 'left']],
@@ -21,7 +21,7 @@
     title: "ABC's stability, by model and by packets",
     axis: 'delta / tau', ratio: (point) => point.delta_over_tau,
     varied: 'delta', varied_ms: (point) => point.delta_ms,
-    explained: 'Each mark is a router with so many flows and such a delta. Left of the lines the model is unstable.',
+    explained: 'Each mark is a router with this many flows and this delta. Left of the lines the model is unstable.',
     equation: "equation 13 of the paper's appendix C",
     meaning: 'time in which the router drains a queue above its target',
     limits: [[doc.linear_limit, 'dot', '2/π ', 'right'], [doc.theorem_limit, 'dash', ' 2/3', 'left']],
@@ -118,7 +118,7 @@
   function drawSeries() {
     const index = points.findIndex((point) => point.flows === +$('flows').value && rule.ratio(point) === +$('ratio').value);
     const point = points[index];
-    $('facts').textContent = `The model rests at ${show(point.fluid.rest_ms)} ms and ends between ${show(point.fluid.low_ms)} and ${show(point.fluid.high_ms)} ms; `
+    $('facts').textContent = `The model settles at ${show(point.fluid.rest_ms)} ms and ends between ${show(point.fluid.low_ms)} and ${show(point.fluid.high_ms)} ms; `
       + `packets: mean ${show(point.packets.mean_ms)} ms, ${show(point.packets.p5_ms)} to ${show(point.packets.p95_ms)} ms, utilization ${(100 * point.packets.utilization).toFixed(1)} %.`;
     const line = (name, values, color, dash) => ({
       type: 'scatter', mode: 'lines', name, x: values.map((_, bin) => bin * data.bin_s), y: values, line: { color, width: 1.6, dash },
@@ -135,7 +135,7 @@
 
   function fillTable() {
     const head = element('tr');
-    for (const [name, unit] of [['flows', ''], [rule.axis, ''], [rule.varied, 'ms'], ['model rests at', 'ms'], ['model ends between', 'ms'], ['model', ''],
+    for (const [name, unit] of [['flows', ''], [rule.axis, ''], [rule.varied, 'ms'], ['model settles at', 'ms'], ['model ends between', 'ms'], ['model', ''],
       ['packets, mean', 'ms'], ['packets, p5 to p95', 'ms'], ['utilization', '%'], ['packets', '']]) {
       const cell = element('th', name);
       cell.append(element('small', unit));
