@@ -68,8 +68,8 @@ pub struct Logs {
     /// Write the time series of every run into DIR/series
     #[arg(long, value_name = "FORMAT", requires = "out", value_enum)]
     pub series: Option<SeriesFormat>,
-    /// Write every link's log of opportunities, arrivals, departures and drops into DIR/links, as Mahimahi
-    /// would
+    /// Write every link's log of opportunities, arrivals, departures and drops into DIR/links, in Mahimahi's
+    /// format
     #[arg(long, requires = "out")]
     pub link_logs: bool,
 }
@@ -88,59 +88,59 @@ impl From<Logs> for output::Logs {
 /// `compare`.
 #[derive(Clone, Debug, Args)]
 pub struct Compare {
-    /// A Mahimahi trace file, a recording (.bltrace), a folder of them, or the name of a trace that `list
-    /// traces` shows; may be repeated, or several with commas between [default: the embedded traces]
+    /// A Mahimahi trace file, a recording (.bltrace), a folder of them, or the name of a trace from `list
+    /// traces`; may be repeated or comma-separated [default: the embedded traces]
     #[arg(long = "trace", value_name = "FILE-or-NAME")]
     pub traces: Vec<String>,
-    /// Schemes, with commas between: `abc,cubic+codel,cubic:hystart=off`; `all` is every one that `list
-    /// schemes` shows, but for those of other hosts [default: those that it marks as default]
+    /// Comma-separated schemes: `abc,cubic+codel,cubic:hystart=off`; `all` is every scheme in `list schemes`
+    /// except those of other hosts [default: those marked as default there]
     #[arg(long, value_name = "LIST")]
     pub schemes: Option<String>,
-    /// Compare only schemes that can be deployed by changing this alone, and today's
+    /// Compare only schemes that can be deployed by changing this alone, and today's scheme
     #[arg(long, value_enum)]
     pub can: Option<Can>,
-    /// The scheme of one competing flow at the same queue
+    /// The scheme of one competing flow in the same queue
     #[arg(long, value_name = "SCHEME")]
     pub against: Option<String>,
-    /// Propagation delay of the round trip
+    /// Round-trip propagation delay
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = positive_time, allow_hyphen_values = true)]
     pub rtt: Duration,
     /// The bottleneck's buffer, in packets, bytes or bandwidth-delay products of the trace's mean rate
-    /// [default: one product of the trace's fastest second, at least 250pkt]
+    /// [default: one BDP of the trace's fastest second, at least 250pkt]
     #[arg(long, value_name = "SIZE|2BDP", value_parser = compared_buffer, allow_hyphen_values = true)]
     pub buffer: Option<Buffer>,
-    /// What limits the way back: a rate, a trace, or `none` [default: none]
+    /// What limits the return path: a rate, a trace, or `none` [default: none]
     #[arg(long, value_name = "TRACE|RATE", value_parser = reverse)]
     pub reverse: Option<Reverse>,
-    /// Spread the opportunities of each millisecond of a trace evenly over it. Without this they come at
-    /// once, in bursts that the link may not have had
+    /// Spread the opportunities of each millisecond of a trace evenly. Without this they come at once, in
+    /// bursts that the link may not have had
     #[arg(long)]
     pub spread: bool,
-    /// Defaults of the other options: `mahimahi` is the setup of the papers (250pkt, 12Mbps back, 60 s from
-    /// the trace's beginning, one run) [default: what suits each trace]
+    /// Defaults of the other options: `mahimahi` is the setup of the papers (250pkt, 12Mbps on the return
+    /// path, one run of 60 s from the start of the trace) [default: what suits each trace]
     #[arg(long, value_name = "NAME", value_parser = ["mahimahi"])]
     pub setup: Option<String>,
-    /// Length of a run [default: a recording's own, and of a generated trace 6 to 30 s]
+    /// Length of a run [default: the recording's own; 6 to 30 s for a generated trace]
     #[arg(long, value_name = "TIME", value_parser = positive_time, allow_hyphen_values = true)]
     pub duration: Option<Duration>,
-    /// Runs of each scheme on each trace, every one with a seed of its own; rows are medians, with confidence
-    /// intervals [default: 8]
+    /// Runs of each scheme on each trace, each with its own seed; rows are medians, with confidence intervals
+    /// [default: 8]
     #[arg(long, value_name = "N", value_parser = count, allow_hyphen_values = true)]
     pub runs: Option<u32>,
     /// The first seed
     #[arg(long, value_name = "N", default_value = "1", value_parser = seed, allow_hyphen_values = true)]
     pub seed: u64,
     /// Where in its period a trace starts: a time, or `random` to draw it from the seed [default: evenly
-    /// spaced places, one for each run]
+    /// spaced, one place per run]
     #[arg(long, value_name = "TIME|random", value_parser = offset, allow_hyphen_values = true)]
     pub trace_offset: Option<TraceOffset>,
-    /// Run it even if it may take hours or fill the memory; write into a folder that holds other files
+    /// Run even if it may take hours or exhaust memory; write even into a folder that holds other files
     #[arg(long)]
     pub force: bool,
     /// Write report.html, runs.json and runs.csv into this folder
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Write every figure into this folder, as SVG and as PDF, fit for a paper
+    /// Write every figure into this folder, as SVG and PDF, ready for a paper
     #[arg(long, value_name = "DIR")]
     pub figures: Option<PathBuf>,
     /// Logs on request
@@ -204,16 +204,16 @@ pub struct Run {
     /// The host profile of every flow [default: the file's]
     #[arg(long, value_enum)]
     pub host: Option<HostName>,
-    /// Seeds to run, from the file's own upwards; rows are medians, with their spread
+    /// Number of seeds to run, starting with the file's own; rows are medians, with their spread
     #[arg(long, value_name = "N", default_value = "1", value_parser = count, allow_hyphen_values = true)]
     pub runs: u32,
-    /// Run it even if it may take hours or fill the memory; write into a folder that holds other files
+    /// Run even if it may take hours or exhaust memory; write even into a folder that holds other files
     #[arg(long)]
     pub force: bool,
     /// Write report.html, runs.json and runs.csv into this folder, and the logs that the scenario asks for
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Write every figure into this folder, as SVG and as PDF, fit for a paper
+    /// Write every figure into this folder, as SVG and PDF, ready for a paper
     #[arg(long, value_name = "DIR")]
     pub figures: Option<PathBuf>,
     /// Logs on request
@@ -227,27 +227,27 @@ pub struct Run {
 /// `reproduce`.
 #[derive(Clone, Debug, Args)]
 pub struct Reproduce {
-    /// Claims by their ids, such as `ABC-F1`; a beginning stands for all that begin so, and a name that ends
+    /// IDs of claims, such as `ABC-F1`; a prefix stands for all claims that start with it, and a name ending
     /// in `.toml` for a file of your own [default: all]
     #[arg(value_name = "ID")]
     pub ids: Vec<String>,
-    /// A first look in two minutes of two cores: one seed, without the longest experiments, which are named
+    /// A first look, two minutes on two cores: one seed, and without the longest experiments, which are named
     #[arg(long)]
     pub quick: bool,
     /// The host of every flow [default: the claims' own]
     #[arg(long, value_enum)]
     pub host: Option<HostName>,
-    /// Run it even if it may take hours or fill the memory; write into a folder that holds other files
+    /// Run even if it may take hours or exhaust memory; write even into a folder that holds other files
     #[arg(long)]
     pub force: bool,
-    /// Write every run that claims were judged by into this folder, as rows: CSV, and Parquet if built with
-    /// that feature
+    /// Write every run used to judge claims into this folder, as CSV rows, and as Parquet if built with that
+    /// feature
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Write every figure into this folder, as SVG and as PDF, fit for a paper
+    /// Write every figure into this folder, as SVG and PDF, ready for a paper
     #[arg(long, value_name = "DIR")]
     pub figures: Option<PathBuf>,
-    /// How to print the judgments
+    /// How to print the verdicts
     #[arg(long, default_value = "table", value_enum)]
     pub format: ClaimFormat,
 }
@@ -255,21 +255,21 @@ pub struct Reproduce {
 /// What `list` shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Kind {
-    /// Schemes: those that `compare` runs when none is named, the others, then those of other hosts
+    /// Schemes: those that `compare` runs by default, then the others, then those of other hosts
     Schemes,
     /// Senders
     Controllers,
-    /// Routers' queues
+    /// Router queues
     Queues,
     /// What receivers send back: a flow's `feedback` in a scenario file
     Feedbacks,
-    /// What else may stand on a path beside links: a flow's `path` and `reverse` in a scenario file
+    /// What a path may have besides links: a flow's `path` and `reverse` in a scenario file
     Elements,
     /// Wireless links: a link's `radio` in a scenario file
     Radios,
     /// What flows carry: a flow's `traffic` in a scenario file
     Applications,
-    /// Transports that others wrote, with controllers of their own: `HOST/CONTROLLER`
+    /// Third-party transports with their own controllers: `HOST/CONTROLLER`
     Hosts,
     /// Traces by name
     Traces,
@@ -291,15 +291,15 @@ pub struct List {
 /// `trace`.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Trace {
-    /// Show what a trace is like: its rate over time, variation, outages
+    /// Show a trace: its rate over time, variation and outages
     Show(Show),
-    /// Make a trace from a recipe, the same one for the same seed
+    /// Generate a trace from a recipe; the same seed gives the same trace
     Synth(Synth),
-    /// Fit a recipe to a recording, so that `synth` makes more traces of such a link
+    /// Fit a recipe to a recording, so that `synth` can generate more traces like it
     Fit(FitArguments),
-    /// Convert a file into a trace (a CSV of rates, a packet capture, iperf3's JSON), or a trace into a CSV
+    /// Convert a file (CSV of rates, packet capture, iperf3 JSON) into a trace, or a trace into CSV
     Convert(Convert),
-    /// Download a public recording, verify and keep it, so that its name is a trace; without a name list them
+    /// Download and verify a public recording, so that its name is a trace; without a name, list them
     Fetch(Fetch),
 }
 
@@ -309,7 +309,7 @@ pub struct Fetch {
     /// The recording's name in the catalogue
     #[arg(value_name = "NAME")]
     pub name: Option<String>,
-    /// A catalogue of your own, as TOML [default: the program's]
+    /// A catalogue of your own, as TOML [default: the built-in one]
     #[arg(long, value_name = "FILE")]
     pub catalogue: Option<PathBuf>,
     /// Download it even if it was fetched before
@@ -335,36 +335,36 @@ fn form() -> impl TypedValueParser<Value = Form> {
 /// A file of another program, and what is taken of it.
 #[derive(Clone, Debug, Args)]
 pub struct Recorded {
-    /// The file, which gzip may have packed; `-` is standard input
+    /// The file, which may be gzipped; `-` is standard input
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// What it is: mahimahi, csv, columns (times and rates), packets (times and sizes), pcap, iperf3 (what
+    /// Its format: mahimahi, csv, columns (times and rates), packets (times and sizes), pcap, iperf3 (what
     /// `iperf3 --json` prints), iperf3-text, nuttcp, genet, cake-autorate, flent, link-log, cellreplay, qlog
-    /// or bltrace [default: what it seems to be]
+    /// or bltrace [default: detected]
     #[arg(long, value_name = "FORMAT", value_parser = human::<convert::Format>)]
     pub from: Option<convert::Format>,
-    /// Which direction to take of a file that holds both: `from:ADDRESS` or `to:ADDRESS` of a capture, `up`
-    /// or `down` of an iperf3 test, a table, a log or flent's data, or `all`
+    /// Which direction to use from a file with both: `from:ADDRESS` or `to:ADDRESS` for a capture; `up` or
+    /// `down` for an iperf3 test, a table, a log or flent data; or `all`
     #[arg(long, value_name = "DIRECTION")]
     pub direction: Option<Selection>,
-    /// Which flow to take of a capture: ADDRESS:PORT-ADDRESS:PORT, from and to
+    /// Which flow to use from a capture: ADDRESS:PORT-ADDRESS:PORT, source and destination
     #[arg(long, value_name = "FLOW", value_parser = Selection::flow, conflicts_with = "direction")]
     pub flow: Option<Selection>,
-    /// The unit of the rates of a table that does not name it, such as Mbit/s, kbit/s or MB/s
+    /// The unit of the rates if the table does not name it, such as Mbit/s, kbit/s or MB/s
     #[arg(long, value_name = "UNIT")]
     pub unit: Option<RateUnit>,
-    /// The column of the rates of a table that has several, or the series of flent's data, by its name
+    /// The name of the rate column if the table has several, or of the series in flent data
     #[arg(long, value_name = "NAME")]
     pub column: Option<String>,
-    /// The column of the times of a table, by its name
+    /// The name of the table's time column
     #[arg(long, value_name = "NAME")]
     pub time_column: Option<String>,
-    /// Leave out the rows of a table in which the application was idle: those whose `State` says so, or
-    /// those of rate 0 where no column does
+    /// Leave out the rows of a table in which the application was idle: those whose `State` says so or,
+    /// without such a column, those with rate 0
     #[arg(long)]
     pub without_idle: bool,
-    /// A file of one-way delays to put beside the capacity: LeoReplayer's (a number of milliseconds for every
-    /// 10 ms), IRTT's JSON or CellReplay's light packet trains; kept in a .bltrace and by `trace fit`
+    /// A file of one-way delays to add to the capacity: LeoReplayer's (one number of milliseconds per 10 ms),
+    /// IRTT's JSON or CellReplay's light packet trains; kept in a .bltrace and by `trace fit`
     #[arg(long, value_name = "FILE")]
     pub delay: Option<PathBuf>,
 }
@@ -375,16 +375,16 @@ pub struct Convert {
     /// The file
     #[command(flatten)]
     pub recorded: Recorded,
-    /// What is known about the recording, kept in a .bltrace: name, operator, technology, place, method,
-    /// `licence`, citation or source; may be repeated
+    /// A fact about the recording, kept in a .bltrace: name, operator, technology, place, method, `licence`,
+    /// citation or source; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     pub about: Vec<String>,
-    /// What to make of it: mahimahi (milliseconds, one delivery opportunity a line), csv (one bin a line:
-    /// `start_s,mbps,end_s`) or bltrace (a recording: microseconds, rates, delay, loss, what is known of it)
-    /// [default: bltrace into a file that ends so, csv into one that ends in .csv; else mahimahi]
+    /// What to write: mahimahi (milliseconds, one delivery opportunity per line), csv (one bin per line:
+    /// `start_s,mbps,end_s`) or bltrace (a recording: microseconds, rates, delay, loss, facts about it)
+    /// [default: by the ending of --out, bltrace or csv; otherwise mahimahi]
     #[arg(long, value_name = "FORMAT", value_parser = form())]
     pub to: Option<Form>,
-    /// Width of a bin of `--to csv`
+    /// Bin width for `--to csv`
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = positive_time, allow_hyphen_values = true)]
     pub bin: Duration,
     /// Write to this file [default: standard output]
@@ -398,12 +398,12 @@ pub struct FitArguments {
     /// The file
     #[command(flatten)]
     pub recorded: Recorded,
-    /// What is known about the link: binned (a rate in each bin), bursts (the time of every packet too) or
-    /// starlink (and another path every 15 s)
+    /// What is known about the link: binned (a rate in each bin), bursts (also the time of every packet) or
+    /// starlink (also a path change every 15 s)
     #[arg(long, value_name = "KIND", default_value = "binned", value_parser = human::<LinkKind>)]
     pub kind: LinkKind,
-    /// How long a rate of the recipe holds [default: what one value of the recording stands for, and 100ms
-    /// (starlink: 50ms) of single packets]
+    /// How long each rate in the recipe lasts [default: what one value of the recording stands for; for
+    /// single packets 100ms, or 50ms with starlink]
     #[arg(long, value_name = "TIME", value_parser = positive_time, allow_hyphen_values = true)]
     pub bin: Option<Duration>,
     /// Write the recipe to this file [default: standard output]
@@ -414,7 +414,7 @@ pub struct FitArguments {
 /// `trace synth`.
 #[derive(Clone, Debug, Args)]
 pub struct Synth {
-    /// A recipe file, or the name of an embedded trace, whose recipe is taken
+    /// A recipe file, or the name of an embedded trace, whose recipe is used
     #[arg(value_name = "RECIPE.toml-or-NAME")]
     pub recipe: String,
     /// The seed [default: the recipe's]
@@ -423,8 +423,8 @@ pub struct Synth {
     /// Length of the trace [default: the recipe's]
     #[arg(long, value_name = "TIME", value_parser = positive_time, allow_hyphen_values = true)]
     pub duration: Option<Duration>,
-    /// What to write [default: bltrace, with delay and loss, into a file that ends so, csv into one that ends
-    /// in .csv; else mahimahi]
+    /// What to write [default: by the ending of --out, bltrace (with delay and loss) or csv; otherwise
+    /// mahimahi]
     #[arg(long, value_name = "FORMAT", value_parser = form())]
     pub to: Option<Form>,
     /// Write the trace to this file [default: standard output]
@@ -435,11 +435,11 @@ pub struct Synth {
 /// `bench`.
 #[derive(Clone, Debug, Args)]
 pub struct Bench {
-    /// Run S1, S2 and S3 in ns-3 too, where Debian's ns-3 is installed, and print the ratio
+    /// Also run S1, S2 and S3 in ns-3, if Debian's ns-3 is installed, and print the ratio
     #[arg(long)]
     pub with_ns3: bool,
-    /// Count the instructions of a packet in these rows, shortened, and print which parts of the simulator
-    /// take them; nothing is timed. Needs valgrind [default: S1 S2 S3]
+    /// Count the instructions per packet in these rows, shortened, and print which parts of the simulator use
+    /// them; nothing is timed. Needs valgrind [default: S1 S2 S3]
     #[arg(long, value_name = "ROW", value_parser = row, num_args = 0.., conflicts_with = "with_ns3")]
     #[arg(default_missing_values = ["S1", "S2", "S3"])]
     pub profile: Option<Vec<&'static Row>>,

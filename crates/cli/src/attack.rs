@@ -21,29 +21,29 @@ pub struct Arguments {
     /// The scheme to attack
     #[arg(value_name = "SCHEME")]
     pub scheme: String,
-    /// What to compare it with: the best of a list of schemes; the flow beside it, where two share the link
-    /// [default: PK-ABC, which knows the future; beside it, its own kind]
+    /// What to compare it with: the best of a list of schemes or, where two flows share the link, the other
+    /// flow [default: PK-ABC, which knows the future; for two flows, the same scheme]
     #[arg(long, value_name = "SCHEME")]
     pub against: Option<String>,
-    /// What should be as bad as can be: delay, waste, unfair, loss or starve
+    /// What to make as bad as possible: delay, waste, unfair, loss or starve
     #[arg(long, value_name = "NAME", default_value = "delay", value_parser = human::<Objective>)]
     pub objective: Objective,
-    /// What may change: cellular, steps, delay, cross or mixed
+    /// What the search may change: cellular, steps, delay, cross or mixed
     #[arg(long, value_name = "NAME", default_value = "cellular", value_parser = human::<Space>)]
     pub space: Space,
-    /// Within which bounds, such as `rate=1Mbps..24Mbps,rtt=40ms` [default: those that are printed]
+    /// The bounds of the search, such as `rate=1Mbps..24Mbps,rtt=40ms` [default: as printed]
     #[arg(long, value_name = "LIST", value_parser = human::<Bounds>)]
     pub bounds: Option<Bounds>,
     /// How many links to try
     #[arg(long, value_name = "N", default_value_t = Attack::BUDGET, value_parser = attack::budget, allow_hyphen_values = true)]
     pub budget: u32,
-    /// Decides which links are tried
+    /// The seed that decides which links are tried
     #[arg(long, value_name = "N", default_value = "1", value_parser = seed, allow_hyphen_values = true)]
     pub seed: u64,
-    /// Write worst.toml, a figure and the journal into this folder; the same command goes on there
+    /// Write worst.toml, a figure and the journal into this folder; the same command continues there
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// How to print what was found
+    /// How to print the result
     #[arg(long, default_value = "table", value_enum)]
     pub format: DocumentFormat,
 }

@@ -34,13 +34,13 @@ const STYLES: Styles = Styles::styled()
 #[derive(Debug, Parser)]
 #[command(name = "brakelight", version = VERSION, styles = STYLES, max_term_width = 110)]
 #[command(subcommand_required = true, arg_required_else_help = true)]
-#[command(after_help = "Exit codes: 0 done, 1 a check or run failed, 2 the input was wrong.\n\
-    Begin with `brakelight compare --out report` and open report/report.html.")]
+#[command(after_help = "Exit codes: 0 success, 1 a check or run failed, 2 invalid input.\n\
+    Start with `brakelight compare --out report` and open report/report.html.")]
 pub struct Cli {
-    /// Print results and errors only: no notes, no progress
+    /// Print only results and errors
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub quiet: bool,
-    /// Also print each run as it ends, and how long the command took
+    /// Also print each run as it finishes, and the total time
     #[arg(short, long, global = true)]
     pub verbose: bool,
     /// What to do.
@@ -51,49 +51,49 @@ pub struct Cli {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run every scheme on every trace, and show how they compare
+    /// Run every scheme on every trace and compare them
     Compare(Box<arguments::Compare>),
     /// Run one scenario file
     Run(arguments::Run),
-    /// Judge the papers' claims: run, compare with the paper, say what holds
+    /// Check the papers' claims: run the experiments, compare with the paper, and say which claims hold
     Reproduce(arguments::Reproduce),
-    /// Run a grid: every combination of traces, schemes, round trips, or any key of a scenario
+    /// Run a grid: every combination of traces, schemes, round trips or other scenario keys
     Sweep(sweep::Arguments),
     /// Search for the link on which a scheme does worst
     Attack(Box<attack::Arguments>),
-    /// List what there is to choose from: schemes, controllers, queues, feedbacks, path elements,
-    /// radios, applications, hosts, traces, claims
+    /// List what is available: schemes, controllers, queues, feedbacks, path elements, radios, applications,
+    /// hosts, traces, claims
     List(arguments::List),
     /// Print the JSON Schema of scenarios, results, experiments or attacks
     Schema(schema::Arguments),
     /// Serve the explorer, the simulator as a web page, to a browser on this machine
     Explore {
-        /// The port; 0 for any that is free
+        /// The port; 0 picks a free one
         #[arg(long, value_name = "N", default_value_t = 8600)]
         port: u16,
-        /// Open it in the browser, too
+        /// Also open it in the browser
         #[arg(long)]
         open: bool,
     },
-    /// Look at traces, make them, convert them
+    /// Show, generate, fit, convert and download traces
     #[command(subcommand)]
     Trace(arguments::Trace),
-    /// Draw where ABC's router settles and where it oscillates, by the fluid model and by packets
+    /// Map where ABC's router settles and where it oscillates, by fluid model and by packets
     Stability(stability::Arguments),
-    /// Measure the simulator's speed and what a queue costs
+    /// Measure the simulator's speed and the cost of queues
     Bench(arguments::Bench),
     /// Serve `perf` clients: receive from them and send to them over QUIC
     PerfServer(Server),
-    /// Measure a path over QUIC against a `perf-server`, with any controller that works there
+    /// Measure a path to a `perf-server` over QUIC, with any controller that works there
     Perf(Box<Client>),
-    /// Run scenarios in simulation and on the emulator, and show how far they agree
+    /// Run scenarios in the simulator and on the emulator, and show how well they agree
     Parity(Parity),
     /// Run a command behind an emulated link
     Emulate(Box<Emulate>),
-    /// Let this machine's TCP speak ABC, by eBPF programs in its kernel
+    /// Make this machine's TCP speak ABC, with eBPF programs in its kernel
     #[cfg_attr(target_os = "linux", command(subcommand))]
     Tcp(Tcp),
-    /// Make this machine an ABC router, by eBPF programs around a shaper or by a kernel module
+    /// Make this machine an ABC router, with eBPF programs around a shaper or a kernel module
     #[cfg_attr(target_os = "linux", command(subcommand))]
     Router(Router),
     /// Be both ends of a scenario's QUIC flows, for `run --on emulator --host quinn` to start

@@ -41,19 +41,18 @@ const BIN: Duration = Duration::from_millis(100);
 /// `emulate`.
 #[derive(Clone, Debug, Args)]
 #[command(
-    after_help = "A SPEC is a rate (`12Mbps`), steps (`500ms:12Mbps,500ms:24Mbps`), a Mahimahi trace file, or the name of a \
-    trace that `list traces` shows.\n\
+    after_help = "A SPEC is a rate (`12Mbps`), steps (`500ms:12Mbps,500ms:24Mbps`), a Mahimahi trace file, or the name of a trace from `list traces`.\n\
     The command finds the outer side at $BRAKELIGHT_HOST and $BRAKELIGHT_HOST6; its exit code is passed on.\n\
     Try: brakelight emulate --up 12Mbps --delay 20ms -- sh -c 'ping -c3 $BRAKELIGHT_HOST'"
 )]
 pub struct Arguments {
-    /// The link from the command to the outer side [default: none, nothing limits this direction]
+    /// The link from the command to the outer side [default: no limit]
     #[arg(long, value_name = "SPEC")]
     pub up: Option<String>,
-    /// The link from the outer side to the command [default: none]
+    /// The link from the outer side to the command [default: no limit]
     #[arg(long, value_name = "SPEC")]
     pub down: Option<String>,
-    /// Propagation delay of each direction
+    /// Propagation delay in each direction
     #[arg(long, value_name = "TIME", default_value = "0ms", value_parser = delay, allow_hyphen_values = true)]
     pub delay: Duration,
     /// Probability that a packet is lost, in each direction
@@ -62,42 +61,41 @@ pub struct Arguments {
     /// The queue of both links: `codel`, `pie:target=20ms` [default: droptail]
     #[arg(long, value_name = "QUEUE")]
     pub queue: Option<String>,
-    /// The queue of the link up [default: that of --queue]
+    /// The queue of the uplink [default: that of --queue]
     #[arg(long, value_name = "QUEUE", requires = "up")]
     pub up_queue: Option<String>,
-    /// The queue of the link down [default: that of --queue]
+    /// The queue of the downlink [default: that of --queue]
     #[arg(long, value_name = "QUEUE", requires = "down")]
     pub down_queue: Option<String>,
-    /// How `abc_dual` knows ABC's packets: `accelerates` (their flow has sent ECT(1)), `address=ADDR[/BITS]`,
-    /// `flow-label=N` or `ipid=N`
+    /// How `abc_dual` recognizes ABC packets: `accelerates` (their flow has sent ECT(1)),
+    /// `address=ADDR[/BITS]`, `flow-label=N` or `ipid=N`
     #[arg(long, value_name = "FIELD", default_value_t)]
     pub abc_by: Classifier,
     /// The buffer of each link, in packets or bytes
     #[arg(long, value_name = "SIZE", default_value = "250pkt", value_parser = positive_buffer, allow_hyphen_values = true)]
     pub buffer: Limit,
-    /// Decides which packets are lost, and everything else that is drawn
+    /// The seed of all random draws, such as which packets are lost
     #[arg(long, value_name = "N", default_value = "1", value_parser = seed, allow_hyphen_values = true)]
     pub seed: u64,
-    /// Write report.html, runs.json and runs.csv into this folder, with the time series and every link's log,
-    /// as Mahimahi would
+    /// Write report.html, runs.json and runs.csv into this folder, with time series and every link's log in
+    /// Mahimahi's format
     #[arg(long, value_name = "DIR")]
     pub log: Option<PathBuf>,
-    /// Show capacity, throughput, queueing delay, accelerates and lateness of both directions meanwhile
+    /// Show live capacity, throughput, queueing delay, accelerates and lateness in both directions
     #[arg(long)]
     pub meter: bool,
-    /// A command for the shell that runs on the outer side: it is waited for until it listens, and ended
-    /// after; may be repeated
+    /// A shell command to run on the outer side: it must listen before CMD starts, and is stopped afterward;
+    /// may be repeated
     #[arg(long = "server", value_name = "CMD")]
     pub servers: Vec<OsString>,
-    /// Let the outer side be the real network; needs root, and the command runs as the user who called sudo
+    /// Make the outer side the real network; needs root, and the command runs as the user who called sudo
     #[arg(long)]
     pub nat: bool,
-    /// Leave the limits of TCP's socket buffers as the machine has them; else they are raised in the
-    /// emulation where they would hold a fast flow back more than the links do
+    /// Keep the machine's limits of TCP socket buffers. Otherwise the emulation raises them where they would
+    /// limit a fast flow more than the links do
     #[arg(long)]
     pub keep_sysctls: bool,
-    /// Say what this machine and this user have of what an emulation needs, and what to do about what is
-    /// missing
+    /// Check whether this machine and this user can emulate, and say what to do about what is missing
     #[arg(long)]
     pub doctor: bool,
     /// The command and its arguments
@@ -167,7 +165,7 @@ fn examine() -> Result<(), Failure> {
     if missing.is_empty() {
         Ok(())
     } else {
-        Err(Failure::run(format!("nothing can be emulated here without: {}", missing.join(", "))))
+        Err(Failure::run(format!("cannot emulate here without: {}", missing.join(", "))))
     }
 }
 
@@ -212,9 +210,7 @@ fn write(
 
 fn setup(registry: &Registry, arguments: &Arguments) -> Result<Setup, Failure> {
     if arguments.queue.is_some() && arguments.up.is_none() && arguments.down.is_none() {
-        return Err(Failure::input(
-            "--queue: there is no link for it to stand at; give --up, --down or both",
-        ));
+        return Err(Failure::input("--queue: there is no link for it; give --up, --down or both"));
     }
     let user = AsInvoker::begin();
     let names = Names::from_environment().map_err(Failure::input)?;
@@ -249,14 +245,14 @@ fn setup(registry: &Registry, arguments: &Arguments) -> Result<Setup, Failure> {
     let has_two_queues = [&setup.up, &setup.down].iter().any(|direction| direction.tells_flows_apart());
     if arguments.abc_by != Classifier::default() && !has_two_queues {
         return Err(Failure::input(
-            "--abc-by: no link has two queues to tell packets apart for; give --queue abc_dual",
+            "--abc-by: no link has two queues to sort packets into; give --queue abc_dual",
         ));
     }
     (setup.up.opposite, setup.down.opposite) = (setup.down.link.clone(), setup.up.link.clone());
     let program = &arguments.command[0];
     if !command::exists(program) {
         return Err(Failure::input(format!(
-            "`{}`: there is no such program; give a path to one, or a name that PATH knows",
+            "`{}`: there is no such program; give a path to one, or a name in PATH",
             program.to_string_lossy()
         )));
     }

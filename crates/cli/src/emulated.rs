@@ -42,7 +42,7 @@ pub fn check_hosts(hosts: &Hosts) -> Result<(), Failure> {
     if *hosts != Hosts::Kernel || command::exists("iperf3".as_ref()) {
         return Ok(());
     }
-    Err(Failure::run("iperf3 is not installed, which is the host on the emulator: `apt install iperf3`"))
+    Err(Failure::run("iperf3, the host on the emulator, is not installed: `apt install iperf3`"))
 }
 
 /// Runs a scenario with `seeds` seeds, one after the other, by `hosts`. The links' logs of the first seed go

@@ -103,7 +103,7 @@ impl From<Error> for Failure {
                 "{label}: the estimate for one run is {cost}; make it smaller, or give --force"
             )),
             Error::SweepExists(folder) => Failure::input(format!(
-                "--out `{}`: there is a sweep already; --resume goes on with it, or give another folder",
+                "--out `{}`: there is a sweep already; continue it with --resume, or give another folder",
                 folder.display()
             )),
             Error::Unwritable { path, error } => {

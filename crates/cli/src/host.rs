@@ -12,7 +12,7 @@ pub fn set(scenario: &mut Scenario, host: HostName) -> Result<&'static dyn Runne
     let hosted = |flow: &&FlowSpec| flow.controller.hosted().is_some();
     if let Some(flow) = scenario.flows.iter().find(hosted) {
         let (flow, controller) = (&flow.name, flow.controller.name());
-        return Err(format!("flow `{flow}`: `{controller}` runs in a host of its own: leave --host out"));
+        return Err(format!("flow `{flow}`: `{controller}` runs in its own host: leave --host out"));
     }
     let profile = match host {
         HostName::Tcp => Host::Tcp,

@@ -158,7 +158,7 @@ fn dispatch(registry: &Registry, cli: &Cli) -> Result<(), Failure> {
         Command::Schema(arguments) => schema::execute(registry, arguments),
         Command::Explore { port, open } => {
             let server = Server::bind(*port).map_err(Failure::input)?;
-            text::print(&format!("The explorer is at {}; Ctrl-C ends it.\n", server.url()))?;
+            text::print(&format!("The explorer is at {}; Ctrl-C stops it.\n", server.url()))?;
             if *open && let Err(error) = server.open_in_browser() {
                 text::say(&format!("the browser cannot be started from here: {error}"));
             }

@@ -37,7 +37,7 @@ pub fn check_others(option: &str, target: &Path, force: bool) -> Result<(), Fail
     match other_things(target, &RESULTS).filter(|_| !force) {
         None => Ok(()),
         Some(name) => Err(Failure::input(format!(
-            "--{option} `{}`: the folder holds other things (`{name}`); give an empty or a new one, or --force",
+            "--{option} `{}`: the folder holds other files (`{name}`); give an empty or a new one, or --force",
             target.display()
         ))),
     }
@@ -61,7 +61,7 @@ pub fn bytes(path: Option<&Path>, contents: &[u8]) -> Result<(), Failure> {
 
 /// Says that what a killed run had left at `path` is gone.
 pub fn say_removed(path: &Path) {
-    text::say(&format!("note: removed {}, which a run that was killed had left", path.display()));
+    text::say(&format!("note: removed {}, left by a run that was killed", path.display()));
 }
 
 /// Where `--figures` puts figures, if anywhere.

@@ -32,34 +32,33 @@ use crate::{emulated, host, origin, program};
 /// `parity`.
 #[derive(Clone, Debug, Args)]
 #[command(
-    after_help = "A cell is within tolerance where the simulator's median of ten seeds lies no further from the range of the \
-    emulated runs than the table says. Try: brakelight parity SCENARIO.toml"
+    after_help = "A cell is within tolerance if the simulator's median of ten seeds is no further from the range of the emulated runs than the table says. Try: brakelight parity SCENARIO.toml"
 )]
 pub struct Parity {
-    /// Scenario files of one bottleneck and controllers that the hosts have [default: recordings, which
-    /// BRAKELIGHT_TRACES must hold: of kernel TCP those that were measured with real implementations, of QUIC
-    /// three of them and a fixed link]
+    /// Scenario files with one bottleneck and controllers that the hosts have [default: recordings from
+    /// BRAKELIGHT_TRACES: for kernel TCP those measured with real implementations, for QUIC three of them and
+    /// a fixed link]
     #[arg(value_name = "SCENARIO.toml")]
     pub scenarios: Vec<PathBuf>,
-    /// Who the hosts on the emulator are
+    /// The hosts on the emulator
     #[arg(long, default_value = "tcp", value_enum)]
     pub host: RealHost,
-    /// Emulated runs of each scenario, with seeds from its own upwards
+    /// Emulated runs of each scenario, starting with its own seed
     #[arg(long, value_name = "N", default_value = "1", value_parser = count, allow_hyphen_values = true)]
     pub runs: u32,
-    /// Emulated runs at the same time; they share the machine
+    /// Number of emulated runs at the same time; they share the machine
     #[arg(long, value_name = "N", default_value = "1", value_parser = count, allow_hyphen_values = true)]
     pub beside: u32,
-    /// Length of a run of the recordings
+    /// Length of a run on the recordings
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = positive_seconds, allow_hyphen_values = true)]
     pub duration: Duration,
     /// Write report.html and parity.json into this folder
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Write into a folder that holds other things
+    /// Write even into a folder that holds other files
     #[arg(long, requires = "out")]
     pub force: bool,
-    /// How to print the judgments
+    /// How to print the verdicts
     #[arg(long, default_value = "table", value_enum)]
     pub format: DocumentFormat,
 }
@@ -67,9 +66,9 @@ pub struct Parity {
 /// The hosts on the emulator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum RealHost {
-    /// Kernel TCP, beside its model
+    /// Kernel TCP, compared with its model
     Tcp,
-    /// QUIC, beside its own code in simulation and the modeled host
+    /// QUIC, compared with its own code in simulation and with the modeled host
     Quinn,
 }
 
@@ -176,7 +175,7 @@ fn in_own_process(pair: &Pair, host: RealHost, seed: u32) -> Result<Run, Failure
     let output = child.wait_with_output().map_err(Failure::run)?;
     let said = String::from_utf8_lossy(&output.stderr);
     if !output.status.success() {
-        return Err(failed(said.lines().last().unwrap_or("its process said nothing").trim()));
+        return Err(failed(said.lines().last().unwrap_or("its process printed nothing").trim()));
     }
     let document: Runs =
         serde_json::from_slice(&output.stdout).map_err(|error| failed(&error.to_string()))?;

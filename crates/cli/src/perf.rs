@@ -161,7 +161,9 @@ fn measured(plan: &Plan, what: &str) -> Result<Measurement, Failure> {
     let measured = measure(plan, |elapsed, bytes| {
         if silence.lock().unwrap_or_else(PoisonError::into_inner).begins(elapsed, bytes) {
             let (server, seconds) = (plan.server, LIMIT.as_secs());
-            progress.say(&format!("note: {server} has not been heard for {seconds} s; is it still there?"));
+            progress.say(&format!(
+                "note: {server} has not been heard from for {seconds} s; is it still running?"
+            ));
         }
         let now = ((plan.until.share(elapsed, bytes) * STEPS as f64) as usize).min(STEPS);
         let before = shown.fetch_max(now, std::sync::atomic::Ordering::Relaxed);

@@ -13,9 +13,9 @@ use crate::failure::Failure;
 /// `router`.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Command {
-    /// Shape what comes in by a device, and mark it on its way out by the others
+    /// Shape what arrives on a device, and mark it as it leaves by the others
     Attach(Box<Attach>),
-    /// The router as a queue discipline on a device that packets leave by, by the kernel module sch_abc
+    /// The router as a queue discipline on an outgoing device, with the kernel module sch_abc
     #[command(subcommand)]
     Qdisc(qdisc::Command),
 }
@@ -25,7 +25,7 @@ pub enum Command {
 pub enum Variant {
     /// The paper's equation 1
     Paper,
-    /// The rule that tunes itself: it measures its link and its loop
+    /// The self-tuning rule, which measures its link and its loop
     Adaptive,
 }
 
@@ -43,7 +43,7 @@ impl Variant {
     fn refuse(self, of_paper: &[(&str, bool)]) -> Result<(), Failure> {
         match of_paper.iter().find(|(_, given)| *given) {
             Some((name, _)) if self == Variant::Adaptive => Err(Failure::input(format!(
-                "--{name} is a constant of `--variant paper`; the rule that tunes itself measures its link and its loop instead"
+                "--{name} is a constant of `--variant paper`; the self-tuning rule measures its link and its loop instead"
             ))),
             _ => Ok(()),
         }
@@ -58,46 +58,47 @@ const TARGET: Duration = Duration::from_millis(50);
 /// `router attach`.
 #[derive(Clone, Debug, Args)]
 pub struct Attach {
-    /// The device that packets come in by
+    /// The device on which packets arrive
     #[arg(value_name = "DEV")]
     pub device: String,
-    /// A shaper of this rate is made for them
+    /// Create a shaper of this rate for them
     #[arg(long, value_name = "RATE", value_parser = positive_rate, allow_hyphen_values = true, required_unless_present = "from_qdisc")]
     pub rate: Option<Rate>,
-    /// The shaper that stands on this device already, tbf or htb; what sends packets there goes on to do so
+    /// Use the shaper that is already on this device, tbf or htb; whatever sends packets there continues to
+    /// do so
     #[arg(long, value_name = "DEV", conflicts_with_all = ["rate", "dual", "buffer"])]
     pub from_qdisc: Option<String>,
-    /// A device that they leave by; may be repeated [default: every other device]
+    /// A device by which they leave; may be repeated [default: every other device]
     #[arg(long, value_name = "DEV")]
     pub out: Vec<String>,
-    /// A queue of their own for flows that do not speak ABC
+    /// Give flows that do not speak ABC a separate queue
     #[arg(long)]
     pub dual: bool,
-    /// The buffer of each queue; packets count 1514 bytes
+    /// The buffer of each queue; a packet counts as 1514 bytes
     #[arg(long, value_name = "SIZE", default_value = "250pkt", value_parser = positive_buffer, allow_hyphen_values = true)]
     pub buffer: Limit,
     /// The rule for the target rate
     #[arg(long, default_value = "paper", value_enum)]
     pub variant: Variant,
-    /// eta, share of the rate to aim at [default: 0.98, of `adaptive` 1]
+    /// eta, target utilization [default: 0.98; 1 for `adaptive`]
     #[arg(long, value_name = "SHARE", value_parser = eta, allow_hyphen_values = true)]
     pub eta: Option<f64>,
-    /// delta, time in which a queue above the target is drained, of `paper` [default: 133ms]
+    /// delta, time in which a queue above the target drains; `paper` only [default: 133ms]
     #[arg(long, value_name = "TIME", value_parser = positive_time, allow_hyphen_values = true)]
     pub delta: Option<Duration>,
-    /// d_t, queueing delay below which nothing is drained, of `paper` [default: 50ms]
+    /// d_t, queueing delay below which nothing is drained; `paper` only [default: 50ms]
     #[arg(long, value_name = "TIME", value_parser = human::<Duration>, allow_hyphen_values = true)]
     pub target: Option<Duration>,
-    /// T, window over which the rate that leaves is measured
+    /// T, window over which the departure rate is measured
     #[arg(long, value_name = "TIME", default_value = "20ms", value_parser = positive_time, allow_hyphen_values = true)]
     pub window: Duration,
-    /// Time between two lines of statistics
+    /// Time between lines of statistics
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = positive_time, allow_hyphen_values = true)]
     pub interval: Duration,
-    /// Lines of statistics after which to take everything out [default: when interrupted]
+    /// Remove everything after this many lines of statistics [default: when interrupted]
     #[arg(long, value_name = "N", value_parser = count, allow_hyphen_values = true)]
     pub count: Option<u32>,
-    /// How to print the statistics; JSON is one document a line
+    /// How to print the statistics; JSON is one document per line
     #[arg(long, default_value = "table", value_enum)]
     pub format: DocumentFormat,
 }
@@ -170,7 +171,7 @@ mod kernel {
         let router = Router::attach(&route)?;
         router.notes.iter().for_each(|note| text::say(&format!("note: {note}")));
         text::say(&format!(
-            "routing what comes in by {} at {} Mbit/s, marks on the way out by {}",
+            "routing what arrives on {} at {} Mbit/s, marking what leaves by {}",
             route.device,
             number(router.rate_bps as f64 / 1e6),
             router.out.join(", ")

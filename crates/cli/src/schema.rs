@@ -10,7 +10,7 @@ use crate::text;
 /// The arguments of `schema`.
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// Of what
+    /// The document
     pub document: Document,
 }
 

@@ -22,7 +22,7 @@ use crate::text;
 pub enum Variant {
     /// The paper's equation 1; delta over tau is varied
     Paper,
-    /// The rule that tunes itself; tau over its loop delay is varied
+    /// The self-tuning rule; tau over its loop delay is varied
     Adaptive,
 }
 
@@ -35,23 +35,23 @@ pub struct Arguments {
     /// The link's rate
     #[arg(long, value_name = "RATE", default_value = "24Mbps", value_parser = positive_rate, allow_hyphen_values = true)]
     pub rate: Rate,
-    /// tau, propagation delay of the round trip
+    /// tau, round-trip propagation delay
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = propagation, allow_hyphen_values = true)]
     pub rtt: Duration,
-    /// Share of the capacity that the router aims at, of `paper` [default: 0.98]
+    /// eta, target utilization; `paper` only [default: 0.98]
     #[arg(long, value_name = "SHARE", value_parser = eta, allow_hyphen_values = true)]
     pub eta: Option<f64>,
-    /// d_t, queueing delay below which the router drains nothing, of `paper` [default: 50ms]
+    /// d_t, queueing delay below which the router drains nothing; `paper` only [default: 50ms]
     #[arg(long, value_name = "TIME", value_parser = human::<Duration>, allow_hyphen_values = true)]
     pub target: Option<Duration>,
-    /// delta over tau, or tau over the loop delay, with commas between; one ratio and one number of flows
+    /// Comma-separated ratios of delta to tau, or of tau to the loop delay; one ratio and one number of flows
     /// show the delay over time [default: ten from 0.2 to 2, or eleven from 0.25 to 5]
     #[arg(long, value_name = "LIST", value_parser = ratios, allow_hyphen_values = true)]
     pub ratios: Option<std::vec::Vec<f64>>,
-    /// Numbers of flows, with commas between
+    /// Comma-separated numbers of flows
     #[arg(long, value_name = "LIST", default_value = FLOWS, value_parser = flows, allow_hyphen_values = true)]
     pub flows: std::vec::Vec<u32>,
-    /// Length of a run, of which the second half is looked at
+    /// Length of a run; only its second half is evaluated
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = positive_time, allow_hyphen_values = true)]
     pub duration: Duration,
     /// The seed
@@ -60,7 +60,7 @@ pub struct Arguments {
     /// Write stability.html, stability.svg and stability.json into this folder
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Write into a folder that holds other things
+    /// Write even into a folder that holds other files
     #[arg(long, requires = "out")]
     pub force: bool,
     /// How to print the map
@@ -80,7 +80,7 @@ pub fn execute(arguments: &Arguments) -> Result<(), Failure> {
             for (name, given) in [("eta", arguments.eta.is_some()), ("target", arguments.target.is_some())] {
                 if given {
                     return Err(Failure::input(format!(
-                        "--{name} is a constant of `--variant paper`; the rule that tunes itself has none"
+                        "--{name} is a constant of `--variant paper`; the self-tuning rule has none"
                     )));
                 }
             }

@@ -18,7 +18,7 @@ use crate::text;
 /// `sweep`.
 #[derive(Clone, Debug, Args)]
 #[command(
-    after_help = "A grid is a file of axes: `[axes]`, below it `scheme = [\"abc\", \"cubic\"]`, `trace = \"lte-driving\"`, \
+    after_help = "A grid is a file of axes: `[axes]`, followed by `scheme = [\"abc\", \"cubic\"]`, `trace = \"lte-driving\"`, \
     `rtt = [\"20ms\", \"100ms\"]`. With `scenario = \"FILE.toml\"` above it, axes are keys of that scenario: \
     `\"link.up.buffer\" = [\"50pkt\", \"250pkt\"]`. The book's page on sweeps has more."
 )]
@@ -30,19 +30,19 @@ pub struct Arguments {
     /// [default: runs as CSV to standard output]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Write every figure of the rows into this folder, as SVG and as PDF, fit for a paper
+    /// Write every figure of the rows into this folder, as SVG and PDF, ready for a paper
     #[arg(long, value_name = "DIR")]
     pub figures: Option<PathBuf>,
     /// The part of the grid to run: `2/8` is the second of eight
     #[arg(long, value_name = "I/N", default_value = "1/1")]
     pub shard: Shard,
-    /// Keep the runs that the folder has already
+    /// Keep the runs that are already in the folder
     #[arg(long, requires = "out")]
     pub resume: bool,
-    /// Seeds of every combination [default: the file's]
+    /// Seeds per combination [default: the file's]
     #[arg(long, value_name = "N", value_parser = count, allow_hyphen_values = true)]
     pub runs: Option<u32>,
-    /// Run it even if it may take hours or fill the memory; write into a folder that holds other files
+    /// Run even if it may take hours or exhaust memory; write even into a folder that holds other files
     #[arg(long)]
     pub force: bool,
 }

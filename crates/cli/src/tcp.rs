@@ -44,7 +44,7 @@ fn consistent(arguments: &arguments::Load) -> Result<(), Failure> {
     ];
     match given.iter().find(|(_, given)| *given) {
         Some((name, _)) if wdc => Err(Failure::input(format!(
-            "{name} belongs to ABC: `--controller wdc` needs no marks and no receiver of ours"
+            "{name} belongs to ABC: `--controller wdc` needs no marks and no special receiver"
         ))),
         _ if !wdc && arguments.threshold.is_some() => {
             Err(Failure::input("--threshold belongs to delay control: `--controller wdc`"))
@@ -119,7 +119,7 @@ pub(crate) mod kernel {
         let endpoint = bpf::load(&settings)?;
         endpoint.loaded.sentences().iter().for_each(|sentence| text::say(sentence));
         if settings.pin {
-            text::say("it stays: `brakelight tcp unload` takes it out");
+            text::say("it stays loaded: `brakelight tcp unload` removes it");
             return Ok(());
         }
         match arguments.duration {
@@ -128,7 +128,7 @@ pub(crate) mod kernel {
                 Ok(())
             }
             None => {
-                text::say("it stays until this command is interrupted");
+                text::say("it stays loaded until this command is interrupted");
                 loop {
                     // The interrupt ends the process, and with it everything that it holds in the kernel.
                     thread::park();
@@ -167,7 +167,7 @@ pub(crate) mod kernel {
         loop {
             let connections = bpf::connections()?;
             let connections = connections.ok_or_else(|| {
-                Failure::run("no controller of ours is in the kernel: `brakelight tcp load --dev DEV`")
+                Failure::run("no Brakelight controller is in the kernel: `brakelight tcp load --dev DEV`")
             })?;
             let rates = connections.iter().map(|now| now.rates_since(before.get(&now.id), interval));
             let rates = rates.collect::<Vec<_>>();

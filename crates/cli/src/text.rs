@@ -25,7 +25,7 @@ pub fn print(text: &str) -> Result<(), Failure> {
 /// Prints what is no text. Fails if a person would see it.
 pub fn print_bytes(bytes: &[u8]) -> Result<(), Failure> {
     if io::stdout().is_terminal() {
-        return Err(Failure::input("the file is no text: give `--out FILE`, or send it into a pipe"));
+        return Err(Failure::input("the file is not text: give `--out FILE`, or send it to a pipe"));
     }
     print_all(bytes)
 }

@@ -49,7 +49,7 @@ fn convert(arguments: &Convert) -> Result<(), Failure> {
     let (about, out) = (&arguments.about, arguments.out.as_deref());
     let to = arguments.to.unwrap_or_else(|| Form::of_file(out));
     if to != Form::Bltrace && (arguments.recorded.delay.is_some() || !about.is_empty()) {
-        return Err(Failure::input("--delay and --about are kept by `--to bltrace` alone"));
+        return Err(Failure::input("only `--to bltrace` keeps --delay and --about"));
     }
     let mut converted = traces::read(source(&arguments.recorded)).map_err(Failure::input)?;
     let known = &mut converted.recording.about;

@@ -107,7 +107,7 @@ fn the_stability_map_has_the_model_and_the_packets_at_every_point() {
     assert!(page.contains("\"delta_over_tau\":1.33"), "the page has the points");
     assert!(!page.contains("{{"), "every place of the page is filled");
     let one = ok(&scratch.brakelight(&["stability", "--flows", "8", "--ratios", "1", "--duration", "5s"]));
-    assert!(one.contains("Model, from an empty queue: rests at 50.7 ms"), "{one}");
+    assert!(one.contains("Model, from an empty queue: settles at 50.7 ms"), "{one}");
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn a_table_tells_order_settings_and_the_best_first() {
     let schemes: Vec<&str> = answer.lines().filter_map(|line| line.split_whitespace().next()).collect();
     let place = |name: &str| schemes.iter().position(|scheme| *scheme == name).unwrap();
     assert!(place("abc") < place("cubic+codel"), "{table}");
-    assert!(table.contains("Best power first"), "{table}");
+    assert!(table.contains("Sorted by power"), "{table}");
     assert!(table.contains("note: codel: target = 50ms"), "presets are told: {table}");
     assert!(!table.contains('\u{1b}'), "no colours in a pipe");
 }

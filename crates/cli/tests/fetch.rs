@@ -105,7 +105,7 @@ fn what_is_not_the_file_of_the_catalogue_is_refused_in_a_line() {
     let [(_, bw), _] = files();
     let hash = sha256(bw.as_bytes());
     catalogue(&scratch, port, |toml| toml.replace(&hash, &"0".repeat(64)));
-    refused(&FETCH, "the file was changed: its SHA-256 is ");
+    refused(&FETCH, "the file has changed: its SHA-256 is ");
     catalogue(&scratch, port, |toml| toml.replace("/bw.txt", "/gone.txt"));
     refused(&FETCH, "404");
     server.join().unwrap();

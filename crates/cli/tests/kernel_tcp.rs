@@ -334,7 +334,7 @@ fn a_shaper_that_stands_already_serves_the_router_in_both_versions_of_ip() {
 #[test]
 fn the_rule_that_tunes_itself_finds_the_loop_s_delay_and_lets_little_wait() {
     if let Some(reason) = missing() {
-        brakelight_testkit::skip("kernel: the rule that tunes itself in the eBPF router", reason);
+        brakelight_testkit::skip("kernel: the self-tuning rule in the eBPF router", reason);
         return;
     }
     const PORT: u16 = 5201;

@@ -264,11 +264,7 @@ fn what_a_killed_run_left_is_removed_by_the_next_and_what_a_living_one_makes_is_
     kill_with_its_children(living);
 
     let output = scratch.brakelight(&["run", "short.toml", "--out", "results"]);
-    assert!(
-        text(&output.stderr).contains("which a run that was killed had left"),
-        "{}",
-        text(&output.stderr)
-    );
+    assert!(text(&output.stderr).contains("left by a run that was killed"), "{}", text(&output.stderr));
     let names = [
         "long.toml",
         "results",
@@ -303,7 +299,7 @@ fn figures_are_written_beside_other_results_and_not_into_a_folder_of_other_thing
     assert!(fs::read(scratch.path("figures/scatter.pdf")).unwrap() == pdf);
     scratch.write("mine/letter.txt", "dear");
     let output = scratch.brakelight(&[&compare[..], &["--figures", "mine"]].concat());
-    refused(&output, "--figures `mine`: the folder holds other things (`letter.txt`)");
+    refused(&output, "--figures `mine`: the folder holds other files (`letter.txt`)");
     scratch.write("grid.toml", "runs = 2\n[axes]\nscheme = [\"abc\", \"cubic\"]\ntrace = \"fixed\"\nrtt = [\"20ms\", \"100ms\"]\nduration = \"1s\"\n");
     ok(&scratch.brakelight(&["sweep", "grid.toml", "--figures", "swept"]));
     assert!(scratch.path("swept/lines.rtt.pdf").exists());

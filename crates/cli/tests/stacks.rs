@@ -83,10 +83,7 @@ mod built_in {
             (&["run", "flow.toml", "--host", "quinn"][..], "leave --host out"),
             (&["run", "flow.toml", "--host", "tcp"], "leave --host out"),
             (&["run", "flow.toml", "--on", "emulator"], "Linux has no `quinn/cubic`"),
-            (
-                &["perf", "localhost", "--controller", "quinn/cubic"],
-                "`quinn/cubic` runs in a host of its own",
-            ),
+            (&["perf", "localhost", "--controller", "quinn/cubic"], "`quinn/cubic` runs in its own host"),
         ] {
             let output = scratch.brakelight(arguments);
             let error = text(&output.stderr);

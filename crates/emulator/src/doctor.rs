@@ -82,7 +82,7 @@ pub fn examine() -> Vec<Finding> {
 fn namespaces(privileged: bool) -> Finding {
     const WHAT: &str = "namespaces";
     if privileged {
-        return Finding::good(WHAT, "this user may make network namespaces");
+        return Finding::good(WHAT, "this user may create network namespaces");
     }
     match in_a_child(try_namespaces) {
         Ok(()) => Finding::good(WHAT, "user namespaces are open to this user; root is not needed"),
@@ -219,7 +219,7 @@ fn nat(privileged: bool) -> Finding {
         Err(error) => Finding::limited(
             WHAT,
             format!("nftables cannot be used ({error})"),
-            "sudo modprobe nf_tables nft_masq; Linux 5.12 is the oldest that will do",
+            "sudo modprobe nf_tables nft_masq; Linux 5.12 or newer is needed",
         ),
     }
 }

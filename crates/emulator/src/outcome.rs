@@ -172,17 +172,17 @@ impl Directions {
         let p99 = lateness.quantile(0.99);
         if p99 > LATE_P99 {
             reasons
-                .push(format!("one delivery in a hundred was more than {p99} late; {LATE_P99} is the most"));
+                .push(format!("one delivery in a hundred was more than {p99} late; the limit is {LATE_P99}"));
         }
         let most = lateness.max();
         if most > LATE_MOST {
-            reasons.push(format!("a delivery was {most} late; {LATE_MOST} is the most"));
+            reasons.push(format!("a delivery was {most} late; the limit is {LATE_MOST}"));
         }
         for direction in [&self.up, &self.down] {
             let facts = &direction.facts;
             if facts.overrun > 0 {
                 reasons.push(format!(
-                    "{}: {} packets found no room in the emulator itself",
+                    "{}: {} packets did not fit into the emulator itself",
                     direction.name, facts.overrun
                 ));
             }

@@ -33,7 +33,7 @@ pub enum Error {
     )]
     NotBuilt,
     /// The port cannot be had.
-    #[error("port {port}: {error}; another one, or 0 for any, is valid")]
+    #[error("port {port}: {error}; give another one, or 0 for any free one")]
     Port {
         /// The port.
         port: u16,

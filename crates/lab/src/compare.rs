@@ -384,10 +384,10 @@ fn notes(schemes: &[Scheme], against: Option<&Scheme>, coarse: &[String]) -> Vec
     }
     if let Some(against) = against {
         notes.push(format!(
-            "one flow of each scheme shares its queue with one of `{against}`; throughput, use and delays are the scheme's own flow's"
+            "one flow of each scheme shares the queue with one flow of `{against}`; throughput, utilization and delays are those of the scheme's flow"
         ));
         notes.push(format!(
-            "harm: what the flow of `{against}` loses of the throughput, and gains in p95 delay, that it has beside a second `{against}` at the same queue"
+            "harm: how much less throughput and more p95 delay the flow of `{against}` has than when it shares the queue with a second `{against}`"
         ));
     }
     if !coarse.is_empty() {
@@ -408,7 +408,7 @@ fn shallow_buffer(label: &str, trace: &Trace, buffer: Limit, rtt: Duration) -> O
     let share = buffer.in_packets(OPPORTUNITY) * OPPORTUNITY.as_f64() / product;
     (share < SHALLOW).then(|| {
         format!(
-            "{label}: a buffer of {buffer} is {share:.2} of the bandwidth-delay product; every scheme that probes by losses, and ABC's second window, starves: --buffer 1BDP would hold one"
+            "{label}: a buffer of {buffer} is {share:.2} of the bandwidth-delay product; every loss-based scheme, and ABC's second window, starves; try --buffer 1BDP"
         )
     })
 }
@@ -422,7 +422,7 @@ fn millisecond_grid(traces: &[(&String, f64)], schemes: &[Scheme]) -> Option<Str
     let batches: Vec<String> = batches.map(|(label, batch)| format!("{label} {batch:.1}")).collect();
     (!l4s.is_empty() && !batches.is_empty()).then(|| {
         format!(
-            "{} on traces in whole milliseconds: packets leave in batches (a millisecond with any has on average: {}) and wait for the next one, as on no real link. What an L4S queue marked them for stands below each table; `--spread` takes the batches apart, and shows what they cost",
+            "{} on traces in whole milliseconds: packets leave in batches (packets per busy millisecond: {}) and wait for the next one, unlike on a real link. The lines below each table say why an L4S queue marked them; `--spread` removes the batches and shows what they cost",
             l4s.join(", "),
             batches.join(", ")
         )
@@ -451,6 +451,6 @@ mod tests {
         let labels = |given: &[&str]| labels(&given.iter().map(ToString::to_string).collect::<Vec<_>>());
         assert_eq!(labels(&["a/x.up", "lte"]).unwrap(), ["x.up", "lte"]);
         assert_eq!(labels(&["a/x.up", "b/x.up", "c"]).unwrap(), ["a/x.up", "b/x.up", "c"]);
-        assert!(labels(&["lte", "lte"]).unwrap_err().to_string().contains("`lte` is there twice"));
+        assert!(labels(&["lte", "lte"]).unwrap_err().to_string().contains("`lte` is given twice"));
     }
 }

@@ -34,7 +34,7 @@ pub enum Error {
         error: NameError,
     },
     /// A comparison names a trace twice.
-    #[error("`{0}` is there twice; give every trace once")]
+    #[error("`{0}` is given twice; give every trace once")]
     SameTrace(String),
     /// A file cannot be read.
     #[error("{file}: {error}; give {what} file that can be read")]
@@ -87,8 +87,7 @@ pub enum Error {
     },
     /// A recording that everybody must get for themselves is not there.
     #[error(
-        "{0}; the recordings are not part of the project: put them into a folder and name it by BRAKELIGHT_TRACES, or \
-         give scenario files"
+        "{0}; the recordings are not part of the project: put them in a folder and set BRAKELIGHT_TRACES to it, or give scenario files"
     )]
     Recording(NameError),
     /// A grid is wrong.
@@ -103,16 +102,16 @@ pub enum Error {
     #[error("{}: there is a sweep already; resume it, or give another folder", .0.display())]
     SweepExists(PathBuf),
     /// Another sweep is writing into the folder.
-    #[error("{}: another sweep is at work there; wait for it, or give another folder", .0.display())]
+    #[error("{}: another sweep is running there; wait for it, or give another folder", .0.display())]
     SweepRunning(PathBuf),
     /// An attack cannot be made.
     #[error("{0}")]
     Attack(String),
     /// The folder of an attack holds another one.
-    #[error("{}: there is another attack already; repeat that one, or give another folder", .0.display())]
+    #[error("{}: the folder already holds another attack; repeat that one, or give another folder", .0.display())]
     AttackExists(PathBuf),
     /// Another attack is writing into the folder.
-    #[error("{}: another attack is at work there; wait for it, or give another folder", .0.display())]
+    #[error("{}: another attack is running there; wait for it, or give another folder", .0.display())]
     AttackRunning(PathBuf),
     /// A file cannot be written, or not read back.
     #[error("{}: {error}", path.display())]

@@ -81,7 +81,7 @@ pub enum FetchError {
         reason: String,
     },
     /// Another file came than the catalogue says.
-    #[error("{url}: the file was changed: its SHA-256 is {found}, the catalogue says {expected}")]
+    #[error("{url}: the file has changed: its SHA-256 is {found}, but the catalogue says {expected}")]
     Hash {
         /// Its address.
         url: String,
@@ -115,7 +115,7 @@ pub enum FetchError {
         error: io::Error,
     },
     /// What lies in the folder cannot be read.
-    #[error("{0}; `--again` fetches it anew")]
+    #[error("{0}; `--again` downloads it again")]
     Kept(NameError),
 }
 
@@ -221,7 +221,7 @@ pub fn list(catalogue: &Catalogue, folder: &Path, screen: &Screen) -> String {
         })
         .collect();
     table::render(&["trace", "how", "license", "about"].map(Column::text), &rows, screen)
-        + "\n`brakelight trace fetch NAME` downloads one; its name is a trace from then on.\n"
+        + "\n`brakelight trace fetch NAME` downloads one, whose name is then a trace.\n"
 }
 
 /// Returns what to know about a recording that was fetched, a line each.

@@ -92,10 +92,10 @@ pub fn schemes(registry: &Registry) -> Listing {
         let columns: Vec<Column> =
             titles.iter().zip(spare).map(|(title, spare)| Column::text(title).spare(spare)).collect();
         table::render(&columns, &shown.iter().map(row).collect::<Vec<_>>(), screen)
-            + "\ndefault: `compare` runs it where no scheme is named; `--schemes all` runs every one.\n\
-               to change: what somebody who runs Cubic over drop-tail has to change.\n\
+            + "\ndefault: `compare` runs it if no schemes are given; `--schemes all` runs every scheme.\n\
+               to change: what must change where Cubic runs over drop-tail today.\n\
                knows the rate: its router is told the link's true rate, which a real one must measure.\n\
-               Any controller goes with any queue that speaks its marks: `controller+queue`, options after a colon.\n"
+               Any controller works with any queue that understands its marks: `controller+queue`, with options after a colon.\n"
     };
     Listing {
         key: "schemes",
@@ -169,13 +169,11 @@ pub fn hosts(registry: &Registry) -> Listing {
     let shown = rows.clone();
     let table = move |screen: &Screen| {
         match shown.as_slice() {
-        [] => "There are none. The command has quinn and noq if it is built with the feature `stacks`: see the guide \
-             \"Test your stack\".\n"
+        [] => "There are none. Build the command with the feature `stacks` to have quinn and noq: see the guide \"Test your stack\".\n"
             .to_string(),
         rows => {
             table::render(&heading.map(Column::text), rows, screen)
-                + "\nEach shows its window, bytes in flight and RTT besides. Each flow's two ends are the host's; the modeled hosts \
-                   are tcp and quic.\n"
+                + "\nEach also shows its window, bytes in flight and RTT. Both ends of a flow run on the host; the modeled hosts are tcp and quic.\n"
         }
     }
     };
@@ -198,7 +196,7 @@ pub fn claims() -> Result<Listing, Error> {
     let shown: Vec<Vec<String>> = rows.iter().map(|row| vec![row[0].clone(), row[2].clone()]).collect();
     let table = move |screen: &Screen| {
         table::render(&["id", "claim"].map(Column::text), &shown, screen)
-            + "\n`reproduce ID` judges a claim; the beginning of an id stands for all that begin so.\n"
+            + "\n`reproduce ID` checks a claim; a prefix stands for all claims that start with it.\n"
     };
     Ok(Listing {
         key: "claims",
@@ -276,9 +274,9 @@ pub fn traces() -> Result<Listing, Error> {
     for name in names.list() {
         let embedded = Embedded::find(&name);
         let about = match embedded {
-            Some(Embedded { same_as: Some(other), .. }) => format!("another name of {other}"),
+            Some(Embedded { same_as: Some(other), .. }) => format!("alias of {other}"),
             Some(embedded) => embedded.recipe().about,
-            None => "a file of BRAKELIGHT_TRACES".to_string(),
+            None => "a file in BRAKELIGHT_TRACES".to_string(),
         };
         let by_default = embedded.is_some_and(|embedded| embedded.default);
         let facts = match embedded {
@@ -313,7 +311,7 @@ pub fn traces() -> Result<Listing, Error> {
             Column::text("about"),
         ];
         table::render(&columns, &shown, screen)
-            + "\nAny Mahimahi file is a trace too; BRAKELIGHT_TRACES names a folder whose files become names.\n"
+            + "\nAny Mahimahi file is a trace too; files in the folder BRAKELIGHT_TRACES can be used by name.\n"
     };
     let heading =
         ["trace", "default", "mean_mbps", "cv_100ms", "duration_s", "about"].map(String::from).to_vec();

@@ -178,18 +178,17 @@ pub fn in_words(request: &Compare, traces: &[(String, TraceSetup)]) -> Vec<(Stri
     let mut length = each(&|setup| setup.duration.to_string());
     if request.duration.is_none() && suited {
         let whole = traces.iter().all(|(_, setup)| setup.duration >= setup.period);
-        length +=
-            if whole { " (the whole trace)" } else { " (recordings whole, of generated traces a part)" };
+        length += if whole { " (the whole trace)" } else { " (whole recordings, parts of generated traces)" };
     }
     let mut rtt = each(&|setup| setup.rtt.to_string());
     if traces.iter().any(|(_, setup)| setup.recorded) {
-        rtt += " (of recordings with delay their median)";
+        rtt += " (for recordings with delay, their median)";
     }
     let runs = runs(request);
     let mut setting = vec![
         ("RTT".to_string(), rtt),
         ("buffer".to_string(), buffer),
-        ("way back".to_string(), reverse_in_words(&reverse(request))),
+        ("return path".to_string(), reverse_in_words(&reverse(request))),
         ("length".to_string(), length),
         ("runs".to_string(), runs_in_words(request.seed, runs)),
         (
@@ -201,7 +200,7 @@ pub fn in_words(request: &Compare, traces: &[(String, TraceSetup)]) -> Vec<(Stri
         setting.push(("opportunities".to_string(), "spread over their millisecond".to_string()));
     }
     if request.preset == Preset::Mahimahi {
-        setting.insert(0, ("setup".to_string(), "mahimahi, that of the papers".to_string()));
+        setting.insert(0, ("setup".to_string(), "mahimahi, as in the papers".to_string()));
     }
     setting
 }
@@ -209,8 +208,8 @@ pub fn in_words(request: &Compare, traces: &[(String, TraceSetup)]) -> Vec<(Stri
 fn reverse_in_words(reverse: &Reverse) -> String {
     match reverse {
         Reverse::Unlimited => "no limit".to_string(),
-        Reverse::Rate(rate) => format!("{rate}, 10000pkt of buffer"),
-        Reverse::Trace(name) => format!("trace {name}, 10000pkt of buffer"),
+        Reverse::Rate(rate) => format!("{rate}, with a buffer of 10000pkt"),
+        Reverse::Trace(name) => format!("trace {name}, with a buffer of 10000pkt"),
     }
 }
 
@@ -231,8 +230,8 @@ impl Start {
             Start::Same(TraceOffset::At(start)) if start.is_zero() => "the trace's beginning".into(),
             Start::Spread(_) if runs == 1 => "the trace's beginning".into(),
             Start::Same(TraceOffset::At(start)) => format!("{start} into the trace"),
-            Start::Same(TraceOffset::Random) => "random places of the trace".into(),
-            Start::Spread(_) => format!("{runs} places of the trace, evenly spaced, one for each run"),
+            Start::Same(TraceOffset::Random) => "random places in the trace".into(),
+            Start::Spread(_) => format!("{runs} evenly spaced places in the trace, one for each run"),
         }
     }
 }

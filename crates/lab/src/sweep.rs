@@ -344,7 +344,7 @@ impl Sweep {
         for (index, axis) in grid.axes.iter().enumerate() {
             grid.check(axis)?;
             if grid.axes[..index].iter().any(|other| other.name == axis.name) {
-                return Err(grid.wrong(format_args!("axes: `{}` is there twice", axis.name)));
+                return Err(grid.wrong(format_args!("axes: `{}` is given twice", axis.name)));
             }
         }
         if grid.runs() > MOST_RUNS {

@@ -114,8 +114,7 @@ impl Table {
             }
             for link in run.links.iter().filter(|link| link.utilization > MOST_USED) {
                 warnings.push(format!(
-                    "{scheme}: {:.1} % of link `{}` was used: its capacity is an estimate of what a user with packets always \
-                     waiting would have had",
+                    "{scheme}: {:.1} % of link `{}` was used: its capacity is an estimate of what a user with packets always queued would have had",
                     100.0 * link.utilization,
                     link.name
                 ));

@@ -65,7 +65,7 @@ impl FromStr for Form {
             "mahimahi" => Ok(Form::Mahimahi),
             "csv" => Ok(Form::Csv),
             "bltrace" => Ok(Form::Bltrace),
-            _ => Err(format!("`{text}` is not a form: valid are {}", Form::NAMES.join(", "))),
+            _ => Err(format!("`{text}` is not a format: valid are {}", Form::NAMES.join(", "))),
         }
     }
 }

@@ -94,7 +94,9 @@ pub enum Error {
         reason: String,
     },
     /// Nobody answered.
-    #[error("{server} did not answer within {seconds} s: is a perf-server there, and does UDP reach it?")]
+    #[error(
+        "{server} did not answer within {seconds} s: is a perf-server running there, and does UDP reach it?"
+    )]
     NoAnswer {
         /// Who was asked.
         server: SocketAddr,

@@ -85,10 +85,10 @@ fn a_server_with_a_token_serves_those_who_know_it() {
         let with = |token| Plan { token, ..plan(address, control.clone(), Work::Upload, Until::Bytes(1000)) };
         let refused = |token| measure(&with(token), |_, _| ()).unwrap_err().to_string();
         let none = refused(None);
-        assert!(none.contains("those who know its token"), "{none}");
+        assert!(none.contains("requires its token"), "{none}");
         let wrong = refused(token(b"what none of us knows"));
         // Which of the two comes first, the end of the stream or that of the connection, is open.
-        let said = ["the token is not this server's", "does not take the token"];
+        let said = ["the token is not this server's", "rejects the token"];
         assert!(said.iter().any(|words| wrong.contains(words)), "{wrong}");
         assert_eq!(run(&with(token(b"what both of us know"))).flows[0].received.payload, 1000);
     }

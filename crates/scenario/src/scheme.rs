@@ -184,7 +184,7 @@ impl Scheme {
         for item in &items {
             let scheme = Scheme::parse_with(registry, item.trim())?;
             if schemes.iter().any(|other| other.text == scheme.text) {
-                let reason = format!("`{scheme}` is there twice");
+                let reason = format!("`{scheme}` is given twice");
                 return Err(refuse(Problem::Contradiction { key: format!("schemes `{text}`"), reason }));
             }
             schemes.push(scheme);

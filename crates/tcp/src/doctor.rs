@@ -276,8 +276,7 @@ fn ifb() -> Check {
         verdict,
         found: found.into(),
         advice: (verdict == Verdict::Unknown).then(|| {
-            "`ip link add bl-probe type ifb && ip link del bl-probe` tells; CONFIG_IFB is what it takes"
-                .into()
+            "`ip link add bl-probe type ifb && ip link del bl-probe` tells; it needs CONFIG_IFB".into()
         }),
     }
 }
@@ -295,7 +294,7 @@ pub fn require_root() -> Result<(), Error> {
     if has(12) && (has(39) || has(21)) {
         Ok(())
     } else {
-        Err(Error::Input("loading programs into the kernel takes root".into()))
+        Err(Error::Input("loading programs into the kernel needs root".into()))
     }
 }
 

@@ -23,5 +23,4 @@ pub mod bpf;
 pub const BUILT: bool = cfg!(feature = "bpf");
 
 /// The message for builds without them.
-pub const NOT_BUILT: &str = "this build is without the eBPF programs: the Debian package and the container image have \
-    them, and so has `make install` where clang and the headers of libelf and zlib are (Debian: clang, libelf-dev, zlib1g-dev)";
+pub const NOT_BUILT: &str = "this build has no eBPF programs: the Debian package and the container image have them, and so does `make install` with clang and the headers of libelf and zlib (Debian: clang, libelf-dev, zlib1g-dev)";

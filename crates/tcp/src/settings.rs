@@ -87,9 +87,9 @@ impl Loaded {
         let registered = |name: &String| format!("registered the congestion control `{name}`");
         let marked = |device: &String| format!("ABC's connections send accelerates through {device}");
         let feedback = match self.feedback.as_str() {
-            "timestamps" => "delays come by TCP timestamps",
-            "option" => "counts of marks come by the option",
-            _ => "counts of marks come by Accurate ECN",
+            "timestamps" => "delays come from TCP timestamps",
+            "option" => "counts of marks come from the option",
+            _ => "counts of marks come from Accurate ECN",
         };
         let mut sentences: Vec<String> = self.controllers.iter().map(registered).collect();
         sentences.extend(self.devices.iter().map(marked));
@@ -379,7 +379,7 @@ mod tests {
             [
                 "registered the congestion control `abc`",
                 "ABC's connections send accelerates through eth0",
-                "counts of marks come by the option",
+                "counts of marks come from the option",
                 "note: both ends need it",
             ]
         );

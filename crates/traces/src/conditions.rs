@@ -119,14 +119,12 @@ pub fn limits(trace: &Trace) -> Vec<String> {
     let (resolution, tick) = (trace.resolution(), trace.tick());
     if resolution > tick {
         limits.push(format!(
-            "one value stands for {resolution}: gaps, bursts and queues shorter than that were averaged away, and every \
-             scheme looks better than on the link"
+            "one value covers {resolution}: gaps, bursts and queues shorter than that were averaged away, so every scheme looks better than on the link"
         ));
     }
     if tick == Duration::from_millis(1) {
         limits.push(
-            "opportunities lie on whole milliseconds: waits below 1ms are the grid's, and an L4S queue marks them \
-             (`--spread` takes them apart)"
+            "opportunities lie on whole milliseconds: waits below 1ms come from this grid, and an L4S queue marks packets for them (`--spread` spreads them)"
                 .to_string(),
         );
     }
@@ -177,7 +175,7 @@ mod tests {
         assert_eq!(limits(&fine), Vec::<String>::new());
         let binned =
             fine.with_recorded(Recorded { resolution: ms(100), forward: None, reverse: None, trains: None });
-        assert!(limits(&binned)[0].starts_with("one value stands for 100ms"));
+        assert!(limits(&binned)[0].starts_with("one value covers 100ms"));
         assert_eq!(coarse(&binned), Some(ms(100)));
     }
 }

@@ -236,14 +236,14 @@ pub enum ConvertError {
         names: String,
     },
     /// No name of a table says that its column is of rates.
-    #[error("no column is of rates by its name: choose one of {names} with `--column`")]
+    #[error("no column's name says that it holds rates: choose one of {names} with `--column`")]
     NoRate {
         /// The names there are.
         names: String,
     },
     /// No name of a table says that its column is of times.
     #[error(
-        "no column is of times by its name (`time`, `timestamp`, `start`, `date`): choose one of {names} with \
+        "no column's name says that it holds times (`time`, `timestamp`, `start`, `date`): choose one of {names} with \
          `--time-column`"
     )]
     NoTime {
@@ -252,7 +252,7 @@ pub enum ConvertError {
     },
     /// Several columns of a table are of rates.
     #[error(
-        "several columns are of rates: choose with `--direction down`, `--direction up` or `--column {example}`; the file has {names}"
+        "several columns hold rates: choose with `--direction down`, `--direction up` or `--column {example}`; the file has {names}"
     )]
     SeveralRates {
         /// The names of these columns.
@@ -262,7 +262,7 @@ pub enum ConvertError {
     },
     /// Several columns are of rates, and no direction tells which is meant.
     #[error(
-        "several columns are of rates, and a direction does not choose one: give `--column {example}` or another of {names}"
+        "several columns hold rates, and a direction does not choose between them: give `--column {example}` or another of {names}"
     )]
     ManyRates {
         /// The names of these columns.
@@ -272,7 +272,7 @@ pub enum ConvertError {
     },
     /// No column of rates is of the direction that was chosen.
     #[error(
-        "no column of rates is `{direction}` by its name: choose one of {names} with `--column`, such as `--column \
+        "no rate column's name says `{direction}`: choose one of {names} with `--column`, such as `--column \
          {example}`"
     )]
     NoRateOfDirection {
@@ -286,7 +286,7 @@ pub enum ConvertError {
     /// Two columns of numbers may be rates over time, or packets.
     #[error(
         "the second column may be rates or sizes of packets: `--from packets` sums up sizes in bytes, and `--unit Mbit/s` or \
-         another takes it for rates"
+         another reads it as rates"
     )]
     RatesOrSizes,
     /// It is of a program whose files hold no capacity in a form that is read.

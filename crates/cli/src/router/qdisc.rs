@@ -19,20 +19,20 @@ use crate::text::{self, number};
 /// `router qdisc`.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Command {
-    /// Set the qdisc of a device: replace another one, or change the settings of this one
+    /// Set a device's qdisc: replace another one, or change the settings of this one
     Set(Box<Set>),
     /// Show the settings, and the counts since it was set
     Show(Show),
     /// Print a line of statistics every interval
     Watch(Watch),
-    /// Take it away
+    /// Remove it
     Remove(Attachment),
 }
 
 /// Where a qdisc is.
 #[derive(Clone, Debug, Args)]
 pub struct Attachment {
-    /// The device that packets leave by
+    /// The device by which packets leave
     #[arg(value_name = "DEV")]
     pub device: String,
     /// The class of another qdisc, such as 1:10 [default: the device itself]
@@ -40,7 +40,7 @@ pub struct Attachment {
     pub parent: Option<u32>,
 }
 
-/// What an ABC packet's ECN field says.
+/// The meaning of an ABC packet's ECN field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Encoding {
     /// 01 accelerate, 10 brake, 11 congestion
@@ -52,9 +52,9 @@ pub enum Encoding {
 /// What x is read from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum DelayOf {
-    /// The bytes that wait, over mu
+    /// The queued bytes, over mu
     Backlog,
-    /// The time that the packet which leaves has waited
+    /// The time that the departing packet has waited
     Sojourn,
 }
 
@@ -66,34 +66,34 @@ pub struct Set {
     /// The link's rate [default: measured while packets wait]
     #[arg(long, value_name = "RATE", value_parser = positive_rate, allow_hyphen_values = true)]
     pub rate: Option<Rate>,
-    /// The rate is that of the class above or of the device, which hold packets back; the qdisc does not
+    /// Do not shape: the class above or the device already limits the rate
     #[arg(long, requires = "rate")]
     pub unshaped: bool,
-    /// How much may wait
+    /// The most that may wait
     #[arg(long, value_name = "SIZE", default_value = "250pkt", value_parser = positive_buffer, allow_hyphen_values = true)]
     pub buffer: Limit,
     /// The rule for the target rate
     #[arg(long, default_value = "paper", value_enum)]
     pub variant: super::Variant,
-    /// eta, share of the rate to aim at [default: 0.98, of `adaptive` 1]
+    /// eta, target utilization [default: 0.98; 1 for `adaptive`]
     #[arg(long, value_name = "SHARE", value_parser = super::eta, allow_hyphen_values = true)]
     pub eta: Option<f64>,
-    /// delta, time in which a queue above the target is drained, of `paper` [default: 133ms]
+    /// delta, time in which a queue above the target drains; `paper` only [default: 133ms]
     #[arg(long, value_name = "TIME", value_parser = positive_time, allow_hyphen_values = true)]
     pub delta: Option<Duration>,
-    /// d_t, queueing delay below which nothing is drained, of `paper` [default: 50ms]
+    /// d_t, queueing delay below which nothing is drained; `paper` only [default: 50ms]
     #[arg(long, value_name = "TIME", value_parser = human::<Duration>, allow_hyphen_values = true)]
     pub target: Option<Duration>,
     /// T, window over which rates are measured
     #[arg(long, value_name = "TIME", default_value = "20ms", value_parser = positive_time, allow_hyphen_values = true)]
     pub window: Duration,
-    /// The most tokens the bucket holds
+    /// Maximum number of tokens in the bucket
     #[arg(long, value_name = "N", default_value = "5", value_parser = token_limit, allow_hyphen_values = true)]
     pub token_limit: f64,
-    /// What the ECN field says
+    /// The meaning of the ECN field
     #[arg(long, default_value = "abc", value_enum)]
     pub encoding: Encoding,
-    /// What x, the queueing delay, is read from, of `paper` [default: backlog]
+    /// How x, the queueing delay, is measured; `paper` only [default: backlog]
     #[arg(long, value_name = "WHAT", value_enum)]
     pub x: Option<DelayOf>,
 }
@@ -114,13 +114,13 @@ pub struct Show {
 pub struct Watch {
     #[command(flatten)]
     attachment: Attachment,
-    /// Time between two lines
+    /// Time between lines
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = positive_time, allow_hyphen_values = true)]
     pub interval: Duration,
-    /// Lines after which to end [default: when interrupted]
+    /// Number of lines [default: until interrupted]
     #[arg(long, value_name = "N", value_parser = count, allow_hyphen_values = true)]
     pub count: Option<u32>,
-    /// How to print them; JSON is one document a line
+    /// How to print them; JSON is one document per line
     #[arg(long, default_value = "table", value_enum)]
     pub format: DocumentFormat,
 }

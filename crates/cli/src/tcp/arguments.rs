@@ -11,15 +11,15 @@ use crate::arguments::{DocumentFormat, count, kernel_name, positive_time, thresh
 /// `tcp`.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Command {
-    /// Put ABC's controller, its mark and its receiver into the kernel, or delay control
+    /// Load ABC's controller, marking and receiver into the kernel, or delay control
     Load(Load),
-    /// Take out what `load --pin` left in
+    /// Remove what `load --pin` left loaded
     Unload,
     /// Show which Brakelight programs are in the kernel
     Status(Status),
-    /// Show the connections that the controller serves: windows, and marks per second
+    /// Show the controller's connections: windows, and marks per second
     Watch(Watch),
-    /// Say what this kernel can do for ABC, and what to do where it cannot
+    /// Say what this kernel can do for ABC, and what to do about what it lacks
     Doctor(Status),
 }
 
@@ -50,10 +50,10 @@ pub struct Load {
     #[arg(long, default_value = "abc", value_enum)]
     pub controller: Controller,
     /// One-way queueing delay at which delay control reduces the window: a time, or a share of the largest
-    /// less the smallest RTT [default: 50%]
+    /// minus the smallest RTT [default: 50%]
     #[arg(long, value_name = "TIME-or-SHARE", value_parser = threshold, allow_hyphen_values = true)]
     pub threshold: Option<Threshold>,
-    /// A device on whose way out ABC's packets are marked accelerate; may be repeated
+    /// A device on which outgoing ABC packets are marked accelerate; may be repeated
     #[arg(long = "dev", value_name = "DEV")]
     pub devices: Vec<String>,
     /// How the sender learns of marks
@@ -68,17 +68,16 @@ pub struct Load {
     /// Let users other than root choose the controller
     #[arg(long)]
     pub unrestricted: bool,
-    /// Pace packets at this many percent of a window per RTT [default: as in the papers: abc unpaced, wdc
-    /// 100]
+    /// Pace at this percentage of a window per RTT [default: as in the papers: abc unpaced, wdc 100]
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(50..=1000))]
     pub pacing: Option<u32>,
-    /// The cgroup whose sockets speak the option [default: where cgroup2 is mounted]
+    /// The cgroup whose sockets use the option [default: where cgroup2 is mounted]
     #[arg(long, value_name = "DIR")]
     pub cgroup: Option<PathBuf>,
-    /// Leave everything in the kernel and return
+    /// Leave everything loaded and return
     #[arg(long, conflicts_with = "duration")]
     pub pin: bool,
-    /// Take everything out after this time [default: when interrupted]
+    /// Remove everything after this time [default: when interrupted]
     #[arg(long, value_name = "TIME", value_parser = positive_time, allow_hyphen_values = true)]
     pub duration: Option<Duration>,
 }
@@ -94,13 +93,13 @@ pub struct Status {
 /// `tcp watch`.
 #[derive(Clone, Debug, Args)]
 pub struct Watch {
-    /// Time between two looks
+    /// Time between updates
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = positive_time, allow_hyphen_values = true)]
     pub interval: Duration,
-    /// How many times to look [default: until interrupted]
+    /// Number of updates [default: until interrupted]
     #[arg(long, value_name = "N", value_parser = count, allow_hyphen_values = true)]
     pub count: Option<u32>,
-    /// How to print it; JSON is one document a line
+    /// How to print it; JSON is one document per line
     #[arg(long, default_value = "table", value_enum)]
     pub format: DocumentFormat,
 }

@@ -58,11 +58,11 @@ fn what_is_assumed_stands_above_the_table_and_in_every_row() {
     let table = ok(&output);
     let above = table.split("fast.down").next().unwrap();
     for said in [
-        "RTT       100ms",
-        "buffer    500pkt",
-        "way back  no limit",
-        "length    2s",
-        "runs      8, seeds 1 to 8",
+        "RTT          100ms",
+        "buffer       500pkt",
+        "return path  no limit",
+        "length       2s",
+        "runs         8, seeds 1 to 8",
     ] {
         assert!(above.contains(said), "{said} in {above}");
     }

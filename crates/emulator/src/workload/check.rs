@@ -77,7 +77,7 @@ pub(super) fn check_flow(flow: &FlowSpec, first: &FlowSpec, hosts: &Hosts) -> Re
     if flow.reverse != first.reverse {
         return refuse(
             "reverse",
-            format!("the emulator has one way back: give every flow that of `{}`", first.name),
+            format!("the emulator has one return path: give every flow that of `{}`", first.name),
         );
     }
     Ok(())

@@ -284,7 +284,7 @@ impl Link {
             [(_, kbps)] => format!("{} Mbit/s", mbps(*kbps)),
             steps => {
                 let each = steps.iter().map(|(ms, kbps)| format!("{} for {ms} ms", mbps(*kbps)));
-                format!("Mbit/s, over and over: {}", each.collect::<Vec<_>>().join(", "))
+                format!("Mbit/s, repeating: {}", each.collect::<Vec<_>>().join(", "))
             }
         };
         let mut words = vec![
@@ -303,7 +303,7 @@ impl Link {
         }
         for cross in &self.cross {
             words.push(format!(
-                "cross traffic from {} ms: {} Mbit/s for {} ms, nothing for {} ms, over and over",
+                "cross traffic from {} ms: {} Mbit/s for {} ms, nothing for {} ms, repeating",
                 cross.start_ms,
                 mbps(cross.kbps),
                 cross.on_ms,

@@ -59,7 +59,7 @@ fn what_cannot_be_fetched_leaves_nothing_and_is_said_in_a_line() {
     let hash = "0".repeat(64);
     let changed = refusal(&format!("capacity = {{ url = \"http://a/x\", sha256 = \"{hash}\" }}"), b"1\n");
     assert!(
-        changed.starts_with("http://a/x: the file was changed: its SHA-256 is 4355a46b19d3"),
+        changed.starts_with("http://a/x: the file has changed: its SHA-256 is 4355a46b19d3"),
         "{changed}"
     );
     assert!(changed.ends_with(&format!("the catalogue says {hash}")), "{changed}");

@@ -41,7 +41,7 @@ pub(super) fn bars(table: &Table, trace: &str) -> Option<Figure> {
     ];
     if let Some(against) = against {
         quantities.push(Quantity {
-            name: format!("share beside {against} (%)"),
+            name: format!("share against {against} (%)"),
             value: |run| Some(100.0 * run.fairness?.share),
             interval: |_| None,
         });

@@ -194,7 +194,7 @@ pub fn claims(name: &str, experiments: &[Experiment], claims: &[Claim]) -> Optio
     );
     let caption = format!(
         "{count} numbers that claims state, by figure or table: each mark is at the ratio of what was measured to the \
-         claim's number; the band is 15 % around it. Marks beyond a factor of 8 stand at the edge."
+         claim's number; the band is 15 % around it. Marks beyond a factor of 8 are at the edge."
     );
     Some(Figure::new(&[name], caption, canvas))
 }

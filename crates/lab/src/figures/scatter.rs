@@ -52,7 +52,7 @@ pub(super) fn by_trace(table: &Table) -> Vec<Figure> {
         });
         let canvas = page_of(&schemes, &charts.collect::<Vec<_>>(), DELAY, "throughput (Mbit/s)");
         let caption = format!(
-            "Throughput against 95th percentile of the queueing delay on {}; {}; the line joins the schemes that no other beats in both.",
+            "Throughput against 95th percentile of the queueing delay on {}; {}; the line joins the schemes that no other beats on both.",
             traces.join(", "),
             of_runs(&table.every)
         );

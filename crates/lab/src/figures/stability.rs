@@ -17,7 +17,7 @@ pub fn stability(map: &Map) -> Figure {
         Rule::Paper { .. } => ("delta / round trip", "delta over the round trip", "below"),
         Rule::Adaptive => (
             "round trip / loop delay of the router",
-            "the round trip over the loop delay that the router reckons with",
+            "the round trip over the loop delay that the router assumes",
             "above",
         ),
     };
@@ -50,8 +50,7 @@ pub fn stability(map: &Map) -> Figure {
         canvas.text((left + width / 2.0, height + 10.0), axis, TEXT, Anchor::Middle);
     }
     let caption = format!(
-        "Swing of the queueing delay in ms by {varied} and by flows: the fluid model beside packets, on \
-         {} Mbit/s with a round trip of {} ms. The line is at {:.3}, {side} which the linearized model oscillates.",
+        "Swing of the queueing delay in ms by {varied} and by flows: the fluid model and packets, on {} Mbit/s with a round trip of {} ms. The line is at {:.3}, {side} which the linearized model oscillates.",
         map.rate_mbps, map.rtt_ms, map.linear_limit
     );
     Figure::new(&["stability"], caption, canvas)

@@ -248,7 +248,7 @@ fn two_sweeps_do_not_share_a_folder() {
     let sweep = sweep_of(&grid()).unwrap();
     Folder { path: &folder, shard: Shard::WHOLE, resume: false }.run(&sweep, &Simulator, &within).unwrap();
     let said = within.1.into_inner().unwrap();
-    assert!(said.len() == 1 && said[0].contains("another sweep is at work"), "{said:?}");
+    assert!(said.len() == 1 && said[0].contains("another sweep is running"), "{said:?}");
     // Once it is done, the folder is free.
     into(&folder, Shard::WHOLE, true).unwrap();
     std::fs::remove_dir_all(folder).unwrap();

@@ -37,7 +37,7 @@ pub fn in_words(found: &Found, screen: &Screen) -> String {
             damage(high)
         ),
         format!(
-            "{} before the link was made simpler; random links: {} in the median, {} at worst",
+            "{} before the link was simplified; random links: {} in the median, {} at worst",
             damage(found.damage_before),
             damage(found.damage_random_median),
             damage(found.damage_random_worst)
@@ -70,7 +70,7 @@ pub fn speed(found: &attack::Found, request: &Attack, wall: Duration) -> Option<
     (runs > 0 && seconds > 0.0).then(|| {
         let rate = runs as f64 / seconds;
         format!(
-            "{} runs of {} s in {} s: {} runs a second, {} times what real time allows",
+            "{} runs of {} s in {} s: {} runs per second, {} times real time",
             thousands(runs as f64),
             number(each),
             number(seconds),

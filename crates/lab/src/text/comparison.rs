@@ -63,10 +63,10 @@ pub fn tables(results: &Table, screen: &Screen) -> String {
         text += &all_traces(&overall, runs, traces.len(), reference, screen);
         text.push('\n');
     }
-    text += &screen.dim("Best power first: throughput over the 95th percentile of the one-way delay.");
+    text += &screen.dim("Sorted by power: throughput over the 95th percentile of the one-way delay.");
     if runs.iter().any(|run| run.fairness.is_some()) {
         text += &screen.dim(
-            "\nIt is the scheme's own flow's, times what the competitor keeps of its throughput, over how much longer its delay becomes.",
+            "\nIt is the power of the scheme's own flow, times the share of throughput that the competitor keeps, over the growth of the competitor's delay.",
         );
     }
     text +=
@@ -76,11 +76,11 @@ pub fn tables(results: &Table, screen: &Screen) -> String {
         text += &format!("{LINK_RATE_MARK} {LINK_RATE}.\n");
     }
     if runs.iter().any(|run| run.interval95.is_some()) {
-        text += "± reaches over the 95 % confidence interval of a median: bootstrap over runs.\n";
+        text += "± is the 95 % confidence interval of a median, by bootstrap over runs.\n";
     }
     if let Some(versus) = runs.iter().find_map(|run| run.versus.as_ref()).filter(|_| has_intervals(runs)) {
         text += &format!(
-            "{SAME} no significant difference from {}, run by run with the same seed and place of the trace.\n",
+            "{SAME} no significant difference from {}, run by run with the same seed and start in the trace.\n",
             short_name(&versus.scheme)
         );
     }
@@ -290,7 +290,7 @@ fn modes(run: &Run) -> String {
     });
     let groups: Vec<String> = groups.collect();
     let (scheme, groups) = (short_name(&run.scheme), groups.join(", "));
-    format!("two modes: {scheme}: {groups}; the row is one of the larger group's runs\n")
+    format!("two modes: {scheme}: {groups}; the row is a run of the larger group\n")
 }
 
 fn all_traces(
@@ -353,7 +353,7 @@ mod tests {
     fn results() -> Table {
         let outcomes = testing::outcomes(1).into_iter().map(|outcome| JobOutcome::of(vec![outcome]).unwrap());
         Table {
-            setting: vec![("RTT".into(), "100ms".into()), ("way back".into(), "no limit".into())],
+            setting: vec![("RTT".into(), "100ms".into()), ("return path".into(), "no limit".into())],
             caveats: vec!["5g-bursty: a buffer of 10pkt".into()],
             notes: vec!["codel: target = 50ms".into()],
             ..Table::of(outcomes.collect(), &Drawn::default())

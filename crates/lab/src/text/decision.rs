@@ -58,7 +58,7 @@ pub fn remarks(decision: &Decision) -> Vec<String> {
     let mut lines = Vec::new();
     let ahead: Vec<&Ratio> = decision.choices.iter().filter_map(|choice| choice.ahead.as_ref()).collect();
     if ahead.iter().any(|ratio| ratio.interval95.is_none()) {
-        lines.push("Too few runs to say how sure the leads are; `--runs 8` says it.".to_string());
+        lines.push("Too few runs for confidence intervals; use `--runs 8`.".to_string());
     }
     let ratios = decision.choices.iter().flat_map(|it| [it.ahead, it.throughput, it.p95]).flatten();
     if ratios.into_iter().any(|ratio| ratio.interval95.is_some() && !ratio.is_significant()) {
@@ -68,7 +68,7 @@ pub fn remarks(decision: &Decision) -> Vec<String> {
         lines.push(format!("{LINK_RATE_MARK} {LINK_RATE}."));
     }
     if decision.today.is_none() {
-        lines.push("Add `cubic` to the schemes to see what a change brings against today's.".to_string());
+        lines.push("Add `cubic` to the schemes to compare them with today's default.".to_string());
     }
     lines
 }

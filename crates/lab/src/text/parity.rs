@@ -21,12 +21,12 @@ pub fn in_words(rows: &[Row], screen: &Screen) -> String {
     let table: Vec<Vec<String>> = rows.iter().map(|row| words_of(row, modelled)).collect();
     let mut text = table::render(&columns, &table, screen);
     if modelled {
-        text += "stack and model: QUIC's own code and the modeled host in simulation, each held against the emulated runs\n";
+        text += "stack and model: QUIC's own code and the modeled host in simulation, each compared with the emulated runs\n";
     } else {
-        text += "measured: how far the emulator lies from real runs through Mahimahi, in throughput and p95, by the same table\n";
+        text += "measured: how far the emulator is from real runs through Mahimahi, in throughput and p95, by the same table\n";
     }
     if rows.iter().any(|row| row.source == pairs::LOOSEST) {
-        text += &format!("a verdict with a star is by {}\n", pairs::LOOSEST);
+        text += &format!("a verdict with a star uses {}\n", pairs::LOOSEST);
     }
     text
 }

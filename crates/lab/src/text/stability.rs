@@ -26,7 +26,7 @@ pub fn in_words(map: &Map, screen: &Screen) -> String {
             format!(", eta {eta}, target {} ms", number(target.as_millis_f64())),
         ),
         Rule::Adaptive => (
-            "ABC that tunes itself: steady or not, by tau over the loop delay that the router reckons with",
+            "Self-tuning ABC: steady or not, by tau over the loop delay that the router assumes",
             String::new(),
         ),
     };
@@ -62,10 +62,10 @@ pub fn in_words(map: &Map, screen: &Screen) -> String {
     let [theorem, linear] = [map.theorem_limit, map.linear_limit];
     text + &match map.rule {
         Rule::Paper { .. } => format!(
-            "\nThe theorem promises rest for delta above {theorem:.3} tau, the linearized model from {linear:.3} tau.\n"
+            "\nThe theorem guarantees a steady queue for delta above {theorem:.3} tau, the linearized model from {linear:.3} tau.\n"
         ),
         Rule::Adaptive => format!(
-            "\nThe theorem promises rest for tau below {theorem:.3} loop delays, the linearized model up to {linear:.3}.\n"
+            "\nThe theorem guarantees a steady queue for tau below {theorem:.3} loop delays, the linearized model up to {linear:.3}.\n"
         ),
     }
 }
@@ -81,7 +81,7 @@ fn one(row: &Row, map: &Map, screen: &Screen) -> String {
     let model = &row.fluid;
     let packets = &row.packets;
     format!(
-        "{} from an empty queue: rests at {} ms, at the end between {} and {} ms {}\n{}\n\
+        "{} from an empty queue: settles at {} ms, at the end between {} and {} ms {}\n{}\n\
          {} from the start of {} flows: mean {} ms, from {} (p5) to {} ms (p95) in the second half {}\n{}",
         screen.bold("Model,"),
         number(model.rest_ms),

@@ -41,9 +41,7 @@ pub enum Unsupported {
         valid: String,
     },
     /// It lives in a host that others wrote.
-    #[error(
-        "controller: `{name}` runs in a host of its own, which only the simulator has: valid are {valid}"
-    )]
+    #[error("controller: `{name}` runs in its own host, which only the simulator has: valid are {valid}")]
     Hosted {
         /// The controller.
         name: &'static str,

@@ -497,7 +497,7 @@ async fn show(connection: &Connection, token: &Token) -> Result<(), String> {
     send.write_all(&token.prove(session)).await.map_err(|error| error.to_string())?;
     send.finish().map_err(|error| error.to_string())?;
     let taken = receive.read_chunk(1).await.map_err(|error| error.to_string())?;
-    taken.map(drop).ok_or_else(|| "the server does not take the token".to_string())
+    taken.map(drop).ok_or_else(|| "the server rejects the token".to_string())
 }
 
 async fn exchange(connection: &Connection, request: u64, response: u64) -> Result<(), String> {

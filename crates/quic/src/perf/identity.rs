@@ -72,7 +72,7 @@ impl Identity {
         let mode = std::fs::metadata(key).map_or(0, |metadata| metadata.permissions().mode());
         if mode & OTHERS_READ != 0 {
             let reason =
-                "everybody may read it; `chmod o-r` it, and use another key if it has been so for long";
+                "everybody can read it; `chmod o-r` it, and use another key if it was readable for long";
             return Err(Error::File { file: key.into(), reason: reason.to_string() });
         }
         let key =

@@ -21,7 +21,7 @@ pub fn notes(plan: &Plan, controller: &str, measured: &Measurement) -> Vec<Strin
         notes.push(format!("the server's certificate was not verified; --pin {peer} accepts no other"));
     }
     if measured.logs_cut {
-        notes.push("--qlog-limit was reached: the qlog files lack what came after it".to_string());
+        notes.push("--qlog-limit was reached: the qlog files end there".to_string());
     }
     if let (Work::Download, Some(flow)) = (plan.work, measured.flows.first()) {
         let ran = &flow.report.controller;

@@ -296,7 +296,7 @@ async fn serve(client: &Client, mut send: SendStream, mut receive: RecvStream) -
     receive.read_exact(&mut request).await?;
     let request = Request::decode(&request);
     if !client.shown.load(Ordering::Acquire) && request != Some(Request::Token) {
-        return Err(Unserved::Refused("this server serves those who know its token: --token".to_string()));
+        return Err(Unserved::Refused("this server requires its token: --token".to_string()));
     }
     match request {
         None => return Err(Unserved::Refused("a request that this server does not know".to_string())),

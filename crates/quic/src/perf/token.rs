@@ -70,7 +70,7 @@ impl Token {
         // Of a pipe nothing can be said; who may read it has been decided by who made it.
         if mode & OTHERS_READ != 0 && file.is_file() {
             let reason =
-                "everybody may read it; `chmod o-r` it, and use another token if it has been so for long";
+                "everybody can read it; `chmod o-r` it, and use another token if it was readable for long";
             return Err(failed(reason.to_string()));
         }
         Token::new(bytes.trim_ascii()).map_err(failed)

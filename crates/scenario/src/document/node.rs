@@ -193,7 +193,7 @@ impl<'de> Visitor<'de> for AnyValue {
         let mut entries: Vec<(Key, Node)> = Vec::new();
         while let Some((name, node)) = access.next_entry::<String, Node>()? {
             if entries.iter().any(|(key, _)| key.name == name) {
-                return Err(A::Error::custom(format_args!("`{name}` is there twice")));
+                return Err(A::Error::custom(format_args!("`{name}` is given twice")));
             }
             entries.push((Key { name, span: 0..0 }, node));
         }

@@ -225,7 +225,7 @@ impl<'a> Plan<'a> {
             if let Some(twice) =
                 labels.iter().enumerate().find(|(index, label)| labels[..*index].contains(label))
             {
-                let reason = format!("`{}` is there twice", twice.1);
+                let reason = format!("`{}` is given twice", twice.1);
                 return Err(contradiction(name, reason));
             }
             dimensions.push(Dimension { name, labels });

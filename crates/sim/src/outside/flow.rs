@@ -118,7 +118,7 @@ impl HostedFlow {
         let name = hosted.name();
         let own = |what: &str| format!("{what}: `{name}` has its own: leave it out");
         if config.host != Host::Quic {
-            return Err(format!("host: `{name}` runs in a host of its own: leave `host` out"));
+            return Err(format!("host: `{name}` runs in its own host: leave `host` out"));
         }
         if config.initial_window != FlowSpec::INITIAL_WINDOW {
             return Err(own("initial_window"));

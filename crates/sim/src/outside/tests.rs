@@ -207,7 +207,7 @@ fn a_run_of_modelled_hosts_alone_refuses_it_and_so_does_what_it_cannot_have() {
     let error = Simulation::new(&scenario("toy/fine", ""), &Traces::new()).unwrap_err().to_string();
     assert_eq!(error, "flow `a`: `toy/fine` is a host from outside, and this run has modeled hosts alone");
     for (line, reason) in [
-        ("host = \"tcp\"\n", "host: `toy/fine` runs in a host of its own: leave `host` out"),
+        ("host = \"tcp\"\n", "host: `toy/fine` runs in its own host: leave `host` out"),
         ("initial_window = 20\n", "initial_window: `toy/fine` has its own: leave it out"),
         ("mss = \"500B\"\n", "mss: its packets are too small for `toy/fine`: valid are 1228 bytes and more"),
         ("traffic = \"game\"\n", "traffic: `toy/fine` carries no messages, which this application needs"),

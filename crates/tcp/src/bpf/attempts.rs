@@ -40,7 +40,7 @@ fn passes<Builder: for<'object> SkelBuilder<'object>>(what: &'static str, builde
             what,
             verdict: Verdict::No,
             found: error.to_string(),
-            advice: Some("a newer kernel; `sch_abc` and QUIC (`brakelight perf`) do without".into()),
+            advice: Some("a newer kernel; `sch_abc` and QUIC (`brakelight perf`) work without it".into()),
         },
     }
 }

@@ -139,12 +139,12 @@ impl Router {
         let merging = Merging::off(&route.device)?;
         let mut notes = Vec::new();
         if let Some(shaper) = shaper.as_ref().filter(|shaper| shaper.in_place_of_another) {
-            notes.push(format!("removed {}, which a router that was killed had left", shaper.name()));
+            notes.push(format!("removed {}, left by a router that was killed", shaper.name()));
         }
         if merging.left_off {
             let device = &route.device;
             notes.push(format!(
-                "a router that was killed had left generic receive offload of {device} off: it is switched on at the end"
+                "a router that was killed left generic receive offload of {device} off: it is switched on at the end"
             ));
         }
         let devices = router_place {

@@ -85,7 +85,7 @@ impl Converted {
         let trace = Trace::from_millis(replayed.millis())?;
         let mut notes = Vec::new();
         if replayed.recorded().is_some_and(|it| it.forward.is_some() || it.reverse.is_some()) {
-            notes.push("its delay and loss are kept by `--to bltrace` alone".to_string());
+            notes.push("only `--to bltrace` keeps its delay and loss".to_string());
         }
         let resolution = replayed.resolution();
         Ok(Converted { trace, recording, format: Format::Bltrace, resolution, notes, warnings: Vec::new() })

@@ -148,12 +148,15 @@ fn choose<'a>(results: &'a Map<String, Value>, options: &ConvertOptions) -> Resu
         [one] => Ok(one),
         _ if rates.is_empty() => Err(refuse_json(
             "results",
-            format!("no series is of rates by its name: choose one of {} with `--column`", list(&names)),
+            format!(
+                "no series' name says that it holds rates: choose one of {} with `--column`",
+                list(&names)
+            ),
         )),
         [] => Err(refuse_json(
             "results",
             format!(
-                "no series is of this direction: choose one of {} with `--column`, such as `--column \"{}\"`",
+                "no series has this direction: choose one of {} with `--column`, such as `--column \"{}\"`",
                 list(&rates),
                 example()
             ),
@@ -161,7 +164,7 @@ fn choose<'a>(results: &'a Map<String, Value>, options: &ConvertOptions) -> Resu
         _ if wanted.is_none() && !up.is_empty() && !down.is_empty() => Err(refuse_json(
             "results",
             format!(
-                "several series are of rates: choose with `--direction down`, `--direction up` or `--column \"{}\"`; the \
+                "several series hold rates: choose with `--direction down`, `--direction up` or `--column \"{}\"`; the \
                  file has {}",
                 example(),
                 list(&rates)
@@ -170,7 +173,7 @@ fn choose<'a>(results: &'a Map<String, Value>, options: &ConvertOptions) -> Resu
         _ => Err(refuse_json(
             "results",
             format!(
-                "several series are of rates: choose with `--column \"{}\"`; the file has {}",
+                "several series hold rates: choose with `--column \"{}\"`; the file has {}",
                 example(),
                 list(&chosen)
             ),

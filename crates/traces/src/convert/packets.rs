@@ -150,8 +150,7 @@ pub(super) fn from_list(text: &[u8], options: &ConvertOptions) -> Result<Convert
         arrivals.push(nanos, size as u32);
     }
     let mut warnings = vec![
-        "the second column was taken for sizes of packets in bytes and summed up, of both directions if the list has \
-         both; `--unit Mbit/s` takes it for rates"
+        "the second column was read as packet sizes in bytes and summed, over both directions if the list has both; `--unit Mbit/s` reads it as rates"
             .to_string(),
     ];
     warnings.extend(offload(&sizes));

@@ -157,7 +157,7 @@ fn what_a_refusal_advises_is_no_circle() {
         assert!(of(&table, column(name)).is_ok(), "{name} of {refused}");
         if let Err(refused) = of(&table, way(Selection::Up)) {
             assert!(
-                refused.contains("no column of rates is `up`") && !refused.contains("--direction"),
+                refused.contains("no rate column's name says `up`") && !refused.contains("--direction"),
                 "{refused}"
             );
         }
@@ -230,7 +230,7 @@ fn a_series_of_flent_is_chosen_by_its_direction_or_name() {
     let one = FLENT.replace("upload", "Ping (ms)").replace("TCP download BE", "UDP ping");
     assert_eq!(rate(&plain(&one).unwrap()), (20.0, 0.6));
     let pings = one.replace("TCP download sum", "RTT");
-    assert!(plain(&pings).unwrap_err().contains("no series is of rates by its name"));
+    assert!(plain(&pings).unwrap_err().contains("no series' name says that it holds rates"));
     let refused = |from, to| of(&FLENT.replace(from, to), way(Selection::Down)).unwrap_err();
     assert_eq!(
         refused("0.0, 0.2, 0.4, 0.6", "0.0, 0.2"),

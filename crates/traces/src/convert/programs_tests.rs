@@ -339,9 +339,9 @@ fn what_is_wrong_is_refused_in_a_line() {
         (
             "a,b,c,d\n1,2,3,4\n",
             Selection::OneDirection,
-            "no column is of rates by its name: choose one of `a`",
+            "no column's name says that it holds rates: choose one of `a`",
         ),
-        ("a,b,c,mbps\n1,2,3,4\n", Selection::OneDirection, "no column is of times by its name"),
+        ("a,b,c,mbps\n1,2,3,4\n", Selection::OneDirection, "no column's name says that it holds times"),
         ("time,b,c,mbps\n1,2\n", Selection::OneDirection, "line 2: the row is `1,2`"),
         ("time,b,c,mbps\n2,,,1\n1,,,1\n", Selection::OneDirection, "line 3: the time is `1`"),
         ("LOAD; 2024; 1; 1\n", Selection::Down, "no column is called `CAKE_DL_RATE_KBPS`"),

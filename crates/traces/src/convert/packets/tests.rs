@@ -76,7 +76,7 @@ fn sizes_are_summed_up_and_the_user_may_say_otherwise() {
     let text = list((0..400).map(|n| (n / 2 * 6_000 + n % 2 * 1_100, 750)));
     let made = convert(text.as_bytes(), Format::Columns, ConvertOptions::default()).unwrap();
     assert_eq!((made.format, made.trace.opportunities()), (Format::Packets, 200));
-    assert!(made.warnings[0].contains("`--unit Mbit/s` takes it for rates"), "{:?}", made.warnings);
+    assert!(made.warnings[0].contains("`--unit Mbit/s` reads it as rates"), "{:?}", made.warnings);
     let commas = text.replace('\t', ",");
     let same = convert(commas.as_bytes(), Format::Csv, ConvertOptions::default()).unwrap();
     assert_eq!(same.trace, made.trace);
