@@ -236,7 +236,7 @@ fn lists_show_what_the_registry_holds() {
         assert_eq!(listed.len(), entries.len() + added, "{kind}");
         for (entry, listed) in entries.iter().zip(listed) {
             assert_eq!(listed["name"], entry.name);
-            assert_eq!(listed["parameters"].as_array().unwrap().len(), (entry.parameters)().len());
+            assert_eq!(listed["parameters"].as_array().unwrap().len(), entry.parameters().len());
             assert!(table.contains(entry.summary.split(' ').next().unwrap()), "{}", entry.name);
         }
         assert!(!table.contains("  any  "), "choices are named: {table}");

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use core::any::Any;
 use core::fmt::Debug;
 
-use crate::facts::{BuildError, Entry, Options};
+use crate::facts::{BuildError, Entry, Listed, Options};
 use crate::parameters::{self, ParameterError, Parameters};
 
 /// What an algorithm from outside is called, and what can be set.
@@ -34,7 +34,7 @@ pub fn entry<A: Algorithm>() -> Entry {
         name: A::NAME,
         aliases: A::ALIASES,
         summary: A::SUMMARY,
-        parameters: <A::Config as Parameters>::describe,
+        parameters: Listed::By(<A::Config as Parameters>::describe),
     }
 }
 
@@ -84,32 +84,52 @@ impl<A: Algorithm + 'static> Settings for Of<A> {
     }
 }
 
-/// An algorithm that a factory builds, by its name. Two are equal if they have the same factory.
+/// An algorithm that a factory builds, by its name. Two are equal if they have the same factory and settings.
 pub struct Named<F: ?Sized> {
     /// Its name.
     pub name: &'static str,
     /// What builds it.
     pub factory: Arc<F>,
+    /// As the factory returned them: none for one that is not yet set.
+    settings: parameters::OptionValues,
 }
 
 impl<F: ?Sized> Named<F> {
-    /// Refuses options, of which it has none.
-    pub fn refuse(&self, options: Options<'_>) -> Result<(), BuildError> {
-        let Some((name, _)) = options.first() else { return Ok(()) };
-        let error = ParameterError::Unknown { name: name.to_string(), known: String::new() };
-        Err(BuildError::Option { name: self.name, error })
+    /// Returns one that is not yet set.
+    pub fn new(name: &'static str, factory: Arc<F>) -> Self {
+        Named { name, factory, settings: Vec::new() }
+    }
+
+    /// Returns the same with these settings, unless the factory refused them.
+    ///
+    /// # Errors
+    /// The factory refused them.
+    pub fn set(&self, settings: Result<parameters::OptionValues, ParameterError>) -> Result<Self, BuildError> {
+        let settings = settings.map_err(|error| BuildError::Option { name: self.name, error })?;
+        Ok(Named { settings, ..self.clone() })
+    }
+}
+
+/// The settings of a factory without parameters, which refuses every option.
+///
+/// # Errors
+/// There are options.
+pub fn without_parameters(options: Options<'_>) -> Result<parameters::OptionValues, ParameterError> {
+    match options.first() {
+        None => Ok(Vec::new()),
+        Some((name, _)) => Err(ParameterError::Unknown { name: name.to_string(), known: String::new() }),
     }
 }
 
 impl<F: ?Sized> Clone for Named<F> {
     fn clone(&self) -> Self {
-        Named { name: self.name, factory: self.factory.clone() }
+        Named { name: self.name, factory: self.factory.clone(), settings: self.settings.clone() }
     }
 }
 
 impl<F: ?Sized + Debug> Debug for Named<F> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_tuple(self.name).field(&self.factory).finish()
+        f.debug_tuple(self.name).field(&self.factory).field(&self.settings).finish()
     }
 }
 
@@ -119,11 +139,13 @@ impl<F: ?Sized + Debug + Send + Sync + 'static> Settings for Named<F> {
     }
 
     fn equals(&self, other: &dyn Any) -> bool {
-        other.downcast_ref::<Self>().is_some_and(|other| Arc::ptr_eq(&self.factory, &other.factory))
+        let same =
+            |other: &Self| Arc::ptr_eq(&self.factory, &other.factory) && self.settings == other.settings;
+        other.downcast_ref::<Self>().is_some_and(same)
     }
 
     fn settings(&self) -> parameters::OptionValues {
-        Vec::new()
+        self.settings.clone()
     }
 }
 

@@ -73,8 +73,27 @@ pub struct Entry {
     pub aliases: &'static [&'static str],
     /// One line: what it is, and where it comes from.
     pub summary: &'static str,
-    /// Its parameters.
-    pub parameters: fn() -> Vec<Parameter>,
+    /// Where its parameters are listed.
+    pub parameters: Listed,
+}
+
+impl Entry {
+    /// Returns its parameters.
+    pub fn parameters(&self) -> Vec<Parameter> {
+        match self.parameters {
+            Listed::By(describe) => describe(),
+            Listed::Here(list) => list.to_vec(),
+        }
+    }
+}
+
+/// Where the parameters of an [`Entry`] are listed.
+#[derive(Clone, Copy, Debug)]
+pub enum Listed {
+    /// By the type of the settings.
+    By(fn() -> Vec<Parameter>),
+    /// Here: those of a factory, for which no type stands.
+    Here(&'static [Parameter]),
 }
 
 /// Returns `true` if `entry` is called `name`, by its own name or an alias.

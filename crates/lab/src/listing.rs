@@ -211,7 +211,7 @@ pub fn claims() -> Result<Listing, Error> {
 fn entries<'a>(key: &'static str, entries: impl Iterator<Item = &'a Entry>) -> Listing {
     let entries: Vec<Entry> = entries.cloned().collect();
     let json: Vec<Value> = entries.iter().map(|entry| {
-        let parameters = (entry.parameters)().into_iter().map(|p| {
+        let parameters = entry.parameters().into_iter().map(|p| {
             json!({ "name": p.name, "meaning": p.meaning, "unit": p.unit, "default": p.default, "range": p.range, "source": p.source })
         });
         json!({
@@ -232,7 +232,7 @@ fn entries<'a>(key: &'static str, entries: impl Iterator<Item = &'a Entry>) -> L
             String::new(),
             entry.summary.into(),
         ]);
-        for p in (entry.parameters)() {
+        for p in entry.parameters() {
             let cells = [entry.name, p.name, &p.default, &p.unit, &p.range, p.source, p.meaning];
             rows.push(cells.map(String::from).to_vec());
         }
@@ -241,7 +241,7 @@ fn entries<'a>(key: &'static str, entries: impl Iterator<Item = &'a Entry>) -> L
         let blocks = entries.iter().map(|entry| {
             let names = std::iter::once(entry.name).chain(entry.aliases.iter().copied());
             let head = format!("{}  {}\n", screen.bold(&names.collect::<Vec<_>>().join(", ")), entry.summary);
-            let parameters = (entry.parameters)();
+            let parameters = entry.parameters();
             if parameters.is_empty() {
                 return head;
             }

@@ -4,7 +4,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use brakelight_core::facts::{BuildError, Entry, Options, unknown};
+use brakelight_core::facts::{BuildError, Entry, Listed, Options, unknown};
 use brakelight_core::packet::Duplicate;
 use brakelight_core::parameters::{OptionValues, Parameter, Parameters};
 use brakelight_core::path::{Output, PathElement, Site};
@@ -67,7 +67,7 @@ macro_rules! elements {
         /// Every path element but links, by name.
         pub const ELEMENTS: &[Entry] = &[$( Entry {
             name: $name, aliases: &[$($alias),*], summary: $sum,
-            parameters: <$mod::Config as Parameters>::describe,
+            parameters: Listed::By(<$mod::Config as Parameters>::describe),
         }, )*];
 
         /// An element's settings, checked, ready to build any number of instances.
@@ -259,7 +259,8 @@ macro_rules! radios {
     ($( $Var:ident($mod:ident :: $Ty:ident) = $name:literal, $sum:literal; )*) => {
         /// Every radio, by name.
         pub const RADIOS: &[Entry] = &[$( Entry {
-            name: $name, aliases: &[], summary: $sum, parameters: <$mod::Config as Parameters>::describe,
+            name: $name, aliases: &[], summary: $sum,
+            parameters: Listed::By(<$mod::Config as Parameters>::describe),
         }, )*];
 
         /// A radio's settings, checked.
@@ -353,7 +354,7 @@ pub const SERVICES: &[Entry] = &[
 ];
 
 const fn service(name: &'static str, summary: &'static str, parameters: fn() -> Vec<Parameter>) -> Entry {
-    Entry { name, aliases: &[], summary, parameters }
+    Entry { name, aliases: &[], summary, parameters: Listed::By(parameters) }
 }
 
 /// A link's service of any kind, dispatched by `match`.

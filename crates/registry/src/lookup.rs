@@ -10,8 +10,9 @@ use core::fmt;
 
 use brakelight_core::controller::{Connection, Controller};
 use brakelight_core::custom::{self, Algorithm, Named};
-use brakelight_core::facts::{BuildError, Entry, Options, Routers, find, is_called, unknown};
+use brakelight_core::facts::{BuildError, Entry, Listed, Options, Routers, find, is_called, unknown};
 use brakelight_core::host::{HostFactory, HostedController};
+use brakelight_core::parameters::Parameter;
 use brakelight_core::random::Random;
 use brakelight_core::time::Time;
 use brakelight_core::units::Bytes;
@@ -293,11 +294,12 @@ impl Registry {
         summary: &'static str,
         factory: Arc<dyn ControllerFactory>,
     ) -> Result<(), RegisterError> {
-        let named = Named { name, factory };
+        let entry = plain_entry(name, summary, factory.parameters());
+        let named = Named::new(name, factory);
         let resolve = move |registry: &Registry, options: Options<'_>| {
             CustomControllerConfig::named(&named, options, &|name, options| registry.feedback(name, options))
         };
-        self.add_checked_controller(Added { entry: plain_entry(name, summary), resolve: Arc::new(resolve) })
+        self.add_checked_controller(Added { entry, resolve: Arc::new(resolve) })
     }
 
     fn add_checked_controller(&mut self, added: Added<ControllerConfig>) -> Result<(), RegisterError> {
@@ -351,7 +353,7 @@ impl Registry {
                 HostedConfig::resolve(full, &own, options, &|name, options| registry.feedback(name, options))
             };
             resolve(self, &[]).map_err(refused("controller", full))?;
-            let entry = Entry { name: full, aliases: &[], summary, parameters };
+            let entry = Entry { name: full, aliases: &[], summary, parameters: Listed::By(parameters) };
             controllers.push(Added { entry, resolve: Arc::new(resolve) });
         }
         self.controllers.extend(controllers);
@@ -395,17 +397,19 @@ impl Registry {
     /// says in one line what it is.
     ///
     /// # Errors
-    /// Its name is malformed or taken.
+    /// Its name is malformed or taken, or its defaults are refused.
     pub fn add_queue_factory(
         &mut self,
         name: &'static str,
         summary: &'static str,
         factory: Arc<dyn QueueFactory>,
     ) -> Result<(), RegisterError> {
-        let named = Named { name, factory };
+        let entry = plain_entry(name, summary, factory.parameters());
+        let named = Named::new(name, factory);
         let resolve = move |_: &Registry, options: Options<'_>| CustomQueueConfig::named(&named, options);
-        let added = Added { entry: plain_entry(name, summary), resolve: Arc::new(resolve) };
+        let added = Added { entry, resolve: Arc::new(resolve) };
         check("queue", &added.entry, self.queues())?;
+        (added.resolve)(self, &[]).map_err(refused("queue", name))?;
         self.queues.push(added);
         Ok(())
     }
@@ -471,9 +475,9 @@ fn added_by<A: Algorithm, C>(
     Added { entry: custom::entry::<A>(), resolve: Arc::new(resolve) }
 }
 
-/// The entry of an algorithm without aliases and options.
-fn plain_entry(name: &'static str, summary: &'static str) -> Entry {
-    Entry { name, aliases: &[], summary, parameters: Vec::new }
+/// The entry of an algorithm that a factory builds.
+fn plain_entry(name: &'static str, summary: &'static str, parameters: &'static [Parameter]) -> Entry {
+    Entry { name, aliases: &[], summary, parameters: Listed::Here(parameters) }
 }
 
 fn added<'a, C>(list: &'a [Added<C>], name: &str) -> Option<&'a Added<C>> {

@@ -8,6 +8,7 @@ use brakelight_core::ecn::{Ecn, Encoding};
 use brakelight_core::facts::{Needs, Traits};
 use brakelight_core::feedback::{AckAction, Arrival, Echo, Feedback, Receiver};
 use brakelight_core::packet::{BoxedPacket, PacketId};
+use brakelight_core::parameters::OptionValues;
 use brakelight_core::path::{Output, PathElement, Site};
 use brakelight_core::queue::Place;
 use brakelight_core::random::Random;
@@ -168,7 +169,7 @@ fn what_was_added_is_found_by_name_and_alias_with_its_options() {
         assert_eq!(config.build(&connection()).cwnd(), Bytes(50_000));
         assert!(matches!(config.build(&connection()), AnyController::Custom(_)));
     }
-    assert!(registry.controllers().any(|entry| entry.name == "still" && (entry.parameters)().len() == 1));
+    assert!(registry.controllers().any(|entry| entry.name == "still" && entry.parameters().len() == 1));
     assert!(registry.queues().any(|entry| entry.name == "line"));
 }
 
@@ -358,6 +359,48 @@ impl QueueFactory for Factory {
     }
 }
 
+/// The same with a parameter, as a binding to another language has it.
+#[derive(Debug)]
+struct Set;
+
+impl Set {
+    fn parameters() -> &'static [Parameter] {
+        Config::describe().leak()
+    }
+
+    fn settings(options: Options<'_>) -> Result<OptionValues, ParameterError> {
+        Config::from_options(options.iter().copied()).map(|config| config.settings())
+    }
+}
+
+impl ControllerFactory for Set {
+    fn parameters(&self) -> &'static [Parameter] {
+        Set::parameters()
+    }
+    fn settings(&self, options: Options<'_>) -> Result<OptionValues, ParameterError> {
+        Set::settings(options)
+    }
+    fn build(&self, connection: &Connection) -> Box<dyn DynController> {
+        Box::new(Still(connection.mss))
+    }
+    fn build_with(&self, settings: &OptionValues, connection: &Connection) -> Box<dyn DynController> {
+        let packets: u64 = settings[0].1.parse().unwrap();
+        Box::new(Still(Bytes(packets * connection.mss.0)))
+    }
+}
+
+impl QueueFactory for Set {
+    fn parameters(&self) -> &'static [Parameter] {
+        Set::parameters()
+    }
+    fn settings(&self, options: Options<'_>) -> Result<OptionValues, ParameterError> {
+        Set::settings(options)
+    }
+    fn build(&self, place: &Place) -> Box<dyn DynQueue> {
+        QueueFactory::build(&Factory, place)
+    }
+}
+
 #[test]
 fn a_factory_adds_an_algorithm_for_which_no_type_stands() {
     let mut registry = Registry::standard();
@@ -370,6 +413,17 @@ fn a_factory_adds_an_algorithm_for_which_no_type_stands() {
     let refused = registry.controller("mine", &[("packets", "7")]).unwrap_err();
     assert_eq!(refused.to_string(), "mine: unknown option `packets`: there are none");
     assert_eq!(registry.queue("mine", &[]).unwrap().name(), "mine");
+    registry.add_controller_factory("set", "Made and set at run time", Arc::new(Set)).unwrap();
+    registry.add_queue_factory("set", "Made and set at run time", Arc::new(Set)).unwrap();
+    let listed: Vec<Parameter> = registry.controllers().last().unwrap().parameters();
+    assert_eq!((listed.len(), listed[0].name), (1, "packets"));
+    let config = |options| registry.controller("set", options).unwrap();
+    assert_eq!(config(&[("packets", "7")]).settings(), [("packets", "7".to_string())]);
+    assert_eq!(config(&[]), config(&[("packets", "20")]));
+    assert_ne!(config(&[]), config(&[("packets", "7")]));
+    assert_eq!(config(&[("packets", "7")]).build(&connection()).cwnd(), Bytes(7 * 1448));
+    let refused = registry.queue("set", &[("packets", "0")]).unwrap_err();
+    assert_eq!(refused.to_string(), "set: packets = `0` is out of range: valid is 1 to 1000");
     let taken = registry.add_controller_factory("cubic", "", factory.clone()).unwrap_err();
     assert_eq!(taken.to_string(), "`cubic` is the name of another controller: choose another name");
     let malformed = registry.add_queue_factory("My Own", "", factory).unwrap_err();

@@ -123,7 +123,7 @@ fn abc_survives_without_marks_where_it_has_a_second_window() {
 fn a_queue_that_takes_anothers_place_takes_its_options() {
     let options = |name: &str| {
         let entry = QUEUES.iter().find(|entry| entry.name == name).unwrap();
-        (entry.parameters)().into_iter().map(|parameter| parameter.name).collect::<Vec<_>>()
+        entry.parameters().into_iter().map(|parameter| parameter.name).collect::<Vec<_>>()
     };
     for (name, queue) in queues() {
         let Some(other) = queue.traits().beside_others else { continue };

@@ -4,7 +4,7 @@
 //! stands behind the variant `Custom`.
 
 use brakelight_core::ecn::Encoding;
-use brakelight_core::facts::{Bench, BuildError, Entry, Options, Preset, Protocol, Traits, unknown};
+use brakelight_core::facts::{Bench, BuildError, Entry, Listed, Options, Preset, Protocol, Traits, unknown};
 use brakelight_core::packet::{Duplicate, HeaderKind};
 use brakelight_core::parameters::{OptionValues, Parameters};
 use brakelight_core::path::Departed;
@@ -30,7 +30,7 @@ macro_rules! make_queues {
         /// Every queue, by name.
         pub const QUEUES: &[Entry] = &[$( Entry {
             name: $name, aliases: &[$($alias),*], summary: $summary,
-            parameters: <crate::$mod::Config as Parameters>::describe,
+            parameters: Listed::By(<crate::$mod::Config as Parameters>::describe),
         }, )*];
 
         /// A queue of any kind, dispatched by `match`. `repr(u32)` as for

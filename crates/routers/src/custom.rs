@@ -5,10 +5,11 @@ use alloc::vec::Vec;
 use core::fmt::{self, Debug};
 use core::marker::PhantomData;
 
-use brakelight_core::custom::{Algorithm, Named, Of, Settings, configure};
+use brakelight_core::custom::{Algorithm, Named, Of, Settings, configure, without_parameters};
 use brakelight_core::ecn::Encoding;
 use brakelight_core::facts::{BuildError, Options, Traits};
 use brakelight_core::packet::{BoxedPacket, Duplicate};
+use brakelight_core::parameters::{OptionValues, Parameter, ParameterError};
 use brakelight_core::queue::{Backlog, Dequeued, Dropped, Drops, LinkKind, LinkView, Misfit, Place, Queue};
 use brakelight_core::time::Time;
 use brakelight_core::units::Limit;
@@ -71,8 +72,26 @@ pub trait QueueFactory: Debug + Send + Sync + 'static {
         false
     }
 
+    /// Returns its parameters: none unless a factory says otherwise.
+    fn parameters(&self) -> &'static [Parameter] {
+        &[]
+    }
+
+    /// Returns every parameter with its value in canonical form, once `options` are applied in order.
+    ///
+    /// # Errors
+    /// An option is unknown, or its value is refused.
+    fn settings(&self, options: Options<'_>) -> Result<OptionValues, ParameterError> {
+        without_parameters(options)
+    }
+
     /// Returns an empty queue.
     fn build(&self, place: &Place) -> Box<dyn DynQueue>;
+
+    /// Returns one with `settings`, as [`settings`](Self::settings) returned them.
+    fn build_with(&self, _settings: &OptionValues, place: &Place) -> Box<dyn DynQueue> {
+        self.build(place)
+    }
 }
 
 /// A queue behind a pointer. Every queue of [`BoxedPacket`]s that can be cloned and sent to another thread is
@@ -269,7 +288,7 @@ impl QueueSettings for Named<dyn QueueFactory> {
         Ok(())
     }
     fn build(&self, place: &Place) -> Box<dyn DynQueue> {
-        self.factory.build(place)
+        self.factory.build_with(&self.settings, place)
     }
 }
 
@@ -306,10 +325,12 @@ impl CustomQueueConfig {
     /// Returns the settings of a queue that a factory builds.
     ///
     /// # Errors
-    /// There are options.
-    pub fn named(named: &Named<dyn QueueFactory>, options: Options<'_>) -> Result<QueueConfig, BuildError> {
-        named.refuse(options)?;
-        let settings = Box::new(named.clone());
+    /// The factory refused an option.
+    pub fn named(
+        named: &Named<dyn QueueFactory>,
+        options: Options<'_>,
+    ) -> Result<QueueConfig, BuildError> {
+        let settings = Box::new(named.set(named.factory.settings(options))?);
         Ok(QueueConfig::Custom(CustomQueueConfig { settings, beside_others: None }))
     }
 

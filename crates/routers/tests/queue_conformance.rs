@@ -68,7 +68,7 @@ fn every_queue_that_controls_delay_acts_on_a_standing_queue() {
 fn every_entry_says_what_it_is_and_where_its_numbers_come_from() {
     for entry in QUEUES {
         assert!(!entry.summary.is_empty());
-        for parameter in (entry.parameters)() {
+        for parameter in entry.parameters() {
             assert!(!parameter.meaning.is_empty(), "{}: {}", entry.name, parameter.name);
             assert!(!parameter.source.is_empty(), "{}: {}", entry.name, parameter.name);
         }

@@ -288,7 +288,7 @@ struct Part {
 
 impl Part {
     fn of(entry: &Entry) -> Self {
-        Part { name: entry.name, parameters: (entry.parameters)() }
+        Part { name: entry.name, parameters: entry.parameters() }
     }
 
     fn declares(&self, option: &str) -> bool {

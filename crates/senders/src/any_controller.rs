@@ -11,7 +11,7 @@ use brakelight_core::controller::{
 };
 use brakelight_core::dispatch::apart;
 use brakelight_core::ecn::Encoding;
-use brakelight_core::facts::{BuildError, Entry, Host, Kernel, Needs, Options, Protocol, Routers, unknown};
+use brakelight_core::facts::{BuildError, Entry, Host, Kernel, Listed, Needs, Options, Protocol, Routers, unknown};
 use brakelight_core::packet::HeaderKind;
 use brakelight_core::parameters::{OptionValues, Parameters};
 use brakelight_core::sender::Checked;
@@ -34,7 +34,7 @@ macro_rules! make_controllers {
         /// Every controller, by name.
         pub const CONTROLLERS: &[Entry] = &[$( Entry {
             name: $name, aliases: &[$($alias),*], summary: $summary,
-            parameters: <controller::$mod::Config as Parameters>::describe,
+            parameters: Listed::By(<controller::$mod::Config as Parameters>::describe),
         }, )*];
 
         /// A controller of any kind, dispatched by `match`.

@@ -2,7 +2,7 @@
 
 use alloc::boxed::Box;
 
-use brakelight_core::facts::{BuildError, Carries, Entry, Options, Protocol, unknown};
+use brakelight_core::facts::{BuildError, Carries, Entry, Listed, Options, Protocol, unknown};
 use brakelight_core::feedback::{AckAction, Arrival, Echo, Feedback, Receiver};
 use brakelight_core::parameters::{OptionValues, Parameters};
 use brakelight_core::time::Time;
@@ -19,7 +19,7 @@ macro_rules! make_feedbacks {
         /// Every feedback, by name.
         pub const FEEDBACKS: &[Entry] = &[$( Entry {
             name: $name, aliases: &[], summary: $summary,
-            parameters: <feedback::$mod::Config as Parameters>::describe,
+            parameters: Listed::By(<feedback::$mod::Config as Parameters>::describe),
         }, )*];
 
         /// A feedback of any kind, dispatched by `match`.

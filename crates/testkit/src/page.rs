@@ -16,7 +16,7 @@ pub fn table_of(entry: &Entry) -> String {
     let mut table = String::from(
         "| parameter | meaning | unit | default | range | source |\n|---|---|---|---|---|---|\n",
     );
-    for p in (entry.parameters)() {
+    for p in entry.parameters() {
         table += &format!(
             "| `{}` | {} | {} | {} | {} | {} |\n",
             p.name,

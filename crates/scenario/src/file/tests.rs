@@ -551,7 +551,7 @@ fn the_list_of_applications_has_their_names_and_defaults() {
     assert_eq!(names, traffic::NAMES);
     for entry in APPLICATIONS {
         let (mut least, mut full) = (format!("{{ kind = \"{}\"", entry.name), String::new());
-        for parameter in (entry.parameters)() {
+        for parameter in entry.parameters() {
             let text = match (parameter.unit.as_str(), parameter.default.as_str()) {
                 ("size", "required") => "\"10kB\"".to_string(),
                 ("time", "required") => "\"1s\"".to_string(),

@@ -6,7 +6,7 @@ use brakelight_apps::custom::Applications;
 use brakelight_core::parameters::Parameter;
 use brakelight_core::time::Duration;
 use brakelight_core::units::{Bytes, Rate};
-use brakelight_registry::{BuildError, Entry, Registry};
+use brakelight_registry::{BuildError, Entry, Listed, Registry};
 use schemars::JsonSchema;
 use serde::de::{Deserializer, EnumAccess, Error, VariantAccess, Visitor};
 use serde::{Deserialize, Serialize};
@@ -63,7 +63,7 @@ macro_rules! kinds {
             name: $name,
             aliases: &[],
             summary: concat!($($doc),+).trim_ascii(),
-            parameters: $Table::parameters,
+            parameters: Listed::By($Table::parameters),
         }, )+];
 
         #[derive(Deserialize)]

@@ -170,7 +170,7 @@ fn defaults_written_out_name_the_same_algorithm() {
         };
         let plain = canonical(&[]);
         assert!(plain.is_some(), "{}", entry.name);
-        for parameter in (entry.parameters)() {
+        for parameter in entry.parameters() {
             // Some defaults stand for nothing given, and cannot be given.
             if let Some(given) = canonical(&[(parameter.name, &parameter.default)]) {
                 assert_eq!(Some(given), plain, "{} {}", entry.name, parameter.name);

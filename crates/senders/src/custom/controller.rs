@@ -4,8 +4,9 @@ use alloc::boxed::Box;
 use core::fmt::Debug;
 
 use brakelight_core::controller::{Connection, Controller};
-use brakelight_core::custom::{Algorithm, Named, Of, Settings, configure};
+use brakelight_core::custom::{Algorithm, Named, Of, Settings, configure, without_parameters};
 use brakelight_core::facts::{BuildError, Needs, Options};
+use brakelight_core::parameters::{OptionValues, Parameter, ParameterError};
 use brakelight_core::time::Duration;
 
 use super::HostedConfig;
@@ -37,15 +38,33 @@ pub trait CustomController: Algorithm + Controller + Clone + Debug + Send + Sync
 }
 
 /// Builds a controller whose name is known only at run time, and for which no type of its own stands: what a
-/// binding to another language adds. It has no options.
+/// binding to another language adds.
 pub trait ControllerFactory: Debug + Send + Sync + 'static {
     /// Returns what the controller needs of its receiver, its routers and its host.
     fn needs(&self) -> Needs {
         Needs::PLAIN
     }
 
+    /// Returns its parameters: none unless a factory says otherwise.
+    fn parameters(&self) -> &'static [Parameter] {
+        &[]
+    }
+
+    /// Returns every parameter with its value in canonical form, once `options` are applied in order.
+    ///
+    /// # Errors
+    /// An option is unknown, or its value is refused.
+    fn settings(&self, options: Options<'_>) -> Result<OptionValues, ParameterError> {
+        without_parameters(options)
+    }
+
     /// Returns an instance for a new connection.
     fn build(&self, connection: &Connection) -> Box<dyn DynController>;
+
+    /// Returns an instance with `settings`, as [`settings`](Self::settings) returned them.
+    fn build_with(&self, _settings: &OptionValues, connection: &Connection) -> Box<dyn DynController> {
+        self.build(connection)
+    }
 }
 
 /// A controller behind a pointer. Every controller that can be cloned and sent to another thread is one.
@@ -110,7 +129,7 @@ impl ControllerSettings for Named<dyn ControllerFactory> {
         None
     }
     fn build(&self, connection: &Connection) -> Box<dyn DynController> {
-        self.factory.build(connection)
+        self.factory.build_with(&self.settings, connection)
     }
 }
 
@@ -146,15 +165,14 @@ impl CustomControllerConfig {
     /// Returns the settings of a controller that a factory builds.
     ///
     /// # Errors
-    /// There are options, or the feedback that it names is not found.
+    /// The factory refused an option, or the feedback that it names is not found.
     pub fn named(
         named: &Named<dyn ControllerFactory>,
         options: Options<'_>,
         feedback: FindFeedback<'_>,
     ) -> Result<ControllerConfig, BuildError> {
-        named.refuse(options)?;
+        let settings = Box::new(named.set(named.factory.settings(options))?);
         let feedback = Box::new(feedback(named.factory.needs().feedback, &[])?);
-        let settings = Box::new(named.clone());
         Ok(ControllerConfig::Custom(CustomControllerConfig { settings, feedback }))
     }
 
