@@ -73,7 +73,8 @@ pub fn execute(registry: &Registry, arguments: &Arguments) -> Result<(), Failure
         return Failure::of_runs(&failed);
     };
     output::check_others("out", path, arguments.force)?;
-    let folder = Folder { path, shard: arguments.shard, resume: arguments.resume };
+    let resume = arguments.resume;
+    let folder = Folder { path, shard: arguments.shard, resume, figures: arguments.figures.is_some() };
     let written = folder.run(&sweep, &Simulator, &progress)?;
     drop(progress);
     written.removed.iter().for_each(|path| output::say_removed(path));

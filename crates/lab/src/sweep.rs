@@ -22,6 +22,8 @@ use std::path::Path;
 use std::str::FromStr;
 
 use brakelight_core::suggest::DidYouMean;
+use brakelight_core::time::Duration;
+use brakelight_core::units::{Limit, Rate};
 use brakelight_registry::{DEFAULT_CONTROLLER, Registry};
 use brakelight_scenario::compare::Compare;
 use brakelight_scenario::file;
@@ -123,6 +125,11 @@ impl Shard {
 
     fn has(self, run: u64) -> bool {
         run % self.of == self.index - 1
+    }
+
+    /// The number of its run number `place`.
+    fn run(self, place: u64) -> u64 {
+        place * self.of + self.index - 1
     }
 }
 
@@ -261,6 +268,22 @@ impl Grid {
         Values::Text(values.iter().map(words).collect())
     }
 
+    /// Some values of an axis of times, rates or sizes as numbers, by which they can be sorted: a column for
+    /// each unit that the values of the whole axis have. Where a metric of the rows is `own` to them that says
+    /// the same, as `duration_s` does, there is none.
+    fn measured(&self, name: &str, values: &[Value], own: &[&str]) -> Vec<Column> {
+        let Some(axis) = self.axes.iter().find(|axis| axis.name == name) else { return Vec::new() };
+        if NAMED.contains(&name) || own.contains(&format!("{name}_s").as_str()) {
+            return Vec::new();
+        }
+        let has = |unit: &Unit| axis.values.iter().any(|value| (unit.read)(value).is_some());
+        let column = |unit: &Unit| Column {
+            name: format!("{name}_{}", unit.name),
+            values: Values::Number(values.iter().map(unit.read).collect()),
+        };
+        UNITS.iter().filter(|unit| has(unit)).map(column).collect()
+    }
+
     /// Checks what can be said of an axis without a scenario.
     fn check(&self, axis: &Axis) -> Result<(), Error> {
         if axis.values.is_empty() {
@@ -309,6 +332,42 @@ impl Default for Grid {
         Grid::new()
     }
 }
+
+/// The settings of `compare` whose values are names, not sizes.
+const NAMED: [&str; 3] = ["scheme", "trace", "against"];
+
+/// A unit that values of axes can be in.
+struct Unit {
+    /// What the name of a column ends in.
+    name: &'static str,
+    /// Returns a value in it; none if the value is of another kind.
+    read: fn(&Value) -> Option<f64>,
+}
+
+/// What `value` spells, if it is text that spells such a thing.
+fn spelled<T: FromStr>(value: &Value) -> Option<T> {
+    value.as_str()?.parse().ok()
+}
+
+/// The units of axes.
+const UNITS: [Unit; 4] = [
+    Unit { name: "ms", read: |value| Some(spelled::<Duration>(value)?.as_nanos() as f64 / 1e6) },
+    Unit { name: "mbps", read: |value| Some(spelled::<Rate>(value)?.as_mbps_f64()) },
+    Unit {
+        name: "packets",
+        read: |value| match spelled(value)? {
+            Limit::Packets(packets) => Some(f64::from(packets)),
+            Limit::Bytes(_) => None,
+        },
+    },
+    Unit {
+        name: "bytes",
+        read: |value| match spelled(value)? {
+            Limit::Packets(_) => None,
+            Limit::Bytes(bytes) => Some(bytes.as_f64()),
+        },
+    },
+];
 
 /// The beginning of an axis of an option of the schemes: `option.delta`.
 const OPTION: &str = "option.";
@@ -372,6 +431,16 @@ impl Sweep {
     /// Returns how many runs there are.
     pub fn runs(&self) -> u64 {
         self.grid.runs()
+    }
+
+    /// Returns the traces of its runs, by the names that these have for them.
+    pub fn traces(&self) -> &Traces {
+        &self.traces
+    }
+
+    /// Returns the names of its axes, the seeds last.
+    pub fn axes(&self) -> Vec<&str> {
+        self.grid.every_axis().map(|(name, _)| name).collect()
     }
 
     /// Runs that together have every value of every axis, but not every combination.
@@ -528,6 +597,11 @@ impl Sweep {
         Ok(failed)
     }
 
+    /// Returns which runs the journal at `journal` has, and where the line of each begins.
+    pub fn kept(&self, journal: &Path, runner: &dyn Runner) -> Result<Vec<(u64, u64)>, Error> {
+        folder::Places::of(self, runner, journal, Shard::WHOLE)?.starts(journal)
+    }
+
     /// Returns where run number `index` is on every axis: the axis and its value, as a table has them.
     pub fn place(&self, index: u64) -> Vec<(String, String)> {
         let values = self.grid.values(index).into_iter();
@@ -539,16 +613,18 @@ impl Sweep {
         let frame = frame::runs(rows.iter().map(|row| &row.run));
         // The columns of the rows themselves are in canonical words.
         let own: Vec<&str> = frame.columns().iter().map(|column| column.name.as_str()).collect();
-        let axes: Vec<&str> = self.grid.every_axis().map(|(name, _)| name).collect();
-        let axes = axes.into_iter().filter(|name| !own.contains(name)).map(|name| {
+        let mut keys = vec![ids(rows, |_| 1)];
+        for (name, _) in self.grid.every_axis() {
             let values: Vec<Value> = rows
                 .iter()
                 .flat_map(|row| self.grid.values(row.index).into_iter().filter(|(axis, _)| *axis == name))
                 .map(|(_, value)| value)
                 .collect();
-            Column { name: name.to_string(), values: self.grid.column(name, &values) }
-        });
-        let keys = std::iter::once(ids(rows, |_| 1)).chain(axes).collect();
+            if !own.contains(&name) {
+                keys.push(Column { name: name.to_string(), values: self.grid.column(name, &values) });
+            }
+            keys.extend(self.grid.measured(name, &values, &own));
+        }
         frame.keyed_by(keys)
     }
 

@@ -1,12 +1,14 @@
-//! Frames as Parquet: text as UTF-8, whole numbers as unsigned 64 bits, numbers as doubles with gaps as
-//! nulls.
+//! Frames as Parquet, compressed by zstd: text as UTF-8, whole numbers as unsigned 64 bits, numbers as doubles
+//! with gaps as nulls. The metadata of a file says which version wrote it, and the unit of each column.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::Arc;
 
-use parquet::basic::{LogicalType, Repetition, Type as PhysicalType};
+use parquet::basic::{Compression, LogicalType, Repetition, Type as PhysicalType, ZstdLevel};
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::types::Type;
@@ -20,9 +22,23 @@ pub struct Writer<W: Write + Send>(SerializedFileWriter<W>);
 impl<W: Write + Send> Writer<W> {
     /// Begins a file for frames with the columns of `first`, which is not yet written.
     pub fn new(file: W, first: &Frame) -> Result<Self, Error> {
+        Self::about(file, first, &[])
+    }
+
+    /// Begins such a file, whose metadata say what it is `about` besides: key and value.
+    pub fn about(file: W, first: &Frame, about: &[(&str, String)]) -> Result<Self, Error> {
         let fields = first.columns().iter().map(|column| field(&column.name, &column.values).map(Arc::new));
-        let properties =
-            WriterProperties::builder().set_created_by(format!("brakelight {}", env!("CARGO_PKG_VERSION")));
+        let units: BTreeMap<&str, &str> =
+            first.columns().iter().filter_map(|column| Some((&*column.name, unit(&column.name)?))).collect();
+        let units = serde_json::to_string(&units).map_err(|error| Error::json(&error))?;
+        let own =
+            [("brakelight.version", env!("CARGO_PKG_VERSION").to_string()), ("brakelight.units", units)];
+        let entries =
+            own.iter().chain(about).map(|(key, value)| KeyValue::new(key.to_string(), value.clone()));
+        let properties = WriterProperties::builder()
+            .set_created_by(format!("brakelight {}", env!("CARGO_PKG_VERSION")))
+            .set_compression(Compression::ZSTD(ZstdLevel::default()))
+            .set_key_value_metadata(Some(entries.collect()));
         let writer = fields.collect::<Result<_, _>>().and_then(|fields| {
             let schema = Type::group_type_builder("table").with_fields(fields).build()?;
             SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties.build()))
@@ -52,6 +68,15 @@ impl<W: Write + Send> Writer<W> {
     pub fn finish(self) -> Result<W, Error> {
         self.0.into_inner().map_err(failed)
     }
+}
+
+/// The units that names of columns end in.
+const UNITS: [&str; 8] = ["ms", "s", "mbps", "percent", "packets", "pkts", "bytes", "marks"];
+
+/// The unit that the name of a column ends in.
+fn unit(name: &str) -> Option<&'static str> {
+    let (_, end) = name.rsplit_once('_')?;
+    UNITS.into_iter().find(|unit| *unit == end)
 }
 
 fn values(writer: &mut SerializedColumnWriter<'_>, values: &Values) -> Result<usize, ParquetError> {
@@ -96,6 +121,7 @@ fn failed(error: ParquetError) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use parquet::file::metadata::ColumnChunkMetaData;
     use parquet::file::reader::{FileReader, SerializedFileReader};
 
     use super::*;
@@ -110,10 +136,12 @@ mod tests {
                 column("seed", Values::Count(vec![seed])),
                 column("jain", Values::Number(vec![(seed == 1).then_some(0.5)])),
                 column("unreliable", Values::Flag(vec![false])),
+                column("rtt_p95_ms", Values::Number(vec![Some(1.5)])),
             ])
             .unwrap()
         };
-        let mut writer = Writer::new(Vec::new(), &frame(1)).unwrap();
+        let about = [("brakelight.table", "runs".to_string())];
+        let mut writer = Writer::about(Vec::new(), &frame(1), &about).unwrap();
         writer.write(&frame(1)).unwrap();
         writer.write(&frame(u64::MAX)).unwrap();
         let path = std::env::temp_dir().join(format!("brakelight-frame-{}.parquet", std::process::id()));
@@ -125,9 +153,22 @@ mod tests {
         assert_eq!(
             rows,
             [
-                "{scheme: \"abc\", seed: 1, jain: 0.5, unreliable: false}",
-                "{scheme: \"abc\", seed: 18446744073709551615, jain: null, unreliable: false}"
+                "{scheme: \"abc\", seed: 1, jain: 0.5, unreliable: false, rtt_p95_ms: 1.5}",
+                "{scheme: \"abc\", seed: 18446744073709551615, jain: null, unreliable: false, rtt_p95_ms: 1.5}"
             ]
         );
+        let metadata = reader.metadata();
+        let said: BTreeMap<&str, Option<&str>> = metadata
+            .file_metadata()
+            .key_value_metadata()
+            .unwrap()
+            .iter()
+            .map(|entry| (entry.key.as_str(), entry.value.as_deref()))
+            .collect();
+        assert_eq!(said["brakelight.units"], Some("{\"rtt_p95_ms\":\"ms\"}"));
+        assert_eq!(said["brakelight.table"], Some("runs"));
+        assert_eq!(said["brakelight.version"], Some(env!("CARGO_PKG_VERSION")));
+        let compressed = |column: &ColumnChunkMetaData| matches!(column.compression(), Compression::ZSTD(_));
+        assert!(metadata.row_groups().iter().flat_map(|group| group.columns()).all(compressed));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use parquet::basic::{Repetition, Type as PhysicalType};
+use parquet::basic::{Compression, Repetition, Type as PhysicalType, ZstdLevel};
 use parquet::data_type::DoubleType;
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
@@ -24,8 +24,9 @@ fn write(columns: &Columns) -> Result<Vec<u8>, ParquetError> {
     };
     let fields = columns.iter().map(|(name, _)| field(name)).collect::<Result<_, _>>()?;
     let schema = Type::group_type_builder("series").with_fields(fields).build()?;
-    let properties =
-        WriterProperties::builder().set_created_by(format!("brakelight {}", env!("CARGO_PKG_VERSION")));
+    let properties = WriterProperties::builder()
+        .set_created_by(format!("brakelight {}", env!("CARGO_PKG_VERSION")))
+        .set_compression(Compression::ZSTD(ZstdLevel::default()));
     let mut writer = SerializedFileWriter::new(Vec::new(), Arc::new(schema), Arc::new(properties.build()))?;
     let mut rows = writer.next_row_group()?;
     for (_, values) in columns {

@@ -4,7 +4,7 @@
 //! runs before it are kept. The tables are written from it in the order of the grid: their bytes do not
 //! depend on interruptions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -25,8 +25,12 @@ use crate::runner::Runner;
 /// The name of the journal.
 const JOURNAL: &str = "runs.jsonl";
 
-/// Rows of the tables that are in memory at once.
+/// Lines of the journal that are read at once.
 const ROWS: usize = 1024;
+
+/// Runs of a row group of Parquet, which are in memory at once. Of each group a reader must know where its
+/// columns are, and so must the writer until the end.
+const GROUP: usize = 16 * ROWS;
 
 /// The output folder of a sweep and its options.
 #[derive(Clone, Debug)]
@@ -37,6 +41,8 @@ pub struct Folder<'a> {
     pub shard: Shard,
     /// Whether to keep the runs that the folder's journal has. Otherwise a folder with a journal is refused.
     pub resume: bool,
+    /// Whether to keep what figures show of the runs: some bytes of each.
+    pub figures: bool,
 }
 
 /// The result of a sweep into a folder.
@@ -85,47 +91,55 @@ impl Folder<'_> {
             return Err(Error::SweepRunning(self.path.to_path_buf()));
         };
         let mut end = end_of_lines(&journal).map_err(failed)?;
-        let mut places = places(sweep, runner, &path)?;
-        places.retain(|index, _| self.shard.has(*index));
-        let kept = places.len() as u64;
-        let shard = self.shard.runs(sweep.runs());
-        let missing: Vec<u64> = shard.iter().copied().filter(|run| !places.contains_key(run)).collect();
+        let mut places = Places::of(sweep, runner, &path, self.shard)?;
+        let kept = places.len();
+        let runs = (0..sweep.runs()).filter(|run| self.shard.has(*run)).count() as u64;
+        let missing: Vec<u64> =
+            (0..sweep.runs()).filter(|run| self.shard.has(*run) && !places.has(*run)).collect();
         let mut journal = BufWriter::new(journal);
         let failed_runs = sweep.run(&missing, runner, progress, &mut |Row { index, run_id, run }| {
             let line = Line { index, run_id, run: finite(run) };
             let line = serde_json::to_string(&line).map_err(|error| Error::json(&error))? + "\n";
             journal.write_all(line.as_bytes()).map_err(failed)?;
-            places.insert(index, end);
+            let begin = end;
             end += line.len() as u64;
+            places.insert(index, begin..end);
             // What ends the process takes what is buffered with it.
             journal.flush().map_err(failed)
         })?;
         drop(journal);
         let mut removed = Vec::new();
         let folder = folder::Folder::create(self.path, &mut |path| removed.push(path.to_path_buf()))?;
-        let mut tables = Tables { place: self.path, folder, tables: Vec::new() };
+        let mut tables = Tables { place: self.path, folder, tables: Vec::new(), group: Vec::new() };
         let mut figures = Rows::default();
         let (mut journal, mut at) = (BufReader::new(File::open(&path).map_err(failed)?), 0_u64);
-        let ordered: Vec<u64> = places.into_values().collect();
-        for some in ordered.chunks(ROWS) {
-            let lines = some.iter().map(|place| {
+        let mut ordered = places.ordered();
+        loop {
+            let lines = ordered.by_ref().take(ROWS).map(|(index, place)| {
                 // Most lines follow each other: what is buffered stays so.
+                let place = place.unwrap_or(at);
                 journal.seek_relative(place.cast_signed() - at.cast_signed()).map_err(failed)?;
                 let mut line = String::new();
                 at = place + journal.read_line(&mut line).map_err(failed)? as u64;
-                Ok(line)
+                Ok((index, line))
             });
             let lines = lines.collect::<Result<Vec<_>, Error>>()?;
-            let rows = parallel::map(&lines, |line| {
-                let Line { index, run_id, run } =
+            if lines.is_empty() {
+                break;
+            }
+            let rows = parallel::map(&lines, |(index, line)| {
+                let Line { run_id, run, .. } =
                     serde_json::from_str(line).map_err(|error| Error::json(&error))?;
-                Ok(Row { index, run_id, run })
+                Ok(Row { index: *index, run_id, run })
             });
             let rows = rows?;
-            tables.write(sweep, &rows)?;
-            rows.iter().for_each(|row| figures.add(&sweep.place(row.index), &row.run));
+            if self.figures {
+                rows.iter().for_each(|row| figures.add(&sweep.place(row.index), &row.run));
+            }
+            tables.write(sweep, rows)?;
         }
-        let (runs, files) = (shard.len() as u64, tables.finish()?);
+        drop(ordered);
+        let files = tables.finish(sweep)?;
         Ok(Written { runs, kept, files, removed, rows: figures, failed: failed_runs })
     }
 }
@@ -168,34 +182,120 @@ impl Lock {
     }
 }
 
-/// Where the line of each run begins that a journal has of this grid. A line that ends early, or is of
-/// another grid, is no run. Lines are checked side by side: making the identity of a run anew takes longer
-/// than reading its line.
-fn places(sweep: &Sweep, runner: &dyn Runner, path: &Path) -> Result<BTreeMap<u64, u64>, Error> {
-    let failed = |error: io::Error| Error::Unwritable { path: path.to_path_buf(), error };
-    let mut places = BTreeMap::new();
-    let mut reader = BufReader::new(File::open(path).map_err(failed)?);
-    let mut at = 0;
-    loop {
-        let mut lines = Vec::with_capacity(ROWS);
-        while lines.len() < ROWS {
-            let mut line = Vec::new();
-            let read = reader.read_until(b'\n', &mut line).map_err(failed)? as u64;
-            if read == 0 {
+/// Which runs of a shard a journal has, and where their lines begin.
+#[derive(Debug)]
+pub(crate) struct Places {
+    shard: Shard,
+    /// Lines at the beginning that are the first runs of the shard, in their order. Most journals are nothing
+    /// else, and these take no memory.
+    first: u64,
+    /// Where these end.
+    end: u64,
+    /// Where the lines of the other runs begin.
+    others: BTreeMap<u64, u64>,
+}
+
+impl Places {
+    /// Returns those of the journal at `path`. A line that ends early, or is of no run of the grid, is no run.
+    /// A run that has another number in the journal, since the grid had fewer axes, values or seeds, is known
+    /// by its identity. Lines are checked side by side: making the identity of a run anew takes longer than
+    /// reading its line.
+    pub(crate) fn of(sweep: &Sweep, runner: &dyn Runner, path: &Path, shard: Shard) -> Result<Self, Error> {
+        let failed = |error: io::Error| Error::Unwritable { path: path.to_path_buf(), error };
+        let mut places = Places { shard, first: 0, end: 0, others: BTreeMap::new() };
+        // Of runs that are not where the journal says.
+        let mut elsewhere: HashMap<RunId, u64> = HashMap::new();
+        let mut reader = BufReader::new(File::open(path).map_err(failed)?);
+        let mut at = 0;
+        loop {
+            let mut lines = Vec::with_capacity(ROWS);
+            while lines.len() < ROWS {
+                let mut line = Vec::new();
+                let read = reader.read_until(b'\n', &mut line).map_err(failed)? as u64;
+                if read == 0 {
+                    break;
+                }
+                lines.push((at, line));
+                at += read;
+            }
+            if lines.is_empty() {
                 break;
             }
-            lines.push((at, line));
-            at += read;
+            let read = parallel::map(&lines, |(at, line)| {
+                let Ok(Line { index, run_id, .. }) = serde_json::from_slice(line) else { return Ok(None) };
+                let own = index < sweep.runs() && sweep.run_id(index, runner).is_ok_and(|own| own == run_id);
+                Ok(Some((index, run_id, own, *at..*at + line.len() as u64)))
+            })?;
+            for (index, run_id, own, bytes) in read.into_iter().flatten() {
+                match own {
+                    true if shard.has(index) => places.insert(index, bytes),
+                    true => {}
+                    false => drop(elsewhere.insert(run_id, bytes.start)),
+                }
+            }
         }
-        if lines.is_empty() {
+        if elsewhere.is_empty() {
             return Ok(places);
         }
-        let own = parallel::map(&lines, |(at, line)| {
-            let Ok(Line { index, run_id, .. }) = serde_json::from_slice(line) else { return Ok(None) };
-            let own = index < sweep.runs() && sweep.run_id(index, runner).is_ok_and(|own| own == run_id);
-            Ok(own.then_some((index, *at)))
-        })?;
-        places.extend(own.into_iter().flatten());
+        let missing: Vec<u64> =
+            (0..sweep.runs()).filter(|run| shard.has(*run) && !places.has(*run)).collect();
+        for some in missing.chunks(ROWS) {
+            let ids = parallel::map(some, |index| sweep.run_id(*index, runner))?;
+            for (index, id) in some.iter().zip(ids) {
+                if let Some(at) = elsewhere.get(&id) {
+                    places.others.insert(*index, *at);
+                }
+            }
+        }
+        Ok(places)
+    }
+
+    /// Returns every run and where its line begins in the journal at `path`.
+    pub(crate) fn starts(self, path: &Path) -> Result<Vec<(u64, u64)>, Error> {
+        let failed = |error: io::Error| Error::Unwritable { path: path.to_path_buf(), error };
+        let mut reader = BufReader::new(File::open(path).map_err(failed)?);
+        let mut at = 0;
+        let start = |(run, place): (u64, Option<u64>)| {
+            if let Some(place) = place {
+                return Ok((run, place));
+            }
+            let begin = at;
+            at += reader.skip_until(b'\n').map_err(failed)? as u64;
+            Ok((run, begin))
+        };
+        self.ordered().map(start).collect()
+    }
+
+    /// Returns how many there are.
+    pub(crate) fn len(&self) -> u64 {
+        self.first + self.others.len() as u64
+    }
+
+    /// Returns how many runs take no memory, and how many do.
+    #[cfg(test)]
+    pub(crate) fn memory(&self) -> (u64, usize) {
+        (self.first, self.others.len())
+    }
+
+    fn has(&self, run: u64) -> bool {
+        run < self.shard.run(self.first) || self.others.contains_key(&run)
+    }
+
+    /// Adds the run whose line is these bytes of the journal.
+    fn insert(&mut self, run: u64, bytes: std::ops::Range<u64>) {
+        if self.others.is_empty() && run == self.shard.run(self.first) && bytes.start == self.end {
+            (self.first, self.end) = (self.first + 1, bytes.end);
+        } else if !self.has(run) {
+            self.others.insert(run, bytes.start);
+        }
+    }
+
+    /// Returns every run in the order of the grid, and where its line begins: where the last one ended if
+    /// nothing is said.
+    pub(crate) fn ordered(self) -> impl Iterator<Item = (u64, Option<u64>)> {
+        let shard = self.shard;
+        let first = (0..self.first).map(move |place| (shard.run(place), None));
+        first.chain(self.others.into_iter().map(|(run, at)| (run, Some(at))))
     }
 }
 
@@ -231,6 +331,8 @@ struct Tables<'a> {
     place: &'a Path,
     folder: folder::Folder,
     tables: Vec<Making>,
+    /// Rows that make a row group of Parquet when they are enough.
+    group: Vec<Row>,
 }
 
 /// One table in its formats.
@@ -242,7 +344,17 @@ struct Making {
 }
 
 impl Tables<'_> {
-    fn write(&mut self, sweep: &Sweep, rows: &[Row]) -> Result<(), Error> {
+    fn write(&mut self, sweep: &Sweep, rows: Vec<Row>) -> Result<(), Error> {
+        self.group.extend(rows);
+        if self.group.len() < GROUP {
+            return Ok(());
+        }
+        self.write_group(sweep)
+    }
+
+    /// Writes the rows that have come since the last group.
+    fn write_group(&mut self, sweep: &Sweep) -> Result<(), Error> {
+        let rows = &std::mem::take(&mut self.group)[..];
         let frames = [
             ("runs", sweep.runs_frame(rows)?),
             ("flows", sweep.flows_frame(rows)?),
@@ -250,7 +362,7 @@ impl Tables<'_> {
         ];
         if self.tables.is_empty() {
             for (name, frame) in &frames {
-                self.tables.push(self.begin(name, frame)?);
+                self.tables.push(self.begin(sweep, name, frame)?);
             }
         }
         for (table, (name, frame)) in self.tables.iter_mut().zip(&frames) {
@@ -262,7 +374,8 @@ impl Tables<'_> {
         Ok(())
     }
 
-    fn begin(&self, name: &'static str, frame: &Frame) -> Result<Making, Error> {
+    #[cfg_attr(not(feature = "parquet"), allow(unused_variables))]
+    fn begin(&self, sweep: &Sweep, name: &'static str, frame: &Frame) -> Result<Making, Error> {
         let create = |ending: &str| {
             let file = File::create_new(self.folder.path(&format!("{name}.{ending}"))?);
             file.map(BufWriter::new).map_err(|error| unwritable(self.place, name, ending, error))
@@ -274,12 +387,19 @@ impl Tables<'_> {
             name,
             csv,
             #[cfg(feature = "parquet")]
-            parquet: crate::frame::parquet::Writer::new(create("parquet")?, frame)?,
+            parquet: {
+                let axes = serde_json::to_string(&sweep.axes()).map_err(|error| Error::json(&error))?;
+                let about = [("brakelight.table", name.to_string()), ("brakelight.axes", axes)];
+                crate::frame::parquet::Writer::about(create("parquet")?, frame, &about)?
+            },
         })
     }
 
     /// Moves every table into place.
-    fn finish(self) -> Result<Vec<PathBuf>, Error> {
+    fn finish(mut self, sweep: &Sweep) -> Result<Vec<PathBuf>, Error> {
+        if !self.group.is_empty() {
+            self.write_group(sweep)?;
+        }
         let mut files = Vec::new();
         for table in self.tables {
             let (name, mut csv) = (table.name, table.csv);

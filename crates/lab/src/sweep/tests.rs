@@ -4,6 +4,7 @@ use brakelight_core::time::{Duration, Time};
 use brakelight_scenario::outcome::Outcome;
 use brakelight_sim::RunError;
 
+use super::folder::Places;
 use super::*;
 use crate::error::Cause;
 
@@ -28,7 +29,7 @@ fn tables(folder: &Path) -> Vec<(String, Vec<u8>)> {
 }
 
 fn into(folder: &Path, shard: Shard, resume: bool) -> Result<Written, Error> {
-    Folder { path: folder, shard, resume }.run(&sweep_of(&grid()).unwrap(), &Simulator, &())
+    Folder { path: folder, shard, resume, figures: true }.run(&sweep_of(&grid()).unwrap(), &Simulator, &())
 }
 
 #[test]
@@ -43,7 +44,33 @@ fn a_grid_has_a_run_for_every_combination_and_every_run_an_identity_of_its_own()
     assert!(rows[..6].iter().all(|row| row.run.scheme == "cubic" && row.run.trace == "fixed"));
     let frame = sweep_of(&grid()).unwrap().runs_frame(&rows).unwrap();
     let names: Vec<&str> = frame.columns().iter().map(|column| column.name.as_str()).collect();
-    assert_eq!(names[..6], ["run_id", "duration", "rtt", "scheme", "trace", "seed"]);
+    assert_eq!(names[..7], ["run_id", "duration", "rtt", "rtt_ms", "scheme", "trace", "seed"]);
+}
+
+#[test]
+fn times_rates_and_sizes_of_axes_are_numbers_too() {
+    let grid = Grid::new()
+        .axis("scheme", ["cubic"])
+        .axis("trace", ["fixed"])
+        .axis("duration", ["1s"])
+        .axis("rtt", ["100ms", "0.02s"])
+        .axis("buffer", ["50pkt", "30kB"])
+        .axis("link.forward.rate", ["6Mbps"]);
+    // The setup of `compare` has a trace, which a rate cannot stand beside; the table needs no scenario.
+    let sweep = Sweep { grid, registry: Registry::standard(), traces: Traces::new() };
+    let run_id: RunId = "0123456789abcdef0123456789abcdef".parse().unwrap();
+    let rows = [0, 3].map(|index| Row { index, run_id, run: Run::default() });
+    let frame = sweep.runs_frame(&rows).unwrap();
+    let numbers = |name: &str| match &frame.columns().iter().find(|column| column.name == name)?.values {
+        Values::Number(values) => Some(values.clone()),
+        other => panic!("{name}: {other:?}"),
+    };
+    assert_eq!(numbers("rtt_ms"), Some(vec![Some(100.0), Some(20.0)]));
+    assert_eq!(numbers("buffer_packets"), Some(vec![Some(50.0), None]));
+    assert_eq!(numbers("buffer_bytes"), Some(vec![None, Some(30_000.0)]));
+    assert_eq!(numbers("link.forward.rate_mbps"), Some(vec![Some(6.0); 2]));
+    // `duration_s` is there, and schemes are names.
+    assert_eq!((numbers("duration_ms"), numbers("scheme_ms")), (None, None));
 }
 
 #[test]
@@ -62,6 +89,48 @@ fn an_interrupted_sweep_goes_on_and_its_tables_have_the_same_bytes() {
     for folder in [whole, parted] {
         std::fs::remove_dir_all(folder).unwrap();
     }
+}
+
+#[test]
+fn a_sweep_that_has_grown_keeps_the_runs_that_it_had() {
+    let (whole, grown) = (folder("grown-whole"), folder("grown"));
+    let more = Grid { runs: 5, ..grid() };
+    let more =
+        Grid { axes: vec![more.axes[0].clone()], ..more }.axis("trace", ["fixed"]).axis("duration", ["1s"]);
+    let more = more.axis("rtt", ["20ms", "60ms", "100ms"]);
+    let sweep = sweep_of(&more).unwrap();
+    let run = |path: &Path| {
+        let folder = Folder { path, shard: Shard::WHOLE, resume: true, figures: false };
+        folder.run(&sweep, &Simulator, &()).unwrap()
+    };
+    assert_eq!(run(&whole).kept, 0);
+    into(&grown, Shard::WHOLE, false).unwrap();
+    let written = run(&grown);
+    assert_eq!((written.runs, written.kept), (30, 12));
+    assert_eq!(tables(&grown), tables(&whole));
+    // Once more, with the old lines at numbers that are others' now.
+    let again = run(&grown);
+    assert_eq!((again.runs, again.kept), (30, 30));
+    assert_eq!(tables(&grown), tables(&whole));
+    for folder in [whole, grown] {
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+}
+
+#[test]
+fn a_journal_in_the_order_of_the_grid_takes_no_memory() {
+    let place = folder("ordered");
+    for index in [1, 2] {
+        let shard = Shard::new(index, 2).unwrap();
+        let place = place.join(index.to_string());
+        into(&place, shard, false).unwrap();
+        let places =
+            Places::of(&sweep_of(&grid()).unwrap(), &Simulator, &place.join("runs.jsonl"), shard).unwrap();
+        assert_eq!(places.memory(), (6, 0));
+        let runs: Vec<u64> = places.ordered().map(|(run, _)| run).collect();
+        assert_eq!(runs, shard.runs(12));
+    }
+    std::fs::remove_dir_all(place).unwrap();
 }
 
 #[test]
@@ -138,7 +207,7 @@ fn a_run_is_done_again_once_its_trace_holds_something_else() {
         .axis("duration", ["1s"]);
     let kept = |text: &str| {
         std::fs::write(&trace, text).unwrap();
-        let folder = Folder { path: &place, shard: Shard::WHOLE, resume: true };
+        let folder = Folder { path: &place, shard: Shard::WHOLE, resume: true, figures: true };
         folder.run(&sweep_of(&grid).unwrap(), &Simulator, &()).unwrap().kept
     };
     assert_eq!(kept("1\n2\n"), 0);
@@ -164,7 +233,7 @@ impl Runner for Fails {
 fn what_finished_before_a_sweep_was_ended_is_kept() {
     let place = folder("ended");
     let sweep = sweep_of(&grid()).unwrap();
-    let folder = Folder { path: &place, shard: Shard::WHOLE, resume: true };
+    let folder = Folder { path: &place, shard: Shard::WHOLE, resume: true, figures: true };
     assert!(matches!(folder.run(&sweep, &Fails, &()), Err(Error::Run { .. })));
     let journal = std::fs::read_to_string(place.join("runs.jsonl")).unwrap();
     assert!(journal.lines().count() >= 10, "the runs before number 10: {}", journal.lines().count());
@@ -188,7 +257,7 @@ impl Runner for Panics {
 fn a_run_that_a_stack_ends_has_no_row_and_is_run_again() {
     let place = folder("panics");
     let sweep = sweep_of(&grid()).unwrap();
-    let folder = Folder { path: &place, shard: Shard::WHOLE, resume: true };
+    let folder = Folder { path: &place, shard: Shard::WHOLE, resume: true, figures: true };
     let written = folder.run(&sweep, &Panics, &()).unwrap();
     assert_eq!(written.failed.len(), 1);
     assert!(written.failed[0].contains(", seed 2: flow `a` (toy/cubic), at 0.000000 s"), "{written:?}");
@@ -246,7 +315,9 @@ fn two_sweeps_do_not_share_a_folder() {
     let folder = folder("shared");
     let within = Within(&folder, std::sync::Mutex::default());
     let sweep = sweep_of(&grid()).unwrap();
-    Folder { path: &folder, shard: Shard::WHOLE, resume: false }.run(&sweep, &Simulator, &within).unwrap();
+    Folder { path: &folder, shard: Shard::WHOLE, resume: false, figures: true }
+        .run(&sweep, &Simulator, &within)
+        .unwrap();
     let said = within.1.into_inner().unwrap();
     assert!(said.len() == 1 && said[0].contains("another sweep is running"), "{said:?}");
     // Once it is done, the folder is free.
