@@ -1,7 +1,7 @@
 """The private extension. What people import is `brakelight`."""
 
 import os
-from typing import final
+from typing import Any, final
 
 from brakelight._progress import Progress
 
@@ -15,6 +15,7 @@ class RunError(RuntimeError):
 
 @final
 class Frame:
+    def __new__(cls, bytes: bytes) -> Frame: ...
     @property
     def num_rows(self) -> int: ...
     @property
@@ -24,6 +25,7 @@ class Frame:
 
 @final
 class Table:
+    def __new__(cls, bytes: bytes) -> Table: ...
     @property
     def title(self) -> str: ...
     @property
@@ -41,7 +43,16 @@ class Table:
 class Trace:
     def __new__(cls, millis: list[int], name: str) -> Trace: ...
     @staticmethod
-    def read(path: str) -> Trace: ...
+    def read(
+        path: str,
+        format: str | None,
+        column: str | None,
+        time_column: str | None,
+        unit: str | None,
+        direction: str | None,
+        flow: str | None,
+        without_idle: bool,
+    ) -> tuple[Trace, list[str]]: ...
     @staticmethod
     def named(name: str) -> Trace: ...
     @staticmethod
@@ -84,6 +95,32 @@ class Scenario:
 class FlowView:
     """One flow, as it stands at a time. Sizes are payload bytes, rates bit/s, times seconds."""
 
+    def __new__(
+        cls,
+        *,
+        name: str,
+        controller: str,
+        phase: str,
+        cwnd: int,
+        pacing_rate: float | None,
+        inflight: int,
+        rtt_s: float | None,
+        srtt_s: float | None,
+        min_rtt_s: float | None,
+        sent_packets: int,
+        delivered_packets: int,
+        delivered_bytes: int,
+        lost_packets: int,
+        retransmitted_packets: int,
+        accelerate_marks: int,
+        brake_marks: int,
+        ce_marks: int,
+        recovery: str,
+        app_limited: bool,
+        goodput_bytes: int,
+        application: dict[str, float],
+        state: dict[str, float],
+    ) -> FlowView: ...
     @property
     def name(self) -> str: ...
     @property
@@ -136,6 +173,23 @@ class FlowView:
 class LinkView:
     """One link, as it stands at a time. Sizes are bytes at the IP layer, rates bit/s, times seconds."""
 
+    def __new__(
+        cls,
+        *,
+        name: str,
+        queue: str,
+        queue_packets: int,
+        queue_bytes: int,
+        sojourn_s: float | None,
+        capacity: float,
+        delivered_packets: int,
+        delivered_bytes: int,
+        dropped_packets: int,
+        accelerate_marks: int,
+        brake_marks: int,
+        ce_marks: int,
+        state: dict[str, float],
+    ) -> LinkView: ...
     @property
     def name(self) -> str: ...
     @property
@@ -201,6 +255,8 @@ class Sweep:
     def spec(self) -> str: ...
     @property
     def runs(self) -> int: ...
+    def traces(self) -> list[Trace]: ...
+    def kept(self, journal: str) -> list[tuple[int, int]]: ...
     def check(self) -> None: ...
     def rows(self, wanted: list[int], progress: Progress | None) -> tuple[Frame, Frame, Frame]: ...
     def write(
@@ -241,13 +297,22 @@ def listing(kind: str) -> str: ...
 def command(words: list[str], arguments: list[str]) -> int: ...
 def quantity(kind: str, text: str) -> float: ...
 def register_controller(
-    name: str, summary: str, cls: type, overridden: list[str], checked: bool
+    name: str, summary: str, cls: type, overridden: list[str], options: list[tuple[str, Any]], checked: bool
 ) -> None: ...
-def register_queue(name: str, summary: str, cls: type) -> None: ...
+def register_queue(name: str, summary: str, cls: type, options: list[tuple[str, Any]]) -> None: ...
 @final
 class ConnectionInfo:
     """The connection that a controller is made for."""
 
+    def __new__(
+        cls,
+        *,
+        mss: int,
+        overhead: int,
+        initial_window: int,
+        now: float,
+        seed: int,
+    ) -> ConnectionInfo: ...
     @property
     def mss(self) -> int: ...
     @property
@@ -263,6 +328,17 @@ class ConnectionInfo:
 class SendInfo:
     """A packet about to leave."""
 
+    def __new__(
+        cls,
+        *,
+        now: float,
+        size: int,
+        number: int,
+        retransmission: bool,
+        inflight: int,
+        app_limited: bool,
+        srtt: float | None,
+    ) -> SendInfo: ...
     @property
     def now(self) -> float: ...
     @property
@@ -282,6 +358,19 @@ class SendInfo:
 class PacketRecord:
     """One packet that was acknowledged or lost, with what was known when it was sent."""
 
+    def __new__(
+        cls,
+        *,
+        number: int,
+        size: int,
+        sent_at: float,
+        delivered: int,
+        delivered_at: float,
+        inflight: int,
+        lost: int,
+        app_limited: bool,
+        retransmission: bool,
+    ) -> PacketRecord: ...
     @property
     def number(self) -> int: ...
     @property
@@ -305,6 +394,36 @@ class PacketRecord:
 class AckInfo:
     """Everything that one ACK says. Sizes are payload bytes, times seconds."""
 
+    def __new__(
+        cls,
+        *,
+        now: float,
+        acked: list[PacketRecord],
+        lost: list[PacketRecord],
+        newly_acked: int,
+        growth: int,
+        newly_lost: int,
+        inflight_before: int,
+        inflight: int,
+        delivered: int,
+        total_lost: int,
+        rtt: float | None,
+        srtt: float,
+        rtt_variation: float,
+        min_rtt: float,
+        ack_delay: float,
+        round: int,
+        round_start: bool,
+        accelerate_packets: int,
+        brake_packets: int,
+        ce_packets: int,
+        accelerate_bytes: int,
+        brake_bytes: int,
+        ce_bytes: int,
+        cwnd_limited: bool,
+        recovery: str,
+        in_recovery: bool,
+    ) -> AckInfo: ...
     @property
     def now(self) -> float: ...
     @property
@@ -369,6 +488,16 @@ class AckInfo:
 class LossInfo:
     """The start of a congestion episode."""
 
+    def __new__(
+        cls,
+        *,
+        now: float,
+        sent_at: float,
+        inflight: int,
+        lost: int,
+        srtt: float,
+        min_rtt: float,
+    ) -> LossInfo: ...
     @property
     def now(self) -> float: ...
     @property
@@ -386,6 +515,14 @@ class LossInfo:
 class TimeoutInfo:
     """A timer of loss recovery fired."""
 
+    def __new__(
+        cls,
+        *,
+        now: float,
+        kind: str,
+        inflight: int,
+        repeated: bool,
+    ) -> TimeoutInfo: ...
     @property
     def now(self) -> float: ...
     @property
@@ -400,6 +537,13 @@ class TimeoutInfo:
 class IdleInfo:
     """The end of an idle period."""
 
+    def __new__(
+        cls,
+        *,
+        now: float,
+        idle: float,
+        rto: float,
+    ) -> IdleInfo: ...
     @property
     def now(self) -> float: ...
     @property
@@ -411,6 +555,14 @@ class IdleInfo:
 class PlaceInfo:
     """The link that a queue is made for: sizes in bytes, the rate in bit/s."""
 
+    def __new__(
+        cls,
+        *,
+        limit_packets: int | None,
+        limit_bytes: int | None,
+        nominal_rate: float,
+        seed: int,
+    ) -> PlaceInfo: ...
     @property
     def limit_packets(self) -> int | None: ...
     @property
@@ -424,6 +576,15 @@ class PlaceInfo:
 class PacketView:
     """A packet that arrives at a queue."""
 
+    def __new__(
+        cls,
+        *,
+        id: int,
+        flow: int,
+        size: int,
+        ecn_capable: bool,
+        is_ack: bool,
+    ) -> PacketView: ...
     @property
     def id(self) -> int: ...
     @property
@@ -464,6 +625,10 @@ class Environments:
     @property
     def action_bounds(self) -> tuple[float, float]: ...
     def reset(self, which: list[tuple[bool, int | None]], arrays: tuple[object, object, object, object]) -> None: ...
+    def state(self) -> list[tuple[int, int, list[float] | None]]: ...
+    def restore(
+        self, states: list[tuple[int, int, list[float] | None]], arrays: tuple[object, object, object, object]
+    ) -> None: ...
     def step(
         self, actions: object, fresh: object, arrays: tuple[object, object, object, object]
     ) -> None: ...

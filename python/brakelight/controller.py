@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
+import inspect
 import os
 import re
 import sys
-from typing import ClassVar, TypeGuard, TypeVar, Union
+from typing import Any, ClassVar, TypeGuard, TypeVar, Union
 
 from brakelight import _brakelight
 from brakelight._brakelight import (
@@ -46,13 +48,19 @@ class Controller:
     Python's development mode (``python -X dev``), and where ``BRAKELIGHT_DEBUG`` is set, the simulator is held to the
     contract between host and controller (the book's page of that name).
 
+    Keywords of the constructor whose defaults are numbers, text, True or False are options: schemes set them after a
+    colon, and sweeps have axes of them (``option.packets``).
+
     >>> import brakelight as bl
     >>> class Still(bl.Controller):
     ...     '''A window that never changes.'''
+    ...     def __init__(self, connection, packets=40):
+    ...         super().__init__(connection)
+    ...         self.packets = packets
     ...     def on_ack(self, event):
-    ...         self.cwnd = 40 * self.mss
-    >>> [row["scheme"] for row in bl.compare("step", ["cubic", Still, "still+codel"], duration="2s").rows]
-    ['cubic', 'still', 'still+codel']
+    ...         self.cwnd = self.packets * self.mss
+    >>> [row["scheme"] for row in bl.compare("step", ["cubic", Still, "still:packets=9"], duration="2s").rows]
+    ['cubic', 'still', 'still:packets=9']
     """
 
     name: ClassVar[str | None] = None
@@ -178,17 +186,71 @@ def register(algorithm: Registered) -> Registered:
     A class given in place of a scheme is registered by itself. One of the same name takes the place of another.
 
     Raises:
-        InputError: if the name is malformed or that of a built-in algorithm, or the class cannot be made.
+        InputError: if the name is malformed or that of a built-in algorithm, a method is none that the host calls
+            but looks like one, or the class cannot be made.
     """
+    if not is_algorithm(algorithm):
+        raise _brakelight.InputError(f"register: `{algorithm!r}` is not a class of Controller or Queue")
     called = name_of(algorithm)
-    summary = (algorithm.__doc__ or "A class in Python").strip().splitlines()[0]
+    summary = (inspect.cleandoc(algorithm.__doc__ or "") or "A class in Python").splitlines()[0]
     if issubclass(algorithm, Controller):
+        _check_hooks("controller", called, algorithm, Controller)
         own = [name for name in vars(Controller) if getattr(algorithm, name) is not getattr(Controller, name)]
         checked = sys.flags.dev_mode or bool(os.environ.get("BRAKELIGHT_DEBUG"))
-        _brakelight.register_controller(called, summary, algorithm, own, checked)
+        _brakelight.register_controller(called, summary, algorithm, own, _options(algorithm), checked)
     else:
-        _brakelight.register_queue(called, summary, algorithm)
+        _check_hooks("queue", called, algorithm, Queue)
+        _brakelight.register_queue(called, summary, algorithm, _options(algorithm))
+    _registered[called, issubclass(algorithm, Queue)] = algorithm
     return algorithm
+
+
+_registered: dict[tuple[str, bool], Algorithm] = {}
+"""The classes that were registered, by name and whether they are queues."""
+
+
+def named_in(words: str) -> list[Algorithm]:
+    """Return the registered classes whose names are among ``words``: those that other processes must know."""
+    found = set(re.findall(r"[a-z0-9_-]+", words))
+    return [algorithm for (name, _), algorithm in _registered.items() if name in found]
+
+
+def _hooks(base: type) -> list[str]:
+    """Return what a host calls."""
+    if base is Queue:
+        return ["enqueue", "dequeue"]
+    return [name for name, value in vars(base).items() if inspect.isfunction(value) and not name.startswith("_")]
+
+
+def _check_hooks(kind: str, called: str, algorithm: type, base: type) -> None:
+    """Refuse a method that looks like one that the host calls, and is none."""
+    hooks = _hooks(base)
+    for owner in algorithm.__mro__[: algorithm.__mro__.index(base)]:
+        for name, value in vars(owner).items():
+            if name in hooks or name.startswith("_") or not callable(value):
+                continue
+            plain = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+            near = difflib.get_close_matches(plain, hooks, n=1, cutoff=0.8)
+            if near or plain.startswith("on_"):
+                meant = f" (did you mean `{near[0]}`?)" if near else ""
+                raise _brakelight.InputError(
+                    f"{kind} `{called}`: nobody calls `{name}`{meant}: valid are {', '.join(hooks)}; "
+                    "the name of a method of your own begins with `_`"
+                )
+
+
+def _options(algorithm: Algorithm) -> list[tuple[str, Any]]:
+    """Return the keywords of a constructor that have plain defaults."""
+    try:
+        parameters = list(inspect.signature(algorithm.__init__).parameters.values())[2:]
+    except (TypeError, ValueError):
+        return []
+    kinds = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return [
+        (each.name, each.default)
+        for each in parameters
+        if each.kind in kinds and isinstance(each.default, (bool, int, float, str))
+    ]
 
 
 def name_of(algorithm: Algorithm) -> str:

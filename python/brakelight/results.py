@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
 import html
 import importlib
 import json
+import operator
 import os
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 from brakelight import _brakelight
 
@@ -32,10 +34,12 @@ def _library(name: str, extra: str) -> Any:
 class Rows:
     """Columns of equal length. Any library that knows the Arrow PyCapsule interface takes them without a copy.
 
+    A column goes by its name, a row by its place. They can be pickled.
+
     >>> import brakelight as bl
     >>> runs = bl.compare(traces="step", schemes="cubic", duration="2s").runs
-    >>> len(runs), runs["scheme"]
-    (1, ['cubic'])
+    >>> len(runs), runs["scheme"], runs[-1]["scheme"], "scheme" in runs
+    (1, ['cubic'], 'cubic', True)
     """
 
     __slots__ = ("_columns", "_frame")
@@ -83,15 +87,60 @@ class Rows:
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self._frame.__arrow_c_stream__(requested_schema)
 
+    def __dataframe__(self, nan_as_null: bool = False, allow_copy: bool = True) -> Any:
+        """The older DataFrame interchange protocol. Needs pyarrow."""
+        return self.to_arrow().__dataframe__(nan_as_null, allow_copy)
+
+    def __narwhals_dataframe__(self) -> Any:
+        """What Altair and Plotly ask for, by Narwhals. Needs pyarrow."""
+        narwhals = _library("narwhals", "altair")
+        return narwhals.from_native(self.to_arrow(), eager_only=True)._compliant_frame
+
     def __len__(self) -> int:
         return self._frame.num_rows
 
-    def __getitem__(self, column: str) -> list[Any]:
-        return self.to_dict()[column]
+    @overload
+    def __getitem__(self, which: str) -> list[Any]: ...
+    @overload
+    def __getitem__(self, which: SupportsIndex) -> dict[str, Any]: ...
+    @overload
+    def __getitem__(self, which: slice) -> list[dict[str, Any]]: ...
+    def __getitem__(self, which: str | SupportsIndex | slice) -> list[Any] | dict[str, Any]:
+        """Return the column of this name, the row at this place (below 0 from the last), or some rows.
+
+        Raises:
+            KeyError: if there is no such column.
+            IndexError: if there is no such row.
+        """
+        if isinstance(which, str):
+            if which not in self:
+                near = difflib.get_close_matches(which, self.columns, n=1)
+                meant = f" (did you mean `{near[0]}`?)" if near else ""
+                raise KeyError(f"there is no column `{which}`{meant}: valid are {', '.join(self.columns)}")
+            return self.to_dict()[which]
+        if isinstance(which, slice):
+            return [self._row(place) for place in range(*which.indices(len(self)))]
+        return self._row(_place(which, len(self)))
+
+    def _row(self, place: int) -> dict[str, Any]:
+        return {name: values[place] for name, values in self.to_dict().items()}
+
+    def __contains__(self, column: object) -> bool:
+        return column in self.columns
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         columns = self.to_dict()
         return (dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Rows, (self._frame,)
+
+    def __copy__(self) -> Rows:
+        return Rows(self._frame)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Rows:
+        # What it holds does not change.
+        return Rows(self._frame)
 
     def __repr__(self) -> str:
         return f"Rows({len(self)} of {len(self.columns)} columns: {', '.join(self.columns)})"
@@ -109,6 +158,11 @@ class Result:
     ['scheme', 'trace', 'seed']
     >>> sorted(set(result.link_series["scheme"]))
     ['abc', 'cubic']
+
+    Rows go by their place, columns of :attr:`runs` by their name. A result can be pickled.
+
+    >>> [row["scheme"] for row in result], result[0]["scheme"], result["seed"]
+    (['abc', 'cubic'], 'abc', [1, 1])
     """
 
     __slots__ = ("_rows", "_table")
@@ -153,6 +207,15 @@ class Result:
     def flow_series(self) -> Rows:
         """A row per bin of each flow, of each row's first seed; as :attr:`link_series`."""
         return Rows(self._table.frame("flow_series"))
+
+    @property
+    def link_logs(self) -> Rows:
+        """A row per event of each link, of each row's first seed: opportunities, arrivals, departures, drops.
+
+        Raises:
+            InputError: if no logs were asked for (``record={"link_logs": True}`` in the scenario).
+        """
+        return Rows(self._table.frame("link_logs"))
 
     @property
     def title(self) -> str:
@@ -209,8 +272,43 @@ class Result:
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         return self.runs.__arrow_c_stream__(requested_schema)
 
+    def __dataframe__(self, nan_as_null: bool = False, allow_copy: bool = True) -> Any:
+        return self.runs.__dataframe__(nan_as_null, allow_copy)
+
+    def __narwhals_dataframe__(self) -> Any:
+        return self.runs.__narwhals_dataframe__()
+
     def __len__(self) -> int:
         return len(self.rows)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return iter(self.rows)
+
+    @overload
+    def __getitem__(self, which: str) -> list[Any]: ...
+    @overload
+    def __getitem__(self, which: SupportsIndex) -> dict[str, Any]: ...
+    @overload
+    def __getitem__(self, which: slice) -> list[dict[str, Any]]: ...
+    def __getitem__(self, which: str | SupportsIndex | slice) -> list[Any] | dict[str, Any]:
+        """Return the column of :attr:`runs` of this name, the row at this place, or some rows."""
+        if isinstance(which, str):
+            return self.runs[which]
+        if isinstance(which, slice):
+            return self.rows[which]
+        return self.rows[_place(which, len(self))]
+
+    def __contains__(self, column: object) -> bool:
+        return column in self.runs
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Result, (self._table,)
+
+    def __copy__(self) -> Result:
+        return Result(self._table)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Result:
+        return Result(self._table)
 
     def __str__(self) -> str:
         return self._table.text(110)
@@ -225,6 +323,17 @@ class Result:
             delay = row.get("queueing_delay_ms") or {}
             cells.append([row["scheme"], row["trace"], row["utilization"], row["throughput_mbps"], delay.get("p95"), row["loss_percent"]])
         return _table(heading, cells, len(cells)) + _scatter(self.rows)
+
+
+def _place(which: SupportsIndex, count: int) -> int:
+    """Return the place of a row, which counts from the last if it is below 0."""
+    try:
+        place = operator.index(which)
+    except TypeError:
+        raise TypeError(f"`{which!r}` is no place of a row, and no name of a column") from None
+    if not -count <= place < count:
+        raise IndexError(f"there is no row {place}: there are {count}")
+    return place % count
 
 
 def _shown(value: Any) -> str:

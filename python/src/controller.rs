@@ -1,11 +1,14 @@
 //! Controllers that are classes in Python.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use brakelight::core::controller::{
     AckEvent, Connection, Controller, IdleEvent, LossEvent, PacketInfo, Recovery, RecoveryState,
     SendDirective, SendEvent, SpuriousEvent, Timeout, TimeoutEvent,
 };
 use brakelight::core::ecn::Encoding;
 use brakelight::core::packet::Header;
+use brakelight::core::parameters::{OptionValues, Parameter, ParameterError};
 use brakelight::core::registry::{ControllerFactory, DynController};
 use brakelight::core::sender::Checked;
 use brakelight::core::time::{Duration, Time};
@@ -14,8 +17,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyType};
 
 use crate::error::InputError;
+use crate::options::Options;
 use crate::quantity::{in_seconds, since_start};
 use crate::registry::Failures;
+use crate::travel::{Word, given, shown_by_fields};
 
 /// What a class has of its own; what it has not, is not called.
 #[derive(Clone, Copy, Debug, Default)]
@@ -65,12 +70,31 @@ pub struct Factory {
     pub class: Py<PyType>,
     /// What it has of its own.
     pub methods: Methods,
+    /// Its options.
+    pub options: Options,
     /// Where exceptions go.
     pub failures: Failures,
+    /// Whether to build controllers without an object of the class: what is asked of these is known without.
+    pub empty: AtomicBool,
 }
 
 impl ControllerFactory for Factory {
+    fn parameters(&self) -> &'static [Parameter] {
+        self.options.parameters
+    }
+
+    fn settings(&self, options: &[(&str, &str)]) -> Result<OptionValues, ParameterError> {
+        self.options.settings(options)
+    }
+
     fn build(&self, connection: &Connection) -> Box<dyn DynController> {
+        self.build_with(&self.options.settings(&[]).unwrap_or_default(), connection)
+    }
+
+    fn build_with(&self, settings: &OptionValues, connection: &Connection) -> Box<dyn DynController> {
+        if self.empty.load(Ordering::Relaxed) {
+            return Box::new(self.without_object(connection));
+        }
         let made = Python::attach(|py| {
             let given = ConnectionInfo {
                 mss: connection.mss.0,
@@ -79,30 +103,31 @@ impl ControllerFactory for Factory {
                 now: since_start(connection.now),
                 seed: connection.random.clone().bits(),
             };
-            let object = self.class.bind(py).call1((given,))?.unbind();
-            let mut scripted = Scripted {
-                name: self.name,
-                object: Some(object),
-                methods: self.methods,
-                failures: self.failures.clone(),
-                mss: connection.mss,
-                decided: Decided::window(connection.initial_window),
-            };
+            let keywords = self.options.keywords(py, settings)?;
+            let object = self.class.bind(py).call((given,), Some(&keywords))?.unbind();
+            let mut scripted = Scripted { object: Some(object), ..self.without_object(connection) };
             scripted.read(py)?;
             Ok(scripted)
         });
         let scripted = made.unwrap_or_else(|failure: PyErr| {
             self.failures.note(failure);
-            Scripted {
-                name: self.name,
-                object: None,
-                methods: self.methods,
-                failures: self.failures.clone(),
-                mss: connection.mss,
-                decided: Decided::window(connection.initial_window),
-            }
+            self.without_object(connection)
         });
         if self.methods.checked { Box::new(Checked::strict(scripted)) } else { Box::new(scripted) }
+    }
+}
+
+impl Factory {
+    /// A controller that decides nothing.
+    fn without_object(&self, connection: &Connection) -> Scripted {
+        Scripted {
+            name: self.name,
+            object: None,
+            methods: self.methods,
+            failures: self.failures.clone(),
+            mss: connection.mss,
+            decided: Decided::window(connection.initial_window),
+        }
     }
 }
 
@@ -125,7 +150,7 @@ impl Decided {
 #[derive(Debug)]
 pub struct Scripted {
     name: &'static str,
-    /// None if it could not be made or copied; then it decides nothing.
+    /// None if it could not be made or copied, or need not be; then it decides nothing.
     object: Option<Py<PyAny>>,
     methods: Methods,
     failures: Failures,
@@ -244,9 +269,9 @@ impl Controller for Scripted {
         let event = TimeoutInfo {
             now: since_start(event.now),
             kind: match event.kind {
-                Timeout::Rto => "rto",
-                Timeout::Pto => "pto",
-                Timeout::PersistentCongestion => "persistent-congestion",
+                Timeout::Rto => Word("rto"),
+                Timeout::Pto => Word("pto"),
+                Timeout::PersistentCongestion => Word("persistent-congestion"),
             },
             inflight: event.inflight.0,
             repeated: event.repeated,
@@ -332,26 +357,7 @@ impl Controller for Scripted {
     }
 }
 
-/// Declares what a controller in Python is given: a class whose attributes cannot be set.
-macro_rules! given {
-    ($(#[$doc:meta])* $Name:ident { $($field:ident: $type:ty),* $(,)? }) => {
-        $(#[$doc])*
-        #[pyclass(frozen, get_all, module = "brakelight._brakelight")]
-        #[derive(Clone)]
-        pub struct $Name {
-            $($field: $type,)*
-        }
-
-        #[pymethods]
-        impl $Name {
-            fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-                let fields = PyDict::new(py);
-                $(fields.set_item(stringify!($field), self.$field.clone())?;)*
-                Ok(format!("{}({})", stringify!($Name), fields))
-            }
-        }
-    };
-}
+shown_by_fields!(ConnectionInfo, SendInfo, PacketRecord, AckInfo, LossInfo, TimeoutInfo, IdleInfo);
 
 given! {
     /// The connection that a controller is made for.
@@ -396,7 +402,7 @@ given! {
         inflight_before: u64, inflight: u64, delivered: u64, total_lost: u64, rtt: Option<f64>, srtt: f64,
         rtt_variation: f64, min_rtt: f64, ack_delay: f64, round: u64, round_start: bool, accelerate_packets: u64,
         brake_packets: u64, ce_packets: u64, accelerate_bytes: u64, brake_bytes: u64, ce_bytes: u64,
-        cwnd_limited: bool, recovery: &'static str, in_recovery: bool,
+        cwnd_limited: bool, recovery: Word, in_recovery: bool,
     }
 }
 
@@ -429,9 +435,9 @@ impl AckInfo {
             ce_bytes: event.marks.ce.bytes.0,
             cwnd_limited: event.cwnd_limited,
             recovery: match event.recovery {
-                RecoveryState::Open => "open",
-                RecoveryState::Recovery => "recovery",
-                RecoveryState::Loss => "loss",
+                RecoveryState::Open => Word("open"),
+                RecoveryState::Recovery => Word("recovery"),
+                RecoveryState::Loss => Word("loss"),
             },
             in_recovery: event.in_recovery(),
         }
@@ -458,7 +464,7 @@ impl LossInfo {
 
 given! {
     /// A timer of loss recovery fired.
-    TimeoutInfo { now: f64, kind: &'static str, inflight: u64, repeated: bool }
+    TimeoutInfo { now: f64, kind: Word, inflight: u64, repeated: bool }
 }
 
 given! {

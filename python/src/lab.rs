@@ -308,6 +308,17 @@ impl Sweep {
         self.sweep.runs()
     }
 
+    /// The traces of its runs, by the names that these have for them.
+    fn traces(&self) -> Vec<Trace> {
+        let traces = self.sweep.traces().iter();
+        traces.map(|(name, trace)| Trace { trace: trace.clone(), name: name.clone() }).collect()
+    }
+
+    /// Where the lines of its runs begin that a journal has: the number of each run and a place in the file.
+    fn kept(&self, py: Python<'_>, journal: PathBuf) -> PyResult<Vec<(u64, u64)>> {
+        watched(py, None, &self.failures, |watch| self.sweep.kept(&journal, &Interruptible(watch)))
+    }
+
     /// Refuses a grid some of whose runs would take hours or fill the memory.
     fn check(&self) -> PyResult<()> {
         self.sweep.check(false).map_err(of_lab)
@@ -359,7 +370,7 @@ impl Sweep {
             InputError::new_err(format!("`{index}/{of}` is not a shard such as `2/8`: the second of eight"))
         })?;
         let written = watched(py, progress, &self.failures, |watch| {
-            let folder = Folder { path: &path, shard, resume };
+            let folder = Folder { path: &path, shard, resume, figures: false };
             folder.run(&self.sweep, &Interruptible(watch), watch)
         })?;
         Ok((written.runs, written.kept, written.files))

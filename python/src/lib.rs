@@ -9,10 +9,11 @@
 //! | [`simulation`] | a run that is stepped |
 //! | [`table`], [`frame`] | results: rows, and columns for Arrow |
 //! | [`work`] | long work: off the GIL, watched, stopped by Ctrl-C |
-//! | [`registry`], [`controller`], [`queue`] | names of algorithms; those that are classes in Python |
+//! | [`registry`], [`controller`], [`queue`], [`options`] | names of algorithms; those that are classes in Python |
 //! | [`environment`], [`dial`] | environments to learn in; a queue that an agent sets |
 //! | `model` | models that decide, in ONNX (feature `onnx`) |
 //! | [`command`] | the command |
+//! | [`travel`] | what is pickled: fields, rows as bytes |
 //! | [`error`], [`quantity`] | exceptions; times, rates and sizes as text |
 #![deny(unsafe_code)]
 // Nothing here is public: the documentation of the private modules is the whole.
@@ -27,6 +28,7 @@ mod frame;
 mod lab;
 #[cfg(feature = "onnx")]
 mod model;
+mod options;
 mod quantity;
 mod queue;
 mod registry;
@@ -34,6 +36,7 @@ mod scenario;
 mod simulation;
 mod table;
 mod trace;
+mod travel;
 mod work;
 
 use pyo3::prelude::*;

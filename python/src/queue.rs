@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 
 use brakelight::core::ecn::{Ecn, Mark};
 use brakelight::core::packet::{BoxedPacket, Packet as _};
+use brakelight::core::parameters::{OptionValues, Parameter, ParameterError};
 use brakelight::core::queue::{
     Backlog, Dequeued, Dropped, Drops, LinkView, Place, Queue, Reason, may_mark_ce,
 };
@@ -12,11 +13,13 @@ use brakelight::core::registry::{DynQueue, QueueFactory};
 use brakelight::core::time::{Duration, Time};
 use brakelight::core::units::Limit;
 use pyo3::prelude::*;
-use pyo3::types::PyType;
+use pyo3::types::{PyDict, PyType};
 
 use crate::error::InputError;
+use crate::options::Options;
 use crate::quantity::since_start;
 use crate::registry::Failures;
+use crate::travel::{given, shown_by_fields};
 
 /// Builds queues of a class.
 #[derive(Debug)]
@@ -25,12 +28,26 @@ pub struct Factory {
     pub name: &'static str,
     /// The class.
     pub class: Py<PyType>,
+    /// Its options.
+    pub options: Options,
     /// Where exceptions go.
     pub failures: Failures,
 }
 
 impl QueueFactory for Factory {
+    fn parameters(&self) -> &'static [Parameter] {
+        self.options.parameters
+    }
+
+    fn settings(&self, options: &[(&str, &str)]) -> Result<OptionValues, ParameterError> {
+        self.options.settings(options)
+    }
+
     fn build(&self, place: &Place) -> Box<dyn DynQueue> {
+        self.build_with(&self.options.settings(&[]).unwrap_or_default(), place)
+    }
+
+    fn build_with(&self, settings: &OptionValues, place: &Place) -> Box<dyn DynQueue> {
         let object = Python::attach(|py| {
             let (limit_packets, limit_bytes) = match place.limit {
                 Limit::Packets(packets) => (Some(packets), None),
@@ -42,7 +59,8 @@ impl QueueFactory for Factory {
                 nominal_rate: place.nominal.bps() as f64,
                 seed: place.random.clone().bits(),
             };
-            Ok(self.class.bind(py).call1((given,))?.unbind())
+            let keywords = self.options.keywords(py, settings)?;
+            Ok(self.class.bind(py).call((given,), Some(&keywords))?.unbind())
         });
         let object = object.map_err(|failure: PyErr| self.failures.note(failure)).ok();
         Box::new(Scripted {
@@ -56,23 +74,16 @@ impl QueueFactory for Factory {
     }
 }
 
-/// The link that a queue is made for.
-#[pyclass(frozen, get_all, module = "brakelight._brakelight")]
-pub struct PlaceInfo {
-    limit_packets: Option<u32>,
-    limit_bytes: Option<u64>,
-    nominal_rate: f64,
-    seed: u64,
+shown_by_fields!(PlaceInfo, PacketView);
+
+given! {
+    /// The link that a queue is made for.
+    PlaceInfo { limit_packets: Option<u32>, limit_bytes: Option<u64>, nominal_rate: f64, seed: u64 }
 }
 
-/// A packet that arrives.
-#[pyclass(frozen, get_all, module = "brakelight._brakelight")]
-pub struct PacketView {
-    id: u64,
-    flow: u32,
-    size: u32,
-    ecn_capable: bool,
-    is_ack: bool,
+given! {
+    /// A packet that arrives.
+    PacketView { id: u64, flow: u32, size: u32, ecn_capable: bool, is_ack: bool }
 }
 
 /// The time over which the capacity is a mean.

@@ -12,37 +12,40 @@ use brakelight::lab::run::table;
 use brakelight::sim::{self, FlowPhase};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use crate::error::{InputError, RunError, failed, input};
 use crate::quantity::{in_seconds, seconds, since_start, time};
 use crate::scenario::Scenario;
 use crate::table::Table;
+use crate::travel::{Word, given};
 
-/// One flow, as it stands at a time. Sizes are payload bytes, rates bit/s, times seconds.
-#[pyclass(frozen, get_all, module = "brakelight._brakelight")]
-pub struct FlowView {
-    name: String,
-    controller: &'static str,
-    phase: &'static str,
-    cwnd: u64,
-    pacing_rate: Option<f64>,
-    inflight: u64,
-    rtt_s: Option<f64>,
-    srtt_s: Option<f64>,
-    min_rtt_s: Option<f64>,
-    sent_packets: u64,
-    delivered_packets: u64,
-    delivered_bytes: u64,
-    lost_packets: u64,
-    retransmitted_packets: u64,
-    accelerate_marks: u64,
-    brake_marks: u64,
-    ce_marks: u64,
-    recovery: &'static str,
-    app_limited: bool,
-    goodput_bytes: u64,
-    application: BTreeMap<&'static str, f64>,
-    state: BTreeMap<&'static str, f64>,
+given! {
+    /// One flow, as it stands at a time. Sizes are payload bytes, rates bit/s, times seconds.
+    FlowView {
+        name: String,
+        controller: Word,
+        phase: Word,
+        cwnd: u64,
+        pacing_rate: Option<f64>,
+        inflight: u64,
+        rtt_s: Option<f64>,
+        srtt_s: Option<f64>,
+        min_rtt_s: Option<f64>,
+        sent_packets: u64,
+        delivered_packets: u64,
+        delivered_bytes: u64,
+        lost_packets: u64,
+        retransmitted_packets: u64,
+        accelerate_marks: u64,
+        brake_marks: u64,
+        ce_marks: u64,
+        recovery: Word,
+        app_limited: bool,
+        goodput_bytes: u64,
+        application: BTreeMap<Word, f64>,
+        state: BTreeMap<Word, f64>,
+    }
 }
 
 impl From<sim::FlowView> for FlowView {
@@ -51,12 +54,12 @@ impl From<sim::FlowView> for FlowView {
         let rtt = sender.rtt;
         FlowView {
             name: view.name,
-            controller: view.controller,
-            phase: match view.phase {
+            controller: Word(view.controller),
+            phase: Word(match view.phase {
                 FlowPhase::Waiting => "waiting",
                 FlowPhase::Running => "running",
                 _ => "stopped",
-            },
+            }),
             cwnd: sender.cwnd.0,
             pacing_rate: sender.pacing_rate.map(|rate| rate.bps() as f64),
             inflight: sender.inflight.0,
@@ -71,50 +74,55 @@ impl From<sim::FlowView> for FlowView {
             accelerate_marks: sender.marks.accelerate,
             brake_marks: sender.marks.brake,
             ce_marks: sender.marks.ce,
-            recovery: match sender.recovery {
+            recovery: Word(match sender.recovery {
                 RecoveryState::Open => "open",
                 RecoveryState::Recovery => "recovery",
                 RecoveryState::Loss => "loss",
-            },
+            }),
             app_limited: sender.app_limited,
             goodput_bytes: view.goodput.0,
-            application: view.application.into_iter().collect(),
-            state: view.state.into_iter().collect(),
+            application: words(view.application),
+            state: words(view.state),
         }
     }
 }
 
-#[pymethods]
 impl FlowView {
-    fn __repr__(&self) -> String {
-        let Self { name, controller, phase, cwnd, inflight, .. } = self;
-        format!("FlowView({name:?}, {controller}, {phase}, cwnd={cwnd}, inflight={inflight})")
+    fn show(&self, _: Python<'_>) -> PyResult<String> {
+        let Self { name, controller: Word(controller), phase: Word(phase), cwnd, inflight, .. } = self;
+        Ok(format!("FlowView({name:?}, {controller}, {phase}, cwnd={cwnd}, inflight={inflight})"))
     }
 }
 
-/// One link, as it stands at a time. Sizes are bytes at the IP layer, rates bit/s, times seconds.
-#[pyclass(frozen, get_all, module = "brakelight._brakelight")]
-pub struct LinkView {
-    name: String,
-    queue: &'static str,
-    queue_packets: u32,
-    queue_bytes: u64,
-    sojourn_s: Option<f64>,
-    capacity: f64,
-    delivered_packets: u64,
-    delivered_bytes: u64,
-    dropped_packets: u64,
-    accelerate_marks: u64,
-    brake_marks: u64,
-    ce_marks: u64,
-    state: BTreeMap<&'static str, f64>,
+/// Values by the names that an algorithm has for them.
+fn words(values: impl IntoIterator<Item = (&'static str, f64)>) -> BTreeMap<Word, f64> {
+    values.into_iter().map(|(name, value)| (Word(name), value)).collect()
+}
+
+given! {
+    /// One link, as it stands at a time. Sizes are bytes at the IP layer, rates bit/s, times seconds.
+    LinkView {
+        name: String,
+        queue: Word,
+        queue_packets: u32,
+        queue_bytes: u64,
+        sojourn_s: Option<f64>,
+        capacity: f64,
+        delivered_packets: u64,
+        delivered_bytes: u64,
+        dropped_packets: u64,
+        accelerate_marks: u64,
+        brake_marks: u64,
+        ce_marks: u64,
+        state: BTreeMap<Word, f64>,
+    }
 }
 
 impl From<sim::LinkView> for LinkView {
     fn from(view: sim::LinkView) -> Self {
         LinkView {
             name: view.name,
-            queue: view.queue,
+            queue: Word(view.queue),
             queue_packets: view.queue_packets,
             queue_bytes: view.queue_bytes.0,
             sojourn_s: view.sojourn.map(in_seconds),
@@ -125,26 +133,38 @@ impl From<sim::LinkView> for LinkView {
             accelerate_marks: view.marks.accelerate,
             brake_marks: view.marks.brake,
             ce_marks: view.marks.ce,
-            state: view.state.into_iter().collect(),
+            state: words(view.state),
         }
     }
 }
 
-#[pymethods]
 impl LinkView {
-    fn __repr__(&self) -> String {
-        let Self { name, queue, queue_packets, capacity, .. } = self;
-        format!("LinkView({name:?}, {queue}, queue_packets={queue_packets}, capacity={capacity:.0})")
+    fn show(&self, _: Python<'_>) -> PyResult<String> {
+        let Self { name, queue: Word(queue), queue_packets, capacity, .. } = self;
+        Ok(format!("LinkView({name:?}, {queue}, queue_packets={queue_packets}, capacity={capacity:.0})"))
     }
 }
 
 /// The number or the name of a flow or a link.
-#[derive(FromPyObject)]
 pub enum Which {
-    /// Counted from 0.
-    Number(usize),
+    /// Counted from 0, or below 0 from the last.
+    Number(i64),
     /// As the scenario has it.
     Name(String),
+}
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Which {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(number) = object.extract() {
+            return Ok(Which::Number(number));
+        }
+        let name: Option<String> = object.extract().ok();
+        name.map(Which::Name).ok_or_else(|| {
+            InputError::new_err(format!("`{}` is no flow or link: valid is its number or its name", *object))
+        })
+    }
 }
 
 /// A run in progress.
@@ -167,7 +187,7 @@ impl Simulation {
     fn flow_number(&self, which: &Which) -> PyResult<usize> {
         let run = self.run()?;
         let place = match which {
-            Which::Number(number) => Some(*number).filter(|number| *number < run.flow_count()),
+            Which::Number(number) => counted(*number, run.flow_count()),
             Which::Name(name) => run.flow_called(name),
         };
         place.ok_or_else(|| missing("flow", which, run.flows().map(|flow| flow.name)))
@@ -176,7 +196,7 @@ impl Simulation {
     fn link_number(&self, which: &Which) -> PyResult<usize> {
         let run = self.run()?;
         let place = match which {
-            Which::Number(number) => Some(*number).filter(|number| *number < run.link_count()),
+            Which::Number(number) => counted(*number, run.link_count()),
             Which::Name(name) => run.link_called(name),
         };
         place.ok_or_else(|| missing("link", which, run.links().map(|link| link.name)))
@@ -192,6 +212,12 @@ impl Simulation {
         let done = py.detach(|| act(run));
         self.scenario.failures.take().map_or(Ok(done), Err)
     }
+}
+
+/// The place of number `number` of `count`, which counts from the last if it is negative.
+fn counted(number: i64, count: usize) -> Option<usize> {
+    let place = if number < 0 { i64::try_from(count).ok()?.checked_add(number)? } else { number };
+    usize::try_from(place).ok().filter(|place| *place < count)
 }
 
 fn finished() -> PyErr {

@@ -1,9 +1,11 @@
 //! Traces.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use brakelight::core::path::trace;
-use brakelight::scenario::trace::convert::{ConvertOptions, convert_file, to_mahimahi};
+use brakelight::scenario::trace::convert::{
+    ConvertOptions, Format, RateUnit, Selection, convert_file, to_mahimahi,
+};
 use brakelight::scenario::trace::names::Names;
 use brakelight::scenario::trace::statistics::{self, Statistics};
 use brakelight::scenario::trace::{OPPORTUNITY, names, synth};
@@ -29,20 +31,68 @@ const MOST_MILLIS: usize = 86_400_000;
 /// Opportunities in a millisecond at 10 Tbit/s.
 const MOST_AT_ONCE: f64 = 1e6;
 
+/// The ends of names of files that are no traces until they are converted.
+const CONVERTED: [&str; 8] = ["csv", "json", "log", "pcap", "pcapng", "qlog", "sqlog", "tsv"];
+
+/// Returns whether the name of a file says so; of one that gzip packed, the name that it had before.
+fn is_converted(path: &Path) -> bool {
+    let unpacked = path.with_extension("");
+    let path = if path.extension().is_some_and(|end| end == "gz") { &unpacked } else { path };
+    path.extension().is_some_and(|end| CONVERTED.iter().any(|known| end == *known))
+}
+
 #[pymethods]
 impl Trace {
+    /// A trace from a file of any format that the command converts, and what to know of it. Without options a
+    /// trace is taken as it is.
     #[staticmethod]
-    fn read(path: PathBuf) -> PyResult<Self> {
+    #[pyo3(signature = (path, format, column, time_column, unit, direction, flow, without_idle))]
+    #[allow(clippy::too_many_arguments)] // Of keywords in Python.
+    fn read(
+        path: PathBuf,
+        format: Option<&str>,
+        column: Option<String>,
+        time_column: Option<String>,
+        unit: Option<&str>,
+        direction: Option<&str>,
+        flow: Option<&str>,
+        without_idle: bool,
+    ) -> PyResult<(Self, Vec<String>)> {
         let name =
             path.file_name().map_or_else(|| "trace".into(), |name| name.to_string_lossy().into_owned());
-        let other = ["csv", "json", "pcap", "pcapng"];
-        let converts = path.extension().is_some_and(|end| other.iter().any(|other| end == *other));
-        let trace = if converts {
-            convert_file(&path, None, ConvertOptions::default()).map_err(input)?.trace
-        } else {
-            names::read(&path).map_err(input)?
+        let wrong = |name: &str, error: String| InputError::new_err(format!("{name}: {error}"));
+        let format: Option<Format> =
+            format.map(str::parse).transpose().map_err(|error| wrong("format", error))?;
+        let direction: Option<Selection> =
+            direction.map(str::parse).transpose().map_err(|error| wrong("direction", error))?;
+        let flow = flow.map(Selection::flow).transpose().map_err(|error| wrong("flow", error))?;
+        let unit: Option<RateUnit> =
+            unit.map(str::parse).transpose().map_err(|error| wrong("unit", error))?;
+        if flow.is_some() && direction.is_some() {
+            return Err(InputError::new_err("flow, direction: give one of the two"));
+        }
+        let selection = flow.or(direction).unwrap_or_default();
+        let options = ConvertOptions {
+            selection,
+            unit,
+            column,
+            time_column,
+            without_idle,
+            ..ConvertOptions::default()
         };
-        Ok(Trace { trace, name })
+        let plain = format.is_none() && options == ConvertOptions::default();
+        let convert = || convert_file(&path, format, options);
+        let converted = if plain && !is_converted(&path) {
+            let read = names::read(&path);
+            match read {
+                Ok(trace) => return Ok((Trace { trace, name }, Vec::new())),
+                // Whatever the name says, it may be what another program wrote.
+                Err(error) => convert().map_err(|_| input(error))?,
+            }
+        } else {
+            convert().map_err(input)?
+        };
+        Ok((Trace { trace: converted.trace, name }, converted.warnings))
     }
 
     #[staticmethod]

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration as Wait;
 
@@ -15,8 +15,9 @@ use brakelight::scenario::scenario::Scenario;
 use brakelight::sim::{Simulation, Traces};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
 
-use crate::error;
+use crate::error::{self, failed};
 use crate::registry::Failures;
 
 /// How often signals are looked for.
@@ -79,6 +80,36 @@ impl Runner for Interruptible<'_> {
     }
 }
 
+/// More threads than any machine has processors for work of this kind.
+const MOST_THREADS: usize = 256;
+
+/// The threads of a process.
+struct Pool {
+    process: u32,
+    threads: Arc<ThreadPool>,
+}
+
+/// The threads that runs go on in. A process that was forked has the pool of its parent without the threads,
+/// and whoever gave it work would wait for ever: there is another pool for every process. It is locked with
+/// the GIL alone, without which nobody forks.
+static POOL: Mutex<Option<Pool>> = Mutex::new(None);
+
+/// Returns the threads of this process.
+pub fn pool(_: Python<'_>) -> PyResult<Arc<ThreadPool>> {
+    let process = std::process::id();
+    let mut pool = POOL.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(Pool { threads, .. }) = pool.as_ref().filter(|pool| pool.process == process) {
+        return Ok(threads.clone());
+    }
+    let asked = std::env::var("RAYON_NUM_THREADS").ok().and_then(|text| text.parse::<usize>().ok());
+    // None stand for as many as there are processors.
+    let builder = ThreadPoolBuilder::new().num_threads(asked.unwrap_or(0).min(MOST_THREADS));
+    let threads = Arc::new(builder.build().map_err(failed)?);
+    // Whoever lets go of a pool waits for its threads.
+    std::mem::forget(pool.replace(Pool { process, threads: threads.clone() }));
+    Ok(threads)
+}
+
 /// Does `work` without the GIL, and tells `progress` how far it is: an object with `begin(what, steps)` and
 /// `step(label)`, or nothing. Raises what a signal handler or an algorithm in Python raises, once the work
 /// has stopped.
@@ -91,11 +122,12 @@ pub fn watched<T: Send>(
     let (news, heard) = channel();
     let heard = Mutex::new(heard);
     let watch = Watch { cancelled: AtomicBool::new(false), failures: failures.clone(), news };
+    let pool = pool(py)?;
     thread::scope(|scope| {
         let working = scope.spawn(|| {
             // Also if it panics.
             let _done = Done(&watch);
-            work(&watch)
+            pool.install(|| work(&watch))
         });
         let interrupted = listen(py, progress, &heard, &watch);
         let done = py.detach(|| working.join());

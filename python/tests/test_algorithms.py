@@ -184,6 +184,118 @@ def test_names_are_checked_and_the_last_class_of_a_name_counts() -> None:
         bl.register(Taken)
 
 
+def test_keywords_of_a_constructor_are_options() -> None:
+    class Tuned(bl.Controller):
+        """Has an option of every kind."""
+
+        seen: list[Any] = []  # noqa: RUF012
+
+        def __init__(self, connection: Any, packets: int = 40, gain: float = 1.5, paced: bool = False, mode: str = "fast", log: Any = None) -> None:
+            super().__init__(connection)
+            self.packets = packets
+            self.seen.append((packets, gain, paced, mode, log))
+
+        def on_ack(self, event: Any) -> None:
+            self.cwnd = self.packets * self.mss
+
+    bl.register(Tuned)
+    listed = next(each for each in bl.controllers() if each["name"] == "tuned")
+    assert [(each["name"], each["default"], each["unit"]) for each in listed["parameters"]] == [
+        ("packets", "40", "whole number"),
+        ("gain", "1.5", "number"),
+        ("paced", "false", "true | false"),
+        ("mode", "fast", "text"),
+    ]
+    Tuned.seen.clear()
+    rows = bl.compare("fixed", "tuned,tuned:packets=4,tuned+codel:packets=4,gain=50%,paced=true,mode=slow", duration="2s", runs=1).rows
+    assert [row["scheme"] for row in rows] == ["tuned", "tuned:packets=4", "tuned+codel:packets=4,gain=50%,paced=true,mode=slow"]
+    assert rows[0]["throughput_mbps"] > 2 * rows[1]["throughput_mbps"]
+    assert rows[0]["run_id"] != rows[1]["run_id"]
+    assert set(Tuned.seen) == {(40, 1.5, False, "fast", None), (4, 1.5, False, "fast", None), (4, 0.5, True, "slow", None)}
+    swept = bl.sweep({"axes": {"scheme": Tuned, "trace": "fixed", "duration": "1s", "option.packets": [4, 40]}})
+    assert swept["option.packets"] == [4.0, 40.0] and swept[0]["throughput_mbps"] < swept[1]["throughput_mbps"]
+    scenario = bl.Scenario(link=[bl.Link("l", rate="1Mbps")], flow=[bl.Flow("f", controller="tuned:packets=7", path=["l"])])
+    assert "tuned:packets=7" in scenario.to_toml()
+    for wrong, said in (
+        ("packets=much", "packets = `much` is not a whole number"),
+        ("packets=1.5", "packets = `1.5` is not a whole number"),
+        ("gain=x", "gain = `x` is not a number"),
+        ("paced=yes", "paced = `yes` is not `true` or `false`"),
+        ("log=3", "unknown option `log`"),
+        ("pakets=3", "unknown option `pakets` .did you mean `packets`"),
+    ):
+        with pytest.raises(bl.InputError, match=said):
+            bl.compare("fixed", f"tuned:{wrong}", duration="1s")
+
+
+def test_queues_have_options_too() -> None:
+    class Short(bl.Queue):
+        """Holds so many packets."""
+
+        def __init__(self, place: Any, most: int = 100) -> None:
+            super().__init__(place)
+            self.most, self.held = most, 0
+
+        def enqueue(self, now: float, packet: Any, capacity: float) -> None:
+            if self.held >= self.most:
+                self.drop(packet.id)
+            else:
+                self.held += 1
+
+        def dequeue(self, now: float, capacity: float) -> None:
+            self.held -= 1
+
+    bl.register(Short)
+    rows = bl.compare("fixed", "cubic+short,cubic+short:most=5", duration="3s", runs=1).rows
+    assert rows[1]["queueing_delay_ms"]["p95"] < 0.5 * rows[0]["queueing_delay_ms"]["p95"]
+    with pytest.raises(bl.InputError, match="unknown option `least`"):
+        bl.compare("fixed", "cubic+short:least=5", duration="1s")
+
+
+def test_a_constructor_that_refuses_an_option_says_so() -> None:
+    class Picky(bl.Controller):
+        def __init__(self, connection: Any, packets: int = 40) -> None:
+            super().__init__(connection)
+            if packets < 1:
+                raise ValueError("packets: at least one")
+
+    with pytest.raises(ValueError, match="packets: at least one"):
+        bl.compare("fixed", [Picky, "picky:packets=0"], duration="1s")
+
+
+@pytest.mark.parametrize(
+    ("method", "meant"),
+    [("on_acks", "on_ack"), ("onAck", "on_ack"), ("on_los", "on_loss"), ("on_everything", None), ("cap_cwmd", "cap_cwnd")],
+)
+def test_a_hook_that_nobody_calls_is_refused(method: str, meant: str | None) -> None:
+    mistyped = type("Mistyped", (bl.Controller,), {method: lambda self, event: None})
+    hint = f" .did you mean `{meant}`.." if meant else ""
+    with pytest.raises(bl.InputError, match=f"controller `mistyped`: nobody calls `{method}`{hint}: valid are on_send, on_ack"):
+        bl.register(mistyped)
+    with pytest.raises(bl.InputError, match=f"nobody calls `{method}`"):
+        bl.compare("step", [type("Child", (mistyped,), {})], duration="1s")
+
+
+def test_helpers_of_a_class_are_its_own() -> None:
+    class Helped(bl.Controller):
+        def reduced(self) -> int:
+            return 3
+
+        def _on_each(self) -> None:
+            pass
+
+        onset = 3
+
+    class HelpedQueue(bl.Queue):
+        def oldest(self) -> int:
+            return 3
+
+    bl.register(Helped)
+    bl.register(HelpedQueue)
+    with pytest.raises(bl.InputError, match="queue `mistyped-queue`: nobody calls `enque` .did you mean `enqueue`..: valid are enqueue, dequeue"):
+        bl.register(type("MistypedQueue", (bl.Queue,), {"enque": lambda self, *_: None}))
+
+
 def test_timers_marks_and_pacing_reach_the_class() -> None:
     class Sees(bl.Controller):
         """Notes what it is told."""

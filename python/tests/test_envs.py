@@ -186,17 +186,55 @@ def test_wrong_settings_are_refused_by_name() -> None:
         ({"interval": "0rtt"}, "interval"),
         ({"history": 0}, "history"),
         ({"steps": 0}, "steps"),
+        ({"links": Links(queue="nothing")}, "queue = `nothing`: unknown queue"),
+        ({"links": Links(against=["cubic", "cubik"])}, "against = `cubik`: unknown controller `cubik` .did you mean"),
+        ({"links": Links(against=["cubic:x=1"])}, "against = `cubic:x=1`: .*unknown option `x`"),
+        ({"links": Links(against="")}, "against = ``"),
     ):
         with pytest.raises(bl.InputError, match=words):
             CongestionControlEnv(**wrong)  # type: ignore[arg-type]
-    with pytest.raises(bl.RunError, match="unknown queue"):
-        CongestionControlEnv(links=Links(queue="nothing")).reset()
+        if "preset" not in wrong and "history" not in wrong and "steps" not in wrong and "interval" not in wrong:
+            with pytest.raises(bl.InputError, match=words):
+                SharedLink(**wrong)  # type: ignore[arg-type]
+    with pytest.raises(bl.InputError, match="unknown controller `cubik`"):
+        RouterEnv(controllers=("cubik",))
+    with pytest.raises(bl.InputError, match="links.against = `cubic`: valid is none here"):
+        RouterEnv(links=Links(against=["cubic"]))
+    with pytest.raises(bl.InputError, match="unknown trace `nowhere`"):
+        RouterEnv(links=Links(traces=["nowhere"]))
     with pytest.raises(bl.RunError, match="not reset"):
         CongestionControlEnv().step([0.0])
     with pytest.raises(bl.InputError, match="one for every agent"):
         env = gymnasium.make_vec(CONGESTION, num_envs=2)
         env.reset()
         env.step(np.zeros((3, 1)))
+
+
+def test_classes_compete_in_environments_and_what_they_raise_is_raised() -> None:
+    class Rival(bl.Controller):
+        def __init__(self, connection: Any, packets: int = 60) -> None:
+            super().__init__(connection)
+            self.cwnd = packets * self.mss
+
+    class Breaks(bl.Controller):
+        def on_ack(self, event: Any) -> None:
+            raise KeyError("broken")
+
+    one = Links(rate=("12Mbps", "12Mbps"), rtt=("40ms", "40ms"), buffer=("100pkt", "100pkt"))
+    shares = []
+    for against in ([], [Rival], ["rival:packets=200"]):
+        bl.register(Rival)
+        links = Links(**{**vars(one), "against": against})
+        env = CongestionControlEnv(links=links, steps=100)
+        env.reset(seed=1)
+        shares.append(np.mean([env.step([0.05])[4]["throughput_mbps"] for _ in range(60)][20:]))
+    assert shares[0] > 1.3 * shares[1] > 1.3 * shares[2]
+    for count in (1, 3):
+        envs = gymnasium.make_vec(CONGESTION, num_envs=count, links=Links(**{**vars(one), "against": [Breaks]}))
+        envs.reset(seed=1)
+        with pytest.raises(KeyError, match="broken"):
+            for _ in range(5):
+                envs.step(np.zeros((count, 1)))
 
 
 def resident_mb() -> float:

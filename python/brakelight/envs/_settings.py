@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from brakelight import _brakelight
-from brakelight.trace import Trace
+from brakelight._arguments import Time, each, refused, text, time_text, whole
+from brakelight.controller import Algorithm, Controller, Queue, is_algorithm, name_of, named_in, register
+from brakelight._trace import Trace
 
 Pair = tuple[Any, Any]
 
@@ -23,39 +26,74 @@ class Links:
 
     rate: tuple[str, str] = ("2Mbps", "50Mbps")
     """The link's rate."""
-    rtt: tuple[str, str] = ("10ms", "200ms")
+    rtt: tuple[Time, Time] = ("10ms", "200ms")
     """Propagation delay of the round trip."""
     buffer: Pair = (0.5, 4.0)
     """The buffer: in bandwidth-delay products, or as text in packets (``("10pkt", "1000pkt")``)."""
     loss: tuple[float, float] = (0.0, 0.0)
     """Share of packets that are lost whatever the queue does, below 1."""
-    hold: tuple[str, str] | None = None
+    hold: tuple[Time, Time] | None = None
     """How long each rate lasts before another is drawn; None for a rate that stays."""
     traces: Sequence[str | Trace] = ()
     """Traces, each as likely, that give the rates in place of ``rate``; each episode starts anywhere in them."""
-    queue: str = "droptail"
-    """The queue, with options after a colon."""
-    against: Sequence[str] = ()
-    """Controllers of flows that share the queue."""
+    queue: str | type[Queue] = "droptail"
+    """The queue, with options after a colon; or a class."""
+    against: str | type[Controller] | Sequence[str | type[Controller]] = ()
+    """Controllers of flows that share the queue, with options after a colon; classes, too."""
 
     def _plain(self) -> tuple[dict[str, Any], list[_brakelight.Trace]]:
-        given = [trace._trace for trace in self.traces if isinstance(trace, Trace)]
-        names = [trace.name if isinstance(trace, Trace) else trace for trace in self.traces]
-        in_packets = isinstance(self.buffer[0], str)
+        traces = [self.traces] if isinstance(self.traces, (str, Trace)) else self.traces
+        against = [self.against] if isinstance(self.against, (str, type)) else self.against
+        given = [trace._trace for trace in traces if isinstance(trace, Trace)]
+        buffer = _pair("buffer", self.buffer)
+        in_packets = isinstance(buffer[0], str)
         plain = {
-            "rate_mbps": _range("rate", [_brakelight.quantity("rate", text) / 1e6 for text in self.rate], 1e-3, 1e6),
-            "rtt_ms": _range("rtt", [_brakelight.quantity("time", text) * 1e3 for text in self.rtt], 1e-3, 6e4),
-            "buffer_packets": _range("buffer", [_packets(each) for each in self.buffer], 1, 1e6) if in_packets else None,
-            "buffer_bdp": [1.0, 1.0] if in_packets else _range("buffer", list(self.buffer), 0.0, 1e3),
-            "loss": _range("loss", list(self.loss), 0.0, 0.99),
+            "rate_mbps": _range("rate", [_rate(each) / 1e6 for each in _pair("rate", self.rate)], 1e-3, 1e6),
+            "rtt_ms": _range("rtt", [_time("rtt", each) * 1e3 for each in _pair("rtt", self.rtt)], 1e-3, 6e4),
+            "buffer_packets": _range("buffer", [_packets(each) for each in buffer], 1, 1e6) if in_packets else None,
+            "buffer_bdp": [1.0, 1.0] if in_packets else _range("buffer", buffer, 0.0, 1e3),
+            "loss": _range("loss", _pair("loss", self.loss), 0.0, 0.99),
             "hold_s": None
             if self.hold is None
-            else _range("hold", [_brakelight.quantity("time", text) for text in self.hold], 1e-3, 3600.0),
-            "traces": names,
-            "queue": self.queue,
-            "against": list(self.against),
+            else _range("hold", [_time("hold", each) for each in _pair("hold", self.hold)], 1e-3, 3600.0),
+            "traces": [trace.name if isinstance(trace, Trace) else os.fsdecode(trace) for trace in traces],
+            "queue": algorithm("queue", self.queue),
+            "against": [algorithm("against", one) for one in against],
         }
         return plain, given
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        fields = {field: getattr(self, field) for field in self.__dataclass_fields__}
+        named = [self.queue, *([self.against] if isinstance(self.against, (str, type)) else self.against)]
+        words = " ".join(each for each in named if isinstance(each, str))
+        return _links_again, (fields, named_in(words))
+
+
+def _links_again(fields: dict[str, Any], classes: list[Algorithm]) -> Links:
+    for one in classes:
+        register(one)
+    return Links(**fields)
+
+
+def _pair(name: str, value: Any) -> list[Any]:
+    pair = each(value)
+    if pair is None or len(pair) != 2:
+        raise refused(name, value, "a pair: the least and the most")
+    return pair
+
+
+def _rate(value: Any) -> float:
+    return _brakelight.quantity("rate", text("rate", value, "text such as `12Mbps`"))
+
+
+def _time(name: str, value: Any) -> float:
+    return _brakelight.quantity("time", time_text(name, value))
+
+
+def algorithm(name: str, value: Any) -> str:
+    if is_algorithm(value):
+        return name_of(register(value))
+    return text(name, value, "a name, or a class of Controller or Queue")
 
 
 def _packets(text: Any) -> float:
@@ -115,16 +153,17 @@ def settings(
     links: Links | None,
     history: int | None,
     steps: int | None,
-    interval: str | None,
-    stagger: str = "0s",
+    interval: Time | None,
+    stagger: Time = "0s",
 ) -> tuple[str, list[_brakelight.Trace], int]:
     """Return the settings as the extension takes them, the traces of the program, and the history."""
     if preset not in PRESETS:
         raise _brakelight.InputError(f"preset = `{preset}`: valid are {', '.join(PRESETS)}")
     made = dict(PRESETS[preset])
     domain, given = (links or made["links"])._plain()
-    made.update(preset=preset, agents=agents, links=domain, stagger_s=_brakelight.quantity("time", stagger))
+    made.update(preset=preset, agents=agents, links=domain, stagger_s=_time("stagger", stagger))
     if interval is not None:
+        interval = time_text("interval", interval)
         rtts = interval.removesuffix("rtt")
         if rtts != interval:
             made.update(interval_rtts=_number("interval", rtts), interval_ms=1.0)
@@ -134,9 +173,7 @@ def settings(
                 raise _brakelight.InputError(f"interval = `{interval}` is out of range: valid is 0.1 ms or more")
     for name, value in (("history", history), ("steps", steps)):
         if value is not None:
-            if value < 1:
-                raise _brakelight.InputError(f"{name} = `{value}` is out of range: valid is 1 or more")
-            made[name] = int(value)
+            made[name] = whole(name, value, 1, 2**31)
     return json.dumps(made), given, int(made["history"])
 
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
+from brakelight._arguments import Time
 from brakelight.envs._native import INFO, Native
 from brakelight.envs._settings import Links, settings
 
@@ -43,7 +44,7 @@ class CongestionControlEnv(gymnasium.Env[Array, Array]):
         links: Links | None = None,
         history: int | None = None,
         steps: int | None = None,
-        interval: str | None = None,
+        interval: Time | None = None,
         render_mode: str | None = None,
     ) -> None:
         """Make an environment.
@@ -119,7 +120,7 @@ class CongestionControlVectorEnv(VectorEnv[Array, Array, npt.NDArray[Any]]):
         links: Links | None = None,
         history: int | None = None,
         steps: int | None = None,
-        interval: str | None = None,
+        interval: Time | None = None,
         copy: bool = True,
         render_mode: str | None = None,
     ) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import gymnasium
@@ -10,7 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from brakelight import _brakelight
-from brakelight.envs._settings import Links
+from brakelight._arguments import Time, each, refused, time_text, whole
+from brakelight.controller import Algorithm, Controller, named_in, register
+from brakelight.envs._settings import Links, algorithm
 
 Array = npt.NDArray[np.float32]
 
@@ -54,20 +58,20 @@ class RouterEnv(gymnasium.Env[Array, Array]):
         self,
         knob: str = "drop",
         *,
-        controllers: tuple[str, ...] | None = None,
+        controllers: Sequence[str | type[Controller]] | None = None,
         links: Links | None = None,
         history: int = 4,
         steps: int = 400,
-        interval: str = "20ms",
+        interval: Time = "20ms",
         render_mode: str | None = None,
     ) -> None:
         """Make an environment.
 
         Args:
             knob: ``"drop"``, ``"rate"`` or ``"target"``.
-            controllers: of the flows that pass the router, one for each. None stands for Cubic and NewReno, and
-                with ``knob="target"`` for two of ABC's, whose header and marks its queue speaks.
-            links: what links are drawn from; their queue is the agent's.
+            controllers: of the flows that pass the router, one for each: names, or classes. None stands for Cubic
+                and NewReno, and with ``knob="target"`` for two of ABC's, whose header and marks its queue speaks.
+            links: what links are drawn from; their queue is the agent's, and ``controllers`` are all flows.
             history: intervals in an observation.
             steps: steps of an episode.
             interval: the length of a step.
@@ -80,13 +84,26 @@ class RouterEnv(gymnasium.Env[Array, Array]):
             raise _brakelight.InputError(f"knob = `{knob}`: valid are {', '.join(KNOBS)}")
         if controllers is None:
             controllers = ("abc", "abc") if knob == "target" else ("cubic", "newreno")
-        if history < 1 or steps < 1 or not controllers:
-            raise _brakelight.InputError("history, steps, controllers: there must be one at least")
+        several = [controllers] if isinstance(controllers, (str, type)) else each(controllers)
+        if not several:
+            raise refused("controllers", controllers, "a list of controllers, at least one")
+        links = links or Links(rate=("4Mbps", "40Mbps"), hold=("0.5s", "5s"))
+        self._made_of = {
+            "knob": knob,
+            "controllers": several,
+            "links": links,
+            "history": history,
+            "steps": steps,
+            "interval": interval,
+            "render_mode": render_mode,
+        }
         self._knob = knob
-        self._controllers = controllers
-        self._links, self._given = (links or Links(rate=("4Mbps", "40Mbps"), hold=("0.5s", "5s")))._plain()
-        self._history, self._steps = history, steps
-        self._interval = _brakelight.quantity("time", interval)
+        self._controllers = [algorithm("controllers", one) for one in several]
+        self._links, self._given = links._plain()
+        if self._links["against"]:
+            raise refused("links.against", ", ".join(self._links["against"]), "none here: `controllers` are all flows")
+        self._history, self._steps = whole("history", history, 1, 2**31), whole("steps", steps, 1, 2**31)
+        self._interval = _brakelight.quantity("time", time_text("interval", interval))
         if not 1e-3 <= self._interval <= 10.0:
             raise _brakelight.InputError(f"interval = `{interval}` is out of range: valid is 1 ms to 10 s")
         low = np.tile(np.array([0, 0, 0, 0, 0, -1], np.float32), history)
@@ -95,12 +112,40 @@ class RouterEnv(gymnasium.Env[Array, Array]):
         self.action_space = gymnasium.spaces.Box(-1.0, 1.0, (1,), np.float32)
         self.render_mode = render_mode
         self._run: _brakelight.Simulation | None = None
+        self._begun_with: Any = None
+        self._acted: list[float] = []
+        # What is wrong with the controllers is wrong now, not at the first episode.
+        self._check()
+
+    def _check(self) -> None:
+        link = {"name": "link", "rate": "12Mbps", "queue": _QUEUES.get(self._knob, "droptail")}
+        flows = [
+            {"name": f"flow-{number}", "controller": controller, "path": ["link"]}
+            for number, controller in enumerate(self._controllers)
+        ]
+        dial = _brakelight.Dial()
+        _brakelight.Scenario.from_json(json.dumps({"link": [link], "flow": flows}), [], dial)
+        for trace in self._links["traces"]:
+            if trace not in {given.name for given in self._given}:
+                _brakelight.Trace.named(trace)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # What was done is done again: the same actions give the same episode.
+        state = self._np_random, self._np_random_seed, self._begun_with, self._acted
+        words = " ".join(self._controllers)
+        return _again, (type(self), self._made_of, state, named_in(words))
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Array, dict[str, Any]]:
         """Begin an episode."""
         super().reset(seed=seed)
+        self._begun_with = copy.deepcopy(self.np_random)
+        self._begin()
+        return self._observed.reshape(-1).copy(), {"rtt_ms": self._rtt * 1e3, "mean_mbps": self._mean / 1e6}
+
+    def _begin(self) -> None:
+        self._acted = []
         self._dial = _brakelight.Dial()
         scenario = self._scenario()
         self._run = _brakelight.Simulation(_brakelight.Scenario.from_json(json.dumps(scenario), self._given, self._dial))
@@ -109,7 +154,6 @@ class RouterEnv(gymnasium.Env[Array, Array]):
         self._done = 0
         self._observed = np.zeros((self._history, _FEATURES), np.float32)
         self._before = (0, 0, 0)
-        return self._observed.reshape(-1).copy(), {"rtt_ms": self._rtt * 1e3, "mean_mbps": self._mean / 1e6}
 
     def step(self, action: Any) -> tuple[Array, float, bool, bool, dict[str, Any]]:
         """Set the knob, and advance by an interval."""
@@ -117,6 +161,7 @@ class RouterEnv(gymnasium.Env[Array, Array]):
         if run is None:
             raise _brakelight.RunError("the environment was not reset")
         act = float(np.clip(np.nan_to_num(np.asarray(action, np.float64).reshape(-1)[0]), -1.0, 1.0))
+        self._acted.append(act)
         if self._knob == "drop":
             self._dial.set(0.0 if act <= -1.0 else 10.0 ** (2.0 * act - 2.0))
         elif self._knob == "target":
@@ -213,3 +258,18 @@ class RouterEnv(gymnasium.Env[Array, Array]):
             "link": made,
             "flow": flows,
         }
+
+
+def _again(kind: type[RouterEnv], made_of: dict[str, Any], state: tuple[Any, ...], classes: list[Algorithm]) -> RouterEnv:
+    """Return an environment that stands where another one stood."""
+    for each_class in classes:
+        register(each_class)
+    made = kind(**made_of)
+    random, random_seed, begun_with, acted = state
+    if begun_with is not None:
+        made._np_random, made._begun_with = copy.deepcopy(begun_with), begun_with
+        made._begin()
+        for act in acted:
+            made.step([act])
+    made._np_random, made._np_random_seed = random, random_seed
+    return made

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from pettingzoo import ParallelEnv
 
+from brakelight._arguments import Time, whole
 from brakelight.envs._native import Native
 from brakelight.envs._settings import Links, settings
 
@@ -39,8 +40,8 @@ class SharedLink(ParallelEnv[str, Array, Array]):
         links: Links | None = None,
         history: int | None = None,
         steps: int | None = None,
-        interval: str | None = None,
-        stagger: str = "0s",
+        interval: Time | None = None,
+        stagger: Time = "0s",
         render_mode: str | None = None,
     ) -> None:
         """Make an environment.
@@ -58,10 +59,7 @@ class SharedLink(ParallelEnv[str, Array, Array]):
         Raises:
             InputError: if an argument is wrong.
         """
-        if agents < 1:
-            from brakelight import InputError
-
-            raise InputError(f"agents = `{agents}` is out of range: valid is 1 or more")
+        agents = whole("agents", agents, 1, 10_000)
         plain, given, history = settings(
             preset, agents, links=links, history=history, steps=steps, interval=interval, stagger=stagger
         )

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use brakelight::core::controller::external::{FASTEST, SLOWEST};
 use brakelight::core::random::Random;
-use brakelight::core::registry::Registry;
 use brakelight::core::time::Time;
 use brakelight::core::units::Rate;
 use brakelight::scenario::file;
@@ -17,7 +16,7 @@ use brakelight_learn::remote::Remote;
 use serde::Deserialize;
 
 use super::links::{Domain, uniform};
-use crate::registry::interned;
+use crate::registry::Algorithms;
 
 /// What is the same for every episode.
 #[derive(Clone, Debug, Deserialize)]
@@ -82,12 +81,17 @@ struct Episode {
     /// The mean RTT of the last interval, over all agents.
     last_rtt_s: f64,
     steps: u32,
+    /// The actions of all agents, step after step.
+    actions: Vec<f64>,
 }
 
 /// An environment.
-#[derive(Debug)]
 pub struct Environment {
     setup: Arc<Setup>,
+    /// Those that scenarios may name, the agents aside.
+    algorithms: Arc<Algorithms>,
+    /// The names of the agents.
+    agents: Arc<[&'static str]>,
     traces: Arc<Traces>,
     seed: u64,
     /// Episodes that were begun with this seed.
@@ -97,8 +101,37 @@ pub struct Environment {
 
 impl Environment {
     /// Returns an environment before its first episode.
-    pub fn new(setup: Arc<Setup>, traces: Arc<Traces>, seed: u64) -> Self {
-        Environment { setup, traces, seed, begun: 0, episode: None }
+    pub fn new(
+        setup: Arc<Setup>,
+        algorithms: Arc<Algorithms>,
+        agents: Arc<[&'static str]>,
+        traces: Arc<Traces>,
+        seed: u64,
+    ) -> Self {
+        Environment { setup, algorithms, agents, traces, seed, begun: 0, episode: None }
+    }
+
+    /// Returns its seed, the episodes that were begun with it, and the actions of the present one.
+    pub fn state(&self) -> (u64, u64, Option<Vec<f64>>) {
+        (self.seed, self.begun, self.episode.as_ref().map(|episode| episode.actions.clone()))
+    }
+
+    /// Does again what another one did: the same actions give the same episode. What is in `place` stays.
+    pub fn restore(
+        &mut self,
+        (seed, begun, actions): &(u64, u64, Option<Vec<f64>>),
+        place: &mut Place<'_>,
+    ) -> Result<(), String> {
+        (self.seed, self.begun, self.episode) = (*seed, *begun, None);
+        let Some(actions) = actions else { return Ok(()) };
+        self.begun = begun.checked_sub(1).ok_or("state: an episode that was not begun")?;
+        let before = Kept::of(place);
+        self.reset(None, place)?;
+        for step in actions.chunks(self.setup.agents) {
+            self.step(step, place)?;
+        }
+        before.put_back(place);
+        Ok(())
     }
 
     /// Begins an episode: the first of `seed`, or the next of the seed that there was.
@@ -111,19 +144,17 @@ impl Environment {
         let drawn = setup.links.draw(&mut random, &self.traces);
         let starts: Vec<f64> = (0..setup.agents).map(|agent| agent as f64 * setup.stagger_s).collect();
         let specification = Arc::new(setup.specification(drawn.rate));
-        let mut registry = Registry::standard();
-        let (mut agents, mut controllers) = (Vec::new(), Vec::new());
-        for number in 0..setup.agents {
+        let mut registry = self.algorithms.registry.clone();
+        let mut agents = Vec::new();
+        for name in &*self.agents {
             let share = uniform(&mut random, setup.start);
             let agent = Remote::new(Arc::clone(&specification), drawn.rate.mul_f64(share));
-            let name = interned(&format!("agent-{number}"));
             registry
                 .add_controller_factory(name, "An agent", Arc::new(agent.clone()))
                 .map_err(|error| error.to_string())?;
             agents.push(agent);
-            controllers.push(name);
         }
-        let scenario = setup.links.scenario(&registry, &drawn, &controllers, &starts)?;
+        let scenario = setup.links.scenario(&registry, &drawn, &self.agents, &starts)?;
         let simulation = Simulation::new(&scenario, &self.traces).map_err(|error| error.to_string())?;
         self.begun += 1;
         let width = specification.width();
@@ -134,8 +165,17 @@ impl Environment {
         place.info.fill(0.0);
         *place.truncated = false;
         let (base_rtt_s, last_rtt_s) = (drawn.rtt.as_secs_f64(), FIRST_RTT.as_secs_f64());
-        self.episode =
-            Some(Episode { scenario, simulation, agents, specification, base_rtt_s, last_rtt_s, steps: 0 });
+        let (steps, actions) = (0, Vec::new());
+        self.episode = Some(Episode {
+            scenario,
+            simulation,
+            agents,
+            specification,
+            base_rtt_s,
+            last_rtt_s,
+            steps,
+            actions,
+        });
         Ok(())
     }
 
@@ -150,6 +190,7 @@ impl Environment {
         let setup = &*self.setup;
         let Some(episode) = &mut self.episode else { return Err("the environment was not reset".into()) };
         let Episode { simulation, agents, specification, base_rtt_s, .. } = episode;
+        episode.actions.extend_from_slice(actions);
         let begin = simulation.now();
         let until = begin + specification.interval(episode.last_rtt_s);
         for (agent, action) in agents.iter().zip(actions) {
@@ -193,6 +234,32 @@ impl Environment {
         episode.steps += 1;
         *place.truncated = episode.steps >= setup.steps;
         Ok(())
+    }
+}
+
+/// A copy of what is in a place.
+struct Kept {
+    observations: Vec<f32>,
+    rewards: Vec<f64>,
+    info: Vec<f64>,
+    truncated: bool,
+}
+
+impl Kept {
+    fn of(place: &Place<'_>) -> Self {
+        Kept {
+            observations: place.observations.to_vec(),
+            rewards: place.rewards.to_vec(),
+            info: place.info.to_vec(),
+            truncated: *place.truncated,
+        }
+    }
+
+    fn put_back(&self, place: &mut Place<'_>) {
+        place.observations.copy_from_slice(&self.observations);
+        place.rewards.copy_from_slice(&self.rewards);
+        place.info.copy_from_slice(&self.info);
+        *place.truncated = self.truncated;
     }
 }
 

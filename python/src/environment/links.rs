@@ -2,12 +2,12 @@
 
 use brakelight::core::path::trace::Trace;
 use brakelight::core::random::Random;
-use brakelight::core::registry::Registry;
+use brakelight::core::registry::{ControllerConfig, QueueConfig, Registry};
 use brakelight::core::time::Duration;
 use brakelight::core::units::{Limit, Rate};
 use brakelight::prelude::{FlowSpec, Hop, LinkSpec, Record, Scenario, TraceOffset};
 use brakelight::scenario::scenario::{Service, Steps};
-use brakelight::scenario::scheme_string::{SchemeString, Words};
+use brakelight::scenario::scheme_string::{ByName, SchemeString, Words};
 use brakelight::sim::Traces;
 use serde::Deserialize;
 
@@ -112,6 +112,12 @@ impl Domain {
         Drawn { service, rate, rtt, buffer: (packets.round() as u32).max(2), loss, seed }
     }
 
+    /// Says what is wrong with the queue, or with a controller of the flows that share it.
+    pub fn check(&self, registry: &Registry) -> Result<(), String> {
+        read::<QueueConfig>(registry, "queue", &self.queue)?;
+        self.against.iter().try_for_each(|name| read::<ControllerConfig>(registry, "against", name).map(drop))
+    }
+
     /// Returns the scenario of a drawn link: first the flows that `controllers` name, then those against
     /// them. Flow number `i` begins `starts_s[i]` seconds after the beginning.
     pub fn scenario(
@@ -122,9 +128,7 @@ impl Domain {
         starts_s: &[f64],
     ) -> Result<Scenario, String> {
         let said = |error: &dyn std::fmt::Display| error.to_string();
-        let queue =
-            Words::parse(&self.queue).ok_or_else(|| format!("queue = `{}`: it is no queue", self.queue))?;
-        let queue = SchemeString::from_words_with(registry, queue).map_err(|error| said(&error))?;
+        let queue = read(registry, "queue", &self.queue)?;
         let mut link = LinkSpec::fixed("link", drawn.rate, Limit::Packets(drawn.buffer), queue);
         if let Service::Trace(_) = drawn.service {
             link.opportunity = LinkSpec::MAHIMAHI_OPPORTUNITY;
@@ -139,8 +143,7 @@ impl Domain {
         }
         let all = controllers.iter().copied().chain(self.against.iter().map(String::as_str));
         let flows = all.enumerate().map(|(place, controller)| {
-            let words = Words::parse(controller).ok_or_else(|| format!("`{controller}` is no controller"))?;
-            let controller = SchemeString::from_words_with(registry, words).map_err(|error| said(&error))?;
+            let controller = read(registry, "against", controller)?;
             let mut flow = FlowSpec::new(&format!("flow-{place}"), controller, drawn.rtt, path.clone());
             flow.start_within = Duration::ZERO;
             flow.start = Duration::from_secs_f64(starts_s.get(place).copied().unwrap_or(0.0));
@@ -161,6 +164,13 @@ impl Domain {
         scenario.validate().map_err(|refusal| said(&refusal.problem))?;
         Ok(scenario)
     }
+}
+
+/// Returns the algorithm that `text`, the setting called `key`, spells.
+fn read<C: ByName>(registry: &Registry, key: &str, text: &str) -> Result<SchemeString<C>, String> {
+    let words =
+        Words::parse(text).ok_or_else(|| format!("{key} = `{text}`: valid is a name such as `cubic`"))?;
+    SchemeString::from_words_with(registry, words).map_err(|error| format!("{key} = `{text}`: {error}"))
 }
 
 /// The end that the scenario of an episode has; an episode ends when its steps are done.

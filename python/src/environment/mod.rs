@@ -18,16 +18,23 @@ use pyo3::prelude::*;
 use rayon::prelude::*;
 
 use crate::error::{failed, input};
+use crate::registry::{Algorithms, interned};
 use crate::scenario::names;
 use crate::trace::Trace;
+use crate::work::pool;
 use episode::{Environment, INFO, Place, Setup};
 
 /// Environments that are stepped together.
 #[pyclass(module = "brakelight._brakelight")]
 pub struct Environments {
     setup: Arc<Setup>,
+    algorithms: Arc<Algorithms>,
     environments: Vec<Environment>,
 }
+
+/// Where an environment stands: its seed, the episodes that were begun with it, and what was done in the
+/// present one, if there is one. The rest follows.
+type State = (u64, u64, Option<Vec<f64>>);
 
 /// The arrays of a call: observations, rewards, what was measured, whether an episode's time is over.
 type Arrays<'py> = (
@@ -40,8 +47,15 @@ type Arrays<'py> = (
 #[pymethods]
 impl Environments {
     #[new]
-    fn new(setup: &str, seeds: Vec<u64>, given: Vec<PyRef<'_, Trace>>) -> PyResult<Self> {
+    fn new(py: Python<'_>, setup: &str, seeds: Vec<u64>, given: Vec<PyRef<'_, Trace>>) -> PyResult<Self> {
         let setup: Setup = serde_json::from_str(setup).map_err(input)?;
+        let algorithms = Arc::new(Algorithms::current());
+        setup.links.check(&algorithms.registry).map_err(input)?;
+        if let Some(failure) = algorithms.failures.take() {
+            return Err(failure);
+        }
+        let agents: Arc<[&'static str]> =
+            (0..setup.agents).map(|number| interned(py, &format!("agent-{number}"))).collect();
         let names = names(&given)?;
         let traces =
             setup.links.traces.iter().map(|name| Ok((name.clone(), names.load(name).map_err(input)?)));
@@ -49,9 +63,12 @@ impl Environments {
         let setup = Arc::new(setup);
         let environments = seeds
             .into_iter()
-            .map(|seed| Environment::new(setup.clone(), Arc::clone(&traces), seed))
+            .map(|seed| {
+                let (traces, agents) = (Arc::clone(&traces), Arc::clone(&agents));
+                Environment::new(setup.clone(), Arc::clone(&algorithms), agents, traces, seed)
+            })
             .collect();
-        Ok(Environments { setup, environments })
+        Ok(Environments { setup, algorithms, environments })
     }
 
     /// What an agent of these environments is made for, as JSON: what a model of one carries along.
@@ -91,6 +108,19 @@ impl Environments {
             Some((true, seed)) => environment.reset(*seed, place),
             _ => Ok(()),
         })
+    }
+
+    /// Where every environment stands.
+    fn state(&self) -> Vec<State> {
+        self.environments.iter().map(Environment::state).collect()
+    }
+
+    /// Has every environment stand where another one stood of the same settings.
+    fn restore(&mut self, py: Python<'_>, states: Vec<State>, arrays: Arrays<'_>) -> PyResult<()> {
+        if states.len() != self.environments.len() {
+            return Err(input("states: there must be one for every environment"));
+        }
+        self.every(py, arrays, |number, environment, place| environment.restore(&states[number], place))
     }
 
     /// Steps every environment; those that `fresh` says begin an episode instead.
@@ -137,13 +167,14 @@ impl Environments {
             return Err(input("arrays: their shapes are not those of the environments"));
         }
         let environments = &mut self.environments;
+        let pool = pool(py)?;
         let done = py.detach(|| {
             if count == 1 {
                 // Without a detour over another thread.
                 let place = &mut Place { observations, rewards, info, truncated: &mut truncated[0] };
                 return act(0, &mut environments[0], place);
             }
-            environments
+            let all = environments
                 .par_iter_mut()
                 .zip(observations.par_chunks_mut(width))
                 .zip(rewards.par_chunks_mut(agents))
@@ -152,9 +183,10 @@ impl Environments {
                 .enumerate()
                 .map(|(number, ((((environment, observations), rewards), info), truncated))| {
                     act(number, environment, &mut Place { observations, rewards, info, truncated })
-                })
-                .collect::<Result<(), String>>()
+                });
+            pool.install(|| all.collect::<Result<(), String>>())
         });
-        done.map_err(failed)
+        // What an algorithm in Python raised comes before what the simulator made of it.
+        self.algorithms.failures.take().map_or_else(|| done.map_err(failed), Err)
     }
 }
